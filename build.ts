@@ -40,7 +40,8 @@ export async function buildExecutable(outfile: string, target: Target | null): P
   try {
     const { success, logs, outputs } = await Bun.build({
       entrypoints: ['src/main.ts', 'src/platform/database/checkpoint-worker.ts'].map((path) => join(import.meta.dir, path)),
-      // The entry points are placed side by side, so that the program finds the worker by the same relative name as in the source.
+      // The entry points are placed side by side, so that the program finds the worker by the same relative name as in
+      // the source.
       naming: { entry: '[name].[ext]' },
       target: 'bun',
       format: 'esm',
@@ -71,8 +72,8 @@ interface Lock {
 const lockAt = (path: string): Lock => JSON.parse(readFileSync(path, 'utf8')) as Lock
 
 /**
- * npm installs native builds for its own machine only. Installs those for the target in a new folder, which is returned.
- * Throws if npm cannot, or if one of them is not what the lock file names.
+ * npm installs native builds for its own machine only. Installs those for the target in a new folder, which is
+ * returned. Throws if npm cannot, or if one of them is not what the lock file names.
  */
 async function installNativeLibraries(target: Target): Promise<string> {
   const { packages } = lockAt(join(import.meta.dir, 'package-lock.json'))

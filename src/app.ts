@@ -1,13 +1,19 @@
-/** Assemble a running server from a configuration. Tests, the command line and the compiled binary all use this module. */
+/**
+ * Assemble a running server from a configuration. Tests, the command line and the compiled binary all use this module.
+ */
 import { features } from './features.ts'
-import { localPlcDirectory } from './features/plc-directory/plc-directory.ts'
+import { continueHistory } from './features/operations/backup/backup.ts'
+import { sentEventsOf, type Sent } from './features/data/firehose/firehose.ts'
+import { localPlcDirectory } from './features/operations/plc-directory/plc-directory.ts'
 import { createDispatcher } from './http/dispatcher.ts'
 import { endpointName, type Endpoint } from './http/endpoint.ts'
 import type { Feature } from './http/feature.ts'
+import { registerFeatures } from './http/hooks.ts'
 import { listen } from './http/listener.ts'
 import { offeredCapabilities, type Built } from './platform/configuration/capabilities.ts'
 import { Background } from './platform/running/background.ts'
 import { systemClock } from './platform/running/clock.ts'
+import { ClockComparison } from './platform/network/clock-comparison.ts'
 import type { Config } from './platform/configuration/config.ts'
 import type { Context } from './platform/context.ts'
 import { remotePlcDirectory } from './platform/network/directory-client.ts'
@@ -16,10 +22,12 @@ import { SharedLimits } from './platform/running/shared-limits.ts'
 import { processLog } from './platform/running/log.ts'
 import { createMailer } from './platform/network/mailer.ts'
 import { openData } from './platform/files/data-directory.ts'
+import { LoopWatch } from './platform/running/loop-watch.ts'
 import { Metrics } from './platform/running/metrics.ts'
 import { createOutbound } from './platform/network/outbound.ts'
 import { systemResolver } from './platform/network/resolver.ts'
 import { Signal } from './base/signal.ts'
+import { inDatabaseWords } from './platform/database/database-words.ts'
 import { requireDatabase, sharesDatabase } from './platform/database/open-database.ts'
 import { Reclaiming } from './platform/running/reclaiming.ts'
 import { SweepRunner } from './platform/running/sweeps.ts'
@@ -40,6 +48,8 @@ export type Overrides = Partial<Pick<Context, 'clock' | 'log' | 'mailer' | 'reso
   /** As in `openData`. */
   isLocked?: boolean
   isCopyTarget?: boolean
+  /** What this process has sent to subscribers before it restarted. */
+  sent?: Sent | null
 }
 
 export interface App {
@@ -47,7 +57,11 @@ export interface App {
   url: string
   port: number
   ctx: Context
-  /** Announce the stop at `/readyz`, and go on serving for `node.drain_secs`. */
+  /** As in `Database`: the server has to stop, and may restart if the reason permits. */
+  ended: AbortSignal
+  /** What to pass on if it does. */
+  sent: Sent | null
+  /** Announce the stop at `/readyz`, and keep serving for `node.drain_secs`. */
   drain(): Promise<void>
   stop(): Promise<void>
 }
@@ -62,8 +76,11 @@ async function unwind(undos: Undo[]): Promise<void> {
 /** Start a server and return it listening. If any part fails to start, the parts already started are stopped first. */
 export async function startApp(config: Config, overrides: Overrides = {}): Promise<App> {
   const undos: Undo[] = []
+  let ended: AbortSignal | null = null
   try {
     const ctx = await openContext(config, overrides, undos)
+    ended = ctx.db.ended
+    await continueHistory(ctx, overrides.sent ?? null)
     const active = activeFeatures(ctx)
     for (const feature of active) {
       const undo = await feature.prepare?.(ctx)
@@ -92,26 +109,44 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
       ctx.signals.isDraining = true
       return Bun.sleep(config.node.drainSecs * 1000)
     }
-    return { url: listener.url, port: listener.port, ctx, drain, stop: () => unwind(undos) }
+    const { url, port } = listener
+    return { url, port, ctx, ended, sent: sentEventsOf(ctx), drain, stop: () => unwind(undos) }
   } catch (error) {
     await unwind(undos)
-    throw error
+    throw ended?.aborted ? ended.reason : error
   }
 }
 
-/** Run `work` with a context but without listening, as commands do. The database must exist. Everything is closed afterwards. */
-export async function withContext<T>(config: Config, work: (ctx: Context) => Promise<T>, overrides: Overrides = {}): Promise<T> {
+/**
+ * Run `work` with a context but without listening, as commands do. The database must exist. Everything is closed
+ * afterwards. `mayLackHistory`: as in `History`, the database may be broken.
+ */
+export async function withContext<T>(
+  config: Config,
+  work: (ctx: Context) => Promise<T>,
+  { mayLackHistory = false, ...overrides }: Overrides & { mayLackHistory?: boolean } = {},
+): Promise<T> {
   requireDatabase(config.databaseUrl)
   const undos: Undo[] = []
   try {
-    return await work(await openContext(config, overrides, undos))
+    const ctx = await openContext(config, overrides, undos, { mustExist: true })
+    const broken = ctx.db.cluster?.history.broken
+    if (broken && !mayLackHistory) throw broken
+    return await work(ctx)
+  } catch (error) {
+    throw inDatabaseWords(error, config.databaseUrl)
   } finally {
     await unwind(undos)
   }
 }
 
 /** Open what a context consists of. Adds the actions that close it to `undos`, even if opening fails part way. */
-async function openContext(config: Config, overrides: Overrides, undos: Undo[]): Promise<Context> {
+async function openContext(
+  config: Config,
+  overrides: Overrides,
+  undos: Undo[],
+  { mustExist = false }: { mustExist?: boolean } = {},
+): Promise<Context> {
   const clock = overrides.clock ?? systemClock
   const log = overrides.log ?? processLog(config)
   const { db, applied, close } = await openData(config, {
@@ -122,6 +157,7 @@ async function openContext(config: Config, overrides: Overrides, undos: Undo[]):
     nodeName: config.node.name,
     isLocked: overrides.isLocked,
     isCopyTarget: overrides.isCopyTarget,
+    mustExist,
   })
   undos.push(close)
   if (applied > 0) log.info('migrations applied', { migrations: applied })
@@ -129,19 +165,28 @@ async function openContext(config: Config, overrides: Overrides, undos: Undo[]):
   const tracing = config.telemetry.enabled ? await startTracing(config, log) : null
   if (tracing !== null) undos.push(() => tracing.stop())
   const resolver = overrides.resolver ?? systemResolver()
-  // Strangers can exhaust the lookup limits of `resolver`. The operator's own services therefore use a resolver with separate limits.
-  const upstream = createOutbound({ resolver: overrides.resolver ?? systemResolver({ asksSystem: true }), reach: 'anywhere' })
+  // Strangers can exhaust the lookup limits of `resolver`. The operator's own services therefore use a resolver with
+  // separate limits.
+  const upstream = createOutbound({
+    resolver: overrides.resolver ?? systemResolver({ asksSystem: true }),
+    reach: 'anywhere',
+    comparison: new ClockComparison({ clock, log }),
+  })
 
   const background = new Background(log)
   undos.push(() => background.end(overrides.stopGraceMillis ?? STOP_GRACE_MILLIS))
   const limits = new Limits(config, clock, db.cluster && new SharedLimits(db.cluster, clock))
   undos.push(() => limits.stop())
+  const metrics = new Metrics(config.node.name)
+  const loop = new LoopWatch({ clock, log, metrics })
+  undos.push(() => loop.stop())
   const ctx: Context = {
     config,
     startedAt: clock.monotonic(),
     clock,
     log,
-    metrics: new Metrics(config.node.name),
+    metrics,
+    loop,
     tracing,
     db,
     vault: await openVault(db, config),
@@ -165,6 +210,7 @@ async function openContext(config: Config, overrides: Overrides, undos: Undo[]):
       return sweeps
     },
   }
+  registerFeatures(ctx, features)
   const active = activeFeatures(ctx)
   const capabilities = offeredCapabilities(config, builtBy(active))
   const steps = new StepRunner(

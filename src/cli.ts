@@ -6,7 +6,9 @@ import { parseArgs } from 'node:util'
 import { type Command, exitCodes, type ExitCode, Interrupted, Misuse, type Terminal } from './commands/command.ts'
 import { commands } from './commands/commands.ts'
 import { nearest } from './base/nearest.ts'
-import { OperatorError } from './base/operator-error.ts'
+import { inWords, OperatorError } from './base/operator-error.ts'
+import { DatabaseUnavailable } from './platform/database/database.ts'
+import { BucketUnavailable, explainBucket } from './platform/network/bucket-faults.ts'
 import { SOFTWARE, SOFTWARE_NAME } from './base/version.ts'
 
 /** Run a command line and return its exit status. Failures are written to standard error, never thrown. */
@@ -45,13 +47,13 @@ const wordsOf = ({ name }: Command) => name.split(' ')
 const findCommand = (words: readonly string[]): Command | null =>
   commands.find((command) => wordsOf(command).every((word, index) => words[index] === word)) ?? null
 
-/** Returns the two-word commands that begin with this word. */
+/** Returns the commands of several words that begin with this one. */
 const groupOf = (first: string): Command[] => commands.filter(({ name }) => name.startsWith(`${first} `))
 
 function unknownCommand(words: readonly string[]): string {
   const [first = '', second = ''] = words
   const group = groupOf(first)
-  if (group.length > 0) return `"${first}" needs one of: ${group.map((command) => wordsOf(command)[1]).join(', ')}`
+  if (group.length > 0) return `"${first}" needs one of: ${group.map(({ name }) => name.slice(first.length + 1)).join(', ')}`
   const names = commands.map(({ name }) => name)
   const meant = nearest(first, names) ?? nearest(`${first} ${second}`, names)
   return `there is no command "${first}"${meant === null ? '' : `; did you mean "${meant}"?`}`
@@ -136,6 +138,8 @@ function misuse(terminal: Terminal, fault: string, advice: string): ExitCode {
 /** Returns the message of an error that the operator can act on, or the stack of any other error. */
 function describeFailure(error: unknown): string {
   if (error instanceof OperatorError) return error.message
+  if (error instanceof BucketUnavailable) return inWords(explainBucket(error)).message
+  if (error instanceof DatabaseUnavailable) return `${error.message}${error.cause instanceof Error ? ` (${error.cause.message})` : ''}`
   if (!(error instanceof Error)) return String(error)
   const { code } = error as NodeJS.ErrnoException
   return code === undefined ? (error.stack ?? error.message) : error.message

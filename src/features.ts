@@ -1,75 +1,77 @@
-/** All features of the service. */
+/** All features of the service, each after those that it builds on. */
 import type { Feature } from './http/feature.ts'
-import { accountChanges } from './features/account-changes/account-changes-feature.ts'
-import { accounts } from './features/accounts/accounts-feature.ts'
-import { admin } from './features/admin/admin.ts'
-import { agents } from './features/agents/agents-feature.ts'
-import { auth } from './features/auth/auth-feature.ts'
-import { backup } from './features/backup/backup.ts'
-import { blobGc } from './features/blob-gc/blob-gc.ts'
-import { blobs } from './features/blobs/blobs-feature.ts'
-import { children } from './features/children/children.ts'
-import { ceremony } from './features/ceremony/ceremony-feature.ts'
-import { doctor } from './features/doctor/doctor-feature.ts'
-import { escrow } from './features/escrow/escrow-feature.ts'
-import { firehose } from './features/firehose/firehose-feature.ts'
-import { identity } from './features/identity/identity-feature.ts'
-import { invites } from './features/invites/invites-feature.ts'
-import { iroh } from './features/iroh/iroh.ts'
-import { labels } from './features/labels/labels.ts'
-import { notifications } from './features/notifications/notifications-feature.ts'
-import { oauth } from './features/oauth/oauth-feature.ts'
-import { operators } from './features/operators/operators-feature.ts'
-import { plcDirectory } from './features/plc-directory/plc-directory.ts'
-import { preferences } from './features/preferences/preferences.ts'
-import { provisioning } from './features/provisioning/provisioning-feature.ts'
-import { proxy } from './features/proxy/proxy-feature.ts'
-import { repo } from './features/repo/repo-feature.ts'
-import { repoKeys } from './features/repo-keys/repo-keys-feature.ts'
-import { senderKeys } from './features/sender-keys/sender-keys-feature.ts'
-import { serverInfo } from './features/server-info/server-info.ts'
-import { signup } from './features/signup/signup-feature.ts'
-import { sync } from './features/sync/sync-feature.ts'
-import { transfers } from './features/transfers/transfers-feature.ts'
-import { waitlist } from './features/waitlist/waitlist.ts'
-import { walletDevices } from './features/wallet-devices/wallet-devices-feature.ts'
-import { walletProofs } from './features/wallet-proofs/wallet-proofs-feature.ts'
-import { web } from './features/web/web-feature.ts'
+import { accountChanges } from './features/identity/account-changes/account-changes-feature.ts'
+import { accounts } from './features/identity/accounts/accounts-feature.ts'
+import { admin } from './features/operations/admin/admin.ts'
+import { agents } from './features/agents/agents/agents-feature.ts'
+import { auth } from './features/access/auth/auth-feature.ts'
+import { backup } from './features/operations/backup/backup.ts'
+import { blobGc } from './features/data/blob-gc/blob-gc.ts'
+import { blobs } from './features/data/blobs/blobs-feature.ts'
+import { children } from './features/agents/children/children.ts'
+import { ceremony } from './features/identity/ceremony/ceremony-feature.ts'
+import { doctor } from './features/operations/doctor/doctor-feature.ts'
+import { escrow } from './features/identity/escrow/escrow-feature.ts'
+import { firehose } from './features/data/firehose/firehose-feature.ts'
+import { identity } from './features/identity/identity/identity-feature.ts'
+import { invites } from './features/identity/invites/invites-feature.ts'
+import { iroh } from './features/push/iroh/iroh.ts'
+import { labels } from './features/data/labels/labels.ts'
+import { notifications } from './features/push/notifications/notifications-feature.ts'
+import { oauth } from './features/access/oauth/oauth-feature.ts'
+import { operators } from './features/operations/operators/operators-feature.ts'
+import { plcDirectory } from './features/operations/plc-directory/plc-directory.ts'
+import { preferences } from './features/data/preferences/preferences.ts'
+import { proxy } from './features/data/proxy/proxy-feature.ts'
+import { repo } from './features/data/repo/repo-feature.ts'
+import { repoKeys } from './features/identity/repo-keys/repo-keys.ts'
+import { serverInfo } from './features/operations/server-info/server-info.ts'
+import { serviceAuth } from './features/access/service-auth/service-auth.ts'
+import { signup } from './features/identity/signup/signup-feature.ts'
+import { sync } from './features/data/sync/sync-feature.ts'
+import { tokens } from './features/access/tokens/tokens-feature.ts'
+import { transfers } from './features/identity/transfers/transfers-feature.ts'
+import { waitlist } from './features/identity/waitlist/waitlist.ts'
+import { walletDevices } from './features/access/wallet-devices/wallet-devices-feature.ts'
+import { walletProofs } from './features/access/wallet-proofs/wallet-proofs-feature.ts'
+import { accountPages } from './features/access/account-pages/account-pages.ts'
+import { pages } from './features/access/pages/pages-feature.ts'
 
 export const features: readonly Feature[] = [
-  accountChanges,
   accounts,
-  admin,
-  agents,
+  tokens,
   auth,
-  backup,
-  blobGc,
-  blobs,
-  ceremony,
-  children,
-  doctor,
-  escrow,
+  iroh,
+  operators,
+  notifications,
   firehose,
   identity,
-  invites,
-  iroh,
-  labels,
-  notifications,
-  oauth,
-  operators,
-  plcDirectory,
-  preferences,
-  provisioning,
-  proxy,
-  repo,
-  repoKeys,
-  senderKeys,
-  serverInfo,
-  signup,
-  sync,
-  transfers,
-  waitlist,
-  walletDevices,
+  serviceAuth,
   walletProofs,
-  web,
+  escrow,
+  invites,
+  blobs,
+  repo,
+  proxy,
+  blobGc,
+  sync,
+  preferences,
+  labels,
+  pages,
+  oauth,
+  agents,
+  signup,
+  walletDevices,
+  transfers,
+  accountChanges,
+  ceremony,
+  repoKeys,
+  children,
+  waitlist,
+  admin,
+  backup,
+  doctor,
+  plcDirectory,
+  serverInfo,
+  accountPages,
 ]

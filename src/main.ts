@@ -7,7 +7,7 @@ import { isCompiled } from './platform/running/self.ts'
 // All files that the program writes are private: databases, keys, backups. SQLite itself sets no file mode.
 process.umask(0o077)
 
-// The runtime has already applied the options. Refuse to run, so that nobody comes to rely on them.
+// The runtime has already applied the options. Refuse to run, so that deployments do not come to rely on them.
 if (isCompiled && process.env.BUN_OPTIONS !== undefined) {
   process.stderr.write('holdfast: BUN_OPTIONS is set: it changes how the program runs, which has its own configuration. Please unset it.\n')
   process.exit(exitCodes.misused)

@@ -1,14 +1,12 @@
 /** What an agent does for an account in the social app: its records, with the references that other services expect. */
-import { readFile, stat } from 'node:fs/promises'
 import { KeyedQueue } from '../base/keyed-queue.ts'
 import { OperatorError } from '../base/operator-error.ts'
 import { NoAnswer, ServerRefusal, textOf, type Answer } from '../base/server-request.ts'
 import { parseDid, parseHandle, type Did } from '../protocol/identifiers.ts'
 import type { Agent } from './agent.ts'
+import { checkImageSize, type ImageFolder } from './image-folder.ts'
 import { checkPostText, partsOf, type Feature } from './rich-text.ts'
 
-/** Source: the lexicon app.bsky.embed.images. */
-const MAX_IMAGE_BYTES = 2_000_000
 export const MAX_IMAGES = 4
 /** How many records of the account are searched for one that exists already. */
 const SEARCHED_RECORDS = 100
@@ -43,11 +41,16 @@ export class Actions {
   /** A like or a follow is looked for before it is made: two at once must not both find none. */
   readonly #once = new KeyedQueue()
 
+  readonly #images: ImageFolder | null
+
+  /** Without a folder of images, no file is read. */
   constructor(
     agent: Agent,
     readonly now: () => number,
+    images: ImageFolder | null,
   ) {
     this.#agent = agent
+    this.#images = images
   }
 
   async post({ text, images = [], langs, replyTo }: Draft): Promise<StrongReference> {
@@ -76,7 +79,7 @@ export class Actions {
 
   async follow(actor: string): Promise<Recorded & { did: Did }> {
     const did = parseDid(actor) ?? (await this.#resolved(actor))
-    if (did === null) throw new OperatorError(`nobody is known as ${actor}`)
+    if (did === null) throw new OperatorError(`there is no account ${actor}`)
     if (did === (await this.#agent.did())) throw new OperatorError('an account cannot follow itself')
     return this.#once.run(did, async () => {
       const { viewer } = (await this.#agent.call('app.bsky.actor.getProfile', { method: 'GET', query: { actor: did } })) as Viewed
@@ -90,13 +93,19 @@ export class Actions {
   /** Upload an image from a file, or from base64. Returns what `post` takes. */
   async uploadImage({ path, data, alt }: { path?: string; data?: string; alt: string }): Promise<PostImage> {
     if ((path === undefined) === (data === undefined)) throw new OperatorError('either "path" or "data" is needed, not both')
-    const body = path === undefined ? decoded(data!) : await imageFile(path)
-    checkSize(body.length)
+    const body = path === undefined ? decoded(data!) : await this.#imageFile(path)
+    checkImageSize(body.length)
     const type = imageTypeOf(body)
     if (type === null) throw new OperatorError(`${path ?? 'the data'} is not an image in PNG, JPEG, GIF or WebP format`)
     const { blob } = await this.#agent.call('com.atproto.repo.uploadBlob', { method: 'POST', content: { body, type } })
-    if (typeof blob !== 'object' || blob === null) throw new NoAnswer('the server did not say what it stored')
+    if (typeof blob !== 'object' || blob === null) throw new NoAnswer('the server did not return what it stored')
     return { image: blob, alt }
+  }
+
+  #imageFile(path: string): Promise<Uint8Array<ArrayBuffer>> {
+    if (this.#images === null)
+      throw new OperatorError('no files are read here: start "holdfast mcp" with --images and the folder that holds them, or pass "data"')
+    return this.#images.read(path)
   }
 
   async #facetsOf(text: string): Promise<object[]> {
@@ -115,7 +124,7 @@ export class Actions {
     return did && { $type: 'app.bsky.richtext.facet#mention', did }
   }
 
-  /** Null if nobody has the handle. */
+  /** Null if no account has the handle. */
   async #resolved(handle: string): Promise<Did | null> {
     const parsed = parseHandle(handle.replace(/^@/, '').toLowerCase())
     if (parsed === null) return null
@@ -184,23 +193,10 @@ interface PostView extends StrongReference, Viewed {
   record?: unknown
 }
 
-function checkSize(length: number): void {
-  if (length === 0) throw new OperatorError('the image is empty')
-  if (length > MAX_IMAGE_BYTES) throw new OperatorError(`the image has ${length} bytes; a post takes images of up to ${MAX_IMAGE_BYTES}`)
-}
-
 function decoded(base64: string): Uint8Array<ArrayBuffer> {
   const bytes = Uint8Array.from(Buffer.from(base64, 'base64'))
   if (bytes.length < Math.floor((base64.replace(/[\s=]/g, '').length * 3) / 4)) throw new OperatorError('"data" is not base64')
   return bytes
-}
-
-/** The size is checked first: a path may also name something without end. */
-async function imageFile(path: string): Promise<Uint8Array<ArrayBuffer>> {
-  const found = await stat(path).catch(() => null)
-  if (found?.isFile() !== true) throw new OperatorError(`there is no file ${path}`)
-  checkSize(found.size)
-  return Uint8Array.from(await readFile(path))
 }
 
 /** First bytes, in hex; a dot stands for any digit. */

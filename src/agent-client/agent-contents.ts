@@ -18,6 +18,8 @@ export interface AgentContents {
   /** Origin of the server. */
   server: string
   type: RegistrationType
+  /** Its name for the account holder. Null or missing: it has no name. */
+  name?: string | null
   /** The address of the account, for `service_auth`. */
   loginHint: string | null
   /** File with the provider's assertion, for `identity_assertion`: it is read again when the server wants a new one. */
@@ -37,12 +39,14 @@ export interface AgentContents {
 export const freshAgent = ({
   server,
   type,
+  name = null,
   loginHint = null,
   assertionFile = null,
-}: Pick<AgentContents, 'server' | 'type'> & Partial<Pick<AgentContents, 'loginHint' | 'assertionFile'>>): AgentContents => ({
+}: Pick<AgentContents, 'server' | 'type'> & Partial<Pick<AgentContents, 'name' | 'loginHint' | 'assertionFile'>>): AgentContents => ({
   format: AGENT_FORMAT,
   server,
   type,
+  name,
   loginHint,
   assertionFile,
   registration: null,

@@ -12,7 +12,7 @@ export class NotConfirmed extends OperatorError {
     /** The code that waits; null if it has expired, or there never was one. */
     readonly claim: ClaimCode | null,
   ) {
-    super(claim === null ? 'the agent is not confirmed: it has to register, and the account holder has to enter a code' : codeWords(claim))
+    super(claim === null ? 'the agent is not confirmed: register it, and let the account holder enter the code' : codeWords(claim))
   }
 }
 
@@ -20,7 +20,7 @@ export class NotConfirmed extends OperatorError {
 export class AgentEnded extends OperatorError {}
 
 export const codeWords = ({ userCode, verificationUri, expiresAt }: ClaimCode): string =>
-  `nobody has confirmed the agent yet: open ${verificationUri}, sign in, and enter the code ${userCode} before ${expiresAt}`
+  `the agent is not confirmed yet: open ${verificationUri}, sign in, and enter the code ${userCode} before ${expiresAt}`
 
 export const scopeWords = (scopes: readonly string[]): string => inOneLine(scopes.join(' '), MAX_SCOPES_CHARS)
 

@@ -1,4 +1,4 @@
-/** What an agent reads, cut down to what matters to somebody who reads text. */
+/** The responses to an agent's reads, reduced to their text. */
 import type { Answer } from '../base/server-request.ts'
 import type { Agent } from './agent.ts'
 

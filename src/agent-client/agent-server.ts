@@ -1,6 +1,7 @@
 /** The server at which an agent is registered: where its endpoints are, and what it answers. */
 import { OperatorError } from '../base/operator-error.ts'
 import { fetchJson, inOneLine, NoAnswer, originOf, refusalOf, textOf, type Answer } from '../base/server-request.ts'
+import { userAgentHeader } from '../base/user-agent-header.ts'
 import { CLAIM_GRANT, JWT_BEARER_GRANT } from '../protocol/agent-names.ts'
 import type { ClaimCode, RegistrationType } from './agent-contents.ts'
 
@@ -70,7 +71,8 @@ export class AgentServer {
   }
 
   async #ask(url: string, init: RequestInit, timeoutMillis?: number): Promise<Answer> {
-    const answer = await fetchJson(url, init, timeoutMillis)
+    const headers = { ...(init.headers as Record<string, string> | undefined), 'user-agent': userAgentHeader('agent') }
+    const answer = await fetchJson(url, { ...init, headers }, timeoutMillis)
     const { status, body } = answer
     if (status < 200 || status >= 300) throw refusalOf(this.url, answer)
     return typeof body === 'object' && body !== null ? (body as Answer) : {}
@@ -84,8 +86,8 @@ export class AgentServer {
   }
 
   /**
-   * Read where agents register. Credentials go to the authorization server that the server names, and to nobody else.
-   * Source: RFC 9728, section 3; RFC 8414, section 3.
+   * Read where agents register. Credentials go only to the authorization server that the server names. Source: RFC
+   * 9728, section 3; RFC 8414, section 3.
    */
   async #find(): Promise<Endpoints> {
     const resource = await this.#ask(`${this.url}/.well-known/oauth-protected-resource`, {})
@@ -111,7 +113,7 @@ export class AgentServer {
   }
 }
 
-/** What a server says of itself, in an error. */
+/** A server's description of itself, in an error. */
 const shown = (said: unknown): string => inOneLine(JSON.stringify(said) ?? 'nothing')
 
 const originOrNull = (url: unknown): string | null => (typeof url === 'string' ? (URL.parse(url)?.origin ?? null) : null)

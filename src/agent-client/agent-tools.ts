@@ -8,6 +8,7 @@ import { Actions, MAX_IMAGES } from './agent-actions.ts'
 import { Reads } from './agent-reads.ts'
 import { Authorization } from './authorization.ts'
 import type { Agent, Time } from './agent.ts'
+import type { ImageFolder } from './image-folder.ts'
 
 /** Longest wait of one call; clients give a call a minute. */
 const MAX_WAIT_SECS = 45
@@ -39,10 +40,10 @@ const langs = Type.Optional(
     maxItems: 3,
   }),
 )
-const alt = Type.String({ description: 'What the image shows, for people who do not see it.', minLength: 1, maxLength: 2000 })
+const alt = Type.String({ description: 'Alternative text: what the image shows.', minLength: 1, maxLength: 2000 })
 const images = Type.Optional(
   Type.Array(Type.Object({ image: Type.Object({ $type: Type.Literal('blob') }, { additionalProperties: true }), alt }, closed), {
-    description: 'What upload_image returned, for each image.',
+    description: 'The value that upload_image returned, for each image.',
     maxItems: MAX_IMAGES,
   }),
 )
@@ -51,8 +52,8 @@ const page = {
   cursor: Type.Optional(Type.String({ description: 'The cursor of the previous page.', maxLength: 2048 })),
 }
 
-export function agentTools(agent: Agent, time: Time): Tool[] {
-  const actions = new Actions(agent, () => time.now())
+export function agentTools(agent: Agent, time: Time, folder: ImageFolder | null): Tool[] {
+  const actions = new Actions(agent, () => time.now(), folder)
   const reads = new Reads(agent)
   const authorization = new Authorization(agent)
   /** A tool that needs the account holder's consent. Without it, the answer says how to get it. */
@@ -75,7 +76,7 @@ export function agentTools(agent: Agent, time: Time): Tool[] {
         return await authorization.explain(() => run(checked(schema, input)))
       } catch (error) {
         if (repeatable || !(error instanceof NoAnswer)) throw error
-        throw new OperatorError(`${error.message}. It may have been published all the same: look before you try again`, { cause: error })
+        throw new OperatorError(`${error.message}. It may have been published anyway: check before you retry`, { cause: error })
       }
     },
   })
@@ -86,7 +87,7 @@ export function agentTools(agent: Agent, time: Time): Tool[] {
       ...tool(
         'authorize',
         'Authorize',
-        'Get the consent of the account holder. The first call returns a code and the address where to enter it: show both to the person. Then call it again: it waits for the confirmation. It also asks anew after the access was ended.',
+        'Get the consent of the account holder. The first call returns a code and the address where to enter it: show both to the person. Then call it again: it waits for the confirmation. If the access was ended, it requests a new confirmation.',
         Type.Object(
           {
             wait_seconds: Type.Optional(
@@ -116,7 +117,9 @@ export function agentTools(agent: Agent, time: Time): Tool[] {
       'Upload an image (PNG, JPEG, GIF or WebP, at most 2 MB), for "post" or "reply".',
       Type.Object(
         {
-          path: Type.Optional(Type.String({ description: 'A file on this computer.' })),
+          path: Type.Optional(
+            Type.String({ description: folder === null ? 'Not possible: no folder was named.' : `A file in ${folder.path}, or below it.` }),
+          ),
           data: Type.Optional(Type.String({ description: 'The image in base64, instead of a file.' })),
           alt,
         },

@@ -1,6 +1,6 @@
 /**
- * An agent: registers, has itself confirmed, and calls the server with access tokens that it renews by itself. What has
- * to outlive the process is in its file; access tokens, which live minutes, are not.
+ * An agent: registers, has itself confirmed, and calls the server with access tokens that it renews by itself. Its file
+ * holds the state that outlives the process, but no access tokens, which expire in minutes.
  */
 import { readFile } from 'node:fs/promises'
 import { OperatorError } from '../base/operator-error.ts'
@@ -14,11 +14,11 @@ import { freshAgent, type AgentContents, type ClaimCode } from './agent-contents
 import { AgentEnded, ended, isRefused, isTokenOver, NotConfirmed, scopeWords } from './agent-faults.ts'
 import { AgentServer, claimCodeOf, type XrpcCall } from './agent-server.ts'
 
-/** An access token that ends sooner than this is not used any more. */
+/** An access token that ends sooner than this is no longer used. */
 const MARGIN_MILLIS = 30_000
 /** Time between polls, until the server asks for more. */
 const POLL_MILLIS = 5000
-/** What is added each time the server finds the polls too frequent. Source: RFC 8628, 3.5. */
+/** Added to the interval each time the server answers `slow_down`. Source: RFC 8628, 3.5. */
 const SLOWER_MILLIS = 5000
 
 /** What a header can hold. Source: RFC 6750, 2.1. */
@@ -61,10 +61,15 @@ export class Agent {
     return this.#contents
   }
 
-  /** Start anew as somebody else, in the same file. Takes effect when it has registered. */
+  /** Start over with another registration in the same file. Takes effect when it has registered. */
   forget(contents: AgentContents): void {
     this.#contents = { ...contents, registration: this.#contents.registration }
     this.#server = new AgentServer(contents.server)
+  }
+
+  /** Give the agent a name, if it has none and has not registered. */
+  callItself(name: string): void {
+    if (!this.#contents.name && this.#contents.registration === null) this.#contents = { ...this.#contents, name }
   }
 
   /**
@@ -72,8 +77,8 @@ export class Agent {
    * provider's. Throws `AgentEnded` if the account holder has ended the agent that the provider vouches for.
    */
   async register(assertion?: string): Promise<ClaimCode | null> {
-    const { type, loginHint, assertionFile } = this.#contents
-    const more: Record<string, string> = {}
+    const { type, name, loginHint, assertionFile } = this.#contents
+    const more: Record<string, string> = name ? { client_name: name } : {}
     if (type === 'service_auth') more['login_hint'] = loginHint ?? ''
     if (type === 'identity_assertion') {
       more['assertion_type'] = ID_JAG
@@ -108,7 +113,7 @@ export class Agent {
     return claimCodeOf(answer['claim_attempt'], answer['expires_at'])
   }
 
-  /** Wait until somebody has confirmed the agent, at most this long. Throws `NotConfirmed` if nobody has, and `AgentEnded`. */
+  /** Wait until the agent is confirmed, at most this long. Throws `NotConfirmed` if it is not, and `AgentEnded`. */
   async wait(millis: number): Promise<void> {
     const end = this.#time.now() + millis
     for (;;) {
@@ -150,7 +155,7 @@ export class Agent {
         if (!isRefused(error, 'invalid_grant')) throw error
       }
     }
-    // The assertion has expired, or there is none yet: whoever confirmed, or the provider, brings a new one.
+    // The assertion has expired, or there is none yet: the holder's confirmation, or the provider, brings a new one.
     const byClaim = registration?.claimToken ? await this.#polled(registration.claimToken, registration.claim) : null
     if (byClaim !== null) return byClaim
     if (type !== 'identity_assertion' || assertionFile === null || registration === null) throw new NotConfirmed(null)
@@ -159,7 +164,9 @@ export class Agent {
     return this.#hold(await this.server.exchange(this.#contents.assertion!))
   }
 
-  /** Ask once how the claim stands. Returns null if it brings nothing any more. Throws `NotConfirmed` while it waits. */
+  /**
+   * Ask once how the claim stands. Returns null if it can no longer succeed. Throws `NotConfirmed` while it waits.
+   */
   async #polled(claimToken: string, claim: ClaimCode | null): Promise<Access | null> {
     const waiting = this.#contents.assertion === null ? claim : null
     if (this.#time.now() < this.#nextPollAt && waiting !== null) throw new NotConfirmed(waiting)
@@ -198,7 +205,7 @@ export class Agent {
   }
 
   /**
-   * Call a method as the account. A token that the server does not take any more is replaced once, which tells whether
+   * Call a method as the account. A token that the server no longer accepts is replaced once, which tells whether
    * the agent was ended. Throws `ServerRefusal`, `NoAnswer`, `NotConfirmed` and `AgentEnded`.
    */
   async call(nsid: string, how: Omit<XrpcCall, 'token'>): Promise<Answer> {
@@ -209,8 +216,8 @@ export class Agent {
       if (!isTokenOver(error)) throw await this.#explained(error)
       if (this.#access?.token === token) this.#access = null
     }
-    const { token: anew } = await this.access()
-    return this.server.xrpc(nsid, { ...how, token: anew }).catch(async (error: unknown) => {
+    const { token: renewed } = await this.access()
+    return this.server.xrpc(nsid, { ...how, token: renewed }).catch(async (error: unknown) => {
       throw await this.#explained(error)
     })
   }
@@ -242,7 +249,7 @@ export class Agent {
       const own = this.#contents.registration?.id
       await this.#readAgain()
       if (this.#contents.registration?.id !== own)
-        throw new OperatorError(`another program has registered the agent of ${this.#file.path} anew; try again`)
+        throw new OperatorError(`another program has re-registered the agent of ${this.#file.path}; try again`)
     }
     await this.#file.write(contents)
     this.#contents = contents

@@ -1,4 +1,7 @@
-/** How an assistant gets the consent of the account holder: what it is told to show, and when it asks by itself. */
+/**
+ * How an assistant gets the consent of the account holder: what it is told to show, and when it asks without being
+ * told.
+ */
 import { SingleFlight } from '../base/single-flight.ts'
 import type { Agent } from './agent.ts'
 import { AgentEnded, codeWords, NotConfirmed, scopeWords } from './agent-faults.ts'
@@ -17,7 +20,7 @@ export class Authorization {
 
   /**
    * Ask for the consent, or wait for it if it was asked for already. An agent that was ended asks once more only here,
-   * so that nobody who ended it is asked again without somebody wanting it.
+   * so that a holder who ended it is asked again only if a person wants that.
    */
   async authorize(waitMillis: number): Promise<string> {
     try {
@@ -36,26 +39,28 @@ export class Authorization {
       await this.#agent.wait(millis)
     } catch (error) {
       if (!(error instanceof NotConfirmed)) throw error
-      return error.claim === null ? 'The code has expired, and nobody has entered it. Call "authorize" for a new one.' : asked(error.claim)
+      return error.claim === null ? 'The code has expired without being entered. Call "authorize" for a new one.' : asked(error.claim)
     }
     return this.#confirmed()
   }
 
   async #confirmed(): Promise<string> {
     const [did, { scopes }] = [await this.#agent.did(), await this.#agent.access()]
-    return `The account holder has confirmed: you act for ${did}, with the scopes ${scopeWords(scopes)}.`
+    return `The account holder has confirmed: you act for ${did} with the scopes ${scopeWords(scopes)}.`
   }
 
   #registered = (): Promise<ClaimCode | null> => this.#registrations.run('register', () => this.#agent.register())
 
-  /** Run a tool. Throws OperatorError that says what to tell the person, if their consent is missing or was taken back. */
+  /**
+   * Run a tool. Throws OperatorError that says what to tell the person, if their consent is missing or was taken back.
+   */
   async explain<Result>(run: () => Promise<Result>): Promise<Result> {
     try {
       return await run()
     } catch (error) {
       if (error instanceof AgentEnded)
         throw new OperatorError(
-          `${sentence(error.message)} Do not try again by yourself. Tell the person; if they want it, "authorize" asks for a new confirmation.`,
+          `${sentence(error.message)} Do not retry on your own. Tell the person. If they want it, "authorize" requests a new confirmation.`,
           { cause: error },
         )
       if (!(error instanceof NotConfirmed)) throw error

@@ -1,5 +1,6 @@
 /** The text of a post: its limits, and the mentions, links and tags in it, at positions in bytes of UTF-8. */
 import { OperatorError } from '../base/operator-error.ts'
+import { withoutTrailing } from '../base/trailing.ts'
 import { parseHandle } from '../protocol/identifiers.ts'
 
 /** Source: the lexicon app.bsky.feed.post. */
@@ -54,7 +55,7 @@ export function partsOf(text: string): Part[] {
 
 /** Punctuation at the end belongs to the sentence, and so does a bracket that the link does not open. */
 function link(found: string) {
-  let uri = found.replace(/[.,;:!?'"]+$/, '')
+  let uri = withoutTrailing(found, (character) => `.,;:!?'"`.includes(character))
   if (uri.endsWith(')') && !uri.includes('(')) uri = uri.slice(0, -1)
   return URL.canParse(uri) ? { length: uri.length, feature: { kind: 'link', uri } as const } : null
 }
@@ -66,7 +67,7 @@ function mention(found: string) {
 
 /** A number is no tag, and neither is the emoji that begins with this sign. */
 function tag(found: string) {
-  const name = found.slice(1).replace(/\p{P}+$/u, '')
+  const name = withoutTrailing(found.slice(1), (character) => /\p{P}/u.test(character))
   if (!/[^\d\p{P}]/u.test(name) || name.startsWith('\ufe0f')) return null
   if (Buffer.byteLength(name) > MAX_TAG_BYTES || graphemesOf(name) > MAX_TAG_GRAPHEMES) return null
   return { length: name.length + 1, feature: { kind: 'tag', tag: name } as const }

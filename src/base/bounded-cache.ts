@@ -9,7 +9,10 @@ export class BoundedCache<Value> {
   #old = new Map<string, Value>()
   #youngWeight = 0
 
-  /** Keeps the newest entries: at least `max / 2` of total weight, at most `max`. An entry weighs one unless `weigh` says otherwise. */
+  /**
+   * Keeps the newest entries: at least `max / 2` of total weight, at most `max`. An entry weighs one unless `weigh`
+   * says otherwise.
+   */
   constructor(
     readonly max: number,
     readonly weigh: (key: string, value: Value) => number = () => 1,

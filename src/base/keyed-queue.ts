@@ -1,4 +1,7 @@
-/** One queue per key: work with the same key runs one at a time and in order; work with different keys runs concurrently. */
+/**
+ * One queue per key: work with the same key runs one at a time and in order; work with different keys runs
+ * concurrently.
+ */
 export class KeyedQueue {
   readonly #tails = new Map<string, Promise<void>>()
 

@@ -1,4 +1,7 @@
-/** A problem that only the operator can fix. Its message is a full sentence for that reader, printed without a stack trace. */
+/**
+ * A problem that only the operator can fix. Its message is a full sentence for that reader, printed without a stack
+ * trace.
+ */
 export class OperatorError extends Error {}
 
 /** A problem and its remedy. */

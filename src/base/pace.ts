@@ -4,7 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /** Shorter waits are accumulated, because timers are no finer than this. */
 const MIN_WAIT_MILLIS = 4
 
-/** Call it with the number of bytes just processed; it waits until the rate is met. Throws when `stopping` is aborted. */
+/**
+ * Call it with the number of bytes just processed; it waits until the rate is met. Throws when `stopping` is aborted.
+ */
 export type Pace = (bytes: number) => Promise<void>
 
 export function paceOf(bytesPerSec: number, stopping: AbortSignal): Pace {

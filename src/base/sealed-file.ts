@@ -118,7 +118,7 @@ export class SealedFile<Contents extends { format: number }> {
   /** Whether there was a file when it was read or written last, and there is none now. */
   isGone = (): boolean => this.#sealed !== null && readOrNull(this.path) === null
 
-  /** What was there does not count any more: what is written next makes a new file. */
+  /** Discard the known content: the next write creates a new file. */
   forget(): void {
     this.#sealed = null
   }
@@ -170,7 +170,7 @@ export function writePrivately(path: string, content: Uint8Array | string, { rep
   closeSync(folder)
 }
 
-/** The permissions of everybody but the owner. */
+/** The permissions of all users except the owner. */
 const OTHERS = 0o077
 
 /** Read a secret. Returns null if there is no such file. Throws OperatorError if others may read it. */

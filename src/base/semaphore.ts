@@ -20,7 +20,7 @@ export class Semaphore {
     try {
       return await work()
     } finally {
-      // Hand the permit to the next in line; it becomes free only if nobody waits.
+      // Hand the permit to the next in line; it becomes free only if none is waiting.
       const next = this.#waiting.shift()
       if (next) next()
       else this.#free++
@@ -28,7 +28,7 @@ export class Semaphore {
   }
 
   #turn(): Promise<void> {
-    if (this.#waiting.length >= this.maxWaiting) throw new SemaphoreFull('too much is waiting already')
+    if (this.#waiting.length >= this.maxWaiting) throw new SemaphoreFull('the queue is full')
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#waiting.push(resolve)
     return promise

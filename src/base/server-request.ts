@@ -1,8 +1,12 @@
-/** Requests to somebody's server: bounded in time and size, encrypted, without redirects, and with one kind of error for each outcome. */
+/**
+ * Requests to a server: bounded in time and size, encrypted, without redirects, and with one kind of error for each
+ * outcome.
+ */
+import { MINUTE_MILLIS } from './durations.ts'
 import { OperatorError } from './operator-error.ts'
 
 /** Timeout of a request. A ceremony waits for the directory, which the server gives 10 s. */
-const TIMEOUT_MILLIS = 60_000
+const TIMEOUT_MILLIS = MINUTE_MILLIS
 /** Longer explanations of a refusal are cut off. */
 const MAX_SAID_CHARS = 500
 /** Longer answers are cut off: none that a wallet asks for is longer. */
@@ -73,7 +77,7 @@ async function boundedText(response: Response): Promise<string> {
   let length = 0
   for await (const chunk of response.body ?? []) {
     length += chunk.byteLength
-    if (length > MAX_ANSWER_BYTES) throw new Error(`the answer is longer than ${MAX_ANSWER_BYTES} bytes`)
+    if (length > MAX_ANSWER_BYTES) throw new Error(`the response is longer than ${MAX_ANSWER_BYTES} bytes`)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString()
@@ -87,7 +91,9 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** Reads all forms of errors: `{ error, message }`, `{ error, error_description }` and `{ error: { code, message } }`. */
+/**
+ * Reads all forms of errors: `{ error, message }`, `{ error, error_description }` and `{ error: { code, message } }`.
+ */
 export function refusalOf(url: string, { status, body, headers }: JsonAnswer): ServerRefusal {
   const answer = (typeof body === 'object' && body !== null ? body : {}) as Answer
   const { error, message, error_description: description } = answer
@@ -104,7 +110,10 @@ export function refusalOf(url: string, { status, body, headers }: JsonAnswer): S
 /** How tokens begin: a server that repeats what it got must not get it shown, or logged. */
 const tokens = /\b(?:eyJ|clm_)[\w.~+/=-]{8,}/g
 
-/** What a server says is shown to people, so it must not look like more lines than one, nor fill the screen, nor hold a token. */
+/**
+ * What a server says is shown to people, so it must not look like more lines than one, nor fill the screen, nor hold a
+ * token.
+ */
 export const inOneLine = (said: string, maxChars = MAX_SAID_CHARS): string =>
   said
     .slice(0, 4 * maxChars)

@@ -4,7 +4,9 @@ export class Shares {
 
   constructor(readonly placesPerKey: number) {}
 
-  /** Take a place. Returns the function that gives it back, to be called once; null if all places of the key are taken. */
+  /**
+   * Take a place. Returns the function that gives it back, to be called once; null if all places of the key are taken.
+   */
   enter(key: string): (() => void) | null {
     const taken = this.#taken.get(key) ?? 0
     if (taken >= this.placesPerKey) return null

@@ -1,6 +1,9 @@
-const HOUR_MILLIS = 3_600_000
+import { HOUR_MILLIS } from './durations.ts'
 
-/** A budget that is full at first and fills up again evenly. `now` is an instant on the monotonic clock, in milliseconds. */
+/**
+ * A budget that is full at first and fills up again evenly. `now` is an instant on the monotonic clock, in
+ * milliseconds.
+ */
 export class TokenBucket {
   #tokens: number
   #at: number | null = null
@@ -26,7 +29,7 @@ export class TokenBucket {
     return true
   }
 
-  /** Somebody else who counts found the budget spent. Returns when the next token is there. */
+  /** Empties the bucket because the relay reported a rate limit. Returns when the next token is there. */
   empty(now: number): number {
     this.#fill(now)
     this.#tokens = 0

@@ -7,7 +7,7 @@ export async function* unstalled<T>(source: AsyncIterable<T>, millis: number): A
   try {
     for (;;) {
       const { promise: late, reject } = Promise.withResolvers<never>()
-      const timer = setTimeout(() => reject(new Stalled(`nothing came for ${millis} ms`)), millis)
+      const timer = setTimeout(() => reject(new Stalled(`no data for ${millis} ms`)), millis)
       const piece = await Promise.race([pieces.next(), late]).finally(() => clearTimeout(timer))
       if (piece.done) return
       yield piece.value

@@ -5,7 +5,9 @@ import { OperatorError } from '../base/operator-error.ts'
 export const exitCodes = { ok: 0, failed: 1, misused: 2, interrupted: 130 } as const
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
-/** Invalid arguments that the general parser cannot detect; the command throws this error itself. The exit status is 2. */
+/**
+ * Invalid arguments that the general parser cannot detect; the command throws this error itself. The exit status is 2.
+ */
 export class Misuse extends OperatorError {}
 
 /** The user pressed Ctrl-C at a prompt, or closed the input. The exit status is 130. */
@@ -21,7 +23,9 @@ export interface Terminal extends Sources {
   isInteractive: boolean
   /** Ask for one line on standard error. The input is not echoed if `hidden` is set. Throws `Interrupted`. */
   ask(question: string, how?: { hidden: boolean }): Promise<string>
-  /** Returns the next line of standard input, or null after the last. It is for secrets, which must not be arguments. */
+  /**
+   * Returns the next line of standard input, or null after the last. It is for secrets, which must not be arguments.
+   */
   nextLine(): Promise<string | null>
   /** The instant, for what is signed. In milliseconds since the epoch. */
   now(): number
@@ -57,7 +61,10 @@ export interface Command {
   run(invocation: Invocation): Promise<ExitCode>
 }
 
-/** Returns the integer value of an option, or undefined if it was not given. Throws `Misuse` if it is less than `least` or no integer. */
+/**
+ * Returns the integer value of an option, or undefined if it was not given. Throws `Misuse` if it is less than `least`
+ * or no integer.
+ */
 export function integerOption(options: Invocation['options'], name: string, least: number): number | undefined {
   const text = options[name]
   if (text === undefined) return undefined

@@ -1,6 +1,8 @@
 /** Commands that need a configuration. They use the one of `serve`, or the one of `dev` if `--dev` is given. */
 import type { Config, Mode } from '../platform/configuration/config.ts'
 import { describeProblems, loadConfig } from '../platform/configuration/config-loading.ts'
+import type { Secret } from '../base/secret.ts'
+import { findDevelopmentToken } from '../platform/secrets/development-token.ts'
 import { type Command, exitCodes, type ExitCode, type Invocation, type Terminal } from './command.ts'
 
 interface ConfiguredCommand extends Omit<Command, 'run'> {
@@ -29,6 +31,12 @@ export function configurationOf({ terminal, options }: Invocation, warn: (warnin
     terminal.err('It is valid for "dev": add --dev to use the data of the development server.')
   return config
 }
+
+/**
+ * Returns the operator's credential: the configured one, or with `--dev` the one that the development server has made.
+ */
+export const adminTokenFor = ({ options }: Invocation, { adminToken, dataDir }: Config): Secret<string> | null =>
+  adminToken ?? (options['dev'] === true ? findDevelopmentToken(dataDir) : null)
 
 /** Returns the configuration of a mode, or null after writing its problems to standard error. */
 export function loadOrExplain(terminal: Terminal, mode: Mode, warn: (warning: string) => void): Config | null {

@@ -1,7 +1,7 @@
 /** Commands that control a running server: the one that the configuration describes, or the one that `--url` names. */
 import { OperatorError } from '../base/operator-error.ts'
 import { type Command, exitCodes, type ExitCode, type Invocation, Misuse, type Terminal } from './command.ts'
-import { configurationOf, devOption } from './configuration.ts'
+import { adminTokenFor, configurationOf, devOption } from './configuration.ts'
 import { Server, serverOf } from './operator-server.ts'
 
 const TOKEN = 'SERVICE_ADMIN_TOKEN'
@@ -24,7 +24,7 @@ export function operated({ details, options, run, ...command }: OperatorCommand)
     ...command,
     details: `${details}${details === '' ? '' : '\n\n'}Calls the running server of the configuration, or the one that --url names, with the admin token. With --url,
 the token comes from ${TOKEN} or --token-file. It is never an argument, because other users of the
-machine can see those.`,
+machine can see arguments.`,
     options: {
       ...options,
       json: { doc: 'Print JSON, for scripts.' },
@@ -54,7 +54,7 @@ async function serverFor(invocation: Invocation): Promise<Server | null> {
   }
   // Warnings concern the running server, which logged them when it started.
   const config = configurationOf(invocation, () => {})
-  return config && serverOf(config, given ?? config.adminToken?.reveal() ?? null)
+  return config && serverOf(config, given ?? adminTokenFor(invocation, config)?.reveal() ?? null)
 }
 
 async function tokenFrom(file: string | boolean | undefined, terminal: Terminal): Promise<string | null> {
@@ -65,11 +65,14 @@ async function tokenFrom(file: string | boolean | undefined, terminal: Terminal)
   return text.trim()
 }
 
-/** Returns the origin of a server URL. Throws `Misuse` if the token would cross a network unencrypted: only loopback may use http. */
+/**
+ * Returns the origin of a server URL. Throws `Misuse` if the token would cross a network unencrypted: only loopback may
+ * use http.
+ */
 function originOf(text: string): string {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol)) throw new Misuse(`${text} is not the URL of a server`)
   const isHere = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(url.hostname)
-  if (url.protocol === 'http:' && !isHere) throw new Misuse(`${url.origin} would get the admin token unencrypted: use https`)
+  if (url.protocol === 'http:' && !isHere) throw new Misuse(`the admin token would be sent to ${url.origin} unencrypted: use https`)
   return url.origin
 }

@@ -8,7 +8,9 @@ interface Bounds {
   pageSize: number
 }
 
-/** Read a paginated list. `name` is the member of each page that holds the items. Throws OperatorError if it holds none. */
+/**
+ * Read a paginated list. `name` is the member of each page that holds the items. Throws OperatorError if it holds none.
+ */
 export async function pages<Item>(
   server: Server,
   path: string,

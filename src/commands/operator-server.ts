@@ -1,6 +1,7 @@
 /** HTTP client for a running server, authenticated by the admin token. */
 import type { Config } from '../platform/configuration/config.ts'
 import { OperatorError } from '../base/operator-error.ts'
+import { userAgentHeader } from '../base/user-agent-header.ts'
 import { ownUrl } from '../platform/configuration/own-url.ts'
 
 /** Timeout of a request: long enough to delete a large account or to check all blobs. */
@@ -14,7 +15,10 @@ export type Parameters = Readonly<Record<string, string | number | undefined>>
 export class Server {
   readonly #token: string | null
 
-  /** `token` is null if none is configured. Requests then carry no credential, and a 401 tells the operator how to set one. */
+  /**
+   * `token` is null if none is configured. Requests then carry no credential, and a 401 tells the operator how to set
+   * one.
+   */
   constructor(
     readonly url: string,
     token: string | null,
@@ -53,9 +57,11 @@ export class Server {
   }
 
   #fetch(path: string, init: Request): Promise<Response> {
-    // A redirect could send the credential to another host. A proxy from the environment could read unencrypted requests.
+    // A redirect could send the credential to another host. A proxy from the environment could read unencrypted
+    // requests.
     const route = { redirect: 'manual', ...(this.url.startsWith('http:') ? { proxy: false } : {}) } as const
-    return fetch(this.url + path, { ...init, ...route, signal: AbortSignal.timeout(TIMEOUT_MILLIS) }).catch(
+    const headers = { ...init.headers, 'user-agent': userAgentHeader('cli') }
+    return fetch(this.url + path, { ...init, ...route, headers, signal: AbortSignal.timeout(TIMEOUT_MILLIS) }).catch(
       (error: Error & { code?: string }) => {
         if (error.code === 'ECONNREFUSED' || error.code === 'ConnectionRefused')
           throw new NoServer(`no server is listening at ${this.url}: start it, or name another with --url`)
@@ -86,7 +92,9 @@ const postOf = (json: object | undefined): Request =>
 /** Returns a client for the server that a configuration describes, on this machine. */
 export const serverOf = (config: Config, token: string | null): Server => new Server(ownUrl(config), token)
 
-/** Returns the server's error message, from `{ error, message }` under `/xrpc` or `{ error: { message } }` under `/v1`. */
+/**
+ * Returns the server's error message, from `{ error, message }` under `/xrpc` or `{ error: { message } }` under `/v1`.
+ */
 function faultOf(status: number, text: string): string {
   const body = jsonOf(text) as { error?: { message?: unknown }; message?: unknown } | null
   const message = body?.message ?? body?.error?.message

@@ -1,4 +1,4 @@
-/** The passphrase of a file: from a variable of the environment, or from somebody at the terminal. */
+/** The passphrase of a file: from an environment variable, or typed at the terminal. */
 import { Misuse, type Terminal } from './command.ts'
 
 /** The cost of deriving a key from a passphrase. Throws `Misuse` if the variable is not a number in the bounds. */
@@ -19,7 +19,7 @@ export async function askPassphrase(
 ): Promise<string> {
   const given = terminal.env[variable]
   if (given !== undefined) return given
-  if (!terminal.isInteractive) throw new Misuse(`there is no terminal to ask for the passphrase at: set ${variable}`)
+  if (!terminal.isInteractive) throw new Misuse(`there is no terminal to prompt for the passphrase: set ${variable}`)
   const passphrase = await terminal.ask(`${name}: `, { hidden: true })
   if (isNew && passphrase !== (await terminal.ask('Once more: ', { hidden: true }))) throw new Misuse('the two passphrases differ')
   return passphrase

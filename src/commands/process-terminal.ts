@@ -63,7 +63,9 @@ function lines(): () => Promise<string | null> {
   return async () => (await (rest ??= Bun.stdin.text().then((text) => text.replace(/\r?\n$/, '').split(/\r?\n/)))).shift() ?? null
 }
 
-/** Exit with status 1 if standard output cannot be written, whatever the command returns. Reports the first error only. */
+/**
+ * Exit with status 1 if standard output cannot be written, whatever the command returns. Reports the first error only.
+ */
 function reportOnce({ message }: Error): void {
   if (process.exitCode === exitCodes.failed) return
   process.exitCode = exitCodes.failed

@@ -1,4 +1,5 @@
 /** Text formats for people: tables, lists of facts, sizes and times. */
+import { DAY_SECS, HOUR_SECS } from '../base/durations.ts'
 
 const GAP = '  '
 
@@ -37,8 +38,8 @@ export function bytes(count: number): string {
 export const minute = (time: string | null): string | null => time && time.slice(0, 16).replace('T', ' ')
 
 const ageUnits = [
-  { unit: 'd', secs: 86_400 },
-  { unit: 'h', secs: 3600 },
+  { unit: 'd', secs: DAY_SECS },
+  { unit: 'h', secs: HOUR_SECS },
   { unit: 'min', secs: 60 },
 ] as const
 

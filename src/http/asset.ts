@@ -18,7 +18,6 @@ export function asset(path: string, contentType: string, content: string): Asset
           headers: {
             'Content-Type': `${contentType}; charset=utf-8`,
             'Cache-Control': 'public, max-age=31536000, immutable',
-            'X-Content-Type-Options': 'nosniff',
           },
         }),
     }),

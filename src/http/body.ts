@@ -1,6 +1,7 @@
 /** Reads request bodies: bounded, decoded, strict about UTF-8, each read once. */
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { Readable, type Transform } from 'node:stream'
+import { resumed } from '../platform/running/request-scope.ts'
 import { payloadTooLarge, Refusal } from './errors.ts'
 import { isDeeperThan } from './json-depth.ts'
 
@@ -23,7 +24,10 @@ const textTooLarge = () => new Refusal(413, 'PayloadTooLargeError', 'request ent
 
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** Returns the Content-Length in bytes, or null when there is none. Throws `InvalidRequest` if it is malformed. RFC 9110 section 8.6. */
+/**
+ * Returns the Content-Length in bytes, or null when there is none. Throws `InvalidRequest` if it is malformed. RFC 9110
+ * section 8.6.
+ */
 export function announcedBytes({ headers }: Request): number | null {
   const header = headers.get('content-length')
   if (header === null) return null
@@ -61,6 +65,7 @@ export class RequestBody {
     if (this.request.body === null) return
     let count = 0
     for await (const chunk of this.#decoded(this.request.body)) {
+      resumed()
       count += chunk.byteLength
       if (count > maxBytes) throw tooLarge()
       yield chunk
@@ -77,10 +82,16 @@ export class RequestBody {
 
   async #read(maxBytes: number, tooLarge: typeof payloadTooLarge): Promise<Uint8Array> {
     const announced = this.announcedBytes
-    if (announced !== null && announced <= maxBytes && !this.request.headers.has('content-encoding')) return this.request.bytes()
+    if (announced !== null && announced <= maxBytes && !this.request.headers.has('content-encoding')) return this.#whole()
     const chunks: Uint8Array[] = []
     for await (const chunk of this.stream(maxBytes, tooLarge)) chunks.push(chunk)
     return Buffer.concat(chunks)
+  }
+
+  async #whole(): Promise<Uint8Array> {
+    const bytes = await this.request.bytes()
+    resumed()
+    return bytes
   }
 
   async text(maxBytes: number): Promise<string> {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { clientAddress, limitKey, proxyList } from './client-address.ts'
+import { clientAddress, budgetsOf, clientOf, proxyList } from './client-address.ts'
 
 const PROXY = '127.0.0.1'
 const forwardedFor = (value: string, peer = PROXY, proxies = proxyList([])) =>
@@ -89,11 +89,19 @@ test('a header that is sent twice is one list', () => {
   expect(clientAddress(PROXY, headers)).toBe('198.51.100.1')
 })
 
-test('an IPv6 client counts by its /64', () => {
-  expect(limitKey('2001:db8:1:2:aaaa::1')).toBe(limitKey('2001:0db8:0001:0002::ffff'))
-  expect(limitKey('2001:db8:1:2::1')).not.toBe(limitKey('2001:db8:1:3::1'))
-  expect(limitKey('2001:db8::1')).toBe('2001:db8:0:0::/64')
-  expect(limitKey('192.0.2.1')).toBe('192.0.2.1')
+test('an IPv6 client counts by its /64 and its /48, an IPv4 client by its address', () => {
+  expect(clientOf('2001:db8:1:2:aaaa::1')).toEqual(clientOf('2001:0db8:0001:0002::ffff'))
+  expect(clientOf('2001:db8:1:2::1')).toEqual({ address: '2001:db8:1:2::/64', network: '2001:db8:1::/48', provider: '2001:db8::/32' })
+  expect(clientOf('2001:db8::1')).toEqual({ address: '2001:db8:0:0::/64', network: '2001:db8:0::/48', provider: '2001:db8::/32' })
+  expect(clientOf('192.0.2.1')).toEqual({ address: '192.0.2.1', network: '192.0.2.0/24', provider: '192.0.0.0/16' })
+  expect(clientOf('unknown')).toEqual({ address: 'unknown', network: 'unknown', provider: 'unknown' })
+  const budgets = (ip: string) => budgetsOf(clientOf(ip)).map(({ key, times }) => [key, times])
+  expect(budgets('2001:db8::1')).toEqual([
+    ['2001:db8:0:0::/64', 1],
+    ['2001:db8:0::/48', 10],
+  ])
+  expect(budgets('192.0.2.1')).toEqual([['192.0.2.1', 1]])
+  expect(budgets('unknown')).toEqual([['unknown', 1]])
 })
 
 test('a public proxy counts when the operator names its network', () => {

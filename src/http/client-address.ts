@@ -1,5 +1,6 @@
 /** Determines which address a request comes from. */
 import { BlockList, isIP } from 'node:net'
+import type { Client } from '../base/fair-queue.ts'
 
 /** A dual-stack listener reports an IPv4 peer as `::ffff:192.0.2.1`. */
 const normalizeAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '').toLowerCase()
@@ -71,7 +72,10 @@ function forwardedHops(header: string): string[] | null {
   return hops
 }
 
-/** Returns the operator's proxies, each an address or `address/prefix`, as a list to check against; null if there are none. */
+/**
+ * Returns the operator's proxies, each an address or `address/prefix`, as a list to check against; null if there are
+ * none.
+ */
 export function proxyList(networks: readonly string[]): BlockList | null {
   if (networks.length === 0) return null
   const list = new BlockList()
@@ -83,13 +87,39 @@ export function proxyList(networks: readonly string[]): BlockList | null {
   return list
 }
 
-/** Returns the key that rate limits count by: the address, or the /64 network of an IPv6 client. */
-export function limitKey(address: string): string {
-  if (isIP(address) !== 6) return address
-  const [head = '', tail] = address.split('::')
+/** Returns what limits know of a client: its address, or its /64 network for IPv6, and the networks around it. */
+export function clientOf(ip: string): Client {
+  const family = isIP(ip)
+  if (family === 4) {
+    const [a, b, c] = ip.split('.')
+    return { address: ip, network: `${a}.${b}.${c}.0/24`, provider: `${a}.${b}.0.0/16` }
+  }
+  if (family === 0) return { address: ip, network: ip, provider: ip }
+  const [head = '', tail] = ip.split('::')
   const left = head === '' ? [] : head.split(':')
   const right = tail === undefined || tail === '' ? [] : tail.split(':')
   const zeros = tail === undefined ? 0 : Math.max(0, 8 - left.length - right.length)
   const groups = [...left, ...Array<string>(zeros).fill('0'), ...right].slice(0, 4).map((group) => group.replace(/^0+(?=.)/, ''))
-  return `${groups.join(':')}::/64`
+  const prefix = (count: number) => groups.slice(0, count).join(':')
+  return { address: prefix(4) + SUBNET, network: `${prefix(3)}::/48`, provider: `${prefix(2)}::/32` }
+}
+
+const SUBNET = '::/64'
+
+/** Budgets that a /48 network has for its clients together: some customers get all of one, others a /64 of it. */
+const BUDGETS_OF_NETWORK = 10
+
+/** A budget that a client uses. It is as large as `times` budgets of a single client. */
+export interface ClientBudget {
+  key: string
+  times: number
+}
+
+/**
+ * Returns the client's own budget and, for IPv6, that of its network. IPv4 addresses are scarce enough to have budgets
+ * of their own.
+ */
+export function budgetsOf({ address, network }: Client): readonly ClientBudget[] {
+  const own = { key: address, times: 1 }
+  return address.endsWith(SUBNET) ? [own, { key: network, times: BUDGETS_OF_NETWORK }] : [own]
 }

@@ -9,7 +9,7 @@ import { notFound } from './errors.ts'
 import { RequestExchange } from './exchange.ts'
 import { chargeEntry } from './limiting.ts'
 import type { Peer } from './peer.ts'
-import { failure, preflight, success } from './reply.ts'
+import { failure, preflight, success, unsentFile } from './reply.ts'
 import { Hosts } from './site.ts'
 import { targetsOf, type Target } from './targets.ts'
 
@@ -19,6 +19,8 @@ const STOP_POLL_MILLIS = 5
 
 export interface Dispatcher {
   dispatch(request: Request, peer: Peer): Promise<Response>
+  /** Returns what to send instead of a response whose file cannot be opened. */
+  unsent(error: unknown): Response
   /** Refuse new requests with 503, and wait at most `graceMillis` for those in progress. */
   stop(graceMillis: number): Promise<void>
 }
@@ -36,7 +38,8 @@ export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): 
     const { request, rawPath } = exchange
     const site = hosts.siteAt(request.headers.get('host'))
     if (stopping) return new Response('shutting down\n', { status: 503, headers: { Connection: 'close' } })
-    // The runtime builds the URL from the Host header, and the path is taken from that URL: a bad Host could forge a path.
+    // The runtime builds the URL from the Host header, and the path is taken from that URL: a bad Host could forge a
+    // path.
     if (site === null) return new Response('The Host header is missing or names no host\n', { status: 400 })
     if (request.method === 'OPTIONS') return preflight(exchange.surface, request)
     const route = target.name
@@ -54,6 +57,7 @@ export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): 
       running--
       const status = response?.status ?? 500
       ctx.metrics.request(route, status)
+      ctx.loop.leave(route)
       span?.end(status)
       if (logsRequests)
         ctx.log.debug('request handled', {
@@ -66,7 +70,7 @@ export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): 
   }
 
   const enter = (request: Request, peer: Peer, path: string, nsid: string | null, target: Target, params?: Record<string, string>) => {
-    const exchange = new RequestExchange(ctx, request, peer, path, nsid, target.spec, params)
+    const exchange = new RequestExchange(ctx, request, peer, path, nsid, target.name, target.spec, params)
     return inRequest(exchange, answer, exchange, target)
   }
 
@@ -81,6 +85,7 @@ export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): 
       if (route !== null) return enter(request, peer, path, null, route.value, route.params)
       return enter(request, peer, path, nsid, nsid === null ? nowhere : unserved)
     },
+    unsent: (error) => unsentFile(ctx, error),
     async stop(graceMillis) {
       stopping = true
       ctx.signals.stopping.notify()

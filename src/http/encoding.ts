@@ -60,7 +60,9 @@ export function encoded(request: Request, response: Response): Response {
   return new Response(Readable.toWeb(source.pipe(coder)) as ReadableStream, { status, headers })
 }
 
-/** Returns a weak validator of a JSON text: it promises the same meaning, not the same bytes. RFC 9110 section 8.8.1. */
+/**
+ * Returns a weak validator of a JSON text: it promises the same meaning, not the same bytes. RFC 9110 section 8.8.1.
+ */
 export const weakEtag = (text: string): string => `W/"${text.length.toString(16)}-${Bun.hash(text).toString(16)}"`
 
 /** A strong validator identifies exact bytes, which a coding changes: parts of the two must never be joined. */

@@ -8,6 +8,7 @@
  * because only then are the owner of the budget and the cost of the input known. A handler charges a limit itself only
  * if the limit depends on what it finds, or if a form has to show the refusal; a test in `tests/limits` lists those.
  */
+import type { Client } from '../base/fair-queue.ts'
 import type { CapabilityName } from '../platform/configuration/capabilities.ts'
 import type { Context } from '../platform/context.ts'
 import type { Reader } from '../platform/database/database.ts'
@@ -27,8 +28,8 @@ export interface Exchange {
   readonly rawPath: string
   /** Address of the client behind any trusted proxies, without `::ffff:`; `unknown` if a proxy does not reveal it. */
   readonly ip: string
-  /** The key that rate limits charge: the address, or its /64 network for IPv6. */
-  readonly client: string
+  /** What limits know of the client: `address` is its /64 network for IPv6. */
+  readonly client: Client
   /** Carried by every log line that is written while the request is handled. */
   readonly requestId: string
   /** NSID of the called method; null outside `/xrpc`. */

@@ -1,4 +1,7 @@
-/** The page that a browser shows when a request is refused or fails: what happened, in plain words, and where to go next. */
+/**
+ * The page that a browser shows when a request is refused or fails: what happened, in plain words, and where to go
+ * next.
+ */
 import type { Config } from '../platform/configuration/config.ts'
 import type { Refusal } from './errors.ts'
 import { html } from './html.ts'
@@ -26,13 +29,15 @@ const words: Record<number, (refusal: Refusal, waitMinutes: number) => Words> = 
 
 export interface ErrorPlace {
   path: string
+  /** Address of the page whose form was refused, if the form may be sent once more; null if there is none. */
+  retryAt: string | null
   /** Origin of the links on the page; empty for the requested host. */
   origin: string
   retryAfterSecs: number
 }
 
 /** Returns the page for a refusal, with its status and headers. `retryAfterSecs` is 0 if no wait is known. */
-export function errorPage(config: Config, refusal: Refusal, { path, origin, retryAfterSecs }: ErrorPlace): Response {
+export function errorPage(config: Config, refusal: Refusal, { path, retryAt, origin, retryAfterSecs }: ErrorPlace): Response {
   const { status, message, options } = refusal
   const fallback: Words = status >= 500 ? ourFault : { title: 'This did not work', text: message }
   const { title, text } = words[status]?.(refusal, Math.max(1, Math.ceil(retryAfterSecs / 60))) ?? fallback
@@ -45,7 +50,8 @@ export function errorPage(config: Config, refusal: Refusal, { path, origin, retr
 <section class="card">
   <h1>${title}</h1>
   <p>${text}</p>
-  ${path === '/oauth/authorize' && html`<p class="quiet">If an app brought you here, go back to it and start again.</p>`}
+  ${path.startsWith('/oauth/authorize') && retryAt === null && html`<p class="quiet">If an app brought you here, go back to it and start again.</p>`}
+  ${retryAt !== null && html`<div class="actions"><a class="button primary" href="${retryAt}">Back to the request</a></div>`}
   <p class="links"><a href="${origin}/account">Your account</a> <a href="${origin}/">About this server</a></p>
 </section>`,
   })

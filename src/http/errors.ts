@@ -3,7 +3,9 @@
  * decides how it looks on the wire. Any other error is a bug or an outage, and becomes a 500 without its message.
  */
 
+import { NoPlace } from '../base/places.ts'
 import { DatabaseUnavailable, TextNotStorable } from '../platform/database/database.ts'
+import { storageFaultOf } from '../platform/files/storage-faults.ts'
 import { PlcDirectoryError } from '../platform/network/directory-client.ts'
 import { BucketUnavailable } from '../platform/network/bucket-faults.ts'
 import { LookupsFull } from '../platform/network/resolver.ts'
@@ -13,6 +15,8 @@ export interface RefusalOptions {
   code?: string
   headers?: Record<string, string>
   details?: unknown
+  /** In XRPC, send the message as `error_description` too. */
+  described?: boolean
 }
 
 /** `name` is the error name of the lexicon or the RFC; `status` is the HTTP status. */
@@ -46,6 +50,8 @@ export const authMissing = (publicUrl: string) =>
   })
 export const authenticationRequired = (message = 'Authentication Required') => new Refusal(401, 'AuthenticationRequired', message)
 export const forbidden = (message = 'Forbidden') => new Refusal(403, 'Forbidden', message)
+/** An agent lacks the scope that the message names, or no scope would suffice. */
+export const insufficientScope = (message: string) => new Refusal(403, 'InsufficientScope', message, { described: true })
 export const notFound = (message = 'Not Found') => new Refusal(404, 'NotFound', message)
 export const claimCodeRedeemed = () => new Refusal(409, 'ClaimCodeRedeemed', 'The code has been used')
 export const payloadTooLarge = () => new Refusal(413, 'PayloadTooLarge', 'request entity too large')
@@ -55,14 +61,23 @@ export const serviceUnavailable = (message: string) => new Refusal(503, 'Service
 
 export const internalError = () => new Refusal(500, 'InternalServerError', 'Internal Server Error')
 
+/** `Retry-After` of a request that found no place in time. */
+const PLACE_RETRY_SECS = 10
+/** `Retry-After` while this machine cannot store anything: an operator may have to free space first. */
+const STORAGE_RETRY_SECS = 30
+
 /**
  * Returns the refusal that an error stands for, or null if it is a bug or an outage: a `Refusal` itself,
- * `ServiceUnavailable` when too many names are being looked up, or the database or the bucket of blobs does not work,
- * `InvalidRequest` for text that the database cannot store or for a request that the PLC directory refuses, and
- * `UpstreamFailure` when the directory fails.
+ * `ServiceUnavailable` when there is no place for the request, too many names are being looked up, the database or the
+ * blob bucket is unavailable, or this machine has no room left, `InvalidRequest` for text that the database cannot
+ * store or for a request that the PLC directory refuses, and `UpstreamFailure` when the directory fails.
  */
 export function refusalOf(error: unknown): Refusal | null {
   if (error instanceof Refusal) return error
+  if (error instanceof NoPlace)
+    return new Refusal(503, 'ServiceUnavailable', 'Too many requests of this kind are under way', {
+      headers: { 'Retry-After': String(PLACE_RETRY_SECS) },
+    })
   if (error instanceof LookupsFull)
     return new Refusal(503, 'ServiceUnavailable', 'Too many names are being looked up at the moment', {
       headers: { 'Retry-After': String(error.retryAfterSecs) },
@@ -76,10 +91,16 @@ export function refusalOf(error: unknown): Refusal | null {
       headers: { 'Retry-After': String(error.retryAfterSecs) },
     })
   if (error instanceof TextNotStorable) return invalidRequest(error.message)
+  const fault = storageFaultOf(error)
+  if (fault !== null)
+    return new Refusal(503, 'ServiceUnavailable', `Try again later: ${fault}`, { headers: { 'Retry-After': String(STORAGE_RETRY_SECS) } })
   if (!(error instanceof PlcDirectoryError)) return null
   const isCallers = error.status !== null && error.status >= 400 && error.status < 500
   return isCallers ? invalidRequest(error.message) : new Refusal(502, 'UpstreamFailure', error.message, { code: 'PLC_DIRECTORY_ERROR' })
 }
+
+/** Whether nothing can be stored at the moment, whatever the request. */
+export const isStorageOutage = (error: unknown): boolean => error instanceof DatabaseUnavailable || storageFaultOf(error) !== null
 
 /** Error names and their codes in the nested dialect. A name without a row is sent unchanged. */
 export const nestedCodes: Record<string, string> = {

@@ -1,14 +1,15 @@
 /** One request on its way through the edge. What few requests need is computed on first use. */
 import { perContext, type Context } from '../platform/context.ts'
+import type { Client } from '../base/fair-queue.ts'
 import { RequestBody } from './body.ts'
-import { clientAddress, limitKey, proxyList } from './client-address.ts'
+import { clientAddress, clientOf, proxyList } from './client-address.ts'
 import type { Common, Exchange } from './endpoint.ts'
 import type { Peer } from './peer.ts'
 import { surfaceOf, type Surface } from './surfaces.ts'
 
 const proxiesOf = perContext(({ config }) => proxyList(config.trustedProxies))
 
-/** Of a request that needed nothing to be let in. */
+/** For a request without a credential. */
 const standing = () => Promise.resolve()
 
 export class RequestExchange implements Exchange {
@@ -21,6 +22,7 @@ export class RequestExchange implements Exchange {
   #body: RequestBody | null = null
   #url: URL | null = null
   #ip: string | null = null
+  #client: Client | null = null
   #requestId: string | null = null
   #replyHeaders: Headers | null = null
 
@@ -30,6 +32,8 @@ export class RequestExchange implements Exchange {
     readonly peer: Peer,
     readonly rawPath: string,
     readonly nsid: string | null,
+    /** Its name in metrics and traces. */
+    readonly route: string,
     /** Declaration of the requested endpoint; null if the path has none. */
     readonly spec: Common<unknown> | null,
     readonly path: Record<string, string> = {},
@@ -62,8 +66,12 @@ export class RequestExchange implements Exchange {
     return (this.#ip ??= clientAddress(this.peer.addressOf(this.request), this.request.headers, proxiesOf(this.ctx)))
   }
 
-  get client(): string {
-    return limitKey(this.ip)
+  get client(): Client {
+    return (this.#client ??= clientOf(this.ip))
+  }
+
+  resumed(): void {
+    this.ctx.loop.enter(this.route)
   }
 
   get requestId(): string {

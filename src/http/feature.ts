@@ -1,9 +1,12 @@
 /** How a feature plugs in: one value that lists everything it contributes. `features.ts` lists the features. */
-import type { Endpoint } from './endpoint.ts'
+import type { CredentialKind } from './credential.ts'
+import type { Endpoint, Exchange } from './endpoint.ts'
 import type { CapabilityName } from '../platform/configuration/capabilities.ts'
 import type { Context } from '../platform/context.ts'
+import type { Tx } from '../platform/database/database.ts'
 import type { Sweep } from '../platform/running/sweeps.ts'
 import type { StepKind } from '../platform/running/steps.ts'
+import type { Did } from '../protocol/identifiers.ts'
 
 export interface Feature {
   name: string
@@ -15,10 +18,45 @@ export interface Feature {
   steps?: readonly StepKind<unknown>[]
   /** Returns whether to mount the feature; mounted if omitted. Capabilities gate single routes, this gates them all. */
   enabled?(ctx: Context): boolean
-  /** Runs before the port opens: load keys, repair, restore. Returns a function that undoes it after the port was closed, if necessary. */
+  /**
+   * Runs before the port opens: load keys, repair, restore. Returns a function that undoes it after the port was
+   * closed, if necessary.
+   */
   prepare?(ctx: Context): Promise<(() => void | Promise<void>) | void>
-  /** On a cluster, runs every few seconds: takes over or deletes what nodes left behind that are gone. */
+  /** On a cluster, runs every few seconds: takes over or deletes the work of dead nodes. */
   reclaim?(ctx: Context): Promise<void>
+  /**
+   * Deletes every row about an account, in the transaction that deletes it. Returns what is to follow the commit, if
+   * anything; it may fail, or never run. Runs whether or not the feature is enabled.
+   */
+  forgetAccount?(ctx: Context, tx: Tx, did: Did): Promise<(() => Promise<void>) | void>
+  /**
+   * Ends the access that this feature gave to an account, as far as the reason calls for it. Returns how much ended.
+   */
+  endAccess?(ctx: Context, tx: Tx, did: Did, why: AccessEnd): Promise<EndedAccess | void>
+  /** The credentials (`Credential`) that this feature issues or knows how to check. */
+  credentials?: readonly CredentialKind<unknown>[]
+  /** Ends what this feature does for a device of an operator, in the transaction that revokes it. */
+  endOperatorDevice?(ctx: Context, tx: Tx, deviceId: string): Promise<void>
+  /** The grants that this feature adds to the token endpoint, as it is configured, by `grant_type`. */
+  grants?(ctx: Context): Readonly<Record<string, Grant>>
+  /** Sends a public read that this server cannot answer to the service that can. At most one feature declares it. */
+  passOn?(exchange: Exchange): Promise<Response>
   /** Runs once the port is open. Returns a function that stops what it started, if anything. */
   start?(ctx: Context): (() => void | Promise<void>) | void
 }
+
+/** Answers a request to the token endpoint. Throws an `OAuthError`. */
+export type Grant = (exchange: Exchange, parameters: Readonly<Record<string, string | undefined>>) => Promise<object>
+
+/**
+ * Why access to an account ends. `new_password`: the holder changed it, knowing the old one. `reset_password`: with a
+ * mailed code, so an intruder may have been signed in. `taken_down` and `restored`: a takedown and its end. `revoked`:
+ * the operator ends everything. `transferred`: the account has moved to another device.
+ */
+export type AccessEnd = 'new_password' | 'reset_password' | 'taken_down' | 'restored' | 'revoked' | 'transferred'
+
+/** How many credentials ended, by kind. */
+export type EndedAccess = Partial<
+  Record<'sessions' | 'appPasswords' | 'oauthTokens' | 'oauthCodes' | 'agentRegistrations' | 'transferDeviceTokens', number>
+>

@@ -7,7 +7,10 @@ import { hasDoubledMember } from './json-members.ts'
 
 const isJson = (contentType: string | null) => contentType !== null && /^application\/([\w.-]+\+)?json$/.test(contentType)
 
-/** Throws `InvalidRequest` (415) unless the media type is JSON. Call it before authentication if a wrong type must cost nothing. */
+/**
+ * Throws `InvalidRequest` (415) unless the media type is JSON. Call it before authentication if a wrong type must cost
+ * nothing.
+ */
 export function requireJson(body: RequestBody): void {
   if (!isJson(body.contentType)) throw new Refusal(415, 'InvalidRequest', 'Expected a body of type application/json')
 }

@@ -1,7 +1,8 @@
 /** Charges rate limits and reports them in response headers. */
 import type { Charge, LimitName, LimitState } from '../platform/running/limits.ts'
 import { tighter } from '../platform/running/limits.ts'
-import { limitKey } from './client-address.ts'
+import type { Client } from '../base/fair-queue.ts'
+import { budgetsOf } from './client-address.ts'
 import type { CallLimit, Exchange } from './endpoint.ts'
 import { Refusal } from './errors.ts'
 
@@ -21,9 +22,11 @@ export function chargeAddress(exchange: Exchange, names: readonly LimitName[]): 
 function ofAddress(exchange: Exchange, names: readonly LimitName[]): readonly Charge[] {
   // Reading the address from the runtime costs more than everything that is done with it.
   if (names.length === 0 || !exchange.ctx.config.rateLimit.enabled) return []
-  const key = limitKey(exchange.ip)
-  return names.map((name) => ({ name, key }))
+  return names.flatMap((name) => chargesOf(exchange.client, name))
 }
+
+/** Returns the charges of one point to every budget that the client uses. */
+export const chargesOf = (client: Client, name: LimitName): Charge[] => budgetsOf(client).map((budget) => ({ name, ...budget }))
 
 /** The same for every request. Returns a promise if the node has to ask others first. */
 export const chargeEntry = (exchange: Exchange, names: readonly LimitName[]): void | Promise<void> =>
@@ -50,15 +53,26 @@ function takeKnown(exchange: Exchange, charges: readonly Charge[]): void | Promi
   return known.then((later) => applyLimit(exchange, later))
 }
 
-/** Throws `RateLimitExceeded` if the address, or `key`, has used up a limit to which only failures are charged. Charges nothing. */
-export function refuseSpent(exchange: Exchange, name: LimitName, key?: string): void {
-  if (!exchange.ctx.config.rateLimit.enabled) return
-  applyLimit(exchange, exchange.ctx.limits.spent(name, key ?? limitKey(exchange.ip)))
+/**
+ * Throws `RateLimitExceeded` if the client, or `key`, has used up a limit to which only failures are charged. Charges
+ * nothing.
+ */
+export async function refuseSpent(exchange: Exchange, name: LimitName, key?: string): Promise<void> {
+  const { config, limits } = exchange.ctx
+  if (!config.rateLimit.enabled) return
+  const charges = key === undefined ? chargesOf(exchange.client, name) : [{ name, key }]
+  for (const charge of charges) await limits.learn(name, charge.key)
+  applyLimit(exchange, limits.spent(...charges))
 }
 
-/** Charge `cost` points to `key` (a DID or a client). Throws `RateLimitExceeded`. */
-export function charge(exchange: Exchange, name: LimitName, key: string, cost = 1): void {
-  take(exchange, [{ name, key, cost }])
+/** Charge a point to `key` (a DID or a client). Throws `RateLimitExceeded`. */
+export function charge(exchange: Exchange, name: LimitName, key: string): void {
+  take(exchange, [{ name, key }])
+}
+
+/** Charge what all clients have together, of which each network and provider has a part. Throws a refusal. */
+export function chargeAll(exchange: Exchange, name: LimitName, key: string): void {
+  take(exchange, [{ name, key, from: exchange.client }])
 }
 
 function take(exchange: Exchange, charges: readonly Charge[]): void {

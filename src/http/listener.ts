@@ -32,7 +32,7 @@ export interface Listener {
 }
 
 /** Open the port. Throws an error for the operator, from `listenFault`, if that fails. */
-export function listen(config: Config, { dispatch, stop }: Dispatcher): Listener {
+export function listen(config: Config, { dispatch, unsent, stop }: Dispatcher): Listener {
   const sockets = new Set<ServerWebSocket<unknown>>()
   const app = new Elysia({
     aot: true,
@@ -45,6 +45,7 @@ export function listen(config: Config, { dispatch, stop }: Dispatcher): Listener
       development: false,
       maxRequestBodySize: MAX_REQUEST_BYTES,
       idleTimeout: IDLE_TIMEOUT_SECS,
+      error: unsent,
     },
     websocket: {
       perMessageDeflate: false,

@@ -10,7 +10,10 @@ export function requireMasterKey({ config }: { config: Pick<Config, 'signingKeyM
   if (config.signingKeyMasterKey === null) throw serviceUnavailable('This server has no master key configured')
 }
 
-/** Returns a guard that throws `ServiceUnavailable` before it looks at the credential, unless a master key is configured. */
+/**
+ * Returns a guard that throws `ServiceUnavailable` before it looks at the credential, unless a master key is
+ * configured.
+ */
 export const underMasterKey = <Caller>(guard: Guard<Caller>): Guard<Caller> => ({
   ...guard,
   check(exchange) {

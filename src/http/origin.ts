@@ -1,4 +1,4 @@
-/** Which app and network a sign-in came from: enough to tell one's own sessions apart, too little to track anybody. */
+/** Which app and network a sign-in came from: enough to recognise one's own sessions, too little to track a person. */
 import { networkOf } from '../protocol/ip-address.ts'
 import type { Millis } from '../protocol/identifiers.ts'
 import { programOf } from '../protocol/user-agent.ts'
@@ -6,7 +6,10 @@ import type { Exchange } from './endpoint.ts'
 
 export interface Origin {
   openedAt: Millis
-  /** App, browser and system as far as the request reveals them, such as `bsky.app in Firefox on Linux`; null if unknown. */
+  /**
+   * App, browser and system as far as the request reveals them, such as `bsky.app in Firefox on Linux`; null if
+   * unknown.
+   */
   openedWith: string | null
   /** Network of the client address, such as `192.0.2.0/24`; null if unknown. */
   openedFrom: string | null
@@ -25,7 +28,9 @@ export function originOf({ ctx, request, ip }: Exchange): Origin {
   return { openedAt: ctx.clock.now(), openedWith, openedFrom: networkOf(ip) }
 }
 
-/** Returns the host of the web app that sent the request; null for our own pages and for clients that are not browsers. */
+/**
+ * Returns the host of the web app that sent the request; null for our own pages and for clients that are not browsers.
+ */
 function siteOf(origin: string | null, publicUrl: string): string | null {
   if (origin === null || origin === publicUrl || origin.length > MAX_ORIGIN_CHARS || !/^https?:/.test(origin)) return null
   return URL.parse(origin)?.host ?? null

@@ -1,4 +1,7 @@
-/** Pages for people: one layout and one stylesheet, no third-party scripts or requests, and no embedding in frames of other sites. */
+/**
+ * Pages for people: one layout and one stylesheet, no third-party scripts or requests, and no embedding in frames of
+ * other sites.
+ */
 import type { Config } from '../platform/configuration/config.ts'
 import { asset } from './asset.ts'
 import { html, type Html } from './html.ts'
@@ -20,7 +23,9 @@ export interface Page {
   wide?: boolean
   /** URL of a script of ours that improves the page; the page works without it. */
   script?: string
-  /** Origin of the layout's links and stylesheet, for a page on a host that is not ours; empty for the requested host. */
+  /**
+   * Origin of the layout's links and stylesheet, for a page on a host that is not ours; empty for the requested host.
+   */
   origin?: string
   headers?: Record<string, string>
 }
@@ -58,7 +63,6 @@ ${script && html`<script src="${script}" defer></script>`}
       'Content-Security-Policy': leavesOrigin ? rules : `${rules}; form-action 'self'`,
       'Referrer-Policy': 'no-referrer',
       'X-Frame-Options': 'DENY',
-      'X-Content-Type-Options': 'nosniff',
       'Cross-Origin-Resource-Policy': 'same-origin',
       // The opener of the page keeps no reference to it. Apps that sign in through a pop-up lose nothing: they hear
       // from the page at their own redirect URI, and deployed servers send the same header.

@@ -1,4 +1,6 @@
-/** Looks up a value by method and path. A path may contain `:name` segments; an exact path wins over one with segments. */
+/**
+ * Looks up a value by method and path. A path may contain `:name` segments; an exact path wins over one with segments.
+ */
 
 interface Pattern<Value> {
   method: string
@@ -16,7 +18,7 @@ export class PathTable<Value> {
   readonly #exact = new Map<string, Match<Value>>()
   readonly #patterns: Pattern<Value>[] = []
   readonly #methods = new Set<string>()
-  /** Segments of the longest pattern: nobody makes us take a longer path apart. */
+  /** Segments of the longest pattern: longer paths are not split. */
   #mostSegments = 0
 
   add(method: string, path: string, value: Value): void {
@@ -35,9 +37,9 @@ export class PathTable<Value> {
     return this.#exact.get(`${method} ${trimmed}`) ?? this.#matching(method, trimmed.split('/', this.#mostSegments + 1))
   }
 
-  /** Returns the methods with which the path would match. */
+  /** Returns the methods with which the path would match, in alphabetical order. */
   methodsAt(path: string): string[] {
-    return [...this.#methods].filter((method) => this.find(method, path) !== null)
+    return [...this.#methods].toSorted().filter((method) => this.find(method, path) !== null)
   }
 
   #matching(method: string, segments: readonly string[]): Match<Value> | null {

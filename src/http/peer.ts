@@ -6,6 +6,8 @@ export interface Peer {
   addressOf(request: Request): string
   /** Lift the idle timeout for the request. */
   withoutTimeout(request: Request): void
-  /** Upgrade the connection to a WebSocket, which `handler` serves from then on. Returns false if it cannot be upgraded. */
+  /**
+   * Upgrade the connection to a WebSocket, which `handler` serves from then on. Returns false if it cannot be upgraded.
+   */
   upgrade(request: Request, handler: SocketHandler): boolean
 }

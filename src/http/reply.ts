@@ -1,14 +1,18 @@
 /** Turns what a handler returns or throws into the response on the wire. */
+import { DAY_SECS } from '../base/durations.ts'
 import { JsonText } from './endpoint.ts'
 import { encoded, knownTag, MIN_CODED_BYTES } from './encoding.ts'
 import { errorPage } from './error-page.ts'
 import { internalError, refusalOf, type Refusal } from './errors.ts'
 import type { RequestExchange } from './exchange.ts'
+import { perContext, type Context } from '../platform/context.ts'
+import { storageFaultOf } from '../platform/files/storage-faults.ts'
+import { LogRateLimiter } from '../platform/running/log-rate-limiter.ts'
 import { parseHost } from './host.ts'
-import { JSON_TYPE, type Surface } from './surfaces.ts'
+import { JSON_TYPE, surfaceOf, type Surface } from './surfaces.ts'
 
 /** How long a browser may cache a preflight. */
-const PREFLIGHT_SECS = 86_400
+const PREFLIGHT_SECS = DAY_SECS
 const METHODS = 'GET,HEAD,PUT,PATCH,POST,DELETE'
 
 /**
@@ -30,19 +34,42 @@ export function success(exchange: RequestExchange, value: unknown): Response {
   return response
 }
 
-/** Returns a refusal in the dialect of its surface. Any other error is logged, and becomes a 500 without its message. */
+/**
+ * Returns a refusal in the dialect of its surface. Any other error is logged, and becomes a 500 without its message, or
+ * a 503 if this machine has no room left.
+ */
 export function failure(exchange: RequestExchange, error: unknown): Response {
   const { surface, request, nsid } = exchange
   const known = refusalOf(error)
   const refusal = known ?? internalError()
-  // An error after the client has gone is not a fault worth logging.
-  if (known === null && !request.signal.aborted) exchange.ctx.log.error('request failed', { route: nsid ?? surface.prefix, error })
+  // An error after the client has gone is not a fault worth logging. A full disk is one, although clients are told of
+  // it.
+  const isFault = known === null || storageFaultOf(error) !== null
+  if (isFault && !request.signal.aborted) logFailure(exchange.ctx, nsid ?? surface.prefix, error)
   if (isPage(exchange)) return finished(exchange, pageOf(exchange, refusal))
   const { contentType, text } = surface.body(refusal)
   const response = textual(exchange, refusal.status, contentType, text)
   for (const [name, value] of Object.entries(refusal.options.headers ?? {}))
     if (!response.headers.has(name)) response.headers.set(name, value)
   return response
+}
+
+/** Returns the response instead of one whose file the runtime could not open. Only blobs are sent as files. */
+export function unsentFile(ctx: Context, error: unknown): Response {
+  logFailure(ctx, 'com.atproto.sync.getBlob', error)
+  const refusal = refusalOf(error) ?? internalError()
+  const surface = surfaceOf('/xrpc/')
+  const { contentType, text } = surface.body(refusal)
+  const headers = new Headers({ ...refusal.options.headers, 'Content-Type': contentType })
+  surface.headers.forEach((value, name) => headers.set(name, value))
+  return new Response(text, { status: refusal.status, headers })
+}
+
+/** Limits the log lines of failing requests, which a stranger may repeat as often as the rate limits allow. */
+const failureLines = perContext(({ clock }) => new LogRateLimiter(clock))
+
+function logFailure(ctx: Context, route: string, error: unknown): void {
+  failureLines(ctx).within(route, (omitted) => ctx.log.error('request failed', { route, error, omitted }))
 }
 
 const isPage = ({ surface, request }: RequestExchange): boolean =>
@@ -53,22 +80,37 @@ function pageOf({ ctx: { config }, request, rawPath, headersToSend }: RequestExc
   const origin = parseHost(request.headers.get('host') ?? '')?.name === own.hostname ? '' : own.origin
   return errorPage(config, refusal, {
     path: rawPath,
+    retryAt: retryAt(request, rawPath, refusal),
     origin,
     retryAfterSecs: Number(headersToSend.get('retry-after') ?? refusal.options.headers?.['Retry-After'] ?? 0),
   })
 }
 
+/** The page of an app's request, after its form failed for a reason that does not end the request. */
+function retryAt({ method, url }: Request, path: string, { status }: Refusal): string | null {
+  const { search } = new URL(url)
+  return method === 'POST' && path === '/oauth/authorize' && search !== '' && status !== 400 ? path + search : null
+}
+
 /** Sets headers on the finished response: headers that are set before would be copied twice. */
 function textual(exchange: RequestExchange, status: number, contentType: string, text: string): Response {
-  const response = new Response(text, { status, headers: exchange.headersToSend })
+  const response = new Response(text, { status, headers: headersOf(exchange, status) })
   response.headers.set('Content-Type', contentType)
   return text.length < MIN_CODED_BYTES ? response : encoded(exchange.request, response)
 }
 
 /** The handler's own response, with the headers of the request and its surface added. */
-function finished({ request, headersToSend }: RequestExchange, response: Response): Response {
-  headersToSend.forEach((value, name) => response.headers.set(name, value))
-  return encoded(request, response)
+function finished(exchange: RequestExchange, response: Response): Response {
+  headersOf(exchange, response.status).forEach((value, name) => response.headers.set(name, value))
+  return encoded(exchange.request, response)
+}
+
+/** What a handler has set before it failed may allow public caching, which would keep the error for days. */
+function headersOf({ headersToSend }: RequestExchange, status: number): Headers {
+  if (status < 400 || !headersToSend.get('cache-control')?.startsWith('public')) return headersToSend
+  const headers = new Headers(headersToSend)
+  headers.set('Cache-Control', 'no-store')
+  return headers
 }
 
 /** Returns the response to an `OPTIONS` request. Fetch Standard, "CORS-preflight request". */

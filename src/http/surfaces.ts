@@ -21,7 +21,7 @@ export const JSON_TYPE = 'application/json; charset=utf-8'
 
 const flat = (refusal: Refusal) => ({
   contentType: JSON_TYPE,
-  text: JSON.stringify({ error: refusal.name, message: refusal.message, ...details(refusal) }),
+  text: JSON.stringify({ error: refusal.name, message: refusal.message, ...description(refusal), ...details(refusal) }),
 })
 
 const nested = (refusal: Refusal) => ({
@@ -54,6 +54,8 @@ const oauthCodes: Record<string, string> = {
   InternalServerError: 'server_error',
 }
 
+const description = (refusal: Refusal) => refusal.options.described && { error_description: refusal.message }
+
 const details = (refusal: Refusal) => (refusal.options.details === undefined ? {} : { details: refusal.options.details })
 
 const exposedHeaders = [
@@ -68,6 +70,8 @@ const exposedHeaders = [
   ...rateLimitHeaders,
 ]
 
+/** Whatever a response repeats of what strangers sent, browsers take it for what its type says. */
+const everywhere = { 'X-Content-Type-Options': 'nosniff' }
 const crossOrigin = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': exposedHeaders.join(', ') }
 const personal = { 'Cache-Control': 'private', Vary: 'Authorization' }
 
@@ -94,7 +98,7 @@ const declared: readonly (Omit<Surface, 'headers' | 'personalHeaders'> & { more?
 
 /** The first prefix that matches decides. */
 const surfaces: readonly Surface[] = declared.map(({ more, ...surface }) => {
-  const every = { ...(surface.cors && crossOrigin), ...more }
+  const every = { ...everywhere, ...(surface.cors && crossOrigin), ...more }
   return { ...surface, headers: new Headers(every), personalHeaders: new Headers({ ...every, ...personal }) }
 })
 

@@ -1,4 +1,7 @@
-/** Turns declarations into targets: the steps that a request goes through once its path is known. `endpoint.ts` gives their order. */
+/**
+ * Turns declarations into targets: the steps that a request goes through once its path is known. `endpoint.ts` gives
+ * their order.
+ */
 import type { LimitName } from '../platform/running/limits.ts'
 import { decodeParams, methods, validateInput, validateOutput, type Method, type MethodName } from '../protocol/lexicons/lexicons.ts'
 import { parseNsid } from '../protocol/identifiers.ts'
@@ -193,6 +196,6 @@ function openSocket(exchange: RequestExchange, { accept }: Of<'subscription'>): 
     if (!upgraded) handler.closed()
   }
   if (!upgraded) throw invalidRequest('Expected a WebSocket upgrade')
-  // The connection now belongs to the socket; this response reaches nobody.
+  // The connection now belongs to the socket; this response is never sent.
   return new Response(null)
 }

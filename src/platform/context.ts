@@ -8,6 +8,7 @@ import type { PlcDirectory } from './network/directory-client.ts'
 import type { Limits } from './running/limits.ts'
 import type { Log } from './running/log.ts'
 import type { Mailer } from './network/mailer.ts'
+import type { LoopWatch } from './running/loop-watch.ts'
 import type { Metrics } from './running/metrics.ts'
 import type { Outbound } from './network/outbound.ts'
 import type { Resolver } from './network/resolver.ts'
@@ -24,6 +25,8 @@ export interface Context {
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
+  /** Learns what runs, in order to name what holds up the event loop. */
+  readonly loop: LoopWatch
   /** Null when traces are off. */
   readonly tracing: Tracing | null
   readonly db: Database

@@ -9,3 +9,6 @@ export const ID_JAG = 'urn:ietf:params:oauth:token-type:id-jag'
 
 /** The event by which a provider ends an agent. */
 export const ASSERTION_REVOKED = 'https://schemas.workos.com/events/agent/auth/identity/assertion/revoked'
+
+/** Longest name by which an agent may call itself when it registers (`client_name`). */
+export const MAX_AGENT_NAME_CHARS = 80

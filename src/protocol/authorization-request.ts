@@ -3,12 +3,11 @@
  *
  * Source: RFC 6749, 4.1; RFC 7636; RFC 9126; RFC 9449, 10; atproto "OAuth".
  */
-import { normalizeAtprotoOauthScopeValue } from '@atproto/oauth-scopes'
 import type { ClientMetadata } from './client-metadata.ts'
 import { parseDid, parseHandle } from './identifiers.ts'
 import { isCodeChallenge } from './pkce.ts'
 import { isRegistered } from './redirect-uris.ts'
-import { asksForOpenId, BASE_SCOPE, parseScopes } from './scopes.ts'
+import { asksForOpenId, BASE_SCOPE, DeclaredScopes, isBoundedScope, MAX_SCOPE_CHARS, MAX_SCOPES, parseScopes } from './scopes.ts'
 
 export interface AuthorizationRequest {
   clientId: string
@@ -44,6 +43,9 @@ const absent = (name: string, error = 'invalid_request'): Rule => ({
   holds: (given) => given[name] === undefined,
 })
 
+/** The state is kept with the request, and returned in an address. */
+const MAX_STATE_BYTES = 2048
+
 const rules: readonly Rule[] = [
   absent('request', 'request_not_supported'),
   absent('request_uri'),
@@ -76,6 +78,21 @@ const rules: readonly Rule[] = [
     reason: 'code_challenge_method must be S256',
     holds: ({ code_challenge_method: method }) => method === 'S256',
   },
+  {
+    error: 'invalid_request',
+    reason: `state has more than ${MAX_STATE_BYTES} bytes`,
+    holds: ({ state = '' }) => Buffer.byteLength(state) <= MAX_STATE_BYTES,
+  },
+  {
+    error: 'invalid_request',
+    reason: 'dpop_jkt must be the thumbprint of a key',
+    holds: ({ dpop_jkt: jkt }) => jkt === undefined || isThumbprint(jkt),
+  },
+  {
+    error: 'invalid_scope',
+    reason: `scope has more than ${MAX_SCOPES} values or ${MAX_SCOPE_CHARS} characters`,
+    holds: ({ scope = '' }) => isBoundedScope(scope),
+  },
   { error: 'invalid_scope', reason: 'openid is not supported', holds: ({ scope = '' }) => !asksForOpenId(scope) },
   {
     error: 'invalid_scope',
@@ -85,7 +102,10 @@ const rules: readonly Rule[] = [
   {
     error: 'invalid_scope',
     reason: 'scope contains a value that the client metadata does not declare',
-    holds: ({ scope = BASE_SCOPE }, { scopes }) => scope.split(' ').every((value) => value === '' || isDeclared(value, scopes)),
+    holds: ({ scope = BASE_SCOPE }, { scopes }) => {
+      const declared = new DeclaredScopes(scopes)
+      return scope.split(' ').every((value) => value === '' || declared.has(value))
+    },
   },
   {
     error: 'invalid_request',
@@ -104,7 +124,10 @@ const rules: readonly Rule[] = [
   },
 ]
 
-/** `proofJkt` is the key of the request's own DPoP proof; null if it had none. Returns the checked request, or the OAuth error. */
+/**
+ * `proofJkt` is the key of the request's own DPoP proof; null if it had none. Returns the checked request, or the OAuth
+ * error.
+ */
 export function checkAuthorizationRequest(given: Given, client: ClientMetadata, proofJkt: string | null): RequestOutcome {
   const broken = rules.find((rule) => !rule.holds(given, client))
   if (broken) return { ok: false, error: broken.error, reason: broken.reason }
@@ -126,14 +149,8 @@ export function checkAuthorizationRequest(given: Given, client: ClientMetadata, 
   }
 }
 
+const isThumbprint = (text: string): boolean => /^[A-Za-z0-9_-]{43}$/.test(text)
+
 const parsePrompt = (text: string): Prompt | null => prompts.find((prompt) => prompt === text) ?? null
 
 const parseHint = (text: string): string | null => parseDid(text) ?? parseHandle(text.toLowerCase())
-
-/** A scope that this version does not know counts as declared if the client metadata contains the same text. */
-function isDeclared(scope: string, declared: readonly string[]): boolean {
-  if (declared.includes(scope)) return true
-  if (parseScopes(scope).length === 0) return false
-  const canonical = normalizeAtprotoOauthScopeValue(scope)
-  return declared.some((value) => parseScopes(value).some((known) => normalizeAtprotoOauthScopeValue(known) === canonical))
-}

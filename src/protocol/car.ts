@@ -37,7 +37,9 @@ export function carOf(root: Cid | null, blocks: readonly Block[]): Uint8Array {
   return car
 }
 
-/** An archive as a stream of chunks near 64 KiB. A larger block, or larger framed sections, form a chunk of their own. */
+/**
+ * An archive as a stream of chunks near 64 KiB. A larger block, or larger framed sections, form a chunk of their own.
+ */
 export async function* writeCar(root: Cid | null, pages: Pages): AsyncGenerator<Uint8Array> {
   const header = headerOf(root)
   // A part that was yielded belongs to the reader of the stream and must not change.

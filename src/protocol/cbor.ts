@@ -52,7 +52,7 @@ export function encodeSequence(values: Data[]): Uint8Array {
   return bytes
 }
 
-/** Encode the head of a map, which so many keys and values follow, the keys in the order of `sortKeys`. */
+/** Encode the head of a map of this many entries, with the keys in the order of `sortKeys`. */
 export function mapHead(entries: number): Uint8Array {
   end = 0
   writeHead(major.map, entries)
@@ -265,7 +265,10 @@ function readNegative(head: number): number {
   return value
 }
 
-/** Reads a count of items, each at least `itemBytes` long. A count that the input cannot hold is refused before any allocation. */
+/**
+ * Reads a count of items, each at least `itemBytes` long. A count that the input cannot hold is refused before any
+ * allocation.
+ */
 function readLength(head: number, itemBytes: 1 | 2): number {
   const length = readArgument(head)
   if (length * itemBytes > source.length - at) throw new Malformed('Value ends early')

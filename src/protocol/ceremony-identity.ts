@@ -4,6 +4,7 @@
  *
  * Nothing is corrected: the wallet has signed or published exactly these bytes, and they must be right.
  */
+import { withoutTrailingSlashes } from '../base/trailing.ts'
 import { parseDidDocument, renderDidDocument, type DidDocument } from './did-document.ts'
 import { parseDid, type Did, type Handle } from './identifiers.ts'
 import { parseDidKey } from './keys.ts'
@@ -35,8 +36,8 @@ export type CeremonyOutcome<Identity> = { ok: true; identity: Identity } | { ok:
 const refuse = (fault: string): { ok: false; fault: string } => ({ ok: false, fault })
 
 /**
- * Check a genesis operation that a wallet has signed. `deviceKey` and `recoveryKey` are did:keys as the wallet names them;
- * the device's is the highest rotation key and has signed. Returns the identity, or the first fault in words.
+ * Check a genesis operation that a wallet has signed. `deviceKey` and `recoveryKey` are did:keys as the wallet names
+ * them; the device's is the highest rotation key and has signed. Returns the identity, or the first fault in words.
  */
 export function checkCeremonyGenesis(
   operation: unknown,
@@ -49,7 +50,7 @@ export function checkCeremonyGenesis(
   if (signerOf(genesis, [deviceKey]) === null) return refuse('the operation is not signed by the key of the device')
   const { rotationKeys, alsoKnownAs, services, verificationMethods } = genesis
   if (rotationKeys[0] !== deviceKey) return refuse('the first rotation key must be that of the device')
-  // The directory would refuse these, and the ceremony could not go on with another operation.
+  // The directory would refuse these, and the ceremony could not continue with another operation.
   if (rotationKeys.length > MAX_ROTATION_KEYS || new Set(rotationKeys).size < rotationKeys.length || !rotationKeys.every(parseDidKey))
     return refuse(`rotationKeys must be at most ${MAX_ROTATION_KEYS} different keys of supported curves`)
   if (alsoKnownAs[0] !== `at://${handle}`) return refuse('the first name in alsoKnownAs must be the handle')
@@ -59,12 +60,6 @@ export function checkCeremonyGenesis(
   if (!rotationKeys.includes(recoveryKey)) return refuse('recoveryKey must be one of the rotation keys')
   const did = genesisDid(genesis)
   return { ok: true, identity: { did, genesis, document: renderDidDocument(did, genesis) } }
-}
-
-function withoutSlashes(url: string): string {
-  let end = url.length
-  while (url[end - 1] === '/') end--
-  return url.slice(0, end)
 }
 
 /**
@@ -97,7 +92,7 @@ export function checkCeremonyDocument(
     others.length === 0 &&
     pds?.type === pdsService(publicUrl).type &&
     typeof pds.serviceEndpoint === 'string' &&
-    withoutSlashes(pds.serviceEndpoint) === withoutSlashes(publicUrl)
+    withoutTrailingSlashes(pds.serviceEndpoint) === withoutTrailingSlashes(publicUrl)
   return isHere ? { ok: true, identity: { did: document.id, document } } : refuse(`service must name this server as #${PDS_SERVICE_NAME}`)
 }
 

@@ -19,7 +19,10 @@ export class Cid {
   readonly bytes: Uint8Array
   #text: string | null
 
-  /** `bytes` are 36 valid CID bytes that nobody changes; for unchecked input, use the functions below. `text` is their text, if known. */
+  /**
+   * `bytes` are 36 valid CID bytes that are never modified; for unchecked input, use the functions below. `text` is
+   * their text, if known.
+   */
   constructor(bytes: Uint8Array, text: string | null = null) {
     this.bytes = bytes
     this.#text = text

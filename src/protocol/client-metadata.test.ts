@@ -34,6 +34,29 @@ test('a document becomes a client', () => {
   expect(discoverableClient(clientId, { ...document, client_uri: 'https://app.example.com/client' })).toMatchObject({ ok: true })
 })
 
+test('a long name is cut, and a long link left out', () => {
+  const uri = `https://app.example.com/${'x'.repeat(2048)}`
+  expect(discoverableClient(clientId, { ...document, client_name: 'x'.repeat(60_000), policy_uri: uri, tos_uri: uri })).toMatchObject({
+    ok: true,
+    client: { name: 'x'.repeat(256), policyUri: null, tosUri: null },
+  })
+})
+
+test('a document with more values than a client needs is refused before it is examined', () => {
+  const tooMany = { ok: false as const, reason: 'the document has more than 1000 values' }
+  const deep = JSON.parse('['.repeat(30_000) + ']'.repeat(30_000)) as unknown
+  for (const more of [
+    { jwks: { keys: Array.from({ length: 21_000 }, () => ({})) } },
+    { jwks: { keys: Array.from({ length: 20 }, () => ({ key_ops: Array.from({ length: 60 }, () => 0) })) } },
+    { redirect_uris: Array.from({ length: 30_000 }, () => 0) },
+    { other: deep },
+    Object.fromEntries(Array.from({ length: 8000 }, (_, i) => [`k${i}`, 0])),
+  ])
+    expect(discoverableClient(clientId, { ...document, ...more })).toEqual(tooMany)
+  const many = Array.from({ length: 900 }, (_, i) => `https://app.example.com/${i}`)
+  expect(discoverableClient(clientId, { ...document, redirect_uris: many })).toMatchObject({ ok: true, client: { redirectUris: many } })
+})
+
 test('each rule that a document breaks refuses it', () => {
   const broken: Record<string, unknown>[] = [
     { client_id: 'https://app.example.com/client/other.json' },
@@ -98,6 +121,7 @@ test('a client id is a canonical https URL with a path on a public host', () => 
     'https://printer.local/metadata',
     'ftp://app.example.com/metadata',
     'app',
+    `https://app.example.com/${'a'.repeat(2048)}`,
   ])
     expect([id, clientDocumentUrl(id)]).toEqual([id, null])
 })

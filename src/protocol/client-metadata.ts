@@ -10,6 +10,7 @@ import {
   oauthClientMetadataSchema,
 } from '@atproto/oauth-types'
 import { isPublicHost, isRegistrable, type ApplicationType } from './redirect-uris.ts'
+import { isBoundedScope, MAX_SCOPE_CHARS, MAX_SCOPES } from './scopes.ts'
 
 export interface ClientMetadata {
   clientId: string
@@ -45,9 +46,17 @@ export function loopbackClient(clientId: string): ClientOutcome {
   }
 }
 
+/** The id stands in every token of the client, and in the address of its page of consent. */
+const MAX_CLIENT_ID_CHARS = 2048
+
 /** The URL of a client's metadata document; null if the id is not a valid one. */
 export function clientDocumentUrl(clientId: string): URL | null {
-  if (!clientId.startsWith('https://') || !oauthClientIdDiscoverableSchema.safeParse(clientId).success) return null
+  if (
+    clientId.length > MAX_CLIENT_ID_CHARS ||
+    !clientId.startsWith('https://') ||
+    !oauthClientIdDiscoverableSchema.safeParse(clientId).success
+  )
+    return null
   const url = new URL(clientId)
   return isFetchable(url) ? url : null
 }
@@ -88,6 +97,10 @@ const rules: readonly Rule[] = [
   {
     reason: 'grant_types must contain authorization_code, and may contain refresh_token',
     holds: ({ grant_types }) => isGrantList(grant_types),
+  },
+  {
+    reason: `scope has more than ${MAX_SCOPES} values or ${MAX_SCOPE_CHARS} characters`,
+    holds: ({ scope = '' }) => isBoundedScope(scope),
   },
   {
     reason: 'scope must contain atproto, and no value twice',
@@ -141,7 +154,25 @@ function isParent(clientUri: string, url: URL | null): boolean {
   return parent.pathname === url.pathname || url.pathname.startsWith(directory)
 }
 
+/** The schema takes up to 50 µs for each value, and a document of 64 KiB may hold 20,000. */
+const MAX_VALUES = 1000
+
+/** Whether a document has at most this many values, those inside of lists and objects included. */
+function isBounded(document: unknown): boolean {
+  const left = [document]
+  for (let count = 0; count < MAX_VALUES; count++) {
+    if (left.length === 0) return true
+    const value = left.pop()
+    if (typeof value !== 'object' || value === null) continue
+    const members = Object.values(value)
+    if (members.length > MAX_VALUES) return false
+    left.push(...members)
+  }
+  return left.length === 0
+}
+
 function validateClient(clientId: string, document: unknown, url: URL | null): ClientOutcome {
+  if (!isBounded(document)) return { ok: false, reason: `the document has more than ${MAX_VALUES} values` }
   const foreign = foreignFields.find((field) => typeof document === 'object' && document !== null && field in document)
   if (foreign !== undefined) return { ok: false, reason: `${foreign} is not supported` }
   const parsed = oauthClientMetadataSchema.safeParse(document)
@@ -153,12 +184,19 @@ function validateClient(clientId: string, document: unknown, url: URL | null): C
   return broken ? { ok: false, reason: broken.reason } : { ok: true, client: clientOf(clientId, parsed.data) }
 }
 
+/** Longest name that is stored with each session. Pages show the beginning of it. */
+const MAX_NAME_CHARS = 256
+/** A longer link is left out. */
+const MAX_URI_CHARS = 2048
+
+const shortUri = (uri: string | undefined): string | null => (uri !== undefined && uri.length <= MAX_URI_CHARS ? uri : null)
+
 function clientOf(clientId: string, metadata: Metadata): ClientMetadata {
   return {
     clientId,
-    name: metadata.client_name ?? null,
-    policyUri: metadata.policy_uri ?? null,
-    tosUri: metadata.tos_uri ?? null,
+    name: metadata.client_name?.slice(0, MAX_NAME_CHARS).toWellFormed() ?? null,
+    policyUri: shortUri(metadata.policy_uri),
+    tosUri: shortUri(metadata.tos_uri),
     redirectUris: metadata.redirect_uris,
     scopes: (metadata.scope ?? '').split(' '),
     mayRefresh: metadata.grant_types.includes('refresh_token'),

@@ -5,9 +5,11 @@
  *
  * Source: atproto "Data Model"; interop tests `data-model/`.
  */
+import { unpaddedBase64 } from './base64url.ts'
 import { type Data, type DataObject, MAX_DEPTH_LEVELS, setOwn } from './cbor.ts'
 import { Cid, codecs, parseCid } from './cid.ts'
 import { Malformed } from './malformed.ts'
+import { pathSegment } from './value-path.ts'
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
@@ -18,6 +20,9 @@ export interface BlobReference {
   /** In bytes. */
   size: number
 }
+
+/** Members of one object. Sorting, encoding and decoding more takes far longer than other values of the same size. */
+const MAX_MEMBERS = 10_000
 
 /**
  * Convert parsed JSON. Throws `Malformed` for a value that would not survive storage unchanged. The exception: half a
@@ -46,24 +51,57 @@ function convert(json: unknown, depth: number): Data {
       if (json === null) return null
       if (depth >= MAX_DEPTH_LEVELS) throw new Malformed(`Nested deeper than ${MAX_DEPTH_LEVELS} levels`)
       if (!Array.isArray(json)) return convertObject(json as Record<string, unknown>, depth + 1)
-      return json.map((item) => convert(item, depth + 1))
+      return convertArray(json, depth + 1)
     default:
       throw new Malformed(`Not JSON: ${typeof json}`)
   }
+}
+
+function convertArray(json: readonly unknown[], depth: number): Data[] {
+  const array: Data[] = []
+  try {
+    for (const item of json) array.push(convert(item, depth))
+  } catch (error) {
+    throw within(array.length, error)
+  }
+  return array
 }
 
 function convertObject(json: Record<string, unknown>, depth: number): Data {
   if (Object.hasOwn(json, '$link')) return convertLink(json)
   if (Object.hasOwn(json, '$bytes')) return convertBytes(json)
   const object: DataObject = {}
-  for (const key of Object.keys(json)) {
-    // Two names that differ only in such halves would become one.
-    if (!key.isWellFormed()) throw new Malformed('Names must be well-formed Unicode')
-    setOwn(object, key, convert(json[key], depth))
+  let name = ''
+  const keys = Object.keys(json)
+  if (keys.length > MAX_MEMBERS) throw new Malformed(`An object has more than ${MAX_MEMBERS} members`)
+  try {
+    for (const key of keys) {
+      name = key
+      // Two names that differ only in such halves would become one.
+      if (!key.isWellFormed()) throw new Malformed('Names must be well-formed Unicode')
+      setOwn(object, key, convert(json[key], depth))
+    }
+  } catch (error) {
+    throw within(name, error)
   }
   if (!Object.hasOwn(object, '$type')) return object
   if (typeof object['$type'] !== 'string' || object['$type'] === '') throw new Malformed('$type must be a text that is not empty')
   return object['$type'] === 'blob' ? convertBlob(object) : object
+}
+
+/** Whether an object in a decoded value has more members than records may have. */
+export function isTooWide(data: Data): boolean {
+  if (!Array.isArray(data) && !isObject(data)) return false
+  const parts = Object.values(data)
+  if (!Array.isArray(data) && parts.length > MAX_MEMBERS) return true
+  for (const part of parts) if (isTooWide(part)) return true
+  return false
+}
+
+/** Returns the error of a part as one of the whole. */
+function within(part: string | number, error: unknown): unknown {
+  if (error instanceof Malformed) error.path = pathSegment(part) + error.path
+  return error
 }
 
 function convertLink(json: Record<string, unknown>): Cid {
@@ -114,14 +152,16 @@ function convertBlob(object: DataObject): DataObject {
 export function dataToJson(data: Data): Json {
   if (typeof data !== 'object' || data === null) return data
   if (data instanceof Cid) return data.toJSON()
-  if (data instanceof Uint8Array) return { $bytes: Buffer.from(data).toString('base64').replace(/=+$/, '') }
+  if (data instanceof Uint8Array) return { $bytes: unpaddedBase64(data) }
   if (Array.isArray(data)) return data.map(dataToJson)
   const json: Record<string, Json> = {}
   for (const key of Object.keys(data)) setOwn(json, key, dataToJson(data[key] as Data))
   return json
 }
 
-/** Returns the blobs that a value refers to, in order and with repetitions, and the CIDs of legacy references as text. */
+/**
+ * Returns the blobs that a value refers to, in order and with repetitions, and the CIDs of legacy references as text.
+ */
 export function findBlobs(data: Data): { blobs: BlobReference[]; legacy: string[] } {
   const found = { blobs: [] as BlobReference[], legacy: [] as string[] }
   collectBlobs(data, found)

@@ -5,6 +5,7 @@
  *
  * Source: W3C DID Core; atproto "DID".
  */
+import { withoutTrailingSlashes } from '../base/trailing.ts'
 import { parseDid, parseHandle, type Did, type Handle } from './identifiers.ts'
 import { formatDidKey, parseBareMultibase, parseMultikey, type Curve } from './keys.ts'
 import { PDS_SERVICE_NAME, SIGNING_KEY_NAME, type PlcState } from './plc.ts'
@@ -75,11 +76,19 @@ function methodKey({ type, publicKeyMultibase }: VerificationMethod): string | n
 /** The key that signs the repository, as a did:key. */
 export const publishedSigningKey = (document: DidDocument): string | null => verificationKey(document, SIGNING_KEY_NAME)
 
-/** The http(s) endpoint of the service with this fragment, and with this type if one is given; null if there is none. */
+/** Documents are untrusted, with texts of any length. Names and keys have shorter limits where they are parsed. */
+const MAX_ENDPOINT_CHARS = 2048
+
+/**
+ * The http(s) endpoint of the service with this fragment, and with this type if one is given, without slashes at its
+ * end; null if there is none, or if it is longer than `MAX_ENDPOINT_CHARS`.
+ */
 export function serviceEndpoint(document: DidDocument, name: string, type?: string): string | null {
   const service = document.service?.find(({ id }) => hasId(document, id, name))
   if (!service || (type !== undefined && service.type !== type) || typeof service.serviceEndpoint !== 'string') return null
-  return /^https?:\/\//.test(service.serviceEndpoint) && URL.canParse(service.serviceEndpoint) ? service.serviceEndpoint : null
+  const endpoint = service.serviceEndpoint
+  const isUsable = endpoint.length <= MAX_ENDPOINT_CHARS && /^https?:\/\//.test(endpoint) && URL.canParse(endpoint)
+  return isUsable ? withoutTrailingSlashes(endpoint) : null
 }
 
 export const pdsEndpoint = (document: DidDocument): string | null =>

@@ -76,6 +76,16 @@ test('each claim that is wrong refuses the proof', async () => {
   for (const changes of wrong) expect({ changes, outcome: await check(proof(changes)) }).toMatchObject({ changes, outcome: invalid })
 })
 
+test('a proof at the wrong time is refused with the difference, so that a wrong clock is found', async () => {
+  const reasonOf = async (iat: number) => await check(proof({ iat }))
+  expect(await reasonOf(now / 1000 - 3 * 86_400)).toMatchObject({
+    reason: 'the proof is too old: iat is 259200 s before the time of this server',
+  })
+  expect(await reasonOf(now / 1000 + 181)).toMatchObject({
+    reason: 'the proof is from the future: iat is 181 s after the time of this server',
+  })
+})
+
 test('the clocks may differ by three minutes either way, and htu is compared after normalisation', async () => {
   for (const changes of [
     { iat: now / 1000 - 189 },

@@ -8,6 +8,7 @@
  * Source: RFC 9449, section 4.3; RFC 7638 for thumbprints.
  */
 import { createHash, createHmac } from 'node:crypto'
+import { MINUTE_MILLIS } from '../base/durations.ts'
 import { BoundedCache } from '../base/bounded-cache.ts'
 import type { Millis } from './identifiers.ts'
 import { parseP256Jwk, thumbprint } from './jwk.ts'
@@ -58,8 +59,9 @@ export async function checkDpop({ proof, method, url, accessTokenHash, now, isNo
 
   const nowSecs = now / 1000
   if (typeof iat !== 'number' || !Number.isFinite(iat)) return invalid('iat is required')
-  if (iat < nowSecs - MAX_AGE_SECS) return invalid('the proof is too old')
-  if (iat > nowSecs + TOLERANCE_SECS) return invalid('the proof is from the future')
+  if (iat < nowSecs - MAX_AGE_SECS) return invalid(`the proof is too old: iat is ${apart(nowSecs, iat)} s before the time of this server`)
+  if (iat > nowSecs + TOLERANCE_SECS)
+    return invalid(`the proof is from the future: iat is ${apart(nowSecs, iat)} s after the time of this server`)
   if (typeof jti !== 'string' || jti === '') return invalid('jti is required')
   if (htm !== method) return invalid('htm does not match the request')
   if (typeof htu !== 'string' || !isSameResource(htu, url)) return invalid('htu does not match the request')
@@ -75,6 +77,8 @@ export async function checkDpop({ proof, method, url, accessTokenHash, now, isNo
 /** Hash of an access token, as in the proof's `ath` (RFC 9449, 4.2). */
 export const accessTokenHash = (token: string): string => createHash('sha256').update(token).digest('base64url')
 
+const apart = (nowSecs: number, iat: number): number => Math.round(Math.abs(nowSecs - iat))
+
 const invalid = (reason: string): DpopOutcome => ({ ok: false, error: 'invalid_dpop_proof', reason })
 
 interface ProofKey {
@@ -82,8 +86,12 @@ interface ProofKey {
   jkt: string
 }
 
+/** Memory of known keys, and an estimate of it for each in addition to its header. */
+const MAX_KNOWN_BYTES = 24 * 1024 ** 2
+const KEY_BYTES = 1024
+
 /** Keys by their encoded header, which a client sends unchanged every time. */
-const knownKeys = new BoundedCache<ProofKey>(20_000)
+const knownKeys = new BoundedCache<ProofKey>(MAX_KNOWN_BYTES, (encoded) => encoded.length + KEY_BYTES)
 
 /** Returns the key of a proof, or the fault of its header. */
 async function proofKey(encoded: string): Promise<ProofKey | string> {
@@ -116,7 +124,7 @@ function isSameResource(htu: string, url: string): boolean {
 
 // Nonces: an HMAC of a counter of minutes. Nothing is stored, and all processes accept the same nonces.
 
-const NONCE_STEP_MILLIS = 60_000
+const NONCE_STEP_MILLIS = MINUTE_MILLIS
 
 /** The counter whose nonce is issued at `now`: the next one, which stays valid longest. */
 export const nonceCounter = (now: Millis): number => Math.floor(now / NONCE_STEP_MILLIS) + 1

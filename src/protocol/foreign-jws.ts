@@ -8,7 +8,10 @@ import type { KeyObject } from 'node:crypto'
 import { compactVerify, errors } from 'jose'
 import type { ForeignAlgorithm } from './foreign-keys.ts'
 
-/** Whether the key signed the text with the algorithm. A header that must be understood (`crit`) and is not, makes it invalid. */
+/**
+ * Whether the key signed the text with the algorithm. A header that must be understood (`crit`) and is not, makes it
+ * invalid.
+ */
 export async function verifyForeignJws(text: string, key: KeyObject, algorithm: ForeignAlgorithm): Promise<boolean> {
   try {
     await compactVerify(text, key, { algorithms: [algorithm] })

@@ -2,8 +2,8 @@
  * Events of the firehose, as plain data and as frames.
  *
  * A frame is two consecutive CBOR values: a header that names the type, and a body. It is encoded once, and every
- * subscriber gets the same bytes. If its event is numbered later, it is encoded without number and time. Optional fields are absent, never null, except where the
- * lexicon says null (`since`, the `cid` of a deletion).
+ * subscriber gets the same bytes. If its event is numbered later, it is encoded without number and time. Optional
+ * fields are absent, never null, except where the lexicon says null (`since`, the `cid` of a deletion).
  *
  * Source: atproto "Event Stream"; lexicon com.atproto.sync.subscribeRepos.
  */
@@ -67,7 +67,10 @@ export interface FramePieces {
   rest: Uint8Array
 }
 
-/** Encodes an event that gets its number later. `head`, the encoded number, `middle`, the encoded time and `rest` are the frame. */
+/**
+ * Encodes an event that gets its number later. `head`, the encoded number, `middle`, the encoded time and `rest` are
+ * the frame.
+ */
 export function framePieces(event: RepoEvent): FramePieces {
   const body = bodyFields(event)
   const names = sortKeys([...Object.keys(body), 'seq', 'time'])

@@ -4,7 +4,10 @@
  * Names are compared case-insensitively, because another service may be lenient.
  */
 
-/** Methods that are never forwarded and never get a service token: they would give another server control of the account. */
+/**
+ * Methods that are never forwarded and never get a service token: they would give another server control of the
+ * account.
+ */
 const protectedMethods = new Set(
   [
     'com.atproto.admin.sendEmail',
@@ -29,8 +32,8 @@ const protectedMethods = new Set(
 export const isProtectedMethod = (nsid: string): boolean => protectedMethods.has(nsid.toLowerCase())
 
 /**
- * Methods that manage accounts or identities, on this server or another: an agent never calls them, whatever its scopes.
- * Includes methods that are not known yet.
+ * Methods that manage accounts or identities, on this server or another: an agent never calls them, whatever its
+ * scopes. Includes methods that are not known yet.
  */
 export function isAccountMethod(nsid: string): boolean {
   const name = nsid.toLowerCase()
@@ -48,10 +51,27 @@ export const isDraftMethod = (nsid: string): boolean => /^com\.atproto\.(space|s
 /** The services of the same drafts, by the fragment in an audience. */
 export const isDraftAudience = (aud: string): boolean => /#atproto_space/i.test(aud)
 
-/** Direct messages, including future methods, and account migration: refused to an app password without the privilege. */
+/**
+ * Direct messages, including future methods, and account migration: refused to an app password without the privilege.
+ */
 export function isPrivilegedMethod(nsid: string): boolean {
   const name = nsid.toLowerCase()
   return isChatMethod(name) || name === 'com.atproto.server.createaccount'
 }
+
+/**
+ * Methods of the AppView that return an account's private data. The namespaces include methods that are not known yet,
+ * and methods that write.
+ */
+export const isPrivateMethod = (nsid: string): boolean => privateMethods.some((pattern) => pattern.test(nsid))
+
+const privateMethods = [
+  /^app\.bsky\.(?:ageassurance|bookmark|contact|draft|notification)\./i,
+  /^app\.bsky\.graph\.get(?:list)?mutes$/i,
+  /^app\.bsky\.unspecced\.getageassurancestate$/i,
+]
+
+/** Methods that read, by their names. Another service may answer them whatever the HTTP method. */
+export const isReadByName = (nsid: string): boolean => /\.(?:get|list|search)[a-z0-9]*$/i.test(nsid)
 
 const isChatMethod = (nsid: string): boolean => nsid.toLowerCase().startsWith('chat.bsky.')

@@ -2,8 +2,8 @@
  * Which handles an account on this server may take. Rules are checked in order; the first broken rule determines the
  * error.
  *
- * Under one of the server's domains, a handle is a single label before the domain. Any other handle belongs to whoever
- * can make it resolve to the account's DID, which the caller must check (`kind: 'external'`).
+ * Under one of the server's domains, a handle is a single label before the domain. Any other handle belongs to the
+ * account to whose DID it resolves, which the caller must check (`kind: 'external'`).
  */
 import { isValidTld } from '@atproto/syntax'
 import { parseHandle, type Handle } from './identifiers.ts'

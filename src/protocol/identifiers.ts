@@ -33,6 +33,9 @@ export const wireTime = (at: Millis): string => new Date(at).toISOString()
 
 export const parseDid = (text: string): Did | null => (isValidDid(text) ? (text as string as Did) : null)
 /** Returns the handle in lower case, because handles are case-insensitive; null if it is not valid. */
+/** The handle of an identity whose own does not verify. atproto: handle, "Usage and Implementation Guidelines". */
+export const INVALID_HANDLE = 'handle.invalid' as string as Handle
+
 export const parseHandle = (text: string): Handle | null => (isValidHandle(text) ? (normalizeHandle(text) as string as Handle) : null)
 export const parseNsid = (text: string): Nsid | null => (isValidNsid(text) ? (text as string as Nsid) : null)
 export const parseTid = (text: string): Tid | null => (isValidTid(text) ? (text as string as Tid) : null)

@@ -108,7 +108,10 @@ function withHexTail(text: string): string | null {
   return tail && `${dotted[1]}${(tail.value >> 16n).toString(16)}:${(tail.value & 0xffffn).toString(16)}`
 }
 
-/** The network of an address, /24 or, for IPv6, /48: coarse enough to stand for many people. Null if the text is not an address. */
+/**
+ * The network of an address, /24 or, for IPv6, /48: coarse enough to stand for many people. Null if the text is not an
+ * address.
+ */
 export function networkOf(text: string): string | null {
   const address = parseAddress(text)
   if (address === null) return null

@@ -3,6 +3,7 @@
  *
  * The text equals `JSON.stringify(dataToJson(decode(block)))`. Works on module state, like `cbor.ts`.
  */
+import { unpaddedBase64 } from './base64url.ts'
 import { CID_BYTES_LENGTH, cidText } from './cid.ts'
 import { Malformed } from './malformed.ts'
 
@@ -82,8 +83,7 @@ function skip(length: number): number {
 }
 
 function writeBytes(length: number): void {
-  const base64 = Buffer.from(source.subarray(skip(length), at)).toString('base64')
-  write(`{"$bytes":"${base64.replace(/=+$/, '')}"}`)
+  write(`{"$bytes":"${unpaddedBase64(source.subarray(skip(length), at))}"}`)
 }
 
 const MAX_ESCAPE_BYTES = 6 // \u001f

@@ -49,6 +49,9 @@ export function signJws(key: SigningKey, header: object, payload: object): strin
   return `${signed}.${base64url(key.sign(Buffer.from(signed)))}`
 }
 
-/** Whether the key signed it and the header names the key's algorithm. High-S signatures are valid, as everywhere in JOSE. */
+/**
+ * Whether the key signed it and the header names the key's algorithm. High-S signatures are valid, as everywhere in
+ * JOSE.
+ */
 export const verifyJws = ({ header, signed, signature }: Jws, key: PublicKey, k256?: K256): boolean =>
   header.alg === algorithms[key.curve] && key.verify(signed, signature, { allowHighS: true, k256 })

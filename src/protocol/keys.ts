@@ -31,7 +31,10 @@ export interface VerifyOptions {
 
 export interface SigningKey {
   publicKey: PublicKey
-  /** Returns a low-S signature of 64 bytes. P-256 signatures differ from call to call; K-256 signatures do not (RFC 6979). */
+  /**
+   * Returns a low-S signature of 64 bytes. P-256 signatures differ from call to call; K-256 signatures do not (RFC
+   * 6979).
+   */
   sign(message: Uint8Array): Uint8Array
 }
 

@@ -6,4 +6,6 @@
  */
 export class Malformed extends Error {
   override readonly name = 'Malformed'
+  /** Path from the value that was read to what is malformed in it, such as `.embed.width`; empty if it is not known. */
+  path = ''
 }

@@ -167,7 +167,10 @@ export function decodeNode(bytes: Uint8Array, layer: number): MstNode {
   return nodeAt(layer, readFields(bytes))
 }
 
-/** Read a root, whose layer is that of its keys; if it has no keys, `childLayer` returns the layer below. Throws `Malformed`. */
+/**
+ * Read a root, whose layer is that of its keys; if it has no keys, `childLayer` returns the layer below. Throws
+ * `Malformed`.
+ */
 export function decodeRoot(bytes: Uint8Array, childLayer: (child: Cid) => number): MstNode {
   const fields = readFields(bytes)
   const [key] = fields.keys

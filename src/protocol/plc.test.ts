@@ -107,6 +107,10 @@ test('only exact operations are read', () => {
     { type: 'plc_tombstone', sig: 'x' },
     { ...good, rotationKeys: 'x' },
     { ...good, services: { a: { type: 'x' } } },
+    { ...good, alsoKnownAs: ['x'.repeat(2049)] },
+    { ...good, rotationKeys: Array(65).fill(good.rotationKeys[0]) },
+    { ...good, verificationMethods: Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`key${i}`, good.rotationKeys[0]])) },
+    { ...good, verificationMethods: { ['x'.repeat(2049)]: good.rotationKeys[0] } },
   ]
   for (const member of Object.keys(good)) {
     const { [member as keyof typeof good]: _, ...rest } = good

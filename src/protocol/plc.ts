@@ -10,6 +10,7 @@
  *
  * Source: did:plc method specification; the public directory, whose library is the oracle in the tests.
  */
+import { HOUR_MILLIS } from '../base/durations.ts'
 import { base64url, parseBase64url } from './base64url.ts'
 import { base32, cidOfCbor, type Cid } from './cid.ts'
 import { encode, type DataObject } from './cbor.ts'
@@ -64,16 +65,23 @@ export interface AuditEntry {
 }
 
 export const MAX_ROTATION_KEYS = 5
-export const RECOVERY_WINDOW_MILLIS = 72 * 60 * 60 * 1000
+export const RECOVERY_WINDOW_MILLIS = 72 * HOUR_MILLIS
 /** Length of an ECDSA signature as raw `r || s`. Only canonical base64url is accepted, which leaves one spelling. */
 const SIGNATURE_BYTES = 64
 
 // Reading
 
-const isText = (value: unknown): value is string => typeof value === 'string'
-const isTexts = (value: unknown): value is string[] => Array.isArray(value) && value.every(isText)
-const isRecordOf = (value: unknown, holds: (entry: unknown) => boolean) =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && Object.values(value).every(holds)
+/** Longest text, and most items of a list. Directories allow 10 keys, names and services; parsing a key takes long. */
+const MAX_TEXT_CHARS = 2048
+const MAX_ITEMS = 64
+
+const isText = (value: unknown): value is string => typeof value === 'string' && value.length <= MAX_TEXT_CHARS
+const isTexts = (value: unknown): value is string[] => Array.isArray(value) && value.length <= MAX_ITEMS && value.every(isText)
+function isRecordOf(value: unknown, holds: (entry: unknown) => boolean): boolean {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  const entries = Object.entries(value)
+  return entries.length <= MAX_ITEMS && entries.every(([name, entry]) => isText(name) && holds(entry))
+}
 const isTextOrNull = (value: unknown) => value === null || isText(value)
 const isService = (value: unknown) => hasShape(value, { type: isText, endpoint: isText })
 
@@ -249,7 +257,10 @@ export function signerOf(operation: LogOperation, keys: readonly string[]): stri
   return keys.find((key) => parseDidKey(key)?.verify(signed, signature)) ?? null
 }
 
-/** Checks that do not depend on the place in a log: keys on supported curves, and 1 to 5 rotation keys. Null if there is no fault. */
+/**
+ * Checks that do not depend on the place in a log: keys on supported curves, and 1 to 5 rotation keys. Null if there is
+ * no fault.
+ */
 function contentFault(operation: LogOperation): PlcFault | null {
   const state = stateOf(operation)
   if (!state) return null
@@ -290,7 +301,7 @@ export function checkNext(did: string, valid: readonly ValidOperation[], operati
   }
   const fault = contentFault(operation)
   if (fault) return refuse(fault)
-  const place = valid.findIndex(({ cid }) => cid === operation.prev)
+  const place = valid.findLastIndex(({ cid }) => cid === operation.prev)
   const state = place < 0 ? null : stateOf(valid[place]!.operation)
   if (!state) return refuse('misordered')
   const [disputed, ...later] = valid.slice(place + 1)
@@ -308,12 +319,14 @@ export type LogOutcome = { ok: true; head: AuditEntry; state: PlcState | null } 
  * marked so. Returns the head and its state (null if tombstoned), or the first fault.
  */
 export function checkAuditLog(did: string, log: readonly AuditEntry[]): LogOutcome {
-  let valid: ValidOperation[] = []
+  const valid: ValidOperation[] = []
   for (const { cid, createdAt, operation, did: subject } of log) {
     if (subject !== did || operationCid(operation).toString() !== cid) return { ok: false, fault: 'malformed' }
     const outcome = checkNext(did, valid, operation, Date.parse(createdAt))
     if (!outcome.ok) return outcome
-    valid = [...valid.filter((entry) => !outcome.nullified.includes(entry.cid)), { cid, createdAt: Date.parse(createdAt), operation }]
+    // What an entry nullifies is always the end of the list.
+    valid.length -= outcome.nullified.length
+    valid.push({ cid, createdAt: Date.parse(createdAt), operation })
   }
   const stands = new Set(valid.map(({ cid }) => cid))
   const head = headOf(log)

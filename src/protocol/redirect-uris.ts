@@ -33,16 +33,20 @@ export function isPublicHost(hostname: string): boolean {
  * Whether a request's redirect URI is registered: the same text, or, for a loopback address registered without a port,
  * the same URL with any port, because a native client listens on whatever port is free (RFC 8252, 7.3).
  */
-export const isRegistered = (redirectUri: string, registered: readonly string[]): boolean =>
-  registered.some((known) => known === redirectUri || matchesLoopback(redirectUri, known))
-
-function matchesLoopback(redirectUri: string, known: string): boolean {
+export function isRegistered(redirectUri: string, registered: readonly string[]): boolean {
+  if (registered.includes(redirectUri)) return true
   const asked = URL.parse(redirectUri)
-  const given = URL.parse(known)
-  if (!asked || !given || given.protocol !== 'http:' || !isLoopbackHost(given.hostname) || given.port !== '' || asked.hash !== given.hash)
-    return false
+  if (asked === null) return false
   asked.port = ''
-  return asked.href === given.href
+  return registered.some((known) => isLoopbackForm(known, asked))
+}
+
+/**
+ * Whether the registered URI is that of a loopback address without a port, and `asked` is the same without its port.
+ */
+function isLoopbackForm(known: string, asked: URL): boolean {
+  const given = URL.parse(known)
+  return given?.protocol === 'http:' && isLoopbackHost(given.hostname) && given.port === '' && asked.href === given.href
 }
 
 /** Parameters appended by hand: a URL class would rewrite private-use schemes. */

@@ -1,5 +1,6 @@
-import { expect, test } from 'bun:test'
-import { expandScopes, grantsOf, narrowedScopes, parseScopes, permissionsOf } from './scopes.ts'
+import { RepoPermission } from '@atproto/oauth-scopes'
+import { expect, spyOn, test } from 'bun:test'
+import { DeclaredScopes, expandScopes, grantsOf, narrowedScopes, parseScopes, permissionsOf } from './scopes.ts'
 
 test('a request keeps its order, and loses what is repeated or unknown', () => {
   expect(parseScopes('transition:generic atproto repo:com.example.note atproto space:x repo:app.bsky.* blob:%zz rpc:*?aud=*')).toEqual([
@@ -66,4 +67,24 @@ test('a permission set grants what lies in its own group of names, and nothing e
   expect(await expandScopes(['atproto', 'include:com.example.missing'], source)).toMatchObject({ ok: false })
   const six = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `include:com.example.${name}`)
   expect(await expandScopes(six, async () => set)).toMatchObject({ ok: false })
+})
+
+test('a scope is declared if its text is, or one that means the same', () => {
+  const declared = new DeclaredScopes(['atproto', 'repo?collection=com.example.b&collection=com.example.a', 'new:thing', 'blob:%zz'])
+  for (const scope of ['atproto', 'repo?collection=com.example.a&collection=com.example.b', 'new:thing', 'blob:%zz'])
+    expect([scope, declared.has(scope)]).toEqual([scope, true])
+  for (const scope of ['repo:com.example.a', 'new:other', 'new%3Athing', 'blob:%z', 'include:com.example.set'])
+    expect([scope, declared.has(scope)]).toEqual([scope, false])
+})
+
+test('what is asked about many records is parsed once for each scope', () => {
+  const scopes = Array.from({ length: 300 }, (_, i) => `repo:com.example.r${i}`)
+  const parse = spyOn(RepoPermission, 'fromString')
+  try {
+    const permissions = permissionsOf(`atproto ${scopes.join(' ')}`)
+    for (let i = 0; i < 200; i++) expect(permissions.allowsRepo({ collection: 'com.example.r299', action: 'create' })).toBe(true)
+    expect(parse.mock.calls.length).toBeLessThanOrEqual(scopes.length + 1)
+  } finally {
+    parse.mockRestore()
+  }
 })

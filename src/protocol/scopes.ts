@@ -3,11 +3,18 @@
  * this module adds the rules of the service.
  */
 import {
+  AccountPermission,
+  BlobPermission,
+  IdentityPermission,
   IncludeScope,
   isAtprotoOauthScope,
   type LexiconPermissionSet,
+  normalizeAtprotoOauthScopeValue,
+  RepoPermission,
+  RpcPermission,
   type RpcPermissionMatch,
   ScopePermissionsTransition,
+  ScopesSet,
 } from '@atproto/oauth-scopes'
 import { BoundedCache } from '../base/bounded-cache.ts'
 
@@ -16,7 +23,12 @@ export const BASE_SCOPE = 'atproto'
 
 /** Most permission sets in one request. */
 const MAX_INCLUDES = 5
-const MAX_SCOPE_CHARS = 8192
+/** Longest text of scopes that an app declares or requests. */
+export const MAX_SCOPE_CHARS = 8192
+/** Most scopes in one text, and most that permission sets may expand to. */
+export const MAX_SCOPES = 500
+/** Longest list of permissions in a set, as JSON. A grant that fits an access token is far shorter. */
+const MAX_SET_CHARS = 64 * 1024
 
 /** Scope values in the requested order, each once. Values that this version does not know are left out. */
 export function parseScopes(text: string): string[] {
@@ -32,6 +44,28 @@ function isScope(value: string): boolean {
   }
 }
 
+/** Whether the text is short enough, and has few enough values, to be compared and granted. */
+export const isBoundedScope = (text: string): boolean => text.length <= MAX_SCOPE_CHARS && text.split(' ').length <= MAX_SCOPES
+
+/**
+ * The scopes that a client declares, in the form in which requested ones are looked up. A scope that this version does
+ * not know counts as declared if the client metadata contains the same text.
+ */
+export class DeclaredScopes {
+  readonly #texts: ReadonlySet<string>
+
+  constructor(scopes: readonly string[]) {
+    this.#texts = new Set(scopes.flatMap((scope) => (isScope(scope) ? [scope, canonical(scope)] : [scope])))
+  }
+
+  has(scope: string): boolean {
+    return this.#texts.has(scope) || (isScope(scope) && this.#texts.has(canonical(scope)))
+  }
+}
+
+/** One spelling for all texts that mean the same. */
+const canonical = (scope: string): string => normalizeAtprotoOauthScopeValue(scope) ?? scope
+
 /** `openid` asks for OpenID Connect, which is not supported; without a check it would be dropped silently. */
 export const asksForOpenId = (text: string): boolean => text.split(' ').includes('openid')
 
@@ -41,8 +75,8 @@ export const narrowedScopes = (requested: readonly string[], granted: ReadonlySe
 
 // Permission sets
 
-/** Looks up the published permission set of a name; null if none can be found. */
-export type PermissionSetSource = (nsid: string) => Promise<LexiconPermissionSet | null>
+/** Looks up the published permission set of a name; null if none can be found, and a reason if it is too large. */
+export type PermissionSetSource = (nsid: string) => Promise<LexiconPermissionSet | string | null>
 
 export interface ExpandedScope {
   /** The requested scope. */
@@ -54,15 +88,19 @@ export interface ExpandedScope {
   detail: string | null
 }
 
-export type Expansion = { ok: true; scopes: ExpandedScope[] } | { ok: false; reason: string }
+/** `unresolved`: a permission set cannot be found now. `too-many`: what is asked for is more than can be granted. */
+export type Expansion = { ok: true; scopes: ExpandedScope[] } | { ok: false; fault: 'unresolved' | 'too-many'; reason: string }
+
+const tooMany = (reason: string): Expansion => ({ ok: false, fault: 'too-many', reason })
 
 /**
  * Replace every `include:` by the permissions of its set. Entries outside the set's own namespace are ignored. Fails if
- * a set cannot be found, because nobody can consent to unknown permissions.
+ * a set cannot be found, because users cannot consent to unknown permissions, and if there are more than `MAX_SCOPES`
+ * scopes.
  */
 export async function expandScopes(scopes: readonly string[], source: PermissionSetSource): Promise<Expansion> {
   const includes = scopes.filter((scope) => IncludeScope.fromString(scope) !== null)
-  if (includes.length > MAX_INCLUDES) return { ok: false, reason: `at most ${MAX_INCLUDES} permission sets may be requested` }
+  if (includes.length > MAX_INCLUDES) return tooMany(`at most ${MAX_INCLUDES} permission sets may be requested`)
   const expanded: ExpandedScope[] = []
   for (const scope of scopes) {
     const include = IncludeScope.fromString(scope)
@@ -71,10 +109,16 @@ export async function expandScopes(scopes: readonly string[], source: Permission
       continue
     }
     const set = await source(include.nsid)
-    if (set === null) return { ok: false, reason: `the permission set ${include.nsid} cannot be resolved` }
+    if (set === null) return { ok: false, fault: 'unresolved', reason: `the permission set ${include.nsid} cannot be resolved` }
+    if (typeof set === 'string') return tooMany(set)
+    if (set.permissions.length > MAX_SCOPES || JSON.stringify(set.permissions).length > MAX_SET_CHARS)
+      return tooMany(`the permission set ${include.nsid} has more than ${MAX_SCOPES} permissions or ${MAX_SET_CHARS} characters`)
     expanded.push({ scope, grants: include.toScopes(set), title: set.title ?? null, detail: set.detail ?? null })
   }
-  return { ok: true, scopes: expanded }
+  const count = grantsOf(expanded).length
+  return count > MAX_SCOPES
+    ? tooMany(`the request comes to ${count} permissions, and at most ${MAX_SCOPES} can be granted`)
+    : { ok: true, scopes: expanded }
 }
 
 export const isInclude = (scope: string): boolean => scope.startsWith('include:') || scope.startsWith('include?')
@@ -87,15 +131,55 @@ export const grantsOf = (scopes: readonly ExpandedScope[]): string[] => [...new 
 /** Matches case-insensitively: host names have no case, and another service may be lenient. */
 const chatSpelling = /^chat\.bsky\./i
 
-/** What a grant allows. An audience is compared as text, with its fragment. Methods of direct messages are recognised in any case. */
+/** Reads the scopes that are about a resource. */
+const readers = {
+  account: AccountPermission,
+  blob: BlobPermission,
+  identity: IdentityPermission,
+  repo: RepoPermission,
+  rpc: RpcPermission,
+}
+
+/**
+ * Scopes that are parsed once. A request with many records asks about each of them, and the set that this extends
+ * parses all of its texts for every question.
+ */
+class ParsedScopes extends ScopesSet {
+  readonly #parsed = new Map<string, { matches(options: never): boolean }[]>()
+
+  override matches(resource: keyof typeof readers, options: object): boolean {
+    return this.#about(resource).some((permission) => permission.matches(options as never))
+  }
+
+  #about(resource: keyof typeof readers) {
+    const known = this.#parsed.get(resource)
+    if (known) return known
+    const parsed = [...this].flatMap((scope) => readers[resource].fromString(scope) ?? [])
+    this.#parsed.set(resource, parsed)
+    return parsed
+  }
+}
+
+/**
+ * What a grant allows. An audience is compared as text, with its fragment. Methods of direct messages are recognised in
+ * any case.
+ */
 export class Permissions extends ScopePermissionsTransition {
+  override readonly scopes: ScopesSet
+
+  constructor(scope: string) {
+    super()
+    this.scopes = new ParsedScopes(scope.split(' '))
+  }
+
   override allowsRpc(given: RpcPermissionMatch): boolean {
     return super.allowsRpc({ ...given, lxm: given.lxm.replace(chatSpelling, 'chat.bsky.') })
   }
 }
 
 /** Permissions by scope text: an app presents the same scope with every request. */
-const knownPermissions = new BoundedCache<Permissions>(20_000)
+const MAX_KNOWN_CHARS = 4 * 1024 ** 2
+const knownPermissions = new BoundedCache<Permissions>(MAX_KNOWN_CHARS, (scope) => scope.length + 1)
 
 /** `scope`: values separated by spaces. */
 export function permissionsOf(scope: string): Permissions {

@@ -1,7 +1,10 @@
 /** Codes that people read and type. */
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789'
-/** The largest multiple of the alphabet's size that fits in a byte. Larger bytes would favour the first letters and are discarded. */
+/**
+ * The largest multiple of the alphabet's size that fits in a byte. Larger bytes would favour the first letters and are
+ * discarded.
+ */
 const FAIR_BYTES = 256 - (256 % ALPHABET.length)
 
 /** Returns `length` uniformly distributed characters of `A-Z0-9`. Calls `randomBytes` until there are enough. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { knownBrowserOf, programOf } from './user-agent.ts'
+import { knownProgramOf, programOf } from './user-agent.ts'
 
 test.each([
   ['Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0', 'Firefox on Linux'],
@@ -24,6 +24,9 @@ test.each([
   ['Bluesky/1.90.0 CFNetwork/1494.0.7 Darwin/23.4.0', 'Bluesky on an Apple device'],
   ['okhttp/4.9.2', 'An Android app'],
   ['curl/8.5.0', 'curl'],
+  ['holdfast-wallet/0.1.0 (Linux)', 'Holdfast wallet on Linux'],
+  ['holdfast-agent/0.1.0 (Macintosh)', 'Holdfast agent on macOS'],
+  ['holdfast-cli/0.1.0', 'Holdfast command line'],
   ['node', 'node'],
   ['Mozilla/5.0', null],
   ['', null],
@@ -36,9 +39,11 @@ test.each([
   ['Firefox on Linux', 'Firefox on Linux'],
   ['Safari', 'Safari'],
   ['bsky.app in Samsung Internet on Android', 'Samsung Internet on Android'],
+  ['Holdfast wallet on Windows', 'Holdfast wallet on Windows'],
+  ['Holdfast agent', 'Holdfast agent'],
   ['Go to evil.example', null],
   ['evil.example', null],
   ['Firefox on evil.example', null],
   ['notFirefox', null],
   ['Bluesky on an Apple device', null],
-])('of the words %s', (words, known) => expect(knownBrowserOf(words)).toBe(known))
+])('of the words %s', (words, known) => expect(knownProgramOf(words)).toBe(known))

@@ -1,4 +1,7 @@
-/** Describes a `User-Agent` header in a few words that a person recognises. The header is unverified; it is only displayed. */
+/**
+ * Describes a `User-Agent` header in a few words that a person recognises. The header is unverified; it is only
+ * displayed.
+ */
 
 const browsers: readonly [pattern: RegExp, name: string][] = [
   [/\bEdgA?\//, 'Edge'],
@@ -7,7 +10,14 @@ const browsers: readonly [pattern: RegExp, name: string][] = [
   [/\bVivaldi\//, 'Vivaldi'],
   [/\b(?:Firefox|FxiOS)\//, 'Firefox'],
   [/\b(?:Chrome|CriOS|HeadlessChrome)\//, 'Chrome'],
-  [/\bVersion\/\S+ (?:Mobile\/\S+ )?Safari\//, 'Safari'],
+  [/\bVersion\/[^\s/]+ (?:Mobile\/[^\s/]+ )?Safari\//, 'Safari'],
+]
+
+/** Our own programs, by the product of their header. */
+const ownPrograms: readonly [pattern: RegExp, name: string][] = [
+  [/^holdfast-wallet\//, 'Holdfast wallet'],
+  [/^holdfast-agent\//, 'Holdfast agent'],
+  [/^holdfast-cli\//, 'Holdfast command line'],
 ]
 
 const systems: readonly [pattern: RegExp, name: string][] = [
@@ -21,8 +31,8 @@ const systems: readonly [pattern: RegExp, name: string][] = [
 ]
 
 const namesOf = (table: readonly [RegExp, string][]): string => table.map(([, name]) => name).join('|')
-/** A browser by its name here, and its system, at the end of more. */
-const knownBrowser = new RegExp(`(?:^|\\s)((?:${namesOf(browsers)})(?: on (?:${namesOf(systems)}))?)$`)
+/** A browser or a program of ours by its name here, and its system, at the end of more. */
+const knownProgram = new RegExp(`(?:^|\\s)((?:${namesOf([...browsers, ...ownPrograms])})(?: on (?:${namesOf(systems)}))?)$`)
 
 /** The product that a header begins with, such as `Bluesky/1.90.0`. */
 const productPattern = /^([A-Za-z][\w .-]{0,39})(?:\/|$)/
@@ -33,16 +43,18 @@ const MAX_READ_CHARS = 512
 const nameIn = (table: readonly [RegExp, string][], header: string): string | undefined =>
   table.find(([pattern]) => pattern.test(header))?.[1]
 
-/** Returns, for example, `Firefox on Android`, `Bluesky on an Apple device` or `curl`; null if nothing is recognised. */
+/**
+ * Returns, for example, `Firefox on Android`, `Bluesky on an Apple device` or `curl`; null if nothing is recognised.
+ */
 export function programOf(userAgent: string): string | null {
   const header = userAgent.slice(0, MAX_READ_CHARS)
   const browser = header.startsWith('Mozilla/') ? nameIn(browsers, header) : undefined
-  const product = browser ?? productPattern.exec(header)?.[1]?.trim()
+  const product = browser ?? nameIn(ownPrograms, header) ?? productPattern.exec(header)?.[1]?.trim()
   if (product === undefined || product === 'Mozilla') return null
   if (product === 'okhttp') return 'An Android app'
   const system = nameIn(systems, header) ?? (/\bDarwin\//.test(header) ? 'an Apple device' : undefined)
   return system === undefined ? product : `${product} on ${system}`
 }
 
-/** What of the words for a program comes from the tables here, and is not a text that whoever sent the request has chosen. */
-export const knownBrowserOf = (words: string): string | null => knownBrowser.exec(words)?.[1] ?? null
+/** Returns the part of the label that comes from our tables, not from the request. */
+export const knownProgramOf = (words: string): string | null => knownProgram.exec(words)?.[1] ?? null

@@ -9,8 +9,8 @@ export const shareWords = (bytes: Uint8Array): string => [...bytes].map((byte) =
 export type TypedShare = ShareOutcome | { ok: false; fault: 'word'; word: string }
 
 /**
- * Reads what somebody typed: words, or the text in base32. Case, white space, and numbers with a dot before a word are
- * ignored. The fault `word` names the first word that is not in the list.
+ * Reads typed input: words, or the text in base32. Case, white space, and numbers with a dot before a word are ignored.
+ * The fault `word` names the first word that is not in the list.
  */
 export function readTypedShare(text: string): TypedShare {
   const base32 = parseShare(text)

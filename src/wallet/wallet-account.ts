@@ -48,7 +48,7 @@ export async function deleteAccount(wallet: Wallet, mailedCode: string): Promise
   await wallet.update({ walletSession: null, session: null })
 }
 
-/** End the identity in the directory. Nobody can use the DID again once 72 hours have passed. */
+/** Tombstone the identity in the directory. After 72 hours, the DID can never be used again. */
 export async function endIdentity(wallet: Wallet): Promise<void> {
   const { operation } = await ownHead(wallet)
   const refused = await wallet.directory.submit(wallet.did, signOperation(tombstone(operation), wallet.deviceKey))

@@ -5,7 +5,7 @@ import { consentEnvelope } from '../protocol/signed-envelope.ts'
 import { NoAnswer, textOf } from '../base/server-request.ts'
 import type { Wallet } from './wallet.ts'
 
-/** What waits. Names of the app are its own words. */
+/** A pending request. Names of the app are its own words. */
 export interface WaitingRequest {
   requestId: string
   clientId: string
@@ -42,7 +42,7 @@ export async function waitingRequest(wallet: Wallet, reference: ReturnType<typeo
   const textOrNull = (name: string) => (typeof answer[name] === 'string' ? answer[name] : null)
   const requestedScope = answer['requestedScope']
   if (!Array.isArray(requestedScope) || !requestedScope.every((scope) => typeof scope === 'string' && /^\S+$/.test(scope)))
-    throw new NoAnswer('the server does not say what the app asks for')
+    throw new NoAnswer('the server does not say which permissions the app requests')
   const requestId = textOf(answer, 'requestId')
   if ('request_id' in reference && requestId !== reference.request_id) throw new NoAnswer('the server returned another request')
   return {

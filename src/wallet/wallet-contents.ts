@@ -35,7 +35,7 @@ export interface StoredSession {
 
 /**
  * A step that is stored before it is taken, so that a lost answer or a killed process loses no key. Repeating a command
- * goes on with it.
+ * continues with it.
  */
 export type Unfinished = Creation | Rekeying | Deposit | Rotation | Recovery | HandOver | Arrival | Move
 
@@ -43,17 +43,24 @@ export interface Creation {
   what: 'creation'
   email: string
   handle: string
-  claimCode: string
+  /** Null at a server that requires none: the account is made by an ordinary sign-up. */
+  claimCode: string | null
   /** A did:web whose document its owner publishes; null for a did:plc. */
   webDid: string | null
   /** Null until the server has issued the repository key. */
   identity: NewIdentity | null
 }
 
-/** What is sent to `/v1/dids`. A repetition must send the same. */
-export type NewIdentity =
-  | { method: 'plc'; repoKey: string; operation: Operation; recoveryKey: string; escrowShare: string }
-  | { method: 'web'; repoKey: string; did: string; document: string }
+export interface PlcIdentity {
+  method: 'plc'
+  repoKey: string
+  operation: Operation
+  recoveryKey: string
+  escrowShare: string
+}
+
+/** What is sent to make the account. A repetition must send the same. */
+export type NewIdentity = PlcIdentity | { method: 'web'; repoKey: string; did: string; document: string }
 
 /**
  * An operation that gives the identity another recovery key, and perhaps another device key. The shares are those of
@@ -82,12 +89,17 @@ export interface Rotation {
   operation: Operation
 }
 
-/** A release of the escrowed share that was opened. The share is handed out once, and stored as soon as it comes. */
+/**
+ * A release of the escrowed share that was opened. The share is handed out for a limited time, and stored as soon as it
+ * comes.
+ */
 export interface Recovery {
   what: 'recovery'
   did: string
   /** As the server wrote it. */
   availableAt: string | null
+  /** The code that opened the release, required to collect the share. Absent in wallets of an earlier version. */
+  code?: string
   escrowShare: string | null
 }
 

@@ -1,8 +1,9 @@
 /**
- * The ceremony by which a wallet makes an account whose keys it holds.
+ * How a wallet makes an account whose keys it holds: by a ceremony, which a claim code opens, or, for a did:plc at a
+ * server that is open to everyone, by a sign-up that brings the identity.
  *
- * Everything that is sent is stored first, so that the ceremony can be repeated after a lost answer or a killed
- * process: the server gives the same repository key again, and takes the same identity once.
+ * Everything that is sent is stored first, so that either can be repeated after a lost answer or a killed process: the
+ * server gives the same repository key again, and takes the same identity once.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { OperatorError } from '../base/operator-error.ts'
@@ -11,16 +12,23 @@ import { parseHandle, type Did, type Handle } from '../protocol/identifiers.ts'
 import { formatMultikey, parseDidKey } from '../protocol/keys.ts'
 import { genesisDid, genesisOperation, PDS_SERVICE_NAME, SIGNING_KEY_NAME, signOperation } from '../protocol/plc.ts'
 import { newShares } from './recovery-seed.ts'
-import type { Creation, NewIdentity, WalletContents } from './wallet-contents.ts'
-import { renewShares } from './wallet-operations.ts'
+import type { Creation, NewIdentity, PlcIdentity, WalletContents } from './wallet-contents.ts'
+import { finishPending, renewShares } from './wallet-operations.ts'
 import { NoAnswer, ServerRefusal, textOf } from '../base/server-request.ts'
 import { asOwner, signIn } from './wallet-sessions.ts'
 import { devicePlatform, type Wallet } from './wallet.ts'
 
 export type Wanted = Omit<Creation, 'what' | 'identity'>
 
-/** `publish` is the document that has to be at the address of the DID before the ceremony can go on. */
-export type CreationOutcome = { done: true } | { done: false; publish: string }
+/**
+ * `publish` is the document that has to be at the address of the DID before the ceremony can continue, `fault` why the
+ * server has not taken its share, if so.
+ */
+export type CreationOutcome = { done: true; fault: OperatorError | null } | { done: false; publish: string }
+
+/** Whether the server requires a code for such an account. Only the ceremony makes one of a did:web. */
+export const requiresCode = async (wallet: Wallet, webDid: string | null): Promise<boolean> =>
+  webDid !== null || (await wallet.server.describe()).requiresCode
 
 /** Begin the ceremony, in a wallet that has no identity. Nothing is sent if the server cannot make such an account. */
 export async function beginCreation(wallet: Wallet, wanted: Wanted, { hasPassword }: { hasPassword: boolean }): Promise<void> {
@@ -31,15 +39,23 @@ export async function beginCreation(wallet: Wallet, wanted: Wanted, { hasPasswor
   if (handle === null) throw new OperatorError(`${wanted.handle} is not a handle; one here ends in ${availableUserDomains.join(' or ')}`)
   if (wanted.webDid !== null && didWebUrl(wanted.webDid as Did) === null) throw new OperatorError(`${wanted.webDid} is not a did:web`)
   const creation: Creation = { ...wanted, what: 'creation', handle, identity: null }
-  // Whoever says the same again means the same identity, which the server may know already.
+  // Repeated input means the same identity, which the server may already know.
   const { unfinished } = wallet.contents
   if (unfinished?.what === 'creation' && isDeepStrictEqual({ ...unfinished, identity: null }, creation)) return
   await wallet.update({ did: null, unfinished: creation })
 }
 
-/** Go on with the ceremony that was begun. `password` is null for an account without one. */
+/** Continue with what was begun. `password` is null for an account without one. */
 export async function finishCreation(wallet: Wallet, password: string | null): Promise<CreationOutcome> {
-  let creation = creationOf(wallet)
+  const creation = creationOf(wallet)
+  const { claimCode } = creation
+  return claimCode === null ? finishSignUp(wallet, creation, password) : finishCeremony(wallet, { ...creation, claimCode }, password)
+}
+
+type Claimed = Creation & { claimCode: string }
+
+async function finishCeremony(wallet: Wallet, begun: Claimed, password: string | null): Promise<CreationOutcome> {
+  let creation = begun
   let { walletSession } = wallet.contents
   const pending = await enter(wallet, creation)
   if (pending !== null) {
@@ -60,7 +76,43 @@ export async function finishCreation(wallet: Wallet, password: string | null): P
     throw error
   }
   await wallet.update({ handle: creation.handle, walletSession, unfinished: null })
-  return { done: true }
+  return { done: true, fault: null }
+}
+
+async function finishSignUp(wallet: Wallet, creation: Creation, password: string | null): Promise<CreationOutcome> {
+  const identity = creation.identity ?? (await reservedIdentity(wallet, creation))
+  if (identity.method !== 'plc') throw new OperatorError('a did:web requires a claim code: add --code')
+  await signUp(wallet, creation, identity, password)
+  await wallet.directory.head(wallet.did)
+  await wallet.update({ handle: creation.handle, unfinished: { what: 'deposit', escrowShare: identity.escrowShare } })
+  return { done: true, fault: (await finishPending(wallet)).fault }
+}
+
+/** Returns a new identity with a repository key that the server reserves for it. */
+async function reservedIdentity(wallet: Wallet, creation: Creation): Promise<NewIdentity> {
+  const repoKey = textOf(await wallet.server.post('/xrpc/com.atproto.server.reserveSigningKey', { json: {} }), 'signingKey')
+  if (parseDidKey(repoKey) === null) throw new NoAnswer('the server returned no key')
+  const { identity, shares } = newIdentity(wallet, creation, repoKey)
+  await wallet.update({ did: didOf(identity), unfinished: { ...creation, identity }, ...shares })
+  return identity
+}
+
+/** Have the account made, unless an earlier try has done so. */
+async function signUp(wallet: Wallet, creation: Creation, { operation }: PlcIdentity, password: string | null): Promise<void> {
+  const { handle, email } = creation
+  const json = { handle, email, plcOp: operation, ...(password === null ? {} : { password }) }
+  try {
+    const answer = await wallet.server.post('/xrpc/com.atproto.server.createAccount', { json })
+    if (answer['did'] !== wallet.did) throw new OperatorError(`the server made ${String(answer['did'])} of the identity ${wallet.did}`)
+    await wallet.update({ session: { accessJwt: textOf(answer, 'accessJwt'), refreshJwt: textOf(answer, 'refreshJwt') } })
+  } catch (error) {
+    const isUnknown = error instanceof NoAnswer || (error instanceof ServerRefusal && [400, 401, 409].includes(error.status))
+    if (isUnknown && (await isMade(wallet))) return
+    // The reservation of the key has expired: the next try begins with another.
+    if (error instanceof ServerRefusal && error.code === 'IncompatibleDidDoc')
+      await wallet.update({ did: null, unfinished: { ...creation, identity: null } })
+    throw error
+  }
 }
 
 function creationOf({ contents: { unfinished } }: Wallet): Creation {
@@ -74,16 +126,16 @@ const didOf = (identity: NewIdentity): string => (identity.method === 'web' ? id
  * Redeem the claim code. Returns the token of the pending account and its repository key; null if the account was made
  * by an earlier try.
  */
-async function enter(wallet: Wallet, { email, handle, claimCode, identity }: Creation): Promise<{ token: string; repoKey: string } | null> {
+async function enter(wallet: Wallet, { email, handle, claimCode, identity }: Claimed): Promise<{ token: string; repoKey: string } | null> {
   try {
     const devicePublicKey = formatMultikey(wallet.deviceKey.publicKey)
     const json = { email, handle, claimCode, devicePublicKey, platform: devicePlatform() }
     const account = await wallet.server.post('/v1/accounts/mobile', { json })
-    if (account['nextStep'] !== 'did_creation') throw new NoAnswer('the server asks for a step that this wallet does not know')
+    if (account['nextStep'] !== 'did_creation') throw new NoAnswer('the server requests a step that this wallet does not support')
     await checkAddress(wallet, textOf(account, 'deviceId'), textOf(account, 'deviceToken'))
     const token = textOf(account, 'sessionToken')
     const repoKey = textOf(await wallet.server.get('/v1/repo-signing-key', { token }), 'keyId')
-    if (parseDidKey(repoKey) === null) throw new NoAnswer('the server named no key')
+    if (parseDidKey(repoKey) === null) throw new NoAnswer('the server returned no key')
     return { token, repoKey }
   } catch (error) {
     const isUsed = error instanceof ServerRefusal && error.status === 409
@@ -95,7 +147,7 @@ async function enter(wallet: Wallet, { email, handle, claimCode, identity }: Cre
 /** The address that the identity will name is the one that the person chose. */
 async function checkAddress(wallet: Wallet, deviceId: string, token: string): Promise<void> {
   const pdsUrl = textOf(await wallet.server.get(`/v1/devices/${deviceId}/pds`, { token }), 'pdsUrl')
-  if (pdsUrl !== wallet.server.url) throw new OperatorError(`${wallet.server.url} calls itself ${pdsUrl}: give that address as --server`)
+  if (pdsUrl !== wallet.server.url) throw new OperatorError(`${wallet.server.url} names itself ${pdsUrl}: use that URL as --server`)
 }
 
 /** Whether the account exists: its key can sign in. */

@@ -5,7 +5,10 @@ import { fetchJson, inOneLine, NoAnswer } from '../base/server-request.ts'
 
 const PUBLIC_DIRECTORY = 'https://plc.directory'
 
-/** The directory that a server uses unless one is named: a server for development, alone reached without TLS, keeps its own. */
+/**
+ * The directory that a server uses unless one is named: a server for development, alone reached without TLS, keeps its
+ * own.
+ */
 export const directoryOf = (server: string): string => (server.startsWith('http:') ? server : PUBLIC_DIRECTORY)
 
 const TOO_MANY_REQUESTS = 429
@@ -39,7 +42,7 @@ export class WalletDirectory {
     if (log.length === 0) throw new OperatorError(`the directory ${this.url} does not know ${did}`)
     const outcome = checkAuditLog(did, log)
     const state = outcome.ok ? outcome.state : null
-    if (!outcome.ok || state === null) throw new OperatorError(`the identity ${did} has been ended in the directory`)
+    if (!outcome.ok || state === null) throw new OperatorError(`the identity ${did} has been tombstoned in the directory`)
     return { operation: outcome.head.operation, state }
   }
 

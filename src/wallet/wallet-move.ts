@@ -37,7 +37,7 @@ export interface WantedMove {
 /** Make the account at the new server, where it is not active yet. May be repeated with the same wishes. */
 export async function beginMove(wallet: Wallet, wanted: WantedMove): Promise<void> {
   const { to, handle } = wanted
-  if (to === wallet.server.url) throw new OperatorError(`the account is at ${to} already`)
+  if (to === wallet.server.url) throw new OperatorError(`the account is already at ${to}`)
   await ownHead(wallet)
   const session = (await sessionOfReturn(wallet, to)) ?? (await makeAccount(wallet, wanted))
   await wallet.update({ unfinished: { what: 'move', to, handle, session, operation: null } })
@@ -67,7 +67,7 @@ async function makeAccount(wallet: Wallet, { to, handle, email, inviteCode, pass
   return { accessJwt: textOf(answer, 'accessJwt'), refreshJwt: textOf(answer, 'refreshJwt') }
 }
 
-/** Go on with a move until the account is active at the new server. May be repeated after any failure. */
+/** Continue a move until the account is active at the new server. May be repeated after any failure. */
 export async function finishMove(wallet: Wallet): Promise<Moved> {
   const to = new WalletServer(moveOf(wallet).to, wallet.contents.directory)
   const token = await tokenAt(wallet, to)
@@ -143,7 +143,8 @@ async function operationOfMove(wallet: Wallet, to: WalletServer, token: string):
   const own = [SIGNING_KEY_NAME, PDS_SERVICE_NAME]
   const { verificationMethods, services } = recommended
   const surplus = [...Object.keys(verificationMethods), ...Object.keys(services)].filter((name) => !own.includes(name))
-  if (surplus.length > 0) throw new OperatorError(`the new server asks for more than its own part of the identity (${surplus.join(', ')})`)
+  if (surplus.length > 0)
+    throw new OperatorError(`the new server requests changes to parts of the identity that are not its own (${surplus.join(', ')})`)
   if (services[PDS_SERVICE_NAME]?.endpoint !== to.url || verificationMethods[SIGNING_KEY_NAME] === undefined)
     throw new OperatorError(`${to.url} does not name itself as the server of the account`)
   const before = await withFullAccess(wallet, (own) => recommendedBy(wallet.server, own))
@@ -174,7 +175,8 @@ async function leave(wallet: Wallet): Promise<void> {
   try {
     await withFullAccess(wallet, (token) => wallet.server.post('/xrpc/com.atproto.server.deactivateAccount', { token, json: {} }))
   } catch (error) {
-    // The identity has left, whether or not the old server admits it: its sessions may have ended with the key that it knew.
+    // The identity has left, whether or not the old server admits it: its sessions may have ended with the key that it
+    // knew.
     if (!(error instanceof ServerRefusal)) throw error
   }
   const { server, walletSession, session: before, elsewhere } = wallet.contents

@@ -1,4 +1,4 @@
-/** PLC operations that a wallet signs: what each changes, and how a wallet goes on with one that was begun. */
+/** PLC operations that a wallet signs: what each changes, and how a wallet continues with one that was begun. */
 import { OperatorError } from '../base/operator-error.ts'
 import { nextOperation, signOperation, SIGNING_KEY_NAME, type Operation, type PlcState } from '../protocol/plc.ts'
 import { parseDidKey, type SigningKey } from '../protocol/keys.ts'
@@ -12,7 +12,7 @@ import type { Wallet } from './wallet.ts'
 /** The operation after `head`, signed with `key`. Nothing but `changes` changes. */
 export function signedChange(head: IdentityHead, changes: Partial<PlcState>, key: SigningKey): Operation {
   const next = nextOperation(head.operation, changes)
-  if (next === null) throw new OperatorError('the identity has been ended in the directory')
+  if (next === null) throw new OperatorError('the identity has been tombstoned in the directory')
   return signOperation(next, key)
 }
 
@@ -22,9 +22,7 @@ export async function ownHead(wallet: Wallet): Promise<IdentityHead> {
   if (!did.startsWith('did:plc:')) throw new OperatorError(`${did} has no entry in a directory: its keys are in the document at its domain`)
   const head = await wallet.directory.head(did)
   if (!head.state.rotationKeys.includes(deviceDid))
-    throw new OperatorError(
-      `the key of this device is not a rotation key of ${did} any more: it was replaced by another wallet or by recovery`,
-    )
+    throw new OperatorError(`the key of this device is no longer a rotation key of ${did}: another wallet or a recovery has replaced it`)
   return head
 }
 
@@ -110,7 +108,7 @@ export async function renewShares(wallet: Wallet): Promise<OperatorError | null>
 export async function rotateRepoKey(wallet: Wallet): Promise<string> {
   await ownHead(wallet)
   const { signingKey } = await asOwner(wallet, (token) => wallet.server.post('/v1/repo-keys/rotation', { token }))
-  if (typeof signingKey !== 'string' || parseDidKey(signingKey) === null) throw new NoAnswer('the server named no key')
+  if (typeof signingKey !== 'string' || parseDidKey(signingKey) === null) throw new NoAnswer('the server returned no key')
   // Read after the request, with which the server settles a rotation that was begun before.
   const head = await ownHead(wallet)
   const { verificationMethods, rotationKeys } = head.state
@@ -132,7 +130,8 @@ async function finishRotation(wallet: Wallet, operation: Operation): Promise<voi
     await asOwner(wallet, (token) => wallet.server.post('/v1/repo-keys/rotation/complete', { token, json: { operation } }))
   } catch (error) {
     if (!(error instanceof ServerRefusal) || error.status !== 400) throw error
-    // Either the server had finished it already, or the identity has changed since, and this operation can never be taken.
+    // Either the server had finished it already, or the identity has changed since, and this operation can never be
+    // taken.
     const isDone = await wallet.directory.has(wallet.did, operation)
     if (!isDone) {
       await wallet.update({ unfinished: null })
@@ -149,7 +148,7 @@ export interface Finished {
   fault: OperatorError | null
 }
 
-/** Go on with what was begun. Throws OperatorError if the directory or the server refuses, or does not answer. */
+/** Continue with what was begun. Throws OperatorError if the directory or the server refuses, or does not answer. */
 export async function finishPending(wallet: Wallet): Promise<Finished> {
   const { unfinished } = wallet.contents
   switch (unfinished?.what) {

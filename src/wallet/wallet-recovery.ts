@@ -12,7 +12,7 @@ import { recoveryKeyOf } from './recovery-seed.ts'
 import { combineShares } from './shamir.ts'
 import type { Recovery } from './wallet-contents.ts'
 import { beginRekeying, finishPending, signedChange } from './wallet-operations.ts'
-import { NoAnswer, ServerRefusal, textOf } from '../base/server-request.ts'
+import { NoAnswer, ServerRefusal, textOf, type Answer } from '../base/server-request.ts'
 import { asOwner } from './wallet-sessions.ts'
 import type { Wallet } from './wallet.ts'
 
@@ -36,28 +36,42 @@ export type ReleaseOutcome = { state: 'released' } | { state: 'pending'; availab
 export async function askForShare(wallet: Wallet, otp: string | null): Promise<ReleaseOutcome> {
   const recovery = recoveryOf(wallet)
   if (recovery.escrowShare !== null) return { state: 'released' }
-  const answer = await wallet.server
-    .post('/v1/recovery/release', { json: { identifier: recovery.did, ...(otp === null ? {} : { otp: otp.trim() }) } })
-    .catch((error: unknown) => {
-      if (error instanceof ServerRefusal && error.status === 401)
-        throw new OperatorError(
-          otp === null
-            ? 'no release is in progress: it was cancelled, or the share was released already. Start again with --again'
-            : 'the server does not accept this code, or keeps no share of this account',
-        )
-      throw error
-    })
+  const code = otp?.trim() ?? recovery.code ?? null
+  const answer =
+    (await releaseOf(wallet, recovery.did, code)) ??
+    // A server that knows of no required code opens a release with it, and takes polls without it.
+    (otp === null && code !== null ? await releaseOf(wallet, recovery.did, null) : null)
+  if (answer === null)
+    throw new OperatorError(
+      otp === null
+        ? 'no release is in progress: it was cancelled, or the share was released already. Start again with --again'
+        : 'the server does not accept this code, or has no share of this account',
+    )
   if (answer['status'] === 'pending') {
     const availableAt = textOf(answer, 'availableAt')
-    await wallet.update({ unfinished: { ...recovery, availableAt } })
+    await wallet.update({ unfinished: { ...recovery, availableAt, ...(code !== null && { code }) } })
     return { state: 'pending', availableAt }
   }
   const escrowShare = textOf(answer, 'share')
   const outcome = parseShare(escrowShare)
   if (answer['status'] !== 'released' || !outcome.ok || outcome.share.index !== shareIndexes.escrow)
-    throw new NoAnswer('what the server released is not its share')
+    throw new NoAnswer('the server released data that is not a recovery share')
   await wallet.update({ unfinished: { ...recovery, escrowShare } })
   return { state: 'released' }
+}
+
+/**
+ * Ask for the share with a code that every request of this release then needs, or without. Null if the server refuses
+ * it.
+ */
+async function releaseOf(wallet: Wallet, identifier: string, otp: string | null): Promise<Answer | null> {
+  const json = { identifier, ...(otp !== null && { otp, code: 'required' }) }
+  try {
+    return await wallet.server.post('/v1/recovery/release', { json })
+  } catch (error) {
+    if (error instanceof ServerRefusal && error.status === 401) return null
+    throw error
+  }
 }
 
 export function recoveryOf({ contents: { unfinished } }: Wallet): Recovery {
@@ -93,7 +107,7 @@ export async function recover(wallet: Wallet, a: EscrowShare, b: EscrowShare): P
   const place = rotationKeys.indexOf(formatDidKey(key.publicKey))
   if (place < 0)
     throw new OperatorError(
-      `these shares restore a key that ${recovery.did} does not list: they are of an older recovery key, or of another identity`,
+      `these shares restore a key that ${recovery.did} does not list: they belong to an older recovery key, or to another identity`,
     )
   const below = rotationKeys.slice(place + 1)
   const operationFor = (recoveryKey: string) => signedChange(head, { rotationKeys: [wallet.deviceDid, recoveryKey, ...below] }, key)

@@ -1,6 +1,7 @@
 /** HTTP client for the server that hosts an account: requests, refusals, and what the server says that it offers. */
 import { OperatorError } from '../base/operator-error.ts'
 import { fetchJson, NoAnswer, refusalOf, safeRoute, ServerRefusal, textOf, type Answer } from '../base/server-request.ts'
+import { userAgentHeader } from '../base/user-agent-header.ts'
 import { didWebOfHost, didWebUrl, parseDidDocument, pdsEndpoint } from '../protocol/did-document.ts'
 import type { Did } from '../protocol/identifiers.ts'
 import { isPlcDid } from '../protocol/plc.ts'
@@ -25,6 +26,8 @@ export interface ServerDescription {
   /** The DID of the server: the audience of everything that is signed for it. */
   did: string
   availableUserDomains: readonly string[]
+  /** Whether a sign-up requires a code. True unless the server says otherwise. */
+  requiresCode: boolean
   capabilities: ReadonlySet<string>
 }
 
@@ -50,6 +53,7 @@ export class WalletServer {
     const url = `${this.url}${path}?${new URLSearchParams(query)}`
     const response = await fetch(url, {
       ...safeRoute(new URL(url).protocol),
+      headers: { 'user-agent': userAgentHeader('wallet') },
       signal: AbortSignal.timeout(CONTENT_TIMEOUT_MILLIS),
     }).catch((error: Error) => {
       throw new NoAnswer(`${this.url} cannot be reached: ${error.message}`, { cause: error })
@@ -111,12 +115,13 @@ export class WalletServer {
     if (!/^did:\S+$/.test(did)) throw new NoAnswer(`${this.url} calls itself ${JSON.stringify(did)}, which is not a DID`)
     if (!isNameOf(did, new URL(this.url)) && !(await this.#isNamedBy(did)))
       throw new OperatorError(
-        `${this.url} calls itself ${did}, which names another server: what is signed for one could be used at the other. Give the address that it is named after`,
+        `${this.url} names itself ${did}, which is another server: a signature for one could be used at the other. Use the address of ${did}`,
       )
     const extension = (answer['custos'] ?? answer['extension'] ?? {}) as { capabilities?: unknown }
     return {
       did,
       availableUserDomains: listOf(answer['availableUserDomains']),
+      requiresCode: answer['inviteCodeRequired'] !== false,
       capabilities: new Set(listOf(extension.capabilities)),
     }
   }
@@ -133,7 +138,7 @@ export class WalletServer {
 
   async #ask(method: string, path: string, { token, json, content }: WalletRequest): Promise<Answer> {
     const sent = content ?? (json === undefined ? null : { body: JSON.stringify(json), type: 'application/json' })
-    const headers: Record<string, string> = {}
+    const headers: Record<string, string> = { 'user-agent': userAgentHeader('wallet') }
     if (token) headers['authorization'] = `Bearer ${token}`
     if (sent !== null) headers['content-type'] = sent.type
     const timeoutMillis = content === undefined ? undefined : CONTENT_TIMEOUT_MILLIS

@@ -1,4 +1,5 @@
 /** Signing in with the device key, and calling the server as the owner of the account. */
+import { MINUTE_MILLIS } from '../base/durations.ts'
 import { parseHandle } from '../protocol/identifiers.ts'
 import { decodeJws } from '../protocol/jws.ts'
 import { sovereignSessionEnvelope } from '../protocol/signed-envelope.ts'
@@ -7,8 +8,8 @@ import { NoAnswer, ServerRefusal, textOf } from '../base/server-request.ts'
 import type { WalletServer } from './wallet-server.ts'
 import type { Wallet } from './wallet.ts'
 
-/** An access token that ends sooner than this is not used any more. */
-const MARGIN_MILLIS = 60_000
+/** An access token that ends sooner than this is no longer used. */
+const MARGIN_MILLIS = MINUTE_MILLIS
 
 interface Opened {
   session: StoredSession

@@ -28,7 +28,7 @@ export async function beginHandOver(wallet: Wallet): Promise<TransferCode | null
   const transferId = answer && textOf(answer, 'transferId')
   const shown = answer && { code: textOf(answer, 'transferCode'), expiresAt: textOf(answer, 'expiresAt') }
   // It becomes part of a command that a person copies.
-  if (shown && !/^[A-Za-z0-9]{1,64}$/.test(shown.code)) throw new NoAnswer('the server returned a code that is none')
+  if (shown && !/^[A-Za-z0-9]{1,64}$/.test(shown.code)) throw new NoAnswer('the server returned an invalid code')
   await wallet.update({ unfinished: { what: 'hand-over', transferId, operation: null } })
   return shown
 }
@@ -87,14 +87,14 @@ async function operationFor(wallet: Wallet, { operation }: HandOver, newKey: str
     return operation
   const head = await ownHead(wallet)
   if (head.state.rotationKeys.includes(newKey))
-    throw new OperatorError(`${newKey} is in the identity already: give the key that the new device printed`)
+    throw new OperatorError(`the identity already lists ${newKey}: use the key that the new device printed`)
   const rotationKeys = head.state.rotationKeys.map((key) => (key === wallet.deviceDid ? newKey : key))
   return signedChange(head, { rotationKeys }, wallet.deviceKey)
 }
 
 function handOverOf({ contents: { unfinished } }: Wallet): HandOver {
   if (unfinished?.what !== 'hand-over')
-    throw new OperatorError('no transfer was begun in this wallet: "holdfast wallet transfer" begins one')
+    throw new OperatorError('no transfer is in progress in this wallet: run "holdfast wallet transfer" to start one')
   return unfinished
 }
 

@@ -83,7 +83,7 @@ test('whatever changes an account is a line with its DID and the id of the reque
     expect(handle!.text).toMatch(part)
   expect(app!.text).toContain('Your account has a new app password. ')
   // The mail with the code says who asks, when, and where to look.
-  expect(pds.mails.find(({ subject }) => subject.startsWith('Account Deletion'))!.text).toMatch(/^When: [^]*\/account$/m)
+  expect(pds.mails.find(({ subject }) => subject.startsWith('Account deletion'))!.text).toMatch(/^When: [^]*\/account$/m)
 })
 
 test('what an operator does is mailed as such, but for a change of address, and is a line with its actor', async () => {
@@ -202,16 +202,16 @@ test('nothing that a stranger has written is mailed to an address that nobody ha
   })
   await signIn(pds, victim.handle, PASSWORD, headers)
   await victim.call('com.atproto.server.requestEmailConfirmation', { method: 'POST', headers: spam })
-  const owner = await joined(pds, 'owner')
+  const owner = await joined(pds, 'olga')
   await xrpc(pds, 'com.atproto.server.requestPasswordReset', { json: { email: owner.email }, headers })
   await pds.ctx.background.settled()
   await pds.runSteps()
   expect(pds.mails.map(({ subject }) => subject.replace(/ \(.*/, '')).toSorted()).toEqual([
     'An app password was created',
-    'Email Confirmation',
-    'Email Confirmation',
+    'Confirm your email address',
+    'Confirm your email address',
     'New sign-in to your account',
-    'Password Reset Requested',
+    'Password reset requested',
   ])
   for (const { text } of pds.mails) expect(text).not.toContain('evil')
 })
@@ -311,7 +311,7 @@ test('mails to somebody without a password advise what helps them, and no new pa
   await createAccount(pds, 'lee', { email: kim.email }).catch(() => undefined)
   await noticesTo(pds, kim.email)
   const texts = pds.mails.filter(({ to }) => to === kim.email).map(({ text }) => text)
-  expect(texts.some((text) => text.includes('replace that key with another one, in your wallet'))).toBe(true)
+  expect(texts.some((text) => text.includes('replace that key in your wallet'))).toBe(true)
   expect(texts.some((text) => text.includes(`end every session that you do not recognise at ${pds.url}/account`))).toBe(true)
   expect(texts.length).toBeGreaterThan(1)
   for (const text of texts) expect(text).not.toContain('password')

@@ -30,7 +30,7 @@ const invalid = { status: 400, body: { error: 'InvalidToken', message: 'Token is
 test('an address is confirmed with the code that was sent to it', async () => {
   expect((await requestConfirmation()).status).toBe(200)
   const mail = pds.mails.at(-1)!
-  expect(mail).toMatchObject({ to: alice.email, subject: 'Email Confirmation (localhost:' + new URL(pds.url).port + ')' })
+  expect(mail).toMatchObject({ to: alice.email, subject: 'Confirm your email address (localhost:' + new URL(pds.url).port + ')' })
   const code = await lastCode(pds, alice.email)
   expect(mail.subject).not.toContain(code)
   expect(await confirm(code, 'other@example.com')).toMatchObject({ status: 400, body: { error: 'InvalidEmail' } })
@@ -102,7 +102,7 @@ test('an address that is given up while a code is asked for does not get it', as
   })
   await xrpc(pds, 'com.atproto.server.requestPasswordReset', { json: { email: alice.email } })
   await lastCode(pds, `left-${alice.email}`)
-  expect(pds.mails.some(({ to, subject }) => to === alice.email && subject.startsWith('Password Reset'))).toBe(false)
+  expect(pds.mails.some(({ to, subject }) => to === alice.email && subject.startsWith('Password reset'))).toBe(false)
 })
 
 test('an address that is none, or another account has, is refused', async () => {

@@ -1,6 +1,6 @@
 import { AtpAgent } from '@atproto/api'
 import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from 'bun:test'
-import { deleteAccount as deleteWithoutAsking, setTakedown } from '../../src/features/account-changes/account-changes.ts'
+import { deleteAccount as deleteWithoutAsking, setTakedown } from '../../src/features/identity/account-changes/account-changes.ts'
 import { sql, type Sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, logIn, PASSWORD, xrpc, type TestAccount } from '../harness/account.ts'

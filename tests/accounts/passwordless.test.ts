@@ -1,6 +1,6 @@
 /** Accounts without a password: how they come about, what opens them, and how they get a password. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { findPasswordHash } from '../../src/features/accounts/account-store.ts'
+import { findPasswordHash } from '../../src/features/identity/accounts/account-store.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { holder, logIn, PASSWORD, xrpc, type TestAccount } from '../harness/account.ts'
 import { bear, begin, forCeremonies, prepared, sendDid } from '../harness/ceremony.ts'
@@ -52,8 +52,8 @@ test('an empty password is never one, whoever makes the account', async () => {
   const mover = await stranger(pds, 'k256')
   for (const passwordOptional of [true, false]) {
     await pds.restart({ accounts: { passwordOptional } })
-    expect(await signUp('empty', { password: '' })).toMatchObject(empty)
-    expect(await signUp('empty', { password: '', did: mover.did }, bearer(mover.token()))).toMatchObject(empty)
+    expect(await signUp('emil', { password: '' })).toMatchObject(empty)
+    expect(await signUp('emil', { password: '', did: mover.did }, bearer(mover.token()))).toMatchObject(empty)
     const wallet = await begin(pds, `empty-${passwordOptional}`)
     expect(await sendDid(pds, wallet, { ...(await prepared(pds, wallet)), password: '' })).toMatchObject({
       status: 400,

@@ -1,6 +1,6 @@
 /** Nothing of a deleted account stays: every table of the schema is looked through, so that none is forgotten. */
 import { expect, test } from 'bun:test'
-import { deleteAccount } from '../../src/features/account-changes/account-changes.ts'
+import { deleteAccount } from '../../src/features/identity/account-changes/account-changes.ts'
 import { Sql, type SqlValue } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
@@ -43,6 +43,7 @@ const aboutNobody: readonly string[] = [
   'blob_removal',
   'clock_seen',
   'commit_mark',
+  'database_history',
   'kek_generation',
   'lane',
   'lease',

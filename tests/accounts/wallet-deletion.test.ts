@@ -1,6 +1,6 @@
 /** Deleting an account with the proof of a wallet in place of the password. */
 import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from 'bun:test'
-import { deleteAccount as deleteWithoutAsking } from '../../src/features/account-changes/account-changes.ts'
+import { deleteAccount as deleteWithoutAsking } from '../../src/features/identity/account-changes/account-changes.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { base64url } from '../../src/protocol/base64url.ts'
 import { sovereignSessionEnvelope } from '../../src/protocol/signed-envelope.ts'

@@ -67,12 +67,12 @@ test('address, handle and password are repaired, and what was done is on record'
 
 test('a repair that makes no sense is refused', async () => {
   const dave = await createAccount(pds, 'dave')
-  const other = await createAccount(pds, 'other')
+  const other = await createAccount(pds, 'oscar')
   const refused: [string, object, RegExp][] = [
     ['updateAccountEmail', { account: 'nobody.test', email: 'a@example.com' }, /^Account does not exist: nobody.test$/],
     ['updateAccountEmail', { account: dave.did, email: 'none' }, /not supported/],
     ['updateAccountEmail', { account: dave.did, email: other.email }, /already in use/],
-    ['updateAccountHandle', { did: dave.did, handle: 'other.test' }, /already taken/],
+    ['updateAccountHandle', { did: dave.did, handle: 'oscar.test' }, /already taken/],
     ['updateAccountPassword', { did: dave.did, password: 'seven c' }, /^Password too short/],
     ['updateAccountPassword', { did: dave.did, password: 'x'.repeat(257) }, /^Invalid password length.$/],
     ['updateAccountPassword', { did: 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa', password: 'long enough' }, /^Account not found$/],

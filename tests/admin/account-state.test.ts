@@ -1,7 +1,7 @@
 /** What operators see of an account: how its holder signs in, its names, and how its share and its document stand. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { insertFurtherHandle } from '../../src/features/accounts/accounts.ts'
-import { putWebDocument, setHostedSince } from '../../src/features/identity/identity.ts'
+import { insertFurtherHandle } from '../../src/features/identity/accounts/accounts.ts'
+import { putWebDocument, setHostedSince } from '../../src/features/identity/identity/identity.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import type { Did, Handle } from '../../src/protocol/identifiers.ts'
 import { createAccount } from '../harness/account.ts'

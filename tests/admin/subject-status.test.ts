@@ -6,7 +6,7 @@ import { genesisDid, signOperation } from '../../src/protocol/plc.ts'
 import { createAccount, logIn, PASSWORD, xrpc, type TestAccount } from '../harness/account.ts'
 import { basic, bearer } from '../harness/http.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
-import { Subscriber } from '../harness/subscriber.ts'
+import { Subscriber, type Message } from '../harness/subscriber.ts'
 
 /** A moderation service, with a key for itself and one for its labels. */
 const [key, labelKey] = [signingKey('p256', new Uint8Array(32).fill(7)), signingKey('k256', new Uint8Array(32).fill(9))]
@@ -214,4 +214,27 @@ test('the moderation service acts with its own tokens, nobody else does', async 
       })
     ).status,
   ).toBe(401)
+})
+
+test('a takedown outranks a deactivation, for readers and for the network, until it is lifted', async () => {
+  const status = async () => (await xrpc(pds, `com.atproto.sync.getRepoStatus?did=${alice.did}`)).body.status
+  await alice.call('com.atproto.server.deactivateAccount', { json: {} })
+  expect(await status()).toBe('deactivated')
+  await update(repoRef(), down)
+  expect(await status()).toBe('takendown')
+  expect((await operator(`getSubjectStatus?did=${alice.did}`)).body).toMatchObject({
+    takedown: { applied: true },
+    deactivated: { applied: true },
+  })
+  expect(await update(repoRef(), { deactivated: { applied: false } })).toMatchObject({ status: 400, body: { error: 'AccountNotFound' } })
+  await update(repoRef(), up)
+  expect(await status()).toBe('deactivated')
+  await update(repoRef(), { deactivated: { applied: false } })
+  expect(await status()).toBeUndefined()
+  const told = (messages: readonly Message[]) =>
+    messages.filter(({ type, body }) => type === '#account' && body['did'] === alice.did).map(({ body }) => body['status'])
+  const subscriber = new Subscriber(pds.url, '?cursor=0')
+  const messages = await subscriber.untilSeen((seen) => told(seen).length === 5)
+  subscriber.close()
+  expect(told(messages)).toEqual([undefined, 'deactivated', 'takendown', 'deactivated', undefined])
 })

@@ -1,5 +1,5 @@
 /** `holdfast mcp`: an assistant, played by the client of the protocol's own library, acts for an account. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
@@ -9,6 +9,7 @@ import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js'
 import { freshAgent, type AgentContents } from '../../src/agent-client/agent-contents.ts'
 import { Agent } from '../../src/agent-client/agent.ts'
 import { assistantServer } from '../../src/agent-client/assistant-server.ts'
+import { openImageFolder } from '../../src/agent-client/image-folder.ts'
 import { newSealKey, SealedFile } from '../../src/base/sealed-file.ts'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../harness/account.ts'
 import { confirmAgent } from '../harness/agent.ts'
@@ -16,6 +17,7 @@ import { AgentUser, shownCode } from '../harness/agent-user.ts'
 import { startFalseServer } from '../harness/false-server.ts'
 import { bearer, request } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
+import { runProgram } from '../harness/program.ts'
 import { startUpstream, tokenClaims, type Upstream } from '../harness/upstream.ts'
 
 const png = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64')
@@ -68,15 +70,16 @@ function assistantOf(client: Client): Assistant {
 }
 
 /** An assistant in this process, whose waiting advances the clock of the server. */
-async function assistant(server = pds.url): Promise<Assistant & { user: AgentUser }> {
+async function assistant(server = pds.url, images: string | null = scratch): Promise<Assistant & { user: AgentUser }> {
   const user = new AgentUser(pds.clock)
   const file = new SealedFile<AgentContents>(user.path, { name: 'agent', format: 1 }, { key: await newSealKey() })
   const agent = new Agent(file, freshAgent({ server, type: 'anonymous' }), user)
   const client = new Client({ name: 'test', version: '1.0.0' })
   const [near, far] = InMemoryTransport.createLinkedPair()
-  await assistantServer(agent, user, (error) => {
+  const report = (error: Error) => {
     throw error
-  }).connect(far)
+  }
+  await assistantServer(agent, user, report, images === null ? null : await openImageFolder(images)).connect(far)
   await client.connect(near)
   programs.push({
     async [Symbol.asyncDispose]() {
@@ -87,12 +90,12 @@ async function assistant(server = pds.url): Promise<Assistant & { user: AgentUse
   return { ...assistantOf(client), user }
 }
 
-async function confirmed(): Promise<Assistant & { user: AgentUser }> {
-  const one = await assistant()
+async function confirmed(images: string | null = scratch): Promise<Assistant & { user: AgentUser }> {
+  const one = await assistant(pds.url, images)
   alice = await logIn(pds, alice, PASSWORD)
   expect((await confirmAgent(pds, alice, shownCode((await one.use('authorize')).text))).status).toBe(200)
   pds.clock.advance({ secs: 5 })
-  expect((await one.use('authorize')).text).toStartWith(`The account holder has confirmed: you act for ${alice.did}, `)
+  expect((await one.use('authorize')).text).toStartWith(`The account holder has confirmed: you act for ${alice.did} with `)
   return one
 }
 
@@ -118,7 +121,7 @@ test('as a program over standard input and output, from the first call on', asyn
     env: { PATH: process.env['PATH'] ?? '', HOME: scratch },
     stderr: 'pipe',
   })
-  const client = new Client({ name: 'test', version: '1.0.0' })
+  const client = new Client({ name: 'test', title: 'Test assistant', version: '1.0.0' })
   await client.connect(transport)
   try {
     const one = assistantOf(client)
@@ -130,6 +133,9 @@ test('as a program over standard input and output, from the first call on', asyn
     expect((await one.use('authorize', { wait_seconds: 20 })).text).toContain(`you act for ${alice.did}`)
     const { uri } = await one.get('post', { text: 'hello from an assistant' })
     expect(await recordOf(uri)).toMatchObject({ text: 'hello from an assistant' })
+    // Its holder knows it by its name.
+    const { body } = await request(`${pds.url}/v1/agents`, { headers: bearer(alice.accessJwt) })
+    expect(body.agents).toContainEqual(expect.objectContaining({ clientName: 'Test assistant' }))
   } finally {
     await client.close()
   }
@@ -171,7 +177,7 @@ test('a server that goes away in the middle of a post leaves it open whether it 
     'POST /xrpc/com.atproto.repo.createRecord': () => Response.json({}),
   }
   const one = await assistant(server.url)
-  expect(await one.use('post', { text: 'x' })).toMatchObject({ failed: true, text: expect.stringContaining('look before you try again') })
+  expect(await one.use('post', { text: 'x' })).toMatchObject({ failed: true, text: expect.stringContaining('check before you retry') })
 })
 
 test('the tools say what they take and what they change, and none deletes', async () => {
@@ -258,7 +264,7 @@ test('a like and a follow are made once, however often they are asked for', asyn
   knowPost(POST, CID, { viewer: { like: 'at://did:plc:x/app.bsky.feed.like/1' } })
   expect(await one.get('like', { uri: POST })).toEqual({ uri: 'at://did:plc:x/app.bsky.feed.like/1', existed: true })
   expect(await one.use('follow', { actor: alice.handle })).toMatchObject({ failed: true, text: 'an account cannot follow itself' })
-  expect(await one.use('follow', { actor: 'nobody.test' })).toMatchObject({ failed: true, text: 'nobody is known as nobody.test' })
+  expect(await one.use('follow', { actor: 'nobody.test' })).toMatchObject({ failed: true, text: 'there is no account nobody.test' })
 })
 
 test('reads come from the service of the app, for the account', async () => {
@@ -335,10 +341,70 @@ describe('consent', () => {
     for (let i = 0; i < 2; i++) {
       const { text, failed } = await one.use('post', { text: 'still here?' })
       expect({ text, failed }).toEqual({ text: expect.stringContaining('may no longer act for the account'), failed: true })
-      expect(text).toContain('Do not try again by yourself')
+      expect(text).toContain('Do not retry on your own')
       expect(text).not.toMatch(/\b\d{6}\b/)
     }
     shownCode((await one.use('authorize')).text)
+  })
+})
+
+describe('of the files of this computer', () => {
+  const folder = join(scratch, 'pictures')
+  mkdirSync(join(folder, 'more'), { recursive: true })
+  for (const place of [
+    join(folder, 'one.png'),
+    join(folder, 'more', 'two.png'),
+    join(scratch, 'private.png'),
+    join(scratch, 'pictures.png'),
+  ])
+    writeFileSync(place, png)
+  symlinkSync(join(folder, 'more', 'two.png'), join(folder, 'link.png'))
+  symlinkSync(join(scratch, 'private.png'), join(folder, 'way-out.png'))
+  symlinkSync(scratch, join(folder, 'up'))
+
+  test('an assistant uploads those in the folder that was named at start, and below it, and no others', async () => {
+    const one = await confirmed(folder)
+    for (const path of [join(folder, 'one.png'), 'one.png', './more/two.png', join(folder, 'more', '..', 'one.png'), 'link.png'])
+      expect(await one.get('upload_image', { path, alt: 'x' })).toMatchObject({ alt: 'x' })
+    const outside = [
+      join(scratch, 'private.png'),
+      '../private.png',
+      `${folder}/../private.png`,
+      `${folder}.png`,
+      'way-out.png',
+      'up/private.png',
+      'up',
+      '.',
+      '/etc/passwd',
+      '/dev/zero',
+      'none.png',
+      'one.png\0',
+    ]
+    for (const path of outside) {
+      const { text, failed } = await one.use('upload_image', { path, alt: 'x' })
+      expect({ path, failed, isSame: text.startsWith('there is no file ') && text.endsWith(` in ${folder}`) }).toEqual({
+        path,
+        failed: true,
+        isSame: true,
+      })
+    }
+    expect(JSON.stringify(await one.client.listTools())).toContain(`A file in ${folder}`)
+  })
+
+  test('without a folder, an assistant reads none, and sends images as data', async () => {
+    const one = await confirmed(null)
+    expect(await one.use('upload_image', { path: join(folder, 'one.png'), alt: 'x' })).toEqual({
+      text: expect.stringContaining('no files are read here'),
+      failed: true,
+    })
+    expect(await one.get('upload_image', { data: png.toString('base64'), alt: 'x' })).toMatchObject({ alt: 'x' })
+  })
+
+  test('a folder that is none ends the program at once', async () => {
+    for (const images of [join(scratch, 'nowhere'), join(folder, 'one.png')]) {
+      const { code, err } = await runProgram(['mcp', '--server', pds.url, '--file', join(scratch, 'never.age'), '--images', images])
+      expect({ code, err }).toEqual({ code: 1, err: `holdfast mcp: there is no folder ${images}\n` })
+    }
   })
 })
 

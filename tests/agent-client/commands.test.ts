@@ -51,7 +51,7 @@ test('an agent registers, waits until somebody confirms it, and acts for them', 
   expect(said).toContain(`Open   ${pds.url}/agent/claim`)
   let waits = 0
   user.whenPausing = async () => (++waits === 3 ? confirmAgent(pds, alice, shownCode(said)) : undefined)
-  expect(await user.do(['wait'])).toStartWith(`Confirmed: the agent acts for ${alice.did}, with the scopes atproto `)
+  expect(await user.do(['wait'])).toStartWith(`Confirmed: the agent acts for ${alice.did} with the scopes atproto `)
   expect(user.pauses.every((millis) => millis >= 4000 && millis <= 5000)).toBe(true)
   expect(JSON.parse(await user.do(['call', 'com.atproto.server.getSession']))).toMatchObject({ did: alice.did })
   const record = { $type: 'app.bsky.feed.post', text: 'from a script', createdAt: new Date().toISOString() }
@@ -102,7 +102,7 @@ describe('with the word of a provider', () => {
     expect(await user.do(['wait'])).toContain(alice.did)
     pds.clock.advance({ secs: 7200 })
     expect(await user.run(['token'])).toMatchObject({ code: 1, err: expect.stringContaining('is not confirmed') })
-    expect(await user.do(['register'], identityAssertion(pds, provider, { claims }))).toContain('was confirmed before')
+    expect(await user.do(['register'], identityAssertion(pds, provider, { claims }))).toContain('confirmed this agent before')
     expect(await user.do(['token'])).toStartWith('eyJ')
     expect(await user.run(['register'], '')).toMatchObject({ code: 1, err: expect.stringContaining('no assertion on standard input') })
   })
@@ -145,7 +145,7 @@ test('polls that the server finds too frequent become rarer', async () => {
 test('a code that nobody enters expires, and says so', async () => {
   await register()
   expect(await user.run(['wait'])).toMatchObject({ code: 1, err: expect.stringContaining('the agent is not confirmed') })
-  expect(await user.run(['register'])).toMatchObject({ code: 1, err: expect.stringContaining('registered already') })
+  expect(await user.run(['register'])).toMatchObject({ code: 1, err: expect.stringContaining('already registered') })
   expect(await user.run(['register', '--server', 'https://pds.example.com'])).toMatchObject({
     code: 1,
     err: expect.stringContaining(`registered at ${pds.url} as anonymous`),
@@ -178,7 +178,7 @@ describe('revoke', () => {
     await confirmed()
     expect(await user.run(['revoke', '--account', alice.handle], 'wrong password')).toMatchObject({ code: 1 })
     const token = await user.do(['token'])
-    expect(await user.do(['revoke', '--account', alice.handle], PASSWORD)).toContain('may no longer act')
+    expect(await user.do(['revoke', '--account', alice.handle], PASSWORD)).toContain('no longer has access')
     expect(existsSync(user.path)).toBe(false)
     expect((await request(`${pds.url}/xrpc/com.atproto.server.getSession`, { headers: bearer(token) })).status).toBe(401)
   })
@@ -219,7 +219,7 @@ describe('revoke', () => {
       expect(await agent.run(['revoke', '--wallet', path])).toMatchObject({ code: 1, err: expect.stringMatching(fault) })
       expect((await seen()).status).toBe(200)
     }
-    expect(await agent.do(['revoke', '--wallet', carol.user.path()])).toContain('may no longer act')
+    expect(await agent.do(['revoke', '--wallet', carol.user.path()])).toContain('no longer has access')
     expect((await seen()).status).toBe(401)
     expect(existsSync(agent.path)).toBe(false)
   })
@@ -257,7 +257,7 @@ describe('is misused', () => {
   test('for a method that is none, and input that is not JSON', async () => {
     expect(await user.run(['call', '../admin'])).toMatchObject({ code: 2 })
     expect(await user.run(['call', 'com.atproto.repo.createRecord', '--post'], '{')).toMatchObject({ code: 2 })
-    expect(await user.run(['token'])).toMatchObject({ code: 1, err: expect.stringContaining('"holdfast agent register" makes one') })
+    expect(await user.run(['token'])).toMatchObject({ code: 1, err: expect.stringContaining('run "holdfast agent register"') })
   })
 
   test('for a server that would get it unencrypted', async () => {

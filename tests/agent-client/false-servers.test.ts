@@ -102,7 +102,7 @@ test('an answer without end is cut off', async () => {
   let sent = 0
   server.answers[TOKEN] = () =>
     new Response(new ReadableStream({ pull: (controller) => void (sent++ < 1000 ? controller.enqueue(chunk) : controller.close()) }))
-  expect(await shown(['token'])).toEqual({ code: 1, text: expect.stringContaining('the answer is longer than') })
+  expect(await shown(['token'])).toEqual({ code: 1, text: expect.stringContaining('the response is longer than') })
   expect(sent).toBeLessThan(100)
 })
 

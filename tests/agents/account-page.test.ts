@@ -60,7 +60,7 @@ test('the holder reads what an agent may do and did, and ends it', async () => {
 
   await page.getByRole('button', { name: /^End the access/ }).click()
   await page.waitForURL(/done=agent/)
-  expect(await textOf(page, '#agents')).toContain('The program may no longer act for you.')
+  expect(await textOf(page, '#agents')).toContain('The program no longer has access.')
   expect((await agent.call('com.atproto.server.getSession')).status).toBe(401)
   await page.locator('#agents').getByText('Ended', { exact: true }).click()
   await page.getByRole('link', { name: 'What it did' }).click()
@@ -90,7 +90,7 @@ test('an agent that nobody has confirmed is said to wait, and without agents the
   await registerAgent(pds, carol, { type: 'service_auth', status: 'active', confirmedAt: null })
   await page.reload()
   const words = await textOf(page, '#agents')
-  expect(words).toContain('It may do nothing until you enter the code that it shows.')
+  expect(words).toContain('It can do nothing until you enter the code that it shows.')
   expect(words).not.toContain('What it may do')
 })
 

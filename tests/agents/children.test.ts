@@ -1,6 +1,9 @@
-/** Accounts that an account makes for agents: how they are made, also after a kill, how they end, and how that is undone. */
+/**
+ * Accounts that an account makes for agents: how they are made, also after a kill, how they end, and how that is
+ * undone.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { deleteAccount } from '../../src/features/account-changes/account-changes.ts'
+import { deleteAccount } from '../../src/features/identity/account-changes/account-changes.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { decodeJws } from '../../src/protocol/jws.ts'

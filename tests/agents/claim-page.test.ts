@@ -1,12 +1,12 @@
 /** The page at which people enter the code of an agent and decide. It works without scripts, and without cookies. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { signOutPasswords } from '../../src/features/auth/auth.ts'
+import { endAccess } from '../../src/http/hooks.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../harness/account.ts'
 import { confirmAgent, openAgentClaim, pollAgent, registerAgent } from '../harness/agent.ts'
 import { StillClock } from '../harness/clock.ts'
-import { request, type Answer } from '../harness/http.ts'
+import { bearer, request, type Answer } from '../harness/http.ts'
 import { hiddenFields } from '../harness/oauth-client.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { eventsOf } from './rows.ts'
@@ -66,7 +66,7 @@ describe('the form for the code', () => {
     expect(headers.get('access-control-allow-origin')).toBeNull()
     expect(body).toContain('inputmode="numeric"')
     expect(body).toContain('name="user_code"')
-    expect(body).toContain('wallet')
+    expect(body).not.toContain('wallet')
     expect(body).not.toContain('<script')
   })
 
@@ -107,7 +107,7 @@ describe('entering a code', () => {
       'Change your handle',
       'Create posts',
       'Far-reaching',
-      'It did not say who it is',
+      'No identity provider vouches for it',
       'from the network 127.0.0.0/24',
       id,
       ...GRANTED,
@@ -139,7 +139,7 @@ describe('entering a code', () => {
       expect({ code, asks: asks(answer), status: answer.status }).toEqual({ code, asks: false, status: 200 })
       words.add(says(answer))
     }
-    expect([...words]).toEqual([expect.stringContaining('There is no such code')])
+    expect([...words]).toEqual([expect.stringContaining('This code does not exist')])
   })
 
   test('is for the account itself: an app password opens nothing', async () => {
@@ -194,6 +194,26 @@ describe('deciding', () => {
     expect((await pollAgent(pds, token)).status).toBe(200)
   })
 
+  test('names what only the account sees as a line that can be unticked, and keeps it', async () => {
+    const approved = async (box: Record<string, string>) => {
+      const { id, code } = await waiting()
+      const shown = await identify(code)
+      expect(shown.body).toContain('<input type="checkbox" name="private_reads" value="yes" checked>')
+      expect(shown.body).toMatch(/Notifications, bookmarks, mutes, drafts/)
+      await submit({ step: 'decide', id: idOf(shown), decision: 'approve', ...box })
+      const { agents } = (await request(`${pds.url}/v1/agents`, { headers: bearer(alice.accessJwt) })).body
+      return {
+        privateReads: agents.find(({ registrationId }: { registrationId: string }) => registrationId === id).privateReads,
+        detail: (await eventsOf(pds, id)).at(-1)!.detail,
+      }
+    }
+    expect(await approved({ private_reads: 'yes' })).toEqual({
+      privateReads: undefined,
+      detail: { claim_attempt_id: expect.any(String), scopes: GRANTED },
+    })
+    expect(await approved({})).toMatchObject({ privateReads: false, detail: { scopes: GRANTED, private_reads: false } })
+  })
+
   test('denial of what belongs to nobody ends the code alone', async () => {
     const { id, token, code } = await waiting()
     expect((await decide(idOf(await identify(code)), 'deny')).body).toContain('Denied')
@@ -222,7 +242,7 @@ describe('deciding', () => {
     const first = idOf(await identify(code))
     const both = await Promise.all([decide(first), decide(first)])
     expect(both.map(({ status }) => status).toSorted()).toEqual([200, 400])
-    expect(await decide(first)).toMatchObject({ status: 400, body: expect.stringContaining('has expired') })
+    expect(await decide(first)).toMatchObject({ status: 400, body: expect.stringContaining('enter its code again') })
     const late = await waiting()
     const lateId = idOf(await identify(late.code))
     clock.advance({ secs: 300 })
@@ -264,7 +284,7 @@ describe('deciding', () => {
     expect((await decide(inactive.pageId)).status).toBe(403)
     await frank.call('com.atproto.server.activateAccount', { method: 'POST' })
     const signedOut = await opened()
-    await pds.ctx.db.transaction((tx) => signOutPasswords(tx, frank.did as Did))
+    await pds.ctx.db.transaction((tx) => endAccess(pds.ctx, tx, frank.did as Did, 'new_password'))
     expect((await decide(signedOut.pageId)).status).toBe(400)
     for (const { id } of [expired, inactive, signedOut]) expect(await statusOf(id)).toBe('active')
   })

@@ -1,6 +1,6 @@
 /** Claims: the code that an agent shows, and the account holder who confirms it. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { deleteAccount } from '../../src/features/account-changes/account-changes.ts'
+import { deleteAccount } from '../../src/features/identity/account-changes/account-changes.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, logIn, type TestAccount } from '../harness/account.ts'
@@ -193,6 +193,22 @@ describe('confirming', () => {
     })
   })
 
+  test('may leave out what only the account sees, which the response repeats', async () => {
+    const { code } = await waiting()
+    for (const given of ['no', 0, null])
+      expect(refusal(await confirmAgent(pds, alice, code, { private_reads: given }))).toEqual([400, 'invalid_request'])
+    const { status, body } = await confirmAgent(pds, alice, code, { private_reads: false })
+    expect({ status, privateReads: body.private_reads }).toEqual({ status: 200, privateReads: false })
+    const allowed = await waiting()
+    expect((await confirmAgent(pds, alice, allowed.code, { private_reads: true })).body).not.toHaveProperty('private_reads')
+    const { agents } = (await request(`${pds.url}/v1/agents`, { headers: bearer(alice.accessJwt) })).body
+    const listed = new Map(
+      agents.map((agent: { registrationId: string; privateReads?: boolean }) => [agent.registrationId, agent.privateReads]),
+    )
+    expect(listed.get(body.registration_id)).toBe(false)
+    expect(listed.get(allowed.id)).toBeUndefined()
+  })
+
   test('tells the holder by mail', async () => {
     const carol = await createAccount(pds, 'carol')
     await pds.runSteps()
@@ -200,7 +216,7 @@ describe('confirming', () => {
     await confirmedAgent(pds, carol)
     await pds.runSteps()
     await pds.runSteps()
-    expect(pds.mails.map(({ subject }) => subject)).toEqual([expect.stringContaining('A program may now act for your account')])
+    expect(pds.mails.map(({ subject }) => subject)).toEqual([expect.stringContaining('A program now has access to your account')])
   })
 
   test('is refused in the order of what is wrong', async () => {
@@ -213,7 +229,7 @@ describe('confirming', () => {
     const lapsed = await waiting()
     clock.advance({ secs: 600 })
     expect(await refused(lapsed.code)).toEqual([400, 'claim_expired'])
-    await pds.runSweep('agent-claims')
+    await pds.runSweep('agent-claim-sweep')
     expect(await refused(lapsed.code)).toEqual([400, 'claim_expired'])
     const other = await waiting()
     expect(await refused(other.code, { registration_id: used.registrationId })).toEqual([400, 'invalid_request'])
@@ -361,13 +377,13 @@ describe('guesses', () => {
 describe('the sweep', () => {
   test('marks codes that have expired, with one event each, and frees their digits', async () => {
     clock.advance({ secs: 600 })
-    await pds.runSweep('agent-claims')
+    await pds.runSweep('agent-claim-sweep')
     const { id, token, attempt } = await waiting()
     clock.advance({ secs: 599 })
-    expect((await pds.runSweep('agent-claims')).expired).toBe(0)
+    expect((await pds.runSweep('agent-claim-sweep')).swept).toBe(0)
     clock.advance({ secs: 1 })
-    expect((await pds.runSweep('agent-claims')).expired).toBe(1)
-    expect((await pds.runSweep('agent-claims')).expired).toBe(0)
+    expect((await pds.runSweep('agent-claim-sweep')).swept).toBe(1)
+    expect((await pds.runSweep('agent-claim-sweep')).swept).toBe(0)
     expect((await eventsOf(pds, id)).at(-1)).toEqual({ type: 'claim_expired', did: null, detail: { claim_attempt_id: attempt } })
     expect(refusal(await pollAgent(pds, token))).toEqual([400, 'expired_token'])
   })
@@ -387,10 +403,10 @@ describe('the sweep', () => {
     await openAgentClaim(own, nobodys.claim_token)
     const { body: annas } = await registerAgent(own, { type: 'service_auth', login_hint: anna.email })
     clock.advance({ secs: 600 + 86_399 })
-    await own.runSweep('agent-claims')
+    await own.runSweep('agent-claim-sweep')
     expect((await countOf(own)).registrations).toBe(3)
     clock.advance({ secs: 1 })
-    expect((await own.runSweep('agent-claims')).abandoned).toBe(2)
+    expect((await own.runSweep('agent-claim-sweep')).abandoned).toBe(2)
     expect(await countOf(own)).toMatchObject({ registrations: 1, claims: 0 })
     expect((await eventsOf(own, annas.registration_id)).length).toBe(0)
     expect((await eventsOf(own, nobodys.registration_id)).map(({ type }) => type)).toEqual([
@@ -399,7 +415,7 @@ describe('the sweep', () => {
       'claim_expired',
     ])
     clock.advance({ days: 30 })
-    await own.runSweep('agent-claims')
+    await own.runSweep('agent-claim-sweep')
     expect((await eventsOf(own, nobodys.registration_id)).length).toBe(0)
     expect((await eventsOf(own, kept.registrationId)).map(({ type }) => type)).toEqual([
       'registered',

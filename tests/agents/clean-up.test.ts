@@ -1,4 +1,7 @@
-/** What people and operators do once somebody else was signed in to an account, and what it does to the agents that were confirmed since. */
+/**
+ * What people and operators do once somebody else was signed in to an account, and what it does to the agents that were
+ * confirmed since.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createAccount, logIn, PASSWORD, xrpc, type TestAccount } from '../harness/account.ts'
 import { confirmAgent, confirmedAgent, exchangeAgent, openAgentClaim, pollAgent, registerAgent } from '../harness/agent.ts'

@@ -64,7 +64,8 @@ beforeEach(() => {
 })
 
 const granted = (...scopes: string[]) => registerAgent(pds, alice, { scopes: ['atproto', ...scopes] })
-const missing = (scope: string) => ({ status: 403, body: { error: 'ScopeMissingError', message: `Missing required scope "${scope}"` } })
+const insufficient = (message: string) => ({ status: 403, body: { error: 'InsufficientScope', message, error_description: message } })
+const missing = (scope: string) => insufficient(`Missing required scope "${scope}"`)
 const write = (action: string, rest: object) => ({ $type: `com.atproto.repo.applyWrites#${action}`, ...rest })
 
 describe('writes', () => {
@@ -199,9 +200,9 @@ describe('blobs', () => {
     const painter = await granted('blob:image/*')
     expect(await upload(painter, 'text/plain', 'text')).toMatchObject(missing('blob:text/plain'))
     const pdf = await upload(painter, 'image/png', '%PDF-1.7 pretends to be an image')
-    expect(pdf.status === 200 ? pdf.body.blob.mimeType : pdf.body.error).toMatch(/^image\/|ScopeMissingError/)
+    expect(pdf.status === 200 ? pdf.body.blob.mimeType : pdf.body.error).toMatch(/^image\/|InsufficientScope/)
     const none = await granted('repo:*?action=create&action=update')
-    expect(await upload(none, 'image/png', 'x')).toMatchObject({ status: 403, body: { error: 'ScopeMissingError' } })
+    expect(await upload(none, 'image/png', 'x')).toMatchObject({ status: 403, body: { error: 'InsufficientScope' } })
     expect(await eventsOf(pds, none)).toEqual([])
   })
 })
@@ -220,6 +221,16 @@ describe('the account', () => {
     expect((await mailer.call('com.atproto.server.getSession')).body).toMatchObject({ email: alice.email, emailConfirmed: false })
   })
 
+  test('an agent counts what the account has, and what it lacks', async () => {
+    const bare = await granted()
+    const [asAgent, asOwner] = [
+      await bare.call('com.atproto.server.checkAccountStatus'),
+      await alice.call('com.atproto.server.checkAccountStatus'),
+    ]
+    expect(asAgent).toMatchObject({ status: 200, body: { activated: true, validDid: true } })
+    expect(asAgent.body).toEqual(asOwner.body)
+  })
+
   test('a full-access scope does not make an agent the owner', async () => {
     const reaching = await granted('com.atproto.access', 'transition:generic')
     for (const [nsid, json] of [
@@ -229,11 +240,9 @@ describe('the account', () => {
       ['com.atproto.server.requestAccountDelete', undefined],
       ['com.atproto.identity.requestPlcOperationSignature', undefined],
     ] as const)
-      expect(await reaching.call(nsid, { method: 'POST', ...(json && { json }) })).toMatchObject({
-        status: 403,
-        body: { error: 'Forbidden' },
-      })
-    expect(await reaching.call('com.atproto.server.checkAccountStatus')).toMatchObject({ status: 403, body: { error: 'Forbidden' } })
+      expect(await reaching.call(nsid, { method: 'POST', ...(json && { json }) })).toMatchObject(
+        insufficient('Agents may not call this endpoint'),
+      )
     expect(await alice.call('com.atproto.server.listAppPasswords')).toMatchObject({ body: { passwords: [] } })
   })
 
@@ -241,7 +250,7 @@ describe('the account', () => {
     const personal = { $type: 'app.bsky.actor.defs#personalDetailsPref', birthDate: '1990-01-01T00:00:00.000Z' }
     const adult = { $type: 'app.bsky.actor.defs#adultContentPref', enabled: true }
     await alice.call('app.bsky.actor.putPreferences', { json: { preferences: [personal, adult] } })
-    expect(await agent.call('app.bsky.actor.getPreferences')).toMatchObject({ status: 403, body: { error: 'ScopeMissingError' } })
+    expect(await agent.call('app.bsky.actor.getPreferences')).toMatchObject({ status: 403, body: { error: 'InsufficientScope' } })
     expect(await agent.call('app.bsky.actor.putPreferences', { json: { preferences: [] } })).toMatchObject({ status: 403 })
     const tuner = await granted(...PREFERENCES)
     const { body } = await tuner.call('app.bsky.actor.getPreferences')
@@ -268,6 +277,39 @@ describe('other services', () => {
     expect(tokenClaims(appview.received[0]!)).toMatchObject({ iss: alice.did, lxm: path.replace(/\?.*/, '') })
   })
 
+  const privateReads = [
+    'app.bsky.notification.listNotifications',
+    'app.bsky.notification.GetUnreadCount',
+    'app.bsky.bookmark.getBookmarks',
+    'app.bsky.graph.getMutes',
+    'app.bsky.graph.getListMutes',
+    'app.bsky.draft.getDrafts',
+    'app.bsky.ageassurance.getState',
+    'app.bsky.unspecced.getAgeAssuranceState',
+    'app.bsky.contact.getMatches',
+  ]
+  test.each(privateReads)('%s is refused to an agent whose owner does not let it read privately, whatever its scopes', async (nsid) => {
+    const wide = [rpc('*', READER), 'transition:generic']
+    const reserved = await registerAgent(pds, alice, { scopes: ['atproto', ...wide], privateReads: false })
+    const refusal = insufficient('The account holder does not let this agent read what only the account sees')
+    expect(await reserved.call(nsid)).toMatchObject(refusal)
+    expect(await reserved.call(nsid, { headers: { 'atproto-proxy': APPVIEW } })).toMatchObject(refusal)
+    expect(await reserved.call(nsid, { headers: { 'atproto-proxy': READER } })).toMatchObject(refusal)
+    expect(await reserved.call(nsid, { method: 'HEAD' })).toMatchObject({ status: 403 })
+    expect(await reserved.call(nsid, { json: {} })).toMatchObject(refusal)
+    const query = new URLSearchParams({ aud: READER, lxm: nsid })
+    expect(await reserved.call(`com.atproto.server.getServiceAuth?${query}`)).toMatchObject(refusal)
+    expect(appview.received).toEqual([])
+    expect((await agent.call(nsid)).status).toBe(200)
+    expect((await reserved.call('app.bsky.feed.getTimeline')).status).toBe(200)
+  })
+
+  test('what an agent writes among what only the account sees is a matter of its scopes', async () => {
+    const marker = { scopes: ['atproto', 'transition:generic'], privateReads: false }
+    const json = { uri: `at://${alice.did}/app.bsky.feed.post/${ONE}`, cid: 'bafyreie5737gdxlw5i64vzichcalba3z2v5n6icifvx5xytvske7mr3hpm' }
+    expect((await (await registerAgent(pds, alice, marker)).call('app.bsky.bookmark.createBookmark', { json })).status).toBe(200)
+  })
+
   test.each([
     ['another AppView', 'app.bsky.graph.getFollows', 'did:web:other.test#bsky_appview'],
     ['the AppView by its name', 'app.bsky.graph.getFollows', APPVIEW],
@@ -291,7 +333,7 @@ describe('other services', () => {
       subject: { $type: 'com.atproto.admin.defs#repoRef', did: alice.did },
     }
     const answer = await agent.call(nsid, method === 'POST' ? { json } : {})
-    expect(answer).toMatchObject({ status: 403, body: { error: 'ScopeMissingError' } })
+    expect(answer).toMatchObject({ status: 403, body: { error: 'InsufficientScope' } })
     expect([appview.received.length, chat.received.length]).toEqual([0, 0])
   })
 
@@ -305,7 +347,7 @@ describe('other services', () => {
   test('a device is never registered for push: it would go on hearing of the account after the agent has ended', async () => {
     const wide = await granted('transition:generic')
     const json = { serviceDid: 'did:web:appview.test', token: 't', platform: 'ios', appId: 'x' }
-    expect(await wide.call('app.bsky.notification.registerPush', { json })).toMatchObject({ status: 403, body: { error: 'Forbidden' } })
+    expect(await wide.call('app.bsky.notification.registerPush', { json })).toMatchObject(insufficient('Agents may not call this endpoint'))
   })
 
   const serviceAuth = (by: RegisteredAgent, query: Record<string, string>) =>

@@ -139,7 +139,7 @@ describe('polling', () => {
 
   test('sends a new assertion when the stored one is nearly over', async () => {
     await using short = await startPds({ agentAuth: { anonymousEnabled: true, assertionTtlSecs: 90 } }, { clock })
-    const owner = await createAccount(short, 'owner')
+    const owner = await createAccount(short, 'olga')
     const agent = await confirmedAgent(short, owner)
     clock.advance({ secs: 30 })
     const kept = decodeJws((await pollAgent(short, agent.claimToken)).body.identity_assertion)!.payload

@@ -1,6 +1,6 @@
 /**
- * What agents may reach: every endpoint of every feature is called by an agent with the widest scopes that there are. An
- * endpoint is closed to agents unless it is listed here, so a new one is closed until somebody decides otherwise.
+ * What agents may reach: every endpoint of every feature is called by an agent with the widest scopes that there are.
+ * An endpoint is closed to agents unless it is listed here, so a new one is closed until somebody decides otherwise.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { features } from '../../src/features.ts'
@@ -42,6 +42,7 @@ const open: Record<string, 'scoped' | 'public' | 'read'> = {
   'com.atproto.repo.deleteRecord': 'scoped',
   'com.atproto.repo.applyWrites': 'scoped',
   'com.atproto.repo.uploadBlob': 'scoped',
+  'com.atproto.server.checkAccountStatus': 'read',
   'com.atproto.server.getSession': 'read',
   'com.atproto.server.getServiceAuth': 'scoped',
   'com.atproto.moderation.createReport': 'scoped',

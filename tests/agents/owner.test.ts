@@ -1,7 +1,7 @@
 /** What the holder of an account sees of its agents and does about them, and what operators do. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { insertAgentEvent } from '../../src/features/agents/agents.ts'
-import { insertClaim } from '../../src/features/agents/agent-claim-store.ts'
+import { insertAgentEvent } from '../../src/features/agents/agents/agents.ts'
+import { insertClaim } from '../../src/features/agents/agents/agent-claim-store.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, logIn, type TestAccount } from '../harness/account.ts'
 import { bearer, request, type Answer } from '../harness/http.ts'
@@ -276,7 +276,7 @@ describe('operators', () => {
   const known = (account: TestAccount, subject: string, issuer = 'https://idp.test', status: 'claimed' | 'active' = 'claimed') =>
     registerAgent(pds, account, { type: 'identity_assertion', issuer, subject, status })
   const sentTo = async ({ email }: TestAccount) =>
-    (await noticesTo(pds, email)).filter(({ subject }) => subject.startsWith('A program may no longer act for your account')).length
+    (await noticesTo(pds, email)).filter(({ subject }) => subject.startsWith('A program no longer has access to your account')).length
 
   test('count agents, end one, and end all of a provider, with a mail to each holder', async () => {
     const [alice, bob] = [await newcomer(), await newcomer()]

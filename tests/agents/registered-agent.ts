@@ -1,8 +1,8 @@
 /** An agent whose registration the account has confirmed, put in place without the ceremony. */
 import { randomUUID } from 'node:crypto'
-import { listAgentEvents, type AgentEvent } from '../../src/features/agents/agent-event-store.ts'
-import { insertRegistration, revokeRegistration, type Registration } from '../../src/features/agents/agent-registration-store.ts'
-import { issueAgentToken } from '../../src/features/agents/agent-tokens.ts'
+import { listAgentEvents, type AgentEvent } from '../../src/features/agents/agents/agent-event-store.ts'
+import { insertRegistration, revokeRegistration, type Registration } from '../../src/features/agents/agents/agent-registration-store.ts'
+import { issueAgentToken } from '../../src/features/agents/agents/agent-tokens.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { xrpc } from '../harness/account.ts'
 import { bearer, type Answer, type request } from '../harness/http.ts'
@@ -35,7 +35,11 @@ export async function registerAgent(
     subject: null,
     parentDid: null,
     email: null,
+    clientName: null,
+    openedWith: null,
+    openedFrom: null,
     scopes,
+    privateReads: true,
     assertionExpiresAt: null,
     claimTokenHash: null,
     claimTokenExpiresAt: null,

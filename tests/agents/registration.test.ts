@@ -119,7 +119,7 @@ describe('a registration for an address', () => {
     await openAgentClaim(pds, body.claim_token)
     await pds.runSteps()
     await pds.runSteps()
-    expect(pds.mails.map(({ to, subject }) => [to, subject])).toEqual([[carol.email, expect.stringContaining('A program asks to act')]])
+    expect(pds.mails.map(({ to, subject }) => [to, subject])).toEqual([[carol.email, expect.stringContaining('A program requests access')]])
     expect(pds.mails[0]!.text).not.toContain('Call-555')
     expect(pds.mails[0]!.text).not.toContain(body.claim.user_code)
   })
@@ -215,6 +215,26 @@ describe('limits', () => {
     expect(await countOf(limited)).toEqual(before)
     const alice = await createAccount(limited, 'alice')
     expect((await registerAgent(limited, { type: 'service_auth', login_hint: alice.email })).status).toBe(200)
+  })
+
+  test('addresses that register all they may leave something for another network', async () => {
+    await using limited = await startPds({ agentAuth: every.agentAuth })
+    const register = async (address: string) => (await registerAgent(limited, { type: 'anonymous' }, { 'x-forwarded-for': address })).status
+    const charge = (network: string, provider = network) =>
+      limited.ctx.limits.charge({ name: 'agentIdentityTotal', key: 'anonymous', from: { address: network, network, provider } })
+        ?.allowed === true
+    // A provider of IPv6 with all its networks has a tenth of what is left.
+    let registered = 0
+    for (let i = 0; i < 20_000; i++) if (charge(`2001:db8:${i.toString(16)}::/48`, '2001:db8::/32')) registered++
+    expect(registered).toBeLessThan(1000)
+    for (let round = 0; round < 60; round++) for (let i = 0; i < 400; i++) charge(`10.${i}.0.0/24`)
+    expect(charge('10.0.0.0/24')).toBe(false)
+    expect([await register('198.51.100.7'), await register('2001:db9:7::1')]).toEqual([200, 200])
+    // A network that has had its part gets no more of what is left.
+    const answers = []
+    for (let i = 0; i < 40; i++) answers.push(await register(`198.51.100.${i}`))
+    expect(answers.filter((status) => status === 429).length).toBeGreaterThan(0)
+    expect(await register('203.0.113.7')).toBe(200)
   })
 })
 

@@ -129,7 +129,7 @@ describe('what the operator takes back', () => {
     await restart({ grantedScopes: ['atproto', 'blob:*/*'] })
     expect(await agent.call('com.atproto.repo.createRecord', createPost(alice.did))).toMatchObject({
       status: 403,
-      body: { error: 'ScopeMissingError' },
+      body: { error: 'InsufficientScope' },
     })
     expect((await session(agent)).status).toBe(200)
     // Whatever is allowed later, the old scopes are what the owner confirmed.
@@ -141,7 +141,7 @@ describe('what the operator takes back', () => {
     const agent = await registerAgent(pds, alice, { scopes: ['atproto'] })
     const wide = await tokenFor(pds, agent.id, alice.did, ALLOWED)
     const answer = await xrpc(pds, 'com.atproto.repo.createRecord', { ...createPost(alice.did), headers: bearer(wide) })
-    expect(answer).toMatchObject({ status: 403, body: { error: 'ScopeMissingError' } })
+    expect(answer).toMatchObject({ status: 403, body: { error: 'InsufficientScope' } })
   })
 
   test('agents altogether', async () => {

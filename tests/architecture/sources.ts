@@ -1,4 +1,7 @@
-/** The files of `src/` and what each imports, types included: the compiler takes those away, but a reader has to follow them. */
+/**
+ * The files of `src/` and what each imports, types included: the compiler takes those away, but a reader has to follow
+ * them.
+ */
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { Glob } from 'bun'
@@ -13,10 +16,16 @@ export interface Source {
   imports: readonly string[]
 }
 
-/** `import … from '…'`, `export … from '…'`, `import '…'`, `import('…')` and `new URL('…', import.meta.url)`, of a relative path. */
+/**
+ * `import … from '…'`, `export … from '…'`, `import '…'`, `import('…')` and `new URL('…', import.meta.url)`, of a
+ * relative path.
+ */
 const importPattern = /(?:^(?:import|export)\b[^'"`;]*?\bfrom\s*|^import\s*|\bimport\(\s*|\bnew URL\(\s*)'(\.[^']+\.ts)'/gm
 
-/** All that is written by hand, in the order of the paths. Unit tests are left out: they stand beside what they test and see its inside. */
+/**
+ * All that is written by hand, in the order of the paths. Unit tests are left out: they stand beside what they test and
+ * see its inside.
+ */
 export const sources: readonly Source[] = [...new Glob('**/*.ts').scanSync(ROOT)]
   .filter((path) => !path.endsWith('.test.ts') && !path.includes('/generated/'))
   .toSorted()

@@ -26,32 +26,36 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   'docs.ts': ['base', 'platform', 'commands'],
 }
 
-/** Features that decide who somebody is and what they may do. What they stand on, `protocol/`, counts as security code too. */
+/**
+ * Features that decide who somebody is and what they may do. What they stand on, `protocol/`, counts as security code
+ * too.
+ */
 const securityFeatures = [
   'account-changes',
   'accounts',
   'auth',
   'ceremony',
-  'provisioning',
   'escrow',
   'identity',
   'oauth',
   'operators',
   'signup',
-  'web',
+  'tokens',
+  'service-auth',
+  'pages',
+  'account-pages',
 ]
 const isSecurity = (path: string) =>
   securityFeatures.includes(featureOf(path) ?? '') || (shelfOf(path) === 'protocol' && !path.startsWith('protocol/lexicons/'))
 
-/** Files that nobody else needs: what a feature offers to the outside. They may enter by any door. */
-const isOutermost = (path: string) => /-(routes?|pages?|view|feature)\.ts$/.test(path)
-
 const shelfOf = (path: string): string => path.split('/')[0]!
 
-/** Null outside of `features/`. */
-const featureOf = (path: string): string | null => (path.startsWith('features/') ? path.split('/')[1]! : null)
+/** The feature's folder within its group. Null outside of `features/`. */
+const featureOf = (path: string): string | null => (path.startsWith('features/') ? path.split('/')[2]! : null)
 
-const doorOf = (feature: string): string => `features/${feature}/${feature}.ts`
+const groupOf = new Map(sources.flatMap(({ path }) => (featureOf(path) === null ? [] : [[featureOf(path)!, path.split('/')[1]!]])))
+
+const doorOf = (feature: string): string => `features/${groupOf.get(feature)}/${feature}/${feature}.ts`
 
 const edges = sources.flatMap(({ path, imports }) => imports.map((target) => ({ path, target })))
 
@@ -60,7 +64,7 @@ test('the reader of imports sees values, types and workers', () => {
   expect(importsOf('app.ts')).toContain('platform/secrets/vault.ts')
   expect(importsOf('platform/context.ts')).toContain('platform/secrets/vault.ts')
   expect(importsOf('platform/database/wal.ts')).toContain('platform/database/checkpoint-worker.ts')
-  expect(importsOf('features/blobs/blobs.ts')).toContain('features/blobs/blob-store.ts')
+  expect(importsOf('features/data/blobs/blobs.ts')).toContain('features/data/blobs/blob-store.ts')
 })
 
 test('every file stands on a shelf, and imports point one way', () => {
@@ -89,24 +93,34 @@ test('a feature is used through its door', () => {
   const faults = edges.flatMap(({ path, target }) => {
     const feature = featureOf(target)
     if (feature === null || featureOf(path) === feature || target === doorOf(feature)) return []
-    if (path === 'features.ts' && target === `features/${feature}/${feature}-feature.ts`) return []
+    if (path === 'features.ts' && target === doorOf(feature).replace(/\.ts$/, '-feature.ts')) return []
     return [`${path} imports the inside of ${feature}. Import ${doorOf(feature)}, and let it export what is needed`]
   })
   expect(faults).toEqual([])
 })
 
-test('the doors of features form no cycle', () => {
+test('features form an order, in which features.ts lists them: each imports only those above it', () => {
+  const order = [...sources.find(({ path }) => path === 'features.ts')!.text.matchAll(/^import .* from '\.\/(features\/.*)'$/gm)]
+  const folders = new Map(order.map(([line, path]) => [/\{ (\w+) \}/.exec(line)![1]!, featureOf(path!)!]))
+  const listed = [...sources.find(({ path }) => path === 'features.ts')!.text.matchAll(/^ {2}(\w+),$/gm)].map(([, name]) =>
+    folders.get(name!)!,
+  )
+  const rank = (feature: string): number => listed.indexOf(feature)
+  const faults = edges.flatMap(({ path, target }) => {
+    const [from, to] = [featureOf(path), featureOf(target)]
+    if (from === null || to === null || from === to || !listed.includes(from) || rank(to) < rank(from)) return []
+    return [`${path} imports ${to}, which builds on ${from}. Declare a part in a hook (http/feature.ts), or move what both need down`]
+  })
+  expect(faults).toEqual([])
+})
+
+test('features form no cycle, those included that plug nothing in', () => {
   const doors = new Map<string, Set<string>>()
   for (const { path, target } of edges) {
     const [from, to] = [featureOf(path), featureOf(target)]
-    if (from === null || to === null || from === to || isOutermost(path)) continue
-    doors.set(from, (doors.get(from) ?? new Set()).add(to))
+    if (from !== null && to !== null && from !== to) doors.set(from, (doors.get(from) ?? new Set()).add(to))
   }
-  expect(
-    cyclesOf(doors).map(
-      (cycle) => `${cycle}: split one of these features in two, by what it is about. Routes, pages, views and feature lists do not count`,
-    ),
-  ).toEqual([])
+  expect(cyclesOf(doors).map((cycle) => `${cycle}: split one of these features in two, by what it is about`)).toEqual([])
 })
 
 test('files form no cycle, types included', () => {

@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto'
 import { AtpAgent } from '@atproto/api'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
-import { issueAccessToken, sessionTokenKey } from '../../src/features/auth/session-tokens.ts'
+import { issueAccessToken, sessionTokenKey } from '../../src/features/access/auth/session-tokens.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { withAgents } from '../agents/registered-agent.ts'
@@ -56,7 +56,9 @@ async function agentCode(email: string): Promise<string> {
 const confirmAgent = async (holder: TestAccount): Promise<Answer> =>
   at(holder, '/agent/identity/claim/confirm', { json: { user_code: await agentCode(holder.email) } })
 
-/** Whatever a session opens, one of each kind. `owner`: what no app password opens. `error`: where its name is another. */
+/**
+ * Whatever a session opens, one of each kind. `owner`: what no app password opens. `error`: where its name is another.
+ */
 const paths: Record<string, { owner?: true; error?: string; call(holder: TestAccount): Promise<Answer> }> = {
   'who it is': { call: session },
   preferences: { call: (holder) => holder.call('app.bsky.actor.getPreferences') },

@@ -1,7 +1,7 @@
 /** Who is taken for the owner of an account on the routes of `/v1`, and how everybody else is refused. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { openWalletSession } from '../../src/features/auth/auth.ts'
-import { addDevice, revokeDevices } from '../../src/features/wallet-devices/wallet-devices.ts'
+import { openWalletSession } from '../../src/features/access/auth/auth.ts'
+import { addDevice, revokeDevices } from '../../src/features/access/wallet-devices/wallet-devices.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, logIn, type TestAccount } from '../harness/account.ts'
 import { bearer, request } from '../harness/http.ts'
@@ -87,7 +87,9 @@ test('a new password ends the sessions that the old one opened, and a takedown e
 
 test('a device is told where its server is, and nothing of another device', async () => {
   const device = () =>
-    pds.ctx.db.transaction((tx) => addDevice(tx, { owner: alice.did, publicKey: 'zKey', platform: 'ios' }, pds.clock.now()))
+    pds.ctx.db.transaction((tx) =>
+      addDevice(tx, { owner: alice.did, publicKey: 'zKey', platform: 'ios', openedWith: null }, pds.clock.now()),
+    )
   const [phone, tablet] = [await device(), await device()]
   const ask = (id: string, token: string) => request(`${pds.url}/v1/devices/${id}/pds`, { headers: bearer(token) })
   const websocketUrl = pds.url.replace('http', 'ws')

@@ -1,7 +1,7 @@
 /** Service tokens with which an account arrives: which of them are taken, and when the directory is asked. */
 import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
-import { verifyServiceToken } from '../../src/features/auth/service-auth.ts'
-import { putDidDocument } from '../../src/features/identity/did-document-store.ts'
+import { verifyServiceToken } from '../../src/features/access/service-auth/service-tokens.ts'
+import { putDidDocument } from '../../src/features/identity/identity/did-document-store.ts'
 import type { DidDocument } from '../../src/protocol/did-document.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'

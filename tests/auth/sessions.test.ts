@@ -71,6 +71,22 @@ test('many right passwords at once all log in', async () => {
   expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200))
 })
 
+test('whoever signs in beside a crowd from another network is not the last', async () => {
+  const answered: string[] = []
+  const signIn = async (name: string, identifier: string, address: string) => {
+    await xrpc(pds, 'com.atproto.server.createSession', {
+      json: { identifier, password: PASSWORD },
+      headers: { 'x-forwarded-for': address },
+    })
+    answered.push(name)
+  }
+  const crowd = Array.from({ length: 80 }, (_, i) => signIn('crowd', `nobody${i}.test`, `198.51.100.${i}`))
+  await crowd[0]
+  const other = signIn('other', alice.did, '203.0.113.1')
+  await Promise.all([...crowd, other])
+  expect(answered.indexOf('other')).toBeLessThan(40)
+})
+
 test('refreshing gives new tokens, and the account', async () => {
   const session = await logIn(pds, alice, PASSWORD)
   const { status, body } = await refresh(session.refreshJwt)

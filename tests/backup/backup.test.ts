@@ -18,9 +18,9 @@ import { join } from 'node:path'
 import { startApp } from '../../src/app.ts'
 import { Secret } from '../../src/base/secret.ts'
 import { runCommand } from '../../src/cli.ts'
-import { openArchive } from '../../src/features/backup/backup.ts'
-import { reserveKey } from '../../src/features/identity/identity-keys.ts'
-import { findReservedKey } from '../../src/features/identity/reserved-key-store.ts'
+import { openArchive } from '../../src/features/operations/backup/backup.ts'
+import { reserveKey } from '../../src/features/identity/identity/identity-keys.ts'
+import { findReservedKey } from '../../src/features/identity/identity/reserved-key-store.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../harness/account.ts'
 import { testConfig } from '../harness/config.ts'
@@ -352,8 +352,9 @@ test('verify names what is wrong', async () => {
   expect(found.code).toBe(1)
   expect(found.text).toContain('does not match its CID')
   expect(found.text).toContain('1 blocks would be unreadable in an archive')
-  expect(found.text).toContain(`blob ${blobCid}: the file is missing`)
-  expect(found.text).toEndWith('3 faults')
+  expect(found.text).toContain(`the folder ${join(broken, 'blobs')} is missing`)
+  expect(found.text).toContain('3 faults')
+  expect(found.text).toContain('restore a backup with "holdfast restore"')
 })
 
 test('where nothing is, nothing is found well, and nothing is made', async () => {

@@ -1,6 +1,6 @@
 /** A PostgreSQL database that its own tools have restored, whichever database the suite runs on. */
 import { expect, test } from 'bun:test'
-import { eventsAfter, headSeq } from '../../src/features/firehose/event-log.ts'
+import { eventsAfter, headSeq } from '../../src/features/data/firehose/event-log.ts'
 import { createAccount } from '../harness/account.ts'
 import { startCluster } from '../harness/cluster.ts'
 import { allNumbered } from '../harness/events.ts'

@@ -1,9 +1,10 @@
 /**
  * What requests of an agent cost the server beside those of an app with a DPoP-bound token and those of a person:
  * processor time of all threads of the server, which runs in a process of its own, and statements, rows and flushes.
- * The kinds take turns, so that all meet the same machine. The AppView that is read from is in the process that measures.
+ * The kinds take turns, so that all meet the same machine. The AppView that is read from is in the process that
+ * measures.
  *
- *   bun tests/bench/agent-costs.ts
+ * bun tests/bench/agent-costs.ts
  */
 import type { DatabaseCounters } from '../../src/platform/database/database.ts'
 import { createLog } from '../../src/platform/running/log.ts'

@@ -86,7 +86,7 @@ console.log('answers', Object.fromEntries(answers), 'rows', await countOf(pds))
 for (const secs of [600, 86_400]) {
   pds.clock.advance({ secs })
   const begun = performance.now()
-  const report = await pds.runSweep('agent-claims')
+  const report = await pds.runSweep('agent-claim-sweep')
   console.log(`sweep after ${secs} s: ${(performance.now() - begun).toFixed(0)} ms`, report, await countOf(pds))
 }
 process.exit(0)

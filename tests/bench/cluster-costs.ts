@@ -1,12 +1,12 @@
 /**
- * What a request costs a cluster, in counts: round trips and bytes between each node and PostgreSQL, commits and bytes of
- * the write-ahead log; and the time on processors.
+ * What a request costs a cluster, in counts: round trips and bytes between each node and PostgreSQL, commits and bytes
+ * of the write-ahead log; and the time on processors.
  *
- *   TEST_POSTGRES_FSYNC=on bun tests/bench/cluster-costs.ts [requests of each kind, 1000]
+ * TEST_POSTGRES_FSYNC=on bun tests/bench/cluster-costs.ts [requests of each kind, 1000]
  *
  * Three nodes have a subscriber each: the first numbers events, the second serves all requests, the third only follows.
- * Where all nodes serve, a model made of the other rows can be checked. Counts are the same on every machine, but for how
- * many transactions share a commit.
+ * Where all nodes serve, a model made of the other rows can be checked. Counts are the same on every machine, but for
+ * how many transactions share a commit.
  */
 import { SQL } from 'bun'
 import { randomBytes } from 'node:crypto'

@@ -8,8 +8,8 @@
  */
 import { Database as Connection } from 'bun:sqlite'
 import { join } from 'node:path'
-import { writeRecords } from '../../src/features/repo/repo.ts'
-import type { RecordWriteInput } from '../../src/features/repo/record-writing.ts'
+import { writeRecords } from '../../src/features/data/repo/repo.ts'
+import type { RecordWriteInput } from '../../src/features/data/repo/record-writing.ts'
 import type { Did, Nsid, RecordKey } from '../../src/protocol/identifiers.ts'
 import { createAccount } from '../harness/account.ts'
 import { startPds } from '../harness/pds.ts'

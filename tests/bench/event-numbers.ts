@@ -1,12 +1,12 @@
 /**
  * Numbers of events on PostgreSQL: how many one server numbers in a second, with and without an old snapshot that keeps
  * the rows of all batches from being cleaned up; how long it takes from the answer of a write to its frame at another
- * node; and what a write costs. Run it with `bun tests/bench/event-numbers.ts [events]`. TEST_POSTGRES_FSYNC=on measures
- * with a log that is flushed.
+ * node; and what a write costs. Run it with `bun tests/bench/event-numbers.ts [events]`. TEST_POSTGRES_FSYNC=on
+ * measures with a log that is flushed.
  */
 import { SQL } from 'bun'
-import { Floor } from '../../src/features/firehose/numbering.ts'
-import { BATCH_EVENTS, batchOf, insertUnnumbered, type Batch } from '../../src/features/firehose/numbering-store.ts'
+import { Floor } from '../../src/features/data/firehose/numbering.ts'
+import { BATCH_EVENTS, batchOf, insertUnnumbered, type Batch } from '../../src/features/data/firehose/numbering-store.ts'
 import { Sql } from '../../src/platform/database/database.ts'
 import { openPostgres } from '../../src/platform/database/postgres.ts'
 import { cidOfCbor } from '../../src/protocol/cid.ts'

@@ -5,8 +5,8 @@
  *
  *   bun tests/bench/push-costs.ts [registrations] [seconds of the outage]
  */
-import { enqueuePush } from '../../src/features/notifications/notifications.ts'
-import { peersOf } from '../../src/features/iroh/iroh.ts'
+import { enqueuePush } from '../../src/features/push/notifications/notifications.ts'
+import { peersOf } from '../../src/features/push/iroh/iroh.ts'
 import { sql, sqlRows } from '../../src/platform/database/database.ts'
 import { createLog } from '../../src/platform/running/log.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'

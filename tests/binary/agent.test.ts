@@ -1,4 +1,7 @@
-/** The executable as the program of an assistant, and as that of a script: both act for an account of a server that is the same executable. */
+/**
+ * The executable as the program of an assistant, and as that of a script: both act for an account of a server that is
+ * the same executable.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -52,7 +55,7 @@ const revokeAll = async () => {
 test('an assistant posts with a picture, until the account holder ends it', async () => {
   const transport = new StdioClientTransport({
     command: executable,
-    args: ['mcp', '--server', publicUrl, '--file', file('assistant')],
+    args: ['mcp', '--server', publicUrl, '--file', file('assistant'), '--images', scratch],
     env: { HOME: scratch },
     stderr: 'pipe',
   })
@@ -95,7 +98,7 @@ test('an assistant posts with a picture, until the account holder ends it', asyn
     for (const text of ['still here?', 'and now?']) {
       const refused = await use('post', { text })
       expect(refused.failed).toBe(true)
-      expect(refused.text).toMatch(/ended on this machine.* Tell the person; if they want it, "authorize" asks for a new confirmation/)
+      expect(refused.text).toMatch(/ended on this machine.* Tell the person. If they want it, "authorize" requests a new confirmation/)
     }
     expect((await confirmAgent(server, alice, shownCode((await use('authorize')).text))).status).toBe(200)
     expect((await use('authorize')).text).toContain(`you act for ${alice.did}`)

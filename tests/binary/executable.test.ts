@@ -1,4 +1,7 @@
-/** The executable does everything that the source does: each part once that needs something built in, or that starts itself again. */
+/**
+ * The executable does everything that the source does: each part once that needs something built in, or that starts
+ * itself again.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, watch, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -204,7 +207,8 @@ test('brings native libraries along, and loads them from nowhere that others can
   expect(other.output()).not.toContain('native library')
 })
 
-// The library has builds for some platforms only; elsewhere, tests/iroh/binding.test.ts shows that the endpoint is refused.
+// The library has builds for some platforms only; elsewhere, tests/iroh/binding.test.ts shows that the endpoint is
+// refused.
 test.skipIf(!hasIroh)('brings the endpoint for QUIC along, with nothing installed beside it', async () => {
   const temporary = place('temporary of the endpoint')
   mkdirSync(temporary)

@@ -7,12 +7,11 @@ import {
   applyBlobChanges,
   countBlobs,
   deleteAccountBlobs,
-  forgetBlobReferences,
-  importBlobReferences,
+  replaceBlobReferences,
   setBlobTakedown,
   type AddedReference,
-} from '../../src/features/blobs/blobs.ts'
-import { listMissing, listReferencedCids } from '../../src/features/blobs/reference-store.ts'
+} from '../../src/features/data/blobs/blobs.ts'
+import { listMissing, listReferencedCids } from '../../src/features/data/blobs/reference-store.ts'
 import { sql, type Database } from '../../src/platform/database/database.ts'
 import { migrate } from '../../src/platform/database/migrations.ts'
 import { migrations } from '../../src/platform/database/embedded-migrations.ts'
@@ -122,12 +121,37 @@ test('imported references come before their blobs, and make them permanent when 
     { record: 'a/1', cid: 'late' },
     { record: 'a/1', cid: 'early' },
   ]
-  await db.transaction((tx) => importBlobReferences(tx, { did, rev: 'r5' as Tid, now: 9, references }))
+  await db.transaction((tx) =>
+    replaceBlobReferences(tx, { did, rev: 'r5' as Tid, now: 9, batches: [references.slice(0, 1), references.slice(1)] }),
+  )
   expect(await clock('early')).toBeNull()
   expect(await listMissing(db, { did, limit: 10 })).toEqual([{ record: 'a/1', cid: 'late' }])
   expect(await countBlobs(db, did)).toEqual({ expected: 2, imported: 1, bytes: 7 })
-  await db.transaction((tx) => forgetBlobReferences(tx, did, 50))
+  await db.transaction((tx) => replaceBlobReferences(tx, { did, rev: 'r6' as Tid, now: 50, batches: [] }))
   expect(await clock('early')).toBe(50)
+})
+
+test('thousands of references are replaced in turns, so that others can read meanwhile', async () => {
+  const batch = (rev: string) => [Array.from({ length: 12_000 }, (_, i) => ({ record: `a/${i}`, cid: `${rev} ${i}` }))]
+  for (const rev of ['r7', 'r8']) {
+    let turns = 0
+    let isDone = false
+    const count = () => {
+      turns++
+      if (!isDone) setImmediate(count)
+    }
+    const replaced = db.transaction(async (tx) => {
+      turns = 0
+      await replaceBlobReferences(tx, { did, rev: rev as Tid, now: 9, batches: batch(rev) })
+      return turns
+    })
+    setImmediate(count)
+    // Two while inserting and one after it; two more while deleting those before.
+    expect(await replaced).toBeGreaterThanOrEqual(rev === 'r7' ? 3 : 5)
+    isDone = true
+    expect((await countBlobs(db, did)).expected).toBe(12_000)
+  }
+  await db.transaction((tx) => replaceBlobReferences(tx, { did, rev: 'r9' as Tid, now: 9, batches: [] }))
 })
 
 test('listing follows the revision of the record that refers', async () => {

@@ -8,6 +8,7 @@ import { cidOfBlob } from '../../src/protocol/cid.ts'
 import { startBucket, type BucketHost } from '../harness/bucket-host.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { bearer, request } from '../harness/http.ts'
+import { exhaustDescriptors } from '../harness/process-limits.ts'
 import { startProgram, type RunningServer } from '../harness/program.ts'
 import { randomBytes } from './uploader.ts'
 
@@ -88,16 +89,44 @@ test('a full disk refuses an upload, keeps nothing of it, and goes on', async ()
   await using server = await start(dataDir, { maxFileBytes: 3_000_000 })
   const account = await createAccount(server, 'bob')
   const small = randomBytes(1_000_000)
-  expect(await upload(server, account, randomBytes(5_000_000))).toMatchObject({
-    status: 500,
-    body: { error: 'InternalServerError', message: 'Internal Server Error' },
-  })
+  const refused = await upload(server, account, randomBytes(5_000_000))
+  expect(refused).toMatchObject({ status: 503, body: { error: 'ServiceUnavailable', message: 'Try again later: the disk is full' } })
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+  expect(server.output()).toContain('EFBIG')
   expect(incoming(dataDir)).toEqual([])
   expect(storedCids(dataDir)).toEqual([])
   expect((await upload(server, account, small)).status).toBe(200)
   const cid = cidOfBlob(small).toString()
   expect(await read(server, account, cid)).toBe(cid)
 })
+
+test.each(['folder', 'bucket'] as const)(
+  'a server that can open no more files refuses uploads to its %s, keeps nothing, and goes on',
+  async (place) => {
+    await using bucket = await startBucket()
+    const dataDir = join(folder, `descriptors-${place}`)
+    await using server = await start(dataDir, {}, place === 'bucket' ? inBucket(bucket) : {})
+    const account = await createAccount(server, 'erin')
+    const [known, bytes] = [randomBytes(1000), randomBytes(1001)]
+    expect((await upload(server, account, known)).status).toBe(200)
+    const cid = cidOfBlob(known).toString()
+    expect(await read(server, account, cid)).toBe(cid)
+
+    const allow = exhaustDescriptors(server.pid)
+    const refused = await upload(server, account, bytes)
+    expect(refused).toMatchObject({
+      status: 503,
+      body: { error: 'ServiceUnavailable', message: 'Try again later: too many files are open' },
+    })
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    // Over a connection to the bucket that is open already, it still comes.
+    expect(await read(server, account, cid)).toBe(place === 'folder' ? 503 : cid)
+    allow()
+    expect((await upload(server, account, bytes)).status).toBe(200)
+    expect(await read(server, account, cid)).toBe(cid)
+    expect(storedCids(dataDir).toSorted()).toEqual([cid, cidOfBlob(bytes).toString()].toSorted())
+  },
+)
 
 test('killed at any instant with a bucket: what was answered is there, and no row is without its object', async () => {
   await using bucket = await startBucket()

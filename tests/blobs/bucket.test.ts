@@ -1,12 +1,13 @@
 /** Blobs in a bucket: what its faults do to those who upload and read, and to the rest of the server. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { sql } from '../../src/platform/database/database.ts'
 import { cidOfBlob } from '../../src/protocol/cid.ts'
 import { startBucket, type BucketHost } from '../harness/bucket-host.ts'
 import { bearer, request } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
+import { SlowDownload } from '../harness/slow-download.ts'
 import { randomBytes, SERVED, Uploader } from './uploader.ts'
 
 const MIB = 1024 ** 2
@@ -75,6 +76,7 @@ const hold = (wanted: (request: IncomingMessage, key: string) => boolean) => {
   return { arrived, release }
 }
 const UNAVAILABLE = { status: 503, error: 'ServiceUnavailable' }
+const LOST = { status: 502, error: 'UpstreamFailure' }
 
 test('an object that nobody owns is told of once it is too old to be an upload', async () => {
   await alice.upload(randomBytes(10))
@@ -87,10 +89,10 @@ test('an object that nobody owns is told of once it is too old to be an upload',
   bucket.delete(orphan)
 })
 
-test('a small blob is one request under its own name, and comes back', async () => {
+test('a small blob is sent in one request under its own name, is looked at, and comes back', async () => {
   const bytes = randomBytes(5000)
   const cid = cidOf(bytes)
-  expect(await requestsOf(() => publish(bytes))).toEqual([`PUT /copies/${keyOf(cid)}`])
+  expect(await requestsOf(() => publish(bytes))).toEqual([`PUT /copies/${keyOf(cid)}`, `HEAD /copies/${keyOf(cid)}`])
   expect(bucket.read(keyOf(cid))).toEqual(bytes)
   const response = await alice.read(cid)
   expect(response.headers.get('content-length')).toBe('5000')
@@ -137,6 +139,27 @@ test('a part of a large blob is a part of the object', async () => {
   expect(ranges).toEqual(['bytes=1000000-1000999'])
 })
 
+test('a part is only sent of an object that is right as a whole, which is read once to see that', async () => {
+  const bytes = randomBytes(3 * MIB)
+  const cid = await publish(bytes)
+  const part = async () => {
+    const before = bucket.requests.length
+    const response = await alice.read(cid, { range: 'bytes=1000000-1000999' })
+    const isRight = response.status === 206 && Buffer.from(bytes.subarray(1_000_000, 1_001_000)).equals(await response.bytes())
+    return { status: response.status, isRight, requests: bucket.requests.length - before }
+  }
+  expect(await part()).toEqual({ status: 206, isRight: true, requests: 1 })
+  const rotten = bytes.slice()
+  rotten[2_000_000]! ^= 1
+  await bucket.write(keyOf(cid), rotten)
+  expect(await part()).toMatchObject({ status: 502, isRight: false })
+  await bucket.write(keyOf(cid), bytes)
+  // The server has forgotten what it knew.
+  await pds.restart()
+  expect(await part()).toMatchObject({ status: 206, isRight: true, requests: 5 })
+  expect(await part()).toEqual({ status: 206, isRight: true, requests: 1 })
+})
+
 test('while the bucket is lost, blobs wait and everything else goes on', async () => {
   const cid = await publish(randomBytes(1000))
   for (const fault of ['down', 503, 500, 403] as const) {
@@ -166,7 +189,7 @@ test('a bucket that is lost is left alone for a while, and nobody waits for it',
   expect(await alice.sees(cid)).toEqual(UNAVAILABLE)
   pds.clock.advance({ secs: 6 })
   expect(await alice.sees(cid)).toEqual(SERVED)
-  expect(pds.log.map(({ message }) => message)).toContain('the bucket of blobs works again')
+  expect(pds.log.map(({ message }) => message)).toContain('the blob bucket is available again')
 })
 
 test('a bucket that stalls holds up nobody who does not need it', async () => {
@@ -213,6 +236,51 @@ test('a copy that begins as a success and ends as an error has not happened', as
   expect(bucket.keys().filter((key) => key.includes('incoming'))).toEqual([])
 })
 
+/** What somebody says who has stored nothing. */
+const falseAnswers: Record<string, (response: ServerResponse) => void> = {
+  'a page': (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html>Back soon</html>'),
+  'a page with a tag': (response) => response.writeHead(200, { etag: '"5f3c-1a2b"' }).end('<html>Back soon</html>'),
+  'a tag as stores have them': (response) => response.writeHead(200, { etag: `"${'0'.repeat(32)}"` }).end(),
+  'nothing at all': (response) => response.writeHead(204).end(),
+  'that it will do so later': (response) => response.writeHead(202).end(),
+  'the list of a bucket': (response) =>
+    response.writeHead(200, { 'content-type': 'application/xml' }).end('<?xml version="1.0"?><ListBucketResult></ListBucketResult>'),
+  'where else to go': (response) => response.writeHead(307, { location: 'http://127.0.0.1:1/' }).end(),
+}
+const kindOf = ({ method, url, headers }: IncomingMessage) => {
+  const { searchParams } = new URL(url ?? '/', 'http://localhost')
+  if (method === 'POST') return searchParams.has('uploadId') ? 'complete' : 'begin'
+  if (method !== 'PUT') return null
+  return headers['x-amz-copy-source'] !== undefined ? 'copy' : searchParams.has('partNumber') ? 'part' : 'put'
+}
+
+for (const [what, answer] of Object.entries(falseAnswers))
+  test(`a success that is none is not believed: ${what}`, async () => {
+    for (const [kind, size] of [
+      ['put', 2000],
+      ['part', 9 * MIB],
+      ['complete', 9 * MIB],
+      ['copy', 9 * MIB],
+    ] as const) {
+      const bytes = randomBytes(size)
+      const cid = cidOf(bytes)
+      // Of the same size, so that only its tag tells it from the one that was sent.
+      await bucket.write(keyOf(cid), randomBytes(size))
+      bucket.intercept = (incoming, response) => {
+        if (kindOf(incoming) !== kind) return false
+        incoming.resume()
+        answer(response)
+        return true
+      }
+      expect([kind, (await alice.post(bytes)).status]).toEqual([kind, 503])
+      bucket.intercept = null
+      pds.clock.advance({ secs: 6 })
+      expect((await alice.read(cid, bearer(alice.token))).status).toBe(400)
+      await alice.upload(bytes)
+      expect((await alice.read(cid, bearer(alice.token))).status).toBe(200)
+    }
+  }, 30_000)
+
 test('wrong bytes in the bucket are never served whole', async () => {
   const small = randomBytes(2000)
   const large = randomBytes(3 * MIB)
@@ -227,9 +295,9 @@ test('wrong bytes in the bucket are never served whole', async () => {
       .catch(() => null)
     expect(got).toBeNull()
     await bucket.write(keyOf(cid), bytes.subarray(0, 1500))
-    expect((await alice.read(cid)).status).toBe(500)
+    expect(await alice.sees(cid)).toEqual(LOST)
     bucket.delete(keyOf(cid))
-    expect((await alice.read(cid)).status).toBe(500)
+    expect(await alice.sees(cid)).toEqual(LOST)
     await alice.upload(bytes)
     expect(await alice.sees(cid)).toEqual(SERVED)
   }
@@ -269,6 +337,50 @@ test('many slow readers hold no connection to the bucket', async () => {
   expect(made).toBeLessThan(100 * 128)
   expect(await (await alice.read(cid)).bytes()).toEqual(bytes)
   for (const socket of sockets) socket.destroy()
+})
+
+test('a network has its part of the downloads, others have theirs meanwhile, and whoever goes away makes room', async () => {
+  const cid = await publish(randomBytes(1000))
+  const held: (() => void)[] = []
+  bucket.intercept = (incoming, response) => held.push(() => bucket.pass(incoming, response)) > 0
+  const path = `/xrpc/com.atproto.sync.getBlob?did=${alice.did}&cid=${cid}`
+  const ask = (address: string) => new SlowDownload(pds.url, path, address)
+  const crowd = Array.from({ length: 50 }, (_, i) => ask(`198.51.100.${i}`))
+  const OF_NETWORK = 32
+  await until(() => held.length === OF_NETWORK)
+  const other = ask('203.0.113.1')
+  await until(() => held.length === OF_NETWORK + 1)
+  held.at(-1)!()
+  expect(await other.read()).toMatchObject({ status: 200, isWhole: true })
+  expect(held).toHaveLength(OF_NETWORK + 1)
+  await Promise.all(crowd.map((one) => one.leave()))
+  const next = Array.from({ length: OF_NETWORK }, (_, i) => ask(`198.51.100.${i}`))
+  await until(() => held.length === 2 * OF_NETWORK + 1)
+  bucket.intercept = null
+  for (const go of held) go()
+  for (const one of next) expect(await one.read()).toMatchObject({ status: 200, isWhole: true })
+})
+
+test('a slow reader gives its place to others, and still gets the whole blob', async () => {
+  const bytes = randomBytes(8 * MIB)
+  const cid = await publish(bytes)
+  const path = `/xrpc/com.atproto.sync.getBlob?did=${alice.did}&cid=${cid}`
+  const crowd = Array.from({ length: 70 }, () => new SlowDownload(pds.url, path, '198.51.100.1'))
+  const last = new SlowDownload(pds.url, path, '198.51.100.1')
+  expect(Buffer.compare((await last.read()).body, bytes)).toBe(0)
+  expect(Buffer.compare((await crowd[0]!.read()).body, bytes)).toBe(0)
+  for (const one of crowd) await one.leave()
+})
+
+test('the headers of a blob, and of a part of it, are told without reading the bucket', async () => {
+  const cid = await publish(randomBytes(MIB))
+  const before = bucket.requests.length
+  const url = `${pds.url}/xrpc/com.atproto.sync.getBlob?did=${alice.did}&cid=${cid}`
+  const whole = await fetch(url, { method: 'HEAD' })
+  expect([whole.status, whole.headers.get('content-length')]).toEqual([200, String(MIB)])
+  const part = await fetch(url, { method: 'HEAD', headers: { range: 'bytes=10-19' } })
+  expect([part.status, part.headers.get('content-length'), part.headers.get('content-range')]).toEqual([206, '10', `bytes 10-19/${MIB}`])
+  expect(bucket.requests.length).toBe(before)
 })
 
 test('a client that goes takes its request to the bucket with it', async () => {
@@ -410,7 +522,7 @@ test('the scrub finds damage, gaps and strangers, and deletes what nobody finish
 
 test('the mirror has nothing to do, and says so', async () => {
   expect(await pds.runSweep('blob-mirror')).toMatchObject({ swept: 0, errors: 0 })
-  expect(pds.log.map(({ message }) => message)).toContain('the mirror has nothing to do: the blobs themselves are in a bucket')
+  expect(pds.log.map(({ message }) => message)).toContain('blob_mirror is ignored: the blobs themselves are in a bucket')
 })
 
 test('a bucket that refuses the server keeps it from starting; one that is out of reach does not', async () => {
@@ -420,7 +532,7 @@ test('a bucket that refuses the server keeps it from starting; one that is out o
   await expect(pds.restart({ blobs: { ...bucket.primary, s3Bucket: 'another' } })).rejects.toThrow('refuses this server')
   bucket.fault = 'down'
   await pds.restart()
-  expect(pds.log.map(({ message }) => message)).toContain('the bucket of blobs cannot be reached: starting without it')
+  expect(pds.log.map(({ message }) => message)).toContain('the blob bucket is unreachable; starting without it')
 })
 
 test('a bucket or prefix of somebody else is refused', async () => {

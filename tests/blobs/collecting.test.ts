@@ -1,6 +1,6 @@
 /** The garbage collector, seen by those whose blobs it takes. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { deleteAccountBlobs, removeBlobFiles, setBlobTakedown } from '../../src/features/blobs/blobs.ts'
+import { deleteAccountBlobs, removeBlobFiles, setBlobTakedown } from '../../src/features/data/blobs/blobs.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import { bearer } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'

@@ -242,7 +242,7 @@ test('a start brings back missing and cut files before the port opens, and goes 
   await pds.restart()
   expect(await alice.sees(missing)).toEqual(SERVED)
   expect(await alice.sees(cut)).toEqual(SERVED)
-  expect(await alice.sees(lost)).toMatchObject({ status: 500 })
+  expect(await alice.sees(lost)).toMatchObject({ status: 503 })
   expect(onDisk(lost)).toBe(false)
   await forget(lost)
 
@@ -250,7 +250,7 @@ test('a start brings back missing and cut files before the port opens, and goes 
   rmSync(pathOf(missing))
   bucket.fault = 'down'
   await pds.restart()
-  expect(await alice.sees(missing)).toMatchObject({ status: 500 })
+  expect(await alice.sees(missing)).toMatchObject({ status: 503 })
   expect(await alice.sees(cut)).toEqual(SERVED)
   bucket.fault = null
   await scrub()

@@ -1,6 +1,6 @@
 /** Blobs, seen by those who read them. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { importBlobReferences, setBlobTakedown } from '../../src/features/blobs/blobs.ts'
+import { replaceBlobReferences, setBlobTakedown } from '../../src/features/data/blobs/blobs.ts'
 import type { Tid } from '../../src/protocol/identifiers.ts'
 import { cidOfBlob } from '../../src/protocol/cid.ts'
 import { sql } from '../../src/platform/database/database.ts'
@@ -163,11 +163,11 @@ test('wrong bytes on the disk are never served, nor is a file that is gone', asy
   const rotten = bytes.slice()
   rotten[500]! ^= 1
   await stored.write(cid, rotten)
-  expect(await alice.sees(cid)).toMatchObject({ status: 500 })
+  expect(await alice.sees(cid)).toEqual(stored.LOST)
   await stored.write(cid, bytes)
   expect(await alice.sees(cid)).toEqual(SERVED)
   stored.delete(cid)
-  expect(await alice.sees(cid)).toMatchObject({ status: 500 })
+  expect(await alice.sees(cid)).toEqual(stored.LOST)
   await alice.upload(bytes)
   expect(await alice.sees(cid)).toEqual(SERVED)
 })
@@ -193,7 +193,7 @@ test('an account that moved in is told which blobs are missing, until it has bro
   const late = Buffer.from('brought later')
   const cid = cidOfBlob(late).toString()
   await pds.ctx.db.transaction((tx) =>
-    importBlobReferences(tx, { did: hal.did, rev: '3k22222222222' as Tid, now: 1, references: [{ record: 'a.b.c/1', cid }] }),
+    replaceBlobReferences(tx, { did: hal.did, rev: '3k22222222222' as Tid, now: 1, batches: [[{ record: 'a.b.c/1', cid }]] }),
   )
   const missing = async () =>
     (await request(`${pds.url}/xrpc/com.atproto.repo.listMissingBlobs`, { headers: bearer(hal.token) })).body.blobs
@@ -202,4 +202,27 @@ test('an account that moved in is told which blobs are missing, until it has bro
   await hal.upload(late)
   expect(await missing()).toEqual([])
   expect(await hal.sees(cid)).toEqual(SERVED)
+})
+
+test('no cache keeps an error in place of a blob', async () => {
+  const cid = await published(randomBytes(300), 'a.b.c/uncached')
+  const caching = async (headers: Record<string, string> = {}) => {
+    const { status, headers: told } = await alice.read(cid, headers)
+    return [status, told.get('cache-control')]
+  }
+  expect(await caching()).toEqual([200, 'public, max-age=604800, immutable'])
+  expect(await caching({ range: 'bytes=300-' })).toEqual([416, 'no-store'])
+  stored.delete(cid)
+  expect(await caching()).toEqual([stored.LOST.status, 'no-store'])
+})
+
+test('whoever asks for a lost blob again and again fills no log', async () => {
+  const cid = await published(randomBytes(301), 'a.b.c/asked')
+  stored.delete(cid)
+  for (let i = 0; i < 30; i++) expect((await alice.read(cid)).status).toBe(stored.LOST.status)
+  const lines = () => pds.log.filter((line) => line.cid === cid)
+  expect(lines()).toHaveLength(10)
+  pds.clock.advance({ secs: 60 })
+  await alice.read(cid)
+  expect(lines().at(-1)).toMatchObject({ message: 'blob file is missing or damaged', omitted: 20 })
 })

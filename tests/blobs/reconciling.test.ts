@@ -1,6 +1,6 @@
 /** Before the collector deletes: references that do not say what the records say. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { importBlobReferences } from '../../src/features/blobs/blobs.ts'
+import { correctClocks, insertReferences } from '../../src/features/data/blobs/blobs.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import { parseCid } from '../../src/protocol/cid.ts'
 import type { Tid } from '../../src/protocol/identifiers.ts'
@@ -53,14 +53,10 @@ test('a reference that got lost is found again in the record, and its blob is no
 test('a reference without its record goes, and the grace of its blob starts then', async () => {
   const blob = await alice.upload(randomBytes(101))
   const cid = blob.ref.$link
-  await db().transaction((tx) =>
-    importBlobReferences(tx, {
-      did: alice.did,
-      rev: '3k22222222222' as Tid,
-      now: pds.clock.now(),
-      references: [{ record: 'zz.b.c/gone', cid }],
-    }),
-  )
+  await db().transaction(async (tx) => {
+    await insertReferences(tx, alice.did, '3k22222222222' as Tid, [{ record: 'zz.b.c/gone', cid }])
+    await correctClocks(tx, alice.did, pds.clock.now())
+  })
   await publish(alice)
   pds.clock.advance({ secs: GRACE_SECS * 2 })
   expect(await gc()).toMatchObject({ mended: 1, swept: 0 })

@@ -15,6 +15,11 @@ export class Stored {
     return `blobs/${cid.slice(7, 9)}/${cid}`
   }
 
+  /** Status and error name of a read whose bytes are missing or damaged. */
+  get LOST() {
+    return this.pds.bucket === null ? { status: 503, error: 'ServiceUnavailable' } : { status: 502, error: 'UpstreamFailure' }
+  }
+
   /** CIDs, in no order. */
   names(): string[] {
     const { bucket, dataDir } = this.pds

@@ -1,4 +1,6 @@
-/** The ceremony of a did:web: the document that the wallet sends must be the one that its host publishes, byte for byte. */
+/**
+ * The ceremony of a did:web: the document that the wallet sends must be the one that its host publishes, byte for byte.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createOutbound } from '../../src/platform/network/outbound.ts'
 import { sql } from '../../src/platform/database/database.ts'

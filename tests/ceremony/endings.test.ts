@@ -154,7 +154,7 @@ describe('the handle of a new account', () => {
   test('is kept for it for a day, from others and from other ceremonies, and is free afterwards', async () => {
     const owner = await bear(pds, 'kept')
     const others = async () => [
-      (await mobile(pds, { ...newWallet('other'), handle: owner.handle, code: await claimCode(pds) })).status,
+      (await mobile(pds, { ...newWallet('otto'), handle: owner.handle, code: await claimCode(pds) })).status,
       (await xrpc(pds, 'com.atproto.server.createAccount', { json: { handle: owner.handle, email: 'o@example.com', password: PASSWORD } }))
         .status,
     ]

@@ -1,4 +1,7 @@
-/** An account that has not taken a handle yet: everything that names accounts names it by its DID, or as `handle.invalid`. */
+/**
+ * An account that has not taken a handle yet: everything that names accounts names it by its DID, or as
+ * `handle.invalid`.
+ */
 import { AtpAgent } from '@atproto/api'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { PASSWORD, xrpc } from '../harness/account.ts'

@@ -75,7 +75,7 @@ describe('a wallet with a code', () => {
     await operate(pds, '/v1/accounts/claim-codes/revoke', { code: revoked })
     expect(await mobile(pds, newWallet('codeless'), { claimCode: revoked })).toMatchObject(refused(404, 'NOT_FOUND'))
 
-    const { code } = await begin(pds, 'first')
+    const { code } = await begin(pds, 'freda')
     expect(await mobile(pds, newWallet('second'), { claimCode: code })).toMatchObject(refused(409, 'CLAIM_CODE_REDEEMED'))
     expect(await signUp('second.test', 'second@example.com', code)).toMatchObject({ status: 400, body: { error: 'InvalidInviteCode' } })
     expect(await operate(pds, '/v1/accounts/claim-codes/revoke', { code })).toMatchObject(refused(409, 'CLAIM_CODE_REDEEMED'))
@@ -122,7 +122,7 @@ describe('names', () => {
     await createAccount(pds, 'settled', { inviteCode: await invite() })
     await begin(pds, 'making')
     const code = await claimCode(pds)
-    const other = { ...newWallet('other'), code }
+    const other = { ...newWallet('otto'), code }
     for (const [name, changes, expected] of [
       ['address of an account', { email: 'SETTLED@example.com' }, refused(409, 'ACCOUNT_EXISTS')],
       ['address in the making', { email: ' making@EXAMPLE.com' }, refused(409, 'ACCOUNT_EXISTS')],

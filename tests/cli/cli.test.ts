@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -81,6 +81,7 @@ describe('config check', () => {
       oauth: { access_token_ttl_secs: 900 },
     })
     expect(out + err).not.toContain('horse')
+    expect(out).toMatch(/^# reserved_handles has \d{3,} entries$/m)
     expect(err).toContain('warning: admin_token (SERVICE_ADMIN_TOKEN): is shorter than 32 characters')
   })
 
@@ -114,6 +115,21 @@ describe('serve', () => {
     expect(err).toStartWith('configuration is invalid (2 problems)\n- public_url (SERVICE_PUBLIC_URL): required\n')
   })
 
+  test('points to variables of the reference PDS, also where they are all that there is, and never shows a value', async () => {
+    const env = { PDS_HOSTNAME: 'pds.example.com', PDS_ADMIN_PASSWORD: 'hunter2' }
+    const said = 'PDS_ADMIN_PASSWORD, PDS_HOSTNAME: not read here, but by the reference PDS; set admin_token (SERVICE_ADMIN_TOKEN)'
+    for (const words of [['serve'], ['config', 'check'], ['doctor']]) {
+      const { code, out, err } = await runProgram(words, env)
+      expect([words, code]).toEqual([words, 1])
+      expect(err.split(said)).toHaveLength(2)
+      expect(out + err).not.toContain('hunter2')
+    }
+    using folder = temporaryFolder()
+    await using server = await startProgram(['dev'], { PORT: String(await freePort()), ...env }, folder.path)
+    expect(server.output().split(said)).toHaveLength(2)
+    expect(server.output()).not.toContain('hunter2')
+  })
+
   test('says in one sentence that its port is taken', async () => {
     using folder = temporaryFolder()
     await using first = await startProgram(['dev'], { PORT: String(await freePort()) }, folder.path)
@@ -138,6 +154,12 @@ test('a second server leaves a data directory alone that the first one uses', as
   await first.exited
   await using next = await startProgram(['dev'], await env(), folder.path)
   expect((await fetch(`${next.url}/xrpc/_health`)).status).toBe(200)
+})
+
+test('the help of a takedown says what the holder may still do', async () => {
+  const { out } = await runProgram(['account', 'takedown', '--help'])
+  for (const word of ['export', 'appeal', 'move', 'browsers, apps and wallets', 'agents', 'two hours', 'account restore'])
+    expect(out).toContain(word)
 })
 
 describe('firehose', () => {
@@ -168,8 +190,37 @@ describe('dev', () => {
     server.signal('SIGTERM')
     expect(await server.exited).toBe(0)
     expect(server.output()).toMatch(
-      /Create an account:\n  curl http.*\n\nPost:\n.*\n.*createRecord.*\n\nRead the firehose.*:\n  .* firehose http/,
+      /Open (http:\/\/localhost:\d+) in a browser.*\n\nCreate an account.*:\n  curl http.*\n\nPost:\n.*\n.*createRecord.*\n\nRead the firehose.*:\n  .* firehose http.*\n\nList the accounts.*:\n  .* account list --dev\n/,
     )
+  })
+
+  test('answers the commands of its operator, which find its token by themselves', async () => {
+    using folder = temporaryFolder()
+    const env = { SERVICE_DATA_DIR: join(folder.path, 'data'), PORT: String(await freePort()) }
+    const early = await runProgram(['account', 'list', '--dev'], env)
+    expect(early).toMatchObject({ code: 1, err: expect.stringContaining('no server is listening') })
+    await using server = await startProgram(['dev'], env, folder.path)
+    const account = { handle: 'alice.test', email: 'alice@example.com', password: 'alice-password' }
+    await request(`${server.url}/xrpc/com.atproto.server.createAccount`, { json: account })
+    expect(await runProgram(['account', 'list', '--dev'], env)).toMatchObject({
+      code: 0,
+      err: '',
+      out: expect.stringContaining('alice.test'),
+    })
+    expect(await runProgram(['account', 'usage', 'alice', '--dev'], env)).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('records'),
+    })
+    expect(await runProgram(['account', 'create', 'bob', 'ALICE@example.com', '--generate', '--dev'], env)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('belongs to alice.test'),
+    })
+    expect(await runProgram(['account', 'list', '--dev'], { ...env, SERVICE_ADMIN_TOKEN: 'another token' })).toMatchObject({ code: 1 })
+    expect((await request(`${server.url}/v1/admin/accounts`)).status).toBe(401)
+    const file = join(folder.path, 'data', 'holdfast.admin-token')
+    expect((statSync(file).mode & 0o777).toString(8)).toBe('600')
+    expect(server.output()).not.toContain(readFileSync(file, 'utf8').trim())
+    expect((await runProgram(['doctor', '--dev'], env)).out).toMatch(/^ok +operator +the admin token is set$/m)
   })
 
   test('logs JSON when asked to', async () => {

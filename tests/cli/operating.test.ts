@@ -83,6 +83,25 @@ describe('account create', () => {
     })
     expect(await json(['invite', 'list'])).toEqual([])
   })
+
+  test('names the account that has the address, which a stranger is not told', async () => {
+    const taken = await run(['account', 'create', 'newcomer', ' ALICE@example.com', '--generate'])
+    expect(taken).toMatchObject({
+      code: 1,
+      out: '',
+      err: expect.stringMatching(
+        /^holdfast account create: ALICE@example\.com belongs to alice\.test \(did:plc:\w+\): accounts cannot share an address\n$/,
+      ),
+    })
+    const warned = ({ to, subject }: { to: string; subject: string }) => to === 'alice@example.com' && subject.startsWith('You already')
+    expect(pds.mails.filter(warned)).toEqual([])
+    const { body: invite } = await adminCall('com.atproto.server.createInviteCode', { useCount: 1 })
+    const stranger = await xrpc(pds, 'com.atproto.server.createAccount', {
+      json: { handle: 'newcomer.test', email: 'alice@example.com', password: PASSWORD, inviteCode: invite.code },
+    })
+    expect(stranger).toMatchObject({ status: 400, body: { message: expect.not.stringMatching(/alice|taken|account/) } })
+    await adminCall('com.atproto.admin.disableInviteCodes', { codes: [invite.code] })
+  })
 })
 
 test('an account is found by handle, DID and address', async () => {

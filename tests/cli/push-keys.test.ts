@@ -14,27 +14,30 @@ const json = async (words: string[]) => JSON.parse((await run([...words, '--json
 const time = '1970-01-01|\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d'
 
 test('keys are listed, rotated, retired and revoked', async () => {
-  expect(await json(['push', 'keys'])).toEqual([])
-  const rotated = await run(['push', 'rotate-key'])
+  expect(await json(['push', 'key', 'list'])).toEqual([])
+  const rotated = await run(['push', 'key', 'rotate'])
   expect(rotated).toMatchObject({ code: 0, err: '' })
-  expect(rotated.out).toStartWith('Key 1 seals push notifications from now on.\n\nKEY  STATE')
+  expect(rotated.out).toStartWith('Key 1 now seals push notifications.\n\nKEY  STATE')
   expect(rotated.out).toMatch(new RegExp(`^1    active  (${time})  (${time})  did:key:zDn\\w+$`, 'm'))
 
-  expect(await run(['push', 'retire-key', '1'])).toMatchObject({ code: 1, out: '', err: expect.stringContaining('rotate the keys') })
-  expect(await json(['push', 'rotate-key'])).toMatchObject([
+  expect(await run(['push', 'key', 'retire', '1'])).toMatchObject({ code: 1, out: '', err: expect.stringContaining('rotate the keys') })
+  expect(await json(['push', 'key', 'rotate'])).toMatchObject([
     { kid: 2, state: 'active' },
     { kid: 1, state: 'retired' },
   ])
-  expect((await run(['push', 'retire-key', '1'])).out).toStartWith('Key 1 is retired.\n')
-  expect((await run(['push', 'revoke-key', '1'])).out).toMatch(new RegExp(`^1    revoked  (${time})  (${time})  -$`, 'm'))
-  expect(await json(['push', 'keys'])).toMatchObject([
+  expect((await run(['push', 'key', 'retire', '1'])).out).toStartWith('Key 1 is retired.\n')
+  expect((await run(['push', 'key', 'revoke', '1'])).out).toMatch(new RegExp(`^1    revoked  (${time})  (${time})  -$`, 'm'))
+  expect(await json(['push', 'key', 'list'])).toMatchObject([
     { kid: 2, state: 'active', publicKey: expect.stringMatching(/^did:key:/) },
     { kid: 1, state: 'revoked' },
   ])
 })
 
 test('a key that there is not, and one that is not named, are refused', async () => {
-  expect(await run(['push', 'revoke-key', '77'])).toMatchObject({ code: 1, err: expect.stringContaining('no sender key of this number') })
-  expect(await run(['push', 'revoke-key', '../rotate'])).toMatchObject({ code: 1, err: expect.stringContaining('number of a key') })
-  expect((await run(['push', 'revoke-key'])).code).toBe(2)
+  expect(await run(['push', 'key', 'revoke', '77'])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('no sender key of this number'),
+  })
+  expect(await run(['push', 'key', 'revoke', '../rotate'])).toMatchObject({ code: 1, err: expect.stringContaining('number of a key') })
+  expect((await run(['push', 'key', 'revoke'])).code).toBe(2)
 })

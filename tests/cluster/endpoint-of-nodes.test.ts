@@ -1,4 +1,7 @@
-/** Several servers on one database have one QUIC key: one of them at a time has the endpoint, and talks to the push relay. */
+/**
+ * Several servers on one database have one QUIC key: one of them at a time has the endpoint, and talks to the push
+ * relay.
+ */
 import { SQL } from 'bun'
 import { expect, test } from 'bun:test'
 import { createAccount } from '../harness/account.ts'

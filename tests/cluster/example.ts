@@ -1,6 +1,6 @@
 /**
- * The example of docs/cluster.md on one machine: PostgreSQL, an S3 server, three nodes and a load balancer, all from npm
- * packages.
+ * The example of docs/cluster.md on one machine: PostgreSQL, an S3 server, three nodes and a load balancer, all from
+ * npm packages.
  *
  *   bun tests/cluster/example.ts            start it, and leave it running until Ctrl-C
  *   bun tests/cluster/example.ts --smoke    start it, run the smoke tests against the balancer, and end
@@ -19,10 +19,12 @@ import { type RunningServer, startProgram } from '../harness/program.ts'
 /** The operator's token at each node. */
 export const EXAMPLE_TOKEN = 'token-of-the-example'
 
-const NODES = ['one', 'two', 'three']
+const NAMES = ['one', 'two', 'three']
 
 export interface ExampleNode {
   readonly name: string
+  /** Its configuration. */
+  readonly env: Record<string, string>
   readonly server: RunningServer
   /** Start it again after it ended. */
   restart(): Promise<void>
@@ -36,15 +38,23 @@ export interface Example extends AsyncDisposable {
   untilReady(count: number): Promise<void>
 }
 
-/** `program`: an executable, instead of the source. `env`: more configuration for all nodes. */
-export async function startExample({ program, env = {} }: { program?: string[]; env?: Record<string, string> } = {}): Promise<Example> {
+interface ExampleOptions {
+  /** An executable, instead of the source. */
+  program?: string[]
+  /** More configuration for all nodes. */
+  env?: Record<string, string>
+  /** Where each node finds the database, which is one of the example's own if this is missing. */
+  databaseUrls?: readonly string[]
+}
+
+export async function startExample({ program, env = {}, databaseUrls = [] }: ExampleOptions = {}): Promise<Example> {
   await using resources = new AsyncDisposableStack()
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-cluster-'))
   resources.defer(() => rmSync(folder, { recursive: true, force: true }))
-  const { databaseUrl, drop } = await testDatabase()
+  const { databaseUrl, drop } = databaseUrls.length > 0 ? { databaseUrl: '', drop: async () => {} } : await testDatabase()
   resources.defer(drop)
   const { mirror: bucket } = resources.use(await startBucket())
-  const ports = await Promise.all(NODES.map(() => freePort()))
+  const ports = await Promise.all(NAMES.map(() => freePort()))
   const balancer = resources.use(await startBalancer(ports.map((port) => `http://127.0.0.1:${port}`)))
 
   // What all nodes share. A node has a name, a port and a data directory of its own.
@@ -62,22 +72,27 @@ export async function startExample({ program, env = {} }: { program?: string[]; 
     SERVICE_BLOBS_S3_FORCE_PATH_STYLE: 'true',
     ...env,
   }
-  const start = (name: string, port: number) => {
-    const own = { SERVICE_NODE_NAME: name, SERVICE_PORT: String(port), SERVICE_DATA_DIR: join(folder, name) }
-    // `dev` because it brings a PLC directory, which the nodes share with their database.
-    return startProgram(['dev'], { ...shared, ...own }, folder, program && { program })
-  }
+  const environmentOf = (i: number) => ({
+    ...shared,
+    SERVICE_NODE_NAME: NAMES[i]!,
+    SERVICE_PORT: String(ports[i]!),
+    SERVICE_DATA_DIR: join(folder, NAMES[i]!),
+    ...(databaseUrls[i] !== undefined && { SERVICE_DATABASE_URL: databaseUrls[i] }),
+  })
+  // `dev` because it brings a PLC directory, which the nodes share with their database.
+  const start = (i: number) => startProgram(['dev'], environmentOf(i), folder, program && { program })
   const nodes = await Promise.all(
-    NODES.map(async (name, i) => {
-      let server = await start(name, ports[i]!)
+    NAMES.map(async (name, i) => {
+      let server = await start(i)
       resources.defer(() => server[Symbol.asyncDispose]())
       return {
         name,
+        env: environmentOf(i),
         get server() {
           return server
         },
         async restart() {
-          server = await start(name, ports[i]!)
+          server = await start(i)
         },
       }
     }),

@@ -1,6 +1,6 @@
 /** Guesses and rate limits on several servers: asking all of them gains nothing. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { createAccount, PASSWORD, xrpc, type TestAccount } from '../harness/account.ts'
+import { createAccount, holder, PASSWORD, xrpc, type TestAccount } from '../harness/account.ts'
 import { bearer, request } from '../harness/http.ts'
 import { startCluster, type TestCluster } from '../harness/cluster.ts'
 
@@ -99,6 +99,59 @@ test('a limit is one for nodes that have just started, and have not heard of eac
   const answers = await Promise.all(Array.from({ length: 400 }, (_, i) => xrpc(limited.nodes[i % 3]!, 'com.atproto.server.describeServer')))
   expect(count(answers, 200)).toBeGreaterThanOrEqual(200)
   expect(count(answers, 200)).toBeLessThanOrEqual(220)
+})
+
+describe('a limit of 500 points', () => {
+  const POINTS = 500
+  /** More than a node may take before it has asked the others. */
+  const OF_TEN = 30
+  let limited: TestCluster
+  let writers = 0
+  beforeAll(async () => {
+    limited = await startCluster(3, { rateLimit: { writePointsHourly: POINTS } })
+  })
+  afterAll(() => limited[Symbol.asyncDispose]())
+
+  const collection = 'org.example.note'
+  const record = { $type: collection, text: 'words' }
+  const newWriter = async () => {
+    const account = await createAccount(limited.nodes[0]!, `writer${++writers}`)
+    return limited.nodes.map((node) => holder(node, account))
+  }
+  const writeTen = (writer: TestAccount) =>
+    writer.call('com.atproto.repo.applyWrites', {
+      json: {
+        repo: writer.did,
+        validate: false,
+        writes: Array.from({ length: 10 }, () => ({ $type: 'com.atproto.repo.applyWrites#create', collection, value: record })),
+      },
+    })
+  const deleteOne = (writer: TestAccount) =>
+    writer.call('com.atproto.repo.deleteRecord', { json: { repo: writer.did, collection, rkey: 'none' } })
+
+  test('is not exceeded by expensive requests at all nodes, and all of it can be had', async () => {
+    const writer = await newWriter()
+    const answers = await Promise.all(Array.from({ length: 60 }, (_, i) => writeTen(writer[i % 3]!)))
+    const most = Math.floor(POINTS / OF_TEN)
+    expect([count(answers, 200), count(answers, 429)]).toEqual([most, 60 - most])
+    const refused = answers.find(({ status }) => status === 429)!
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(60)
+    // Cheap ones find what is left.
+    const cheap = []
+    for (let i = 0; i < 60; i++) cheap.push(await deleteOne(writer[i % 3]!))
+    expect(count(cheap, 200)).toBeGreaterThanOrEqual(POINTS % OF_TEN)
+    expect(count(cheap, 200)).toBeLessThanOrEqual((POINTS % OF_TEN) + POINTS / 10)
+  })
+
+  test('is exceeded by a tenth at most where cheap and expensive ones meet', async () => {
+    const writer = await newWriter()
+    const asked = Array.from({ length: 240 }, async (_, i) =>
+      i % 4 === 0 ? { cost: OF_TEN, ...(await writeTen(writer[i % 3]!)) } : { cost: 1, ...(await deleteOne(writer[i % 3]!)) },
+    )
+    const spent = (await Promise.all(asked)).filter(({ status }) => status === 200).reduce((sum, { cost }) => sum + cost, 0)
+    expect(spent).toBeGreaterThan(POINTS - OF_TEN)
+    expect(spent).toBeLessThanOrEqual(POINTS * 1.1)
+  })
 })
 
 test('wrong guesses of an operator count at every node', async () => {

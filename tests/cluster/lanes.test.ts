@@ -1,6 +1,6 @@
 /** What waits for the world outside, and runs one at a time for each account at all nodes. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { stageBlocks, stageRepo, nextRev } from '../../src/features/repo/repo.ts'
+import { stageBlocks, stageRepo, nextRev } from '../../src/features/data/repo/repo.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import { Lane } from '../../src/platform/running/lane.ts'
 import { createAccount, holder, xrpc } from '../harness/account.ts'

@@ -30,7 +30,7 @@ test('each node lists all nodes, and who holds a lease', async () => {
   const shown = () => runProgram(['cluster', 'status', '--url', b!.url], env)
   expect(await shown()).toMatchObject({ code: 0, out: expect.stringMatching(/^test +\S+ +\d{4}-/m) })
   await lease!.release()
-  await until(async () => /^test +nobody /m.test((await shown()).out))
+  await until(async () => /^test +none /m.test((await shown()).out))
   expect((await shown()).code).toBe(1)
 })
 

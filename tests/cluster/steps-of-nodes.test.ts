@@ -1,4 +1,6 @@
-/** Durable steps and claims on names on several servers: each is performed once, and what a dead server held goes on. */
+/**
+ * Durable steps and claims on names on several servers: each is performed once, and what a dead server held goes on.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { sql } from '../../src/platform/database/database.ts'
 import { Metrics } from '../../src/platform/running/metrics.ts'

@@ -570,6 +570,18 @@ describe('keys that need each other', () => {
     expect(warningsOf(withEnv({ SERVICE_ADMIN_TOKEN: 'x'.repeat(32) }))).not.toContainEqual(said)
   })
 
+  test('variables of the reference PDS are named once, without their values', () => {
+    const given = withEnv({ PDS_HOSTNAME: 'pds.example.com', PDS_JWT_SECRET: 'hunter2', PDS_DATA_DIRECTORY: '/pds' })
+    const said = warningsOf(given).filter((warning) => warning.includes('PDS_'))
+    expect(said).toEqual([
+      'PDS_DATA_DIRECTORY, PDS_HOSTNAME, PDS_JWT_SECRET: not read here, but by the reference PDS; set data_dir (SERVICE_DATA_DIR), public_url (SERVICE_PUBLIC_URL) instead',
+    ])
+    expect(configOf(given)).toEqual(configOf({}))
+    expect(warningsOf({}).join()).not.toContain('PDS_')
+    const many = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`PDS_PORT_${index}_TCP`, 'tcp://10.0.0.1']))
+    expect(warningsOf(withEnv(many)).join('\n')).toMatch(/ and 280 more: not read here, but by the reference PDS$/m)
+  })
+
   test('what is dangerous is said, not refused', () => {
     const warnings = warningsOf({
       ...withEnv({ SERVICE_ADMIN_TOKEN: 'short' }),
@@ -578,7 +590,7 @@ describe('keys that need each other', () => {
     expect(warnings).toEqual(
       expect.arrayContaining([
         'admin_token (SERVICE_ADMIN_TOKEN): is shorter than 32 characters',
-        'agent_auth.granted_scopes (file only): transition:generic gives agents the reach of the account owner',
+        "agent_auth.granted_scopes (file only): transition:generic gives agents the account owner's full access",
         'agent_auth.jwks_refetch_cooldown_secs (SERVICE_AGENT_AUTH_JWKS_REFETCH_COOLDOWN_SECS): should be below agent_auth.jwks_cache_ttl_secs',
       ]),
     )
@@ -632,7 +644,7 @@ describe('trusted issuers', () => {
   test('do not include the server itself, whose own assertions would then be renewed by themselves', () => {
     const own = configOf({}).publicUrl
     expect(problemsOf({ file: file(`issuer = "${own}"\njwks_url = "${own}/oauth/jwks"`) })).toEqual([
-      'agent_auth.trusted_issuers (file only): must not name this server, which vouches for nobody',
+      'agent_auth.trusted_issuers (file only): must not name this server, which is not an identity provider',
     ])
   })
 

@@ -18,7 +18,10 @@ const ENDED = '400 ExpiredToken'
 const NOT_THERE = '403 AccountNotFound'
 const NO_REPO = '400 RepoNotFound'
 
-/** What holds where the table says nothing else: no word for who was taken down, while a deactivated account is its holder's. */
+/**
+ * What holds where the table says nothing else: no word for who was taken down, while a deactivated account is its
+ * holder's.
+ */
 const usual: Outcomes = { takendown: TAKEN_DOWN, deactivated: OK, deleted: NOT_THERE }
 const write: Outcomes = { ...usual, deactivated: '401 AccountDeactivated' }
 /** A holder sees what is theirs in any state. */

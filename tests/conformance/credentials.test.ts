@@ -1,4 +1,6 @@
-/** Who may call what: every method with every kind of credential. What is asked is only whether the guard lets it pass. */
+/**
+ * Who may call what: every method with every kind of credential. What is asked is only whether the guard lets it pass.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { features } from '../../src/features.ts'
 import { request, type Answer } from '../harness/http.ts'
@@ -55,7 +57,9 @@ function refusalFor({ callers }: Served, kind: Kind): Refused | Omit<Refused, 'm
 const passes = ({ status, body }: Answer) =>
   status !== 401 && status !== 403 && body.error !== 'InvalidToken' && body.error !== 'ExpiredToken'
 
-/** The refresh token is used up by a refresh, and `deleteSession` ends it: both read their body first, which is refused. */
+/**
+ * The refresh token is used up by a refresh, and `deleteSession` ends it: both read their body first, which is refused.
+ */
 const KINDS: Kind[] = ['-', 'F', 'V', 'A', 'T', 'R', 'B', 'M']
 
 /** An app asks again with the scope that it was told is missing, until it hears of no more. */

@@ -1,4 +1,6 @@
-/** What a stranger tries: sign up, post, watch the stream, take the repository out, and move with it to a second server. */
+/**
+ * What a stranger tries: sign up, post, watch the stream, take the repository out, and move with it to a second server.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { AtpAgent } from '@atproto/api'
 import { readCarWithRoot } from '@atproto/repo'

@@ -101,6 +101,7 @@ async function contentOf(db: Database): Promise<Record<string, unknown[]>> {
     'schema_migration',
     'node',
     'commit_mark',
+    'database_history',
     'lease',
     'clock_seen',
     'repo',
@@ -252,7 +253,7 @@ test('a copy that was killed is no server, and is made anew by the same command'
   child.kill('SIGKILL')
   await child.exited
   bucket.intercept = null
-  await expect(startOn(pds.dataDir, { databaseUrl, blobs: bucket.primary })).rejects.toThrow('a copy to this database has not ended')
+  await expect(startOn(pds.dataDir, { databaseUrl, blobs: bucket.primary })).rejects.toThrow('holds an unfinished copy')
   // Something that the copy had not reached yet.
   await inspect(databaseUrl, (db) => db.run(sql`DELETE FROM record`))
   const again = await copy(pds.dataDir, ['--to', databaseUrl, '--blobs', 's3://copies/killed'])
@@ -270,7 +271,7 @@ test('what an interrupted copy left in a folder is replaced by the next one', as
     await migrate(db, migrations, 1, { isCopyTarget: true })
     await db.run(sql`INSERT INTO waitlist_entry (email, handle, created_at) VALUES ('half@example.com', 'half', 1)`)
   })
-  await expect(startOn(folder, {})).rejects.toThrow('a copy to this database has not ended')
+  await expect(startOn(folder, {})).rejects.toThrow('holds an unfinished copy')
   expect(await copy(folder, ['--to', join(scratch, 'onwards')])).toMatchObject({ code: 1 })
   expect(await copy(pds.dataDir, ['--to', folder])).toMatchObject({ code: 0 })
   expect(await inspect(join(folder, 'holdfast.db'), (db) => db.all(sql`SELECT 1 FROM waitlist_entry`))).toEqual([])
@@ -289,7 +290,7 @@ test('a copy with faults is no server', async () => {
   await inspect(join(damaged, 'holdfast.db'), (db) => db.run(sql`DELETE FROM record WHERE path LIKE '%note/%' AND repo_id = 1`))
   const faulty = await copy(damaged, ['--to', folder])
   expect(faulty).toMatchObject({ code: 1, text: expect.stringContaining('faults; no server will start with it') })
-  await expect(startOn(folder, {})).rejects.toThrow('a copy to this database has not ended')
+  await expect(startOn(folder, {})).rejects.toThrow('holds an unfinished copy')
 
   // A blob that is lost at the source is lost at the target, and does not keep the rest from moving.
   writeFileSync(file, 'other bytes')

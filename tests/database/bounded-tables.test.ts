@@ -1,7 +1,7 @@
-/** Tables that strangers fill: what they hold of it is bounded. */
+/** Tables that strangers fill: how many documents they hold is bounded, and how many bytes. */
 import { expect, test } from 'bun:test'
-import { clientOf } from '../../src/features/oauth/clients.ts'
-import { resolveDid } from '../../src/features/identity/identity.ts'
+import { clientOf } from '../../src/features/access/oauth/clients.ts'
+import { resolveDid } from '../../src/features/identity/identity/identity.ts'
 import { Sql, sql, sqlRows } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount } from '../harness/account.ts'
@@ -11,6 +11,8 @@ const MAX_ROWS = 20_000
 /** Additions between two looks at a table. */
 const LOOK_EVERY = 100
 const PAGE_ROWS = 1000
+const MAX_BYTES = 64 * 1024 ** 2
+const LARGEST_BYTES = 64 * 1024
 
 /** Tables, with what adds to them by a fetch. */
 const tables = {
@@ -46,5 +48,23 @@ for (const [name, adder] of Object.entries(tables)) {
     const add = await adder(pds)
     for (let added = 0; added < LOOK_EVERY; added++) await add()
     expect(await count()).toBe(MAX_ROWS)
+  })
+
+  test(`${name} keeps ${MAX_BYTES} bytes, and the small documents of them`, async () => {
+    await using pds = await startPds({ rateLimit: { enabled: false } })
+    const table = new Sql([name], [])
+    const largest = JSON.stringify('x'.repeat(LARGEST_BYTES - 2))
+    const rows = (count: number, prefix: string, document: string) =>
+      Array.from({ length: count }, (_, i) => [`did:web:${prefix}${i}.example`, document, 0])
+    await pds.ctx.db.run(sql`INSERT INTO ${table} VALUES ${sqlRows(rows(PAGE_ROWS, 'small', '{}'))}`)
+    for (let page = 0; page < 11; page++)
+      await pds.ctx.db.run(sql`INSERT INTO ${table} VALUES ${sqlRows(rows(100, `large${page}-`, largest))}`)
+    const add = await adder(pds)
+    for (let added = 0; added < LOOK_EVERY; added++) await add()
+    const kept = await pds.ctx.db.get<{ count: number; bytes: number }>(
+      sql`SELECT count(*) AS count, CAST(sum(OCTET_LENGTH(document)) AS BIGINT) AS bytes FROM ${table}`,
+    )
+    expect(kept!.bytes).toBeLessThan(MAX_BYTES)
+    expect(kept!.count).toBeGreaterThan(PAGE_ROWS + 900)
   })
 }

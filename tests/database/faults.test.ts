@@ -1,7 +1,9 @@
-/** Lines to PostgreSQL that are cut at the worst moments: what was answered is there, once, and the rest is told apart. */
+/**
+ * Lines to PostgreSQL that are cut at the worst moments: what was answered is there, once, and the rest is told apart.
+ */
 import { afterAll, beforeAll, beforeEach, afterEach, expect, test } from 'bun:test'
 import { SQL } from 'bun'
-import { DatabaseUnavailable, lockOn, sql, type Database, type Lease } from '../../src/platform/database/database.ts'
+import { DatabaseUnavailable, HistoryLost, lockOn, sql, type Database, type Lease } from '../../src/platform/database/database.ts'
 import { openPostgres } from '../../src/platform/database/postgres.ts'
 import { Line } from '../../src/platform/database/postgres-line.ts'
 import { onCommit, startDatabaseLine, type DatabaseLine } from '../harness/database-line.ts'
@@ -53,13 +55,21 @@ for (const [what, fate] of [
   })
 }
 
-test('a transaction that finds another mark than that of the one before is not made: its COMMIT was given up', async () => {
-  const other = await openPostgres({ url: place.databaseUrl })
-  await other.run(sql`UPDATE commit_mark SET mark = mark + 2`)
-  await other.close()
-  await expect(add('given up')).rejects.toThrow('division by zero')
-  expect(await count('given up')).toBe(0)
-})
+for (const [what, change] of [
+  ['another mark than', sql`UPDATE commit_mark SET mark = mark + 2`],
+  ['no mark of', sql`DELETE FROM commit_mark`],
+] as const) {
+  test(`a transaction that finds ${what} the one before is not made, and its server writes no more`, async () => {
+    const other = await openPostgres({ url: place.databaseUrl })
+    await other.run(change)
+    await expect(add(what)).rejects.toThrow(DatabaseUnavailable)
+    expect(db.ended.reason).toBeInstanceOf(HistoryLost)
+    await expect(add(what)).rejects.toThrow(DatabaseUnavailable)
+    await expect(count(what)).rejects.toThrow(DatabaseUnavailable)
+    expect(await other.all(sql`SELECT 1 FROM entry WHERE name = ${what}`)).toEqual([])
+    await other.close()
+  })
+}
 
 test('whoever asked is told if it cannot be found out whether a COMMIT was made', async () => {
   line.watch = (_bytes, commits) => {
@@ -67,11 +77,60 @@ test('whoever asked is told if it cannot be found out whether a COMMIT was made'
     line.watch = () => 'lose'
     return 'lose the answer'
   }
-  await expect(add('unsure')).rejects.toThrow('which may have been made or not')
+  await expect(add('unsure')).rejects.toThrow('which may or may not have been made')
   expect(db.writeFault).not.toBeNull()
   line.watch = () => 'pass'
   await add('sure')
   expect(db.writeFault).toBeNull()
+})
+
+test('a COMMIT that never arrives, however often it is tried, is an outage of the database, and leaves nothing', async () => {
+  line.watch = (_bytes, commits) => (commits ? 'lose' : 'pass')
+  await expect(add('given up at last')).rejects.toThrow(new DatabaseUnavailable('the database cannot be reached'))
+  line.watch = () => 'pass'
+  expect(await count('given up at last')).toBe(0)
+})
+
+const outages = {
+  '53100': 'the disk of the database is full',
+  '58030': 'the disk of the database reports errors',
+  '53200': 'the database has no memory left',
+  '53300': 'the database has no connections left',
+  '53400': 'the database is too busy',
+  '55P03': 'the database is too busy',
+  '57014': 'the database is too busy',
+  '57P01': 'the database cannot be reached',
+  '57P02': 'the database cannot be reached',
+  '57P03': 'the database cannot be reached',
+  '25006': 'the database cannot be written: it is a standby, or read-only',
+}
+for (const [state, words] of Object.entries(outages))
+  test(`PostgreSQL's ${state} is an outage: ${words}`, async () => {
+    await db.run(sql`CREATE OR REPLACE FUNCTION refuse(state TEXT) RETURNS BIGINT LANGUAGE plpgsql AS
+      'BEGIN RAISE EXCEPTION USING ERRCODE = state; END'`)
+    const refused = db.get(sql`SELECT refuse(${state})`)
+    await expect(refused).rejects.toBeInstanceOf(DatabaseUnavailable)
+    await expect(refused).rejects.toThrow(words)
+  })
+
+test('a COMMIT that was made on a line that then fell silent is told neither as made nor as not made', async () => {
+  line.watch = (_bytes, commits) => {
+    if (commits) line.silence()
+    return 'pass'
+  }
+  await expect(add('on a silent line')).rejects.toThrow('which may or may not have been made')
+  const other = await openPostgres({ url: place.databaseUrl })
+  expect(await other.all(sql`SELECT name FROM entry WHERE name = 'on a silent line'`)).toEqual([{ name: 'on a silent line' }])
+  await other.close()
+  line.watch = () => 'pass'
+  line.speak()
+  await until(() =>
+    add('on a line that speaks').then(
+      () => true,
+      () => false,
+    ),
+  )
+  expect([await count('on a silent line'), await count('on a line that speaks')]).toEqual([1, 1])
 })
 
 test('a connection that is cut within a transaction costs no answer, and leaves nothing half done', async () => {
@@ -205,7 +264,7 @@ test('the commands that begin and end a transaction take no round trips of their
       await work()
       counts.push(line.carried.roundTrips - before)
     }
-    // A sign of life may be among it, and on a new connection a statement that is not prepared yet.
+    // A heartbeat may be among it, and on a new connection a statement that is not prepared yet.
     return Math.min(...counts)
   }
   const one = sql`SELECT count(*) AS count FROM entry WHERE name = ${'none'}`

@@ -1,6 +1,6 @@
 /** One service on several servers: whatever two of them are asked at once has one outcome, as on one. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { verifyEverything } from '../../src/features/backup/backup.ts'
+import { verifyEverything } from '../../src/features/operations/backup/backup.ts'
 import { createAccount, holder, logIn, xrpc, type TestAccount } from '../harness/account.ts'
 import { startCluster, type TestCluster } from '../harness/cluster.ts'
 import { MASTER_KEY, startPds } from '../harness/pds.ts'

@@ -4,12 +4,12 @@ import { SQL } from 'bun'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { TextNotStorable, isUniqueViolation, sql, type Database } from '../../src/platform/database/database.ts'
+import { DatabaseUnavailable, TextNotStorable, isUniqueViolation, sql, type Database } from '../../src/platform/database/database.ts'
 import { migrate } from '../../src/platform/database/migrations.ts'
 import { openPostgres, withoutPassword } from '../../src/platform/database/postgres.ts'
 import { migrations } from '../../src/platform/database/embedded-migrations.ts'
 import { openSqlite } from '../../src/platform/database/sqlite.ts'
-import { checks, examine, type Patient } from '../../src/features/doctor/doctor.ts'
+import { checks, examine, type Patient } from '../../src/features/operations/doctor/doctor.ts'
 import { testConfig } from '../harness/config.ts'
 import { postgresServer, testDatabase, type TestDatabase } from '../harness/postgres.ts'
 
@@ -89,6 +89,37 @@ test('a snapshot sees one state, whatever is written meanwhile', async () => {
   expect((await db.get<{ count: number }>(count))!.count).toBe(before + 1)
 })
 
+test('more snapshots than there are connections share one, each with everything that was committed before it', async () => {
+  const count = sql`SELECT count(*) AS count FROM item`
+  const READERS = 12
+  const [all, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const seen: number[] = []
+  let inside = 0
+  const read = (expected: number) =>
+    db.snapshot(async (reader) => {
+      if (++inside === READERS) all.resolve()
+      await go.promise
+      seen.push((await reader.get<{ count: number }>(count))!.count - expected)
+    })
+  const before = (await db.get<{ count: number }>(count))!.count
+  const busy = Array.from({ length: 4 }, () =>
+    db.snapshot(async (reader) => {
+      await reader.get(count)
+      await go.promise
+    }),
+  )
+  const waiting = Array.from({ length: READERS }, () => read(before + 1))
+  await add('before they begin')
+  expect(inside).toBe(0)
+  go.resolve()
+  await Promise.all(busy)
+  await all.promise
+  await Promise.all(waiting)
+  expect(seen).toEqual(Array(READERS).fill(0))
+  await expect(Promise.all(Array.from({ length: 6 }, () => db.snapshot(() => Promise.reject(new Error('no')))))).rejects.toThrow('no')
+  expect(await db.snapshot((reader) => reader.get(sql`SELECT 1 AS one`))).toEqual({ one: 1 })
+})
+
 test('text that PostgreSQL cannot keep is refused before it is sent', async () => {
   await expect(add('a\0b')).rejects.toThrow(TextNotStorable)
 })
@@ -128,11 +159,12 @@ test('a server whose connections were cut is alone again, or writes no more', as
   await cutConnections()
   const second = await openPostgres({ url: place.databaseUrl, access: 'exclusive' })
   await Promise.allSettled([write(first)])
-  await expect(write(first)).rejects.toThrow('the database is in use by another server')
+  await expect(write(first)).rejects.toThrow(DatabaseUnavailable)
+  expect(first.ended.reason).toMatchObject({ message: expect.stringContaining('the database is in use by another server') })
   expect(first.writeFault).not.toBeNull()
   await write(second)
   await second.close()
-  await expect(write(first)).rejects.toThrow('the database is in use by another server')
+  await expect(write(first)).rejects.toThrow('this server may no longer use the database')
   await first.close()
 })
 
@@ -178,7 +210,8 @@ test('the doctor asks the server, and says which tools make its backups', async 
   expect(await find('database', place.databaseUrl)).toMatchObject({ state: 'ok' })
   expect(await find('database', 'postgres://me:secret@127.0.0.1:1/holdfast')).toMatchObject({
     state: 'fault',
-    text: expect.stringContaining('postgres://me@127.0.0.1:1/holdfast cannot be used'),
+    text: expect.stringContaining('no PostgreSQL answers at 127.0.0.1:1'),
+    remedy: expect.stringContaining('check the address of the database'),
   })
   expect(await find('backups', place.databaseUrl)).toMatchObject({ state: 'warning', remedy: expect.stringContaining('pg_dump') })
 })

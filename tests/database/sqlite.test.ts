@@ -13,10 +13,11 @@ import {
   type Sql,
 } from '../../src/platform/database/database.ts'
 import { migrate, SchemaTooNew } from '../../src/platform/database/migrations.ts'
-import { StoredNodes } from '../../src/features/repo/node-store.ts'
-import { countMisframed } from '../../src/features/repo/record-store.ts'
+import { StoredNodes } from '../../src/features/data/repo/node-store.ts'
+import { countMisframed } from '../../src/features/data/repo/record-store.ts'
 import { migrations } from '../../src/platform/database/embedded-migrations.ts'
 import { openSqlite } from '../../src/platform/database/sqlite.ts'
+import { openFiles } from '../harness/open-files.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'holdfast-db-'))
 let db: Database
@@ -95,6 +96,34 @@ test('strict mode runs work twice, keeps nothing of the first run, and counts an
   await db.run(sql`DELETE FROM item WHERE name = 'rehearsed'`)
 })
 
+test('a transaction gives others turns to read what was before, and none to write', async () => {
+  const seen: string[] = []
+  const counted = async () => (await db.get<{ count: number }>(sql`SELECT count(*) AS count FROM item WHERE name LIKE 'turn%'`))!.count
+  const long = db.transaction(async (tx) => {
+    for (let i = 0; i < 3; i++) {
+      await tx.run(sql`INSERT INTO item (name) VALUES (${`turn${i}`})`)
+      // Somebody reads in between.
+      setImmediate(() => void counted().then((count) => seen.push(`read ${count}`)))
+      await tx.turn()
+    }
+    seen.push('written')
+  })
+  const other = db.run(sql`INSERT INTO item (name) VALUES ('after')`).then(async () => seen.push(`wrote after ${await counted()}`))
+  await Promise.all([long, other])
+  const reads = Array.from({ length: 3 }, () => 'read 0')
+  // Strict mode runs it twice.
+  expect(seen).toEqual([...reads, 'written', ...reads, 'written', 'wrote after 3'])
+  await db.run(sql`DELETE FROM item WHERE name LIKE 'turn%' OR name = 'after'`)
+})
+
+test('a transaction that asks for a turn must not wait for anything else', async () => {
+  const waiting = db.transaction(async (tx) => {
+    await tx.turn()
+    await Bun.sleep(1)
+  })
+  await expect(waiting).rejects.toThrow('a transaction waited for something other than its database')
+})
+
 test('what a failed transaction did before its fault is gone', async () => {
   const failing = db.transaction(async (tx) => {
     await tx.run(sql`INSERT INTO item (name) VALUES ('half')`)
@@ -119,8 +148,8 @@ test('what is to be done after transactions is done in their order, and not afte
 
 /** In a process of its own, for the runner of these tests takes every fault that nobody waits for as its own. */
 const faultAfterCommit = `
-  import { StoredNodes } from '../../src/features/repo/node-store.ts'
-import { countMisframed } from '../../src/features/repo/record-store.ts'
+  import { StoredNodes } from '../../src/features/data/repo/node-store.ts'
+import { countMisframed } from '../../src/features/data/repo/record-store.ts'
 import { migrations } from '../../src/platform/database/embedded-migrations.ts'
 import { openSqlite } from ${JSON.stringify(join(import.meta.dir, '../../src/platform/database/sqlite.ts'))}
   process.on('unhandledRejection', ({ message }) => console.log('told:', message))
@@ -185,6 +214,33 @@ test('a snapshot sees one state, whatever is written meanwhile', async () => {
   })
   expect(seen).toEqual([1, 1, 2])
   expect(await db.snapshot(async (reader) => (await reader.all(sql`SELECT id FROM item`)).length)).toBe(2)
+})
+
+test('snapshots of the same state share a connection, and those of a newer state have another', async () => {
+  const path = join(dir, 'shared-snapshots.db')
+  const other = openSqlite({ path })
+  await other.run(sql`CREATE TABLE item (id INTEGER PRIMARY KEY)`)
+  const connections = () => [...openFiles().values()].filter((file) => file === path).length
+  const before = connections()
+  const { promise: over, resolve: end } = Promise.withResolvers<void>()
+  const seen: number[] = []
+  const read = () =>
+    other.snapshot(async (reader) => {
+      await over
+      seen.push((await reader.all(sql`SELECT id FROM item`)).length)
+    })
+  const first = Array.from({ length: 10 }, read)
+  await new Promise((next) => setImmediate(next))
+  expect(connections()).toBe(before + 1)
+  await other.run(sql`INSERT INTO item (id) VALUES (1)`)
+  const second = Array.from({ length: 10 }, read)
+  await new Promise((next) => setImmediate(next))
+  expect(connections()).toBe(before + 2)
+  end()
+  await Promise.all([...first, ...second])
+  expect(seen.toSorted()).toEqual([...Array<number>(10).fill(0), ...Array<number>(10).fill(1)])
+  expect(await other.snapshot(async (reader) => (await reader.all(sql`SELECT id FROM item`)).length)).toBe(1)
+  await other.close()
 })
 
 test('a short snapshot sees one state too, and when it ends everybody sees the newest', async () => {
@@ -295,6 +351,25 @@ test('the log does not grow without end, and what was in it is in the database',
   expect(statSync(path).size).toBeGreaterThan(2400 * block.length)
   expect(existsSync(`${path}-wal`)).toBe(false)
 }, 60_000)
+
+test('accounts from before wallets were recorded have one if they show it, and children of accounts do not', async () => {
+  const old = openSqlite({ path: join(dir, 'wallets.db') })
+  await migrate(
+    old,
+    migrations.filter(({ number }) => number < 139),
+    0,
+  )
+  const account = (did: string, passwordHash: string | null) => [did, passwordHash, 'key', 'wrapped', 1]
+  const accounts = [account('both', 'hash'), account('wallet', null), account('password', 'hash'), account('child', null)]
+  await old.run(sql`INSERT INTO account (did, password_hash, signing_key, signing_key_wrapped, created_at) VALUES ${sqlRows(accounts)}`)
+  await old.run(sql`INSERT INTO escrow_share (did, share_wrapped, held_since) VALUES ('both', 'share', 1), ('gone', 'share', 1)`)
+  await old.run(
+    sql`INSERT INTO child_account (did, parent_did, registration_id, genesis, created_at) VALUES ('child', 'both', 'reg', '{}', 1)`,
+  )
+  await migrate(old, migrations, 0)
+  expect(await old.all(sql`SELECT did FROM known_wallet ORDER BY did`)).toEqual([{ did: 'both' }, { did: 'wallet' }])
+  await old.close()
+})
 
 test('rows from before framings were kept are given theirs', async () => {
   const path = join(dir, 'unframed.db')

@@ -1,6 +1,6 @@
 /** Who may sign for a did:web: the one device key of the document that its owner publishes. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { putWebDocument, setHostedSince, signingAuthority } from '../../src/features/identity/identity.ts'
+import { putWebDocument, setHostedSince, signingAuthority } from '../../src/features/identity/identity/identity.ts'
 import { createOutbound } from '../../src/platform/network/outbound.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { startWebHost, type WebHost } from '../harness/did-web-host.ts'

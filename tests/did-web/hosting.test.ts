@@ -1,4 +1,7 @@
-/** did:web documents that this server serves for their owners: who decides, what is served to whom, and what it may not open. */
+/**
+ * did:web documents that this server serves for their owners: who decides, what is served to whom, and what it may not
+ * open.
+ */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { sql } from '../../src/platform/database/database.ts'
 import { createOutbound } from '../../src/platform/network/outbound.ts'
@@ -124,6 +127,46 @@ test('an unknown host, an account that is not active, and one without hosting ge
   expect((await dora.call('com.atproto.server.activateAccount', { method: 'POST' })).status).toBe(200)
   await host(false)
   await asUnknown()
+})
+
+test('an account whose domain points here goes on after a deactivation, with the document that is stored here', async () => {
+  await host(true)
+  pointAt(pds, web, dora.host)
+  const activate = () => dora.call('com.atproto.server.activateAccount', { method: 'POST' })
+  const validDid = async () => (await dora.call('com.atproto.server.checkAccountStatus')).body.validDid
+  const archive = new Uint8Array(await (await fetch(`${pds.url}/xrpc/com.atproto.sync.getRepo?did=${dora.did}`)).arrayBuffer())
+  await dora.call('com.atproto.server.deactivateAccount', { json: {} })
+  expect([await status(dora.host), await validDid()]).toEqual([404, true])
+  // What else asks what the identity says takes the stored document too.
+  const headers = { 'content-type': 'application/vnd.ipld.car' }
+  expect(await dora.call('com.atproto.repo.importRepo', { method: 'POST', body: archive, headers })).toMatchObject({ status: 200 })
+  expect(await dora.call('com.atproto.identity.updateHandle', { json: { handle: dora.handle } })).toMatchObject({ status: 200 })
+  // Nobody else is told of it.
+  expect((await xrpc(pds, `com.atproto.identity.resolveDid?did=${dora.did}`)).status).toBe(400)
+  expect(await activate()).toMatchObject({ status: 200 })
+  expect([await status(dora.host), await validDid()]).toEqual([200, true])
+  expect((await xrpc(pds, `com.atproto.identity.resolveDid?did=${dora.did}`)).body.didDoc).toEqual(dora.document)
+})
+
+test('a stored document that names another server or key, or is not served here, activates nothing', async () => {
+  await host(true)
+  pointAt(pds, web, dora.host)
+  await dora.call('com.atproto.server.deactivateAccount', { json: {} })
+  const activate = () => dora.call('com.atproto.server.activateAccount', { method: 'POST' })
+  const [service] = dora.document.service
+  const strangers = method(dora.did, 'atproto', deviceKey().did)
+  for (const [change, message] of [
+    [{ service: [{ ...service, serviceEndpoint: 'https://other.test' }] }, /service endpoint/],
+    [{ verificationMethod: [strangers] }, /verification method/],
+  ] as const) {
+    await edit({ ...dora.document, ...change })
+    expect(await activate()).toMatchObject({ status: 400, body: { message: expect.stringMatching(message) } })
+  }
+  await edit(dora.document)
+  await host(false)
+  expect(await activate()).toMatchObject({ status: 400, body: { message: 'Could not resolve DID' } })
+  web.publishDidDocument(dora.host, dora.document)
+  expect(await activate()).toMatchObject({ status: 200 })
 })
 
 test('an edit is served, and tells the network to look again', async () => {

@@ -3,14 +3,16 @@ import { expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { makeBackup, openArchive } from '../../src/features/backup/backup.ts'
-import { checks, examine, examineAll, type Finding, type Patient } from '../../src/features/doctor/doctor.ts'
+import { makeBackup, openArchive } from '../../src/features/operations/backup/backup.ts'
+import { checks, examine, examineAll, type Finding, type Patient } from '../../src/features/operations/doctor/doctor.ts'
 import { createOutbound } from '../../src/platform/network/outbound.ts'
 import { hasIroh } from '../../src/platform/network/iroh-library.ts'
 import type { Resolver } from '../../src/platform/network/resolver.ts'
 import { systemResolver } from '../../src/platform/network/resolver.ts'
 import { Secret } from '../../src/base/secret.ts'
 import { startBucket } from '../harness/bucket-host.ts'
+import { untimely } from '../harness/certificates.ts'
+import { startWebHost } from '../harness/did-web-host.ts'
 import { bearer, request } from '../harness/http.ts'
 import { ADMIN_TOKEN, MASTER_KEY, startPds, freePort, type TestPds } from '../harness/pds.ts'
 import { onPostgres } from '../harness/postgres.ts'
@@ -187,7 +189,7 @@ test('without an operator credential it is told what cannot be done and what can
   await using proxied = await behind(pds, {}, { adminToken: null, inviteCodeRequired: true })
   expect(await find('operator', proxied.patient)).toMatchObject({
     state: 'warning',
-    text: expect.stringContaining('sign-up needs invite codes'),
+    text: expect.stringContaining('sign-up requires invite codes'),
     remedy: expect.stringContaining('SERVICE_ADMIN_TOKEN'),
   })
   expect(await find('client-address', proxied.patient)).toEqual({ state: 'skipped', text: 'needs the admin token' })
@@ -209,15 +211,15 @@ test('the master key is held against the secrets, without starting anything', as
   await pds.stop()
   const file = join(pds.dataDir, 'master.key')
   const key = readFileSync(file, 'utf8')
-  expect(await find('master-key', patient)).toEqual({ state: 'ok', text: 'the key in master.key opens the secrets of the database' })
+  expect(await find('master-key', patient)).toEqual({ state: 'ok', text: 'the key in master.key decrypts the secrets in the database' })
   const configured = { ...patient, config: { ...patient.config, signingKeyMasterKey: new Secret(new Uint8Array(32)) } }
   expect(await find('master-key', configured)).toMatchObject({
     state: 'fault',
-    text: 'the configured master key does not open the secrets of this database',
+    text: 'the configured master key does not decrypt the secrets of this database',
     remedy: expect.stringContaining('rewrap'),
   })
   const broken: [string, string][] = [
-    [`${'0'.repeat(64)}\n`, 'the key in master.key does not open'],
+    [`${'0'.repeat(64)}\n`, 'the key in master.key does not decrypt'],
     ['half a key', 'is not a master key'],
   ]
   for (const [content, text] of broken) {
@@ -347,6 +349,58 @@ test('the clock is held against the directory', async () => {
     state: 'fault',
     text: expect.stringContaining('behind'),
     remedy: expect.stringContaining('time synchronisation'),
+  })
+})
+
+test('a clock that is so far off that no certificate is valid is told nevertheless', async () => {
+  await using pds = await startPds()
+  await using plc = startWebHost({ cert: untimely.notYetValid, key: untimely.key })
+  await using appview = startUpstream()
+  const url = `https://localhost:${plc.port}`
+  const find100YearsLater = (appviewUrl: string, date: Date) => {
+    plc.publish(`localhost:${plc.port}`, '/', () => new Response('', { headers: { date: date.toUTCString() } }))
+    const config = { ...pds.ctx.config, plcDirectoryUrl: url, appview: { ...pds.ctx.config.appview, url: appviewUrl } }
+    return find('clock', patientOf(pds, { config, now: Date.now }))
+  }
+  const nobody = `http://127.0.0.1:${await freePort()}`
+  expect(await find100YearsLater(nobody, new Date('2121-01-01T00:00:00Z'))).toEqual({
+    state: 'fault',
+    text: expect.stringMatching(/^3\d{4} days behind localhost:\d+, whose certificate is not valid according to this machine's clock$/),
+    remedy: expect.stringContaining('time synchronisation'),
+  })
+  expect(await find100YearsLater(nobody, new Date())).toMatchObject({
+    state: 'warning',
+    text: expect.stringContaining('its certificate is not valid yet'),
+  })
+  // Another service that can be trusted is asked first.
+  expect(await find100YearsLater(appview.url, new Date('2121-01-01T00:00:00Z'))).toMatchObject({ state: 'ok' })
+})
+
+test('what held up the event loop is told', async () => {
+  await using pds = await startPds()
+  await using running = startUpstream()
+  const { hostname, port } = new URL(running.url.replace('localhost', '127.0.0.1'))
+  const patient = patientOf(pds, { config: { ...pds.ctx.config, bindAddress: hostname, port: Number(port) } })
+  const find = (longestStall: object | null) => {
+    running.answer('', () => Response.json({ eventLoop: { longestStall } }))
+    return examine(
+      checks.find(({ name }) => name === 'event-loop')!,
+      patient,
+    )
+  }
+  const at = '2026-11-23T12:00:00.000Z'
+  expect(await find(null)).toMatchObject({ state: 'ok' })
+  expect(await find({ seconds: 0.3, cause: 'computing', route: 'com.atproto.repo.importRepo', at })).toMatchObject({ state: 'ok' })
+  expect(await find({ seconds: 12.34, cause: 'computing', route: 'com.atproto.repo.importRepo', at })).toEqual({
+    state: 'warning',
+    text: `the event loop stalled for up to 12.3 s since the start (computing in com.atproto.repo.importRepo, at ${at})`,
+    remedy: expect.stringContaining('event loop stalled'),
+  })
+  expect(await find({ seconds: 2, cause: 'waiting', route: null, at })).toMatchObject({ state: 'ok' })
+  expect(await find({ seconds: 9, cause: 'waiting', route: null, at })).toMatchObject({
+    state: 'warning',
+    text: expect.stringContaining('(waiting, at'),
+    remedy: expect.stringContaining('disk'),
   })
 })
 

@@ -1,7 +1,7 @@
 /**
  * `kill -9` in the middle of a storm of ceremonies, on a line to the directory that loses questions and answers.
- * CEREMONY_KILLS says how often. Whoever was cut off repeats what it sent and has one account, which is the identity that
- * it made, and nothing is left of the rest.
+ * CEREMONY_KILLS says how often. Whoever was cut off repeats what it sent and has one account, which is the identity
+ * that it made, and nothing is left of the rest.
  */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -1,7 +1,7 @@
 /**
  * `kill -9` while accounts make children, at each phase and wherever it falls, on both databases. CHILD_KILLS says how
- * often. Whoever was cut off repeats the request and has one child, of the identity that it made, and nobody has learned
- * of it before it was finished.
+ * often. Whoever was cut off repeats the request and has one child, of the identity that it made, and nobody has
+ * learned of it before it was finished.
  */
 import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'

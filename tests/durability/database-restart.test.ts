@@ -1,6 +1,6 @@
 /** PostgreSQL is killed with -9 and started again under load: no answered write is lost, and none is made twice. */
 import { expect, test } from 'bun:test'
-import { verifyEverything } from '../../src/features/backup/backup.ts'
+import { verifyEverything } from '../../src/features/operations/backup/backup.ts'
 import { createAccount, holder, xrpc, type TestAccount } from '../harness/account.ts'
 import { startCluster } from '../harness/cluster.ts'
 import { allSeen } from '../harness/events.ts'

@@ -1,14 +1,16 @@
 /** Health tells when nothing can be written, and when it can be again. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { folderFault } from '../../src/features/server-info/health.ts'
+import { folderFault } from '../../src/features/operations/server-info/health.ts'
 import { SOFTWARE } from '../../src/base/version.ts'
 import { createAccount } from '../harness/account.ts'
 import { request } from '../harness/http.ts'
-import { startPds } from '../harness/pds.ts'
-import { startProgram } from '../harness/program.ts'
+import { freePort, startPds } from '../harness/pds.ts'
+import { SOURCE, startProgram } from '../harness/program.ts'
+import { diskOf, withSmallDisk } from '../harness/small-disk.ts'
+import { until } from '../harness/until.ts'
 
 setDefaultTimeout(60_000)
 
@@ -22,6 +24,7 @@ const health = async (url: string) => {
   const { status, body } = await request(`${url}/xrpc/_health`)
   return { status, body }
 }
+const BYTES = { 'content-type': 'application/octet-stream' }
 const WELL = { status: 200, body: { version: SOFTWARE, db: 'ok' } }
 
 test('a write that the disk refuses makes it ill; it recovers by itself, and so does writing', async () => {
@@ -57,6 +60,61 @@ test('a write that the disk refuses makes it ill; it recovers by itself, and so 
     `${server.url}/xrpc/com.atproto.repo.listRecords?repo=${account.did}&collection=org.example.note&limit=100`,
   )
   expect(body.records).toHaveLength(written + 2)
+})
+
+test('a disk that is really full, with the log on it: requests are told so, and nothing ends', async () => {
+  const disk = join(folder, 'disk')
+  const port = await freePort()
+  const url = `http://localhost:${port}`
+  const child = Bun.spawn(
+    [...withSmallDisk(disk, 12 * 1024 ** 2), 'sh', '-c', 'exec "$@" > "$SERVICE_DATA_DIR.log" 2>&1', 'sh', ...SOURCE, 'dev'],
+    {
+      cwd: folder,
+      env: {
+        PATH: process.env['PATH'] ?? '',
+        SERVICE_PORT: String(port),
+        SERVICE_DATA_DIR: join(disk, 'data'),
+        SERVICE_LOG_LEVEL: 'debug',
+      },
+      stdio: ['ignore', 'inherit', 'inherit'],
+    },
+  )
+  try {
+    const isUp = () =>
+      health(url).then(
+        ({ status }) => status === 200,
+        () => false,
+      )
+    await until(isUp)
+    const { root, fill, free } = diskOf(child.pid, disk)
+    const account = await createAccount({ url }, 'bob')
+    const write = (text: string) =>
+      account.call('com.atproto.repo.createRecord', {
+        json: { repo: account.did, collection: 'org.example.note', record: { $type: 'org.example.note', text } },
+      })
+    const upload = () => account.call('com.atproto.repo.uploadBlob', { method: 'POST', body: new Uint8Array(10_000), headers: BYTES })
+    expect([(await write('small')).status, (await upload()).status]).toEqual([200, 200])
+
+    fill()
+    let refused = await write('x'.repeat(10_000))
+    // The log of the database has some room of its own.
+    for (let i = 0; refused.status === 200 && i < 1000; i++) refused = await write('x'.repeat(10_000))
+    const FULL = { status: 503, body: { error: 'ServiceUnavailable', message: 'Try again later: the disk is full' } }
+    expect(refused).toMatchObject(FULL)
+    expect(await upload()).toMatchObject(FULL)
+    expect(await request(`${url}/readyz`)).toMatchObject({ status: 503, body: { reason: 'the disk is full' } })
+    const logged = statSync(join(root, 'data.log')).size
+    for (let i = 0; i < 20; i++) expect([200, 503]).toContain((await write('small')).status)
+    expect(statSync(join(root, 'data.log')).size).toBeLessThan(logged + 4096)
+
+    free()
+    await until(isUp)
+    expect([(await write('x'.repeat(10_000))).status, (await upload()).status]).toEqual([200, 200])
+    await until(() => readFileSync(join(root, 'data.log'), 'utf8').includes('service has recovered'))
+  } finally {
+    child.kill('SIGKILL')
+    await child.exited
+  }
 })
 
 test('a log that cannot be copied into the database any more ends no writing for good', async () => {

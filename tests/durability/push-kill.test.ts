@@ -77,7 +77,7 @@ test(
         {
           await using server = await start()
           if (first === null) {
-            const json = { handle: 'person.test', email: EMAIL, password: 'the password' }
+            const json = { handle: 'petra.test', email: EMAIL, password: 'the password' }
             account = (await request(`${server.url}/xrpc/com.atproto.server.createAccount`, { json })).body
             first = new Phone(server, account, 'first')
             expect((await first.register()).status).toBe(200)

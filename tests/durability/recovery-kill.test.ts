@@ -1,4 +1,7 @@
-/** `kill -9` between the steps of a recovery. Whoever was told that something happened finds that it has, and no code counts twice. */
+/**
+ * `kill -9` between the steps of a recovery. Whoever was told that something happened finds that it has, and no code
+ * counts twice.
+ */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

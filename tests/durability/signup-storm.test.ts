@@ -93,7 +93,10 @@ async function stormAndKill(server: RunningServer, line: FaultyLine, wanted: Per
   line.fate = () => 'answered'
 }
 
-/** Who has no account gets one now, unless a rival has the handle. Who has one gets a handle, and has all that belongs to it. */
+/**
+ * Who has no account gets one now, unless a rival has the handle. Who has one gets a handle, and has all that belongs
+ * to it.
+ */
 async function finishAll(server: RunningServer, wanted: Person[]): Promise<void> {
   for (const person of wanted) {
     let session = await logIn(server, person)

@@ -44,7 +44,9 @@ export async function checkBlobs({ url }: At, accounts: StormAccount[]): Promise
   }
 }
 
-/** Events in one unbroken numbering, the commits of each repository in one unbroken chain, no acknowledged one missing. */
+/**
+ * Events in one unbroken numbering, the commits of each repository in one unbroken chain, no acknowledged one missing.
+ */
 export async function checkEventLog({ url }: At, accounts: StormAccount[]): Promise<void> {
   const latest = await Promise.all(accounts.map(({ did }) => request(`${url}/xrpc/com.atproto.sync.getLatestCommit?did=${did}`)))
   const messages = await readUntil(new Subscriber(url, '?cursor=0'), new Set(latest.map(({ body }) => body.cid as string)))
@@ -65,7 +67,9 @@ export async function checkEventLog({ url }: At, accounts: StormAccount[]): Prom
   }
 }
 
-/** Messages from the start of the log to the newest commit of every account. Revisions of two accounts may be the same. */
+/**
+ * Messages from the start of the log to the newest commit of every account. Revisions of two accounts may be the same.
+ */
 async function readUntil(subscriber: Subscriber, commits: Set<string>): Promise<Message[]> {
   for (let next = 0; commits.size > 0; next++) {
     const { body } = (await subscriber.until(next + 1))[next]!

@@ -2,7 +2,7 @@
  * Writers that keep a ledger: what the server has acknowledged must be there ever after; what was under way when it was
  * killed may be there or not, but must then be one of the two states on either side of the write.
  */
-import { bearer, request } from '../harness/http.ts'
+import { bearer, request, type Answer } from '../harness/http.ts'
 
 export const COLLECTION = 'com.example.storm'
 
@@ -14,6 +14,16 @@ interface Entry {
   /** A write was sent and not answered: the record may also be what that write made of it. */
   unanswered: boolean
 }
+
+/** A ledger as it was. */
+export interface Remembered {
+  records: ReadonlyMap<string, Entry>
+  commits: number
+  blobs: number
+}
+
+/** Until somebody who was told to come back does. */
+const COME_BACK_MILLIS = 50
 
 export interface Commit {
   cid: string
@@ -29,6 +39,8 @@ export class StormAccount {
   readonly records = new Map<string, Entry>()
   readonly commits: Commit[] = []
   readonly blobs: Blob[] = []
+  /** Comes back when it is told to, instead of failing. */
+  isPatient = false
   #number = 0
 
   private constructor(
@@ -50,8 +62,9 @@ export class StormAccount {
       try {
         await this.#step(url, writer, step, own)
       } catch (error) {
-        if (error instanceof Refused) throw error
-        return
+        if (!(error instanceof Refused)) return
+        if (!this.isPatient || error.status !== 503) throw error
+        await Bun.sleep(COME_BACK_MILLIS)
       }
     }
   }
@@ -86,7 +99,7 @@ export class StormAccount {
     for (const rkey of rkeys) this.records.set(rkey, { state: this.records.get(rkey)?.state ?? null, unanswered: true })
     const json = { repo: this.did, ...(method === 'applyWrites' ? {} : { collection: COLLECTION }), ...input }
     const answer = await request(`${url}/xrpc/com.atproto.repo.${method}`, { json, headers: bearer(this.token) })
-    if (answer.status !== 200) throw new Refused(`${method}: ${answer.status} ${JSON.stringify(answer.body)}`)
+    if (answer.status !== 200) throw new Refused(method, answer)
     const cids: State[] =
       method === 'applyWrites' ? answer.body.results.map((result: { cid: string }) => result.cid) : [answer.body.cid ?? null]
     for (const [index, rkey] of rkeys.entries()) this.records.set(rkey, { state: cids[index] ?? null, unanswered: false })
@@ -100,8 +113,21 @@ export class StormAccount {
       body: bytes,
       headers: { ...bearer(this.token), 'content-type': 'text/plain' },
     })
-    if (answer.status !== 200) throw new Refused(`uploadBlob: ${answer.status} ${JSON.stringify(answer.body)}`)
+    if (answer.status !== 200) throw new Refused('uploadBlob', answer)
     return { cid: answer.body.blob.ref.$link, bytes, reference: answer.body.blob }
+  }
+
+  /** What is acknowledged by now. */
+  remember(): Remembered {
+    return { records: new Map(this.records), commits: this.commits.length, blobs: this.blobs.length }
+  }
+
+  /** Whatever was acknowledged since may be lost. */
+  fallBackTo({ records, commits, blobs }: Remembered): void {
+    for (const [rkey, { state }] of this.records)
+      if (this.records.get(rkey) !== records.get(rkey)) this.records.set(rkey, { state, unanswered: true })
+    this.commits.length = commits
+    this.blobs.length = blobs
   }
 
   /**
@@ -120,6 +146,13 @@ export class StormAccount {
 }
 
 /** The server answered, and said no: not what a kill looks like. */
-class Refused extends Error {}
+class Refused extends Error {
+  readonly status: number
+
+  constructor(method: string, { status, body }: Answer) {
+    super(`${method}: ${status} ${JSON.stringify(body)}`)
+    this.status = status
+  }
+}
 
 const record = (step: number) => ({ $type: COLLECTION, text: `step ${step} `.repeat(20), step })

@@ -1,8 +1,8 @@
 /** A share in escrow: how it is stored, and that it ends with the account. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Secret } from '../../src/base/secret.ts'
-import { deleteAccount } from '../../src/features/account-changes/account-changes.ts'
-import { depositShare } from '../../src/features/escrow/escrow.ts'
+import { deleteAccount } from '../../src/features/identity/account-changes/account-changes.ts'
+import { depositShare } from '../../src/features/identity/escrow/escrow.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import { parseShare } from '../../src/protocol/escrow-share.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'

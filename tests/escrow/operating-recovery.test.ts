@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { Secret } from '../../src/base/secret.ts'
-import { cancelRelease as cancel, deleteShare, escrowState, startRecovery } from '../../src/features/escrow/escrow.ts'
+import { cancelRelease as cancel, deleteShare, escrowState, startRecovery } from '../../src/features/identity/escrow/escrow.ts'
 import type { Exchange } from '../../src/http/endpoint.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import { rewrap } from '../../src/platform/secrets/rewrap.ts'
@@ -106,6 +106,10 @@ describe('the page of an account', () => {
     await release(pds, did, second)
     pds.clock.advance({ days: 1 })
     expect(await state()).toMatchObject({ state: 'collectable', since })
+    await release(pds, did)
+    expect(await state()).toMatchObject({ state: 'collected', since })
+    pds.clock.advance({ secs: 3600 })
+    expect(await state()).toEqual({ state: 'held', since })
     expect(await deleteShare(exchange, did)).toBe(true)
     expect(await deleteShare(exchange, did)).toBe(false)
     expect(await state()).toEqual({ state: 'none' })

@@ -1,4 +1,6 @@
-/** Codes by mail: who gets one, how long and how often it works, and that nobody learns or abuses anything by asking. */
+/**
+ * Codes by mail: who gets one, how long and how often it works, and that nobody learns or abuses anything by asking.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { sql } from '../../src/platform/database/database.ts'
 import { createMailer } from '../../src/platform/network/mailer.ts'
@@ -44,10 +46,9 @@ describe('a code', () => {
   test('comes with its label, alone on its line, and says how long it works and what to do about it', async () => {
     await initiate(pds, alice.handle)
     const [mail] = await mailsTo(alice.email)
-    expect(mail!.subject).toBe(`Account Recovery Requested (${new URL(pds.url).host})`)
+    expect(mail!.subject).toBe(`Account recovery requested (${new URL(pds.url).host})`)
     expect(mail!.text).toMatch(/\n\nRecovery code:\n[A-Za-z0-9_-]{43}\n\n/)
-    for (const words of [alice.handle, 'once, within an hour', 'do not give the code to anybody', 'When: '])
-      expect(mail!.text).toContain(words)
+    for (const words of [alice.handle, 'once, within an hour', 'Do not share the code', 'When: ']) expect(mail!.text).toContain(words)
   })
 
   test('is asked for by handle in any case, or by DID as it is', async () => {
@@ -179,7 +180,7 @@ describe('asking', () => {
     await using ill = await startPds({ ...withMasterKey })
     await ill.ctx.db.run(sql`DROP TABLE step`)
     expect(await initiate(ill, 'nobody.test')).toMatchObject({ status: 200, body: '' })
-    expect(ill.log.map(({ message }) => message)).toContain('request for a recovery code could not be stored')
+    expect(ill.log.map(({ message }) => message)).toContain('could not store a request for a recovery code')
   })
 })
 
@@ -240,7 +241,7 @@ describe('when the mail server', () => {
     expect((await release(real, bob.did, code)).body).toEqual({ status: 'released', share })
     await real.runSteps()
     expect(box.received.map(({ source: text }) => /^Subject: (.*) \(/m.exec(text)?.[1])).toEqual([
-      'Account Recovery Requested',
+      'Account recovery requested',
       'Recovery of your account was requested',
       'Your recovery share was handed out',
     ])

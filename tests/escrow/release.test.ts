@@ -1,8 +1,8 @@
-/** The release of a share: opened by a code, waited for, collected once; and all ways in which it is refused. */
+/** The release of a share: opened by a code, waited for, collected for an hour; and all ways in which it is refused. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { sql } from '../../src/platform/database/database.ts'
 import { parseShare } from '../../src/protocol/escrow-share.ts'
-import { createAccount, type TestAccount } from '../harness/account.ts'
+import { createAccount, logIn, type TestAccount } from '../harness/account.ts'
 import { basic, request, type Answer } from '../harness/http.ts'
 import { noticesTo } from '../harness/mail.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
@@ -21,6 +21,7 @@ import {
 import { walletSession } from '../harness/wallet.ts'
 
 const DAY_SECS = 86_400
+const HOUR_SECS = 3600
 
 let pds: TestPds
 let people = 0
@@ -60,7 +61,7 @@ const setStatus = (did: string, applied: boolean) =>
   })
 
 describe('a release', () => {
-  test('is opened by a code, and collected once after the delay', async () => {
+  test('is opened by a code, and collected after the delay', async () => {
     const { status, body } = await open()
     expect({ status, state: body.status }).toEqual({ status: 200, state: 'pending' })
     expect(Math.abs(Date.parse(body.availableAt) - Date.parse(inOneDay()))).toBeLessThan(60_000)
@@ -69,8 +70,66 @@ describe('a release', () => {
     expect(wire(await poll())).toEqual({ status: 200, body: { status: 'pending', availableAt: body.availableAt } })
     pds.clock.advance({ secs: 61 })
     expect(wire(await poll())).toEqual(released())
-    expect(wire(await poll())).toEqual(REFUSED)
     expect(await escrowEvents(pds, alice.did)).toEqual(['deposited', 'release_requested', 'released'])
+  })
+
+  test('hands the share out again for an hour, each time on record and with a mail, and then no more', async () => {
+    const code = await newRecoveryCode(pds, alice)
+    await release(pds, alice.did, code)
+    pds.clock.advance({ days: 1 })
+    expect(wire(await poll())).toEqual(released())
+    pds.clock.advance({ secs: HOUR_SECS - 60 })
+    expect(wire(await poll())).toEqual(released())
+    expect(wire(await release(pds, alice.did, code))).toEqual(released())
+    expect(wire(await initiate(pds, alice.did, code))).toEqual(released())
+    expect(await escrowEvents(pds, alice.did)).toEqual(['deposited', 'release_requested', ...Array<string>(4).fill('released')])
+    const mails = await noticesTo(pds, alice.email)
+    expect(mails.filter(({ subject }) => subject.startsWith('Your recovery share was handed out'))).toHaveLength(4)
+    pds.clock.advance({ secs: 61 })
+    for (const otp of [undefined, code]) expect(wire(await release(pds, alice.did, otp))).toEqual(REFUSED)
+    await pds.runSweep('recovery-codes')
+    expect(wire(await poll())).toEqual(REFUSED)
+    expect(await cancelRelease(pds, wallet)).toMatchObject({ body: { status: 'cancelled' } })
+    expect((await escrowEvents(pds, alice.did)).at(-1)).toBe('released')
+  })
+
+  test.each([
+    ['cancelled', () => cancelRelease(pds, wallet)],
+    ['ended by deleting the share', () => dropShare(pds, wallet)],
+    ['ended by another share', () => putShare(pds, wallet, newShare())],
+  ] as const)('is %s after it was collected too', async (_, end) => {
+    const code = await newRecoveryCode(pds, alice)
+    await release(pds, alice.did, code)
+    pds.clock.advance({ days: 1 })
+    await poll()
+    await end()
+    for (const otp of [undefined, code]) expect(wire(await release(pds, alice.did, otp))).toEqual(REFUSED)
+  })
+
+  test('that a wallet opened with a required code is collected with that code only', async () => {
+    const code = await newRecoveryCode(pds, alice)
+    const opened = await release(pds, alice.did, code, { code: 'required' })
+    expect(opened).toMatchObject(pending)
+    expect(wire(await poll())).toEqual(REFUSED)
+    expect(wire(await release(pds, alice.did, 'A'.repeat(43)))).toEqual(REFUSED)
+    expect(wire(await release(pds, alice.did, code))).toEqual({ status: 200, body: opened.body })
+    pds.clock.advance({ days: 1 })
+    expect(wire(await poll())).toEqual(REFUSED)
+    for (const otp of [code, code]) expect(wire(await release(pds, alice.did, otp, { code: 'required' }))).toEqual(released())
+    expect(wire(await poll())).toEqual(REFUSED)
+  })
+
+  test('is opened by initiate with a required code too, and a later code decides anew', async () => {
+    await initiate(pds, alice.did, await newRecoveryCode(pds, alice), { code: 'required' })
+    expect(wire(await poll())).toEqual(REFUSED)
+    await open()
+    expect(wire(await poll())).toMatchObject(pending)
+  })
+
+  test.each(['optional', '', true, null])('takes no other word for a required code: %j', async (code) => {
+    const otp = await newRecoveryCode(pds, alice)
+    expect((await release(pds, alice.did, otp, { code })).status).toBe(422)
+    expect(await release(pds, alice.did, otp)).toMatchObject(pending)
   })
 
   test('leaves the share in escrow, for another time', async () => {
@@ -95,7 +154,6 @@ describe('a release', () => {
     for (const again of [release, initiate]) expect(wire(await again(pds, alice.did, code))).toEqual({ status: 200, body })
     pds.clock.advance({ days: 1 })
     expect(wire(await release(pds, alice.did, code))).toEqual(released())
-    expect(wire(await release(pds, alice.did, code))).toEqual(REFUSED)
     const next = await newRecoveryCode(pds, alice)
     await release(pds, alice.did, next)
     await cancelRelease(pds, wallet)
@@ -149,10 +207,13 @@ describe('a release', () => {
     await pds.restart()
     expect(wire(await poll())).toEqual(released())
     await pds.restart()
+    expect(wire(await poll())).toEqual(released())
+    pds.clock.advance({ secs: HOUR_SECS })
+    await pds.restart()
     expect(wire(await poll())).toEqual(REFUSED)
   })
 
-  test('waits longer when the clock is set back, and is collected once whatever the clock says', async () => {
+  test('waits longer when the clock is set back, and is collected for no longer whatever the clock says', async () => {
     await open()
     pds.clock.jump({ days: -1 })
     pds.clock.advance({ days: 1 })
@@ -240,14 +301,13 @@ describe('the one refusal', () => {
 })
 
 describe('of many at once', () => {
-  test('one collects, and the others are refused', async () => {
+  test('who collect, all get the share, and each is on record', async () => {
     const code = await newRecoveryCode(pds, alice)
     await release(pds, alice.did, code)
     pds.clock.advance({ days: 1 })
     const answers = await Promise.all(Array.from({ length: 12 }, (_, i) => release(pds, alice.did, i % 2 === 0 ? undefined : code)))
-    expect(answers.filter(({ status }) => status === 200).map(({ body }) => body)).toEqual([released().body])
-    for (const answer of answers.filter(({ status }) => status !== 200)) expect(wire(answer)).toEqual(REFUSED)
-    expect(await escrowEvents(pds, alice.did)).toEqual(['deposited', 'release_requested', 'released'])
+    for (const answer of answers) expect(wire(answer)).toEqual(released())
+    expect(await escrowEvents(pds, alice.did)).toEqual(['deposited', 'release_requested', ...answers.map(() => 'released')])
   })
 
   test('who show the same code, one opens and the others see how it stands', async () => {
@@ -258,7 +318,7 @@ describe('of many at once', () => {
     expect(await escrowEvents(pds, alice.did)).toEqual(['deposited', 'release_requested'])
   })
 
-  test('either the holder cancels or somebody collects', async () => {
+  test('who collect and cancel, nobody collects once it is cancelled', async () => {
     for (let round = 0; round < 4; round++) {
       await putShare(pds, wallet, share)
       const before = (await escrowEvents(pds, alice.did)).length
@@ -268,8 +328,8 @@ describe('of many at once', () => {
       const [collected] = await Promise.all(round % 2 === 0 ? tries : tries.reverse()).then((both) =>
         round % 2 === 0 ? both : both.reverse(),
       )
-      const [, end] = (await escrowEvents(pds, alice.did)).slice(before)
-      expect(end).toBe(collected!.status === 200 ? 'released' : 'release_cancelled')
+      const [, ...ends] = (await escrowEvents(pds, alice.did)).slice(before)
+      expect(ends).toEqual(collected!.status === 200 ? ['released', 'release_cancelled'] : ['release_cancelled'])
       expect(wire(await poll())).toEqual(REFUSED)
     }
   })
@@ -282,18 +342,25 @@ describe('without a delay', () => {
   })
   afterAll(() => hasty[Symbol.asyncDispose]())
 
-  test('one call returns the share, once for each code, and tells the holder of both', async () => {
+  test('one call returns the share, only to those who show the code, and tells the holder of both', async () => {
     const bob = await createAccount(hasty, 'bob')
     await putShare(hasty, bob.accessJwt, share)
     const code = await newRecoveryCode(hasty, bob)
     expect(wire(await release(hasty, bob.did))).toEqual(REFUSED)
-    expect(wire(await release(hasty, bob.did, code))).toEqual(released())
-    expect(wire(await release(hasty, bob.did, code))).toEqual(REFUSED)
+    for (let time = 0; time < 2; time++) expect(wire(await release(hasty, bob.did, code))).toEqual(released())
     expect(wire(await release(hasty, bob.did))).toEqual(REFUSED)
     expect(wire(await initiate(hasty, bob.handle, await newRecoveryCode(hasty, bob)))).toEqual(released())
-    expect(await escrowEvents(hasty, bob.did)).toEqual(['deposited', 'release_requested', 'released', 'release_requested', 'released'])
+    expect(await escrowEvents(hasty, bob.did)).toEqual([
+      'deposited',
+      'release_requested',
+      'released',
+      'released',
+      'release_requested',
+      'released',
+    ])
     expect((await noticesTo(hasty, bob.email)).map(({ subject }) => subject.split(' (')[0])).toEqual([
       'Recovery of your account was requested',
+      'Your recovery share was handed out',
       'Your recovery share was handed out',
       'Recovery of your account was requested',
       'Your recovery share was handed out',
@@ -340,6 +407,50 @@ describe('the holder', () => {
     expect([asked!.text, handedOut!.text].join()).not.toContain(share)
   })
 
+  test('is told at every address of the last 30 days, which may all be those of others by now', async () => {
+    const changed = async (email: string) => {
+      const { token } = (await alice.call('com.atproto.server.requestEmailUpdate', { method: 'POST' })).body
+      const answer = await alice.call('com.atproto.server.updateEmail', { json: { email, token } })
+      expect(answer.status).toBe(200)
+    }
+    const [old, first, present] = [`old${people}@example.com`, `first${people}@example.com`, `present${people}@example.com`]
+    const original = alice.email
+    await changed(old)
+    pds.clock.advance({ days: 29 })
+    alice = await logIn(pds, alice, alice.password)
+    await changed(first)
+    pds.clock.advance({ days: 1 })
+    alice = await logIn(pds, alice, alice.password)
+    await changed(present)
+    await changed(present)
+    const account = { ...alice, email: present }
+    await open(account)
+    const asked = async (address: string) =>
+      (await noticesTo(pds, address)).filter(({ subject }) => subject.startsWith('Recovery of your account')).map(({ text }) => text)
+    // The first address was replaced 30 days ago.
+    expect(await asked(original)).toEqual([])
+    for (const former of [old, first]) expect(await asked(former)).toEqual([expect.stringContaining('This was the address of the account')])
+    expect(await asked(present)).toEqual([expect.stringContaining('a code that we emailed to you')])
+    pds.clock.advance({ days: 1 })
+    await poll(account)
+    const handedOut = await Promise.all([old, first, present].map((address) => noticesTo(pds, address)))
+    for (const mails of handedOut) expect(mails.at(-1)!.subject).toContain('Your recovery share was handed out')
+    pds.clock.advance({ days: 30 })
+    expect(await pds.runSweep('former-addresses')).toEqual({ deleted: 3 })
+  })
+
+  test('is told at the address that was replaced first, however many others follow it', async () => {
+    const original = alice.email
+    for (let change = 0; change < 8; change++)
+      await alice.call('com.atproto.server.updateEmail', { json: { email: `away${people}-${change}@example.com` } })
+    await alice.call('com.atproto.server.updateEmail', { json: { email: original } })
+    await alice.call('com.atproto.server.updateEmail', { json: { email: `away${people}-9@example.com` } })
+    await open({ ...alice, email: `away${people}-9@example.com` })
+    expect((await noticesTo(pds, original)).at(-1)!.text).toContain('This was the address of the account')
+    const told = pds.mails.filter(({ text }) => text.includes('This was the address') && text.includes(alice.handle))
+    expect(told).toHaveLength(5)
+  })
+
   test('is the one of whom the log of the server tells, without code or share', async () => {
     const code = await newRecoveryCode(pds, alice)
     await release(pds, alice.did, code)
@@ -355,4 +466,16 @@ describe('the holder', () => {
     const everything = JSON.stringify(pds.log)
     for (const secret of [code, share]) expect(everything).not.toContain(secret)
   })
+})
+
+test('those who show no code collect a share 100 times in the hour, and the code still opens it', async () => {
+  await using limited = await startPds({ ...withMasterKey, rateLimit: { recoveryPer5min: 1000 } })
+  const bob = await createAccount(limited, 'bob')
+  await putShare(limited, bob.accessJwt, newShare())
+  const code = await newRecoveryCode(limited, bob)
+  await release(limited, bob.did, code)
+  limited.clock.advance({ days: 1 })
+  for (let time = 0; time < 100; time++) expect((await release(limited, bob.did)).status).toBe(200)
+  expect(wire(await release(limited, bob.did))).toEqual(REFUSED)
+  expect((await release(limited, bob.did, code)).status).toBe(200)
 })

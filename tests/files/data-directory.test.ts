@@ -1,4 +1,7 @@
-/** The folder of a server: private whoever made it, never begun anew by mistake, and refused in words when it cannot be used. */
+/**
+ * The folder of a server: private whoever made it, never begun anew by mistake, and refused in words when it cannot be
+ * used.
+ */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import {
@@ -206,7 +209,7 @@ describe('a first start', () => {
     const dataDir = await used()
     rmSync(join(dataDir, 'holdfast.marker'))
     await stop(await start(dataDir))
-    expect(readFileSync(join(dataDir, 'holdfast.marker'), 'utf8')).toContain('does not start without its\ndatabase')
+    expect(readFileSync(join(dataDir, 'holdfast.marker'), 'utf8')).toContain('refuses to start if its database is\nmissing')
     chmodSync(join(dataDir, 'holdfast.marker'), 0o400)
     await stop(await start(dataDir))
   })
@@ -215,7 +218,7 @@ describe('a first start', () => {
     const dataDir = place()
     const database = join(place(), '..', 'pds.sqlite')
     await stop(await start(dataDir, { SERVICE_DATABASE_URL: `sqlite://${database}` }))
-    expect(readdirSync(dataDir).sort()).toEqual(['blobs', 'holdfast.lock', 'holdfast.marker', 'master.key'])
+    expect(readdirSync(dataDir).sort()).toEqual(['blobs', 'holdfast.admin-token', 'holdfast.lock', 'holdfast.marker', 'master.key'])
     rmSync(database)
     expect(await refusal(dataDir, { SERVICE_DATABASE_URL: database })).toContain('pds.sqlite is missing')
   })
@@ -237,6 +240,7 @@ describe('nobody else may read', () => {
     await alice.call('com.atproto.repo.uploadBlob', { method: 'POST', body: 'bytes', headers: { 'content-type': 'text/plain' } })
     expect(readdirSync(dataDir).sort()).toEqual([
       'blobs',
+      'holdfast.admin-token',
       'holdfast.db',
       'holdfast.db-shm',
       'holdfast.db-wal',
@@ -293,6 +297,53 @@ describe('nobody else may read', () => {
     expect(out).toMatch(
       /^FAULT server .*no server listens.*\n.*start it.*\n.*operator.*\n(?:.*→.*\n)?- {5}proxy .*not checked: see server$/m,
     )
+  })
+})
+
+describe('a network share', () => {
+  const DISK = '1 0 254:0 / / rw - ext4 /dev/vda rw'
+
+  /** The program on a machine that has a share mounted at a folder, as the kernel would tell it. */
+  function mounted(type: string, at: string): string[] {
+    const mounts = place()
+    writeFileSync(mounts, `${DISK}\n2 1 0:50 / ${at.replaceAll(' ', '\\040')} rw shared:1 - ${type} server:/share rw\n`)
+    return ['unshare', '-rm', ...after(`mount --bind ${mounts} /proc/$$/mountinfo`)]
+  }
+
+  test.each(['nfs', 'nfs4', 'cifs', 'smb3', '9p', 'fuse.sshfs', 'fuse.rclone'])(
+    'of type %s holds no data, and is not touched',
+    async (type) => {
+      const dataDir = place()
+      expect(await refusal(dataDir, {}, mounted(type, join(dataDir, '..')))).toBe(
+        `holdfast dev: ${dataDir} is on a network share (${type}), where locks and flushes may fail and damage the database: set data_dir to a folder on a disk of this machine, or network_share_allowed (SERVICE_NETWORK_SHARE_ALLOWED) to true`,
+      )
+      expect(existsSync(dataDir)).toBe(false)
+    },
+  )
+
+  test.each(['xfs', 'fuse.mergerfs', 'overlay', 'fuseblk'])('is none that is of type %s', async (type) => {
+    const dataDir = place()
+    await stop(await start(dataDir, {}, mounted(type, join(dataDir, '..'))))
+    expect(existsSync(join(dataDir, 'holdfast.db'))).toBe(true)
+  })
+
+  test('holds no database either, also behind a link', async () => {
+    const [dataDir, far] = [place(), place()]
+    mkdirSync(far)
+    const link = place()
+    symlinkSync(far, link)
+    const env = { SERVICE_DATABASE_URL: join(link, 'pds.sqlite') }
+    expect(await refusal(dataDir, env, mounted('nfs4', far))).toStartWith(`holdfast dev: ${link} is on a network share (nfs4)`)
+  })
+
+  test('is used where the operator says so, and the doctor goes on to warn', async () => {
+    const dataDir = await used()
+    const share = mounted('nfs4', dataDir)
+    const doctor = async (env: Record<string, string>) => (await runProgram(['doctor', '--dev'], await envOf(dataDir, env), share)).out
+    expect(await doctor({})).toContain(`FAULT network-share   ${dataDir} is on a network share (nfs4)`)
+    const allowed = { SERVICE_NETWORK_SHARE_ALLOWED: 'true' }
+    await stop(await start(dataDir, allowed, share))
+    expect(await doctor(allowed)).toContain(`warn  network-share   ${dataDir} is on a network share (nfs4)`)
   })
 })
 

@@ -1,11 +1,12 @@
 import { afterAll, expect, test } from 'bun:test'
-import { mkdtempSync, readdirSync, readlinkSync, rmSync, truncateSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, truncateSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { BlockFile } from '../../src/platform/files/block-file.ts'
 import { BatchFile } from '../../src/platform/files/batch-file.ts'
 import { SpillQueue, SpillRoom } from '../../src/platform/files/spill-queue.ts'
 import { cidOfCbor } from '../../src/protocol/cid.ts'
+import { openFiles } from '../harness/open-files.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'holdfast-files-'))
 afterAll(() => rmSync(dir, { recursive: true }))
@@ -14,19 +15,7 @@ const room = new SpillRoom({ memoryBytes: 64 * 1024 ** 2, fileBytes: 64 * 1024 *
 
 const filled = (length: number, byte: number) => new Uint8Array(length).fill(byte)
 /** The descriptor of the file of the queue. */
-const nameless = () => readdirSync('/proc/self/fd').find((fd) => existingLink(`/proc/self/fd/${fd}`).startsWith(dir))!
-
-/** The descriptor that read the folder is gone by now. */
-function existingLink(path: string): string {
-  try {
-    return readlinkSync(path)
-  } catch (error) {
-    if ((error as { code?: string }).code === 'ENOENT') return ''
-    throw error
-  }
-}
-
-const openFiles = () => readdirSync('/proc/self/fd').length
+const nameless = () => [...openFiles()].find(([, file]) => file.startsWith(dir))![0]
 
 const chunks = (count: number) => Array.from({ length: count }, (_, i) => filled(65_536, i))
 const readAll = async (queue: SpillQueue) => Buffer.from(await new Response(queue.stream()).arrayBuffer())
@@ -37,18 +26,18 @@ const ended = (queue: SpillQueue): SpillQueue => {
 }
 
 test.each([0, 10, 100])('what is pushed before anybody reads comes out in order, %p chunks of 64 KiB', async (count) => {
-  const before = openFiles()
-  const queue = new SpillQueue(dir, room)
+  const before = openFiles().size
+  const queue = new SpillQueue({ dir, room })
   for (const chunk of chunks(count)) queue.push(chunk)
   queue.end()
   expect(readdirSync(dir)).toEqual([])
   expect((await readAll(queue)).equals(Buffer.concat(chunks(count)))).toBe(true)
-  expect(openFiles()).toBe(before)
+  expect(openFiles().size).toBe(before)
 })
 
 test('a reader that is now faster and now slower than the writer gets everything once', async () => {
-  const before = openFiles()
-  const queue = new SpillQueue(dir, room)
+  const before = openFiles().size
+  const queue = new SpillQueue({ dir, room })
   const reader = queue.stream().getReader()
   const written: Uint8Array[] = []
   const read: Uint8Array[] = []
@@ -64,11 +53,11 @@ test('a reader that is now faster and now slower than the writer gets everything
   queue.end()
   for (let next = await reader.read(); !next.done; next = await reader.read()) read.push(next.value)
   expect(Buffer.concat(read).equals(Buffer.concat(written))).toBe(true)
-  expect(openFiles()).toBe(before)
+  expect(openFiles().size).toBe(before)
 })
 
 test('a reader waits for the writer, and hears of its failure', async () => {
-  const queue = new SpillQueue(dir, room)
+  const queue = new SpillQueue({ dir, room })
   const reader = queue.stream().getReader()
   const first = reader.read()
   queue.push(filled(3, 1))
@@ -79,9 +68,9 @@ test('a reader waits for the writer, and hears of its failure', async () => {
 })
 
 test('a stream that is given up, or never begun, lets go of its file', async () => {
-  const before = openFiles()
+  const before = openFiles().size
   for (const reads of [0, 1]) {
-    const queue = new SpillQueue(dir, room)
+    const queue = new SpillQueue({ dir, room })
     for (const chunk of chunks(100)) queue.push(chunk)
     const reader = queue.stream().getReader()
     for (let i = 0; i < reads; i++) await reader.read()
@@ -89,7 +78,7 @@ test('a stream that is given up, or never begun, lets go of its file', async () 
     expect(queue.isCancelled).toBe(true)
     queue.push(filled(1, 1))
   }
-  expect(openFiles()).toBe(before)
+  expect(openFiles().size).toBe(before)
 })
 
 test.each([
@@ -100,8 +89,8 @@ test.each([
   ],
   ['in a file that was cut', 100, () => truncateSync(`/proc/self/fd/${nameless()}`, 10 * 65_536)],
 ] as const)('bytes that are lost %s end the stream with an error, and nothing goes out behind them', async (_, count, lose) => {
-  const before = openFiles()
-  const queue = new SpillQueue(dir, room)
+  const before = openFiles().size
+  const queue = new SpillQueue({ dir, room })
   const pushed = chunks(count)
   for (const chunk of pushed) queue.push(chunk)
   lose(pushed)
@@ -116,43 +105,65 @@ test.each([
   expect(got.length).toBeLessThan(whole.length)
   expect(got.equals(whole.subarray(0, got.length))).toBe(true)
   expect(queue.isCancelled).toBe(true)
-  expect(openFiles()).toBe(before)
+  expect(openFiles().size).toBe(before)
   // The room is whole again.
-  const next = new SpillQueue(dir, room)
+  const next = new SpillQueue({ dir, room })
   for (const chunk of chunks(100)) next.push(chunk)
   expect((await readAll(ended(next))).equals(Buffer.concat(chunks(100)))).toBe(true)
 })
 
 test('several queues share their room, and what one gives up others may take', async () => {
-  const before = openFiles()
-  const small = new SpillRoom({ memoryBytes: 10 * 65_536, fileBytes: 20 * 65_536 })
-  const [one, other] = [new SpillQueue(dir, small), new SpillQueue(dir, small)]
+  const before = openFiles().size
+  const small = new SpillRoom({ memoryBytes: 50 * 65_536, fileBytes: 20 * 65_536 })
+  const [one, other] = [new SpillQueue({ dir, room: small }), new SpillQueue({ dir, room: small })]
   for (const chunk of chunks(10)) one.push(chunk)
-  expect(openFiles()).toBe(before)
-  for (const chunk of chunks(20)) other.push(chunk)
-  expect(openFiles()).toBe(before + 1)
-  for (const queue of [one, other]) expect(() => queue.push(filled(65_536, 1))).toThrow('slow readers have used up')
-  expect((await readAll(ended(other))).equals(Buffer.concat(chunks(20)))).toBe(true)
+  expect(openFiles().size).toBe(before)
+  for (const chunk of chunks(28)) other.push(chunk)
+  expect(openFiles().size).toBe(before + 1)
+  for (const queue of [one, other]) expect(() => queue.push(filled(65_536, 1))).toThrow('the queues of slow readers')
+  expect((await readAll(ended(other))).equals(Buffer.concat(chunks(28)))).toBe(true)
   for (const chunk of chunks(20)) one.push(chunk)
   expect((await readAll(ended(one))).equals(Buffer.concat([...chunks(10), ...chunks(20)]))).toBe(true)
-  expect(openFiles()).toBe(before)
+  expect(openFiles().size).toBe(before)
+})
+
+test('whoever has most of the space makes room for others, its oldest queue first', async () => {
+  const before = openFiles().size
+  const small = new SpillRoom({ memoryBytes: 0, fileBytes: 30 * 65_536 })
+  const ended: string[] = []
+  const queueOf = (owner: string, name: string) => new SpillQueue({ dir, room: small, owner, onEnd: () => ended.push(name) })
+  const queues = [queueOf('a', 'a1'), queueOf('a', 'a2'), queueOf('b', 'b1')]
+  const readers = queues.map((queue) => {
+    for (const chunk of chunks(10)) queue.push(chunk)
+    return queue.stream().getReader()
+  })
+  const late = queueOf('c', 'c1')
+  const lateReader = late.stream().getReader()
+  for (const chunk of chunks(10)) late.push(chunk)
+  expect(ended).toEqual(['a1'])
+  await expect(readers[0]!.read()).rejects.toThrow('others need the space')
+  // Now nobody has more than the others, and each is at its own expense.
+  expect(() => late.push(filled(65_536, 1))).toThrow('the queues of slow readers')
+  for (const reader of [...readers.slice(1), lateReader]) await reader.cancel()
+  expect(ended).toEqual(['a1', 'a2', 'b1', 'c1'])
+  expect(openFiles().size).toBe(before)
 })
 
 test.each([10, 100])('a reader that takes nothing any more of %p chunks is given up', async (count) => {
-  const before = openFiles()
-  const queue = new SpillQueue(dir, room, 20)
+  const before = openFiles().size
+  const queue = new SpillQueue({ dir, room, stallMillis: 20 })
   for (const chunk of chunks(count)) queue.push(chunk)
   const reader = queue.stream().getReader()
   await reader.read()
   while (!queue.isCancelled) await Bun.sleep(1)
-  expect(openFiles()).toBe(before)
+  expect(openFiles().size).toBe(before)
   await expect(reader.read()).rejects.toThrow('the reader is idle')
 })
 
 test('a reader that takes nothing makes room for another, and one that reads does not', async () => {
-  const before = openFiles()
+  const before = openFiles().size
   const small = new SpillRoom({ memoryBytes: 0, fileBytes: 20 * 65_536 }, 100)
-  const [idle, reading, late] = [new SpillQueue(dir, small), new SpillQueue(dir, small), new SpillQueue(dir, small)]
+  const [idle, reading, late] = [1, 2, 3].map(() => new SpillQueue({ dir, room: small })) as [SpillQueue, SpillQueue, SpillQueue]
   for (const queue of [idle, reading]) for (const chunk of chunks(10)) queue.push(chunk)
   const idleReader = idle.stream().getReader()
   const reader = reading.stream().getReader()
@@ -161,21 +172,21 @@ test('a reader that takes nothing makes room for another, and one that reads doe
   for (const chunk of chunks(10)) late.push(chunk)
   expect([idle.isCancelled, reading.isCancelled]).toEqual([true, false])
   await expect(idleReader.read()).rejects.toThrow('the reader is idle')
-  expect(() => late.push(filled(65_536, 1))).toThrow('slow readers have used up')
+  expect(() => late.push(filled(65_536, 1))).toThrow('the queues of slow readers')
   await reader.cancel()
   expect((await readAll(ended(late))).equals(Buffer.concat(chunks(10)))).toBe(true)
-  expect(openFiles()).toBe(before)
+  expect(openFiles().size).toBe(before)
 })
 
 test('batches of rows come back as they were added', () => {
-  const before = openFiles()
+  const before = openFiles().size
   const file = new BatchFile<{ n: number; text: string }>(dir)
   expect([...file.batches()]).toEqual([])
   const batches = Array.from({ length: 20 }, (_, i) => Array.from({ length: i }, (_, n) => ({ n, text: `é${'x'.repeat(n)}` })))
   for (const batch of batches) file.add(batch)
   expect([...file.batches()]).toEqual(batches.slice(1))
   file.close()
-  expect(openFiles()).toBe(before)
+  expect(openFiles().size).toBe(before)
 })
 
 test('blocks are found by their CID, whatever their number and size', () => {

@@ -1,7 +1,7 @@
 /** Who is told that there is something to crawl, and how often. */
 import { expect, test } from 'bun:test'
-import { Crawlers, type CrawlOutcome, type CrawlTiming } from '../../src/features/firehose/crawlers.ts'
-import { askCrawlers, type RepoEvent } from '../../src/features/firehose/firehose.ts'
+import { Crawlers, type CrawlOutcome, type CrawlTiming } from '../../src/features/data/firehose/crawlers.ts'
+import { askCrawlers, type RepoEvent } from '../../src/features/data/firehose/firehose.ts'
 import { systemResolver } from '../../src/platform/network/resolver.ts'
 import { createLog } from '../../src/platform/running/log.ts'
 import { createOutbound } from '../../src/platform/network/outbound.ts'

@@ -1,7 +1,7 @@
 /** Many subscribers, and such that do not read: how many there may be, and what each may hold. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import type { RepoEvent } from '../../src/features/firehose/firehose.ts'
-import { tailOf } from '../../src/features/firehose/tail.ts'
+import type { RepoEvent } from '../../src/features/data/firehose/firehose.ts'
+import { tailOf } from '../../src/features/data/firehose/tail.ts'
 import type { Did, Tid } from '../../src/protocol/identifiers.ts'
 import { sequence } from '../harness/events.ts'
 import { raw, request } from '../harness/http.ts'
@@ -58,6 +58,15 @@ describe('places', () => {
     await leave([clients.pop()!])
     clients.push(await join(pds, address(12)), await join(pds, '203.0.113.1'))
     expect((await refusal(pds, address(13))).status).toBe(429)
+    await leave(clients)
+  })
+
+  test('a /48 network has a hundred, however many networks it is divided into', async () => {
+    await using large = await startPds({ firehose: { maxSubscribers: 200 } })
+    const clients = await Promise.all(Array.from({ length: 100 }, (_, i) => join(large, `2001:db8:1:${i % 20}::1`)))
+    const { status, body } = await refusal(large, '2001:db8:1:ffff::1')
+    expect([status, body]).toEqual([429, expect.stringContaining('from 2001:db8:1::/48: 100 at most')])
+    clients.push(await join(large, '2001:db8:2::1'))
     await leave(clients)
   })
 

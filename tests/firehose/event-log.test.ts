@@ -3,9 +3,9 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { sequenceEvents, type RepoEvent } from '../../src/features/firehose/firehose.ts'
-import { eventsAfter, headSeq, insertEvents } from '../../src/features/firehose/event-log.ts'
-import { tailOf } from '../../src/features/firehose/tail.ts'
+import { sequenceEvents, type RepoEvent } from '../../src/features/data/firehose/firehose.ts'
+import { eventsAfter, headSeq, insertEvents } from '../../src/features/data/firehose/event-log.ts'
+import { tailOf } from '../../src/features/data/firehose/tail.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import { migrate } from '../../src/platform/database/migrations.ts'
 import { migrations } from '../../src/platform/database/embedded-migrations.ts'
@@ -167,7 +167,9 @@ test('events of a log from before frames were stored become what subscribers get
     await db.run(sql`INSERT INTO repo_seq (seq, did, event_type, event, sequenced_at) VALUES (${i + 1}, ${did}, ${event.type}, ${body}, 0)`)
   }
   await migrate(db, migrations, 0)
-  expect(await eventsAfter(db, 0)).toEqual(events.map((event, i) => ({ seq: i + 1, type: event.type, frame: eventFrame(event, i + 1, 0) })))
+  expect(await eventsAfter(db, 0)).toEqual(
+    events.map((event, i) => ({ seq: i + 1, did, type: event.type, frame: eventFrame(event, i + 1, 0) })),
+  )
   await db.close()
   rmSync(folder, { recursive: true })
 })

@@ -1,10 +1,12 @@
-/** Several nodes on one PostgreSQL database, whichever database the suite runs on: who numbers their events, and how. */
+/**
+ * Several nodes on one PostgreSQL database, whichever database the suite runs on: who numbers their events, and how.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { SQL } from 'bun'
-import { eventsAfter, headSeq, insertEvents, pruneEvents, raiseSeq } from '../../src/features/firehose/event-log.ts'
-import { sequenceEvents, type RepoEvent } from '../../src/features/firehose/firehose.ts'
-import { Floor, EVENT_NUMBERS } from '../../src/features/firehose/numbering.ts'
-import { batchOf, insertUnnumbered, writtenSeq, type Batch } from '../../src/features/firehose/numbering-store.ts'
+import { eventsAfter, headSeq, insertEvents, pruneEvents, raiseSeq } from '../../src/features/data/firehose/event-log.ts'
+import { sequenceEvents, type RepoEvent } from '../../src/features/data/firehose/firehose.ts'
+import { Floor, EVENT_NUMBERS } from '../../src/features/data/firehose/numbering.ts'
+import { batchOf, insertUnnumbered, writtenSeq, type Batch } from '../../src/features/data/firehose/numbering-store.ts'
 import { sql, type Sql, type Tx } from '../../src/platform/database/database.ts'
 import { readerOn, send, statementOf } from '../../src/platform/database/postgres-statements.ts'
 import { decode, decodeFirst } from '../../src/protocol/cbor.ts'
@@ -16,7 +18,8 @@ import { Consumer } from '../harness/consumer.ts'
 import { startCrawler } from '../harness/crawler.ts'
 import { allNumbered, sequence } from '../harness/events.ts'
 import { followRepo } from '../harness/history.ts'
-import type { TestPds } from '../harness/pds.ts'
+import { bearer } from '../harness/http.ts'
+import { ADMIN_TOKEN, type TestPds } from '../harness/pds.ts'
 import { testDatabase } from '../harness/postgres.ts'
 import { Subscriber } from '../harness/subscriber.ts'
 import { until } from '../harness/until.ts'
@@ -68,6 +71,7 @@ async function openTransaction(databaseUrl = cluster.databaseUrl) {
     ...readerOn(ask),
     run: async (query) => (await ask(query)).count,
     afterCommit: () => undefined,
+    turn: () => Promise.resolve(),
   }
   const commit = async () => void (await connection.unsafe('COMMIT'))
   return { tx, commit, [Symbol.asyncDispose]: () => connection.close({ timeout: 0 }) }
@@ -164,7 +168,7 @@ test('a frame that the database has numbered is the frame of its event', async (
       events: events.length,
     })
     expect(await eventsAfter(tx, 0)).toEqual(
-      events.map((event, i) => ({ seq: seq + i, type: event.type, frame: eventFrame(event, seq + i, 1_700_000_000_123) })),
+      events.map((event, i) => ({ seq: seq + i, did: event.did, type: event.type, frame: eventFrame(event, seq + i, 1_700_000_000_123) })),
     )
   }
 })
@@ -182,6 +186,59 @@ test('the event of a deletion takes the earlier events of the account with it, n
     { seq: 4, type: 'account' },
     { seq: 5, type: 'identity' },
   ])
+})
+
+test('from the answer on, nobody is sent the events of a deleted account, though its deletion has no number yet', async () => {
+  const [gone, stays] = [await createAccount(one, 'gone'), await createAccount(one, 'stays')]
+  await allNumbered(one)
+  const start = await headSeq(one.ctx.db)
+  const about = ({ messages }: Subscriber, { did }: TestAccount) =>
+    messages.filter(({ body }) => (body['repo'] ?? body['did']) === did).map(({ type }) => type)
+  // While somebody follows, a node keeps the newest events.
+  const followers = await Promise.all(
+    [one, other].map(async ({ url }) => {
+      const follower = new Subscriber(url, `?cursor=${start}`)
+      await follower.opened
+      return follower
+    }),
+  )
+  await write(one, gone, 'numbered')
+  await write(one, stays, 'numbered')
+  for (const follower of followers) await follower.until(2)
+
+  await using numberer = await openTransaction()
+  // Batches wait for this row.
+  await numberer.tx.get(sql`SELECT 1 FROM lease WHERE name = ${EVENT_NUMBERS} FOR UPDATE`)
+  await write(other, gone, 'not numbered')
+  const latecomer = new Subscriber(one.url)
+  await latecomer.opened
+  const deleted = await fetch(`${one.url}/xrpc/com.atproto.admin.deleteAccount`, {
+    method: 'POST',
+    headers: { ...bearer(ADMIN_TOKEN), 'content-type': 'application/json' },
+    body: JSON.stringify({ did: gone.did }),
+  })
+  expect(deleted.status).toBe(200)
+  const seenAt = async ({ url }: TestPds) => {
+    const subscriber = new Subscriber(url, `?cursor=${start}`)
+    await subscriber.untilSeen(() => about(subscriber, stays).length > 0)
+    subscriber.close()
+    return about(subscriber, gone)
+  }
+  expect(await seenAt(one)).toEqual([])
+  // The other node hears of it by a notification.
+  await until(async () => (await seenAt(other)).length === 0)
+
+  await numberer.commit()
+  await write(one, stays, 'afterwards')
+  for (const follower of followers) {
+    await follower.untilSeen(() => about(follower, stays).length === 2)
+    expect(about(follower, gone)).toEqual(['#commit', '#account'])
+    follower.close()
+  }
+  // What it had not to be told of was counted when it came.
+  await latecomer.untilSeen(() => about(latecomer, stays).length === 1)
+  expect(about(latecomer, gone)).toEqual(['#account'])
+  latecomer.close()
 })
 
 test('numbers go on above a raised number, above those of an earlier version, and when all rows are gone', async () => {
@@ -241,7 +298,7 @@ test('a node that was cut off numbers nothing more, and another goes on', async 
 test('the floor of ids rises only when nothing can appear below it', () => {
   const floor = new Floor()
   const after = (lastId: number, xmin: number, xid: number) => {
-    floor.after({ isHeld: true, events: 1, lastId, xmin, xid })
+    floor.after({ lastId, xmin, xid })
     return floor.id
   }
   // Transaction 120 has written an event with an id below 10, and stays open.
@@ -255,7 +312,7 @@ test('the floor of ids rises only when nothing can appear below it', () => {
   expect(after(50, 160, 180)).toBe(5)
   // No transaction ran beside this batch.
   expect(after(60, 190, 190)).toBe(50)
-  floor.after({ isHeld: true, events: 0, lastId: null, xmin: 300, xid: 300 })
+  floor.after({ lastId: null, xmin: 300, xid: 300 })
   expect(floor.id).toBe(50)
 })
 

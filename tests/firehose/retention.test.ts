@@ -1,6 +1,6 @@
 /** What the event log keeps. */
 import { expect, test } from 'bun:test'
-import type { RepoEvent } from '../../src/features/firehose/firehose.ts'
+import type { RepoEvent } from '../../src/features/data/firehose/firehose.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { sequence } from '../harness/events.ts'

@@ -1,8 +1,8 @@
 /**
  * A real S3 server on a free port with one bucket, and a wire to it that can fail.
  *
- * It also refuses uploads whose bytes are not those that were signed for, as the large stores do, and knows the two
- * requests about unfinished uploads that the server lacks.
+ * It also refuses uploads whose bytes are not those that were signed for, and parts that it does not have, as the large
+ * stores do, and knows the two requests about unfinished uploads that the server lacks.
  */
 import crypto, { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -65,7 +65,8 @@ export interface BucketHost extends AsyncDisposable {
 
 export async function startBucket(): Promise<BucketHost> {
   const dir = mkdtempSync(join(tmpdir(), 'holdfast-bucket-'))
-  // It removes a folder with its last object, even while another object is being written into it. This one is never empty.
+  // It removes a folder with its last object, even while another object is being written into it. This one is never
+  // empty.
   mkdirSync(join(dir, BUCKET, 'blobs/incoming'), { recursive: true })
   writeFileSync(join(dir, BUCKET, 'blobs/incoming/.keep'), '')
   const handler = ascending(new S3rver({ directory: dir, silent: true, configureBuckets: [{ name: BUCKET, configs: [] }] })).callback()
@@ -81,11 +82,15 @@ export async function startBucket(): Promise<BucketHost> {
     }
     // It answers before its file is written to the end.
     const end = response.end.bind(response) as (...rest: unknown[]) => void
-    response.end = ((...rest: unknown[]) => void written(request, body.length).then(() => end(...rest))) as unknown as typeof response.end
-    const { headers, method, url, socket, httpVersion, rawHeaders } = request
-    const replay = new PassThrough()
-    replay.end(body)
-    handler(Object.assign(replay, { headers, method, url, socket, httpVersion, rawHeaders }) as unknown as IncomingMessage, response)
+    const isStored = () => (response.statusCode < 300 ? written(request, body.length) : Promise.resolve())
+    response.end = ((...rest: unknown[]) => void isStored().then(() => end(...rest))) as unknown as typeof response.end
+    handler(replayed(request, body), response)
+  }
+  const complete = async (request: IncomingMessage, response: ServerResponse, id: string) => {
+    const body = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>))
+    const parts = [...body.toString().matchAll(/<PartNumber>(\d+)<\/PartNumber>/g)].map(([, part]) => join(uploadsDir, id, part!))
+    if (parts.every((path) => existsSync(path))) handler(replayed(request, body), response)
+    else response.writeHead(400, { 'content-type': 'application/xml' }).end('<Error><Code>InvalidPart</Code></Error>')
   }
   const written = async ({ url, headers }: IncomingMessage, size: number) => {
     const { searchParams } = new URL(url ?? '/', 'http://localhost')
@@ -96,14 +101,19 @@ export async function startBucket(): Promise<BucketHost> {
   }
   const uploadsDir = join(dir, BUCKET, UPLOADS)
   const uploads = () => (existsSync(uploadsDir) ? readdirSync(uploadsDir) : [])
-  /** Responds to what the server does not know. */
-  const respondsToUploads = ({ method }: IncomingMessage, response: ServerResponse, { searchParams }: URL): boolean => {
+  /** Responds to what the server does not know, or does in another way. */
+  const respondsToUploads = (request: IncomingMessage, response: ServerResponse, { searchParams }: URL): boolean => {
+    const { method } = request
     const id = searchParams.get('uploadId')
     if (method === 'DELETE' && id !== null) {
       const isThere = uploads().includes(id)
       rmSync(join(uploadsDir, id), { recursive: true, force: true })
       if (isThere) response.writeHead(204).end()
       else response.writeHead(404, { 'content-type': 'application/xml' }).end('<Error><Code>NoSuchUpload</Code></Error>')
+      return true
+    }
+    if (method === 'POST' && id !== null) {
+      void complete(request, response, id)
       return true
     }
     if (method !== 'GET' || !searchParams.has('uploads')) return false
@@ -212,7 +222,9 @@ interface Listing {
   isTruncated: boolean
 }
 
-/** S3 lists keys in ascending order. This server takes them as the runtime reads folders, and not every runtime sorts. */
+/**
+ * S3 lists keys in ascending order. This server takes them as the runtime reads folders, and not every runtime sorts.
+ */
 function ascending(server: S3rver): S3rver {
   const { store } = server as unknown as { store: { listObjects(bucket: string, options: { maxKeys: number }): Promise<Listing> } }
   const list = store.listObjects.bind(store)
@@ -224,7 +236,10 @@ function ascending(server: S3rver): S3rver {
   return server
 }
 
-/** This server encrypts the tokens of its pages with DES, which the runtime does not have: it gets another cipher for it. */
+/**
+ * This server encrypts the tokens of its pages with DES, which the runtime does not have: it gets another cipher for
+ * it.
+ */
 function replaceDes(): void {
   const { createCipheriv, createDecipheriv } = crypto
   const twice = (bytes: Buffer) => Buffer.concat([bytes, bytes])
@@ -235,6 +250,13 @@ function replaceDes(): void {
   Object.assign(crypto, { createCipheriv: replaced(createCipheriv as never), createDecipheriv: replaced(createDecipheriv as never) })
 }
 replaceDes()
+
+/** A request whose body has been read. */
+function replayed({ headers, method, url, socket, httpVersion, rawHeaders }: IncomingMessage, body: Buffer): IncomingMessage {
+  const replay = new PassThrough()
+  replay.end(body)
+  return Object.assign(replay, { headers, method, url, socket, httpVersion, rawHeaders }) as unknown as IncomingMessage
+}
 
 function breakOff(response: ServerResponse, bytes: Uint8Array): void {
   response.writeHead(200, { 'content-length': bytes.length })

@@ -14,21 +14,27 @@ export interface DatabaseLine extends AsyncDisposable {
   cut(): void
   /** Carry nothing any more, without closing anything, until told otherwise. New connections are carried. */
   freeze(): void
+  /** The same for new connections, until `speak`, which carries those that are opened from then on. */
+  silence(): void
+  speak(): void
+  /** Carry new connections to another server. */
+  leadTo(databaseUrl: string): void
   /** Deliver to the server what was held, whose client is long gone. */
   deliver(): void
 }
 
 export async function startDatabaseLine(databaseUrl: string): Promise<DatabaseLine> {
   const url = new URL(databaseUrl)
-  const [host, port] = [url.hostname, Number(url.port)]
+  let target = { host: url.hostname, port: Number(url.port) }
+  let isSilent = false
   const pairs = new Set<Pair>()
   const held: { to: Socket; bytes: Buffer }[] = []
   const carried = { roundTrips: 0, bytes: 0 }
   const server = createServer({ noDelay: true }, (client) => {
     const pair: Pair = {
       client,
-      server: connect({ port, host, noDelay: true }),
-      isFrozen: false,
+      server: connect({ ...target, noDelay: true }),
+      isFrozen: isSilent,
       isAnswerLost: false,
       isHeld: false,
       isAnswered: true,
@@ -80,6 +86,17 @@ export async function startDatabaseLine(databaseUrl: string): Promise<DatabaseLi
     },
     freeze() {
       for (const pair of pairs) pair.isFrozen = true
+    },
+    silence() {
+      isSilent = true
+      line.freeze()
+    },
+    speak() {
+      isSilent = false
+    },
+    leadTo(databaseUrl) {
+      const { hostname, port } = new URL(databaseUrl)
+      target = { host: hostname, port: Number(port) }
     },
     deliver() {
       for (const { to, bytes } of held.splice(0)) to.write(bytes)

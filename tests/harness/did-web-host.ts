@@ -1,4 +1,6 @@
-/** A web server on loopback with a certificate for `web.test`, `*.web.test` and `localhost`: publishes documents by URL. */
+/**
+ * A web server on loopback with a certificate for `web.test`, `*.web.test` and `localhost`: publishes documents by URL.
+ */
 import { testAuthority, serverCertificate, serverKey } from './certificates.ts'
 
 export interface WebHost extends AsyncDisposable {
@@ -14,13 +16,14 @@ export interface WebHost extends AsyncDisposable {
 }
 type Answer = string | ((request: Request) => Response | Promise<Response>)
 
-export function startWebHost(): WebHost {
+/** `tls`: another certificate than that of the authority which the tests trust. */
+export function startWebHost(tls = { cert: serverCertificate, key: serverKey }): WebHost {
   const pages = new Map<string, Answer>()
   const requests: string[] = []
   const server = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
-    tls: { cert: serverCertificate, key: serverKey },
+    tls,
     async fetch(request) {
       const { pathname } = new URL(request.url)
       const place = (request.headers.get('host') ?? '') + pathname

@@ -1,7 +1,7 @@
 /** Events that belong to no repository, put into the log of a running server. */
-import { headSeq } from '../../src/features/firehose/event-log.ts'
-import { unnumberedEvents } from '../../src/features/firehose/numbering-store.ts'
-import { sequenceEvents, type RepoEvent } from '../../src/features/firehose/firehose.ts'
+import { headSeq } from '../../src/features/data/firehose/event-log.ts'
+import { unnumberedEvents } from '../../src/features/data/firehose/numbering-store.ts'
+import { sequenceEvents, type RepoEvent } from '../../src/features/data/firehose/firehose.ts'
 import type { TestPds } from './pds.ts'
 import type { Subscriber } from './subscriber.ts'
 

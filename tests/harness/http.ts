@@ -33,7 +33,10 @@ function parsed(text: string): unknown {
 export const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 export const basic = (user: string, password: string) => ({ authorization: `Basic ${btoa(`${user}:${password}`)}` })
 
-/** Bytes as they are over a raw connection; resolves with everything the server sent until it closed or `maxMillis` passed. */
+/**
+ * Bytes as they are over a raw connection; resolves with everything the server sent until it closed or `maxMillis`
+ * passed.
+ */
 export async function raw(url: string, bytes: string | Uint8Array, maxMillis = 2000): Promise<string> {
   const { hostname, port } = new URL(url)
   const { promise, resolve } = Promise.withResolvers<void>()

@@ -1,4 +1,7 @@
-/** An identity provider of agents, which signs by hand, so that a test can do any one thing wrong; and the host of its keys. */
+/**
+ * An identity provider of agents, which signs by hand, so that a test can do any one thing wrong; and the host of its
+ * keys.
+ */
 import { createHmac, generateKeyPairSync, randomUUID, sign, type KeyObject } from 'node:crypto'
 import type { TrustedIssuer } from '../../src/platform/configuration/trusted-issuers.ts'
 import type { ForeignAlgorithm } from '../../src/protocol/foreign-keys.ts'

@@ -2,8 +2,10 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { liftFileLimit } from './process-limits.ts'
 
-const SOURCE = [process.execPath, join(import.meta.dir, '../../src/main.ts')]
+/** The program from its source. */
+export const SOURCE = [process.execPath, join(import.meta.dir, '../../src/main.ts')]
 
 export interface Ended {
   code: number
@@ -32,7 +34,9 @@ export async function runProgram(words: string[], env: Record<string, string> = 
   }
 }
 
-/** Run it at a terminal, and type what belongs to each question once it is asked. Returns all that the screen showed. */
+/**
+ * Run it at a terminal, and type what belongs to each question once it is asked. Returns all that the screen showed.
+ */
 export async function typeAtProgram(
   words: string[],
   env: Record<string, string>,
@@ -80,7 +84,7 @@ export interface RunningServer extends AsyncDisposable {
   url: string
   /** Of the process, if it runs without a limit of files. */
   pid: number
-  /** Everything written to standard output so far. */
+  /** Everything written to standard output so far; and to standard error, once it has ended. */
   output(): string
   signal(name: NodeJS.Signals): void
   exited: Promise<number>
@@ -94,7 +98,10 @@ export interface StartOptions {
   maxFileBytes?: number
 }
 
-/** Run `dev` or `serve` until it listens. `folder` is its working directory. Files that grow beyond `maxFileBytes` meet a full disk. */
+/**
+ * Run `dev` or `serve` until it listens. `folder` is its working directory. Files that grow beyond `maxFileBytes` meet
+ * a full disk.
+ */
 export async function startProgram(
   words: string[],
   env: Record<string, string>,
@@ -115,10 +122,7 @@ export async function startProgram(
     output,
     signal: (name) => child.kill(name),
     exited: child.exited,
-    liftFileLimit() {
-      const { exitCode, stderr } = Bun.spawnSync(['prlimit', `--pid=${child.pid}`, '--fsize=unlimited:'])
-      if (exitCode !== 0) throw new Error(`prlimit: ${stderr.toString()}`)
-    },
+    liftFileLimit: () => liftFileLimit(child.pid),
     async [Symbol.asyncDispose]() {
       child.kill('SIGKILL')
       await Promise.all([child.exited, ended])
@@ -136,7 +140,8 @@ export function readOutput(stdout: ReadableStream<Uint8Array<ArrayBuffer>>, stde
       const url = /\burl"?[=:]"?(http:[^\s",]+)/.exec(output)?.[1]
       if (url !== undefined) resolve(url)
     }
-    reject(new Error(`the program ended before it listened:\n${output}${stderr === null ? '' : await new Response(stderr).text()}`))
+    if (stderr !== null) output += await new Response(stderr).text()
+    reject(new Error(`the program ended before it listened:\n${output}`))
   })()
   return { listening, output: () => output, ended }
 }

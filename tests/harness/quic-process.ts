@@ -1,4 +1,6 @@
-/** A peer that speaks QUIC in a process of its own, which can be killed without a farewell. It echoes what it is asked. */
+/**
+ * A peer that speaks QUIC in a process of its own, which can be killed without a farewell. It echoes what it is asked.
+ */
 import { startQuicPeer } from './quic-peer.ts'
 
 export interface QuicProcess extends AsyncDisposable {

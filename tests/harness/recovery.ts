@@ -22,10 +22,10 @@ export const dropShare = (pds: Pick<TestPds, 'url'>, token: string): Promise<Ans
   call(pds, 'DELETE', 'escrow-share', undefined, bearer(token))
 export const cancelRelease = (pds: Pick<TestPds, 'url'>, token: string): Promise<Answer> =>
   call(pds, 'POST', 'release/cancel', undefined, bearer(token))
-export const initiate = (pds: Pick<TestPds, 'url'>, identifier: string, otp?: string): Promise<Answer> =>
-  call(pds, 'POST', 'initiate', { identifier, otp })
-export const release = (pds: Pick<TestPds, 'url'>, identifier: string, otp?: string): Promise<Answer> =>
-  call(pds, 'POST', 'release', { identifier, otp })
+export const initiate = (pds: Pick<TestPds, 'url'>, identifier: string, otp?: string, more: object = {}): Promise<Answer> =>
+  call(pds, 'POST', 'initiate', { identifier, otp, ...more })
+export const release = (pds: Pick<TestPds, 'url'>, identifier: string, otp?: string, more: object = {}): Promise<Answer> =>
+  call(pds, 'POST', 'release', { identifier, otp, ...more })
 
 /** What is refused, for whatever reason, byte by byte. */
 export const REFUSED = {

@@ -1,7 +1,7 @@
 /** Access tokens for accounts that have no password to sign in with. */
-import type { SessionCaller } from '../../src/features/auth/session-credential.ts'
-import { insertSession } from '../../src/features/auth/session-store.ts'
-import { issueAccessToken, type SessionKind } from '../../src/features/auth/session-tokens.ts'
+import type { SessionCaller } from '../../src/features/access/auth/session-credential.ts'
+import { insertSession } from '../../src/features/access/auth/session-store.ts'
+import { issueAccessToken, type SessionKind } from '../../src/features/access/auth/session-tokens.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import type { TestPds } from './pds.ts'
 

@@ -1,4 +1,6 @@
-/** Another service that is called with tokens of accounts: with the library of the reference, and its memory of keys. */
+/**
+ * Another service that is called with tokens of accounts: with the library of the reference, and its memory of keys.
+ */
 import type { AtpAgent } from '@atproto/api'
 import { IdResolver, MemoryCache } from '@atproto/identity'
 import { verifyJwt } from '@atproto/xrpc-server'

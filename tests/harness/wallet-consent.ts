@@ -17,7 +17,7 @@ export interface WalletPath {
 
 /** Null if the page offers none. */
 export function walletPathOf(page: string): WalletPath | null {
-  const requestId = /id="wallet-path" data-request-id="([^"]+)"/.exec(page)?.[1]
+  const requestId = /<div id="wallet-path">[^]*? data-request-id="([^"]+)"/.exec(page)?.[1]
   if (requestId === undefined) return null
   return {
     requestId,

@@ -1,6 +1,8 @@
-/** A wallet, as far as it signs: keys of a device, and proofs over what it asks for. `holdfast wallet` is the whole one. */
+/**
+ * A wallet, as far as it signs: keys of a device, and proofs over what it asks for. `holdfast wallet` is the whole one.
+ */
 import { randomBytes } from 'node:crypto'
-import { openWalletSession } from '../../src/features/auth/auth.ts'
+import { openWalletSession } from '../../src/features/access/auth/auth.ts'
 import type { Config } from '../../src/platform/configuration/config.ts'
 import type { Clock } from '../../src/platform/running/clock.ts'
 import { base64url } from '../../src/protocol/base64url.ts'
@@ -30,7 +32,10 @@ export interface SigningFor {
 
 export type SignedMembers = { signingKey: string; timestamp: number; nonce: string; signature: string }
 
-/** The members of a proof by this device over the envelope that `envelopeOf` makes of it. `changes` go into the envelope too. */
+/**
+ * The members of a proof by this device over the envelope that `envelopeOf` makes of it. `changes` go into the envelope
+ * too.
+ */
 export function proofBy(
   pds: SigningFor,
   device: DeviceKey,
@@ -56,7 +61,10 @@ export const walletSession = (pds: Pick<TestPds, 'ctx' | 'clock'>, did: string):
     openWalletSession(tx, did as Did, { byPassword: false }, { openedAt: pds.clock.now(), openedWith: null, openedFrom: null }),
   )
 
-/** An account whose identity the device may sign for: its key is the first rotation key. It has no password if `password` is undefined. */
+/**
+ * An account whose identity the device may sign for: its key is the first rotation key. It has no password if
+ * `password` is undefined.
+ */
 export async function sovereignAccount(
   pds: Pick<TestPds, 'url'>,
   name: string,

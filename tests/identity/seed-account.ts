@@ -1,7 +1,7 @@
 /** An account with a real did:plc, put in place without signing up. */
-import { insertAccount, makeAccountKey } from '../../src/features/accounts/accounts.ts'
-import type { SessionKind } from '../../src/features/auth/session-tokens.ts'
-import { serverRotationKey } from '../../src/features/identity/identity.ts'
+import { insertAccount, makeAccountKey } from '../../src/features/identity/accounts/accounts.ts'
+import type { SessionKind } from '../../src/features/access/auth/session-tokens.ts'
+import { serverRotationKey } from '../../src/features/identity/identity/identity.ts'
 import type { Did, Handle } from '../../src/protocol/identifiers.ts'
 import { formatDidKey, type SigningKey } from '../../src/protocol/keys.ts'
 import { genesisDid, genesisOperation, signOperation } from '../../src/protocol/plc.ts'

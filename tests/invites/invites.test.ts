@@ -40,6 +40,19 @@ test('nobody signs up without a code that is good', async () => {
   expect(await signUp(code)).toMatchObject(unavailable)
 })
 
+test('a code of an account that is taken down lets nobody in, until the account is back', async () => {
+  const owner = await newAccount()
+  const code = await createCode(1, owner.did)
+  const takedown = (applied: boolean) =>
+    operator('com.atproto.admin.updateSubjectStatus', {
+      json: { subject: { $type: 'com.atproto.admin.defs#repoRef', did: owner.did }, takedown: { applied } },
+    })
+  expect((await takedown(true)).status).toBe(200)
+  expect(await signUp(code)).toMatchObject(unavailable)
+  expect((await takedown(false)).status).toBe(200)
+  expect((await signUp(code)).status).toBe(200)
+})
+
 test('of many who use one code at once, one gets in', async () => {
   const code = await createCode()
   const answers = await Promise.all(Array.from({ length: 6 }, () => signUp(code)))

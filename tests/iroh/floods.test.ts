@@ -1,7 +1,9 @@
-/** Peers that send too much, too slowly or nothing at all: what they hold is bounded, and others are served meanwhile. */
+/**
+ * Peers that send too much, too slowly or nothing at all: what they hold is bounded, and others are served meanwhile.
+ */
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { emptyTally, livenessEcho, type EchoTally } from '../../src/features/iroh/liveness-echo.ts'
+import { emptyTally, livenessEcho, type EchoTally } from '../../src/features/push/iroh/liveness-echo.ts'
 import { openEndpoint, type IrohEndpoint } from '../../src/platform/network/iroh-endpoint.ts'
 import type { Service } from '../../src/platform/network/iroh-listener.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
@@ -139,6 +141,15 @@ test('addresses of one IPv6 network count as one, because a host may have all of
   const admitted = Array.from({ length: 70 }, (_, i) => admits(`2001:db8:1:2::${i}`))
   expect(admitted).toEqual([...Array<boolean>(60).fill(true), ...Array<boolean>(10).fill(false)])
   expect(admits('2001:db8:1:3::1')).toBe(true)
+  pds.clock.advance({ secs: 20 })
+})
+
+test('addresses that connect as often as they may leave something for another network', () => {
+  pds.clock.advance({ secs: 20 })
+  const { admits } = livenessEcho(pds.ctx, emptyTally())
+  for (let round = 0; round < 60; round++) for (let i = 0; i < 20; i++) admits(`192.0.${i}.1`)
+  expect(admits('192.0.0.1')).toBe(false)
+  expect(['198.51.100.7', '203.0.113.7', '2001:db8:7::1'].map(admits)).toEqual([true, true, true])
   pds.clock.advance({ secs: 20 })
 })
 

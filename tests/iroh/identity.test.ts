@@ -6,7 +6,7 @@ import { expect, test } from 'bun:test'
 import { runCommand } from '../../src/cli.ts'
 import { startApp } from '../../src/app.ts'
 import { Secret } from '../../src/base/secret.ts'
-import { addDevice } from '../../src/features/wallet-devices/wallet-devices.ts'
+import { addDevice } from '../../src/features/access/wallet-devices/wallet-devices.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import { rewrap } from '../../src/platform/secrets/rewrap.ts'
 import { Vault } from '../../src/platform/secrets/vault.ts'
@@ -108,7 +108,7 @@ test('devices are told the id, or what the operator says instead, or none', asyn
   await using pds = await startPds(withEndpoint)
   const alice = await createAccount(pds, 'alice')
   const { deviceId, deviceToken } = await pds.ctx.db.transaction((tx) =>
-    addDevice(tx, { owner: alice.did, publicKey: 'zKey', platform: 'ios' }, pds.clock.now()),
+    addDevice(tx, { owner: alice.did, publicKey: 'zKey', platform: 'ios', openedWith: null }, pds.clock.now()),
   )
   const told = async () => (await request(`${pds.url}/v1/devices/${deviceId}/pds`, { headers: bearer(deviceToken) })).body
   const where = { pdsUrl: pds.url, websocketUrl: pds.url.replace('http', 'ws') }

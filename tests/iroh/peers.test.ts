@@ -1,7 +1,7 @@
 /** Exchanges of the server with its peers: what other features build on. */
 import type { Connection } from '@number0/iroh'
 import { expect, test } from 'bun:test'
-import { peersOf } from '../../src/features/iroh/iroh.ts'
+import { peersOf } from '../../src/features/push/iroh/iroh.ts'
 import { withContext } from '../../src/app.ts'
 import { MASTER_KEY, startPds } from '../harness/pds.ts'
 import { startQuicPeer } from '../harness/quic-peer.ts'

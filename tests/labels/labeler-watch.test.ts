@@ -1,7 +1,7 @@
 /** Watched labelers flag hosted accounts. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { deleteAccount } from '../../src/features/account-changes/account-changes.ts'
-import { countFlaggedAccounts, findFlags } from '../../src/features/labels/labels.ts'
+import { deleteAccount } from '../../src/features/identity/account-changes/account-changes.ts'
+import { countFlaggedAccounts, findFlags } from '../../src/features/data/labels/labels.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'

@@ -1,7 +1,7 @@
 /** Somebody sets the clock, ahead and back, while the server runs and while it does not. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import type { RepoEvent } from '../../src/features/firehose/firehose.ts'
-import { resolveDid } from '../../src/features/identity/identity.ts'
+import type { RepoEvent } from '../../src/features/data/firehose/firehose.ts'
+import { resolveDid } from '../../src/features/identity/identity/identity.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, PASSWORD } from '../harness/account.ts'
@@ -133,8 +133,9 @@ describe('what deletes by age skips a pass', () => {
       'steps',
       'transfers',
       'mailed-codes',
+      'former-addresses',
       'admin-nonce-sweep',
-      'agent-claims',
+      'agent-claim-sweep',
       'name-claims',
       'ceremonies',
       'abandoned-repos',

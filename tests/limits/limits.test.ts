@@ -107,6 +107,11 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
       (headers) => request(`${pds.url}/v1/recovery/release`, { json: { identifier: 'nobody.test' }, headers }),
     ],
   },
+  pushRequest: {
+    windows: [[500, MINUTES_5]],
+    by: 'address',
+    requests: [(headers) => request(`${pds.url}/oauth/par`, { json: {}, headers })],
+  },
   waitlist: {
     windows: [[FEW, MINUTES_5]],
     by: 'address',
@@ -488,6 +493,39 @@ test('an address is what the nearest proxy says; a client with a network has one
   expect(await spent('2001:0DB8:0001:0002::3')).toBe(3)
   expect(await spent('2001:db8:1:3::1')).toBe(1)
   expect(await spent('::ffff:203.0.113.20')).toBe(4)
+})
+
+describe('a /48 network of IPv6', () => {
+  const signIn = xrpc('com.atproto.server.createSession', () => ({ json: { identifier: 'nobody.test', password: 'no' } }))
+  const isRefused = async (address: string, send = signIn) => (await send(from(address))).status === 429
+
+  test('has ten budgets for all that it is divided into', async () => {
+    pds.clock.advance({ days: 1 })
+    for (let i = 0; i < 10; i++) {
+      // The password of an identifier may be wrong five times in a minute.
+      pds.clock.advance({ secs: 2 })
+      for (let n = 0; n < FEW; n++) await signIn(from(`2001:db8:48:${i}::${n}`))
+      expect(pds.ctx.limits.spent({ name: 'createSession', key: `2001:db8:48:${i}::/64` })).not.toBeNull()
+    }
+    expect(pds.ctx.limits.spent({ name: 'createSession', key: '2001:db8:48::/48', times: 10 })).not.toBeNull()
+    const { status, headers } = await signIn(from('2001:db8:48:abcd::1'))
+    expect([status, headers.get('ratelimit-limit'), headers.get('ratelimit-remaining')]).toEqual([429, String(10 * FEW), '0'])
+    expect(pds.ctx.limits.spent({ name: 'createSession', key: '2001:db8:49::/48', times: 10 })).toBeNull()
+    expect((await xrpc('com.atproto.server.describeServer')(from('2001:db8:48:abcd::1'))).status).toBe(200)
+  })
+
+  test('has ten budgets for wrong guesses too', async () => {
+    const guess = xrpc('com.atproto.admin.getAccountInfo?did=did:web:a.test', () => ({ headers: basic('admin', 'guess') }))
+    for (let i = 0; i < 10; i++) pds.ctx.limits.charge({ name: 'operatorGuess', key: '2001:db8:50::/48', times: 10, cost: 29 })
+    for (let i = 0; i < 10; i++) expect(await isRefused(`2001:db8:50:${i}::1`, guess)).toBe(false)
+    expect(await isRefused('2001:db8:50:abcd::1', guess)).toBe(true)
+    expect(await isRefused('2001:db8:51:abcd::1', guess)).toBe(false)
+  })
+
+  test('is nothing that IPv4 has: each address has its own', async () => {
+    for (let i = 0; i < 11; i++) for (let n = 0; n < FEW; n++) pds.ctx.limits.charge({ name: 'createSession', key: `203.0.113.${100 + i}` })
+    expect(pds.ctx.limits.spent({ name: 'createSession', key: '203.0.113.99' })).toBeNull()
+  })
 })
 
 test('each surface says it in its own words', async () => {

@@ -44,7 +44,7 @@ test('the length of a push says which of three sizes it has, and one that has no
   await pds.runSteps()
   expect(relay.ofType('push')).toHaveLength(before)
   expect(await waitingSteps(pds, 'push')).toBe(0)
-  expect(pds.log.filter(({ level }) => level === 'error')).toMatchObject([{ message: 'push dropped: it is too large to be padded' }])
+  expect(pds.log.filter(({ level }) => level === 'error')).toMatchObject([{ message: 'push dropped: too large to pad' }])
 })
 
 test('all devices of an account are told once, in the order of the events, under one key for each event', async () => {

@@ -1,4 +1,7 @@
-/** The whole way of an event: from the page of an app, or from a program that asks, to what the phone does with the push. */
+/**
+ * The whole way of an event: from the page of an app, or from a program that asks, to what the phone does with the
+ * push.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { confirmAgent, openAgentClaim, pollAgent, registerAgent } from '../harness/agent.ts'

@@ -1,7 +1,7 @@
 /** What operators see of the relay and the queue, and how they try it out. */
 import { expect, test } from 'bun:test'
-import { checks, examine } from '../../src/features/doctor/doctor.ts'
-import { peersOf } from '../../src/features/iroh/iroh.ts'
+import { checks, examine } from '../../src/features/operations/doctor/doctor.ts'
+import { peersOf } from '../../src/features/push/iroh/iroh.ts'
 import { Secret } from '../../src/base/secret.ts'
 import { createAccount } from '../harness/account.ts'
 import { bearer, request } from '../harness/http.ts'
@@ -47,10 +47,10 @@ test('the state of relay and queue is in the health readout, the metrics and the
     },
     notifyQueueDepth: 0,
   })
-  expect(await doctorOn(pds)).toMatchObject({ state: 'ok', text: expect.stringContaining('has not been asked') })
+  expect(await doctorOn(pds)).toMatchObject({ state: 'ok', text: expect.stringContaining('has not been contacted') })
   const ann = await phoneOf(pds, 'ann')
   expect(await healthOf(pds)).toMatchObject({ notifications: { connected: true, lastAnswerAt: expect.any(String) } })
-  expect(await doctorOn(pds)).toMatchObject({ state: 'ok', text: 'the push relay answers; nothing waits for it' })
+  expect(await doctorOn(pds)).toMatchObject({ state: 'ok', text: 'the push relay responds; its queue is empty' })
 
   const { promise, resolve } = Promise.withResolvers<void>()
   relay.held = promise
@@ -76,7 +76,7 @@ test('a relay that refuses this server is a finding', async () => {
   })
   expect(await doctorOn(pds)).toMatchObject({
     state: 'warning',
-    text: expect.stringMatching(/refused to enroll.*1 pushes or registrations wait/),
+    text: expect.stringMatching(/refused to enroll.*1 pushes or registrations are queued/),
     remedy: expect.stringContaining('holdfast push test'),
   })
 })

@@ -1,7 +1,7 @@
 /** A phone that asks for pushes, and reads those that the relay passed on. */
 import { randomBytes } from 'node:crypto'
-import { peersOf } from '../../src/features/iroh/iroh.ts'
-import { enqueuePush } from '../../src/features/notifications/notifications.ts'
+import { peersOf } from '../../src/features/push/iroh/iroh.ts'
+import { enqueuePush } from '../../src/features/push/notifications/notifications.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'

@@ -1,6 +1,6 @@
 /** What an event adds to the queue of pushes. */
 import { expect, test } from 'bun:test'
-import { enqueuePush } from '../../src/features/notifications/notifications.ts'
+import { enqueuePush } from '../../src/features/push/notifications/notifications.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount } from '../harness/account.ts'

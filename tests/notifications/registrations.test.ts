@@ -1,8 +1,10 @@
-/** How devices register for pushes: who may, what a registration consists of, and when it is over. The relay is away. */
+/**
+ * How devices register for pushes: who may, what a registration consists of, and when it is over. The relay is away.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { deleteAccount } from '../../src/features/account-changes/account-changes.ts'
-import { enqueuePush } from '../../src/features/notifications/notifications.ts'
-import { openWalletSession } from '../../src/features/auth/auth.ts'
+import { deleteAccount } from '../../src/features/identity/account-changes/account-changes.ts'
+import { enqueuePush } from '../../src/features/push/notifications/notifications.ts'
+import { openWalletSession } from '../../src/features/access/auth/auth.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import { formatDidKey, signingKey } from '../../src/protocol/keys.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'

@@ -1,7 +1,7 @@
 /** A relay that is away, slow, strict or strange. Nothing that a person waits for notices. */
 import { expect, test } from 'bun:test'
 import { Secret } from '../../src/base/secret.ts'
-import { enqueuePush } from '../../src/features/notifications/notifications.ts'
+import { enqueuePush } from '../../src/features/push/notifications/notifications.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'

@@ -1,7 +1,7 @@
 /** The keys with which pushes are sealed: who gets them, how they change, and what is sealed with them. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Secret } from '../../src/base/secret.ts'
-import { fanOutSender, sealFor, senderNumbered } from '../../src/features/sender-keys/sender-keys.ts'
+import { fanOutSender, sealFor, senderNumbered } from '../../src/features/push/notifications/sender-keys.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import { rewrap } from '../../src/platform/secrets/rewrap.ts'
 import { Vault } from '../../src/platform/secrets/vault.ts'

@@ -1,6 +1,6 @@
 /** Clients that publish who they are: their documents, their keys, their assertions, and what goes wrong with them. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { keyOfClient } from '../../src/features/oauth/client-keys.ts'
+import { keyOfClient } from '../../src/features/access/oauth/client-keys.ts'
 import type { ClientMetadata } from '../../src/protocol/client-metadata.ts'
 import { createOutbound } from '../../src/platform/network/outbound.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
@@ -89,6 +89,16 @@ describe('a document', () => {
       web.publish(HOST, path, answer)
       expect(await new OAuthClient(pds, `https://${HOST}${path}`, null, REDIRECT).push()).toMatchObject(refusal('invalid_client'))
     }
+  })
+
+  test('that holds more values than a client needs is not examined', async () => {
+    const { jwks_uri: _uri, token_endpoint_auth_signing_alg: _alg, ...open } = published
+    // 64 KiB of these keep the library that checks them busy for a second.
+    published = { ...open, token_endpoint_auth_method: 'none', jwks: { keys: Array.from({ length: 20_000 }, () => ({})) } }
+    expect(await client(null).push()).toMatchObject({
+      status: 400,
+      body: { error: 'invalid_client', error_description: expect.stringContaining('more than 1000 values') },
+    })
   })
 
   test('on a private host, or on a host that has one private address, is not asked for', async () => {

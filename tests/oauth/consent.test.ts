@@ -1,4 +1,7 @@
-/** The page of an authorization request, looked at and answered without a browser: what it shows, and what it must not do. */
+/**
+ * The page of an authorization request, looked at and answered without a browser: what it shows, and what it must not
+ * do.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { request, type Answer } from '../harness/http.ts'
@@ -56,15 +59,17 @@ describe('the page', () => {
     expect(body).not.toMatch(/(src|href)="https?:\/\/(?!localhost)/)
   })
 
-  test('is shown again when it is loaded again, for five minutes each time', async () => {
+  test('is shown again when it is loaded again, until the request is five minutes old', async () => {
     const app = client()
     const requestUri = await app.requestUri()
     for (let i = 0; i < 3; i++) {
       expect(await request(app.authorizeUrl(requestUri))).toMatchObject({ status: 200 })
-      pds.clock.advance({ secs: 290 })
+      pds.clock.advance({ secs: 99 })
     }
-    pds.clock.advance({ secs: 11 })
+    expect((await app.decide(requestUri, { ...person, password: 'wrong' })).status).toBe(200)
+    pds.clock.advance({ secs: 4 })
     expect(await request(app.authorizeUrl(requestUri))).toMatchObject({ status: 400 })
+    expect((await post({ request_uri: requestUri, client_id: app.clientId, action: 'approve' })).status).toBe(400)
   })
 
   test('is not there for what was not pushed, is over, or belongs to another client', async () => {

@@ -1,4 +1,7 @@
-/** What an app may do with what it was granted: each method asks for its scope, and some are closed to apps whatever they hold. */
+/**
+ * What an app may do with what it was granted: each method asks for its scope, and some are closed to apps whatever
+ * they hold.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { basic, request } from '../harness/http.ts'

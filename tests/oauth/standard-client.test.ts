@@ -1,4 +1,7 @@
-/** The network's own client, as it comes out of its package: public on this machine, and confidential with a published key. */
+/**
+ * The network's own client, as it comes out of its package: public on this machine, and confidential with a published
+ * key.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { JoseKey } from '@atproto/oauth-client-node'
 import { createOutbound } from '../../src/platform/network/outbound.ts'

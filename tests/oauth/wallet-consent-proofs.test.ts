@@ -2,8 +2,8 @@
 import { expect, test } from 'bun:test'
 import scopes from '../vectors/contract/scope-hash-v1.json' with { type: 'json' }
 import proofs from '../vectors/contract/signed-proofs-v1.json' with { type: 'json' }
-import { insertRequest, type PendingRequest } from '../../src/features/oauth/authorization-request-store.ts'
-import { insertConsent, latchMatchCode } from '../../src/features/oauth/wallet-consent-store.ts'
+import { insertRequest, type PendingRequest } from '../../src/features/access/oauth/authorization-request-store.ts'
+import { insertConsent, latchMatchCode } from '../../src/features/access/oauth/wallet-consent-store.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { startFaultyLine } from '../harness/faulty-line.ts'

@@ -1,7 +1,7 @@
 /** What must not let an app in: a proof that is not quite one, one for something else, and two decisions at once. */
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { latchMatchCode } from '../../src/features/oauth/wallet-consent-store.ts'
+import { latchMatchCode } from '../../src/features/access/oauth/wallet-consent-store.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import { base64url, parseBase64url } from '../../src/protocol/base64url.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'

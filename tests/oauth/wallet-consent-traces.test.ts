@@ -1,7 +1,7 @@
 /** What consents leave behind, for whom, and how many there may be. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { insertRequest, type PendingRequest } from '../../src/features/oauth/authorization-request-store.ts'
-import { consentsAwaiting } from '../../src/features/oauth/wallet-consents.ts'
+import { insertRequest, type PendingRequest } from '../../src/features/access/oauth/authorization-request-store.ts'
+import { consentsAwaiting } from '../../src/features/access/oauth/wallet-consents.ts'
 import { inPieces, sql, sqlRows } from '../../src/platform/database/database.ts'
 import type { Did, Handle } from '../../src/protocol/identifiers.ts'
 import { bearer, request } from '../harness/http.ts'
@@ -120,6 +120,7 @@ describe('the limits', () => {
 
   test('on new requests count for the address and for the app, and a page that is loaded again costs nothing', async () => {
     await using pds = await startPds({ rateLimit: { oauthConsentCreatePer5min: 2 } })
+    await sovereignAccount(pds, 'holder')
     const [one, two, three] = [1, 2, 3].map(
       (n) => new OAuthClient(pds, loopbackClientId('atproto transition:generic', `http://127.0.0.1:${n}/`), null, `http://127.0.0.1:${n}/`),
     ) as [OAuthClient, OAuthClient, OAuthClient]
@@ -129,17 +130,18 @@ describe('the limits', () => {
     expect(await isOffered(two, await two.requestUri(), '192.0.2.1')).toBe(true)
     expect(await isOffered(three, await three.requestUri(), '192.0.2.1')).toBe(false)
     expect(await isOffered(one, await one.requestUri(), '192.0.2.2')).toBe(true)
+    expect(await isOffered(one, await one.requestUri(), '192.0.2.3')).toBe(false)
+    expect(await isOffered(three, await three.requestUri(), '192.0.2.3')).toBe(true)
+    pds.clock.advance({ secs: 290 })
     const late = await one.requestUri()
     expect(await isOffered(one, late, '192.0.2.3')).toBe(false)
-    expect(await isOffered(three, await three.requestUri(), '192.0.2.3')).toBe(true)
-    pds.clock.advance({ secs: 299 })
-    expect(await isOffered(one, late, '192.0.2.3')).toBe(false)
-    pds.clock.advance({ secs: 2 })
+    pds.clock.advance({ secs: 11 })
     expect(await isOffered(one, late, '192.0.2.3')).toBe(true)
   })
 
   test('on questions and decisions are one, for each address, and count what is malformed', async () => {
     await using pds = await startPds({ rateLimit: { oauthConsentActionPer5min: 3 } })
+    await sovereignAccount(pds, 'holder')
     const { requestId, userCode } = await openConsent(new OAuthClient(pds))
     expect((await previewOf(pds, { user_code: userCode })).status).toBe(200)
     expect((await previewOf(pds, { user_code: 'AAAA-AAAA' })).status).toBe(404)
@@ -152,6 +154,44 @@ describe('the limits', () => {
     expect((await statusOf(pds, requestId)).status).toBe(200)
     const elsewhere = await request(`${pds.url}/oauth/authorize/consent-request?user_code=${userCode}`, { headers: from('192.0.2.9') })
     expect(elsewhere.status).toBe(200)
+  })
+
+  test('on all requests of an address count a page that waits once, unless it asks too often or of nothing', async () => {
+    await using pds = await startPds({ rateLimit: { globalIpPer5min: 100 } })
+    await sovereignAccount(pds, 'holder')
+    const { requestId } = await openConsent(new OAuthClient(pds))
+    const poll = (query: Record<string, string> | [string, string][]) =>
+      request(`${pds.url}/oauth/authorize/status?${new URLSearchParams(query)}`, { headers: from('192.0.2.1') })
+    const left = async () => {
+      const answer = await request(`${pds.url}/oauth/jwks`, { headers: from('192.0.2.1') })
+      return Number(answer.headers.get('ratelimit-remaining')) + 1
+    }
+    const cost = async (ask: () => Promise<unknown>) => {
+      const before = await left()
+      await ask()
+      return before - (await left()) - 1
+    }
+    const paced = async () => {
+      for (let i = 0; i < 20; i++) {
+        pds.clock.advance({ secs: 3 })
+        expect(await poll({ request_id: requestId })).toMatchObject({ status: 200, body: { status: 'pending' } })
+      }
+    }
+    expect(await cost(paced)).toBe(1)
+    expect(await cost(paced)).toBe(0)
+    expect(await cost(() => poll({ request_id: requestId }))).toBe(1)
+    const nothing = `poauth_${'A'.repeat(43)}`
+    for (const query of [{ request_id: nothing }, { request_id: 'nothing' }, {}] as Record<string, string>[]) {
+      pds.clock.advance({ secs: 3 })
+      await poll(query)
+      pds.clock.advance({ secs: 3 })
+      expect([query, await cost(() => poll(query))]).toEqual([query, 1])
+    }
+    const twice: [string, string][] = [
+      ['request_id', requestId],
+      ['request_id', requestId],
+    ]
+    expect(await cost(() => poll(twice))).toBe(1)
   })
 })
 

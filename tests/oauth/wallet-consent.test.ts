@@ -1,6 +1,7 @@
 /** Apps that are let in by a wallet: who is offered that, what it shows, and the way from the page to a session. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import decodeQR from 'qr/decode.js'
+import { latchMatchCode } from '../../src/features/access/oauth/wallet-consent-store.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import { createOutbound } from '../../src/platform/network/outbound.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
@@ -271,7 +272,7 @@ describe('a wallet is offered', () => {
     expect(dns.queries.length).toBe(queries)
   })
 
-  test('on the page itself: not before sign-up, not without a person, and not after a wrong password', async () => {
+  test('on the page itself: not before sign-up, and still after a wrong password', async () => {
     const app = client()
     const create = await app.requestUri({ prompt: 'create' })
     expect((await request(app.authorizeUrl(create))).status).toBe(303)
@@ -281,8 +282,51 @@ describe('a wallet is offered', () => {
     const requestUri = await app.requestUri()
     const { body: shown } = await request(app.authorizeUrl(requestUri))
     const again = await app.decide(requestUri, { identifier: bob.handle, password: 'wrong' })
-    expect({ status: again.status, path: walletPathOf(again.body) }).toEqual({ status: 200, path: null })
+    expect({ status: again.status, path: walletPathOf(again.body) }).toEqual({ status: 200, path: walletPathOf(shown) })
     expect(walletPathOf((await request(app.authorizeUrl(requestUri))).body)).toEqual(walletPathOf(shown))
+  })
+
+  test('by a page that is shown again only if it was before: a form that was sent by itself makes no request', async () => {
+    const app = client()
+    const fields = {
+      client_id: app.clientId,
+      request_uri: await app.requestUri(),
+      identifier: bob.handle,
+      password: 'wrong',
+      action: 'approve',
+    }
+    const { status, body } = await request(`${pds.url}/oauth/authorize`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams(fields).toString(),
+    })
+    expect({ status, path: walletPathOf(body) }).toEqual({ status: 200, path: null })
+  })
+
+  test('in elements that wallets in browsers read', async () => {
+    const app = client()
+    const requestUri = await app.requestUri({ login_hint: alice.handle })
+    const { body } = await request(app.authorizeUrl(requestUri))
+    const { requestId, userCode } = walletPathOf(body)!
+    await pds.ctx.db.transaction((tx) => latchMatchCode(tx, requestId, '07', pds.clock.now()))
+    const { body: withNumber } = await request(app.authorizeUrl(requestUri))
+    for (const element of [
+      '<div id="wallet-path">',
+      `<div class="user-code mono">${userCode}</div>`,
+      '<div class="match-code mono" id="match-code">07</div>',
+      ` data-request-id="${requestId}"`,
+    ])
+      expect(withNumber).toContain(element)
+  })
+
+  test('first to an account that signs by wallet, after the password to anybody else', async () => {
+    const isFirst = async (login_hint?: string) => {
+      const app = client()
+      const { body } = await request(app.authorizeUrl(await app.requestUri({ login_hint })))
+      return body.indexOf('id="wallet-path"') < body.indexOf('name="password"')
+    }
+    const hints = [alice.did, alice.handle, undefined, 'somebody.example.com', 'nobody.test']
+    expect(await Promise.all(hints.map((hint) => isFirst(hint)))).toEqual([true, true, false, false, false])
   })
 
   test('beside a password form that works as before, and does not take an app password', async () => {
@@ -337,23 +381,35 @@ describe('a wallet is offered', () => {
 })
 
 describe('a page that is loaded again', () => {
-  test('shows the same request for as long as it waits, another one when it has lapsed, and an approval', async () => {
+  /** A page of an app that is opened some time after the app has pushed its request. */
+  async function openedLate(secs: number) {
     const app = client()
     const requestUri = await app.requestUri()
-    const load = async () => walletPathOf((await request(app.authorizeUrl(requestUri))).body)!
-    const first = await load()
-    pds.clock.advance({ secs: 299 })
-    expect(await load()).toEqual(first)
+    pds.clock.advance({ secs })
+    const open = () => request(app.authorizeUrl(requestUri))
+    return { app, open, load: async () => ({ ...walletPathOf((await open()).body)!, clientId: app.clientId }) }
+  }
+
+  test('shows the same request for as long as it waits: five minutes after the app has pushed it, whenever it was opened', async () => {
+    const { open, load } = await openedLate(100)
+    const consent = await load()
+    pds.clock.advance({ secs: 199 })
+    expect(await load()).toEqual(consent)
     pds.clock.advance({ secs: 2 })
-    expect(await statusOf(pds, first.requestId)).toMatchObject({ body: { status: 'expired' } })
-    const second = await load()
-    expect(second.requestId).not.toBe(first.requestId)
-    expect(await sendDecision(pds, decisionOf(pds, alice, { ...first, clientId: app.clientId }))).toMatchObject({ status: 404 })
-    await sendDecision(pds, decisionOf(pds, alice, { ...second, clientId: app.clientId }))
-    expect(await load()).toEqual(second)
-    expect((await request(app.authorizeUrl(requestUri))).body).toContain('Approved in your wallet')
-    expect((await completeConsent(pds, second.requestId)).status).toBe(303)
-    expect((await request(app.authorizeUrl(requestUri))).status).toBe(400)
+    expect(await statusOf(pds, consent.requestId)).toMatchObject({ body: { status: 'expired' } })
+    expect((await open()).status).toBe(400)
+    expect(await sendDecision(pds, decisionOf(pds, alice, consent))).toMatchObject({ status: 404 })
+  })
+
+  test('shows an approval, which can be completed when the five minutes are over', async () => {
+    const { open, load } = await openedLate(290)
+    const consent = await load()
+    expect(await sendDecision(pds, decisionOf(pds, alice, consent))).toMatchObject({ status: 200 })
+    expect((await open()).body).toContain('Approved in your wallet')
+    pds.clock.advance({ secs: 60 })
+    expect(await load()).toEqual(consent)
+    expect((await completeConsent(pds, consent.requestId)).status).toBe(303)
+    expect((await open()).status).toBe(400)
   })
 
   test('twice at once shows one request', async () => {

@@ -135,6 +135,27 @@ test('one client takes a part of the look-ups, whatever it asks and wherever in 
   await Promise.all(asked)
 })
 
+test('addresses that fill all that may wait do not keep out another, whose turn comes before most of theirs', async () => {
+  await using pds = await startPds({ rateLimit: { enabled: false } }, { resolver: resolverFor() })
+  names.setSilent(true)
+  const flood = floods['handles']!
+  const busy = MAX_QUESTIONS + MAX_WAITING
+  const answers: string[] = []
+  const asked = Array.from({ length: busy }, async (_, index) => void answers.push(await send(pds, flood, index, `198.51.${index % 12}.1`)))
+  await until(() => names.waiting === MAX_QUESTIONS)
+  const asker = send(pds, flood, busy, '203.0.113.1')
+  // One of the others makes room for it.
+  await until(() => answers.length === 1)
+  expect(answers[0]).toStartWith('HTTP/1.1 503 ')
+  const before = names.questions.length
+  names.setSilent(false)
+  expect(await asker).not.toStartWith('HTTP/1.1 503 ')
+  await Promise.all(asked)
+  expect(answers.filter((answer) => answer.startsWith('HTTP/1.1 503 '))).toHaveLength(1)
+  const later = [...new Set(names.questions.slice(before))]
+  expect(later.findIndex((question) => question.includes(flood.path(busy).split('=').at(-1)!))).toBeLessThan(2 * 13)
+})
+
 test('a service token of somebody who has no account here makes nothing go out', async () => {
   await using pds = await startPds({}, { resolver: resolverFor() })
   const before = names.questions.length
@@ -200,7 +221,7 @@ test('what waited for its turn too long is not put at all', async () => {
   )
   const outcomes = await Promise.all(asked)
   names.setSilent(false)
-  expect(outcomes.filter((outcome) => outcome instanceof LookupsFull)).toHaveLength(1)
+  expect(outcomes.filter((outcome) => outcome instanceof LookupsFull)).toHaveLength(MAX_WAITING + 1)
   expect(new Set(names.questions.slice(before)).size).toBe(MAX_QUESTIONS)
   expect(await resolver.texts('afterwards.example.org')).toEqual([])
 })
@@ -234,4 +255,19 @@ test('a bucket is looked up in the same way, and told its own name', async () =>
   })
   expect(await Array.fromAsync(bucket.list(''))).toEqual([])
   expect(asked).toEqual([`blobs.s3.localhost:${store.port}`])
+})
+
+test('a name that DNS cannot have is not looked up', async () => {
+  const resolver = resolverFor()
+  const asked = names.questions.length
+  const long = `${'a.'.repeat(130)}example.com`
+  expect(await resolver.addresses(long)).toEqual([])
+  expect(await resolver.texts(`_atproto.${long}`)).toEqual([])
+  expect(names.questions.length).toBe(asked)
+})
+
+test('of a host with many addresses, the first ones are kept', async () => {
+  const addresses = Array.from({ length: 30 }, (_, index) => `203.0.113.${index}`)
+  names.set('many.example.com', 'A', ...addresses)
+  expect(await resolverFor().addresses('many.example.com')).toHaveLength(16)
 })

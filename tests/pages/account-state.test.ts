@@ -1,4 +1,6 @@
-/** What a person mends on the account page without any app: a domain as the handle, an address, an account that sleeps. */
+/**
+ * What a person mends on the account page without any app: a domain as the handle, an address, an account that sleeps.
+ */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import type { Did } from '../../src/protocol/identifiers.ts'

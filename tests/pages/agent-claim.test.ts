@@ -32,7 +32,7 @@ async function waiting() {
 }
 
 test.each([
-  ['Approve', 'The program may act for you', undefined],
+  ['Approve', 'The program now has access', undefined],
   ['Deny', 'Denied', 'expired_token'],
 ])('a person enters the code in two groups, reads, and chooses: %s', async (button, heading, error) => {
   const { token, code } = await waiting()

@@ -4,6 +4,7 @@ import type { Browser } from 'playwright-core'
 import { createAccount } from '../harness/account.ts'
 import { freshPage, openBrowser } from '../harness/browser.ts'
 import { request } from '../harness/http.ts'
+import { OAuthClient } from '../harness/oauth-client.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 
 let pds: TestPds
@@ -76,6 +77,18 @@ test('a request that is one too many is told how long to wait', async () => {
   for (let i = 0; i < 4; i++) await page.goto(`${busy.url}/account/sign-in`)
   expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Too many attempts')
   expect(await page.getByText('Please wait 5 minutes').count()).toBe(1)
+})
+
+test('a form of the consent page that is refused leads back to its request', async () => {
+  const page = await freshPage(browser)
+  const app = new OAuthClient(pds)
+  await page.goto(app.authorizeUrl(await app.requestUri()))
+  await page.getByLabel('Handle or email address').fill('alice.test')
+  await page.getByLabel('Password', { exact: true }).fill('x'.repeat(70_000))
+  await page.getByRole('button', { name: 'Allow access' }).click()
+  expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Too large')
+  await page.getByRole('link', { name: 'Back to the request' }).click()
+  expect(await page.getByRole('button', { name: 'Allow access' }).isVisible()).toBe(true)
 })
 
 test('who comes from an app is sent back to it', async () => {

@@ -1,6 +1,6 @@
 /** The page that says who can move an account away. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { findWebDocument, putWebDocument, setHostedSince } from '../../src/features/identity/identity.ts'
+import { findWebDocument, putWebDocument, setHostedSince } from '../../src/features/identity/identity/identity.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { nextOperation, signOperation, tombstone } from '../../src/protocol/plc.ts'
@@ -51,9 +51,9 @@ test('an identity that only this server can change says so', async () => {
 })
 
 test('a key of the holder that ranks first is named as such', async () => {
-  const owner = await sovereignAccount(pds, 'owner')
+  const owner = await sovereignAccount(pds, 'olga')
   const page = await identityPage(owner)
-  expect(page).toContain('The highest key is not held by this server')
+  expect(page).toContain('The highest key is outside this server')
   expect(page.indexOf(owner.device.did)).toBeGreaterThan(page.indexOf('A key outside this server'))
 })
 
@@ -65,7 +65,7 @@ test('a key of the holder below that of the server is no comfort', async () => {
     lodger.device.key,
   )
   await pds.ctx.plc.submit(lodger.did as Did, turned)
-  expect(await identityPage(lodger)).toContain('this server ranks above it')
+  expect(await identityPage(lodger)).toContain('key ranks higher')
   await pds.ctx.plc.submit(lodger.did as Did, signOperation(tombstone(turned), lodger.device.key))
   expect(await identityPage(lodger)).toContain('This identity has ended')
 })

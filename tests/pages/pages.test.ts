@@ -55,8 +55,9 @@ test('a person reads what an app asks for, unticks some of it, and is led back',
   const client = newClient()
   await openRequest(page, client, { login_hint: alice.handle })
   expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Sign in to an app on this device?')
+  expect(await page.title()).toBe('Sign in to an app on this device? · holdfast')
   expect(await page.getByLabel('Handle or email address').inputValue()).toBe(alice.handle)
-  expect(await page.getByText('Create posts').count()).toBe(1)
+  expect(await page.getByRole('checkbox', { name: 'Create posts' }).count()).toBe(1)
   await page.getByRole('checkbox', { name: 'See your email address' }).uncheck()
   await page.getByLabel('Password', { exact: true }).fill(alice.password)
   await page.getByRole('button', { name: 'Allow access' }).click()
@@ -87,11 +88,11 @@ test('saying no needs nothing filled in', async () => {
 test('a wrong password is shown at its field, and what was unticked stays so', async () => {
   const page = await freshPage(browser)
   await openRequest(page, newClient(), { login_hint: alice.handle })
-  await page.getByRole('checkbox', { name: 'Act on your behalf' }).uncheck()
+  await page.getByRole('checkbox', { name: 'Post and act as you' }).uncheck()
   await page.getByLabel('Password', { exact: true }).fill('not it')
   await page.getByRole('button', { name: 'Allow access' }).click()
   expect(await page.getByRole('alert').textContent()).toContain('wrong')
-  expect(await page.getByRole('checkbox', { name: 'Act on your behalf' }).isChecked()).toBe(false)
+  expect(await page.getByRole('checkbox', { name: 'Post and act as you' }).isChecked()).toBe(false)
   const password = page.getByLabel('Password', { exact: true })
   expect(await password.getAttribute('aria-invalid')).toBe('true')
   expect(await password.inputValue()).toBe('')
@@ -218,6 +219,33 @@ test('the account page ends the access of apps, app passwords and sessions at on
       headers: { authorization: `Bearer ${dora.refreshJwt}` },
     }),
   ).toMatchObject({ status: 400 })
+})
+
+test('the page of a new account has cards for what there is, and leads to another account', async () => {
+  const newcomer = await createAccount(pds, 'emil')
+  const page = await freshPage(browser)
+  await signIn(page, newcomer)
+  const cards = () => page.getByRole('heading', { level: 2 }).allInnerTexts()
+  expect(await cards()).toEqual(['Sessions', 'Account details'])
+  expect(await page.getByText('No app has been given access').isVisible()).toBe(true)
+  for (const link of await page.getByRole('navigation', { name: 'On this page' }).getByRole('link').all())
+    expect(await page.locator((await link.getAttribute('href'))!).count()).toBe(1)
+
+  await page.getByText('New app password').click()
+  await page.getByLabel('Name', { exact: true }).fill('old phone')
+  await page.getByRole('button', { name: 'Create app password' }).click()
+  expect(await cards()).toEqual(['App passwords', 'Sessions', 'Account details'])
+  await page.getByRole('button', { name: 'Revoke old phone' }).click()
+  expect(await page.getByRole('status').innerText()).toContain('The app password is revoked')
+  await newClient().signIn({ identifier: newcomer.handle, password: newcomer.password }, { scope: SCOPE })
+  await page.goto(`${pds.url}/account`)
+  expect(await cards()).toEqual(['Apps with access', 'Sessions', 'Account details'])
+
+  await page.getByRole('link', { name: 'Add an account' }).click()
+  await page.getByLabel('Handle or email address').fill(alice.handle)
+  await page.getByLabel('Password', { exact: true }).fill(alice.password)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  expect(await page.getByRole('link', { name: `Switch to @${newcomer.handle}` }).count()).toBe(1)
 })
 
 test('handle, address and password are changed on the account page', async () => {

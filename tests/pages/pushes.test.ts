@@ -47,11 +47,11 @@ test('the holder sees the devices of the account and removes one', async () => {
     expect.stringContaining('Device phone'),
   ])
   await page.getByRole('button', { name: 'Remove the device phone of org.example.wallet' }).click()
-  expect(await page.getByText('The device is told nothing any more.').count()).toBe(1)
+  expect(await page.getByText('The device no longer receives notifications.').count()).toBe(1)
   expect(await rows()).toHaveLength(1)
   expect((await unregister(ann, 'phone')).body).toEqual({ status: 'absent' })
   await page.getByRole('button', { name: 'Remove' }).click()
-  expect(await page.getByText('No device is told.').count()).toBe(1)
+  expect(await page.getByText('No device is registered.').count()).toBe(1)
   expect((await unregister(ben, 'elsewhere')).body).toEqual({ status: 'deleted' })
 })
 
@@ -62,7 +62,7 @@ test('a holder removes no device of another account', async () => {
   const page = await signedIn(cat)
   await page.evaluate('document.querySelector("#pushes input[name=id]").value = "phone"')
   await page.getByRole('button', { name: 'Remove' }).click()
-  await page.getByText('The device is told nothing any more.').waitFor()
+  await page.getByText('The device no longer receives notifications.').waitFor()
   expect((await unregister(dan, 'phone')).body).toEqual({ status: 'deleted' })
   expect(await page.locator('#pushes li').count()).toBe(1)
 })

@@ -74,21 +74,26 @@ async function submit(page: Page, code: string): Promise<string> {
   ).trim()
 }
 
-test('who has lost the wallet gets the share, after a code by mail and a day, once', async () => {
+test('who has lost the wallet gets the share, after a code by mail and a day, for an hour', async () => {
   const account = await holderWithShare('lost')
   const page = await freshPage(browser)
   await page.goto(`${pds.url}/account/sign-in`)
   await page.getByRole('link', { name: 'Lost your wallet?' }).click()
   await page.getByLabel('Handle or DID').fill('@lost.test')
   await page.getByRole('button', { name: 'Send a code' }).click()
-  await page.getByText('If there is an account of this name').waitFor()
+  await page.getByText('If this account exists').waitFor()
   const code = await mailedCode(account)
-  expect(await submit(page, code)).toContain('The share can be collected from')
-  expect(await submit(page, '')).toContain('The share can be collected from')
+  expect(await submit(page, code)).toContain('You can collect the share from')
+  expect(await submit(page, '')).toContain('You can collect the share from')
   pds.clock.advance({ secs: HOURS_24 })
+  const again = async () => {
+    await page.goto(`${pds.url}/account/recovery/share?identifier=lost.test`)
+    return submit(page, '')
+  }
   expect(await submit(page, '')).toContain(SHARE)
-  await page.goto(`${pds.url}/account/recovery/share?identifier=lost.test`)
-  expect(await submit(page, '')).toStartWith('Recovery is not possible with this')
+  expect(await again()).toContain(SHARE)
+  pds.clock.advance({ secs: 3600 })
+  expect(await again()).toStartWith('The handle or the code is wrong')
 })
 
 test('whatever is wrong, the page says the same', async () => {
@@ -107,7 +112,7 @@ test('whatever is wrong, the page says the same', async () => {
     await page.getByLabel('Handle or DID').fill(identifier)
     said.add(await submit(page, code))
   }
-  expect([...said]).toEqual(['Recovery is not possible with this. Please check the handle and the code, or ask for a new code.'])
+  expect([...said]).toEqual(['The handle or the code is wrong. Please check both, or request a new code.'])
 })
 
 test('the holder sees a release in flight, and cancels it', async () => {
@@ -115,21 +120,21 @@ test('the holder sees a release in flight, and cancels it', async () => {
   const page = await identityPage(account)
   await page.getByText('has held a share since').waitFor()
   await page.getByRole('button', { name: 'Start recovery' }).click()
-  await page.getByText('If there is an account of this name').waitFor()
-  expect(await submit(page, await mailedCode(account))).toContain('can be collected from')
+  await page.getByText('If this account exists').waitFor()
+  expect(await submit(page, await mailedCode(account))).toContain('collect the share from')
   await page.goto(`${pds.url}/account/identity`)
-  await page.getByText('Somebody has asked for your share').waitFor()
+  await page.getByText('Someone requested your share').waitFor()
   await page.getByRole('button', { name: 'Cancel the release' }).click()
   await page.getByText('has held a share since').waitFor()
   pds.clock.advance({ secs: HOURS_24 })
   await page.goto(`${pds.url}/account/recovery/share?identifier=watchful.test`)
-  expect(await submit(page, '')).toStartWith('Recovery is not possible with this')
+  expect(await submit(page, '')).toStartWith('The handle or the code is wrong')
 })
 
 test('the holder deletes the share', async () => {
   const page = await identityPage(await holderWithShare('leaver'))
   await page.getByRole('button', { name: 'Delete the share' }).click()
-  await page.getByText('holds no share of yours').waitFor()
+  await page.getByText('has no share of your recovery key').waitFor()
   expect(await page.getByRole('button', { name: 'Start recovery' }).count()).toBe(0)
 })
 
@@ -143,6 +148,6 @@ test('where there is no delay, the page promises no waiting time', async () => {
   await using prompt = await startPds({ signingKeyMasterKey: new Secret(new Uint8Array(32).fill(7)), recovery: { releaseDelaySecs: 0 } })
   const [promptly, later] = await Promise.all([prompt, pds].map(({ url }) => request(`${url}/account/recovery/share`)))
   expect(promptly!.body).toContain('you get the share at once')
-  expect(promptly!.body).not.toContain('starts a waiting time')
-  expect(later!.body).toContain('starts a waiting time')
+  expect(promptly!.body).not.toContain('starts a waiting period')
+  expect(later!.body).toContain('starts a waiting period')
 })

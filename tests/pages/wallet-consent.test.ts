@@ -1,7 +1,7 @@
 /** The consent page of an app while a wallet decides: with the page's script, and without. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
-import { latchMatchCode } from '../../src/features/oauth/wallet-consent-store.ts'
+import { latchMatchCode } from '../../src/features/access/oauth/wallet-consent-store.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { freshPage, openBrowser } from '../harness/browser.ts'
 import { loopbackClientId, OAuthClient } from '../harness/oauth-client.ts'
@@ -52,7 +52,7 @@ async function open({ javaScriptEnabled = true, hint = alice.handle as string | 
   const page = await freshPage(browser, { javaScriptEnabled })
   if (javaScriptEnabled) await page.clock.install()
   await page.goto(client.authorizeUrl(await client.requestUri({ scope: SCOPE, login_hint: hint })))
-  const requestId = (await page.locator('#wallet-path').getAttribute('data-request-id'))!
+  const requestId = (await page.locator('[data-request-id]').getAttribute('data-request-id'))!
   return {
     page,
     requestId,
@@ -92,7 +92,7 @@ test('the page says so when the wallet denies, and asks no more', async () => {
   await decide('deny')
   await poll(3)
   await page.getByText('Denied in your wallet').waitFor()
-  expect(await page.getByRole('button', { name: 'Continue to the app' }).isVisible()).toBe(false)
+  expect(await page.getByRole('button', { name: 'Continue' }).isVisible()).toBe(false)
   let asked = 0
   page.on('request', () => asked++)
   await page.clock.runFor(60_000)
@@ -126,12 +126,66 @@ test('the page slows down when it is told to, and goes on when the network was a
   await expectSession(page)
 })
 
+/** Whether the tab is looked at, as the script sees it: headless browsers show every tab. */
+const look = (page: Page, isHidden: boolean) =>
+  page.evaluate(`Object.defineProperty(document, 'hidden', { configurable: true, get: () => ${isHidden} })
+document.dispatchEvent(new Event('visibilitychange'))`)
+
+/** Lets the page's script see time pass. Returns how often it has asked. */
+async function asked(page: Page, secs: number): Promise<number> {
+  let count = 0
+  const note = (request: { url(): string }) => void (count += request.url().includes('/status') ? 1 : 0)
+  page.on('request', note)
+  for (let i = 0; i < secs; i++) {
+    pds.clock.advance({ secs: 1 })
+    await page.clock.runFor(1000)
+    await page.waitForLoadState('networkidle')
+  }
+  page.off('request', note)
+  return count
+}
+
+test('a tab that nobody looks at asks less often, and soon when it is looked at again', async () => {
+  const { page, decide } = await open()
+  await look(page, true)
+  expect(await asked(page, 45)).toBe(3)
+  await decide()
+  await asked(page, 5)
+  pds.clock.advance({ secs: 3 })
+  await Promise.all([page.waitForURL(/\/callback\?/), look(page, false), page.clock.runFor(100)])
+  await expectSession(page)
+})
+
+test('a part that is folded asks less often, and its number stands on the page once devices were told', async () => {
+  const { page, requestId } = await open({ hint: 'somebody.example.com' })
+  expect(await page.locator('.user-code').isVisible()).toBe(false)
+  expect(await asked(page, 45)).toBe(3)
+  await page.getByText('Use your wallet instead').click()
+  expect(await page.locator('.user-code').isVisible()).toBe(true)
+  expect(await asked(page, 15)).toBeGreaterThan(2)
+  await pds.ctx.db.transaction((tx) => latchMatchCode(tx, requestId, '07', pds.clock.now()))
+  await page.reload()
+  expect(await page.locator('#match-code').innerText()).toBe('07')
+})
+
+test('with script there is no button that leads nowhere, until the wallet has approved or the network fails', async () => {
+  const { page, decide } = await open()
+  const proceed = page.getByRole('button', { name: 'Continue' })
+  expect(await proceed.isVisible()).toBe(false)
+  await page.context().setOffline(true)
+  await Promise.all([page.waitForEvent('requestfailed'), page.clock.runFor(3000)])
+  await proceed.waitFor()
+  await page.context().setOffline(false)
+  await decide()
+  await proceed.click()
+  await expectSession(page)
+})
+
 test('without script, a person continues by hand once the wallet has approved', async () => {
   const { page, decide } = await open({ javaScriptEnabled: false })
-  const proceed = page.getByRole('button', { name: 'Continue to the app' })
+  const proceed = page.getByRole('button', { name: 'Continue' })
   await proceed.click()
   await page.getByText('Your wallet has not approved this request yet').waitFor()
-  await page.goBack()
   await decide()
   await proceed.click()
   await expectSession(page)
@@ -143,19 +197,20 @@ test('the number for the wallet stands on the page', async () => {
   await page.reload()
   expect(await page.locator('#match-code').innerText()).toBe('07')
   await decide('approve', '07')
-  await page.getByRole('button', { name: 'Continue to the app' }).click()
+  await page.getByRole('button', { name: 'Continue' }).click()
   await expectSession(page)
 })
 
 test('a link opens the wallet on the same device', async () => {
   const { page, requestId } = await open({ javaScriptEnabled: false })
-  const link = page.getByRole('link', { name: 'Open the wallet on this device' })
+  const link = page.getByRole('link', { name: 'Open my wallet' })
   expect(await link.getAttribute('href')).toBe(`obsign:/consent?request_id=${requestId}`)
   expect(await page.getByRole('img', { name: 'QR code for your wallet' }).isVisible()).toBe(true)
 })
 
 test('whoever has a password signs in below', async () => {
-  const { page } = await open({ hint: undefined })
+  const { page } = await open()
+  await page.getByText('Use your password instead').click()
   await page.getByLabel('Handle or email address').fill(bob.handle)
   await page.getByLabel('Password', { exact: true }).fill(bob.password)
   await page.getByRole('button', { name: 'Allow access' }).click()

@@ -141,7 +141,7 @@ describe('a transfer', () => {
   test('that is running is shown, and cancelled; its code is nowhere', async () => {
     const { transferCode } = await begin(await walletSession(pds, alice.did))
     await page.reload()
-    expect(await words('#wallet')).toContain('Whoever has its code can accept it until')
+    expect(await words('#wallet')).toContain('Any device with its code can accept it until')
     expect(await page.content()).not.toContain(transferCode)
     await page.getByRole('button', { name: 'Cancel the transfer' }).click()
     expect(await page.getByRole('status').innerText()).toContain('The transfer has ended')

@@ -34,9 +34,9 @@ afterAll(async () => {
 
 async function begin(page: Page): Promise<{ requestId: string; clientId: string; matchCode: string; userCode: string }> {
   await page.goto(`${pds.url}/account/sign-in`)
-  await page.getByRole('button', { name: 'Use a wallet' }).click()
+  await page.getByRole('button', { name: 'Use your wallet instead' }).click()
   await page.waitForURL(/\/account\/sign-in\/wallet\?/)
-  const requestId = (await page.locator('#wallet-path').getAttribute('data-request-id'))!
+  const requestId = (await page.locator('[data-request-id]').getAttribute('data-request-id'))!
   const [matchCode, userCode] = [await page.locator('#match-code').innerText(), await page.locator('.user-code').innerText()]
   return { requestId, clientId: pds.url, matchCode, userCode }
 }
@@ -90,7 +90,7 @@ test('without script, a person continues by hand, with the wallet of the command
   expect(await page.getByRole('alert').innerText()).toContain('Your wallet has not approved this request yet')
   const shown = await holder.user.do(['approve', userCode], { answers: { number: matchCode, Approve: 'yes' } })
   expect(shown).toContain('Account page of holdfast')
-  expect(shown).toContain('whoever has the page open is signed in to your account page')
+  expect(shown).toContain('approving it signs that browser in to your account page')
   await proceed.click()
   await expectAccount(page, holder.account.did)
 })
@@ -106,9 +106,9 @@ test('a sign-in of a week ago is renewed with the wallet, and the page asks for 
   await page.goto(`${pds.url}/account/identity`)
   await page.getByRole('heading', { name: 'Sign in again' }).waitFor()
   expect(await page.locator('input[type=password]').count()).toBe(0)
-  await page.getByRole('button', { name: 'Use a wallet' }).click()
+  await page.getByRole('button', { name: 'Use your wallet' }).click()
   await page.waitForURL(/\/account\/sign-in\/wallet\?/)
-  const requestId = (await page.locator('#wallet-path').getAttribute('data-request-id'))!
+  const requestId = (await page.locator('[data-request-id]').getAttribute('data-request-id'))!
   await decide({ ...first, requestId, matchCode: await page.locator('#match-code').innerText() })
   await page.getByRole('button', { name: 'Continue to your account' }).click()
   await expectAccount(page, alice.did)

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import { verifyJwt } from '@atproto/xrpc-server'
 import { raw, request } from '../harness/http.ts'
-import type { SessionKind } from '../../src/features/auth/session-tokens.ts'
+import type { SessionKind } from '../../src/features/access/auth/session-tokens.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { startRawUpstream, startUpstream, tokenClaims, type Upstream } from '../harness/upstream.ts'
 import { seedAccount, type SeededAccount } from '../identity/seed-account.ts'
@@ -135,6 +135,18 @@ test('a body passes as it was sent, coding and all', async () => {
   expect(got!.headers.get('content-type')).toBe('application/weird')
   expect(got!.headers.get('content-encoding')).toBe('gzip')
   expect(got!.headers.get('content-length')).toBe(String(bytes.length))
+})
+
+test('a browser runs nothing of what a service sends', async () => {
+  const page = () => new Response('<script>alert(1)</script>', { headers: { 'content-type': 'text/html' } })
+  appview.answer('app.bsky.feed.getTimeline', page)
+  appview.answer('app.bsky.graph.getFollows', page)
+  for (const path of ['app.bsky.feed.getTimeline', 'app.bsky.graph.getFollows?actor=alice.test']) {
+    const { status, headers } = await xrpc(path)
+    expect({ status, type: headers.get('content-type') }).toEqual({ status: 200, type: 'text/html' })
+    expect(headers.get('x-content-type-options')).toBe('nosniff')
+    expect(headers.get('content-security-policy')).toBe("default-src 'none'; sandbox")
+  }
 })
 
 test('HEAD stays HEAD', async () => {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import { AtpAgent } from '@atproto/api'
-import { setRecordTakedown } from '../../src/features/repo/repo.ts'
+import { setRecordTakedown } from '../../src/features/data/repo/repo.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { bearer } from '../harness/http.ts'
@@ -121,6 +121,15 @@ test('a post is not on a page of older posts, nor twice on one', async () => {
   expect(texts(await alice.call('app.bsky.feed.getTimeline'))).toEqual(['newer', 'newest'])
   says('app.bsky.feed.getTimeline', { feed: [{ post: { ...view(alice, 'known', hour(-1)), uri } }] })
   expect(texts(await alice.call('app.bsky.feed.getTimeline'))).toEqual(['known'])
+})
+
+test('the bounds of a page are those of the AppView, whatever is added to it', async () => {
+  says('app.bsky.feed.getTimeline', { cursor: 'next', startCursor: 'first', feed: [{ post: view(bob, 'older', hour(-1)) }] })
+  await post('fresh')
+  const { body } = await alice.call('app.bsky.feed.getTimeline?limit=2&since=known')
+  expect(body).toMatchObject({ cursor: 'next', startCursor: 'first' })
+  expect(texts({ body })).toEqual(['fresh', 'older'])
+  expect(appview.received[0]!.path).toContain('since=known')
 })
 
 test('only the account itself sees what is new', async () => {
@@ -395,6 +404,55 @@ test('a coded answer is changed all the same', async () => {
   const response = await raw({ 'accept-encoding': 'gzip' })
   expect(response.headers.get('content-encoding')).toBeNull()
   expect(((await response.json()) as { feed: unknown[] }).feed).toHaveLength(1)
+})
+
+test('an answer that is too large to pass is refused; one that unpacks to more than is read passes as it came', async () => {
+  await post('fresh')
+  const body = new TextEncoder().encode(`{"feed":[]${' '.repeat(11 * 1024 * 1024)}}`)
+  answers(body, { 'atproto-repo-rev': knownRev })
+  expect((await raw()).status).toBe(502)
+  const packed = gzipSync(body)
+  answers(packed, { 'content-encoding': 'gzip', 'atproto-repo-rev': knownRev })
+  const response = await raw({ 'accept-encoding': 'gzip' })
+  expect(response.headers.get('content-encoding')).toBe('gzip')
+  expect(Buffer.compare(await response.bytes(), packed)).toBe(0)
+})
+
+test('an error that unpacks to more than is read is told without its words', async () => {
+  const bomb = gzipSync(JSON.stringify({ error: 'Bomb', message: 'A'.repeat(1024 * 1024) }))
+  appview.answer(
+    'app.bsky.feed.getTimeline',
+    () => new Response(bomb, { status: 418, headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' } }),
+  )
+  const response = await raw({ 'accept-encoding': 'gzip' })
+  expect(response.status).toBe(418)
+  expect(await response.text()).not.toContain('Bomb')
+})
+
+test('an answer that is too long to be read here passes as it is, to its last byte', async () => {
+  await post('fresh')
+  const long = JSON.stringify({ feed: [], filler: Array.from({ length: 700_000 }, () => []) })
+  expect(long.length).toBeGreaterThan(2 * 1024 ** 2)
+  const headers = { 'atproto-repo-rev': knownRev }
+  answers(long, headers)
+  expect(await (await raw({ 'accept-encoding': 'identity' })).text()).toBe(long)
+  const bytes = gzipSync(long)
+  answers(bytes, { ...headers, 'content-encoding': 'gzip' })
+  const coded = await raw({ 'accept-encoding': 'gzip' })
+  expect(coded.headers.get('content-encoding')).toBe('gzip')
+  expect(Buffer.compare(await coded.bytes(), bytes)).toBe(0)
+  const noise = Buffer.from(Array.from({ length: 3 * 1024 ** 2 }, (_, i) => (i * 7919) & 255))
+  answers(new Uint8Array(noise), headers)
+  expect(Buffer.compare(await (await raw({ 'accept-encoding': 'identity' })).bytes(), noise)).toBe(0)
+  answers(long.slice(0, 1_900_000) + ' '.repeat(2), headers)
+  expect((await (await raw({ 'accept-encoding': 'identity' })).text()).length).toBe(1_900_002)
+})
+
+test('an own post that is unusually large is left to the AppView', async () => {
+  says('app.bsky.feed.getTimeline', { feed: [] })
+  await post('large', { filler: 'x'.repeat(65 * 1024) })
+  await post('fresh', { filler: 'x'.repeat(60 * 1024) })
+  expect(texts(await alice.call('app.bsky.feed.getTimeline'))).toEqual(['fresh'])
 })
 
 test('a repository that is new as a whole adds nothing', async () => {

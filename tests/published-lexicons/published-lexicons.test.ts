@@ -1,6 +1,6 @@
 /** Lexicons that others publish, and the records they describe. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { resolveLexicon, validateAsPublished } from '../../src/features/published-lexicons/published-lexicons.ts'
+import { resolveLexicon, validateAsPublished } from '../../src/features/data/published-lexicons/published-lexicons.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import type { Nsid } from '../../src/protocol/identifiers.ts'
 import { createAccount } from '../harness/account.ts'
@@ -22,7 +22,10 @@ beforeEach(() => {
   author.received.length = 0
 })
 
-const resolve = (nsid: string) => resolveLexicon(pds.ctx, nsid as Nsid)
+const resolve = async (nsid: string) => {
+  const resolution = await resolveLexicon(pds.ctx, nsid as Nsid)
+  return resolution.ok ? resolution.document : null
+}
 const check = (collection: string, record: object, rkey = 'x') =>
   validateAsPublished(pds.ctx, { collection, rkey, record: { $type: collection, ...record } })
 const recordLexicon = (id: string, properties: object, more: object = {}) => ({
@@ -149,6 +152,59 @@ test('what is kept is bounded', async () => {
   await fresh.publish('test.fresh.thing', recordLexicon('test.fresh.thing', {}))
   expect(await resolve('test.fresh.thing')).not.toBeNull()
   expect(await pds.ctx.db.get<{ count: number }>(sql`SELECT COUNT(*) AS count FROM published_lexicon`)).toEqual({ count: 1000 })
+})
+
+test('the bytes of what is kept are bounded', async () => {
+  const padded = JSON.stringify('x'.repeat(1024 ** 2))
+  await pds.ctx.db.transaction(async (tx) => {
+    for (let i = 0; i < 40; i++)
+      await tx.run(sql`INSERT INTO published_lexicon (nsid, document, fetched_at) VALUES (${`test.padded.n${i}`}, ${padded}, ${2000 + i})`)
+  })
+  await using fresh = await startLexiconAuthor()
+  pds.dns.setTexts('_lexicon.small.test', `did=${fresh.did}`)
+  await fresh.publish('test.small.thing', recordLexicon('test.small.thing', {}))
+  expect(await resolve('test.small.thing')).not.toBeNull()
+  const kept = await pds.ctx.db.all<{ nsid: string }>(
+    sql`SELECT nsid FROM published_lexicon WHERE nsid LIKE 'test.padded.%' ORDER BY fetched_at`,
+  )
+  expect(kept.length).toBeLessThan(32)
+  expect(kept.length).toBeGreaterThan(25)
+  expect(kept.at(-1)).toEqual({ nsid: 'test.padded.n39' })
+})
+
+test('a stored document is parsed once, until another server has fetched a newer one', async () => {
+  await using often = await startLexiconAuthor()
+  pds.dns.setTexts('_lexicon.often.test', `did=${often.did}`)
+  await often.publish('test.often.thing', recordLexicon('test.often.thing', { a: { type: 'string' } }))
+  const first = await resolve('test.often.thing')
+  expect(first).not.toBeNull()
+  expect(await resolve('test.often.thing')).toBe(first)
+  const newer = recordLexicon('test.often.thing', { b: { type: 'string' } })
+  pds.clock.advance({ secs: 1 })
+  await pds.ctx.db.run(sql`
+    UPDATE published_lexicon SET document = ${JSON.stringify(newer)}, fetched_at = ${pds.clock.now()} WHERE nsid = 'test.often.thing'`)
+  expect(await resolve('test.often.thing')).toEqual(newer as never)
+})
+
+test('a document beyond the bounds is none, also one that was stored before there were bounds', async () => {
+  await using large = await startLexiconAuthor()
+  pds.dns.setTexts('_lexicon.large.test', `did=${large.did}`)
+  const wide = (id: string, count: number) =>
+    recordLexicon(id, Object.fromEntries(Array.from({ length: count }, (_, index) => [`p${index}`, { type: 'boolean' }])))
+  await large.publish('test.large.most', wide('test.large.most', 500))
+  await large.publish('test.large.wide', wide('test.large.wide', 501))
+  expect(await resolve('test.large.most')).not.toBeNull()
+  for (let time = 0; time < 2; time++)
+    expect(await resolveLexicon(pds.ctx, 'test.large.wide' as Nsid)).toEqual({ ok: false, excess: 'more than 500 entries of required' })
+  expect(await check('test.large.wide', {})).toEqual({
+    status: 'invalid',
+    message:
+      'Invalid test.large.wide record: the lexicon test.large.wide is larger than this server accepts: it has more than 500 entries of required',
+  })
+  const stored = JSON.stringify(wide('test.large.stored', 501))
+  await pds.ctx.db.run(sql`
+    INSERT INTO published_lexicon (nsid, document, fetched_at) VALUES ('test.large.stored', ${stored}, ${pds.clock.now()})`)
+  expect(await resolve('test.large.stored')).toBeNull()
 })
 
 // Records
@@ -282,4 +338,32 @@ test('a write that must be valid is checked against the published lexicon; one t
       json: { repo: alice.did, collection: 'test.games.nothing', record: {}, validate: true },
     }),
   ).toMatchObject({ status: 400, body: { message: 'Unknown lexicon type: test.games.nothing' } })
+})
+
+test('a write whose validation takes too many steps is refused, with the name of the lexicon', async () => {
+  await using puzzles = await startLexiconAuthor()
+  pds.dns.setTexts('_lexicon.puzzles.test', `did=${puzzles.did}`)
+  const next = (index: number) => ({ next: { type: 'ref', ref: `test.puzzles.n${index}` } })
+  const { defs } = recordLexicon('test.puzzles.n0', { list: { type: 'array', items: { type: 'integer' } }, ...next(1) })
+  await puzzles.publish('test.puzzles.n0', { lexicon: 1, id: 'test.puzzles.n0', defs })
+  // Each document is found to be missing only after the whole list has been looked at once more.
+  let record: object = {}
+  for (let index = 1; index <= 12; index++) {
+    const id = `test.puzzles.n${index}`
+    await puzzles.publish(id, { lexicon: 1, id, defs: { main: { type: 'object', properties: next(index + 1) } } })
+    record = { next: record }
+  }
+  const alice = await createAccount(pds, 'puzzled')
+  const create = (count: number) =>
+    alice.call('com.atproto.repo.createRecord', {
+      json: { repo: alice.did, collection: 'test.puzzles.n0', validate: true, record: { list: Array(count).fill(1), ...record } },
+    })
+  expect(await create(1000)).toMatchObject({ status: 200, body: { validationStatus: 'valid' } })
+  expect(await create(450_000)).toMatchObject({
+    status: 400,
+    body: {
+      error: 'InvalidRequest',
+      message: 'Invalid test.puzzles.n0 record: checking it against its lexicon takes more than 4000000 steps',
+    },
+  })
 })

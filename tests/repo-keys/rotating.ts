@@ -38,7 +38,9 @@ export async function lastOperation({ directory, account: { did } }: Pick<Wallet
 export const namedKey = async (wallet: Wallet): Promise<string> =>
   ((await lastOperation(wallet)) as Operation).verificationMethods['atproto']!
 
-/** The operation that publishes a staged key in place of the present one, signed by the wallet. `changes` go in besides. */
+/**
+ * The operation that publishes a staged key in place of the present one, signed by the wallet. `changes` go in besides.
+ */
 export async function publishing(wallet: Wallet, staged: string, changes: Partial<PlcState> = {}): Promise<Operation> {
   const last = (await lastOperation(wallet)) as Operation
   const before = last.verificationMethods['atproto']
@@ -58,7 +60,10 @@ export const write = ({ account }: Wallet, text: string): Promise<Answer> =>
     json: { repo: account.did, collection: 'org.example.note', record: { $type: 'org.example.note', text } },
   })
 
-/** How many records others find in the repository, whose signature they check by the key that the directory names. Throws if it is not right. */
+/**
+ * How many records others find in the repository, whose signature they check by the key that the directory names.
+ * Throws if it is not right.
+ */
 export async function verifiedRecords(wallet: Wallet): Promise<number> {
   const { did } = wallet.account
   const response = await fetch(`${wallet.pds.url}/xrpc/com.atproto.sync.getRepo?did=${did}`)

@@ -1,4 +1,6 @@
-/** `kill -9` between any two steps of a rotation: it is finished or undone at the next start, and before the next write. */
+/**
+ * `kill -9` between any two steps of a rotation: it is finished or undone at the next start, and before the next write.
+ */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -50,7 +52,10 @@ async function startAgain(): Promise<void> {
   alice = { ...alice, pds: server, account: await logIn(server, alice.account, alice.account.password) }
 }
 
-/** Complete the rotation, and kill the server while the directory is being told. `reaches`: whether the directory hears it. */
+/**
+ * Complete the rotation, and kill the server while the directory is being told. `reaches`: whether the directory hears
+ * it.
+ */
 async function killedWhileSubmitting(operation: Operation, { reaches }: { reaches: boolean }): Promise<void> {
   const submitted = Promise.withResolvers<void>()
   const lost = Promise.withResolvers<Fate>()

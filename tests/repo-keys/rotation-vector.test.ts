@@ -1,8 +1,8 @@
 /** The vector of a rotation, through the endpoint and with a real directory. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { insertAccount } from '../../src/features/accounts/accounts.ts'
-import { putStagedKey } from '../../src/features/repo-keys/staged-key-store.ts'
-import { createRepo } from '../../src/features/repo/repo.ts'
+import { insertAccount } from '../../src/features/identity/accounts/accounts.ts'
+import { putStagedKey } from '../../src/features/identity/repo-keys/staged-key-store.ts'
+import { createRepo } from '../../src/features/data/repo/repo.ts'
 import type { Did, Handle } from '../../src/protocol/identifiers.ts'
 import { signingKey } from '../../src/protocol/keys.ts'
 import { operationCid, parseOperation, unsignedBytes } from '../../src/protocol/plc.ts'

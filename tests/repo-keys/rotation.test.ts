@@ -1,8 +1,10 @@
-/** Replacing the key of a repository, with a real directory on a bad line: what others verify, before, during and after. */
+/**
+ * Replacing the key of a repository, with a real directory on a bad line: what others verify, before, during and after.
+ */
 import { isDeepStrictEqual } from 'node:util'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { deleteAccount } from '../../src/features/account-changes/account-changes.ts'
-import { continueSequence } from '../../src/features/backup/restoring.ts'
+import { deleteAccount } from '../../src/features/identity/account-changes/account-changes.ts'
+import { continueSequence } from '../../src/features/operations/backup/restoring.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { signOperation, tombstone, type Operation } from '../../src/protocol/plc.ts'
@@ -68,7 +70,9 @@ function gate() {
   }
   return { reached: waiting.promise, open: (fate: Fate = 'answered') => resolve(fate) }
 }
-/** The next operation meets this fate; what comes before and after it is answered, or lost if the line then breaks down. */
+/**
+ * The next operation meets this fate; what comes before and after it is answered, or lost if the line then breaks down.
+ */
 function oneOperation(fate: Fate, after: Fate = 'answered') {
   let isOver = false
   line.fate = ({ method }) => {
@@ -376,6 +380,43 @@ test('what is not settled is settled without anybody asking, or by the wallet th
   expect((await complete(alice, next)).status).toBe(200)
 })
 
+test('a wallet that repeats its request while the operation is being submitted has it submitted once, and gets the result', async () => {
+  const staged = await stagedKey(alice)
+  const operation = await publishing(alice, staged)
+  oneOperation('question lost', 'question lost')
+  expect((await complete(alice, operation)).status).toBe(502)
+  pds.clock.advance({ secs: 61 })
+  const { reached, open } = gate()
+  const settled = pds.runSteps()
+  await reached
+  const repeated = complete(alice, operation)
+  const signsOnceSettled = write(alice, 'after')
+  open()
+  expect(await repeated).toMatchObject({ status: 200, body: { signingKey: staged } })
+  expect((await signsOnceSettled).status).toBe(200)
+  await settled
+  expect(submissions()).toHaveLength(1)
+})
+
+test('a wallet that repeats its request while the rotation is finished gets the result', async () => {
+  const staged = await stagedKey(alice)
+  const operation = await publishing(alice, staged)
+  oneOperation('answer lost', 'question lost')
+  expect((await complete(alice, operation)).status).toBe(502)
+  pds.clock.advance({ secs: 61 })
+  let isFinished = false
+  line.fate = async (): Promise<Fate> => {
+    if (!isFinished) {
+      isFinished = true
+      await pds.runSteps()
+    }
+    return 'answered'
+  }
+  expect(await complete(alice, operation)).toMatchObject({ status: 200, body: { signingKey: staged } })
+  expect(await verifiedRecords(alice)).toBe(0)
+  expect(submissions()).toHaveLength(1)
+})
+
 test('an operation that was overtaken while the directory was away is undone', async () => {
   const old = await namedKey(alice)
   const staged = await stagedKey(alice)
@@ -473,14 +514,14 @@ test('other changes of the identity wait, or are refused by the directory, which
   const rival = await publishing(alice, await namedKey(alice))
   const submit = (given: Operation) => account.call('com.atproto.identity.submitPlcOperation', { json: { operation: given } })
   expect((await submit(rival)).status).toBe(503)
-  expect((await account.call('com.atproto.identity.updateHandle', { json: { handle: 'other.test' } })).status).toBe(503)
+  expect((await account.call('com.atproto.identity.updateHandle', { json: { handle: 'otto.test' } })).status).toBe(503)
   held.open()
   expect((await completing).status).toBe(200)
   expect((await submit(rival)).status).toBe(400)
   line.fate = () => 'answered'
-  expect((await account.call('com.atproto.identity.updateHandle', { json: { handle: 'other.test' } })).status).toBe(200)
+  expect((await account.call('com.atproto.identity.updateHandle', { json: { handle: 'otto.test' } })).status).toBe(200)
   expect((await lastOperation(alice)) as Operation).toMatchObject({
-    alsoKnownAs: ['at://other.test'],
+    alsoKnownAs: ['at://otto.test'],
     verificationMethods: { atproto: staged },
   })
   expect(await verifiedRecords(alice)).toBe(0)

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { repoHead } from '../../src/features/repo/repo.ts'
+import { repoHead } from '../../src/features/data/repo/repo.ts'
 import type { Did, Tid } from '../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount, xrpc } from '../harness/account.ts'
 import { bearer, request } from '../harness/http.ts'
@@ -37,11 +37,20 @@ const bodies: [name: string, body: () => string | Uint8Array, error: string, mes
     'InvalidRequest',
     /UTF-8/,
   ],
-  ['a float', () => withRecord('{"a":1.5}'), 'InvalidRequest', /integers/],
+  ['a float', () => withRecord('{"a":1.5}'), 'InvalidRequest', /^Numbers must be integers of at most 53 bits, got 1.5 at \$\.record\.a$/],
+  ['a float deep inside', () => withRecord('{"b":[{},{"a ratio":[1,0.5]}]}'), 'InvalidRequest', /at \$\.record\.b\[1\]\["a ratio"\]\[1\]$/],
+  ['a float, without validation', () => withRecord('{"a":1.5}', ',"validate":false'), 'InvalidRequest', /at \$\.record\.a$/],
+  ['a float under a very long name', () => withRecord(`{"${'n'.repeat(50_000)}":1.5}`), 'InvalidRequest', /^.{60,200}…"\]$/],
   ['a huge number', () => withRecord('{"a":9007199254740993}'), 'InvalidRequest', /integers/],
   ['an infinite number', () => withRecord('{"a":1e999}'), 'InvalidRequest', /integers/],
   ['deep nesting', () => withRecord(deep(200)), 'InvalidRequest', /Nested deeper/],
   ['absurd nesting', () => withRecord(deep(20_000)), 'InvalidRequest', /Nested deeper/],
+  [
+    'an object of 10,001 members',
+    () => withRecord(JSON.stringify({ a: [{ b: Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`k${i}`, 0])) }] })),
+    'InvalidRequest',
+    /^An object has more than 10000 members at \$\.record\.a\[0\]\.b$/,
+  ],
   ['names that are half a surrogate pair', () => withRecord('{"a\\ud800":1,"a\\ud801":2}'), 'InvalidRequest', /Unicode/],
   ['a record that is no object', () => withRecord('"text"'), 'InvalidRequest'],
   ['a record that is a list', () => withRecord('[1]'), 'InvalidRequest'],

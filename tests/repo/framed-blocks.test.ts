@@ -1,8 +1,8 @@
 /** An archive whose sections the database frames is the archive that is written block by block. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { StoredNodes } from '../../src/features/repo/node-store.ts'
-import { countMisframed, framedRecords } from '../../src/features/repo/record-store.ts'
-import { stageBlocks, stageRepo } from '../../src/features/repo/repo-staging.ts'
+import { StoredNodes } from '../../src/features/data/repo/node-store.ts'
+import { countMisframed, framedRecords } from '../../src/features/data/repo/record-store.ts'
+import { stageBlocks, stageRepo } from '../../src/features/data/repo/repo-staging.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import { carOf, writeCar, type Block } from '../../src/protocol/car.ts'
 import { cidOfCbor } from '../../src/protocol/cid.ts'

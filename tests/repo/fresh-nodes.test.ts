@@ -1,8 +1,11 @@
-/** Nodes in the row of their repository and outside, against a plain map: random commits, and every way to read what is left. */
+/**
+ * Nodes in the row of their repository and outside, against a plain map: random commits, and every way to read what is
+ * left.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { FreshNodes } from '../../src/features/repo/fresh-nodes.ts'
-import { changeNodes, StoredNodes } from '../../src/features/repo/node-store.ts'
-import { findTree, insertRepo, updateTree } from '../../src/features/repo/repo-store.ts'
+import { FreshNodes } from '../../src/features/data/repo/fresh-nodes.ts'
+import { changeNodes, StoredNodes } from '../../src/features/data/repo/node-store.ts'
+import { findTree, insertRepo, updateTree } from '../../src/features/data/repo/repo-store.ts'
 import { sql, type Reader } from '../../src/platform/database/database.ts'
 import type { Block } from '../../src/protocol/car.ts'
 import { encode } from '../../src/protocol/cbor.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { AtpAgent, XRPCError } from '@atproto/api'
-import { repoHead, setRecordTakedown } from '../../src/features/repo/repo.ts'
+import { repoHead, setRecordTakedown } from '../../src/features/data/repo/repo.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, PASSWORD, xrpc, type TestAccount } from '../harness/account.ts'
@@ -38,6 +38,29 @@ async function refusal(call: Promise<unknown>): Promise<{ status: number; error:
   }
   throw new Error('was not refused')
 }
+
+test('a page of large records ends early, and its cursor leads to the rest', async () => {
+  const zoe = await createAccount(pds, 'zoe-large')
+  const large = 'com.example.large'
+  const sizes = [200_000, 200_000, 200_000, 990_000, 990_000, 10]
+  for (const [i, size] of sizes.entries()) {
+    const record = { $type: large, text: 'x'.repeat(size) }
+    const made = await zoe.call('com.atproto.repo.createRecord', { json: { repo: zoe.did, collection: large, rkey: `k${i}`, record } })
+    expect(made.status).toBe(200)
+  }
+  const pagesOf = async (query: string) => {
+    const pages: string[][] = []
+    for (let cursor = ''; ;) {
+      const { body } = await xrpc(pds, `com.atproto.repo.listRecords?repo=${zoe.did}&collection=${large}&limit=100${query}${cursor}`)
+      if (body.records.length === 0) return pages
+      pages.push(body.records.map(({ uri }: { uri: string }) => uri.split('/').at(-1)!))
+      cursor = `&cursor=${body.cursor}`
+    }
+  }
+  const forwards = [['k0', 'k1'], ['k2'], ['k3'], ['k4'], ['k5']]
+  for (const _ of ['read', 'cached']) expect(await pagesOf('&reverse=true')).toEqual(forwards)
+  expect(await pagesOf('')).toEqual([['k5'], ['k4'], ['k3'], ['k2', 'k1'], ['k0']])
+})
 
 test('a record is written, read, changed and deleted by a real client', async () => {
   const created = await repo().createRecord({ repo: alice.did, collection, record: post('first') })
@@ -97,6 +120,17 @@ test('a put of the same record and the delete of a missing one change nothing, w
   expect(again.data).toEqual({ uri: first.data.uri, cid: first.data.cid, validationStatus: 'valid' })
   expect((await repo().deleteRecord({ ...place, rkey: '3jzfcijpj2z2b', ...stale })).data).toEqual({})
   expect(await head()).toEqual(before)
+})
+
+test('of two records with the same content, one stays when the other is deleted', async () => {
+  const [first, second] = await Promise.all([1, 2].map(() => repo().createRecord({ repo: alice.did, collection, record: post('twice') })))
+  expect(second!.data.cid).toBe(first!.data.cid)
+  const [place, other] = [first, second].map((made) => ({ repo: alice.did, collection, rkey: made!.data.uri.split('/').at(-1)! }))
+  await repo().deleteRecord(place!)
+  expect((await refusal(repo().getRecord(place!))).error).toBe('RecordNotFound')
+  expect((await repo().getRecord(other!)).data.value).toEqual(post('twice'))
+  const blocks = await fetch(`${pds.url}/xrpc/com.atproto.sync.getBlocks?did=${alice.did}&cids=${second!.data.cid}`)
+  expect(blocks.status).toBe(200)
 })
 
 test('stale swaps are refused and say where the repository is', async () => {

@@ -1,7 +1,7 @@
 /** What a repository looks like to code that is not ours, whole and damaged. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { signingKeyOf } from '../../src/features/accounts/accounts.ts'
-import { repoHead, secondOpinion } from '../../src/features/repo/repo.ts'
+import { signingKeyOf } from '../../src/features/identity/accounts/accounts.ts'
+import { repoHead, secondOpinion } from '../../src/features/data/repo/repo.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import { cidOfCbor } from '../../src/protocol/cid.ts'
 import { formatDidKey } from '../../src/protocol/keys.ts'

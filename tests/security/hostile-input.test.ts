@@ -1,4 +1,6 @@
-/** Input that was made to hurt: it is refused at little cost, and comes back in no header and no page as more than text. */
+/**
+ * Input that was made to hurt: it is refused at little cost, and comes back in no header and no page as more than text.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { createAccount, type TestAccount } from '../harness/account.ts'
@@ -179,6 +181,32 @@ describe('what a stranger sends', () => {
     for (const path of [`/${query}`, `/xrpc/${query}`, `/tls-check?domain=${query}`, `/v1/${query}`, `/oauth/${query}`]) {
       const { headers } = await request(`${pds.url}${path}`)
       expect([path, headers.get('content-type')?.startsWith('text/html')]).toEqual([path, false])
+    }
+  })
+
+  test('is taken for what its type says, wherever it comes back', async () => {
+    const repo = `did=${alice.did}`
+    const paths = [
+      `/${query}`,
+      `/xrpc/${query}`,
+      `/xrpc/com.atproto.repo.getRecord?repo=${alice.did}&collection=${query}&rkey=x`,
+      `/xrpc/com.atproto.repo.describeRepo?repo=${alice.did}`,
+      `/xrpc/com.atproto.sync.getRepo?${repo}`,
+      `/xrpc/com.atproto.sync.getBlob?${repo}&cid=${query}`,
+      `/v1/${query}`,
+      `/oauth/${query}`,
+      `/oauth/authorize?client_id=${query}`,
+      `/account/sign-in?${query}`,
+      `/agent/claim?${query}`,
+      '/.well-known/did.json',
+      '/.well-known/atproto-did',
+      `/tls-check?domain=${query}`,
+      '/robots.txt',
+      '/',
+    ]
+    for (const path of paths) {
+      const { headers } = await request(`${pds.url}${path}`)
+      expect([path, headers.get('x-content-type-options')]).toEqual([path, 'nosniff'])
     }
   })
 

@@ -11,10 +11,12 @@ import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
 
 /**
  * `open`: everybody. `operator`: the admin token or a paired device; `master`: the token alone. `holder`: who is signed
- * in in the browser. `client`: an OAuth client with its proof. `code`: who shows a one-time code in the body. `directory`: everybody, where
- * the server runs a PLC directory of its own. `metrics`: as configured. `owner`: the account itself, by its session or that of
- * a wallet; `parent`: the owner, where others are refused as of `/agent/child`; `wallet`: that of a wallet alone; `pending`: that of a wallet whose account is in the making. `device`: a device that holds a token.
- * `flat owner`: the owner, where refusals have the format of OAuth. `party`: the wallet that began a transfer, or the device that accepted it.
+ * in in the browser. `client`: an OAuth client with its proof. `code`: who shows a one-time code in the body.
+ * `directory`: everybody, where the server runs a PLC directory of its own. `metrics`: as configured. `owner`: the
+ * account itself, by its session or that of a wallet; `parent`: the owner, where others are refused as of
+ * `/agent/child`; `wallet`: that of a wallet alone; `pending`: that of a wallet whose account is in the making.
+ * `device`: a device that holds a token. `flat owner`: the owner, where refusals have the format of OAuth. `party`: the
+ * wallet that began a transfer, or the device that accepted it.
  */
 type For =
   | 'owner'

@@ -68,7 +68,10 @@ const xrpc = (nsid: string, init: Parameters<typeof request>[1]) => request(`${p
 const upload = (headers: Record<string, string>) =>
   xrpc('com.atproto.repo.uploadBlob', { method: 'POST', body: 'bytes', headers: { 'content-type': 'text/plain', ...headers } })
 
-/** What opens when the secret is of one of these kinds. Each ends with a status below 400 then, and at 400 or above otherwise. */
+/**
+ * What opens when the secret is of one of these kinds. Each ends with a status below 400 then, and at 400 or above
+ * otherwise.
+ */
 const places: Record<string, { opens: Kind[]; show(secret: string): Promise<Answer> }> = {
   'a session': { opens: ['access', 'app access'], show: (secret) => xrpc('com.atproto.server.getSession', { headers: bearer(secret) }) },
   'the account itself': { opens: ['access'], show: (secret) => xrpc('com.atproto.server.listAppPasswords', { headers: bearer(secret) }) },

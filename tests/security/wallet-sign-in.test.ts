@@ -1,4 +1,7 @@
-/** Signing in to the account page with a wallet: what strangers, other browsers and other kinds of approval achieve, which is nothing. */
+/**
+ * Signing in to the account page with a wallet: what strangers, other browsers and other kinds of approval achieve,
+ * which is nothing.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
@@ -293,7 +296,7 @@ describe('an old sign-in', () => {
     const app = new OAuthClient(pds, loopbackClientId(scope))
     const url = new URL(app.authorizeUrl(await app.requestUri({ scope })))
     const shown = await browser.open(url.pathname + url.search)
-    expect(shown.body).toContain('Use your wallet above')
+    expect(shown.body).toContain('Approve it in your wallet')
     const form_token = /name="form_token" value="([^"]+)"/.exec(shown.body)![1]!
     const fields = { ...Object.fromEntries(url.searchParams), account: alice.did, action: 'approve', form_token, password: 'anything' }
     const answer = await browser.send(url.pathname + url.search, fields)

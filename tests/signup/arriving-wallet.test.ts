@@ -62,7 +62,7 @@ test('an interrupted move goes on with the same proof and names, and not with ot
   const mover = await stranger(pds, 'k256')
   expect((await arrive(mover, 'slow')).status).toBe(200)
   expect(await arrive(mover, 'slow', { email: 'other@example.com' })).toMatchObject({ status: 400 })
-  expect(await arrive(mover, 'other')).toMatchObject({ status: 400 })
+  expect(await arrive(mover, 'otto')).toMatchObject({ status: 400 })
   const other = await stranger(pds, 'k256')
   // The handle is taken for everybody else.
   for (const headers of [bearer(other.token()), {}]) expect((await arrive(mover, 'slow', {}, headers)).status).toBe(400)

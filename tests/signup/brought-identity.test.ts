@@ -175,7 +175,7 @@ test('after an interruption the same person goes on, and nobody else does', asyn
 
 test('a sign-up without the operation does not go on with the identity of a wallet that lists the key of the server', async () => {
   const other = await xrpc(pds, 'com.atproto.server.createAccount', {
-    json: { handle: 'other.test', email: 'other@example.com', password: PASSWORD },
+    json: { handle: 'otto.test', email: 'other@example.com', password: PASSWORD },
   })
   const { rotationKeys } = (await request(`${directory.url}/${other.body.did}/data`)).body
   const device = deviceKey()

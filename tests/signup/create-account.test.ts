@@ -165,7 +165,7 @@ test('a directory that refuses leaves nothing behind', async () => {
 test('a sign-up whose account was made, though the disk did not say so, keeps its identity', async () => {
   await using directory = await startPds()
   await using unsure = await startPds({}, { plc: directory.ctx.plc })
-  await createAccount(unsure, 'first')
+  await createAccount(unsure, 'freda')
   const { db } = unsure.ctx
   const transaction = db.transaction.bind(db)
   const transactions = spyOn(db, 'transaction')

@@ -1,4 +1,7 @@
-/** Who gets a name when several want it, the directory fails, or the server is killed: against a real directory on a bad line. */
+/**
+ * Who gets a name when several want it, the directory fails, or the server is killed: against a real directory on a bad
+ * line.
+ */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { formatDidKey, signingKey } from '../../src/protocol/keys.ts'

@@ -1,6 +1,6 @@
 /** Durable steps: mail and requests to be crawled, with the other side away, slow, or refusing. */
 import { expect, test } from 'bun:test'
-import { checks, examine } from '../../src/features/doctor/doctor.ts'
+import { checks, examine } from '../../src/features/operations/doctor/doctor.ts'
 import { sql, type Tx } from '../../src/platform/database/database.ts'
 import { Metrics } from '../../src/platform/running/metrics.ts'
 import { StepPostponed, StepRunner, type StepKind, waitMillis } from '../../src/platform/running/steps.ts'
@@ -131,7 +131,7 @@ test('of many requests for one code the last mail is sent, and while the mail se
 test('a code that is void is not mailed any more: too old, replaced with the address, or of an account that is gone', async () => {
   const port = await freePort()
   await using pds = await withMailAt(port)
-  const [old, moved, gone] = [await createAccount(pds, 'old'), await createAccount(pds, 'moved'), await createAccount(pds, 'gone')]
+  const [old, moved, gone] = [await createAccount(pds, 'olaf'), await createAccount(pds, 'moved'), await createAccount(pds, 'gone')]
   await requestReset(pds, old.email)
   await pds.runSteps()
   pds.clock.advance({ secs: 14 * 60 })
@@ -419,6 +419,7 @@ test('several are added in one statement, and the oldest make room', async () =>
         return tx.run(query)
       },
       afterCommit: (act) => tx.afterCommit(act),
+      turn: () => tx.turn(),
     }
     return runner.addAll(counting, kind, steps)
   })

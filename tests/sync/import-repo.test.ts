@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readCar, verifyRepoCar } from '@atproto/repo'
 import { readdirSync, readlinkSync } from 'node:fs'
-import { serverRotationKey } from '../../src/features/identity/identity.ts'
-import { signingKeyOf } from '../../src/features/accounts/accounts.ts'
-import { stageBlocks, stageRepo } from '../../src/features/repo/repo.ts'
+import { serverRotationKey } from '../../src/features/identity/identity/identity.ts'
+import { signingKeyOf } from '../../src/features/identity/accounts/accounts.ts'
+import { stageBlocks, stageRepo } from '../../src/features/data/repo/repo.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import { cidOfBlob } from '../../src/protocol/cid.ts'
 import type { Did, Tid } from '../../src/protocol/identifiers.ts'
@@ -54,11 +54,13 @@ async function state(account: TestAccount): Promise<{ texts: string[]; head: { c
   return { texts: body.records.map(({ value }: { value: { text: string } }) => value.text).toSorted(), head }
 }
 
-async function verified(account: TestAccount): Promise<string[]> {
+async function verifiedPaths(account: TestAccount): Promise<string[]> {
   const key = formatDidKey((await signingKeyOf(pds.ctx, pds.ctx.db, account.did as Did))!.publicKey)
   const { creates } = await verifyRepoCar(await exported(account.did), account.did, key)
-  return creates.map(({ rkey }) => rkey).toSorted()
+  return creates.map(({ collection, rkey }) => `${collection}/${rkey}`).toSorted()
 }
+
+const verified = async (account: TestAccount) => (await verifiedPaths(account)).map((path) => path.split('/')[1]!).toSorted()
 
 /** Rows of repositories that no account has adopted, after the sweep. */
 async function abandonedRows(): Promise<number> {
@@ -237,7 +239,7 @@ test('a write during an import wins, and the import is told', async () => {
   expect(await abandonedRows()).toBe(0)
 })
 
-test('archives that stand still keep nobody else from moving in, and one client has no more than its part', async () => {
+test('archives that stand still keep nobody else from moving in, and one network has no more than its part', async () => {
   await using crowded = await startPds({ rateLimit: { enabled: false } })
   const start = (account: TestAccount, client: string) => {
     const { promise: more, resolve: send } = Promise.withResolvers<void>()
@@ -262,8 +264,10 @@ test('archives that stand still keep nobody else from moving in, and one client 
   while (archivesArriving(crowded) < slow.length) await new Promise((next) => setImmediate(next))
   const refused = start(accounts[4]!, '192.0.2.1')
   refused.send()
-  expect(await refused.answer).toMatchObject({ status: 503, body: { message: 'Too many of your imports are already running' } })
-  const quick = start(accounts[5]!, '192.0.2.2')
+  const answer = await refused.answer
+  expect(answer).toMatchObject({ status: 503, body: { message: 'Too many of your imports are already running' } })
+  expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+  const quick = start(accounts[5]!, '203.0.113.2')
   quick.send()
   expect((await quick.answer).status).toBe(200)
   for (const { send } of slow) send()
@@ -340,4 +344,21 @@ test('an operator bounds the size of imports, or closes them', async () => {
   expect(await importCar(account, asBody(bytes))).toMatchObject({ status: 400, body: { message: 'Service is not accepting repo imports' } })
   await pds.restart()
   expect((await importCar(account, asBody(bytes))).status).toBe(200)
+})
+
+test('of very many imported records about one subject, a new one replaces a hundred', async () => {
+  const author = await createAccount(pds, 'repeats')
+  const follow = { $type: 'app.bsky.graph.follow', subject: author.did, createdAt: '2026-01-02T03:04:05.678Z' }
+  const same = Object.fromEntries(Array.from({ length: 250 }, (_, i) => [`app.bsky.graph.follow/${String(i).padStart(6, '0')}`, follow]))
+  const rev = revAt(pds.clock.now())
+  expect((await importCar(author, asBody(archiveOf(author.did, rev, { ...same, ...records(3) }, foreignKey).bytes))).status).toBe(200)
+  const follows = async () => (await verifiedPaths(author)).filter((path) => path.startsWith('app.bsky.graph.follow/')).length
+  for (const left of [151, 52, 1, 1]) {
+    const { status } = await author.call('com.atproto.repo.createRecord', {
+      json: { repo: author.did, collection: 'app.bsky.graph.follow', record: follow },
+    })
+    expect(status).toBe(200)
+    expect(await follows()).toBe(left)
+  }
+  expect((await state(author)).texts).toHaveLength(3)
 })

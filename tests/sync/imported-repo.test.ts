@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ImportedRepo, type ImportedPage } from '../../src/features/sync/imported-repo.ts'
+import { ImportedRepo, type ImportedPage } from '../../src/features/data/sync/imported-repo.ts'
 import { Refusal } from '../../src/http/errors.ts'
 import { encode } from '../../src/protocol/cbor.ts'
 import { cidOfBlob, cidOfCbor } from '../../src/protocol/cid.ts'
@@ -139,6 +139,14 @@ describe('refused is', () => {
     ['a commit whose data is itself missing', withCommit({ data: cidOfCbor(Buffer.from('x')) })],
     ['a repository of somebody else', archiveOf('did:plc:otherotherotherotherothe', rev, many, key).bytes, 403],
     ['a record that is a number', withRecord('app.bsky.feed.post/a', 7 as never)],
+    ['a record of more than 1 MiB', withRecord('app.bsky.feed.post/a', post('x'.repeat(1024 ** 2)) as never)],
+    [
+      'a record with an object of 10,001 members',
+      withRecord(
+        'app.bsky.feed.post/a',
+        post('x', { a: [Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`k${i}`, 0]))] }) as never,
+      ),
+    ],
     ['a record without a type', withRecord('app.bsky.feed.post/a', { text: 'x' } as never)],
     ['a collection that is no NSID', withRecord('post/a', post('x') as never)],
     ['a record key that is none', withRecord('app.bsky.feed.post/..', post('x') as never)],

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readCar as readTheirCar, verifyProofs, verifyRepoCar } from '@atproto/repo'
 import { formatDidKey } from '../../src/protocol/keys.ts'
-import { signingKeyOf } from '../../src/features/accounts/accounts.ts'
-import { exportBlocks, exportRecord } from '../../src/features/sync/repo-export.ts'
+import { signingKeyOf } from '../../src/features/identity/accounts/accounts.ts'
+import { exportBlocks, exportRecord } from '../../src/features/data/sync/repo-export.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import { parseCid } from '../../src/protocol/cid.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
@@ -51,6 +51,9 @@ const cidsOf = async (bytes: Uint8Array) => {
   const { roots, blocks } = await readTheirCar(bytes)
   return { roots: roots.map(String), cids: blocks.cids().map(String) }
 }
+
+/** What an export needs to know of a request. */
+const asked = () => ({ ctx: pds.ctx, request: new Request(pds.url) })
 
 test('an export is a whole repository that verifies', async () => {
   const posts = []
@@ -163,7 +166,7 @@ test('records that are asked for by CID take a statement each, and none until th
   const statements = async () => {
     const before = db.counters.statements
     await exportBlocks(
-      pds.ctx,
+      asked(),
       alice.did as Did,
       posts.map(({ cid }) => parseCid(cid)!),
     )
@@ -188,10 +191,10 @@ test('a block that was given is not given once its record is gone, nor as one of
 
 test('a proof of nodes that were read before takes two statements', async () => {
   const { rkey } = await post(alice, 'proven twice')
-  await exportRecord(pds.ctx, alice.did as Did, `${collection}/${rkey}`)
+  await exportRecord(asked(), alice.did as Did, `${collection}/${rkey}`)
   const { db } = pds.ctx
   const before = db.counters.statements
-  await exportRecord(pds.ctx, alice.did as Did, `${collection}/${rkey}`)
+  await exportRecord(asked(), alice.did as Did, `${collection}/${rkey}`)
   expect(db.counters.statements - before).toBe(2)
 })
 

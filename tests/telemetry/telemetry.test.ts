@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { VERSION } from '../../src/base/version.ts'
 import { bearer, request } from '../harness/http.ts'
+import { startBucket } from '../harness/bucket-host.ts'
 import { startCollector } from '../harness/collector.ts'
 import { lineFault } from '../harness/log.ts'
 import { ADMIN_TOKEN, freePort, startPds } from '../harness/pds.ts'
@@ -34,6 +35,33 @@ test('a completed sweep leaves its time and its counts', async () => {
   const { body } = await request(`${pds.url}/metrics`)
   expect(body).toMatch(/\nadmin_nonce_sweep_last_run_timestamp \d{10}\n/)
   expect(body).toContain('admin_nonce_sweep_swept_total 0')
+})
+
+/** By name of the sweep: what metrics and health call it, and its counters. */
+const publicSweeps = {
+  'blob-gc': ['blob_gc', 'blobGc', 'blob_gc_swept_total', 'blob_gc_errors_total'],
+  'blob-mirror': ['blob_mirror', 'blobMirror', 'blob_mirror_synced_total'],
+  'blob-scrub': ['blob_scrub', 'blobScrub', 'blob_scrub_flagged_total', 'blob_scrub_healed_total'],
+  'firehose-gc': ['firehose_gc', 'firehoseGc', 'firehose_gc_swept_total'],
+  'account-reaper': ['account_reaper', 'accountReaper', 'account_reaper_swept_total'],
+  'agent-claim-sweep': ['agent_claim_sweep', 'agentClaimSweep', 'agent_claim_sweep_swept_total'],
+  'admin-nonce-sweep': ['admin_nonce_sweep', 'adminNonceSweep', 'admin_nonce_sweep_swept_total'],
+  'labeler-watch': ['labeler_watch', 'labelerWatch', 'labeler_watch_changes_total'],
+} as const
+
+test('dashboards find every sweep under its name', async () => {
+  await using bucket = await startBucket()
+  await using pds = await startPds({ blobMirror: bucket.mirror })
+  const offered = pds.ctx.sweeps.sweeps.map(({ name }) => name)
+  expect(offered).toEqual(expect.arrayContaining(Object.keys(publicSweeps)))
+  for (const name of Object.keys(publicSweeps)) await pds.runSweep(name)
+  const { body } = await request(`${pds.url}/metrics`)
+  const { sweeps } = (await request(`${pds.url}/v1/admin/health`, { headers: bearer(ADMIN_TOKEN) })).body
+  for (const [metric, member, ...counters] of Object.values(publicSweeps)) {
+    expect(body).toMatch(new RegExp(`^${metric}_last_run_timestamp \\d{10}$`, 'm'))
+    for (const counter of counters) expect(body).toMatch(new RegExp(`^${counter} \\d+$`, 'm'))
+    expect(sweeps[member]).toMatchObject({ completedAt: expect.any(Number), swept: expect.any(Number), errors: 0 })
+  }
 })
 
 test('metrics are open to clients nearby, to operators from elsewhere, and to all where that is configured', async () => {

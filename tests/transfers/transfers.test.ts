@@ -1,7 +1,7 @@
 /** Moving an account to another device by a code: who gets what, and what ends. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { cancelTransfer, revokeTransferDevice, runningTransfer } from '../../src/features/transfers/transfers.ts'
-import { deleteAccount } from '../../src/features/account-changes/account-changes.ts'
+import { cancelTransfer, revokeTransferDevice, runningTransfer } from '../../src/features/identity/transfers/transfers.ts'
+import { deleteAccount } from '../../src/features/identity/account-changes/account-changes.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, logIn, type TestAccount } from '../harness/account.ts'

@@ -67,7 +67,7 @@ test('every column of the schema that holds wrapped secrets is in the inventory'
 
 test('another key than the one the secrets are under refuses to start, and says what to do', async () => {
   await pds.stop()
-  await expect(pds.restart({ signingKeyMasterKey: new Secret(first) })).rejects.toThrow('does not open the secrets of this database')
+  await expect(pds.restart({ signingKeyMasterKey: new Secret(first) })).rejects.toThrow('does not decrypt the secrets of this database')
   const file = join(pds.dataDir, 'master.key')
   renameSync(file, `${file}.away`)
   await expect(pds.restart()).rejects.toThrow('there is no master key')
@@ -104,7 +104,7 @@ test('secrets move from the file to a configured key and on to another, and keep
   expect(await rewrap(keys(first, first))).toMatchObject({ code: 1, text: expect.stringContaining('the same') })
   expect(await rewrap(keys(randomBytes(32), second))).toMatchObject({ code: 1, text: expect.stringContaining('nothing was changed') })
   expect(await rewrap(keys(first, second))).toMatchObject({ code: 0 })
-  expect(await rewrap(keys(first, second))).toMatchObject({ code: 1, text: expect.stringContaining('an earlier change was completed') })
+  expect(await rewrap(keys(first, second))).toMatchObject({ code: 1, text: expect.stringContaining('an earlier run completed the change') })
   await pds.restart({ signingKeyMasterKey: new Secret(second) })
   expect(await isSigning()).toBe(true)
   // Refused changes are not counted.

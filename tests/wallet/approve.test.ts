@@ -1,6 +1,6 @@
 /** Deciding with a wallet on an app that asks to sign in. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { latchMatchCode } from '../../src/features/oauth/wallet-consent-store.ts'
+import { latchMatchCode } from '../../src/features/access/oauth/wallet-consent-store.ts'
 import { answerOf, loopbackClientId, OAuthClient } from '../harness/oauth-client.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { startPlcServer, type PlcHost } from '../harness/plc-server.ts'
@@ -49,7 +49,7 @@ test('shows the app and what it asks for, in plain words, before it asks', async
   expect(out).toMatch(/^address +http:\/\/localhost\/\?scope=/)
   expect(out).toMatch(/^redirects to +http:\/\/127\.0\.0\.1:9\/callback\nrequested from +127\.0\.0\.1\nrequested for +alice\.test$/m)
   expect(out).toContain('Know who you are (atproto)')
-  expect(out).toContain('! Act on your behalf almost everywhere (transition:generic)')
+  expect(out).toContain('! Post and act as you (transition:generic)')
   expect(out).toContain('- Create, change and delete posts (repo:app.bsky.feed.post)')
   expect(await stateOf(requestId)).toBe('pending')
 })

@@ -86,6 +86,29 @@ async function born(user: WalletUser): Promise<{ name: string; paper: string; di
 }
 
 test.each(fates)(
+  'a sign-up without a code (%s) ends with one account and its share, when the same is said again',
+  async (fate) => {
+    const breaks = await brokenEverywhere(fate, async (breaking) => {
+      using user = new WalletUser(() => pds.clock.now())
+      const name = `person${++people}`
+      const words = ['create', ...place, '--handle', `${name}.test`, '--email', `${name}@example.com`]
+      const first = await breaking(() => user.run(words))
+      const out = first.code === 0 ? first.out : await user.do(words)
+      expect(printedShare(out).split(' ')).toHaveLength(42)
+      // The next command brings the share, if the line broke before it.
+      expect(await user.do(['sign-in'])).toContain(`as ${name}.test`)
+      const { did, handle, unfinished, paperShare } = await user.contents()
+      expect({ handle, unfinished, paperShare }).toEqual({ handle: `${name}.test`, unfinished: null, paperShare: null })
+      expect(await log(did!)).toHaveLength(1)
+      expect(await pds.ctx.db.all(sql`SELECT did FROM account WHERE email = ${`${name}@example.com`}`)).toEqual([{ did }])
+      expect(await pds.ctx.db.all(sql`SELECT did FROM escrow_share WHERE did = ${did!}`)).toEqual([{ did }])
+    })
+    expect(breaks).toBeGreaterThanOrEqual(5)
+  },
+  60_000,
+)
+
+test.each(fates)(
   'a ceremony (%s) ends with one account, when the same is said again',
   async (fate) => {
     const breaks = await brokenEverywhere(fate, async (breaking) => {

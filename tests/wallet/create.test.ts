@@ -1,6 +1,7 @@
 /** The ceremony by which `holdfast wallet create` makes an account, and where it may be cut off. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import decodeQR from 'qr/decode.js'
+import { sql } from '../../src/platform/database/database.ts'
 import { checkAuditLog } from '../../src/protocol/plc.ts'
 import { parseShare } from '../../src/protocol/escrow-share.ts'
 import { shareWords } from '../../src/wallet/share-words.ts'
@@ -91,16 +92,79 @@ describe('an account is made', () => {
   })
 
   test('by answering questions', async () => {
-    const code = await claimCode(pds)
+    await using closed = await startPds({ ...forCeremonies, plcDirectoryUrl: plc.url, inviteCodeRequired: true })
+    const code = await claimCode(closed)
     const answers = {
-      'Address of the server': pds.url,
+      'Server URL': closed.url,
       'Handle: ': '@Carol.test',
-      'Address for mail': 'carol@example.com',
+      'Email address': 'carol@example.com',
       'Claim code': code.toLowerCase(),
       'Press Enter': '',
     }
-    await user.do(['create', '--directory', plc.url], { answers })
-    expect(await handleOf((await user.contents()).did!)).toBe('carol.test')
+    await user.do(['create', '--directory', plc.url, '--password-stdin'], { answers, input: [PASSWORD] })
+    const { did } = await user.contents()
+    expect((await xrpc(closed, `com.atproto.repo.describeRepo?repo=${did}`)).body.handle).toBe('carol.test')
+  })
+})
+
+describe('at a server that is open to everyone, without a code,', () => {
+  const place = () => ['--server', pds.url, '--directory', plc.url]
+  const openWish = (name: string) => ['create', ...place(), '--handle', `${name}.test`, '--email', `${name}@example.com`]
+
+  test('an account is made by answering questions, none of which is for a code', async () => {
+    const answers = { 'Server URL': pds.url, 'Handle: ': 'olga.test', 'Email address': 'olga@example.com', 'Press Enter': '' }
+    const { code, out, asked } = await user.run(['create', '--directory', plc.url], { answers })
+    expect({ code, asked: asked.join() }).toEqual({ code: 0, asked: expect.not.stringContaining('code') })
+    const { did, recoveryKey, paperShare, unfinished } = await user.contents()
+    expect({ paperShare, unfinished }).toEqual({ paperShare: null, unfinished: null })
+    expect(printedShare(out).split(' ')).toHaveLength(42)
+    const log = checkAuditLog(did!, await auditLog(did!))
+    expect((log.ok && log.state?.rotationKeys.slice(0, 2)) || []).toEqual([await user.do(['key']), recoveryKey!])
+    expect(await handleOf(did!)).toBe('olga.test')
+    expect(await user.do(['sign-in'])).toContain('as olga.test')
+    const kept = await pds.ctx.db.get(sql`SELECT 1 FROM escrow_share WHERE did = ${did!}`)
+    expect(kept).not.toBeNull()
+  })
+
+  test('an account is made with a password', async () => {
+    await user.do([...openWish('pia'), '--password-stdin'], { input: [PASSWORD] })
+    const { did } = await user.contents()
+    const login = await xrpc(pds, 'com.atproto.server.createSession', { json: { identifier: 'pia.test', password: PASSWORD } })
+    expect(login).toMatchObject({ status: 200, body: { did } })
+  })
+
+  test.each(['question lost', 'answer lost'] as const)('a sign-up whose directory cannot be reached (%s) goes on', async (fate) => {
+    const name = fate === 'question lost' ? 'quinn' : 'rosa'
+    line.fate = brokenByPost(fate)
+    expect((await user.run(openWish(name))).code).toBe(1)
+    const { did } = await user.contents()
+    line.fate = () => 'answered'
+    await user.do(['create'])
+    expect((await user.contents()).did).toBe(did)
+    expect(await auditLog(did!)).toHaveLength(1)
+    expect(await handleOf(did!)).toBe(`${name}.test`)
+  })
+
+  test('a wish that is refused may be made again in other words, also once the reserved key is gone', async () => {
+    if ((await xrpc(pds, 'com.atproto.identity.resolveHandle?handle=taken.test')).status !== 200) await createAccount(pds, 'taken')
+    expect((await user.run(openWish('taken'))).code).toBe(1)
+    await user.do(['create', '--handle', 'tess.test', '--email', 'tess@example.com'])
+    expect(await handleOf((await user.contents()).did!)).toBe('tess.test')
+
+    line.fate = brokenByPost('question lost')
+    const device = 'late'
+    expect((await user.run(openWish('uma'), { device })).code).toBe(1)
+    line.fate = () => 'answered'
+    await pds.ctx.db.run(sql`DELETE FROM reserved_signing_key`)
+    expect((await user.run(['create'], { device })).code).toBe(1)
+    await user.do(['create'], { device })
+    expect(await handleOf((await user.contents(device)).did!)).toBe('uma.test')
+  })
+
+  test('an identity at a domain of its own still takes a code', async () => {
+    const answers = { 'Handle: ': 'vic.test', 'Email address': 'vic@example.com', 'Claim code': 'NOCODE' }
+    const { code, asked } = await user.run([...openWish('vic'), '--did', 'did:web:vic.example'], { answers })
+    expect({ code, asked: asked.join() }).toEqual({ code: 1, asked: expect.stringContaining('Claim code') })
   })
 })
 
@@ -132,7 +196,7 @@ describe('nothing is made, and the code is not used up,', () => {
 test('a wallet that holds an identity makes no second one', async () => {
   await user.do(await wish('grace'))
   const before = await user.contents()
-  expect(await user.run(await wish('heidi'))).toMatchObject({ code: 1, err: expect.stringContaining('already; name another --file') })
+  expect(await user.run(await wish('heidi'))).toMatchObject({ code: 1, err: expect.stringContaining('this wallet already holds') })
   expect(await user.contents()).toEqual(before)
 })
 

@@ -144,13 +144,13 @@ describe('an identity is not made', () => {
   }
 
   test.each([
-    ['at another address', { [`GET /v1/devices/${uuid}/pds`]: { pdsUrl: 'https://bank.example' } }, 'calls itself https://bank.example'],
+    ['at another address', { [`GET /v1/devices/${uuid}/pds`]: { pdsUrl: 'https://bank.example' } }, 'names itself https://bank.example'],
     [
       'with a next step that the wallet does not know',
       { 'POST /v1/accounts/mobile': { ...account, nextStep: 'send_keys' } },
-      'does not know',
+      'does not support',
     ],
-    ['with a repository key that is none', { 'GET /v1/repo-signing-key': { keyId: 'did:key:zNothing' } }, 'named no key'],
+    ['with a repository key that is none', { 'GET /v1/repo-signing-key': { keyId: 'did:key:zNothing' } }, 'returned no key'],
   ])('%s', async (_, change, said) => {
     Object.assign(server.answers, good, change)
     expect(await user.run(words)).toMatchObject({ code: 1, err: expect.stringContaining(said) })
@@ -237,17 +237,34 @@ describe('a released share is refused', () => {
   })
 })
 
+test('a server that knows of no required code is polled without it', async () => {
+  const bodies: unknown[] = []
+  server.answers['POST /v1/recovery/release'] = async (request: Request) => {
+    const body = (await request.json()) as { otp?: string }
+    bodies.push(body)
+    const isKnown = bodies.length === 1 || body.otp === undefined
+    return isKnown
+      ? Response.json({ status: 'pending', availableAt: '2026-01-01T00:00:00Z' })
+      : Response.json({ error: { code: 'UNAUTHORIZED', message: 'used' } }, { status: 401 })
+  }
+  await user.keep(contents({ unfinished: { what: 'recovery', did: DID, availableAt: null, escrowShare: null } }))
+  await user.do(['recover', '--code', 'x'])
+  await user.do(['recover'])
+  const asked = { identifier: DID, otp: 'x', code: 'required' }
+  expect(bodies).toEqual([asked, asked, { identifier: DID }])
+})
+
 test('an app cannot write lines of its own into the question', async () => {
   server.answers['GET /oauth/authorize/consent-request'] = {
     requestId: 'poauth_12345678',
     clientId: 'https://app.example',
-    clientName: 'An app\nrequested for  you\n\nThe app asks for permission to:',
+    clientName: 'An app\nrequested for  you\n\nThe app requests permission to:',
     redirectUri: 'https://app.example/callback',
     requestedScope: ['atproto', 'transition:generic'],
   }
   await user.keep(contents())
   const { out, asked } = await user.run(['approve', 'ABCD-1234'], { answers: { 'Type yes': 'no' } })
-  expect(out.match(/^requested for|^The app asks|^ {2}- Know/gm)).toEqual(['The app asks', '  - Know'])
+  expect(out.match(/^requested for|^The app requests|^ {2}- Know/gm)).toEqual(['The app requests', '  - Know'])
   expect(asked[0]).not.toContain('\n')
   expect(posts()).toEqual([])
 })

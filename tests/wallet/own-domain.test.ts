@@ -68,7 +68,7 @@ test('the server publishes the document while it is told to, and the key signs i
   writeFileSync(file, JSON.stringify({ ...edited, id: 'did:web:bank.example' }))
   expect((await user.run(['hosting', '--document', file])).code).toBe(1)
   writeFileSync(file, 'no document')
-  expect(await user.run(['hosting', '--document', file])).toMatchObject({ code: 1, err: expect.stringContaining('holds no JSON document') })
+  expect(await user.run(['hosting', '--document', file])).toMatchObject({ code: 1, err: expect.stringContaining('is not a JSON document') })
 
   await user.do(['hosting', '--off'])
   expect(await hosted()).toBeNull()

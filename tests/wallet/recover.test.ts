@@ -5,7 +5,7 @@ import { request } from '../harness/http.ts'
 import { noticesTo } from '../harness/mail.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { startPlcServer, type PlcHost } from '../harness/plc-server.ts'
-import { recoveryCodes, withMasterKey } from '../harness/recovery.ts'
+import { recoveryCodes, REFUSED, release, withMasterKey } from '../harness/recovery.ts'
 import { printedShare, WalletUser } from '../harness/wallet-user.ts'
 
 const DELAY_SECS = 86_400
@@ -74,6 +74,18 @@ test('a code by mail, a delay and the paper bring the identity to a new device',
   expect((await noticesTo(pds, account.email)).length).toBeGreaterThan(0)
 })
 
+test('strangers collect nothing that the wallet asked for, and a lost answer costs nothing', async () => {
+  using gail = await owner('gail')
+  const { user, account, paper } = gail
+  await user.do(['recover', 'gail.test', ...there()], { device })
+  const code = await newest(account.email)
+  await user.do(['recover', '--code', code], { device })
+  pds.clock.advance({ secs: DELAY_SECS + 1 })
+  expect(await release(pds, account.did)).toMatchObject(REFUSED)
+  expect((await release(pds, account.did, code)).status).toBe(200)
+  expect(await user.do(['recover', '--share', paper], { device })).toContain('gail.test is yours again')
+})
+
 test('the new shares work, and the old paper does not', async () => {
   using bob = await owner('bob')
   const { user, account, paper: old } = bob
@@ -116,7 +128,7 @@ describe('a recovery that somebody else began', () => {
     await user.do(['recover', 'carol.test', ...there()], { device })
     const code = await newest(account.email)
     await user.do(['recover', '--code', code], { device })
-    expect(await user.do(['escrow', '--cancel'])).toBe('Stopped: no recovery is in progress any more.')
+    expect(await user.do(['escrow', '--cancel'])).toBe('The recovery has been stopped.')
     pds.clock.advance({ secs: DELAY_SECS + 1 })
     expect(await user.run(['recover', '--share', paper], { device })).toMatchObject({ code: 1, err: expect.stringContaining('--again') })
     expect(await user.run(['recover', '--code', code, '--share', paper], { device })).toMatchObject({ code: 1 })

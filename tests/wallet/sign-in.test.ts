@@ -60,8 +60,8 @@ describe('a key that was taken out of the identity', () => {
 
     expect((await bob.user.run(['sign-in'])).code).toBe(1)
     expect((await view()).keys).toEqual([{ key: other.did, holder: 'other' }])
-    expect((await bob.user.run(['show'])).err).toContain('This wallet cannot change the identity any more')
-    expect((await bob.user.run(['rotate-key'])).err).toContain('is not a rotation key')
+    expect((await bob.user.run(['show'])).err).toContain('This wallet can no longer change the identity')
+    expect((await bob.user.run(['rotate-key'])).err).toContain('is no longer a rotation key')
   })
 })
 

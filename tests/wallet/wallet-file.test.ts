@@ -82,7 +82,7 @@ test('is copied under another passphrase, or in clear with a warning, and never 
 
 test('without an identity, or with one that is half made, says what to run', async () => {
   using user = new WalletUser()
-  expect(await user.run(['show'])).toMatchObject({ code: 1, err: expect.stringContaining('"holdfast wallet create" makes one') })
+  expect(await user.run(['show'])).toMatchObject({ code: 1, err: expect.stringContaining('run "holdfast wallet create"') })
   await user.keep({ ...contents, did: null })
   expect(await user.run(['sign-in'])).toMatchObject({ code: 1, err: expect.stringContaining('no identity yet') })
   await user.keep({ ...contents, unfinished: { what: 'recovery', did: DID, availableAt: null, escrowShare: null } })

@@ -1,4 +1,5 @@
 /** Checks that involve several keys. Each reports on one key, and is skipped if that key already has a fault. */
+import { parseBucketPlace } from '../../base/bucket-place.ts'
 import { isIPv4 } from 'node:net'
 import type { Config, Mode } from './config.ts'
 import { hasIroh, NO_IROH } from '../network/iroh-library.ts'
@@ -23,7 +24,7 @@ const broadScope = /^(?:account:|identity:|transition:generic$|com\.atproto\.acc
 
 const broadScopes = (scopes: readonly string[]): string | null => {
   const broad = scopes.filter((scope) => broadScope.test(scope))
-  return broad.length > 0 ? `${broad.join(', ')} gives agents the reach of the account owner` : null
+  return broad.length > 0 ? `${broad.join(', ')} gives agents the account owner's full access` : null
 }
 
 const loopbackHost = /^(?:localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
@@ -83,7 +84,9 @@ export const checks: readonly Check[] = [
   ),
   fault('blobs.s3_key_prefix', ({ blobs, blobMirror, backup }) => {
     if (blobs.store !== 's3' || blobs.s3Endpoint !== blobMirror.endpoint) return null
-    const [, bucket, prefix = ''] = /^s3:\/\/([^/]+)\/?(.*)$/.exec(backup.destination ?? '') ?? []
+    const destination = parseBucketPlace(backup.destination ?? '')
+    if (destination === null) return null
+    const { bucket, prefix } = destination
     const overlaps = prefix.startsWith(blobs.s3KeyPrefix) || blobs.s3KeyPrefix.startsWith(prefix)
     return bucket === blobs.s3Bucket && overlaps ? 'must hold nothing but blobs, and backup.destination overlaps with it' : null
   }),
@@ -128,7 +131,9 @@ export const checks: readonly Check[] = [
   ),
 
   fault('agent_auth.trusted_issuers', ({ agentAuth, publicUrl }) =>
-    agentAuth.trustedIssuers.some(({ issuer }) => issuer === publicUrl) ? 'must not name this server, which vouches for nobody' : null,
+    agentAuth.trustedIssuers.some(({ issuer }) => issuer === publicUrl)
+      ? 'must not name this server, which is not an identity provider'
+      : null,
   ),
 
   warning('admin_token', ({ adminToken, inviteCodeRequired }) =>
@@ -142,14 +147,14 @@ export const checks: readonly Check[] = [
       : null,
   ),
   warning('email.provider', ({ email }, mode) =>
-    mode === 'serve' && email.provider === 'log' ? 'is log, so mail is written to the log and reaches nobody' : null,
+    mode === 'serve' && email.provider === 'log' ? 'is log, so mail is written to the log and not delivered' : null,
   ),
   warning('development', ({ development }, mode) =>
     mode === 'serve' && development ? 'is true, which is never safe on a public service' : null,
   ),
   warning('signing_key_master_key', ({ notifications, signingKeyMasterKey }) =>
     notifications.relay !== null && signingKeyMasterKey === null
-      ? 'is not set, so no push notification can be sealed: devices that want more than to be woken are told nothing'
+      ? 'is not set, so no push notification can be sealed: devices that expect content get none'
       : null,
   ),
   warning('agent_auth.jwks_refetch_cooldown_secs', ({ agentAuth }) =>

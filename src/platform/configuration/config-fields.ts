@@ -103,7 +103,10 @@ export const ENV_PREFIX = 'SERVICE_'
 /** Returns the default environment variable of a key. */
 export const variableOf = (name: string): string => ENV_PREFIX + name.replaceAll('.', '_').toUpperCase()
 
-/** `accessTokenTtlSecs` becomes `access_token_ttl_secs`, `globalIpPer5min` becomes `global_ip_per_5min`, `s3Bucket` becomes `s3_bucket`, `ipv6` stays. */
+/**
+ * `accessTokenTtlSecs` becomes `access_token_ttl_secs`, `globalIpPer5min` becomes `global_ip_per_5min`, `s3Bucket`
+ * becomes `s3_bucket`, `ipv6` stays.
+ */
 const snake = (name: string): string => name.replace(/(?<=[a-z\d])(?=[A-Z])|(?<=[a-z])(?=\d+[a-z])/g, '_').toLowerCase()
 
 export function listKeys(declared: Record<string, Field<unknown> | Section<Record<string, Field<unknown>>>>): Key[] {

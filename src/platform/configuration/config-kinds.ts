@@ -6,6 +6,7 @@ import { isIP, isIPv4, isIPv6 } from 'node:net'
 import { normalizeAtprotoOauthScopeValue } from '@atproto/oauth-scopes'
 import { type Did, parseDid } from '../../protocol/identifiers.ts'
 import { Secret } from '../../base/secret.ts'
+import { withoutTrailingSlashes } from '../../base/trailing.ts'
 
 /** `at` is the position within the key, such as `[1].jwks_url`; empty for the key itself. */
 export interface Fault {
@@ -96,13 +97,16 @@ export const handleDomain = textual('host name', (given) => {
 
 const parseUrl = (given: string): URL | null => (/\s/.test(given) ? null : URL.parse(given))
 
-/** An http or https base URL: a host and optionally a path, without credentials, query or fragment. A trailing slash is removed. */
+/**
+ * An http or https base URL: a host and optionally a path, without credentials, query or fragment. A trailing slash is
+ * removed.
+ */
 export const httpUrl = textual('URL', (given) => {
   const url = parseUrl(given)
   if (url === null || !/^https?:$/.test(url.protocol)) return bad('expected an http or https URL')
   if (url.username !== '' || url.password !== '') return bad('must not contain credentials')
   if (/[?#]/.test(given)) return bad('must not have a query or fragment')
-  return good(given.replace(/\/+$/, ''))
+  return good(withoutTrailingSlashes(given))
 })
 
 /** The URL of a page for people, which may have a query and a fragment. */
@@ -122,7 +126,9 @@ export const originUrl = textual('URL', (given) => {
 /** A base URL; a bare host name means https. */
 export const serviceAddress = textual('URL', (given) => httpUrl.fromText(given.includes('://') ? given : `https://${given}`))
 
-/** The scope of a full session. An operator may name it for agents; it gives them nothing that their endpoints do not. */
+/**
+ * The scope of a full session. An operator may name it for agents; it gives them nothing that their endpoints do not.
+ */
 const FULL_ACCESS = 'com.atproto.access'
 
 /** A scope in canonical form, so that scopes can be compared as strings. */

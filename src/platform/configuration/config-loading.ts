@@ -47,7 +47,7 @@ export function loadConfig(sources: Sources, mode: Mode): Loaded {
   const file = readConfigFile(sources)
   const table = file.ok ? file.table : {}
   const problems: Problem[] = [...(file.ok ? brokenSections(table) : [file.problem]), ...unknownVariables(sources.env)]
-  const warnings: Problem[] = unknownKeys(table)
+  const warnings: Problem[] = [...unknownKeys(table), ...referenceVariables(sources.env)]
   const faulty = new Set<string>()
   const draft: Draft = {}
   const derivations: { key: Key; from: Derived<unknown> }[] = []
@@ -174,6 +174,44 @@ function unknownVariables(env: Sources['env']): Problem[] {
   return Object.keys(env)
     .filter((name) => name.startsWith(ENV_PREFIX) && env[name] !== undefined && !knownVariables.includes(name))
     .map((subject) => ({ subject, fault: `unknown variable${hintAt(subject)}` }))
+}
+
+/** Prefix of the variables that the reference PDS reads. */
+const REFERENCE_PREFIX = 'PDS_'
+/** A container platform may set any number of them, for a service that is called "pds". */
+const MAX_NAMED_VARIABLES = 20
+
+/** The keys that mean the same here. */
+const referenceKeys: Readonly<Record<string, string>> = {
+  PDS_HOSTNAME: 'public_url',
+  PDS_PORT: 'port',
+  PDS_DATA_DIRECTORY: 'data_dir',
+  PDS_SERVICE_DID: 'server_did',
+  PDS_SERVICE_NAME: 'service_name',
+  PDS_SERVICE_HANDLE_DOMAINS: 'available_user_domains',
+  PDS_ADMIN_PASSWORD: 'admin_token',
+  PDS_INVITE_REQUIRED: 'invite_code_required',
+  PDS_ACCEPTING_REPO_IMPORTS: 'repos.imports_enabled',
+  PDS_BLOB_UPLOAD_LIMIT: 'blobs.max_blob_size',
+  PDS_CRAWLERS: 'crawlers.urls',
+  PDS_DID_PLC_URL: 'plc_directory_url',
+  PDS_RECOVERY_DID_KEY: 'recovery_did_key',
+  PDS_BSKY_APP_VIEW_URL: 'appview.url',
+  PDS_EMAIL_FROM_ADDRESS: 'email.from',
+  PDS_EMAIL_SMTP_URL: 'email.smtp_host',
+  PDS_RATE_LIMITS_ENABLED: 'rate_limit.enabled',
+}
+
+/** Names variables that an operator may have brought from the reference PDS. Their values may be secrets. */
+function referenceVariables(env: Sources['env']): Problem[] {
+  const found = Object.keys(env)
+    .filter((name) => name.startsWith(REFERENCE_PREFIX))
+    .toSorted()
+  if (found.length === 0) return []
+  const more = found.length > MAX_NAMED_VARIABLES ? ` and ${found.length - MAX_NAMED_VARIABLES} more` : ''
+  const meant = found.flatMap((name) => configKeys.find((key) => key.name === referenceKeys[name]) ?? [])
+  const instead = meant.length === 0 ? '' : `; set ${meant.map((key) => subjectOf(key)).join(', ')} instead`
+  return [{ subject: found.slice(0, MAX_NAMED_VARIABLES).join(', ') + more, fault: `not read here, but by the reference PDS${instead}` }]
 }
 
 function hintAt(variable: string): string {

@@ -1,4 +1,6 @@
 /** Every configuration key, in the order of the documentation. */
+import { DAY_SECS, HOUR_SECS } from '../../base/durations.ts'
+import { withoutTrailingSlashes } from '../../base/trailing.ts'
 import { logLevels } from '../running/log-line.ts'
 import { trustedIssuers } from './trusted-issuers.ts'
 import { watchedLabelers } from './watched-labelers.ts'
@@ -34,17 +36,11 @@ import {
   text,
 } from './config-kinds.ts'
 import type { Did } from '../../protocol/identifiers.ts'
+import { reservedLabels } from '../../protocol/reserved-labels.ts'
 
 const MEBIBYTE = 1024 * 1024
 /** Supervisors kill a process that takes longer to stop; the longest usual limit is several minutes. */
 const MAX_DRAIN_SECS = 600
-
-/** First labels of host names that are commonly in use on the same domain as handles. */
-const HOST_LABELS =
-  'about admin api app auth blog cdn did docs email help identitywallet mail ns1 ns2 oauth pds plc relay root smtp static status xrpc'
-/** RFC 2142: mail to such a name at a domain is meant for whoever runs the domain. */
-const MAILBOX_LABELS = 'abuse ftp hostmaster info marketing news noc postmaster sales security support usenet uucp webmaster www'
-const reservedHandles = `${HOST_LABELS} ${MAILBOX_LABELS}`.split(' ').toSorted()
 
 const lowerCaseList = mapped(listOf(text), (labels) => [...new Set(labels.map((label) => label.trim().toLowerCase()))].toSorted())
 
@@ -71,8 +67,13 @@ export const declared = {
   }),
   dataDir: required(path, { development: './data', doc: 'Data directory. Created if it does not exist.' }),
   databaseUrl: field(databaseLocation, {
-    default: derived('`{data_dir}/holdfast.db`', ({ dataDir }) => `${dataDir.replace(/\/+$/, '')}/holdfast.db`),
+    default: derived('`{data_dir}/holdfast.db`', ({ dataDir }) => `${withoutTrailingSlashes(dataDir)}/holdfast.db`),
     doc: 'Database location: a path, a `sqlite:` URL, or a `postgres://` URL.',
+  }),
+  networkShareAllowed: field(boolean, {
+    default: false,
+    addition: true,
+    doc: 'Start although the data directory or the SQLite database is on a network share (NFS, SMB, 9p, sshfs and the like). Locks and flushes are unreliable on most shares, which can damage the database.',
   }),
   publicUrl: required(originUrl, {
     development: derived('`http://localhost:{port}`', ({ port }) => `http://localhost:${port}`),
@@ -88,8 +89,8 @@ export const declared = {
     doc: 'Domains under which this service offers handles. At least one.',
   }),
   reservedHandles: field(lowerCaseList, {
-    default: reservedHandles,
-    doc: 'First labels that nobody may claim as a handle on these domains. A value replaces the default list.',
+    default: derived('a thousand names of hosts, mailboxes, services and known accounts', reservedLabels),
+    doc: 'First labels that users cannot claim as a handle on these domains; accounts that have one keep it. A value replaces the default list, which is that of the reference server with a few more.',
   }),
   blockedHandleWords: field(lowerCaseList, {
     default: [],
@@ -123,6 +124,14 @@ export const declared = {
     doc: 'A did:key placed before the rotation key of the service in every new did:plc identity.',
   }),
 
+  database: section({
+    afterFailover: field(choice('stop', 'continue'), {
+      default: 'stop',
+      addition: true,
+      doc: 'What servers on PostgreSQL do if the database may have lost what it had acknowledged, as after a failover: `stop` until `holdfast restore --database-restored` was run, or `continue` with what is left. See docs/cluster.md.',
+    }),
+  }),
+
   node: section({
     name: optional(line, {
       addition: true,
@@ -131,7 +140,7 @@ export const declared = {
     drainSecs: field(seconds({ max: MAX_DRAIN_SECS }), {
       default: 0,
       addition: true,
-      doc: 'How long the server goes on serving after SIGTERM while `GET /readyz` already returns 503, so that a load balancer sends new requests elsewhere.',
+      doc: 'How long the server keeps serving after SIGTERM while `GET /readyz` already returns 503, so that a load balancer sends new requests elsewhere.',
     }),
   }),
 
@@ -165,11 +174,11 @@ export const declared = {
       doc: 'Refuse email addresses of disposable-mail services. The list is part of the program.',
     }),
     deletionReaperIntervalSecs: field(seconds({ min: 1 }), {
-      default: 3600,
+      default: HOUR_SECS,
       doc: 'Time between passes that delete accounts whose deletion is due.',
     }),
     childDeletionGraceSecs: field(seconds(), {
-      default: 86_400,
+      default: DAY_SECS,
       doc: 'Time from the deletion of a child account until its data is purged. 0: the next pass.',
     }),
   }),
@@ -179,9 +188,9 @@ export const declared = {
   }),
 
   recovery: section({
-    releaseDelaySecs: field(seconds({ max: 365 * 86_400 }), {
-      default: 86_400,
-      doc: 'Time between the request for an escrowed share and its release, in which the holder can cancel it. 0: at once.',
+    releaseDelaySecs: field(seconds({ max: 365 * DAY_SECS }), {
+      default: DAY_SECS,
+      doc: 'Time between the request for an escrowed share and its release. The holder can cancel it until then. 0: at once.',
     }),
   }),
 
@@ -259,7 +268,7 @@ export const declared = {
   }),
 
   firehose: section({
-    gcIntervalSecs: field(seconds({ min: 1 }), { default: 3600, doc: 'Time between retention passes over the event log.' }),
+    gcIntervalSecs: field(seconds({ min: 1 }), { default: HOUR_SECS, doc: 'Time between retention passes over the event log.' }),
     logRetentionSecs: field(seconds(), {
       default: 604_800,
       env: fileOnly,
@@ -270,16 +279,20 @@ export const declared = {
       env: fileOnly,
       doc: 'Maximum number of events to keep. 0: the count does not matter.',
     }),
-    maxSubscribers: field(integer(), { default: 500, addition: true, doc: 'Subscribers of the event stream at a time. 0: any number.' }),
+    maxSubscribers: field(integer(), {
+      default: 500,
+      addition: true,
+      doc: 'Maximum number of concurrent subscribers of the event stream. 0: no limit.',
+    }),
     maxSubscribersPerAddress: field(integer(), {
       default: 10,
       addition: true,
-      doc: 'The same, of one client address. 0, or without `rate_limit.enabled`: any number.',
+      doc: 'The same, per client address. 0, or without `rate_limit.enabled`: no limit.',
     }),
-    stalledSecs: field(seconds({ min: 1, max: 86_400 }), {
+    stalledSecs: field(seconds({ min: 1, max: DAY_SECS }), {
       default: 120,
       addition: true,
-      doc: 'Idle limit for a subscriber whose buffer is full: one that reads nothing for this long is disconnected, even if it answers pings.',
+      doc: 'Idle limit for a subscriber whose buffer is full. It is disconnected if it reads nothing for this long, even if it answers pings.',
     }),
   }),
 
@@ -293,7 +306,10 @@ export const declared = {
   }),
 
   appview: section({
-    url: field(httpUrl, { default: 'https://api.bsky.app', doc: 'AppView that serves `app.bsky` methods which this server does not.' }),
+    url: field(httpUrl, {
+      default: 'https://api.bsky.app',
+      doc: 'AppView to which the server forwards `app.bsky` methods that it does not implement.',
+    }),
     did: field(serviceId, { default: 'did:web:api.bsky.app#bsky_appview', doc: 'Service id of the AppView.' }),
     cdnUrl: field(httpUrl, {
       default: 'https://cdn.bsky.app',
@@ -333,7 +349,7 @@ export const declared = {
 
   oauth: section({
     accessTokenTtlSecs: field(seconds({ min: 1, max: 1800 }), { default: 900, doc: 'Lifetime of an access token.' }),
-    clientJwksCacheTtlSecs: field(seconds(), { default: 3600, doc: 'How long the fetched keys of a client are cached.' }),
+    clientJwksCacheTtlSecs: field(seconds(), { default: HOUR_SECS, doc: 'How long the fetched keys of a client are cached.' }),
     clientJwksRefetchCooldownSecs: field(seconds(), { default: 30, doc: 'Minimum time between two key fetches per client. 0: no limit.' }),
   }),
 
@@ -349,13 +365,13 @@ export const declared = {
     preClaimScopes: field(scopes, {
       default: agentScopes,
       env: fileOnly,
-      doc: 'Scopes granted to an agent that nobody has claimed yet.',
+      doc: 'Scopes granted to an agent before an account holder claims it.',
     }),
     verificationUri: field(link, {
       default: derived('`{public_url}/agent/claim`', ({ publicUrl }) => `${publicUrl}/agent/claim`),
       doc: "Page where the owner enters the agent's user code.",
     }),
-    assertionTtlSecs: field(seconds({ min: 1 }), { default: 3600, doc: 'Lifetime of an identity assertion.' }),
+    assertionTtlSecs: field(seconds({ min: 1 }), { default: HOUR_SECS, doc: 'Lifetime of an identity assertion.' }),
     claimTokenTtlSecs: field(seconds({ min: 1 }), { default: 600, doc: 'Lifetime of a claim token.' }),
     userCodeTtlSecs: field(seconds({ min: 1 }), { default: 600, doc: 'Lifetime of a user code.' }),
     claimSweepIntervalSecs: field(seconds({ min: 1 }), {
@@ -363,14 +379,17 @@ export const declared = {
       env: ['SERVICE_AGENT_CLAIM_SWEEP_INTERVAL_SECS'],
       doc: 'Time between passes over expired claims.',
     }),
-    authTimeMaxAgeSecs: field(seconds(), { default: 3600, doc: 'Age at which a sign-in at the issuer has to be repeated.' }),
-    jwksCacheTtlSecs: field(seconds(), { default: 3600, doc: 'How long the fetched keys of an issuer are cached.' }),
+    authTimeMaxAgeSecs: field(seconds(), { default: HOUR_SECS, doc: 'Age at which a sign-in at the issuer has to be repeated.' }),
+    jwksCacheTtlSecs: field(seconds(), { default: HOUR_SECS, doc: 'How long the fetched keys of an issuer are cached.' }),
     jwksRefetchCooldownSecs: field(seconds(), { default: 30, doc: 'Minimum time between two key fetches per issuer. 0: no limit.' }),
   }),
 
   adminDevices: section({
-    nonceSweepIntervalSecs: field(seconds({ min: 1 }), { default: 3600, doc: 'Time between passes that delete old nonces.' }),
-    nonceMaxAgeSecs: field(seconds({ min: 120, max: 2n ** 63n - 1n }), { default: 3600, doc: 'Age at which a used nonce is deleted.' }),
+    nonceSweepIntervalSecs: field(seconds({ min: 1 }), { default: HOUR_SECS, doc: 'Time between passes that delete old nonces.' }),
+    nonceMaxAgeSecs: field(seconds({ min: 120, max: 2n ** 63n - 1n }), {
+      default: HOUR_SECS,
+      doc: 'Age at which a used nonce is deleted.',
+    }),
   }),
 
   iroh: section({
@@ -447,8 +466,8 @@ export const declared = {
     createSessionPer5min: perFiveMinutes(30, 'Session creation.'),
     resetPasswordPer5min: perFiveMinutes(50, 'Password reset.'),
     updateHandlePer5min: perFiveMinutes(10, 'Handle change.'),
-    agentClaimConfirmPer5min: perFiveMinutes(30, 'Codes of agents: preview, confirmation and the page.'),
-    recoveryPer5min: perFiveMinutes(30, 'Recovery: requests for a code, and for the escrowed share.'),
+    agentClaimConfirmPer5min: perFiveMinutes(30, 'Agent codes: preview, confirmation and the page.'),
+    recoveryPer5min: perFiveMinutes(30, 'Recovery: requests for a code and for the escrowed share.'),
     oauthConsentCreatePer5min: perFiveMinutes(30, 'Creation of wallet consent requests, which is also limited per client.'),
     oauthConsentActionPer5min: perFiveMinutes(30, 'Reading or answering a wallet consent request.'),
     transferAcceptPer5min: perFiveMinutes(30, 'Transfer acceptance.'),

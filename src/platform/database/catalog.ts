@@ -48,7 +48,10 @@ export async function isTableEmpty(reader: Reader, table: string): Promise<boole
   return (await reader.get(sql`SELECT 1 FROM ${sqlName(table)} LIMIT 1`)) === null
 }
 
-/** Let PostgreSQL continue its identities above the rows that were inserted with numbers of their own. Does nothing on SQLite. */
+/**
+ * Let PostgreSQL continue its identities above the rows that were inserted with numbers of their own. Does nothing on
+ * SQLite.
+ */
 export async function continueIdentities(db: Database): Promise<void> {
   if (db.dialect.name === 'sqlite') return
   const identities = await db.all<{ table: string; column: string }>(sql`
@@ -65,4 +68,40 @@ export async function dropAllTables(db: Database): Promise<void> {
   await db.transaction(async (tx) => {
     for (const name of tables.keys()) await tx.run(sql`DROP TABLE ${sqlName(name)}`)
   })
+}
+
+/** By declared type: what SQLite stores in such a column, if nothing is wrong. */
+const storedTypes: Readonly<Record<string, string>> = { INTEGER: 'integer', TEXT: 'text', BLOB: 'blob' }
+
+interface TypedColumn {
+  table: string
+  column: string
+  type: string
+}
+
+/**
+ * Returns which columns have values of another type than theirs, or integers that are not exact here. SQLite takes any
+ * value in any column; PostgreSQL refuses them. Reads every row, but not the values that are long.
+ */
+export async function misfits(db: Pick<Database, 'all' | 'get' | 'dialect'>): Promise<string[]> {
+  if (db.dialect.name === 'postgres') return []
+  const columns = await db.all<TypedColumn>(sql`
+    SELECT t.name AS "table", c.name AS "column", c.type AS type FROM sqlite_schema t, pragma_table_info(t.name) c
+    WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite%' AND c.type IN ('INTEGER', 'TEXT', 'BLOB') ORDER BY t.name, c.cid`)
+  const faults: string[] = []
+  for (const [table, its] of Map.groupBy(columns, (column) => column.table)) {
+    const counts = its.map(countMisfits).reduce((all, one) => sql`${all}, ${one}`)
+    const found = (await db.get<Record<string, number>>(sql`SELECT ${counts} FROM ${sqlName(table)}`))!
+    for (const { column, type } of its)
+      if (found[column]! > 0)
+        faults.push(`${found[column]} rows of the table ${table} have something in the column ${column} that is no ${type}`)
+  }
+  return faults
+}
+
+function countMisfits({ column, type }: TypedColumn): Sql {
+  const name = sqlName(column)
+  const { MIN_SAFE_INTEGER, MAX_SAFE_INTEGER } = Number
+  const isInexact = type === 'INTEGER' ? sql` OR ${name} NOT BETWEEN ${MIN_SAFE_INTEGER} AND ${MAX_SAFE_INTEGER}` : sql``
+  return sql`count(CASE WHEN typeof(${name}) NOT IN ('null', ${storedTypes[type]!})${isInexact} THEN 1 END) AS ${name}`
 }

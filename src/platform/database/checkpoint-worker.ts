@@ -1,4 +1,7 @@
-/** The thread of `Checkpointer`. A path asks for a checkpoint of that database, null for the end; each message is echoed when done. */
+/**
+ * The thread of `Checkpointer`. A path asks for a checkpoint of that database, null for the end; each message is echoed
+ * when done.
+ */
 import { Database } from 'bun:sqlite'
 
 declare const self: Worker

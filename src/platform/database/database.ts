@@ -14,6 +14,7 @@
  * and BLOB; booleans are 0 and 1; instants are milliseconds. Cast sums to BIGINT, because PostgreSQL returns decimals.
  */
 
+import { OperatorError } from '../../base/operator-error.ts'
 import type { Sql } from './sql.ts'
 
 export { inPieces, Sql, sql, sqlAnd, sqlList, sqlRows, type SqlValue } from './sql.ts'
@@ -24,7 +25,9 @@ export interface Reader {
   get<Row>(query: Sql): Promise<Row | null>
 }
 
-/** The database, where each statement is its own transaction and runs beside those with locks, or an open transaction. */
+/**
+ * The database, where each statement is its own transaction and runs beside those with locks, or an open transaction.
+ */
 export interface Writer {
   /** Returns how many rows the statement changed. */
   run(query: Sql): Promise<number>
@@ -39,18 +42,42 @@ export class TextNotStorable extends Error {
   }
 }
 
-/** The database cannot be reached, or not in time. What was asked has not happened, unless the message says otherwise. */
+/**
+ * The database cannot be reached, or not in time. The request had no effect, unless the message says otherwise.
+ */
 export class DatabaseUnavailable extends Error {
   override name = 'DatabaseUnavailable'
   readonly retryAfterSecs = 2
 }
 
-/** A row has changed since the transaction read it. An adapter that runs transactions concurrently runs this one again. */
+/**
+ * A row has changed since the transaction read it. An adapter that runs transactions concurrently runs this one again.
+ */
 export class WriteConflict extends Error {
   override name = 'WriteConflict'
 
   constructor(what: string) {
     super(`${what} was changed by another transaction`)
+  }
+}
+
+/** The database lacks what it had acknowledged: another copy of it answers, which was promoted or restored. */
+export class HistoryLost extends OperatorError {
+  override name = 'HistoryLost'
+
+  constructor(readonly why: string) {
+    super(
+      `the database may have lost changes that it had acknowledged (${why}): stop all nodes and run "holdfast restore --database-restored", or set database.after_failover = "continue"; docs/cluster.md explains both`,
+    )
+  }
+}
+
+/** Other nodes have continued with another copy of the database. A server that restarts may use it. */
+export class HistoryContinued extends OperatorError {
+  override name = 'HistoryContinued'
+
+  constructor() {
+    super('other servers have continued with another copy of the database')
   }
 }
 
@@ -68,6 +95,11 @@ export interface Tx extends Reader, Writer {
    * are made in the order of transactions, and in one go for those that become durable together.
    */
   afterCommit(act: () => void): void
+  /**
+   * Gives requests that read a turn of the event loop. For a transaction with thousands of rows, after every few
+   * thousand: others that write still wait for all of it.
+   */
+  turn(): Promise<void>
 }
 
 /** Differences between the databases beneath the shared subset of SQL. */
@@ -93,15 +125,17 @@ export interface Database extends Reader, Writer {
   /**
    * Like `transaction`, but runs beside others of this kind that name other locks. It must then decide by, and change,
    * only rows that its locks stand for, except where a single statement decides: a unique key, `ON CONFLICT`, `DELETE …
-   * RETURNING`, an `UPDATE` whose condition says what it expects. No lock at all says that all its statements do.
+   * RETURNING`, an `UPDATE` whose condition says what it expects. An empty list asserts that every statement decides by
+   * itself.
    *
-   * What such transactions read of other rows, like the status of an account, is only changed in `transaction`, which runs
-   * alone. SQLite runs one transaction at a time anyway.
+   * What such transactions read of other rows, like the status of an account, is only changed in `transaction`, which
+   * runs alone. SQLite runs one transaction at a time anyway.
    */
   transactionOn<T>(lock: Lock | readonly Lock[], work: (tx: Tx) => Promise<T>): Promise<T>
   /**
-   * Run reads that all see one state of the database, on a connection of their own. `work` may yield to other work, but
-   * must not wait for anything outside the process: the write-ahead log grows until it ends.
+   * Run reads that all see one state of the database: one that includes all that was committed before. Their connection
+   * serves nothing but snapshots, and several of them at a time if they see the same state. `work` may yield to other
+   * work, but must not wait for anything outside the process: the write-ahead log grows until it ends.
    */
   snapshot<T>(work: (reader: Reader) => Promise<T>): Promise<T>
   /** A snapshot on the shared read connection, for `work` that awaits nothing but its own few reads. */
@@ -113,6 +147,13 @@ export interface Database extends Reader, Writer {
   readonly cluster: Cluster | null
   /** Why the last transaction could not be made durable, other than by the caller's own fault; null if it was. */
   readonly writeFault: WriteFault | null
+  /** Write a little, to learn whether that works again: `writeFault` says so. Throws the fault if it does not. */
+  retryWriting(): Promise<void>
+  /**
+   * Aborts if this process may no longer use the database, with an `OperatorError` as its reason. Everything that is
+   * asked from then on fails with `DatabaseUnavailable`.
+   */
+  readonly ended: AbortSignal
   close(): Promise<void>
 }
 
@@ -134,9 +175,10 @@ export interface DatabaseCounters {
   roundTrips: number
 }
 
-/** What servers that share a database do together: wake each other up, and agree on who does what only one may do. */
+/** Coordination of servers that share a database: wake-up notifications, and leases for exclusive work. */
 export interface Cluster {
   readonly node: ClusterNode
+  readonly history: History
   /** Clock identifier of the TIDs of this node. No other node that has registered has the same one. */
   readonly clockId: number
   /**
@@ -153,19 +195,19 @@ export interface Cluster {
   notify(tx: Pick<Tx, 'afterCommit'>, channel: string): void
   /**
    * Call `act` after each notification of a channel, and whenever listening begins, because notifications were lost
-   * before. Returns the function that stops it. Who must not miss anything also looks from time to time, without being
-   * called: a connection may be lost without a sign.
+   * before. Returns the function that stops it. Poll as well if you must not miss a change: a dead connection is not
+   * always detected.
    */
   listen(channel: string, act: () => void): () => void
   /**
    * Take a lease, which one node at a time holds, until it is released. Returns null if another node holds it, or this
-   * one. PostgreSQL ends it with the connection of the node, which has to give a sign of life every few seconds.
+   * one. PostgreSQL ends it with the connection of the node, which must send a heartbeat every few seconds.
    */
   take(lease: string): Promise<Lease | null>
   /**
    * Do `work` on one node at a time: whenever this node gets the lease. Tried every second. `work` returns when `lost`
-   * aborts; if it returns or throws earlier, the lease goes to whoever asks next. `report` receives what it throws.
-   * Returns the function that ends it, and waits for `work`.
+   * aborts; if it returns or throws earlier, the lease goes to the next node that asks. `report` receives what it
+   * throws. Returns the function that ends it, and waits for `work`.
    */
   whileHolding(lease: string, work: (lease: Lease) => Promise<void>, report: (error: unknown) => void): () => Promise<void>
   /** Every lease that was ever taken, by name. */
@@ -176,6 +218,31 @@ export interface Cluster {
    * `DatabaseUnavailable`.
    */
   beside<Row>(query: Sql): Promise<Row[]>
+}
+
+/** What the nodes know of the copy of the database that answers them. */
+export interface History {
+  /**
+   * Why numbering is stopped: when this node joined, a different copy answered than the one that the nodes had agreed
+   * on, and they have not agreed on this one since.
+   */
+  readonly broken: HistoryLost | null
+  /** What `broken` would be for a node that joins now. */
+  found(): Promise<HistoryLost | null>
+  /** Increases whenever the nodes continue with another copy. */
+  readonly generation: number
+  /** The newest event that was there when they did so last. */
+  readonly keptThrough: number | null
+  /** Whether a connection was lost, and what answers now has not been compared yet. Reads wait until it has. */
+  readonly isDoubtful: boolean
+  /** A condition that holds while the nodes agree on the copy that answers. */
+  isWhole(): Sql
+  /** Agree on the copy that answers. Returns false if another node was first. */
+  agree(tx: Tx, keptThrough: number): Promise<boolean>
+  /** Compare what answers with what this node knows, soon. */
+  doubt(): void
+  /** Add to what is compared: `missing` returns what is not there although this node knows of it, in words, or null. */
+  witness(missing: (reader: Reader) => Promise<string | null>): void
 }
 
 /** A process that uses the database. Every start is another node. */
@@ -189,7 +256,10 @@ export interface Lease {
   readonly name: string
   /** Greater than that of every holder before. */
   readonly fence: number
-  /** Aborts when the lease is lost or released. It may be late: what must not be done without the lease is guarded. */
+  /**
+   * Aborts when the lease is lost or released. It may fire late, so call `guard` in every transaction that requires the
+   * lease.
+   */
   readonly lost: AbortSignal
   /**
    * Call in each transaction that only the holder may do. Throws `LeaseLost` if another node has taken over; otherwise
@@ -204,7 +274,7 @@ export interface NodeState extends ClusterNode {
   version: string
   startedAt: number
   heartbeatAt: number
-  /** Whether it has given a sign of life within the last `ALIVE_MILLIS`. */
+  /** Whether it has sent a heartbeat within the last `ALIVE_MILLIS`. */
   isAlive: boolean
   /** Its connections to the database, and how many of them are at work. */
   connections: number
@@ -245,7 +315,7 @@ export async function* inPages<Place, Row extends Place>(
 
 /**
  * Waits for statements of a transaction that need no results of each other, which a database server then receives at
- * once. Also waits if one fails, because nothing of a transaction may go on after it. Rejects with the first error, in
+ * once. Also waits if one fails, because no part of a transaction may run after it. Rejects with the first error, in
  * the order of the arguments.
  */
 export async function together<Results extends readonly unknown[]>(

@@ -50,9 +50,15 @@ import pushRegistrations from '../../../migrations/0109-push-registrations.sql' 
 import holders from '../../../migrations/0120-holders.sql' with { type: 'text' }
 import sweepReports from '../../../migrations/0121-sweep-reports.sql' with { type: 'text' }
 import clockIds from '../../../migrations/0127-clock-ids.sql' with { type: 'text' }
+import knownWallets from '../../../migrations/0139-known-wallets.sql' with { type: 'text' }
+import databaseHistory from '../../../migrations/0148-database-history.sql' with { type: 'text' }
 import sharedMemory from '../../../migrations/0122-shared-memory.sql' with { type: 'text' }
 import sharedMemoryPostgres from '../../../migrations/0122-shared-memory.postgres.sql' with { type: 'text' }
+import collectedReleases from '../../../migrations/0145-collected-releases.sql' with { type: 'text' }
+import formerAddresses from '../../../migrations/0146-former-addresses.sql' with { type: 'text' }
+import privateReads from '../../../migrations/0144-private-reads.sql' with { type: 'text' }
 import lanes from '../../../migrations/0123-lanes.sql' with { type: 'text' }
+import documentSizes from '../../../migrations/0133-document-sizes.sql' with { type: 'text' }
 import stepOrder from '../../../migrations/0110-step-order.sql' with { type: 'text' }
 import unansweredSubmissions from '../../../migrations/0106-unanswered-submissions.sql' with { type: 'text' }
 import formerSubjects from '../../../migrations/0112-former-subjects.sql' with { type: 'text' }
@@ -62,6 +68,8 @@ import removalTombstones from '../../../migrations/0116-removal-tombstones.sql' 
 import tableSettings from '../../../migrations/0115-table-settings.sql' with { type: 'text' }
 import tableSettingsPostgres from '../../../migrations/0115-table-settings.postgres.sql' with { type: 'text' }
 import commitMarks from '../../../migrations/0114-commit-marks.sql' with { type: 'text' }
+import agentNames from '../../../migrations/0142-agent-names.sql' with { type: 'text' }
+import devicePrograms from '../../../migrations/0143-device-programs.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: string, postgres?: string): Migration => ({ number, name, text, postgres })
@@ -125,4 +133,12 @@ export const migrations: readonly Migration[] = [
   migration(122, 'shared-memory', sharedMemory, sharedMemoryPostgres),
   migration(123, 'lanes', lanes),
   migration(127, 'clock-ids', clockIds),
+  migration(133, 'document-sizes', documentSizes),
+  migration(142, 'agent-names', agentNames),
+  migration(143, 'device-programs', devicePrograms),
+  migration(139, 'known-wallets', knownWallets),
+  migration(144, 'private-reads', privateReads),
+  migration(145, 'collected-releases', collectedReleases),
+  migration(146, 'former-addresses', formerAddresses),
+  migration(148, 'database-history', databaseHistory),
 ]

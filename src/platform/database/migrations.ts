@@ -1,8 +1,9 @@
 /**
  * The schema's history: numbered SQL files, embedded in the binary, each applied once and in one transaction.
  *
- * A file is never edited once released. An older binary refuses a database that a newer one has migrated, unless servers
- * share the database and are upgraded one after another: then it runs if the newer migrations only added something.
+ * A file is never edited once released. An older binary refuses a database that a newer one has migrated, unless
+ * servers share the database and are upgraded one after another: then it runs if the newer migrations only added
+ * something.
  */
 import type { Millis } from '../../protocol/identifiers.ts'
 import { sql, Sql, type Database, type Dialect, type Tx } from './database.ts'
@@ -16,8 +17,8 @@ export interface Migration {
   /** What PostgreSQL runs instead, if the statements are outside the shared subset. */
   postgres?: string
   /**
-   * Number of a migration that a server must know to use the schema after this one, for a migration that takes something
-   * away: that of the one whose version stopped using it. The column `needs` exists since migration 115.
+   * Number of a migration that a server must know to use the schema after this one, for a migration that takes
+   * something away: that of the one whose version stopped using it. The column `needs` exists since migration 115.
    */
   needs?: number
 }
@@ -29,21 +30,24 @@ export interface MigrateOptions {
   beforeFirst?: () => void
   /** Servers of the next version may use the database too, and have migrated it already. */
   isShared?: boolean
-  /** Go on with the target of a copy that has not ended. */
+  /** Open the target of an unfinished copy. */
   isCopyTarget?: boolean
+  /** Name of the database, for messages. */
+  name?: string
 }
 
 /**
- * Bring the schema up to date; several servers may do it at once. Returns the names of the migrations that were applied.
+ * Bring the schema up to date; several servers may do it at once. Returns the names of the migrations that were
+ * applied.
  *
- * Throws `SchemaTooNew` if a newer version has migrated the database. A shared one may have migrations that this version
- * does not know, as long as none of them `needs` another one that it does not know either.
+ * Throws `SchemaTooNew` if a newer version has migrated the database. A shared one may have migrations that this
+ * version does not know, as long as none of them `needs` another one that it does not know either.
  */
 export async function migrate(
   db: Database,
   migrations: readonly Migration[],
   now: Millis,
-  { beforeFirst, isShared = false, isCopyTarget = false }: MigrateOptions = {},
+  { beforeFirst, isShared = false, isCopyTarget = false, name = 'of this server' }: MigrateOptions = {},
 ): Promise<string[]> {
   const { dialect } = db
   await db.transaction((tx) => tx.run(historyTable(db)))
@@ -51,7 +55,7 @@ export async function migrate(
   const rows = await db.all<Applied>(sql`SELECT * FROM schema_migration`)
   const applied = rows.filter(({ number }) => number !== COPY_MARK)
   if (applied.length < rows.length && !isCopyTarget)
-    throw new OperatorError('a copy to this database has not ended: run "holdfast copy" again, which begins it anew')
+    throw new OperatorError(`the database ${name} holds an unfinished copy: run "holdfast copy" again to restart it`)
   if (applied.length === 0) beforeFirst?.()
   refuseNewer(applied, migrations, isShared)
 
@@ -99,7 +103,15 @@ const historyTable = ({ dialect }: Pick<Database, 'dialect'>): Sql =>
     ),
   )
 
-/** Number of no migration: versions that do not know it take it for that of a newer version, and refuse the database too. */
+/** Whether a server has ever used the database. Changes nothing. */
+export async function hasHistory(db: Database, tables: ReadonlyMap<string, unknown>): Promise<boolean> {
+  return tables.has('schema_migration') && (await db.get(sql`SELECT 1 FROM schema_migration LIMIT 1`)) !== null
+}
+
+/**
+ * Number of no migration: versions that do not know it take it for that of a newer version, and refuse the database
+ * too.
+ */
 const COPY_MARK = 999_999_999
 
 /** Mark an empty database as the target of a copy: no server starts with it until `unmarkCopy`. */

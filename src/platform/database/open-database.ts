@@ -1,6 +1,8 @@
 /** Opens the database that `database_url` names: a path, a `sqlite:` URL or a `postgres://` URL. */
 import type { Config } from '../configuration/config.ts'
+import { inWords, OperatorError } from '../../base/operator-error.ts'
 import type { Database } from './database.ts'
+import { explainDatabase } from './database-words.ts'
 import type { Access } from './postgres-connection.ts'
 import { isPostgresUrl, openPostgres } from './postgres.ts'
 import { existingSqlitePath, openSqlite, sqlitePath } from './sqlite.ts'
@@ -17,9 +19,15 @@ export interface OpenOptions {
 
 /** Creates a missing file. Throws `OperatorError` if the database cannot be used. */
 export async function openDatabase({ databaseUrl, strict, access, nodeName }: OpenOptions): Promise<Database> {
-  return isPostgresUrl(databaseUrl)
-    ? openPostgres({ url: databaseUrl, strict, access, nodeName })
-    : openSqlite({ path: sqlitePath(databaseUrl), strict })
+  if (!isPostgresUrl(databaseUrl)) return openSqlite({ path: sqlitePath(databaseUrl), strict })
+  if (!URL.canParse(databaseUrl))
+    throw new OperatorError('the address of the database is malformed: its form is postgres://user:password@host:port/database')
+  try {
+    return await openPostgres({ url: databaseUrl, strict, access, nodeName })
+  } catch (error) {
+    const found = explainDatabase(error, databaseUrl)
+    throw found === null ? error : inWords(found, error)
+  }
 }
 
 /**
@@ -33,7 +41,10 @@ export const sharesDatabase = ({
 }: Pick<Config, 'databaseUrl' | 'signingKeyMasterKey' | 'blobs'>): boolean =>
   isPostgresUrl(databaseUrl) && signingKeyMasterKey !== null && blobs.store === 's3'
 
-/** Throws `OperatorError` if the file does not exist. Opening would create it, and a command would report an empty database as sound. */
+/**
+ * Throws `OperatorError` if the file does not exist. Opening would create it, and a command would report an empty
+ * database as sound.
+ */
 export function requireDatabase(databaseUrl: string): void {
   if (!isPostgresUrl(databaseUrl)) existingSqlitePath(databaseUrl)
 }

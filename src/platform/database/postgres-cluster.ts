@@ -6,7 +6,6 @@
  * so its transactions check the fence: a number in the row of the lease that each new holder raises. They lock that row
  * until they end, and so a new holder waits for the last transaction of the one before.
  */
-import type { SQL } from 'bun'
 import { setTimeout as pause } from 'node:timers/promises'
 import { CLOCK_IDS } from '../../protocol/tid.ts'
 import { outsideRequests } from '../running/request-scope.ts'
@@ -24,6 +23,7 @@ import {
   type Tx,
 } from './database.ts'
 import { faultOf } from './postgres-faults.ts'
+import { KEPT_MILLIS, nowMillis, type Beat, type PostgresHistory } from './postgres-history.ts'
 import { ended, Line, type Connect } from './postgres-line.ts'
 import { readerOn, send, statementOf } from './postgres-statements.ts'
 
@@ -32,23 +32,25 @@ const HEARTBEAT_MILLIS = 3000
 const settings = { idle_session_timeout: 10_000, lock_timeout: 5000 }
 /** The node gives up a session without answers earlier than that. */
 const SILENCE_MILLIS = 8000
+/** Between looks how long it has been silent. */
+const LOOK_MILLIS = 1000
+/** A connection that has answered this recently is not silent, although that of the session is. */
+const ANSWERED_MILLIS = HEARTBEAT_MILLIS
 /** For statements beside transactions. Each is short, and requests wait for some of them. */
 const BESIDE_CONNECTIONS = 2
 const besideSettings = { statement_timeout: 5000 }
+/** How long such a statement waits while connections are lost. */
+const BESIDE_PATIENCE_MILLIS = 1000
 /** Between tries to take a lease, and to listen. */
 const RETRY_MILLIS = 1000
-/** Rows of nodes that were killed are kept for this long. */
-const KEPT_MILLIS = 24 * 3600 * 1000
-
-const nowMillis = sql`CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)`
 /** Nodes that join take turns. */
 const JOIN_LOCK = 0x6a_6f_69_6e
 const lockOf = (lease: string) => sql`hashtextextended(${`lease ${lease}`}, 0)`
 
 export interface ClusterHooks {
   onJoin(): void
-  /** Called with every sign of life, from `join` on. */
-  onBeat(): void
+  /** Connections of the node beside those of the cluster. */
+  lines: readonly Line[]
 }
 
 /** How PostgreSQL names the connections of a node. */
@@ -57,7 +59,9 @@ export const applicationOf = (node: string): string => `holdfast ${node}`
 export class PostgresCluster implements Cluster {
   readonly #session: Line
   /** Notifications are sent on one connection and received on another, which the driver opens again if it is lost. */
-  readonly #wakes: SQL
+  readonly #wakes: Line
+  /** Aborts when nothing is received on the pool that listens. */
+  #listening = new AbortController()
   readonly #beside: Line
   readonly #held = new Map<string, HeldLease>()
   readonly #due = new Set<string>()
@@ -66,17 +70,32 @@ export class PostgresCluster implements Cluster {
   #version: string | null = null
   #clockId = Math.floor(Math.random() * CLOCK_IDS)
   #heartbeat: Timer | null = null
+  #pulse: Timer | null = null
+  /**
+   * Checks during which a heartbeat was unanswered. They are counted because a stalled process has received nothing
+   * either.
+   */
+  #silentLooks = 0
   #isClosed = false
 
   constructor(
     connect: Connect,
     readonly node: ClusterNode,
+    readonly history: PostgresHistory,
     readonly hooks: ClusterHooks,
   ) {
-    this.#wakes = connect(1)
+    this.#wakes = new Line({
+      open: () => connect(1),
+      silenceMillis: SILENCE_MILLIS,
+      onEnd: () => {
+        this.#listening.abort()
+        this.#listening = new AbortController()
+      },
+    })
     this.#beside = new Line({
       open: (onclose) => connect(BESIDE_CONNECTIONS, { connection: besideSettings, onclose }),
       silenceMillis: SILENCE_MILLIS,
+      onEnd: () => history.doubt(),
     })
     this.#session = new Line({
       open: (onclose) => connect(1, { connection: settings, onclose }),
@@ -84,8 +103,13 @@ export class PostgresCluster implements Cluster {
       onEnd: () => {
         for (const lease of this.#held.values()) lease.end()
         this.#held.clear()
+        history.doubt()
       },
     })
+  }
+
+  get #lines(): Line[] {
+    return [this.#session, this.#beside, this.#wakes, ...this.hooks.lines]
   }
 
   /** Runs `work` on the session. Its statements are on two connections if the first is lost in between. */
@@ -93,7 +117,17 @@ export class PostgresCluster implements Cluster {
     return this.#session.use((pool) => work(readerOn((query) => send(pool, statementOf(query)))))
   }
 
+  /** As `#ask`, for callers that do not know what a lost connection is. */
+  async #tell<T>(work: (session: Reader) => Promise<T>): Promise<T> {
+    try {
+      return await this.#ask(work)
+    } catch (error) {
+      throw faultOf(error)
+    }
+  }
+
   async beside<Row>(query: Sql): Promise<Row[]> {
+    if (this.history.isDoubtful) await this.history.certain(BESIDE_PATIENCE_MILLIS)
     try {
       return await this.#beside.use((pool) => readerOn((one) => send(pool, statementOf(one))).all<Row>(query))
     } catch (error) {
@@ -106,10 +140,21 @@ export class PostgresCluster implements Cluster {
     const gone = isAlone ? sql`1 = 1` : sql`heartbeat_at < ${nowMillis} - ${KEPT_MILLIS}`
     await this.#ask((session) => session.all(sql`DELETE FROM node WHERE ${gone}`))
     await this.#ask((session) => session.all(sql`DELETE FROM commit_mark WHERE node NOT IN (SELECT id FROM node)`))
+    await this.#ask((session) => this.history.join(session, { isAlone }))
     await this.#ask((session) => this.#register(session))
     this.hooks.onJoin()
     this.#heartbeat = outsideRequests(() => setInterval(() => void this.#beat().catch(() => undefined), HEARTBEAT_MILLIS))
+    this.#pulse = outsideRequests(() => setInterval(() => this.#hark(), LOOK_MILLIS))
     this.#heartbeat.unref()
+    this.#pulse.unref()
+  }
+
+  /** Fails pending queries on all connections once the node's own heartbeat is unanswered.
+   */
+  #hark(): void {
+    if (++this.#silentLooks % (SILENCE_MILLIS / LOOK_MILLIS) > 0) return
+    this.history.isSilent = true
+    for (const line of this.#lines) line.renewUnlessAnswered(ANSWERED_MILLIS)
   }
 
   get clockId(): number {
@@ -130,22 +175,28 @@ export class PostgresCluster implements Cluster {
     }
   }
 
-  /** Gives the sign of life that keeps the session. Whoever misses it finds out from the row. */
+  /** Sends the heartbeat that keeps the session alive; other nodes read it from the row. */
   async #beat(): Promise<void> {
-    this.#session.renewIfSilent()
-    this.#beside.renewIfSilent()
-    this.hooks.onBeat()
+    for (const line of this.#lines) line.renewIfSilent()
     const { id, name } = this.node
-    await this.#ask((session) =>
-      session.all(sql`
-        INSERT INTO node (id, name, version, started_at, heartbeat_at, clock_id)
-        VALUES (${id}, ${name}, ${this.#version}, ${nowMillis}, ${nowMillis}, ${this.#clockId})
-        ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at`),
+    const before = this.history.acknowledged
+    const asked = this.#ask((session) =>
+      session.get<Beat>(sql`
+        INSERT INTO node (id, name, version, started_at, heartbeat_at, clock_id, beats)
+        VALUES (${id}, ${name}, ${this.#version}, ${nowMillis}, ${nowMillis}, ${this.#clockId}, 1)
+        ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at,
+          beats = node.beats + CASE WHEN node.beats >= ${before.beats} THEN 1 ELSE 0 END
+        RETURNING beats, heartbeat_at AS at, (SELECT generation FROM database_history) AS generation,
+          (SELECT lost FROM database_history) AS lost`),
     )
+    // A connection that was closed, or cannot be opened, is not silent: its queries fail by themselves.
+    const beat = await asked.finally(() => (this.#silentLooks = 0))
+    this.history.isSilent = false
+    this.history.beaten(beat!, before)
   }
 
   async nodes(): Promise<NodeState[]> {
-    return this.#ask((session) =>
+    return this.#tell((session) =>
       session.all<NodeState>(sql`
         SELECT id, name, version, started_at AS "startedAt", heartbeat_at AS "heartbeatAt",
           heartbeat_at > ${nowMillis} - ${ALIVE_MILLIS} AS "isAlive", count(pid) AS connections,
@@ -168,7 +219,7 @@ export class PostgresCluster implements Cluster {
       this.#due.clear()
       // Listeners look from time to time, and whenever their connection was lost.
       await this.#wakes
-        .unsafe("SELECT pg_notify(channel, '') FROM unnest($1::text[]) AS channel", [this.#wakes.array(channels, 'TEXT')])
+        .use((pool) => pool.unsafe("SELECT pg_notify(channel, '') FROM unnest($1::text[]) AS channel", [pool.array(channels, 'TEXT')]))
         .catch(() => undefined)
     }
     this.#sending = null
@@ -181,10 +232,11 @@ export class PostgresCluster implements Cluster {
     }
     void outsideRequests(async () => {
       while (!ending.signal.aborted && !this.#isClosed) {
-        const subscription = await this.#wakes.listen(channel, tell, tell).catch(() => null)
+        const { signal } = this.#listening
+        const subscription = await this.#wakes.pool.listen(channel, tell, tell).catch(() => null)
         if (subscription === null) await pause(RETRY_MILLIS, undefined, { ref: false })
-        else if (ending.signal.aborted) return subscription.unlisten()
-        else return ending.signal.addEventListener('abort', () => void subscription.unlisten().catch(() => undefined))
+        else await aborted(AbortSignal.any([ending.signal, signal]))
+        if (ending.signal.aborted) await subscription?.unlisten().catch(() => undefined)
       }
     })
     return () => ending.abort()
@@ -245,7 +297,7 @@ export class PostgresCluster implements Cluster {
     const stopping = new AbortController()
     const holding = outsideRequests(async () => {
       while (!stopping.signal.aborted) {
-        // While the database cannot be reached, nobody has the lease.
+        // While the database is unreachable, no node has the lease.
         const lease = await this.#take(name).catch(() => null)
         if (lease !== null) await this.#hold(lease, work, stopping.signal).catch(report)
         await pause(RETRY_MILLIS, undefined, { ref: false, signal: stopping.signal }).catch(() => undefined)
@@ -274,7 +326,7 @@ export class PostgresCluster implements Cluster {
   }
 
   async leases(): Promise<LeaseState[]> {
-    return this.#ask((session) =>
+    return this.#tell((session) =>
       session.all<LeaseState>(sql`
         SELECT name, fence, holder, taken_at AS "takenAt", EXISTS (
           SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
@@ -288,15 +340,19 @@ export class PostgresCluster implements Cluster {
     if (this.#isClosed) return
     this.#isClosed = true
     await ended(Promise.all([...this.#ends].map((end) => end())))
-    if (this.#heartbeat !== null) {
+    if (this.#heartbeat !== null && this.#pulse !== null) {
       clearInterval(this.#heartbeat)
+      clearInterval(this.#pulse)
       await ended(this.#ask((session) => session.all(sql`DELETE FROM node WHERE id = ${this.node.id}`)))
     }
     await Promise.all([this.#session.close(), this.#beside.close()])
     await ended(Promise.resolve(this.#sending))
-    await this.#wakes.close({ timeout: 1 })
+    await this.#wakes.close()
   }
 }
+
+const aborted = (signal: AbortSignal): Promise<unknown> =>
+  new Promise((resolve) => (signal.aborted ? resolve(null) : signal.addEventListener('abort', resolve, { once: true })))
 
 class HeldLease implements Lease {
   readonly #ending = new AbortController()

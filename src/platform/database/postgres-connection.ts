@@ -2,26 +2,33 @@
 import type { ReservedSQL } from 'bun'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
+import { MINUTE_MILLIS } from '../../base/durations.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import { isLost, unknownOutcome } from './postgres-faults.ts'
+import { changeMissing, unreachable, type PostgresHistory } from './postgres-history.ts'
 import { ended, Line, type Connect, type Question } from './postgres-line.ts'
-import type { DatabaseUnavailable } from './database.ts'
+import { readerOn, send, statementOf } from './postgres-statements.ts'
+import { DatabaseUnavailable } from './database.ts'
 
 /** Key of the server's advisory lock: the bytes of "holdfast" without the first. */
 const SERVER_LOCK = 0x6f_6c_64_66_61_73_74n
 const SERVER_LOCK_TIMEOUT_SECS = 3
 /** SQLSTATE `lock_not_available`. */
 const LOCK_NOT_AVAILABLE = '55P03'
+/** SQLSTATE `division_by_zero`. */
+const DIVISION_BY_ZERO = '22012'
 /** Between looks whether a COMMIT was made. */
 const LOOK_MILLIS = 200
+/** Shortest time to find it out in, whatever the transaction has waited for. */
+const SETTLING_MILLIS = 1000
 
 /**
- * What PostgreSQL ends by itself, so that nobody holds locks for long: a node may freeze, or its line be cut without a
- * sign, in a transaction that all others wait for. They wait for longer than it may be idle.
+ * Timeouts that PostgreSQL enforces, so that locks are released: a node may freeze or lose its connection without
+ * notice in a transaction that all others wait for. Their lock timeout is longer than its idle timeout.
  */
 const settings = {
   lock_timeout: 10_000,
-  statement_timeout: 60_000,
+  statement_timeout: MINUTE_MILLIS,
   idle_in_transaction_session_timeout: 5000,
 }
 /** More than the longest statement. */
@@ -35,8 +42,8 @@ export interface Writing {
 }
 
 /**
- * Tells a COMMIT that was made from one that was not. The row of the writer counts its commits; a transaction that finds
- * another count than the one before fails.
+ * Tells a COMMIT that was made from one that was not. The row of the writer counts its commits; a transaction that
+ * finds another count than the one before fails, and the database has lost what this server knew.
  */
 export interface Mark {
   leave(connection: ReservedSQL): Promise<unknown>
@@ -51,8 +58,7 @@ export interface WriterState {
   readonly node: string
   /** As in `PostgresOptions`. */
   readonly access: Access
-  /** Another server took the lock while the connection was lost: this one never writes again, because its caches are stale. */
-  replaced: OperatorError | null
+  readonly history: PostgresHistory
   /** Whether the schema has the table of marks. */
   hasMarks: boolean
 }
@@ -67,11 +73,7 @@ export class PostgresWriter {
   readonly line: Line
   #id = randomUUID()
   readonly #mark: Mark = {
-    leave: (connection) =>
-      connection.unsafe('UPDATE commit_mark SET mark = mark + 1 / CASE WHEN mark = $2 THEN 1 ELSE 0 END WHERE writer = $1', [
-        this.#id,
-        BigInt(this.#commits),
-      ]),
+    leave: (connection) => this.#leaveMark(connection),
     made: () => this.#commits++,
   }
   #commits = 0
@@ -88,17 +90,19 @@ export class PostgresWriter {
     this.line = new Line({
       open: (onclose) => connect(1, { connection: settings, onconnect, onclose }),
       silenceMillis: SILENCE_MILLIS,
+      onEnd: () => state.history.doubt(),
     })
+    state.history.count(() => (this.#hasRow ? { writer: this.#id, commits: this.#commits } : null))
   }
 
   use<T>(work: (writing: Writing) => Promise<T>): Promise<T> {
     return this.line.use(async (pool, question) => {
-      if (this.state.replaced) throw this.state.replaced
+      const { ended } = this.state.history
+      if (ended.aborted) throw ended.reason
       const connection = await pool.reserve()
       try {
-        if (!this.#isReady) await this.#prepare(connection)
-        if (this.state.hasMarks && !this.#hasRow) await this.#insertMark(connection)
-        question.answered()
+        if (!this.#isReady) await this.#prepare(connection).finally(() => question.answered())
+        if (this.state.hasMarks && !this.#hasRow) await this.#insertMark(connection).finally(() => question.answered())
         return await work({ connection, question, mark: this.#hasRow ? this.#mark : null })
       } finally {
         connection.release()
@@ -110,9 +114,24 @@ export class PostgresWriter {
     const { state } = this
     await this.#endFormer(connection)
     if (state.access !== 'onlooker') await this.#takeServerLock(connection, state.access === 'exclusive' ? '' : '_shared')
+    await state.history.examine(readerOn((query) => send(connection, statementOf(query))))
     this.#isReady = true
   }
 
+  /** Fails if there is no such mark. Sent before COMMIT, which then rolls back. */
+  async #leaveMark(connection: ReservedSQL): Promise<void> {
+    try {
+      await connection.unsafe(
+        'WITH left_mark AS (UPDATE commit_mark SET mark = mark + 1 WHERE writer = $1 AND mark = $2 RETURNING 1) SELECT 1 / count(*) FROM left_mark',
+        [this.#id, BigInt(this.#commits)],
+      )
+    } catch (error) {
+      if ((error as { errno?: unknown }).errno !== DIVISION_BY_ZERO) throw error
+      throw unreachable(this.state.history.end(changeMissing()))
+    }
+  }
+
+  /** Another server that took the lock while the connection was lost has made the caches of this one stale. */
   async #takeServerLock(connection: ReservedSQL, suffix: string): Promise<void> {
     // A server that has just ended, or our own lost connection, may hold the lock for a moment longer.
     await connection.unsafe(`SET lock_timeout = '${SERVER_LOCK_TIMEOUT_SECS}s'`)
@@ -120,9 +139,11 @@ export class PostgresWriter {
       await connection.unsafe(`SELECT pg_advisory_lock${suffix}(${SERVER_LOCK})`)
     } catch (error) {
       if (!isLockTimeout(error)) throw error
-      throw (this.state.replaced = new OperatorError(
-        'the database is in use by another server: to share it, every server needs the same signing_key_master_key and blobs.store = "s3"',
-      ))
+      throw this.state.history.end(
+        new OperatorError(
+          'the database is in use by another server: to share it, every server needs the same signing_key_master_key and blobs.store = "s3"',
+        ),
+      )
     } finally {
       await connection.unsafe('RESET lock_timeout')
     }
@@ -150,16 +171,19 @@ export class PostgresWriter {
   }
 
   /**
-   * Whether the COMMIT was made whose answer was lost. After the answer it cannot be made any more. Throws
+   * Whether the COMMIT was made whose answer was lost. After the answer it can no longer be made. Throws
    * `DatabaseUnavailable` if that cannot be found out until `end`, on the monotonic clock.
    */
   async wasCommitted(end: number): Promise<boolean> {
     for (;;) {
       try {
+        await this.state.history.certain(Math.max(end - performance.now(), SETTLING_MILLIS))
         return await this.use(({ connection }) => this.#settle(connection))
       } catch (error) {
-        if (!isLost(error) && !isLockTimeout(error)) throw error
-        if (performance.now() > end) throw this.#unknownOutcome(error)
+        const { ended } = this.state.history
+        const isAway = isLost(error) || isLockTimeout(error) || error instanceof DatabaseUnavailable
+        if (!ended.aborted && !isAway) throw error
+        if (ended.aborted || performance.now() > end) throw this.#unknownOutcome(error)
         await pause(LOOK_MILLIS)
       }
     }
@@ -167,7 +191,7 @@ export class PostgresWriter {
 
   async #settle(connection: ReservedSQL): Promise<boolean> {
     const [before, made, refused] = [0, 1, 2].map((more) => BigInt(this.#commits + more))
-    // Waits for the transaction if it has not ended. Afterwards, its mark would be a division by zero.
+    // Waits for the transaction if it has not ended. Afterwards, there is no such mark.
     const { count } = await connection.unsafe('UPDATE commit_mark SET mark = $3 WHERE writer = $1 AND mark = $2', [
       this.#id,
       before,
@@ -178,7 +202,7 @@ export class PostgresWriter {
       return false
     }
     const { count: found } = await connection.unsafe('SELECT 1 FROM commit_mark WHERE writer = $1 AND mark = $2', [this.#id, made])
-    if (found !== 1) throw this.#unknownOutcome(null)
+    if (found !== 1) throw this.state.history.end(changeMissing())
     this.#mark.made()
     return true
   }

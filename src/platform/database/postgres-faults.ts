@@ -2,7 +2,7 @@
 import { DatabaseUnavailable, WriteConflict } from './database.ts'
 
 interface DriverError {
-  /** Of the driver, or of the system. */
+  /** Error code of the driver, or of the system. */
   code?: unknown
   /** SQLSTATE. */
   errno?: unknown
@@ -14,10 +14,20 @@ const lostCodes = /^(ERR_POSTGRES_(CONNECTION|IDLE_TIMEOUT|LIFETIME_TIMEOUT)|ECO
  * ended a transaction that was idle or open for too long; 25006: it became a standby.
  */
 const lostStates = /^(08...|57P0.|25P03|25P04|25006)$/
-/** A lock, a statement or a connection that was not to be had in time, and a disk or memory that is full. */
-const busyStates = /^(55P03|57014|53...)$/
 /** Serialization failure; deadlock. */
 const conflictStates = /^(40001|40P01)$/
+
+const FULL_DISK = '53100'
+/** What callers are told, by SQLSTATE. The first that matches decides. */
+const outages: readonly [RegExp, string][] = [
+  [/^53100$/, 'the disk of the database is full'],
+  [/^58...$/, 'the disk of the database reports errors'],
+  [/^53200$/, 'the database has no memory left'],
+  [/^53300$/, 'the database has no connections left'],
+  [/^(53...|55P03|57014)$/, 'the database is too busy'],
+  [/^25006$/, 'the database cannot be written: it is a standby, or read-only'],
+  [/^(28...|3D000)$/, 'the database refuses the credentials or access of this server'],
+]
 
 const stateOf = (error: unknown): string => String((error as DriverError | null)?.errno)
 
@@ -31,12 +41,17 @@ export const isConflict = (error: unknown): boolean => error instanceof WriteCon
 /** A statement was refused because one before it in the transaction had failed. */
 export const isAborted = (error: unknown): boolean => stateOf(error) === '25P02'
 
+/** Every writer meets the same: the disk of the database is full, or reports errors. */
+export const isDiskOutage = (error: unknown): boolean => /^(53100|58...)$/.test(stateOf(error))
+
+export const isDiskFull = (error: unknown): boolean => stateOf(error) === FULL_DISK
+
 /** The error that callers receive: one that says that the database is not available, if that is the reason. */
 export function faultOf(error: unknown): unknown {
-  if (isLost(error)) return new DatabaseUnavailable('the database cannot be reached', { cause: error })
-  if (busyStates.test(stateOf(error))) return new DatabaseUnavailable('the database is too busy', { cause: error })
-  return error
+  const [, words] = outages.find(([states]) => states.test(stateOf(error))) ?? []
+  if (words !== undefined) return new DatabaseUnavailable(words, { cause: error })
+  return isLost(error) ? new DatabaseUnavailable('the database cannot be reached', { cause: error }) : error
 }
 
 export const unknownOutcome = (cause: unknown) =>
-  new DatabaseUnavailable('the connection to the database was lost during a change, which may have been made or not', { cause })
+  new DatabaseUnavailable('the connection to the database was lost during a change, which may or may not have been made', { cause })

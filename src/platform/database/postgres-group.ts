@@ -13,6 +13,7 @@ import { isAborted, isConflict, isLost, unknownOutcome } from './postgres-faults
 import type { Mark } from './postgres-connection.ts'
 import type { Question } from './postgres-line.ts'
 import { commands, readerOn, send, statementOf, type Command, type Rows } from './postgres-statements.ts'
+import { resumed } from '../running/request-scope.ts'
 
 export type Work = (tx: Tx) => Promise<unknown>
 export type Outcome = { ok: true; value: unknown } | { ok: false; error: unknown }
@@ -23,7 +24,7 @@ export interface GroupOptions {
   /** Run each member twice, and roll back the first run. */
   strict: boolean
   hasSavepoints: boolean
-  /** Nobody else can have been in the way, so a `WriteConflict` is the member's own failure. */
+  /** No other transaction can have conflicted, so a `WriteConflict` is the member's own failure. */
   isAlone: boolean
   /** Takes the locks of the group, in its first statement. */
   lock(connection: ReservedSQL): Promise<unknown>
@@ -70,6 +71,8 @@ export class Group {
         return count
       },
       afterCommit: (act) => void this.#afterCommit.push(act),
+      // Every statement waits for its answer.
+      turn: () => Promise.resolve(),
     }
   }
 
@@ -122,7 +125,8 @@ export class Group {
 
   #committed(outcomes: Outcome[]): Outcome[] {
     this.options.counters.commits++
-    // Called before the members continue. An error in one becomes an unhandled rejection; it ends neither the queue nor the process.
+    // Called before the members continue. An error in one becomes an unhandled rejection; it ends neither the queue nor
+    // the process.
     for (const act of this.#afterCommit) void Promise.resolve().then(act)
     return outcomes
   }
@@ -143,7 +147,7 @@ export class Group {
       if (!isSound) this.#send('ROLLBACK TO')
       this.#send('RELEASE')
     } else this.#isDoomed = !isSound
-    // Work that goes on after a failed statement has failed, and the first failure is the reason for all others.
+    // Work that continues after a failed statement fails too, and the first failure is the cause of the others.
     const isResult = this.#fault === null || (!outcome.ok && !isAborted(outcome.error))
     return isResult ? outcome : { ok: false, error: this.#fault }
   }
@@ -165,7 +169,7 @@ export class Group {
     this.options.counters[name] += by
   }
 
-  /** What was rolled back to run again does not count. */
+  /** Rolled-back attempts that run again are not counted. */
   #uncount(before: Counted): void {
     for (const name of ['statements', 'rows', 'transactions'] as const) this.#count(name, before[name] - this.#counted[name])
   }
@@ -184,7 +188,9 @@ export class Group {
     if (!statement.isRead) this.#memberHasWritten = this.#hasWritten = true
     this.#count('statements', 1)
     try {
-      return await this.#ask((connection) => send(connection, statement))
+      const rows = await this.#ask((connection) => send(connection, statement))
+      resumed()
+      return rows
     } catch (error) {
       this.#fault ??= error
       throw error

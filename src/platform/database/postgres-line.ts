@@ -1,7 +1,7 @@
 /**
  * A pool of connections that does not wait forever. A line may be cut without a sign, and the driver would wait for
- * answers until the system gives up, after a quarter of an hour. PostgreSQL ends every statement that takes too long, so
- * an answer that is still missing after that shows that the line is dead: the pool is closed and another one opened.
+ * answers until the system gives up, after a quarter of an hour. PostgreSQL ends every statement that takes too long,
+ * so an answer that is still missing after that shows that the line is dead: the pool is closed and another one opened.
  */
 import type { SQL } from 'bun'
 
@@ -16,16 +16,19 @@ export interface LineOptions {
   onEnd?: () => void
 }
 
-/** Statements of a pool that is closed, or was given up, have this long to finish. */
+/** Statements of a pool that is closed have this long to finish. */
 const LAST_ANSWERS_SECS = 1
 
 /** Work on a connection that waits for answers. */
 export class Question {
   #askedAt = performance.now()
 
+  constructor(readonly onAnswer: () => void) {}
+
   /** Call it after each answer. */
   answered(): void {
     this.#askedAt = performance.now()
+    this.onAnswer()
   }
 
   isSilent(millis: number): boolean {
@@ -47,6 +50,7 @@ export async function ended(work: Promise<unknown>): Promise<void> {
 export class Line {
   #pool: SQL
   readonly #outstanding = new Set<Question>()
+  #answeredAt = -Infinity
 
   constructor(readonly options: LineOptions) {
     this.#pool = this.#open()
@@ -61,10 +65,12 @@ export class Line {
   }
 
   async use<T>(work: (pool: SQL, question: Question) => Promise<T>): Promise<T> {
-    const question = new Question()
+    const question = new Question(() => (this.#answeredAt = performance.now()))
     this.#outstanding.add(question)
     try {
-      return await work(this.#pool, question)
+      const result = await work(this.#pool, question)
+      question.answered()
+      return result
     } finally {
       this.#outstanding.delete(question)
     }
@@ -72,13 +78,21 @@ export class Line {
 
   /** Call it from time to time. */
   renewIfSilent(): void {
-    if (!this.#outstanding.values().some((question) => question.isSilent(this.options.silenceMillis))) return
+    if (this.#outstanding.values().some((question) => question.isSilent(this.options.silenceMillis))) this.#renew()
+  }
+
+  /** Replace the pool if the database has been silent for some time, even without pending queries. */
+  renewUnlessAnswered(millis: number): void {
+    if (performance.now() - this.#answeredAt > millis) this.#renew()
+  }
+
+  #renew(): void {
     const silent = this.#pool
     this.#outstanding.clear()
     this.#pool = this.#open()
     this.options.onEnd?.()
-    // Rejects what was not answered.
-    void silent.close({ timeout: LAST_ANSWERS_SECS }).catch(() => undefined)
+    // Rejects what was not answered, at once.
+    void silent.close({ timeout: 0 }).catch(() => undefined)
   }
 
   close(): Promise<void> {

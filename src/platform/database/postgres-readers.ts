@@ -3,8 +3,10 @@ import type { SQL } from 'bun'
 import { setTimeout as pause } from 'node:timers/promises'
 import { DatabaseUnavailable, type DatabaseCounters, type Reader, type Sql } from './database.ts'
 import { faultOf, isLost } from './postgres-faults.ts'
+import type { PostgresHistory } from './postgres-history.ts'
 import { Line, type Connect } from './postgres-line.ts'
 import { commands, readerOn, send, statementOf, type Rows } from './postgres-statements.ts'
+import { resumed } from '../running/request-scope.ts'
 
 /** Connections for single reads and short series of them. */
 const READER_CONNECTIONS = 8
@@ -25,23 +27,32 @@ const SILENCE_MILLIS = 30_000
 
 export class PostgresReaders implements Reader {
   readonly #single: Line
-  readonly #long: Line
+  readonly #longLine: Line
   readonly #reader: Reader
+  /** Snapshots that have a connection, or wait for one. */
+  #snapshots = 0
+  /** The snapshot that waits for a connection, if there is one. */
+  #coming: SharedSnapshot | null = null
   #isClosed = false
 
   constructor(
     connect: Connect,
     readonly counters: DatabaseCounters,
+    readonly history: PostgresHistory,
   ) {
     const line = (connections: number) =>
-      new Line({ open: (onclose) => connect(connections, { connection: settings, onclose }), silenceMillis: SILENCE_MILLIS })
+      new Line({
+        open: (onclose) => connect(connections, { connection: settings, onclose }),
+        silenceMillis: SILENCE_MILLIS,
+        onEnd: () => history.doubt(),
+      })
     this.#single = line(READER_CONNECTIONS)
-    this.#long = line(SNAPSHOT_CONNECTIONS)
+    this.#longLine = line(SNAPSHOT_CONNECTIONS)
     this.#reader = readerOn((query) => this.#read(query))
   }
 
   get lines(): Line[] {
-    return [this.#single, this.#long]
+    return [this.#single, this.#longLine]
   }
 
   readonly all = <Row>(query: Sql): Promise<Row[]> => this.#reader.all<Row>(query)
@@ -54,7 +65,10 @@ export class PostgresReaders implements Reader {
     const ask = () => this.#single.use((pool) => send(pool, statement))
     for (const end = performance.now() + PATIENCE_MILLIS; ;) {
       try {
-        return await ask()
+        if (this.history.isDoubtful) await this.history.certain(end - performance.now())
+        const rows = await ask()
+        resumed()
+        return rows
       } catch (error) {
         if (this.#isClosed || !isLost(error) || performance.now() > end) throw faultOf(error)
         await pause(PAUSE_MILLIS)
@@ -66,11 +80,41 @@ export class PostgresReaders implements Reader {
     return this.#steady(this.#single, work)
   }
 
+  /**
+   * While all connections are in use, all that come wait for the same one: whatever they must see is committed by the
+   * time that it begins.
+   */
   snapshot<T>(work: (reader: Reader) => Promise<T>): Promise<T> {
-    return this.#steady(this.#long, work)
+    if (this.#snapshots < SNAPSHOT_CONNECTIONS) return this.#long(work)
+    this.#coming ??= this.#share()
+    return this.#coming.use(work)
+  }
+
+  #share(): SharedSnapshot {
+    const shared = new SharedSnapshot()
+    const begun = () => void (this.#coming = null)
+    const reading = this.#long((reader) => {
+      begun()
+      return shared.serve(reader)
+    })
+    void reading.catch((error: unknown) => {
+      if (this.#coming === shared) begun()
+      shared.fail(error)
+    })
+    return shared
+  }
+
+  async #long<T>(work: (reader: Reader) => Promise<T>): Promise<T> {
+    this.#snapshots++
+    try {
+      return await this.#steady(this.#longLine, work)
+    } finally {
+      this.#snapshots--
+    }
   }
 
   async #steady<T>(line: Line, work: (reader: Reader) => Promise<T>): Promise<T> {
+    if (this.history.isDoubtful) await this.history.certain(PATIENCE_MILLIS)
     const connection = await reserved(line.pool)
     const reader = readerOn(async (query) => {
       const statement = statementOf(query)
@@ -96,6 +140,32 @@ export class PostgresReaders implements Reader {
   async close(): Promise<void> {
     this.#isClosed = true
     await Promise.all(this.lines.map((line) => line.close()))
+  }
+}
+
+/** A snapshot for all that ask before it begins. */
+class SharedSnapshot {
+  readonly #begun = Promise.withResolvers<Reader>()
+  readonly #over = Promise.withResolvers<void>()
+  #users = 0
+
+  /** Let all that asked read. Resolves when the last of them is done. */
+  serve(reader: Reader): Promise<void> {
+    this.#begun.resolve(reader)
+    return this.#over.promise
+  }
+
+  fail(error: unknown): void {
+    this.#begun.reject(error)
+  }
+
+  async use<T>(work: (reader: Reader) => Promise<T>): Promise<T> {
+    this.#users++
+    try {
+      return await work(await this.#begun.promise)
+    } finally {
+      if (--this.#users === 0) this.#over.resolve()
+    }
   }
 }
 

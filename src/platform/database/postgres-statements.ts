@@ -21,7 +21,9 @@ function textOf({ texts }: Sql): Text {
   return made
 }
 
-/** Without this check, `undefined` would silently be bound as NULL, and numbers beyond 2^53 would silently lose digits. */
+/**
+ * Without this check, `undefined` would silently be bound as NULL, and numbers beyond 2^53 would silently lose digits.
+ */
 function parameterOf(value: SqlValue): SqlValue | bigint {
   if (value === undefined) throw new TypeError('undefined is not an SQL value')
   if (typeof value === 'string' && value.includes('\0')) throw new TextNotStorable()

@@ -1,21 +1,23 @@
 /**
  * The queue of transactions on PostgreSQL, and the connections that carry them out.
  *
- * Transactions that wait form groups, each with one COMMIT. A transaction without locks runs in a group that is alone in
- * the cluster; those with locks share the cluster with others, and keep those out that name the same lock. What this
- * process can see of that is decided here, so that no connection waits for another one of the same process; PostgreSQL's
- * advisory locks decide it between processes. Transactions that exclude each other run in the order in which they came.
+ * Transactions that wait form groups, each with one COMMIT. A transaction without locks runs in a group that is alone
+ * in the cluster; those with locks share the cluster with others, and keep those out that name the same lock. What this
+ * process can see of that is decided here, so that no connection waits for another one of the same process;
+ * PostgreSQL's advisory locks decide it between processes. Transactions that exclude each other run in the order in
+ * which they came.
  *
- * `work` may run again, so whatever went wrong before COMMIT was sent is tried again for a while: another transaction was
- * in the way, the connection was lost, the server restarts. If the connection is lost during COMMIT, the mark that the
- * transaction left says whether it was made.
+ * `work` may run again, so whatever went wrong before COMMIT was sent is tried again for a while: another transaction
+ * was in the way, the connection was lost, the server restarts. If the connection is lost during COMMIT, the mark that
+ * the transaction left says whether it was made.
  */
 import type { ReservedSQL } from 'bun'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { OperatorError } from '../../base/operator-error.ts'
 import { outsideRequests } from '../running/request-scope.ts'
-import { DatabaseUnavailable, type DatabaseCounters, type Lock, type Tx, type WriteFault } from './database.ts'
-import { faultOf, isConflict, isLost } from './postgres-faults.ts'
+import { DatabaseUnavailable, sql, type DatabaseCounters, type Lock, type Tx, type WriteFault } from './database.ts'
+import { faultOf, isConflict, isDiskFull, isDiskOutage, isLost } from './postgres-faults.ts'
+import { unreachable, type PostgresHistory } from './postgres-history.ts'
 import { CommitInterrupted, Group, SavepointsNeeded, type GroupOptions, type Outcome, type Work } from './postgres-group.ts'
 import type { PostgresWriter } from './postgres-connection.ts'
 
@@ -29,6 +31,8 @@ const PATIENCE_MILLIS = 8000
 const MAX_PAUSE_MILLIS = 250
 /** Times that transactions beside others may conflict before they run alone. */
 const MAX_CONFLICTS = 2
+/** Room that a database needs before its disk no longer counts as full. */
+const TRIAL_KIB = 4096
 
 interface Waiting {
   work: Work
@@ -41,6 +45,7 @@ interface Waiting {
 
 export interface WriterQueueOptions {
   writers: readonly PostgresWriter[]
+  history: PostgresHistory
   counters: DatabaseCounters
   strict: boolean
   /** No other process uses the database, so transactions need no locks. */
@@ -130,18 +135,45 @@ export class WriterQueue {
   async #carryOut(writer: PostgresWriter, members: readonly Waiting[], locks: readonly Lock[] | null): Promise<void> {
     try {
       const outcomes = await this.#persistently(writer, members, locks)
-      this.fault = null
+      this.#noteOutcomes(outcomes)
       members.forEach(({ resolve, reject }, i) => {
         const outcome = outcomes[i]!
         if (outcome.ok) resolve(outcome.value)
         else reject(faultOf(outcome.error))
       })
     } catch (error) {
-      const fault = faultOf(error)
-      this.fault = { error, at: performance.now() }
+      const fault = error instanceof OperatorError ? unreachable(error) : faultOf(error)
+      this.#noteFault(fault)
       for (const { reject } of members) reject(fault)
       this.#giveUpOld(fault)
     }
+  }
+
+  /** A full disk has room for small changes, so these do not end its fault: `retryWriting` does. */
+  #noteOutcomes(outcomes: readonly Outcome[]): void {
+    const failed = outcomes.find((outcome) => !outcome.ok && isDiskOutage(outcome.error))
+    if (failed !== undefined && !failed.ok) this.#noteFault(faultOf(failed.error))
+    else if (!this.#isDiskFull) this.fault = null
+  }
+
+  #noteFault(fault: unknown): void {
+    this.fault = { error: fault, at: performance.now() }
+  }
+
+  get #isDiskFull(): boolean {
+    return this.fault?.error instanceof DatabaseUnavailable && isDiskFull(this.fault.error.cause)
+  }
+
+  /** Sees whether there is room on the disk of the database, by sorting more than fits into the memory for it. */
+  async retryWriting(): Promise<void> {
+    await this.enter(async (tx) => {
+      await tx.run(sql`SET LOCAL work_mem = '64kB'`)
+      await tx.get(sql`
+        SELECT count(*) FROM (
+          SELECT repeat(md5(CAST(i AS TEXT)), 32) AS kibibyte FROM generate_series(1, ${TRIAL_KIB}) AS i ORDER BY kibibyte) AS sorted`)
+      await tx.run(sql`UPDATE clock_seen SET seen_at = seen_at`)
+    })
+    this.fault = null
   }
 
   /** Those who have waited for long are not made to wait for another try. */
@@ -152,7 +184,7 @@ export class WriterQueue {
   }
 
   async #persistently(writer: PostgresWriter, members: readonly Waiting[], locks: readonly Lock[] | null): Promise<Outcome[]> {
-    const { counters, strict, exclusive } = this.options
+    const { counters, strict, exclusive, history } = this.options
     const works = members.map(({ work }) => work)
     const end = Math.min(...members.map(({ since }) => since)) + PATIENCE_MILLIS
     let hasSavepoints = false
@@ -160,6 +192,7 @@ export class WriterQueue {
       const isAlone = exclusive || locks === null || conflicts >= MAX_CONFLICTS
       const lock = (connection: ReservedSQL) => (exclusive ? Promise.resolve() : takeLocks(connection, isAlone ? null : locks))
       try {
+        if (history.isDoubtful) await history.certain(end - performance.now())
         return await writer.use((writing) => {
           const options: GroupOptions = { ...writing, counters, strict, hasSavepoints, isAlone, lock }
           return new Group(options).run(works)
@@ -172,12 +205,15 @@ export class WriterQueue {
         if (error instanceof OperatorError) throw error
         if (error instanceof CommitInterrupted && (await writer.wasCommitted(end))) return error.committed()
         const isInterrupted = error instanceof CommitInterrupted || isLost(error)
-        if (isInterrupted ? performance.now() > end : !isConflict(error) || ++conflicts > MAX_CONFLICTS) throw error
+        if (isInterrupted ? performance.now() > end : !isConflict(error) || ++conflicts > MAX_CONFLICTS) throw reasonOf(error)
         await pause(Math.random() * Math.min(MAX_PAUSE_MILLIS, 10 * 2 ** tries))
       }
     }
   }
 }
+
+/** Of a COMMIT that was proved not to be made, only why its connection was lost matters. */
+const reasonOf = (error: unknown): unknown => (error instanceof CommitInterrupted ? error.cause : error)
 
 /** Key of the lock that every transaction takes: shared, or alone. */
 const CLUSTER_LOCK = 0x6f_6c_64_66_61_73_75n

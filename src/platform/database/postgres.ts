@@ -11,6 +11,7 @@
  * | `postgres-connection.ts` | a connection that writes, and whether an interrupted COMMIT was made |
  * | `postgres-group.ts` | one BEGIN … COMMIT |
  * | `postgres-cluster.ts` | notifications and leases |
+ * | `postgres-history.ts` | whether the copy that answers has all that was acknowledged |
  */
 import { SQL, type ReservedSQL } from 'bun'
 import { randomUUID } from 'node:crypto'
@@ -19,11 +20,15 @@ import { OperatorError } from '../../base/operator-error.ts'
 import type { Database, DatabaseCounters, Dialect } from './database.ts'
 import { applicationOf, PostgresCluster } from './postgres-cluster.ts'
 import { PostgresWriter, type Access, type WriterState } from './postgres-connection.ts'
+import { PostgresHistory } from './postgres-history.ts'
 import { ended, type Connect } from './postgres-line.ts'
 import { PostgresReaders } from './postgres-readers.ts'
 import { WriterQueue } from './postgres-writer.ts'
+import { onBehalf } from '../running/request-scope.ts'
 
-/** Connections on which transactions run beside each other. With more of them there are fewer transactions in a commit. */
+/**
+ * Connections on which transactions run beside each other. With more of them there are fewer transactions in a commit.
+ */
 const WRITER_CONNECTIONS = 3
 const CONNECT_TIMEOUT_SECS = 5
 /** Of every connection: PostgreSQL finds out within half a minute that a node is gone without a word. */
@@ -73,22 +78,23 @@ export async function openPostgres({ url, strict = false, access = 'onlooker', n
       connection: { ...settings, application_name: applicationOf(node.id), ...connection },
       ...options,
     })
-  const state: WriterState = { node: node.id, access, replaced: null, hasMarks: false }
+  const history = new PostgresHistory({ node: node.id, open: () => connect(1) })
+  const state: WriterState = { node: node.id, access, history, hasMarks: false }
   const exclusive = access === 'exclusive'
   const writers = Array.from({ length: exclusive ? 1 : WRITER_CONNECTIONS }, () => new PostgresWriter(connect, state))
-  const readers = new PostgresReaders(connect, counters)
-  const cluster = new PostgresCluster(connect, node, {
+  const readers = new PostgresReaders(connect, counters, history)
+  const cluster = new PostgresCluster(connect, node, history, {
     onJoin: () => (state.hasMarks = true),
-    onBeat: () => [...readers.lines, ...writers.map(({ line }) => line)].forEach((line) => line.renewIfSilent()),
+    lines: [...readers.lines, ...writers.map(({ line }) => line)],
   })
-  const queue = new WriterQueue({ writers, counters, strict, exclusive })
+  const queue = new WriterQueue({ writers, history, counters, strict, exclusive })
   const closeAll = () => Promise.all([cluster, ...writers, readers].map((each) => each.close()))
   try {
     await writers[0]!.use(({ connection }) => checkOrder(connection))
   } catch (error) {
     await closeAll()
     if (error instanceof OperatorError) throw error
-    throw new OperatorError(`the database at ${withoutPassword(url)} cannot be used: ${(error as Error).message}`)
+    throw new OperatorError(`the database at ${withoutPassword(url)} cannot be used: ${(error as Error).message}`, { cause: error })
   }
 
   return {
@@ -98,8 +104,8 @@ export async function openPostgres({ url, strict = false, access = 'onlooker', n
     all: readers.all,
     get: readers.get,
     run: (query) => queue.enter((tx) => tx.run(query), []),
-    transaction: (work) => queue.enter(work),
-    transactionOn: (lock, work) => queue.enter(work, lock),
+    transaction: (work) => queue.enter(onBehalf(work)),
+    transactionOn: (lock, work) => queue.enter(onBehalf(work), lock),
     shortSnapshot: (work) => readers.shortSnapshot(work),
     snapshot: (work) => readers.snapshot(work),
     // PostgreSQL's own tools look for damage.
@@ -107,7 +113,10 @@ export async function openPostgres({ url, strict = false, access = 'onlooker', n
     get writeFault() {
       return queue.fault
     },
+    retryWriting: () => queue.retryWriting(),
+    ended: history.ended,
     async close() {
+      await history.close()
       await cluster.close()
       await ended(queue.close())
       await closeAll()
@@ -121,10 +130,12 @@ async function checkOrder(connection: ReservedSQL): Promise<void> {
     [connection.array([...BYTE_ORDER], 'TEXT')],
   )
   if (row.letters === BYTE_ORDER) return
-  throw new OperatorError(
-    `the database ${row.name} orders text by the rules of a language; create it with CREATE DATABASE ${row.name} TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'`,
-  )
+  throw new OperatorError(`the database ${row.name} sorts text by a language's collation; create it with ${createStatement(row.name)}`)
 }
+
+/** The statement that creates a database as the server needs it: text in the order of its bytes. */
+export const createStatement = (name: string): string =>
+  `CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'`
 
 /** Returns the URL without its password, for messages. A path is returned as it is. */
 export function withoutPassword(databaseUrl: string): string {

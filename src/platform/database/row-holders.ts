@@ -7,8 +7,8 @@ type Place = Pick<Database, 'cluster'>
 export const holderOf = ({ cluster }: Place): string | null => cluster?.node.id ?? null
 
 /**
- * A condition for rows whose holder, named in `column`, has ended or has given no sign of life. On SQLite it is every
- * process before this one, so that the condition is for the start of a server only.
+ * A condition for rows whose holder, named in `column`, has ended or missed its heartbeats. On SQLite, every earlier
+ * process is dead; use the condition only at start.
  */
 export const isHolderGone = ({ cluster }: Place, column: Sql): Sql =>
   cluster === null

@@ -5,7 +5,9 @@ export type SqlValue = string | number | null | Uint8Array
 /** A fragment of SQL with its parameters, made by the `sql` tag. Fragments may be nested. */
 export class Sql {
   constructor(
-    /** One text more than there are values. An array with `raw`, as templates have it, is the same object in every call. */
+    /**
+     * One text more than there are values. An array with `raw`, as templates have it, is the same object in every call.
+     */
     readonly texts: readonly string[],
     readonly values: readonly SqlValue[],
   ) {}
@@ -28,7 +30,10 @@ interface Composition {
   texts: readonly string[]
 }
 
-/** Composed texts per template. Composing a text and looking up its prepared statement costs more than running a small statement. */
+/**
+ * Composed texts per template. Composing a text and looking up its prepared statement costs more than running a small
+ * statement.
+ */
 const compositions = new WeakMap<TemplateStringsArray, Composition[]>()
 /** Compositions kept per template. Real uses of a template differ by a condition or two. */
 const MAX_COMPOSITIONS = 8
@@ -76,7 +81,10 @@ export function sqlList(values: readonly SqlValue[]): Sql {
   return new Sql(['(', ...Array<string>(values.length - 1).fill(', '), ')'], values)
 }
 
-/** Makes `(?, ?), (?, ?)` for a multi-row VALUES. There must be at least one row, and all rows must have the same length. */
+/**
+ * Makes `(?, ?), (?, ?)` for a multi-row VALUES. There must be at least one row, and all rows must have the same
+ * length.
+ */
 export function sqlRows(rows: readonly (readonly SqlValue[])[]): Sql {
   const texts = ['(']
   const values: SqlValue[] = []

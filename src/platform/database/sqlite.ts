@@ -15,7 +15,8 @@ import { Database as Connection, type SQLQueryBindings, type Statement } from 'b
 import { sql, type Database, type DatabaseCounters, type Reader, type Sql, type SqlValue, type Tx, type WriteFault } from './database.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import { isPostgresUrl, withoutPassword } from './postgres.ts'
-import { outsideRequests } from '../running/request-scope.ts'
+import { storageFaultOf } from '../files/storage-faults.ts'
+import { onBehalf, outsideRequests } from '../running/request-scope.ts'
 import { Checkpointer, WriteAheadLog } from './wal.ts'
 
 /** Most transactions in one COMMIT; the bound keeps the first of them from waiting long. */
@@ -84,13 +85,14 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
     dialect: { name: 'sqlite', beforeMigration: [], definition: (statement) => statement },
     counters,
     cluster: null,
+    ended: new AbortController().signal,
     get writeFault() {
       return queue.fault
     },
     ...reads,
     run: (query) => queue.enter((tx) => tx.run(query)),
-    transaction: (work) => queue.enter(work),
-    transactionOn: (_, work) => queue.enter(work),
+    transaction: (work) => queue.enter(onBehalf(work)),
+    transactionOn: (_, work) => queue.enter(onBehalf(work)),
     async shortSnapshot(work) {
       reader.pin()
       try {
@@ -101,12 +103,13 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
     },
     async snapshot(work) {
       await queue.durable()
-      return snapshots.read(work)
+      return snapshots.read(queue.version, work)
     },
     async integrityFaults() {
       const rows = reader.all<{ integrity_check: string }>(sql`PRAGMA integrity_check`)
       return rows.map((row) => row.integrity_check).filter((found) => found !== 'ok')
     },
+    retryWriting: () => queue.enter(async (tx) => void (await tx.run(sql`UPDATE clock_seen SET seen_at = seen_at`))),
     async close() {
       await queue.close()
       snapshots.close()
@@ -216,7 +219,10 @@ class SteadyReader {
     if (this.#isOutdated) this.renew()
   }
 
-  /** End the read transaction: the next statement sees the newest commit, and the log may restart. Deferred while pinned. */
+  /**
+   * End the read transaction: the next statement sees the newest commit, and the log may restart. Deferred while
+   * pinned.
+   */
   renew(): void {
     this.#isOutdated = this.#pins > 0
     if (this.#isOutdated) return
@@ -242,26 +248,52 @@ function textOf({ texts }: Sql): string {
   return text
 }
 
-/** Connections for snapshots: each sees one state of the database while in use. */
+/** A connection that sees one state of the database, for all readers of that state. */
+interface Snapshot {
+  readonly prepared: Prepared
+  readonly version: number
+  readonly reader: Reader
+  users: number
+}
+
 class Snapshots {
   readonly #idle: Prepared[] = []
+  /** The newest one that is in use. */
+  #newest: Snapshot | null = null
   #isClosed = false
 
   constructor(readonly open: () => Prepared) {}
 
-  async read<T>(work: (reader: Reader) => Promise<T>): Promise<T> {
+  /** `version` stands for the present state. */
+  async read<T>(version: number, work: (reader: Reader) => Promise<T>): Promise<T> {
+    if (this.#newest?.version !== version) this.#newest = this.#begin(version)
+    const snapshot = this.#newest
+    snapshot.users++
+    try {
+      return await work(snapshot.reader)
+    } finally {
+      if (--snapshot.users === 0) this.#end(snapshot)
+    }
+  }
+
+  #begin(version: number): Snapshot {
     const prepared = this.#idle.pop() ?? this.open()
     prepared.command('BEGIN')
-    try {
-      return await work({
-        all: async <Row>(query: Sql) => prepared.all<Row>(query),
-        get: async <Row>(query: Sql) => prepared.get<Row>(query),
-      })
-    } finally {
-      prepared.command('ROLLBACK')
-      if (!this.#isClosed && this.#idle.length < MAX_IDLE_SNAPSHOTS) this.#idle.push(prepared)
-      else prepared.close()
+    // SQLite fixes the visible state at the first statement, and others may come in before that.
+    prepared.command('SELECT 1 FROM sqlite_schema LIMIT 1')
+    const reader: Reader = {
+      all: async <Row>(query: Sql) => prepared.all<Row>(query),
+      get: async <Row>(query: Sql) => prepared.get<Row>(query),
     }
+    return { prepared, version, reader, users: 0 }
+  }
+
+  #end(snapshot: Snapshot): void {
+    if (this.#newest === snapshot) this.#newest = null
+    const { prepared } = snapshot
+    prepared.command('ROLLBACK')
+    if (!this.#isClosed && this.#idle.length < MAX_IDLE_SNAPSHOTS) this.#idle.push(prepared)
+    else prepared.close()
   }
 
   close(): void {
@@ -270,7 +302,9 @@ class Snapshots {
   }
 }
 
-/** Without this check, `undefined` would silently be bound as NULL, and numbers beyond 2^53 would silently lose digits. */
+/**
+ * Without this check, `undefined` would silently be bound as NULL, and numbers beyond 2^53 would silently lose digits.
+ */
 function bindings(values: readonly SqlValue[]): SQLQueryBindings[] {
   for (const value of values) {
     if (value === undefined) throw new TypeError('undefined is not an SQL value')
@@ -291,12 +325,16 @@ class WriterQueue {
   readonly #waiting: Waiting[] = []
   #running: Promise<void> | null = null
   #flushing: Promise<void> | null = null
+  /** The work that runs has asked for a turn of the event loop. */
+  #isTurning = false
   /** Callbacks of the present group, called once it is durable. */
   #afterCommit: (() => void)[] = []
   readonly #tx: Tx
   readonly #log: WriteAheadLog
   readonly #checkpointer: Checkpointer
   fault: WriteFault | null = null
+  /** Another one with every commit, as soon as a new connection sees it. */
+  version = 0
 
   constructor(
     readonly writer: Prepared,
@@ -311,6 +349,7 @@ class WriterQueue {
       get: async <Row>(query: Sql) => writer.get<Row>(query),
       run: async (query) => writer.run(query),
       afterCommit: (act) => void this.#afterCommit.push(act),
+      turn: () => this.#turn(),
     }
   }
 
@@ -320,6 +359,12 @@ class WriterQueue {
     // Waiting one turn of the event loop lets the requests of one tick share a commit.
     this.#running ??= outsideRequests(() => nextTurn().then(() => this.#drain()))
     return promise
+  }
+
+  async #turn(): Promise<void> {
+    this.#isTurning = true
+    await nextTurn()
+    this.#isTurning = false
   }
 
   /** Waits until every commit is on the disk. */
@@ -375,7 +420,8 @@ class WriterQueue {
     }
     counters.commits++
     this.fault = null
-    // Called before the members continue. An error in one becomes an unhandled rejection; it ends neither the queue nor the process.
+    // Called before the members continue. An error in one becomes an unhandled rejection; it ends neither the queue nor
+    // the process.
     for (const act of this.#afterCommit) void Promise.resolve().then(act)
     for (const { waiting, outcome } of members) {
       if (outcome.ok) waiting.resolve(outcome.value)
@@ -393,6 +439,7 @@ class WriterQueue {
     this.reader.pin()
     try {
       this.#flushing = promise
+      this.version++
       this.writer.command('COMMIT')
       await this.#log.sync()
     } finally {
@@ -445,7 +492,7 @@ class WriterQueue {
     this.writer.counters.transactions++
     const others = this.#afterCommit.length
     try {
-      return { ok: true, value: await (this.strict ? withoutWaiting(work(this.#tx)) : work(this.#tx)) }
+      return { ok: true, value: await (this.strict ? withoutWaiting(work(this.#tx), () => this.#isTurning) : work(this.#tx)) }
     } catch (error) {
       this.#afterCommit.length = others
       return { ok: false, error }
@@ -453,15 +500,17 @@ class WriterQueue {
   }
 }
 
-/** Whether an error is the disk's or the file's, by SQLite's or the system's name, and not that of the statement. */
+/** Whether an error is the disk's or the file's, and not that of the statement. */
 const isDiskFault = (error: unknown): boolean =>
-  /^(SQLITE_(FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|BUSY)|ENOSPC|EDQUOT|EFBIG|EROFS|EIO)/.test(
-    String((error as { code?: unknown } | null)?.code),
-  )
+  storageFaultOf(error) !== null || /^SQLITE_(CORRUPT|NOTADB)/.test(String((error as { code?: unknown } | null)?.code))
 
-/** Fails work that awaits anything but the database: other work settles within the current turn of the event loop. */
-function withoutWaiting<T>(work: Promise<T>): Promise<T> {
+/** Fails work that awaits anything but the database: other work settles within the turns that it asks for. */
+function withoutWaiting<T>(work: Promise<T>, isTurning = () => false): Promise<T> {
   const { promise, reject } = Promise.withResolvers<T>()
-  const late = setImmediate(() => reject(new Error('a transaction waited for something other than its database')))
+  const look = () => {
+    if (isTurning()) late = setImmediate(look)
+    else reject(new Error('a transaction waited for something other than its database'))
+  }
+  let late = setImmediate(look)
   return Promise.race([work, promise]).finally(() => clearImmediate(late))
 }

@@ -23,7 +23,9 @@ export class WriteAheadLog {
 
   constructor(readonly databasePath: string) {}
 
-  /** Resolves when everything written to the log is on the disk. Once it has failed, it throws the same error for ever. */
+  /**
+   * Resolves when everything written to the log is on the disk. Once it has failed, it throws the same error for ever.
+   */
   async sync(): Promise<void> {
     // A disk that has lost a write may report success the next time.
     if (this.#fault !== null) throw this.#fault
@@ -36,9 +38,9 @@ export class WriteAheadLog {
   }
 
   /**
-   * Extend the file beyond the first `bytes` of the log, while nobody writes. Flushing a file that has grown also waits
-   * for the file system's journal, including other processes' entries, which takes twice as long as flushing bytes that
-   * were allocated before. To SQLite, zeros mark the end of the log.
+   * Extend the file beyond the first `bytes` of the log, while there are no writes. Flushing a file that has grown also
+   * waits for the file system's journal, including other processes' entries, which takes twice as long as flushing
+   * bytes that were allocated before. To SQLite, zeros mark the end of the log.
    */
   makeRoom(bytes: number): void {
     if (this.#descriptor === null || bytes + STEP_BYTES / 2 <= this.#endBytes) return
@@ -86,7 +88,9 @@ export class Checkpointer {
     return worker
   }
 
-  /** Lets the thread close its connection first: killed in the middle of a checkpoint, it would leave locks on the log. */
+  /**
+   * Lets the thread close its connection first: killed in the middle of a checkpoint, it would leave locks on the log.
+   */
   async close(): Promise<void> {
     await this.#running
     this.#worker?.ref()

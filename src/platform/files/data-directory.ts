@@ -24,10 +24,13 @@ import type { Millis } from '../../protocol/identifiers.ts'
 import type { Config } from '../configuration/config.ts'
 import type { Database } from '../database/database.ts'
 import { LOCK_FILE, lockDirectory } from './directory-lock.ts'
+import { networkShareOf } from './network-share.ts'
 import { explained } from './system-faults.ts'
 import type { Log } from '../running/log.ts'
-import { migrate } from '../database/migrations.ts'
-import { OperatorError } from '../../base/operator-error.ts'
+import { tablesOf } from '../database/catalog.ts'
+import { inDatabaseWords } from '../database/database-words.ts'
+import { hasHistory, migrate } from '../database/migrations.ts'
+import { type Explained, inWords, OperatorError } from '../../base/operator-error.ts'
 import { VERSION } from '../../base/version.ts'
 import { migrations } from '../database/embedded-migrations.ts'
 import { openDatabase } from '../database/open-database.ts'
@@ -36,11 +39,15 @@ import { isDatabaseThere, sqlitePath } from '../database/sqlite.ts'
 import { masterKeyFile } from '../secrets/vault.ts'
 
 export type DataPlace = Pick<Config, 'dataDir' | 'databaseUrl'>
+/** A place in which a server, or a command that stands for it, works. */
+type UsedPlace = DataPlace & Pick<Config, 'networkShareAllowed'>
 
 const MARKER = 'holdfast.marker'
-const MARKER_TEXT = `This folder holds the data of a Holdfast server. While this file is here, the server does not start without its
-database, instead of beginning anew as another server.
+const MARKER_TEXT = `This folder holds the data of a Holdfast server. While this file is here, the server refuses to start if its database is
+missing, instead of starting over as a new server.
 `
+/** Most tables of something else that a message names. */
+const MAX_NAMED = 5
 /** Prefix of the names that a running backup uses in the data directory. */
 export const BACKUP_PREFIX = '.backup-'
 /** Returns the path of a database that is being restored, until it is checked completely. */
@@ -67,6 +74,10 @@ interface OpenOptions {
   isLocked?: boolean
   /** The database is the target of a copy that the caller makes. */
   isCopyTarget?: boolean
+  /**
+   * A server must have used the database: a command would take another one for a sound one of no accounts, and fill it.
+   */
+  mustExist?: boolean
 }
 
 /** Returns the paths of the database's files on this disk; empty if a PostgreSQL server holds it. */
@@ -78,8 +89,8 @@ export const databaseFiles = (databaseUrl: string): string[] =>
  * another process holds the lock, the database was lost, or the system refuses access.
  */
 export async function openData(
-  place: DataPlace,
-  { log, now, strict, nodeName, shared = false, isLocked = false, isCopyTarget = false }: OpenOptions,
+  place: UsedPlace,
+  { log, now, strict, nodeName, shared = false, isLocked = false, isCopyTarget = false, mustExist = false }: OpenOptions,
 ): Promise<OpenData> {
   makeDataDirectory(place)
   const [path] = databaseFiles(place.databaseUrl)
@@ -89,10 +100,12 @@ export async function openData(
     if (path !== undefined && !isDatabaseThere(path)) refuseLoss(place, existsSync(path) ? 'is empty' : 'is missing')
     const db = await openDatabase({ databaseUrl: place.databaseUrl, strict, access: shared ? 'shared' : 'exclusive', nodeName })
     try {
+      if (mustExist) await requireHistory(db, place)
       const applied = await migrate(db, migrations, now, {
         beforeFirst: () => refuseLoss(place, 'holds nothing'),
         isShared: shared,
         isCopyTarget,
+        name: withoutPassword(place.databaseUrl),
       })
       await db.cluster?.join(VERSION, { isAlone: !shared })
       mark(place)
@@ -105,25 +118,56 @@ export async function openData(
         },
       }
     } catch (error) {
-      await db.close().catch((cause: unknown) => log.warn('the database could not be closed', { error: cause }))
+      await db.close().catch((cause: unknown) => log.warn('could not close the database', { error: cause }))
       throw error
     }
   } catch (error) {
     unlock()
-    throw explained(error, { path: path ?? place.dataDir, folder: place.dataDir })
+    throw explained(inDatabaseWords(error, place.databaseUrl), { path: path ?? place.dataDir, folder: place.dataDir })
   }
 }
 
+async function requireHistory(db: Database, { databaseUrl }: DataPlace): Promise<void> {
+  const tables = await tablesOf(db)
+  if (await hasHistory(db, tables)) return
+  const foreign = [...tables.keys()].filter((name) => name !== 'schema_migration')
+  const found = foreign.length === 0 ? 'is empty' : `is not of a server: it has other tables (${foreign.slice(0, MAX_NAMED).join(', ')})`
+  throw new OperatorError(`the database ${withoutPassword(databaseUrl)} ${found}. Set database_url to the one that the server used`)
+}
+
+/** A folder of the server that is on a network share, and the type of that share. */
+export interface SharedFolder {
+  path: string
+  type: string
+}
+
+/** Returns the first folder of the server that is on a network share, or null. */
+export function sharedFolderOf({ dataDir, databaseUrl }: DataPlace): SharedFolder | null {
+  for (const path of new Set([dataDir, ...databaseFiles(databaseUrl).map((file) => dirname(file))])) {
+    const type = networkShareOf(path)
+    if (type !== null) return { path, type }
+  }
+  return null
+}
+
+export const shareFault = ({ path, type }: SharedFolder): Explained => ({
+  what: `${path} is on a network share (${type}), where locks and flushes may fail and damage the database`,
+  remedy: 'set data_dir to a folder on a disk of this machine, or network_share_allowed (SERVICE_NETWORK_SHARE_ALLOWED) to true',
+})
+
 /**
- * Create the data directory if it is missing, and check that this process may use everything in it. Throws
- * `OperatorError` if it may not.
+ * Create the data directory if it is missing, and check that this process may use everything in it. `key` names it.
+ * Throws `OperatorError` if it may not, or if the directory is on a network share and that is not allowed.
  */
-export function makeDataDirectory({ dataDir, databaseUrl }: DataPlace): void {
+export function makeDataDirectory(place: UsedPlace, key = 'data_dir'): void {
+  const { dataDir, databaseUrl, networkShareAllowed } = place
+  const share = networkShareAllowed ? null : sharedFolderOf(place)
+  if (share !== null) throw inWords(shareFault(share))
   const attempt = (path: string, act: () => void) => {
     try {
       act()
     } catch (error) {
-      throw explained(error, { path, folder: dataDir })
+      throw explained(error, { path, folder: dataDir, key })
     }
   }
   attempt(dataDir, () => mkdirSync(dataDir, { recursive: true }))
@@ -164,7 +208,10 @@ export function tracesOf({ dataDir, databaseUrl }: DataPlace): string[] {
 
 const namesIn = (dir: string): string[] => (existsSync(dir) ? readdirSync(dir) : [])
 
-/** Write the marker. Syncs the folder of the database first: the database must survive any power cut that the marker does. */
+/**
+ * Write the marker. Syncs the folder of the database first: the database must survive any power cut that the marker
+ * does.
+ */
 function mark({ dataDir, databaseUrl }: DataPlace): void {
   const path = join(dataDir, MARKER)
   if (existsSync(path)) return
@@ -189,7 +236,7 @@ export interface Exposed {
   path: string
   /** The mode that it should have. */
   mode: number
-  /** Whether it belongs to the server alone, so that nobody else loses access if its mode is changed. */
+  /** Whether it belongs to the server alone, so that no other user loses access if its mode is changed. */
   isOwn: boolean
 }
 
@@ -218,8 +265,8 @@ export function exposedPaths({ dataDir, databaseUrl }: DataPlace): Exposed[] {
 }
 
 /**
- * Returns the users who own files of the server, each with one path as an example. More than one user means that
- * somebody ran a command as another user, such as root.
+ * Returns the users who own files of the server, each with one path as an example. More than one user means that a
+ * command was run as another user, such as root.
  */
 export function ownersOf({ dataDir, databaseUrl }: DataPlace): Map<number, string> {
   const database = sqlitePath(databaseUrl)
@@ -242,7 +289,9 @@ export function ownersOf({ dataDir, databaseUrl }: DataPlace): Map<number, strin
   return owners
 }
 
-/** Make exposed paths private, such as folders of an older version. `holdfast doctor` reports those that remain exposed. */
+/**
+ * Make exposed paths private, such as folders of an older version. `holdfast doctor` reports those that remain exposed.
+ */
 function keepPrivate(place: DataPlace, log: Log): void {
   for (const { path, mode, isOwn } of exposedPaths(place)) {
     if (!isOwn) continue

@@ -8,7 +8,9 @@ import { OperatorError } from '../../base/operator-error.ts'
 
 export const LOCK_FILE = 'holdfast.lock'
 
-/** Lock the directory. Returns the function that unlocks it. Throws `OperatorError` if another process holds the lock. */
+/**
+ * Lock the directory. Returns the function that unlocks it. Throws `OperatorError` if another process holds the lock.
+ */
 export function lockDirectory(dataDir: string): () => void {
   const connection = new Database(join(dataDir, LOCK_FILE), { create: true })
   try {

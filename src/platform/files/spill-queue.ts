@@ -8,6 +8,7 @@
  * archive, but not one with a gap.
  */
 import { closeSync, readSync } from 'node:fs'
+import { MINUTE_MILLIS } from '../../base/durations.ts'
 import { openNameless, writeAt } from './nameless-file.ts'
 
 /** Memory per queue; further bytes go to the file. */
@@ -20,9 +21,17 @@ const READ_BYTES = 64 * 1024
  */
 const STALL_MILLIS = 600_000
 /** Idle limit when another queue needs the space. */
-const IDLE_MILLIS = 60_000
+const IDLE_MILLIS = MINUTE_MILLIS
 
-/** The space that several queues share, in bytes: readers that do not read must fill neither the memory nor the disk. */
+/**
+ * The part of the free memory that a queue may have. The more queues there are, the less each of them has, and there is
+ * always some left for another one.
+ */
+const PART_OF_FREE = 1 / 4
+
+/**
+ * The space that several queues share, in bytes: readers that do not read must fill neither the memory nor the disk.
+ */
 export class SpillRoom {
   #held = 0
   #filed = 0
@@ -42,9 +51,12 @@ export class SpillRoom {
     this.#queues.delete(queue)
   }
 
-  /** Reserve memory. Returns false if there is not enough, so that the bytes have to go to a file. */
-  hold(bytes: number): boolean {
-    if (this.#held + bytes > this.max.memoryBytes) return false
+  /**
+   * Reserve memory for a queue that has `held` already. Returns false if there is not enough, so that the bytes have to
+   * go to a file.
+   */
+  hold(bytes: number, held: number): boolean {
+    if (held + bytes > (this.max.memoryBytes - this.#held) * PART_OF_FREE) return false
     this.#held += bytes
     return true
   }
@@ -53,15 +65,35 @@ export class SpillRoom {
     this.#held -= bytes
   }
 
-  /** Reserve file space. If necessary, disconnects idle readers of other queues; throws if that is not enough. */
+  /**
+   * Reserve file space. If necessary, disconnects idle readers of other queues, and then those whose owner has more of
+   * the space than the owner of this one. Throws if that is not enough.
+   */
   file(bytes: number, by: SpillQueue): void {
+    const isFull = () => this.#filed + bytes > this.max.fileBytes
     for (const queue of this.#queues) {
-      if (this.#filed + bytes <= this.max.fileBytes) break
+      if (!isFull()) break
       if (queue !== by) queue.giveUpIdle(this.idleMillis)
     }
-    if (this.#filed + bytes > this.max.fileBytes)
-      throw new Error(`slow readers have used up the ${this.max.fileBytes} bytes of file space for queues`)
+    while (isFull()) {
+      const other = this.#oldestOfLargest(by.owner)
+      if (other === null) throw new Error(`the queues of slow readers have filled their ${this.max.fileBytes} bytes of file space`)
+      other.giveUp('others need the space')
+    }
     this.#filed += bytes
+  }
+
+  /** Returns the oldest queue of the owner with most file space; null if no other has more than `owner`. */
+  #oldestOfLargest(owner: string): SpillQueue | null {
+    const oldest = new Map<string, SpillQueue>()
+    const sums = new Map<string, number>([[owner, 0]])
+    for (const queue of this.#queues) {
+      if (queue.fileBytes === 0) continue
+      if (!oldest.has(queue.owner)) oldest.set(queue.owner, queue)
+      sums.set(queue.owner, (sums.get(queue.owner) ?? 0) + queue.fileBytes)
+    }
+    const [largest] = [...sums].reduce((most, entry) => (entry[1] > most[1] ? entry : most))
+    return largest === owner ? null : oldest.get(largest)!
   }
 
   empty(bytes: number): void {
@@ -76,7 +108,21 @@ interface Piece {
   bytes: Uint8Array
 }
 
+export interface SpillOptions {
+  /** Where its file is created. */
+  dir: string
+  room: SpillRoom
+  /** For whom the bytes are. Owners share the room evenly. */
+  owner?: string
+  /** A reader that takes nothing for this long is disconnected. */
+  stallMillis?: number
+  /** Called once, when the reader has everything or is gone. */
+  onEnd?: () => void
+}
+
 export class SpillQueue {
+  readonly owner: string
+  readonly #options: SpillOptions
   readonly #held: Piece[] = []
   #heldBytes = 0
   #file: number | null = null
@@ -96,13 +142,17 @@ export class SpillQueue {
   #error: unknown = null
   #wake: (() => void) | null = null
   #isCancelled = false
+  #isClosed = false
 
-  /** The file is created in `dir`. */
-  constructor(
-    readonly dir: string,
-    readonly room: SpillRoom,
-    readonly stallMillis: number = STALL_MILLIS,
-  ) {}
+  constructor(options: SpillOptions) {
+    this.#options = options
+    this.owner = options.owner ?? ''
+  }
+
+  /** File space that it has reserved. */
+  get fileBytes(): number {
+    return this.#fileBytes
+  }
 
   /** The reader is gone, and pushed bytes are discarded. */
   get isCancelled(): boolean {
@@ -112,15 +162,16 @@ export class SpillQueue {
   /** Add a chunk, which is not copied: the caller must not change it. Throws if the room has no space for it. */
   push(chunk: Uint8Array): void {
     if (this.#isCancelled) return
+    const { dir, room } = this.#options
     const isInOrder = this.#read === this.#written
-    if (isInOrder && this.#heldBytes + chunk.length <= MEMORY_BYTES && this.room.hold(chunk.length)) {
+    if (isInOrder && this.#heldBytes + chunk.length <= MEMORY_BYTES && room.hold(chunk.length, this.#heldBytes)) {
       this.#held.push({ start: this.#pushed, length: chunk.length, bytes: chunk })
       this.#heldBytes += chunk.length
     } else {
       const growth = Math.max(0, this.#written + chunk.length - this.#fileBytes)
-      this.room.file(growth, this)
+      room.file(growth, this)
       this.#fileBytes += growth
-      this.#file ??= openNameless(this.dir)
+      this.#file ??= openNameless(dir)
       if (this.#written === 0) this.#fileStart = this.#pushed
       writeAt(this.#file, chunk, this.#written)
       this.#written += chunk.length
@@ -157,7 +208,7 @@ export class SpillQueue {
           if (this.#error === null) controller.close()
           else controller.error(this.#error)
         },
-        cancel: () => this.#giveUp(),
+        cancel: () => this.#cancel(),
       },
       { highWaterMark: 0 },
     )
@@ -166,8 +217,9 @@ export class SpillQueue {
   #watchReader(controller: ReadableStreamDefaultController<Uint8Array>): void {
     this.#lastReadAt = performance.now()
     this.#controller = controller
-    this.room.enter(this)
-    this.#watch = setInterval(() => this.giveUpIdle(this.stallMillis), this.stallMillis / 2)
+    const { room, stallMillis = STALL_MILLIS } = this.#options
+    room.enter(this)
+    this.#watch = setInterval(() => this.giveUpIdle(stallMillis), stallMillis / 2)
     this.#watch.unref()
   }
 
@@ -175,17 +227,26 @@ export class SpillQueue {
   giveUpIdle(millis: number): void {
     const isAwaited = this.#held.length > 0 || this.#read < this.#written
     if (!isAwaited || performance.now() - this.#lastReadAt < millis) return
-    this.#controller!.error(new Error('the reader is idle'))
-    this.#giveUp()
+    this.giveUp('the reader is idle')
   }
 
-  #giveUp(): void {
+  /** Disconnect the reader. Does nothing if it has everything, or is gone. */
+  giveUp(reason: string): void {
+    if (this.#isClosed) return
+    this.#controller?.error(new Error(reason))
+    this.#cancel()
+  }
+
+  #cancel(): void {
     this.#isCancelled = true
     this.#close()
     this.#wake?.()
   }
 
-  /** Returns the next piece, or null if none is queued. Throws, and disconnects the reader, if the invariant is violated. */
+  /**
+   * Returns the next piece, or null if none is queued. Throws, and disconnects the reader, if the invariant is
+   * violated.
+   */
   #next(): Uint8Array | null {
     const piece = this.#pieceHeld() ?? this.#pieceOfFile()
     if (piece !== null && piece.start === this.#taken && piece.length === piece.bytes.length) {
@@ -193,7 +254,7 @@ export class SpillQueue {
       return piece.bytes
     }
     if (piece === null && (this.#taken === this.#pushed || this.#isCancelled)) return null
-    this.#giveUp()
+    this.#cancel()
     throw new Error(`the queue has lost bytes at offset ${this.#taken} of ${this.#pushed}`)
   }
 
@@ -201,7 +262,7 @@ export class SpillQueue {
     const piece = this.#held.shift()
     if (piece === undefined) return null
     this.#heldBytes -= piece.length
-    this.room.drop(piece.length)
+    this.#options.room.drop(piece.length)
     return piece
   }
 
@@ -219,16 +280,20 @@ export class SpillQueue {
   }
 
   #close(): void {
-    this.room.leave(this)
+    if (this.#isClosed) return
+    this.#isClosed = true
+    const { room, onEnd } = this.#options
+    room.leave(this)
     this.#held.length = 0
-    this.room.drop(this.#heldBytes)
+    room.drop(this.#heldBytes)
     this.#heldBytes = 0
     this.#hasEnded = true
     if (this.#file !== null) closeSync(this.#file)
     this.#file = null
     if (this.#watch !== null) clearInterval(this.#watch)
-    this.room.empty(this.#fileBytes)
+    room.empty(this.#fileBytes)
     this.#fileBytes = 0
     this.#read = this.#written = 0
+    onEnd?.()
   }
 }

@@ -1,5 +1,6 @@
-/** How requests to a bucket fail. */
+/** How requests to a bucket fail, and how that is told to operators. */
 import type { S3ServiceException } from '@aws-sdk/client-s3'
+import type { Explained } from '../../base/operator-error.ts'
 
 /** The store refused a request: the HTTP status and error code of its response. */
 export class BucketRefusal extends Error {
@@ -20,10 +21,39 @@ export class BucketRefusal extends Error {
 export class BucketUnavailable extends Error {
   constructor(
     readonly retryAfterSecs: number,
+    /** Endpoint, bucket and prefix. */
+    readonly url: string,
     cause: unknown,
   ) {
-    super('the bucket of blobs does not work at the moment', { cause })
+    super('the blob bucket is unavailable', { cause })
   }
+}
+
+const CHECK_KEYS = 'check the keys of [blobs] that begin with s3_, and what they allow'
+
+/** By status and error code of the store's response. The first that matches decides. */
+const refusals: readonly [RegExp, what: string, remedy: string][] = [
+  [/^404/, 'does not exist', 'create it, or name another one'],
+  [/^40[13]/, 'refuses this server', CHECK_KEYS],
+  [/^(3|400)/, 'is elsewhere, or speaks another dialect', 'check blobs.s3_endpoint, blobs.s3_region and blobs.s3_force_path_style'],
+  [/^(5|429|408)/, 'fails', 'look at the store, and try again'],
+  [/^/, 'refuses a request', CHECK_KEYS],
+]
+
+/** The request never got an answer, by the error code of the system or by our own words. */
+const unreached = /^(ECONN|EHOST|ENET|ENOTFOUND|EAI_|ETIMEDOUT|ConnectionRefused|FailedToOpenSocket)|has no address|does not respond/
+
+export function explainBucket({ url, cause }: BucketUnavailable): Explained {
+  const { message, code = '' } = cause as Error & { code?: string }
+  if (cause instanceof BucketUnavailable) return explainBucket(cause)
+  if (cause instanceof BucketRefusal) {
+    const answer = `${cause.status} ${cause.code}`.trim()
+    const [, what, remedy] = refusals.find(([pattern]) => pattern.test(answer))!
+    return { what: `the bucket ${url} ${what} (${answer})`, remedy }
+  }
+  if (unreached.test(code) || unreached.test(message))
+    return { what: `the bucket ${url} cannot be reached (${message})`, remedy: 'check blobs.s3_endpoint, and that the store runs' }
+  return { what: `what answers for the bucket ${url} is no such store (${message})`, remedy: 'check blobs.s3_endpoint' }
 }
 
 /** Returns null if the store sent no response, or none that can be parsed. */

@@ -1,11 +1,12 @@
 /**
  * The line to a bucket that requests of users wait for. It keeps a bucket that stalls from taking the rest of the
- * server with it: only so many requests are under way at once, and after several failures in a row every request fails
+ * server with it: the number of concurrent requests is limited, and after several failures in a row every request fails
  * at once for a while, instead of waiting for its timeout.
  */
-import { Semaphore, SemaphoreFull } from '../../base/semaphore.ts'
+import { NoPlace, Places } from '../../base/places.ts'
 import type { Clock } from '../running/clock.ts'
 import type { Log } from '../running/log.ts'
+import { clientHere } from '../running/request-scope.ts'
 import { BucketRefusal, BucketUnavailable } from './bucket-faults.ts'
 import type { Admission } from './bucket.ts'
 
@@ -19,7 +20,7 @@ const REST_MILLIS = 5000
 const RETRY_AFTER_SECS = 10
 
 export class BucketLine implements Admission {
-  readonly #places = new Semaphore(MAX_AT_ONCE, MAX_WAITING)
+  readonly #places = new Places({ size: MAX_AT_ONCE, maxWaiting: MAX_WAITING })
   #failures = 0
   /** On the monotonic clock. */
   #restsUntil = -Infinity
@@ -34,9 +35,9 @@ export class BucketLine implements Admission {
   async attempt<T>(request: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
     this.#refuseWhileLost()
     try {
-      return await this.#places.run(() => this.#try(request, signal))
+      return await this.#places.run(clientHere(), () => this.#try(request, signal))
     } catch (error) {
-      if (error instanceof SemaphoreFull) throw new BucketUnavailable(RETRY_AFTER_SECS, error)
+      if (error instanceof NoPlace) throw new BucketUnavailable(RETRY_AFTER_SECS, this.url, error)
       throw error
     }
   }
@@ -61,18 +62,18 @@ export class BucketLine implements Admission {
   }
 
   #refuseWhileLost(): void {
-    if (this.ctx.clock.monotonic() < this.#restsUntil) throw new BucketUnavailable(RETRY_AFTER_SECS, this.#lastFault)
+    if (this.ctx.clock.monotonic() < this.#restsUntil) throw new BucketUnavailable(RETRY_AFTER_SECS, this.url, this.#lastFault)
   }
 
   #noteAnswer(): void {
-    if (this.#failures >= MAX_FAILURES_IN_A_ROW) this.ctx.log.info('the bucket of blobs works again', { url: this.url })
+    if (this.#failures >= MAX_FAILURES_IN_A_ROW) this.ctx.log.info('the blob bucket is available again', { url: this.url })
     this.#failures = 0
     this.#restsUntil = -Infinity
   }
 
   #noteFailure(error: unknown): void {
     this.#lastFault = error
-    if (++this.#failures === MAX_FAILURES_IN_A_ROW) this.ctx.log.error('the bucket of blobs does not work', { url: this.url, error })
+    if (++this.#failures === MAX_FAILURES_IN_A_ROW) this.ctx.log.error('the blob bucket is unavailable', { url: this.url, error })
     if (this.#failures >= MAX_FAILURES_IN_A_ROW) this.#rest()
   }
 

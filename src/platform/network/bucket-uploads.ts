@@ -28,7 +28,7 @@ export class UploadInParts {
     const { UploadId } = await bucket.ask(({ client, library }, abortSignal) =>
       client.send(new library.CreateMultipartUploadCommand({ Bucket: bucket.name, Key: key }), { abortSignal }),
     )
-    if (UploadId === undefined) throw new Error('the bucket began an upload without naming it')
+    if (UploadId === undefined) throw new Error('the bucket started an upload without returning its id')
     return new UploadInParts(bucket, key, UploadId)
   }
 
@@ -50,7 +50,7 @@ export class UploadInParts {
       },
       { timeoutMillis: uploadTimeoutMillis(body), signal },
     )
-    if (ETag === undefined) throw new Error('the bucket stored a part without a tag')
+    if (ETag === undefined) throw new Error('the bucket stored a part without returning its ETag')
     this.#tags.push(ETag)
     this.#size += body.size
   }

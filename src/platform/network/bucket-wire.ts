@@ -68,7 +68,10 @@ interface WireRequest {
   body?: unknown
 }
 
-/** The transport of the library. As with all requests of this server, our resolver looks names up and no redirect is followed. */
+/**
+ * The transport of the library. As with all requests of this server, our resolver looks names up and no redirect is
+ * followed.
+ */
 class Wire {
   readonly metadata = { handlerProtocol: 'http/1.1' }
   /** `fetch` itself would look the name up on the thread pool that flushes the log. */

@@ -21,6 +21,8 @@ const PIECE_TIMEOUT_MILLIS = 15_000
 const LIST_PAGE = 100
 const MAX_ATTEMPTS = 3
 const RETRY_MILLIS = 100
+/** Times that an object is stored which is not there afterwards. */
+const MAX_STORE_ATTEMPTS = 2
 
 export interface StoredObject {
   key: string
@@ -34,6 +36,8 @@ export interface Piece {
   bytes: Uint8Array
   /** Of the whole object. */
   size: number
+  /** Another one if the object has been replaced; empty if the store gives none. */
+  tag: string
 }
 
 /** The content of an upload: a file as `Bun.file` gives it, or another blob. `sha256` is its digest in hexadecimal. */
@@ -42,7 +46,10 @@ export interface Content {
   sha256: string
 }
 
-/** Admits the requests to a bucket, attempt by attempt. Throws `BucketUnavailable` instead of making one that is hopeless. */
+/**
+ * Admits the requests to a bucket, attempt by attempt. Throws `BucketUnavailable` instead of making one that is
+ * hopeless.
+ */
 export interface Admission {
   attempt<T>(request: () => Promise<T>, signal: AbortSignal | undefined): Promise<T>
 }
@@ -96,26 +103,50 @@ export class Bucket {
     } while (token !== undefined)
   }
 
-  /** Store an object. Throws `BucketRefusal` if the store refuses. */
-  async put(key: string, { body, sha256 }: Content): Promise<void> {
-    await this.ask(
-      ({ client, library }, abortSignal) => {
-        const command = new library.PutObjectCommand({ Bucket: this.name, Key: key, Body: body, ContentLength: body.size })
-        command.middlewareStack.add(signedOver(sha256), { step: 'build' })
-        return client.send(command, { abortSignal })
-      },
-      { timeoutMillis: uploadTimeoutMillis(body) },
-    )
+  /** Store an object. Returns its tag. Throws `BucketRefusal` if the store refuses. */
+  put(key: string, { body, sha256 }: Content): Promise<string> {
+    return this.#surely(key, body.size, async () => {
+      const { ETag } = await this.ask(
+        ({ client, library }, abortSignal) => {
+          const command = new library.PutObjectCommand({ Bucket: this.name, Key: key, Body: body, ContentLength: body.size })
+          command.middlewareStack.add(signedOver(sha256), { step: 'build' })
+          return client.send(command, { abortSignal })
+        },
+        { timeoutMillis: uploadTimeoutMillis(body) },
+      )
+      return ETag
+    })
   }
 
-  /** Copy an object within the bucket. Throws `BucketRefusal` if the store refuses. */
-  async copy(from: string, to: string): Promise<void> {
+  /**
+   * Copy an object of this size within the bucket. Returns the tag of the copy. Throws `BucketRefusal` if the store
+   * refuses.
+   */
+  copy(from: string, to: string, size: number): Promise<string> {
     const source = `${this.name}/${from}`.split('/').map(encodeURIComponent).join('/')
-    await this.ask(
-      ({ client, library }, abortSignal) =>
-        client.send(new library.CopyObjectCommand({ Bucket: this.name, Key: to, CopySource: source }), { abortSignal }),
-      { timeoutMillis: OBJECT_TIMEOUT_MILLIS },
-    )
+    return this.#surely(to, size, async () => {
+      const { CopyObjectResult } = await this.ask(
+        ({ client, library }, abortSignal) =>
+          client.send(new library.CopyObjectCommand({ Bucket: this.name, Key: to, CopySource: source }), { abortSignal }),
+        { timeoutMillis: OBJECT_TIMEOUT_MILLIS },
+      )
+      return CopyObjectResult?.ETag
+    })
+  }
+
+  /**
+   * Store an object, and see whether it is there: what answered may be a proxy, which stores nothing. `store` returns
+   * the tag of the object, by which it is told from one that was there before. Each store makes tags in its own way, so
+   * they are only compared with each other. Stored again if need be, because another server may have removed it.
+   */
+  async #surely(key: string, size: number, store: () => Promise<string | undefined>): Promise<string> {
+    for (let attempt = 1; ; attempt++) {
+      const tag = await store()
+      const found = await this.#look(key)
+      if (tag !== undefined && found?.size === size && found.tag === tagOf(tag)) return found.tag
+      if (attempt === MAX_STORE_ATTEMPTS)
+        throw new Error(`the bucket reported storing ${size} bytes, but has ${found?.size ?? 'nothing'} or others`)
+    }
   }
 
   /**
@@ -146,8 +177,9 @@ export class Bucket {
       return await this.ask(
         async ({ client, library }, abortSignal) => {
           const command = new library.GetObjectCommand({ Bucket: this.name, Key: key, Range: `bytes=${first}-${last}` })
-          const { Body, ContentRange } = await client.send(command, { abortSignal })
-          return pieceOf(Body as unknown as AsyncIterable<Uint8Array>, ContentRange, first, last)
+          const { Body, ContentRange, ETag = '' } = await client.send(command, { abortSignal })
+          const bytes = await bytesOf(Body as unknown as AsyncIterable<Uint8Array>, ContentRange, first, last)
+          return { ...bytes, tag: tagOf(ETag) }
         },
         { timeoutMillis: PIECE_TIMEOUT_MILLIS, signal },
       )
@@ -158,11 +190,15 @@ export class Bucket {
 
   /** Returns the size of an object, or null if there is no such object. Throws `BucketRefusal` if the store refuses. */
   async sizeOf(key: string): Promise<number | null> {
+    return (await this.#look(key))?.size ?? null
+  }
+
+  async #look(key: string): Promise<{ size: number; tag: string } | null> {
     try {
-      const { ContentLength } = await this.ask(({ client, library }, abortSignal) =>
+      const { ContentLength = 0, ETag = '' } = await this.ask(({ client, library }, abortSignal) =>
         client.send(new library.HeadObjectCommand({ Bucket: this.name, Key: key }), { abortSignal }),
       )
-      return ContentLength ?? 0
+      return { size: ContentLength, tag: tagOf(ETag) }
     } catch (error) {
       return nullIfAbsent(error)
     }
@@ -208,7 +244,7 @@ async function inTime<T>(millis: number, signal: AbortSignal | undefined, reques
   try {
     return await request(signal === undefined ? late.signal : AbortSignal.any([late.signal, signal]))
   } catch (error) {
-    throw bucketRefusalOf(error) ?? error
+    throw bucketRefusalOf(error) ?? (late.signal.aborted ? late.signal.reason : error)
   } finally {
     clearTimeout(timer)
   }
@@ -224,15 +260,23 @@ export const signedOver =
     return next(args)
   }
 
+/** A proxy that compresses makes tags weak. RFC 9110 section 8.8.3. */
+const tagOf = (header: string): string => header.replace(/^W\/|"/g, '')
+
 function nullIfAbsent(error: unknown): null {
   if (error instanceof BucketRefusal && error.status === 404 && error.code !== 'NoSuchBucket') return null
   throw error
 }
 
 /** Throws if the response is not the part that was asked for. */
-async function pieceOf(body: AsyncIterable<Uint8Array>, range: string | undefined, first: number, last: number): Promise<Piece> {
+async function bytesOf(
+  body: AsyncIterable<Uint8Array>,
+  range: string | undefined,
+  first: number,
+  last: number,
+): Promise<Omit<Piece, 'tag'>> {
   const [, from, to, size] = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(range ?? '') ?? []
-  if (Number(from) !== first || Number(to) > last) throw new Error('the bucket sent another part of the object than was asked for')
+  if (Number(from) !== first || Number(to) > last) throw new Error('the bucket sent a different range of the object than requested')
   const expected = Number(to) - first + 1
   const chunks: Uint8Array[] = []
   let count = 0

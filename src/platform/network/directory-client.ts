@@ -2,9 +2,13 @@
 import { parseDidDocument, type DidDocument } from '../../protocol/did-document.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { parseAuditLog, parseOperation, parseState, type AuditEntry, type LogOperation, type PlcState } from '../../protocol/plc.ts'
+import { certificateWords } from './clock-comparison.ts'
 import { OutboundError, type Outbound } from './outbound.ts'
 
-/** Reads return null for a DID that is not registered (404) or is tombstoned (410). All methods throw `PlcDirectoryError`. */
+/**
+ * Reads return null for a DID that is not registered (404) or is tombstoned (410). All methods throw
+ * `PlcDirectoryError`.
+ */
 export interface PlcDirectory {
   document(did: Did): Promise<DidDocument | null>
   state(did: Did): Promise<PlcState | null>
@@ -25,13 +29,20 @@ export class PlcDirectoryError extends Error {
 }
 
 const TIMEOUT_MILLIS = 10_000
-const MAX_ANSWER_BYTES = 4 * 1024 * 1024
+/** Of an audit log. */
+const MAX_LOG_BYTES = 4 * 1024 * 1024
+/** Operations of the public directory have at most 7,500 bytes. */
+const MAX_DOCUMENT_BYTES = 64 * 1024
+/** Longest reason of the directory that is passed on. */
+const MAX_MESSAGE_CHARS = 500
 const OPERATION_FAILED = 'Unable to perform PLC operation'
 
-/** `url` is the directory's base URL, without a trailing slash. Nothing is cached: proofs depend on the current state. */
+/**
+ * `url` is the directory's base URL, without a trailing slash. Nothing is cached: proofs depend on the current state.
+ */
 export function remotePlcDirectory(url: string, outbound: Outbound): PlcDirectory {
-  async function call(path: string, operation?: LogOperation): Promise<Response> {
-    const bounds = { headersTimeoutMillis: TIMEOUT_MILLIS, bodyTimeoutMillis: TIMEOUT_MILLIS, maxBytes: MAX_ANSWER_BYTES }
+  async function call(path: string, maxBytes: number, operation?: LogOperation): Promise<Response> {
+    const bounds = { headersTimeoutMillis: TIMEOUT_MILLIS, bodyTimeoutMillis: TIMEOUT_MILLIS, maxBytes }
     try {
       return operation === undefined
         ? await outbound.fetch(`${url}/${path}`, bounds)
@@ -42,12 +53,15 @@ export function remotePlcDirectory(url: string, outbound: Outbound): PlcDirector
             body: JSON.stringify(operation),
           })
     } catch (cause) {
-      throw new PlcDirectoryError(null, 'PLC directory unreachable', { cause })
+      const untimely = cause instanceof OutboundError ? certificateWords(cause.cause) : null
+      throw new PlcDirectoryError(null, untimely === null ? 'PLC directory unreachable' : `PLC directory unreachable: ${untimely}`, {
+        cause,
+      })
     }
   }
 
-  async function read<Value>(path: string, parse: (json: unknown) => Value | null): Promise<Value | null> {
-    const response = await call(path)
+  async function read<Value>(path: string, maxBytes: number, parse: (json: unknown) => Value | null): Promise<Value | null> {
+    const response = await call(path, maxBytes)
     const json = await readJson(response)
     if (response.status === 404 || response.status === 410) return null
     if (!response.ok) throw refusedBy(response, json)
@@ -57,12 +71,12 @@ export function remotePlcDirectory(url: string, outbound: Outbound): PlcDirector
   }
 
   return {
-    document: (did) => read(did, (json) => parseDidDocument(json, did)),
-    state: (did) => read(`${did}/data`, parseState),
-    lastOperation: (did) => read(`${did}/log/last`, parseOperation),
-    auditLog: (did) => read(`${did}/log/audit`, parseAuditLog),
+    document: (did) => read(did, MAX_DOCUMENT_BYTES, (json) => parseDidDocument(json, did)),
+    state: (did) => read(`${did}/data`, MAX_DOCUMENT_BYTES, parseState),
+    lastOperation: (did) => read(`${did}/log/last`, MAX_DOCUMENT_BYTES, parseOperation),
+    auditLog: (did) => read(`${did}/log/audit`, MAX_LOG_BYTES, parseAuditLog),
     async submit(did, operation) {
-      const response = await call(did, operation)
+      const response = await call(did, MAX_DOCUMENT_BYTES, operation)
       if (!response.ok) throw refusedBy(response, await readJson(response))
       await response.body?.cancel()
     },
@@ -81,5 +95,5 @@ async function readJson(response: Response): Promise<unknown> {
 
 function refusedBy(response: Response, json: unknown): PlcDirectoryError {
   const message = (json as { message?: unknown } | null | undefined)?.message
-  return new PlcDirectoryError(response.status, typeof message === 'string' ? message : OPERATION_FAILED)
+  return new PlcDirectoryError(response.status, typeof message === 'string' ? message.slice(0, MAX_MESSAGE_CHARS) : OPERATION_FAILED)
 }

@@ -5,11 +5,11 @@
  */
 import type { Connection } from '@number0/iroh'
 
-/** Rejects if the work takes longer. The work itself goes on: `abandon` says what becomes of it. */
+/** Rejects if the work takes longer. The work itself continues: `abandon` says what becomes of it. */
 export async function within<T>(millis: number, work: Promise<T>, abandon = () => {}): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => {
-    reject(new Error(`not done after ${millis} ms`))
+    reject(new Error(`timed out after ${millis} ms`))
     abandon()
   }, millis)
   return Promise.race([work, late]).finally(() => clearTimeout(timer))

@@ -1,4 +1,6 @@
-/** This server's endpoint for QUIC between peers. Imported only by servers that have one, because it loads the library. */
+/**
+ * This server's endpoint for QUIC between peers. Imported only by servers that have one, because it loads the library.
+ */
 import type { Connection, Endpoint } from '@number0/iroh'
 import { OperatorError } from '../../base/operator-error.ts'
 import { briefly, connectedWithin, disconnect, isOver, within } from './iroh-calls.ts'
@@ -101,7 +103,7 @@ class DialledPeer implements PeerConnection {
 
   constructor(connection: Connection) {
     this.#connection = connection
-    // The peer is to answer and to open nothing. Nobody reads what it sends otherwise, and up to 120 MiB would stay in memory.
+    // The peer must only answer. Streams that it opened would never be read, and up to 120 MiB would stay in memory.
     const stray = Promise.race([connection.acceptBi(), connection.acceptUni(), connection.readDatagram()])
     void stray.then(() => this.close(), isOver)
   }

@@ -1,6 +1,6 @@
 /**
- * Serves one protocol to peers that connect: each bidirectional stream brings a request and gets a response. Anybody may
- * connect, so everything is bounded, and what exceeds a bound costs its sender more than this server.
+ * Serves one protocol to peers that connect: each bidirectional stream brings a request and gets a response. Any peer
+ * may connect, so everything is bounded, and exceeding a bound costs the sender more than this server.
  */
 import type { BiStream, Connection, Endpoint, Incoming, RecvStream, SendStream } from '@number0/iroh'
 import { connectedWithin, disconnect, isOver } from './iroh-calls.ts'
@@ -27,7 +27,10 @@ export interface Service {
   handshakeMillis: number
   /** From the opening of a stream until the response is on its way. */
   streamMillis: number
-  /** `source` is the address of the peer, without its port, or that of the public relay through which it comes. False: the peer is refused. */
+  /**
+   * `source` is the address of the peer, without its port, or that of the public relay through which it comes. False:
+   * the peer is refused.
+   */
   admits(source: string): boolean
   /** Asked for each stream, and for each piece of a request. False: the connection is closed. */
   affords(work: { streams: number; bytes: number }): boolean
@@ -131,7 +134,7 @@ class ServedConnection {
     try {
       connection.setMaxConcurrentBiStreams(BigInt(service.maxStreams))
       connection.setMaxConcurrentUniStreams(0n)
-      // Nobody reads these, and what is sent would stay in memory.
+      // These are never read, so their content would stay in memory.
       const stray = Promise.race([connection.acceptUni(), connection.readDatagram()])
       void stray.then(() => this.close(), isOver)
       for (;;) {
@@ -168,7 +171,8 @@ class ServedConnection {
       service.count('stream', 'refused')
       request.release()
       void send.reset(TOO_LATE).catch(isOver)
-      // Neither a response that the peer does not take nor a connection full of such streams can be got rid of otherwise.
+      // Neither a response that the peer does not take nor a connection full of such streams can be got rid of
+      // otherwise.
       if (isComplete || this.#late === service.maxStreams) this.close()
     }, service.streamMillis)
     this.#streams++

@@ -9,8 +9,8 @@ const MAX_DOCUMENT_BYTES = 64 * 1024
 export type DocumentOutcome = { ok: true; document: unknown } | { ok: false; reason: string }
 
 /**
- * Returns the parsed document, or the reason to report. `mediaTypes` are those that the host may send; null permits all.
- * Throws only `LookupsFull`, when too many names are being looked up.
+ * Returns the parsed document, or the reason to report. `mediaTypes` are those that the host may send; null permits
+ * all. Throws only `LookupsFull`, when too many names are being looked up.
  */
 export async function fetchDocument(
   { outbound, log }: { outbound: Outbound; log: Log },
@@ -34,7 +34,7 @@ export async function fetchDocument(
     return { ok: true, document: await response.json() }
   } catch (error) {
     if (error instanceof LookupsFull) throw error
-    log.debug('document could not be fetched', { url, error })
+    log.debug('could not fetch a document', { url, error })
     return { ok: false, reason: 'it could not be fetched' }
   }
 }

@@ -1,7 +1,7 @@
 /**
  * A cache of key sets (RFC 7517) that others publish at a URL. A key that is not in the cached set triggers another
- * fetch, but not during the cooldown after the previous one. A set that is older than its time to live is never used, so
- * a key that was taken out is trusted no longer than that.
+ * fetch, but not during the cooldown after the previous one. A set that is older than its time to live is never used,
+ * so a key that was taken out is trusted no longer than that.
  */
 import { BoundedCache } from '../../base/bounded-cache.ts'
 import { SingleFlight } from '../../base/single-flight.ts'
@@ -42,7 +42,10 @@ export class KeySets {
 
   constructor(readonly options: KeySetOptions) {}
 
-  /** Returns the key that `pick` chooses from the set at the URL. Callers who miss at the same time share one fetch. Throws what `fetch` throws. */
+  /**
+   * Returns the key that `pick` chooses from the set at the URL. Callers who miss at the same time share one fetch.
+   * Throws what `fetch` throws.
+   */
   async find(url: string, pick: (keys: readonly Jwk[]) => Jwk | null): Promise<KeyOutcome> {
     const { clock, ttlSecs, cooldownSecs } = this.options
     const now = clock.monotonic()

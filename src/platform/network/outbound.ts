@@ -12,7 +12,9 @@
  *
  * Development and tests also permit loopback addresses, and plain http to them, and nothing else.
  */
+import { resumed } from '../running/request-scope.ts'
 import { isIpAddress, isLoopbackAddress, isPublicAddress } from '../../protocol/ip-address.ts'
+import { certificateWords, type ClockComparison } from './clock-comparison.ts'
 import { LookupsFull, type Resolver } from './resolver.ts'
 
 export type OutboundFault =
@@ -74,6 +76,8 @@ export interface OutboundOptions {
   httpsPort?: number
   /** Certificate authorities to trust instead of the system's, as PEM. */
   certificateAuthorities?: string
+  /** Learns the time from responses. */
+  comparison?: ClockComparison
 }
 
 const defaults = {
@@ -110,7 +114,9 @@ export function createOutbound(options: OutboundOptions): Outbound {
         timer.start(request.headersTimeoutMillis)
         const response = await follow(options, url, request, abort.signal)
         timer.start(request.bodyTimeoutMillis)
-        return await boundedResponse(response, request, abort.signal, finish)
+        const bounded = await boundedResponse(response, request, abort.signal, finish)
+        resumed()
+        return bounded
       } catch (error) {
         finish()
         throw named(error, abort.signal)
@@ -160,8 +166,11 @@ async function connect(options: OutboundOptions, target: URL, request: BoundedRe
   const addresses = await checkedAddresses(options, target, request.fresh, signal)
   for (const [index, address] of addresses.entries()) {
     try {
-      return await send(options, target, address, request, signal)
+      const response = await send(options, target, address, request, signal)
+      options.comparison?.answered(target.host, response.headers)
+      return response
     } catch (error) {
+      options.comparison?.failed(target.host, error)
       const retriable = unsentCodes.has((error as NodeJS.ErrnoException).code ?? '') && !(request.body instanceof ReadableStream)
       if (!retriable || index === addresses.length - 1) throw error
     }
@@ -259,6 +268,7 @@ function boundedBody(
     async pull(controller) {
       try {
         const { done, value } = await reader.read()
+        resumed()
         received += value?.byteLength ?? 0
         if (received > request.maxBytes) throw tooLarge(request)
         if (value) controller.enqueue(value)
@@ -278,9 +288,11 @@ function boundedBody(
   })
 }
 
-/** Returns the error to report: our own fault or the caller's abort takes precedence over the network error it caused. */
+/**
+ * Returns the error to report: our own fault or the caller's abort takes precedence over the network error it caused.
+ */
 function named(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason
   if (error instanceof OutboundError || error instanceof LookupsFull) return error
-  return new OutboundError('unreachable', 'the host could not be reached', { cause: error })
+  return new OutboundError('unreachable', certificateWords(error) ?? 'the host could not be reached', { cause: error })
 }

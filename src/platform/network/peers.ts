@@ -3,7 +3,9 @@
 export interface Peer {
   /** The public key of the peer (Ed25519): 64 hexadecimal or 52 base32 characters. */
   nodeId: string
-  /** Where it may be reached in addition to what discovery finds, each `address:port`. IPv6 addresses are in brackets. */
+  /**
+   * Where it may be reached in addition to what discovery finds, each `address:port`. IPv6 addresses are in brackets.
+   */
   addresses: readonly string[]
 }
 

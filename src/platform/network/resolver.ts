@@ -4,17 +4,19 @@
  * Names are looked up with a DNS client of our own (c-ares), which waits on the event loop. The system's look-up blocks
  * a thread of the pool that also flushes the log, reads files and hashes passwords, so a few names with silent servers
  * would stop all of that. Strangers choose names freely, so there are bounds: on queries in progress, on those that
- * wait for a turn, on those of one client, and on the time of each.
+ * wait, on those of one client, and on the time of each. Clients that wait take turns.
  *
  * Every query has a DNS client to itself, because a client caches "no data" for an hour whatever the zone's TTL. Here a
  * negative answer is not cached at all, and a missing answer is cached for a few seconds.
  */
 import { lookup, Resolver as DnsClient } from 'node:dns/promises'
 import { BoundedCache } from '../../base/bounded-cache.ts'
+import type { Client } from '../../base/fair-queue.ts'
 import { isIpAddress } from '../../protocol/ip-address.ts'
 import { HOSTS_PATH, HostsFile } from './hosts-file.ts'
 import { SingleFlight } from '../../base/single-flight.ts'
-import { Semaphore, SemaphoreFull } from '../../base/semaphore.ts'
+import { NoPlace, Places } from '../../base/places.ts'
+import { Semaphore } from '../../base/semaphore.ts'
 import { Shares } from '../../base/shares.ts'
 import { clientHere } from '../running/request-scope.ts'
 
@@ -24,7 +26,9 @@ export interface Resolver {
    * `LookupsFull` if too many names are being looked up, and another error if no server answers in time.
    */
   addresses(host: string, options?: { fresh?: boolean }): Promise<string[]>
-  /** Returns the TXT records of a name, the strings of each joined; empty if there are none. Throws as `addresses` does. */
+  /**
+   * Returns the TXT records of a name, the strings of each joined; empty if there are none. Throws as `addresses` does.
+   */
   texts(name: string): Promise<string[]>
 }
 
@@ -55,16 +59,20 @@ const TRIES = 3
 /** Queries at the same time; each holds one or two sockets. */
 const MAX_QUESTIONS = 128
 const MAX_WAITING = 256
-/** Queries of one client, running or waiting: a client with many names must not block everybody else. */
+/** Queries of one client, running or waiting: a client with many names must not block the others. */
 const MAX_OF_CLIENT = 32
 const MAX_WAITING_FOR_SYSTEM = 16
 
 /** How long the addresses of a host are cached. Every connection checks its address again, so an old answer is safe. */
 const KEPT_MILLIS = 30_000
-/** How long a query that nobody answered is not repeated. */
+/** How long an unanswered query is not repeated. */
 const SILENCE_MILLIS = 3000
 const MAX_KEPT_HOSTS = 1000
+/** More addresses of a host are neither cached nor tried. */
+const MAX_ADDRESSES = 16
 const MAX_SILENT_NAMES = 10_000
+/** DNS has no longer names. */
+const MAX_NAME_CHARS = 253
 
 const absentCodes = new Set(['ENOTFOUND', 'ENODATA'])
 const loopback = ['127.0.0.1', '::1']
@@ -85,12 +93,13 @@ export function systemResolver({
     if (isIpAddress(host)) return [host]
     const known = hosts.addressesOf(host)
     if (known.length > 0) return [...known]
+    if (host.length > MAX_NAME_CHARS) return []
     if (host === 'localhost' || host.endsWith('.localhost')) return loopback
     const found = await questions.ask(`host ${host}`, (dns) => addressRecords(dns, host))
     return found.length === 0 && asksSystem ? systemTurn.run(() => askSystem(host)) : found
   }
   const keep = async (host: string): Promise<string[]> => {
-    const addresses = await lookUp(host)
+    const addresses = (await lookUp(host)).slice(0, MAX_ADDRESSES)
     if (addresses.length > 0) kept.set(host, { addresses, until: performance.now() + KEPT_MILLIS })
     return addresses
   }
@@ -101,43 +110,46 @@ export function systemResolver({
       if (known && known.until > performance.now()) return known.addresses
       return flights.run(host, () => keep(host))
     },
-    texts: (name) => questions.ask(`texts ${name}`, async (dns) => (await orNone(dns.resolveTxt(name))).map((parts) => parts.join(''))),
+    async texts(name) {
+      if (name.length > MAX_NAME_CHARS) return []
+      return questions.ask(`texts ${name}`, async (dns) => (await orNone(dns.resolveTxt(name))).map((parts) => parts.join('')))
+    },
   }
 }
 
 /** Queries to the name servers, a bounded number at a time. */
 class Questions {
-  readonly #semaphore = new Semaphore(MAX_QUESTIONS, MAX_WAITING)
+  readonly #places: Places
   /** Queries in progress, by the client that causes them. */
   readonly #shares = new Shares(MAX_OF_CLIENT)
-  /** When a query that nobody answered may be repeated, by query. */
+  /** When an unanswered query may be repeated, by query. */
   readonly #silentUntil = new BoundedCache<number>(MAX_SILENT_NAMES)
 
   constructor(
     readonly servers: readonly string[] | undefined,
     readonly timeoutMillis: number,
-  ) {}
+  ) {
+    // The last third of the time is for the answer.
+    this.#places = new Places({ size: MAX_QUESTIONS, maxWaiting: MAX_WAITING, waitMillis: timeoutMillis * (1 - 1 / TRIES) })
+  }
 
   /** Throws `LookupsFull` if there is no room for the query, and `Unanswered` if no server answers it in time. */
   async ask(question: string, put: (dns: DnsClient) => Promise<string[]>): Promise<string[]> {
     if ((this.#silentUntil.get(question) ?? 0) > performance.now())
       throw new Unanswered(`no name server responded a moment ago: ${question}`)
-    const leave = this.#enter(clientHere())
+    const client = clientHere()
+    const leave = this.#enter(client)
     const { promise: late, reject } = Promise.withResolvers<never>()
-    const deadline = performance.now() + this.timeoutMillis
     let dns: DnsClient | null = null
     const timer = setTimeout(() => {
       dns?.cancel()
       reject(new Unanswered(`no name server responds: ${question}`))
     }, this.timeoutMillis)
     try {
-      const answer = this.#semaphore.run(() => {
-        if (deadline - performance.now() < this.timeoutMillis / TRIES) throw new Unanswered(`timed out before it was sent: ${question}`)
-        return put((dns = this.#client()))
-      })
+      const answer = this.#places.run(client, () => put((dns = this.#client())))
       return await Promise.race([answer, late])
     } catch (error) {
-      if (error instanceof SemaphoreFull) throw new LookupsFull('too many names are being looked up')
+      if (error instanceof NoPlace) throw new LookupsFull('too many names are being looked up')
       if (dns !== null) this.#silentUntil.set(question, performance.now() + SILENCE_MILLIS)
       throw error instanceof Unanswered ? error : new Unanswered(`no name server responded: ${question}`, { cause: error })
     } finally {
@@ -146,10 +158,12 @@ class Questions {
     }
   }
 
-  /** Count a query of the client. Returns the function that ends it. Throws `LookupsFull` if the client has too many. */
-  #enter(client: string | undefined): () => void {
-    if (client === undefined) return () => {}
-    const leave = this.#shares.enter(client)
+  /**
+   * Count a query of the client. Returns the function that ends it. Throws `LookupsFull` if the client has too many.
+   */
+  #enter({ address }: Client): () => void {
+    if (address === '') return () => {}
+    const leave = this.#shares.enter(address)
     if (leave === null) throw new LookupsFull('too many names are being looked up for one client')
     return leave
   }
@@ -161,7 +175,7 @@ class Questions {
   }
 }
 
-/** Returns the addresses of both families. If nobody answers for one family, the addresses of the other are enough. */
+/** Returns the addresses of both families. If one family gets no answer, the addresses of the other are enough. */
 async function addressRecords(dns: DnsClient, host: string): Promise<string[]> {
   const families = await Promise.allSettled([orNone(dns.resolve4(host)), orNone(dns.resolve6(host))])
   const found = families.flatMap((family) => (family.status === 'fulfilled' ? family.value : []))

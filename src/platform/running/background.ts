@@ -30,7 +30,7 @@ export class Background {
     const deadline = setTimeout(resolve, graceMillis)
     await Promise.race([this.settled(), promise])
     clearTimeout(deadline)
-    if (this.#running.size > 0) this.log.warn('stopped before all background tasks had finished')
+    if (this.#running.size > 0) this.log.warn('stopped before all background tasks finished')
   }
 
   async #attempt(action: string, work: () => Promise<unknown>): Promise<void> {

@@ -6,14 +6,15 @@
  * process recorded last. The clock counts as set if it is before that time, or so long after it that either the server
  * was stopped for long or the clock is wrong.
  */
+import { DAY_MILLIS, MINUTE_MILLIS } from '../../base/durations.ts'
 import type { Clock } from './clock.ts'
 import { sql, type Database } from '../database/database.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 
 /** A difference up to this is ordinary clock correction. */
-const MAX_DRIFT_MILLIS = 60_000
+const MAX_DRIFT_MILLIS = MINUTE_MILLIS
 /** After a longer stop, the server cannot tell elapsed time from a clock that was set. */
-const MAX_PAUSE_MILLIS = 24 * 60 * 60 * 1000
+const MAX_PAUSE_MILLIS = DAY_MILLIS
 /** A check is recorded in the database if the previous record is older than this, or is in the future. */
 const NOTE_MILLIS = 600_000
 

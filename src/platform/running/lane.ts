@@ -1,16 +1,18 @@
 /**
  * Work that waits for the world outside and runs one at a time for each key, such as two operations on one identity. It
- * must not hold a transaction meanwhile, so on a cluster a row says whose turn it is; if its node dies, the row is free.
+ * must not hold a transaction meanwhile, so on a cluster a row says whose turn it is; if its node dies, the row is
+ * free.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
+import { MINUTE_MILLIS } from '../../base/durations.ts'
 import { KeyedQueue } from '../../base/keyed-queue.ts'
 import type { Context } from '../context.ts'
 import { sql } from '../database/database.ts'
 import { holderOf, isHolderGone } from '../database/row-holders.ts'
 
 /** Longer than any turn takes, because everything that one waits for has a time-out. */
-const MAX_TURN_MILLIS = 10 * 60_000
+const MAX_TURN_MILLIS = 10 * MINUTE_MILLIS
 /** Until a node looks again whether the turn of another has ended. */
 const LOOK_MILLIS = 100
 
@@ -54,7 +56,7 @@ export class Lane {
     try {
       await db.run(sql`DELETE FROM lane WHERE turn = ${turn}`)
     } catch (error) {
-      log.warn('a turn could not be ended: it ends by itself', { action: this.name, error })
+      log.warn('could not release the lock: it will expire', { action: this.name, error })
     }
   }
 }

@@ -4,7 +4,9 @@
  * A window starts with the first request that counts; a refused request is not counted, so that hammering does not
  * extend the block. Counters live in memory and are bounded. Windows are intervals: setting the clock changes none.
  */
+import { DAY_SECS, HOUR_SECS, MINUTE_SECS } from '../../base/durations.ts'
 import { BoundedCache } from '../../base/bounded-cache.ts'
+import type { Client } from '../../base/fair-queue.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from '../configuration/config.ts'
 import type { SharedLimits, SharedWindow } from './shared-limits.ts'
@@ -13,13 +15,18 @@ interface Rule {
   windowSecs: number
   /** 0 switches the rule off. */
   points(config: Config): number
+  /**
+   * For limits of all clients together: the part of what is left that one network may have used. The more networks ask,
+   * the less each of them gets, and there is always something left for one that has used nothing yet.
+   */
+  ofRest?: number
 }
 
-const MINUTE = 60
-const MINUTES_5 = 300
-const MINUTES_10 = 600
-const HOUR = 3600
-const DAY = 86_400
+const MINUTES_5 = 5 * MINUTE_SECS
+const MINUTES_10 = 10 * MINUTE_SECS
+
+/** A provider may have used as much of the rest as this many networks, of which it has 256, or 65,536 of IPv6. */
+const PARTS_OF_PROVIDER = 10
 
 /** Keys kept per rule; the oldest are dropped first. */
 const MAX_KEYS = 100_000
@@ -33,84 +40,93 @@ const rules = {
   updateHandle: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.updateHandlePer5min }],
   transferAccept: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.transferAcceptPer5min }],
   agentClaimConfirm: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.agentClaimConfirmPer5min }],
-  // Registrations create rows, and anybody may send them.
+  // Registrations create rows, and need no credential.
   agentIdentity: [{ windowSecs: MINUTES_5, points: () => 60 }],
   // All addresses together, by way to register: what is waiting to be confirmed stays bounded.
-  agentIdentityTotal: [{ windowSecs: MINUTES_5, points: () => 10_000 }],
+  agentIdentityTotal: [{ windowSecs: MINUTES_5, points: () => 10_000, ofRest: 0.01 }],
   // It tells whether an address has an account here.
   agentServiceAuth: [{ windowSecs: MINUTES_5, points: () => 30 }],
-  // Wrong codes, by account: whoever guesses may have many addresses.
+  // Wrong codes, by account: an attacker may have many addresses.
   agentUserCode: [{ windowSecs: MINUTES_5, points: () => 10 }],
   // Each token adds an event to the record of the agent. By registration.
   agentToken: [{ windowSecs: MINUTES_5, points: () => 100 }],
   // Each child is an account, for which no invite is needed. By parent.
   makeChild: [
-    { windowSecs: HOUR, points: () => 30 },
-    { windowSecs: DAY, points: () => 60 },
+    { windowSecs: HOUR_SECS, points: () => 30 },
+    { windowSecs: DAY_SECS, points: () => 60 },
   ],
   recovery: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.recoveryPer5min }],
+  // Each is stored for five minutes, with the metadata of its client. Servers of apps push for all of their users.
+  pushRequest: [{ windowSecs: MINUTES_5, points: () => 500 }],
   oauthConsentCreate: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.oauthConsentCreatePer5min }],
   oauthConsentAction: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.oauthConsentActionPer5min }],
-  // Anybody may open a page that names an account, from many addresses. By account.
+  // By account: a stranger may open pages that name an account from many addresses.
   loginApprovalPush: [{ windowSecs: MINUTES_10, points: () => 5 }],
   // The same for claims of agents.
   agentAskPush: [
-    { windowSecs: HOUR, points: () => 10 },
-    { windowSecs: DAY, points: () => 30 },
+    { windowSecs: HOUR_SECS, points: () => 10 },
+    { windowSecs: DAY_SECS, points: () => 30 },
   ],
   waitlist: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.waitlistPer5min }],
   repoWrite: [
-    { windowSecs: HOUR, points: (config) => config.rateLimit.writePointsHourly },
-    { windowSecs: DAY, points: (config) => config.rateLimit.writePointsDaily },
+    { windowSecs: HOUR_SECS, points: (config) => config.rateLimit.writePointsHourly },
+    { windowSecs: DAY_SECS, points: (config) => config.rateLimit.writePointsDaily },
   ],
   operatorGuess: [{ windowSecs: MINUTES_5, points: () => 30 }],
   getRepo: [{ windowSecs: MINUTES_5, points: () => 6000 }],
   deleteAccount: [{ windowSecs: MINUTES_5, points: () => 50 }],
   requestPasswordReset: [
-    { windowSecs: HOUR, points: () => 15 },
-    { windowSecs: DAY, points: () => 50 },
+    { windowSecs: HOUR_SECS, points: () => 15 },
+    { windowSecs: DAY_SECS, points: () => 50 },
   ],
   requestMail: [
-    { windowSecs: HOUR, points: () => 5 },
-    { windowSecs: DAY, points: () => 15 },
+    { windowSecs: HOUR_SECS, points: () => 5 },
+    { windowSecs: DAY_SECS, points: () => 15 },
   ],
-  signInNotice: [{ windowSecs: DAY, points: () => 3 }],
+  signInNotice: [{ windowSecs: DAY_SECS, points: () => 3 }],
   accountNotice: [
-    { windowSecs: HOUR, points: () => 10 },
-    { windowSecs: DAY, points: () => 30 },
+    { windowSecs: HOUR_SECS, points: () => 10 },
+    { windowSecs: DAY_SECS, points: () => 30 },
   ],
   takenAddress: [
-    { windowSecs: HOUR, points: () => 5 },
-    { windowSecs: DAY, points: () => 15 },
+    { windowSecs: HOUR_SECS, points: () => 5 },
+    { windowSecs: DAY_SECS, points: () => 15 },
   ],
   rotateRepoKey: [{ windowSecs: MINUTES_5, points: () => 30 }],
   // Each deposit adds a row to the log of the account.
   depositShare: [
-    { windowSecs: HOUR, points: () => 60 },
-    { windowSecs: DAY, points: () => 300 },
+    { windowSecs: HOUR_SECS, points: () => 60 },
+    { windowSecs: DAY_SECS, points: () => 300 },
   ],
   // Each asks the relay for a handle, which gives this server 100 in an hour.
   registerPush: [
-    { windowSecs: HOUR, points: () => 30 },
-    { windowSecs: DAY, points: () => 100 },
+    { windowSecs: HOUR_SECS, points: () => 30 },
+    { windowSecs: DAY_SECS, points: () => 100 },
   ],
   // Connections of peers over QUIC, by address and of all together: each handshake takes about a millisecond.
   irohConnection: [{ windowSecs: 10, points: () => 60 }],
-  irohConnectionTotal: [{ windowSecs: 10, points: () => 200 }],
+  irohConnectionTotal: [{ windowSecs: 10, points: () => 200, ofRest: 1 }],
   // Bytes that all peers together may have echoed; 8 MiB take half a second of processor time.
   irohEchoTotal: [{ windowSecs: 10, points: () => 8 * 1024 ** 2 }],
-  uploadBlob: [{ windowSecs: DAY, points: () => 1000 }],
-  reserveSigningKey: [{ windowSecs: MINUTE, points: () => 5 }],
+  uploadBlob: [{ windowSecs: DAY_SECS, points: () => 1000 }],
+  reserveSigningKey: [{ windowSecs: MINUTE_SECS, points: () => 5 }],
 } satisfies Record<string, readonly Rule[]>
 
 export type LimitName = keyof typeof rules
 export const limitNames = Object.keys(rules) as LimitName[]
 
-/** Points to take from one limiter, from the budget of `key`: an address, a DID, a client. One point unless `cost` says more. */
+/**
+ * Points to take from one limiter, from the budget of `key`: an address, a DID, a client. One point unless `cost` says
+ * more.
+ */
 export interface Charge {
   name: LimitName
   key: string
   cost?: number
+  /** How many budgets the key has, because it stands for several clients. One if omitted. */
+  times?: number
+  /** The client, for rules with `ofRest`. */
+  from?: Client
 }
 
 /** The state of a limiter, as the response headers report it. */
@@ -150,7 +166,10 @@ class Windows {
 }
 
 /** A charge to one rule of a limiter. */
-interface Entry extends Required<Charge> {
+interface Entry {
+  name: LimitName
+  key: string
+  cost: number
   rule: Rule
   limit: number
   window: SharedWindow
@@ -184,18 +203,9 @@ export class Limits {
     const now = this.clock.monotonic()
     const windows = this.#windowsOf(charges, now)
     if (windows.length === 0) return null
-    const allowed = windows.every(({ cost, room }) => cost <= room)
+    const allowed = windows.every(isAffordable)
     if (allowed) for (const entry of windows) this.#take(entry)
-    return windows
-      .map(({ name, cost, room, rule, limit, window }) => ({
-        name,
-        allowed: allowed || cost <= room,
-        limit,
-        remaining: Math.max(0, limit - window.used),
-        resetMillis: !allowed && cost > room && cost <= limit - window.used ? SHARE_MILLIS : window.endsAt - now,
-        windowSecs: rule.windowSecs,
-      }))
-      .reduce(tighter)
+    return windows.map((entry) => stateOf(entry, allowed, now)).reduce(tighter)
   }
 
   /**
@@ -207,12 +217,42 @@ export class Limits {
   }
 
   async #onceKnown(shared: SharedLimits, charges: readonly Charge[]): Promise<LimitState | null> {
-    for (let waits = 1; ; waits++) {
-      for (const { name, rule, key, window } of this.#short(charges)) shared.ask(ruleName(name, rule), key, window)
+    for (let waits = 0; waits < MAX_WAITS; waits++) {
+      const short = this.#short(charges)
+      if (short.length === 0) break
+      const small = short.filter(({ cost, limit }) => cost <= shared.largest(limit))
+      if (small.length === 0) {
+        const state = await this.#reserve(shared, charges, short)
+        if (state !== null) return state
+        continue
+      }
+      for (const { name, rule, key, window } of small) shared.ask(ruleName(name, rule), key, window)
       await shared.learned()
-      const state = this.charge(...charges)
-      if (state === null || state.allowed || waits === MAX_WAITS || this.#short(charges).length === 0) return state
     }
+    return this.charge(...charges)
+  }
+
+  /**
+   * Charges that cost more than the share of a node, counted in the sum itself. Null if one of them does not fit, or
+   * another no longer does.
+   */
+  async #reserve(shared: SharedLimits, charges: readonly Charge[], large: readonly Entry[]): Promise<LimitState | null> {
+    const outcomes = await Promise.all(
+      large.map(async (entry) => ({
+        ...entry,
+        isGranted: await shared.reserve(ruleName(entry.name, entry.rule), entry.key, entry.window, entry),
+      })),
+    )
+    const now = this.clock.monotonic()
+    const windows = this.#windowsOf(charges, now)
+    const others = windows.filter(({ window }) => !large.some((entry) => entry.window === window))
+    if (outcomes.every(({ isGranted }) => isGranted) && others.every(isAffordable)) {
+      for (const entry of others) this.#take(entry)
+      return windows.map((entry) => stateOf(entry, true, now)).reduce(tighter)
+    }
+    for (const { name, rule, key, window, cost, isGranted } of outcomes)
+      if (isGranted) shared.giveBack(ruleName(name, rule), key, window, cost)
+    return null
   }
 
   /** Where there are points, but more than the share of this node are wanted. */
@@ -241,9 +281,12 @@ export class Limits {
     await this.#shared?.stop()
   }
 
-  /** Returns the state of a limiter that has no points left for the key, or null if it has some. Takes no points. */
-  spent(name: LimitName, key: string): LimitState | null {
-    const state = this.charge({ name, key, cost: 0 })
+  /**
+   * Returns the state of a limiter that has no points left for one of the charges, or null if it has some. Takes no
+   * points.
+   */
+  spent(...charges: readonly Charge[]): LimitState | null {
+    const state = this.charge(...charges.map((charge) => ({ ...charge, cost: 0 })))
     return state !== null && state.remaining === 0 ? { ...state, allowed: false } : null
   }
 
@@ -254,13 +297,24 @@ export class Limits {
 
   #windowsOf(charges: readonly Charge[], now: number): Entry[] {
     if (!this.config.rateLimit.enabled) return []
-    return charges
-      .flatMap(({ name, key, cost = 1 }) => rules[name].map((rule: Rule) => ({ name, key, cost, rule, limit: rule.points(this.config) })))
-      .filter(({ limit }) => limit > 0)
-      .map((entry) => {
-        const window = this.#window(entry.rule, entry.key, now)
-        return { ...entry, window, room: this.#shared?.room(window, entry.limit) ?? entry.limit - window.used }
-      })
+    const entries: Entry[] = []
+    for (const { name, key, cost = 1, times = 1, from } of charges)
+      for (const rule of rules[name] as readonly Rule[]) {
+        const limit = rule.points(this.config) * times
+        if (limit === 0) continue
+        const entry = this.#entry({ name, key, cost, rule, limit }, now)
+        entries.push(entry)
+        if (from === undefined || rule.ofRest === undefined) continue
+        const left = Math.max(0, limit - entry.window.used)
+        for (const [network, part] of partsOf(from, rule.ofRest))
+          entries.push(this.#entry({ name, key: `${key} of ${network}`, cost, rule, limit: Math.ceil(left * part) }, now))
+      }
+    return entries
+  }
+
+  #entry(charged: Pick<Entry, 'name' | 'key' | 'cost' | 'rule' | 'limit'>, now: number): Entry {
+    const window = this.#window(charged.rule, charged.key, now)
+    return { ...charged, window, room: this.#shared?.room(window, charged.limit) ?? charged.limit - window.used }
   }
 
   #take({ name, rule, key, window, cost, limit }: Entry): void {
@@ -274,6 +328,23 @@ export class Limits {
     return windows.at(key, now)
   }
 }
+
+/** Returns the networks of a client, each with the part of the rest that it may have used. */
+function partsOf({ network, provider }: Client, ofRest: number): readonly (readonly [string, number])[] {
+  const own = [network, ofRest] as const
+  return network === provider ? [own] : [own, [provider, Math.min(1, ofRest * PARTS_OF_PROVIDER)]]
+}
+
+const isAffordable = ({ cost, room }: Entry): boolean => cost <= room
+
+const stateOf = ({ name, cost, room, rule, limit, window }: Entry, allowed: boolean, now: number): LimitState => ({
+  name,
+  allowed: allowed || cost <= room,
+  limit,
+  remaining: Math.max(0, limit - window.used),
+  resetMillis: !allowed && cost > room && cost <= limit - window.used ? SHARE_MILLIS : window.endsAt - now,
+  windowSecs: rule.windowSecs,
+})
 
 const ruleName = (name: LimitName, { windowSecs }: Rule) => `${name} ${windowSecs}`
 

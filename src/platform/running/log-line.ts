@@ -52,6 +52,8 @@ const fields = {
   tries: integer,
   /** Number of a key that seals push notifications. */
   kid: integer,
+  /** Number of an event. */
+  seq: integer,
 
   // Requests
   /** HTTP method of the request. */
@@ -66,7 +68,7 @@ const fields = {
   actor: text,
   action: text,
   subject: text,
-  /** How somebody signed in. */
+  /** How the user signed in. */
   means: text,
   /** Names of the app, browser and operating system. */
   program: text,
@@ -92,6 +94,7 @@ const fields = {
   missing: integer,
   restored: integer,
   copies: integer,
+  accounts: integer,
 
   // The process
   software: text,

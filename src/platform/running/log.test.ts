@@ -16,7 +16,10 @@ function recorded(format: 'text' | 'json', level: LogLevel = 'debug') {
 
 test('people read time, level, target, message and fields on one line', () => {
   const { lines, log } = recorded('text')
-  inRequest({ requestId: 'r1', client: '192.0.2.1' }, () => log.info('commit', { did: 'did:plc:a', seq: 5, path: 'a b', handle: null }))
+  inRequest(
+    { requestId: 'r1', client: { address: '192.0.2.1', network: '192.0.2.0/24', provider: '192.0.0.0/16' }, resumed: () => undefined },
+    () => log.info('commit', { did: 'did:plc:a', seq: 5, path: 'a b', handle: null }),
+  )
   expect(lines).toEqual(['2023-11-14T22:13:20.000Z INFO  holdfast: commit requestId=r1 did=did:plc:a seq=5 path="a b"'])
 })
 

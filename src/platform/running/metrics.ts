@@ -25,10 +25,14 @@ const counters = {
     help: 'Requests refused by a rate limit',
     labels: { limiter: ['global_ip', 'endpoint_ip', 'account_writes'] },
   },
+  event_loop_stalls_total: {
+    help: 'Stalls of the event loop of 100 ms or more',
+    labels: { cause: ['computing', 'waiting'] },
+  },
   iroh_connections_total: { help: 'Connections that peers opened over QUIC', labels: { outcome: ['served', 'refused', 'failed'] } },
   iroh_echoes_total: { help: 'Streams on which peers asked for an echo', labels: { outcome: ['served', 'refused', 'failed'] } },
   notify_pushes_total: {
-    help: 'Push notifications that were sent or dropped, by what became of them',
+    help: 'Push notifications sent or dropped, by outcome',
     labels: {
       outcome: [...pushOutcomes, 'expired', 'unreachable', 'unsealed', 'unanswered', 'malformed'],
     },

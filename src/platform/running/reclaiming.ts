@@ -2,8 +2,8 @@
  * Takes over what other nodes leave behind: on a cluster, rows that a node held when it died are free for the others.
  * Every node looks from time to time, because any of them may be the last one.
  *
- * While the database is away, nobody can give a sign of life. A node that could not reach it therefore waits until the
- * others have had time to give one.
+ * While the database is down, no node can send heartbeats. A node that could not reach it therefore waits until the
+ * others have had time to send one.
  */
 import { ALIVE_MILLIS, type Cluster } from '../database/database.ts'
 import type { Clock } from './clock.ts'
@@ -15,7 +15,7 @@ const INTERVAL_MILLIS = 3000
 export class Reclaiming {
   #looking: Promise<void> | null = null
   #timer: Timer | null = null
-  /** When the other nodes have had time to give a sign of life, on the monotonic clock. */
+  /** When the other nodes have had time to send a heartbeat, on the monotonic clock. */
   #trustedFrom = -Infinity
 
   constructor(
@@ -40,7 +40,7 @@ export class Reclaiming {
       if (clock.monotonic() >= this.#trustedFrom) for (const reclaim of this.reclaims) await reclaim()
     } catch (error) {
       this.#trustedFrom = clock.monotonic() + ALIVE_MILLIS
-      log.warn('what other nodes left behind could not be looked for', { error })
+      log.warn('could not check for work of dead nodes', { error })
     } finally {
       this.#looking = null
     }

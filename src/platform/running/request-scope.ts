@@ -1,29 +1,49 @@
 /**
- * The request on whose behalf code runs, available without passing it through every call. Log lines include its id, and
- * shared resources limit each client to its share. Nothing else may depend on it.
+ * The request on whose behalf code runs, available without passing it through every call. Log lines include its id,
+ * shared resources limit each client to its share, and the watch of the event loop learns when it continues. Nothing
+ * else may depend on it.
  *
  * Work that outlives the request that started it runs in `outsideRequests`, so that its log lines do not include the id
  * of that request.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Client } from '../../base/fair-queue.ts'
 
-/** The fields may be getters, which compute a value only when it is read. */
+/**
+ * A request, or work that the server does by itself. The fields may be getters, which compute a value only when it is
+ * read.
+ */
 interface Origin {
-  readonly requestId: string
-  /** The key that rate limits charge. */
-  readonly client: string
+  readonly requestId?: string
+  readonly client?: Client
+  /** It begins, or continues after it has waited. */
+  resumed(): void
 }
 
 const scope = new AsyncLocalStorage<Origin>()
 
-/** Run `work` on behalf of a request. */
-export const inRequest = <Arguments extends unknown[], T>(request: Origin, work: (...given: Arguments) => T, ...given: Arguments): T =>
-  scope.run(request, work, ...given)
+/** Run `work` on behalf of a request, or of other work that is to be known. */
+export function inRequest<Arguments extends unknown[], T>(origin: Origin, work: (...given: Arguments) => T, ...given: Arguments): T {
+  origin.resumed()
+  return scope.run(origin, work, ...given)
+}
 
 export const outsideRequests = <T>(work: () => T): T => scope.exit(work)
 
 /** Returns the id of the current request, or undefined outside requests. */
 export const requestIdHere = (): string | undefined => scope.getStore()?.requestId
 
-/** Returns the client of the current request, or undefined outside requests. */
-export const clientHere = (): string | undefined => scope.getStore()?.client
+/** What the server does for itself, which gets its turns like any client. */
+const server: Client = { address: '', network: '', provider: '' }
+
+/** Returns the client of the current request; outside requests, the server itself. */
+export const clientHere = (): Client => scope.getStore()?.client ?? server
+
+/** Call it where code continues after it has waited for a socket, a disk or another thread. */
+export const resumed = (): void => scope.getStore()?.resumed()
+
+/** Returns `work` as a function that always runs on behalf of the current request. */
+export function onBehalf<Arguments extends unknown[], T>(work: (...given: Arguments) => T): (...given: Arguments) => T {
+  const origin = scope.getStore()
+  return origin === undefined ? work : (...given) => inRequest(origin, work, ...given)
+}

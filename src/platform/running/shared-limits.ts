@@ -1,14 +1,15 @@
 /**
- * Rate limits of several nodes on one database. Each node counts for itself. Once it has counted a twentieth of a limit,
- * divided by the number of other nodes, it adds that to a table and learns the sum, for many keys in one statement. So
- * clients that are far from their limits cause few statements.
+ * Rate limits of several nodes on one database. Each node counts for itself. Once it has counted a twentieth of a
+ * limit, divided by the number of other nodes, it adds that to a table and learns the sum, for many keys in one
+ * statement. So clients that are far from their limits cause few statements.
  *
  * Until a node has learned the sum again, it may take a share: a tenth of the limit, divided by the number of other
- * nodes. One request may always go ahead of the sum. So all nodes together exceed a limit by a tenth at most, or by one
- * request for each other node if that is more. A request that needs more than the share waits a few milliseconds for the
- * sum.
+ * nodes, and one point at least. So all nodes together exceed a limit by a tenth at most, or by one point for each
+ * other node if that is more. A request for which the share has too few points left waits some milliseconds for the
+ * sum; one that costs more than a share is counted in the table itself, if there is room for it.
  */
 import { setTimeout as pause } from 'node:timers/promises'
+import { MINUTE_MILLIS } from '../../base/durations.ts'
 import { ALIVE_MILLIS, sql, type Cluster } from '../database/database.ts'
 import type { Clock } from './clock.ts'
 import { outsideRequests } from './request-scope.ts'
@@ -17,12 +18,14 @@ import { outsideRequests } from './request-scope.ts'
 const SYNC_MILLIS = 25
 /** Pause after a statement that failed. */
 const RETRY_MILLIS = 1000
+/** Statements in a row that may fail until requests that wait for them do. */
+const MAX_FAILURES = 2
 /** How far the clocks of two nodes may be apart. */
 const SKEW_MILLIS = 10_000
 /** Most keys in one statement. */
 const MAX_BATCH = 500
 /** Between two deletions of windows that have ended. */
-const FORGET_MILLIS = 60_000
+const FORGET_MILLIS = MINUTE_MILLIS
 
 export interface SharedWindow {
   /** What all nodes have used, as far as this one knows, and everything that this one has used. */
@@ -35,7 +38,10 @@ export interface SharedWindow {
 }
 
 interface Share {
-  /** Points of this node that are not in the table yet, and of these the ones that are on their way. */
+  /**
+   * Points of this node that are not in the table yet, and of these the ones that are on their way. Below zero, if it
+   * gives points back.
+   */
   pending: number
   sent: number
   /** When the sum was learned last, on the monotonic clock. */
@@ -52,15 +58,29 @@ interface Sum {
   id: string
   endsAt: number
   used: number
+  /** Whether the sum includes the requested extra points; null if the row is new, and that is unknown. */
+  granted: boolean | null
   nodes: number
+}
+
+/** Points that are counted in the table if it has room for them. */
+interface Wish {
+  cost: number
+  limit: number
+  settle(isGranted: boolean): void
+  fail(error: unknown): void
 }
 
 export class SharedLimits {
   /** Entries to be sent, by their id in the table. */
   readonly #due = new Map<string, Entry>()
+  /** By the same id. A statement asks for the first of each. */
+  readonly #wishes = new Map<string, Wish[]>()
   readonly #stopping = new AbortController()
   #sending: Promise<void> | null = null
   #round = Promise.withResolvers<void>()
+  /** Statements in a row that failed. */
+  #failures = 0
   #nodes = 1
   #forgotAt = -Infinity
 
@@ -71,9 +91,12 @@ export class SharedLimits {
 
   /** Returns how many points this node may take from a window before it learns the sum again. */
   room({ used, share }: SharedWindow, limit: number): number {
-    const left = limit - used
-    if (this.#nodes === 1 || share === undefined || share.pending === 0) return left
-    return Math.min(left, Math.floor(this.#share(limit)) - share.pending)
+    return Math.min(limit - used, this.largest(limit) - (share?.pending ?? 0))
+  }
+
+  /** Returns the largest cost that a node may take ahead of the sum. */
+  largest(limit: number): number {
+    return this.#nodes === 1 ? limit : Math.max(1, Math.floor(this.#share(limit)))
   }
 
   /** A node that is alone may get company. */
@@ -83,7 +106,7 @@ export class SharedLimits {
 
   /** Points were taken from a window. The other nodes are told when there are enough of them. */
   took(rule: string, key: string, window: SharedWindow, { cost, limit }: { cost: number; limit: number }): void {
-    const share = (window.share ??= { pending: 0, sent: 0, learnedAt: -Infinity })
+    const share = (window.share ??= newShare())
     share.pending += cost
     if (share.pending >= this.#share(limit) / 2) this.ask(rule, key, window)
   }
@@ -91,9 +114,28 @@ export class SharedLimits {
   /** Tell the other nodes of what was taken, and learn what they have. */
   ask(rule: string, key: string, window: SharedWindow): void {
     if (this.#stopping.signal.aborted) return
-    window.share ??= { pending: 0, sent: 0, learnedAt: -Infinity }
+    window.share ??= newShare()
     this.#due.set(idOf(rule, key), { rule, key, window: window as Entry['window'] })
     this.#sending ??= outsideRequests(() => this.#send())
+  }
+
+  /** Count points in the table, if that does not exceed the limit. Returns false if it would, or if that is unknown. */
+  reserve(rule: string, key: string, window: SharedWindow, { cost, limit }: { cost: number; limit: number }): Promise<boolean> {
+    if (this.#stopping.signal.aborted) return Promise.resolve(false)
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>()
+    const id = idOf(rule, key)
+    const wishes = this.#wishes.get(id) ?? []
+    wishes.push({ cost, limit, settle: resolve, fail: reject })
+    this.#wishes.set(id, wishes)
+    this.ask(rule, key, window)
+    return promise
+  }
+
+  /** Give back points that were counted for nothing. */
+  giveBack(rule: string, key: string, window: SharedWindow, cost: number): void {
+    window.used -= cost
+    ;(window.share ??= newShare()).pending -= cost
+    this.ask(rule, key, window)
   }
 
   /** Resolves once the next statement has ended, for a request that waits for a sum. */
@@ -121,12 +163,25 @@ export class SharedLimits {
     // Requests of one turn share a statement.
     await pause(0)
     while (this.#due.size > 0 && !signal.aborted) {
-      const isDone = await this.#sendSome()
-      this.#endRound()
-      await pause(isDone ? SYNC_MILLIS : RETRY_MILLIS, undefined, { ref: false, signal }).catch(() => undefined)
+      try {
+        await this.#sendSome()
+        this.#failures = 0
+        this.#endRound()
+      } catch (error) {
+        if (++this.#failures >= MAX_FAILURES) this.#failRound(error)
+      }
+      await pause(this.#failures === 0 ? SYNC_MILLIS : RETRY_MILLIS, undefined, { ref: false, signal }).catch(() => undefined)
     }
     this.#endRound()
+    for (const wishes of this.#wishes.values()) for (const { settle } of wishes) settle(false)
+    this.#wishes.clear()
     this.#sending = null
+  }
+
+  #settle(id: string, isGranted: boolean): void {
+    const wishes = this.#wishes.get(id)
+    wishes?.shift()?.settle(isGranted)
+    if (wishes?.length === 0) this.#wishes.delete(id)
   }
 
   #endRound(): void {
@@ -135,61 +190,84 @@ export class SharedLimits {
     resolve()
   }
 
-  /** Returns false if the database could not be reached. */
-  async #sendSome(): Promise<boolean> {
+  /** Requests that wait for a sum fail as all others do that need the database. */
+  #failRound(error: unknown): void {
+    const { promise, reject } = this.#round
+    promise.catch(() => undefined)
+    this.#round = Promise.withResolvers<void>()
+    reject(error)
+    for (const wishes of this.#wishes.values()) for (const { fail } of wishes) fail(error)
+    this.#wishes.clear()
+  }
+
+  /** Throws if the database could not be reached. */
+  async #sendSome(): Promise<void> {
     const batch = new Map([...this.#due].slice(0, MAX_BATCH))
     const now = this.clock.now()
     for (const [id, { window }] of batch) {
       this.#due.delete(id)
       window.share.sent = window.share.pending
     }
+    // More of them may come while the statement is under way.
+    const wishes = new Map([...batch.keys()].map((id) => [id, this.#wishes.get(id)?.[0]]))
     try {
-      const sums = await this.#add(batch, now)
-      for (const { id, endsAt, used, nodes } of sums) {
-        const { window } = batch.get(id)!
+      const sums = await this.#add(batch, wishes, now)
+      for (const { id, endsAt, used, granted, nodes } of sums) {
+        const entry = batch.get(id)!
+        const { window } = entry
         window.share.pending -= window.share.sent
         window.share.sent = 0
         window.share.learnedAt = this.clock.monotonic()
         window.used = used + window.share.pending
         window.endsAt = this.clock.monotonic() + endsAt - now
         this.#nodes = Math.max(1, nodes)
+        if (granted !== null && wishes.get(id) !== undefined) this.#settle(id, granted)
+        if (this.#wishes.has(id)) this.#due.set(id, entry)
       }
       await this.#forget(now)
-      return true
-    } catch {
-      // What was not added is added next time. Without a database, requests fail anyway.
+    } catch (error) {
+      // What was not added is added next time.
       for (const [id, entry] of batch) if (!this.#due.has(id)) this.#due.set(id, entry)
-      return false
+      throw error
     }
   }
 
   /** In one order at all nodes, so that two of them do not wait for each other. */
-  #add(batch: ReadonlyMap<string, Entry>, now: number): Promise<Sum[]> {
+  #add(batch: ReadonlyMap<string, Entry>, wishes: ReadonlyMap<string, Wish | undefined>, now: number): Promise<Sum[]> {
     const rows = [...batch]
       .toSorted(([one], [other]) => (one < other ? -1 : 1))
       .map(([id, { window }]) => {
         const endsAt = Math.round(now + window.endsAt - this.clock.monotonic())
-        return [id, endsAt, window.share.sent, window.used, window.millis].join(' ')
+        const { cost = 0, limit = 0 } = wishes.get(id) ?? {}
+        return [id, endsAt, window.share.sent, window.used, window.millis, cost, limit].join(' ')
       })
     const part = (place: number) => sql`CAST(split_part(one, ' ', ${place}) AS BIGINT)`
-    // A window that ends later than one that begins now was written by a node whose clock was ahead: what this node knows counts.
+    // A window that ends later than one that begins now was written by a node whose clock was ahead: what this node
+    // knows counts.
     return this.cluster.beside(sql`
       WITH sent AS MATERIALIZED (
-        SELECT split_part(one, ' ', 1) AS id, ${part(2)} AS ends_at, ${part(3)} AS used, ${part(4)} AS known, ${now + SKEW_MILLIS} + ${part(5)} AS latest
+        SELECT split_part(one, ' ', 1) AS id, ${part(2)} AS ends_at, ${part(3)} AS used, ${part(4)} AS known, ${now + SKEW_MILLIS} + ${part(5)} AS latest,
+          ${part(6)} AS wanted, ${part(7)} AS most
         FROM unnest(string_to_array(${rows.join(',')}, ',')) AS one),
-      locked AS MATERIALIZED (SELECT id FROM limit_window WHERE id IN (SELECT id FROM sent) ORDER BY id FOR UPDATE),
+      locked AS MATERIALIZED (
+        SELECT id, used, ends_at FROM limit_window WHERE id IN (SELECT id FROM sent) ORDER BY id FOR UPDATE),
+      summed AS MATERIALIZED (
+        SELECT sent.id, wanted, most,
+          greatest(0, CASE WHEN old.ends_at <= ${now} THEN sent.used WHEN old.ends_at > latest THEN known ELSE old.used + sent.used END) AS used,
+          CASE WHEN old.ends_at <= ${now} OR old.ends_at > latest THEN sent.ends_at ELSE old.ends_at END AS ends_at
+        FROM locked AS old JOIN sent ON sent.id = old.id),
       counted AS (
         UPDATE limit_window AS old SET
-          used = CASE WHEN old.ends_at <= ${now} THEN sent.used WHEN old.ends_at > sent.latest THEN sent.known ELSE old.used + sent.used END,
-          ends_at = CASE WHEN old.ends_at <= ${now} OR old.ends_at > sent.latest THEN sent.ends_at ELSE old.ends_at END
-        FROM locked JOIN sent ON sent.id = locked.id WHERE old.id = locked.id
-        RETURNING old.id, old.ends_at, old.used),
+          used = summed.used + CASE WHEN summed.used + wanted <= most THEN wanted ELSE 0 END,
+          ends_at = summed.ends_at
+        FROM summed WHERE old.id = summed.id
+        RETURNING old.id, old.ends_at, old.used, summed.used + wanted <= most AS granted),
       begun AS (
         INSERT INTO limit_window AS old (id, ends_at, used)
-        SELECT id, ends_at, used FROM sent WHERE NOT EXISTS (SELECT 1 FROM counted WHERE counted.id = sent.id)
+        SELECT id, ends_at, greatest(0, used) FROM sent WHERE NOT EXISTS (SELECT 1 FROM counted WHERE counted.id = sent.id)
         ON CONFLICT (id) DO UPDATE SET used = old.used + excluded.used
-        RETURNING old.id, old.ends_at, old.used)
-      SELECT id, ends_at AS "endsAt", used, (SELECT count(*) FROM node
+        RETURNING old.id, old.ends_at, old.used, CAST(NULL AS BOOLEAN) AS granted)
+      SELECT id, ends_at AS "endsAt", used, granted, (SELECT count(*) FROM node
         WHERE heartbeat_at > CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) - ${ALIVE_MILLIS}) AS nodes
       FROM (SELECT * FROM counted UNION ALL SELECT * FROM begun) AS sums`)
   }
@@ -200,6 +278,8 @@ export class SharedLimits {
     await this.cluster.beside(sql`DELETE FROM limit_window WHERE ends_at <= ${now}`)
   }
 }
+
+const newShare = (): Share => ({ pending: 0, sent: 0, learnedAt: -Infinity })
 
 /** A hash, because keys are addresses of clients and accounts. */
 const idOf = (rule: string, key: string): string => new Bun.SHA256().update(`${rule} ${key}`).digest('base64url').slice(0, 22)

@@ -47,13 +47,16 @@ export interface StepKindOf<Ctx, Payload> {
    */
   inOrder?: boolean
   /**
-   * Returns whether this process can perform such steps at the moment; others of a cluster may. By default it always can.
-   * Whoever makes it true calls `wake`.
+   * Returns whether this process can perform such steps at the moment; others of a cluster may. By default it always
+   * can. Call `wake` when it becomes true.
    */
   isReady?(ctx: Ctx): boolean
   /** Returns whether the error is permanent, so that there are no further tries. */
   isFinal?(error: unknown): boolean
-  /** Perform the step. It is done when the promise resolves, even if nothing was left to do. A rejection schedules a retry. */
+  /**
+   * Perform the step. It is done when the promise resolves, even if nothing was left to do. A rejection schedules a
+   * retry.
+   */
   take(ctx: Ctx, step: Step<Payload>): Promise<void>
 }
 
@@ -89,9 +92,9 @@ export interface Steps {
   hasten(kind: string, key: string, timeoutMillis: number): Promise<boolean>
   /** Returns a summary of every kind, including kinds without steps. */
   summaries(): Promise<StepSummary[]>
-  /** Start to perform steps. First releases those that were taken by processes that are gone. */
+  /** Start to perform steps. First releases those that were taken by dead processes. */
   start(): Promise<void>
-  /** On a cluster: take over the steps of nodes that are gone. */
+  /** On a cluster: take over the steps of dead nodes. */
   reclaim(): Promise<void>
   /** Signal that a step may be due. Does not wait. */
   wake(): void

@@ -1,10 +1,13 @@
 /** SQL of the `step` table. */
+import { DAY_MILLIS } from '../../base/durations.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { sql, sqlAnd, sqlRows, type Database, type Reader, type Sql, type Tx, type Writer } from '../database/database.ts'
 import { isHolderGone } from '../database/row-holders.ts'
 
-/** No step waits longer for its next try. A later due time was written while the clock was ahead, so the step is due. */
-export const MAX_WAIT_MILLIS = 24 * 60 * 60 * 1000
+/**
+ * No step waits longer for its next try. A later due time was written while the clock was ahead, so the step is due.
+ */
+export const MAX_WAIT_MILLIS = DAY_MILLIS
 /** How long a step that was taken is reserved for that try. */
 export const LEASE_MILLIS = 5 * 60 * 1000
 
@@ -40,7 +43,9 @@ export const putSteps = (tx: Tx, steps: readonly NewStep[]): Promise<number> =>
 export const insertSteps = (tx: Tx, steps: readonly NewStep[]): Promise<number> =>
   tx.run(sql`${insertion(steps)} ON CONFLICT (kind, key) DO NOTHING`)
 
-/** Delete all but the newest `keep` steps of a kind. Returns how many. Ids sort by the time at which steps were added. */
+/**
+ * Delete all but the newest `keep` steps of a kind. Returns how many. Ids sort by the time at which steps were added.
+ */
 export const trimSteps = (tx: Tx, kind: string, keep: number): Promise<number> =>
   tx.run(
     sql`DELETE FROM step WHERE kind = ${kind} AND id <= (SELECT id FROM step WHERE kind = ${kind} ORDER BY id DESC LIMIT 1 OFFSET ${keep})`,
@@ -71,7 +76,7 @@ export const listDueSteps = (reader: Reader, kind: Queue, now: Millis, limit: nu
 export const nextStepAt = async (reader: Reader, kind: Queue): Promise<Millis | null> =>
   (await reader.get<{ at: Millis | null }>(sql`SELECT min(coalesce(taken_until, due_at)) AS at FROM ${waitingSteps(kind)}`))!.at
 
-/** Take a step for `holder` and count the try. Returns 0 if it was taken by somebody else or is gone. */
+/** Take a step for `holder` and count the try. Returns 0 if another holder took it or it is gone. */
 export const takeStep = (tx: Tx, { id, tries }: Pick<StepRow, 'id' | 'tries'>, now: Millis, holder: string | null): Promise<number> =>
   tx.run(sql`
     UPDATE step SET taken_until = ${now + LEASE_MILLIS}, taken_by = ${holder}, tried_at = ${now}, tries = ${tries + 1}
@@ -97,11 +102,14 @@ const progress = sql`id, tries, tried_at AS "triedAt", last_error AS "lastError"
 
 const isStep = ({ kind, key }: Pick<StepRow, 'kind' | 'key'>) => sql`kind = ${kind} AND key = ${key}`
 
-/** Returns null if there is no such step any more. */
+/** Returns null if the step no longer exists. */
 export const findProgress = (reader: Reader, step: Pick<StepRow, 'kind' | 'key'>): Promise<StepProgress | null> =>
   reader.get(sql`SELECT ${progress} FROM step WHERE ${isStep(step)}`)
 
-/** Make a step due, unless a try of it is under way. Returns how far it is, or null if there is no such step, or if it has failed for good. */
+/**
+ * Make a step due, unless a try of it is under way. Returns how far it is, or null if there is no such step, or if it
+ * has failed for good.
+ */
 export async function hastenStep(tx: Tx, step: Pick<StepRow, 'kind' | 'key'>, now: Millis): Promise<StepProgress | null> {
   const waits = sql`${isStep(step)} AND due_at IS NOT NULL`
   await tx.run(sql`UPDATE step SET due_at = ${now} WHERE ${waits} AND ${isFree(now)}`)

@@ -54,12 +54,12 @@ export class StepWatches {
         if (now === null) watch.tell(true)
         else if (hasFailed(before, now)) watch.tell(false)
       } catch (error) {
-        this.ctx.log.warn('how far a step is could not be read', { stepKind: step.kind, error })
+        this.ctx.log.warn('could not read the state of a step', { stepKind: step.kind, error })
       }
     }
   }
 
-  /** Nobody performs the steps any more. */
+  /** The runner has stopped. */
   end(): void {
     for (const watch of this.#all()) watch.tell(false)
   }

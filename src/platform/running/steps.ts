@@ -12,14 +12,15 @@
  *   read.
  * - Kinds that are `inOrder` are a queue: only its first step is looked at, so its length costs nothing.
  * - The runner does not poll: one timer waits for the next step.
- * - On a cluster, any node may perform a step. The one that added it comes first, the others look a moment later, and
- *   take over what a node has taken that is gone.
+ * - On a cluster, any node may perform a step. The node that added it gets a head start. Other nodes then take it, and
+ *   reclaim steps from dead nodes.
  */
+import { HOUR_MILLIS } from '../../base/durations.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 import type { Context } from '../context.ts'
 import { inPieces, type Tx } from '../database/database.ts'
 import { holderOf } from '../database/row-holders.ts'
-import { outsideRequests } from './request-scope.ts'
+import { inRequest, outsideRequests } from './request-scope.ts'
 import { StepWatches } from './step-watches.ts'
 import { StepPostponed, type AddedStep, type Step, type StepKindOf, type Steps } from './step-kind.ts'
 import {
@@ -48,7 +49,7 @@ const MAX_TRY_MILLIS = 2 * 60 * 1000
 /** How long `stop` waits for steps in progress. The next start repeats those that have not ended by then. */
 const STOP_MILLIS = 5000
 /** Longest delay of the timer while steps wait, so that setting the clock delays them no longer than this. */
-const MAX_LOOK_MILLIS = 60 * 60 * 1000
+const MAX_LOOK_MILLIS = HOUR_MILLIS
 /** Shortest delay of the timer. */
 const MIN_LOOK_MILLIS = 1000
 /** On a cluster, the longest delay at any time: a notification may be lost. */
@@ -85,9 +86,9 @@ export class StepRunner implements Steps {
           return count === null ? [] : [[summary.kind, count]]
         }),
       )
-    gauge('steps_waiting', 'Durable steps that wait to be performed', ({ waiting }) => waiting)
-    gauge('steps_failed', 'Durable steps that failed permanently and that an operator must retry or drop', ({ failed }) => failed)
-    gauge('steps_oldest_age_seconds', 'Age of the oldest durable step that waits to be performed', ({ oldestAt }) =>
+    gauge('steps_waiting', 'Pending durable steps', ({ waiting }) => waiting)
+    gauge('steps_failed', 'Durable steps that failed permanently, for an operator to retry or drop', ({ failed }) => failed)
+    gauge('steps_oldest_age_seconds', 'Age of the oldest pending durable step', ({ oldestAt }) =>
       oldestAt === null ? null : Math.max(0, Math.floor((ctx.clock.now() - oldestAt) / 1000)),
     )
   }
@@ -192,7 +193,7 @@ export class StepRunner implements Steps {
       try {
         this.#lookAgainIn(await this.#look())
       } catch (error) {
-        if (!this.#isStopped) this.ctx.log.error('due steps could not be read', { error })
+        if (!this.#isStopped) this.ctx.log.error('could not read the due steps', { error })
         this.#lookAgainIn(MAX_TRY_MILLIS)
       }
     }
@@ -222,7 +223,9 @@ export class StepRunner implements Steps {
     this.#laterTimer.unref()
   }
 
-  /** Start the steps that are due. Returns the milliseconds until the next one is, or null if there is none to wait for. */
+  /**
+   * Start the steps that are due. Returns the milliseconds until the next one is, or null if there is none to wait for.
+   */
   async #look(): Promise<number | null> {
     const { db, clock } = this.ctx
     let nextAt = Infinity
@@ -267,7 +270,7 @@ export class StepRunner implements Steps {
       else await returnStep(db, row, failure)
     } catch (error) {
       // The step remains taken until its lease ends, and is then performed again.
-      if (!this.#isStopped) log.error('outcome of a step could not be stored', { stepKind: kind.name, step: row.id, error })
+      if (!this.#isStopped) log.error('could not store the outcome of a step', { stepKind: kind.name, step: row.id, error })
     }
     this.#watches.tell(row, isDone)
     db.cluster?.notify({ afterCommit: (act) => act() }, ENDED)
@@ -277,7 +280,7 @@ export class StepRunner implements Steps {
   async #failureOf(kind: StepKind<unknown>, row: StepRow): Promise<StepReturn | null> {
     const { clock, log } = this.ctx
     try {
-      await this.#within(kind.take(this.ctx, this.#opened(row)))
+      await this.#within(inRequest(this.#origin(kind), () => kind.take(this.ctx, this.#opened(row))))
       return null
     } catch (error) {
       if (error instanceof StepPostponed)
@@ -288,6 +291,10 @@ export class StepRunner implements Steps {
       const lastError = (error instanceof Error ? error.message : String(error)).slice(0, MAX_ERROR_CHARS)
       return { dueAt: isLast ? null : clock.now() + waitMillis(kind, row.tries, Math.random()), lastError, tries: row.tries }
     }
+  }
+
+  #origin({ name }: StepKind<unknown>) {
+    return { resumed: () => this.ctx.loop.enter(`step ${name}`) }
   }
 
   async #within(work: Promise<void>): Promise<void> {

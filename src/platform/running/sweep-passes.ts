@@ -15,7 +15,10 @@ export interface SweepPasses {
   all(): Promise<ReadonlyMap<string, SweepState>>
   last(name: string): Promise<SweepState | null>
   record(name: string, pass: SweepState): Promise<void>
-  /** Call `work` unless another node makes a pass, and return what it returned, else null. `signal` aborts if another node may begin. */
+  /**
+   * Call `work` unless another node makes a pass, and return what it returned, else null. `signal` aborts if another
+   * node may begin.
+   */
   exclusively<T>(name: string, work: (signal: AbortSignal) => Promise<T>): Promise<T | null>
 }
 

@@ -10,17 +10,22 @@
  * interval. Reports are rows, so that every node tells the same.
  */
 import { setTimeout as pause } from 'node:timers/promises'
+import { MINUTE_MILLIS } from '../../base/durations.ts'
 import { ClockWatch } from './clock-watch.ts'
 import type { Config } from '../configuration/config.ts'
 import type { Context } from '../context.ts'
 import { sweepPasses, type SweepPasses } from './sweep-passes.ts'
 import type { Sweeps, SweepReport, SweepState } from './sweep-state.ts'
+import { inRequest } from './request-scope.ts'
 
 /** The longest delay that a timer accepts; with a longer one it would fire at once. */
 const MAX_TIMER_MILLIS = 2 ** 31 - 1
-/** While another node makes a pass: time until this one looks again whether it has to make one, because the other may fail. */
-const HELD_MILLIS = 60_000
-/** The same for somebody who waits for the report. */
+/**
+ * While another node makes a pass: time until this one looks again whether it has to make one, because the other may
+ * fail.
+ */
+const HELD_MILLIS = MINUTE_MILLIS
+/** The same for a caller who waits for the report. */
 const JOINED_MILLIS = 100
 
 export interface Sweep {
@@ -117,7 +122,8 @@ export class SweepRunner implements Sweeps {
   async #tick(sweep: Sweep, isFirst = false): Promise<void> {
     let waitMillis = this.#intervalMillis(sweep)
     try {
-      if ((await this.#pass(sweep, !isFirst)) === null) {
+      const origin = { resumed: () => this.ctx.loop.enter(`sweep ${sweep.name}`) }
+      if ((await inRequest(origin, () => this.#pass(sweep, !isFirst))) === null) {
         const earlyMillis = await this.#earlyMillis(sweep)
         waitMillis = earlyMillis > 0 ? earlyMillis : Math.min(waitMillis, HELD_MILLIS)
       }
@@ -149,7 +155,7 @@ export class SweepRunner implements Sweeps {
   async #make(sweep: Sweep, isRegular: boolean): Promise<SweepReport | null> {
     if (isRegular && (await this.#earlyMillis(sweep)) > 0) return null
     if (sweep.destructive && (await this.#clockWasSet(sweep))) {
-      this.ctx.log.warn('sweep skipped a pass: the clock was set, or this server was stopped for long', { sweep: sweep.name })
+      this.ctx.log.warn('sweep pass skipped: the clock was set, or the server was suspended', { sweep: sweep.name })
       return skippedPass
     }
     const { name, counts = {} } = sweep
@@ -163,7 +169,10 @@ export class SweepRunner implements Sweeps {
     })
   }
 
-  /** Returns whether the clock was set since the sweep's last pass. Each sweep learns of a jump once, whichever detected it. */
+  /**
+   * Returns whether the clock was set since the sweep's last pass. Each sweep learns of a jump once, whichever detected
+   * it.
+   */
   async #clockWasSet({ name }: Sweep): Promise<boolean> {
     const jumps = await this.#clockWatch.jumps()
     const heeded = this.#heeded.get(name) ?? 0

@@ -71,13 +71,15 @@ export async function startTracing({ telemetry }: Config, log: Log): Promise<Tra
       try {
         await Promise.race([provider.shutdown(), late])
       } catch (error) {
-        log.warn('last traces could not be exported', { error })
+        log.warn('could not export the last traces', { error })
       }
     },
   }
 }
 
-/** Parses a `traceparent` header, version 00. Returns null if it is absent or malformed. W3C Trace Context section 3.2. */
+/**
+ * Parses a `traceparent` header, version 00. Returns null if it is absent or malformed. W3C Trace Context section 3.2.
+ */
 function parseTraceparent(header: string | null): { traceId: string; spanId: string } | null {
   const match = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/.exec(header ?? '')
   if (match === null || /^0+$/.test(match[1]!) || /^0+$/.test(match[2]!)) return null

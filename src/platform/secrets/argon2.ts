@@ -6,6 +6,7 @@
  */
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
+import { unpaddedBase64 } from '../../protocol/base64url.ts'
 import { loadNative } from './native-library.ts'
 
 export interface Argon2Cost {
@@ -88,11 +89,9 @@ let loaded: Compute | null = null
 
 const compute: Compute = (password, salt, cost) => (loaded ??= load())(password, salt, cost)
 
-const text = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64').replace(/=+$/, '')
-
 /** Returns the hash as a PHC string, `$argon2id$v=19$m=…,t=…,p=1$salt$hash`. The salt is random unless it is given. */
 export async function hashArgon2(password: string, cost: Argon2Cost, salt: Uint8Array = randomBytes(SALT_BYTES)): Promise<string> {
-  return `$argon2id$v=19$m=${cost.memoryKib},t=${cost.passes},p=1$${text(salt)}$${text(await compute(password, salt, cost))}`
+  return `$argon2id$v=19$m=${cost.memoryKib},t=${cost.passes},p=1$${unpaddedBase64(salt)}$${unpaddedBase64(await compute(password, salt, cost))}`
 }
 
 const form = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=1\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/

@@ -33,7 +33,10 @@ export function firstToLoad<Library extends object>(builds: Iterable<Library | s
   return { library: null, faults }
 }
 
-/** Returns the first build that loads, or null if none does. Writes a warning if there are builds but none can be loaded. */
+/**
+ * Returns the first build that loads, or null if none does. Writes a warning if there are builds but none can be
+ * loaded.
+ */
 export function loadNative<Library extends object>(builds: Iterable<Library | string>): Library | null {
   const { library, faults } = firstToLoad(builds)
   if (library === null && faults.length > 0)

@@ -62,7 +62,10 @@ export const wrappedColumns = Object.keys(families)
 
 const PAGE = 500
 
-/** Returns the number of secrets by column, and counts the change. Throws `OperatorError` if the old key does not open all secrets; nothing is changed then. */
+/**
+ * Returns the number of secrets by column, and counts the change. Throws `OperatorError` if the old key does not open
+ * all secrets; nothing is changed then.
+ */
 export function rewrap(db: Database, from: Vault, to: Vault): Promise<Record<string, number>> {
   return db.transaction(async (tx) => {
     const counts: Record<string, number> = {}
@@ -85,7 +88,7 @@ function reopened(wrapped: string, from: Vault, to: Vault): Uint8Array {
     if (!(error instanceof SecretDoesNotOpen)) throw error
     throw new OperatorError(
       opens(to, wrapped)
-        ? 'the new key already wraps the secrets: an earlier change was completed'
+        ? 'the new key already wraps the secrets: an earlier run completed the change'
         : 'the old key does not open all secrets: nothing was changed',
       { cause: error },
     )

@@ -2,8 +2,8 @@
  * Signing keys of the service: creates their secrets, and makes keys of them.
  *
  * The runtime does not support secp256k1. A native library signs four times as fast as the script in
- * `protocol/keys.ts`, and verifies ten times as fast, which keeps signatures that strangers send from holding up
- * everybody else. If the library has no build for the platform or cannot be loaded, the script does both, with the same
+ * `protocol/keys.ts`, and verifies ten times as fast, so that signatures from strangers do not slow down other
+ * requests. If the library has no build for the platform or cannot be loaded, the script does both, with the same
  * results.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'

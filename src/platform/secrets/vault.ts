@@ -50,7 +50,9 @@ export class Vault {
 /** Returns the path of the key file, which is used if no key is configured. */
 export const masterKeyFile = (dataDir: string): string => join(dataDir, KEY_FILE)
 
-/** Returns the key in the key file, which is created if it is missing. Throws `OperatorError` if the file holds no key. */
+/**
+ * Returns the key in the key file, which is created if it is missing. Throws `OperatorError` if the file holds no key.
+ */
 export function keyFileBeside(dataDir: string): Uint8Array {
   const path = masterKeyFile(dataDir)
   if (!existsSync(path)) {
@@ -101,7 +103,7 @@ export function masterKeyFault({ signingKeyMasterKey, dataDir }: KeyPlace, secre
     if (!(error instanceof SecretDoesNotOpen)) throw error
     const other = signingKeyMasterKey === null ? 'the key in master.key' : 'the configured master key'
     return {
-      what: `${other} does not open the secrets of this database`,
+      what: `${other} does not decrypt the secrets of this database`,
       remedy: 'configure the key that wraps them, or change that key with "holdfast rewrap"',
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Untrusted lexicon documents: checked, which ensures that compiling them cannot fail, and converted to the compiler's
- * form.
+ * Untrusted lexicon documents: checked and bounded, which ensures that compiling them cannot fail or take long, and
+ * converted to the compiler's form.
  *
  * A definition is never itself a reference. Following a reference thus always leads deeper into the value, and a
  * document cannot make the checker loop.
@@ -15,6 +15,45 @@ export interface LexiconDocument {
   lexicon: 1
   id: Nsid
   defs: Record<string, LooseObject>
+}
+
+/** Bounds of a document: several times what the largest lexicons that are known have. */
+const MAX_CHARS = 256 * 1024
+const MAX_LEVELS = 32
+/** References of all types and unions together. */
+const MAX_REFS = 2500
+/** Entries of a member, wherever it stands in the document. */
+const maxEntries: Record<string, number> = {
+  defs: 500,
+  properties: 500,
+  required: 500,
+  nullable: 500,
+  refs: 250,
+  enum: 5000,
+  knownValues: 5000,
+  accept: 100,
+}
+
+/** Returns what there is too much of in the JSON of a document, in words; null if it is within the bounds. */
+export function lexiconExcess(value: unknown): string | null {
+  let refs = 0
+  const excessIn = (part: unknown, level: number): string | null => {
+    if (typeof part !== 'object' || part === null) return null
+    if (level === MAX_LEVELS) return `more than ${MAX_LEVELS} levels`
+    for (const [name, member] of Object.entries(part)) {
+      const entries = typeof member === 'object' && member !== null ? Object.keys(member).length : 0
+      if (Object.hasOwn(maxEntries, name) && entries > maxEntries[name]!) return `more than ${maxEntries[name]} entries of ${name}`
+      if (name === 'refs') refs += entries
+      if (name === 'ref') refs++
+      const found = excessIn(member, level + 1)
+      if (found !== null) return found
+    }
+    return null
+  }
+  const found = excessIn(value, 0)
+  if (found !== null) return found
+  if (refs > MAX_REFS) return `more than ${MAX_REFS} references`
+  return JSON.stringify(value).length > MAX_CHARS ? `more than ${MAX_CHARS} characters` : null
 }
 
 type Holds = (value: unknown) => boolean
@@ -44,7 +83,9 @@ interface Fields {
 /** Schema types of values, with their required members. Other members are ignored. */
 const schemaFields: Record<string, Fields> = {
   boolean: { optional: { const: isFlag, default: isFlag } },
-  integer: { optional: { const: isInteger, default: isInteger, enum: listOf(isInteger), minimum: isInteger, maximum: isInteger } },
+  integer: {
+    optional: { const: isInteger, default: isInteger, enum: listOf(isInteger), minimum: isInteger, maximum: isInteger },
+  },
   string: {
     optional: {
       const: isText,
@@ -62,7 +103,13 @@ const schemaFields: Record<string, Fields> = {
   'cid-link': {},
   blob: { optional: { accept: listOf(isText), maxSize: isCount } },
   array: { required: { items: isSchema }, optional: { minLength: isCount, maxLength: isCount } },
-  object: { optional: { properties: mapOf(isSchema), required: listOf(isText), nullable: listOf(isText) } },
+  object: {
+    optional: {
+      properties: mapOf(isSchema),
+      required: listOf(isText),
+      nullable: listOf(isText),
+    },
+  },
   ref: { required: { ref: isRef } },
   union: { required: { refs: listOf(isRef) }, optional: { closed: isFlag } },
   unknown: {},
@@ -90,7 +137,9 @@ function fits(value: LooseObject, types: Record<string, Fields>): boolean {
   return Object.entries(required).every(holds) && Object.entries(optional).every((entry) => value[entry[0]] === undefined || holds(entry))
 }
 
-/** Parses JSON as the document of `nsid`; null if it is not one. */
+/**
+ * Parses JSON as the document of `nsid`; null if it is not one. The caller has checked that nothing of it is in excess.
+ */
 export function parseLexiconDocument(value: unknown, nsid: Nsid): LexiconDocument | null {
   if (!isObject(value) || value['lexicon'] !== 1 || value['id'] !== nsid || !isObject(value['defs'])) return null
   const isDefinition = ([name, definition]: [string, unknown]) =>

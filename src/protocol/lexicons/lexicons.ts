@@ -12,13 +12,16 @@ import {
   faultText,
   isObject,
   isOfFormat,
+  LexiconFault,
   schemaCompiler,
+  valueSchema,
   wrongFormat,
   type Check,
   type Definition,
   type Document,
   type Fault,
   type LooseObject,
+  type Run,
   type Schema,
 } from './schema.ts'
 
@@ -46,7 +49,17 @@ const definitions = lazy(() => {
 })
 /** A definition by its absolute reference, `lex:nsid` or `lex:nsid#name`. */
 export const findDefinition = (ref: string): Definition | undefined => definitions().get(ref.replace(/#main$/, ''))
-const compile = schemaCompiler(findDefinition)
+
+/** The check of a built-in definition. Throws `LexiconFault` if there is none, or if it does not describe a value. */
+export function builtInCheck(ref: string): Check {
+  const definition = findDefinition(ref)
+  if (!definition) throw new LexiconFault(`no lexicon definition ${ref}`)
+  return compile(valueSchema(definition))
+}
+const compile = schemaCompiler(builtInCheck)
+
+/** The built-in lexicons lead nowhere else, and what they cost is bounded by the size of the value. */
+const unlimited: Run = { steps: Infinity, follow: builtInCheck }
 
 /** Every method with a lexicon here, by NSID. */
 export const methods = lazy(() => {
@@ -112,7 +125,7 @@ export function decodeParams<M extends MethodName>(
     const value = decodeParam(schema, texts.get(name) ?? [])
     texts.delete(name)
     if (value !== undefined) {
-      const fault = check(value)
+      const fault = check(value, unlimited)
       if (fault !== null) faults.push(faultText(fault, `$.${name}`))
       values[name] = value
     } else if (isRequired) {
@@ -152,7 +165,7 @@ function decodeScalar(schema: Schema, text: string): unknown {
 /** Validates the JSON body of a procedure and fills in defaults. Bodies in other encodings have no schema and pass. */
 export function validateInput<M extends MethodName>(nsid: M, value: unknown): Outcome<LexMethods[M]['input']> {
   const schema = methodDefinition(nsid).input?.schema
-  const fault = schema ? compile(schema)(value) : null
+  const fault = schema ? compile(schema)(value, unlimited) : null
   if (fault !== null) return { ok: false, message: faultText(fault, '$') }
   return { ok: true, value: (schema && isObject(value) ? withDefaults(schema, value) : value) as LexMethods[M]['input'] }
 }
@@ -167,7 +180,7 @@ function withDefaults(schema: Schema, value: LooseObject): LooseObject {
 /** Whether a response conforms to the lexicon. */
 export function validateOutput<M extends MethodName>(nsid: M, value: unknown): Outcome<LexMethods[M]['output']> {
   const schema = methodDefinition(nsid).output?.schema
-  const fault = schema ? compile(schema)(value) : null
+  const fault = schema ? compile(schema)(value, unlimited) : null
   return fault === null ? { ok: true, value: value as LexMethods[M]['output'] } : { ok: false, message: faultText(fault, '$') }
 }
 
@@ -185,7 +198,7 @@ export type RecordOutcome = { status: 'valid' } | { status: 'unknown' } | { stat
 export function validateRecord(collection: string, record: unknown): RecordOutcome {
   const schema = recordDefinition(collection)?.record
   if (!schema) return { status: 'unknown' }
-  const fault = compile(schema)(record)
+  const fault = compile(schema)(record, unlimited)
   return fault === null ? { status: 'valid' } : { status: 'invalid', message: invalidRecord(collection, fault) }
 }
 
@@ -210,7 +223,7 @@ function keyFault(type: string, rkey: string): string | null {
     return rkey === literal ? null : `Expected ${describeValue(literal)} (got ${describeValue(rkey)})`
   }
   const format = type === 'tid' || type === 'nsid' ? type : 'record-key'
-  return isOfFormat(format, rkey) ? null : wrongFormat(format, rkey).message
+  return isOfFormat(format, rkey, unlimited) ? null : wrongFormat(format, rkey).message
 }
 
 function lazy<Value>(make: () => Value): () => Value {

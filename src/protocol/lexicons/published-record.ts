@@ -1,13 +1,7 @@
 /** Checks records of collections without a built-in lexicon against published documents. */
-import { findDefinition, invalidRecord, keyFaultOf, type RecordOutcome } from './lexicons.ts'
-import { LexiconFault, schemaCompiler, type Document } from './schema.ts'
-
-/** Thrown if the check needs a document that was not given. */
-export class MissingLexicon extends LexiconFault {
-  constructor(readonly nsid: string) {
-    super(`the lexicon ${nsid} is missing`)
-  }
-}
+import { builtInCheck, findDefinition, invalidRecord, keyFaultOf, type RecordOutcome } from './lexicons.ts'
+import { compilable, type LexiconDocument } from './lexicon-document.ts'
+import { LexiconFault, schemaCompiler, TooManySteps, valueSchema, type Check, type Run } from './schema.ts'
 
 export interface PublishedRecord {
   collection: string
@@ -18,30 +12,94 @@ export interface PublishedRecord {
 }
 
 /**
- * Check a record against the given documents and the built-in ones. Throws `MissingLexicon` as soon as another document
- * is needed; only those that the value reaches are. Returns `unknown` if the documents do not describe the record.
+ * Steps of one validation, with all its passes: a record of a megabyte takes about one million in each. A million takes
+ * some 20 milliseconds.
  */
-export function validatePublishedRecord(
-  documents: ReadonlyMap<string, Document>,
-  { collection, rkey, record }: PublishedRecord,
-): RecordOutcome {
-  const find = (ref: string) => findDefinition(ref) ?? findPublished(documents, ref)
-  try {
-    const definition = find(`lex:${collection}`)
-    if (definition?.type !== 'record') return { status: 'unknown' }
-    const keyFault = rkey === undefined ? null : keyFaultOf(definition.key!, collection, rkey)
-    if (keyFault !== null) return { status: 'invalid', message: keyFault }
-    const fault = schemaCompiler(find)(definition.record!)(record)
-    return fault === null ? { status: 'valid' } : { status: 'invalid', message: invalidRecord(collection, fault) }
-  } catch (error) {
-    if (error instanceof LexiconFault && !(error instanceof MissingLexicon)) return { status: 'unknown' }
-    throw error
+export const MAX_VALIDATION_STEPS = 4_000_000
+
+/** `incomplete`: the value leads to these documents, which were not given; without them it has no fault. */
+export type PublishedOutcome = RecordOutcome | { status: 'incomplete'; missing: readonly string[] }
+
+/**
+ * Checks a record against published documents and the built-in ones, in one pass for each set of documents that turns
+ * out to be needed.
+ */
+export class PublishedValidation {
+  #stepsLeft = MAX_VALIDATION_STEPS
+
+  constructor(readonly written: PublishedRecord) {}
+
+  get stepsTaken(): number {
+    return MAX_VALIDATION_STEPS - this.#stepsLeft
+  }
+
+  /** `unknown`: the documents do not describe the record. */
+  pass(documents: ReadonlyMap<string, LexiconDocument>): PublishedOutcome {
+    const { collection, rkey, record } = this.written
+    if (findDefinition(`lex:${collection}`)) return { status: 'unknown' }
+    const missing = new Set<string>()
+    const followed = new Map<string, Check>()
+    const follow = (ref: string): Check => {
+      const known = followed.get(ref)
+      if (known) return known
+      const { nsid, name } = partsOf(ref)
+      const document = documents.get(nsid)
+      if (!document) missing.add(nsid)
+      const check = document ? checkOf(document, name) : () => null
+      followed.set(ref, check)
+      return check
+    }
+    const run: Run = { steps: this.#stepsLeft, follow }
+    try {
+      const document = documents.get(collection)
+      if (!document) return { status: 'incomplete', missing: [collection] }
+      const { main } = document.defs
+      if (main?.['type'] !== 'record') return { status: 'unknown' }
+      const keyFault = rkey === undefined ? null : keyFaultOf(main['key'] as string, collection, rkey)
+      if (keyFault !== null) return { status: 'invalid', message: keyFault }
+      const fault = checkOf(document, 'main')(record, run)
+      if (fault !== null) return { status: 'invalid', message: invalidRecord(collection, fault) }
+      return missing.size > 0 ? { status: 'incomplete', missing: [...missing] } : { status: 'valid' }
+    } catch (error) {
+      if (error instanceof TooManySteps) return { status: 'invalid', message: tooManySteps(collection) }
+      if (error instanceof LexiconFault) return { status: 'unknown' }
+      throw error
+    } finally {
+      this.#stepsLeft = run.steps
+    }
   }
 }
 
-function findPublished(documents: ReadonlyMap<string, Document>, ref: string): Document['defs'][string] | undefined {
+const tooManySteps = (collection: string) =>
+  `Invalid ${collection} record: checking it against its lexicon takes more than ${MAX_VALIDATION_STEPS} steps`
+
+type DefinitionCheck = (name: string) => Check
+
+const compiled = new WeakMap<LexiconDocument, DefinitionCheck>()
+
+/** Returns the check of a definition. Throws `LexiconFault` if there is none, or if it does not describe a value. */
+function checkOf(document: LexiconDocument, name: string): Check {
+  let check = compiled.get(document)
+  if (!check) compiled.set(document, (check = compileDocument(document)))
+  return check(name)
+}
+
+/** References to other published documents are followed again in each run, because these change on their own. */
+function compileDocument(document: LexiconDocument): DefinitionCheck {
+  const { id, defs } = compilable(document)
+  const compile = schemaCompiler((ref) => {
+    if (findDefinition(ref)) return builtInCheck(ref)
+    const { nsid, name } = partsOf(ref)
+    return nsid === id ? check(name) : (value, run) => run.follow(ref)(value, run)
+  })
+  const check: DefinitionCheck = (name) => {
+    if (!Object.hasOwn(defs, name)) throw new LexiconFault(`${id} has no definition ${name}`)
+    return compile(valueSchema(defs[name]!))
+  }
+  return check
+}
+
+function partsOf(ref: string): { nsid: string; name: string } {
   const [nsid = '', name = 'main'] = ref.slice('lex:'.length).split('#')
-  const document = documents.get(nsid)
-  if (!document) throw new MissingLexicon(nsid)
-  return Object.hasOwn(document.defs, name) ? document.defs[name] : undefined
+  return { nsid, name }
 }

@@ -28,7 +28,9 @@ const bucketBytes = [1024, 2048, 3584] as const
 const ENC_CHARS = 87
 const TAG_BYTES = 16
 
-/** Returns the body that the relay sends to Apple. It is never sent from here: the padding is computed from its length. */
+/**
+ * Returns the body that the relay sends to Apple. It is never sent from here: the padding is computed from its length.
+ */
 export const relayedBody = ({ kid, enc, ct }: SealedPush): string =>
   `{"aps":{"alert":{"title":"Custos","body":"Encrypted notification"},"mutable-content":1},"ezpds":{"v":1,"kid":${kid},"enc":"${enc}","ct":"${ct}"}}`
 

@@ -28,7 +28,9 @@ export interface RelayPush {
   ping: true | null
 }
 
-/** What became of a push. `apnsError`: Apple refused it or was away. `unregistered`: the token of the device is dead. */
+/**
+ * What became of a push. `apnsError`: Apple refused it or was away. `unregistered`: the token of the device is dead.
+ */
 export const pushOutcomes = ['delivered', 'unregistered', 'throttled', 'tooLarge', 'notEnrolled', 'unknownHandle', 'apnsError'] as const
 export type PushOutcome = (typeof pushOutcomes)[number]
 

@@ -1,0 +1,40 @@
+/**
+ * The folder below which an assistant may read images. The person names it at start: an assistant reads what strangers
+ * write, and must not be talked into publishing another file of this computer.
+ */
+import { readFile, realpath, stat } from 'node:fs/promises'
+import { resolve, sep } from 'node:path'
+import { OperatorError } from '../base/operator-error.ts'
+
+/** A post takes no larger image. Source: the lexicon app.bsky.embed.images. */
+const MAX_IMAGE_BYTES = 2_000_000
+
+export interface ImageFolder {
+  readonly path: string
+  /** Throws OperatorError if the file is not an ordinary one of fitting size in the folder, or below it. */
+  read(path: string): Promise<Uint8Array<ArrayBuffer>>
+}
+
+/** Throws OperatorError if there is no such folder. */
+export async function openImageFolder(given: string): Promise<ImageFolder> {
+  const folder = await realpath(given).catch(() => null)
+  if (folder === null || !(await stat(folder)).isDirectory()) throw new OperatorError(`there is no folder ${given}`)
+  const inside = folder.endsWith(sep) ? folder : folder + sep
+  return {
+    path: folder,
+    async read(path) {
+      // Links are followed first. A file elsewhere is refused in the same words as one that is not there.
+      const file = await realpath(resolve(folder, path)).catch(() => null)
+      const found = file?.startsWith(inside) ? await stat(file).catch(() => null) : null
+      if (file === null || found?.isFile() !== true) throw new OperatorError(`there is no file ${path} in ${folder}`)
+      checkImageSize(found.size)
+      return Uint8Array.from(await readFile(file))
+    },
+  }
+}
+
+/** Throws OperatorError if an image is empty or too large. */
+export function checkImageSize(bytes: number): void {
+  if (bytes === 0) throw new OperatorError('the image is empty')
+  if (bytes > MAX_IMAGE_BYTES) throw new OperatorError(`the image has ${bytes} bytes; a post takes images of up to ${MAX_IMAGE_BYTES}`)
+}

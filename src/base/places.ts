@@ -1,0 +1,115 @@
+import { FairQueue, type Client } from './fair-queue.ts'
+
+export interface PlaceBounds {
+  /** Places in all. */
+  size: number
+  /** Places that one network may have; all of them if omitted. */
+  ofNetwork?: number
+  /** Most that wait. Beyond that, the network that has most of them loses its newest. */
+  maxWaiting: number
+  /** Longest wait; without end if omitted. */
+  waitMillis?: number
+}
+
+/** Thrown to those who wait too long, or are too many. */
+export class NoPlace extends Error {}
+
+interface Waiting {
+  client: Client
+  start(leave: () => void): void
+  refuse(error: unknown): void
+}
+
+/** A bounded number of places. Clients that wait for one take turns, as in `FairQueue`. */
+export class Places {
+  readonly #waiting = new FairQueue<Waiting>()
+  /** Places taken, by network. */
+  readonly #taken = new Map<string, number>()
+  #free: number
+
+  constructor(readonly bounds: PlaceBounds) {
+    this.#free = bounds.size
+  }
+
+  get taken(): number {
+    return this.bounds.size - this.#free
+  }
+
+  get waiting(): number {
+    return this.#waiting.size
+  }
+
+  /**
+   * Take a place. Resolves to the function that gives it back; only its first call counts. Throws `NoPlace`, or the
+   * reason of the signal that `gone` returns if that aborts before there is a place. `gone` is called only if the
+   * client has to wait.
+   */
+  async enter(client: Client, gone?: () => AbortSignal): Promise<() => void> {
+    // A free place is taken at once, unless the network has used up its own.
+    return this.#admits(client.network) ? this.#take(client.network) : this.#turn(client, gone?.())
+  }
+
+  async run<T>(client: Client, work: () => Promise<T>): Promise<T> {
+    const leave = await this.enter(client)
+    try {
+      return await work()
+    } finally {
+      leave()
+    }
+  }
+
+  #admits(network: string): boolean {
+    return this.#free > 0 && (this.#taken.get(network) ?? 0) < (this.bounds.ofNetwork ?? this.bounds.size)
+  }
+
+  #take(network: string): () => void {
+    this.#free--
+    this.#taken.set(network, (this.#taken.get(network) ?? 0) + 1)
+    let hasLeft = false
+    return () => {
+      if (hasLeft) return
+      hasLeft = true
+      this.#leave(network)
+    }
+  }
+
+  #leave(network: string): void {
+    this.#free++
+    const left = this.#taken.get(network)! - 1
+    if (left > 0) this.#taken.set(network, left)
+    else this.#taken.delete(network)
+    const next = this.#waiting.shift((waiting) => this.#admits(waiting))
+    next?.start(this.#take(next.client.network))
+  }
+
+  async #turn(client: Client, signal: AbortSignal | undefined): Promise<() => void> {
+    signal?.throwIfAborted()
+    const { maxWaiting, waitMillis } = this.bounds
+    const { promise, resolve, reject } = Promise.withResolvers<() => void>()
+    const end = () => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', abort)
+    }
+    const waiting: Waiting = {
+      client,
+      start(leave) {
+        end()
+        resolve(leave)
+      },
+      refuse(error) {
+        end()
+        reject(error)
+      },
+    }
+    const giveUp = (error: unknown) => {
+      this.#waiting.delete(client, waiting)
+      waiting.refuse(error)
+    }
+    const abort = () => giveUp(signal!.reason)
+    const timer = waitMillis === undefined ? undefined : setTimeout(() => giveUp(new NoPlace('timed out waiting in the queue')), waitMillis)
+    signal?.addEventListener('abort', abort)
+    this.#waiting.push(client, waiting)
+    if (this.#waiting.size > maxWaiting) this.#waiting.dropLast()?.refuse(new NoPlace('the queue is full'))
+    return promise
+  }
+}

@@ -1,0 +1,24 @@
+import { OperatorError } from '../../base/operator-error.ts'
+import { Misuse } from '../command.ts'
+import { operated } from '../operated.ts'
+import { findAccount, nameOf, NAMED_BY } from './operator-accounts.ts'
+
+export const accountDeleteCommand = operated({
+  name: 'account delete',
+  summary: 'Delete an account and all its data permanently.',
+  parameters: ['<account>'],
+  details: `${NAMED_BY} Asks you to confirm by typing its handle, unless --yes is given.`,
+  options: { yes: { doc: 'Do not ask for confirmation.' } },
+  async run({ terminal, server, positionals: [name = ''], options }) {
+    const account = await findAccount(server, name)
+    const { did, handle } = account
+    const proof = handle ?? did
+    if (options['yes'] !== true) {
+      if (!terminal.isInteractive) throw new Misuse('there is no terminal to confirm at: add --yes')
+      const typed = await terminal.ask(`${nameOf(account)} will be deleted permanently.\nType ${proof} to continue: `)
+      if (typed.trim().toLowerCase() !== proof.toLowerCase()) throw new OperatorError('not confirmed; nothing was deleted')
+    }
+    await server.post('/xrpc/com.atproto.admin.deleteAccount', { did })
+    return { value: { did, handle }, text: `${nameOf(account)} is deleted.` }
+  },
+})

@@ -1,0 +1,19 @@
+import { Misuse } from '../command.ts'
+import { operated } from '../operated.ts'
+
+export const accountEndAgentsCommand = operated({
+  name: 'account end-agents',
+  summary: 'End a program that acts for an account, or all of an identity provider.',
+  parameters: ['[registration]'],
+  details: `A registration is named by its id, which begins with "reg_". The program's next request is refused, for good.
+The account holders are notified by mail.`,
+  options: { issuer: { value: 'URL', doc: 'End all programs that this provider vouches for.' } },
+  async run({ server, positionals: [registrationId], options: { issuer } }) {
+    if ((registrationId === undefined) === (typeof issuer !== 'string'))
+      throw new Misuse('name a registration, or a provider with --issuer')
+    if (typeof issuer !== 'string')
+      return { value: await server.post('/v1/admin/agents/revoke', { registrationId }), text: 'The program may no longer act.' }
+    const value = await server.post<{ ended: number }>('/v1/admin/agents/revoke', { issuer })
+    return { value, text: `Programs ended: ${value.ended}` }
+  },
+})

@@ -1,0 +1,11 @@
+import { changeTakedown } from './change-takedown.ts'
+import { operated } from '../operated.ts'
+import { NAMED_BY } from './operator-accounts.ts'
+
+export const accountRestoreCommand = operated({
+  name: 'account restore',
+  summary: 'Lift the takedown of an account.',
+  parameters: ['<account>'],
+  details: NAMED_BY,
+  run: ({ server, positionals: [name = ''] }) => changeTakedown(server, name, { applied: false }),
+})

@@ -1,0 +1,39 @@
+import { operated } from '../operated.ts'
+import { findAccount, nameOf, NAMED_BY } from './operator-accounts.ts'
+import { bytes, facts, minute } from '../report.ts'
+
+interface Usage {
+  recordsCount: number
+  commitsCount: number
+  lastActive: string | null
+}
+
+interface Storage {
+  blobCount: number
+  totalBytes: number
+  quotaBytes: number
+  quotaUsedPct: number
+  largestBlob: { cid: string; size: number } | null
+}
+
+export const accountUsageCommand = operated({
+  name: 'account usage',
+  summary: 'Show how much an account stores.',
+  parameters: ['<account>'],
+  details: NAMED_BY,
+  async run({ server, positionals: [name = ''] }) {
+    const account = await findAccount(server, name)
+    const about = `/v1/accounts/${encodeURIComponent(account.did)}`
+    const [usage, storage] = await Promise.all([server.get<Usage>(`${about}/usage`), server.get<Storage>(`${about}/storage`)])
+    const text = facts({
+      account: nameOf(account),
+      records: usage.recordsCount,
+      'commits in the log': usage.commitsCount,
+      blobs: storage.blobCount,
+      storage: `${bytes(storage.totalBytes)} of ${bytes(storage.quotaBytes)} (${storage.quotaUsedPct} %)`,
+      'largest blob': storage.largestBlob && `${bytes(storage.largestBlob.size)} ${storage.largestBlob.cid}`,
+      'last record': minute(usage.lastActive) ?? 'none',
+    })
+    return { value: { did: account.did, handle: account.handle, ...usage, ...storage }, text }
+  },
+})

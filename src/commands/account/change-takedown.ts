@@ -1,0 +1,12 @@
+/** Change the takedown state of an account: shared by `account takedown` and `account restore`. */
+import { findAccount, nameOf } from './operator-accounts.ts'
+import type { Answer } from '../operated.ts'
+import type { Server } from '../operator-server.ts'
+
+export async function changeTakedown(server: Server, name: string, takedown: { applied: boolean; ref?: string }): Promise<Answer> {
+  const account = await findAccount(server, name)
+  const subject = { $type: 'com.atproto.admin.defs#repoRef', did: account.did }
+  await server.post('/xrpc/com.atproto.admin.updateSubjectStatus', { subject, takedown })
+  const now = await findAccount(server, account.did)
+  return { value: { did: now.did, handle: now.handle, status: now.status }, text: `${nameOf(now)} is ${now.status}.` }
+}

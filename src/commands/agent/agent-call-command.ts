@@ -1,0 +1,44 @@
+import { Misuse, type Terminal } from '../command.ts'
+import { agentCommand, openAgent } from './agent-command.ts'
+
+export const agentCallCommand = agentCommand({
+  name: 'agent call',
+  summary: 'Call one XRPC method as the agent, and print the response.',
+  parameters: ['<method>'],
+  details: `Calls a query, or with --post a procedure, with JSON from standard input as the body, if there is any.
+For example: holdfast agent call app.bsky.feed.getTimeline --query limit=5`,
+  options: {
+    query: { value: 'QUERY', doc: 'Parameters, as in a URL: limit=5&cursor=abc.' },
+    post: { doc: 'Call a procedure, with JSON from standard input as the body.' },
+    proxy: { value: 'SERVICE', doc: 'Make the server proxy the request to this service, such as did:web:api.example.com#bsky_appview.' },
+  },
+  async run(invocation) {
+    const { terminal, options, positionals } = invocation
+    const { parseNsid } = await import('../../protocol/identifiers.ts')
+    const nsid = parseNsid(positionals[0] ?? '')
+    if (nsid === null) throw new Misuse(`${positionals[0]} is not the name of a method`)
+    const { query, proxy } = options
+    const json = options['post'] === true ? await jsonFrom(terminal) : undefined
+    const agent = await openAgent(invocation)
+    const answer = await agent.call(nsid, {
+      method: options['post'] === true ? 'POST' : 'GET',
+      ...(json !== undefined && { json }),
+      ...(typeof query === 'string' && { query: new URLSearchParams(query) }),
+      ...(typeof proxy === 'string' && { proxy }),
+    })
+    terminal.out(JSON.stringify(answer, null, 2))
+  },
+})
+
+/** Undefined if there is no input. Throws `Misuse` if it is not JSON. */
+async function jsonFrom({ nextLine }: Terminal): Promise<unknown> {
+  const lines: string[] = []
+  for (let line = await nextLine(); line !== null; line = await nextLine()) lines.push(line)
+  const text = lines.join('\n')
+  if (text.trim() === '') return undefined
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new Misuse(`standard input is not JSON: ${(error as Error).message}`)
+  }
+}

@@ -1,0 +1,27 @@
+import { createMailer } from '../../platform/network/mailer.ts'
+import { processLog } from '../../platform/running/log.ts'
+import { createOutbound } from '../../platform/network/outbound.ts'
+import { systemResolver } from '../../platform/network/resolver.ts'
+import { exitCodes } from '../command.ts'
+import { configured } from '../configuration.ts'
+
+export const mailTestCommand = configured({
+  name: 'mail test',
+  summary: 'Send a mail with the configured provider.',
+  parameters: ['<address>'],
+  details: 'Reports whether the provider accepted the message, not whether the message arrived in the mailbox.',
+  async run({ terminal, config, positionals: [to = ''] }) {
+    const mailer = createMailer(config, {
+      upstream: createOutbound({ resolver: systemResolver({ asksSystem: true }), reach: 'anywhere' }),
+      log: processLog(config),
+    })
+    const { host } = new URL(config.publicUrl)
+    await mailer.send({ to, subject: `Test mail from ${host}`, text: `Mail from ${host} works.\n` })
+    terminal.out(
+      config.email.provider === 'log'
+        ? 'The mail was written to the log, because email.provider is "log".'
+        : `${config.email.provider} accepted the mail to ${to}.`,
+    )
+    return exitCodes.ok
+  },
+})

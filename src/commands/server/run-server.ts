@@ -1,0 +1,114 @@
+/** Run the server until a signal stops it. */
+import { type App, startApp } from '../../app.ts'
+import { OperatorError } from '../../base/operator-error.ts'
+import { SOFTWARE } from '../../base/version.ts'
+import type { Config, Mode } from '../../platform/configuration/config.ts'
+import { HistoryContinued, HistoryLost } from '../../platform/database/database.ts'
+import { makeDataDirectory } from '../../platform/files/data-directory.ts'
+import { type Log, processLog } from '../../platform/running/log.ts'
+import { makeDevelopmentToken } from '../../platform/secrets/development-token.ts'
+import { exitCodes, type ExitCode, type Terminal } from '../command.ts'
+import { loadOrExplain } from '../configuration.ts'
+
+/** How often a server tries to restart, and the pause between tries. */
+const MAX_TRIES = 30
+const RETRY_MILLIS = 1000
+
+export async function runServer(terminal: Terminal, mode: Mode, onListening: (app: App, config: Config) => void): Promise<ExitCode> {
+  const warnings: string[] = []
+  const loaded = loadOrExplain(terminal, mode, (warning) => warnings.push(warning))
+  if (loaded === null) {
+    for (const warning of warnings) terminal.err(`warning: ${warning}`)
+    return exitCodes.failed
+  }
+  const config = mode === 'dev' && loaded.adminToken === null ? withDevelopmentToken(loaded) : loaded
+
+  const log = processLog(config)
+  for (const warning of warnings) log.warn('configuration', { warning })
+  process.on('unhandledRejection', (error) => log.error('unhandled rejection', { error }))
+
+  const stopRequested = stopRequest(terminal, mode, log)
+  for (let former: App | null = null; ;) {
+    const app: App = await start(config, log, former)
+    log.info('listening', { software: SOFTWARE, url: app.url, publicUrl: config.publicUrl })
+    onListening(app, config)
+
+    const reason = await Promise.race([stopRequested, ending(app.ended)])
+    if (typeof reason === 'string') {
+      if (config.node.drainSecs > 0) log.info('draining', { reason, secs: config.node.drainSecs })
+      await app.drain()
+    }
+    log.info('stopping', { reason: typeof reason === 'string' ? reason : reason.message })
+    await app.stop()
+    log.info('stopped')
+    if (typeof reason === 'string') return exitCodes.ok
+    if (isFinal(reason, config)) throw reason
+    former = app
+  }
+}
+
+function withDevelopmentToken(config: Config): Config {
+  makeDataDirectory(config)
+  return { ...config, adminToken: makeDevelopmentToken(config.dataDir) }
+}
+
+const ending = (ended: AbortSignal): Promise<OperatorError> =>
+  new Promise((resolve) => {
+    if (ended.aborted) resolve(ended.reason)
+    else ended.addEventListener('abort', () => resolve(ended.reason), { once: true })
+  })
+
+/** Whether an operator has to decide. Otherwise the server restarts within the process, with empty memory. */
+const isFinal = (reason: unknown, { database }: Config): boolean =>
+  reason instanceof HistoryLost
+    ? database.afterFailover === 'stop'
+    : reason instanceof OperatorError && !(reason instanceof HistoryContinued)
+
+/** A server that restarts tries several times: the database has just changed, and may do so again. */
+async function start(config: Config, log: Log, former: App | null): Promise<App> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await startApp(config, { log, sent: former?.sent })
+    } catch (error) {
+      const isWorthIt = error instanceof HistoryContinued || (former !== null && !(error instanceof HistoryLost && isFinal(error, config)))
+      if (!isWorthIt || tries === MAX_TRIES) throw error
+      log.warn('the server could not restart', { error })
+      await Bun.sleep(RETRY_MILLIS)
+    }
+  }
+}
+
+/** On Ctrl-C, the terminal signals both processes and npm forwards its own. Signals within this time count as one. */
+const ECHO_MILLIS = 100
+const PARENT_CHECK_MILLIS = 500
+
+/** Resolves at the first signal with the reason for the stop. A second signal ends the process immediately. */
+function stopRequest({ env }: Terminal, mode: Mode, log: Log): Promise<string> {
+  const isUnderNpm = env['npm_lifecycle_event'] !== undefined
+  return new Promise((resolve) => {
+    let state: 'running' | 'asked' | 'stopping' = 'running'
+    const stop = (signal: NodeJS.Signals) => {
+      state = 'stopping'
+      resolve(signal)
+    }
+    const onSignal = (signal: NodeJS.Signals) => {
+      if (state === 'stopping') {
+        log.warn('stopped immediately by a second signal', { signal })
+        process.exit(exitCodes.interrupted)
+      }
+      if (state === 'asked') return
+      state = 'asked'
+      if (isUnderNpm) setTimeout(stop, ECHO_MILLIS, signal)
+      else stop(signal)
+    }
+    process.on('SIGTERM', onSignal)
+    process.on('SIGINT', onSignal)
+    if (mode === 'dev' && isUnderNpm) whenOrphaned(() => resolve('npm ended'))
+  })
+}
+
+/** Call `act` when the parent process changes: a script runner that is killed sends its child no signal. */
+function whenOrphaned(act: () => void): void {
+  const parent = process.ppid
+  setInterval(() => process.ppid !== parent && act(), PARENT_CHECK_MILLIS).unref()
+}

@@ -1,0 +1,22 @@
+import { withContext } from '../../app.ts'
+import { verifyEverything } from '../../features/operations/backup/backup.ts'
+import { exitCodes } from '../command.ts'
+import { configured } from '../configuration.ts'
+
+export const verifyCommand = configured({
+  name: 'verify',
+  summary: 'Verify every stored repository, signature, record and blob.',
+  details: `Reads everything, prints one line per fault, and exits with 1 if there are any. Changes nothing. Stop the server first.
+
+Reads each repository twice, the second time with the libraries of the reference implementation, which do not depend
+on this program. With --quick, reads it once.`,
+  options: { quick: { doc: 'Skip the second, independent reading of each repository.' } },
+  async run({ terminal, config, options }) {
+    const quick = options['quick'] === true
+    const report = await withContext(config, (ctx) => verifyEverything(ctx, { onFault: terminal.err, quick }), { mayLackHistory: true })
+    const { repos, blobs, faults, remedies } = report
+    terminal.out(`${repos} repositories and ${blobs} blobs verified, ${faults} faults`)
+    for (const remedy of remedies) terminal.out(remedy)
+    return faults === 0 ? exitCodes.ok : exitCodes.failed
+  },
+})

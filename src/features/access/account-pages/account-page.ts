@@ -1,0 +1,213 @@
+/** The page on which people manage their account: who has access to it, and its handle, email address and password. */
+import { html, type Html } from '../../../http/html.ts'
+import type { KnownOrigin } from '../../../http/origin.ts'
+import { page } from '../../../http/page.ts'
+import type { Context } from '../../../platform/context.ts'
+import { activityOf } from '../../identity/accounts/accounts.ts'
+import type { ListedSession, ListedWalletSession } from '../auth/auth.ts'
+import { appHost } from '../oauth/oauth.ts'
+import { accountDetails } from './account-details.ts'
+import { agentsPart } from './agents-page.ts'
+import { accountForm, accountName, outcomeOf, type AccountView } from './account-view.ts'
+import { pushPart } from './push-part.ts'
+import { walletPart } from './wallet-matters-view.ts'
+import { day, field, hidden, sentence, wordsOf, type KnownBrowser } from '../pages/pages.ts'
+
+export function accountPage({ config }: Context, view: AccountView): Response {
+  return page(config, {
+    title: 'Your account',
+    wide: true,
+    status: view.outcome?.fault?.status,
+    body: html`
+${identity(view)}
+${walletPart(view, config.publicUrl)}
+${apps(view)}
+${agentsPart(config, view)}
+${pushPart(view)}
+${appPasswords(view)}
+${sessions(view)}
+${accountDetails(view)}`,
+  })
+}
+
+function identity(view: AccountView): Html {
+  const { account, device } = view
+  const { status } = activityOf(account)
+  const others = device.accounts.filter((signedIn) => signedIn.account.did !== account.did)
+  const links = others.map(
+    (other) => html`<a href="/account?account=${encodeURIComponent(other.account.did)}">Switch to ${accountName(other.account)}</a> `,
+  )
+  return html`
+<section class="card" id="account">
+  <div class="row">
+    <div class="tight"><h1 class="name">${accountName(account)}</h1><code>${account.did}</code></div>
+    ${accountForm(view, 'sign-out', html`<button class="small">Sign out</button>`)}
+  </div>
+  ${outcomeOf(view, 'account')}
+  ${status === 'takendown' && html`<p class="note warn">This account has been taken down. Please contact the operator of this server.</p>`}
+  ${status === 'deactivated' && deactivatedNote(view)}
+  ${account.email !== null && account.emailConfirmedAt === null && html`<p class="note">Your email address is not confirmed. <a href="#confirm-email">Confirm it</a></p>`}
+  <nav class="links" aria-label="On this page">
+    ${hasApps(view) && html`<a href="#apps">Apps</a> `}${view.agents.length > 0 && html`<a href="#agents">Agents</a> `}<a href="#app-passwords">App passwords</a> <a href="#sessions">Sessions</a>
+    <a href="#handle">Handle</a> <a href="#email">Email address</a> <a href="#password">Password</a>
+  </nav>
+  <p class="links">${links}<a href="/account/sign-in">Add an account</a></p>
+</section>`
+}
+
+function deactivatedNote(view: AccountView): Html {
+  const { deleteAfter } = view.account
+  return html`
+<div class="note warn stack">
+  <p>This account is deactivated: others do not see it${deleteAfter !== null && html`, and it will be deleted after ${day(deleteAfter)}`}.</p>
+  ${accountForm(view, 'reactivate', html`<div><button class="primary small">Reactivate account</button></div>`)}
+</div>`
+}
+
+// An empty list gets no card of its own: the card of the sessions mentions it.
+const hasApps = (view: AccountView): boolean => view.apps.length > 0 || view.outcome?.section === 'apps'
+const hasAppPasswords = (view: AccountView): boolean => view.appPasswords.length > 0 || view.secret !== null
+
+function apps(view: AccountView): Html | null {
+  if (!hasApps(view)) return null
+  const rows = view.apps.map(
+    (app) => html`
+<li>
+  <div class="body">
+    <strong>${sentence(appHost(app.clientId))}</strong>
+    <small>Since ${day(app.createdAt)}, last seen ${day(app.refreshedAt)}</small>
+    ${app.openedWith !== null && html`<small>Authorized with ${app.openedWith}${app.openedFrom !== null && html` from the network ${app.openedFrom}`}</small>`}
+    <details><summary><small>What it may do</small></summary><ul>${app.scope.split(' ').map(scopeLine)}</ul></details>
+  </div>
+  ${accountForm(view, 'apps', html`${hidden({ id: app.id })}<button class="small danger" aria-label="End the access of ${appHost(app.clientId)}">End access</button>`)}
+</li>`,
+  )
+  return html`
+<section class="card" id="apps">
+  <div class="tight"><h2>Apps with access</h2><p class="quiet">Apps that you have authorized. Ending their access takes effect at once.</p></div>
+  ${outcomeOf(view, 'apps')}
+  ${rows.length === 0 ? html`<p class="note">No app has access to your account.</p>` : html`<ul class="list">${rows}</ul>`}
+</section>`
+}
+
+const scopeLine = (scope: string): Html =>
+  html`<li><small>${wordsOf({ scope, grants: [scope], title: null, detail: null }).what}</small></li>`
+
+function appPasswords(view: AccountView): Html | null {
+  if (!hasAppPasswords(view)) return null
+  const rows = view.appPasswords.map(
+    ({ name, createdAt, privileged }) => html`
+<li>
+  <div class="body"><strong>${name}</strong><small>Since ${day(createdAt)}${privileged && ', may read direct messages'}</small></div>
+  ${accountForm(view, 'app-passwords/revoke', html`${hidden({ name })}<button class="small danger" aria-label="Revoke ${name}">Revoke</button>`)}
+</li>`,
+  )
+  return html`
+<section class="card" id="app-passwords">
+  <div class="tight"><h2>App passwords</h2><p class="quiet">${APP_PASSWORD_USE}</p></div>
+  ${outcomeOf(view, 'app-passwords')}
+  ${view.secret && secretNote(view.secret)}
+  ${rows.length > 0 && html`<ul class="list">${rows}</ul>`}
+  ${newAppPassword(view)}
+</section>`
+}
+
+const APP_PASSWORD_USE =
+  'For apps that do not support signing in through this server. An app password cannot change your handle, email address or password.'
+
+function newAppPassword(view: AccountView): Html {
+  const own = view.outcome?.section === 'app-passwords' ? view.outcome : null
+  return html`
+  <details${own?.fault && html` open`}>
+    <summary>New app password</summary>
+    ${accountForm(
+      view,
+      'app-passwords',
+      html`
+    ${!hasAppPasswords(view) && html`<p class="quiet">${APP_PASSWORD_USE}</p>`}
+    ${field({ id: 'app-password-name', name: 'name', label: 'Name', value: own?.typed?.get('name') ?? '', required: true, maxLength: 255, hint: 'To help you recognise it later, for example the name of the app.', fault: own?.fault })}
+    <label class="check"><input type="checkbox" name="privileged" value="yes"${own?.typed?.has('privileged') && html` checked`}><span>May read and send direct messages</span></label>
+    <div><button>Create app password</button></div>`,
+    )}
+  </details>`
+}
+
+const secretNote = ({ name, password }: { name: string; password: string }): Html => html`
+<div class="note good" role="status">
+  <p>This is the app password “${name}”. It is shown only once, so copy it now:</p>
+  <p class="secret">${password}</p>
+</div>`
+
+function sessions(view: AccountView): Html {
+  const others = view.browsers.filter(({ tokenHash }) => tokenHash !== view.device.tokenHash)
+  const rows = [
+    ...view.browsers.map((browser) => browserRow(view, browser)),
+    ...view.walletSessions.map((session) => walletSessionRow(view, session)),
+    ...view.sessions.map((session) => sessionRow(view, session)),
+  ]
+  return html`
+<section class="card" id="sessions">
+  <div class="tight">
+    <h2>Sessions</h2>
+    <p class="quiet">${!hasApps(view) && 'No app has been given access. '}Where you are signed in: browsers, apps in which you have entered a password, and wallets. Of an IP address we store only the network.</p>
+  </div>
+  ${outcomeOf(view, 'sessions')}
+  <ul class="list">${rows}</ul>
+  ${others.length > 1 && accountForm(view, 'browsers', html`<div><button class="small danger">Sign out of all other browsers</button></div>`)}
+  ${!hasAppPasswords(view) && html`<div class="stack" id="app-passwords">${outcomeOf(view, 'app-passwords')}${newAppPassword(view)}</div>`}
+</section>`
+}
+
+function browserRow(view: AccountView, browser: KnownBrowser): Html {
+  const { tokenHash, signedInAt, openedWith } = browser
+  const name = openedWith ?? 'A browser'
+  const isThis = tokenHash === view.device.tokenHash
+  return html`
+<li>
+  <div class="body">
+    <strong>${name}</strong>
+    <small>${isThis ? 'This browser' : 'Browser'}, signed in to this page</small>
+    <small>${firstUse(browser)}, signed in ${day(signedInAt)}</small>
+  </div>
+  ${!isThis && accountForm(view, 'browsers', html`${hidden({ id: tokenHash })}<button class="small danger" aria-label="Sign out of ${name}">Sign out</button>`)}
+</li>`
+}
+
+function walletSessionRow(view: AccountView, session: ListedWalletSession): Html {
+  const { tokenHash, expiresAt, openedWith } = session
+  const name = openedWith ?? 'A wallet'
+  return html`
+<li>
+  <div class="body">
+    <strong>${name}</strong>
+    <small>Wallet, to manage your account and its recovery</small>
+    <small>${firstUse(session)}, ends ${day(expiresAt)}</small>
+  </div>
+  ${accountForm(view, 'wallet-sessions', html`${hidden({ id: tokenHash })}<button class="small danger" aria-label="End the wallet session of ${name}">End</button>`)}
+</li>`
+}
+
+function sessionRow(view: AccountView, session: ListedSession): Html {
+  const { id, rotatedAt, expiresAt, openedWith } = session
+  const name = openedWith ?? 'An app'
+  return html`
+<li>
+  <div class="body">
+    <strong>${name}</strong>
+    <small>App, signed in with ${meansOf(session)}</small>
+    <small>${firstUse(session)}, ${rotatedAt !== null && html`last used ${day(rotatedAt)}, `}expires ${day(expiresAt)} unless used before</small>
+  </div>
+  ${accountForm(view, 'sessions', html`${hidden({ id })}<button class="small danger" aria-label="End ${name}">End</button>`)}
+</li>`
+}
+
+function meansOf({ appPassword, byPassword }: ListedSession): Html {
+  if (appPassword !== null) return html`the app password “${appPassword}”`
+  return byPassword ? html`your password` : html`a wallet`
+}
+
+/** When and from which network the session was opened. */
+function firstUse({ openedAt, openedFrom }: KnownOrigin): Html {
+  if (openedAt === null) return html`First use unknown`
+  return html`First used ${day(openedAt)}${openedFrom !== null && html` from the network ${openedFrom}`}`
+}

@@ -1,0 +1,24 @@
+/** Pages for account holders: signing in and up, looking after an account, choosing a new password. */
+import type { Feature } from '../../../http/feature.ts'
+import { accountRoutes } from './account-routes.ts'
+import { agentRecordRoutes } from './agents-page.ts'
+import { identityPageRoutes } from './identity-page.ts'
+import { recoveryRoutes } from './recovery-pages.ts'
+import { resetPasswordRoutes } from './reset-password-pages.ts'
+import { signInRoutes } from './sign-in-pages.ts'
+import { signUpRoutes } from './sign-up-pages.ts'
+import { walletSignInRoutes } from './wallet-sign-in-pages.ts'
+
+export const accountPages: Feature = {
+  name: 'account-pages',
+  routes: [
+    ...signInRoutes,
+    ...walletSignInRoutes,
+    ...signUpRoutes,
+    ...resetPasswordRoutes,
+    ...accountRoutes,
+    ...agentRecordRoutes,
+    ...identityPageRoutes,
+    ...recoveryRoutes,
+  ],
+}

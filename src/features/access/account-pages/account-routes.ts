@@ -1,0 +1,285 @@
+/** The account page and its forms. Every form names its account and carries the token of the page. */
+import { route, type Endpoint } from '../../../http/endpoint.ts'
+import { authenticationRequired } from '../../../http/errors.ts'
+import { chargeAddress } from '../../../http/limiting.ts'
+import type { Context } from '../../../platform/context.ts'
+import {
+  type Account,
+  activityOf,
+  chargeMail,
+  loginRefused,
+  loginWithPassword,
+  requestCode,
+  withinRefusedAddresses,
+} from '../../identity/accounts/accounts.ts'
+import {
+  activateAccount,
+  changeEmail,
+  changePassword,
+  confirmEmail,
+  requestEmailUpdate,
+} from '../../identity/account-changes/account-changes.ts'
+import {
+  createAppPassword,
+  deleteSession,
+  deleteWalletSession,
+  findSession,
+  listAppPasswords,
+  listSessions,
+  listWalletSessions,
+  revokeAppPassword,
+} from '../auth/auth.ts'
+import { endAgent, listAgents } from '../../agents/agents/agents.ts'
+import { changeHandle, externalHandle, publishedDids } from '../../identity/identity/identity.ts'
+import { deleteOAuthSession, denyAsHolder, findOAuthSession, oauthSessionsOf } from '../oauth/oauth.ts'
+import { cancelTransfer, revokeTransferDevice } from '../../identity/transfers/transfers.ts'
+import { accountPage } from './account-page.ts'
+import type { AccountView, Section } from './account-view.ts'
+import { ownDomainRoutes, ownDomainUrl } from './own-domain-page.ts'
+import { forgetDevice, toldDevices } from './push-part.ts'
+import { walletMatters } from './wallet-matters-view.ts'
+import {
+  browsersOf,
+  deleteOtherSignIns,
+  deleteSignIn,
+  faultOf,
+  holderForm,
+  holderOf,
+  requireNavigation,
+  seeOther,
+  signIn,
+  signInUrl,
+  signOut,
+  type Holder,
+  type PageCall,
+} from '../pages/pages.ts'
+
+type PageOptions = Partial<Pick<AccountView, 'outcome' | 'secret' | 'awaitsEmailCode'>>
+
+async function renderAccountPage(
+  { ctx }: PageCall,
+  { account, device }: Holder,
+  { outcome = null, secret = null, awaitsEmailCode = false }: PageOptions = {},
+): Promise<Response> {
+  const { db, clock } = ctx
+  const { did } = account
+  const now = clock.now()
+  const [apps, agents, appPasswords, sessions, browsers, walletSessions, wallet, pushDevices] = await Promise.all([
+    oauthSessionsOf(db, did, now),
+    listAgents(db, did),
+    listAppPasswords(db, did),
+    listSessions(db, did, now),
+    browsersOf(db, did, now),
+    listWalletSessions(db, did, now),
+    walletMatters(ctx, account),
+    toldDevices(ctx, did),
+  ])
+  const lists = { apps, agents, appPasswords, sessions, browsers, walletSessions, wallet, pushDevices }
+  return accountPage(ctx, { account, device, ...lists, outcome, secret, awaitsEmailCode })
+}
+
+const notices = new Map<string, { section: Section; notice: string }>([
+  ['app', { section: 'apps', notice: 'The app no longer has access.' }],
+  ['agent', { section: 'agents', notice: 'The program no longer has access.' }],
+  ['push', { section: 'pushes', notice: 'The device no longer receives notifications.' }],
+  ['app-password', { section: 'app-passwords', notice: 'The app password is revoked, and the apps that used it are signed out.' }],
+  ['session', { section: 'sessions', notice: 'Signed out.' }],
+  ['request', { section: 'wallet', notice: 'The sign-in can no longer be approved.' }],
+  ['transfer', { section: 'wallet', notice: 'The transfer has ended.' }],
+  ['device', { section: 'wallet', notice: 'The device is revoked.' }],
+  ['handle', { section: 'handle', notice: 'Your handle is changed.' }],
+  ['email-code', { section: 'confirm-email', notice: 'We have sent a code to your email address. It is valid for 15 minutes.' }],
+  ['email-confirmed', { section: 'account', notice: 'Your email address is confirmed.' }],
+  ['reactivated', { section: 'account', notice: 'Your account is active again.' }],
+  ['email', { section: 'email', notice: 'Your email address is changed.' }],
+  ['password', { section: 'password', notice: 'Your password is changed. You are signed out everywhere else.' }],
+])
+
+async function show(call: PageCall): Promise<Response> {
+  requireNavigation(call)
+  const { searchParams } = call.url
+  const holder = await holderOf(call, searchParams.get('account'))
+  if (!holder) return seeOther(await signInUrl(call, searchParams.get('account')))
+  const done = notices.get(searchParams.get('done') ?? '')
+  return renderAccountPage(call, holder, { outcome: done ? { ...done, fault: null, typed: null } : null })
+}
+
+const placeInPage = (section: Section, parameters: Record<string, string>): string => {
+  const query = new URLSearchParams(parameters).toString()
+  return `/account${query && `?${query}`}#${section}`
+}
+
+/** Performs a form's action. Returns a page of its own, or null for the account page with a notice. */
+type Work = (call: PageCall, holder: Holder, form: URLSearchParams) => Promise<Response | null>
+
+/**
+ * Declare a form of the page. `done` names the notice of success. If a browser opens the form's address directly (Enter
+ * in the address bar, a restored tab), it is redirected to the section of the page.
+ */
+const act = (path: string, section: Section, done: string, work: Work): Endpoint[] => [
+  holderForm(`/account/${path}`, async (call, holder, form) => {
+    const response = await work(call, holder, form)
+    return response ?? seeOther(placeInPage(notices.get(done)?.section ?? section, { account: holder.account.did, done }))
+  }),
+  route('GET', `/account/${path}`, {
+    async handler({ url }) {
+      const account = url.searchParams.get('account')
+      return seeOther(placeInPage(section, account === null ? {} : { account }))
+    },
+  }),
+]
+
+/** Returns null if `work` succeeds, else the page with the fault and the input at the form. */
+async function showFault(
+  call: PageCall,
+  holder: Holder,
+  { section, form: typed }: { section: Section; form: URLSearchParams },
+  work: () => Promise<unknown>,
+): Promise<Response | null> {
+  const fault = await faultOf(work)
+  return fault && renderAccountPage(call, holder, { outcome: { section, fault, notice: null, typed } })
+}
+
+export const accountRoutes: Endpoint[] = [
+  route('GET', '/account', { handler: show }),
+  ...ownDomainRoutes,
+  ...act('sign-out', 'account', '', async (call, { account, device }) => {
+    await signOut(call, device, account.did)
+    return seeOther(device.accounts.length > 1 ? '/account' : '/account/sign-in?done=signed-out')
+  }),
+  ...act('apps', 'apps', 'app', async ({ ctx }, { account }, form) => {
+    await ctx.db.transaction(async (tx) => {
+      const session = await findOAuthSession(tx, form.get('id') ?? '')
+      if (session?.did === account.did) await deleteOAuthSession(tx, session.id)
+    })
+    return null
+  }),
+  ...act('agents', 'agents', 'agent', async (call, { account }, form) => {
+    await endAgent(call, account.did, form.get('id') ?? '')
+    return null
+  }),
+  ...act('pushes', 'pushes', 'push', async ({ ctx }, { account }, form) => {
+    await forgetDevice(ctx, account.did, form.get('id') ?? '')
+    return null
+  }),
+  ...act('sessions', 'sessions', 'session', async ({ ctx }, { account }, form) => {
+    await ctx.db.transaction(async (tx) => {
+      const session = await findSession(tx, form.get('id') ?? '', account.did)
+      if (session) await deleteSession(tx, session.id)
+    })
+    return null
+  }),
+  ...act('wallet-sessions', 'sessions', 'session', async ({ ctx }, { account: { did } }, form) => {
+    await ctx.db.transaction((tx) => deleteWalletSession(tx, did, form.get('id') ?? ''))
+    return null
+  }),
+  ...act('wallet/requests', 'wallet', 'request', (call, holder, form) =>
+    showFault(call, holder, { section: 'wallet', form }, () => denyAsHolder(call, holder.account, form.get('id') ?? '')),
+  ),
+  ...act('wallet/transfer', 'wallet', 'transfer', async (call, { account: { did } }) => {
+    await cancelTransfer(call, did)
+    return null
+  }),
+  ...act('wallet/devices', 'wallet', 'device', async (call, { account: { did } }, form) => {
+    await revokeTransferDevice(call, did, form.get('id') ?? '')
+    return null
+  }),
+  ...act('browsers', 'sessions', 'session', async ({ ctx }, { account: { did }, device }, form) => {
+    const id = form.get('id')
+    await ctx.db.transaction((tx) => (id === null ? deleteOtherSignIns(tx, did, device.tokenHash) : deleteSignIn(tx, id, did)))
+    return null
+  }),
+  ...act('app-passwords', 'app-passwords', '', async (call, holder, form) => {
+    const wanted = { name: (form.get('name') ?? '').trim(), privileged: form.get('privileged') === 'yes', personalDetails: false }
+    let secret: AccountView['secret'] = null
+    const refused = await showFault(call, holder, { section: 'app-passwords', form }, async () => {
+      secret = await createAppPassword(call, holder.account.did, wanted)
+    })
+    return refused ?? renderAccountPage(call, holder, { secret })
+  }),
+  ...act('app-passwords/revoke', 'app-passwords', 'app-password', async (call, { account }, form) => {
+    await revokeAppPassword(call, account.did, form.get('name') ?? '')
+    return null
+  }),
+  ...act('reactivate', 'account', 'reactivated', (call, holder, form) =>
+    showFault(call, holder, { section: 'account', form }, async () => {
+      if (!activityOf(holder.account).active) await activateAccount(call, holder.account.did)
+    }),
+  ),
+  ...act('handle', 'handle', 'handle', async (call, holder, form) => {
+    const { ctx } = call
+    const { did } = holder.account
+    const wanted = wantedHandle(ctx, form)
+    const external = externalHandle(ctx, wanted)
+    let isMissing = false
+    const refused = await showFault(call, holder, { section: 'handle', form }, async () => {
+      chargeAddress(call, ['updateHandle'])
+      if (external !== null) {
+        const { dns, web } = await publishedDids(ctx, external)
+        isMissing = (dns ?? web) !== did
+      }
+      if (!isMissing) await changeHandle(call, did, wanted)
+    })
+    return isMissing && external !== null ? seeOther(ownDomainUrl(did, external)) : refused
+  }),
+  ...act('email/code', 'confirm-email', 'email-code', (call, holder, form) =>
+    showFault(call, holder, { section: 'confirm-email', form }, async () => {
+      const { did } = holder.account
+      chargeMail(call, did, 'confirm_email')
+      await requestCode(call, did, 'confirm_email')
+    }),
+  ),
+  ...act('email/confirm', 'confirm-email', 'email-confirmed', (call, holder, form) =>
+    showFault(call, holder, { section: 'confirm-email', form }, () =>
+      confirmEmail(call, holder.account.did, form.get('email') ?? '', (form.get('code') ?? '').trim()),
+    ),
+  ),
+  ...act('email', 'email', 'email', changeAddress),
+  ...act('password', 'password', 'password', async (call, holder, form) => {
+    const { did } = holder.account
+    const refused = await showFault(call, holder, { section: 'password', form }, async () => {
+      chargeAddress(call, ['createSession'])
+      await changePassword(call, did, form.get('current') ?? '', form.get('next') ?? '')
+    })
+    if (refused === null) await signIn(call, did, { remember: false })
+    return refused
+  }),
+]
+
+/** A handle under the server's first domain may be typed without the domain. */
+function wantedHandle({ config }: Context, form: URLSearchParams): string {
+  const typed = (form.get('handle') ?? '').trim().replace(/^@/, '')
+  return typed === '' || typed.includes('.') ? typed : `${typed}.${config.availableUserDomains[0]}`
+}
+
+async function changeAddress(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response | null> {
+  let notice: string | null = null
+  const fault = await faultOf(async () => {
+    notice = await moveAddress(call, holder.account, form)
+  })
+  if (fault === null && notice === null) return null
+  return renderAccountPage(call, holder, {
+    outcome: { section: 'email', fault, notice, typed: form },
+    awaitsEmailCode: notice !== null || form.has('code'),
+  })
+}
+
+/**
+ * Change the email address. If the current one is confirmed, this requires a code that was mailed to it. Returns null
+ * once the address is changed, else the notice of what to do first. Throws `AuthenticationRequired` if the password is
+ * wrong, and `RateLimitExceeded` after too many attempts.
+ */
+async function moveAddress(call: PageCall, { did, hasPassword }: Account, form: URLSearchParams): Promise<string | null> {
+  chargeAddress(call, ['createSession'])
+  if (hasPassword) {
+    const login = await loginWithPassword(call, did, form.get('current') ?? '')
+    if (!login.ok) throw loginRefused(login.fault, authenticationRequired('Invalid password'))
+  }
+  const code = form.get('code')?.trim()
+  if (code === undefined) {
+    chargeMail(call, did, 'update_email')
+    if (await requestEmailUpdate(call, did)) return 'We have sent you a code. Enter it together with the new address.'
+  }
+  await withinRefusedAddresses(call, () => changeEmail(call, did, (form.get('email') ?? '').trim(), code))
+  return null
+}

@@ -1,0 +1,68 @@
+/** The data of the account page, and the parts that its sections share. */
+import { html, type Html } from '../../../http/html.ts'
+import type { Account } from '../../identity/accounts/accounts.ts'
+import type { ListedAgent } from '../../agents/agents/agents.ts'
+import type { AppPassword, ListedSession, ListedWalletSession } from '../auth/auth.ts'
+import type { PushRegistration } from '../../push/notifications/notifications.ts'
+import type { Consent, OAuthSession } from '../oauth/oauth.ts'
+import type { Transfer } from '../../identity/transfers/transfers.ts'
+import type { Device as WalletDevice } from '../wallet-devices/wallet-devices.ts'
+import { errorNote, goodNote, hidden, type Device, type Fault, type KnownBrowser } from '../pages/pages.ts'
+
+/** Sections with forms. Each name is an id in the page. */
+export type Section =
+  'account' | 'wallet' | 'apps' | 'agents' | 'pushes' | 'app-passwords' | 'sessions' | 'handle' | 'email' | 'confirm-email' | 'password'
+
+/** The pending requests, transfers and devices of a wallet's holder. */
+export interface WalletMatters {
+  /** Requests that name the account and wait for its wallet. Strangers can make them. */
+  consents: readonly Consent[]
+  /** The transfer to another device that is running; null if there is none. */
+  transfer: Transfer | null
+  devices: readonly WalletDevice[]
+}
+
+export interface AccountView {
+  account: Account
+  device: Device
+  apps: readonly OAuthSession[]
+  agents: readonly ListedAgent[]
+  appPasswords: readonly AppPassword[]
+  sessions: readonly ListedSession[]
+  browsers: readonly KnownBrowser[]
+  walletSessions: readonly ListedWalletSession[]
+  wallet: WalletMatters
+  /** Devices that are told by pushes. */
+  pushDevices: readonly PushRegistration[]
+  /** Result of the form that was sent; null if none was. */
+  outcome: Outcome | null
+  /** An app password that was just created; shown only once. */
+  secret: { name: string; password: string } | null
+  /** Whether a code to change the email address was mailed. */
+  awaitsEmailCode: boolean
+}
+
+export interface Outcome {
+  section: Section
+  fault: Fault | null
+  notice: string | null
+  /** What was typed, so that it can be corrected. */
+  typed: URLSearchParams | null
+}
+
+/** A form that acts for the account. Its address redirects to the page if it is opened directly. */
+export const accountForm = (
+  { account, device }: Pick<AccountView, 'account' | 'device'>,
+  action: string,
+  content: Html,
+  parameters: Record<string, string> = {},
+): Html => html`
+<form method="post" action="/account/${action}?${new URLSearchParams({ account: account.did, ...parameters }).toString()}" class="stack">
+  ${hidden({ form_token: device.formToken, account: account.did })}
+  ${content}
+</form>`
+
+export const outcomeOf = ({ outcome }: AccountView, section: Section): Html | null =>
+  outcome?.section === section ? html`${errorNote(outcome.fault)}${goodNote(outcome.notice)}` : null
+
+export const accountName = ({ handle, did }: Account): string => (handle === null ? did : `@${handle}`)

@@ -1,0 +1,38 @@
+/** The part of the account page about devices that are told by pushes when the account needs its holder. */
+import { html, plainName, type Html } from '../../../http/html.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { pushDevicesOf, removeRegistration, type PushRegistration } from '../../push/notifications/notifications.ts'
+import { accountForm, outcomeOf, type AccountView } from './account-view.ts'
+import { day, hidden } from '../pages/pages.ts'
+
+/** Characters of a device's id that are shown: those of a UUID fit. */
+const MAX_ID_CHARS = 36
+
+/** Returns the devices that are told; none without a push relay, because nothing is sent then. */
+export const toldDevices = async ({ config, db }: Context, did: Did): Promise<readonly PushRegistration[]> =>
+  config.notifications.relay === null ? [] : pushDevicesOf(db, did)
+
+export const forgetDevice = (ctx: Context, did: Did, deviceId: string): Promise<boolean> =>
+  ctx.db.transaction((tx) => removeRegistration(ctx, tx, { owner: did, deviceId }))
+
+export function pushPart(view: AccountView): Html | null {
+  const outcome = outcomeOf(view, 'pushes')
+  if (view.pushDevices.length === 0 && outcome === null) return null
+  return html`
+<section class="card" id="pushes">
+  <div class="tight"><h2>Notifications</h2><p class="quiet">Devices that are notified when an app or a program requests access to your account. Messages are encrypted for the device. A device that you remove gets none until its wallet registers it again.</p></div>
+  ${outcome}
+  ${view.pushDevices.length === 0 ? html`<p class="note">No device is registered.</p>` : html`<ul class="list">${view.pushDevices.map((device) => deviceRow(view, device))}</ul>`}
+</section>`
+}
+
+function deviceRow(view: AccountView, { deviceId, topic, registeredAt }: PushRegistration): Html {
+  const name = plainName(topic)
+  const id = plainName(deviceId, MAX_ID_CHARS)
+  return html`
+<li>
+  <div class="body"><strong>${name}</strong><small>Since ${day(registeredAt)}</small><small>Device ${id}</small></div>
+  ${accountForm(view, 'pushes', html`${hidden({ id: deviceId })}<button class="small danger" aria-label="Remove the device ${id} of ${name}">Remove</button>`)}
+</li>`
+}

@@ -1,0 +1,122 @@
+/** The sign-in page of the account page. */
+import { route } from '../../../http/endpoint.ts'
+import { html, type Html } from '../../../http/html.ts'
+import { chargeAddress } from '../../../http/limiting.ts'
+import { page } from '../../../http/page.ts'
+import type { Account } from '../../identity/accounts/accounts.ts'
+import { hasKnownWallets } from '../wallet-proofs/wallet-proofs.ts'
+import { accountName } from './account-view.ts'
+import { walletSignInForm } from './wallet-sign-in-pages.ts'
+import {
+  deviceOf,
+  errorNote,
+  faultAt,
+  faultOf,
+  formProof,
+  goodNote,
+  identifierField,
+  passwordField,
+  readOwnForm,
+  rememberField,
+  requireNavigation,
+  seeOther,
+  signIn,
+  withPassword,
+  type Fault,
+  type PageCall,
+} from '../pages/pages.ts'
+
+const notices = new Map([
+  ['reset', 'Your password is changed. Please sign in with the new one.'],
+  ['signed-out', 'You are signed out.'],
+  ['expired', 'That sign-in was not completed in time, or was denied. Please start again.'],
+])
+
+async function signInPage(call: PageCall, given: URLSearchParams, fault: Fault | null): Promise<Response> {
+  const account = await accountAgain(call, given.get('identifier') ?? '')
+  const proof = formProof(call)
+  const notice = goodNote(notices.get(given.get('done') ?? '') ?? null)
+  const hasWallets = await hasKnownWallets(call.ctx.db)
+  return page(call.ctx.config, {
+    title: 'Sign in',
+    status: fault?.status,
+    body:
+      account?.hasPassword === false
+        ? againPart(proof, account)
+        : html`
+<section class="card ask">
+  ${passwordPart(proof, given, { notice, fault })}
+  ${hasWallets && walletSignInForm(proof, { name: '', button: html`<button class="link">Use your wallet instead</button>` })}
+  <hr>
+  <p class="links"><a href="/account/reset-password">Forgot your password?</a> <a href="/account/sign-up">Create an account</a> ${hasWallets && call.ctx.capabilities.has('escrow') && html`<a href="/account/recovery">Lost your wallet?</a>`}</p>
+</section>`,
+  })
+}
+
+/**
+ * Returns the account of that name if it is signed in on this browser, for so long that its holder has to sign in
+ * again.
+ */
+async function accountAgain(call: PageCall, name: string): Promise<Account | null> {
+  const signedIn = (await deviceOf(call))?.accounts.find(({ account }) => name === account.did || name === account.handle)
+  return signedIn?.isStale ? signedIn.account : null
+}
+
+const againPart = (proof: Html[] | null, account: Account): Html => html`
+<section class="card ask">
+  <div class="tight">
+    <h1>Sign in again</h1>
+    <p class="quiet">You signed in to ${accountName(account)} more than a week ago. Please approve it in your wallet again.</p>
+  </div>
+  ${walletSignInForm(proof, { name: account.did, button: html`<button class="primary">Use your wallet</button>` })}
+  <hr>
+  <p class="links"><a href="/account/sign-in">Sign in to another account</a></p>
+</section>`
+
+interface Shown {
+  notice: Html | null
+  fault: Fault | null
+}
+
+function passwordPart(proof: Html[] | null, given: URLSearchParams, { notice, fault }: Shown): Html {
+  const identifier = given.get('identifier') ?? ''
+  const isTyped = identifier !== ''
+  return html`
+<form method="post" action="/account/sign-in" class="stack">
+  ${proof}
+  <div class="tight">
+    <h1>Sign in</h1>
+    <p class="quiet">Manage your account and connected apps.</p>
+  </div>
+  ${notice}
+  ${errorNote(fault)}
+  ${identifierField({ value: identifier, required: true, autofocus: !isTyped })}
+  ${passwordField({ required: true, autofocus: isTyped, fault })}
+  ${rememberField(given.get('remember') === 'yes')}
+  <div class="actions"><button class="primary">Sign in</button></div>
+</form>`
+}
+
+const takenDown = faultAt(null, 'This account has been taken down. Please contact the operator of this server.', 200)
+
+async function enter(call: PageCall): Promise<Response> {
+  const form = await readOwnForm(call)
+  const limited = await faultOf(() => chargeAddress(call, ['createSession']))
+  if (limited) return signInPage(call, form, limited)
+  const outcome = await withPassword(call, form.get('identifier') ?? '', form.get('password') ?? '', async (account, confirm) => {
+    if (account.takedownRef === null) await signIn(call, account.did, { remember: form.get('remember') === 'yes', confirm })
+    return account
+  })
+  if (!outcome.ok) return signInPage(call, form, outcome.fault)
+  return outcome.value.takedownRef === null ? seeOther('/account') : signInPage(call, form, takenDown)
+}
+
+export const signInRoutes = [
+  route('GET', '/account/sign-in', {
+    async handler(call) {
+      requireNavigation(call)
+      return signInPage(call, call.url.searchParams, null)
+    },
+  }),
+  route('POST', '/account/sign-in', { handler: enter }),
+]

@@ -1,0 +1,149 @@
+/** The sign-up page, which returns to the app that the person came from. */
+import { route } from '../../../http/endpoint.ts'
+import { html, type Html } from '../../../http/html.ts'
+import { chargeAddress } from '../../../http/limiting.ts'
+import { page } from '../../../http/page.ts'
+import type { Context } from '../../../platform/context.ts'
+import { HAS_ACCOUNT } from '../oauth/oauth.ts'
+import { createAccount } from '../../identity/signup/signup.ts'
+import {
+  entryOf,
+  errorNote,
+  faultOf,
+  field,
+  formProof,
+  hidden,
+  newPasswordField,
+  readOwnForm,
+  requireNavigation,
+  seeOther,
+  type Fault,
+  type PageCall,
+} from '../pages/pages.ts'
+
+/** Returns the authorization request that the person came from and returns to, or null if there is none. */
+function requestOf(given: URLSearchParams): Record<string, string> | null {
+  const [requestUri, clientId] = [given.get('request_uri'), given.get('client_id')]
+  return requestUri && clientId ? { request_uri: requestUri, client_id: clientId } : null
+}
+
+function returnPath(given: URLSearchParams): string {
+  const request = requestOf(given)
+  return request ? `/oauth/authorize?${new URLSearchParams({ ...request, [HAS_ACCOUNT]: 'yes' })}` : '/account'
+}
+
+const servedDomains = ({ config }: Context): string[] => config.availableUserDomains.map((domain) => `.${domain}`)
+
+function domainPart(domains: readonly string[], chosen: string | null): Html {
+  if (domains.length === 1) return html`<span>${domains[0]}</span>`
+  const options = domains.map((domain) => html`<option${domain === chosen && html` selected`}>${domain}</option>`)
+  return html`<select name="domain" aria-label="Domain of the handle">${options}</select>`
+}
+
+/** Folded unless it is filled in or at fault: most people have no wallet. */
+function walletPart({ config }: Context, given: URLSearchParams, fault: Fault | null): Html {
+  const key = given.get('wallet_key') ?? ''
+  const { passwordOptional } = config.accounts
+  return html`
+<details${(key !== '' || fault?.field === 'wallet_key') && html` open`}>
+  <summary>I have a wallet${passwordOptional && ', and do not want a password'}</summary>
+  <div class="stack">
+    <p class="quiet">A wallet key entered here ranks above this server's key: with it, you can move your account away even if this server does not cooperate.</p>
+    ${
+      passwordOptional &&
+      html`<p class="note">Without a password, you sign in with the wallet: here and in apps that show a code for it. For other apps, you create an app password here. You can set a password later with a code by email, but the key cannot be replaced: if you lose the wallet and have no recovery shares, you cannot move away without this server's help.</p>`
+    }
+    ${field({
+      name: 'wallet_key',
+      label: 'Public key of your wallet',
+      value: key,
+      maxLength: 200,
+      hint: 'It begins with did:key:z. Your wallet shows it; the key itself never leaves the wallet.',
+      fault,
+    })}
+  </div>
+</details>`
+}
+
+function signUpPage(call: PageCall, given: URLSearchParams, fault: Fault | null): Response {
+  const { publicUrl, inviteCodeRequired, links, accounts } = call.ctx.config
+  const request = requestOf(given)
+  return page(call.ctx.config, {
+    title: 'Create an account',
+    status: fault?.status,
+    body: html`
+<form method="post" action="/account/sign-up${request && `?${new URLSearchParams(request)}`}" class="card">
+  ${formProof(call)}
+  <div class="tight">
+    <h1>Create an account</h1>
+    <p class="quiet">Your posts, follows and everything else will be stored on ${new URL(publicUrl).host}. You can move away at any time.</p>
+  </div>
+  ${errorNote(fault)}
+  ${request && hidden(request)}
+  ${field({
+    name: 'handle',
+    label: 'Handle',
+    value: given.get('handle') ?? '',
+    affix: domainPart(servedDomains(call.ctx), given.get('domain')),
+    required: true,
+    autofocus: fault === null,
+    hint: 'How others find and mention you. Letters, digits and hyphens. You can change it later, for example to your own domain.',
+    fault,
+  })}
+  ${field({
+    name: 'email',
+    label: 'Email address',
+    type: 'email',
+    value: given.get('email') ?? '',
+    autocomplete: 'email',
+    required: true,
+    hint: 'We send codes and security notices to it. It is not public.',
+    fault,
+  })}
+  ${newPasswordField({ label: 'Password', required: !accounts.passwordOptional, fault })}
+  ${walletPart(call.ctx, given, fault)}
+  ${inviteCodeRequired && field({ name: 'invite_code', label: 'Invite code', value: given.get('invite_code') ?? '', required: true, hint: 'From someone who has an account here, or from the operator of this server.', fault })}
+  ${links.termsOfService && html`<p class="quiet">By creating an account you agree to the <a href="${links.termsOfService}">terms</a>.</p>`}
+  <div class="actions"><button class="primary">Create account</button></div>
+  <p class="links"><a href="${returnPath(given)}">I have an account</a></p>
+</form>`,
+  })
+}
+
+async function join(call: PageCall): Promise<Response> {
+  const { ctx } = call
+  const form = await readOwnForm(call)
+  const fault = await faultOf(async () => {
+    chargeAddress(call, ['createAccount'])
+    const entry = entryOf(call, { remember: false })
+    await createAccount(call, wantedAccount(ctx, form), null, (tx, did) => entry.keep(tx, did))
+    entry.tell()
+  })
+  return fault === null ? seeOther(returnPath(form)) : signUpPage(call, form, fault)
+}
+
+function wantedAccount(ctx: Context, form: URLSearchParams) {
+  const domains = servedDomains(ctx)
+  const domain = domains.find((one) => one === form.get('domain')) ?? domains[0]!
+  const name = (form.get('handle') ?? '').trim().replace(/^@/, '')
+  const walletKey = (form.get('wallet_key') ?? '').trim()
+  const password = form.get('password') ?? ''
+  return {
+    handle: domains.some((one) => name.toLowerCase().endsWith(one)) ? name : name + domain,
+    email: (form.get('email') ?? '').trim(),
+    // Without a key, an empty password is a mistake, also where passwords are optional.
+    password: password === '' && walletKey !== '' && ctx.config.accounts.passwordOptional ? undefined : password,
+    recoveryKey: walletKey === '' ? undefined : walletKey,
+    inviteCode: form.get('invite_code')?.trim(),
+  }
+}
+
+export const signUpRoutes = [
+  route('GET', '/account/sign-up', {
+    async handler(call) {
+      requireNavigation(call)
+      return signUpPage(call, call.url.searchParams, null)
+    },
+  }),
+  route('POST', '/account/sign-up', { handler: join }),
+]

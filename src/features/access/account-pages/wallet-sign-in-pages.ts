@@ -1,0 +1,94 @@
+/**
+ * Signing in to the account page with a wallet: the page that waits for it, and the form that completes the sign-in.
+ */
+import { route, type Endpoint } from '../../../http/endpoint.ts'
+import { html, type Html } from '../../../http/html.ts'
+import { page } from '../../../http/page.ts'
+import { announceSignIn } from '../../identity/accounts/accounts.ts'
+import { beginBrowserSignIn, browserSignInOf, completeBrowserSignIn, waitScript, walletBlock } from '../oauth/oauth.ts'
+import {
+  browserHashOf,
+  deviceOf,
+  entryOf,
+  errorNote,
+  faultOf,
+  formProof,
+  hidden,
+  readOwnForm,
+  rememberField,
+  requireNavigation,
+  seeOther,
+  type Fault,
+  type PageCall,
+} from '../pages/pages.ts'
+
+const PATH = '/account/sign-in/wallet'
+
+/** The form that begins. `name`: the account that is meant, empty if any is. */
+export const walletSignInForm = (proof: Html[] | null, { name, button }: { name: string; button: Html }): Html => html`
+<form method="post" action="${PATH}" class="actions">
+  ${proof}
+  ${name !== '' && hidden({ identifier: name })}
+  ${button}
+</form>`
+
+/** Returns the page that waits; null if no sign-in of this browser waits. */
+async function waitPage(call: PageCall, requestId: string, fault: Fault | null): Promise<Response | null> {
+  const { ctx } = call
+  const consent = await browserSignInOf(ctx, { requestId, browserHash: browserHashOf(call) })
+  if (consent === null) return null
+  const fields = html`${formProof(call)}${rememberField()}`
+  return page(ctx.config, {
+    title: 'Sign in with your wallet',
+    status: fault?.status,
+    script: waitScript.url,
+    body: html`
+<div class="card ask">
+  <div class="tight">
+    <h1>Sign in with your wallet</h1>
+    <p class="quiet">When you approve it there, this browser is signed in to your account on ${new URL(ctx.config.publicUrl).host}.</p>
+  </div>
+  ${errorNote(fault)}
+  ${walletBlock(consent, { action: `${PATH}/complete`, label: 'Continue to your account', fields })}
+  <hr>
+  <p class="links"><a href="/account/sign-in">Sign in another way</a></p>
+</div>`,
+  })
+}
+
+async function begin(call: PageCall): Promise<Response> {
+  const form = await readOwnForm(call)
+  const name = (form.get('identifier') ?? '').trim().replace(/^@/, '')
+  const requestId = await beginBrowserSignIn(call, browserHashOf(call), name)
+  return seeOther(`${PATH}?${new URLSearchParams({ request_id: requestId })}`)
+}
+
+async function complete(call: PageCall): Promise<Response> {
+  const form = await readOwnForm(call)
+  const requestId = form.get('request_id') ?? ''
+  const known = (await deviceOf(call))?.accounts ?? []
+  const entry = entryOf(call, { remember: form.get('remember') === 'yes' })
+  const fault = await faultOf(async () => {
+    const did = await completeBrowserSignIn(call, { requestId, browserHash: browserHashOf(call) }, (tx, did) => entry.keep(tx, did))
+    entry.tell()
+    announceSignIn(call, did, 'wallet', { isKnownBrowser: known.some(({ account }) => account.did === did) })
+  })
+  if (fault === null) return seeOther('/account')
+  return (await waitPage(call, requestId, fault)) ?? seeOther('/account/sign-in?done=expired')
+}
+
+export const walletSignInRoutes: Endpoint[] = [
+  // Limited by address alone. Consents of apps are also limited by client, but here that would be one limit for all
+  // users.
+  route('POST', PATH, { capability: 'walletConsent', limit: 'oauthConsentCreate', handler: begin }),
+  route('GET', PATH, {
+    capability: 'walletConsent',
+    async handler(call) {
+      requireNavigation(call)
+      return (await waitPage(call, call.url.searchParams.get('request_id') ?? '', null)) ?? seeOther('/account/sign-in')
+    },
+  }),
+  route('POST', `${PATH}/complete`, { capability: 'walletConsent', handler: complete }),
+  // The address of the form, opened directly.
+  route('GET', `${PATH}/complete`, { capability: 'walletConsent', handler: async () => seeOther('/account') }),
+]

@@ -1,0 +1,35 @@
+/** Authentication: sessions and app passwords. */
+import type { Feature } from '../../../http/feature.ts'
+import { deleteAppPasswordsOf } from './app-password-store.ts'
+import { deleteSessionsByPassword, deleteSessionsOf } from './session-store.ts'
+import { deleteWalletSessionsByPassword, deleteWalletSessionsOf } from './wallet-session-store.ts'
+import { appPasswordRoutes } from './app-password-routes.ts'
+import { expiredSessionsSweep } from './expired-sessions-sweep.ts'
+import { sessionRoutes } from './session-routes.ts'
+import { sessionTokenKey } from './session-tokens.ts'
+
+export const auth: Feature = {
+  name: 'auth',
+  capabilities: ['appPasswordPersonalDetails'],
+  routes: [...sessionRoutes, ...appPasswordRoutes],
+  sweeps: [expiredSessionsSweep],
+  async prepare(ctx) {
+    await sessionTokenKey(ctx)
+  },
+  async forgetAccount(_, tx, did) {
+    for (const forget of [deleteSessionsOf, deleteWalletSessionsOf, deleteAppPasswordsOf]) await forget(tx, did)
+  },
+  async endAccess(_, tx, did, why) {
+    if (why === 'new_password') {
+      await deleteSessionsByPassword(tx, did)
+      await deleteWalletSessionsByPassword(tx, did)
+      return
+    }
+    // As in the reference, a session from before the takedown lasts until its access token expires.
+    const sessions = why === 'taken_down' ? 0 : await deleteSessionsOf(tx, did)
+    return {
+      sessions: sessions + (await deleteWalletSessionsOf(tx, did)),
+      ...(why === 'revoked' && { appPasswords: await deleteAppPasswordsOf(tx, did) }),
+    }
+  },
+}

@@ -1,0 +1,159 @@
+/**
+ * Guards decide who may call an endpoint. An endpoint declares its guard, which runs before the body is read and
+ * returns the caller to the handler. A guard lists the credentials that it accepts, in order. Without one it throws
+ * `AuthMissing`; with another or a malformed one, `InvalidToken`; with an expired one, `ExpiredToken`.
+ */
+import type { CredentialKind, Demand } from '../../../http/credential.ts'
+import type { Guard } from '../../../http/endpoint.ts'
+import { authenticationRequired, insufficientScope, Refusal } from '../../../http/errors.ts'
+import { isAccountMethod, isPrivateMethod } from '../../../protocol/guarded-methods.ts'
+import type { Permissions } from '../../../protocol/scopes.ts'
+import { authorizationOf } from './authorization-header.ts'
+import {
+  agentKind,
+  appKind,
+  delegatedKind,
+  moderationKind,
+  operatorKind,
+  serviceKind,
+  type AccessCaller,
+  type AdminCaller,
+  type ServiceAccountCaller,
+  type ServiceCaller,
+} from './callers.ts'
+import { besideSessions, presentedAs, refuseOthers, taking } from './credential-guards.ts'
+import { assertPermission } from './permissions.ts'
+import { refreshCredential } from './refresh-credential.ts'
+import { reachesMethod, sessionCredential } from './session-credential.ts'
+import type { RefreshCaller } from './sessions.ts'
+import type { Viewer } from './visibility.ts'
+import { walletCredential, type WalletCaller } from './wallet-credential.ts'
+
+export { authorizationOf } from './authorization-header.ts'
+export {
+  agentKind,
+  appKind,
+  delegatedKind,
+  isAgent,
+  moderationKind,
+  operatorKind,
+  recordAgentUse,
+  refuseEndedAgent,
+  serviceKind,
+  standingOf,
+  type AccessCaller,
+  type AdminCaller,
+  type AgentCaller,
+  type GrantCaller,
+  type ServiceAccountCaller,
+  type ServiceCaller,
+} from './callers.ts'
+export { createAppPassword, revokeAppPassword } from './app-passwords.ts'
+export { inOtherWords, presentedAs, presentedOpaqueToken, requireNotTakendown, requireStanding, taking } from './credential-guards.ts'
+export { listAppPasswords, type AppPassword } from './app-password-store.ts'
+export { accountItself, owner, parent, type OwnerCaller } from './owner-guard.ts'
+export { requireGrant } from './permissions.ts'
+export { openSession, sessionTokens } from './sessions.ts'
+export { deleteSession, findSession, listSessions, type ListedSession } from './session-store.ts'
+export { openWalletSession, walletCredential, type WalletCaller } from './wallet-credential.ts'
+export { deleteWalletSession, listWalletSessions, type ListedWalletSession } from './wallet-session-store.ts'
+export { requireVisible, requireVisibleRepo, type Viewer } from './visibility.ts'
+
+const holders: readonly CredentialKind<AccessCaller>[] = [agentKind, sessionCredential, appKind]
+
+/** Guard for account holders. By default it accepts any session except that of a taken-down account, and no apps. */
+export const access = (demand: Demand = {}): Guard<AccessCaller> => taking(holders, refuseOthers, demand)
+
+/** Guard for what only the account itself may do: refuses app passwords, apps and agents. */
+export const fullAccess = (demand: Pick<Demand, 'refusesTakendown'> = {}): Guard<AccessCaller> => access({ ...demand, sessions: 'owner' })
+
+/**
+ * Check a permission that depends on the body. Throws `ScopeMissingError` if an app lacks it, and `InsufficientScope`
+ * if an agent does.
+ */
+export function requirePermission(
+  { permissions, credential }: { permissions: Permissions | null; credential: string },
+  check: (permissions: Permissions) => void,
+): void {
+  if (permissions !== null) assertPermission(permissions, credential, check)
+}
+
+/**
+ * Whether the caller may have this method of another service called on its behalf. The grants of apps and agents are
+ * checked elsewhere.
+ */
+export function mayHaveCalled(caller: AccessCaller, nsid: string): boolean {
+  if (caller.credential === 'agent') return !isAccountMethod(nsid)
+  return caller.permissions !== null || reachesMethod(caller.credential, nsid)
+}
+
+/**
+ * Throws `InsufficientScope` if the caller is an agent that the account holder lets read nothing private, and the
+ * method is private.
+ */
+export function refusePrivate(caller: AccessCaller, nsid: string): void {
+  if (caller.credential === 'agent' && !caller.privateReads && isPrivateMethod(nsid))
+    throw insufficientScope('The account holder does not let this agent read what only the account sees')
+}
+
+/** Guard for the holder of a refresh token. `expired` accepts an expired one too. */
+export const refresh = ({ expired = false } = {}): Guard<RefreshCaller> => taking([refreshCredential({ expired })], refuseOthers)
+
+function refuseStrangers(): never {
+  throw authenticationRequired()
+}
+
+/** For routes of wallets: a malformed `Authorization` header is refused like a wrong token. */
+export const strict = <Caller>(guard: Guard<Caller>): Guard<Caller> => ({
+  ...guard,
+  check(exchange) {
+    try {
+      authorizationOf(exchange.request)
+    } catch (error) {
+      if (error instanceof Refusal) throw authenticationRequired(error.message)
+      throw error
+    }
+    return guard.check(exchange)
+  },
+})
+
+/** Guard for wallets alone. Throws `AuthenticationRequired` without a live session. */
+export const wallet: Guard<WalletCaller> = strict(taking([walletCredential], refuseStrangers, { refusesTakendown: true }))
+
+/** Guard for the operator. Throws `AuthenticationRequired`. */
+export const admin: Guard<AdminCaller> = taking([operatorKind], refuseStrangers)
+
+/** Guard for the operator and the configured moderation service. Throws `AuthenticationRequired`. */
+export const moderator: Guard<AdminCaller> = taking([moderationKind, operatorKind], refuseStrangers)
+
+/** Guard for account holders, and for the moderation service, which may see any account. */
+export const accessOrModerator = (demand: Demand): Guard<AccessCaller | AdminCaller> =>
+  taking<AccessCaller | AdminCaller>([besideSessions(moderationKind), ...holders], refuseOthers, demand)
+
+/**
+ * For account holders, and for services that hold a token of an account here for this method. The caller is that
+ * account.
+ */
+export const accessOrServiceAuth = (demand: Demand): Guard<AccessCaller | ServiceAccountCaller> =>
+  taking<AccessCaller | ServiceAccountCaller>([besideSessions(delegatedKind), ...holders], refuseOthers, demand)
+
+/** Guard for everyone. The caller is the issuer of the service token, or null without an `Authorization` header. */
+export const optionalServiceAuth: Guard<ServiceCaller | null> = taking<ServiceCaller | null>([serviceKind], ({ request }) => {
+  if (authorizationOf(request) === null) return null
+  throw authenticationRequired('Invalid authorization header')
+})
+
+/** Guard for public reads that show more to the owner and to the operator. */
+export function optionalAccess(demand: Demand = { grants: 'any', agents: true }): Guard<Viewer> {
+  // The operator may use Basic only: a bearer token here is that of an account.
+  const operator = { ...operatorKind, recognises: presentedAs('basic') }
+  const known = taking<AccessCaller | AdminCaller | null>([operator, ...holders], () => null, demand)
+  return {
+    ...known,
+    async check(exchange) {
+      const caller = await known.check(exchange)
+      if (caller === null) return { did: null, admin: false }
+      return 'actor' in caller ? { did: null, admin: true } : { did: caller.did, admin: false }
+    },
+  }
+}

@@ -1,0 +1,115 @@
+/** How guards try the credentials that they accept. */
+import type { Credential, CredentialKind, Demand, Standing } from '../../../http/credential.ts'
+import type { Exchange, Guard } from '../../../http/endpoint.ts'
+import { authMissing, invalidToken, Refusal } from '../../../http/errors.ts'
+import { credentialOf } from '../../../http/hooks.ts'
+import { perContext } from '../../../platform/context.ts'
+import type { Reader } from '../../../platform/database/database.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { decodeObject } from '../../../protocol/jws.ts'
+import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
+import { accountNotFound, accountStatus, refuseFallen, refuseTakendown, statusOfCaller } from '../../identity/accounts/accounts.ts'
+import { authorizationOf, type Authorization } from './authorization-header.ts'
+
+/**
+ * Returns a guard that accepts these credentials under one demand. The first credential that the request presents
+ * decides. If it presents none, `otherwise` returns the caller or throws.
+ */
+export const taking = <Caller>(
+  kinds: readonly (CredentialKind<Caller> | Credential<Caller>)[],
+  otherwise: (exchange: Exchange) => Caller,
+  demand: Demand = {},
+): Guard<Caller> => {
+  const credentialsOf = perContext((ctx) => kinds.map((kind) => ('check' in kind ? kind : { ...credentialOf(ctx, kind), ...kind })))
+  return {
+    personal: true,
+    takes: kinds.map(({ name }) => name),
+    async check(exchange) {
+      for (const credential of credentialsOf(exchange.ctx)) {
+        const presented = credential.recognises(exchange)
+        if (presented === null) continue
+        const caller = await credential.check(exchange, presented)
+        if (credential.may) await credential.may(caller, demand, exchange)
+        if (credential.again) exchange.stillStands = (reader) => credential.again!(caller, exchange.ctx, reader)
+        return caller
+      }
+      return otherwise(exchange)
+    },
+  }
+}
+
+/** Returns the guard, whose refusals are put in the words of other routes. */
+export const inOtherWords = <Caller>(guard: Guard<Caller>, reword: (refusal: Refusal, exchange: Exchange) => Refusal): Guard<Caller> => ({
+  ...guard,
+  async check(exchange) {
+    const reworded = async <T>(ask: () => T | Promise<T>): Promise<T> => {
+      try {
+        return await ask()
+      } catch (error) {
+        throw error instanceof Refusal ? reword(error, exchange) : error
+      }
+    }
+    const caller = await reworded(() => guard.check(exchange))
+    const { stillStands } = exchange
+    exchange.stillStands = (reader) => reworded(() => stillStands(reader))
+    return caller
+  },
+})
+
+/**
+ * The `otherwise` of guards that require a token: throws `AuthMissing` without an `Authorization` header, else
+ * `InvalidToken`.
+ */
+export function refuseOthers({ request, ctx }: Exchange): never {
+  if (authorizationOf(request) === null) throw authMissing(ctx.config.publicUrl)
+  throw invalidToken('Unexpected authorization type')
+}
+
+/**
+ * Returns a function that reads the value of this scheme from the `Authorization` header, or null if another is used.
+ */
+export const presentedAs =
+  (scheme: Authorization['scheme']) =>
+  ({ request }: Exchange): string | null => {
+    const authorization = authorizationOf(request)
+    return authorization?.scheme === scheme ? authorization.value : null
+  }
+
+const bearer = presentedAs('bearer')
+
+/**
+ * Returns the stored hash of an opaque token that is sent as `Bearer`, or null if the request sends none of that form.
+ */
+export function presentedOpaqueToken(exchange: Exchange): string | null {
+  const token = bearer(exchange)
+  return token === null ? null : opaqueTokenHash(token)
+}
+
+/** Throws `AccountTakedown`, or `AccountNotFound` if the account is missing. */
+export async function requireNotTakendown({ ctx }: Exchange, did: Did): Promise<void> {
+  refuseTakendown(await accountStatus(ctx.db, did))
+}
+
+/** Throws `AccountNotFound`, or the refusal of a caller whose access has ended. */
+export async function requireStanding(reader: Reader, did: Did, standing: Standing): Promise<void> {
+  const account = await statusOfCaller(reader, did, standing)
+  if (account === null) throw accountNotFound()
+  refuseFallen(standing, account)
+}
+
+/**
+ * The kind, of service tokens, for a guard that accepts sessions too: a service token is recognised by its `lxm`, which
+ * session tokens lack. Throws `InvalidToken` if the token is not a JWT.
+ */
+export const besideSessions = <Caller>(kind: CredentialKind<Caller>): CredentialKind<Caller> => ({
+  ...kind,
+  recognises: (exchange) => (exchange.nsid === null ? null : namingMethod(exchange)),
+})
+
+function namingMethod(exchange: Exchange): string | null {
+  const token = bearer(exchange)
+  if (token === null) return null
+  const payload = decodeObject(token.split('.')[1] ?? '')
+  if (!payload) throw invalidToken('Token could not be verified')
+  return payload['lxm'] === undefined ? null : token
+}

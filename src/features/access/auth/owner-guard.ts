@@ -1,0 +1,75 @@
+/**
+ * The guard of the routes of account owners under `/v1`: a wallet session, or a session with the reach of the account
+ * itself. Apps, agents and app passwords are refused, whatever they were granted.
+ *
+ * These routes have statuses of their own for faults that XRPC reports as 400.
+ */
+import type { Exchange, Guard } from '../../../http/endpoint.ts'
+import { forbidden, Refusal } from '../../../http/errors.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { agentKind, appKind, type AgentCaller, type GrantCaller } from './callers.ts'
+import { inOtherWords, refuseOthers, taking } from './credential-guards.ts'
+import { sessionCredential, type SessionCaller } from './session-credential.ts'
+import { walletCredential, type WalletCaller } from './wallet-credential.ts'
+
+export interface OwnerCaller {
+  did: Did
+}
+
+const holder: Guard<OwnerCaller> = taking<WalletCaller | AgentCaller | SessionCaller | GrantCaller>(
+  [walletCredential, agentKind, sessionCredential, appKind],
+  refuseOthers,
+  { sessions: 'owner', grants: 'refuse', refusesTakendown: true },
+)
+
+type Restatement = Record<string, { status: number; name: string }>
+
+/** By name of the refusal: its status and name here. */
+const restated: Restatement = {
+  AuthenticationRequired: { status: 401, name: 'InvalidToken' },
+  InvalidToken: { status: 401, name: 'InvalidToken' },
+  ExpiredToken: { status: 401, name: 'ExpiredToken' },
+  Forbidden: { status: 403, name: 'InsufficientScope' },
+}
+
+/** The guard, whose refusals get other statuses and names. */
+const restating = <Caller>(guard: Guard<Caller>, as: Restatement): Guard<Caller> =>
+  inOtherWords(guard, (refusal) => {
+    const other = as[refusal.name]
+    return other === undefined ? refusal : new Refusal(other.status, other.name, refusal.message, refusal.options)
+  })
+
+/** Throws `AuthMissing`, `InvalidToken` or `ExpiredToken` (401), `InsufficientScope` (403), or `AccountTakedown`. */
+export const owner: Guard<OwnerCaller> = restating(holder, restated)
+
+/** Sessions of every reach are recognised, so that those which do not suffice are refused as what they are. */
+const anyHolder = taking<WalletCaller | AgentCaller | SessionCaller | GrantCaller>(
+  [walletCredential, agentKind, sessionCredential, appKind],
+  refuseOthers,
+  { sessions: 'every', grants: 'refuse', refusesTakendown: true },
+)
+
+const holderOfAnyReach: Guard<OwnerCaller> = {
+  ...anyHolder,
+  async check(exchange: Exchange) {
+    const caller = await anyHolder.check(exchange)
+    if (caller.credential !== 'wallet' && caller.credential !== 'full') throw forbidden('A session of the account itself is required')
+    return caller
+  },
+}
+
+/** As `owner`, but an app password is refused as what it is: it throws `InsufficientScope` too. */
+export const accountItself: Guard<OwnerCaller> = restating(holderOfAnyReach, restated)
+
+/**
+ * The guard of accounts that manage their children. Throws `AuthenticationRequired` or `ExpiredToken` (401), and
+ * `Forbidden` (403).
+ */
+export const parent: Guard<OwnerCaller> = restating(holderOfAnyReach, {
+  AuthMissing: { status: 401, name: 'AuthenticationRequired' },
+  InvalidToken: { status: 401, name: 'AuthenticationRequired' },
+  AccountNotFound: { status: 401, name: 'AuthenticationRequired' },
+  ExpiredToken: { status: 401, name: 'ExpiredToken' },
+  AccountTakedown: { status: 403, name: 'Forbidden' },
+  InsufficientScope: { status: 403, name: 'Forbidden' },
+})

@@ -1,0 +1,50 @@
+/** Enforces the grants of apps and agents. */
+import { ScopeMissingError } from '@atproto/oauth-scopes'
+import type { Demand } from '../../../http/credential.ts'
+import type { Exchange } from '../../../http/endpoint.ts'
+import { forbidden, insufficientScope, Refusal } from '../../../http/errors.ts'
+import type { Permissions } from '../../../protocol/scopes.ts'
+
+interface GrantRefusals {
+  /** No grant suffices. */
+  closed(message: string): Refusal
+  /** The message names the scope that would suffice. */
+  missing(message: string): Refusal
+}
+
+const appRefusals: GrantRefusals = { closed: forbidden, missing: (message) => new Refusal(403, 'ScopeMissingError', message) }
+const agentRefusals: GrantRefusals = { closed: insufficientScope, missing: insufficientScope }
+
+/** Returns how a caller with this credential is refused what its grant does not cover. */
+export const grantRefusalsOf = (credential: string): GrantRefusals => (credential === 'agent' ? agentRefusals : appRefusals)
+
+/**
+ * Run a check such as `(permissions) => permissions.assertRepo({ collection, action: 'create' })`.
+ *
+ * Throws `ScopeMissingError`, or for an agent `InsufficientScope`, with the narrowest scope that would satisfy the
+ * check, which apps read to ask for consent.
+ */
+export function assertPermission(permissions: Permissions, credential: string, check: (permissions: Permissions) => void): void {
+  try {
+    check(permissions)
+  } catch (error) {
+    if (error instanceof ScopeMissingError) throw grantRefusalsOf(credential).missing(error.message)
+    throw error
+  }
+}
+
+/**
+ * Throws `Forbidden` if the endpoint takes no grants, and `ScopeMissingError` if this one does not suffice; for an
+ * agent, `InsufficientScope` in either case.
+ */
+export function requireGrant(
+  { credential, permissions }: { credential: string; permissions: Permissions },
+  grants: NonNullable<Demand['grants']>,
+  exchange: Exchange,
+): void {
+  if (grants === 'any') return
+  const { closed } = grantRefusalsOf(credential)
+  if (grants === 'refuse') throw closed('OAuth credentials are not supported for this endpoint')
+  if (typeof grants === 'object') throw closed(grants.refuse)
+  assertPermission(permissions, credential, (granted) => grants(granted, exchange))
+}

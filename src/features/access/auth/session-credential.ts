@@ -1,0 +1,80 @@
+/**
+ * The credential of password sessions: opened with a password or an app password, or the limited session of a
+ * taken-down account.
+ *
+ * The `reach` table is all that limits an app password: one without access to direct messages opens an `app` session,
+ * one with access a `privileged` session.
+ */
+import { invalidToken } from '../../../http/errors.ts'
+import type { Context } from '../../../platform/context.ts'
+import { isPrivilegedMethod } from '../../../protocol/guarded-methods.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { refuseFallen, refuseTakendown, statusOfCaller } from '../../identity/accounts/accounts.ts'
+import { boundTokenAsBearer, claimsToBeAccessToken } from '../tokens/tokens.ts'
+import { presentedAs, requireStanding } from './credential-guards.ts'
+import type { Credential, SessionDemand } from '../../../http/credential.ts'
+import { sessionStanding, wasFoundEnded } from './session-standing.ts'
+import { acceptedToken, readAccessToken, type SessionKind } from './session-tokens.ts'
+
+interface Reach {
+  /** Demands of endpoints that the session meets. */
+  meets: readonly SessionDemand[]
+  /** Whether it may call privileged methods of other services: direct messages, and account migration. */
+  privilegedMethods: boolean
+  /** Whether it may read and set the birth date. `granted`: only if the app password has that grant. */
+  personalDetails: 'always' | 'granted' | 'never'
+}
+
+const reach: Readonly<Record<SessionKind, Reach>> = {
+  full: { meets: ['everyday', 'owner', 'leaving', 'every'], privilegedMethods: true, personalDetails: 'always' },
+  privileged: { meets: ['everyday', 'every'], privilegedMethods: true, personalDetails: 'granted' },
+  app: { meets: ['everyday', 'every'], privilegedMethods: false, personalDetails: 'granted' },
+  // Only for migration to another server; endpoints that accept it restrict it further.
+  takendown: { meets: ['leaving', 'every'], privilegedMethods: true, personalDetails: 'never' },
+}
+
+export interface SessionCaller {
+  did: Did
+  credential: SessionKind
+  sessionId: string
+  permissions: null
+  /** Whether the caller may read and set the birth date. */
+  personalDetails: boolean
+}
+
+export const sessionCredential: Credential<SessionCaller> = {
+  name: 'session',
+  recognises: presentedAs('bearer'),
+  async check({ ctx }, token) {
+    const read = await readAccessToken(ctx, token)
+    if (!read.ok && claimsToBeAccessToken(token)) throw boundTokenAsBearer()
+    const { did, sessionId, kind, personalDetails: isGranted } = acceptedToken(read)
+    const { personalDetails } = reach[kind]
+    return {
+      did,
+      credential: kind,
+      sessionId,
+      permissions: null,
+      personalDetails: personalDetails === 'always' || (personalDetails === 'granted' && isGranted),
+    }
+  },
+  may(caller, { sessions = 'everyday', refusesTakendown = false, handlerAsksStanding = false }, { ctx }) {
+    if (!reach[caller.credential].meets.includes(sessions)) throw invalidToken('Bad token scope')
+    if (!handlerAsksStanding || refusesTakendown || wasFoundEnded(ctx, caller)) return lookUp(ctx, caller, refusesTakendown)
+  },
+  again: (caller, ctx, reader) => requireStanding(reader, caller.did, sessionStanding(ctx, caller)),
+}
+
+/**
+ * Throws `ExpiredToken` if the session has ended. If the account no longer exists, the handler reports it, unless
+ * `refusesTakendown` is set.
+ */
+async function lookUp(ctx: Context, caller: SessionCaller, refusesTakendown: boolean): Promise<void> {
+  const standing = sessionStanding(ctx, caller)
+  const account = await statusOfCaller(ctx.db, caller.did, standing)
+  if (refusesTakendown) refuseTakendown(account?.status ?? null)
+  if (account !== null) refuseFallen(standing, account)
+}
+
+/** Whether a session may have this method of another service called on its behalf. */
+export const reachesMethod = (kind: SessionKind, nsid: string): boolean => reach[kind].privilegedMethods || !isPrivilegedMethod(nsid)

@@ -1,0 +1,94 @@
+/** com.atproto.server.createSession, refreshSession, deleteSession and getSession. */
+import { type Exchange, procedure, query } from '../../../http/endpoint.ts'
+import { accountLock } from '../../../platform/database/database.ts'
+import { authenticationRequired } from '../../../http/errors.ts'
+import { originOf } from '../../../http/origin.ts'
+import {
+  accountOfCaller,
+  accountStatus,
+  accountTakedown,
+  announceSignIn,
+  attemptLogin,
+  loginRefused,
+  MAX_TRIED_PASSWORD_CHARS,
+  provePassword,
+  refuseFallen,
+  refuseTakendown,
+  type Account,
+} from '../../identity/accounts/accounts.ts'
+import { matchAppPassword } from './app-passwords.ts'
+import { access, refresh, standingOf } from './auth.ts'
+import {
+  endSession,
+  openSession,
+  refreshSession,
+  sessionAccount,
+  sessionTokens,
+  takendownTokens,
+  userInfoNotFound,
+  type Tokens,
+} from './sessions.ts'
+
+const wrongCredentials = () => authenticationRequired('Invalid identifier or password')
+
+/** Returns null if no password matches. Throws `AccountTakedown` unless the client allows a limited session. */
+async function logIn(
+  exchange: Exchange,
+  account: Account | null,
+  password: string,
+  allowTakendown: boolean,
+): Promise<{ account: Account; tokens: Tokens } | null> {
+  const { ctx } = exchange
+  const ownHolds = await provePassword(ctx, account, password)
+  const match = ownHolds ? null : await matchAppPassword(ctx, account?.did ?? null, password)
+  const stillHolds = ownHolds ?? match?.stillHolds
+  const isTakendown = account !== null && account.takedownRef !== null
+  if (account === null || !stillHolds || (match && isTakendown)) return null
+  if (isTakendown && !allowTakendown) throw accountTakedown()
+  const credential = match?.appPassword ?? null
+  const origin = originOf(exchange)
+  const tokenId = await ctx.db.transactionOn(accountLock(account.did), async (tx) => {
+    if (!(await stillHolds(tx))) throw wrongCredentials()
+    if (!isTakendown) refuseTakendown(await accountStatus(tx, account.did))
+    return openSession(tx, account.did, credential, origin)
+  })
+  if (isTakendown) return { account, tokens: await takendownTokens(ctx, account.did, tokenId) }
+  announceSignIn(exchange, account.did, credential === null ? 'password' : 'app password')
+  return { account, tokens: await sessionTokens(ctx, account.did, credential, tokenId) }
+}
+
+export const sessionRoutes = [
+  procedure('com.atproto.server.createSession', {
+    limit: 'createSession',
+    async handler(call) {
+      const { input } = call
+      const { identifier, password, allowTakendown = false } = input
+      if (password.length > MAX_TRIED_PASSWORD_CHARS) throw authenticationRequired('Password too long. Consider resetting your password.')
+      const login = await attemptLogin(call, identifier, (account) => logIn(call, account, password, allowTakendown))
+      if (!login.ok) throw loginRefused(login.fault, wrongCredentials())
+      return { ...sessionAccount(login.value.account), ...login.value.tokens }
+    },
+  }),
+  procedure('com.atproto.server.refreshSession', {
+    auth: refresh(),
+    async handler({ ctx, caller }) {
+      const { account, tokens } = await refreshSession(ctx, caller)
+      return { ...sessionAccount(account), ...tokens }
+    },
+  }),
+  procedure('com.atproto.server.deleteSession', {
+    auth: refresh({ expired: true }),
+    handler: ({ ctx, caller }) => endSession(ctx, caller),
+  }),
+  query('com.atproto.server.getSession', {
+    auth: access({ grants: 'any', agents: true, handlerAsksStanding: true }),
+    async handler({ ctx, caller }) {
+      const standing = standingOf(ctx, caller)
+      const account = await accountOfCaller(ctx.db, caller.did, standing)
+      if (!account || account.takedownRef !== null) throw userInfoNotFound(caller.did)
+      refuseFallen(standing, account)
+      const seesEmail = caller.permissions?.allowsAccount({ attr: 'email', action: 'read' }) ?? true
+      return sessionAccount(account, { seesEmail })
+    },
+  }),
+]

@@ -1,0 +1,35 @@
+/**
+ * Whether a session has ended. Its row alone decides, on every node: deleting the row ends all of its access tokens,
+ * from the next request on.
+ */
+import { BoundedCache } from '../../../base/bounded-cache.ts'
+import { expiredToken } from '../../../http/errors.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import type { Standing } from '../../../http/credential.ts'
+import { sessionExists } from './session-store.ts'
+
+interface SessionOf {
+  did: Did
+  sessionId: string
+}
+
+/** Maximum number of remembered sessions, each in a few dozen bytes. */
+const MAX_ENDED_SESSIONS = 20_000
+
+/**
+ * Sessions that were found to have ended. Some handlers ask for the standing of a session themselves; for these
+ * sessions the guard asks as well, so that their requests are not charged to the account. Nothing is decided by it.
+ */
+const endedSessions = perContext(() => new BoundedCache<true>(MAX_ENDED_SESSIONS))
+
+/** Clients react to `ExpiredToken` by using the refresh token, and sign out when that is refused too. */
+export const sessionStanding = (ctx: Context, { did, sessionId }: SessionOf): Standing => ({
+  condition: sessionExists(sessionId, did),
+  fallen() {
+    endedSessions(ctx).set(sessionId, true)
+    return expiredToken('Token has been revoked')
+  },
+})
+
+export const wasFoundEnded = (ctx: Context, { sessionId }: SessionOf): boolean => endedSessions(ctx).get(sessionId) === true

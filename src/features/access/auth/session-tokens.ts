@@ -1,0 +1,174 @@
+/**
+ * Session tokens: HS256 JWTs that the service issues to itself.
+ *
+ * Only tokens with exactly one of our two headers are read, so the caller chooses neither algorithm nor type. Access
+ * tokens live for two hours. Both kinds name their session and are worth nothing without its row (`session-store.ts`).
+ */
+import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'node:crypto'
+import { DAY_SECS } from '../../../base/durations.ts'
+import { expiredToken, invalidToken } from '../../../http/errors.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
+import { BoundedCache } from '../../../base/bounded-cache.ts'
+import { serverSecret } from '../../../platform/secrets/vault.ts'
+import { parseDid, type Did, type Millis } from '../../../protocol/identifiers.ts'
+import { encodeObject } from '../../../protocol/jws.ts'
+
+const ACCESS_TTL_SECS = 120 * 60
+export const REFRESH_TTL_SECS = 90 * DAY_SECS
+
+/**
+ * What opened a session: the account password, an app password with or without direct messages, a taken-down account.
+ */
+export type SessionKind = 'full' | 'privileged' | 'app' | 'takendown'
+
+const scopes: Record<SessionKind, string> = {
+  full: 'com.atproto.access',
+  privileged: 'com.atproto.appPassPrivileged',
+  app: 'com.atproto.appPass',
+  takendown: 'com.atproto.takendown',
+}
+const kinds = new Map(Object.entries(scopes).map(([kind, scope]) => [scope, kind as SessionKind]))
+const REFRESH_SCOPE = 'com.atproto.refresh'
+
+const ACCESS_HEADER = encodeObject({ typ: 'at+jwt', alg: 'HS256' })
+const REFRESH_HEADER = encodeObject({ typ: 'refresh+jwt', alg: 'HS256' })
+
+export interface AccessClaims {
+  did: Did
+  sessionId: string
+  kind: SessionKind
+  /** Whether the app password grants access to the birth date. */
+  personalDetails: boolean
+}
+
+export interface RefreshClaims {
+  did: Did
+  /** 32 bytes in base64. */
+  tokenId: string
+}
+
+interface Payload {
+  scope: string
+  aud: string
+  sub: string
+  iat: number
+  exp: number
+  jti?: string
+  sid?: string
+  personal_details?: true
+}
+
+type Fault = 'unverifiable' | 'expired'
+
+interface VerifiedToken {
+  answer: ({ ok: true } & AccessClaims) | { ok: false; fault: 'expired' }
+  expiresAt: Millis
+}
+
+/** Maximum number of cached access tokens. The signature of a cached token is not verified again. */
+const MAX_VERIFIED_TOKENS = 20_000
+
+/**
+ * A verified signature stays valid while the server runs, because its key never changes. Expiry is checked on every
+ * use.
+ */
+const verifiedTokens = perContext(() => new BoundedCache<VerifiedToken>(MAX_VERIFIED_TOKENS))
+
+/** The signing key, read once at start. */
+export const sessionTokenKey = perContext(async (ctx) => createSecretKey(await serverSecret(ctx.db, ctx.vault, 'session-token')))
+
+export async function issueAccessToken(ctx: Context, { did, sessionId, kind, personalDetails }: AccessClaims): Promise<string> {
+  const times = lifetime(ctx.clock.now(), ACCESS_TTL_SECS)
+  return issue(ACCESS_HEADER, await sessionTokenKey(ctx), {
+    scope: scopes[kind],
+    aud: ctx.config.serverDid,
+    sub: did,
+    sid: sessionId,
+    ...times,
+    ...(personalDetails ? { personal_details: true as const } : {}),
+  })
+}
+
+export async function issueRefreshToken(ctx: Context, { did, tokenId }: RefreshClaims): Promise<string> {
+  const times = lifetime(ctx.clock.now(), REFRESH_TTL_SECS)
+  return issue(REFRESH_HEADER, await sessionTokenKey(ctx), {
+    scope: REFRESH_SCOPE,
+    aud: ctx.config.serverDid,
+    sub: did,
+    ...times,
+    jti: tokenId,
+  })
+}
+
+/** Returns the claims of an access token, or the fault. Never throws on bad input. */
+export async function readAccessToken(ctx: Context, token: string): Promise<({ ok: true } & AccessClaims) | { ok: false; fault: Fault }> {
+  const verified = verifiedTokens(ctx)
+  let read = verified.get(token) ?? null
+  if (read === null) {
+    read = verifiedToken(ctx, await sessionTokenKey(ctx), token)
+    if (read === null) return { ok: false, fault: 'unverifiable' }
+    verified.set(token, read)
+  }
+  return ctx.clock.now() < read.expiresAt ? read.answer : { ok: false, fault: 'expired' }
+}
+
+function verifiedToken(ctx: Context, key: KeyObject, token: string): VerifiedToken | null {
+  const read = open(ctx, key, ACCESS_HEADER, token)
+  if (!read.ok) return null
+  const { sub, sid, scope, exp, personal_details: personalDetails } = read.payload
+  const did = parseDid(sub)
+  const kind = kinds.get(scope)
+  if (did === null || kind === undefined) return null
+  // Version 0.1.0 named no session. Such a token is over, and its client gets another one with its refresh token.
+  if (sid === undefined) return { answer: { ok: false, fault: 'expired' }, expiresAt: exp * 1000 }
+  return { answer: { ok: true, did, sessionId: sid, kind, personalDetails: personalDetails === true }, expiresAt: exp * 1000 }
+}
+
+/** Returns the claims of a refresh token, even an expired one, which may still end its session; or the fault. */
+export async function readRefreshToken(
+  ctx: Context,
+  token: string,
+): Promise<({ ok: true; expired: boolean } & RefreshClaims) | { ok: false; fault: Fault }> {
+  const read = open(ctx, await sessionTokenKey(ctx), REFRESH_HEADER, token)
+  if (!read.ok) return read
+  const did = parseDid(read.payload.sub)
+  const { jti, scope } = read.payload
+  if (did === null || jti === undefined || scope !== REFRESH_SCOPE) return { ok: false, fault: 'unverifiable' }
+  return { ok: true, expired: read.expired, did, tokenId: jti }
+}
+
+/** Returns the claims of an accepted token. Throws `ExpiredToken` or `InvalidToken` otherwise. */
+export function acceptedToken<Read extends { ok: true }>(read: Read | { ok: false; fault: Fault }): Read {
+  if (read.ok) return read
+  throw read.fault === 'expired' ? expiredToken('Token has expired') : invalidToken('Token could not be verified')
+}
+
+function lifetime(now: Millis, ttlSecs: number): { iat: number; exp: number } {
+  const iat = Math.floor(now / 1000)
+  return { iat, exp: iat + ttlSecs }
+}
+
+const mac = (key: KeyObject, signed: string) => createHmac('sha256', key).update(signed).digest()
+
+function issue(header: string, key: KeyObject, payload: Payload): string {
+  const signed = `${header}.${encodeObject(payload)}`
+  return `${signed}.${mac(key, signed).toString('base64url')}`
+}
+
+function open(
+  ctx: Context,
+  key: KeyObject,
+  header: string,
+  token: string,
+): { ok: true; payload: Payload; expired: boolean } | { ok: false; fault: 'unverifiable' } {
+  const unverifiable = { ok: false, fault: 'unverifiable' } as const
+  const end = token.lastIndexOf('.')
+  if (!token.startsWith(`${header}.`) || end <= header.length) return unverifiable
+  const given = Buffer.from(token.slice(end + 1), 'base64url')
+  const expected = mac(key, token.slice(0, end))
+  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return unverifiable
+  // A valid signature means that `issue` wrote the payload, so it needs no validation.
+  const payload = JSON.parse(Buffer.from(token.slice(header.length + 1, end), 'base64url').toString()) as Payload
+  if (payload.aud !== ctx.config.serverDid) return unverifiable
+  return { ok: true, payload, expired: ctx.clock.now() >= payload.exp * 1000 }
+}

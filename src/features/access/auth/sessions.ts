@@ -1,0 +1,155 @@
+/**
+ * Sessions: opened with a password, an app password or a proof, and extended by exchanging the refresh token.
+ *
+ * The id of a session is the first half of the id of each of its refresh tokens, so that even a token exchanged long
+ * ago identifies its session. Exchanging a token again within the grace period returns the same successor: the client
+ * may have lost the response, or use two tabs. A later reuse means that two parties hold the session, and ends it.
+ */
+import { randomBytes } from 'node:crypto'
+import { HOUR_SECS } from '../../../base/durations.ts'
+import { expiredToken, invalidRequest } from '../../../http/errors.ts'
+import type { Origin } from '../../../http/origin.ts'
+import type { Context } from '../../../platform/context.ts'
+import { accountLock, type Tx } from '../../../platform/database/database.ts'
+import { INVALID_HANDLE, type Did, type Millis } from '../../../protocol/identifiers.ts'
+import { accountOf, accountTakedown, activityOf, type Account } from '../../identity/accounts/accounts.ts'
+import { findAppPassword, type AppPassword } from './app-password-store.ts'
+import { deleteSession, findSession, insertSession, rotateSession, type Session } from './session-store.ts'
+import { issueAccessToken, issueRefreshToken, REFRESH_TTL_SECS, type AccessClaims } from './session-tokens.ts'
+
+/** How long the previous refresh token may still be exchanged for the current one. */
+const REUSE_GRACE_SECS = 2 * HOUR_SECS
+
+const SESSION_ID_BYTES = 16
+const TOKEN_ID_BYTES = 32
+
+/** The app password that opened a session; null for one with the reach of the account itself. */
+export type OpenedWith = AppPassword | null
+
+/** The holder of a refresh token. */
+export interface RefreshCaller {
+  did: Did
+  tokenId: string
+}
+
+export interface Tokens {
+  accessJwt: string
+  refreshJwt: string
+}
+
+/**
+ * Store a new session, in the caller's transaction. Returns the id of its first refresh token. A change of the password
+ * ends the session unless it was opened without one.
+ */
+export async function openSession(tx: Tx, did: Did, credential: OpenedWith, origin: Origin, { byPassword = true } = {}): Promise<string> {
+  const tokenId = randomBytes(TOKEN_ID_BYTES).toString('base64')
+  const expiresAt = expiry(origin.openedAt)
+  await insertSession(
+    tx,
+    { id: sessionIdOf(tokenId), did, appPassword: credential?.name ?? null, byPassword, currentToken: tokenId, expiresAt },
+    origin,
+  )
+  return tokenId
+}
+
+/** Returns the tokens of a stored session. */
+export async function sessionTokens(ctx: Context, did: Did, credential: OpenedWith, tokenId: string): Promise<Tokens> {
+  const [accessJwt, refreshJwt] = await Promise.all([
+    issueAccessToken(ctx, { did, sessionId: sessionIdOf(tokenId), ...reachOf(credential) }),
+    issueRefreshToken(ctx, { did, tokenId }),
+  ])
+  return { accessJwt, refreshJwt }
+}
+
+/**
+ * Returns the tokens of a stored session of a taken-down account, to fetch its data until the access token expires. The
+ * refresh token is not exchanged while the account is taken down, and the session ends when that is lifted.
+ */
+export async function takendownTokens(ctx: Context, did: Did, tokenId: string): Promise<Tokens> {
+  const claims = { did, sessionId: sessionIdOf(tokenId), kind: 'takendown', personalDetails: false } as const
+  const [accessJwt, refreshJwt] = await Promise.all([issueAccessToken(ctx, claims), issueRefreshToken(ctx, { did, tokenId })])
+  return { accessJwt, refreshJwt }
+}
+
+function reachOf(credential: OpenedWith): Pick<AccessClaims, 'kind' | 'personalDetails'> {
+  if (credential === null) return { kind: 'full', personalDetails: false }
+  return { kind: credential.privileged ? 'privileged' : 'app', personalDetails: credential.personalDetails }
+}
+
+type TokenExchange =
+  { ok: true; account: Account; credential: OpenedWith; tokenId: string } | { ok: false; fault: 'no-account' | 'takendown' | 'revoked' }
+
+/**
+ * Exchange a refresh token for new tokens. Throws `InvalidRequest` if the account is gone, `AccountTakedown`, or
+ * `ExpiredToken` if the session has ended.
+ */
+export async function refreshSession(ctx: Context, caller: RefreshCaller): Promise<{ account: Account; tokens: Tokens }> {
+  const exchange = await ctx.db.transactionOn(accountLock(caller.did), (tx) => exchangeToken(ctx, tx, caller))
+  if (exchange.ok) return { account: exchange.account, tokens: await sessionTokens(ctx, caller.did, exchange.credential, exchange.tokenId) }
+  switch (exchange.fault) {
+    case 'no-account':
+      throw userInfoNotFound(caller.did)
+    case 'takendown':
+      throw accountTakedown()
+    case 'revoked':
+      throw expiredToken('Token has been revoked')
+  }
+}
+
+export const userInfoNotFound = (did: Did) => invalidRequest(`Could not find user info for account: ${did}`)
+
+async function exchangeToken({ clock }: Context, tx: Tx, { did, tokenId }: RefreshCaller): Promise<TokenExchange> {
+  const account = await accountOf(tx, did)
+  if (!account) return { ok: false, fault: 'no-account' }
+  if (account.takedownRef !== null) return { ok: false, fault: 'takendown' }
+  const session = await findSession(tx, sessionIdOf(tokenId), did)
+  if (!session) return { ok: false, fault: 'revoked' }
+  const now = clock.now()
+  const successor = successorOf(session, tokenId, now)
+  const credential = session.appPassword === null ? null : await findAppPassword(tx, did, { name: session.appPassword })
+  if (successor === null || (session.appPassword !== null && credential === null)) {
+    await deleteSession(tx, session.id)
+    return { ok: false, fault: 'revoked' }
+  }
+  if (successor !== session.currentToken) await rotateSession(tx, session.id, { token: successor, now, expiresAt: expiry(now) })
+  return { ok: true, account, credential, tokenId: successor }
+}
+
+/** Returns a new token id, the one already issued for a retry, or null if the token was reused too late. */
+function successorOf(session: Session, tokenId: string, now: Millis): string | null {
+  if (tokenId === session.currentToken) {
+    const id = Buffer.from(session.id, 'hex')
+    return Buffer.concat([id, randomBytes(TOKEN_ID_BYTES - SESSION_ID_BYTES)]).toString('base64')
+  }
+  const isRetry = tokenId === session.previousToken && session.rotatedAt !== null && now < session.rotatedAt + REUSE_GRACE_SECS * 1000
+  return isRetry ? session.currentToken : null
+}
+
+/** End the session of the refresh token. Does nothing if it has already ended. */
+export async function endSession(ctx: Context, { did, tokenId }: RefreshCaller): Promise<void> {
+  await ctx.db.transactionOn(accountLock(did), async (tx) => {
+    const session = await findSession(tx, sessionIdOf(tokenId), did)
+    if (session) await deleteSession(tx, session.id)
+  })
+}
+
+const sessionIdOf = (tokenId: string) => Buffer.from(tokenId, 'base64').subarray(0, SESSION_ID_BYTES).toString('hex')
+const expiry = (now: Millis): Millis => now + REFRESH_TTL_SECS * 1000
+
+/**
+ * Returns the account's part of a session response. Without `seesEmail`, as for an app without that permission, it has
+ * no address.
+ */
+export function sessionAccount(account: Account, { seesEmail = true } = {}) {
+  const { did, handle, emailConfirmedAt } = account
+  const email = seesEmail && account.email !== null ? account.email : undefined
+  const { active, status } = activityOf(account)
+  return {
+    did,
+    handle: handle ?? INVALID_HANDLE,
+    email,
+    emailConfirmed: email === undefined ? undefined : emailConfirmedAt !== null,
+    active,
+    status,
+  }
+}

@@ -1,0 +1,52 @@
+/**
+ * The session of a wallet: an opaque token, good for a year, for the routes of account owners under `/v1`. It opens no
+ * XRPC method.
+ */
+import { DAY_SECS } from '../../../base/durations.ts'
+import { authenticationRequired } from '../../../http/errors.ts'
+import type { Origin } from '../../../http/origin.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Reader, Tx } from '../../../platform/database/database.ts'
+import { newToken } from '../../../platform/secrets/new-token.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { presentedOpaqueToken, requireNotTakendown } from './credential-guards.ts'
+import type { Credential } from '../../../http/credential.ts'
+import { findWalletSession, insertWalletSession } from './wallet-session-store.ts'
+
+const WALLET_SESSION_TTL_SECS = 365 * DAY_SECS
+
+export interface WalletCaller {
+  did: Did
+  credential: 'wallet'
+  /** Names the session that calls. */
+  tokenHash: string
+}
+
+/** Open a session in the caller's transaction. Returns its token. */
+export async function openWalletSession(tx: Tx, did: Did, { byPassword }: { byPassword: boolean }, origin: Origin): Promise<string> {
+  const { token, hash } = newToken()
+  await insertWalletSession(tx, { tokenHash: hash, did, byPassword, expiresAt: origin.openedAt + WALLET_SESSION_TTL_SECS * 1000 }, origin)
+  return token
+}
+
+async function liveSession({ clock }: Context, reader: Reader, tokenHash: string): Promise<{ did: Did }> {
+  const session = await findWalletSession(reader, tokenHash, clock.now())
+  if (session === null) throw authenticationRequired('The session is unknown or has ended')
+  return session
+}
+
+/** Throws `AuthenticationRequired` if the session is unknown, has ended or has expired. */
+export const walletCredential: Credential<WalletCaller> = {
+  name: 'wallet session',
+  recognises: presentedOpaqueToken,
+  async check({ ctx }, tokenHash) {
+    const { did } = await liveSession(ctx, ctx.db, tokenHash)
+    return { did, credential: 'wallet', tokenHash }
+  },
+  async again({ tokenHash }, ctx, reader) {
+    await liveSession(ctx, reader, tokenHash)
+  },
+  may({ did }, { refusesTakendown }, exchange) {
+    if (refusesTakendown) return requireNotTakendown(exchange, did)
+  },
+}

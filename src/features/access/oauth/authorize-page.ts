@@ -1,0 +1,211 @@
+/** The page on which an account holder authorizes an app or denies it access. */
+import { html, plainName, type Html } from '../../../http/html.ts'
+import { page } from '../../../http/page.ts'
+import type { Context } from '../../../platform/context.ts'
+import { isLoopbackClientId } from '../../../protocol/client-metadata.ts'
+import { BASE_SCOPE, type ExpandedScope } from '../../../protocol/scopes.ts'
+import {
+  accountChooser,
+  errorNote,
+  hidden,
+  identifierField,
+  passwordField,
+  permissionList,
+  rememberField,
+  scopeLine,
+  type Device,
+  type Fault,
+  type SignedIn,
+} from '../pages/pages.ts'
+import type { PendingRequest } from './authorization-request-store.ts'
+import { waitScript, walletBlock } from './wallet-consent-block.ts'
+import type { Consent } from './wallet-consent-store.ts'
+
+export interface AuthorizeView {
+  requestUri: string
+  pending: PendingRequest
+  scopes: readonly ExpandedScope[]
+  device: Device | null
+  /** Hidden fields that show that the form comes from this page; null if the browser's headers show it. */
+  proof: Html[] | null
+  /** The earlier input, when the page is shown again; null the first time. */
+  filled: Filled | null
+  fault: Fault | null
+  /** The consent that a wallet may decide; null if only a password is offered. */
+  consent: Consent | null
+  /** Whether the wallet is what the person most likely signs in with. */
+  startsWithWallet: boolean
+}
+
+export interface Filled {
+  identifier: string
+  account: string | null
+  granted: ReadonlySet<string>
+  remember: boolean
+}
+
+/**
+ * Query parameter of a browser that returns from the sign-up page, so that `prompt=create` does not send it there
+ * again.
+ */
+export const HAS_ACCOUNT = 'has_account'
+
+export const signUpUrl = (requestUri: string, clientId: string): string =>
+  `/account/sign-up?${new URLSearchParams({ request_uri: requestUri, client_id: clientId })}`
+
+/** The host in the client's id, which is the only name of an app that others cannot copy. */
+export const appHost = (clientId: string): string => (isLoopbackClientId(clientId) ? 'an app on this device' : new URL(clientId).host)
+
+export function authorizePage({ config }: Context, view: AuthorizeView): Response {
+  const { pending, consent, fault, startsWithWallet } = view
+  const question = `Sign in to ${appHost(pending.client.clientId)}?`
+  return page(config, {
+    title: question,
+    leavesOrigin: true,
+    status: fault?.status,
+    script: consent === null ? undefined : waitScript.url,
+    body: html`
+<section class="card ask">
+  ${whoAsks(pending, question, new URL(config.publicUrl).host)}
+  ${errorNote(fault)}
+  ${consent !== null && startsWithWallet ? walletFirst(view, consent) : passwordFirst(view)}
+  <hr>
+  ${furtherLinks(view)}
+  ${technicalDetails(view)}
+</section>
+<p class="after">${leaveNote(pending)}</p>`,
+  })
+}
+
+const passwordFirst = (view: AuthorizeView): Html => html`
+${passwordForm(view)}
+${view.consent && html`<details class="fold"${view.consent.matchCode !== null && html` open`}><summary>Use your wallet instead</summary>${walletPart(view, view.consent)}</details>`}`
+
+/**
+ * For an account that signs by wallet. The form of the password stays at hand for any other account. A refusal has a
+ * form of its own: a button that stands before the form of the password must not be what Enter presses there.
+ */
+const walletFirst = (view: AuthorizeView, consent: Consent): Html => html`
+${walletPart(view, consent, html`<button form="deny" name="action" value="deny">Deny</button>`)}
+<form id="deny" method="post" action="${actionOf(view)}" hidden>${hidden(namesOf(view))}${view.proof}</form>
+<details class="fold"><summary>${view.device === null ? 'Use your password instead' : 'Use another account'}</summary>${passwordForm(view)}</details>`
+
+/** The names of the request let a form that comes too early lead back to this page. */
+const walletPart = (view: AuthorizeView, consent: Consent, beside?: Html): Html =>
+  walletBlock(consent, {
+    action: '/oauth/authorize/complete',
+    label: 'Continue',
+    fields: html`${hidden(namesOf(view))}`,
+    beside,
+  })
+
+const namesOf = ({ requestUri, pending: { client } }: AuthorizeView) => ({ request_uri: requestUri, client_id: client.clientId })
+const actionOf = (view: AuthorizeView): string => `/oauth/authorize?${new URLSearchParams(namesOf(view))}`
+
+/** Its first button allows, so that Enter does too. */
+function passwordForm(view: AuthorizeView): Html {
+  const { device, proof, scopes, filled } = view
+  return html`
+<form method="post" action="${actionOf(view)}" class="stack">
+  ${hidden(namesOf(view))}
+  ${proof}
+  ${device && choice(device, view)}
+  ${signInFields(view)}
+  ${permissionList(
+    scopes.map((scope) => scopeLine(scope, checkbox(scope, filled))),
+    {
+      legend: 'This lets the app',
+      note: scopes.length > 1 ? 'Untick what you do not want to allow. Parts of the app may then not work.' : null,
+    },
+  )}
+  <div class="decision">
+    <button class="primary" name="action" value="approve">Allow access</button>
+    <button name="action" value="deny" formnovalidate>Deny</button>
+  </div>
+</form>`
+}
+
+function checkbox({ scope }: ExpandedScope, filled: Filled | null): Html | null {
+  if (scope === BASE_SCOPE) return null
+  const isTicked = filled === null || filled.granted.has(scope)
+  return html`<input type="checkbox" name="granted_scope" value="${scope}"${isTicked && html` checked`}>`
+}
+
+/** Shows the app's host, which the client cannot choose freely. The name that it gives itself is marked as such. */
+function whoAsks({ client: { clientId, name } }: PendingRequest, question: string, ownHost: string): Html {
+  const isLoopback = isLoopbackClientId(clientId)
+  const badge = isLoopback
+    ? deviceIcon
+    : appHost(clientId)
+        .replace(/^www\./, '')
+        .charAt(0)
+        .toUpperCase()
+  return html`
+<header class="asker">
+  <span class="badge" aria-hidden="true">${badge}</span>
+  <h1>${question}</h1>
+  <p class="quiet">It ${name && html`calls itself “<bdi>${plainName(name)}</bdi>” and `}asks for your account on ${ownHost}.${isLoopback && ' Its publisher cannot be verified: continue only if you started it yourself.'}</p>
+</header>`
+}
+
+const deviceIcon = html`<svg viewBox="0 0 24 24"><path d="M4 5h16v11H4zM9 20h6M12 16v4" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>`
+
+function furtherLinks({ requestUri, pending: { client } }: AuthorizeView): Html {
+  const ofApp = [
+    { uri: client.policyUri, text: 'Its privacy policy' },
+    { uri: client.tosUri, text: 'Its terms' },
+  ].filter(({ uri }) => uri !== null)
+  return html`
+<p class="links">
+  <a href="/account/reset-password">Forgot your password?</a> <a href="${signUpUrl(requestUri, client.clientId)}">Create an account</a>
+  ${ofApp.map(({ uri, text }) => html`<a href="${uri}" rel="noreferrer noopener" target="_blank">${text}</a> `)}
+</p>`
+}
+
+/** Names the host that receives the response, which may differ from the app's host. */
+function leaveNote({ request }: PendingRequest): Html {
+  const url = new URL(request.redirectUri)
+  const target = url.host === '' ? request.redirectUri : url.host
+  return html`Either way, you continue to <strong>${target}</strong>. You can end the access of any app on your <a href="/account">account page</a>.`
+}
+
+/** The app's identifier, the redirect URI and the scopes, as programs write them. */
+const technicalDetails = ({ pending: { client, request }, scopes }: AuthorizeView): Html => html`
+<details class="aside">
+  <summary>Technical details</summary>
+  <dl class="facts">
+    <div><dt>Client identifier</dt><dd><code>${client.clientId}</code></dd></div>
+    <div><dt>Redirect URI</dt><dd><code>${request.redirectUri}</code></dd></div>
+    <div><dt>Scopes</dt>${scopes.map(({ scope }) => html`<dd><code>${scope}</code></dd>`)}</div>
+  </dl>
+</details>`
+
+// Sign-in
+
+function signInFields({ pending, device, filled, fault }: AuthorizeView): Html {
+  // A hidden field must not be required: the browser would refuse to send the form without saying why.
+  const required = device === null
+  return html`
+${identifierField({ value: filled?.identifier ?? pending.request.loginHint ?? '', when: 'needs-identifier', required, autofocus: fault !== null && filled?.identifier === '' })}
+${passwordField({ when: 'needs-password', required, autofocus: fault !== null && filled?.identifier !== '', fault })}
+${rememberField(filled?.remember, 'needs-password')}`
+}
+
+/** An account without a password is chosen in its wallet, once its sign-in does not suffice. */
+function choice(device: Device, { pending, filled, consent }: AuthorizeView): Html {
+  const byWallet = consent === null ? 'Sign in to your account page again first' : 'Approve it in your wallet'
+  return accountChooser(device, {
+    chosen: filled?.account ?? preselected(device, pending),
+    missing: (signedIn) =>
+      mustSignInAgain(signedIn, pending) ? (signedIn.account.hasPassword ? 'Enter your password again' : byWallet) : null,
+  })
+}
+
+/** Whether a sign-in on this browser does not suffice for the request. */
+export const mustSignInAgain = ({ isStale }: SignedIn, { request }: PendingRequest): boolean => isStale || request.prompt === 'login'
+
+/** The DID of the account that the page ticks at first, or `other`. */
+export function preselected({ accounts }: Device, { request: { loginHint } }: PendingRequest): string {
+  if (loginHint === null) return accounts[0]!.account.did
+  return accounts.find(({ account }) => account.did === loginHint || account.handle === loginHint)?.account.did ?? 'other'
+}

@@ -1,0 +1,205 @@
+/**
+ * The authorization endpoint. An app sends the browser here, the account holder decides on the page, and the browser
+ * returns to the app.
+ *
+ * Source: RFC 6749, 3.1 and 4.1; RFC 9126, section 4.
+ */
+import { route } from '../../../http/endpoint.ts'
+import { chargeAddress } from '../../../http/limiting.ts'
+import { originOf } from '../../../http/origin.ts'
+import { isRegistered } from '../../../protocol/redirect-uris.ts'
+import { narrowedScopes } from '../../../protocol/scopes.ts'
+import { type Account, activityOf, announce } from '../../identity/accounts/accounts.ts'
+import {
+  chosenAccount,
+  type Confirm,
+  type Device,
+  deviceOf,
+  formProof,
+  type Fault,
+  faultAt,
+  faultOf,
+  type PageCall,
+  pageRefusal,
+  readOwnForm,
+  requireFormToken,
+  requireNavigation,
+  seeOther,
+  signedInElsewhere,
+  signIn,
+  withPassword,
+} from '../pages/pages.ts'
+import { decideRequest, openRequest, requestHash, type Decision } from './authorization-requests.ts'
+import { authorizePage, HAS_ACCOUNT, mustSignInAgain, preselected, signUpUrl, type Filled } from './authorize-page.ts'
+import { clientOf } from './clients.ts'
+import { expanded } from './permission-sets.ts'
+import { deleteRequest, type OpenRequest, type PendingRequest } from './authorization-request-store.ts'
+import { consentAgain, consentFor, hintedAccount } from './wallet-consents.ts'
+
+interface Opened {
+  requestUri: string
+  idHash: string
+  pending: OpenRequest
+}
+
+const gone = () => pageRefusal('This request has expired, or it was already approved or denied.')
+
+/**
+ * Returns the pushed request that the browser names. A request that comes with the `client_id` of another client is
+ * deleted.
+ *
+ * Throws `InvalidRequest` if the request was not pushed, is decided or expired, belongs to another client, or has a
+ * redirect URI that the client no longer lists; throws as `clientOf` does if the client's metadata is refused.
+ */
+async function openedRequest({ ctx }: PageCall, given: URLSearchParams): Promise<Opened> {
+  const requestUri = given.get('request_uri')
+  if (given.has('request') || requestUri === null)
+    throw pageRefusal('The app sent you here without submitting its request to this server first.')
+  const idHash = requestHash(requestUri)
+  const pending = idHash && (await openRequest(ctx, idHash))
+  if (!idHash || !pending) throw gone()
+  if (given.getAll('client_id').some((clientId) => clientId !== pending.request.clientId)) {
+    await deleteRequest(ctx.db, idHash)
+    throw pageRefusal('The request belongs to another app.')
+  }
+  const client = await clientOf(ctx, pending.request.clientId, { mayFetch: false })
+  if (!isRegistered(pending.request.redirectUri, client.redirectUris))
+    throw pageRefusal('The app wants to send you to an address that it has not registered.')
+  return { requestUri, idHash, pending }
+}
+
+/** `GET`: show the page. `prompt` may lead to sign-up instead (`create`) or to the error `login_required` (`none`). */
+async function show(call: PageCall): Promise<Response> {
+  requireNavigation(call)
+  if (!call.url.searchParams.has('client_id')) throw pageRefusal('The address does not contain the client identifier of the app.')
+  const opened = await openedRequest(call, call.url.searchParams)
+  const { prompt } = opened.pending.request
+  if (prompt === 'create' && !call.url.searchParams.has(HAS_ACCOUNT))
+    return seeOther(signUpUrl(opened.requestUri, opened.pending.request.clientId))
+  if (prompt === 'none')
+    return decided(call, opened, { kind: 'refuse', error: 'login_required', reason: 'The account holder has to be asked' })
+  return renderConsent(call, opened, { filled: null, fault: null })
+}
+
+interface Shown {
+  filled: Filled | null
+  fault: Fault | null
+  /** Whether the person has just used the part of the page for wallets. */
+  usesWallet?: boolean
+}
+
+/** A page that is shown again with what was entered keeps its offer of a wallet, and makes none. */
+async function renderConsent(call: PageCall, opened: Opened, { filled, fault, usesWallet = false }: Shown): Promise<Response> {
+  const expansion = await expanded(call.ctx, opened.pending.request.clientId, opened.pending.request.scopes)
+  if (!expansion.ok) return decided(call, opened, { kind: 'refuse', error: 'invalid_scope', reason: expansion.reason })
+  const { scopes } = expansion
+  const device = await deviceOf(call)
+  const hinted = await hintedAccount(call.ctx, opened.pending)
+  const consent = await (filled === null ? consentFor(call, opened, scopes, hinted) : consentAgain(call, opened))
+  const startsWithWallet = usesWallet || consent?.status === 'approved' || signsByWallet(opened.pending, { device, filled, hinted })
+  const proof = formProof(call, device)
+  return authorizePage(call.ctx, { ...opened, scopes, device, proof, filled, fault, consent, startsWithWallet })
+}
+
+/** Show the page of a request again to a user who has used its part for wallets. */
+export const showWallet = async (call: PageCall, form: URLSearchParams, fault: Fault): Promise<Response> =>
+  renderConsent(call, await openedRequest(call, form), { filled: null, fault, usesWallet: true })
+
+interface Meant {
+  device: Device | null
+  filled: Filled | null
+  /** The account that the app names, if it is active here. */
+  hinted: Account | null
+}
+
+/** Whether the account that is ticked, or else named by the app, has no password and has to sign in. */
+function signsByWallet(pending: PendingRequest, { device, filled, hinted }: Meant): boolean {
+  const did = device && (filled?.account ?? preselected(device, pending))
+  const ticked = device?.accounts.find(({ account }) => account.did === did)
+  if (ticked) return !ticked.account.hasPassword && mustSignInAgain(ticked, pending)
+  return filled === null && hinted !== null && !hinted.hasPassword
+}
+
+/**
+ * Record the decision and redirect the browser to the app. `confirm` throws in the transaction if the password has
+ * changed.
+ */
+async function decided(call: PageCall, { idHash, pending }: Opened, decision: Decision, confirm?: Confirm): Promise<Response> {
+  const { ctx } = call
+  const location = await ctx.db.transaction(async (tx) => {
+    await confirm?.(tx)
+    return decideRequest(ctx, tx, idHash, decision)
+  })
+  if (location === null) throw gone()
+  if (decision.kind === 'approve') announce(call, 'appLetIn', decision.did, { clientId: pending.request.clientId })
+  return seeOther(location)
+}
+
+/** `POST`: the form of the page. */
+async function decide(call: PageCall): Promise<Response> {
+  const form = await readOwnForm(call)
+  const opened = await openedRequest(call, form)
+  if (!agrees(form, opened.pending)) throw pageRefusal('The form does not belong to this request.')
+  switch (form.get('action')) {
+    case 'deny':
+      return decided(call, opened, { kind: 'refuse', error: 'access_denied', reason: 'The account holder has denied the request' })
+    case 'approve':
+      return approve(call, opened, form)
+    default:
+      throw pageRefusal('The form neither allows nor denies access.')
+  }
+}
+
+async function approve(call: PageCall, opened: Opened, form: URLSearchParams): Promise<Response> {
+  const granted = new Set(form.getAll('granted_scope'))
+  const accept = async (account: Account, confirm?: Confirm): Promise<Response> => {
+    if (!activityOf(account).active)
+      return decided(call, opened, { kind: 'refuse', error: 'access_denied', reason: 'The account is not active' })
+    const scopes = narrowedScopes(opened.pending.request.scopes, granted)
+    return decided(call, opened, { kind: 'approve', did: account.did, scopes, scopeIsFixed: false, origin: originOf(call) }, confirm)
+  }
+  const remember = form.get('remember') === 'yes'
+  const device = await deviceOf(call)
+  const chosen = chosenAccount(device, form)
+  const filled = {
+    identifier: form.get('identifier') ?? '',
+    account: chosen?.account.did ?? (form.has('account') ? 'other' : null),
+    granted,
+    remember,
+  }
+  if (chosen && device) {
+    if (await faultOf(() => requireFormToken(device, form))) return renderConsent(call, opened, { filled, fault: signedInElsewhere })
+    if (!mustSignInAgain(chosen, opened.pending)) return accept(chosen.account)
+  }
+  const identifier = chosen?.account.did ?? form.get('identifier') ?? ''
+  if (chosen && !chosen.account.hasPassword) return renderConsent(call, opened, { filled, fault: needsWallet })
+  const limited = await faultOf(() => chargeAddress(call, ['createSession']))
+  if (limited) return renderConsent(call, opened, { filled, fault: limited })
+  const outcome = await withPassword(call, identifier, form.get('password') ?? '', async (account, confirm) => {
+    const response = await accept(account, confirm)
+    if (remember && activityOf(account).active) await signIn(call, account.did, { remember: true, confirm })
+    return response
+  })
+  if (outcome.ok) return outcome.value
+  return renderConsent(call, opened, { filled, fault: outcome.fault })
+}
+
+const needsWallet = faultAt(null, 'This account has no password. Approve it in your wallet, or sign in to your account page first.', 200)
+
+/**
+ * Whether the form agrees with the stored request. The form may repeat values of the request, but cannot change them.
+ */
+function agrees(form: URLSearchParams, { request }: PendingRequest): boolean {
+  const expected: Record<string, string> = {
+    redirect_uri: request.redirectUri,
+    code_challenge: request.codeChallenge,
+    code_challenge_method: 'S256',
+    state: request.state ?? '',
+    scope: request.scopes.join(' '),
+    response_type: 'code',
+    response_mode: request.responseMode,
+  }
+  return Object.entries(expected).every(([name, value]) => form.getAll(name).every((given) => given === value))
+}
+
+export const authorizeRoutes = [route('GET', '/oauth/authorize', { handler: show }), route('POST', '/oauth/authorize', { handler: decide })]

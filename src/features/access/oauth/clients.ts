@@ -1,0 +1,121 @@
+/**
+ * The metadata of clients. A client's document is fetched again when it is older than ten minutes. If it cannot be
+ * fetched, the stored one is used for up to a day, so that an outage of the client does not sign people out.
+ *
+ * Source: OAuth Client ID Metadata Document; atproto "OAuth", "Clients".
+ */
+import { DAY_MILLIS, MINUTE_MILLIS } from '../../../base/durations.ts'
+import { OAuthError } from '../../../http/errors.ts'
+import { ageOf } from '../../../platform/running/clock.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
+import { BoundedTable } from '../../../platform/database/bounded-table.ts'
+import { sql } from '../../../platform/database/database.ts'
+import { SingleFlight } from '../../../base/single-flight.ts'
+import { BoundedCache } from '../../../base/bounded-cache.ts'
+import type { Millis } from '../../../protocol/identifiers.ts'
+import {
+  clientDocumentUrl,
+  discoverableClient,
+  isLoopbackClientId,
+  loopbackClient,
+  type ClientMetadata,
+  type ClientOutcome,
+} from '../../../protocol/client-metadata.ts'
+import { fetchDocument } from '../../../platform/network/json-document.ts'
+import { findClientDocument, keepClientDocument, type KeptDocument } from './client-store.ts'
+
+const FRESH_MILLIS = 600_000
+/** How long a stored document may be used while the client cannot be reached. */
+export const STALE_MILLIS = DAY_MILLIS
+/** How long to wait after a failed fetch before the next one. */
+const FAULT_MILLIS = MINUTE_MILLIS
+const MAX_FAULTS = 1024
+const MAX_REASON_CHARS = 2500
+const MAX_KEPT_DOCUMENTS = 20_000
+const MAX_KEPT_BYTES = 64 * 1024 ** 2
+
+/** A document that was recently refused or unreachable. */
+interface ClientFault {
+  reason: string
+  /** Whether the stored document may be used: the client could not be reached, and has not published an invalid one. */
+  isOutage: boolean
+  /** On the monotonic clock. */
+  until: number
+}
+
+const state = perContext(({ db }) => ({
+  kept: new BoundedTable(db, {
+    table: sql`oauth_client`,
+    key: sql`client_id`,
+    document: sql`document`,
+    maxRows: MAX_KEPT_DOCUMENTS,
+    maxBytes: MAX_KEPT_BYTES,
+  }),
+  fetches: new SingleFlight<string, ClientOutcome>(),
+  /** By the id of the client. */
+  faults: new BoundedCache<ClientFault>(MAX_FAULTS),
+}))
+
+export const invalidClient = (reason: string) => new OAuthError(400, 'invalid_client', reason)
+
+/**
+ * Returns the metadata of a client. `mayFetch`: fetch the document of a client that is not stored here; otherwise such
+ * a client is refused. A stored document is renewed either way.
+ *
+ * Throws `invalid_client` if the id or the metadata is refused or cannot be fetched, and `LookupsFull` when too many
+ * names are being looked up.
+ */
+export async function clientOf(ctx: Context, clientId: string, { mayFetch }: { mayFetch: boolean }): Promise<ClientMetadata> {
+  const outcome = isLoopbackClientId(clientId) ? loopbackClient(clientId) : await discovered(ctx, clientId, mayFetch)
+  if (!outcome.ok) throw invalidClient(`invalid_client_metadata: ${outcome.reason}`)
+  return outcome.client
+}
+
+async function discovered(ctx: Context, clientId: string, mayFetch: boolean): Promise<ClientOutcome> {
+  if (clientDocumentUrl(clientId) === null)
+    return { ok: false, reason: 'client_id must be an https URL of a document, or of the form http://localhost' }
+  // People know an app by the host of its id. A document on this host would be one that a user uploaded here.
+  if (new URL(clientId).host === new URL(ctx.config.publicUrl).host)
+    return { ok: false, reason: 'an app cannot be on the host of this server' }
+  const now = ctx.clock.now()
+  const { fetches, faults } = state(ctx)
+  const kept = await findClientDocument(ctx.db, clientId)
+  if (kept && ageOf(kept.fetchedAt, now) < FRESH_MILLIS) return discoverableClient(clientId, JSON.parse(kept.document))
+  if (!kept && !mayFetch) return { ok: false, reason: 'this server does not know the client yet' }
+  const fault = faults.get(clientId)
+  if (fault && fault.until > ctx.clock.monotonic()) return outcomeOf(fault, clientId, kept, now)
+  return fetches.run(clientId, () => refetched(ctx, clientId, kept))
+}
+
+async function refetched(ctx: Context, clientId: string, kept: KeptDocument | null): Promise<ClientOutcome> {
+  const fetched = await fetchDocument(ctx, clientId)
+  if (!fetched.ok) return failed(ctx, clientId, kept, { reason: `the document at ${clientId}: ${fetched.reason}`, isOutage: true })
+  const read = discoverableClient(clientId, fetched.document)
+  if (!read.ok) return failed(ctx, clientId, kept, { reason: read.reason, isOutage: false })
+  await keepClientDocument(ctx.db, clientId, JSON.stringify(fetched.document), ctx.clock.now())
+  await state(ctx).kept.grown()
+  return read
+}
+
+function failed(
+  ctx: Context,
+  clientId: string,
+  kept: KeptDocument | null,
+  { reason, isOutage }: Omit<ClientFault, 'until'>,
+): ClientOutcome {
+  const fault = { reason: reason.slice(0, MAX_REASON_CHARS), isOutage, until: ctx.clock.monotonic() + FAULT_MILLIS }
+  state(ctx).faults.set(clientId, fault)
+  return outcomeOf(fault, clientId, kept, ctx.clock.now())
+}
+
+/**
+ * If the client publishes an invalid document, it is refused at once. If the document cannot be fetched, the stored one
+ * is used.
+ */
+const outcomeOf = ({ reason, isOutage }: ClientFault, clientId: string, kept: KeptDocument | null, now: Millis): ClientOutcome =>
+  (isOutage ? lastGood(clientId, kept, now) : null) ?? { ok: false, reason }
+
+/** Returns the outcome of the stored document; null if there is none or it is too old. */
+function lastGood(clientId: string, kept: KeptDocument | null, now: Millis): ClientOutcome | null {
+  return kept && now - kept.fetchedAt < STALE_MILLIS ? discoverableClient(clientId, JSON.parse(kept.document)) : null
+}

@@ -1,0 +1,33 @@
+/** The OAuth authorization server. Apps request access to an account here, and the account holder decides. */
+import type { Feature } from '../../../http/feature.ts'
+import { endOAuthSessions } from './oauth.ts'
+import { deleteConsentsAbout } from './wallet-consents.ts'
+import { appCredential } from './app-credential.ts'
+import { authorizeRoutes } from './authorize-routes.ts'
+import { expirySweep } from './expiry-sweep.ts'
+import { metadataRoutes } from './metadata-routes.ts'
+import { refreshSecret } from './oauth-refresh-tokens.ts'
+import { tokenRoutes } from './token-routes.ts'
+import { walletConsentRoutes } from './wallet-consent-routes.ts'
+import { waitScript } from './wallet-consent-block.ts'
+
+export const oauth: Feature = {
+  name: 'oauth',
+  routes: [...metadataRoutes, ...tokenRoutes, ...authorizeRoutes, ...walletConsentRoutes, waitScript.route],
+  capabilities: ['walletConsent'],
+  credentials: [appCredential],
+  sweeps: [expirySweep],
+  async prepare(ctx) {
+    await refreshSecret(ctx)
+  },
+  async forgetAccount(_, tx, did) {
+    await endOAuthSessions(tx, did)
+    await deleteConsentsAbout(tx, did)
+  },
+  async endAccess(_, tx, did, why) {
+    // Neither a new password nor another device changes what the holder let apps do.
+    if (why === 'new_password' || why === 'transferred') return
+    const { sessions, codes } = await endOAuthSessions(tx, did)
+    return { oauthTokens: sessions, oauthCodes: codes }
+  },
+}

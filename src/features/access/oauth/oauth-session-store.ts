@@ -1,0 +1,138 @@
+/** Stores the sessions of apps, and the hashes of their refresh tokens. */
+import { sql, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import type { ClientKey } from './client-authentication.ts'
+
+export interface OAuthSession {
+  id: string
+  did: Did
+  clientId: string
+  clientName: string | null
+  /** The granted scopes, separated by spaces. Permission sets are stored by name unless `scopeIsFixed`. */
+  scope: string
+  /** True if a wallet signed the scopes. Their permission sets are already expanded and stay so. */
+  scopeIsFixed: boolean
+  /** Thumbprint of the DPoP key that the session is bound to. */
+  jkt: string
+  /** The key that the client must authenticate with; null for a public client. */
+  clientKey: ClientKey | null
+  /** The program and the network from which the account holder authorized the app; null if unknown. */
+  openedWith: string | null
+  openedFrom: string | null
+  createdAt: Millis
+  refreshedAt: Millis
+  /** When the session ends, even if it is refreshed. */
+  expiresAt: Millis
+  /** When the session ends unless it is refreshed before. */
+  idleExpiresAt: Millis
+  /** Null if the app does not get refresh tokens. */
+  refresh: RefreshState | null
+}
+
+/** The refresh tokens of a session, as hashes: the current one and the one before it. */
+export interface RefreshState {
+  tokenHash: string
+  previousHash: string | null
+  /** When the previous token was exchanged; null before the first exchange. */
+  rotatedAt: Millis | null
+}
+
+interface SessionRow extends Omit<OAuthSession, 'scopeIsFixed' | 'clientKey' | 'refresh'> {
+  scopeIsFixed: number
+  clientKey: string | null
+  refreshHash: string | null
+  previousHash: string | null
+  rotatedAt: Millis | null
+}
+
+const columns = sql`id, did, client_id AS "clientId", client_name AS "clientName", scope, scope_is_fixed AS "scopeIsFixed", jkt,
+  client_key AS "clientKey", opened_with AS "openedWith", opened_from AS "openedFrom",
+  created_at AS "createdAt", refreshed_at AS "refreshedAt", expires_at AS "expiresAt", idle_expires_at AS "idleExpiresAt",
+  refresh_hash AS "refreshHash", previous_refresh_hash AS "previousHash", rotated_at AS "rotatedAt"`
+
+function sessionOf({ refreshHash, previousHash, rotatedAt, ...row }: SessionRow): OAuthSession {
+  return {
+    ...row,
+    scopeIsFixed: row.scopeIsFixed === 1,
+    clientKey: row.clientKey === null ? null : (JSON.parse(row.clientKey) as ClientKey),
+    refresh: refreshHash === null ? null : { tokenHash: refreshHash, previousHash, rotatedAt },
+  }
+}
+
+/** `codeHash` is the hash of the authorization code that the session was started with. */
+export function insertOAuthSession(tx: Tx, session: OAuthSession, codeHash: string): Promise<number> {
+  const {
+    id,
+    did,
+    clientId,
+    clientName,
+    scope,
+    scopeIsFixed,
+    jkt,
+    clientKey,
+    openedWith,
+    openedFrom,
+    createdAt,
+    refreshedAt,
+    expiresAt,
+    idleExpiresAt,
+    refresh,
+  } = session
+  return tx.run(sql`
+    INSERT INTO oauth_session (id, did, client_id, client_name, scope, scope_is_fixed, jkt, client_key, code_hash, refresh_hash,
+      opened_with, opened_from, created_at, refreshed_at, expires_at, idle_expires_at)
+    VALUES (${id}, ${did}, ${clientId}, ${clientName}, ${scope}, ${scopeIsFixed ? 1 : 0}, ${jkt}, ${clientKey && JSON.stringify(clientKey)},
+      ${codeHash}, ${refresh?.tokenHash ?? null}, ${openedWith}, ${openedFrom}, ${createdAt}, ${refreshedAt}, ${expiresAt}, ${idleExpiresAt})`)
+}
+
+/** Returns the session, even if it has expired; null if there is none. */
+export async function findOAuthSession(reader: Reader, id: string): Promise<OAuthSession | null> {
+  const row = await reader.get<SessionRow>(sql`SELECT ${columns} FROM oauth_session WHERE id = ${id}`)
+  return row && sessionOf(row)
+}
+
+/** Whether the account has this session. Does not check expiry, because no access token outlives its session. */
+export const isOAuthSessionAlive = async (reader: Reader, id: string, did: Did): Promise<boolean> =>
+  (await reader.get(sql`SELECT 1 WHERE ${oauthSessionExists(id, did)}`)) !== null
+
+/** The same, as a condition. */
+export const oauthSessionExists = (id: string, did: Did): Sql => sql`EXISTS (SELECT 1 FROM oauth_session WHERE id = ${id} AND did = ${did})`
+
+/** The account's sessions that have not expired, the most recently refreshed first. */
+export async function oauthSessionsOf(reader: Reader, did: Did, now: Millis): Promise<OAuthSession[]> {
+  const rows = await reader.all<SessionRow>(sql`
+    SELECT ${columns} FROM oauth_session WHERE did = ${did} AND expires_at > ${now} AND idle_expires_at > ${now} ORDER BY refreshed_at DESC`)
+  return rows.map(sessionOf)
+}
+
+/** Returns the session that was started with an authorization code; null if there is none. */
+export async function oauthSessionOfCode(reader: Reader, codeHash: string): Promise<{ id: string } | null> {
+  return reader.get<{ id: string }>(sql`SELECT id FROM oauth_session WHERE code_hash = ${codeHash}`)
+}
+
+/** Replace the exchanged refresh token with its successor. `tokenHash` is the successor's hash. */
+export function rotateOAuthSession(
+  tx: Tx,
+  id: string,
+  {
+    tokenHash,
+    previousHash,
+    now,
+    idleExpiresAt,
+    clientKey,
+  }: { tokenHash: string; previousHash: string; now: Millis; idleExpiresAt: Millis; clientKey: ClientKey | null },
+): Promise<number> {
+  return tx.run(sql`
+    UPDATE oauth_session SET refresh_hash = ${tokenHash}, previous_refresh_hash = ${previousHash}, rotated_at = ${now},
+      refreshed_at = ${now}, idle_expires_at = ${idleExpiresAt}, client_key = ${clientKey && JSON.stringify(clientKey)}
+    WHERE id = ${id}`)
+}
+
+export const deleteOAuthSession = (tx: Tx, id: string): Promise<number> => tx.run(sql`DELETE FROM oauth_session WHERE id = ${id}`)
+
+/** Returns how many sessions of the account were deleted. */
+export const deleteOAuthSessionsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM oauth_session WHERE did = ${did}`)
+
+/** Delete the sessions that have expired at `now`. Returns how many. */
+export const deleteEndedOAuthSessions = (tx: Tx, now: Millis): Promise<number> =>
+  tx.run(sql`DELETE FROM oauth_session WHERE expires_at <= ${now} OR idle_expires_at <= ${now}`)

@@ -1,0 +1,56 @@
+/**
+ * Permission sets. Apps request one with the scope `include:<nsid>`; its author publishes it as a lexicon.
+ *
+ * Source: atproto "Permissions", "Permission Sets".
+ */
+import type { LexiconPermissionSet } from '@atproto/oauth-scopes'
+import { OAuthError } from '../../../http/errors.ts'
+import type { Context } from '../../../platform/context.ts'
+import { parseNsid } from '../../../protocol/identifiers.ts'
+import { expandScopes, type Expansion, grantsOf, isInclude } from '../../../protocol/scopes.ts'
+import { resolveLexicon, tooLarge } from '../../data/published-lexicons/published-lexicons.ts'
+import { fitsAccessToken, MAX_ACCESS_TOKEN_CHARS } from '../tokens/tokens.ts'
+
+/**
+ * Returns the permission set that is published as `name`; null if there is none or it cannot be fetched, a reason if it
+ * is too large.
+ */
+async function permissionSet(ctx: Context, name: string): Promise<LexiconPermissionSet | string | null> {
+  const nsid = parseNsid(name)
+  if (nsid === null) return null
+  const resolution = await resolveLexicon(ctx, nsid)
+  if (!resolution.ok) return resolution.excess === null ? null : tooLarge(nsid, resolution.excess)
+  const main = resolution.document.defs['main'] as Partial<LexiconPermissionSet> | undefined
+  return main?.type === 'permission-set' && Array.isArray(main.permissions) ? (main as LexiconPermissionSet) : null
+}
+
+/**
+ * Expand permission sets into their permissions. Returns a reason instead if a set cannot be found, or if there are
+ * more permissions than can be granted or than fit an access token of the client.
+ */
+export async function expanded(ctx: Context, clientId: string, scopes: readonly string[]): Promise<Expansion> {
+  const expansion = await expandScopes(scopes, (nsid) => permissionSet(ctx, nsid))
+  if (!expansion.ok || fitsAccessToken(ctx, { clientId, scope: grantsOf(expansion.scopes).join(' ') })) return expansion
+  return { ok: false, fault: 'too-many', reason: TOO_LONG }
+}
+
+const TOO_LONG = `the permissions would make an access token longer than ${MAX_ACCESS_TOKEN_CHARS} characters`
+
+/**
+ * Returns the granted scopes with their permission sets expanded as published now, separated by spaces. `isFixed`: the
+ * scopes were expanded when they were granted, and are returned unchanged. Throws `temporarily_unavailable` (503) if a
+ * permission set cannot be found, so that the client tries again and its session continues. Throws `invalid_scope` if a
+ * set has grown beyond what can be granted.
+ */
+export async function effectiveScope(
+  ctx: Context,
+  { clientId, scope, isFixed }: { clientId: string; scope: string; isFixed: boolean },
+): Promise<string> {
+  const scopes = scope.split(' ')
+  if (isFixed || !scopes.some(isInclude)) return scope
+  const expansion = await expanded(ctx, clientId, scopes)
+  if (expansion.ok) return grantsOf(expansion.scopes).join(' ')
+  throw expansion.fault === 'unresolved'
+    ? new OAuthError(503, 'temporarily_unavailable', expansion.reason)
+    : new OAuthError(400, 'invalid_scope', expansion.reason)
+}

@@ -1,0 +1,75 @@
+/** The part of the authorization page for wallets: what to scan, tap or type, and how the request stands. */
+import encodeQR from 'qr'
+import { asset } from '../../../http/asset.ts'
+import { html, type Html } from '../../../http/html.ts'
+import { hidden } from '../pages/pages.ts'
+import type { Consent } from './wallet-consent-store.ts'
+import script from './wallet-consent.js' with { type: 'text' }
+
+export const waitScript = asset('/assets/wallet-consent.js', 'text/javascript', script)
+
+/** Modules of white around a QR code, without which readers do not find it. */
+const QUIET_ZONE = 4
+
+/** What follows an approval. */
+export interface Completion {
+  /** Where the form goes. */
+  action: string
+  /** What its button says. */
+  label: string
+  /** More fields of the form. */
+  fields?: Html
+  /** Another button beside its own. */
+  beside?: Html
+}
+
+/** Ids and classes are read by wallets that live in browsers, and by the page's script. */
+export function walletBlock(consent: Consent, { action, label, fields, beside }: Completion): Html {
+  const { requestId, userCode, matchCode, status } = consent
+  const link = walletLink(consent)
+  const isApproved = status === 'approved'
+  return html`
+<div id="wallet-path">
+  <div class="stack">
+    <p class="quiet">Scan this with the wallet on your phone, or type the code there. Approve only a sign-in that you started yourself.</p>
+    ${matchCode !== null && html`<div class="note match"><p>Your wallet asks for this number</p><div class="match-code mono" id="match-code">${matchCode}</div></div>`}
+    <div class="scan">
+      ${qrCode(link)}
+      <div class="stack">
+        <div class="user-code mono">${userCode}</div>
+        <a class="button" href="${link}">Open my wallet</a>
+      </div>
+    </div>
+    <p class="note" id="wallet-status" role="status" data-request-id="${requestId}" data-status="${status}">${isApproved ? 'Approved in your wallet.' : 'Waiting for your wallet.'}</p>
+    <form id="wallet-complete" class="stack" method="post" action="${action}">
+      ${hidden({ request_id: requestId })}
+      ${fields}
+      <div class="decision"><button${isApproved && html` class="primary"`}>${label}</button>${beside}</div>
+    </form>
+  </div>
+</div>`
+}
+
+/** The link that opens a wallet. The QR code holds it too. */
+function walletLink({ requestId, webOrigin }: Pick<Consent, 'requestId' | 'webOrigin'>): string {
+  const origin = webOrigin === null ? '' : `&origin=${encodeURIComponent(webOrigin)}`
+  return `obsign:/consent?request_id=${encodeURIComponent(requestId)}${origin}`
+}
+
+/**
+ * Dark on white whatever the page looks like, because readers expect it. Runs of dark modules are one rectangle each.
+ */
+function qrCode(text: string): Html {
+  const rows = encodeQR(text, 'raw', { ecc: 'medium', border: QUIET_ZONE })
+  const path = rows
+    .flatMap((row, y) =>
+      [
+        ...row
+          .map((dark) => (dark ? 1 : 0))
+          .join('')
+          .matchAll(/1+/g),
+      ].map(({ index, 0: run }) => `M${index} ${y}h${run.length}v1h-${run.length}z`),
+    )
+    .join('')
+  return html`<svg class="qr" viewBox="0 0 ${rows.length} ${rows.length}" role="img" aria-label="QR code for your wallet" shape-rendering="crispEdges"><path fill="#fff" d="M0 0h${rows.length}v${rows.length}h-${rows.length}z"/><path fill="#000" d="${path}"/></svg>`
+}

@@ -1,0 +1,104 @@
+/** What wallets and waiting pages call while a request is decided in a wallet. */
+import { BoundedCache } from '../../../base/bounded-cache.ts'
+import { route, type RouteCall } from '../../../http/endpoint.ts'
+import { invalidRequest } from '../../../http/errors.ts'
+import { plainName } from '../../../http/html.ts'
+import { readJson } from '../../../http/json-input.ts'
+import { chargeAddress } from '../../../http/limiting.ts'
+import { perContext } from '../../../platform/context.ts'
+import { faultAt, readOwnForm, seeOther, type PageCall } from '../pages/pages.ts'
+import { showWallet } from './authorize-routes.ts'
+import type { Consent } from './wallet-consent-store.ts'
+import { parseRequestId, previewedConsent, shownStatus } from './wallet-consents.ts'
+import { completeByWallet, decideByWallet, decisionSchema, noSuchConsent, unfinished } from './wallet-decisions.ts'
+
+const MAX_DECISION_BYTES = 32 * 1024
+const POLL_MILLIS = 2000
+const MAX_POLLED = 20_000
+
+interface Polled {
+  /** On the monotonic clock. */
+  at: number
+  /** Whether there is such a request. */
+  isKnown: boolean
+}
+
+/** The last poll of each id. One that was forgotten may be polled at once. */
+const polls = perContext(() => new BoundedCache<Polled>(MAX_POLLED))
+
+/**
+ * Report the state of a request to its waiting page, at most every two seconds. The limit of an address counts a page
+ * once, because many people behind one address may be waiting. Polls that come too soon, or for unknown requests, all
+ * count.
+ */
+async function poll(call: RouteCall<null>): Promise<Response | { status: string }> {
+  const { ctx, url, replyHeaders } = call
+  replyHeaders.set('Cache-Control', 'no-store')
+  const [id = '', ...others] = url.searchParams.getAll('request_id')
+  const last = others.length === 0 ? polls(ctx).get(id) : undefined
+  const at = ctx.clock.monotonic()
+  const isTooSoon = last !== undefined && at - last.at < POLL_MILLIS
+  if (isTooSoon || !last?.isKnown) chargeAddress(call, ['globalIp'])
+  if (isTooSoon) return Response.json({ status: 'slow_down' }, { status: 429, headers: { 'Retry-After': String(POLL_MILLIS / 1000) } })
+  const requestId = parseRequestId(onlyParameter(url, ['request_id']).value)
+  if (requestId === null) return { status: 'expired' }
+  // Before the database is asked, so that of several at once one is answered.
+  polls(ctx).set(requestId, { at, isKnown: last?.isKnown ?? false })
+  const status = await shownStatus(ctx, requestId)
+  polls(ctx).set(requestId, { at, isKnown: status !== 'expired' })
+  return { status }
+}
+
+/** Returns the one parameter among `names`. Throws `InvalidRequest` if there is none, or more than one. */
+function onlyParameter({ searchParams }: URL, names: readonly string[]): { name: string; value: string } {
+  const given = [...searchParams].filter(([name]) => names.includes(name))
+  const [first] = given
+  if (first === undefined || given.length > 1) throw invalidRequest(`Exactly one of ${names.join(' and ')} is required`)
+  return { name: first[0], value: first[1] }
+}
+
+async function preview({ ctx, url, replyHeaders }: RouteCall<null>): Promise<object> {
+  replyHeaders.set('Cache-Control', 'no-store')
+  const { name, value } = onlyParameter(url, ['user_code', 'request_id'])
+  const consent = await previewedConsent(ctx, name === 'user_code' ? { userCode: value } : { requestId: value })
+  if (consent === null) throw noSuchConsent()
+  return shown(consent)
+}
+
+/** What a wallet shows before a person decides. The match code is not part of it: only the page shows it. */
+const shown = ({ requestId, pushed, webOrigin, ip, requestedScopes, loginHint, matchCode }: Consent) => ({
+  requestId,
+  clientId: pushed.client.clientId,
+  clientName: pushed.client.name === null ? pushed.client.clientId : plainName(pushed.client.name),
+  redirectUri: pushed.request.redirectUri,
+  origin: webOrigin,
+  ip: ip === 'unknown' ? null : ip,
+  requestedScope: requestedScopes,
+  loginHint,
+  matchRequired: matchCode !== null,
+})
+
+/**
+ * The form of the page, which needs no script and no cookie: the id of an approved request is enough to complete it. A
+ * form that comes too early leads back to the page.
+ */
+async function complete(call: PageCall): Promise<Response> {
+  const form = await readOwnForm(call, { needsNoCookie: true })
+  const requestId = form.get('request_id') ?? ''
+  const isTooEarly = form.has('request_uri') && (await shownStatus(call.ctx, requestId)) === 'pending'
+  return isTooEarly ? showWallet(call, form, faultAt(null, unfinished.pending)) : seeOther(await completeByWallet(call, requestId))
+}
+
+export const walletConsentRoutes = [
+  route('GET', '/oauth/authorize/status', { capability: 'walletConsent', unlimited: true, handler: poll }),
+  route('GET', '/oauth/authorize/consent-request', { capability: 'walletConsent', limit: 'oauthConsentAction', handler: preview }),
+  route('POST', '/oauth/authorize/approve', {
+    capability: 'walletConsent',
+    limit: 'oauthConsentAction',
+    async handler(call) {
+      call.replyHeaders.set('Cache-Control', 'no-store')
+      return decideByWallet(call, await readJson(call.body, decisionSchema, MAX_DECISION_BYTES))
+    },
+  }),
+  route('POST', '/oauth/authorize/complete', { capability: 'walletConsent', handler: complete }),
+]

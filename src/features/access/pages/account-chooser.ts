@@ -1,0 +1,51 @@
+/** The part of a form in which people choose among the accounts that are signed in on their browser. */
+import { html, type Html } from '../../../http/html.ts'
+import { parseDid } from '../../../protocol/identifiers.ts'
+import type { Device, SignedIn } from './devices.ts'
+
+interface Choosing {
+  /** The DID that is ticked, or `other`. */
+  chosen: string
+  /** What the holder has to do before the sign-in counts; null if it counts. */
+  missing(signedIn: SignedIn): string | null
+}
+
+/** Accounts that are shown at once, the chosen one first. The others open. */
+const MAX_SHOWN = 3
+
+/** Lists the accounts, and the choice to sign in with another one. */
+export function accountChooser({ accounts }: Device, { chosen, missing }: Choosing): Html {
+  const isChosen = ({ account }: SignedIn) => account.did === chosen
+  const ordered = [...accounts.filter(isChosen), ...accounts.filter((signedIn) => !isChosen(signedIn))]
+  const shown = ordered.length > MAX_SHOWN + 1 ? ordered.slice(0, MAX_SHOWN) : ordered
+  const folded = ordered.slice(shown.length)
+  const choices = (some: readonly SignedIn[]) => some.map((signedIn) => accountChoice(signedIn, chosen, missing(signedIn)))
+  return html`
+<fieldset>
+  <legend>Choose an account</legend>
+  <div class="accounts">
+    ${choices(shown)}
+    ${folded.length > 0 && html`<details class="more"><summary>${folded.length} more</summary><div class="accounts">${choices(folded)}</div></details>`}
+    <label class="account">
+      <input class="other" type="radio" name="account" value="other"${chosen === 'other' && html` checked`}>
+      <span class="who"><span>Another account</span></span>
+    </label>
+  </div>
+</fieldset>`
+}
+
+/** An account without a password is chosen in its wallet, once its sign-in does not suffice. */
+const accountChoice = ({ account: { did, handle, hasPassword } }: SignedIn, chosen: string, missing: string | null): Html => html`
+<label class="account">
+  <input type="radio" name="account" value="${did}"${missing !== null && hasPassword && html` class="stale"`}${chosen === did && html` checked`}>
+  <span class="who">
+    <span>${handle ? `@${handle}` : did}</span>
+    ${missing !== null && html`<small>${missing}</small>`}
+  </span>
+</label>`
+
+/** Returns the chosen account among those signed in on this browser; null if the form names none of them. */
+export function chosenAccount(device: Device | null, form: URLSearchParams): SignedIn | null {
+  const did = parseDid(form.get('account') ?? '')
+  return device?.accounts.find(({ account }) => account.did === did) ?? null
+}

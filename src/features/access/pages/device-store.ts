@@ -1,0 +1,62 @@
+/** SQL of the `oauth_device` and `oauth_device_account` tables: browsers, and the accounts signed in there. */
+import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
+import type { KnownOrigin } from '../../../http/origin.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+
+export interface SignIn extends KnownOrigin {
+  did: Did
+  /** When the password was last entered, or a wallet last approved. */
+  signedInAt: Millis
+}
+
+const origin = sql`a.opened_at AS "openedAt", a.opened_with AS "openedWith", a.opened_from AS "openedFrom"`
+
+/** Returns the sign-ins of a browser, newest first; empty if the browser is unknown or has expired. */
+export const signInsOf = (reader: Reader, tokenHash: string, now: Millis): Promise<SignIn[]> =>
+  reader.all<SignIn>(sql`
+    SELECT a.did, a.signed_in_at AS "signedInAt", ${origin} FROM oauth_device_account a JOIN oauth_device d ON d.token_hash = a.token_hash
+    WHERE a.token_hash = ${tokenHash} AND d.expires_at > ${now} ORDER BY a.signed_in_at DESC`)
+
+/** Store a browser and the accounts signed in there. `tokenHash` is the hash of its token. */
+export async function insertDevice(tx: Tx, tokenHash: string, signIns: readonly SignIn[], expiresAt: Millis): Promise<void> {
+  await tx.run(sql`INSERT INTO oauth_device (token_hash, expires_at) VALUES (${tokenHash}, ${expiresAt})`)
+  for (const { did, signedInAt, openedAt, openedWith, openedFrom } of signIns)
+    await tx.run(sql`
+      INSERT INTO oauth_device_account (token_hash, did, signed_in_at, opened_at, opened_with, opened_from)
+      VALUES (${tokenHash}, ${did}, ${signedInAt}, ${openedAt}, ${openedWith}, ${openedFrom})`)
+}
+
+/** Delete a browser and its sign-ins. */
+export async function deleteDevice(tx: Tx, tokenHash: string): Promise<void> {
+  await tx.run(sql`DELETE FROM oauth_device_account WHERE token_hash = ${tokenHash}`)
+  await tx.run(sql`DELETE FROM oauth_device WHERE token_hash = ${tokenHash}`)
+}
+
+/** Delete the sign-in of an account in one browser. Returns 0 if there is none. */
+export const deleteSignIn = (tx: Tx, tokenHash: string, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM oauth_device_account WHERE token_hash = ${tokenHash} AND did = ${did}`)
+
+/** Delete the account's sign-ins in all browsers. Returns how many. */
+export const deleteSignInsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM oauth_device_account WHERE did = ${did}`)
+
+/** Delete the account's sign-ins in all browsers except one. */
+export const deleteOtherSignIns = (tx: Tx, did: Did, tokenHash: string): Promise<number> =>
+  tx.run(sql`DELETE FROM oauth_device_account WHERE did = ${did} AND token_hash <> ${tokenHash}`)
+
+/** A browser in which an account is signed in, identified by the hash of a token that only the browser has. */
+export interface KnownBrowser extends SignIn {
+  tokenHash: string
+}
+
+/** Returns the browsers in which the account is signed in, most recent sign-in first. */
+export const browsersOf = (reader: Reader, did: Did, now: Millis): Promise<KnownBrowser[]> =>
+  reader.all<KnownBrowser>(sql`
+    SELECT a.token_hash AS "tokenHash", a.did, a.signed_in_at AS "signedInAt", ${origin}
+    FROM oauth_device_account a JOIN oauth_device d ON d.token_hash = a.token_hash
+    WHERE a.did = ${did} AND d.expires_at > ${now} ORDER BY a.signed_in_at DESC`)
+
+/** Delete the browsers that have expired by `now`, with their sign-ins. Returns how many browsers. */
+export async function deleteDevicesBefore(tx: Tx, now: Millis): Promise<number> {
+  await tx.run(sql`DELETE FROM oauth_device_account WHERE token_hash IN (SELECT token_hash FROM oauth_device WHERE expires_at <= ${now})`)
+  return tx.run(sql`DELETE FROM oauth_device WHERE expires_at <= ${now}`)
+}

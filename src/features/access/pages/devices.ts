@@ -1,0 +1,194 @@
+/**
+ * The browser that shows a page, and the accounts signed in there. A cookie contains an opaque token; every sign-in
+ * replaces it, so that a token which an attacker planted beforehand is useless.
+ *
+ * Only pages read the cookie: no endpoint of the API does.
+ */
+import { createHmac } from 'node:crypto'
+import { DAY_SECS, HOUR_SECS } from '../../../base/durations.ts'
+import type { Exchange } from '../../../http/endpoint.ts'
+import { Refusal } from '../../../http/errors.ts'
+import type { Html } from '../../../http/html.ts'
+import { ageOf } from '../../../platform/running/clock.ts'
+import { originOf } from '../../../http/origin.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Tx } from '../../../platform/database/database.ts'
+import { newToken } from '../../../platform/secrets/new-token.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { opaqueTokenHash, parseOpaqueToken } from '../../../protocol/opaque-token.ts'
+import { accountOf, type Account } from '../../identity/accounts/accounts.ts'
+import { deleteDevice, deleteSignIn, insertDevice, signInsOf } from './device-store.ts'
+import { hidden, readForm, type PageCall } from './page-parts.ts'
+
+/** Lifetime with "stay signed in", and without, which also ends when the browser closes. */
+const REMEMBERED_SECS = 90 * DAY_SECS
+const UNREMEMBERED_SECS = HOUR_SECS
+/** Age of a sign-in after which the password, or the wallet, is asked for again. */
+const FRESH_SECS = 7 * DAY_SECS
+const MAX_ACCOUNTS = 8
+
+export interface SignedIn {
+  account: Account
+  /** Whether the sign-in is so old that the password, or the wallet, is asked for again. */
+  isStale: boolean
+}
+
+export interface Device {
+  tokenHash: string
+  /** Newest sign-in first. */
+  accounts: readonly SignedIn[]
+  /** Token that every form which acts for a signed-in account must contain. */
+  formToken: string
+}
+
+/**
+ * Await it in the transaction that acts on a sign-in. Throws `AuthenticationRequired` if the password was replaced
+ * meanwhile.
+ */
+export type Confirm = (tx: Tx) => Promise<void>
+
+const isSecure = ({ config }: Context) => config.publicUrl.startsWith('https://')
+/** The `__Host-` prefix makes browsers require https, this exact host and `Path=/`. RFC 6265bis section 4.1.3.2. */
+const cookieName = (ctx: Context) => (isSecure(ctx) ? '__Host-holdfast' : 'holdfast')
+const formCookieName = (ctx: Context) => `${cookieName(ctx)}-form`
+
+/** Returns the browser, or null if no account is signed in there. */
+export async function deviceOf({ ctx, request }: Exchange): Promise<Device | null> {
+  const token = cookieOf(request, cookieName(ctx))
+  const tokenHash = token && opaqueTokenHash(token)
+  if (!token || !tokenHash) return null
+  const now = ctx.clock.now()
+  const found = await Promise.all(
+    (await signInsOf(ctx.db, tokenHash, now)).map(async ({ did, signedInAt }) => {
+      const account = await accountOf(ctx.db, did)
+      return account && { account, isStale: ageOf(signedInAt, now) > FRESH_SECS * 1000 }
+    }),
+  )
+  const accounts = found.filter((signedIn) => signedIn !== null && signedIn.account.takedownRef === null) as SignedIn[]
+  return accounts.length === 0 ? null : { tokenHash, accounts, formToken: formTokenOf(token) }
+}
+
+function cookieOf(request: Request, name: string): string | null {
+  const pair = (request.headers.get('cookie') ?? '').split(/;\s*/).find((one) => one.startsWith(`${name}=`))
+  return pair?.slice(name.length + 1) ?? null
+}
+
+const formTokenOf = (token: string): string => createHmac('sha256', parseOpaqueToken(token)!).update('form').digest('base64url')
+
+/** Sign an account in, in this browser. The response sets a new cookie. */
+export async function signIn(exchange: Exchange, did: Did, { remember, confirm }: { remember: boolean; confirm?: Confirm }): Promise<void> {
+  const entry = entryOf(exchange, { remember })
+  await exchange.ctx.db.transaction(async (tx) => {
+    await confirm?.(tx)
+    await entry.keep(tx, did)
+  })
+  entry.tell()
+}
+
+/**
+ * Returns a sign-in in two steps, for callers with a transaction: `keep` stores it there, and `tell` sets the cookie
+ * after the commit.
+ */
+export function entryOf(exchange: Exchange, { remember }: { remember: boolean }): { keep(tx: Tx, did: Did): Promise<void>; tell(): void } {
+  const { ctx, replyHeaders, request } = exchange
+  const before = opaqueTokenHash(cookieOf(request, cookieName(ctx)) ?? '')
+  const { token, hash } = newToken()
+  const now = ctx.clock.now()
+  const lifeSecs = remember ? REMEMBERED_SECS : UNREMEMBERED_SECS
+  const origin = originOf(exchange)
+  return {
+    async keep(tx, did) {
+      const known = before ? await signInsOf(tx, before, now) : []
+      const first = known.find((one) => one.did === did && one.openedAt !== null) ?? origin
+      const others = known.filter((one) => one.did !== did)
+      if (before) await deleteDevice(tx, before)
+      await insertDevice(tx, hash, [{ ...first, did, signedInAt: now }, ...others].slice(0, MAX_ACCOUNTS), now + lifeSecs * 1000)
+    },
+    tell: () => replyHeaders.append('Set-Cookie', cookie(ctx, cookieName(ctx), token, remember ? lifeSecs : null)),
+  }
+}
+
+/** Sign one account out of this browser. If it was the last one, forget the browser. */
+export async function signOut({ ctx, replyHeaders }: Exchange, device: Device, did: Did): Promise<void> {
+  const isLast = device.accounts.every(({ account }) => account.did === did)
+  await ctx.db.transaction((tx): Promise<unknown> =>
+    isLast ? deleteDevice(tx, device.tokenHash) : deleteSignIn(tx, device.tokenHash, did),
+  )
+  if (isLast) replyHeaders.append('Set-Cookie', cookie(ctx, cookieName(ctx), '', 0))
+}
+
+/** A null age makes a session cookie, which ends when the browser closes. */
+function cookie(ctx: Context, name: string, value: string, maxAgeSecs: number | null): string {
+  const age = maxAgeSecs === null ? '' : `; Max-Age=${maxAgeSecs}`
+  return `${name}=${value}; Path=/; HttpOnly; SameSite=Lax${isSecure(ctx) ? '; Secure' : ''}${age}`
+}
+
+// Protection against cross-site request forgery
+
+const refusedForm = () => new Refusal(403, 'Forbidden', 'This form was not sent from a page of ours. Please go back, reload and try again.')
+
+/**
+ * Returns the hidden field that proves that a form is from our page, or null if the browser needs none. A browser that
+ * does not support Fetch Metadata, and hides the origin as it does for pages without a referrer, must send the page's
+ * token. The token is derived from a cookie, which another site can neither read nor set.
+ */
+export function formProof(call: PageCall, device: Device | null = null): Html[] | null {
+  if (device) return hidden({ form_token: device.formToken })
+  return call.request.headers.has('sec-fetch-site') ? null : hidden({ form_token: formTokenOf(formCookieOf(call)) })
+}
+
+/** Returns the token in the cookie of forms. The response sets one if the browser has none. */
+function formCookieOf({ ctx, request, replyHeaders }: PageCall): string {
+  const kept = cookieOf(request, formCookieName(ctx)) ?? ''
+  if (parseOpaqueToken(kept)) return kept
+  const { token } = newToken()
+  replyHeaders.append('Set-Cookie', cookie(ctx, formCookieName(ctx), token, null))
+  return token
+}
+
+/**
+ * Returns the hash of a secret that only this browser has, even if no account is signed in there. Another site can
+ * neither read nor set it.
+ */
+export const browserHashOf = (call: PageCall): string => opaqueTokenHash(formCookieOf(call))!
+
+/**
+ * Returns a form that was sent from a page of this origin. Throws `Forbidden` otherwise. A request without any origin
+ * header is not from a browser, and is accepted. `needsNoCookie`: so is a browser that hides the origin, although only
+ * a cookie could prove that the form is ours.
+ */
+export async function readOwnForm(call: PageCall, { needsNoCookie = false } = {}): Promise<URLSearchParams> {
+  const { ctx, request } = call
+  const site = request.headers.get('sec-fetch-site')
+  const origin = request.headers.get('origin')
+  const isHidden = site === null && origin === 'null'
+  const isOwn = site === null ? origin === null || origin === ctx.config.publicUrl : site === 'same-origin'
+  if (!isOwn && !isHidden) throw refusedForm()
+  const form = await readForm(call)
+  if (isHidden && !needsNoCookie && !ownFormTokens(call).includes(form.get('form_token') ?? '')) throw refusedForm()
+  return form
+}
+
+/** The form tokens that pages in this browser may contain. */
+const ownFormTokens = ({ ctx, request }: PageCall): string[] =>
+  [cookieName(ctx), formCookieName(ctx)].flatMap((name) => {
+    const token = cookieOf(request, name) ?? ''
+    return parseOpaqueToken(token) ? [formTokenOf(token)] : []
+  })
+
+/**
+ * Throws `Forbidden` unless the form contains the page's token, as every form that acts for a signed-in account must.
+ */
+export function requireFormToken(device: Device, form: URLSearchParams): void {
+  if (form.get('form_token') !== device.formToken) throw refusedForm()
+}
+
+/**
+ * Throws `InvalidRequest` unless the page is opened in a tab, and not fetched by a script or embedded in another page.
+ */
+export function requireNavigation({ request }: Exchange): void {
+  const mode = request.headers.get('sec-fetch-mode') ?? 'navigate'
+  const destination = request.headers.get('sec-fetch-dest') ?? 'document'
+  if (mode !== 'navigate' || destination !== 'document')
+    throw new Refusal(400, 'InvalidRequest', 'This page can only be opened in a tab of its own.')
+}

@@ -1,0 +1,40 @@
+/** Forms that act for a signed-in account, and who may send them. */
+import { route, type Endpoint } from '../../../http/endpoint.ts'
+import { parseDid } from '../../../protocol/identifiers.ts'
+import type { Account } from '../../identity/accounts/accounts.ts'
+import { type Device, deviceOf, readOwnForm, requireFormToken } from './devices.ts'
+import { seeOther, type PageCall } from './page-parts.ts'
+
+export interface Holder {
+  account: Account
+  device: Device
+}
+
+/**
+ * Returns the requested account, or the one that signed in last if `wanted` is null; null if it is not signed in, or
+ * not recently enough.
+ */
+export async function holderOf(call: PageCall, wanted: string | null): Promise<Holder | null> {
+  const device = await deviceOf(call)
+  const did = wanted === null ? null : parseDid(wanted)
+  const found = device?.accounts.find(({ account }) => did === null || account.did === did)
+  return device && found && !found.isStale ? { account: found.account, device } : null
+}
+
+/** Where a browser is sent that `holderOf` refuses. An account whose sign-in is too old is named there. */
+export async function signInUrl(call: PageCall, wanted: string | null): Promise<string> {
+  const stale = (await deviceOf(call))?.accounts.find(({ account }) => wanted === null || account.did === wanted)?.account
+  return `/account/sign-in${stale ? `?${new URLSearchParams({ identifier: stale.handle ?? stale.did })}` : ''}`
+}
+
+/** Declare a form for account holders, which names its account and carries the token of the page. */
+export const holderForm = (path: string, work: (call: PageCall, holder: Holder, form: URLSearchParams) => Promise<Response>): Endpoint =>
+  route('POST', path, {
+    async handler(call) {
+      const form = await readOwnForm(call)
+      const holder = await holderOf(call, form.get('account'))
+      if (!holder) return seeOther(await signInUrl(call, form.get('account')))
+      requireFormToken(holder.device, form)
+      return work(call, holder, form)
+    },
+  })

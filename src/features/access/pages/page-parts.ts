@@ -1,0 +1,114 @@
+/** The parts that pages share: messages, fields, and reading submitted forms. */
+import type { RouteCall } from '../../../http/endpoint.ts'
+import { Refusal } from '../../../http/errors.ts'
+import { html, type Html } from '../../../http/html.ts'
+import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
+import { MIN_PASSWORD_CHARS } from '../../identity/accounts/accounts.ts'
+import type { Fault } from './faults.ts'
+
+export type PageCall = RouteCall<null>
+
+const MAX_FORM_BYTES = 64 * 1024
+
+export async function readForm({ body }: PageCall): Promise<URLSearchParams> {
+  if (body.contentType !== 'application/x-www-form-urlencoded')
+    throw new Refusal(415, 'InvalidRequest', 'This form was sent in an unsupported format.')
+  return new URLSearchParams(await body.text(MAX_FORM_BYTES))
+}
+
+export const seeOther = (location: string): Response =>
+  new Response(null, { status: 303, headers: { Location: location, 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' } })
+
+export const pageRefusal = (message: string): Refusal => new Refusal(400, 'InvalidRequest', message)
+
+/** At most one per page, because fields refer to its id. */
+export const errorNote = (fault: Fault | null): Html | null =>
+  fault && html`<p class="note error" role="alert" id="fault">${fault.message}</p>`
+
+export const goodNote = (message: string | null): Html | null =>
+  message === null ? null : html`<p class="note good" role="status">${message}</p>`
+
+export interface Field {
+  name: string
+  label: string
+  /** Unique in the page; the name if omitted. */
+  id?: string
+  type?: 'text' | 'password' | 'email'
+  value?: string
+  autocomplete?: string
+  hint?: string
+  required?: boolean
+  autofocus?: boolean
+  maxLength?: number
+  /** What the input must match, and what the browser says otherwise. The keyboard of a phone shows digits alone. */
+  digits?: { pattern: string; says: string }
+  /** If the fault names this field, the field is marked, described and focused. */
+  fault?: Fault | null
+  /** Shown after the input, as part of the value. */
+  affix?: Html | null
+  /** A class of the stylesheet that decides when the field is shown. */
+  when?: string
+}
+
+export function field({
+  name,
+  label,
+  id = name,
+  type = 'text',
+  value = '',
+  autocomplete = 'off',
+  hint,
+  required = false,
+  autofocus = false,
+  maxLength,
+  digits,
+  fault = null,
+  affix = null,
+  when,
+}: Field): Html {
+  const isWrong = fault?.field === name
+  const described = [isWrong && 'fault', hint && `${id}-hint`].filter(Boolean).join(' ')
+  const input = html`<input
+    id="${id}" name="${name}" type="${type}" value="${value}" autocomplete="${autocomplete}"
+    autocapitalize="none" autocorrect="off" spellcheck="false"
+    ${required && html`required`} ${(autofocus || isWrong) && html`autofocus`} ${maxLength && html`maxlength="${maxLength}"`}
+    ${digits && html`inputmode="numeric" pattern="${digits.pattern}" title="${digits.says}"`}
+    ${isWrong && html`aria-invalid="true"`} ${described && html`aria-describedby="${described}"`}>`
+  return html`
+<div class="field${when && ` ${when}`}">
+  <label for="${id}">${label}</label>
+  ${affix === null ? input : html`<div class="affix">${input}${affix}</div>`}
+  ${hint && html`<small id="${id}-hint">${hint}</small>`}
+</div>`
+}
+
+export const identifierField = (options: Partial<Field> = {}): Html =>
+  field({ name: 'identifier', label: 'Handle or email address', autocomplete: 'username', ...options })
+
+export const passwordField = (options: Partial<Field> = {}): Html =>
+  field({ name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password', ...options })
+
+export const newPasswordField = (options: Partial<Field> = {}): Html =>
+  passwordField({
+    label: 'New password',
+    autocomplete: 'new-password',
+    required: true,
+    hint: `At least ${MIN_PASSWORD_CHARS} characters. A password manager can generate one for you.`,
+    ...options,
+  })
+
+export const codeField = (options: Partial<Field> = {}): Html =>
+  field({ name: 'code', label: 'Code from the email', autocomplete: 'one-time-code', required: true, ...options })
+
+export const rememberField = (isTicked = false, when = ''): Html => html`
+<label class="check ${when}">
+  <input type="checkbox" name="remember" value="yes"${isTicked && html` checked`}>
+  <span>Stay signed in on my own device</span>
+</label>`
+
+export const hidden = (fields: Record<string, string>): Html[] =>
+  Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
+
+const days = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' })
+
+export const day = (instant: Millis): Html => html`<time datetime="${wireTime(instant)}">${days.format(instant)}</time>`

@@ -1,0 +1,48 @@
+/**
+ * Signs people in on pages: OAuth consent and the account page share this one way. A second factor would be asked for
+ * here, between the password and `then`.
+ */
+import { Refusal } from '../../../http/errors.ts'
+import { announceSignIn, attemptLogin, MAX_TRIED_PASSWORD_CHARS, provePassword, type Account } from '../../identity/accounts/accounts.ts'
+import { deviceOf, type Confirm } from './devices.ts'
+import { faultAt, type Fault } from './faults.ts'
+import type { PageCall } from './page-parts.ts'
+
+type SignInOutcome<T> = { ok: true; value: T } | { ok: false; fault: Fault }
+
+/** Status of the page that is shown again with what is missing or wrong, because the request itself was valid. */
+const FORM_STATUS = 200
+
+const signInFaults = {
+  missing: faultAt(null, 'Please enter your handle or email address and your password.', FORM_STATUS),
+  wrong: faultAt('password', 'The account or the password is wrong. App passwords do not work here.', FORM_STATUS),
+  blocked: faultAt(null, 'Too many attempts. Please wait a minute and try again.', FORM_STATUS),
+}
+
+/**
+ * Call `then` for the account that the identifier and its own password open, whatever its status. Any wrong combination
+ * returns the same message after the same work. A success clears the failures once `then` has finished.
+ */
+export async function withPassword<T>(
+  call: PageCall,
+  identifier: string,
+  password: string,
+  then: (account: Account, confirm: Confirm) => Promise<T>,
+): Promise<SignInOutcome<T>> {
+  const name = identifier.trim().replace(/^@/, '')
+  if (name === '' || password === '') return { ok: false, fault: signInFaults.missing }
+  if (password.length > MAX_TRIED_PASSWORD_CHARS) return { ok: false, fault: signInFaults.wrong }
+  const { ctx } = call
+  const outcome = await attemptLogin(call, name, async (account) => {
+    const stillHolds = await provePassword(ctx, account, password)
+    if (!account || !stillHolds) return null
+    const confirm: Confirm = async (tx) => {
+      if (!(await stillHolds(tx))) throw new Refusal(401, 'AuthenticationRequired', signInFaults.wrong.message)
+    }
+    const isKnownBrowser = (await deviceOf(call))?.accounts.some((signedIn) => signedIn.account.did === account.did) ?? false
+    const value = await then(account, confirm)
+    if (account.takedownRef === null) announceSignIn(call, account.did, 'password on a page', { isKnownBrowser })
+    return { value }
+  })
+  return outcome.ok ? { ok: true, value: outcome.value.value } : { ok: false, fault: signInFaults[outcome.fault] }
+}

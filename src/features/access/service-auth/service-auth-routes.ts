@@ -1,0 +1,81 @@
+/** com.atproto.server.getServiceAuth: issues tokens with which a client calls other services for its account. */
+import { randomBytes } from 'node:crypto'
+import { HOUR_SECS } from '../../../base/durations.ts'
+import { query } from '../../../http/endpoint.ts'
+import { invalidRequest, invalidToken, Refusal } from '../../../http/errors.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Millis } from '../../../protocol/identifiers.ts'
+import { isDraftAudience, isDraftMethod, isProtectedMethod } from '../../../protocol/guarded-methods.ts'
+import { formatServiceToken } from '../../../protocol/service-token.ts'
+import { accountSigner, refuseMissing } from '../../identity/accounts/accounts.ts'
+import { access, mayHaveCalled, refusePrivate, requirePermission } from '../auth/auth.ts'
+
+const DEFAULT_TTL_SECS = 60
+const MAX_TTL_SECS = HOUR_SECS
+/** A token that names no method is valid for all methods. */
+const MAX_TTL_ANY_METHOD_SECS = 60
+const MAX_AUDIENCE_CHARS = 2048
+/** The only method open to a taken-down account, which uses it to move to another server. */
+const MOVING_METHOD = 'com.atproto.server.createAccount'
+
+/** A did:plc or did:web, optionally with a service fragment. */
+const audiencePattern = /^did:(plc:[a-z2-7]{24}|web:[a-z0-9]([a-z0-9.-]*[a-z0-9])?(%3A[0-9]{1,5})?)(#[A-Za-z][A-Za-z0-9_-]*)?$/
+
+const isAudience = (text: string) => text.length <= MAX_AUDIENCE_CHARS && audiencePattern.test(text)
+
+function expiry(now: Millis, wanted: number | undefined, lxm: string | undefined): number {
+  const nowSecs = Math.floor(now / 1000)
+  if (wanted === undefined) return nowSecs + DEFAULT_TTL_SECS
+  if (wanted <= nowSecs) throw badExpiration('expiration is in past')
+  if (wanted > nowSecs + MAX_TTL_SECS) throw badExpiration('cannot request a token with an expiration more than an hour in the future')
+  if (lxm === undefined && wanted > nowSecs + MAX_TTL_ANY_METHOD_SECS)
+    throw badExpiration('cannot request a method-less token with an expiration more than a minute in the future')
+  return wanted
+}
+
+/**
+ * Service tokens cannot be revoked, so an agent's is short-lived and for one method. It does not name the agent, so
+ * none is issued for this server: with it, the agent could act here without an audit record, even after it was ended.
+ */
+function boundAgentToken({ config, clock }: Context, { aud, exp, lxm }: { aud: string; exp?: number; lxm?: string }): void {
+  if (lxm === undefined) throw invalidRequest('an agent must name the method that the token is for')
+  if (aud.split('#')[0] === config.serverDid) throw invalidRequest('an agent must call this server itself')
+  if (exp !== undefined && exp > Math.floor(clock.now() / 1000) + DEFAULT_TTL_SECS)
+    throw badExpiration('an agent cannot request a token with an expiration more than a minute in the future')
+}
+
+const badExpiration = (message: string) => new Refusal(400, 'BadExpiration', message)
+
+export const serviceAuthRoutes = [
+  query('com.atproto.server.getServiceAuth', {
+    auth: access({ sessions: 'every', grants: 'any', agents: true }),
+    async handler({ ctx, caller, params: { aud, exp, lxm } }) {
+      const { did, credential } = caller
+      requirePermission(caller, (permissions) => permissions.assertRpc({ lxm: lxm ?? '*', aud }))
+      if (credential === 'agent') boundAgentToken(ctx, { aud, exp, lxm })
+      if (lxm !== undefined) refusePrivate(caller, lxm)
+      if (!isAudience(aud)) throw invalidRequest('aud must be a valid atproto DID or did#serviceId reference')
+      const signer = await accountSigner(ctx, ctx.db, did)
+      const isTakendown = credential === 'takendown' || signer?.status === 'takendown'
+      if (isTakendown && lxm !== MOVING_METHOD) throw invalidToken('Bad token scope')
+      if (lxm !== undefined && !mayHaveCalled(caller, lxm))
+        throw invalidRequest(`insufficient access to request a service auth token for the following method: ${lxm}`)
+      const now = ctx.clock.now()
+      const expiresAt = expiry(now, exp, lxm)
+      if (lxm !== undefined && isProtectedMethod(lxm))
+        throw invalidRequest(`cannot request a service auth token for the following protected method: ${lxm}`)
+      if (isDraftAudience(aud) || (lxm !== undefined && isDraftMethod(lxm)))
+        throw invalidRequest('this server does not support permissioned data and issues no service tokens for it')
+      refuseMissing(signer?.status ?? null)
+      const claims = {
+        iss: did,
+        aud,
+        ...(lxm === undefined ? {} : { lxm }),
+        iat: Math.floor(now / 1000),
+        exp: expiresAt,
+        jti: randomBytes(16).toString('hex'),
+      }
+      return { token: formatServiceToken(signer!.key, claims) }
+    },
+  }),
+]

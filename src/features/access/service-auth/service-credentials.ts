@@ -1,0 +1,55 @@
+/**
+ * Credentials that are service tokens (`service-tokens.ts`): of any issuer, of the moderation service, of an account
+ * here.
+ */
+import type { Credential } from '../../../http/credential.ts'
+import { decodeJws } from '../../../protocol/jws.ts'
+import {
+  delegatedKind,
+  moderationKind,
+  presentedAs,
+  requireNotTakendown,
+  serviceKind,
+  type AdminCaller,
+  type ServiceAccountCaller,
+  type ServiceCaller,
+} from '../auth/auth.ts'
+import { LABELER, verifyServiceToken } from './service-tokens.ts'
+
+const bearer = presentedAs('bearer')
+
+/** A token of any issuer for the called method. */
+export const serviceCredential: Credential<ServiceCaller> = {
+  ...serviceKind,
+  recognises: bearer,
+  check: ({ ctx, nsid }, token) => verifyServiceToken(ctx, token, { lxm: nsid }),
+}
+
+/** A token of the configured moderation service. */
+export const moderationCredential: Credential<AdminCaller> = {
+  ...moderationKind,
+  recognises(exchange) {
+    const token = exchange.nsid === null ? null : bearer(exchange)
+    // The admin token is not a JWT.
+    return token !== null && decodeJws(token) !== null ? token : null
+  },
+  async check({ ctx, nsid }, token) {
+    const accepts = ({ iss, service }: ServiceCaller) => iss === ctx.config.moderation.did && (service === null || service === LABELER)
+    const { iss } = await verifyServiceToken(ctx, token, { lxm: nsid, accepts })
+    return { actor: iss }
+  },
+}
+
+export const delegatedCredential: Credential<ServiceAccountCaller> = {
+  ...delegatedKind,
+  recognises: bearer,
+  async check(exchange, token) {
+    // Runs before the key is fetched, so the DID of a stranger is never resolved.
+    const accepts = async ({ iss }: ServiceCaller) => {
+      await requireNotTakendown(exchange, iss)
+      return true
+    }
+    const { iss } = await verifyServiceToken(exchange.ctx, token, { lxm: exchange.nsid, accepts })
+    return { did: iss, credential: 'service', permissions: null, personalDetails: false }
+  },
+}

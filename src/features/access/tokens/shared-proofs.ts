@@ -1,0 +1,68 @@
+/**
+ * The DPoP proofs that were used at any node of a cluster, in a table. Proofs that arrive while a statement is under
+ * way share the next one, so that a busy node sends a few hundred statements a second, however many requests it has.
+ */
+import { sql, type Cluster } from '../../../platform/database/database.ts'
+import { outsideRequests } from '../../../platform/running/request-scope.ts'
+import { PROOF_MEMORY_SECS } from '../../../protocol/dpop.ts'
+
+/** Most proofs in one statement. */
+const MAX_BATCH = 1000
+const DIGEST_BYTES = 16
+
+interface Waiting {
+  /** In hexadecimal. */
+  digest: string
+  resolve(isFresh: boolean): void
+  reject(error: unknown): void
+}
+
+const nowMillis = sql`CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)`
+
+export class SharedProofs {
+  readonly #waiting: Waiting[] = []
+  #sending: Promise<void> | null = null
+
+  constructor(readonly cluster: Cluster) {}
+
+  /**
+   * Record the use of `jti` with the key `jkt`. Returns false if any node has recorded it. Call it once at each node.
+   */
+  use(jkt: string, jti: string): Promise<boolean> {
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>()
+    const digest = new Bun.SHA256()
+      .update(`${jkt}.${jti}`)
+      .digest('hex')
+      .slice(0, 2 * DIGEST_BYTES)
+    this.#waiting.push({ digest, resolve, reject })
+    if (this.#sending === null) this.#sending = outsideRequests(() => this.#send())
+    return promise
+  }
+
+  async #send(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, MAX_BATCH)
+      try {
+        const fresh = await this.#insert(batch.map(({ digest }) => digest))
+        for (const { digest, resolve } of batch) resolve(fresh.has(digest))
+      } catch (error) {
+        for (const { reject } of batch) reject(error)
+      }
+    }
+    this.#sending = null
+  }
+
+  /** Returns those that were not there. In one order at all nodes, so that two of them do not wait for each other. */
+  async #insert(digests: readonly string[]): Promise<Set<string>> {
+    const rows = await this.cluster.beside<{ digest: string }>(sql`
+      INSERT INTO used_proof (digest, used_at)
+      SELECT decode(one, 'hex'), ${nowMillis} FROM unnest(string_to_array(${digests.toSorted().join(' ')}, ' ')) AS one
+      ON CONFLICT (digest) DO NOTHING RETURNING encode(digest, 'hex') AS digest`)
+    return new Set(rows.map(({ digest }) => digest))
+  }
+}
+
+/** Delete the proofs that are too old to be accepted again. */
+export async function forgetOldProofs(cluster: Cluster): Promise<void> {
+  await cluster.beside(sql`DELETE FROM used_proof WHERE used_at < ${nowMillis} - ${PROOF_MEMORY_SECS * 1000}`)
+}

@@ -1,0 +1,28 @@
+/** The token of a device. It says where the server is and completes a transfer, and opens nothing else. */
+import type { Credential } from '../../../http/credential.ts'
+import type { Guard } from '../../../http/endpoint.ts'
+import { authenticationRequired } from '../../../http/errors.ts'
+import { presentedOpaqueToken, strict, taking } from '../auth/auth.ts'
+import { findDeviceByToken, type Device } from './wallet-device-store.ts'
+
+export interface DeviceCaller {
+  device: Device
+}
+
+/** Throws `AuthenticationRequired` if the token is unknown or revoked. */
+export const deviceCredential: Credential<DeviceCaller> = {
+  name: 'device',
+  recognises: presentedOpaqueToken,
+  async check({ ctx }, tokenHash) {
+    const device = await findDeviceByToken(ctx.db, tokenHash)
+    if (device === null) throw authenticationRequired('The device is unknown or was revoked')
+    return { device }
+  },
+}
+
+/** Guard for a device. The handler sees to it that the device asks about itself. Throws `AuthenticationRequired`. */
+export const device: Guard<DeviceCaller> = strict(
+  taking([deviceCredential], () => {
+    throw authenticationRequired()
+  }),
+)

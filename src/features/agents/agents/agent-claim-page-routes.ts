@@ -1,0 +1,133 @@
+/**
+ * The page at which people confirm programs. It works in two steps: first sign-in and code, then the decision. Between
+ * them the server keeps what was shown to whom; the second form has nothing but an unguessable id.
+ */
+import { MINUTE_MILLIS } from '../../../base/durations.ts'
+import { route } from '../../../http/endpoint.ts'
+import { chargeAddress } from '../../../http/limiting.ts'
+import { newToken } from '../../../platform/secrets/new-token.ts'
+import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
+import { activityOf, type Account } from '../../identity/accounts/accounts.ts'
+import {
+  chosenAccount,
+  deviceOf,
+  faultAt,
+  faultOf,
+  pageRefusal,
+  readOwnForm,
+  requireFormToken,
+  requireNavigation,
+  signedInElsewhere,
+  withPassword,
+  type Confirm,
+  type Fault,
+  type PageCall,
+} from '../../access/pages/pages.ts'
+import { hasKnownWallets } from '../../access/wallet-proofs/wallet-proofs.ts'
+import { CLAIM_PATH, decidedPage, decideClaimPage, enterCodePage, PRIVATE_READS, type EnteredClaim } from './agent-claim-page.ts'
+import { insertShownClaim, takeShownClaim, type ShownClaim } from './agent-claim-page-store.ts'
+import { confirmClaim, denyClaim, enteredCode, grantedScopes, plainCode, type EnteredCode } from './agent-claims.ts'
+
+/** Time that a person has to decide. */
+const DECISION_MILLIS = 5 * MINUTE_MILLIS
+
+const wrongCode = faultAt(
+  'user_code',
+  'This code does not exist, has expired or was used. Please check it, or request a new one from the program.',
+  200,
+)
+const notActive = faultAt(null, 'This account is not active, so no program can act for it.', 200)
+const walletFirst = faultAt(null, 'You signed in too long ago. Please sign in to your account page with your wallet, then come back.', 200)
+const GONE = 'That page has expired, or you have already decided. If the program is still waiting, enter its code again.'
+const CHANGED = 'The permissions of the program have changed in the meantime. Please enter the code again.'
+
+/** The code of the address is filled in and never submitted. */
+async function show(call: PageCall): Promise<Response> {
+  requireNavigation(call)
+  const code = plainCode(call.url.searchParams.get('code') ?? '')
+  return showAgain(call, { code: /^\d{6}$/.test(code) ? code : '', identifier: '', account: null }, null)
+}
+
+async function showAgain(call: PageCall, entered: EnteredClaim, fault: Fault | null): Promise<Response> {
+  const { ctx } = call
+  const wallet = fault === walletFirst ? 'needed' : (await hasKnownWallets(ctx.db)) ? 'offered' : 'none'
+  return enterCodePage(ctx, { entered, device: await deviceOf(call), fault, wallet })
+}
+
+const startAgain = (call: PageCall, message: string): Promise<Response> =>
+  showAgain(call, { code: '', identifier: '', account: null }, faultAt('user_code', message))
+
+/** First step. A code is looked at only once it is known who enters it. */
+async function identify(call: PageCall, form: URLSearchParams): Promise<Response> {
+  const device = await deviceOf(call)
+  const chosen = chosenAccount(device, form)
+  const entered: EnteredClaim = {
+    code: form.get('user_code') ?? '',
+    identifier: form.get('identifier') ?? '',
+    account: chosen?.account.did ?? (form.has('account') ? 'other' : null),
+  }
+  if (chosen && device) {
+    if (await faultOf(() => requireFormToken(device, form))) return showAgain(call, entered, signedInElsewhere)
+    if (!chosen.isStale) return look(call, chosen.account, entered)
+    if (!chosen.account.hasPassword) return showAgain(call, entered, walletFirst)
+  }
+  const limited = await faultOf(() => chargeAddress(call, ['createSession']))
+  if (limited) return showAgain(call, entered, limited)
+  const outcome = await withPassword(call, chosen?.account.did ?? entered.identifier, form.get('password') ?? '', (account, confirm) =>
+    look(call, account, entered, confirm),
+  )
+  return outcome.ok ? outcome.value : showAgain(call, entered, outcome.fault)
+}
+
+/** Show what the code asks for, and keep what is shown. `confirm` throws if the password was replaced meanwhile. */
+async function look(call: PageCall, account: Account, entered: EnteredClaim, confirm?: Confirm): Promise<Response> {
+  const { ctx } = call
+  const { did } = account
+  if (!activityOf(account).active) return showAgain(call, entered, notActive)
+  let found: EnteredCode = { ok: false, fault: 'unknown' }
+  const limited = await faultOf(async () => (found = await enteredCode(call, did, entered.code)))
+  if (limited || !found.ok) return showAgain(call, entered, limited ?? wrongCode)
+  const { claim, registration } = found as Extract<EnteredCode, { ok: true }>
+  const { token: pageId, hash } = newToken()
+  const scopes = grantedScopes(ctx)
+  const expiresAt = ctx.clock.now() + DECISION_MILLIS
+  await ctx.db.transaction(async (tx) => {
+    await confirm?.(tx)
+    await insertShownClaim(tx, hash, { did, claimId: claim.id, scopes }, expiresAt)
+  })
+  return decideClaimPage(ctx, { pageId, account, claim, registration, scopes })
+}
+
+const decisions = {
+  approve: {
+    carryOut: (call: PageCall, { did, claimId }: ShownClaim, form: URLSearchParams) =>
+      confirmClaim(call, did, claimId, { privateReads: form.has(PRIVATE_READS) }),
+    ending: 'approved',
+  },
+  deny: { carryOut: (call: PageCall, { did, claimId }: ShownClaim) => denyClaim(call, did, claimId), ending: 'denied' },
+} as const
+
+/** Second step. What was shown counts once, whatever comes of the decision. */
+async function decide(call: PageCall, form: URLSearchParams): Promise<Response> {
+  const { ctx } = call
+  const name = form.get('decision') ?? ''
+  if (!Object.hasOwn(decisions, name)) throw pageRefusal('The form neither approves nor denies.')
+  const { carryOut, ending } = decisions[name as keyof typeof decisions]
+  const idHash = opaqueTokenHash(form.get('id') ?? '')
+  const now = ctx.clock.now()
+  const shown = idHash && (await ctx.db.transaction((tx) => takeShownClaim(tx, idHash, now)))
+  if (!shown) return startAgain(call, GONE)
+  if (shown.scopes.join(' ') !== grantedScopes(ctx).join(' ')) return startAgain(call, CHANGED)
+  const outcome = await carryOut(call, shown, form)
+  return decidedPage(ctx, outcome === 'done' ? ending : outcome)
+}
+
+async function submit(call: PageCall): Promise<Response> {
+  const form = await readOwnForm(call, { needsNoCookie: true })
+  return form.get('step') === 'decide' ? decide(call, form) : identify(call, form)
+}
+
+export const agentClaimPageRoutes = [
+  route('GET', CLAIM_PATH, { handler: show }),
+  route('POST', CLAIM_PATH, { limit: 'agentClaimConfirm', handler: submit }),
+]

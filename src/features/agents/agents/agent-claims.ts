@@ -1,0 +1,241 @@
+/**
+ * Claims: a program shows a code of six digits, and the holder of an account who enters it reads what the program may
+ * do, and confirms or denies it. Rows decide every race: a claim is completed once, and a registration confirmed once.
+ */
+import { randomInt } from 'node:crypto'
+import { KeyedQueue } from '../../../base/keyed-queue.ts'
+import { OAuthError } from '../../../http/errors.ts'
+import type { Exchange } from '../../../http/endpoint.ts'
+import { refuseSpent } from '../../../http/limiting.ts'
+import { originOf } from '../../../http/origin.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
+import { type Tx, WriteConflict } from '../../../platform/database/database.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import { accountOf, activityOf, announce, announceIn } from '../../identity/accounts/accounts.ts'
+import {
+  completeClaim,
+  expireClaim,
+  findClaim,
+  findClaimByCode,
+  findLiveClaim,
+  insertClaim,
+  isCodeTaken,
+  pendingClaimsOf,
+  type Claim,
+} from './agent-claim-store.ts'
+import { insertAgentEvent } from './agent-event-store.ts'
+import { newAgentId } from './agent-ids.ts'
+import { announceRefusedAgent, noteRequest, pushClaim } from './agent-notices.ts'
+import { confirmRegistration, findRegistration, ownNameOf, revokeRegistration, type Registration } from './agent-registration-store.ts'
+import { assertionExpiry } from './agent-tokens.ts'
+
+// Opening
+
+const USER_CODES = 1_000_000
+/** Draws after which the codes in use must be nearly all there are. */
+const MAX_DRAWS = 1000
+
+/** Returns a code that no pending claim has. `randomInt` rejects samples, so that every code is equally likely. */
+async function newUserCode(tx: Tx): Promise<string> {
+  for (let draw = 0; draw < MAX_DRAWS; draw++) {
+    const code = String(randomInt(USER_CODES)).padStart(6, '0')
+    if (!(await isCodeTaken(tx, code))) return code
+  }
+  throw new Error('nearly all user codes are in use')
+}
+
+/** Open a claim in place of those that are pending, and tell the holder if the account is known. */
+export async function openClaim(
+  exchange: Exchange,
+  tx: Tx,
+  { id: registrationId, did, issuer }: Registration,
+  email: string | null = null,
+): Promise<Claim> {
+  const { config, clock } = exchange.ctx
+  const now = clock.now()
+  await expireClaimsOf(tx, { id: registrationId, did }, now)
+  const { openedWith, openedFrom } = originOf(exchange)
+  const claim: Claim = {
+    id: newAgentId('cla'),
+    registrationId,
+    userCode: await newUserCode(tx),
+    expiresAt: now + config.agentAuth.userCodeTtlSecs * 1000,
+    status: 'pending',
+    email,
+    openedWith,
+    openedFrom,
+    createdAt: now,
+  }
+  await insertClaim(tx, claim)
+  await insertAgentEvent(tx, { registrationId, type: 'claim_initiated', did, detail: { claim_attempt_id: claim.id }, now })
+  if (did !== null) {
+    await noteRequest(exchange, tx, did, issuer)
+    await pushClaim(exchange, tx, did, claim)
+  }
+  return claim
+}
+
+/** Returns the claim that may be confirmed now, or a new one. A resumed claim adds no event and no notice. */
+export const resumedClaim = async (exchange: Exchange, tx: Tx, registration: Registration, email: string | null): Promise<Claim> =>
+  (await findLiveClaim(tx, registration.id, exchange.ctx.clock.now())) ?? openClaim(exchange, tx, registration, email)
+
+/** What a client is told of a claim. */
+export const claimWords = ({ config }: Context, { userCode }: Pick<Claim, 'userCode'>) => ({
+  user_code: userCode,
+  verification_uri: config.agentAuth.verificationUri,
+})
+
+// Ending
+
+async function expireOne(tx: Tx, { id, registrationId }: Claim, did: Did | null, now: Millis): Promise<number> {
+  const changed = await expireClaim(tx, id)
+  if (changed > 0) await insertAgentEvent(tx, { registrationId, type: 'claim_expired', did, detail: { claim_attempt_id: id }, now })
+  return changed
+}
+
+/** Mark a claim as expired, with its event. Returns 0 if it was finished. */
+export const endClaim = async (tx: Tx, claim: Claim, now: Millis): Promise<number> =>
+  expireOne(tx, claim, (await findRegistration(tx, claim.registrationId))?.did ?? null, now)
+
+async function expireClaimsOf(tx: Tx, { id, did }: Pick<Registration, 'id' | 'did'>, now: Millis): Promise<void> {
+  for (const claim of await pendingClaimsOf(tx, id)) await expireOne(tx, claim, did, now)
+}
+
+/**
+ * End a registration for good, with its event, and its pending codes. Returns 0 if it was revoked already, which adds
+ * no second event.
+ */
+export async function endRegistration(
+  tx: Tx,
+  { id, did }: Pick<Registration, 'id' | 'did'>,
+  now: Millis,
+  detail: Record<string, unknown> = {},
+): Promise<number> {
+  const changed = await revokeRegistration(tx, id, now)
+  if (changed === 0) return 0
+  await insertAgentEvent(tx, { registrationId: id, type: 'revoked', did, detail, now })
+  await expireClaimsOf(tx, { id, did }, now)
+  return changed
+}
+
+// Entering a code
+
+/** Why a code cannot be confirmed, in the order in which the reasons are looked for. */
+export type ClaimFault = 'unknown' | 'completed' | 'expired' | 'mismatch' | 'claimed' | 'closed'
+
+export type EnteredCode = { ok: true; claim: Claim; registration: Registration } | { ok: false; fault: ClaimFault }
+
+/** People may write a code in two groups. */
+export const plainCode = (typed: string): string => typed.replaceAll(/[\s-]/g, '')
+
+/** Guesses for one account are judged one after another, so that concurrent ones cannot exceed the budget. */
+const guesses = perContext(() => new KeyedQueue())
+
+/**
+ * Look up the code that was entered as this account. Throws `RateLimitExceeded` after ten codes that are unknown or
+ * another account's, within five minutes.
+ */
+export const enteredCode = (exchange: Exchange, did: Did, typed: string, registrationId: string | null = null): Promise<EnteredCode> =>
+  guesses(exchange.ctx).run(did, async () => {
+    const { db, clock, limits } = exchange.ctx
+    await refuseSpent(exchange, 'agentUserCode', did)
+    const claim = await findClaimByCode(db, plainCode(typed))
+    const registration = claim && (await findRegistration(db, claim.registrationId))
+    const isForeign = registration !== null && registration.did !== null && registration.did !== did
+    if (claim === null || registration === null || isForeign) limits.charge({ name: 'agentUserCode', key: did })
+    if (claim === null || registration === null) return { ok: false, fault: 'unknown' }
+    const fault = faultOfClaim(claim, registration, { did, registrationId, now: clock.now() })
+    if (fault !== null && isForeign && registration.status === 'active') announceRefusedAgent(exchange, registration.did!)
+    return fault === null ? { ok: true, claim, registration } : { ok: false, fault }
+  })
+
+function faultOfClaim(
+  claim: Claim,
+  registration: Registration,
+  { did, registrationId, now }: { did: Did; registrationId: string | null; now: Millis },
+): ClaimFault | null {
+  if (claim.status === 'completed') return 'completed'
+  if (claim.status === 'expired' || claim.expiresAt <= now) return 'expired'
+  if (registrationId !== null && registrationId !== registration.id) return 'mismatch'
+  if (registration.status === 'claimed') return 'claimed'
+  if (registration.status === 'revoked' || (registration.did !== null && registration.did !== did)) return 'closed'
+  return null
+}
+
+// Deciding
+
+/** `lost`: another request decided meanwhile. `closed`: revoked, another account's, or the account is not active. */
+type Decision = 'done' | 'lost' | 'closed'
+
+/** Returns the scopes that an agent has once it is confirmed. */
+export const grantedScopes = ({ config }: Context): readonly string[] => config.agentAuth.grantedScopes
+
+/**
+ * Confirm a claim as the holder of an account, who has been shown `grantedScopes`: the registration gets the account
+ * and these scopes, in one transaction that only the first of several confirmations completes. `privateReads` says
+ * whether the holder lets the agent read what only the account sees.
+ */
+export async function confirmClaim(
+  exchange: Exchange,
+  did: Did,
+  claimId: string,
+  { privateReads }: Pick<Registration, 'privateReads'>,
+): Promise<Decision> {
+  const { ctx } = exchange
+  const now = ctx.clock.now()
+  const scopes = grantedScopes(ctx)
+  return ctx.db.transaction(async (tx): Promise<Decision> => {
+    await exchange.stillStands(tx)
+    const account = await accountOf(tx, did)
+    const claim = await findClaim(tx, claimId)
+    const registration = claim && (await findRegistration(tx, claim.registrationId))
+    if (account === null || !activityOf(account).active) return 'closed'
+    if (claim === null || registration === null) return 'lost'
+    if (registration.status === 'revoked' || (registration.did !== null && registration.did !== did)) return 'closed'
+    if (registration.status === 'claimed' || (await completeClaim(tx, claim.id, now)) === 0) return 'lost'
+    const { id } = registration
+    if ((await confirmRegistration(tx, { id, did, scopes, privateReads, assertionExpiresAt: assertionExpiry(ctx), now })) === 0)
+      throw new WriteConflict('the registration')
+    await insertAgentEvent(tx, {
+      registrationId: id,
+      type: 'claim_confirmed',
+      did,
+      detail: { claim_attempt_id: claim.id, scopes, ...(!privateReads && { private_reads: false }) },
+      now,
+    })
+    await announceIn(tx, exchange, 'agentConfirmed', did, { name: ownNameOf(registration) })
+    return 'done'
+  })
+}
+
+/** Deny a claim: end the registration if it is the account's, else the code alone. */
+export async function denyClaim(exchange: Exchange, did: Did, claimId: string): Promise<Decision> {
+  const { db, clock } = exchange.ctx
+  const now = clock.now()
+  const decision = await db.transaction(async (tx): Promise<Decision> => {
+    const claim = await findClaim(tx, claimId)
+    const registration = claim && (await findRegistration(tx, claim.registrationId))
+    if (claim?.status !== 'pending' || registration?.status !== 'active') return 'lost'
+    if (registration.did !== null && registration.did !== did) return 'closed'
+    if (registration.did === did) await endRegistration(tx, registration, now)
+    else await endClaim(tx, claim, now)
+    return 'done'
+  })
+  if (decision === 'done') announce(exchange, 'agentDenied', did)
+  return decision
+}
+
+/** One wording for everything that would say whose a registration is. */
+const notYours = () => new OAuthError(403, 'access_denied', 'This account cannot confirm the registration')
+const inFlight = (status: number) => new OAuthError(status, 'claimed_or_in_flight', 'The code was used already')
+
+/** The refusals of a confirmation. */
+export const claimRefusals: Record<ClaimFault | Exclude<Decision, 'done'>, () => OAuthError> = {
+  unknown: () => new OAuthError(400, 'invalid_user_code', 'There is no such code'),
+  completed: () => inFlight(400),
+  expired: () => new OAuthError(400, 'claim_expired', 'The code has expired'),
+  mismatch: () => new OAuthError(400, 'invalid_request', 'The code belongs to another registration'),
+  claimed: () => inFlight(400),
+  closed: notYours,
+  lost: () => inFlight(409),
+}

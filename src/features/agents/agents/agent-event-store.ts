@@ -1,0 +1,90 @@
+/** SQL of the `agent_event` table, the append-only record of what agents did and what became of them. */
+import { randomUUID } from 'node:crypto'
+import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+
+export type AgentEventType =
+  'registered' | 'claim_initiated' | 'claim_confirmed' | 'claim_expired' | 'token_exchanged' | 'repo_write' | 'blob_upload' | 'revoked'
+
+export interface AgentEvent {
+  seq: number
+  id: string
+  type: AgentEventType
+  did: Did | null
+  /** Never a body, a record key, a token, a code or an address. */
+  detail: Record<string, unknown> | null
+  createdAt: Millis
+}
+
+/** Add an event in the transaction of the change that it records. */
+export async function insertAgentEvent(
+  tx: Tx,
+  {
+    registrationId,
+    type,
+    did,
+    detail = null,
+    now,
+  }: {
+    registrationId: string
+    type: AgentEventType
+    did: Did | null
+    detail?: Record<string, unknown> | null
+    now: Millis
+  },
+): Promise<void> {
+  await tx.run(sql`
+    INSERT INTO agent_event (id, registration_id, type, did, detail, created_at)
+    VALUES (${randomUUID()}, ${registrationId}, ${type}, ${did}, ${detail === null ? null : JSON.stringify(detail)}, ${now})`)
+}
+
+/** What agents do with their access, as opposed to what becomes of it. */
+export type AgentUse = Extract<AgentEventType, 'repo_write' | 'blob_upload'>
+
+/**
+ * Record what an agent does in the transaction that does it, provided that the account still confirms it.
+ * Returns 0 if it does not.
+ */
+export const insertAgentUse = (
+  tx: Tx,
+  {
+    registrationId,
+    type,
+    did,
+    detail,
+    now,
+  }: { registrationId: string; type: AgentUse; did: Did; detail: Record<string, unknown>; now: Millis },
+): Promise<number> =>
+  tx.run(sql`
+    INSERT INTO agent_event (id, registration_id, type, did, detail, created_at)
+    SELECT ${randomUUID()}, id, ${type}, did, ${JSON.stringify(detail)}, ${now} FROM agent_registration
+    WHERE id = ${registrationId} AND did = ${did} AND status = 'claimed'`)
+
+/** Returns the events of a registration, newest first. Null for `beforeSeq` starts at the newest. */
+export async function listAgentEvents(
+  reader: Reader,
+  registrationId: string,
+  { beforeSeq, limit }: { beforeSeq: number | null; limit: number },
+): Promise<AgentEvent[]> {
+  const rows = await reader.all<Omit<AgentEvent, 'detail'> & { detail: string | null }>(sql`
+    SELECT seq, id, type, did, detail, created_at AS "createdAt" FROM agent_event
+    WHERE registration_id = ${registrationId} ${beforeSeq === null ? sql`` : sql`AND seq < ${beforeSeq}`}
+    ORDER BY seq DESC LIMIT ${limit}`)
+  return rows.map((row) => ({ ...row, detail: row.detail === null ? null : (JSON.parse(row.detail) as Record<string, unknown>) }))
+}
+
+/** When the event was added that `keep` newer ones of unclaimed agents follow; null if there are no more. */
+export const unclaimedEventAt = async (reader: Reader, keep: number): Promise<Millis | null> =>
+  (
+    await reader.get<{ at: Millis }>(
+      sql`SELECT created_at AS at FROM agent_event WHERE did IS NULL ORDER BY created_at DESC LIMIT 1 OFFSET ${keep}`,
+    )
+  )?.at ?? null
+
+/** Delete old events of unconfirmed agents whose registrations are gone. */
+export const deleteUnclaimedEvents = (tx: Tx, before: Millis, limit: number): Promise<number> =>
+  tx.run(sql`
+    DELETE FROM agent_event WHERE seq IN (
+      SELECT seq FROM agent_event e WHERE did IS NULL AND created_at <= ${before}
+        AND NOT EXISTS (SELECT 1 FROM agent_registration r WHERE r.id = e.registration_id)
+      ORDER BY created_at LIMIT ${limit})`)

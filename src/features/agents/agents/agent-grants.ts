@@ -1,0 +1,172 @@
+/** The two grants by which agents get access tokens at the token endpoint. Neither has a client or a DPoP proof. */
+import { MINUTE_MILLIS } from '../../../base/durations.ts'
+import { BoundedCache } from '../../../base/bounded-cache.ts'
+import type { Exchange } from '../../../http/endpoint.ts'
+import { OAuthError } from '../../../http/errors.ts'
+import type { Grant } from '../../../http/feature.ts'
+import { charge } from '../../../http/limiting.ts'
+import { wantsAgents } from '../../../platform/configuration/capabilities.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
+import { lockOn, type Tx } from '../../../platform/database/database.ts'
+import { CLAIM_GRANT, JWT_BEARER_GRANT } from '../../../protocol/agent-names.ts'
+import { wireTime, type Did, type Millis } from '../../../protocol/identifiers.ts'
+import { accountStatus } from '../../identity/accounts/accounts.ts'
+import { findLiveClaim, hasClaims } from './agent-claim-store.ts'
+import { insertAgentEvent } from './agent-event-store.ts'
+import { claimTokenHash } from './agent-ids.ts'
+import { findRegistration, findRegistrationByClaimToken, updateAssertionExpiry, type Registration } from './agent-registration-store.ts'
+import { clampedScopes, isVouchedFor } from './agent-scopes.ts'
+import { AGENT_TOKEN_TTL_SECS, assertionExpiry, issueAgentToken, issueAssertion, readAssertion } from './agent-tokens.ts'
+
+type Parameters = Readonly<Record<string, string | undefined>>
+
+const refused = (error: string, reason: string) => new OAuthError(400, error, reason)
+const invalidGrant = (reason: string) => refused('invalid_grant', reason)
+const revoked = () => refused('access_denied', 'The registration was revoked')
+
+function required(parameters: Parameters, name: string): string {
+  const value = parameters[name]
+  if (value === undefined || value === '') throw refused('invalid_request', `${name} is missing`)
+  return value
+}
+
+/** Returns the grants of agents by `grant_type`; none if no agent can register here. */
+export const agentGrants = ({ config }: Context): Readonly<Record<string, Grant>> => (wantsAgents(config) ? grants : {})
+
+const grants = { [JWT_BEARER_GRANT]: exchangeAssertion, [CLAIM_GRANT]: pollClaim }
+
+// Shared: issuing tokens
+
+interface Granted {
+  registration: Registration
+  did: Did
+  scopes: readonly string[]
+}
+
+/**
+ * What a confirmed registration may have now. Throws `access_denied` if the account is not active or the provider is no
+ * longer trusted, and `invalid_grant` if no scope is left.
+ */
+async function granted(ctx: Context, tx: Tx, registration: Registration, did: Did, had?: readonly string[]): Promise<Granted> {
+  if ((await accountStatus(tx, did)) !== 'active') throw refused('access_denied', 'The account is not active')
+  if (!isVouchedFor(ctx.config, registration)) throw refused('access_denied', 'The provider is no longer enabled on this server')
+  const scopes = clampedScopes(ctx.config, registration, had)
+  if (scopes.length === 0) throw invalidGrant('The registration has no scope left')
+  return { registration, did, scopes }
+}
+
+/** Record that a token was issued, in the transaction that decides that it is. */
+const recordToken = (tx: Tx, { registration, did, scopes }: Granted, grant: 'claim' | 'jwt_bearer', now: Millis): Promise<void> =>
+  insertAgentEvent(tx, { registrationId: registration.id, type: 'token_exchanged', did, detail: { grant, scope: scopes.join(' ') }, now })
+
+const tokenReply = async (ctx: Context, { registration, did, scopes }: Granted) => ({
+  access_token: await issueAgentToken(ctx, { did, registrationId: registration.id, scopes }),
+  token_type: 'Bearer',
+  expires_in: AGENT_TOKEN_TTL_SECS,
+  scope: scopes.join(' '),
+})
+
+/** Throws `RateLimitExceeded` for an agent that fetches far more tokens than it needs. */
+const chargeToken = (exchange: Exchange, registrationId: string): void => charge(exchange, 'agentToken', registrationId)
+
+// The assertion grant
+
+/** Source: RFC 7523, 2.1; RFC 8707, section 2. */
+async function exchangeAssertion(exchange: Exchange, parameters: Parameters): Promise<object> {
+  const { ctx } = exchange
+  const { config, db, clock } = ctx
+  const text = required(parameters, 'assertion')
+  if (
+    parameters['resource'] !== undefined &&
+    !parameters['resource'].split(' ').every((one) => one.replace(/\/$/, '') === config.publicUrl)
+  )
+    throw refused('invalid_target', 'This server issues tokens for itself only')
+  const assertion = await readAssertion(ctx, text)
+  if (assertion === null) throw invalidGrant('The assertion is not valid')
+  chargeToken(exchange, assertion.registrationId)
+  const now = clock.now()
+  const paid = await db.transactionOn(lockOn('agent', assertion.registrationId), async (tx) => {
+    const registration = await findRegistration(tx, assertion.registrationId)
+    if (registration === null) throw invalidGrant('There is no such registration')
+    if (registration.status === 'revoked') throw revoked()
+    const { did, status } = registration
+    if (status !== 'claimed' || did === null || did !== assertion.subject) throw invalidGrant('The registration is not confirmed')
+    const grant = await granted(ctx, tx, registration, did, assertion.scopes)
+    await recordToken(tx, grant, 'jwt_bearer', now)
+    return grant
+  })
+  return tokenReply(ctx, paid)
+}
+
+// The polling grant
+
+/** Time that a client has to wait between polls. */
+export const POLL_SECS = 5
+const MAX_POLLED = 20_000
+
+/**
+ * When each claim token was last polled, by its hash, on the monotonic clock. One that was forgotten may be polled at
+ * once.
+ */
+const polls = perContext(() => new BoundedCache<number>(MAX_POLLED))
+
+/**
+ * Throws `slow_down` within five seconds of the last poll that was let through. Unknown tokens wait like known ones.
+ */
+function waitForTurn(ctx: Context, hash: string): void {
+  const now = ctx.clock.monotonic()
+  const last = polls(ctx).get(hash)
+  if (last !== undefined && now - last < POLL_SECS * 1000) throw refused('slow_down', 'Poll once in five seconds')
+  polls(ctx).set(hash, now)
+}
+
+/** Time that a stored assertion must have left to be sent once more. */
+const MIN_ASSERTION_MILLIS = MINUTE_MILLIS
+
+/** Report the state of a claim to the agent, and issue tokens once it is confirmed. */
+async function pollClaim(exchange: Exchange, parameters: Parameters): Promise<object> {
+  const { ctx } = exchange
+  const { db, clock } = ctx
+  const hash = claimTokenHash(required(parameters, 'claim_token'))
+  waitForTurn(ctx, hash)
+  const found = await findRegistrationByClaimToken(db, hash)
+  if (found === null) throw invalidGrant('The claim token is not valid')
+  if (found.status === 'active') await refuseWaiting(ctx, found)
+  chargeToken(exchange, found.id)
+  const now = clock.now()
+  const paid = await db.transactionOn(lockOn('agent', found.id), async (tx) => {
+    const registration = await findRegistration(tx, found.id)
+    if (registration === null) throw invalidGrant('There is no such registration')
+    if (registration.status === 'revoked') throw revoked()
+    if (registration.status === 'active' || registration.did === null) throw refused('expired_token', 'The code has expired')
+    if (now >= payoutEnd(ctx, registration)) throw invalidGrant('The claim token has been used')
+    const grant = await granted(ctx, tx, registration, registration.did)
+    const kept = registration.assertionExpiresAt ?? 0
+    const expiresAt = kept - now < MIN_ASSERTION_MILLIS ? assertionExpiry(ctx) : kept
+    if (expiresAt !== kept) await updateAssertionExpiry(tx, registration.id, expiresAt, now)
+    await recordToken(tx, grant, 'claim', now)
+    return { ...grant, expiresAt }
+  })
+  const { registration, did, scopes, expiresAt } = paid
+  const { id: registrationId, type: registrationType } = registration
+  return {
+    ...(await tokenReply(ctx, paid)),
+    identity_assertion: await issueAssertion(ctx, { subject: did, registrationId, registrationType, scopes }, expiresAt),
+    assertion_expires: wireTime(expiresAt),
+  }
+}
+
+/**
+ * Throws `authorization_pending` as long as a code may be confirmed, or has not been asked for. Returns if neither
+ * seems to hold now.
+ */
+async function refuseWaiting({ db, clock }: Context, { id, claimTokenExpiresAt }: Registration): Promise<void> {
+  const now = clock.now()
+  if ((claimTokenExpiresAt ?? 0) <= now) return
+  if ((await findLiveClaim(db, id, now)) === null && (await hasClaims(db, id))) return
+  throw refused('authorization_pending', 'The agent is not confirmed yet')
+}
+
+/** A claim token stays redeemable for a while, so that a client can retry after a lost response. */
+const payoutEnd = ({ config }: Context, { claimTokenExpiresAt, confirmedAt }: Registration): Millis =>
+  Math.max(claimTokenExpiresAt ?? 0, (confirmedAt ?? 0) + config.agentAuth.userCodeTtlSecs * 1000)

@@ -1,0 +1,112 @@
+/** What account holders see of their agents, and how they and operators end them. */
+import type { Exchange } from '../../../http/endpoint.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Reader, Tx } from '../../../platform/database/database.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import { announce, announceIn } from '../../identity/accounts/accounts.ts'
+import { recordAudit } from '../../operations/operators/operators.ts'
+import { endRegistration } from './agent-claims.ts'
+import { listAgentEvents, type AgentEvent } from './agent-event-store.ts'
+import {
+  claimedAgentsOf,
+  findRegistration,
+  freeSubjectsOf,
+  listAgentsOfIssuer,
+  ownNameOf,
+  type Registration,
+} from './agent-registration-store.ts'
+
+/** Returns the registration if it acts for the account or was made by it, else null. */
+export async function visibleAgent(reader: Reader, did: Did, id: string): Promise<Registration | null> {
+  const registration = await findRegistration(reader, id)
+  return registration !== null && (registration.did === did || registration.parentDid === did) ? registration : null
+}
+
+/** End an agent for its holder. Returns false if the account has no such agent. Ending it again changes nothing. */
+export async function endAgent(exchange: Exchange, did: Did, id: string): Promise<boolean> {
+  const { db, clock } = exchange.ctx
+  return db.transaction(async (tx) => {
+    const registration = await visibleAgent(tx, did, id)
+    if (registration === null) return false
+    if ((await endRegistration(tx, registration, clock.now())) > 0) tx.afterCommit(() => announce(exchange, 'agentEnded', did))
+    return true
+  })
+}
+
+/**
+ * End every agent that the account has confirmed, because an intruder may have confirmed it. As apps can be signed in
+ * again, a provider may request access again, except after its agent was ended individually. Returns how many ended.
+ */
+export async function endAgentsOf(tx: Tx, did: Did, now: Millis, source: 'password_reset' | 'operator'): Promise<number> {
+  const agents = await claimedAgentsOf(tx, did)
+  await freeSubjectsOf(tx, did)
+  for (const agent of agents) await endRegistration(tx, agent, now, { source })
+  return agents.length
+}
+
+/** Returns a page of what an agent did, newest first. `cursor` starts the next page; null if this is the last. */
+export async function auditPage(
+  { db }: Pick<Context, 'db'>,
+  id: string,
+  page: { beforeSeq: number | null; limit: number },
+): Promise<{ events: AgentEvent[]; cursor: string | null }> {
+  const events = await listAgentEvents(db, id, page)
+  return { events, cursor: events.length === page.limit ? String(events.at(-1)!.seq) : null }
+}
+
+// Operators
+
+/** Agents that one transaction ends: each may cause a mail, and other writes wait. */
+const BATCH = 50
+
+/** End an agent for an operator, with the mail to its holder. Returns false if there is no such agent. */
+export async function endAgentAs(exchange: Exchange, actor: string, id: string): Promise<boolean> {
+  const { db } = exchange.ctx
+  return db.transaction(async (tx) => {
+    const registration = await findRegistration(tx, id)
+    if (registration === null) return false
+    if (registration.status !== 'revoked') {
+      await endForOperator(exchange, tx, actor, registration)
+      await recordAudit(exchange, tx, {
+        actor,
+        action: 'agents_ended',
+        subject: registration.did ?? id,
+        detail: JSON.stringify({ registration: id }),
+      })
+    }
+    return true
+  })
+}
+
+/** End every agent for which an issuer vouches, in transactions of bounded size. Returns how many. */
+export async function endAgentsOfIssuer(exchange: Exchange, actor: string, issuer: string): Promise<number> {
+  let ended = 0
+  for (;;) {
+    const batch = await exchange.ctx.db.transaction(async (tx) => {
+      const registrations = await listAgentsOfIssuer(tx, issuer, BATCH)
+      for (const registration of registrations) await endForOperator(exchange, tx, actor, registration)
+      if (registrations.length > 0)
+        await recordAudit(exchange, tx, {
+          actor,
+          action: 'agents_ended',
+          subject: issuer,
+          detail: JSON.stringify({ ended: registrations.length }),
+        })
+      return registrations.length
+    })
+    ended += batch
+    if (batch < BATCH) return ended
+  }
+}
+
+async function endForOperator(
+  exchange: Exchange,
+  tx: Tx,
+  actor: string,
+  registration: Pick<Registration, 'id' | 'did' | 'clientName' | 'openedWith' | 'confirmedAt'>,
+): Promise<void> {
+  await endRegistration(tx, registration, exchange.ctx.clock.now(), { source: 'operator' })
+  // Until the holder has confirmed it, a stranger may have written its name to have it mailed.
+  const name = registration.confirmedAt === null ? undefined : ownNameOf(registration)
+  if (registration.did !== null) await announceIn(tx, exchange, 'agentEndedByOperator', registration.did, { actor, name })
+}

@@ -1,0 +1,40 @@
+/** Programs that act for an account: how they register, how people confirm them, and what ends them. */
+import type { Feature } from '../../../http/feature.ts'
+import { endAgentsOf } from './agent-owners.ts'
+import { deleteShownClaimsOf } from './agent-claim-page-store.ts'
+import { deleteAgentsOf } from './agent-registration-store.ts'
+import { buryChild } from './child-store.ts'
+import { agentAdminRoutes } from './agent-admin-routes.ts'
+import { agentCredential } from './agent-credential.ts'
+import { agentClaimPageRoutes } from './agent-claim-page-routes.ts'
+import { agentGrants } from './agent-grants.ts'
+import { agentClaimSweep } from './agent-claim-sweep.ts'
+import { agentIdentityRoutes } from './agent-identity-routes.ts'
+import { agentOwnerRoutes } from './agent-owner-routes.ts'
+import { agentSkillRoutes } from './agent-skill-routes.ts'
+import { providerEventRoutes } from './provider-event-routes.ts'
+
+export const agents: Feature = {
+  name: 'agents',
+  routes: [
+    ...agentIdentityRoutes,
+    ...agentClaimPageRoutes,
+    ...agentOwnerRoutes,
+    ...agentAdminRoutes,
+    ...agentSkillRoutes,
+    ...providerEventRoutes,
+  ],
+  capabilities: ['agents'],
+  sweeps: [agentClaimSweep],
+  credentials: [agentCredential],
+  grants: agentGrants,
+  async forgetAccount({ clock }, tx, did) {
+    await deleteAgentsOf(tx, did)
+    await buryChild(tx, did, clock.now())
+  },
+  async endAccess({ clock }, tx, did, why) {
+    if (why !== 'transferred') await deleteShownClaimsOf(tx, did)
+    if (why === 'reset_password') await endAgentsOf(tx, did, clock.now(), 'password_reset')
+    if (why === 'revoked') return { agentRegistrations: await endAgentsOf(tx, did, clock.now(), 'operator') }
+  },
+}

@@ -1,0 +1,91 @@
+/** SQL of the `child_account` table. */
+import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
+import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
+import { parseOperation, type LogOperation } from '../../../protocol/plc.ts'
+import type { RegistrationStatus } from './agent-registration-store.ts'
+
+/** An account that another account made for an agent. The account itself may be gone. */
+export interface Child {
+  did: Did
+  parentDid: Did
+  registrationId: string
+  genesis: LogOperation
+  /** When the directory was known to have the identity; null if it may have it or not. */
+  publishedAt: Millis | null
+  /** When the account was finished. */
+  finishedAt: Millis | null
+  /** When it will be or was deleted, as last requested; null if that was never requested. */
+  deleteAfter: Millis | null
+}
+
+export async function findChild(reader: Reader, did: Did): Promise<Child | null> {
+  const row = await reader.get<Omit<Child, 'genesis'> & { genesis: string }>(sql`
+    SELECT did, parent_did AS "parentDid", registration_id AS "registrationId", genesis, published_at AS "publishedAt",
+      finished_at AS "finishedAt", delete_after AS "deleteAfter"
+    FROM child_account WHERE did = ${did}`)
+  return row && { ...row, genesis: parseOperation(JSON.parse(row.genesis))! }
+}
+
+/** Throws a unique violation if the DID is known. */
+export const insertChild = (tx: Tx, { did, parentDid, registrationId, genesis }: Child, now: Millis): Promise<number> =>
+  tx.run(sql`
+    INSERT INTO child_account (did, parent_did, registration_id, genesis, created_at)
+    VALUES (${did}, ${parentDid}, ${registrationId}, ${JSON.stringify(genesis)}, ${now})`)
+
+export const setChildPublished = (writer: Writer, did: Did, now: Millis): Promise<number> =>
+  writer.run(sql`UPDATE child_account SET published_at = ${now} WHERE did = ${did} AND published_at IS NULL`)
+
+/** Returns 0 if it is finished. */
+export const setChildFinished = (tx: Tx, did: Did, now: Millis): Promise<number> =>
+  tx.run(sql`UPDATE child_account SET finished_at = ${now} WHERE did = ${did} AND finished_at IS NULL`)
+
+export const setChildDeletion = (tx: Tx, did: Did, deleteAfter: Millis): Promise<number> =>
+  tx.run(sql`UPDATE child_account SET delete_after = ${deleteAfter} WHERE did = ${did}`)
+
+/** Returns 0 if the directory has the identity. */
+export const deleteChild = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM child_account WHERE did = ${did} AND published_at IS NULL`)
+
+/** Returns the account with which the line of an account's parents begins: itself, unless it is a child. */
+export async function firstParentOf(reader: Reader, did: Did): Promise<Did> {
+  for (let first = did; ;) {
+    const row = await reader.get<{ parentDid: Did }>(sql`SELECT parent_did AS "parentDid" FROM child_account WHERE did = ${first}`)
+    if (row === null) return first
+    first = row.parentDid
+  }
+}
+
+/** A child as its parent sees it. */
+export interface ListedChild {
+  registrationId: string
+  did: Did
+  handle: Handle | null
+  status: RegistrationStatus
+  createdAt: Millis
+}
+
+/** Returns the finished children of an account whose accounts exist, newest first. */
+export const childrenOf = (reader: Reader, parentDid: Did): Promise<ListedChild[]> =>
+  reader.all<ListedChild>(sql`
+    SELECT r.id AS "registrationId", r.did, a.handle, r.status, r.created_at AS "createdAt"
+    FROM agent_registration r JOIN account a ON a.did = r.did
+    WHERE r.parent_did = ${parentDid} ORDER BY r.created_at DESC, r.id DESC`)
+
+/** Returns all children of an account whose accounts exist, finished or not. */
+export const livingChildrenOf = async (reader: Reader, parentDid: Did): Promise<Did[]> =>
+  (
+    await reader.all<{ did: Did }>(sql`
+      SELECT did FROM child_account c WHERE parent_did = ${parentDid} AND EXISTS (SELECT 1 FROM account a WHERE a.did = c.did) ORDER BY did`)
+  ).map(({ did }) => did)
+
+/**
+ * Keeps the row of a deleted child for its parent's requests, unless the parent is deleted too. Rows about its own
+ * children are deleted with them.
+ */
+export async function buryChild(tx: Tx, did: Did, now: Millis): Promise<void> {
+  await tx.run(sql`UPDATE child_account SET delete_after = ${now} WHERE did = ${did} AND delete_after IS NULL`)
+  await tx.run(sql`
+    DELETE FROM child_account
+    WHERE (did = ${did} AND NOT EXISTS (SELECT 1 FROM account a WHERE a.did = parent_did))
+      OR (parent_did = ${did} AND NOT EXISTS (SELECT 1 FROM account a WHERE a.did = child_account.did))`)
+}

@@ -1,0 +1,251 @@
+/**
+ * Makes a child: an account of its own for an agent, whose identity belongs to the wallet of the account that asks.
+ * This server holds the key that signs its repository, and nothing else of it.
+ *
+ * The order survives a kill between any two steps, because a repeated request continues:
+ *
+ * 1. in one transaction, create the account and its repository, deactivated and unannounced. This decides races for the
+ *    handle, the identity and the signing key;
+ * 2. submit the identity to the directory, and store that it has it;
+ * 3. in one transaction, add the registration of the agent, and activate and announce the account.
+ */
+import { createHash } from 'node:crypto'
+import type { Exchange } from '../../../http/endpoint.ts'
+import { forbidden, invalidClaim, Refusal } from '../../../http/errors.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Reader, Tx } from '../../../platform/database/database.ts'
+import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
+import { checkCeremonyGenesis, type CeremonyIdentity } from '../../../protocol/ceremony-identity.ts'
+import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
+import { parseOperation, SIGNING_KEY_NAME, type Operation } from '../../../protocol/plc.ts'
+import {
+  accountOf,
+  accountStatus,
+  announce,
+  deleteAccountRow,
+  insertAccount,
+  signingKeyOf,
+  updateActivation,
+} from '../../identity/accounts/accounts.ts'
+import {
+  assertionExpiry,
+  clampedScopes,
+  deleteChild,
+  findChild,
+  findRegistration,
+  insertAgentEvent,
+  insertChild,
+  insertRegistration,
+  issueAssertion,
+  newAgentId,
+  setChildFinished,
+  setChildPublished,
+  updateAssertionExpiry,
+  type Child,
+  type Registration,
+} from '../agents/agents.ts'
+import { sequenceEvents } from '../../data/firehose/firehose.ts'
+import {
+  bindReservedKey,
+  forgetDidDocument,
+  isHandleFree,
+  keepDidDocument,
+  reservedKeyNamed,
+  submitGenesis,
+  takeReservedKey,
+} from '../../identity/identity/identity.ts'
+import { createRepo, deleteRepo, openingEvents } from '../../data/repo/repo.ts'
+
+/** What the parent gets. */
+export interface MadeChild extends CeremonyIdentity {
+  registrationId: string
+  handle: Handle
+  assertion: string
+  assertionExpiresAt: Millis
+  scopes: readonly string[]
+}
+
+type ChildIdentity = CeremonyIdentity & { genesis: Operation; signingKey: string }
+
+const didAlreadyExists = () => new Refusal(409, 'DidAlreadyExists', 'The DID is known here')
+const notReserved = () => invalidClaim('verificationMethods.atproto must be a key from com.atproto.server.reserveSigningKey')
+
+/** Make the child, or continue an interrupted attempt. Repeating the request that made it returns it again, with a new
+ * assertion.
+ *
+ * Throws `Forbidden` unless the parent is active, `InvalidClaim` if the operation does not fit, `HandleNotAvailable`
+ * and `DidAlreadyExists` (409), and `PlcDirectoryError` (502).
+ */
+export async function makeChild(exchange: Exchange, parent: Did, handle: Handle, plcOp: unknown): Promise<MadeChild> {
+  const { ctx } = exchange
+  await requireActiveParent(ctx.db, parent)
+  const identity = checkIdentity(ctx, handle, plcOp)
+  if (identity.did === parent) throw invalidClaim('The operation makes the identity of the account itself')
+  const begun = await begin(exchange, parent, handle, identity)
+  if (begun.child.publishedAt === null) await publish(ctx, begun)
+  const { registration, isNew } = await finish(ctx, parent, identity.did)
+  if (isNew) announce(exchange, 'created', identity.did, { handle })
+  return withAssertion(ctx, registration, handle, identity)
+}
+
+async function requireActiveParent(reader: Reader, parent: Did): Promise<void> {
+  if ((await accountStatus(reader, parent)) !== 'active') throw forbidden('The account is not active')
+}
+
+function checkIdentity({ config }: Context, handle: Handle, plcOp: unknown): ChildIdentity {
+  const parsed = parseOperation(plcOp)
+  const highest = parsed?.type === 'plc_operation' ? parsed.rotationKeys[0] : undefined
+  const signingKey = parsed?.type === 'plc_operation' ? parsed.verificationMethods[SIGNING_KEY_NAME] : undefined
+  if (highest === undefined || signingKey === undefined)
+    throw invalidClaim('plcOp is not an operation with a rotation key and a signing key')
+  const terms = { handle, signingKey, publicUrl: config.publicUrl }
+  const outcome = checkCeremonyGenesis(plcOp, { deviceKey: highest, recoveryKey: highest }, terms)
+  if (!outcome.ok) throw invalidClaim(outcome.fault)
+  return { ...outcome.identity, signingKey }
+}
+
+// 1. The account
+
+/** A child, and whether this request is the first that sends its identity to the directory. */
+interface Begun {
+  child: Child
+  isFirst: boolean
+}
+
+function begin({ ctx, stillStands }: Exchange, parent: Did, handle: Handle, identity: ChildIdentity): Promise<Begun> {
+  const { did, document, genesis, signingKey } = identity
+  return ctx.db.transaction(async (tx) => {
+    await stillStands(tx)
+    const now = ctx.clock.now()
+    // Once more: a parent that was deleted meanwhile would leave a child that nothing deletes.
+    await requireActiveParent(tx, parent)
+    const known = await findChild(tx, did)
+    if (known) return { child: await requireResumable(tx, known, parent), isFirst: false }
+    if (await accountOf(tx, did)) throw didAlreadyExists()
+    // Check the key first, so that a caller without one of our keys cannot probe handles.
+    if ((await reservedKeyNamed(tx, signingKey, did)) === null) throw notReserved()
+    if (!(await isHandleFree(tx, handle, now))) throw new Refusal(409, 'HandleNotAvailable', `Handle already taken: ${handle}`)
+    const key = await takeKey(tx, { did, signingKey, parent })
+    const registrationId = newAgentId('reg')
+    await insertAccount(tx, {
+      did,
+      handle,
+      email: `${registrationId}@agents.invalid`,
+      passwordHash: null,
+      ...key,
+      createdAt: now,
+      deactivatedAt: now,
+      deleteAfter: null,
+    })
+    await keepDidDocument(tx, document, now)
+    const child = { did, parentDid: parent, registrationId, genesis, publishedAt: null, finishedAt: null, deleteAfter: null }
+    await insertChild(tx, child, now)
+    await createRepo(ctx, tx, did, (await signingKeyOf(ctx, tx, did))!)
+    return { child, isFirst: true }
+  })
+}
+
+/** Only its parent can continue a child, and only until its deletion is requested or it is taken down. */
+async function requireResumable(tx: Tx, child: Child, parent: Did): Promise<Child> {
+  const account = await accountOf(tx, child.did)
+  if (child.parentDid !== parent || child.deleteAfter !== null) throw didAlreadyExists()
+  if (account === null || account.takedownRef !== null) throw didAlreadyExists()
+  return child
+}
+
+async function takeKey(tx: Tx, { did, signingKey, parent }: { did: Did; signingKey: string; parent: Did }) {
+  const boundTo = createHash('sha256').update(parent).digest('hex')
+  if ((await bindReservedKey(tx, { signingKey, did, boundTo })) === 0) throw notReserved()
+  return (await takeReservedKey(tx, did))!
+}
+
+// 2. The directory
+
+async function publish(ctx: Context, { child: { did, genesis }, isFirst }: Begun): Promise<void> {
+  try {
+    await submitGenesis(ctx, did, genesis)
+  } catch (error) {
+    if (!(error instanceof PlcDirectoryError)) throw error
+    // It will not take it later either, so the handle is free again. If it was sent before, the directory may have it
+    // after all.
+    if (error.status === 400 && isFirst) await undo(ctx, did)
+    ctx.log.warn('could not submit the identity of a child account to the PLC directory', { did, status: error.status })
+    throw new Refusal(502, 'PlcDirectoryError', 'The PLC directory did not take the identity')
+  }
+  await setChildPublished(ctx.db, did, ctx.clock.now())
+}
+
+/** Remove an account that was never announced. */
+const undo = (ctx: Context, did: Did): Promise<void> =>
+  ctx.db.transaction(async (tx) => {
+    if ((await deleteChild(tx, did)) === 0) return
+    await deleteRepo(tx, did)
+    await forgetDidDocument(tx, did)
+    await deleteAccountRow(tx, did)
+  })
+
+// 3. The agent
+
+/** Returns the registration, and whether it was added now. */
+const finish = (ctx: Context, parent: Did, did: Did): Promise<{ registration: Registration; isNew: boolean }> =>
+  ctx.db.transaction(async (tx) => {
+    const now = ctx.clock.now()
+    const child = await findChild(tx, did)
+    if (child === null) throw didAlreadyExists()
+    await requireResumable(tx, child, parent)
+    if ((await setChildFinished(tx, did, now)) === 0) return { registration: await assertedAgain(ctx, tx, child, now), isNew: false }
+    const registration = registrationOf(ctx, child, now)
+    const { id, type, scopes } = registration
+    await insertRegistration(tx, registration)
+    await insertAgentEvent(tx, { registrationId: id, type: 'registered', did, detail: { registration_type: type, scopes }, now })
+    // Unless an operator has activated it, which announced it too.
+    if ((await accountStatus(tx, did)) === 'deactivated') {
+      const repoEvents = await openingEvents(ctx, tx, did)
+      await updateActivation(tx, did, { deactivatedAt: null, deleteAfter: null })
+      await sequenceEvents(ctx, tx, [...repoEvents, { type: 'account', did, status: 'active' }])
+    }
+    return { registration, isNew: true }
+  })
+
+/** Its parent has confirmed it by making it. Its issuer is this server, its subject the account. */
+const registrationOf = (ctx: Context, { did, parentDid, registrationId }: Child, now: Millis): Registration => ({
+  id: registrationId,
+  did,
+  type: 'child',
+  issuer: ctx.config.publicUrl,
+  clientName: null,
+  openedWith: null,
+  openedFrom: null,
+  subject: did,
+  parentDid,
+  email: null,
+  scopes: ctx.config.agentAuth.grantedScopes,
+  privateReads: true,
+  assertionExpiresAt: assertionExpiry(ctx),
+  claimTokenHash: null,
+  claimTokenExpiresAt: null,
+  confirmedAt: now,
+  status: 'claimed',
+  createdAt: now,
+  updatedAt: now,
+})
+
+async function assertedAgain(ctx: Context, tx: Tx, { registrationId }: Child, now: Millis): Promise<Registration> {
+  const registration = await findRegistration(tx, registrationId)
+  if (registration?.status !== 'claimed') throw didAlreadyExists()
+  await updateAssertionExpiry(tx, registrationId, assertionExpiry(ctx), now)
+  return registration
+}
+
+async function withAssertion(
+  ctx: Context,
+  registration: Registration,
+  handle: Handle,
+  { did, document }: CeremonyIdentity,
+): Promise<MadeChild> {
+  const { id: registrationId, type: registrationType } = registration
+  const scopes = clampedScopes(ctx.config, registration)
+  const assertionExpiresAt = assertionExpiry(ctx)
+  const assertion = await issueAssertion(ctx, { subject: did, registrationId, registrationType, scopes }, assertionExpiresAt)
+  return { registrationId, did, handle, document, assertion, assertionExpiresAt, scopes }
+}

@@ -1,0 +1,102 @@
+/** How accounts make and end their children: accounts of their own for agents. */
+import { Type } from '@sinclair/typebox'
+import { route, type RouteCall } from '../../../http/endpoint.ts'
+import { notFound } from '../../../http/errors.ts'
+import { readJson } from '../../../http/json-input.ts'
+import { charge } from '../../../http/limiting.ts'
+import { requireMasterKey } from '../../../http/master-key.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Tx } from '../../../platform/database/database.ts'
+import { INVALID_HANDLE, parseDid, wireTime, type Did } from '../../../protocol/identifiers.ts'
+import { scheduleChildDeletion } from '../../identity/account-changes/account-changes.ts'
+import { announce } from '../../identity/accounts/accounts.ts'
+import { childrenOf, endRegistration, findChild, findRegistration, firstParentOf, type Child } from '../agents/agents.ts'
+import { parent, type OwnerCaller } from '../../access/auth/auth.ts'
+import { admitServedHandle } from '../../identity/identity/identity.ts'
+import { makeChild } from './child-making.ts'
+
+/** Largest body: the directory takes operations of a few kilobytes. */
+const MAX_BODY_BYTES = 16 * 1024
+
+const childRequest = Type.Object({ handle: Type.String(), plcOp: Type.Object({}) })
+const didRequest = Type.Object({ did: Type.String() })
+
+/** Children count toward the parent's limit; otherwise one account could create any number, without an invite. */
+async function chargeFamily(call: RouteCall<OwnerCaller>): Promise<void> {
+  const first = await firstParentOf(call.ctx.db, call.caller.did)
+  if (first !== call.caller.did) charge(call, 'makeChild', first)
+}
+
+async function create(call: RouteCall<OwnerCaller>): Promise<object> {
+  const { ctx, caller, body, replyHeaders } = call
+  requireMasterKey(ctx)
+  await chargeFamily(call)
+  replyHeaders.set('Cache-Control', 'no-store')
+  const { handle, plcOp } = await readJson(body, childRequest, MAX_BODY_BYTES)
+  const { registrationId, did, document, assertion, assertionExpiresAt, scopes, ...made } = await makeChild(
+    call,
+    caller.did,
+    admitServedHandle(ctx, handle),
+    plcOp,
+  )
+  return {
+    registrationId,
+    did,
+    handle: made.handle,
+    didDocument: document,
+    identityAssertion: assertion,
+    assertionExpires: wireTime(assertionExpiresAt),
+    scopes,
+  }
+}
+
+const list = async ({ ctx, caller }: RouteCall<OwnerCaller>): Promise<object> => ({
+  children: (await childrenOf(ctx.db, caller.did)).map(({ handle, createdAt, ...child }) => ({
+    ...child,
+    handle: handle ?? INVALID_HANDLE,
+    createdAt: wireTime(createdAt),
+  })),
+})
+
+/**
+ * Runs `work` with the child that the body names, in one transaction. Unknown children and those of others are the same
+ * `NotFound`.
+ */
+async function withChild<Outcome>(
+  call: RouteCall<OwnerCaller>,
+  work: (ctx: Context, tx: Tx, child: Child) => Promise<Outcome | null>,
+): Promise<{ did: Did; outcome: Outcome }> {
+  const { ctx, caller, body } = call
+  const did = parseDid((await readJson(body, didRequest, MAX_BODY_BYTES)).did)
+  const outcome = await ctx.db.transaction(async (tx) => {
+    await call.stillStands(tx)
+    const child = did && (await findChild(tx, did))
+    return child?.parentDid === caller.did ? work(ctx, tx, child) : null
+  })
+  if (did === null || outcome === null) throw notFound('There is no such child of this account')
+  return { did, outcome }
+}
+
+async function endAgent(ctx: Context, tx: Tx, { registrationId }: Child): Promise<number | null> {
+  const registration = await findRegistration(tx, registrationId)
+  return registration && endRegistration(tx, registration, ctx.clock.now())
+}
+
+async function revoke(call: RouteCall<OwnerCaller>): Promise<object> {
+  const { did, outcome: changed } = await withChild(call, endAgent)
+  if (changed > 0) announce(call, 'childEnded', did)
+  return { did, status: 'revoked' }
+}
+
+async function remove(call: RouteCall<OwnerCaller>): Promise<object> {
+  const { did, outcome: deleteAfter } = await withChild(call, (ctx, tx, child) => scheduleChildDeletion(ctx, tx, child.did))
+  announce(call, 'childDeletionScheduled', did, { deleteAfter })
+  return { did, status: 'deletion_scheduled', deleteAfter: wireTime(deleteAfter) }
+}
+
+export const childRoutes = [
+  route('POST', '/agent/child', { auth: parent, limit: { name: 'makeChild', key: ({ caller }) => caller.did }, handler: create }),
+  route('GET', '/agent/child', { auth: parent, handler: list }),
+  route('POST', '/agent/child/revoke', { auth: parent, handler: revoke }),
+  route('POST', '/agent/child/delete', { auth: parent, handler: remove }),
+]

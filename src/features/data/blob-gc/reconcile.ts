@@ -1,0 +1,168 @@
+/**
+ * Compares blob references with records before blobs are deleted.
+ *
+ * They are written together and should always agree, but a lost reference would cost a blob. An account is therefore
+ * compared when its repository has changed since the last time, and whenever one of its blobs is due for deletion.
+ *
+ * Pages of records and references are compared outside a transaction; only differences are read again and corrected
+ * inside one.
+ */
+import type { Context } from '../../../platform/context.ts'
+import { inPages, type Tx } from '../../../platform/database/database.ts'
+import { decode } from '../../../protocol/cbor.ts'
+import { blobCids } from '../../../protocol/data-model.ts'
+import type { Throttle } from '../../../base/pace.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import {
+  blobStorage,
+  cancelRemoval,
+  deleteReferences,
+  findMimeType,
+  HEAD_BYTES,
+  insertReferences,
+  listClocks,
+  listReferenced,
+  listReferences,
+  mimeTypeOf,
+  Overtaken,
+  correctClocks,
+  upsertUpload,
+} from '../blobs/blobs.ts'
+import { readRecord, recordsOf } from '../repo/repo.ts'
+
+/** Rows compared at once; requests wait in the meantime. */
+const PAGE_RECORDS = 25
+const PAGE_CIDS = 100
+/**
+ * In DAG-CBOR, every blob reference of either form contains the text `mimeType`, after a head byte that says that it
+ * has eight bytes.
+ */
+const blobMark = Buffer.from('\x68mimeType')
+
+export interface Reconciled {
+  /** Records whose references were corrected. */
+  mended: number
+  /** Referenced files that the account did not own. */
+  adopted: number
+}
+
+/**
+ * Correct the references and grace clocks of an account. Throws if a record cannot be read; then nothing of the account
+ * may be deleted.
+ */
+export async function reconcileAccount(ctx: Context, did: Did, now: Millis, throttled: Throttle): Promise<Reconciled> {
+  const mended = await mendReferences(ctx, did, throttled)
+  if (await hasWrongClocks(ctx, did, throttled)) await ctx.db.transaction((tx) => correctClocks(tx, did, now))
+  return { mended, adopted: await adoptReferenced(ctx, did, now, throttled) }
+}
+
+async function mendReferences(ctx: Context, did: Did, throttled: Throttle): Promise<number> {
+  let mended = 0
+  for (let after: string | null = ''; after !== null;) {
+    const { end, differing }: Page = await throttled(() => comparePage(ctx, did, after!))
+    for (const path of differing) {
+      if (!(await throttled(() => ctx.db.transaction((tx) => mendRecord(tx, did, path))))) continue
+      mended++
+      ctx.log.warn('blob references corrected', { did, path })
+    }
+    after = end
+  }
+  return mended
+}
+
+interface Page {
+  /** Where the next page starts; null after the last page. */
+  end: string | null
+  differing: string[]
+}
+
+async function comparePage({ db }: Context, did: Did, after: string): Promise<Page> {
+  const records = await recordsOf(db, did, after, PAGE_RECORDS)
+  const end = records.length < PAGE_RECORDS ? null : records.at(-1)!.path
+  const truth = new Map(records.map(({ path, value }) => [path, blobsIn(value)]))
+  const claimed = Map.groupBy(await listReferences(db, did, { after, end }), ({ record }) => record)
+  const paths = [...new Set([...truth.keys(), ...claimed.keys()])]
+  const differing = paths.filter(
+    (path) =>
+      !sameSet(
+        truth.get(path) ?? [],
+        (claimed.get(path) ?? []).map(({ cid }) => cid),
+      ),
+  )
+  return { end, differing }
+}
+
+/** Returns false if a commit has put the references right in the meantime. */
+async function mendRecord(tx: Tx, did: Did, path: string): Promise<boolean> {
+  const record = await readRecord(tx, did, path)
+  const truth = record === null ? [] : blobsIn(record.value)
+  const claimed = await deleteReferences(tx, did, [path])
+  if (record !== null)
+    await insertReferences(
+      tx,
+      did,
+      record.rev,
+      truth.map((cid) => ({ record: path, cid })),
+    )
+  return !sameSet(
+    truth,
+    claimed.map(({ cid }) => cid),
+  )
+}
+
+function blobsIn(value: Uint8Array): readonly string[] {
+  if (!Buffer.from(value.buffer, value.byteOffset, value.byteLength).includes(blobMark)) return []
+  return blobCids(decode(value))
+}
+
+function sameSet(a: readonly string[], b: readonly string[]): boolean {
+  const known = new Set(b)
+  return a.length === b.length && a.every((one) => known.has(one))
+}
+
+async function hasWrongClocks({ db }: Context, did: Did, throttled: Throttle): Promise<boolean> {
+  const pages = inPages(PAGE_CIDS, { cid: '' }, ({ cid }, limit) => throttled(() => listClocks(db, did, cid, limit)))
+  for await (const page of pages) if (page.some(({ isWrong }) => isWrong)) return true
+  return false
+}
+
+/** Give the account referenced blobs whose files exist: another account uploaded them, or a crash left them. */
+async function adoptReferenced(ctx: Context, did: Did, now: Millis, throttled: Throttle): Promise<number> {
+  const storage = blobStorage(ctx)
+  let adopted = 0
+  const pages = inPages(PAGE_CIDS, { cid: '' }, ({ cid: cursor }, limit) => throttled(() => listReferenced(ctx.db, { did, cursor, limit })))
+  for await (const page of pages) {
+    for (const { cid, isOwned } of page) {
+      if (isOwned || (await storage.sizeOf(cid)) === null) continue
+      const isAdopted = await storage.alone(cid, () => adopt(ctx, did, cid, now))
+      if (!isAdopted) continue
+      adopted++
+      ctx.log.info('blob adopted', { did, cid })
+    }
+  }
+  return adopted
+}
+
+/** Returns false if the bytes are damaged, or are being removed. */
+async function adopt(ctx: Context, did: Did, cid: string, now: Millis): Promise<boolean> {
+  const storage = blobStorage(ctx)
+  const content = await storage.digest(cid)
+  if (content?.cid !== cid) return false
+  const mimeType = (await findMimeType(ctx.db, cid)) ?? (await mimeTypeOf(await headOf(ctx, content), null))
+  try {
+    await ctx.db.transaction(async (tx) => {
+      if (storage.isShared) await cancelRemoval(tx, cid, null)
+      await upsertUpload(tx, { did, cid, mimeType, size: content.size }, now)
+    })
+    return true
+  } catch (error) {
+    if (error instanceof Overtaken) return false
+    throw error
+  }
+}
+
+async function headOf(ctx: Context, { cid, size }: { cid: string; size: number }): Promise<Uint8Array> {
+  const body = await blobStorage(ctx).open({ cid, size }, { range: { first: 0, last: Math.min(size, HEAD_BYTES) - 1 } })
+  if (body === null) throw new Error(`blob ${cid} has gone`)
+  return new Response(body).bytes()
+}

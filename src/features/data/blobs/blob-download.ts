@@ -1,0 +1,89 @@
+/** Serves a blob: whole, in part, or as 304. Source: RFC 9110, sections 13 and 14. */
+import { DAY_SECS } from '../../../base/durations.ts'
+import { knownTag } from '../../../http/encoding.ts'
+import type { Exchange } from '../../../http/endpoint.ts'
+import { runsNothing } from '../../../http/foreign-bytes.ts'
+import { Refusal, serviceUnavailable, upstreamFailure } from '../../../http/errors.ts'
+import { perContext } from '../../../platform/context.ts'
+import { LogRateLimiter } from '../../../platform/running/log-rate-limiter.ts'
+import { StreamPlaces, type StreamBounds } from '../../../platform/running/stream-places.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import type { Viewer } from '../../access/auth/auth.ts'
+import type { BlobBody, StoredBlob } from './blob-storage.ts'
+import { findReadable } from './blob-store.ts'
+import { byteRangeOf, type ByteRange } from './byte-range.ts'
+import { blobStorage } from './open-storage.ts'
+
+/** How long caches may keep a blob. The bytes of a CID never change, but an operator may take them down. */
+const CACHE_SECS = 7 * DAY_SECS
+
+/** Limits the log lines that readers of a lost blob cause. */
+const lostLines = perContext(({ clock }) => new LogRateLimiter(clock))
+/** For blobs from a bucket. A client that is slower than that keeps a piece of its blob in memory. */
+const downloadBounds: StreamBounds = {
+  size: 128,
+  ofNetwork: 32,
+  maxWaiting: 1024,
+  waitMillis: 15_000,
+  patienceMillis: 1000,
+  maxStragglers: 256,
+}
+
+const downloading = perContext(({ config }) => new StreamPlaces(config, downloadBounds))
+
+const LOST = 'The stored bytes of this blob are missing or damaged'
+
+/**
+ * Returns a response with 200, 206, 304 or 416. Refuses with `BlobNotFound` if the blob does not exist or is taken
+ * down, and if no record refers to it yet and the caller is neither its owner nor the operator; with `UpstreamFailure`
+ * if the bucket has lost or damaged it, and with `ServiceUnavailable` if the folder has.
+ */
+export async function downloadBlob(exchange: Exchange, viewer: Viewer, did: Did, cid: string): Promise<Response> {
+  const { ctx, request, replyHeaders } = exchange
+  const mayPreview = viewer.admin || viewer.did === did
+  const blob = await findReadable(ctx.db, did, cid)
+  if (blob === null || !(blob.isPermanent || mayPreview)) throw new Refusal(400, 'BlobNotFound', 'Blob not found')
+
+  if (viewer.did === null && !viewer.admin) replyHeaders.set('Cache-Control', `public, max-age=${CACHE_SECS}, immutable`)
+  const etag = `"${cid}"`
+  const headers = { ETag: etag, 'Accept-Ranges': 'bytes', ...runsNothing }
+  const known = knownTag(request.headers.get('if-none-match'), etag)
+  if (known !== null) return new Response(null, { status: 304, headers: { ...headers, ETag: known } })
+
+  const described = { ...headers, 'Content-Type': blob.mimeType, 'Content-Disposition': `attachment; filename="${cid}"` }
+  const range = byteRangeOf(request.headers, { size: blob.size, etag })
+  if (range === 'unsatisfiable')
+    return new Response(null, { status: 416, headers: { ...headers, 'Content-Range': `bytes */${blob.size}` } })
+  const part = range && { ...described, 'Content-Range': `bytes ${range.first}-${range.last}/${blob.size}` }
+  const storage = blobStorage(ctx)
+  // The headers say all, and a bucket would be read in vain.
+  if (storage.isShared && request.method === 'HEAD') {
+    const length = range === null ? blob.size : range.last - range.first + 1
+    return new Response(null, { status: part ? 206 : 200, headers: { ...(part ?? described), 'Content-Length': String(length) } })
+  }
+  const body = await openBlob(exchange, { cid, size: blob.size }, range ?? undefined)
+  if (body === null) {
+    lostLines(ctx).within(cid, (omitted) => ctx.log.error('blob file is missing or damaged', { did, cid, omitted }))
+    throw storage.isShared ? upstreamFailure(LOST) : serviceUnavailable(LOST)
+  }
+  return new Response(body, part ? { status: 206, headers: part } : { headers: described })
+}
+
+/** Opens a blob. Reading it from a bucket takes a place. Throws `NoPlace` if too many blobs are being read. */
+async function openBlob({ ctx, request }: Exchange, blob: StoredBlob, range: ByteRange | undefined): Promise<BlobBody | null> {
+  const storage = blobStorage(ctx)
+  if (!storage.isShared) return storage.open(blob, { range })
+  const place = await downloading(ctx).enter(request)
+  const cut = new AbortController()
+  let body: BlobBody | null = null
+  try {
+    return (body = await storage.open(blob, {
+      range,
+      gone: () => AbortSignal.any([request.signal, cut.signal]),
+      onEnd: place.leave,
+    }))
+  } finally {
+    if (body instanceof ReadableStream) place.handOver(() => cut.abort(new Error('too many other clients are slow')))
+    else place.leave()
+  }
+}

@@ -1,0 +1,222 @@
+/**
+ * The folder of blobs: `<shard>/<cid>`, one file per CID for all its owners.
+ *
+ * A file appears under its name complete and durable, or not at all: it is written under `.incoming`, synced and
+ * renamed, and its folder is synced. Names that start with a dot are not blobs.
+ *
+ * Only verified bytes are served. A file is hashed before its first byte leaves this process; if its inode, size or
+ * change time differ later, it is hashed again. The scrub finds damage that changes none of them.
+ */
+import { statSync } from 'node:fs'
+import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
+import type { Pace } from '../../../base/pace.ts'
+import { BoundedCache } from '../../../base/bounded-cache.ts'
+import { KeyedQueue } from '../../../base/keyed-queue.ts'
+import { cidOfBlobDigest } from '../../../protocol/cid.ts'
+import { HEAD_BYTES, type BlobContent, type BlobStorage, type IncomingBlob, type OpenOptions } from './blob-storage.ts'
+import { WriteBehind } from './write-behind.ts'
+
+/** Bytes read at once. Hashing them takes well below a millisecond, which keeps requests from waiting. */
+const READ_BYTES = 64 * 1024
+/** How many files are remembered as verified. */
+const MAX_VERIFIED = 100_000
+
+const INCOMING = '.incoming'
+
+export class BlobFolder implements BlobStorage {
+  readonly isShared = false
+  readonly #verified = new BoundedCache<string>(MAX_VERIFIED)
+  /** Read buffers, reused for one file after another. */
+  readonly #buffers: Uint8Array[] = []
+  readonly #queue = new KeyedQueue()
+
+  constructor(readonly dir: string) {}
+
+  get place(): string {
+    return `the folder ${this.dir}`
+  }
+
+  placeOf(cid: string): string {
+    return `the file ${this.pathOf(cid)}`
+  }
+
+  async isThere(): Promise<boolean> {
+    return (await statOf(this.dir)) !== null
+  }
+
+  async prepare(): Promise<void> {
+    await mkdir(join(this.dir, INCOMING), { recursive: true })
+  }
+
+  async isEmpty(): Promise<boolean> {
+    for await (const page of this.list(1)) return page.length === 0
+    return true
+  }
+
+  alone<T>(cid: string, work: () => Promise<T>): Promise<T> {
+    return this.#queue.run(cid, work)
+  }
+
+  pathOf(cid: string): string {
+    return `${this.#shardOf(cid)}/${cid}`
+  }
+
+  async receive(chunks: AsyncIterable<Uint8Array>): Promise<IncomingFile> {
+    const path = join(this.dir, INCOMING, `${crypto.randomUUID()}.tmp`)
+    const hasher = new Bun.CryptoHasher('sha256')
+    const head: Uint8Array[] = []
+    let size = 0
+    const file = new WriteBehind(await open(path, 'wx', 0o600))
+    try {
+      for await (const chunk of chunks) {
+        if (size < HEAD_BYTES) head.push(chunk.slice(0, HEAD_BYTES - size))
+        size += chunk.byteLength
+        hasher.update(chunk)
+        await file.write(chunk)
+      }
+      await file.finish()
+    } catch (error) {
+      await file.close().finally(() => rm(path, { force: true }))
+      throw error
+    }
+    await file.close()
+    return new IncomingFile(this, path, cidOfBlobDigest(hasher.digest()).toString(), size, Buffer.concat(head))
+  }
+
+  /** Give a received file its name. A file with this name is replaced: it had the same content, or was damaged. */
+  async name({ path, cid }: { path: string; cid: string }): Promise<void> {
+    const shard = this.#shardOf(cid)
+    const made = await mkdir(shard, { recursive: true })
+    const target = this.pathOf(cid)
+    await rename(path, target)
+    await syncFolder(shard)
+    if (made !== undefined) await syncFolder(this.dir)
+    const identity = identityOf(target)
+    if (identity !== null) this.#verified.set(cid, identity)
+  }
+
+  async remove(cid: string): Promise<void> {
+    this.#verified.delete(cid)
+    await rm(this.pathOf(cid), { force: true })
+  }
+
+  async sizeOf(cid: string): Promise<number | null> {
+    return (await statOf(this.pathOf(cid)))?.size ?? null
+  }
+
+  async open({ cid }: { cid: string }, { range }: OpenOptions = {}): Promise<Bun.BunFile | Blob | null> {
+    const file = await this.readable(cid)
+    return file === null || range === undefined ? file : file.slice(range.first, range.last + 1)
+  }
+
+  /** Returns the file after its bytes were verified; null if it is missing or has other content. */
+  async readable(cid: string): Promise<Bun.BunFile | null> {
+    const path = this.pathOf(cid)
+    const identity = identityOf(path)
+    if (identity === null) return null
+    if (this.#verified.get(cid) !== identity) {
+      const content = await this.digest(cid)
+      if (content?.cid !== cid) return null
+      this.#verified.set(cid, identity)
+    }
+    return Bun.file(path)
+  }
+
+  async digest(cid: string, pace?: Pace): Promise<BlobContent | null> {
+    const file = await open(this.pathOf(cid), 'r').catch(nullWhenMissing)
+    if (file === null) return null
+    const buffer = this.#buffers.pop() ?? new Uint8Array(READ_BYTES)
+    try {
+      const hasher = new Bun.CryptoHasher('sha256')
+      let size = 0
+      for (;;) {
+        const { bytesRead } = await file.read(buffer, 0, READ_BYTES, size)
+        if (bytesRead === 0) break
+        hasher.update(buffer.subarray(0, bytesRead))
+        size += bytesRead
+        await pace?.(bytesRead)
+      }
+      const found = cidOfBlobDigest(hasher.digest()).toString()
+      if (found !== cid) this.#verified.delete(cid)
+      return { cid: found, size }
+    } finally {
+      this.#buffers.push(buffer)
+      await file.close()
+    }
+  }
+
+  async *list(pageSize: number): AsyncGenerator<string[]> {
+    const shards = (await readdir(this.dir, { withFileTypes: true })).filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
+    for (const shard of shards) {
+      const names = (await readdir(join(this.dir, shard.name))).filter((name) => !name.startsWith('.'))
+      for (let start = 0; start < names.length; start += pageSize) {
+        yield names.slice(start, start + pageSize)
+        await setImmediate()
+      }
+    }
+  }
+
+  clearIncoming(olderThan: number): Promise<number> {
+    return clearFiles(join(this.dir, INCOMING), olderThan)
+  }
+
+  /** Folder by the last two characters, because the first ones are the same for every CID. */
+  #shardOf(cid: string): string {
+    return `${this.dir}/${cid.slice(-2)}`
+  }
+}
+
+class IncomingFile implements IncomingBlob {
+  constructor(
+    readonly folder: BlobFolder,
+    readonly path: string,
+    readonly cid: string,
+    readonly size: number,
+    readonly head: Uint8Array,
+  ) {}
+
+  place(): Promise<void> {
+    return this.folder.name(this)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await rm(this.path, { force: true })
+  }
+}
+
+/** Delete the files that were last written before `olderThan`. Returns how many. */
+export async function clearFiles(dir: string, olderThan: number): Promise<number> {
+  let cleared = 0
+  for (const name of await readdir(dir)) {
+    const path = join(dir, name)
+    const found = await statOf(path)
+    if (found === null || found.mtimeMs >= olderThan) continue
+    await rm(path, { force: true })
+    cleared++
+  }
+  return cleared
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r')
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
+}
+
+const statOf = (path: string) => stat(path).catch(nullWhenMissing)
+
+/** Synchronous: a response opens the file synchronously anyway, and the thread pool costs more than the call. */
+function identityOf(path: string): string | null {
+  const found = statSync(path, { throwIfNoEntry: false })
+  return found === undefined ? null : `${found.ino} ${found.size} ${found.mtimeMs}`
+}
+
+function nullWhenMissing(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT') return null
+  throw error
+}

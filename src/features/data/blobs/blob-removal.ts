@@ -1,0 +1,144 @@
+/**
+ * Keeps the bytes of a blob from being removed while a row is on its way, and the other way round.
+ *
+ * A storage of one server does it with a queue per CID. In a shared storage servers know nothing of each other, so rows
+ * decide. A removal waits for an hour, which is longer than any transaction; then a server takes the tombstone, in the
+ * transaction that also checks again that no account owns the blob, and only then removes the object. An upload deletes
+ * the tombstone in the transaction that writes its row. If the tombstone was taken in the meantime, the object may be
+ * gone: nothing is written, and once the removal has ended the upload places its object again.
+ *
+ * A removed tombstone is kept for an hour, because an upload that placed its object before the removal must see it.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { HOUR_MILLIS } from '../../../base/durations.ts'
+import { Refusal } from '../../../http/errors.ts'
+import type { Context } from '../../../platform/context.ts'
+import { lockOn, type Lock, type Tx } from '../../../platform/database/database.ts'
+import type { IncomingBlob } from './blob-storage.ts'
+import { hasOwner } from './blob-store.ts'
+import { blobStorage } from './open-storage.ts'
+import {
+  deleteRemovals,
+  deleteTombstone,
+  findTombstone,
+  finishTombstones,
+  forgetTombstones,
+  insertRemovalOfUnowned,
+  takeTombstones,
+} from './removal-store.ts'
+
+/** How long a removal waits, and how long it is remembered. */
+const TOMBSTONE_MILLIS = HOUR_MILLIS
+/** A server removes an object within a minute of taking its tombstone; after this time it has died. */
+const TAKER_MILLIS = 600_000
+/** An upload waits this often, for this long, until a removal of the same blob has ended. */
+const MAX_WAITS = 20
+const WAIT_MILLIS = 250
+/** Times that an upload places its object. */
+const MAX_PLACINGS = 5
+
+/** The object was placed before a removal that may have removed it. */
+export class Overtaken extends Error {}
+
+const beingRemoved = () =>
+  new Refusal(503, 'ServiceUnavailable', 'The same blob is being removed at the moment', { headers: { 'Retry-After': '10' } })
+
+/** Place a received blob and write its row with `write`, under a lock, or leave neither. */
+export async function keepBlob(ctx: Context, incoming: IncomingBlob, lock: Lock, write: (tx: Tx) => Promise<void>): Promise<void> {
+  const storage = blobStorage(ctx)
+  const { cid } = incoming
+  await storage.alone(cid, async () => {
+    for (let placings = 1; ; placings++) {
+      const lastTaker = storage.isShared ? await endedRemoval(ctx, cid) : null
+      await incoming.place()
+      try {
+        await ctx.db.transactionOn([lock, lockOn('blob', cid)], async (tx) => {
+          if (storage.isShared) await cancelRemoval(tx, cid, lastTaker)
+          await write(tx)
+        })
+        return
+      } catch (error) {
+        if (error instanceof Overtaken && placings < MAX_PLACINGS) continue
+        await dropPlaced(ctx, cid)
+        throw error instanceof Overtaken ? beingRemoved() : error
+      }
+    }
+  })
+}
+
+/** Returns the taker of the last removal that has ended; null if there is none. Waits while a removal is under way. */
+async function endedRemoval(ctx: Context, cid: string): Promise<string | null> {
+  for (let waits = 0; ; waits++) {
+    const found = await findTombstone(ctx.db, cid)
+    if (found === null || found.takenAt === null) return null
+    if (found.removedAt !== null) return found.taker
+    if (waits === MAX_WAITS) throw beingRemoved()
+    await sleep(WAIT_MILLIS)
+  }
+}
+
+/**
+ * Delete the tombstone in the transaction that gives the blob an owner. Throws `Overtaken` if a removal was under way
+ * since the object was placed, other than the one that `lastTaker` had ended before.
+ */
+export async function cancelRemoval(tx: Tx, cid: string, lastTaker: string | null): Promise<void> {
+  const found = await deleteTombstone(tx, cid)
+  if (found === null || found.takenAt === null) return
+  if (found.removedAt === null || found.taker !== lastTaker) throw new Overtaken('the blob was removed after it was placed')
+}
+
+/** The row of a placed blob could not be written. */
+async function dropPlaced(ctx: Context, cid: string): Promise<void> {
+  if (!blobStorage(ctx).isShared) return removeUnowned(ctx, cid)
+  await ctx.db.transaction((tx) => insertRemovalOfUnowned(tx, cid, ctx.clock.now()))
+}
+
+/**
+ * Delete blobs without an owner. Call it once the deletion of their rows is durable. After a crash, the next pass of
+ * the GC continues.
+ */
+export async function removeBlobFiles(ctx: Context, cids: readonly string[]): Promise<void> {
+  const removed = await removeFiles(ctx, cids)
+  if (removed.length > 0) await ctx.db.transaction((tx) => deleteRemovals(tx, removed))
+}
+
+/**
+ * Remove the blobs that still have no owner: an upload may have arrived in the meantime. Returns those whose notes may
+ * be deleted, which are none in a shared storage: its tombstones have to wait.
+ */
+export async function removeFiles(ctx: Context, cids: readonly string[]): Promise<readonly string[]> {
+  const storage = blobStorage(ctx)
+  if (storage.isShared) return []
+  for (const cid of cids) await storage.alone(cid, () => removeUnowned(ctx, cid))
+  return cids
+}
+
+async function removeUnowned(ctx: Context, cid: string): Promise<void> {
+  if (!(await hasOwner(ctx.db, cid))) await blobStorage(ctx).remove(cid)
+}
+
+/**
+ * Continue with noted removals: at once in a storage of one server, and with those whose time has come in a shared one.
+ */
+export async function continueRemovals(ctx: Context, cids: readonly string[]): Promise<void> {
+  if (!blobStorage(ctx).isShared) return removeBlobFiles(ctx, cids)
+  const now = ctx.clock.now()
+  const taker = crypto.randomUUID()
+  const due = { cids, taker, now, unownedUntil: now - TOMBSTONE_MILLIS, takenUntil: now - TAKER_MILLIS }
+  const taken = await ctx.db.transaction((tx) => takeTombstones(tx, due))
+  const removed: string[] = []
+  try {
+    for (const cid of taken) {
+      await blobStorage(ctx).remove(cid)
+      removed.push(cid)
+    }
+  } finally {
+    // The others stay taken: whether their objects are still there is not known, and another taker will remove them.
+    if (removed.length > 0) await ctx.db.transaction((tx) => finishTombstones(tx, { cids: removed, taker, now: ctx.clock.now() }))
+  }
+}
+
+/** Forget removals that ended long ago. */
+export async function forgetRemovals(ctx: Context): Promise<void> {
+  if (blobStorage(ctx).isShared) await ctx.db.transaction((tx) => forgetTombstones(tx, ctx.clock.now() - TOMBSTONE_MILLIS))
+}

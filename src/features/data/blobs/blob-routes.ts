@@ -1,0 +1,73 @@
+/** The blob methods of `com.atproto.repo` and `com.atproto.sync`. */
+import { procedure, query } from '../../../http/endpoint.ts'
+import { recordUri } from '../../../protocol/identifiers.ts'
+import { accountStatus, refuseMissing } from '../../identity/accounts/accounts.ts'
+import {
+  access,
+  accessOrServiceAuth,
+  isAgent,
+  optionalAccess,
+  recordAgentUse,
+  requirePermission,
+  requireVisibleRepo,
+} from '../../access/auth/auth.ts'
+import { downloadBlob } from './blob-download.ts'
+import { uploadBlob } from './blob-upload.ts'
+import { listMissing, listReferencedCids } from './reference-store.ts'
+
+export const blobRoutes = [
+  procedure('com.atproto.repo.uploadBlob', {
+    auth: accessOrServiceAuth({
+      refusesTakendown: true,
+      agents: true,
+      grants: (permissions, { body }) => permissions.assertBlob({ mime: body.contentType ?? '*/*' }),
+    }),
+    limit: { name: 'uploadBlob', key: ({ caller }) => caller.did },
+    async handler(call) {
+      const { ctx, caller, body } = call
+      const { cid, mimeType, size } = await uploadBlob(ctx, caller.did, body, {
+        permit: (mime) => requirePermission(caller, (granted) => granted.assertBlob({ mime })),
+        async record(tx, blob) {
+          // The caller may have been ended while it was sending.
+          await call.stillStands(tx)
+          if (isAgent(caller))
+            await recordAgentUse(ctx, tx, caller, {
+              type: 'blob_upload',
+              detail: { cid: blob.cid, mime_type: blob.mimeType, size: blob.size },
+            })
+        },
+      })
+      return { blob: { $type: 'blob' as const, ref: { $link: cid }, mimeType, size } }
+    },
+  }),
+
+  query('com.atproto.repo.listMissingBlobs', {
+    auth: access({ grants: 'any' }),
+    async handler({ ctx, caller: { did }, params: { limit, cursor } }) {
+      refuseMissing(await accountStatus(ctx.db, did))
+      const missing = await listMissing(ctx.db, { did, limit, cursor })
+      return {
+        blobs: missing.map(({ cid, record }) => ({ cid, recordUri: recordUri(did, record) })),
+        cursor: missing.at(-1)?.cid,
+      }
+    },
+  }),
+
+  query('com.atproto.sync.getBlob', {
+    auth: optionalAccess({ sessions: 'every', grants: 'any', agents: true }),
+    async handler(call) {
+      const { did, cid } = call.params
+      await requireVisibleRepo(call.ctx, call.caller, did)
+      return downloadBlob(call, call.caller, did, cid)
+    },
+  }),
+
+  query('com.atproto.sync.listBlobs', {
+    auth: optionalAccess({ sessions: 'every', grants: 'any', agents: true }),
+    async handler({ ctx, caller, params: { did, since, limit, cursor } }) {
+      await requireVisibleRepo(ctx, caller, did)
+      const cids = await listReferencedCids(ctx.db, { did, since, limit, cursor })
+      return { cids, cursor: cids.at(-1) }
+    },
+  }),
+]

@@ -1,0 +1,202 @@
+/** The SQL of table `blob`: the uploads that accounts own. */
+import type { StoredBlob } from './blob-storage.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import { setImmediate } from 'node:timers/promises'
+import { insertRemovals } from './removal-store.ts'
+import { inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
+
+export interface BlobRow {
+  did: Did
+  cid: string
+  mimeType: string
+  size: number
+}
+
+export interface ClaimedBlob {
+  cid: string
+  mimeType: string
+  size: number
+  /** Whether a record already referred to it. */
+  isPermanent: boolean
+}
+
+const isReferenced = (): Sql => sql`EXISTS (SELECT 1 FROM blob_reference r WHERE r.did = blob.did AND r.cid = blob.cid)`
+
+/**
+ * Stop the grace clock of blobs that records are about to refer to. Returns the blobs that exist and are not taken
+ * down.
+ */
+export async function claimBlobs(tx: Tx, did: Did, cids: readonly string[]): Promise<ClaimedBlob[]> {
+  const rows = await tx.all<Omit<ClaimedBlob, 'isPermanent'> & { referenced: number }>(sql`
+    UPDATE blob SET unreferenced_at = NULL
+    WHERE did = ${did} AND cid IN ${sqlList(cids)} AND takedown_ref IS NULL
+    RETURNING cid, mime_type AS "mimeType", size, CASE WHEN ${isReferenced()} THEN 1 ELSE 0 END AS referenced`)
+  return rows.map(({ referenced, ...blob }) => ({ ...blob, isPermanent: referenced === 1 }))
+}
+
+/** Start the grace clock of those `cids` without a reference left. Returns how many. */
+export function releaseUnreferenced(tx: Tx, did: Did, cids: readonly string[], now: Millis): Promise<number> {
+  return tx.run(sql`
+    UPDATE blob SET unreferenced_at = ${now}
+    WHERE did = ${did} AND cid IN ${sqlList(cids)} AND unreferenced_at IS NULL AND NOT ${isReferenced()}`)
+}
+
+/**
+ * Start or stop every grace clock of the account according to its references. A clock that rightly runs keeps its
+ * start.
+ */
+export async function correctClocks(tx: Tx, did: Did, now: Millis): Promise<{ stopped: number; started: number }> {
+  const stopped = await tx.run(sql`
+    UPDATE blob SET unreferenced_at = NULL WHERE did = ${did} AND unreferenced_at IS NOT NULL AND ${isReferenced()}`)
+  const started = await tx.run(sql`
+    UPDATE blob SET unreferenced_at = ${now} WHERE did = ${did} AND unreferenced_at IS NULL AND NOT ${isReferenced()}`)
+  return { stopped, started }
+}
+
+/**
+ * A page of the account's blobs, ascending, after `after`, each with whether `correctClocks` would change its clock.
+ */
+export async function listClocks(reader: Reader, did: Did, after: string, limit: number): Promise<{ cid: string; isWrong: boolean }[]> {
+  const rows = await reader.all<{ cid: string; runs: number; referenced: number }>(sql`
+    SELECT cid, CASE WHEN unreferenced_at IS NULL THEN 0 ELSE 1 END AS runs, CASE WHEN ${isReferenced()} THEN 1 ELSE 0 END AS referenced
+    FROM blob WHERE did = ${did} AND cid > ${after} ORDER BY cid LIMIT ${limit}`)
+  return rows.map(({ cid, runs, referenced }) => ({ cid, isWrong: runs === referenced }))
+}
+
+/** The media type that one of the owners gave the blob; null if it has no owner. */
+export async function findMimeType(reader: Reader, cid: string): Promise<string | null> {
+  const row = await reader.get<{ mimeType: string }>(sql`SELECT mime_type AS "mimeType" FROM blob WHERE cid = ${cid} LIMIT 1`)
+  return row && row.mimeType
+}
+
+/** By account, the revision at which references were last compared with records. */
+export async function findReconciled(reader: Reader, dids: readonly Did[]): Promise<Map<Did, string>> {
+  const rows = await reader.all<{ did: Did; rev: string }>(sql`SELECT did, rev FROM blob_reconciled WHERE did IN ${sqlList(dids)}`)
+  return new Map(rows.map(({ did, rev }) => [did, rev]))
+}
+
+/** `accounts` must not be empty. */
+export async function upsertReconciled(tx: Tx, accounts: readonly { did: Did; rev: string }[]): Promise<void> {
+  const rows = accounts.map(({ did, rev }) => [did, rev])
+  await tx.run(sql`INSERT INTO blob_reconciled (did, rev) VALUES ${sqlRows(rows)} ON CONFLICT (did) DO UPDATE SET rev = excluded.rev`)
+}
+
+/** Delete all blobs of an account. Returns the CIDs without an owner left; their files must be removed. */
+export async function deleteAllBlobs(tx: Tx, did: Did, now: Millis): Promise<string[]> {
+  await tx.run(sql`DELETE FROM blob_reconciled WHERE did = ${did}`)
+  const deleted = await tx.all<{ cid: string }>(sql`DELETE FROM blob WHERE did = ${did} RETURNING cid`)
+  return recordRemovals(tx, deleted, now)
+}
+
+export interface ExpiredBlob {
+  did: Did
+  cid: string
+  unreferencedAt: Millis
+}
+
+/** A page of blobs whose grace clock started at `until` or before, oldest first, after `after`. */
+export function findExpired(reader: Reader, until: Millis, after: ExpiredBlob | null, limit: number): Promise<ExpiredBlob[]> {
+  const from = after ?? { unreferencedAt: -1, did: '', cid: '' }
+  return reader.all(sql`
+    SELECT did, cid, unreferenced_at AS "unreferencedAt" FROM blob
+    WHERE unreferenced_at IS NOT NULL AND unreferenced_at <= ${until} AND takedown_ref IS NULL
+      AND (unreferenced_at, did, cid) > (${from.unreferencedAt}, ${from.did}, ${from.cid})
+    ORDER BY unreferenced_at, did, cid LIMIT ${limit}`)
+}
+
+/** Delete those blobs that are still expired and unreferenced. `blobs` must not be empty. */
+export async function deleteExpired(
+  tx: Tx,
+  blobs: readonly ExpiredBlob[],
+  { until, now }: { until: Millis; now: Millis },
+): Promise<{ deleted: number; removals: string[] }> {
+  const deleted = await tx.all<{ cid: string }>(sql`
+    DELETE FROM blob
+    WHERE (did, cid) IN (VALUES ${sqlRows(blobs.map(({ did, cid }) => [did, cid]))})
+      AND unreferenced_at <= ${until} AND takedown_ref IS NULL AND NOT ${isReferenced()}
+    RETURNING cid`)
+  return { deleted: deleted.length, removals: await recordRemovals(tx, deleted, now) }
+}
+
+async function recordRemovals(tx: Tx, deleted: readonly { cid: string }[], now: Millis): Promise<string[]> {
+  if (deleted.length === 0) return []
+  const cids = deleted.map(({ cid }) => cid)
+  const owned = await ownedAmong(tx, cids)
+  const removals = cids.filter((cid) => !owned.has(cid))
+  await insertRemovals(tx, removals, now)
+  return removals
+}
+
+/** Set or clear the takedown. Returns false if the account has no such blob. */
+export async function setBlobTakedown(tx: Tx, { did, cid, ref }: { did: Did; cid: string; ref: string | null }): Promise<boolean> {
+  return (await tx.run(sql`UPDATE blob SET takedown_ref = ${ref} WHERE did = ${did} AND cid = ${cid}`)) > 0
+}
+
+export function blobTakedown(reader: Reader, did: Did, cid: string): Promise<{ ref: string | null } | null> {
+  return reader.get(sql`SELECT takedown_ref AS ref FROM blob WHERE did = ${did} AND cid = ${cid}`)
+}
+
+/** Number and total bytes of the account's blobs. */
+export async function blobUsage(reader: Reader, did: Did): Promise<{ count: number; bytes: number }> {
+  return (await reader.get<{ count: number; bytes: number }>(sql`
+    SELECT COUNT(*) AS count, CAST(COALESCE(SUM(size), 0) AS BIGINT) AS bytes FROM blob WHERE did = ${did}`))!
+}
+
+export async function hasBlobs(reader: Reader): Promise<boolean> {
+  return (await reader.get(sql`SELECT 1 FROM blob LIMIT 1`)) !== null
+}
+
+/** Whether any account owns the blob. If so, its file must stay. */
+export async function hasOwner(reader: Reader, cid: string): Promise<boolean> {
+  return (await reader.get(sql`SELECT 1 FROM blob WHERE cid = ${cid} LIMIT 1`)) !== null
+}
+
+/**
+ * Give the account an uploaded blob. Its grace starts at `now` unless records already refer to it. Another upload
+ * restarts the grace and replaces the type, but leaves a blob with references unchanged.
+ */
+export async function upsertUpload(tx: Tx, { did, cid, mimeType, size }: BlobRow, now: Millis): Promise<void> {
+  await tx.run(sql`
+    INSERT INTO blob (did, cid, mime_type, size, uploaded_at, unreferenced_at)
+    VALUES (${did}, ${cid}, ${mimeType}, ${size}, ${now},
+      CASE WHEN EXISTS (SELECT 1 FROM blob_reference r WHERE r.did = ${did} AND r.cid = ${cid}) THEN NULL ELSE ${now} END)
+    ON CONFLICT (did, cid) DO UPDATE SET
+      mime_type = CASE WHEN excluded.unreferenced_at IS NULL THEN blob.mime_type ELSE excluded.mime_type END,
+      unreferenced_at = excluded.unreferenced_at`)
+}
+
+export interface ReadableBlob {
+  mimeType: string
+  size: number
+  isPermanent: boolean
+}
+
+/** Returns a readable blob; null if it does not exist or is taken down. */
+export async function findReadable(reader: Reader, did: Did, cid: string): Promise<ReadableBlob | null> {
+  const row = await reader.get<{ mimeType: string; size: number; unreferencedAt: Millis | null }>(sql`
+    SELECT mime_type AS "mimeType", size, unreferenced_at AS "unreferencedAt" FROM blob
+    WHERE did = ${did} AND cid = ${cid} AND takedown_ref IS NULL`)
+  return row && { mimeType: row.mimeType, size: row.size, isPermanent: row.unreferencedAt === null }
+}
+
+/** Every stored blob, ascending by CID, in pages; yields to other work between pages. */
+export async function* storedBlobs(reader: Reader, pageSize: number): AsyncGenerator<StoredBlob[]> {
+  for (let last = ''; ;) {
+    const page = await reader.all<StoredBlob>(sql`
+      SELECT cid, MAX(size) AS size FROM blob WHERE cid > ${last} GROUP BY cid ORDER BY cid LIMIT ${pageSize}`)
+    if (page.length === 0) return
+    last = page.at(-1)!.cid
+    yield page
+    await setImmediate()
+  }
+}
+
+/** Returns those CIDs that some account owns. */
+export async function ownedAmong(reader: Reader, cids: readonly string[]): Promise<Set<string>> {
+  const owned = new Set<string>()
+  for (const piece of inPieces(cids)) {
+    for (const { cid } of await reader.all<{ cid: string }>(sql`SELECT DISTINCT cid FROM blob WHERE cid IN ${sqlList(piece)}`))
+      owned.add(cid)
+  }
+  return owned
+}

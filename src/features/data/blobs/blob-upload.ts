@@ -1,0 +1,53 @@
+/** Receives a blob: bytes first, then row. A crash in between leaves unowned bytes, never a row without bytes. */
+import { payloadTooLarge, Refusal } from '../../../http/errors.ts'
+import type { RequestBody } from '../../../http/body.ts'
+import type { Context } from '../../../platform/context.ts'
+import { accountLock, type Reader, type Tx } from '../../../platform/database/database.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { accountStatus, refuseTakendown } from '../../identity/accounts/accounts.ts'
+import { keepBlob } from './blob-removal.ts'
+import { blobTakedown, blobUsage, upsertUpload, type BlobRow } from './blob-store.ts'
+import { mimeTypeOf } from './mime-type.ts'
+import { blobStorage } from './open-storage.ts'
+
+/** Checks of an upload beyond the bounds of its account. */
+interface Admission {
+  /** Gets the detected type. Throws if the caller may not upload it. */
+  permit(mimeType: string): void
+  /** Runs in the transaction that makes the blob part of the account. If it throws, the upload has not happened. */
+  record(tx: Tx, blob: BlobRow): Promise<void>
+}
+
+/**
+ * Receive a blob, and make it part of the account.
+ *
+ * Refuses with `PayloadTooLarge` above the maximum size of a blob or the storage of the account. A broken upload leaves
+ * nothing.
+ */
+export async function uploadBlob(ctx: Context, did: Did, body: RequestBody, { permit, record }: Admission): Promise<BlobRow> {
+  const { maxBlobSize } = ctx.config.blobs
+  await using incoming = await blobStorage(ctx).receive(body.stream(maxBlobSize))
+  const { cid, size } = incoming
+  const blob: BlobRow = { did, cid, size, mimeType: await mimeTypeOf(incoming.head, body.contentType) }
+  permit(blob.mimeType)
+  await admitUpload(ctx, ctx.db, blob)
+  await keepBlob(ctx, incoming, accountLock(did), async (tx) => {
+    // An upload may take long; its account may have been deleted in the meantime.
+    refuseTakendown(await accountStatus(tx, did))
+    await admitUpload(ctx, tx, blob)
+    await upsertUpload(tx, blob, ctx.clock.now())
+    await record(tx, blob)
+  })
+  return blob
+}
+
+/** A blob that the account already owns does not count again. */
+async function admitUpload({ config }: Context, reader: Reader, { did, cid, size }: BlobRow): Promise<void> {
+  const owned = await blobTakedown(reader, did, cid)
+  if (owned !== null) {
+    if (owned.ref !== null) throw new Refusal(400, 'InvalidRequest', 'Blob has been takendown, cannot re-upload')
+    return
+  }
+  const { bytes } = await blobUsage(reader, did)
+  if (bytes + size > config.blobs.maxStoragePerAccount) throw payloadTooLarge()
+}

@@ -1,0 +1,24 @@
+/** Uploads, and what keeps them whole. Apart from the door, because the routes need guards and guards need accounts. */
+import type { Feature } from '../../../http/feature.ts'
+import { removeBlobFiles } from './blob-removal.ts'
+import { deleteAccountBlobs } from './blobs.ts'
+import { blobRoutes } from './blob-routes.ts'
+import { restoreMissing } from './boot-restore.ts'
+import { fullScrubSweep } from './full-scrub-sweep.ts'
+import { mirrorSweep } from './mirror-sweep.ts'
+import { scrubSweep } from './scrub-sweep.ts'
+import { prepareStorage } from './storage-check.ts'
+
+export const blobs: Feature = {
+  name: 'blobs',
+  routes: blobRoutes,
+  sweeps: [mirrorSweep, scrubSweep, fullScrubSweep],
+  async prepare(ctx) {
+    await prepareStorage(ctx)
+    await restoreMissing(ctx)
+  },
+  async forgetAccount(ctx, tx, did) {
+    const cids = await deleteAccountBlobs(tx, did, ctx.clock.now())
+    return () => removeBlobFiles(ctx, cids)
+  },
+}

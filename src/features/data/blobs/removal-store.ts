@@ -1,0 +1,91 @@
+/**
+ * The SQL of table `blob_removal`: blobs whose last owner went, until they are removed from the storage.
+ *
+ * In a storage of one server a row is work that is left to do, and goes with the file. In a shared one it is a
+ * tombstone, which passes through three states: waiting, taken by a server that is removing the object, and removed. It
+ * goes when another upload brings the blob back, or some time after the removal.
+ */
+import type { Millis } from '../../../protocol/identifiers.ts'
+import { inPieces, sql, sqlList, sqlRows, type Reader, type Tx } from '../../../platform/database/database.ts'
+
+/** Note blobs without an owner. Resets the age of pending ones; those being removed are not affected. */
+export async function insertRemovals(tx: Tx, cids: readonly string[], now: Millis): Promise<void> {
+  for (const piece of inPieces(cids)) {
+    await tx.run(sql`
+      INSERT INTO blob_removal (cid, unowned_at) VALUES ${sqlRows(piece.map((cid) => [cid, now]))}
+      ON CONFLICT (cid) DO UPDATE SET unowned_at = excluded.unowned_at, taken_at = NULL, removed_at = NULL
+      WHERE blob_removal.taken_at IS NULL OR blob_removal.removed_at IS NOT NULL`)
+  }
+}
+
+/** Note a blob, unless an account owns it. */
+export async function insertRemovalOfUnowned(tx: Tx, cid: string, now: Millis): Promise<void> {
+  const isOwned = (await tx.get(sql`SELECT 1 FROM blob WHERE cid = ${cid} LIMIT 1`)) !== null
+  if (!isOwned) await insertRemovals(tx, [cid], now)
+}
+
+/** A page of blobs still to be removed, ascending, after `after`. */
+export async function listRemovals(reader: Reader, after: string, limit: number): Promise<string[]> {
+  const rows = await reader.all<{ cid: string }>(sql`SELECT cid FROM blob_removal WHERE cid > ${after} ORDER BY cid LIMIT ${limit}`)
+  return rows.map((row) => row.cid)
+}
+
+export async function isDueForRemoval(reader: Reader, cid: string): Promise<boolean> {
+  return (await reader.get(sql`SELECT 1 FROM blob_removal WHERE cid = ${cid}`)) !== null
+}
+
+export async function deleteRemovals(tx: Tx, cids: readonly string[]): Promise<void> {
+  if (cids.length > 0) await tx.run(sql`DELETE FROM blob_removal WHERE cid IN ${sqlList(cids)}`)
+}
+
+export interface Tombstone {
+  takenAt: Millis | null
+  removedAt: Millis | null
+  /** Names the removal; null until the tombstone is taken. */
+  taker: string | null
+}
+
+export function findTombstone(reader: Reader, cid: string): Promise<Tombstone | null> {
+  return reader.get(sql`
+    SELECT taken_at AS "takenAt", removed_at AS "removedAt", taker FROM blob_removal WHERE cid = ${cid}`)
+}
+
+/** Delete the tombstone of a blob that has an owner again. Returns it as it was; null if there was none. */
+export function deleteTombstone(tx: Tx, cid: string): Promise<Tombstone | null> {
+  return tx.get(sql`
+    DELETE FROM blob_removal WHERE cid = ${cid} RETURNING taken_at AS "takenAt", removed_at AS "removedAt", taker`)
+}
+
+export interface Taking {
+  cids: readonly string[]
+  taker: string
+  now: Millis
+  /** Tombstones that have waited since then may be taken. */
+  unownedUntil: Millis
+  /** Takers that began by then, and have not finished, have died. */
+  takenUntil: Millis
+}
+
+/**
+ * Take the due tombstones of blobs without an owner. Returns their CIDs: the taker removes the objects, and until then
+ * no upload relies on them. Tombstones of blobs with an owner are deleted.
+ */
+export async function takeTombstones(tx: Tx, { cids, taker, now, unownedUntil, takenUntil }: Taking): Promise<string[]> {
+  const isOwned = sql`EXISTS (SELECT 1 FROM blob WHERE blob.cid = blob_removal.cid)`
+  const isDue = sql`cid IN ${sqlList(cids)} AND removed_at IS NULL AND unowned_at <= ${unownedUntil}
+    AND (taken_at IS NULL OR taken_at <= ${takenUntil})`
+  await tx.run(sql`DELETE FROM blob_removal WHERE ${isDue} AND ${isOwned}`)
+  const taken = await tx.all<{ cid: string }>(sql`
+    UPDATE blob_removal SET taken_at = ${now}, taker = ${taker} WHERE ${isDue} AND NOT ${isOwned} RETURNING cid`)
+  return taken.map(({ cid }) => cid)
+}
+
+/** Note that the objects of taken tombstones are removed. */
+export async function finishTombstones(tx: Tx, { cids, taker, now }: Pick<Taking, 'cids' | 'taker' | 'now'>): Promise<void> {
+  await tx.run(sql`UPDATE blob_removal SET removed_at = ${now} WHERE cid IN ${sqlList(cids)} AND taker = ${taker}`)
+}
+
+/** Delete tombstones of removals that ended by `until`. Returns how many. */
+export function forgetTombstones(tx: Tx, until: Millis): Promise<number> {
+  return tx.run(sql`DELETE FROM blob_removal WHERE removed_at IS NOT NULL AND removed_at <= ${until}`)
+}

@@ -1,0 +1,44 @@
+/**
+ * Prepares the storage. Keeps a server from starting with one that is not its own, where every blob would be missing.
+ */
+import { existsSync } from 'node:fs'
+import { OperatorError } from '../../../base/operator-error.ts'
+import type { Context } from '../../../platform/context.ts'
+import { blobsFolder } from '../../../platform/files/data-directory.ts'
+import { isPostgresUrl } from '../../../platform/database/postgres.ts'
+import { BucketUnavailable } from '../../../platform/network/bucket-faults.ts'
+import type { BlobBucket } from './blob-bucket.ts'
+import { blobMirror } from './blob-mirror.ts'
+import { hasBlobs } from './blob-store.ts'
+import { blobBucket, blobStorage } from './open-storage.ts'
+
+/**
+ * Throws `OperatorError` if the storage refuses to work, or if there are rows of blobs but the bucket, or the folder of
+ * a server on PostgreSQL, is new. A folder that a mirror will fill, and a bucket that cannot be reached, are no reason.
+ */
+export async function prepareStorage(ctx: Context): Promise<void> {
+  const folder = blobsFolder(ctx.config.dataDir)
+  const isNewFolder = !existsSync(folder)
+  const bucket = blobBucket(ctx)
+  const storage = blobStorage(ctx)
+  await storage.prepare()
+  if (bucket === null && (!isNewFolder || blobMirror(ctx) !== null)) return
+  if (bucket !== null && !(await isKnownEmpty(bucket))) return
+  if (!(await hasBlobs(ctx.db))) return
+  const found = `the database lists blobs, but ${storage.place} is empty`
+  if (bucket !== null) throw new OperatorError(`${found}: name the bucket and prefix that hold them, or copy them with "holdfast copy"`)
+  // A SQLite database is beside its folder, so the blobs were lost: it is better to serve the rest than nothing.
+  if (!isPostgresUrl(ctx.config.databaseUrl)) return ctx.log.error('the database lists blobs, but their folder is empty', { path: folder })
+  throw new OperatorError(
+    `${found}: set data_dir to the folder of the server that wrote them, set blobs.store to s3 if they are in a bucket, or create ${folder} to start without them`,
+  )
+}
+
+async function isKnownEmpty(bucket: BlobBucket): Promise<boolean> {
+  try {
+    return await bucket.isEmpty()
+  } catch (error) {
+    if (error instanceof BucketUnavailable) return false
+    throw error
+  }
+}

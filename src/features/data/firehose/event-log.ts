@@ -1,0 +1,95 @@
+/** The SQL of the event log. */
+import { lockOn, sql, sqlRows, type Reader, type Tx } from '../../../platform/database/database.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import type { EventType } from '../../../protocol/frames.ts'
+
+/** An event in the form that subscribers receive. */
+export interface StoredEvent {
+  seq: number
+  did: Did
+  type: EventType
+  frame: Uint8Array
+}
+
+export interface EventRow extends StoredEvent {
+  sequencedAt: Millis
+}
+
+/** Stands for the beginning of the log, where retention deletes. */
+export const logLock = lockOn('event log', '')
+
+/** The highest sequence number ever assigned; 0 if none was. */
+export async function headSeq(reader: Reader): Promise<number> {
+  const row = await reader.get<{ newest: number | null; spent: number }>(sql`
+    SELECT (SELECT max(seq) FROM repo_seq) AS newest, spent_through AS spent FROM repo_seq_past`)
+  return Math.max(row!.newest ?? 0, row!.spent)
+}
+
+/** Never assign a sequence number up to this one again. */
+export async function raiseSeq(tx: Tx, spentThrough: number): Promise<void> {
+  await tx.run(sql`UPDATE repo_seq_past SET spent_through = ${spentThrough} WHERE spent_through < ${spentThrough}`)
+}
+
+export async function insertEvents(tx: Tx, events: readonly EventRow[]): Promise<void> {
+  const rows = events.map(({ seq, did, type, sequencedAt, frame }) => [seq, did, type, sequencedAt, frame])
+  await tx.run(sql`INSERT INTO repo_seq (seq, did, event_type, sequenced_at, frame) VALUES ${sqlRows(rows)}`)
+}
+
+/**
+ * Delete the account's events. The caller must add a newer row in the same transaction, which keeps the head from
+ * falling back.
+ */
+export function deleteEventsOf(tx: Tx, did: Did): Promise<number> {
+  return tx.run(sql`DELETE FROM repo_seq WHERE did = ${did}`)
+}
+
+/** Most events in one page. */
+export const PAGE_EVENTS = 128
+/** A larger frame may only be the first of a page, which bounds the bytes of a page. */
+const MAX_INNER_BYTES = 32 * 1024
+
+/** The next page of events after `cursor`; empty at the end of the log. */
+export async function eventsAfter(reader: Reader, cursor: number, maxEvents = PAGE_EVENTS): Promise<StoredEvent[]> {
+  // The database knows the length of a frame without reading it.
+  const rows = await reader.all<StoredEvent | { frame: null }>(sql`
+    SELECT seq, did, event_type AS type,
+      CASE WHEN length(frame) <= ${MAX_INNER_BYTES} OR seq = (SELECT min(seq) FROM repo_seq WHERE seq > ${cursor}) THEN frame END AS frame
+    FROM repo_seq WHERE seq > ${cursor} ORDER BY seq LIMIT ${maxEvents}`)
+  const left = rows.findIndex(({ frame }) => frame === null)
+  return (left < 0 ? rows : rows.slice(0, left)) as StoredEvent[]
+}
+
+/** The number up to which retention has deleted events; 0 if it has deleted none. */
+export async function prunedThrough(reader: Reader): Promise<number> {
+  const row = await reader.get<{ pruned: number }>(sql`SELECT pruned_through AS pruned FROM repo_seq_past`)
+  return row!.pruned
+}
+
+/** Number of the first event at or after an instant; null if all are older. */
+export async function firstSeqSince(reader: Reader, at: Millis): Promise<number | null> {
+  const row = await reader.get<{ seq: number }>(sql`SELECT seq FROM repo_seq WHERE sequenced_at >= ${at} ORDER BY seq LIMIT 1`)
+  return row?.seq ?? null
+}
+
+/**
+ * Delete the oldest `maxRows` events up to number `through`, which the caller keeps below the head. Returns how many
+ * were deleted.
+ */
+export async function pruneEvents(tx: Tx, through: number, maxRows: number): Promise<number> {
+  const page = await tx.get<{ last: number | null }>(sql`
+    SELECT max(seq) AS last FROM (SELECT seq FROM repo_seq WHERE seq <= ${through} ORDER BY seq LIMIT ${maxRows}) AS oldest`)
+  if (page!.last === null) return 0
+  await raiseSeq(tx, await headSeq(tx))
+  await tx.run(sql`UPDATE repo_seq_past SET pruned_through = ${page!.last}`)
+  return tx.run(sql`DELETE FROM repo_seq WHERE seq <= ${page!.last}`)
+}
+
+export async function countEvents(reader: Reader): Promise<number> {
+  return (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM repo_seq`))!.count
+}
+
+/** When an event was logged; null if it is not in the log, or no longer. */
+export async function sequencedAt(reader: Reader, seq: number): Promise<Millis | null> {
+  const row = await reader.get<{ at: number }>(sql`SELECT sequenced_at AS at FROM repo_seq WHERE seq = ${seq}`)
+  return row?.at ?? null
+}

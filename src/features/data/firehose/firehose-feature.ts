@@ -1,0 +1,56 @@
+/** The firehose's routes, sweeps and metrics. */
+import { subscription } from '../../../http/endpoint.ts'
+import type { Feature } from '../../../http/feature.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Reader } from '../../../platform/database/database.ts'
+import { crawlersOf, crawlStep } from './crawlers.ts'
+import { backfillWindowSecs } from './firehose.ts'
+import { headSeq } from './event-log.ts'
+import { Outbox } from './outbox.ts'
+import { numbererOf, type Numberer } from './numbering.ts'
+import { unnumberedEvents } from './numbering-store.ts'
+import { retentionSweep } from './retention-sweep.ts'
+import { sentEventsOf, type SentEvents } from './sent-events.ts'
+import { tailOf } from './tail.ts'
+
+export const firehose: Feature = {
+  name: 'firehose',
+  routes: [subscription('com.atproto.sync.subscribeRepos', (exchange) => new Outbox(exchange))],
+  sweeps: [retentionSweep],
+  steps: [crawlStep],
+  async prepare(ctx) {
+    ctx.metrics.gauge('firehose_subscribers', 'Subscribers connected to the event stream', () => tailOf(ctx).followers)
+    ctx.metrics.gauge('firehose_backfill_window_seconds', 'Age of the oldest event that a cursor can still replay', () =>
+      backfillWindowSecs(ctx),
+    )
+    const numberer = numbererOf(ctx)
+    if (numberer !== null) declareNumbering(ctx, numberer)
+    const sent = sentEventsOf(ctx)
+    if (sent !== null) ctx.db.cluster?.history.witness((reader) => missingEvents(reader, sent))
+  },
+  start(ctx) {
+    const crawlers = crawlersOf(ctx)
+    const endNumbering = numbererOf(ctx)?.start()
+    if (endNumbering === undefined) crawlers.start()
+    return async () => {
+      await endNumbering?.()
+      crawlers.stop()
+    }
+  },
+}
+
+async function missingEvents(reader: Reader, sent: SentEvents): Promise<string | null> {
+  const known = sent.head
+  const head = await headSeq(reader)
+  return head < known ? `event ${known} was sent, and ${head} is the newest` : null
+}
+
+function declareNumbering({ metrics, db, clock }: Context, numberer: Numberer): void {
+  metrics.gauge('firehose_unnumbered_events', 'Events of all nodes that have no number yet', async () => (await unnumberedEvents(db)).count)
+  metrics.gauge('firehose_numbering_lag_seconds', 'Age of the oldest event of all nodes that has no number yet', async () => {
+    const { oldestAt } = await unnumberedEvents(db)
+    return oldestAt === null ? 0 : Math.max(0, (clock.now() - oldestAt) / 1000)
+  })
+  metrics.gauge('firehose_numberer', 'Whether this node numbers the events of all nodes', () => (numberer.isHolding ? 1 : 0))
+  metrics.gauge('firehose_numbering_batches', 'Batches of events that this node has numbered', () => numberer.batches)
+}

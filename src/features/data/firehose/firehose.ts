@@ -1,0 +1,77 @@
+/**
+ * The door of the firehose: writes events and announces them to crawlers.
+ *
+ * An event is a row, written in the same transaction as the change that it reports. Numbers are in the order of
+ * commits, and a reader who has seen a number has seen all lower ones.
+ *
+ * On SQLite, transactions run one after another, and an event gets its number as it is written. The next number is read
+ * from the log itself, which is correct after a rollback, a restart, or a command of another process. On PostgreSQL,
+ * events get their numbers after the commit: see `numbering.ts`.
+ */
+import type { Context } from '../../../platform/context.ts'
+import type { Tx } from '../../../platform/database/database.ts'
+import { crawlersOf, type CrawlAnswer } from './crawlers.ts'
+import { leaveToNumberer } from './numbering.ts'
+import { countEvents, deleteEventsOf, headSeq, insertEvents, type EventRow } from './event-log.ts'
+import { tailOf } from './tail.ts'
+import { eventFrame, type RepoEvent } from '../../../protocol/frames.ts'
+
+export { headSeq, raiseSeq, sequencedAt } from './event-log.ts'
+export { EVENT_NUMBERS } from './numbering.ts'
+export { sentEventsOf, type Sent } from './sent-events.ts'
+export { numberRest, unnumberedEvents } from './numbering-store.ts'
+export type { RepoEvent } from '../../../protocol/frames.ts'
+
+/**
+ * Add events to the log, with the caller's transaction. Once the transaction is durable, subscribers receive them and
+ * crawlers are told that there are new events.
+ *
+ * Call it last in the transaction. An `#account` event with status `deleted` deletes the account's earlier events.
+ */
+export async function sequenceEvents(ctx: Context, tx: Tx, events: readonly RepoEvent[]): Promise<void> {
+  const { db, metrics } = ctx
+  tx.afterCommit(() => {
+    for (const { type } of events) metrics.count('firehose_events_total', { frame: type })
+  })
+  if (db.cluster === null) await appendNumbered(ctx, tx, events)
+  else await leaveToNumberer(ctx, db.cluster, tx, events)
+}
+
+async function appendNumbered(ctx: Context, tx: Tx, events: readonly RepoEvent[]): Promise<void> {
+  const { clock } = ctx
+  const head = await headSeq(tx)
+  const sequencedAt = clock.now()
+  const rows: EventRow[] = []
+  for (const event of events) {
+    const seq = head + 1 + rows.length
+    rows.push({ seq, type: event.type, did: event.did, frame: eventFrame(event, seq, sequencedAt), sequencedAt })
+    if (event.type === 'account' && event.status === 'deleted') await deleteEventsOf(tx, event.did)
+  }
+  await insertEvents(tx, rows)
+  tx.afterCommit(() => {
+    tailOf(ctx).take(rows)
+    crawlersOf(ctx).announce()
+  })
+}
+
+/** Ask every crawler now. Returns their responses. */
+export const askCrawlers = (ctx: Context): Promise<CrawlAnswer[]> => crawlersOf(ctx).ask()
+
+export interface FirehoseReadout {
+  currentSeq: number
+  subscribers: number
+  retainedEvents: number
+  /** How far back a cursor reaches; null if events do not expire by age. */
+  backfillWindowSecs: number | null
+}
+
+export async function firehoseReadout(ctx: Context): Promise<FirehoseReadout> {
+  return {
+    currentSeq: await headSeq(ctx.db),
+    subscribers: tailOf(ctx).followers,
+    retainedEvents: await countEvents(ctx.db),
+    backfillWindowSecs: backfillWindowSecs(ctx),
+  }
+}
+
+export const backfillWindowSecs = ({ config }: Pick<Context, 'config'>): number | null => config.firehose.logRetentionSecs || null

@@ -1,0 +1,191 @@
+/**
+ * Numbers the events that several nodes write into one PostgreSQL database.
+ *
+ * A number that is assigned in the writing transaction would let only one transaction of the whole cluster run at a
+ * time. Transactions therefore store their events without a number, and one node at a time, the **numberer**, moves
+ * what has been committed into the log, in batches. On SQLite, where transactions run one after another anyway, events
+ * get their numbers as they are written (`firehose.ts`).
+ *
+ * What holds, and why:
+ * - Numbers grow and are never used again: a batch takes them from the row of `repo_seq_past` and moves its events in
+ *   one statement, which locks that row. Batches take effect one after another, on any node.
+ * - No reader sees a number before a lower one: the next batch begins after the one before has committed.
+ * - The events of an account keep their order: `insertUnnumbered` gives ids in the order of commits, and a batch takes
+ *   the lowest ids that it sees. An event with a lower id that is committed later is of another account.
+ * - No event is skipped or numbered twice: the pending events are a set of rows, not a position in a log.
+ * - A node that has lost the lease numbers nothing more, because each batch checks the fence of the lease.
+ * - After PostgreSQL has lost what it had acknowledged, no number is given again: each batch checks that the nodes
+ *   agree on the copy of the database that it meets, and that this copy has the numbers that the node has seen.
+ *
+ * No request waits for numbers: a writer gets its answer when its transaction is durable. A notification wakes every
+ * node; because it may be lost, nodes also poll every second.
+ */
+import { LeaseLost, type Cluster, type Lease, type Tx } from '../../../platform/database/database.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
+import type { RepoEvent } from '../../../protocol/frames.ts'
+import { crawlersOf } from './crawlers.ts'
+import { deleteEventsOf } from './event-log.ts'
+import { anyUnnumbered, BATCH_EVENTS, batchOf, deleteUnnumberedOf, erasesEarlier, insertUnnumbered, type Batch } from './numbering-store.ts'
+import { sentEventsOf } from './sent-events.ts'
+import { tailOf } from './tail.ts'
+import { POLL_MILLIS, channels } from './wake-ups.ts'
+
+/** The lease of the numberer. */
+export const EVENT_NUMBERS = 'event-numbers'
+
+/**
+ * Store events that the numberer numbers once the transaction has committed. Those of a deleted account go at once,
+ * with the transaction, because it may take some time until its last event has a number.
+ */
+export async function leaveToNumberer(ctx: Context, cluster: Cluster, tx: Tx, events: readonly RepoEvent[]): Promise<void> {
+  for (const { did } of events.filter(erasesEarlier)) {
+    await deleteUnnumberedOf(tx, did)
+    await deleteEventsOf(tx, did)
+    tx.afterCommit(() => tailOf(ctx).forget())
+    cluster.notify(tx, channels.erased)
+  }
+  await insertUnnumbered(tx, events, ctx.clock.now())
+  cluster.notify(tx, channels.written)
+}
+
+export class Numberer {
+  readonly #ctx: Context
+  readonly #cluster: Cluster
+  #isHolding = false
+  #batches = 0
+  /** Fewer after a batch that failed, because it may have taken too long. */
+  #maxEvents = BATCH_EVENTS
+
+  constructor(ctx: Context, cluster: Cluster) {
+    this.#ctx = ctx
+    this.#cluster = cluster
+  }
+
+  /** Whether this node numbers the events at present. */
+  get isHolding(): boolean {
+    return this.#isHolding
+  }
+
+  get batches(): number {
+    return this.#batches
+  }
+
+  /** Number events whenever this node has the lease. Returns the function that ends it. */
+  start(): () => Promise<void> {
+    const { log } = this.#ctx
+    return this.#cluster.whileHolding(
+      EVENT_NUMBERS,
+      (lease) => this.#whileHolding(lease),
+      (error) => {
+        if (error instanceof LeaseLost) log.info('another node numbers events now')
+        else log.warn('could not number events', { error })
+      },
+    )
+  }
+
+  async #whileHolding(lease: Lease): Promise<void> {
+    const crawlers = crawlersOf(this.#ctx)
+    const bell = new Bell()
+    const unlisten = this.#cluster.listen(channels.written, () => bell.ring())
+    const poll = setInterval(() => bell.ring(), POLL_MILLIS)
+    const end = () => bell.ring()
+    lease.lost.addEventListener('abort', end)
+    this.#isHolding = true
+    crawlers.start()
+    try {
+      await this.#numberUntilLost(lease, bell)
+    } finally {
+      crawlers.rest()
+      this.#isHolding = false
+      lease.lost.removeEventListener('abort', end)
+      clearInterval(poll)
+      unlisten()
+    }
+  }
+
+  async #numberUntilLost(lease: Lease, bell: Bell): Promise<void> {
+    const floor = new Floor()
+    while (!lease.lost.aborted) {
+      const waiting = await this.#cluster.beside(anyUnnumbered(floor.id))
+      if (waiting.length === 0) await bell.rung()
+      else await this.#batch(lease, floor)
+    }
+  }
+
+  async #batch(lease: Lease, floor: Floor): Promise<void> {
+    const maxEvents = this.#maxEvents
+    this.#maxEvents = Math.ceil(maxEvents / 2)
+    const { history } = this.#cluster
+    const sent = sentEventsOf(this.#ctx)!
+    const guards = { lease, whole: history.isWhole(), knownHead: sent.head }
+    const [batch] = await this.#cluster.beside<Batch>(
+      batchOf({ ...guards, floor: floor.id, maxEvents, sequencedAt: this.#ctx.clock.now() }),
+    )
+    this.#maxEvents = Math.min(BATCH_EVENTS, 2 * maxEvents)
+    if (!batch!.isHeld) throw new LeaseLost(lease.name)
+    if (!batch!.isWhole) {
+      history.doubt()
+      throw new Error('the database is another copy than the one that the nodes have agreed on')
+    }
+    sent.raise(batch!.head)
+    floor.after(batch!)
+    if (batch!.events === 0) return
+    this.#batches++
+    this.#cluster.notify({ afterCommit: (act) => act() }, channels.numbered)
+    crawlersOf(this.#ctx).announce()
+  }
+}
+
+/** Null on SQLite, which needs none. */
+export const numbererOf = perContext((ctx) => (ctx.db.cluster === null ? null : new Numberer(ctx, ctx.db.cluster)))
+
+/** Wakes one waiter. A signal without a waiter is kept. */
+class Bell {
+  #isRung = false
+  #wake: (() => void) | null = null
+
+  ring(): void {
+    this.#isRung = true
+    this.#wake?.()
+  }
+
+  async rung(): Promise<void> {
+    if (!this.#isRung) await new Promise<void>((resolve) => (this.#wake = resolve))
+    this.#isRung = false
+    this.#wake = null
+  }
+}
+
+/** Reset the low-water mark after this many batches, as a safeguard. */
+const FLOOR_BATCHES = 10_000
+
+/**
+ * The id up to which no further event can appear. While an old snapshot is open, such as that of a backup, PostgreSQL
+ * keeps the index entries of all rows that were deleted since; a batch that began at the lowest id would read them all.
+ *
+ * An event with a lower id than one of a batch belongs to a transaction that had its own id when the batch began,
+ * because ids are given in order and transactions get theirs first. The next batch has a higher id than all these
+ * transactions. (The end of the first batch's snapshot is no such bound: it does not cover a transaction that runs but
+ * is younger than all that have ended.) Once they have ended and another batch has taken what they left, nothing
+ * appears below.
+ */
+export class Floor {
+  id = 0
+  /** `end`: id of the next batch's transaction. */
+  #mark: { id: number; end: number | null } | null = null
+  #batches = 0
+
+  after({ lastId, xmin, xid }: Pick<Batch, 'lastId' | 'xmin' | 'xid'>): void {
+    if (lastId === null) return
+    if (this.#mark !== null) {
+      this.#mark.end ??= xid
+      if (xmin >= this.#mark.end) {
+        // A batch takes everything up to its last event, and perhaps nothing above it.
+        this.id = Math.min(this.#mark.id, lastId)
+        this.#mark = null
+      }
+    }
+    if (++this.#batches % FLOOR_BATCHES === 0) this.id = 0
+    this.#mark ??= { id: Math.max(lastId, this.id), end: null }
+  }
+}

@@ -1,0 +1,166 @@
+/**
+ * One subscriber of `com.atproto.sync.subscribeRepos`: its cursor in the log, and the socket that receives the frames.
+ *
+ * Frames are sent while the socket's buffer is low, and again when the client has read. While the buffer is full,
+ * nothing else is kept for the client: the next frames are read from its cursor later. A client that never reads thus
+ * costs only its buffer. If the buffer stays full for too long, or while the log grows far past it, the client is
+ * refused with `ConsumerTooSlow` and closed. No frame is ever skipped.
+ */
+import { setImmediate } from 'node:timers/promises'
+import type { Exchange, Socket, SocketHandler } from '../../../http/endpoint.ts'
+import type { Context } from '../../../platform/context.ts'
+import { decodeParams } from '../../../protocol/lexicons/lexicons.ts'
+import { eventsAfter, headSeq, PAGE_EVENTS, prunedThrough, type StoredEvent } from './event-log.ts'
+import { errorFrame, infoFrame } from '../../../protocol/frames.ts'
+import { writtenSeq } from './numbering-store.ts'
+import { sentEventsOf } from './sent-events.ts'
+import { takePlace } from './subscribers.ts'
+import { tailOf } from './tail.ts'
+
+/** Nothing is sent to a client with more unsent bytes than this. The operating system buffers some more. */
+const HIGH_WATER_BYTES = 64 * 1024
+/** Page size for a client that takes few events at a time. */
+const MIN_PAGE_EVENTS = 4
+/** Events that may be logged while a client's buffer stays full. */
+const MAX_EVENTS_WHILE_FULL = 5000
+
+const closeCode = { policy: 1008, fault: 1011 } as const
+
+type Start = { ok: true; cursor: number; head: number; isOutdated: boolean } | Refused
+type Refused = { ok: false; error: 'InvalidRequest' | 'FutureCursor' | 'ConsumerTooSlow'; message: string }
+
+const consumerTooSlow: Refused = { ok: false, error: 'ConsumerTooSlow', message: 'Stream consumer too slow' }
+
+export class Outbox implements SocketHandler {
+  readonly #ctx: Context
+  readonly #params: URLSearchParams
+  readonly #givePlaceBack: () => void
+  #hasEnded = false
+  #hasNews = false
+  /** Ends the present wait, whatever its reason. */
+  #resume: (() => void) | null = null
+  /** Head of the log when the buffer became full; null while it is not full. */
+  #fullSince: number | null = null
+
+  constructor(exchange: Pick<Exchange, 'ctx' | 'url' | 'client'>) {
+    this.#ctx = exchange.ctx
+    this.#params = exchange.url.searchParams
+    this.#givePlaceBack = takePlace(exchange)
+  }
+
+  open(socket: Socket): void {
+    this.#run(socket).catch((error: unknown) => {
+      this.#ctx.log.error('subscriber disconnected after an error', { error })
+      this.#end()
+      socket.close(closeCode.fault, 'InternalServerError')
+    })
+  }
+
+  drain(): void {
+    this.#resume?.()
+  }
+
+  closed(): void {
+    this.#givePlaceBack()
+    this.#end()
+  }
+
+  async #run(socket: Socket): Promise<void> {
+    const start = await startOf(this.#ctx, this.#params)
+    if (!start.ok) return this.#refuse(socket, start)
+    if (start.isOutdated) socket.send(infoFrame('OutdatedCursor', 'Requested cursor exceeded limit. Possibly missing events'))
+    const tail = tailOf(this.#ctx)
+    const leave = tail.follow(() => this.#onNews(socket, tail.head))
+    try {
+      let { cursor } = start
+      let pageEvents = PAGE_EVENTS
+      while (!this.#hasEnded) {
+        this.#hasNews = false
+        const { count, reached } = this.#send(socket, tail.after(cursor, pageEvents) ?? (await this.#storedEvents(cursor, pageEvents)))
+        cursor = reached ?? cursor
+        // While the buffer fills up, most of a larger page would not fit, and would be read again. Otherwise a page
+        // holds all that one transaction brought, which is then written at once.
+        pageEvents = isFull(socket) ? Math.min(PAGE_EVENTS, Math.max(MIN_PAGE_EVENTS, 2 * count)) : PAGE_EVENTS
+        // If this subscriber started the tail, the tail may not have read the head yet.
+        if (isFull(socket)) await this.#room(socket, Math.max(start.head, tail.head))
+        else if (reached === null && !this.#hasNews) await this.#wait()
+      }
+    } finally {
+      leave()
+    }
+  }
+
+  async #storedEvents(cursor: number, maxEvents: number): Promise<StoredEvent[]> {
+    // Yield: a long replay must not hold the event loop.
+    await setImmediate()
+    const events = await eventsAfter(this.#ctx.db, cursor, maxEvents)
+    sentEventsOf(this.#ctx)?.note(events)
+    return events
+  }
+
+  /** Send as many events as fit. Returns how many, and the number of the last; null if none was sent. */
+  #send(socket: Socket, events: readonly StoredEvent[]): { count: number; reached: number | null } {
+    let count = 0
+    let reached: number | null = null
+    if (this.#hasEnded || events.length === 0) return { count, reached }
+    socket.batch(() => {
+      for (const { seq, frame } of events) {
+        if (isFull(socket)) return
+        if (!socket.send(frame)) return this.#refuse(socket, consumerTooSlow)
+        reached = seq
+        count++
+      }
+    })
+    return { count, reached }
+  }
+
+  /** Wait until the client has read enough. A client that reads nothing is refused, even if it answers pings. */
+  async #room(socket: Socket, head: number): Promise<void> {
+    this.#fullSince = head
+    while (!this.#hasEnded && isFull(socket)) {
+      const stalled = setTimeout(() => this.#refuse(socket, consumerTooSlow), this.#ctx.config.firehose.stalledSecs * 1000)
+      await this.#wait()
+      clearTimeout(stalled)
+    }
+    this.#fullSince = null
+  }
+
+  #wait(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#resume = resolve
+    })
+  }
+
+  #onNews(socket: Socket, head: number): void {
+    this.#hasNews = true
+    if (this.#fullSince === null) this.#resume?.()
+    else if (head - this.#fullSince > MAX_EVENTS_WHILE_FULL) this.#refuse(socket, consumerTooSlow)
+  }
+
+  #refuse(socket: Socket, { error, message }: Refused): void {
+    if (this.#hasEnded) return
+    this.#end()
+    socket.send(errorFrame(error, message))
+    socket.close(closeCode.policy, error)
+  }
+
+  #end(): void {
+    this.#hasEnded = true
+    this.#resume?.()
+  }
+}
+
+const isFull = (socket: Socket) => socket.bufferedBytes() > HIGH_WATER_BYTES
+
+async function startOf({ db }: Context, params: URLSearchParams): Promise<Start> {
+  const decoded = decodeParams('com.atproto.sync.subscribeRepos', params)
+  if (!decoded.ok) return { ok: false, error: 'InvalidRequest', message: decoded.message }
+  const { cursor: wanted } = decoded.value as { cursor?: number }
+  // Events from before are not new to a client without a cursor, even if they have no number yet.
+  const head = await (wanted === undefined && db.cluster !== null ? writtenSeq(db) : headSeq(db))
+  if (wanted === undefined) return { ok: true, cursor: head, head, isOutdated: false }
+  // A cursor below the first number asks for everything that is retained.
+  const cursor = Math.max(wanted, 0)
+  if (cursor > head) return { ok: false, error: 'FutureCursor', message: 'Cursor in the future.' }
+  return { ok: true, cursor, head, isOutdated: cursor < (await prunedThrough(db)) }
+}

@@ -1,0 +1,34 @@
+/**
+ * Deletes old events, by age and by count. Deleted events are always a prefix of the log, and the newest event is kept.
+ */
+import type { Context } from '../../../platform/context.ts'
+import type { Sweep } from '../../../platform/running/sweeps.ts'
+import { firstSeqSince, headSeq, logLock, pruneEvents } from './event-log.ts'
+
+/** Rows deleted in one transaction; the bound keeps writers from waiting long. */
+const CHUNK_ROWS = 1000
+
+export const retentionSweep: Sweep = {
+  name: 'firehose-gc',
+  destructive: true,
+  intervalSecs: ({ firehose }) => firehose.gcIntervalSecs,
+  counts: { swept: 'firehose_gc_swept_total' },
+  async run(ctx) {
+    const through = await watermark(ctx)
+    const report = { swept: 0, errors: 0 }
+    for (;;) {
+      const deleted = await ctx.db.transactionOn(logLock, (tx) => pruneEvents(tx, through, CHUNK_ROWS))
+      report.swept += deleted
+      if (deleted < CHUNK_ROWS) return report
+    }
+  },
+}
+
+/** Events up to this number may be deleted. An event that either rule covers goes. */
+async function watermark({ config: { firehose }, db, clock }: Context): Promise<number> {
+  const head = await headSeq(db)
+  const byCount = firehose.logRetentionCount === 0 ? 0 : head - firehose.logRetentionCount
+  const byAge =
+    firehose.logRetentionSecs === 0 ? 0 : ((await firstSeqSince(db, clock.now() - firehose.logRetentionSecs * 1000)) ?? head) - 1
+  return Math.min(Math.max(byCount, byAge), head - 1)
+}

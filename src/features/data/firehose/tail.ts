@@ -1,0 +1,185 @@
+/**
+ * Keeps the newest frames in memory, which lets any number of live subscribers follow without reading the log.
+ *
+ * While it has followers, writers pass it their events once these are durable. It reads the log when it starts and when
+ * a number is missing. On PostgreSQL, where events get their numbers later and perhaps from another node, it reads the
+ * log whenever the numberer says that there are new ones. A subscriber that is behind the kept events reads the log
+ * itself: no event is ever in neither place.
+ */
+import { perContext, type Context } from '../../../platform/context.ts'
+import { outsideRequests } from '../../../platform/running/request-scope.ts'
+import { eventsAfter, headSeq, type StoredEvent } from './event-log.ts'
+import { sentEventsOf, type SentEvents } from './sent-events.ts'
+import { channels, POLL_MILLIS } from './wake-ups.ts'
+
+/** Bytes of frames kept in memory. Beyond this, the older half is dropped. */
+const KEPT_BYTES = 16 * 1024 * 1024
+
+export class Tail {
+  readonly #ctx: Pick<Context, 'db' | 'log' | 'signals'>
+  readonly #sent: SentEvents | null
+  readonly #followers = new Set<() => void>()
+  /** Ends listening for notifications. */
+  #unlisten: (() => void) | null = null
+  #reading = false
+  #stale = false
+  /** Something was not sent because the database may have lost it. */
+  #isWithheld = false
+  /** Holds all events after `#floor` up to `#head`. */
+  #events: StoredEvent[] = []
+  #bytes = 0
+  #floor: number | null = null
+  #head = 0
+  /** How often events were deleted from the log, other than the oldest. */
+  #erasures = 0
+
+  constructor(ctx: Pick<Context, 'db' | 'log' | 'signals'>, sent: SentEvents | null) {
+    this.#ctx = ctx
+    this.#sent = sent
+  }
+
+  get followers(): number {
+    return this.#followers.size
+  }
+
+  /** The newest number seen. */
+  get head(): number {
+    return this.#head
+  }
+
+  /**
+   * Subscribe: `onNews` is called when there are new events, and once the end of the log was found. Returns the
+   * function that unsubscribes.
+   */
+  follow(onNews: () => void): () => void {
+    this.#followers.add(onNews)
+    this.#unlisten ??= this.#listen()
+    this.#wake()
+    return () => {
+      this.#followers.delete(onNews)
+      if (this.#followers.size === 0) this.#rest()
+    }
+  }
+
+  /**
+   * The next events after `cursor`; null if some of them are only in the log. None while it is not certain that the
+   * database still has them.
+   */
+  after(cursor: number, maxEvents = Infinity): StoredEvent[] | null {
+    if (this.#ctx.db.cluster?.history.isDoubtful) {
+      this.#isWithheld = true
+      return []
+    }
+    if (this.#floor === null || cursor < this.#floor) return null
+    let low = 0
+    let high = this.#events.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.#events[middle]!.seq > cursor) high = middle
+      else low = middle + 1
+    }
+    return this.#events.slice(low, low + maxEvents)
+  }
+
+  /** Receive the events of a transaction that has just become durable. */
+  take(events: readonly StoredEvent[]): void {
+    if (this.#followers.size === 0) return
+    if (this.#floor === null || events[0]!.seq !== this.#head + 1) return this.#wake()
+    this.#append(events)
+    this.#tell()
+  }
+
+  /** Forget the kept events, because some of them have been deleted from the log. */
+  forget(): void {
+    this.#erasures++
+    if (this.#floor !== null) this.#dropThrough(this.#events.length, this.#head)
+  }
+
+  #listen(): (() => void) | null {
+    const { db, signals } = this.#ctx
+    const { cluster } = db
+    if (cluster === null) return null
+    const unlisten = cluster.listen(channels.numbered, () => this.#wake())
+    const unlistenErased = cluster.listen(channels.erased, () => this.forget())
+    const poll = outsideRequests(() => setInterval(() => this.#wake(), POLL_MILLIS))
+    const end = () => {
+      unlisten()
+      unlistenErased()
+      clearInterval(poll)
+      heedless()
+    }
+    // A socket that is torn down may leave its follower behind.
+    const heedless = signals.stopping.subscribe(end)
+    return end
+  }
+
+  #tell(): void {
+    for (const onNews of this.#followers) onNews()
+  }
+
+  #wake(): void {
+    this.#stale = true
+    if (!this.#reading) void this.#catchUp()
+  }
+
+  async #catchUp(): Promise<void> {
+    this.#reading = true
+    try {
+      while (this.#stale && this.#followers.size > 0) {
+        this.#stale = false
+        const starts = this.#floor === null
+        if (starts) this.#head = this.#floor = await headSeq(this.#ctx.db)
+        const erasures = this.#erasures
+        this.#sent?.raise(this.#head)
+        const events = await eventsAfter(this.#ctx.db, this.#head)
+        // In the meantime, all followers may have left and new ones arrived, or some of the events been deleted.
+        if (this.#floor !== null && erasures === this.#erasures) this.#append(events)
+        if (events.length > 0) this.#stale = true
+        else if (!starts && !this.#isWithheld) continue
+        this.#isWithheld = false
+        this.#tell()
+      }
+    } catch (error) {
+      this.#ctx.log.error('could not read the event log', { error })
+    } finally {
+      this.#reading = false
+    }
+  }
+
+  #append(events: readonly StoredEvent[]): void {
+    this.#sent?.note(events)
+    for (const event of events) {
+      // `take` received it while the log was read.
+      if (event.seq <= this.#head) continue
+      // A deletion removes rows from the log, perhaps some that are kept here.
+      if (event.type === 'account') this.#dropThrough(this.#events.length, this.#head)
+      this.#events.push(event)
+      this.#bytes += event.frame.length
+      this.#head = event.seq
+    }
+    if (this.#bytes > KEPT_BYTES) this.#halve()
+  }
+
+  #halve(): void {
+    let bytes = this.#bytes
+    let count = 0
+    while (bytes > KEPT_BYTES / 2) bytes -= this.#events[count++]!.frame.length
+    this.#dropThrough(count, this.#events[count - 1]!.seq)
+  }
+
+  #dropThrough(count: number, floor: number): void {
+    for (const { frame } of this.#events.splice(0, count)) this.#bytes -= frame.length
+    this.#floor = floor
+  }
+
+  /** Without followers, forget everything and start again with the next one. */
+  #rest(): void {
+    this.#unlisten?.()
+    this.#unlisten = null
+    this.#events = []
+    this.#bytes = 0
+    this.#floor = null
+  }
+}
+
+export const tailOf = perContext((ctx) => new Tail(ctx, sentEventsOf(ctx)))

@@ -1,0 +1,154 @@
+/**
+ * Calls other services on behalf of an account.
+ *
+ * The account's session token is never forwarded. The outgoing request carries a service token for one method of one
+ * service, and only those headers of the client that describe its body and the response it wants. Bodies stream in both
+ * directions. If the client disconnects, the outgoing request is aborted.
+ *
+ * Source: atproto "HTTP API (XRPC)", "Service Proxying".
+ */
+import type { Exchange } from '../../../http/endpoint.ts'
+import { invalidRequest, upstreamFailure } from '../../../http/errors.ts'
+import type { CounterLabels } from '../../../platform/running/metrics.ts'
+import { OutboundError, type OutboundRequest } from '../../../platform/network/outbound.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { standingOf, type AccessCaller } from '../../access/auth/auth.ts'
+import { watched, watchedResponse, watchOn } from './caller-watch.ts'
+import type { ServiceName } from './proxy-header.ts'
+import { readJson, relayed } from './upstream-reply.ts'
+import { locate, type Located } from './upstream-services.ts'
+import { upstreamToken } from './upstream-token.ts'
+
+export { serviceText } from './proxy-header.ts'
+export { appviewService, namedService, otherAppview } from './upstream-services.ts'
+
+const passedHeaders = ['accept-language', 'atproto-accept-labelers', 'x-bsky-topics']
+const passedBodyHeaders = ['content-type', 'content-length', 'content-encoding']
+
+const HEADERS_TIMEOUT_MILLIS = 10_000
+const BODY_TIMEOUT_MILLIS = 30_000
+const MAX_RESPONSE_BYTES = 10 * 1024 ** 2
+/** Of a response that is parsed here. */
+const MAX_ASKED_BYTES = 2 * 1024 ** 2
+
+export interface Forwarding {
+  service: ServiceName
+  /** The caller, for whose account the token is issued; null sends no token. */
+  caller: AccessCaller | null
+  /** Method and audience of the token, if they are not the method of the request and the DID of the service. */
+  lxm?: string
+  aud?: Did
+  /** Also forward for an account that was taken down. */
+  appeals?: boolean
+  /** Path and query to GET, in place of those of the request. */
+  path?: string
+  /** Body to send as JSON, in place of that of the request. */
+  json?: unknown
+  /** `Accept-Encoding` to send, in place of that of the request. */
+  acceptEncoding?: string
+  /** Messages for a service that cannot be found. */
+  faults?: LocationFaults
+}
+
+type LocationFaults = Record<Extract<Located, { ok: false }>['fault'], string>
+
+const proxyFaults: LocationFaults = { unresolved: 'could not resolve proxy did', unlisted: 'could not resolve proxy did service url' }
+
+/**
+ * Forward the request and return the response of the other service. An error response is thrown as a `Refusal`.
+ * Otherwise throws as `ask` does.
+ */
+export async function forward(call: Exchange, forwarding: Forwarding): Promise<Response> {
+  return relayed(call.request, await ask(call, forwarding))
+}
+
+/**
+ * Send a query of our own and return the JSON of the response. Throws the other service's error as a `Refusal`, and
+ * `UpstreamFailure` if the response is not JSON, too long or cut off. Otherwise throws as `ask` does.
+ */
+export async function askJson(call: Exchange, forwarding: Forwarding & { path: string }): Promise<unknown> {
+  const response = await forward(call, { ...forwarding, acceptEncoding: 'identity' })
+  const value = await readJson(response, MAX_ASKED_BYTES)
+  if (value === undefined) throw upstreamFailure()
+  return value
+}
+
+/**
+ * Forward the request and return the response of the other service, with any status and its body unchanged.
+ *
+ * Throws `InvalidRequest` if the service cannot be found, `UpstreamFailure` if it cannot be reached, `LookupsFull` if
+ * too many names are being looked up, and what `upstreamToken` throws.
+ */
+export async function ask(call: Exchange, forwarding: Forwarding): Promise<Response> {
+  const { ctx, request } = call
+  // First of all, because it revalidates the caller.
+  const headers = await outgoingHeaders(call, forwarding)
+  const located = await locate(ctx, forwarding.service)
+  if (!located.ok) throw invalidRequest((forwarding.faults ?? proxyFaults)[located.fault])
+  const { label, url, outbound, toldName } = located.upstream
+  if (toldName !== null) headers.set('atproto-proxy', toldName)
+  const watch = forwarding.caller && watchOn(call, forwarding.caller)
+  const body = watched(outgoingBody(request, forwarding, headers), watch)
+  try {
+    const response = await outbound.fetch(url + (forwarding.path ?? pathAndQuery(request.url)), {
+      method: forwarding.path === undefined ? request.method : 'GET',
+      headers,
+      body,
+      signal: request.signal,
+      // The other side may not respond before it has received the whole body.
+      headersTimeoutMillis: HEADERS_TIMEOUT_MILLIS + (body ? BODY_TIMEOUT_MILLIS : 0),
+      bodyTimeoutMillis: BODY_TIMEOUT_MILLIS,
+      maxBytes: MAX_RESPONSE_BYTES,
+      raw: true,
+    })
+    ctx.metrics.count('proxy_requests_total', { upstream: label, status_class: statusClass(response.status) })
+    const [lagMillis] = /^\d{1,12}$/.exec(response.headers.get('atproto-upstream-lag') ?? '') ?? []
+    if (lagMillis !== undefined) ctx.metrics.observe('proxy_upstream_lag_seconds', Number(lagMillis) / 1000)
+    return watch ? await watchedResponse(response, watch) : response
+  } catch (error) {
+    if (!(error instanceof OutboundError)) throw error
+    if (watch) await watch()
+    ctx.metrics.count('proxy_requests_total', { upstream: label, status_class: '5xx' })
+    call.ctx.log.warn('upstream unreachable', { route: call.nsid, reason: error.fault })
+    throw upstreamFailure()
+  }
+}
+
+async function outgoingHeaders(
+  { ctx, request, nsid }: Exchange,
+  { service, caller, lxm, aud, appeals, acceptEncoding }: Forwarding,
+): Promise<Headers> {
+  const headers = new Headers({ 'accept-encoding': acceptEncoding ?? request.headers.get('accept-encoding') ?? 'identity' })
+  copy(request.headers, headers, passedHeaders)
+  if (caller === null) return headers
+  const standing = standingOf(ctx, caller)
+  const token = await upstreamToken(ctx, { iss: caller.did, aud: aud ?? service.did, lxm: lxm ?? nsid!, appeals, standing })
+  headers.set('authorization', `Bearer ${token}`)
+  return headers
+}
+
+function statusClass(status: number): CounterLabels<'proxy_requests_total'>['status_class'] {
+  if (status < 300) return '2xx'
+  if (status < 400) return '3xx'
+  return status < 500 ? '4xx' : '5xx'
+}
+
+function outgoingBody(request: Request, { json, path }: Forwarding, headers: Headers): OutboundRequest['body'] {
+  if (json !== undefined) {
+    headers.set('content-type', 'application/json')
+    return JSON.stringify(json)
+  }
+  if (path !== undefined || request.method !== 'POST') return undefined
+  copy(request.headers, headers, passedBodyHeaders)
+  return request.body ?? undefined
+}
+
+function copy(from: Headers, to: Headers, names: readonly string[]): void {
+  for (const name of names) {
+    const value = from.get(name)
+    if (value !== null) to.set(name, value)
+  }
+}
+
+/** The path and query exactly as the client sent them. */
+const pathAndQuery = (url: string): string => url.slice(url.indexOf('/', url.indexOf('://') + 3))

@@ -1,0 +1,141 @@
+/**
+ * Read-after-write consistency. An AppView indexes a record some time after this server accepted it. Its response
+ * header `Atproto-Repo-Rev` names the last commit of the caller's repository that it has indexed. Newer records are
+ * added to the response here.
+ *
+ * If there is nothing to add, or adding fails, the client gets the response of the AppView unchanged.
+ */
+import type { XrpcCall } from '../../../http/endpoint.ts'
+import { Refusal, upstreamFailure } from '../../../http/errors.ts'
+import { parseTid, recordUri, recordUriParts, type Tid } from '../../../protocol/identifiers.ts'
+import { validateOutput } from '../../../protocol/lexicons/lexicons.ts'
+import { accountAt } from '../../identity/accounts/accounts.ts'
+import { isAgent } from '../../access/auth/auth.ts'
+import { acceptableCodings } from './acceptable-codings.ts'
+import type { Munge, Output, Params } from './feed-munging.ts'
+import { changesSince, localAuthor, type LocalChanges } from './local-records.ts'
+import type { Viewer } from './local-views.ts'
+import { ask, askJson } from './proxy.ts'
+import type { RpcCaller } from './rpc-guard.ts'
+import { mungeThread, threadAround } from './thread-munging.ts'
+import { isJson, parseJson, passedOn, picked, readUpTo, relayed } from './upstream-reply.ts'
+
+export type MungedMethod =
+  | 'app.bsky.actor.getProfile'
+  | 'app.bsky.actor.getProfiles'
+  | 'app.bsky.feed.getActorLikes'
+  | 'app.bsky.feed.getAuthorFeed'
+  | 'app.bsky.feed.getPostThread'
+  | 'app.bsky.feed.getTimeline'
+
+type Call<N extends MungedMethod> = XrpcCall<RpcCaller, Params<N>, null>
+
+const REV_HEADER = 'atproto-repo-rev'
+const LAG_HEADER = 'Atproto-Upstream-Lag'
+
+/**
+ * Longer responses are passed on unchanged: parsing 10 MiB takes 200 ms, and the caller chooses the service. Large
+ * threads and timelines have one MiB.
+ */
+const MAX_MUNGED_BYTES = 2 * 1024 ** 2
+
+/** Headers that remain correct when the response body is changed. */
+const keptHeaders = ['content-language', 'atproto-content-labelers']
+
+/**
+ * Forward a query and add the caller's newer records to the response. Throws `NotAcceptable` or `InvalidRequest` for
+ * the client's `Accept-Encoding`, and `UpstreamFailure` if the response that has to be read is cut off.
+ * Otherwise throws as `forward` does.
+ */
+export async function readAfterWrite<N extends MungedMethod>(call: Call<N>, nsid: N, munge: Munge<N>): Promise<Response> {
+  const { ctx, request, caller } = call
+  const acceptEncoding = acceptableCodings(request.headers.get('accept-encoding'))
+  const response = await ask(call, { service: caller.service, caller, acceptEncoding })
+  const rev = parseTid(response.headers.get(REV_HEADER) ?? '')
+  if (response.status >= 400 || rev === null || !isJson(response)) return relayed(request, response)
+  const changes = await changesSince(ctx, caller.did, rev)
+  if (changes === null) return relayed(request, response)
+  const bytes = await readUpTo(response, MAX_MUNGED_BYTES)
+  if (bytes === null) throw upstreamFailure()
+  if (!(bytes instanceof Uint8Array)) return passedOn(response, bytes)
+  const munged = await mungedOutput(
+    call,
+    nsid,
+    munge,
+    changes,
+    parseJson(bytes, response.headers.get('content-encoding'), MAX_MUNGED_BYTES),
+  )
+  if (isAgent(caller)) await call.stillStands(ctx.db)
+  if (munged === null) return passedOn(response, bytes)
+  return mungedResponse(call, munged, changes, picked(response.headers, keptHeaders))
+}
+
+/** Returns null if the response does not match the lexicon, or if adding to it fails. */
+async function mungedOutput<N extends MungedMethod>(
+  call: Call<N>,
+  nsid: N,
+  munge: Munge<N>,
+  changes: LocalChanges,
+  body: unknown,
+): Promise<Output<N> | null> {
+  const checked = validateOutput(nsid, body)
+  if (!checked.ok) return null
+  return attempt(call, async () => munge(await viewerOf(call), checked.value as Output<N>, changes, call.params))
+}
+
+/** Returns null if `make` fails, and logs the error. */
+async function attempt<T>({ ctx, nsid }: Call<MungedMethod>, make: () => Promise<T>): Promise<T | null> {
+  try {
+    return await make()
+  } catch (error) {
+    ctx.log.warn('response passed on unchanged', { route: nsid, error })
+    return null
+  }
+}
+
+function mungedResponse(
+  { ctx }: Call<MungedMethod>,
+  output: unknown,
+  { oldestAt }: LocalChanges,
+  headers: Record<string, string>,
+): Response {
+  const lag: Record<string, string> = oldestAt === null ? {} : { [LAG_HEADER]: String(Math.max(0, ctx.clock.now() - oldestAt)) }
+  const text = JSON.stringify(output)
+  const own = { 'Content-Type': 'application/json; charset=utf-8', 'Content-Length': String(Buffer.byteLength(text)) }
+  return new Response(text, { headers: { ...headers, ...lag, ...own } })
+}
+
+async function viewerOf(call: Call<MungedMethod>): Promise<Viewer> {
+  const { ctx, caller } = call
+  return {
+    author: await localAuthor(ctx, caller.did),
+    cdnUrl: ctx.config.appview.cdnUrl,
+    ask: (lxm, params) => askJson(call, { service: caller.service, caller, lxm, path: `/xrpc/${lxm}?${new URLSearchParams(params)}` }),
+  }
+}
+
+/**
+ * As `readAfterWrite`, but if the AppView does not know the caller's new post yet, returns a thread that is built here.
+ */
+export async function readThread(call: Call<'app.bsky.feed.getPostThread'>): Promise<Response> {
+  try {
+    return await readAfterWrite(call, 'app.bsky.feed.getPostThread', mungeThread)
+  } catch (error) {
+    const rev = error instanceof Refusal && error.name === 'NotFound' ? parseTid(error.options.headers?.[REV_HEADER] ?? '') : null
+    const own = rev && (await ownThread(call, rev))
+    if (!own) throw error
+    return own
+  }
+}
+
+async function ownThread(call: Call<'app.bsky.feed.getPostThread'>, rev: Tid): Promise<Response | null> {
+  const { ctx, caller, params } = call
+  const { authority, collection, rkey } = recordUriParts(params.uri)
+  const owner = await accountAt(ctx.db, authority)
+  const changes = owner?.did === caller.did ? await changesSince(ctx, caller.did, rev) : null
+  if (!changes) return null
+  const thread = await attempt(call, async () =>
+    threadAround(await viewerOf(call), recordUri(caller.did, `${collection}/${rkey}`), changes, params),
+  )
+  return thread && mungedResponse(call, thread, changes, {})
+}

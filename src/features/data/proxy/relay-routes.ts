@@ -1,0 +1,61 @@
+/**
+ * Methods that this server implements by calling another service: reports, feeds and push tokens. Nothing is stored.
+ */
+import { procedure, query, type XrpcCall } from '../../../http/endpoint.ts'
+import { Refusal } from '../../../http/errors.ts'
+import { parseDid, recordUriParts, type Did } from '../../../protocol/identifiers.ts'
+import { access, type AccessCaller } from '../../access/auth/auth.ts'
+import { appviewService, askJson, forward } from './proxy.ts'
+import { requireRpc, rpc } from './rpc-guard.ts'
+
+const NOTIFICATION_FRAGMENT = 'bsky_notif'
+const SKELETON_METHOD = 'app.bsky.feed.getFeedSkeleton'
+
+interface PushInput {
+  serviceDid: Did
+}
+
+/** Register a device with the notification service, or unregister it. */
+async function relayPush(call: XrpcCall<AccessCaller, unknown, PushInput>): Promise<void> {
+  const { ctx, caller, input } = call
+  const did = input.serviceDid
+  const notifications = { did, fragment: NOTIFICATION_FRAGMENT }
+  requireRpc(caller, call.nsid!, notifications)
+  const appview = appviewService(ctx.config)
+  const faults = {
+    unresolved: `could not resolve did document: ${did}`,
+    unlisted: `invalid notification service details in did document: ${did}`,
+  }
+  const response = await forward(call, { service: did === appview.did ? appview : notifications, caller, json: input, faults })
+  await response.body?.cancel()
+}
+
+export const relayRoutes = [
+  procedure('com.atproto.moderation.createReport', {
+    // An account that was taken down may appeal. Whatever else it reports, the moderation service decides.
+    auth: rpc({ sessions: 'every' }),
+    handler: (call) => forward(call, { service: call.caller.service, caller: call.caller, json: call.input, appeals: true }),
+  }),
+
+  query('app.bsky.feed.getFeed', {
+    // It asks the AppView for the generator first.
+    auth: rpc({ also: SKELETON_METHOD, handlerAsksStanding: false }),
+    async handler(call) {
+      const { caller } = call
+      const { service } = caller
+      const { authority, collection, rkey } = recordUriParts(call.params.feed)
+      const generator = new URLSearchParams({ repo: authority, collection, rkey })
+      const record = (await askJson(call, { service, caller: null, path: `/xrpc/com.atproto.repo.getRecord?${generator}` })) as {
+        value?: { did?: unknown }
+      } | null
+      const did = record?.value?.did
+      const feedDid = typeof did === 'string' ? parseDid(did) : null
+      if (feedDid === null) throw new Refusal(400, 'UnknownFeed', 'could not resolve feed did')
+      // The AppView passes this token on to the feed generator, so the feed generator is its audience.
+      return forward(call, { service, caller, aud: feedDid, lxm: SKELETON_METHOD })
+    },
+  }),
+
+  procedure('app.bsky.notification.registerPush', { auth: access({ grants: 'any' }), handler: relayPush }),
+  procedure('app.bsky.notification.unregisterPush', { auth: access({ grants: 'any' }), handler: relayPush }),
+]

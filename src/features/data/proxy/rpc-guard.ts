@@ -1,0 +1,60 @@
+/** Decides who may have a request forwarded, and to which service. */
+import type { Guard } from '../../../http/endpoint.ts'
+import { invalidRequest, invalidToken, methodNotImplemented } from '../../../http/errors.ts'
+import { isDraftAudience, isDraftMethod, isProtectedMethod, isReadByName } from '../../../protocol/guarded-methods.ts'
+import { access, mayHaveCalled, refusePrivate, requirePermission, type AccessCaller } from '../../access/auth/auth.ts'
+import { serviceText, type ServiceName } from './proxy-header.ts'
+import { defaultService, namedService } from './upstream-services.ts'
+import type { Demand } from '../../../http/credential.ts'
+
+/** The caller, with the service that the request names, or else the default service of its method. */
+export type RpcCaller = AccessCaller & { service: ServiceName }
+
+interface RpcOptions extends Pick<Demand, 'sessions' | 'handlerAsksStanding'> {
+  /** Another method of the service that the token is used for, which the caller must be granted too. */
+  also?: string
+}
+
+/**
+ * Guard of requests that are forwarded, which asks for the standing of the caller (`ask`). It checks the syntax of
+ * `atproto-proxy` before it identifies the caller. The named service is resolved later, when the request is forwarded.
+ *
+ * Throws `InvalidToken` if the method must not be called with a service token or by this caller, `MethodNotImplemented`
+ * for draft methods and services, `InvalidRequest` if the header is malformed or no service is configured for the
+ * method, what `requireRpc` throws, and what `access` throws.
+ */
+export function rpc({ also, handlerAsksStanding = true, ...options }: RpcOptions = {}): Guard<RpcCaller> {
+  const holder = access({ ...options, handlerAsksStanding, grants: 'any', agents: true })
+  return {
+    ...holder,
+    async check(exchange) {
+      const nsid = exchange.nsid!
+      if (isProtectedMethod(nsid)) throw invalidToken('Bad token method')
+      const named = namedService(exchange.request)
+      if (isDraftMethod(nsid) || (named !== null && isDraftAudience(serviceText(named)))) throw methodNotImplemented()
+      const caller = await holder.check(exchange)
+      if (!mayHaveCalled(caller, nsid)) throw invalidToken('Bad token method')
+      if (exchange.request.method !== 'POST' || isReadByName(nsid)) refusePrivate(caller, nsid)
+      const service = named ?? defaultService(exchange.ctx.config, nsid)
+      if (service === null) throw invalidRequest(`No service configured for ${nsid}`)
+      if (caller.credential === 'agent' && named === null && isOpenRead(exchange.request.method, nsid)) return { ...caller, service }
+      requireRpc(caller, nsid, service)
+      if (also !== undefined) requireRpc(caller, also, service)
+      return { ...caller, service }
+    },
+  }
+}
+
+/** Throws `ScopeMissingError` (apps) or `InsufficientScope` (agents) if the grant lacks this method of this service. */
+export function requireRpc(caller: AccessCaller, lxm: string, service: ServiceName): void {
+  requirePermission(caller, (permissions) => permissions.assertRpc({ lxm, aud: serviceText(service) }))
+}
+
+/** The account's preferences, which this server keeps. Another service may be lenient about the case of names. */
+const preferencesMethod = /^app\.bsky\.actor\.getpreferences$/i
+
+/**
+ * Whether an agent may call the method of the configured AppView without a scope: every read, except of preferences.
+ */
+export const isOpenRead = (method: string, nsid: string): boolean =>
+  method !== 'POST' && nsid.startsWith('app.bsky.') && !preferencesMethod.test(nsid)

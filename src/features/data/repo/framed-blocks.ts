@@ -1,0 +1,74 @@
+/**
+ * Blocks that the database itself frames as CAR sections: a chunk of rows arrives as one value, and no object is made
+ * for each row. Making those objects took half the time of an export.
+ *
+ * In SQLite, `||` and `string_agg` turn blobs into text without changing their bytes; the cast turns them back into a
+ * blob.
+ */
+import { sql, type Sql } from '../../../platform/database/database.ts'
+import { CID_BYTES_LENGTH } from '../../../protocol/cid.ts'
+
+/** Approximate size of a chunk. */
+const CHUNK_BYTES = 192 * 1024
+/** Rows of the first chunk, before the size of rows is known, and of any chunk at most. */
+const FIRST_ROWS = 64
+const MAX_ROWS = 512
+
+/**
+ * Two-byte varints, which begin almost every section, each at index 2 × its number. A look-up takes a quarter of the
+ * time of encoding.
+ */
+const varints = new Uint8Array(2 * 0x4000)
+for (let number = 0x80; number < 0x4000; number++) varints.set([(number & 0x7f) | 0x80, number >>> 7], 2 * number)
+
+/**
+ * The length varint of a CAR section, which counts the 36 bytes of the CID too. It is stored beside its block, which is
+ * at most 2 MB.
+ */
+export function framingOf({ length }: Pick<Uint8Array, 'length'>): Uint8Array {
+  const number = length + CID_BYTES_LENGTH
+  if (number < 0x80) return new Uint8Array([number])
+  if (number < 0x4000) return varints.subarray(2 * number, 2 * number + 2)
+  return new Uint8Array([(number & 0x7f) | 0x80, ((number >>> 7) & 0x7f) | 0x80, number >>> 14])
+}
+
+/** SQL aggregate that joins rows into one BLOB of sections; NULL if there are no rows. `bytes` is the block column. */
+export const framedBlocks = (bytes: Sql): Sql => sql`CAST(string_agg(framing || cid || ${bytes}, '') AS BLOB)`
+
+/** How many rows have this framing and this block size. */
+export interface Framing {
+  framing: Uint8Array | null
+  size: number
+  count: number
+}
+
+/** Counts rows whose framing does not match their block. A single one makes an exported archive unreadable. */
+export const misframed = (framings: readonly Framing[]): number =>
+  framings
+    .filter(({ framing, size }) => framing === null || Buffer.compare(framing, framingOf({ length: size })) !== 0)
+    .reduce((sum, { count }) => sum + count, 0)
+
+/** A table whose rows are ordered by a key. */
+export interface KeyedBlocks<Key> {
+  /** Bounds before and after every key. */
+  first: Key
+  last: Key
+  /** The key `count` rows behind another; null if there are fewer rows. */
+  keyAfter(after: Key, count: number): Promise<Key | null>
+  /** The framed rows after the first key, up to and including the second; null if there are none. */
+  framed(after: Key, upTo: Key): Promise<Uint8Array | null>
+}
+
+/** All rows, in chunks of about the same size whatever the size of a row. */
+export async function* framedChunks<Key>({ first, last, keyAfter, framed }: KeyedBlocks<Key>): AsyncGenerator<Uint8Array> {
+  let rows = FIRST_ROWS
+  for (let after = first; after !== last;) {
+    const upTo = (await keyAfter(after, rows)) ?? last
+    const chunk = await framed(after, upTo)
+    if (chunk !== null) {
+      yield chunk
+      rows = Math.max(1, Math.min(MAX_ROWS, Math.round((rows * CHUNK_BYTES) / chunk.length)))
+    }
+    after = upTo
+  }
+}

@@ -1,0 +1,170 @@
+/** The nodes of a tree, both those in the row of the repository (`fresh-nodes.ts`) and those in table `repo_node`. */
+import { inPages, inPieces, sql, sqlList, sqlRows, together, type Reader, type Tx } from '../../../platform/database/database.ts'
+import type { Block } from '../../../protocol/car.ts'
+import { Cid } from '../../../protocol/cid.ts'
+import type { Tid } from '../../../protocol/identifiers.ts'
+import { framedBlocks, framedChunks, framingOf, misframed, type Framing } from './framed-blocks.ts'
+import { FreshNodes, type RevisedBlock } from './fresh-nodes.ts'
+
+/** Most bytes of a repository's fresh nodes: three pages, which every commit rewrites. */
+const MAX_FRESH_BYTES = 12_000
+/** Nodes read at once. */
+const PAGE = 500
+/** Sorts after every CID: their first byte is the version, 1. */
+const behindCids = new Uint8Array([0xff])
+
+interface NodeRow {
+  cid: Uint8Array
+  bytes: Uint8Array
+}
+
+interface RevisedRow extends NodeRow {
+  rev: Tid
+}
+
+const framedNodes = framedBlocks(sql`bytes`)
+const blockOf = ({ cid, bytes }: NodeRow): Block => ({ cid: new Cid(cid), bytes })
+
+/** The nodes of one state of a tree. `reader` must be of a snapshot or a transaction. */
+export class StoredNodes {
+  #fresh: FreshNodes | null
+
+  /** A caller that has read the row passes its nodes as `fresh`. */
+  constructor(
+    readonly reader: Reader,
+    readonly repoId: number,
+    fresh: FreshNodes | null = null,
+  ) {
+    this.#fresh = fresh
+  }
+
+  /** Reads the row on first use, which frequent reads often never reach. */
+  async fresh(): Promise<FreshNodes> {
+    return (this.#fresh ??= await this.#readFresh())
+  }
+
+  async #readFresh(): Promise<FreshNodes> {
+    const row = await this.reader.get<{ fresh: Uint8Array }>(sql`SELECT fresh FROM repo WHERE id = ${this.repoId}`)
+    return row === null ? FreshNodes.none : new FreshNodes(row.fresh)
+  }
+
+  /** Returns the nodes that exist, in any order. */
+  async find(cids: readonly Cid[]): Promise<Block[]> {
+    if (cids.length === 0) return []
+    const fresh = await this.fresh()
+    const found: Block[] = []
+    const outside: Cid[] = []
+    for (const cid of cids) {
+      const node = fresh.get(cid)
+      if (node) found.push(node)
+      else if (!fresh.isStale(cid)) outside.push(cid)
+    }
+    if (outside.length === 0) return found
+    const rows = await this.reader.all<NodeRow>(sql`
+      SELECT cid, bytes FROM repo_node WHERE repo_id = ${this.repoId} AND cid IN ${sqlList(outside.map(({ bytes }) => bytes))}`)
+    return [...found, ...rows.map(blockOf)]
+  }
+
+  /** Nodes added after a revision, in pages. */
+  async *since(since: Tid): AsyncGenerator<Block[]> {
+    const fresh = await this.fresh()
+    yield fresh.nodes.filter(({ rev }) => rev > since)
+    const start: Pick<RevisedRow, 'rev' | 'cid'> = { rev: since, cid: behindCids }
+    const pages = inPages(PAGE, start, (after, limit) =>
+      this.reader.all<RevisedRow>(sql`
+        SELECT rev, cid, bytes FROM repo_node
+        WHERE repo_id = ${this.repoId} AND (rev, cid) > (${after.rev}, ${after.cid}) ORDER BY rev, cid LIMIT ${limit}`),
+    )
+    for await (const rows of pages) yield rows.map(blockOf).filter(({ cid }) => !fresh.isStale(cid))
+  }
+
+  /** All nodes, as pages of blocks or as chunks of framed CAR sections. */
+  async *sections(): AsyncGenerator<Block[] | Uint8Array> {
+    const { reader, repoId } = this
+    const fresh = await this.fresh()
+    yield fresh.nodes
+    const stale = fresh.stale.map(({ bytes }) => bytes)
+    yield* framedChunks<Uint8Array>({
+      first: new Uint8Array(),
+      last: behindCids,
+      async keyAfter(after, count) {
+        const row = await reader.get<{ cid: Uint8Array }>(sql`
+          SELECT cid FROM repo_node WHERE repo_id = ${repoId} AND cid > ${after} ORDER BY cid LIMIT 1 OFFSET ${count - 1}`)
+        return row && row.cid
+      },
+      async framed(after, upTo) {
+        const staleHere = stale.filter((cid) => Buffer.compare(cid, after) > 0 && Buffer.compare(cid, upTo) <= 0)
+        // PostgreSQL would give an empty list the type text.
+        const isCurrent = staleHere.length === 0 ? sql`1 = 1` : sql`cid NOT IN ${sqlList(staleHere)}`
+        const row = await reader.get<{ sections: Uint8Array | null }>(sql`
+          SELECT ${framedNodes} AS sections FROM repo_node
+          WHERE repo_id = ${repoId} AND cid > ${after} AND cid <= ${upTo} AND ${isCurrent}`)
+        return row!.sections
+      },
+    })
+  }
+
+  /** Counts nodes whose stored framing does not match their block. */
+  async countMisframed(): Promise<number> {
+    return misframed(
+      await this.reader.all<Framing>(
+        sql`SELECT framing, length(bytes) AS size, count(*) AS count FROM repo_node WHERE repo_id = ${this.repoId} GROUP BY framing, length(bytes)`,
+      ),
+    )
+  }
+
+  async count(): Promise<number> {
+    const row = await this.reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM repo_node WHERE repo_id = ${this.repoId}`)
+    const fresh = await this.fresh()
+    return row!.count - fresh.stale.length + fresh.nodes.length
+  }
+}
+
+/**
+ * Store the nodes that a commit creates and removes. Returns the packed nodes to store in the row of the repository.
+ */
+export async function changeNodes(
+  tx: Tx,
+  stored: StoredNodes,
+  change: { rev: Tid; created: readonly Block[]; removed: readonly Cid[] },
+): Promise<Uint8Array> {
+  const { repoId } = stored
+  const next = (await stored.fresh()).after(change)
+  if (next.packed.length <= MAX_FRESH_BYTES) return next.packed
+  await deleteNodes(tx, repoId, next.stale)
+  // Keep this commit's nodes in the row: they are the ones that the next commit replaces.
+  const kept = next.only(change.rev)
+  const isSmall = kept.packed.length <= MAX_FRESH_BYTES / 2
+  await insertNodes(tx, repoId, isSmall ? next.nodes.filter(({ rev }) => rev !== change.rev) : next.nodes)
+  return (isSmall ? kept : FreshNodes.none).packed
+}
+
+/** None of the nodes may exist yet. */
+async function insertNodes(tx: Tx, repoId: number, nodes: readonly RevisedBlock[]): Promise<void> {
+  for (const piece of inPieces(nodes)) {
+    await tx.run(
+      sql`INSERT INTO repo_node (repo_id, cid, rev, bytes, framing) VALUES ${sqlRows(piece.map(({ cid, rev, bytes }) => [repoId, cid.bytes, rev, bytes, framingOf(bytes)]))}`,
+    )
+  }
+}
+
+/** Insert nodes that do not exist yet, with one statement each: see `addRecords`. */
+export async function addNodes(tx: Tx, repoId: number, rev: Tid, nodes: readonly Block[]): Promise<void> {
+  const insert = ({ cid, bytes }: Block) =>
+    tx.run(
+      sql`INSERT INTO repo_node (repo_id, cid, rev, bytes, framing) VALUES (${repoId}, ${cid.bytes}, ${rev}, ${bytes}, ${framingOf(bytes)})`,
+    )
+  for (const piece of inPieces(nodes)) await together(...piece.map(insert))
+}
+
+async function deleteNodes(tx: Tx, repoId: number, cids: readonly Cid[]): Promise<void> {
+  if (cids.length === 0) return
+  await tx.run(sql`DELETE FROM repo_node WHERE repo_id = ${repoId} AND cid IN ${sqlList(cids.map(({ bytes }) => bytes))}`)
+}
+
+/** Delete at most `limit` nodes. Returns how many were deleted. */
+export function deleteSomeNodes(tx: Tx, repoId: number, limit: number): Promise<number> {
+  return tx.run(sql`
+    DELETE FROM repo_node WHERE repo_id = ${repoId}
+      AND cid IN (SELECT cid FROM repo_node WHERE repo_id = ${repoId} ORDER BY cid LIMIT ${limit})`)
+}

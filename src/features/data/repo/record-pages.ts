@@ -1,0 +1,84 @@
+/**
+ * Caches pages of `listRecords` as JSON. Web pages that show a user's records request the same page again and again; a
+ * page stays correct while the edition of the repository is the same.
+ */
+import { JsonText } from '../../../http/endpoint.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
+import { BoundedCache } from '../../../base/bounded-cache.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { listRecordEntries, listRecords, type RecordEntry, type RecordRange } from './record-store.ts'
+import { recordTexts } from './record-texts.ts'
+import { findEdition } from './repo-store.ts'
+
+/** Size of the cache in characters of one or two bytes: about 150 pages of a hundred posts. */
+const MAX_CHARS = 8 * 1024 ** 2
+
+/**
+ * Records in a page, in bytes, which a single one may exceed. Decoding them takes up to 50 ms for each MiB, and 100 of
+ * the largest records would keep the server busy for seconds.
+ */
+const MAX_PAGE_BYTES = 512 * 1024
+
+interface KeptPage {
+  /** Edition of the repository that the page was read from. */
+  edition: string
+  page: JsonText
+}
+
+const keptPages = perContext(() => new BoundedCache<KeptPage>(MAX_CHARS, (key, { page }) => key.length + page.text.length))
+
+/** Returns `{"records":[…],"cursor":"…"}`; without records if the account has no repository. */
+export async function recordPage(ctx: Context, did: Did, range: RecordRange): Promise<JsonText> {
+  const kept = keptPages(ctx)
+  const { collection, after, descending, limit } = range
+  const key = `${did} ${collection} ${after ?? ''} ${descending} ${limit}`
+  // Read the edition before the rows: a write in between only causes a spurious reload.
+  const edition = await findEdition(ctx.db, did)
+  const known = kept.get(key)
+  if (known?.edition === edition) return known.page
+  const page = await pageText(ctx, did, range)
+  if (edition !== null) kept.set(key, { edition, page })
+  return page
+}
+
+async function pageText(ctx: Context, did: Did, range: RecordRange): Promise<JsonText> {
+  const items = await itemsOf(ctx, did, range)
+  const records = items.map(({ path, text }) => viewText(did, path, text)).join(',')
+  const last = items.at(-1)
+  const cursor = last === undefined ? '' : `,"cursor":"${last.path.slice(range.collection.length + 1)}"`
+  return new JsonText(`{"records":[${records}]${cursor}}`)
+}
+
+interface PageItem {
+  path: string
+  text: string
+}
+
+/**
+ * Paths of a page with the texts of their records. Values are only read if a text is not cached. The page ends early
+ * once its records are large together.
+ */
+async function itemsOf(ctx: Context, did: Did, range: RecordRange): Promise<PageItem[]> {
+  const texts = recordTexts(ctx)
+  const items: PageItem[] = []
+  const entries = withinPage(await listRecordEntries(ctx.db, did, range))
+  for (const { path, cid } of entries) {
+    const text = texts.kept(cid)
+    if (text === undefined) {
+      const records = await listRecords(ctx.db, did, { ...range, limit: entries.length })
+      return records.map((record) => ({ path: record.path, text: texts.of(record) }))
+    }
+    items.push({ path, text })
+  }
+  return items
+}
+
+/** Returns the first entries whose values have at most `MAX_PAGE_BYTES` together, and one in any case. */
+function withinPage(entries: readonly RecordEntry[]): readonly RecordEntry[] {
+  let bytes = 0
+  const first = entries.findIndex((entry, i) => (bytes += entry.bytes) > MAX_PAGE_BYTES && i > 0)
+  return first < 0 ? entries : entries.slice(0, first)
+}
+
+/** A record view as JSON. Nothing in the URI needs escaping. */
+export const viewText = (did: Did, path: string, text: string): string => `{"uri":"at://${did}/${path}",${text}}`

@@ -1,0 +1,270 @@
+/** The SQL of records. A path is `collection/rkey`; the paths of one collection are adjacent. */
+import { inPages, inPieces, sql, sqlList, sqlRows, together, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
+import type { Block } from '../../../protocol/car.ts'
+import { Cid } from '../../../protocol/cid.ts'
+import type { Did, Millis, Tid } from '../../../protocol/identifiers.ts'
+import { framedBlocks, framedChunks, framingOf, misframed, type Framing } from './framed-blocks.ts'
+
+export interface StoredRecord {
+  path: string
+  cid: Cid
+  /** Revision of the commit that wrote it. */
+  rev: Tid
+  indexedAt: Millis
+  takedownRef: string | null
+  /** The record's block, in DAG-CBOR. */
+  value: Uint8Array
+}
+
+export interface NewRecord {
+  path: string
+  cid: Cid
+  /** URI or DID that a like, repost, follow or block is about; null for other records. */
+  subject: string | null
+  value: Uint8Array
+}
+
+interface RecordRow {
+  path: string
+  cid: Uint8Array
+  rev: Tid
+  indexedAt: Millis
+  takedownRef: string | null
+  value: Uint8Array
+}
+
+const columns = sql`path, cid, rev, indexed_at AS "indexedAt", takedown_ref AS "takedownRef", value`
+const recordOf = (row: RecordRow): StoredRecord => ({ ...row, cid: new Cid(row.cid) })
+
+/** Matches all paths of a collection: '0' is the character after '/'. */
+const inCollection = (collection: string): Sql => sql`path > ${`${collection}/`} AND path < ${`${collection}0`}`
+
+export async function putRecords(tx: Tx, repoId: number, rev: Tid, now: Millis, records: readonly NewRecord[]): Promise<void> {
+  for (const piece of inPieces(records)) {
+    const rows = piece.map(({ path, cid, subject, value }) => [repoId, path, cid.bytes, rev, now, subject, value, framingOf(value)])
+    await tx.run(sql`
+      INSERT INTO record (repo_id, path, cid, rev, indexed_at, subject, value, framing) VALUES ${sqlRows(rows)}
+      ON CONFLICT (repo_id, path) DO UPDATE SET
+        cid = excluded.cid, rev = excluded.rev, indexed_at = excluded.indexed_at, subject = excluded.subject,
+        value = excluded.value, framing = excluded.framing`)
+  }
+}
+
+/**
+ * Insert records that do not exist yet, with one statement each. Before a statement with many rows, SQLite saves every
+ * page that it will change, in case the statement fails halfway; with indices on random values, that is a page for
+ * every row.
+ */
+export async function addRecords(tx: Tx, repoId: number, rev: Tid, now: Millis, records: readonly NewRecord[]): Promise<void> {
+  const insert = ({ path, cid, subject, value }: NewRecord) =>
+    tx.run(sql`
+      INSERT INTO record (repo_id, path, cid, rev, indexed_at, subject, value, framing)
+      VALUES (${repoId}, ${path}, ${cid.bytes}, ${rev}, ${now}, ${subject}, ${value}, ${framingOf(value)})`)
+  for (const piece of inPieces(records)) await together(...piece.map(insert))
+}
+
+export async function deleteRecords(tx: Tx, repoId: number, paths: readonly string[]): Promise<void> {
+  if (paths.length === 0) return
+  await tx.run(sql`DELETE FROM record WHERE repo_id = ${repoId} AND path IN ${sqlList(paths)}`)
+}
+
+export async function findRecord(reader: Reader, repoId: number, path: string): Promise<StoredRecord | null> {
+  const row = await reader.get<RecordRow>(sql`SELECT ${columns} FROM record WHERE repo_id = ${repoId} AND path = ${path}`)
+  return row && recordOf(row)
+}
+
+/** Returns the records that exist at these paths, in any order. */
+export const findRecordsAt = async (reader: Reader, repoId: number, paths: readonly string[]): Promise<StoredRecord[]> =>
+  (await reader.all<RecordRow>(sql`SELECT ${columns} FROM record WHERE repo_id = ${repoId} AND path IN ${sqlList(paths)}`)).map(recordOf)
+
+export async function findRecordCid(reader: Reader, repoId: number, path: string): Promise<Cid | null> {
+  const row = await reader.get<{ cid: Uint8Array }>(sql`SELECT cid FROM record WHERE repo_id = ${repoId} AND path = ${path}`)
+  return row && new Cid(row.cid)
+}
+
+/**
+ * Returns the paths of records in a collection that are about a subject: `limit` of them at most, and any of them if
+ * there are more. Asked for an order, PostgreSQL might read the whole collection in that order.
+ */
+export async function findPathsAbout(
+  reader: Reader,
+  repoId: number,
+  { collection, subject, limit }: { collection: string; subject: string; limit: number },
+): Promise<string[]> {
+  const rows = await reader.all<{ path: string }>(sql`
+    SELECT path FROM record WHERE repo_id = ${repoId} AND subject = ${subject} AND ${inCollection(collection)} LIMIT ${limit}`)
+  return rows.map(({ path }) => path).toSorted()
+}
+
+/** The id of an account's repository, for reads that do not need its head. */
+const repoOf = (did: Did): Sql => sql`(SELECT id FROM repo WHERE did = ${did})`
+
+/** Returns the record even if it was taken down; null if there is none. */
+export async function readRecord(reader: Reader, did: Did, path: string): Promise<StoredRecord | null> {
+  const row = await reader.get<RecordRow>(sql`SELECT ${columns} FROM record WHERE repo_id = ${repoOf(did)} AND path = ${path}`)
+  return row && recordOf(row)
+}
+
+export interface RecordRange {
+  collection: string
+  /** Record key after which to start; null starts at the end of the range that `descending` says. */
+  after: string | null
+  descending: boolean
+  limit: number
+}
+
+/** A record for public reads. `cid` stays in bytes because most are never printed. */
+export type VisibleRecord = Pick<RecordRow, 'path' | 'cid' | 'value'>
+
+/** A page of a collection, without records that were taken down. */
+export const listRecords = (reader: Reader, did: Did, range: RecordRange): Promise<VisibleRecord[]> =>
+  reader.all(sql`SELECT path, cid, value FROM record WHERE ${inPage(did, range)}`)
+
+/** A record without its value, of which only the length is read. */
+export type RecordEntry = Pick<VisibleRecord, 'path' | 'cid'> & { bytes: number }
+
+/** Like `listRecords`, without the values, which are most of its cost. */
+export const listRecordEntries = (reader: Reader, did: Did, range: RecordRange): Promise<RecordEntry[]> =>
+  reader.all(sql`SELECT path, cid, length(value) AS bytes FROM record WHERE ${inPage(did, range)}`)
+
+function inPage(did: Did, { collection, after, descending, limit }: RecordRange): Sql {
+  const start = `${collection}/${after ?? ''}`
+  const range = descending
+    ? sql`path > ${`${collection}/`} AND path < ${after === null ? `${collection}0` : start} AND takedown_ref IS NULL ORDER BY path DESC`
+    : sql`path > ${start} AND path < ${`${collection}0`} AND takedown_ref IS NULL ORDER BY path`
+  return sql`repo_id = ${repoOf(did)} AND ${range} LIMIT ${limit}`
+}
+
+/** Returns the record at a path; null if there is none or it was taken down. */
+export const findVisibleRecord = (reader: Reader, did: Did, path: string): Promise<VisibleRecord | null> =>
+  reader.get(sql`SELECT path, cid, value FROM record WHERE repo_id = ${repoOf(did)} AND path = ${path} AND takedown_ref IS NULL`)
+
+/** A page of all records of a repository, in tree order. */
+export async function listAllRecords(
+  reader: Reader,
+  repoId: number,
+  after: string,
+  limit: number,
+): Promise<Pick<StoredRecord, 'path' | 'cid' | 'rev' | 'value'>[]> {
+  const rows = await reader.all<RecordRow>(sql`
+    SELECT path, cid, rev, value FROM record WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT ${limit}`)
+  return rows.map(recordOf)
+}
+
+/** Sorts after every path: in `listRecordsSince`, the next record is of a later commit. */
+export const LAST_PATH = '~'
+/** Records read at once. */
+const PAGE = 500
+
+const framedValues = framedBlocks(sql`value`)
+
+/** All record blocks of a repository, in tree order, as chunks of framed CAR sections. */
+export const framedRecords = (reader: Reader, repoId: number): AsyncGenerator<Uint8Array> =>
+  framedChunks({
+    first: '',
+    last: LAST_PATH,
+    async keyAfter(after, count) {
+      const row = await reader.get<{ path: string }>(sql`
+        SELECT path FROM record WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT 1 OFFSET ${count - 1}`)
+      return row && row.path
+    },
+    async framed(after, upTo) {
+      const row = await reader.get<{ sections: Uint8Array | null }>(sql`
+        SELECT ${framedValues} AS sections FROM record WHERE repo_id = ${repoId} AND path > ${after} AND path <= ${upTo}`)
+      return row!.sections
+    },
+  })
+
+/** Record blocks of commits after a revision, oldest first, in pages. */
+export async function* recordBlocksSince(reader: Reader, repoId: number, since: Tid): AsyncGenerator<Block[]> {
+  const start: Pick<RecordRow, 'rev' | 'path'> = { rev: since, path: LAST_PATH }
+  const pages = inPages(PAGE, start, ({ rev, path }, limit) =>
+    reader.all<Pick<RecordRow, 'rev' | 'path' | 'cid' | 'value'>>(sql`
+      SELECT rev, path, cid, value FROM record WHERE repo_id = ${repoId} AND (rev, path) > (${rev}, ${path}) ORDER BY rev, path LIMIT ${limit}`),
+  )
+  for await (const page of pages) yield page.map(({ cid, value }) => ({ cid: new Cid(cid), bytes: value }))
+}
+
+/** A page of records in order of the commits that wrote them, after the record of `path` in commit `rev`. */
+export async function listRecordsSince(
+  reader: Reader,
+  repoId: number,
+  after: { rev: Tid; path: string },
+  limit: number,
+): Promise<StoredRecord[]> {
+  const rows = await reader.all<RecordRow>(sql`
+    SELECT ${columns} FROM record WHERE repo_id = ${repoId} AND (rev, path) > (${after.rev}, ${after.path}) ORDER BY rev, path LIMIT ${limit}`)
+  return rows.map(recordOf)
+}
+
+/** Whether any stored record was written at a revision or before it. */
+export async function anyRecordUpTo(reader: Reader, repoId: number, rev: Tid): Promise<boolean> {
+  return (await reader.get(sql`SELECT 1 FROM record WHERE repo_id = ${repoId} AND rev <= ${rev} LIMIT 1`)) !== null
+}
+
+/**
+ * Returns the block of a record by its CID; null if there is none. One statement per CID costs half of one statement
+ * for many. For `=` or IN, SQLite would scan all records of the repository instead of using the index on CIDs.
+ */
+export async function findRecordBlock(reader: Reader, repoId: number, { bytes: cid }: Cid): Promise<Uint8Array | null> {
+  const row = await reader.get<{ value: Uint8Array }>(
+    sql`SELECT value FROM record WHERE repo_id = ${repoId} AND cid BETWEEN ${cid} AND ${cid} LIMIT 1`,
+  )
+  return row && row.value
+}
+
+const RECORD_KEY_CHARS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:~-'
+
+/**
+ * Collections that have records, sorted. The query takes one index step per collection: from its first path to the
+ * first path after it.
+ */
+export async function listCollections(reader: Reader, did: Did): Promise<string[]> {
+  const rows = await reader.all<{ collection: string }>(sql`
+    WITH RECURSIVE step (collection) AS (
+      SELECT rtrim(min(path), ${RECORD_KEY_CHARS}) FROM record WHERE repo_id = ${repoOf(did)}
+      UNION ALL
+      SELECT (SELECT rtrim(min(path), ${RECORD_KEY_CHARS}) FROM record
+        WHERE repo_id = ${repoOf(did)} AND path > substr(step.collection, 1, length(step.collection) - 1) || '0')
+      FROM step WHERE step.collection IS NOT NULL
+    ) SELECT collection FROM step WHERE collection IS NOT NULL`)
+  return rows.map(({ collection }) => collection.slice(0, -1)).sort()
+}
+
+export async function countRecords(reader: Reader, repoId: number): Promise<number> {
+  const row = await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM record WHERE repo_id = ${repoId}`)
+  return row!.count
+}
+
+/** Counts records whose stored framing does not match their block. */
+export async function countMisframed(reader: Reader, repoId: number): Promise<number> {
+  return misframed(
+    await reader.all<Framing>(
+      sql`SELECT framing, length(value) AS size, count(*) AS count FROM record WHERE repo_id = ${repoId} GROUP BY framing, length(value)`,
+    ),
+  )
+}
+
+/** Set or clear (null) the takedown of a record. Returns 1, or 0 if there is no such record. */
+export function updateRecordTakedown(tx: Tx, repoId: number, path: string, ref: string | null): Promise<number> {
+  return tx.run(sql`UPDATE record SET takedown_ref = ${ref} WHERE repo_id = ${repoId} AND path = ${path}`)
+}
+
+/**
+ * Copy takedowns from one repository to the records at the same paths in another, even if the records differ. Returns
+ * how many records were taken down.
+ *
+ * For `IS NOT NULL`, SQLite would scan all records instead of using the index on takedowns.
+ */
+export function copyTakedowns(tx: Tx, { from, to }: { from: number; to: number }): Promise<number> {
+  return tx.run(sql`
+    UPDATE record SET takedown_ref = (SELECT r.takedown_ref FROM record r WHERE r.repo_id = ${from} AND r.path = record.path)
+    WHERE repo_id = ${to} AND path IN (SELECT path FROM record WHERE repo_id = ${from} AND takedown_ref >= '')`)
+}
+
+/** Delete at most `limit` records. Returns how many were deleted. */
+export function deleteSomeRecords(tx: Tx, repoId: number, limit: number): Promise<number> {
+  return tx.run(sql`
+    DELETE FROM record WHERE repo_id = ${repoId}
+      AND path IN (SELECT path FROM record WHERE repo_id = ${repoId} ORDER BY path LIMIT ${limit})`)
+}

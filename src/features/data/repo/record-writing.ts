@@ -1,0 +1,154 @@
+/** Writes of account holders, apps and agents. */
+import { authenticationRequired, invalidRequest } from '../../../http/errors.ts'
+import type { Context } from '../../../platform/context.ts'
+import { accountLock, type Tx } from '../../../platform/database/database.ts'
+import { type Cid, parseCid } from '../../../protocol/cid.ts'
+import { parseDid, parseRecordKey, recordUri, type AtUri, type Did, type Nsid, type RecordKey } from '../../../protocol/identifiers.ts'
+import { accountAt, accountNotFound, onceSettled, requireActive, statusOf } from '../../identity/accounts/accounts.ts'
+import {
+  isAgent,
+  recordAgentUse,
+  refuseEndedAgent,
+  requirePermission,
+  standingOf,
+  type AccessCaller,
+  type AgentCaller,
+} from '../../access/auth/auth.ts'
+import { applyCommit, nextRecordKey, type CommitJob, type CommitMeta, type Write } from './commit-writer.ts'
+import { PROFILE, withPresentImages } from './profile-images.ts'
+import { prepareRecord, type ValidationStatus } from './record-preparation.ts'
+
+type Action = 'create' | 'update' | 'put' | 'delete'
+
+export type RecordWriteInput = { collection: Nsid; swapRecord?: string | null } & (
+  | { action: 'create'; rkey?: RecordKey; record: Record<string, unknown>; replacesSame?: boolean }
+  | { action: 'update' | 'put'; rkey: RecordKey; record: Record<string, unknown> }
+  | { action: 'delete'; rkey: RecordKey; lenient?: boolean }
+)
+
+export interface WriteInput {
+  writes: readonly RecordWriteInput[]
+  validate?: boolean
+  swapCommit?: string
+}
+
+export interface WriteOutcome {
+  /** Null if there was nothing to do. */
+  commit: CommitMeta | null
+  /** In the order of the writes. */
+  results: WriteResult[]
+}
+
+export interface WriteResult {
+  uri: AtUri
+  /** Null for a delete. */
+  cid: Cid | null
+  validationStatus?: ValidationStatus
+}
+
+/** Write points that each action takes from the account's budget. */
+export const writePoints: Readonly<Record<Action, number>> = { create: 3, update: 2, put: 2, delete: 1 }
+
+/** Actions that the grant of an app must cover. */
+const neededActions: Record<Action, readonly ('create' | 'update' | 'delete')[]> = {
+  create: ['create'],
+  update: ['update'],
+  put: ['create', 'update'],
+  delete: ['delete'],
+}
+
+/**
+ * Apply the writes in one commit, all or none. Results are in the order of the writes.
+ *
+ * Throws what `prepareRecord` and `applyCommit` throw, and refuses writes that the grant does not cover. Waits if the
+ * account's key is being replaced, and throws `ServiceUnavailable` if that takes too long.
+ */
+export async function writeRecords(ctx: Context, caller: AccessCaller, did: Did, input: WriteInput): Promise<WriteOutcome> {
+  requirePermission(caller, (permissions) => {
+    for (const { action, collection } of input.writes)
+      for (const needed of neededActions[action]) permissions.assertRepo({ collection, action: needed })
+  })
+  const prepared = await Promise.all(input.writes.map((write) => prepareWrite(ctx, did, write, input.validate)))
+  const job = {
+    did,
+    writes: prepared.map(({ write }) => write),
+    swapCommit: cidOf(input.swapCommit) ?? undefined,
+    standing: standingOf(ctx, caller),
+  }
+  const apply = isAgent(caller) ? (tx: Tx) => commitOfAgent(ctx, tx, caller, job) : (tx: Tx) => applyCommit(ctx, tx, job)
+  let commit: CommitMeta | null
+  try {
+    commit = await ctx.db.transactionOn(accountLock(did), apply)
+  } catch (error) {
+    await onceSettled(ctx, did, error)
+    commit = await ctx.db.transactionOn(accountLock(did), apply)
+  }
+  return {
+    commit,
+    results: prepared.map(({ write, status }) => ({
+      uri: recordUri(did, `${write.collection}/${write.rkey}`),
+      cid: write.action === 'delete' ? null : write.record.cid,
+      ...(status !== null && { validationStatus: status }),
+    })),
+  }
+}
+
+/**
+ * Apply the writes of an agent, and record them with the commit. Throws `InvalidToken` (401) if the agent was ended
+ * meanwhile.
+ */
+async function commitOfAgent(ctx: Context, tx: Tx, agent: AgentCaller, job: CommitJob): Promise<CommitMeta | null> {
+  const commit = await applyCommit(ctx, tx, job)
+  if (commit === null) await refuseEndedAgent(ctx, tx, agent)
+  else await recordAgentUse(ctx, tx, agent, { type: 'repo_write', detail: changesOf(commit) })
+  return commit
+}
+
+function changesOf({ ops, rev }: CommitMeta): Record<string, unknown> {
+  const count = (action: string) => ops.filter((op) => op.action === action).length
+  const collections = [...new Set(ops.map(({ path }) => path.slice(0, path.indexOf('/'))))].toSorted()
+  return { creates: count('create'), updates: count('update'), deletes: count('delete'), collections, rev }
+}
+
+async function prepareWrite(
+  ctx: Context,
+  did: Did,
+  input: RecordWriteInput,
+  validate: boolean | undefined,
+): Promise<{ write: Write; status: ValidationStatus | null }> {
+  const { collection, rkey } = input
+  if (rkey !== undefined && parseRecordKey(rkey) === null) throw invalidRequest(`Invalid record key: ${rkey}`)
+  const swapRecord = cidOf(input.swapRecord)
+  if (input.action === 'delete')
+    return { write: { action: 'delete', collection, rkey: input.rkey, swapRecord, lenient: input.lenient }, status: null }
+  const written = input.action === 'put' && collection === PROFILE ? await withPresentImages(ctx.db, did, input.record) : input.record
+  const { record, status } = await prepareRecord(ctx, { collection, rkey, record: written, validate })
+  const place = { collection, rkey: rkey ?? nextRecordKey(ctx), swapRecord, record }
+  return {
+    write:
+      input.action === 'create' ? { action: 'create', replacesSame: input.replacesSame, ...place } : { action: input.action, ...place },
+    status,
+  }
+}
+
+function cidOf<T extends null | undefined>(text: string | T): Cid | T {
+  if (typeof text !== 'string') return text
+  const cid = parseCid(text)
+  if (cid === null) throw invalidRequest(`Invalid CID: ${text}`)
+  return cid
+}
+
+/**
+ * Returns the DID of `repo`, a DID or handle. Refuses with `AuthenticationRequired` if the repository is not the
+ * caller's own.
+ */
+export async function requireOwnRepo(ctx: Context, caller: Pick<AccessCaller, 'did'>, repo: string): Promise<Did> {
+  const did = parseDid(repo)
+  // The account's status is checked in the transaction, where it counts.
+  if (did === caller.did) return did
+  const account = await accountAt(ctx.db, repo)
+  if (account === null) throw accountNotFound()
+  requireActive(statusOf(account))
+  if (account.did !== caller.did) throw authenticationRequired()
+  return account.did
+}

@@ -1,0 +1,160 @@
+/** The SQL of table `repo`. Nodes and records have their own stores. */
+import { sql, sqlList, WriteConflict, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
+import { Cid } from '../../../protocol/cid.ts'
+import type { Did, Millis, Tid } from '../../../protocol/identifiers.ts'
+
+/** The current state of a repository. */
+export interface RepoHead {
+  id: number
+  did: Did
+  rev: Tid
+  head: Cid
+  /** Root of the tree. */
+  data: Cid
+  commitBlock: Uint8Array
+}
+
+/** The part of the state that a commit changes. */
+export type RepoState = Pick<RepoHead, 'rev' | 'head' | 'data' | 'commitBlock'>
+
+interface HeadRow {
+  id: number
+  did: Did
+  rev: Tid
+  head: Uint8Array
+  data: Uint8Array
+  commitBlock: Uint8Array
+}
+
+const headColumns = sql`id, did, rev, head, data, commit_block AS "commitBlock"`
+
+/** Returns null if the account has no repository. */
+export async function repoHead(reader: Reader, did: Did): Promise<RepoHead | null> {
+  const row = await reader.get<HeadRow>(sql`SELECT ${headColumns} FROM repo WHERE did = ${did}`)
+  return row && headOf(row)
+}
+
+const headOf = (row: HeadRow): RepoHead => ({ ...row, head: new Cid(row.head), data: new Cid(row.data) })
+
+/** Heads by DID. Accounts without a repository are left out. */
+export async function repoHeadsOf(reader: Reader, dids: readonly Did[]): Promise<Map<Did, RepoHead>> {
+  const rows = await reader.all<HeadRow>(sql`SELECT ${headColumns} FROM repo WHERE did IN ${sqlList(dids)}`)
+  return new Map(rows.map((row) => [row.did, headOf(row)]))
+}
+
+/** What a commit builds on: the current tree, and the packed fresh nodes of its row. */
+export type StoredTree = Pick<RepoHead, 'id' | 'rev' | 'head' | 'data'> & { fresh: Uint8Array }
+
+export async function findTree(tx: Tx, did: Did): Promise<StoredTree | null> {
+  const row = await tx.get<Pick<HeadRow, 'id' | 'rev' | 'head' | 'data'> & { fresh: Uint8Array }>(sql`
+    SELECT id, rev, head, data, fresh FROM repo WHERE did = ${did}`)
+  return row && { ...row, head: new Cid(row.head), data: new Cid(row.data) }
+}
+
+/** A text that changes whenever reads of records may return something else. Null if there is no repository. */
+export async function findEdition(reader: Reader, did: Did): Promise<string | null> {
+  const row = await reader.get<{ rev: Tid; takedowns: number }>(sql`SELECT rev, takedowns FROM repo WHERE did = ${did}`)
+  return row && `${row.rev} ${row.takedowns}`
+}
+
+/** Note that a record was taken down or restored, which changes the edition. */
+export function countTakedown(tx: Tx, id: number): Promise<number> {
+  return tx.run(sql`UPDATE repo SET takedowns = takedowns + 1 WHERE id = ${id}`)
+}
+
+/** A page of heads in order of their DIDs, after `after`. */
+export async function repoHeads(reader: Reader, after: Did | null, limit: number): Promise<RepoHead[]> {
+  const rows = await reader.all<HeadRow>(sql`SELECT ${headColumns} FROM repo WHERE did > ${after ?? ''} ORDER BY did LIMIT ${limit}`)
+  return rows.map(headOf)
+}
+
+export async function insertRepo(tx: Tx, did: Did, { rev, head, data, commitBlock }: RepoState, fresh: Uint8Array): Promise<void> {
+  await tx.run(sql`
+    INSERT INTO repo (did, rev, head, data, commit_block, fresh)
+    VALUES (${did}, ${rev}, ${head.bytes}, ${data.bytes}, ${commitBlock}, ${fresh})`)
+}
+
+const noBytes = new Uint8Array()
+
+/**
+ * Insert a repository that no account has while it is built. `fresh` is the packed form of no nodes. Returns its id.
+ */
+export async function insertStagedRepo(tx: Tx, rev: Tid, until: Millis, fresh: Uint8Array): Promise<number> {
+  const row = await tx.get<{ id: number }>(sql`
+    INSERT INTO repo (rev, head, data, commit_block, fresh, staged_until)
+    VALUES (${rev}, ${noBytes}, ${noBytes}, ${noBytes}, ${fresh}, ${until}) RETURNING id`)
+  return row!.id
+}
+
+/** Returns false if the sweep has claimed the repository. */
+export async function extendStaging(tx: Tx, id: number, until: Millis): Promise<boolean> {
+  return (await tx.run(sql`UPDATE repo SET staged_until = ${until} WHERE id = ${id} AND staged_until IS NOT NULL`)) === 1
+}
+
+/** A repository at the revision that the transaction read. */
+export type ReadRepo = Pick<RepoHead, 'id' | 'rev'>
+
+/**
+ * Replace the head that was read. `fresh` holds the packed nodes of the row. Throws `WriteConflict` if the head has
+ * changed.
+ */
+export async function updateTree(tx: Tx, before: ReadRepo, { rev, head, data, commitBlock }: RepoState, fresh: Uint8Array): Promise<void> {
+  const updated = await tx.run(sql`
+    UPDATE repo SET rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}, fresh = ${fresh}
+    WHERE id = ${before.id} AND rev = ${before.rev}`)
+  requireUpdated(updated, before)
+}
+
+/** Like `updateTree`, for a commit on the same tree: the fresh nodes stay as they are. Throws `WriteConflict`. */
+export async function updateHead(tx: Tx, before: ReadRepo, { rev, head, data, commitBlock }: RepoState): Promise<void> {
+  const updated = await tx.run(sql`
+    UPDATE repo SET rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}
+    WHERE id = ${before.id} AND rev = ${before.rev}`)
+  requireUpdated(updated, before)
+}
+
+function requireUpdated(updated: number, { id, rev }: ReadRepo): void {
+  if (updated !== 1) throw new WriteConflict(`repository ${id} at ${rev}`)
+}
+
+/** Take the repository from its account. The `abandoned-repos` sweep deletes its rows. */
+export function disownRepo(tx: Tx, did: Did): Promise<number> {
+  return tx.run(sql`UPDATE repo SET did = NULL WHERE did = ${did}`)
+}
+
+/** Replace the repository that was read, if any, by a staged one. Throws `WriteConflict` if either has changed. */
+export async function replaceRepo(
+  tx: Tx,
+  did: Did,
+  before: ReadRepo | null,
+  staged: ReadRepo,
+  { rev, head, data, commitBlock }: RepoState,
+): Promise<void> {
+  if (before !== null) requireUpdated(await tx.run(sql`UPDATE repo SET did = NULL WHERE id = ${before.id} AND rev = ${before.rev}`), before)
+  const owned = await tx.run(sql`
+    UPDATE repo SET did = ${did}, rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}, staged_until = NULL
+    WHERE id = ${staged.id} AND staged_until IS NOT NULL`)
+  requireUpdated(owned, staged)
+}
+
+/** Give up a staged repository, unless an account has adopted it. */
+export function endStaging(db: Writer, id: number): Promise<number> {
+  return db.run(sql`UPDATE repo SET staged_until = NULL WHERE id = ${id} AND staged_until IS NOT NULL`)
+}
+
+const isAbandoned = (now: Millis) => sql`did IS NULL AND (staged_until IS NULL OR staged_until <= ${now})`
+
+/** Repositories that no account has and no import is building. */
+export async function listAbandonedRepos(reader: Reader, now: Millis): Promise<number[]> {
+  const rows = await reader.all<{ id: number }>(sql`SELECT id FROM repo WHERE ${isAbandoned(now)}`)
+  return rows.map(({ id }) => id)
+}
+
+/** Claim it for deletion, which keeps an import from resuming. Returns false if it is no longer abandoned. */
+export async function claimAbandonedRepo(tx: Tx, id: number, now: Millis): Promise<boolean> {
+  return (await tx.run(sql`UPDATE repo SET staged_until = NULL WHERE id = ${id} AND ${isAbandoned(now)}`)) === 1
+}
+
+export function deleteRepoRow(tx: Tx, id: number): Promise<number> {
+  return tx.run(sql`DELETE FROM repo WHERE id = ${id}`)
+}

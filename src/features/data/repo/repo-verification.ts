@@ -1,0 +1,71 @@
+/** Checks a stored repository for consistency: signature, tree, records, and no leftover rows. */
+import { inPieces, type Reader } from '../../../platform/database/database.ts'
+import { cidOfCbor, type Cid } from '../../../protocol/cid.ts'
+import { parseCommit, verifyCommit } from '../../../protocol/commit.ts'
+import type { PublicKey } from '../../../protocol/keys.ts'
+import { Malformed } from '../../../protocol/malformed.ts'
+import { walkTree } from '../../../protocol/mst.ts'
+import { countMisframed, countRecords, findRecordsAt } from './record-store.ts'
+import { StoredNodes } from './node-store.ts'
+import type { RepoHead } from './repo-store.ts'
+
+/** Returns what is wrong with the repository, in words; empty if nothing is. `reader` must be of a snapshot. */
+export async function repoFaults(reader: Reader, repo: RepoHead, key: PublicKey): Promise<string[]> {
+  const faults = commitFaults(repo, key)
+  const stored = new StoredNodes(reader, repo.id)
+  let nodes = 0
+  let records = 0
+  try {
+    for await (const page of walkTree(repo.data, async (cid) => (await stored.find([cid]))[0]?.bytes ?? null)) {
+      nodes += page.nodes.length
+      records += page.entries.length
+      for (const { cid, bytes } of page.nodes) if (!cidOfCbor(bytes).equals(cid)) faults.push(`node ${cid} does not match its CID`)
+      for (const entries of inPieces(page.entries)) faults.push(...(await recordFaults(reader, repo.id, entries)))
+    }
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+    return [...faults, `the tree cannot be read (${error.message})`]
+  }
+  const storedNodes = await stored.count()
+  const storedRecords = await countRecords(reader, repo.id)
+  if (storedNodes !== nodes) faults.push(`${storedNodes} nodes are stored and ${nodes} are in the tree`)
+  const misframed = (await stored.countMisframed()) + (await countMisframed(reader, repo.id))
+  if (misframed > 0) faults.push(`${misframed} blocks would be unreadable in an archive`)
+  if (storedRecords !== records) faults.push(`${storedRecords} records are stored and ${records} are in the tree`)
+  return faults
+}
+
+function commitFaults({ did, rev, head, data, commitBlock }: RepoHead, key: PublicKey): string[] {
+  try {
+    const commit = parseCommit(commitBlock)
+    const faults: [boolean, string][] = [
+      [cidOfCbor(commitBlock).equals(head), 'the commit does not match its CID'],
+      [commit.did === did, `the commit belongs to ${commit.did}`],
+      [commit.rev === rev, `the commit has revision ${commit.rev}, the row ${rev}`],
+      [commit.data.equals(data), 'the commit names another tree than the row'],
+      [verifyCommit(commit, key), 'the signature is not from the key of the account'],
+    ]
+    return faults.filter(([isRight]) => !isRight).map(([, fault]) => fault)
+  } catch (error) {
+    if (error instanceof Malformed) return [`the commit cannot be read (${error.message})`]
+    throw error
+  }
+}
+
+async function recordFaults(reader: Reader, repoId: number, entries: readonly [path: string, cid: Cid][]): Promise<string[]> {
+  const stored = new Map(
+    (
+      await findRecordsAt(
+        reader,
+        repoId,
+        entries.map(([path]) => path),
+      )
+    ).map((record) => [record.path, record]),
+  )
+  return entries.flatMap(([path, cid]) => {
+    const record = stored.get(path)
+    if (record === undefined) return [`record ${path} is missing`]
+    if (!record.cid.equals(cid)) return [`record ${path} is ${record.cid}, but ${cid} in the tree`]
+    return cidOfCbor(record.value).equals(cid) ? [] : [`record ${path} does not match its CID`]
+  })
+}

@@ -1,0 +1,106 @@
+/**
+ * The door of repositories: creating, changing and reading them.
+ *
+ * A repository has three kinds of blocks. The commit is stored in the row of its repository, tree nodes by CID, and
+ * records by path. Equal records at two paths are stored twice, which means that no stored block is ever shared.
+ */
+import type { Context } from '../../../platform/context.ts'
+import type { Reader, Tx } from '../../../platform/database/database.ts'
+import { carOf, type Block } from '../../../protocol/car.ts'
+import type { Cid } from '../../../protocol/cid.ts'
+import type { RepoEvent } from '../../../protocol/frames.ts'
+import type { Did, Tid } from '../../../protocol/identifiers.ts'
+import { syncEvent } from './commit-writer.ts'
+import { StoredNodes } from './node-store.ts'
+import {
+  anyRecordUpTo,
+  countRecords,
+  findRecord,
+  LAST_PATH,
+  listAllRecords,
+  listRecordsSince,
+  updateRecordTakedown,
+  type StoredRecord,
+} from './record-store.ts'
+import { countTakedown, disownRepo, repoHead, type RepoHead } from './repo-store.ts'
+import { pathBlocks, recentNodes } from './tree-nodes.ts'
+
+export { blocksOf } from './commit-blocks.ts'
+export { applyCommit, createRepo, nextRev, resignHead, syncEvent } from './commit-writer.ts'
+export { writeRecords } from './record-writing.ts'
+export { repoBlocks } from './repo-blocks.ts'
+export { repoFaults } from './repo-verification.ts'
+export { secondOpinion } from './second-opinion.ts'
+export { subjectOf } from './record-preparation.ts'
+export { adoptRepo, stageBlocks, stageRepo } from './repo-staging.ts'
+export { readRecord, type NewRecord, type StoredRecord } from './record-store.ts'
+export { repoHead, repoHeads, repoHeadsOf, type RepoHead } from './repo-store.ts'
+
+/** Head, revision and counts of stored blocks and records; null if the account has no repository. */
+export async function repoTotals(reader: Reader, did: Did): Promise<{ head: Cid; rev: Tid; blocks: number; records: number } | null> {
+  const repo = await repoHead(reader, did)
+  if (repo === null) return null
+  const records = await countRecords(reader, repo.id)
+  const nodes = await new StoredNodes(reader, repo.id).count()
+  return { head: repo.head, rev: repo.rev, blocks: 1 + nodes + records, records }
+}
+
+/**
+ * The events of a repository to which nothing has been written since it was created: those that `createRepo` returned,
+ * for an account that is announced later.
+ */
+export async function openingEvents(ctx: Context, tx: Tx, did: Did): Promise<RepoEvent[]> {
+  const repo = (await repoHead(tx, did))!
+  const commit = { cid: repo.head, bytes: repo.commitBlock }
+  const blocks = carOf(repo.head, await recordProof(ctx, tx, repo, 'a/a'))
+  return [
+    { type: 'commit', did, commit: repo.head, rev: repo.rev, since: null, blocks, ops: [], prevData: null },
+    syncEvent(did, repo.rev, commit),
+  ]
+}
+
+/** Delete the repository at once; the `abandoned-repos` sweep deletes its rows. */
+export async function deleteRepo(tx: Tx, did: Did): Promise<void> {
+  await disownRepo(tx, did)
+}
+
+/** Records written after a revision, oldest commit first. */
+export async function recordsSince(reader: Reader, did: Did, rev: Tid, limit: number): Promise<StoredRecord[]> {
+  const repo = await repoHead(reader, did)
+  return repo === null ? [] : listRecordsSince(reader, repo.id, { rev, path: LAST_PATH }, limit)
+}
+
+/** Whether any record was written at a revision or before it. */
+export async function hasRecordsUpTo(reader: Reader, did: Did, rev: Tid): Promise<boolean> {
+  const repo = await repoHead(reader, did)
+  return repo !== null && anyRecordUpTo(reader, repo.id, rev)
+}
+
+/** A page of all records, including those taken down, in order of their paths, after `after`. */
+export async function recordsOf(
+  reader: Reader,
+  did: Did,
+  after: string,
+  limit: number,
+): Promise<Pick<StoredRecord, 'path' | 'rev' | 'value'>[]> {
+  const repo = await repoHead(reader, did)
+  return repo === null ? [] : listAllRecords(reader, repo.id, after, limit)
+}
+
+/** Take a record down under `ref`, or restore it if `ref` is null. Returns false if there is no such record. */
+export async function setRecordTakedown(tx: Tx, { did, path, ref }: { did: Did; path: string; ref: string | null }): Promise<boolean> {
+  const repo = await repoHead(tx, did)
+  if (repo === null || (await updateRecordTakedown(tx, repo.id, path, ref)) === 0) return false
+  await countTakedown(tx, repo.id)
+  return true
+}
+
+/**
+ * Blocks that prove that a record is in the repository, or is not: the commit, the nodes down to its path, the record.
+ */
+export async function recordProof(ctx: Context, reader: Reader, repo: RepoHead, path: string): Promise<Block[]> {
+  const record = await findRecord(reader, repo.id, path)
+  const nodes = await pathBlocks(new StoredNodes(reader, repo.id), repo.data, recentNodes(ctx), path)
+  const leaf = record === null ? [] : [{ cid: record.cid, bytes: record.value }]
+  return [{ cid: repo.head, bytes: repo.commitBlock }, ...nodes, ...leaf]
+}

@@ -1,0 +1,163 @@
+/**
+ * Tree nodes, between the database and a commit that is being built.
+ *
+ * `buildCommit` reads synchronously, the database asynchronously. The nodes on the paths of all writes are therefore
+ * loaded first, with one statement per layer. If the commit needs any other node, it is fetched and the commit is built
+ * again.
+ */
+import { perContext } from '../../../platform/context.ts'
+import { BoundedCache } from '../../../base/bounded-cache.ts'
+import type { Block } from '../../../protocol/car.ts'
+import type { Cid } from '../../../protocol/cid.ts'
+import { buildCommit, type BuiltCommit, type CommitFault, type CommitRequest } from '../../../protocol/commit.ts'
+import { Malformed } from '../../../protocol/malformed.ts'
+import { MissingBlock, type NodeCache } from '../../../protocol/mst.ts'
+import { decodeNode, decodeRoot, type MstNode } from '../../../protocol/mst-node.ts'
+import type { StoredNodes } from './node-store.ts'
+
+/** Decoded nodes cached between commits, for all repositories together; about 1 KiB each. */
+const MAX_CACHED_NODES = 32_768
+
+/** Nodes that a commit may read beside those on the paths of its writes. No tree is known to need any. */
+const MAX_MISSING_NODES = 64
+
+type RecentNodes = BoundedCache<MstNode>
+
+/** Recently used nodes, by the text of their CIDs. */
+export const recentNodes = perContext((): RecentNodes => new BoundedCache(MAX_CACHED_NODES))
+
+/**
+ * Build a commit on a stored tree. Returns the commit, or the fault of the request. Throws `Malformed` if the tree is
+ * damaged.
+ */
+export async function buildOnStored(
+  stored: StoredNodes,
+  recent: RecentNodes,
+  request: Omit<CommitRequest, 'read' | 'cache'>,
+): Promise<BuiltCommit | CommitFault> {
+  const nodes = new LoadedNodes(stored, recent)
+  const keys = request.writes.map(({ path }) => path)
+  if (request.prevData !== null) await nodes.loadPaths(request.prevData, keys)
+  for (let missing = 0; ; missing++) {
+    try {
+      const built = buildCommit({ ...request, read: (cid) => nodes.block(cid), cache: nodes })
+      if (built.ok) for (const cid of built.removedNodes) recent.delete(cid.toString())
+      return built
+    } catch (error) {
+      if (!(error instanceof MissingBlock)) throw error
+      if (missing === MAX_MISSING_NODES)
+        throw new Malformed(
+          `a commit on repository ${stored.repoId} reads more than ${MAX_MISSING_NODES} nodes beside the paths of its writes`,
+        )
+      await nodes.fetch([error.cid])
+    }
+  }
+}
+
+/**
+ * The nodes from the root to a record, or to the place where it would be. Throws `Malformed` if the tree is damaged.
+ */
+export async function pathBlocks(stored: StoredNodes, data: Cid, recent: RecentNodes, path: string): Promise<Block[]> {
+  const blocks: Block[] = []
+  let layer: number | null = null
+  for (let cid: Cid | null = data; cid !== null;) {
+    const node: MstNode = recent.get(cid.toString()) ?? (await readNode(stored, cid, layer))
+    recent.set(cid.toString(), node)
+    blocks.push({ cid, bytes: node.block })
+    const i = node.lowerBound(path)
+    cid = node.keys[i] === path ? null : (node.subtrees[i] as Cid | null)
+    layer = node.layer - 1
+  }
+  return blocks
+}
+
+/** Throws `Malformed` if the node is missing, which means that the tree is damaged. */
+async function readNode(stored: StoredNodes, cid: Cid, layer: number | null): Promise<MstNode> {
+  const [block] = await readBlocks(stored, [cid])
+  return decoded(block!.bytes, layer)
+}
+
+async function readBlocks(stored: StoredNodes, cids: readonly Cid[]): Promise<Block[]> {
+  const blocks = await stored.find(cids)
+  if (blocks.length < cids.length) throw new Malformed(`repository ${stored.repoId} lacks nodes of its tree`)
+  return blocks
+}
+
+/** A node without a given layer is a root. Only the root of the empty tree has no keys, and it has no subtrees. */
+const decoded = (bytes: Uint8Array, layer: number | null): MstNode =>
+  layer === null ? decodeRoot(bytes, keylessRoot) : decodeNode(bytes, layer)
+
+const keylessRoot = (): never => {
+  throw new Malformed('the root of a tree holds no key')
+}
+
+class LoadedNodes implements NodeCache {
+  readonly #nodes = new Map<string, MstNode>()
+  readonly #blocks = new Map<string, Uint8Array>()
+
+  constructor(
+    readonly stored: StoredNodes,
+    readonly recent: RecentNodes,
+  ) {}
+
+  get(cid: string): MstNode | undefined {
+    const loaded = this.#nodes.get(cid)
+    if (loaded !== undefined) return loaded
+    const node = this.recent.get(cid)
+    // Hold it in this commit's map too, because the cache may drop it before the commit is built.
+    if (node !== undefined) this.set(cid, node)
+    return node
+  }
+
+  set(cid: string, node: MstNode): void {
+    this.#nodes.set(cid, node)
+    this.recent.set(cid, node)
+  }
+
+  block(cid: Cid): Uint8Array | null {
+    const text = cid.toString()
+    const block = this.#blocks.get(text)
+    if (block !== undefined) return block
+    const node = this.get(text)
+    return node === undefined ? null : node.block
+  }
+
+  /** Throws `Malformed` if a node is missing, which means that the tree is damaged. */
+  async fetch(cids: readonly Cid[]): Promise<void> {
+    for (const { cid, bytes } of await readBlocks(this.stored, cids)) this.#blocks.set(cid.toString(), bytes)
+  }
+
+  /** Load the nodes between the root and each key, and both neighbours of a key that exists. */
+  async loadPaths(root: Cid, keys: readonly string[]): Promise<void> {
+    let level = new Map([[root.toString(), { cid: root, keys }]])
+    for (let layer: number | null = null; level.size > 0;) {
+      const missing = [...level.values()].filter(({ cid }) => this.get(cid.toString()) === undefined)
+      if (missing.length > 0) await this.fetch(missing.map(({ cid }) => cid))
+      const below = new Map<string, { cid: Cid; keys: string[] }>()
+      let nodeLayer = 0
+      for (const [text, { cid, keys }] of level) {
+        const node = this.get(text) ?? this.#decode(cid, layer)
+        nodeLayer = node.layer
+        for (const key of keys) {
+          const i = node.lowerBound(key)
+          for (const child of node.keys[i] === key ? [node.subtrees[i], node.subtrees[i + 1]] : [node.subtrees[i]]) {
+            if (child === null) continue
+            const text = String(child)
+            const known = below.get(text)
+            if (known) known.keys.push(key)
+            else below.set(text, { cid: child as Cid, keys: [key] })
+          }
+        }
+      }
+      layer = nodeLayer - 1
+      level = below
+    }
+  }
+
+  #decode(cid: Cid, layer: number | null): MstNode {
+    const text = cid.toString()
+    const node = decoded(this.#blocks.get(text)!, layer)
+    this.set(text, node)
+    return node
+  }
+}

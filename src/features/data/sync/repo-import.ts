@@ -1,0 +1,168 @@
+/**
+ * Imports a repository from another server.
+ *
+ * The whole archive is checked while a new repository is built from it beside the present one, in small transactions.
+ * One short transaction then replaces the present one. Until then nothing of the new one is visible, and an import that
+ * fails or is killed leaves only rows that the `abandoned-repos` sweep deletes.
+ */
+import { MINUTE_MILLIS } from '../../../base/durations.ts'
+import type { Exchange } from '../../../http/endpoint.ts'
+import { invalidRequest, Refusal } from '../../../http/errors.ts'
+import { BatchFile } from '../../../platform/files/batch-file.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
+import { NoPlace, Places } from '../../../base/places.ts'
+import { Semaphore, SemaphoreFull } from '../../../base/semaphore.ts'
+import { Shares } from '../../../base/shares.ts'
+import { Stalled, unstalled } from '../../../base/unstalled.ts'
+import { clientHere } from '../../../platform/running/request-scope.ts'
+import type { Block } from '../../../protocol/car.ts'
+import { signCommit, unsignedCommit, verifyCommit, type Commit } from '../../../protocol/commit.ts'
+import { publishedSigningKey } from '../../../protocol/did-document.ts'
+import type { Did, Tid } from '../../../protocol/identifiers.ts'
+import { formatDidKey, parseDidKey } from '../../../protocol/keys.ts'
+import { tidMicros } from '../../../protocol/tid.ts'
+import { accountStatus, refuseTakendown, settledKeyOf, settledTransaction, signingKeyOf } from '../../identity/accounts/accounts.ts'
+import { replaceBlobReferences } from '../blobs/blobs.ts'
+import { sequenceEvents } from '../firehose/firehose.ts'
+import { documentOfAccount } from '../../identity/identity/identity.ts'
+import { adoptRepo, nextRev, repoHead, stageBlocks, stageRepo, syncEvent, type RepoHead } from '../repo/repo.ts'
+import { ImportedRepo, type ImportedRecord } from './imported-repo.ts'
+
+/**
+ * Archives that may arrive at the same time: in total, per network, and per account, whose broken upload may still be
+ * open.
+ */
+const arrivingBounds = { inAll: 8, ofNetwork: 4, ofAccount: 2 }
+/** Archives that may wait until they can arrive, and for how long. */
+const WAITING_ARCHIVES = 16
+const WAIT_MILLIS = 10_000
+const RETRY_AFTER_SECS = 30
+/** An upload that delivers nothing for this long is aborted. */
+const STALLED_MILLIS = MINUTE_MILLIS
+/** Received archives that may be processed at the same time, and that may wait for it. */
+const RUNNING_IMPORTS = 2
+const WAITING_IMPORTS = 16
+/** Relays refuse revisions that are further in the future. */
+const MAX_AHEAD_MICROS = 5 * 60 * 1_000_000
+
+interface BlobUse {
+  record: string
+  cid: string
+}
+
+/**
+ * Receiving and processing have separate bounds, which keeps a slow upload from delaying an archive that has arrived.
+ */
+const places = perContext(() => ({
+  arriving: new Places({ size: arrivingBounds.inAll, maxWaiting: WAITING_ARCHIVES, waitMillis: WAIT_MILLIS }),
+  ofNetwork: new Shares(arrivingBounds.ofNetwork),
+  ofAccount: new Shares(arrivingBounds.ofAccount),
+  running: new Semaphore(RUNNING_IMPORTS, WAITING_IMPORTS),
+}))
+
+/**
+ * Replace the account's repository by the one in an archive (`com.atproto.repo.importRepo`).
+ *
+ * Refuses with `InvalidRequest` an archive that is malformed or signed by another key, `Forbidden` another account's
+ * repository, `Conflict` if the repository changed meanwhile, `RequestTimeout` if the upload stalls, and
+ * `ServiceUnavailable` if too many imports run.
+ */
+export async function importRepo(exchange: Exchange, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
+  const { ctx } = exchange
+  const { ofAccount, ofNetwork } = places(ctx)
+  const leaves = [ofAccount.enter(did), ofNetwork.enter(clientHere().network)]
+  try {
+    if (leaves.includes(null)) throw tooMany('Too many of your imports are already running')
+    await takeOver(exchange, did, archive)
+    ctx.metrics.count('migration_imports_total', { outcome: 'ok' })
+  } catch (error) {
+    ctx.metrics.count('migration_imports_total', { outcome: error instanceof Refusal ? 'refused' : 'failed' })
+    if (error instanceof SemaphoreFull || error instanceof NoPlace) throw tooMany('Too many imports are already waiting')
+    if (error instanceof Stalled) throw new Refusal(408, 'RequestTimeout', 'The upload has stalled')
+    throw error
+  } finally {
+    for (const leave of leaves) leave?.()
+  }
+}
+
+const tooMany = (message: string) =>
+  new Refusal(503, 'ServiceUnavailable', message, { headers: { 'Retry-After': String(RETRY_AFTER_SECS) } })
+
+async function takeOver(exchange: Exchange, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
+  const { ctx } = exchange
+  const before = await repoHead(ctx.db, did)
+  const { arriving, running } = places(ctx)
+  const imported = await arriving.run(clientHere(), () => ImportedRepo.receive(did, unstalled(archive, STALLED_MILLIS), ctx.config.dataDir))
+  try {
+    await running.run(() => replaceBy(exchange, did, imported, before))
+  } finally {
+    imported.close()
+  }
+}
+
+async function replaceBy(exchange: Exchange, did: Did, imported: ImportedRepo, before: RepoHead | null): Promise<void> {
+  const { ctx } = exchange
+  const uses = new BatchFile<BlobUse>(ctx.config.dataDir)
+  try {
+    const { commit } = imported
+    if (tidMicros(commit.rev) > ctx.clock.now() * 1000 + MAX_AHEAD_MICROS)
+      throw invalidRequest('The revision of the commit is in the future')
+    await checkSignature(ctx, did, commit)
+    // The stored tree is the same, and its commit is not older.
+    if (before !== null && before.data.equals(commit.data) && before.rev >= commit.rev) return
+    const rev = nextRev(ctx, before !== null && before.rev > commit.rev ? before.rev : commit.rev)
+    await stageRepo(ctx, rev, async (id) => {
+      for await (const page of imported.pages()) {
+        await stageBlocks(ctx, id, rev, page)
+        uses.add(page.records.flatMap(usesOf))
+      }
+      await adopt(exchange, did, { id, rev, commit, before, uses })
+    })
+  } finally {
+    uses.close()
+  }
+}
+
+/**
+ * Accepts a commit signed by the key of the DID document, or any commit if that key is already ours: then the old key
+ * is unknown.
+ */
+async function checkSignature(ctx: Context, did: Did, commit: Commit): Promise<void> {
+  const resolution = await documentOfAccount(ctx, did)
+  const stated = resolution.ok ? publishedSigningKey(resolution.document) : null
+  const key = stated === null ? null : parseDidKey(stated)
+  if (key !== null && verifyCommit(commit, key)) return
+  const own = await signingKeyOf(ctx, ctx.db, did)
+  if (key !== null && own !== null && stated !== formatDidKey(own.publicKey)) {
+    throw invalidRequest('The commit is not signed by the key of the DID document')
+  }
+  ctx.log.warn('imported a commit signed with an unknown earlier key', { did, rev: commit.rev })
+}
+
+const usesOf = ({ path, blobs }: ImportedRecord): BlobUse[] => blobs.map((cid) => ({ record: path, cid }))
+
+interface Adoption {
+  id: number
+  rev: Tid
+  commit: Commit
+  /** Head of the account's repository when the import began. */
+  before: RepoHead | null
+  uses: BatchFile<BlobUse>
+}
+
+async function adopt({ ctx, stillStands }: Exchange, did: Did, { id, rev, commit, before, uses }: Adoption): Promise<void> {
+  await settledTransaction(ctx, did, async (tx) => {
+    await stillStands(tx)
+    const status = await accountStatus(tx, did)
+    refuseTakendown(status)
+    const present = await repoHead(tx, did)
+    if (present?.rev !== before?.rev) throw new Refusal(409, 'Conflict', 'The repository was changed during the import')
+    const key = await settledKeyOf(ctx, tx, did)
+    const head: Block = signCommit(unsignedCommit(did, rev, commit.data), key!)
+    const now = ctx.clock.now()
+    await replaceBlobReferences(tx, { did, rev, now, batches: uses.batches() })
+    await adoptRepo(tx, did, id, { rev, head: head.cid, data: commit.data, commitBlock: head.bytes })
+    // No #sync for an inactive account: activation will emit one.
+    if (status === 'active') await sequenceEvents(ctx, tx, [syncEvent(did, rev, head)])
+  })
+}

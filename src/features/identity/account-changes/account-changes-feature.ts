@@ -1,0 +1,16 @@
+/** Changes of accounts by their holders, and the sweep that deletes accounts whose time has come. */
+import type { Feature } from '../../../http/feature.ts'
+import { accountReaperSweep } from './account-reaper-sweep.ts'
+import { emailRoutes } from './email-routes.ts'
+import { lifecycleRoutes } from './lifecycle-routes.ts'
+import { passwordResetStep } from './password-changes.ts'
+import { plcOperationRoutes } from './plc-operation-routes.ts'
+import { passwordRoutes } from './password-routes.ts'
+
+export const accountChanges: Feature = {
+  name: 'account-changes',
+  capabilities: ['walletAccountDelete'],
+  routes: [...emailRoutes, ...passwordRoutes, ...lifecycleRoutes, ...plcOperationRoutes],
+  sweeps: [accountReaperSweep],
+  steps: [passwordResetStep],
+}

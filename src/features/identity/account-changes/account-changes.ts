@@ -1,0 +1,12 @@
+/**
+ * The door of account changes: email address, password, activation, deactivation, takedown and deletion.
+ *
+ * Separate from `accounts`, which depends on no other feature, because a change may end sessions, write events and
+ * delete rows of other features.
+ */
+export { deleteAccount } from './account-deletion.ts'
+export { activateAccount, deactivateAccount, sequenceStatus, setTakedown } from './account-lifecycle.ts'
+export { scheduleChildDeletion, scheduleChildrenOf } from './child-deletion.ts'
+export { changeEmail, confirmEmail, replaceEmail, requestEmailUpdate } from './email-changes.ts'
+export { suitReturningKey } from './returning-key.ts'
+export { changePassword, requestPasswordReset, resetPassword, setPassword } from './password-changes.ts'

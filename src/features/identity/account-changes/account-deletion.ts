@@ -1,0 +1,126 @@
+/**
+ * Deletes accounts: one transaction removes every row about the account and adds the event for the network, and files
+ * follow. The identity is left untouched, because it belongs to its owner.
+ */
+import type { Exchange } from '../../../http/endpoint.ts'
+import { authenticationRequired, invalidRequest } from '../../../http/errors.ts'
+import { forgetAccount } from '../../../http/hooks.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Tx } from '../../../platform/database/database.ts'
+import { deleteStepsOf } from '../../../platform/running/steps.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { accountDeletionEnvelope } from '../../../protocol/signed-envelope.ts'
+import {
+  accountOf,
+  announce,
+  type By,
+  isDueForDeletion,
+  loginRefused,
+  loginWithPassword,
+  MAX_TRIED_PASSWORD_CHARS,
+  noteFailedSignIn,
+  provePassword,
+  redeemCode,
+  type StillHolds,
+} from '../accounts/accounts.ts'
+import { sequenceEvents } from '../../data/firehose/firehose.ts'
+import { checkProof, spendNonce, type ProofFault } from '../../access/wallet-proofs/wallet-proofs.ts'
+
+/** What a holder sends to have the account deleted. A wallet puts its proof into the extension, under either name. */
+interface DeletionRequest {
+  did: Did
+  /** Empty if there is a proof, beside which it counts for nothing. */
+  password: string
+  token: string
+  extension?: Record<string, unknown>
+  custos?: Record<string, unknown>
+}
+
+/**
+ * Delete an account at its holder's request, with the mailed code, and either the password or the proof of a wallet.
+ * Throws `InvalidRequest` if something is missing, `AuthenticationRequired` if something is wrong, `RateLimitExceeded`
+ * after too many wrong passwords, and what `provenBy` throws if the directory fails.
+ *
+ * Whatever is wrong, the answer is the same after the work of one password hash. The code is redeemed last, so that
+ * nothing but a wrong code uses up one of its tries.
+ */
+export async function deleteOwnAccount(exchange: Exchange, request: DeletionRequest): Promise<void> {
+  const { ctx } = exchange
+  const { did, password, token } = request
+  const proof = request.custos?.['proof'] ?? request.extension?.['proof'] ?? null
+  if (token.trim() === '' || (password === '' && proof === null)) throw invalidRequest('A token is required, and a password or a proof')
+  const stillHolds = proof === null ? await checkPassword(exchange, did, password) : await spendProof(exchange, did, proof)
+  const outcome = await ctx.db.transaction(async (tx) => {
+    if ((await accountOf(tx, did)) === null) return 'gone already'
+    if (!(await stillHolds(tx))) return 'refused'
+    const fault = await redeemCode(ctx, tx, { did, purpose: 'delete_account', code: token })
+    return fault ? 'refused' : { sequel: await purge(ctx, tx, did) }
+  })
+  if (outcome === 'refused') throw deletionRefused()
+  if (outcome === 'gone already') return
+  announce(exchange, 'deleted', did)
+  await outcome.sequel()
+}
+
+const deletionRefused = () => authenticationRequired('Invalid did, password, proof or token')
+
+async function checkPassword(exchange: Exchange, did: Did, password: string): Promise<StillHolds> {
+  // A password that is too long is wrong like any other. Its end is left out, but not so much of it that it could be
+  // right.
+  const login = await loginWithPassword(exchange, did, password.slice(0, MAX_TRIED_PASSWORD_CHARS + 1))
+  if (!login.ok) throw loginRefused(login.fault, deletionRefused())
+  return login.value
+}
+
+/** Check the proof and spend its nonce, durably: a wrong code does not make the proof usable again. */
+async function spendProof(exchange: Exchange, did: Did, given: unknown): Promise<StillHolds> {
+  const { ctx } = exchange
+  // Hash a dummy password, so that the time does not reveal which of the two was checked.
+  await provePassword(ctx, null, '')
+  const checked = await checkProof(ctx, { did, given, envelopeOf: accountDeletionEnvelope, isAdmitted: () => true })
+  const refuse = (fault: ProofFault): never => {
+    noteFailedSignIn(exchange, fault, checked.account)
+    throw deletionRefused()
+  }
+  if (!checked.ok) return refuse(checked.fault)
+  // Write nothing about an account that has been deleted by now.
+  const isFirstUse = await ctx.db.transaction(
+    async (tx) => (await accountOf(tx, did)) === null || (await spendNonce(ctx, tx, checked.proof)),
+  )
+  if (!isFirstUse) return refuse('proof used before')
+  return () => Promise.resolve(true)
+}
+
+/**
+ * Delete an account unconditionally. `actor` is the operator, if one does it. Returns false if there is no such
+ * account.
+ */
+export async function deleteAccount(by: By, did: Did, actor?: string): Promise<boolean> {
+  const { ctx } = by
+  const sequel = await ctx.db.transaction(async (tx) => ((await accountOf(tx, did)) ? purge(ctx, tx, did) : null))
+  if (sequel === null) return false
+  announce(by, 'deleted', did, { actor })
+  await sequel()
+  return true
+}
+
+/**
+ * Delete an account whose deletion is due. Returns false if it is no longer due, because its owner has activated it.
+ */
+export async function deleteDueAccount(ctx: Context, did: Did): Promise<boolean> {
+  const sequel = await ctx.db.transaction(async (tx) => ((await isDueForDeletion(tx, did, ctx.clock.now())) ? purge(ctx, tx, did) : null))
+  if (sequel === null) return false
+  announce({ ctx }, 'deleted', did)
+  await sequel()
+  return true
+}
+
+/**
+ * Returns what is to follow the commit: deleting files. If that fails, they are orphans, which the blob scrub finds.
+ */
+async function purge(ctx: Context, tx: Tx, did: Did): Promise<() => Promise<void>> {
+  await deleteStepsOf(tx, did)
+  const sequel = await forgetAccount(ctx, tx, did)
+  await sequenceEvents(ctx, tx, [{ type: 'account', did, status: 'deleted' }])
+  return sequel
+}

@@ -1,0 +1,33 @@
+/**
+ * Children, the accounts that accounts have made for agents, are deleted by their parents, or with them: after a while
+ * in which that can be undone.
+ */
+import type { Context } from '../../../platform/context.ts'
+import type { Tx } from '../../../platform/database/database.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import { accountOf, statusOf, updateActivation } from '../accounts/accounts.ts'
+import { endRegistration, findChild, findRegistration, livingChildrenOf, setChildDeletion } from '../../agents/agents/agents.ts'
+import { sequenceStatus } from './account-lifecycle.ts'
+
+/**
+ * End the agent of a child, and deactivate its account until it is deleted. Returns when that is. Returns the time of
+ * the deletion if the account is gone, and null if there is no such child.
+ */
+export async function scheduleChildDeletion(ctx: Context, tx: Tx, did: Did): Promise<Millis | null> {
+  const child = await findChild(tx, did)
+  const account = await accountOf(tx, did)
+  if (child === null || account === null) return child?.deleteAfter ?? null
+  const now = ctx.clock.now()
+  const deleteAfter = now + ctx.config.accounts.childDeletionGraceSecs * 1000
+  const registration = await findRegistration(tx, child.registrationId)
+  if (registration) await endRegistration(tx, registration, now)
+  await setChildDeletion(tx, did, deleteAfter)
+  await updateActivation(tx, did, { deactivatedAt: account.deactivatedAt ?? now, deleteAfter })
+  if (statusOf(account) === 'active') await sequenceStatus(ctx, tx, did)
+  return deleteAfter
+}
+
+/** Schedule the deletion of all children of an account, whose own deletion is then not refused. */
+export async function scheduleChildrenOf(ctx: Context, tx: Tx, parent: Did): Promise<void> {
+  for (const child of await livingChildrenOf(tx, parent)) await scheduleChildDeletion(ctx, tx, child)
+}

@@ -1,0 +1,107 @@
+/** Changes and confirms the account's email address. */
+import type { Exchange } from '../../../http/endpoint.ts'
+import { invalidRequest, Refusal } from '../../../http/errors.ts'
+import { isUniqueViolation, type Tx } from '../../../platform/database/database.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import {
+  accountOf,
+  addressOf,
+  AddressTaken,
+  announce,
+  announceIn,
+  askedBy,
+  type CodeFault,
+  codeRefused,
+  deleteMailedCodesOf,
+  emailNotSupported,
+  keepFormerAddress,
+  mailCode,
+  parseEmailAddress,
+  presentAccount,
+  redeemCode,
+  requireLastingAddress,
+  updateEmail,
+  updateEmailConfirmed,
+} from '../accounts/accounts.ts'
+import { deleteRecoveryCodesOf } from '../escrow/escrow.ts'
+import { isEmailPromised } from '../identity/identity.ts'
+
+/**
+ * Set a new address, not yet confirmed, and void the codes sent to the old one. `token` is required if the old address
+ * is confirmed, and checked whenever it is given. Throws `TokenRequired`, `InvalidToken`, `ExpiredToken`, or
+ * `InvalidRequest` if the address is invalid, unwanted or taken.
+ */
+export async function changeEmail(exchange: Exchange, did: Did, wanted: string, token: string | undefined): Promise<void> {
+  const { ctx } = exchange
+  const { emailConfirmedAt } = await presentAccount(ctx, did)
+  if (emailConfirmedAt !== null && token === undefined) throw new Refusal(400, 'TokenRequired', 'confirmation token required')
+  await requireLastingAddress(ctx, wanted)
+  await replaceEmail(exchange, did, wanted, async (tx) =>
+    token === undefined ? null : redeemCode(ctx, tx, { did, purpose: 'update_email', code: token }),
+  )
+}
+
+/**
+ * Set a new address if `permits`, which runs in the same transaction, returns null. `actor` is the operator, if one
+ * does it. Throws as `changeEmail` does.
+ */
+export async function replaceEmail(
+  exchange: Exchange,
+  did: Did,
+  wanted: string,
+  permits: (tx: Tx) => Promise<CodeFault | null>,
+  actor?: string,
+): Promise<void> {
+  const { ctx } = exchange
+  const email = parseEmailAddress(wanted)
+  if (email === null) throw emailNotSupported()
+  try {
+    const fault = await ctx.db.transaction(async (tx) => {
+      await exchange.stillStands(tx)
+      const fault = await permits(tx)
+      if (fault) return fault
+      if (await isEmailPromised(tx, email, ctx.clock.now())) throw emailTaken(email)
+      const before = (await accountOf(tx, did))?.email ?? null
+      await updateEmail(tx, did, email)
+      if (before !== null && before !== email) await keepFormerAddress(tx, did, before, ctx.clock.now())
+      await deleteMailedCodesOf(tx, did)
+      await deleteRecoveryCodesOf(tx, did)
+      // No mail if an operator replaces the address: the holder may have lost the old mailbox.
+      if (before !== email) await announceIn(tx, exchange, 'emailChanged', did, { actor, to: actor === undefined ? before : null })
+      return null
+    })
+    if (fault) throw codeRefused(fault)
+  } catch (error) {
+    throw isUniqueViolation(error) ? emailTaken(email) : error
+  }
+}
+
+const emailTaken = (email: string) =>
+  new AddressTaken(email, invalidRequest('This email address is already in use, please use a different email.'))
+
+/** Returns whether a change requires a code. If so, the code has been mailed to the account's current address. */
+export async function requestEmailUpdate(exchange: Exchange, did: Did): Promise<boolean> {
+  const account = await presentAccount(exchange.ctx, did)
+  addressOf(account)
+  if (account.emailConfirmedAt === null) return false
+  await mailCode(exchange.ctx, did, 'update_email', askedBy(exchange))
+  return true
+}
+
+/**
+ * Confirm the account's address. Throws `InvalidEmail` if `address` is not the account's, and `InvalidToken` or
+ * `ExpiredToken` for the code.
+ */
+export async function confirmEmail(exchange: Exchange, did: Did, address: string, code: string): Promise<void> {
+  const { ctx } = exchange
+  const { email } = await presentAccount(ctx, did)
+  if (email !== address.toLowerCase()) throw new Refusal(400, 'InvalidEmail', 'invalid email')
+  const fault = await ctx.db.transaction(async (tx) => {
+    await exchange.stillStands(tx)
+    const fault = await redeemCode(ctx, tx, { did, purpose: 'confirm_email', code })
+    if (!fault) await updateEmailConfirmed(tx, did, ctx.clock.now())
+    return fault
+  })
+  if (fault) throw codeRefused(fault)
+  announce(exchange, 'emailConfirmed', did)
+}

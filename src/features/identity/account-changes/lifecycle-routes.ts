@@ -1,0 +1,53 @@
+/** com.atproto.server endpoints for activation, deactivation and deletion. */
+import { procedure, query } from '../../../http/endpoint.ts'
+import { accountNotFound, accountOf, announce, mailsOf, requestCode, statusOf } from '../accounts/accounts.ts'
+import { access, fullAccess } from '../../access/auth/auth.ts'
+import { countBlobs } from '../../data/blobs/blobs.ts'
+import { repoTotals } from '../../data/repo/repo.ts'
+import { deleteOwnAccount } from './account-deletion.ts'
+import { activateAccount, deactivateAccount } from './account-lifecycle.ts'
+import { isDidFit } from './did-fitness.ts'
+
+export const lifecycleRoutes = [
+  query('com.atproto.server.checkAccountStatus', {
+    auth: access({ grants: 'any', agents: true }),
+    async handler({ ctx, caller: { did } }) {
+      const account = await accountOf(ctx.db, did)
+      const repo = await repoTotals(ctx.db, did)
+      if (!account || !repo) throw accountNotFound()
+      const blobs = await countBlobs(ctx.db, did)
+      return {
+        activated: statusOf(account) === 'active',
+        validDid: await isDidFit(ctx, did),
+        repoCommit: repo.head.toString(),
+        repoRev: repo.rev,
+        repoBlocks: repo.blocks,
+        indexedRecords: repo.records,
+        privateStateValues: 0,
+        expectedBlobs: blobs.expected,
+        importedBlobs: blobs.imported,
+      }
+    },
+  }),
+  procedure('com.atproto.server.activateAccount', {
+    auth: fullAccess(),
+    handler: (call) => activateAccount(call, call.caller.did),
+  }),
+  procedure('com.atproto.server.deactivateAccount', {
+    auth: access({ sessions: 'leaving' }),
+    handler: (call) =>
+      deactivateAccount(call, call.caller.did, call.input.deleteAfter === undefined ? null : Date.parse(call.input.deleteAfter)),
+  }),
+  procedure('com.atproto.server.requestAccountDelete', {
+    auth: fullAccess({ refusesTakendown: true }),
+    limit: mailsOf('delete_account'),
+    async handler(call) {
+      await requestCode(call, call.caller.did, 'delete_account')
+      announce(call, 'deletionRequested', call.caller.did)
+    },
+  }),
+  procedure('com.atproto.server.deleteAccount', {
+    limit: 'deleteAccount',
+    handler: (call) => deleteOwnAccount(call, call.input),
+  }),
+]

@@ -1,0 +1,123 @@
+/** Sets a new password: with a mailed code, with the current password, or by the operator. */
+import { createHash } from 'node:crypto'
+import type { Exchange } from '../../../http/endpoint.ts'
+import { authenticationRequired, invalidRequest } from '../../../http/errors.ts'
+import { endAccess } from '../../../http/hooks.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Tx } from '../../../platform/database/database.ts'
+import type { StepKind } from '../../../platform/running/steps.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import {
+  accountWithEmail,
+  addMail,
+  announceIn,
+  askedBy,
+  codeRefused,
+  deleteMailedCode,
+  hashPassword,
+  loginRefused,
+  loginWithPassword,
+  orderCode,
+  passwordFault,
+  redeemAnonymousCode,
+  updatePassword,
+  type StillHolds,
+  type Told,
+} from '../accounts/accounts.ts'
+import { cancelRunningTransfer } from '../transfers/transfers.ts'
+
+/** No email address is longer. RFC 5321 section 4.5.3.1. */
+const MAX_ADDRESS_CHARS = 320
+
+/**
+ * Mail a code to the address if it belongs to an account. The lookup runs after the response and every address causes
+ * the same writes, so neither the response nor its timing reveals whether there is an account.
+ */
+export async function requestPasswordReset(exchange: Exchange, email: string): Promise<void> {
+  if (email.length > MAX_ADDRESS_CHARS) return
+  const key = createHash('sha256').update(email.toLowerCase()).digest('hex')
+  const { ctx } = exchange
+  const payload = { email, told: askedBy(exchange) }
+  await ctx.db.transaction((tx) => ctx.steps.add(tx, passwordResetStep, { key, payload }))
+}
+
+export const passwordResetStep: StepKind<{ email: string; told: Told }> = {
+  name: 'password-reset',
+  concurrency: 4,
+  maxSteps: 5000,
+  maxTries: 10,
+  firstWaitSecs: 1,
+  maxWaitSecs: 60,
+  async take(ctx, { payload: { email, told }, end }) {
+    const account = await accountWithEmail(ctx.db, email)
+    if (!account) return
+    await ctx.db.transaction(async (tx) => {
+      if (await end(tx)) await addMail(ctx, tx, await orderCode(ctx, tx, account.did, 'reset_password', told))
+    })
+  },
+}
+
+/**
+ * Set a new password with a mailed code, sign out everywhere and end all agents, because the holder may not know who
+ * was signed in, and what they confirmed. Throws `InvalidRequest` for an unacceptable password, and `InvalidToken` or
+ * `ExpiredToken` for the code.
+ */
+export async function resetPassword(exchange: Exchange, code: string, password: string): Promise<void> {
+  const { ctx } = exchange
+  const hash = await hashAcceptable(ctx, password)
+  const redeemed = await ctx.db.transaction(async (tx) => {
+    const redeemed = await redeemAnonymousCode(ctx, tx, 'reset_password', code)
+    if (redeemed.ok) {
+      await replacePassword(ctx, tx, redeemed.did, hash)
+      await endAccess(ctx, tx, redeemed.did, 'reset_password')
+      await announceIn(tx, exchange, 'passwordReset', redeemed.did)
+    }
+    return redeemed
+  })
+  if (!redeemed.ok) throw codeRefused(redeemed.fault)
+}
+
+const wrongPassword = () => authenticationRequired('Invalid password')
+
+/**
+ * Set a new password for a holder who knows the current one. Throws `AuthenticationRequired` if it is wrong, and
+ * `InvalidRequest` for an unacceptable new one.
+ */
+export async function changePassword(exchange: Exchange, did: Did, current: string, next: string): Promise<void> {
+  const login = await loginWithPassword(exchange, did, current)
+  if (!login.ok) throw loginRefused(login.fault, wrongPassword())
+  await setPassword(exchange, did, next, { stillHolds: login.value })
+}
+
+/**
+ * Set a new password, and end every session that the old one opened; OAuth apps and agents stay. If `stillHolds` is
+ * given, the transaction checks it first. `actor` is the operator, if one does it.
+ */
+export async function setPassword(
+  exchange: Exchange,
+  did: Did,
+  password: string,
+  { stillHolds, actor }: { stillHolds?: StillHolds; actor?: string },
+): Promise<void> {
+  const { ctx } = exchange
+  const hash = await hashAcceptable(ctx, password)
+  await ctx.db.transaction(async (tx) => {
+    if (stillHolds && !(await stillHolds(tx))) throw wrongPassword()
+    await replacePassword(ctx, tx, did, hash)
+    await endAccess(ctx, tx, did, 'new_password')
+    await announceIn(tx, exchange, 'passwordChanged', did, { actor })
+  })
+}
+
+async function hashAcceptable(ctx: Context, password: string): Promise<string> {
+  const refused = passwordFault(password)
+  if (refused) throw invalidRequest(refused.fault === 'long' ? 'Invalid password length.' : refused.message)
+  return hashPassword(ctx, password)
+}
+
+/** A running transfer is cancelled, because the old password may have opened the session that began it. */
+async function replacePassword({ clock }: Pick<Context, 'clock'>, tx: Tx, did: Did, hash: string): Promise<void> {
+  await updatePassword(tx, did, hash)
+  await deleteMailedCode(tx, did, 'reset_password')
+  await cancelRunningTransfer(tx, did, clock.now())
+}

@@ -1,0 +1,172 @@
+/**
+ * Endpoints by which an account changes its did:plc with a rotation key that this service holds.
+ *
+ * Source: did:plc method specification, "Operation Serialization, Signing, and Validation".
+ */
+import { procedure, query, type Exchange } from '../../../http/endpoint.ts'
+import { forbidden, invalidRequest } from '../../../http/errors.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { formatDidKey } from '../../../protocol/keys.ts'
+import {
+  isPlcDid,
+  nextOperation,
+  parseOperation,
+  parseState,
+  pdsService,
+  PDS_SERVICE_NAME,
+  SIGNING_KEY_NAME,
+  signOperation,
+  stateOf,
+  type Operation,
+  type PlcState,
+} from '../../../protocol/plc.ts'
+import {
+  type Account,
+  accountNotFound,
+  accountOf,
+  announce,
+  codeRefused,
+  mailsOf,
+  redeemCode,
+  requestCode,
+  settledKeyOf,
+} from '../accounts/accounts.ts'
+import { suitReturningKey } from './returning-key.ts'
+import { access } from '../../access/auth/auth.ts'
+import type { Permissions } from '../../../protocol/scopes.ts'
+import { sequenceEvents } from '../../data/firehose/firehose.ts'
+import { didEnded, heldRotationKey, isOfWallet, resolveDid, serverRotationKey, submitOnce } from '../identity/identity.ts'
+
+const stateMembers = new Set(['rotationKeys', 'alsoKnownAs', 'verificationMethods', 'services'])
+
+const wholeIdentity = (permissions: Permissions) => permissions.assertIdentity({ attr: '*' })
+
+/** What an identity must name while its account is hosted here. */
+interface Expected {
+  account: Account
+  /** As a did:key. */
+  signingKey: string
+}
+
+/** Throws `AccountNotFound` if the account is gone, and `ServiceUnavailable` while its key is being replaced. */
+async function expectedOf(ctx: Context, did: Did): Promise<Expected> {
+  const account = await accountOf(ctx.db, did)
+  const key = account && (await settledKeyOf(ctx, ctx.db, did))
+  if (!key) throw accountNotFound()
+  return { account, signingKey: formatDidKey(key.publicKey) }
+}
+
+/**
+ * Returns why an operation does not fit an account that is hosted here, or null if it fits. Rotation keys, service,
+ * signing key and handle must all fit, so that an account is not moved away from this service by mistake.
+ */
+async function unfitness(ctx: Context, { account, signingKey }: Expected, operation: Operation): Promise<string | null> {
+  const { type, endpoint } = pdsService(ctx.config.publicUrl)
+  const service = operation.services[PDS_SERVICE_NAME]
+  if (!(await heldRotationKey(ctx, account.did, operation.rotationKeys))) return "Rotation keys do not include server's rotation key"
+  if (service?.type !== type) return 'Incorrect type on atproto_pds service'
+  if (service.endpoint !== endpoint) return 'Incorrect endpoint on atproto_pds service'
+  if (operation.verificationMethods[SIGNING_KEY_NAME] !== signingKey) return 'Incorrect signing key'
+  if (account.handle !== null && operation.alsoKnownAs[0] !== `at://${account.handle}`) return 'Incorrect handle in alsoKnownAs'
+  return null
+}
+
+/**
+ * Returns the next operation of a DID, signed with a rotation key of this service and not submitted.
+ *
+ * The code is redeemed last, so that a failure of the directory does not consume it.
+ *
+ * Throws `InvalidRequest` if the DID is tombstoned or the wanted state is invalid, `Forbidden` if this service holds no
+ * rotation key of the DID, `InvalidToken` or `ExpiredToken` for the code, and `PlcDirectoryError` if the directory
+ * fails.
+ */
+async function signNext({ ctx, stillStands }: Exchange, did: Did, code: string, wanted: Partial<PlcState>): Promise<Operation> {
+  const last = await ctx.plc.lastOperation(did)
+  const state = last && stateOf(last)
+  if (!state) throw didEnded()
+  const changed = parseState({ ...state, ...wanted })
+  if (!changed) throw invalidRequest('Invalid operation')
+  const key = await heldRotationKey(ctx, did, state.rotationKeys)
+  if (!key) throw forbidden('The service holds no rotation key of this DID')
+  const fault = await ctx.db.transaction(async (tx) => {
+    const fault = await redeemCode(ctx, tx, { did, purpose: 'plc_operation', code })
+    if (!fault) await stillStands(tx)
+    return fault
+  })
+  if (fault) throw codeRefused(fault)
+  return signOperation(nextOperation(last, changed)!, key)
+}
+
+function requirePlc(did: Did): void {
+  if (!isPlcDid(did)) throw invalidRequest('Not a did:plc')
+}
+
+/**
+ * Returns the rotation keys that this service asks for, by rank. The wallet of an identity that it made itself puts its
+ * own keys above them. Throws `PlcDirectoryError` if the directory fails.
+ */
+async function recommendedRotationKeys(ctx: Context, did: Did, signingKey: string): Promise<string[]> {
+  const state = isPlcDid(did) ? await ctx.plc.state(did) : null
+  if (state && (await isOfWallet(ctx, did, state.rotationKeys))) return [signingKey]
+  const serverKey = formatDidKey((await serverRotationKey(ctx)).publicKey)
+  return ctx.config.recoveryDidKey === null ? [serverKey] : [ctx.config.recoveryDidKey, serverKey]
+}
+
+export const plcOperationRoutes = [
+  query('com.atproto.identity.getRecommendedDidCredentials', {
+    auth: access({ grants: 'any' }),
+    async handler({ ctx, caller }) {
+      await suitReturningKey(ctx, caller.did)
+      const { account, signingKey } = await expectedOf(ctx, caller.did)
+      return {
+        rotationKeys: await recommendedRotationKeys(ctx, caller.did, signingKey),
+        alsoKnownAs: account.handle === null ? undefined : [`at://${account.handle}`],
+        verificationMethods: { [SIGNING_KEY_NAME]: signingKey },
+        services: { [PDS_SERVICE_NAME]: pdsService(ctx.config.publicUrl) },
+      }
+    },
+  }),
+  procedure('com.atproto.identity.requestPlcOperationSignature', {
+    auth: access({ sessions: 'leaving', grants: wholeIdentity }),
+    limit: mailsOf('plc_operation'),
+    async handler(call) {
+      requirePlc(call.caller.did)
+      await requestCode(call, call.caller.did, 'plc_operation')
+    },
+  }),
+  procedure('com.atproto.identity.signPlcOperation', {
+    auth: access({ sessions: 'leaving', grants: wholeIdentity }),
+    async handler(call) {
+      const { caller, input } = call
+      const { token, ...given } = input
+      requirePlc(caller.did)
+      if (!token) throw invalidRequest('email confirmation token required to sign PLC operations')
+      const wanted = Object.fromEntries(Object.entries(given).filter(([name]) => stateMembers.has(name)))
+      const operation = await signNext(call, caller.did, token, wanted)
+      announce(call, 'identityOperationSigned', caller.did)
+      return { operation: { ...operation } }
+    },
+  }),
+  procedure('com.atproto.identity.submitPlcOperation', {
+    auth: access({ grants: wholeIdentity }),
+    async handler(call) {
+      const { ctx, caller, input } = call
+      const { did } = caller
+      const operation = parseOperation(input.operation)
+      if (operation?.type !== 'plc_operation') throw invalidRequest('Invalid operation')
+      requirePlc(did)
+      const fault = await unfitness(ctx, await expectedOf(ctx, did), operation)
+      if (fault !== null) throw invalidRequest(fault)
+      await call.stillStands(ctx.db)
+      await submitOnce(ctx, did, operation)
+      await ctx.db.transaction(async (tx) => {
+        // If the account was deleted in the meantime, its deletion must stay the last event that subscribers get.
+        if (!(await accountOf(tx, did))) throw accountNotFound()
+        await sequenceEvents(ctx, tx, [{ type: 'identity', did }])
+      })
+      announce(call, 'identityChanged', did)
+      await resolveDid(ctx, did, { live: true })
+    },
+  }),
+]

@@ -1,0 +1,398 @@
+/**
+ * The events of accounts, in one table: each with its log line and, if it matters to the account holder, the mail that
+ * says what to do if it was not them. The code that causes an event announces it once.
+ *
+ * A mail is ordered in the transaction that it reports, so that neither exists without the other. It is sent after the
+ * response and never fails a request. Each account gets a bounded number of mails per kind of event, so that one kind
+ * cannot use up the allowance of another.
+ */
+import type { Exchange } from '../../../http/endpoint.ts'
+import { plainName } from '../../../http/html.ts'
+import { originOf, type Origin } from '../../../http/origin.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Reader, Tx } from '../../../platform/database/database.ts'
+import type { StepKind } from '../../../platform/running/steps.ts'
+import { wireTime, type Did } from '../../../protocol/identifiers.ts'
+import { accountOf, type Account } from './account-store.ts'
+import { formerAddresses } from './former-address-store.ts'
+import { forgetOldPlaces, insertPlace, isKnownPlace } from './known-place-store.ts'
+import { addMail } from './mail-steps.ts'
+import { inWords, noticeMail, type EventDetails, type Notice, type Told } from './mails.ts'
+
+interface AccountEvent {
+  /** The log message, at level `info`. */
+  message: string
+  notice?: Notice
+  /** The mail to addresses that the account had in the last 30 days: an attacker may have replaced them. */
+  formerNotice?: Notice
+}
+
+const FORMERLY = 'This was the address of the account until recently.'
+
+/** A sentence about a program, if it may be told what the program calls itself. */
+const ownName = (name: string | undefined): string => (name === undefined ? '' : ` It calls itself "${plainName(name)}".`)
+
+const accountEvents = {
+  created: { message: 'account created' },
+  arrived: { message: 'account created for migration' },
+  signedIn: { message: 'signed in' },
+  appLetIn: { message: 'app authorized' },
+  consentApproved: { message: 'app approved in a wallet' },
+  consentDenied: { message: 'app denied in a wallet' },
+  handleChanged: {
+    message: 'handle changed',
+    notice: {
+      subject: 'Your handle was changed',
+      what: ({ handle, unpublished }) =>
+        `The handle of your account is now ${handle}.${unpublished ? ' Your wallet has to add it to your identity, because only your own key can change that. Until then, others see the account without a valid handle.' : ''}`,
+      remedies: ['password', 'account', 'operator'],
+    },
+  },
+  handleAdded: { message: 'handle added' },
+  handleRemoved: {
+    message: 'handle removed',
+    notice: {
+      subject: 'A handle was removed from your account',
+      what: ({ handle }) => `Your account no longer has the handle ${handle}.`,
+      remedies: ['account', 'password', 'operator'],
+    },
+  },
+  emailChanged: {
+    message: 'email address changed',
+    notice: {
+      subject: 'Your email address was changed',
+      what: () => 'Your account now has a different email address. This email goes to your old address. Later ones go to the new address.',
+      // No advice to reset the password: the code would go to the new address.
+      remedies: ['operator', 'account'],
+    },
+  },
+  emailConfirmed: { message: 'email address confirmed' },
+  passwordChanged: {
+    message: 'password changed',
+    notice: {
+      subject: 'Your password was changed',
+      what: () => 'Your account has a new password. Every session opened with the old one has been signed out.',
+      remedies: ['password', 'account', 'operator'],
+    },
+  },
+  passwordReset: {
+    message: 'password reset',
+    notice: {
+      subject: 'Your password was reset',
+      what: () => 'A new password was set with a code that we emailed to you. Every app, browser and program has lost its access.',
+      // If it was not the holder, an attacker reads the holder's mail.
+      remedies: ['mailbox', 'password', 'operator'],
+    },
+  },
+  appPasswordMade: {
+    message: 'app password created',
+    notice: {
+      subject: 'An app password was created',
+      what: ({ name }) =>
+        `Your account has a new app password${name === undefined ? '' : `, called "${name.replaceAll(/\p{Cc}+/gu, ' ')}"`}. Anyone who has it can use your account.`,
+      remedies: ['account', 'password', 'operator'],
+    },
+  },
+  appPasswordRevoked: { message: 'app password revoked' },
+  identityOperationSigned: { message: 'identity operation signed' },
+  identityChanged: { message: 'identity changed' },
+  hostingBegun: {
+    message: 'hosting of the identity document begun',
+    notice: {
+      subject: 'The document of your identity is now served here',
+      what: () =>
+        'This server now serves the document of your identity at your domain. While it does, anyone signed in to your account can change that document, and with it the keys and the server of your identity.',
+      remedies: ['password', 'account', 'operator'],
+    },
+  },
+  hostingEnded: { message: 'hosting of the identity document ended' },
+  documentEdited: {
+    message: 'identity document edited',
+    notice: {
+      subject: 'The document of your identity was changed',
+      what: () =>
+        'The document of your identity, which this server serves at your domain, was changed from a session of your account. It names the server of your account and the key that signs your posts.',
+      remedies: ['password', 'account', 'operator'],
+    },
+  },
+  signingKeyStaged: { message: 'signing key staged' },
+  signingKeyReplaced: {
+    message: 'signing key replaced',
+    notice: {
+      subject: 'The signing key of your account was replaced',
+      what: () =>
+        'The key that signs the posts of your account was replaced. This required a key of your identity. Nothing changes for your apps.',
+      remedies: ['account', 'operator'],
+    },
+  },
+  transferBegun: { message: 'transfer to another device begun' },
+  transferAccepted: {
+    message: 'transfer to another device accepted',
+    notice: {
+      subject: 'A device is taking over your account',
+      what: () =>
+        'A device accepted the transfer of your account, with the code that your wallet showed. Once the transfer is completed, every app that is signed in with your password or your key is signed out.',
+      remedies: ['account', 'operator'],
+    },
+  },
+  transferCompleted: {
+    message: 'transfer to another device completed',
+    notice: {
+      subject: 'Your account was transferred to another device',
+      what: () =>
+        'The transfer of your account to another device was completed. Every app that was signed in with your password or your key has been signed out. App passwords and apps that you authorized still work.',
+      remedies: ['account', 'operator'],
+    },
+  },
+  transferCancelled: { message: 'transfer to another device cancelled' },
+  agentAsks: {
+    message: 'agent asks for an account',
+    notice: {
+      subject: 'A program requests access to your account',
+      what: ({ issuer }) =>
+        `A program${issuer === undefined ? '' : `, which ${issuer} says acts for you,`} has registered here and requests access to your account. It can do nothing until you enter the code that it shows.`,
+      remedies: ['noCode', 'operator'],
+    },
+  },
+  agentConfirmed: {
+    message: 'agent confirmed',
+    notice: {
+      subject: 'A program now has access to your account',
+      what: ({ name }) =>
+        `A program can now act for your account, because the code that it showed was entered.${ownName(name)} You can end its access at any time.`,
+      remedies: ['account', 'password', 'operator'],
+    },
+  },
+  agentDenied: { message: 'agent denied' },
+  childEnded: { message: 'agent of a child account ended by its parent' },
+  childDeletionScheduled: { message: 'deletion of a child account scheduled' },
+  agentEndedByProvider: { message: 'agent ended by its provider' },
+  agentEnded: { message: 'agent ended' },
+  agentEndedByOperator: {
+    message: 'agent ended',
+    notice: {
+      subject: 'A program no longer has access to your account',
+      what: ({ name }) =>
+        `The operator of this server ended the access of a program that acted for your account, or its request for access.${ownName(name)}`,
+      remedies: ['operator'],
+    },
+  },
+  agentRefused: {
+    message: 'agent refused',
+    notice: {
+      subject: 'A program was refused access to your account',
+      what: () =>
+        'A program that requested access to your account was refused: its access was ended earlier, or someone else entered its code.',
+      remedies: ['noCode', 'account', 'operator'],
+    },
+  },
+  deviceRevoked: { message: 'device revoked' },
+  deletionRequested: { message: 'deletion requested' },
+  deactivated: { message: 'account deactivated' },
+  deletionScheduled: {
+    message: 'account deactivated and scheduled for deletion',
+    notice: {
+      subject: 'Your account is scheduled for deletion',
+      what: ({ deleteAfter }) =>
+        `Your account is deactivated, and will be deleted after ${deleteAfter === undefined ? 'a time' : inWords(deleteAfter)}. To keep it, activate it again before then.`,
+      remedies: ['account', 'password', 'operator'],
+    },
+  },
+  activated: { message: 'account activated' },
+  deleted: { message: 'account deleted' },
+  imported: { message: 'repository imported' },
+  shareDeposited: { message: 'recovery share deposited' },
+  shareRotated: {
+    message: 'recovery share replaced',
+    notice: {
+      subject: 'Your recovery share was replaced',
+      what: () =>
+        'The share of your recovery key that this server holds was replaced. The new share works only with the other shares made at the same time.',
+      remedies: ['account', 'password', 'operator'],
+    },
+  },
+  shareDeleted: {
+    message: 'recovery share deleted',
+    notice: {
+      subject: 'Your recovery share was deleted',
+      what: () =>
+        'This server no longer holds a share of your recovery key. Without it, your identity can be recovered only with both of your own shares.',
+      remedies: ['account', 'password', 'operator'],
+    },
+  },
+  releaseOpened: {
+    message: 'release of the recovery share opened',
+    notice: {
+      subject: 'Recovery of your account was requested',
+      what: ({ collectableAt }) =>
+        `Someone used a code that we emailed to you to request the share of your recovery key that this server holds. It can be collected from ${collectableAt === undefined ? 'now' : inWords(collectableAt)} on. Together with one of your other shares, it gives control of your identity.`,
+      remedies: ['cancelRecovery', 'mailbox', 'operator'],
+    },
+    formerNotice: {
+      subject: 'Recovery of your account was requested',
+      what: ({ collectableAt }) =>
+        `${FORMERLY} Someone used a code that was sent to its current address to request the share of its recovery key that this server holds. It can be collected from ${collectableAt === undefined ? 'now' : inWords(collectableAt)} on. Together with one of the other shares, it gives control of the identity.`,
+      remedies: ['cancelRecovery', 'operator'],
+    },
+  },
+  releaseCancelled: { message: 'release of the recovery share cancelled' },
+  shareReleased: {
+    message: 'recovery share handed out',
+    notice: {
+      subject: 'Your recovery share was handed out',
+      what: () =>
+        'The server handed out the share of your recovery key that it holds. Together with one of your other shares, from your keychain or from paper, it gives control of your identity.',
+      remedies: ['newKeys', 'mailbox', 'operator'],
+    },
+    formerNotice: {
+      subject: 'Your recovery share was handed out',
+      what: () =>
+        `${FORMERLY} The server handed out the share of its recovery key that it holds. Together with one of the other shares, it gives control of the identity.`,
+      remedies: ['newKeys', 'operator'],
+    },
+  },
+} as const satisfies Record<string, AccountEvent>
+
+const signInNotice = (using: string, remedies: Notice['remedies']): Notice => ({
+  subject: 'New sign-in to your account',
+  what: () => `Someone signed in to your account with ${using}, from a new app, browser or network.`,
+  remedies,
+})
+const passwordNotice = signInNotice('its password', ['password', 'account', 'operator'])
+
+/**
+ * What the holder signed in with, and the mail about a sign-in from a new place. There is none about an app password,
+ * because its creation was announced.
+ */
+const signIns = {
+  password: passwordNotice,
+  'password on a page': passwordNotice,
+  'app password': null,
+  wallet: signInNotice('a wallet that holds a key of its identity', ['identityKey', 'account', 'operator']),
+} as const satisfies Record<string, Notice | null>
+
+type Means = keyof typeof signIns
+
+/** The request that causes an event, or the context alone if the server acts on its own. */
+export type By = Exchange | { ctx: Context }
+
+/**
+ * Throws a `Refusal` if the caller's access has ended since the request was admitted. Never throws for the server
+ * itself.
+ */
+export const requireStill = async (by: By, reader: Reader): Promise<void> => {
+  if ('stillStands' in by) await by.stillStands(reader)
+}
+
+interface Details extends EventDetails {
+  means?: Means
+  clientId?: string
+  /** Recipient of the mail, if not the account's current address; null for no mail. Not logged. */
+  to?: string | null
+  /** Where the event was asked for, if that was an earlier request. */
+  origin?: Origin
+}
+
+type EventName = keyof typeof accountEvents
+/** Events that are reported to the account holder by mail. */
+type NoticedEvent = { [Name in EventName]: (typeof accountEvents)[Name] extends { notice: unknown } ? Name : never }[EventName]
+
+/** Log an event that causes no mail. Call it once the change is durable. */
+export const announce = (by: By, event: Exclude<EventName, NoticedEvent>, did: Did, details: Details = {}): void =>
+  logEvent(by, event, did, details)
+
+/** Order the mail about an event, in the transaction that causes it. The event is logged after the commit. */
+export async function announceIn(tx: Tx, by: By, event: NoticedEvent, did: Did, details: Details = {}): Promise<void> {
+  const { ctx } = by
+  tx.afterCommit(() => logEvent(by, event, did, details))
+  // The mail goes to the current address: an attacker may change the address a moment later.
+  const to = (details.to === undefined ? (await accountOf(tx, did))?.email : details.to) ?? null
+  const former = formerNoticeOf(event) === null ? [] : await formerAddresses(tx, did, to, ctx.clock.now())
+  if (to === null && former.length === 0) return
+  const told = { ...details, at: ctx.clock.now(), origin: originFor(by, details) }
+  // A unique key for each: the mail about a second change must not replace the mail about the first.
+  await ctx.steps.add(tx, noticeStep, { key: `${event} ${did} ${crypto.randomUUID()}`, did, payload: { event, to, former, told } })
+}
+
+const originFor = (by: By, { actor, origin }: Details): Origin | null =>
+  actor === undefined && 'request' in by ? originOf(by) : (origin ?? null)
+
+function logEvent(by: By, event: EventName, did: Did, details: Details): void {
+  const { actor, handle, means, clientId, deleteAfter } = details
+  const origin = originFor(by, details)
+  by.ctx.log.info(accountEvents[event].message, {
+    // Passed explicitly: after a commit the log no longer knows the current request.
+    requestId: 'requestId' in by ? by.requestId : null,
+    did,
+    actor,
+    handle,
+    means,
+    clientId,
+    deleteAfter: deleteAfter === undefined ? null : wireTime(deleteAfter),
+    program: origin?.openedWith,
+    network: origin?.openedFrom,
+  })
+}
+
+/** Returns what former addresses are told of an event; null if nothing. */
+function formerNoticeOf(event: NoticedEvent): Notice | null {
+  const declared: AccountEvent = accountEvents[event]
+  return declared.formerNotice ?? null
+}
+
+interface OrderedNotice {
+  event: NoticedEvent
+  to: string | null
+  /** Addresses that the account had before. Absent in steps of an earlier version. */
+  former?: readonly string[]
+  told: Told
+}
+
+/** Composes the ordered mail. */
+export const noticeStep: StepKind<OrderedNotice> = {
+  name: 'notice',
+  // One at a time, so that mails follow the order of events.
+  concurrency: 1,
+  maxSteps: 5000,
+  maxTries: 10,
+  firstWaitSecs: 1,
+  maxWaitSecs: 60,
+  async take(ctx, { did, payload: { event, to, former = [], told }, end }) {
+    if (did === null || ctx.limits.charge({ name: 'accountNotice', key: `${event} ${did}` })?.allowed === false) return
+    await ctx.db.transaction(async (tx) => {
+      const account = await accountOf(tx, did)
+      if (!(await end(tx)) || !account) return
+      if (to !== null) await addNotice(ctx, tx, { ...account, email: to }, accountEvents[event].notice, told)
+      const formerNotice = formerNoticeOf(event)
+      if (formerNotice === null) return
+      for (const email of former) await addNotice(ctx, tx, { ...account, email, emailConfirmedAt: null }, formerNotice, told)
+    })
+  },
+}
+
+const addNotice = (ctx: Context, tx: Tx, account: Account & { email: string }, notice: Notice, told: Told): Promise<void> =>
+  addMail(ctx, tx, { key: `notice ${account.did} ${crypto.randomUUID()}`, did: account.did, mail: noticeMail(ctx, account, notice, told) })
+
+/**
+ * Announce a sign-in. The holder gets a mail if it came from a new place: a new app, browser or network. A browser that
+ * was already signed in never counts as new. A place becomes known once its mail is queued, so that a mail which the
+ * limit suppressed is sent after the next sign-in from that place.
+ */
+export function announceSignIn(exchange: Exchange, did: Did, means: Means, { isKnownBrowser = false } = {}): void {
+  const { ctx } = exchange
+  announce(exchange, 'signedIn', did, { means })
+  const notice = signIns[means]
+  if (notice === null) return
+  const origin = originOf(exchange)
+  ctx.background.run('mail about a sign-in', async () => {
+    if (await isKnownPlace(ctx.db, did, origin)) return
+    if (!isKnownBrowser && ctx.limits.charge({ name: 'signInNotice', key: did })?.allowed === false) return
+    await ctx.db.transaction(async (tx) => {
+      if ((await insertPlace(tx, did, origin)) === 0) return
+      await forgetOldPlaces(tx, did)
+      const account = await accountOf(tx, did)
+      const email = account?.email
+      if (!isKnownBrowser && account && email) await addNotice(ctx, tx, { ...account, email }, notice, { at: origin.openedAt, origin })
+    })
+  })
+}

@@ -1,0 +1,79 @@
+/** The signing keys of accounts: generated here, stored wrapped, unwrapped on use. */
+import { perContext, type Context } from '../../../platform/context.ts'
+import type { Reader, Tx } from '../../../platform/database/database.ts'
+import { newSigningSecret, openSigningKey } from '../../../platform/secrets/signing-keys.ts'
+import { BoundedCache } from '../../../base/bounded-cache.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { curveOf, formatDidKey, type Curve, type SigningKey } from '../../../protocol/keys.ts'
+import { requireActive, statusOf, type AccountStatus } from './account-status.ts'
+import { findSigner, type WrappedKey } from './account-store.ts'
+import { SigningHeld } from './signing-hold.ts'
+import { refuseFallen } from './standing.ts'
+import type { Standing } from '../../../http/credential.ts'
+
+/** Maximum number of unwrapped keys in memory. */
+const MAX_SIGNING_KEYS = 20_000
+
+const signingKeys = perContext(() => new BoundedCache<SigningKey>(MAX_SIGNING_KEYS))
+
+/** Returns a new key pair for an account, ready to be stored. */
+export function makeAccountKey({ vault }: Pick<Context, 'vault'>, curve: Curve): WrappedKey {
+  const secret = newSigningSecret(curve)
+  return { signingKey: formatDidKey(openSigningKey(curve, secret).publicKey), wrapped: vault.wrap(secret) }
+}
+
+/** Returns the key that signs the account's repository and service tokens, or null if there is no such account. */
+export async function signingKeyOf(ctx: Context, reader: Reader, did: Did): Promise<SigningKey | null> {
+  const signer = await findSigner(reader, did)
+  return signer && unwrapped(ctx, signer)
+}
+
+/**
+ * The same, for what is published: a commit, or an operation on the identity. Throws `SigningHeld` while the identity
+ * may name another key.
+ */
+export async function settledKeyOf(ctx: Context, reader: Reader, did: Did): Promise<SigningKey | null> {
+  const signer = await findSigner(reader, did)
+  if (signer && signer.heldAt !== null) throw new SigningHeld()
+  return signer && unwrapped(ctx, signer)
+}
+
+/** Whether the identity may name another key, so that the account must sign no commit. */
+export const isSigningHeld = async (reader: Reader, did: Did): Promise<boolean> => (await findSigner(reader, did))?.heldAt != null
+
+/**
+ * The key with the account's status, and whether the caller may still act, for callers that must not sign for every
+ * account.
+ */
+export async function accountSigner(
+  ctx: Context,
+  reader: Reader,
+  did: Did,
+  standing: Standing | null = null,
+): Promise<{ key: SigningKey; status: AccountStatus; stands: number } | null> {
+  const signer = await findSigner(reader, did, standing)
+  return signer && { key: unwrapped(ctx, signer), status: statusOf(signer), stands: signer.stands }
+}
+
+/**
+ * Returns the key with which an active account signs a commit. Throws `AccountNotFound`, `AccountTakedown`,
+ * `AccountDeactivated`, the refusal of a caller whose access has ended, or `SigningHeld` while the identity may name
+ * another key.
+ */
+export async function activeSigningKey(ctx: Context, tx: Tx, did: Did, standing: Standing | null): Promise<SigningKey> {
+  const signer = await findSigner(tx, did, standing)
+  requireActive(signer && statusOf(signer))
+  refuseFallen(standing, signer!)
+  if (signer!.heldAt !== null) throw new SigningHeld()
+  return unwrapped(ctx, signer!)
+}
+
+/** The curve follows from the public key. */
+function unwrapped(ctx: Context, { signingKey: name, wrapped }: WrappedKey): SigningKey {
+  const keys = signingKeys(ctx)
+  const kept = keys.get(name)
+  if (kept) return kept
+  const key = openSigningKey(curveOf(name)!, ctx.vault.unwrap(wrapped))
+  keys.set(name, key)
+  return key
+}

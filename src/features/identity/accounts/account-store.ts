@@ -1,0 +1,227 @@
+/** SQL of the `account` table. */
+import { parseDid, parseHandle, type Did, type Handle, type Millis } from '../../../protocol/identifiers.ts'
+import { sql, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
+import { statusOf, type AccountStatus } from './account-status.ts'
+import { standsColumn } from './standing.ts'
+import type { Standing } from '../../../http/credential.ts'
+
+export interface Account {
+  did: Did
+  /**
+   * The oldest of its handles; null if it has none, which is sent as `handle.invalid`. Others are in `further_handle`.
+   */
+  handle: Handle | null
+  email: string | null
+  emailConfirmedAt: Millis | null
+  createdAt: Millis
+  deactivatedAt: Millis | null
+  /** When a deactivated account is to be deleted. */
+  deleteAfter: Millis | null
+  takedownRef: string | null
+  invitesDisabled: boolean
+  hasPassword: boolean
+}
+
+type Row = Omit<Account, 'invitesDisabled' | 'hasPassword'> & { invitesDisabled: number; hasPassword: number }
+
+const columns = sql`did, handle, email, email_confirmed_at AS "emailConfirmedAt", created_at AS "createdAt",
+  deactivated_at AS "deactivatedAt", delete_after AS "deleteAfter", takedown_ref AS "takedownRef",
+  invites_disabled AS "invitesDisabled", CASE WHEN password_hash IS NULL THEN 0 ELSE 1 END AS "hasPassword"`
+
+async function findBy(reader: Reader, condition: Sql): Promise<Account | null> {
+  const row = await reader.get<Row>(sql`SELECT ${columns} FROM account WHERE ${condition}`)
+  return row && fromRow(row)
+}
+
+const fromRow = (row: Row): Account => ({ ...row, invitesDisabled: row.invitesDisabled === 1, hasPassword: row.hasPassword === 1 })
+
+/** The account of a caller, and whether the caller may still act. */
+export async function accountOfCaller(reader: Reader, did: Did, standing: Standing | null): Promise<(Account & { stands: number }) | null> {
+  const row = await reader.get<Row & { stands: number }>(sql`SELECT ${columns}, ${standsColumn(standing)} FROM account WHERE did = ${did}`)
+  return row && { ...fromRow(row), stands: row.stands }
+}
+
+export const accountOf = (reader: Reader, did: Did): Promise<Account | null> => findBy(reader, sql`did = ${did}`)
+export const accountWithEmail = (reader: Reader, email: string): Promise<Account | null> =>
+  findBy(reader, sql`email = ${email.toLowerCase()}`)
+
+/** Position of an account in the list of all accounts, oldest first. */
+export type AccountPlace = Pick<Account, 'createdAt' | 'did'>
+
+/** Returns the accounts after a place, or the first ones if it is null. */
+export function accountsAfter(
+  reader: Reader,
+  place: AccountPlace | null,
+  limit: number,
+): Promise<(AccountPlace & Pick<Account, 'deactivatedAt' | 'takedownRef'>)[]> {
+  const condition = place === null ? sql`1 = 1` : sql`(created_at, did) > (${place.createdAt}, ${place.did})`
+  return reader.all(sql`
+    SELECT did, created_at AS "createdAt", deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef"
+    FROM account WHERE ${condition} ORDER BY created_at, did LIMIT ${limit}`)
+}
+
+/** Returns accounts whose email address contains the text (all if it is empty), oldest first, after a place. */
+export async function accountsByEmail(reader: Reader, text: string, place: AccountPlace | null, limit: number): Promise<Account[]> {
+  const pattern = `%${text.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
+  const matches = text === '' ? sql`1 = 1` : sql`email LIKE ${pattern} ESCAPE '\\'`
+  const after = place === null ? sql`1 = 1` : sql`(created_at, did) > (${place.createdAt}, ${place.did})`
+  const rows = await reader.all<Row>(
+    sql`SELECT ${columns} FROM account WHERE ${matches} AND ${after} ORDER BY created_at, did LIMIT ${limit}`,
+  )
+  return rows.map(fromRow)
+}
+
+/** Finds an account by DID or by any of its handles. Returns null if there is none. */
+export async function accountAt(reader: Reader, identifier: string): Promise<Account | null> {
+  const condition = identifiedBy(identifier)
+  return condition && ((await findBy(reader, condition)) ?? byFurtherHandle(identifier, (holder) => findBy(reader, holder)))
+}
+
+/** Finds an account by DID, handle or email address. Returns null if there is none. */
+export const accountNamed = (reader: Reader, name: string): Promise<Account | null> =>
+  name.includes('@') ? accountWithEmail(reader, name) : accountAt(reader, name)
+
+function identifiedBy(identifier: string): Sql | null {
+  const did = parseDid(identifier)
+  if (did) return sql`did = ${did}`
+  const handle = parseHandle(identifier)
+  return handle && sql`handle = ${handle}`
+}
+
+/** Finds the account that has the handle beside its first one. Asked only if no account has it as its first. */
+function byFurtherHandle<Found>(identifier: string, find: (condition: Sql) => Promise<Found | null>): Promise<Found | null> | null {
+  const handle = parseHandle(identifier)
+  return handle && find(sql`did = (SELECT did FROM further_handle WHERE handle = ${handle})`)
+}
+
+/** What reads of public data need to know of an account. */
+export interface AccountSummary extends Pick<Account, 'did' | 'handle'> {
+  status: AccountStatus
+}
+
+/**
+ * Finds by DID or by any handle; null if there is no such account. Reads only these columns, because every read request
+ * asks.
+ */
+export async function accountSummary(reader: Reader, identifier: string): Promise<AccountSummary | null> {
+  const condition = identifiedBy(identifier)
+  const row =
+    condition && ((await summaryRow(reader, condition)) ?? (await byFurtherHandle(identifier, (holder) => summaryRow(reader, holder))))
+  return row && { did: row.did, handle: row.handle, status: statusOf(row) }
+}
+
+const summaryRow = (reader: Reader, condition: Sql) =>
+  reader.get<Pick<Account, 'did' | 'handle' | 'deactivatedAt' | 'takedownRef'>>(
+    sql`SELECT did, handle, deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef" FROM account WHERE ${condition}`,
+  )
+
+/** Returns null if there is no such account. */
+export async function accountStatus(reader: Reader, did: Did): Promise<AccountStatus | null> {
+  return (await statusOfCaller(reader, did, null))?.status ?? null
+}
+
+/** The status of a caller's account, and whether the caller may still act. */
+export async function statusOfCaller(
+  reader: Reader,
+  did: Did,
+  standing: Standing | null,
+): Promise<{ status: AccountStatus; stands: number } | null> {
+  const row = await reader.get<Pick<Account, 'deactivatedAt' | 'takedownRef'> & { stands: number }>(
+    sql`SELECT deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef", ${standsColumn(standing)} FROM account WHERE did = ${did}`,
+  )
+  return row && { status: statusOf(row), stands: row.stands }
+}
+
+/** A key pair as stored: the private key wrapped under the master key, the public key as a did:key. */
+export interface WrappedKey {
+  signingKey: string
+  wrapped: string
+}
+
+export interface NewAccount extends WrappedKey {
+  did: Did
+  /** Null if the account takes its handle later. */
+  handle: Handle | null
+  email: string | null
+  passwordHash: string | null
+  createdAt: Millis
+  deactivatedAt: Millis | null
+  deleteAfter: Millis | null
+}
+
+/** Throws a unique violation if the DID, handle or email address belongs to another account. */
+export async function insertAccount(tx: Tx, account: NewAccount): Promise<void> {
+  const { did, handle, email, passwordHash, signingKey, wrapped, createdAt, deactivatedAt, deleteAfter } = account
+  await tx.run(sql`
+    INSERT INTO account (did, handle, email, password_hash, signing_key, signing_key_wrapped, created_at, deactivated_at, delete_after)
+    VALUES (${did}, ${handle}, ${email?.toLowerCase() ?? null}, ${passwordHash}, ${signingKey}, ${wrapped}, ${createdAt},
+      ${deactivatedAt}, ${deleteAfter})`)
+}
+
+/** Throws a unique violation if the handle is the first one of another account. */
+export const setHandle = (tx: Tx, did: Did, handle: Handle | null): Promise<number> =>
+  tx.run(sql`UPDATE account SET handle = ${handle} WHERE did = ${did}`)
+
+export const findPasswordHash = async (reader: Reader, did: Did): Promise<string | null> =>
+  (await reader.get<{ hash: string | null }>(sql`SELECT password_hash AS hash FROM account WHERE did = ${did}`))?.hash ?? null
+
+/** Returns 0 if the current key is no longer `before`. The account may sign again, if it was held. */
+export const updateSigningKey = (tx: Tx, did: Did, before: string, { signingKey, wrapped }: WrappedKey): Promise<number> =>
+  tx.run(sql`
+    UPDATE account SET signing_key = ${signingKey}, signing_key_wrapped = ${wrapped}, signing_held_at = NULL
+    WHERE did = ${did} AND signing_key = ${before}`)
+
+/** Since when the account signs no commits; null if it may sign. */
+export const updateSigningHold = (tx: Tx, did: Did, heldAt: Millis | null): Promise<number> =>
+  tx.run(sql`UPDATE account SET signing_held_at = ${heldAt} WHERE did = ${did}`)
+
+/** Everything that a commit needs to know of its account. */
+export interface AccountSigner extends WrappedKey, Pick<Account, 'deactivatedAt' | 'takedownRef'> {
+  /** Since when its identity may name another key, so that it must sign no commit; null if it may sign. */
+  heldAt: Millis | null
+  /** Whether the caller whose standing was asked for may still act. */
+  stands: number
+}
+
+export const findSigner = (reader: Reader, did: Did, standing: Standing | null = null): Promise<AccountSigner | null> =>
+  reader.get(sql`
+    SELECT signing_key AS "signingKey", signing_key_wrapped AS wrapped, deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef",
+      signing_held_at AS "heldAt", ${standsColumn(standing)}
+    FROM account WHERE did = ${did}`)
+
+/** A null hash removes the password. */
+export const updatePassword = (tx: Tx, did: Did, hash: string | null): Promise<number> =>
+  tx.run(sql`UPDATE account SET password_hash = ${hash} WHERE did = ${did}`)
+
+/** Set an address, not yet confirmed. Throws a unique violation if it belongs to another account. */
+export const updateEmail = (tx: Tx, did: Did, email: string): Promise<number> =>
+  tx.run(sql`UPDATE account SET email = ${email}, email_confirmed_at = NULL WHERE did = ${did}`)
+
+export const updateEmailConfirmed = (tx: Tx, did: Did, confirmedAt: Millis): Promise<number> =>
+  tx.run(sql`UPDATE account SET email_confirmed_at = ${confirmedAt} WHERE did = ${did}`)
+
+/** A null `deactivatedAt` activates the account, and a null `deleteAfter` cancels its deletion. */
+export const updateActivation = (
+  tx: Tx,
+  did: Did,
+  { deactivatedAt, deleteAfter }: Pick<Account, 'deactivatedAt' | 'deleteAfter'>,
+): Promise<number> => tx.run(sql`UPDATE account SET deactivated_at = ${deactivatedAt}, delete_after = ${deleteAfter} WHERE did = ${did}`)
+
+export const updateTakedown = (tx: Tx, did: Did, takedownRef: string | null): Promise<number> =>
+  tx.run(sql`UPDATE account SET takedown_ref = ${takedownRef} WHERE did = ${did}`)
+
+export const setInvitesDisabled = (tx: Tx, did: Did, disabled: boolean): Promise<number> =>
+  tx.run(sql`UPDATE account SET invites_disabled = ${disabled ? 1 : 0} WHERE did = ${did}`)
+
+export const deleteAccountRow = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM account WHERE did = ${did}`)
+
+/** Deactivated, and past the scheduled time of deletion. */
+const isDue = (now: Millis) => sql`delete_after <= ${now} AND deactivated_at IS NOT NULL`
+
+export const listDueForDeletion = async (reader: Reader, now: Millis, limit: number): Promise<Did[]> =>
+  (await reader.all<{ did: Did }>(sql`SELECT did FROM account WHERE ${isDue(now)} ORDER BY delete_after LIMIT ${limit}`)).map(
+    ({ did }) => did,
+  )
+
+export const isDueForDeletion = async (reader: Reader, did: Did, now: Millis): Promise<boolean> =>
+  (await reader.get(sql`SELECT 1 FROM account WHERE did = ${did} AND ${isDue(now)}`)) !== null

@@ -1,0 +1,65 @@
+/** Requests for a code by mail. */
+import type { CallLimit, Exchange } from '../../../http/endpoint.ts'
+import { invalidRequest } from '../../../http/errors.ts'
+import { charge } from '../../../http/limiting.ts'
+import { originOf } from '../../../http/origin.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Reader, Tx } from '../../../platform/database/database.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { accountOf, type Account } from './account-store.ts'
+import type { CodePurpose } from './mailed-code-store.ts'
+import { issueCode } from './mailed-codes.ts'
+import { sendMail, type MailOrder } from './mail-steps.ts'
+import { addressOf, codeMail, type Told } from './mails.ts'
+
+/** Returns the caller's account. Throws `InvalidRequest` if it was deleted after the caller authenticated. */
+export const presentAccount = ({ db }: Context, did: Did): Promise<Account> => present(db, did)
+
+async function present(reader: Reader, did: Did): Promise<Account> {
+  const account = await accountOf(reader, did)
+  if (!account) throw invalidRequest('account not found')
+  return account
+}
+
+/** Mail a code to the account holder at their own request. Throws as `mailCode` does. */
+export const requestCode = (exchange: Exchange, did: Did, purpose: CodePurpose): Promise<void> =>
+  mailCode(exchange.ctx, did, purpose, askedBy(exchange))
+
+/** Returns what a mail says about the request that caused it. */
+export const askedBy = (exchange: Exchange): Told => ({ at: exchange.ctx.clock.now(), origin: originOf(exchange) })
+
+/**
+ * Issue a code and mail it. `record` runs in the same transaction. Throws `InvalidRequest` if there is no account or it
+ * has no address, and `ServiceUnavailable` if the mail cannot be sent at once.
+ */
+export const mailCode = (ctx: Context, did: Did, purpose: CodePurpose, told: Told, record?: (tx: Tx) => Promise<void>): Promise<void> =>
+  sendMail(ctx, async (tx) => {
+    await record?.(tx)
+    return orderCode(ctx, tx, did, purpose, told)
+  })
+
+/**
+ * Issue a code. Returns its mail, which replaces one that is still waiting. Throws `InvalidRequest` if there is no
+ * account or no address.
+ */
+export async function orderCode(ctx: Context, tx: Tx, did: Did, purpose: CodePurpose, told: Told): Promise<MailOrder> {
+  // Read in the same transaction: an address that was just replaced must not receive the code.
+  const account = await present(tx, did)
+  const email = addressOf(account)
+  const code = await issueCode(ctx, tx, did, purpose)
+  return { key: `${purpose} ${did}`, did, mail: codeMail(ctx, { ...account, email }, purpose, code, told), carries: { did, purpose, code } }
+}
+
+/**
+ * Limits codes per account and purpose, not per client address, so that others behind the same address are unaffected.
+ */
+export const mailsOf = (purpose: CodePurpose): CallLimit<{ caller: { did: Did } }> => ({
+  name: 'requestMail',
+  key: ({ caller }) => mailKey(caller.did, purpose),
+})
+
+/** The same for a page, which shows the refusal in its form. Throws `RateLimitExceeded`. */
+export const chargeMail = (exchange: Exchange, did: Did, purpose: CodePurpose): void =>
+  charge(exchange, 'requestMail', mailKey(did, purpose))
+
+const mailKey = (did: Did, purpose: CodePurpose): string => `${purpose} ${did}`

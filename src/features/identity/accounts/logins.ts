@@ -1,0 +1,143 @@
+/** Password attempts: sessions and OAuth consent share this one way in, and its count of failures. */
+import type { Exchange } from '../../../http/endpoint.ts'
+import { Refusal } from '../../../http/errors.ts'
+import type { Clock } from '../../../platform/running/clock.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
+import { LogRateLimiter } from '../../../platform/running/log-rate-limiter.ts'
+import type { Tx } from '../../../platform/database/database.ts'
+import { accountNamed, findPasswordHash, type Account } from './account-store.ts'
+import { verifyPassword } from './passwords.ts'
+import { enterShared, type SharedAttempt } from './shared-attempts.ts'
+import { WINDOW_MILLIS } from './sign-in-attempt-store.ts'
+
+const MAX_FAILURES = 5
+/** Maximum number of identifiers with a count; the oldest is dropped. */
+const MAX_IDENTIFIERS = 100_000
+/** The length of the longest DID. No account has a longer identifier, so the rest is not counted. */
+const MAX_IDENTIFIER_CHARS = 2048
+
+interface Attempts {
+  /** Times of failures on the monotonic clock, in milliseconds. */
+  failedAt: number[]
+  running: number
+  waiting: (() => void)[]
+}
+
+/**
+ * Attempts by identifier, counted even if rate limits are disabled. Only as many run at a time as may still fail, so
+ * concurrent guesses gain nothing, and concurrent correct passwords wait instead of being refused.
+ */
+class LoginAttempts {
+  readonly #attempts = new Map<string, Attempts>()
+
+  constructor(readonly clock: Clock) {}
+
+  /** Returns null if too many have failed, else the value to pass to `leave`. */
+  async enter(identifier: string): Promise<Attempts | null> {
+    const attempts = this.#of(identifier)
+    for (;;) {
+      const failures = this.#failures(attempts)
+      if (failures >= MAX_FAILURES) return null
+      if (failures + attempts.running < MAX_FAILURES) break
+      await new Promise<void>((resolve) => attempts.waiting.push(resolve))
+    }
+    attempts.running++
+    return attempts
+  }
+
+  /** `failed` is null if no password was compared. */
+  leave(attempts: Attempts, failed: boolean | null): void {
+    attempts.running--
+    if (failed === true) attempts.failedAt.push(this.clock.monotonic())
+    if (failed === false) attempts.failedAt = []
+    for (const resume of attempts.waiting.splice(0)) resume()
+  }
+
+  #failures(attempts: Attempts): number {
+    const since = this.clock.monotonic() - WINDOW_MILLIS
+    attempts.failedAt = attempts.failedAt.filter((at) => at > since)
+    return attempts.failedAt.length
+  }
+
+  #of(identifier: string): Attempts {
+    let attempts = this.#attempts.get(identifier)
+    if (!attempts) {
+      this.#attempts.set(identifier, (attempts = { failedAt: [], running: 0, waiting: [] }))
+      if (this.#attempts.size > MAX_IDENTIFIERS) this.#attempts.delete(this.#attempts.keys().next().value!)
+    }
+    return attempts
+  }
+}
+
+const loginAttempts = perContext(({ clock }) => new LoginAttempts(clock))
+
+type LoginFault = 'wrong' | 'blocked'
+type LoginOutcome<T> = { ok: true; value: T } | { ok: false; fault: LoginFault }
+
+/**
+ * Let `attempt` check the password. It receives the account with that handle, DID or email address, or null if there is
+ * none, and returns null for a wrong password; it must do the same work in both cases. A success clears the failures.
+ */
+export async function attemptLogin<T>(
+  exchange: Exchange,
+  identifier: string,
+  attempt: (account: Account | null) => Promise<T | null>,
+): Promise<LoginOutcome<T>> {
+  const { ctx } = exchange
+  const name = identifier.trim().toLowerCase().slice(0, MAX_IDENTIFIER_CHARS)
+  const attempts = loginAttempts(ctx)
+  const blocked = (): LoginOutcome<T> => {
+    noteFailedSignIn(exchange, 'too many failures', null)
+    return { ok: false, fault: 'blocked' }
+  }
+  const entered = await attempts.enter(name)
+  if (!entered) return blocked()
+  let failed: boolean | null = null
+  let shared: SharedAttempt | null = null
+  try {
+    if (ctx.db.cluster !== null) {
+      shared = await enterShared(ctx, name, MAX_FAILURES)
+      if (shared === null) return blocked()
+    }
+    const account = await accountNamed(ctx.db, name)
+    const value = await attempt(account)
+    failed = value === null
+    if (value !== null) return { ok: true, value }
+    noteFailedSignIn(exchange, account === null ? 'no such account' : 'wrong password', account)
+    return { ok: false, fault: 'wrong' }
+  } finally {
+    attempts.leave(entered, failed)
+    await shared?.leave(failed)
+  }
+}
+
+const failureLines = perContext(({ clock }) => new LogRateLimiter(clock))
+
+/** Logs the DID of the named account, if any, but never what was typed. */
+export function noteFailedSignIn({ ctx, ip, client }: Exchange, reason: string, account: Account | null): void {
+  failureLines(ctx).within(client.address, (omitted) => ctx.log.info('sign-in failed', { reason, did: account?.did, ip, omitted }))
+}
+
+/**
+ * Returns whether the password that was checked is still valid. Call it in the transaction that acts on it: hashing
+ * takes time, and an old password must not sign in once it has been replaced.
+ */
+export type StillHolds = (tx: Tx) => Promise<boolean>
+
+/** Returns null unless this is the account's own password. The work is the same without an account or a password. */
+export async function provePassword(ctx: Context, account: Account | null, password: string): Promise<StillHolds | null> {
+  const hash = account && (await findPasswordHash(ctx.db, account.did))
+  const isRight = await verifyPassword(ctx, password, hash)
+  if (!account || !isRight) return null
+  return async (tx) => (await findPasswordHash(tx, account.did)) === hash
+}
+
+/** Attempt a login with the account's own password, whatever the account's status. */
+export const loginWithPassword = (exchange: Exchange, identifier: string, password: string): Promise<LoginOutcome<StillHolds>> =>
+  attemptLogin(exchange, identifier, (account) => provePassword(exchange.ctx, account, password))
+
+/** Returns the refusal for a failed login: `RateLimitExceeded` if it was blocked, else `wrong`. */
+export const loginRefused = (fault: LoginFault, wrong: Refusal): Refusal => (fault === 'blocked' ? tooManyFailedLogins() : wrong)
+
+const tooManyFailedLogins = () =>
+  new Refusal(429, 'RateLimitExceeded', 'Too many failed logins', { headers: { 'Retry-After': String(WINDOW_MILLIS / 1000) } })

@@ -1,0 +1,74 @@
+/**
+ * Outgoing mail is a durable step: a message that a transaction orders is sent even if the server or the mail server
+ * fails meanwhile. A request that mails a person waits for the first try only.
+ */
+import { HOUR_SECS } from '../../../base/durations.ts'
+import { serviceUnavailable } from '../../../http/errors.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Tx } from '../../../platform/database/database.ts'
+import { MailRefused, type Mail } from '../../../platform/network/mailer.ts'
+import type { StepKind } from '../../../platform/running/steps.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import type { CodePurpose } from './mailed-code-store.ts'
+import { isCodeAlive } from './mailed-codes.ts'
+
+/** Placeholder accounts use this domain, where mail cannot be received. RFC 2606 section 2. */
+const NOBODYS_DOMAIN = '.invalid'
+
+interface OrderedMail {
+  mail: Mail
+  /** The code in the mail, if any: once it is void, the mail is not sent. */
+  carries: { did: Did; purpose: CodePurpose; code: string } | null
+  /** The mail is not sent after that; null if it never gets old. */
+  goodUntil: Millis | null
+}
+
+export const mailStep: StepKind<OrderedMail> = {
+  name: 'mail',
+  concurrency: 4,
+  maxSteps: 5000,
+  // The last try is four days after the first.
+  maxTries: 36,
+  firstWaitSecs: 5,
+  maxWaitSecs: 4 * HOUR_SECS,
+  isFinal: (error) => error instanceof MailRefused,
+  async take(ctx, { id, payload: { mail, carries, goodUntil } }) {
+    if (ctx.clock.now() >= (goodUntil ?? Infinity)) return
+    if (carries === null || (await isCodeAlive(ctx, carries))) await ctx.mailer.send(mail, id)
+  },
+}
+
+export interface MailOrder {
+  /** A waiting mail with the same key is replaced. */
+  key: string
+  mail: Mail
+  /** The account that it concerns; when that is deleted, the mail is dropped. */
+  did?: Did | null
+  carries?: OrderedMail['carries']
+  goodUntil?: OrderedMail['goodUntil']
+}
+
+/** Queue a mail in the caller's transaction; it is sent once that is durable. */
+export async function addMail(
+  { steps }: Pick<Context, 'steps'>,
+  tx: Tx,
+  { key, mail, did = null, carries = null, goodUntil = null }: MailOrder,
+): Promise<void> {
+  if (!mail.to.endsWith(NOBODYS_DOMAIN)) await steps.add(tx, mailStep, { key, did, payload: { mail, carries, goodUntil } })
+}
+
+/**
+ * Queue a mail and wait for its first try. `order` runs in a transaction. Throws `ServiceUnavailable` if the try fails;
+ * the mail is retried nevertheless.
+ */
+export async function sendMail(ctx: Context, order: (tx: Tx) => Promise<MailOrder>): Promise<void> {
+  const { key, mail } = await ctx.db.transaction(async (tx) => {
+    const ordered = await order(tx)
+    await addMail(ctx, tx, ordered)
+    return ordered
+  })
+  if (mail.to.endsWith(NOBODYS_DOMAIN)) return
+  const { smtpTimeoutSecs, httpTimeoutSecs } = ctx.config.email
+  const isSent = await ctx.steps.nextTry(mailStep, key, Math.max(smtpTimeoutSecs, httpTimeoutSecs) * 1000)
+  if (!isSent) throw serviceUnavailable('The mail could not be sent yet. The server will try again.')
+}

@@ -1,0 +1,173 @@
+/** The mails to account holders, in plain text. A code is alone on its line, so that it is easy to copy. */
+import { invalidRequest } from '../../../http/errors.ts'
+import type { Origin } from '../../../http/origin.ts'
+import type { Config } from '../../../platform/configuration/config.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Mail } from '../../../platform/network/mailer.ts'
+import type { Millis } from '../../../protocol/identifiers.ts'
+import { knownProgramOf } from '../../../protocol/user-agent.ts'
+import type { Account } from './account-store.ts'
+import type { CodePurpose } from './mailed-code-store.ts'
+
+interface Text {
+  subject: string
+  /** Completes the sentence "Use this code to …". */
+  purpose: string
+  warning(keepOut: string): string
+}
+
+const texts: Record<CodePurpose, Text> = {
+  confirm_email: {
+    subject: 'Confirm your email address',
+    purpose: 'confirm that this address is yours',
+    warning: () => 'If you did not request it, you can ignore this email: someone probably entered your address by mistake.',
+  },
+  update_email: {
+    subject: 'Email address change requested',
+    purpose: 'change the address of your account',
+    warning: (keepOut) => `If you did not request it, someone else is signed in to your account: ${keepOut}.`,
+  },
+  reset_password: {
+    subject: 'Password reset requested',
+    purpose: 'set a new password',
+    warning: () =>
+      'A new password signs out every app and browser. If you did not request it, you can ignore this email. Do not share the code.',
+  },
+  delete_account: {
+    subject: 'Account deletion requested',
+    purpose: 'delete your account permanently',
+    warning: (keepOut) => `If you did not request it, someone else is signed in to your account: ${keepOut}.`,
+  },
+  plc_operation: {
+    subject: 'Identity change requested',
+    purpose: 'change your identity, for example to move your account to another server',
+    warning: (keepOut) => `Anyone with this code can take over your account. If you did not request it, ${keepOut}.`,
+  },
+}
+
+/** Completes a sentence: how to lock out an intruder who is signed in. */
+const keepOut = ({ publicUrl }: Config, { hasPassword }: Addressee): string =>
+  hasPassword ? 'change your password' : `end every session that you do not recognise at ${publicUrl}/account`
+
+/** Returns the account's email address. Throws `InvalidRequest` if it has none. */
+export function addressOf({ email }: Account): string {
+  if (email === null) throw invalidRequest('account does not have an email address')
+  return email
+}
+
+type Addressee = Pick<Account, 'handle' | 'did' | 'emailConfirmedAt' | 'hasPassword'> & { email: string }
+
+export function codeMail({ config }: Pick<Context, 'config'>, account: Addressee, purpose: CodePurpose, code: string, told: Told): Mail {
+  const { host } = new URL(config.publicUrl)
+  const { subject, purpose: use, warning } = texts[purpose]
+  const said = purpose === 'reset_password' ? withoutClaims(told) : sayable(told, account)
+  const text = `${about(account, host)}\n\nUse this code to ${use}. It works once, within 15 minutes:\n\n${code}\n\n${warning(keepOut(config, account))}\n\n${circumstances(said)}\n\nYour account: ${config.publicUrl}/account\n`
+  return { to: account.email, subject: `${subject} (${host})`, text }
+}
+
+/** The mail with a code that opens the release of a recovery share. A stranger may have asked for it. */
+export function recoveryCodeMail({ config }: Pick<Context, 'config'>, account: Addressee, code: string, told: Told): Mail {
+  const { host } = new URL(config.publicUrl)
+  const text = `${about(account, host)}\n\nSomeone requested recovery of this account. With this code, your wallet requests the share of your recovery key that this server holds. It works once, within an hour.\n\nRecovery code:\n${code}\n\nIf you did not request it, you can ignore this email. Do not share the code.\n\n${circumstances(withoutClaims(told))}\n\nYour account: ${config.publicUrl}/account\n`
+  return { to: account.email, subject: `Account recovery requested (${host})`, text }
+}
+
+// Notices
+
+/** The details of an event that its mail mentions. */
+export interface EventDetails {
+  /** The operator, as named in the audit log; undefined if the account holder acted. */
+  actor?: string
+  handle?: string
+  /** Whether the wallet that holds the keys of the identity has to publish the handle. Not logged. */
+  unpublished?: boolean
+  deleteAfter?: Millis
+  /** From when a recovery share can be collected. */
+  collectableAt?: Millis
+  /** A trusted provider of agents, as configured. Not logged. */
+  issuer?: string
+  /** Name of an app password, or what an agent calls itself. Not logged, because others chose it. */
+  name?: string
+}
+
+/** When something happened, and from where; `origin` is null if an operator did it. */
+export interface Told extends EventDetails {
+  at: Millis
+  origin: Origin | null
+}
+
+export interface Notice {
+  subject: string
+  what(details: EventDetails): string
+  /** What the holder should do if it was someone else, most urgent first. */
+  remedies: readonly (keyof typeof remedies)[]
+}
+
+const remedies = {
+  noCode: () =>
+    'Do not enter a code that you did not request, even if someone sends it to you. Without the code, the program gets no access.',
+  cancelRecovery: () => 'Cancel the release now, in your wallet on a device that is still signed in.',
+  newKeys: () => 'If someone else may have another of your shares, replace the keys and shares of your identity now, in your wallet.',
+  mailbox: () => 'Someone else can read your mail, so change the password of your mailbox first.',
+  // An account without a password was entered by a key of its identity, or from a place that is signed in.
+  password: ({ publicUrl }: Config, { hasPassword }: Addressee) =>
+    hasPassword
+      ? `Set a new password at ${publicUrl}/account/reset-password. That signs out every app and browser.`
+      : 'If someone else may have a key of your identity, replace that key in your wallet.',
+  // A new password does not help: the holder of the key can sign in again, and can move the account away.
+  identityKey: (_config: Config, { hasPassword }: Addressee) =>
+    `Replace the key in your wallet${hasPassword ? ': a new password does not lock out someone who has the key' : ''}.`,
+  account: ({ publicUrl }: Config) =>
+    `Open ${publicUrl}/account to check your sessions and settings, and end every session that you do not recognise.`,
+  operator: ({ contact }: Config) => `Contact the operator of this server${contact.email === null ? '' : `: ${contact.email}`}.`,
+}
+
+export function noticeMail(
+  { config }: Pick<Context, 'config'>,
+  account: Addressee,
+  { subject, what, remedies: wanted }: Notice,
+  told: Told,
+): Mail {
+  const { host } = new URL(config.publicUrl)
+  const steps = wanted.map((remedy) => `- ${remedies[remedy](config, account)}`).join('\n')
+  const said = sayable(told, account)
+  const text = `${about(account, host)}\n\n${what(said)}\n\n${circumstances(said)}\n\nIf this was you, you can ignore this email. If it was not you:\n\n${steps}\n`
+  return { to: account.email, subject: `${subject} (${host})`, text }
+}
+
+const about = ({ handle, did }: Addressee, host: string) => `This is about the account ${handle ?? did} at ${host}.`
+
+/**
+ * Until an address is confirmed, its mail contains no text that others wrote: strangers could send messages through it.
+ */
+const sayable = (told: Told, { emailConfirmedAt }: Addressee): Told => (emailConfirmedAt === null ? withoutClaims(told) : told)
+
+function withoutClaims(told: Told): Told {
+  const { origin } = told
+  const openedWith = origin?.openedWith ?? null
+  return { ...told, name: undefined, origin: origin && { ...origin, openedWith: openedWith && knownProgramOf(openedWith) } }
+}
+
+const circumstances = ({ at, origin, actor }: Told): string =>
+  [
+    `When: ${inWords(at)}`,
+    actor !== undefined && 'By: the operator of this server',
+    origin && `With: ${origin.openedWith ?? 'an unknown app'}`,
+    origin?.openedFrom && `From: the network ${origin.openedFrom}`,
+  ]
+    .filter(Boolean)
+    .join('\n')
+
+/** Returns a time as `22 November 2026 at 12:31 UTC`. */
+export const inWords = (at: Millis): string => `${dayAndTime.format(at)} UTC`
+
+const dayAndTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' })
+
+/** The mail to the holder of an address that someone tried to use for another account. */
+export function addressWantedMail({ config }: Pick<Context, 'config'>, account: Account & { email: string }): Mail {
+  const { host } = new URL(config.publicUrl)
+  const { handle, did, email, hasPassword } = account
+  const way = hasPassword ? ', where you can also set a new password if you have forgotten yours' : ' with your wallet'
+  const text = `Someone tried to use this address for another account at ${host}. It belongs to your account ${handle ?? did}, so the request was refused.\n\nIf this was you, sign in at ${config.publicUrl}/account${way}. If it was not you, you can ignore this email. We did not reveal that you have an account.\n`
+  return { to: email, subject: `You already have an account (${host})`, text }
+}

@@ -1,0 +1,71 @@
+/**
+ * Passwords: argon2id, with a bound on concurrent computations, because each takes 19 MiB and tens of milliseconds.
+ *
+ * An attempt on an account that does not exist, or has no password, costs as much as a wrong password.
+ */
+import { createHash } from 'node:crypto'
+import { availableParallelism } from 'node:os'
+import { Refusal } from '../../../http/errors.ts'
+import { hashArgon2, SALT_BYTES, verifyArgon2, type Argon2Cost } from '../../../platform/secrets/argon2.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
+import { NoPlace, Places } from '../../../base/places.ts'
+import { clientHere, resumed } from '../../../platform/running/request-scope.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+
+const hashCost: Argon2Cost = { memoryKib: 19_456, passes: 2 }
+const MAX_CONCURRENT = Math.min(4, availableParallelism())
+const MAX_WAITING = 512
+
+/** Minimum length of a new password. Shorter ones that already exist keep working. */
+export const MIN_PASSWORD_CHARS = 8
+const MAX_PASSWORD_CHARS = 256
+/** Longer input is never a valid password and is rejected without hashing. */
+export const MAX_TRIED_PASSWORD_CHARS = 512
+
+/** Hash of a random password, compared if the account has none. */
+const NOBODYS_HASH =
+  '$argon2id$v=19$m=19456,t=2,p=1$ESIY5SbNRjpH+nySQKp5oqpmN2sh3Yj49jQv8tg7gNM$jLYvZv34g/0p0cZc8dc5dp/ftlvN+Qesa16LDSqOI3o'
+
+const hashing = perContext(() => new Places({ size: MAX_CONCURRENT, maxWaiting: MAX_WAITING }))
+
+async function withPermit<T>(ctx: Context, work: () => Promise<T>): Promise<T> {
+  try {
+    const result = await hashing(ctx).run(clientHere(), work)
+    resumed()
+    return result
+  } catch (error) {
+    if (error instanceof NoPlace) throw new Refusal(503, 'NotEnoughResources', 'Too many logins at the moment')
+    throw error
+  }
+}
+
+export type PasswordFault = { fault: 'short' | 'long'; message: string }
+
+/** Returns why the password cannot be set, or null if it can. */
+export function passwordFault(password: string): PasswordFault | null {
+  if (password.length < MIN_PASSWORD_CHARS)
+    return { fault: 'short', message: `Password too short. Minimum length is ${MIN_PASSWORD_CHARS} characters.` }
+  if (password.length > MAX_PASSWORD_CHARS)
+    return { fault: 'long', message: `Password too long. Maximum length is ${MAX_PASSWORD_CHARS} characters.` }
+  return null
+}
+
+export const hashPassword = (ctx: Context, password: string): Promise<string> => withPermit(ctx, () => hashArgon2(password, hashCost))
+
+/**
+ * A null `hash` never matches, but takes the same work. Throws `NotEnoughResources` (503) if too many attempts are
+ * waiting.
+ */
+export async function verifyPassword(ctx: Context, password: string, hash: string | null): Promise<boolean> {
+  const matches = await withPermit(ctx, () => verifyArgon2(password, hash ?? NOBODYS_HASH))
+  return matches && hash !== null
+}
+
+/**
+ * Hash a generated password with a salt that depends on the account only, so that one computation finds its row among
+ * all of the account's. For random passwords only; passwords that people choose get their own random salt.
+ */
+export function hashGeneratedPassword(ctx: Context, did: Did, password: string): Promise<string> {
+  const salt = createHash('sha256').update(did).digest().subarray(0, SALT_BYTES)
+  return withPermit(ctx, () => hashArgon2(password, hashCost, salt))
+}

@@ -1,0 +1,39 @@
+/**
+ * Attempts to sign in at all nodes of a cluster, counted as one node counts its own (`logins.ts`): as many run at a
+ * time as may still fail, so that guesses at several nodes are no more than at one.
+ */
+import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Context } from '../../../platform/context.ts'
+import { lockOn } from '../../../platform/database/database.ts'
+import { clearFailures, countAttempts, deleteAttempt, insertAttempt, markFailed } from './sign-in-attempt-store.ts'
+
+/** Until this node looks again whether an attempt of another has ended. */
+const LOOK_MILLIS = 100
+
+export interface SharedAttempt {
+  /** As in `LoginAttempts.leave`. */
+  leave(failed: boolean | null): Promise<unknown>
+}
+
+/** Returns null if too many have failed. */
+export async function enterShared({ db, clock }: Context, name: string, maxFailures: number): Promise<SharedAttempt | null> {
+  const attempt = { id: randomUUID(), nameHash: new Bun.SHA256().update(name).digest('base64url') }
+  for (;;) {
+    const { running, failed } = await db.transactionOn(lockOn('sign-in', attempt.nameHash), async (tx) => {
+      const now = clock.now()
+      const counted = await countAttempts(tx, attempt.nameHash, now)
+      if (counted.failed + counted.running < maxFailures) await insertAttempt(tx, attempt, now)
+      return counted
+    })
+    if (failed >= maxFailures) return null
+    if (failed + running < maxFailures) break
+    await pause(LOOK_MILLIS)
+  }
+  return {
+    leave(failed) {
+      if (failed === true) return markFailed(db, attempt.id, clock.now())
+      return failed === false ? clearFailures(db, attempt) : deleteAttempt(db, attempt.id)
+    },
+  }
+}

@@ -1,0 +1,62 @@
+/**
+ * Keeps strangers from learning which email addresses have accounts. A sign-up is told only that the address cannot be
+ * used, in the same words as for an unwanted address. Everything else about the sign-up is checked first, so that
+ * finding out that an address is free costs an account. An account holder who changes their address is told that it is
+ * taken. Either way, a client address gets a few such refusals, then has to wait. The holder of the email address gets
+ * a mail.
+ */
+import type { Exchange } from '../../../http/endpoint.ts'
+import { Refusal } from '../../../http/errors.ts'
+import { budgetsOf } from '../../../http/client-address.ts'
+import { chargesOf, refuseSpent } from '../../../http/limiting.ts'
+import { KeyedQueue } from '../../../base/keyed-queue.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
+import { accountWithEmail } from './account-store.ts'
+import { emailNotSupported } from './lasting-address.ts'
+import { addMail } from './mail-steps.ts'
+import { addressWantedMail } from './mails.ts'
+
+/** The default words say only that the address is refused, for strangers. */
+export class AddressTaken extends Refusal {
+  constructor(
+    readonly email: string,
+    { status, name, message } = emailNotSupported(),
+  ) {
+    super(status, name, message)
+  }
+}
+
+const asking = perContext(() => new KeyedQueue())
+
+/**
+ * Run `ask`, which may throw `AddressTaken`, within the limit on such refusals. Questions that share a budget run one
+ * after another: with many at once a client would get its answers before the first is counted. Throws
+ * `RateLimitExceeded`.
+ */
+export function withinRefusedAddresses<T>(exchange: Exchange, ask: () => Promise<T>): Promise<T> {
+  const { ctx, client } = exchange
+  return asking(ctx).run(budgetsOf(client).at(-1)!.key, async () => {
+    await refuseSpent(exchange, 'takenAddress')
+    try {
+      return await ask()
+    } catch (error) {
+      if (error instanceof AddressTaken) {
+        // In the background: the response time must not reveal that there is a recipient.
+        ctx.background.run('mail about an address that is taken', () => tellHolder(ctx, error.email))
+        // Charged without telling the client: the headers must not reveal it either.
+        ctx.limits.charge(...chargesOf(client, 'takenAddress'))
+      }
+      throw error
+    }
+  })
+}
+
+async function tellHolder(ctx: Context, email: string): Promise<void> {
+  const account = await accountWithEmail(ctx.db, email)
+  const state = account && ctx.limits.charge({ name: 'requestMail', key: `address_wanted ${account.did}` })
+  if (!account || state?.allowed === false) return
+  const { did } = account
+  await ctx.db.transaction((tx) =>
+    addMail(ctx, tx, { key: `address_wanted ${did}`, did, mail: addressWantedMail(ctx, { ...account, email }) }),
+  )
+}

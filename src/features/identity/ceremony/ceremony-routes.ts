@@ -1,0 +1,42 @@
+/** The last step of a ceremony: the wallet sends its identity, and gets the session of its account. */
+import { Type, type TSchema } from '@sinclair/typebox'
+import { route } from '../../../http/endpoint.ts'
+import { underMasterKey } from '../../../http/master-key.ts'
+import { readJson } from '../../../http/json-input.ts'
+import { originOf } from '../../../http/origin.ts'
+import { openWalletSession } from '../../access/auth/auth.ts'
+import { createDid } from './ceremony.ts'
+import { pending } from './pending-credential.ts'
+
+/** Wallets send null for members that they leave out. */
+const optional = <Schema extends TSchema>(schema: Schema) => Type.Optional(Type.Union([schema, Type.Null()]))
+
+const didRequest = Type.Object({
+  rotationKeyPublic: Type.String(),
+  signedCreationOp: optional(Type.Object({})),
+  didWebDocument: optional(Type.String()),
+  password: optional(Type.String()),
+  recoveryKey: optional(Type.String()),
+  escrowShare: optional(Type.String()),
+})
+
+export const ceremonyRoutes = [
+  route('POST', '/v1/dids', {
+    auth: underMasterKey(pending),
+    async handler(call) {
+      const {
+        rotationKeyPublic,
+        signedCreationOp = null,
+        didWebDocument = null,
+        password = null,
+        recoveryKey = null,
+        escrowShare = null,
+      } = await readJson(call.body, didRequest)
+      const request = { rotationKeyPublic, signedCreationOp, didWebDocument, password, recoveryKey, escrowShare }
+      const made = await createDid(call, call.caller.ceremony, request, (tx, did) =>
+        openWalletSession(tx, did, { byPassword: false }, originOf(call)),
+      )
+      return { did: made.did, did_document: made.document, status: 'active', session_token: made.entry }
+    },
+  }),
+]

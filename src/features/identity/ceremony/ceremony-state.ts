@@ -1,0 +1,35 @@
+/** How far a ceremony is, and how long it is kept. */
+import { DAY_MILLIS, DAY_SECS } from '../../../base/durations.ts'
+import type { Millis } from '../../../protocol/identifiers.ts'
+import type { Ceremony } from './ceremony-store.ts'
+
+export const ceremonyStates = ['created', 'key_issued', 'did_stored', 'registered'] as const
+export type CeremonyState = (typeof ceremonyStates)[number]
+
+export function stateOfCeremony({
+  hasKey,
+  hasDid,
+  isRegistered,
+}: {
+  hasKey: boolean
+  hasDid: boolean
+  isRegistered: boolean
+}): CeremonyState {
+  if (isRegistered) return 'registered'
+  if (hasDid) return 'did_stored'
+  return hasKey ? 'key_issued' : 'created'
+}
+
+export const SESSION_SECS = DAY_SECS
+/** How long names are kept for a ceremony without a live session. */
+export const QUIET_MILLIS = 7 * DAY_MILLIS
+/** The same once the directory has the identity: it names this server, and its wallet is likely to come back. */
+export const REGISTERED_QUIET_MILLIS = 30 * DAY_MILLIS
+
+/** Until when the names of a ceremony are kept, unless its wallet comes back. */
+export const keptUntil = ({
+  createdAt,
+  sessionExpiresAt,
+  registeredAt,
+}: Pick<Ceremony, 'createdAt' | 'sessionExpiresAt' | 'registeredAt'>): Millis =>
+  (sessionExpiresAt ?? createdAt) + (registeredAt === null ? QUIET_MILLIS : REGISTERED_QUIET_MILLIS)

@@ -1,0 +1,137 @@
+/** SQL of the `ceremony` table. */
+import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
+import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
+import type { WrappedKey } from '../accounts/accounts.ts'
+
+/** A pending account. */
+export interface Ceremony {
+  id: string
+  handle: Handle
+  email: string
+  tier: string
+  inviteCode: string
+  createdAt: Millis
+  /** Null until a wallet begins. */
+  sessionExpiresAt: Millis | null
+  /** The key that will sign the repository; null until the wallet asks for it. */
+  key: WrappedKey | null
+  /** Stored before the directory learns of the identity. */
+  did: Did | null
+  /** When the directory was known to have it; null for a did:web too. */
+  registeredAt: Millis | null
+}
+
+interface Row extends Omit<Ceremony, 'key'> {
+  signingKey: string | null
+  wrapped: string | null
+}
+
+const columns = sql`c.id, c.handle, c.email, c.tier, c.invite_code AS "inviteCode", c.created_at AS "createdAt",
+  c.session_expires_at AS "sessionExpiresAt", c.signing_key AS "signingKey", c.signing_key_wrapped AS wrapped, c.did,
+  c.registered_at AS "registeredAt"`
+
+const fromRow = ({ signingKey, wrapped, ...row }: Row): Ceremony => ({
+  ...row,
+  key: signingKey === null || wrapped === null ? null : { signingKey, wrapped },
+})
+
+/** Returns null if there is none, or no longer. */
+export async function findCeremony(reader: Reader, id: string): Promise<Ceremony | null> {
+  const row = await reader.get<Row>(sql`SELECT ${columns} FROM ceremony c WHERE c.id = ${id}`)
+  return row && fromRow(row)
+}
+
+/** Returns the ceremony of the session; null if the session is unknown or has ended. */
+export async function findCeremonyBySession(reader: Reader, sessionHash: string, now: Millis): Promise<Ceremony | null> {
+  const row = await reader.get<Row>(
+    sql`SELECT ${columns} FROM ceremony c WHERE c.session_hash = ${sessionHash} AND c.session_expires_at > ${now}`,
+  )
+  return row && fromRow(row)
+}
+
+export const insertCeremony = (
+  tx: Tx,
+  { id, handle, email, tier, inviteCode, createdAt }: Omit<Ceremony, 'sessionExpiresAt' | 'key' | 'did' | 'registeredAt'>,
+): Promise<number> =>
+  tx.run(sql`
+    INSERT INTO ceremony (id, handle, email, tier, invite_code, created_at)
+    VALUES (${id}, ${handle}, ${email}, ${tier}, ${inviteCode}, ${createdAt})`)
+
+/** Give the ceremony another session. The one before is void. */
+export const replaceCeremonySession = (tx: Tx, id: string, sessionHash: string, expiresAt: Millis): Promise<number> =>
+  tx.run(sql`UPDATE ceremony SET session_hash = ${sessionHash}, session_expires_at = ${expiresAt} WHERE id = ${id}`)
+
+/** Does nothing if the ceremony has a key. */
+export const insertCeremonyKey = (tx: Tx, id: string, { signingKey, wrapped }: WrappedKey): Promise<number> =>
+  tx.run(sql`UPDATE ceremony SET signing_key = ${signingKey}, signing_key_wrapped = ${wrapped} WHERE id = ${id} AND signing_key IS NULL`)
+
+/** Returns 0 if the ceremony has another identity, or has ended. */
+export const setCeremonyDid = (tx: Tx, id: string, did: Did): Promise<number> =>
+  tx.run(sql`UPDATE ceremony SET did = ${did} WHERE id = ${id} AND (did IS NULL OR did = ${did})`)
+
+export const clearCeremonyDid = (tx: Tx, id: string, did: Did): Promise<number> =>
+  tx.run(sql`UPDATE ceremony SET did = NULL WHERE id = ${id} AND did = ${did} AND registered_at IS NULL`)
+
+export const setRegistered = (tx: Tx, id: string, now: Millis): Promise<number> =>
+  tx.run(sql`UPDATE ceremony SET registered_at = ${now} WHERE id = ${id} AND registered_at IS NULL`)
+
+export const deleteCeremony = (tx: Tx, id: string): Promise<number> => tx.run(sql`DELETE FROM ceremony WHERE id = ${id}`)
+
+/** Begun, or without a session, since an instant or longer. */
+const isQuiet = (before: Millis) => sql`COALESCE(session_expires_at, created_at) <= ${before}`
+
+/** Returns 0 if it has ended, or has a session again. */
+export const deleteQuietCeremony = (tx: Tx, id: string, before: Millis): Promise<number> =>
+  tx.run(sql`DELETE FROM ceremony WHERE id = ${id} AND ${isQuiet(before)}`)
+
+/** Position of a ceremony in the list of all, newest first. */
+export type CeremonyPlace = Pick<Ceremony, 'createdAt' | 'id'>
+
+/** Returns a page of ceremonies, newest first, after a place, and whether the code of each has not been used yet. */
+export async function listCeremonies(
+  reader: Reader,
+  after: CeremonyPlace | null,
+  limit: number,
+): Promise<(Ceremony & { hasCode: boolean })[]> {
+  const condition = after === null ? sql`1 = 1` : sql`(c.created_at, c.id) < (${after.createdAt}, ${after.id})`
+  const rows = await reader.all<Row & { uses: number }>(sql`
+    SELECT ${columns}, (SELECT COUNT(*) FROM invite_use u WHERE u.code = c.invite_code AND u.used_by = c.id) AS uses
+    FROM ceremony c WHERE ${condition} ORDER BY c.created_at DESC, c.id DESC LIMIT ${limit}`)
+  return rows.map(({ uses, ...row }) => ({ ...fromRow(row), hasCode: uses === 0 }))
+}
+
+/** By what is known of the identity: the directory has it, it may have it, or there is none that it could have. */
+const kinds = {
+  registered: sql`registered_at IS NOT NULL`,
+  doubtful: sql`registered_at IS NULL AND did IS NOT NULL`,
+  unregistered: sql`registered_at IS NULL`,
+}
+export type CeremonyKind = keyof typeof kinds
+
+/** Returns ceremonies that were begun, or are without a session, since `before` or longer. */
+export async function listQuietCeremonies(
+  reader: Reader,
+  { before, kind, limit }: { before: Millis; kind: CeremonyKind; limit: number },
+): Promise<Ceremony[]> {
+  const rows = await reader.all<Row>(sql`
+    SELECT ${columns} FROM ceremony c
+    WHERE ${isQuiet(before)} AND ${kinds[kind]}
+    ORDER BY c.created_at, c.id LIMIT ${limit}`)
+  return rows.map(fromRow)
+}
+
+/** Returns how many ceremonies there are by what has been done, in the order of the steps. */
+export const countCeremonies = async (
+  reader: Reader,
+): Promise<{ hasKey: boolean; hasDid: boolean; isRegistered: boolean; count: number }[]> =>
+  (
+    await reader.all<{ hasKey: number; hasDid: number; isRegistered: number; count: number }>(sql`
+    SELECT CASE WHEN signing_key IS NULL THEN 0 ELSE 1 END AS "hasKey", CASE WHEN did IS NULL THEN 0 ELSE 1 END AS "hasDid",
+      CASE WHEN registered_at IS NULL THEN 0 ELSE 1 END AS "isRegistered", COUNT(*) AS count
+    FROM ceremony GROUP BY 1, 2, 3`)
+  ).map(({ hasKey, hasDid, isRegistered, count }) => ({
+    hasKey: hasKey === 1,
+    hasDid: hasDid === 1,
+    isRegistered: isRegistered === 1,
+    count,
+  }))

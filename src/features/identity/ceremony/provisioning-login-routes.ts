@@ -1,0 +1,36 @@
+/** Signing in with the password of an account, for a session like the one that ends a ceremony. */
+import { Type } from '@sinclair/typebox'
+import { route } from '../../../http/endpoint.ts'
+import { Refusal } from '../../../http/errors.ts'
+import { readJson } from '../../../http/json-input.ts'
+import { originOf } from '../../../http/origin.ts'
+import { accountStatus, announceSignIn, attemptLogin, loginRefused, MAX_TRIED_PASSWORD_CHARS, provePassword } from '../accounts/accounts.ts'
+import { openWalletSession } from '../../access/auth/auth.ts'
+
+const wrongCredentials = () => new Refusal(401, 'AuthenticationRequired', 'Invalid email or password', { code: 'AUTHENTICATION_REQUIRED' })
+
+export const provisioningLoginRoutes = [
+  route('POST', '/v1/accounts/sessions', {
+    limit: 'createSession',
+    async handler(call) {
+      const { ctx, body } = call
+      const { email, password } = await readJson(body, Type.Object({ email: Type.String(), password: Type.String() }))
+      if (password.length > MAX_TRIED_PASSWORD_CHARS) throw wrongCredentials()
+      const origin = originOf(call)
+      // The session is opened within the attempt: only a stored one clears the failures.
+      const login = await attemptLogin(call, email, async (named) => {
+        const account = named?.email === email.trim().toLowerCase() ? named : null
+        const stillHolds = await provePassword(ctx, account, password)
+        if (account === null || stillHolds === null) return null
+        const { did } = account
+        return ctx.db.transaction(async (tx) => {
+          if (!(await stillHolds(tx)) || (await accountStatus(tx, did)) !== 'active') return null
+          return { did, sessionToken: await openWalletSession(tx, did, { byPassword: true }, origin) }
+        })
+      })
+      if (!login.ok) throw loginRefused(login.fault, wrongCredentials())
+      announceSignIn(call, login.value.did, 'password')
+      return login.value
+    },
+  }),
+]

@@ -1,0 +1,14 @@
+/** What changes once the directory has the identity of a ceremony. */
+import type { Context } from '../../../platform/context.ts'
+import { setReservedUntil } from '../identity/identity.ts'
+import { keptUntil } from './ceremony-state.ts'
+import { setRegistered, type Ceremony } from './ceremony-store.ts'
+
+/** Store that the directory has the identity, so that its names are kept for longer. */
+export async function noteRegistered(ctx: Context, ceremony: Ceremony): Promise<void> {
+  const registeredAt = ctx.clock.now()
+  await ctx.db.transaction(async (tx) => {
+    await setRegistered(tx, ceremony.id, registeredAt)
+    await setReservedUntil(tx, ceremony.id, keptUntil({ ...ceremony, registeredAt }))
+  })
+}

@@ -1,0 +1,18 @@
+import type { Feature } from '../../../http/feature.ts'
+import { deleteEscrowOf } from './escrow-shares.ts'
+import { escrowRoutes } from './escrow-routes.ts'
+import { countReleases } from './escrow-store.ts'
+import { recoveryCodeSweep } from './recovery-code-sweep.ts'
+import { recoveryRequestStep } from './recovery-codes.ts'
+
+export const escrow: Feature = {
+  name: 'escrow',
+  capabilities: ['escrow'],
+  routes: escrowRoutes,
+  sweeps: [recoveryCodeSweep],
+  steps: [recoveryRequestStep],
+  async prepare({ metrics, db }) {
+    metrics.gauge('recovery_releases_open', 'Releases of recovery shares that are waiting or not yet collected', () => countReleases(db))
+  },
+  forgetAccount: (_, tx, did) => deleteEscrowOf(tx, did),
+}

@@ -1,0 +1,106 @@
+/**
+ * The release of a share: a code by mail opens it, and once the delay is over, the share is handed out, and again for
+ * an hour, because the first response may have been lost, or gone to a stranger. Its holder gets a mail each time, and
+ * can cancel the release.
+ *
+ * Everything is decided by the row of the share, within one transaction.
+ */
+import type { Context } from '../../../platform/context.ts'
+import type { Tx } from '../../../platform/database/database.ts'
+import { readShare, shareIndexes } from '../../../protocol/escrow-share.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
+import { accountAt, announce, announceIn, type By } from '../accounts/accounts.ts'
+import { clearRelease, findShare, insertEscrowEvent, putRelease, noteCollection, type Release, type StoredShare } from './escrow-store.ts'
+import { mayRecover, spendRecoveryCode } from './recovery-codes.ts'
+
+export type ReleaseAnswer = { status: 'pending'; collectableAt: Millis } | { status: 'released'; share: Uint8Array }
+
+/** The credential of a request for a share. */
+export interface ReleaseRequest {
+  /** A handle or a DID. */
+  identifier: string
+  code?: string
+  /** The release that the code opens is collected with that code only. */
+  needsCode?: boolean
+}
+
+/**
+ * Open a release with a code, or, without one, collect the share of a release whose delay is over. Returns null for
+ * every reason to refuse, which must all look the same. Throws if the stored share cannot be read; nothing is changed
+ * then, and the code is not used up.
+ */
+export const releaseShare = (by: By, { identifier, code, needsCode = false }: ReleaseRequest): Promise<ReleaseAnswer | null> =>
+  by.ctx.db.transaction(async (tx) => {
+    const account = await accountAt(tx, identifier)
+    if (!mayRecover(account)) return null
+    if (code !== undefined) return open(by, tx, account.did, code, needsCode)
+    const share = await findShare(tx, account.did, by.ctx.clock.now())
+    return share?.release && isOpenToAll(share.release) ? collect(by, tx, share) : null
+  })
+
+/** Each time is a row in the log of the account. */
+const MAX_COLLECTIONS_WITHOUT_CODE = 100
+
+/** Whether the share is handed out to those who show no code. */
+const isOpenToAll = ({ needsCode, collections }: Release): boolean => !needsCode && collections < MAX_COLLECTIONS_WITHOUT_CODE
+
+async function open(by: By, tx: Tx, did: Did, code: string, needsCode: boolean): Promise<ReleaseAnswer | null> {
+  const { clock, config } = by.ctx
+  const openedBy = opaqueTokenHash(code)
+  if (openedBy === null) return null
+  // Before looking for a share, so that the answer for an account without one costs a code too.
+  const isUsed = await spendRecoveryCode(by.ctx, tx, did, openedBy)
+  const requestedAt = clock.now()
+  const share = await findShare(tx, did, requestedAt)
+  // Shown again, the code that opened the release asks how it stands.
+  if (!isUsed) return share?.release?.openedBy === openedBy ? collect(by, tx, share) : null
+  if (share === null) return null
+  const { releaseDelaySecs } = config.recovery
+  const release: Release = {
+    requestedAt,
+    collectableAt: requestedAt + releaseDelaySecs * 1000,
+    openedBy,
+    // Without a delay, only who shows the code ever gets the share.
+    needsCode: needsCode || releaseDelaySecs === 0,
+    collectedAt: null,
+    collections: 0,
+  }
+  await putRelease(tx, did, release)
+  await insertEscrowEvent(tx, did, 'release_requested', requestedAt, { delay_secs: releaseDelaySecs })
+  await announceIn(tx, by, 'releaseOpened', did, { collectableAt: release.collectableAt })
+  return collect(by, tx, { ...share, release })
+}
+
+async function collect(by: By, tx: Tx, stored: StoredShare | null): Promise<ReleaseAnswer | null> {
+  if (!stored?.release) return null
+  const { did, wrapped, release } = stored
+  const now = by.ctx.clock.now()
+  const { collectableAt, collectedAt } = release
+  if (collectedAt === null && now < collectableAt) return { status: 'pending', collectableAt }
+  const share = opened(by.ctx, wrapped)
+  await noteCollection(tx, did, now)
+  await insertEscrowEvent(tx, did, 'released', now)
+  await announceIn(tx, by, 'shareReleased', did)
+  return { status: 'released', share }
+}
+
+function opened({ vault }: Context, wrapped: string): Uint8Array {
+  const outcome = readShare(vault.unwrap(wrapped))
+  if (!outcome.ok || outcome.share.index !== shareIndexes.escrow) throw new Error('what is in escrow is not share 2')
+  return outcome.share.bytes
+}
+
+/** End the release of an account's share at its holder's request. Returns false if there is none. */
+export async function cancelRelease(by: By, did: Did): Promise<boolean> {
+  const { ctx } = by
+  const isCancelled = await ctx.db.transaction(async (tx) => {
+    const now = ctx.clock.now()
+    if (!(await findShare(tx, did, now))?.release) return false
+    await clearRelease(tx, did)
+    await insertEscrowEvent(tx, did, 'release_cancelled', now)
+    return true
+  })
+  if (isCancelled) announce(by, 'releaseCancelled', did)
+  return isCancelled
+}

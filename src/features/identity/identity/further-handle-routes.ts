@@ -1,0 +1,32 @@
+/** Routes by which a wallet adds handles to its account and removes them. */
+import { Type } from '@sinclair/typebox'
+import { route, type CallLimit } from '../../../http/endpoint.ts'
+import { authenticationRequired } from '../../../http/errors.ts'
+import { readJson } from '../../../http/json-input.ts'
+import { wallet, type WalletCaller } from '../../access/auth/auth.ts'
+import { addHandle, removeHandle } from './further-handles.ts'
+
+/** Each change is an event for the whole network. */
+const changesOf: CallLimit<{ caller: WalletCaller }> = { name: 'updateHandle', key: ({ caller }) => caller.did }
+
+export const furtherHandleRoutes = [
+  route('POST', '/v1/handles', {
+    auth: wallet,
+    limit: changesOf,
+    async handler(call) {
+      const { caller, body } = call
+      const { accountId, handle } = await readJson(body, Type.Object({ accountId: Type.String(), handle: Type.String() }))
+      if (accountId !== caller.did) throw authenticationRequired('The session belongs to another account')
+      // This server is the name server of its domains, so there is no provider that could still be propagating.
+      return { handle: await addHandle(call, caller.did, handle), dns_status: 'not_configured', did: caller.did }
+    },
+  }),
+  route('DELETE', '/v1/handles/:handle', {
+    auth: wallet,
+    limit: changesOf,
+    async handler(call) {
+      await removeHandle(call, call.caller.did, call.path.handle ?? '')
+      return new Response(null, { status: 204 })
+    },
+  }),
+]

@@ -1,0 +1,116 @@
+/**
+ * Several handles for one account. The oldest one stands in the account's row and is the one that sessions report; the
+ * others stand in `further_handle`. A handle belongs to one account, wherever it stands. Claim it before you assign it
+ * (`name-claims.ts`).
+ *
+ * The directory is not told. The holder of a rotation key decides which of its handles an identity names.
+ */
+import { forbidden, Refusal } from '../../../http/errors.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Tx } from '../../../platform/database/database.ts'
+import { withHandles } from '../../../protocol/did-document.ts'
+import { parseHandle, type Did, type Handle } from '../../../protocol/identifiers.ts'
+import {
+  accountAt,
+  accountNotFound,
+  accountOf,
+  announce,
+  announceIn,
+  deleteFurtherHandle,
+  furtherHandlesOf,
+  insertFurtherHandle,
+  requireStill,
+  setHandle,
+  type By,
+} from '../accounts/accounts.ts'
+import { sequenceEvents } from '../../data/firehose/firehose.ts'
+import { findDidDocument, replaceDidDocument } from './did-document-store.ts'
+import { admitServedHandle, isGivenName } from './handle-admission.ts'
+import { claimName, endClaim, forgetName, type HeldName } from './name-claims.ts'
+import { deleteReservation } from './name-reservation-store.ts'
+
+const MAX_HANDLES = 10
+
+const handleTaken = (handle: Handle) => new Refusal(409, 'HandleNotAvailable', `Handle already taken: ${handle}`)
+const handleUnknown = () => new Refusal(404, 'HandleNotFound', 'No account here has this handle')
+
+/**
+ * Give an account another handle under one of our domains. Throws `InvalidHandle` if policy forbids it,
+ * `HandleNotAvailable` (409) if any account has it, this one included, `Conflict` if the account has too many, and
+ * `PlcDirectoryError` if another sign-up with this handle was interrupted and the directory does not respond.
+ */
+export async function addHandle(by: By, did: Did, text: string): Promise<Handle> {
+  const { ctx } = by
+  const handle = admitServedHandle(ctx, text, { allowReserved: await isGivenName(ctx, text) })
+  const held = await claimName(ctx, { handle, did, prepared: null }, async (tx) => {
+    await requireStill(by, tx)
+    if (await accountAt(tx, handle)) throw handleTaken(handle)
+    await requireRoom(tx, did)
+  })
+  if (!held) throw handleTaken(handle)
+  try {
+    await ctx.db.transaction((tx) => take(ctx, tx, held))
+  } catch (error) {
+    await forgetName(ctx, held)
+    throw error
+  }
+  announce(by, 'handleAdded', did, { handle })
+  return handle
+}
+
+async function requireRoom(tx: Tx, did: Did): Promise<void> {
+  if ((await furtherHandlesOf(tx, did)).length + 1 >= MAX_HANDLES)
+    throw new Refusal(409, 'Conflict', `An account may have at most ${MAX_HANDLES} handles`)
+}
+
+async function take(ctx: Context, tx: Tx, held: HeldName): Promise<void> {
+  const { did, handle } = held
+  if ((await endClaim(tx, held)) === 0) throw handleTaken(handle)
+  const account = await accountOf(tx, did)
+  if (!account) throw accountNotFound()
+  // Other handles may have been added since the claim was made.
+  await requireRoom(tx, did)
+  await (account.handle === null ? setHandle(tx, did, handle) : insertFurtherHandle(tx, did, handle, ctx.clock.now()))
+  await deleteReservation(tx, handle)
+  await renameCached(tx, did)
+  await sequenceEvents(ctx, tx, [{ type: 'identity', did, handle }])
+}
+
+/**
+ * Take a handle from its account. If it is the first one, the oldest of the others becomes the first. Throws
+ * `HandleNotFound` (404) if no account has it, and `Forbidden` if another one does.
+ */
+export async function removeHandle(by: By, did: Did, text: string): Promise<void> {
+  const { ctx } = by
+  const handle = parseHandle(text)
+  if (handle === null) throw handleUnknown()
+  await ctx.db.transaction(async (tx) => {
+    await requireStill(by, tx)
+    const holder = await accountAt(tx, handle)
+    if (!holder) throw handleUnknown()
+    if (holder.did !== did) throw forbidden('The handle belongs to another account')
+    if (holder.handle === handle) await promoteNext(tx, did)
+    else await deleteFurtherHandle(tx, did, handle)
+    await renameCached(tx, did)
+    await sequenceEvents(ctx, tx, [{ type: 'identity', did }])
+    await announceIn(tx, by, 'handleRemoved', did, { handle })
+  })
+}
+
+async function promoteNext(tx: Tx, did: Did): Promise<void> {
+  const [next = null] = await furtherHandlesOf(tx, did)
+  if (next !== null) await deleteFurtherHandle(tx, did, next)
+  await setHandle(tx, did, next)
+}
+
+/**
+ * Have the cached document name the handles that the account has here. The published one follows when its owner changes
+ * it.
+ */
+async function renameCached(tx: Tx, did: Did): Promise<void> {
+  const account = await accountOf(tx, did)
+  const cached = await findDidDocument(tx, did)
+  if (!account || !cached) return
+  const handles = account.handle === null ? [] : [account.handle, ...(await furtherHandlesOf(tx, did))]
+  await replaceDidDocument(tx, { ...cached.document, alsoKnownAs: withHandles(cached.document, handles) })
+}

@@ -1,0 +1,109 @@
+/**
+ * Gives an account another handle. The handle is claimed in the database first, then published in the PLC directory,
+ * and then given to the account.
+ */
+import { invalidRequest, Refusal } from '../../../http/errors.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
+import { Lane } from '../../../platform/running/lane.ts'
+import { claimedHandle } from '../../../protocol/did-document.ts'
+import type { Did, Handle } from '../../../protocol/identifiers.ts'
+import type { SigningKey } from '../../../protocol/keys.ts'
+import { isPlcDid, nextOperation, signOperation, stateOf, withHandle, type Operation } from '../../../protocol/plc.ts'
+import { accountAt, accountOf, requireStill, type By } from '../accounts/accounts.ts'
+import { resolveDid } from './did-resolution.ts'
+import { documentOfAccount } from './web-documents.ts'
+import { admitHandle, isGivenName } from './handle-admission.ts'
+import { heldRotationKey, isOfWallet } from './identity-keys.ts'
+import { claimName, forgetName, giveHandle, isDirectoryRefusal, leaveName, submitOnce, type HeldName } from './name-claims.ts'
+
+const accountNotFound = () => invalidRequest('Account not found')
+const handleTaken = (handle: Handle) => new Refusal(400, 'HandleNotAvailable', `Handle already taken: ${handle}`)
+
+/** One change at a time per account, so that its row ends up with the handle that the directory received last. */
+const changes = perContext((ctx) => new Lane(ctx, 'handle change'))
+
+/**
+ * Change the handle of an account. The handle that it already has is allowed and emits another `#identity` event.
+ * `actor` is the operator who makes the change.
+ *
+ * The service publishes the handle in the directory if it may (`handleSigner`). If not, the account gets the handle all
+ * the same, its holder is told, and the wallet publishes it with an operation of its own, before or after.
+ *
+ * If the directory has the handle but the account row could not be written, a second call or the sweep completes the
+ * change.
+ *
+ * Throws `InvalidRequest` if the account does not exist, the DID is tombstoned, or a did:web does not name the handle;
+ * what `admitHandle` throws; `HandleNotAvailable` if the handle is taken; `PlcDirectoryError` if the directory fails or
+ * refuses; and `LookupsFull` if too many names are being looked up.
+ */
+export async function changeHandle(
+  by: By,
+  did: Did,
+  text: string,
+  { actor, allowReserved = false }: { allowReserved?: boolean; actor?: string } = {},
+): Promise<void> {
+  const { ctx } = by
+  if (!(await accountOf(ctx.db, did))) throw accountNotFound()
+  const handle = await admitHandle(ctx, text, did, { allowReserved: allowReserved || (await isGivenName(ctx, text)) })
+  await changes(ctx).run(did, async () => {
+    const held = await claimName(ctx, { handle, did, prepared: null }, async (tx) => {
+      await requireStill(by, tx)
+      const holder = await accountAt(tx, handle)
+      if (holder && holder.did !== did) throw handleTaken(handle)
+    })
+    if (!held) throw handleTaken(handle)
+    await publishAndGive(by, held, actor)
+  })
+  await resolveDid(ctx, did, { live: true })
+}
+
+async function publishAndGive(by: By, held: HeldName, actor?: string): Promise<void> {
+  const { ctx } = by
+  const { did, handle } = held
+  let isTold = false
+  try {
+    const publication = isPlcDid(did) ? await publicationOf(ctx, did, handle) : await requirePublished(ctx, did, handle)
+    // From here on, the directory may name the handle already, or soon.
+    isTold = isPlcDid(did)
+    if (typeof publication === 'object') await submitOnce(ctx, did, publication)
+    if (!(await giveHandle(by, held, { actor, unpublished: publication === 'by wallet' }))) throw accountNotFound()
+  } catch (error) {
+    await (isTold && !isDirectoryRefusal(error) ? leaveName(ctx, held) : forgetName(ctx, held))
+    throw error
+  }
+}
+
+/** What publishing a handle takes: nothing, an operation that the service signs, or one that the wallet has to sign. */
+type Publication = 'published' | Operation | 'by wallet'
+
+/**
+ * Returns what has to be done for the directory to name the handle. Throws `InvalidRequest` if the DID is tombstoned.
+ */
+async function publicationOf(ctx: Context, did: Did, handle: Handle): Promise<Publication> {
+  const last = await ctx.plc.lastOperation(did)
+  const state = last && stateOf(last)
+  if (!state) throw didEnded()
+  const alsoKnownAs = withHandle(state.alsoKnownAs, handle)
+  if (alsoKnownAs.join() === state.alsoKnownAs.join()) return 'published'
+  const key = await handleSigner(ctx, did, state.rotationKeys)
+  return key ? signOperation(nextOperation(last, { alsoKnownAs })!, key) : 'by wallet'
+}
+
+/**
+ * Returns the key with which the service may publish a handle. A wallet's identity is changed by its wallet if that
+ * ranks higher.
+ */
+async function handleSigner(ctx: Context, did: Did, rotationKeys: readonly string[]): Promise<SigningKey | null> {
+  const candidates = (await isOfWallet(ctx, did, rotationKeys)) ? rotationKeys.slice(0, 1) : rotationKeys
+  return heldRotationKey(ctx, did, candidates)
+}
+
+/** Throws `InvalidRequest` unless the document that is published now names the handle. */
+async function requirePublished(ctx: Context, did: Did, handle: Handle): Promise<Publication> {
+  const resolution = await documentOfAccount(ctx, did)
+  if (!resolution.ok || claimedHandle(resolution.document) !== handle) throw invalidRequest('DID is not properly configured for handle')
+  return 'published'
+}
+
+/** Also the refusal for a DID that the directory does not know. */
+export const didEnded = () => invalidRequest('Did is tombstoned')

@@ -1,0 +1,63 @@
+/** Resolves a handle to its DID, and either of them to the whole identity. */
+import { Refusal, upstreamFailure } from '../../../http/errors.ts'
+import type { Context } from '../../../platform/context.ts'
+import { claimedHandle, type DidDocument } from '../../../protocol/did-document.ts'
+import { INVALID_HANDLE, parseDid, parseHandle, type Did, type Handle } from '../../../protocol/identifiers.ts'
+import { accountSummary } from '../accounts/accounts.ts'
+import { resolveDid, type ResolutionFault } from './did-resolution.ts'
+import { isOwnName } from './handle-admission.ts'
+import { lookUpHandle } from './handle-resolution.ts'
+
+/** Reported instead of a handle that cannot be verified. */
+
+/**
+ * Returns the DID of a handle, or null if the handle does not resolve. The active accounts of this server come first. A
+ * name under our domains is not looked up anywhere else. Throws `LookupsFull` if too many names are being looked up.
+ */
+export async function resolveHandle(ctx: Context, handle: Handle): Promise<Did | null> {
+  const account = await accountSummary(ctx.db, handle)
+  if (account?.status === 'active') return account.did
+  return isOwnName(ctx, handle) ? null : lookUpHandle(ctx, handle)
+}
+
+export interface IdentityInfo {
+  did: Did
+  handle: Handle
+  didDoc: DidDocument
+}
+
+/**
+ * Returns the identity of a DID or handle. Its handle is `handle.invalid` unless the handle and the DID document name
+ * each other. `live` ignores the cached document.
+ *
+ * Throws `HandleNotFound`, `DidNotFound`, `DidDeactivated` or `UpstreamFailure` if the identifier does not resolve, and
+ * `LookupsFull` if too many names are being looked up. Source: atproto "Handle", "Handle Resolution".
+ */
+export async function identityOf(ctx: Context, identifier: string, { live = false } = {}): Promise<IdentityInfo> {
+  const handle = parseHandle(identifier)
+  const did = handle ? await resolveHandle(ctx, handle) : parseDid(identifier)
+  if (!did) throw new Refusal(400, 'HandleNotFound', `Unable to resolve handle: ${identifier}`)
+  const resolution = await resolveDid(ctx, did, { live })
+  if (!resolution.ok) throw unresolvable(did, resolution.fault)
+  const claimed = claimedHandle(resolution.document)
+  const isVerified = claimed !== null && (claimed === handle || (await resolveHandle(ctx, claimed)) === did)
+  return { did, handle: isVerified ? claimed : INVALID_HANDLE, didDoc: resolution.document }
+}
+
+/**
+ * Returns the refusal of com.atproto.identity methods for a failed resolution: `DidNotFound`, `DidDeactivated` or
+ * `UpstreamFailure`.
+ */
+export function unresolvable(did: Did, fault: ResolutionFault): Refusal {
+  switch (fault) {
+    case 'not-found':
+      return new Refusal(400, 'DidNotFound', `DID not found: ${did}`)
+    case 'deactivated':
+      return new Refusal(400, 'DidDeactivated', `DID is deactivated: ${did}`)
+    case 'unsupported':
+      return new Refusal(400, 'DidNotFound', `DID method is not supported: ${did}`)
+    case 'unreachable':
+    case 'unreadable':
+      return upstreamFailure(`Could not resolve DID: ${did}`)
+  }
+}

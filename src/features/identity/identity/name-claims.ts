@@ -1,0 +1,315 @@
+/**
+ * Claims on handles that are being given to an account. A sign-up or a handle change claims the handle in the database
+ * before it tells the PLC directory. So if several attempts want one handle, only one of them reaches the directory.
+ *
+ * An attempt that fails or is killed does not block its handle for long:
+ * - A sign-up may have left its identity in the directory. No password, address or session is tied to that identity, so
+ *   the next sign-up with the handle continues with it instead of making a second one. If the next sign-up wants other
+ *   rotation keys, the old identity is ended with a tombstone first.
+ * - A handle change may have reached the directory. If the directory names the handle, the account gets it; if not, the
+ *   handle is free again.
+ * - While an operation of unknown outcome may still arrive at the directory (`DOUBT_SECS`), only an attempt that
+ *   continues with the same claim is admitted.
+ * - An identity that a client made and signed itself is left to its keys, and blocks no other claim.
+ */
+import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import type { Context } from '../../../platform/context.ts'
+import type { Reader, Tx } from '../../../platform/database/database.ts'
+import { holderOf } from '../../../platform/database/row-holders.ts'
+import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
+import { claimedHandle } from '../../../protocol/did-document.ts'
+import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
+import { formatDidKey, type SigningKey } from '../../../protocol/keys.ts'
+import { isPlcDid, operationCid, signerOf, signOperation, stateOf, tombstone, type LogOperation } from '../../../protocol/plc.ts'
+import { accountAt, accountOf, accountWithEmail, announceIn, deleteFurtherHandlesOf, setHandle, type By } from '../accounts/accounts.ts'
+import { sequenceEvents } from '../../data/firehose/firehose.ts'
+import { serverRotationKey } from './identity-keys.ts'
+import {
+  deleteClaim,
+  endAttempt,
+  endAttemptOf,
+  endAttempts,
+  findClaim,
+  insertClaim,
+  isEmailUnderWay,
+  isHandleUnderWay,
+  releaseOverdueEmail,
+  replaceClaimant,
+  takeUpClaim,
+  type Claim,
+  type Claimant,
+  type Hold,
+  type PreparedIdentity,
+} from './name-claim-store.ts'
+import { deleteReservation, insertReservation, isEmailReserved, reservedFor, type Reservation } from './name-reservation-store.ts'
+
+export { deleteAllClaims, deleteClaim as endClaim } from './name-claim-store.ts'
+
+/** Longest time an attempt can take, because everything it waits for has a time-out. */
+const MAX_ATTEMPT_SECS = 300
+/** How long an operation that got no response may still arrive at the directory. */
+const DOUBT_SECS = 60
+
+export interface WantedName extends Claimant {
+  handle: Handle
+  /** Continue with a prepared identity that an earlier attempt left only if it is this very one. */
+  isBrought?: boolean
+  /** Held for as long as the handle is, as is the invite code. */
+  email?: string
+  inviteCode?: string | null
+}
+
+/** A claimed handle and its claimant, who is either the one requested or the one that an earlier attempt left. */
+export type HeldName = Claimant & Pick<Hold, 'handle' | 'attempt'>
+
+/**
+ * Claim a handle. Returns null if an account or another attempt has it, or if it is reserved for another person.
+ * `admit` runs in the same transaction and throws if the claim is not allowed.
+ *
+ * The caller must end the claim: by `endClaim` in the transaction that gives the handle to an account, by `forgetName`,
+ * or by `leaveName`.
+ *
+ * Throws what `admit` throws. Throws `PlcDirectoryError` if the directory fails while an abandoned claim is being
+ * reconciled.
+ */
+export async function claimName(ctx: Context, wanted: WantedName, admit: (tx: Tx) => Promise<void>): Promise<HeldName | null> {
+  const { handle, did, prepared, email = null, inviteCode = null } = wanted
+  const attempt = randomUUID()
+  const serverKey = await serverRotationKey(ctx)
+  const found = await ctx.db.transaction(async (tx) => {
+    await admit(tx)
+    const now = ctx.clock.now()
+    const keptFor = await reservedFor(tx, handle, now)
+    if (keptFor !== null && keptFor !== did) return 'taken'
+    const found = await findClaim(tx, handle)
+    if (found && isHeld(found, now) && (found.attempt !== null || (isDoubtful(found, serverKey) && !goesOn(found, wanted, serverKey))))
+      return 'taken'
+    if (email !== null) await releaseOverdueEmail(tx, email, now)
+    const hold = { handle, attempt, heldUntil: now + MAX_ATTEMPT_SECS * 1000, email, inviteCode, holder: holderOf(ctx.db) }
+    if (found) await takeUpClaim(tx, hold)
+    else await insertClaim(tx, hold, wanted)
+    return found
+  })
+  if (found === 'taken') return null
+  if (found && goesOn(found, wanted, serverKey)) return { handle, attempt, did: found.did, prepared: found.prepared }
+  const held: HeldName = { handle, attempt, did, prepared }
+  if (found === null) return held
+  return (await reconcile(ctx, { ...found, attempt })) && (await replaceName(ctx, held)) ? held : null
+}
+
+/**
+ * A `heldUntil` that is further ahead than any attempt may last was written before the clock was set back, and does not
+ * count.
+ */
+const isHeld = ({ heldUntil }: Pick<Claim, 'heldUntil'>, now: Millis): boolean =>
+  heldUntil > now && heldUntil <= now + MAX_ATTEMPT_SECS * 1000
+
+/**
+ * Whether the server may have to end or finish what the attempt left. It signed the identity itself, or the identity
+ * has an account.
+ */
+const isDoubtful = ({ prepared }: Claimant, serverKey: SigningKey): boolean => prepared === null || isSignedBy(prepared.genesis, serverKey)
+
+/** An identity that a client signed is not the server's to end. */
+const isSignedBy = (genesis: LogOperation, key: SigningKey): boolean => signerOf(genesis, [formatDidKey(key.publicKey)]) !== null
+
+/**
+ * Whether the attempt continues the claim it found: same account, or a prepared identity that differs only in its
+ * signing key. Only a client that presents the same identity again continues one that a client signed.
+ */
+function goesOn(found: Claimant, wanted: Pick<WantedName, 'did' | 'prepared' | 'isBrought'>, serverKey: SigningKey): boolean {
+  if (found.prepared === null || wanted.prepared === null) return found.prepared === wanted.prepared && found.did === wanted.did
+  if (wanted.isBrought) return found.prepared.key !== null && found.did === wanted.did
+  const { key, genesis } = found.prepared
+  return key !== null && isSignedBy(genesis, serverKey) && isDeepStrictEqual(withoutKeys(genesis), withoutKeys(wanted.prepared.genesis))
+}
+
+const withoutKeys = (genesis: LogOperation) => ({ ...stateOf(genesis), verificationMethods: null })
+
+/**
+ * Replace the claimant of a reconciled claim, or an identity that the directory refused. Returns false if another
+ * attempt has taken over the claim.
+ */
+export const replaceName = async (ctx: Context, held: HeldName): Promise<boolean> =>
+  (await ctx.db.transaction((tx) => replaceClaimant(tx, held, held))) > 0
+
+/**
+ * Free a handle that was never sent to the directory, or that the directory refused. Returns 0 if another attempt has
+ * the claim.
+ */
+export const forgetName = (ctx: Context, held: Pick<HeldName, 'handle' | 'attempt'>): Promise<number> =>
+  ctx.db.transaction((tx) => deleteClaim(tx, held))
+
+/**
+ * End an attempt that may have reached the directory. The claim stays. Returns 0 if another attempt has taken it over.
+ */
+export const leaveName = ({ db, clock }: Context, { handle, attempt }: Pick<HeldName, 'handle' | 'attempt'>): Promise<number> =>
+  endAttempt(db, { handle, attempt, heldUntil: clock.now() + DOUBT_SECS * 1000 })
+
+/**
+ * End the earlier attempt of a sign-up that is being retried, for example because the directory does not respond. The
+ * earlier attempt can no longer succeed, and the new one continues with its claim.
+ */
+export const leaveOwnName = async (
+  { db, clock }: Context,
+  sameSignup: Omit<Parameters<typeof endAttemptOf>[1], 'heldUntil'>,
+): Promise<void> => void (await endAttemptOf(db, { ...sameSignup, heldUntil: clock.now() + DOUBT_SECS * 1000 }))
+
+/** End the attempts of processes that were stopped in the middle of them. */
+export const leaveNamesOfGone = ({ db, clock }: Context): Promise<void> => endAttempts(db, clock.now() + DOUBT_SECS * 1000)
+
+/**
+ * Give the handle to the account that claimed it, in place of all that it had, end the claim, and emit an `#identity`
+ * event. `actor` is the operator who makes the change; `unpublished` says that the wallet has to publish the handle.
+ * Returns false, and changes no account, if another attempt has taken over the claim or the account was deleted in the
+ * meantime. A deleted account gets no event, because its deletion must be the last one.
+ */
+export function giveHandle(
+  by: By,
+  held: Pick<HeldName, 'handle' | 'did' | 'attempt'>,
+  details: { actor?: string; unpublished?: boolean } = {},
+): Promise<boolean> {
+  const { ctx } = by
+  const { handle, did } = held
+  return ctx.db.transaction(async (tx) => {
+    const before = await accountOf(tx, did)
+    if ((await deleteClaim(tx, held)) === 0 || (await setHandle(tx, did, handle)) === 0) return false
+    await deleteFurtherHandlesOf(tx, did)
+    await deleteReservation(tx, handle)
+    await sequenceEvents(ctx, tx, [{ type: 'identity', did, handle }])
+    if (before?.handle !== handle) await announceIn(tx, by, 'handleChanged', did, { handle, ...details })
+    return true
+  })
+}
+
+/**
+ * Reconcile an abandoned claim with the directory: end the identity that a sign-up prepared, or give the handle to the
+ * account if the directory already names it there. Returns false if the account got the handle. Throws
+ * `PlcDirectoryError` if the directory fails; the claim then stays, and the next attempt may take it over at once.
+ */
+async function reconcile(ctx: Context, claim: HeldName): Promise<boolean> {
+  const { handle, did, prepared, attempt } = claim
+  try {
+    if (prepared) {
+      await endIdentity(ctx, did, prepared)
+      return true
+    }
+    const state = isPlcDid(did) && (await accountOf(ctx.db, did)) ? await ctx.plc.state(did) : null
+    if (state === null || claimedHandle(state) !== handle) return true
+    return !(await giveHandle({ ctx }, claim))
+  } catch (error) {
+    await endAttempt(ctx.db, { handle, attempt, heldUntil: ctx.clock.now() })
+    throw error
+  }
+}
+
+/**
+ * Send a tombstone, unless the directory does not know the identity or its log has gone beyond the genesis operation.
+ * An identity that a client made and signed is left to its keys.
+ */
+async function endIdentity(ctx: Context, did: Did, { genesis }: PreparedIdentity): Promise<void> {
+  const key = await serverRotationKey(ctx)
+  if (!isSignedBy(genesis, key)) return
+  const last = await ctx.plc.lastOperation(did)
+  if (last !== null && isSame(last, genesis)) await submitOnce(ctx, did, signOperation(tombstone(genesis), key))
+}
+
+const isSame = (one: LogOperation, other: LogOperation): boolean => operationCid(one).equals(operationCid(other))
+
+/**
+ * Submit an operation to the directory. If the submission fails, the log of the DID decides: an operation that is its
+ * last entry has arrived. Otherwise throws the `PlcDirectoryError` of the submission, or the one of reading the log.
+ */
+export async function submitOnce({ plc }: Pick<Context, 'plc'>, did: Did, operation: LogOperation): Promise<void> {
+  try {
+    await plc.submit(did, operation)
+  } catch (error) {
+    if (!(error instanceof PlcDirectoryError)) throw error
+    const last = await unjudged(plc.lastOperation(did))
+    if (last === null || !isSame(last, operation)) throw error
+  }
+}
+
+/**
+ * Submit the first operation of an identity that others may change afterwards. If the submission fails, the log
+ * decides: an operation that is its first entry has arrived. Throws as `submitOnce`.
+ */
+export async function submitGenesis({ plc }: Pick<Context, 'plc'>, did: Did, genesis: LogOperation): Promise<void> {
+  try {
+    await plc.submit(did, genesis)
+  } catch (error) {
+    if (!(error instanceof PlcDirectoryError)) throw error
+    const [first] = (await unjudged(plc.auditLog(did))) ?? []
+    if (first === undefined || !isSame(first.operation, genesis)) throw error
+  }
+}
+
+/** A read that fails says nothing about the operation, whatever its status. */
+const unjudged = <Value>(read: Promise<Value>): Promise<Value> =>
+  read.catch((error: unknown) => {
+    throw error instanceof PlcDirectoryError ? new PlcDirectoryError(null, error.message, { cause: error }) : error
+  })
+
+/**
+ * Whether the directory refused an operation with a 4xx status, so that the operation certainly did not take effect.
+ */
+export const isDirectoryRefusal = (error: unknown): boolean =>
+  error instanceof PlcDirectoryError && error.status !== null && error.status >= 400 && error.status < 500
+
+/** Whether an account has the handle or the email address, an attempt under way holds it, or it is reserved. */
+export const isNameTaken = {
+  handle: async (reader: Reader, handle: Handle, now: Millis): Promise<boolean> =>
+    (await accountAt(reader, handle)) !== null ||
+    (await isHandleUnderWay(reader, handle, now)) ||
+    (await reservedFor(reader, handle, now)) !== null,
+  email: async (reader: Reader, email: string, now: Millis): Promise<boolean> =>
+    (await accountWithEmail(reader, email)) !== null || isEmailPromised(reader, email, now),
+}
+
+/**
+ * Whether the email address, which no account has, will soon be that of one: an attempt holds it, or it is reserved.
+ */
+export const isEmailPromised = async (reader: Reader, email: string, now: Millis): Promise<boolean> =>
+  (await isEmailUnderWay(reader, email, now)) || isEmailReserved(reader, email, now)
+
+/**
+ * Whether an account may take the handle without claiming it first. The directory may name an unclaimed handle for an
+ * account whose change of handle was interrupted.
+ */
+export const isHandleFree = async (reader: Reader, handle: Handle, now: Millis): Promise<boolean> =>
+  !(await isNameTaken.handle(reader, handle, now)) && (await findClaim(reader, handle))?.prepared !== null
+
+/**
+ * Keep a handle, and an email address if one is given, for an owner: then only the owner may claim the handle, by its
+ * DID. Returns null, or which of the two is taken.
+ */
+export async function reserveName({ clock }: Pick<Context, 'clock'>, tx: Tx, wanted: Reservation): Promise<'email' | 'handle' | null> {
+  const { handle, email } = wanted
+  const now = clock.now()
+  if (email !== null && (await isNameTaken.email(tx, email, now))) return 'email'
+  if (!(await isHandleFree(tx, handle, now))) return 'handle'
+  await insertReservation(tx, wanted, now)
+  return null
+}
+
+/**
+ * Reconcile an abandoned claim, and free its handle unless the account gets it. `heldUntil` is the value that the
+ * caller read: if it has changed, another attempt has taken over the claim and nothing is done. Throws
+ * `PlcDirectoryError` if the directory fails.
+ */
+export async function reconcileUnheld(ctx: Context, handle: Handle, heldUntil: Millis): Promise<void> {
+  const claim = await takeUnheld(ctx, handle, heldUntil)
+  if (claim && (await reconcile(ctx, claim))) await forgetName(ctx, claim)
+}
+
+/** Returns null if another attempt has taken over the claim. */
+const takeUnheld = (ctx: Context, handle: Handle, heldUntil: Millis): Promise<HeldName | null> =>
+  ctx.db.transaction(async (tx) => {
+    const found = await findClaim(tx, handle)
+    if (found?.heldUntil !== heldUntil) return null
+    const attempt = randomUUID()
+    const until = ctx.clock.now() + MAX_ATTEMPT_SECS * 1000
+    await takeUpClaim(tx, { handle, attempt, heldUntil: until, email: null, inviteCode: null, holder: holderOf(ctx.db) })
+    return { ...found, attempt }
+  })

@@ -1,0 +1,36 @@
+/** SQL of the `reserved_signing_key` table. */
+import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import type { WrappedKey } from '../accounts/accounts.ts'
+
+/** Returns null if no key is reserved for the DID. */
+export const findReservedKey = (reader: Reader, did: Did): Promise<WrappedKey | null> =>
+  reader.get(sql`SELECT signing_key AS "signingKey", wrapped FROM reserved_signing_key WHERE did = ${did}`)
+
+/** Returns the reserved key with this public key, unless it is reserved for another DID; null if there is none. */
+export const reservedKeyNamed = (reader: Reader, signingKey: string, did: Did): Promise<WrappedKey | null> =>
+  reader.get(
+    sql`SELECT signing_key AS "signingKey", wrapped FROM reserved_signing_key WHERE signing_key = ${signingKey} AND (did IS NULL OR did = ${did})`,
+  )
+
+/**
+ * Reserve a key for a DID, in place of the one that it had, and bind it to one sign-up. Returns 0 if the key is gone,
+ * or is reserved for another DID or bound to another sign-up.
+ */
+export async function bindReservedKey(
+  tx: Tx,
+  { signingKey, did, boundTo }: { signingKey: string; did: Did; boundTo: string },
+): Promise<number> {
+  await tx.run(sql`DELETE FROM reserved_signing_key WHERE did = ${did} AND signing_key <> ${signingKey}`)
+  return tx.run(sql`
+    UPDATE reserved_signing_key SET did = ${did}, bound_to = ${boundTo}
+    WHERE signing_key = ${signingKey} AND (did IS NULL OR did = ${did}) AND (bound_to IS NULL OR bound_to = ${boundTo})`)
+}
+
+export const insertReservedKey = (tx: Tx, { signingKey, wrapped }: WrappedKey, did: Did | null, now: Millis): Promise<number> =>
+  tx.run(sql`INSERT INTO reserved_signing_key (signing_key, did, wrapped, created_at) VALUES (${signingKey}, ${did}, ${wrapped}, ${now})`)
+
+export const forgetReservedKey = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM reserved_signing_key WHERE did = ${did}`)
+
+export const deleteReservedKeysBefore = (writer: Writer, instant: Millis): Promise<number> =>
+  writer.run(sql`DELETE FROM reserved_signing_key WHERE created_at < ${instant}`)

@@ -1,0 +1,71 @@
+/**
+ * The `/.well-known` documents of the server's host, of hosts that are handles of accounts, and of hosts whose did:web
+ * documents are served here.
+ *
+ * Source: did:web method specification, "Read (Resolve)"; atproto "Handle", "HTTPS well-known Method".
+ */
+import { route } from '../../../http/endpoint.ts'
+import { invalidRequest, notFound, Refusal } from '../../../http/errors.ts'
+import { parseHost, type Host } from '../../../http/host.ts'
+import type { Context } from '../../../platform/context.ts'
+import { didWebOfHost } from '../../../protocol/did-document.ts'
+import { parseHandle } from '../../../protocol/identifiers.ts'
+import { pdsService, PDS_SERVICE_NAME } from '../../../protocol/plc.ts'
+import { accountAt, activityOf } from '../accounts/accounts.ts'
+import { isServedHandle } from './handle-admission.ts'
+import { hostedDocument } from './web-documents.ts'
+
+/** Returns the host that the client requested, as the outermost proxy saw it. */
+const requestedHost = ({ headers }: Request): Host | null =>
+  parseHost(headers.get('x-forwarded-host')?.split(',')[0]?.trim() || headers.get('host') || '')
+
+/**
+ * Returns the DID document of the service itself, as JSON. It names the endpoint and no key, because the service signs
+ * nothing as this DID.
+ */
+function serverDocument({ config: { publicUrl, serverDid } }: Context): string {
+  const { type, endpoint } = pdsService(publicUrl)
+  return JSON.stringify({
+    '@context': ['https://www.w3.org/ns/did/v1'],
+    id: serverDid,
+    service: [{ id: `#${PDS_SERVICE_NAME}`, type, serviceEndpoint: endpoint }],
+  })
+}
+
+export const wellKnownRoutes = [
+  route('GET', '/.well-known/did.json', {
+    async handler({ ctx, request }) {
+      const host = requestedHost(request)
+      const did = host && didWebOfHost(host.name + host.port)
+      const document = did === ctx.config.serverDid ? serverDocument(ctx) : did && (await hostedDocument(ctx, did))
+      // One answer for all others: it must not reveal which accounts there are.
+      if (document === null) return new Response(null, { status: 404 })
+      // Not cached: a document that is no longer served here must not open sessions from a cache
+      // (`signing-authority.ts`).
+      return new Response(document, { headers: { 'Content-Type': 'application/did+json', 'Cache-Control': 'no-store' } })
+    },
+  }),
+  route('GET', '/.well-known/atproto-did', {
+    async handler({ ctx, request }) {
+      const handle = parseHandle(requestedHost(request)?.name ?? '')
+      const account = handle && (await accountAt(ctx.db, handle))
+      if (!account) throw new Refusal(404, 'NotFound', 'User not found')
+      return new Response(account.did, { headers: { 'Content-Type': 'text/plain' } })
+    },
+  }),
+  /** A reverse proxy calls this before it orders a certificate. */
+  route('GET', '/tls-check', {
+    async handler({ ctx, url }) {
+      const domain = url.searchParams.get('domain')
+      const handle = domain ? parseHandle(domain) : null
+      if (!domain) throw invalidRequest('bad or missing domain query param')
+      if (domain.toLowerCase() === new URL(ctx.config.publicUrl).hostname) return { success: true }
+      const did = didWebOfHost(domain)
+      if (did && (await hostedDocument(ctx, did)) !== null) return { success: true }
+      if (!handle || !isServedHandle(ctx, handle)) throw invalidRequest('handles are not provided on this domain')
+      const account = await accountAt(ctx.db, handle)
+      if (!account || !activityOf(account).active) throw notFound('handle not found for this domain')
+      return { success: true }
+    },
+  }),
+]

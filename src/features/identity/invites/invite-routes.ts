@@ -1,0 +1,116 @@
+/**
+ * Endpoints for invite codes: com.atproto.server for account holders, com.atproto.admin for operators and moderators.
+ */
+import { procedure, query } from '../../../http/endpoint.ts'
+import { invalidRequest, Refusal } from '../../../http/errors.ts'
+import { accountOf, setInvitesDisabled, statusOf } from '../accounts/accounts.ts'
+import { admin, fullAccess, moderator } from '../../access/auth/auth.ts'
+import { logOperator, recordAudit } from '../../operations/operators/operators.ts'
+import { disableCodes, disableCodesOf, listCodePage, listCodesOf, type CodePlace, type CodeSort } from './invite-store.ts'
+import { codeView, isUsedUp, makeCodes, makeEarnedCodes, OPERATOR } from './invites.ts'
+
+/** Maximum number of codes per request. */
+const MAX_CODES = 1000
+
+const isSort = (text: string): text is CodeSort => text === 'recent' || text === 'usage'
+const formatPlace = ({ value, code }: CodePlace) => `${value}::${code}`
+
+function parsePlace(cursor: string | undefined): CodePlace | null {
+  if (cursor === undefined) return null
+  const [, value, code] = cursor.match(/^([0-9]{1,15})::(.+)$/) ?? []
+  if (value === undefined || code === undefined) throw invalidRequest('Malformed cursor')
+  return { value: Number(value), code }
+}
+
+function requireSensible(uses: number, count: number): void {
+  if (uses < 1 || count < 1 || count > MAX_CODES)
+    throw invalidRequest(`A request creates 1 to ${MAX_CODES} codes, each for at least one use`)
+}
+
+export const inviteRoutes = [
+  procedure('com.atproto.server.createInviteCode', {
+    auth: admin,
+    async handler(call) {
+      const { ctx, caller, input } = call
+      const { useCount, forAccount = OPERATOR } = input
+      requireSensible(useCount, 1)
+      const [code] = await ctx.db.transaction(async (tx) => {
+        await recordAudit(call, tx, { actor: caller.actor, action: 'claim_codes_minted', subject: forAccount, detail: '1' })
+        return makeCodes(ctx, tx, { forAccount, createdBy: OPERATOR, uses: useCount, count: 1 })
+      })
+      return { code: code! }
+    },
+  }),
+  procedure('com.atproto.server.createInviteCodes', {
+    auth: admin,
+    async handler(call) {
+      const { ctx, caller, input } = call
+      const { codeCount, useCount, forAccounts = [] } = input
+      const owners = forAccounts.length > 0 ? forAccounts : [OPERATOR]
+      requireSensible(useCount, codeCount * owners.length)
+      const codes = await ctx.db.transaction(async (tx) => {
+        const made: { account: string; codes: string[] }[] = []
+        for (const account of owners) {
+          await recordAudit(call, tx, { actor: caller.actor, action: 'claim_codes_minted', subject: account, detail: String(codeCount) })
+          made.push({
+            account,
+            codes: await makeCodes(ctx, tx, { forAccount: account, createdBy: OPERATOR, uses: useCount, count: codeCount }),
+          })
+        }
+        return made
+      })
+      return { codes }
+    },
+  }),
+  query('com.atproto.server.getAccountInviteCodes', {
+    auth: fullAccess({ refusesTakendown: true }),
+    async handler({ ctx, caller: { did }, params: { includeUsed, createAvailable } }) {
+      const codes = await ctx.db.transaction(async (tx) => {
+        const account = await accountOf(tx, did)
+        if (!account || statusOf(account) !== 'active') throw new Refusal(400, 'NotFound', 'Account not found')
+        if (createAvailable) await makeEarnedCodes(ctx, tx, account)
+        return listCodesOf(tx, did)
+      })
+      return { codes: codes.filter((code) => !code.disabled && (includeUsed || !isUsedUp(code))).map(codeView) }
+    },
+  }),
+  query('com.atproto.admin.getInviteCodes', {
+    auth: moderator,
+    async handler({ ctx, params: { sort, limit, cursor } }) {
+      if (!isSort(sort)) throw invalidRequest(`unknown sort method: ${sort}`)
+      const { codes, end } = await listCodePage(ctx.db, sort, parsePlace(cursor), limit)
+      return { codes: codes.map(codeView), ...(end ? { cursor: formatPlace(end) } : {}) }
+    },
+  }),
+  procedure('com.atproto.admin.disableInviteCodes', {
+    auth: moderator,
+    async handler(call) {
+      const { ctx, caller, input } = call
+      const { codes = [], accounts = [] } = input
+      if (accounts.includes(OPERATOR)) throw invalidRequest('cannot disable admin invite codes')
+      await ctx.db.transaction(async (tx) => {
+        await disableCodes(tx, codes)
+        await disableCodesOf(tx, accounts)
+      })
+      logOperator(call, { actor: caller.actor, action: 'invites_disabled' })
+    },
+  }),
+  procedure('com.atproto.admin.disableAccountInvites', {
+    auth: moderator,
+    async handler(call) {
+      const { ctx, caller, input } = call
+      const { account } = input
+      await ctx.db.transaction((tx) => setInvitesDisabled(tx, account, true))
+      logOperator(call, { actor: caller.actor, action: 'invites_disabled', subject: account })
+    },
+  }),
+  procedure('com.atproto.admin.enableAccountInvites', {
+    auth: moderator,
+    async handler(call) {
+      const { ctx, caller, input } = call
+      const { account } = input
+      await ctx.db.transaction((tx) => setInvitesDisabled(tx, account, false))
+      logOperator(call, { actor: caller.actor, action: 'invites_enabled', subject: account })
+    },
+  }),
+]

@@ -1,0 +1,81 @@
+/** The door of invites: codes that allow a sign-up, and who may create them. */
+import { randomBytes } from 'node:crypto'
+import type { Context } from '../../../platform/context.ts'
+import type { Reader, Tx } from '../../../platform/database/database.ts'
+import { base32 } from '../../../protocol/cid.ts'
+import { codesToCreate } from '../../../protocol/invite-accrual.ts'
+import { parseDid, wireTime, type Did, type Millis } from '../../../protocol/identifiers.ts'
+import { insertCodes, listCodesOf, type InviteCode } from './invite-store.ts'
+
+export { findClaimCode, insertClaimCodes, listClaimCodes, revokeClaimCode, type ClaimCode } from './claim-code-store.ts'
+export { withNewClaimCodes } from './claim-codes.ts'
+export { findCodeUsedBy, hasUsedInvite, inviteBoundTo, isInviteUsable, isInviteUsedUp, passOnInvites, useInvite } from './invite-store.ts'
+
+/** Creator of codes that no account earned, and owner of codes that belong to no account. */
+export const OPERATOR = 'admin'
+const CODE_CHARS = 10
+
+/** Returns a code such as `pds-example-com-xxxxx-xxxxx`. */
+function newCode({ config }: Pick<Context, 'config'>): string {
+  const letters = base32(randomBytes(CODE_CHARS)).slice(0, CODE_CHARS)
+  return `${new URL(config.publicUrl).hostname.replaceAll('.', '-')}-${letters.slice(0, 5)}-${letters.slice(5)}`
+}
+
+export interface Batch {
+  forAccount: string
+  createdBy: string
+  uses: number
+  count: number
+  disabled?: boolean
+}
+
+/** Create codes in the caller's transaction. Returns them. */
+export async function makeCodes(
+  ctx: Pick<Context, 'config' | 'clock'>,
+  tx: Tx,
+  { forAccount, createdBy, uses, count, disabled = false }: Batch,
+): Promise<string[]> {
+  const codes = Array.from({ length: count }, () => newCode(ctx))
+  const createdAt = ctx.clock.now()
+  await insertCodes(
+    tx,
+    codes.map((code) => ({ code, available: uses, disabled, forAccount, createdBy, createdAt })),
+  )
+  return codes
+}
+
+/** Create the codes that an account has earned since the last call. If its invites are disabled, so are the codes. */
+export async function makeEarnedCodes(
+  ctx: Context,
+  tx: Tx,
+  { did, createdAt, invitesDisabled }: { did: Did; createdAt: Millis; invitesDisabled: boolean },
+): Promise<void> {
+  const { intervalSecs, epochSecs } = ctx.config.invites
+  if (!ctx.config.inviteCodeRequired || intervalSecs === 0) return
+  const epochAt = epochSecs * 1000
+  const own = (await listCodesOf(tx, did)).filter((code) => code.createdBy !== OPERATOR)
+  const count = codesToCreate({
+    now: ctx.clock.now(),
+    createdAt,
+    epochAt,
+    intervalMillis: intervalSecs * 1000,
+    madeSinceEpoch: own.filter((code) => code.createdAt > epochAt).length,
+    unused: own.filter((code) => !code.disabled && !isUsedUp(code)).length,
+  })
+  await makeCodes(ctx, tx, { forAccount: did, createdBy: did, uses: 1, count, disabled: invitesDisabled })
+}
+
+export const isUsedUp = ({ uses, available }: InviteCode): boolean => uses.length >= available
+
+/** Returns a code as com.atproto.server.defs#inviteCode. Pending accounts have no DID yet, and are left out. */
+export const codeView = ({ createdAt, uses, ...code }: InviteCode) => ({
+  ...code,
+  createdAt: wireTime(createdAt),
+  uses: uses.flatMap(({ usedBy, usedAt }) => {
+    const did = parseDid(usedBy)
+    return did === null ? [] : [{ usedBy: did, usedAt: wireTime(usedAt) }]
+  }),
+})
+
+/** Returns the codes that an account earned or was given, in the form of the lexicon. */
+export const codeViewsOf = async (reader: Reader, did: Did) => (await listCodesOf(reader, did)).map(codeView)

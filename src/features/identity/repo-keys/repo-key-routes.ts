@@ -1,0 +1,36 @@
+/** The two requests by which a wallet replaces the key of a repository. */
+import { Type } from '@sinclair/typebox'
+import { route, type CallLimit, type Guard } from '../../../http/endpoint.ts'
+import { readJson } from '../../../http/json-input.ts'
+import { requireMasterKey } from '../../../http/master-key.ts'
+import { owner, type OwnerCaller } from '../../access/auth/auth.ts'
+import { completeRotation, stageKey } from './key-rotation.ts'
+
+const rotations: CallLimit<{ caller: OwnerCaller }> = { name: 'rotateRepoKey', key: ({ caller }) => caller.did }
+
+/** Keys that stand in identities are kept only under a master key that the operator has configured. */
+const ownerWithMasterKey: Guard<OwnerCaller> = {
+  ...owner,
+  async check(exchange) {
+    const caller = await owner.check(exchange)
+    requireMasterKey(exchange.ctx)
+    return caller
+  },
+}
+
+export const repoKeyRoutes = [
+  route('POST', '/v1/repo-keys/rotation', {
+    auth: ownerWithMasterKey,
+    limit: rotations,
+    handler: async (call) => ({ signingKey: await stageKey(call, call.caller.did) }),
+  }),
+
+  route('POST', '/v1/repo-keys/rotation/complete', {
+    auth: ownerWithMasterKey,
+    limit: rotations,
+    async handler(call) {
+      const { operation } = await readJson(call.body, Type.Object({ operation: Type.Object({}) }))
+      return { signingKey: await completeRotation(call, call.caller.did, operation) }
+    },
+  }),
+]

@@ -1,0 +1,65 @@
+/**
+ * The identity that a client brings to its sign-up: a genesis operation which the client has signed, and which names a
+ * signing key that was reserved here. The server signs nothing, so it can neither change the identity nor end it.
+ */
+import { createHash } from 'node:crypto'
+import { Refusal } from '../../../http/errors.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Reader, Tx } from '../../../platform/database/database.ts'
+import { checkCeremonyGenesis } from '../../../protocol/ceremony-identity.ts'
+import type { Did, Handle } from '../../../protocol/identifiers.ts'
+import { parseOperation, SIGNING_KEY_NAME, type Operation } from '../../../protocol/plc.ts'
+import { accountOf, type WrappedKey } from '../accounts/accounts.ts'
+import { bindReservedKey, reservedKeyNamed } from '../identity/identity.ts'
+
+export interface BroughtIdentity {
+  did: Did
+  genesis: Operation
+  key: WrappedKey
+}
+
+const incompatible = (message: string) => new Refusal(400, 'IncompatibleDidDoc', message)
+const notReserved = () => incompatible('verificationMethods.atproto must be a key from com.atproto.server.reserveSigningKey')
+
+/**
+ * Returns the identity that the operation makes. Its highest rotation key has signed it. `recoveryKey` is null if the
+ * client names none.
+ *
+ * Throws `IncompatibleDidDoc` if the operation does not fit this server, the handle or the keys, and `DidAlreadyExists`
+ * (409) if the identity has an account here.
+ */
+export async function checkBroughtIdentity(
+  ctx: Context,
+  operation: unknown,
+  handle: Handle,
+  recoveryKey: string | null,
+): Promise<BroughtIdentity> {
+  const parsed = parseOperation(operation)
+  const highest = parsed?.type === 'plc_operation' ? parsed.rotationKeys[0] : undefined
+  const signingKey = parsed?.type === 'plc_operation' ? parsed.verificationMethods[SIGNING_KEY_NAME] : undefined
+  if (highest === undefined || signingKey === undefined)
+    throw incompatible('plcOp is not an operation with a rotation key and a signing key')
+  const terms = { handle, signingKey, publicUrl: ctx.config.publicUrl }
+  const outcome = checkCeremonyGenesis(operation, { deviceKey: highest, recoveryKey: recoveryKey ?? highest }, terms)
+  if (!outcome.ok) throw incompatible(outcome.fault)
+  const { did, genesis } = outcome.identity
+  await requireNoAccount(ctx.db, did)
+  const key = await reservedKeyNamed(ctx.db, signingKey, did)
+  if (key === null) throw notReserved()
+  return { did, genesis, key }
+}
+
+/**
+ * Bind the key to this identity, and to the address with which it signs up: the operation becomes public, so a repeated
+ * request after an interruption must come from the same person. Throws `IncompatibleDidDoc` if the key is bound to
+ * something else, and `DidAlreadyExists`.
+ */
+export async function bindBroughtKey(tx: Tx, { did, key }: BroughtIdentity, email: string): Promise<void> {
+  await requireNoAccount(tx, did)
+  const boundTo = createHash('sha256').update(email).digest('hex')
+  if ((await bindReservedKey(tx, { signingKey: key.signingKey, did, boundTo })) === 0) throw notReserved()
+}
+
+async function requireNoAccount(reader: Reader, did: Did): Promise<void> {
+  if (await accountOf(reader, did)) throw new Refusal(409, 'DidAlreadyExists', 'The DID has an account here')
+}

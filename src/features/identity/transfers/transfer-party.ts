@@ -1,0 +1,35 @@
+/**
+ * The guard of a transfer's completion: the wallet that began it, by its session, or the device that accepted it. Both
+ * present opaque tokens of one form, so both are looked up. The handler sees to it that the caller has a part in the
+ * transfer.
+ */
+import type { Exchange, Guard } from '../../../http/endpoint.ts'
+import { authenticationRequired, authMissing, Refusal } from '../../../http/errors.ts'
+import { taking, walletCredential, type WalletCaller } from '../../access/auth/auth.ts'
+import { deviceCredential, type DeviceCaller } from '../../access/wallet-devices/wallet-devices.ts'
+
+export type TransferParty = WalletCaller | DeviceCaller
+
+function refuseStrangers(): never {
+  throw authenticationRequired()
+}
+
+const wallet = taking<TransferParty>([walletCredential], refuseStrangers, { refusesTakendown: true })
+const device = taking<TransferParty>([deviceCredential], refuseStrangers)
+
+/**
+ * Throws `AuthMissing` without an `Authorization` header, and `AuthenticationRequired` for every token that is neither.
+ */
+export const transferParty: Guard<TransferParty> = {
+  personal: true,
+  takes: [...wallet.takes, ...device.takes],
+  async check(exchange: Exchange) {
+    if (!exchange.request.headers.has('authorization')) throw authMissing(exchange.ctx.config.publicUrl)
+    try {
+      return await wallet.check(exchange)
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      return await device.check(exchange)
+    }
+  },
+}

@@ -1,0 +1,23 @@
+/** Rows of `waitlist_entry`. */
+import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
+import type { Handle, Millis } from '../../../protocol/identifiers.ts'
+
+/** Add an entry. Does nothing if the email address is already on the list. */
+export const insertEntry = (tx: Tx, { email, handle, now }: { email: string; handle: Handle | null; now: Millis }): Promise<number> =>
+  tx.run(sql`INSERT INTO waitlist_entry (email, handle, created_at) VALUES (${email}, ${handle}, ${now}) ON CONFLICT (email) DO NOTHING`)
+
+export interface WaitlistRow {
+  seq: number
+  email: string
+  handle: string | null
+  createdAt: Millis
+}
+
+/** Returns at most `limit` entries older than `beforeSeq`, newest first. Null starts at the newest. */
+export const listEntries = (reader: Reader, { beforeSeq, limit }: { beforeSeq: number | null; limit: number }) =>
+  reader.all<WaitlistRow>(sql`
+    SELECT seq, email, handle, created_at AS "createdAt" FROM waitlist_entry
+    WHERE ${beforeSeq === null ? sql`1 = 1` : sql`seq < ${beforeSeq}`} ORDER BY seq DESC LIMIT ${limit}`)
+
+export const countEntries = async (reader: Reader): Promise<number> =>
+  (await reader.get<{ total: number }>(sql`SELECT count(*) AS total FROM waitlist_entry`))!.total

@@ -1,7 +1,0 @@
-/** Labels that watched labelers put on hosted accounts. Only operators see them. */
-import type { Feature } from '../../http/feature.ts'
-import { labelerWatchSweep } from './labeler-watch-sweep.ts'
-
-export { countFlaggedAccounts, deleteFlagsAbout, findFlags, isFlagged, type Flag } from './flag-store.ts'
-
-export const labels: Feature = { name: 'labels', sweeps: [labelerWatchSweep] }

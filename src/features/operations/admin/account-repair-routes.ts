@@ -1,0 +1,87 @@
+/** Account repairs by an operator: replace the email address, reset a forgotten password, revoke stolen credentials. */
+import { Type } from '@sinclair/typebox'
+import { route } from '../../../http/endpoint.ts'
+import { invalidRequest } from '../../../http/errors.ts'
+import { readJson } from '../../../http/json-input.ts'
+import { endAccess } from '../../../http/hooks.ts'
+import { replaceEmail } from '../../identity/account-changes/account-changes.ts'
+import { CODE_TTL_SECS, issueCode, mailCode, parseEmailAddress } from '../../identity/accounts/accounts.ts'
+import type { Tx } from '../../../platform/database/database.ts'
+import { actorOf, operator, recordAudit } from '../operators/operators.ts'
+import { namedAccount } from './named-account.ts'
+
+const noPassword = () => invalidRequest('The account has no password to reset')
+
+export const accountRepairRoutes = [
+  route('POST', '/v1/admin/accounts/:did/email', {
+    auth: operator(),
+    async handler(call) {
+      const { ctx, caller, path, body } = call
+      const { email } = await readJson(body, Type.Object({ email: Type.String() }))
+      const { did } = await namedAccount(ctx.db, path)
+      const permits = async (tx: Tx) => {
+        await recordAudit(call, tx, { actor: actorOf(caller), action: 'email_updated', subject: did })
+        return null
+      }
+      await replaceEmail(call, did, email.trim(), permits, actorOf(caller))
+      return { did, email: parseEmailAddress(email.trim()), emailConfirmed: false }
+    },
+  }),
+
+  // The only operator response that contains a secret: the code that the email would have carried.
+  route('POST', '/v1/admin/accounts/:did/reset-token', {
+    auth: operator(),
+    async handler(call) {
+      const { ctx, caller, path } = call
+      const { did, hasPassword } = await namedAccount(ctx.db, path)
+      if (!hasPassword) throw noPassword()
+      const token = await ctx.db.transaction(async (tx) => {
+        await recordAudit(call, tx, { actor: actorOf(caller), action: 'reset_token_issued', subject: did })
+        return issueCode(ctx, tx, did, 'reset_password')
+      })
+      return { did, token, expiresIn: CODE_TTL_SECS }
+    },
+  }),
+
+  route('POST', '/v1/admin/accounts/:did/reset-mail', {
+    auth: operator(),
+    async handler(call) {
+      const { ctx, caller, path } = call
+      const { did, hasPassword } = await namedAccount(ctx.db, path)
+      if (!hasPassword) throw noPassword()
+      const actor = actorOf(caller)
+      await mailCode(ctx, did, 'reset_password', { at: ctx.clock.now(), origin: null, actor }, (tx) =>
+        recordAudit(call, tx, { actor, action: 'reset_token_issued', subject: did }),
+      )
+      return { did, expiresIn: CODE_TTL_SECS }
+    },
+  }),
+
+  route('POST', '/v1/admin/accounts/:did/revoke-credentials', {
+    auth: operator(),
+    async handler(call) {
+      const { ctx, caller, path } = call
+      const { did } = await namedAccount(ctx.db, path)
+      return ctx.db.transaction(async (tx) => {
+        const ended = await endAccess(ctx, tx, did, 'revoked')
+        const revoked = {
+          sessionsRevoked: ended.sessions ?? 0,
+          appPasswordsRevoked: ended.appPasswords ?? 0,
+          oauthTokensRevoked: ended.oauthTokens ?? 0,
+          oauthCodesRevoked: ended.oauthCodes ?? 0,
+          agentRegistrationsRevoked: ended.agentRegistrations ?? 0,
+          transferDeviceTokensRevoked: ended.transferDeviceTokens ?? 0,
+        }
+        if (Object.values(revoked).some((count) => count > 0)) {
+          await recordAudit(call, tx, {
+            actor: actorOf(caller),
+            action: 'credentials_revoked',
+            subject: did,
+            detail: JSON.stringify(revoked),
+          })
+        }
+        return revoked
+      })
+    },
+  }),
+]

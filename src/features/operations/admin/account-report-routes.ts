@@ -1,0 +1,130 @@
+/** Account reports for operators: the list, the lookup, storage and usage. */
+import { Type } from '@sinclair/typebox'
+import { route } from '../../../http/endpoint.ts'
+import { invalidRequest, notFound } from '../../../http/errors.ts'
+import { clamp, integerParam, readJson } from '../../../http/json-input.ts'
+import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
+import { accountNamed, furtherHandlesOf, statusOf } from '../../identity/accounts/accounts.ts'
+import { escrowState } from '../../identity/escrow/escrow.ts'
+import { hostingStateOf } from '../../identity/identity/identity.ts'
+import { countFlaggedAccounts, findFlags, type Flag } from '../../data/labels/labels.ts'
+import { operator } from '../operators/operators.ts'
+import { listAccounts, statuses, storageOf, usageOf, type AccountFilter, type ReportedStatus } from './account-report-store.ts'
+import { namedAccount } from './named-account.ts'
+
+const MAX_PAGE = 100
+const DEFAULT_PAGE = 50
+
+/** Returns the used share of the quota in percent, with one decimal. */
+const percent = (bytes: number, quota: number) => Math.round((bytes / quota) * 1000) / 10
+
+/** Returns null, the start of the list, for a missing or malformed cursor. */
+function parseCursor(text: string | null): AccountFilter['after'] {
+  const match = /^([01]):(did:.+)$/.exec(text ?? '')
+  return match && { flagged: match[1] === '1' ? 1 : 0, did: match[2]! }
+}
+
+function parseStatus(text: string | null): ReportedStatus | null {
+  if (text === null || text === '') return null
+  const status = statuses.find((known) => known === text)
+  if (status === undefined) throw invalidRequest(`status must be one of ${statuses.join(', ')}`)
+  return status
+}
+
+const flagView = ({ val, labeler, labelledAt }: Flag) => ({ val, labelerDid: labeler, cts: wireTime(labelledAt) })
+
+const wireTimeOrNull = (at: Millis | null) => (at === null ? null : wireTime(at))
+
+export const accountReportRoutes = [
+  route('GET', '/v1/admin/accounts', {
+    auth: operator(),
+    async handler({ ctx: { db, clock, config }, url: { searchParams } }) {
+      const now = clock.now()
+      const limit = clamp(integerParam(searchParams, 'limit', DEFAULT_PAGE), 1, MAX_PAGE)
+      const filter = {
+        status: parseStatus(searchParams.get('status')),
+        text: searchParams.get('q') || null,
+        after: parseCursor(searchParams.get('cursor')),
+      }
+      const rows = await listAccounts(db, filter, now, limit)
+      const flags = await findFlags(
+        db,
+        rows.map(({ did }) => did),
+        now,
+      )
+      const flagsOf = Map.groupBy(flags, ({ did }) => did)
+      const quotaBytes = config.blobs.maxStoragePerAccount
+      const last = rows.at(-1)
+      return {
+        accounts: rows.map((row) => ({
+          did: row.did,
+          handle: row.handle,
+          createdAt: wireTime(row.createdAt),
+          status: statusOf(row),
+          totalBytes: row.totalBytes,
+          quotaUsedPct: percent(row.totalBytes, quotaBytes),
+          didWebHosting: row.isHosted === 1,
+          flags: (flagsOf.get(row.did) ?? []).map(flagView),
+        })),
+        quotaBytes,
+        flaggedTotal: await countFlaggedAccounts(db, now),
+        cursor: last && rows.length === limit ? `${last.flagged}:${last.did}` : undefined,
+      }
+    },
+  }),
+
+  // The DID, handle or email address is sent in the body, because paths end up in logs.
+  route('POST', '/v1/admin/accounts/lookup', {
+    auth: operator(),
+    async handler({ ctx, body }) {
+      const { db, clock } = ctx
+      const { account: name } = await readJson(body, Type.Object({ account: Type.String() }))
+      const account = await accountNamed(db, name)
+      if (account === null) throw notFound('No such account')
+      const { did, handle, email, emailConfirmedAt, createdAt, deactivatedAt, takedownRef, hasPassword, invitesDisabled } = account
+      return {
+        did,
+        handle,
+        email,
+        emailConfirmedAt: wireTimeOrNull(emailConfirmedAt),
+        createdAt: wireTime(createdAt),
+        status: statusOf(account),
+        deactivatedAt: wireTimeOrNull(deactivatedAt),
+        takedownRef,
+        hasPassword,
+        furtherHandles: await furtherHandlesOf(db, did),
+        escrow: (await escrowState(ctx, db, did)).state,
+        didWebHosting: (await hostingStateOf(db, did)).isHosted,
+        invitesDisabled,
+        flags: (await findFlags(db, [did], clock.now())).map(flagView),
+      }
+    },
+  }),
+
+  route('GET', '/v1/accounts/:did/usage', {
+    auth: operator(),
+    async handler({ ctx: { db }, path }) {
+      const { did } = await namedAccount(db, path)
+      const usage = await usageOf(db, did)
+      return { ...usage, lastActive: wireTimeOrNull(usage.lastActive) }
+    },
+  }),
+
+  route('GET', '/v1/accounts/:did/storage', {
+    auth: operator(),
+    async handler({ ctx: { db, config }, path }) {
+      const { did } = await namedAccount(db, path)
+      const { blobCount, totalBytes, largestCid, largestSize } = await storageOf(db, did)
+      const quotaBytes = config.blobs.maxStoragePerAccount
+      return {
+        blobCount,
+        totalBytes,
+        uploadedBlobCount: blobCount,
+        uploadedBlobBytes: totalBytes,
+        quotaBytes,
+        quotaUsedPct: percent(totalBytes, quotaBytes),
+        largestBlob: largestCid === null ? null : { cid: largestCid, size: largestSize },
+      }
+    },
+  }),
+]

@@ -1,0 +1,111 @@
+/** Account reports for operators. The queries read the tables of several features and change none of them. */
+import { sql, sqlAnd, type Reader, type Sql } from '../../../platform/database/database.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import { isFlagged } from '../../data/labels/labels.ts'
+
+export const statuses = ['active', 'deactivated', 'suspended', 'takendown'] as const
+export type ReportedStatus = (typeof statuses)[number]
+
+/** No account matches `suspended`: nothing suspends accounts yet, but the state is part of the interface. */
+const statusConditions: Record<ReportedStatus, Sql> = {
+  takendown: sql`takedown_ref IS NOT NULL`,
+  suspended: sql`1 = 0`,
+  deactivated: sql`takedown_ref IS NULL AND deactivated_at IS NOT NULL`,
+  active: sql`takedown_ref IS NULL AND deactivated_at IS NULL`,
+}
+
+export interface AccountRow {
+  did: Did
+  handle: string | null
+  createdAt: Millis
+  deactivatedAt: Millis | null
+  takedownRef: string | null
+  flagged: 0 | 1
+  totalBytes: number
+  /** Whether this server serves the document of its did:web. */
+  isHosted: 0 | 1
+}
+
+export interface AccountFilter {
+  status: ReportedStatus | null
+  /** Substring of the handle, DID or email address, compared case-insensitively. Null matches every account. */
+  text: string | null
+  after: { flagged: 0 | 1; did: string } | null
+}
+
+/** Returns at most `limit` accounts that match the filter, flagged accounts first, then in the order of their DIDs. */
+export function listAccounts(reader: Reader, { status, text, after }: AccountFilter, now: Millis, limit: number): Promise<AccountRow[]> {
+  const flagged = sql`CASE WHEN ${isFlagged(sql`account.did`, now)} THEN 1 ELSE 0 END`
+  const conditions: Sql[] = []
+  if (status !== null) conditions.push(statusConditions[status])
+  if (text !== null) {
+    const pattern = `%${text.toLowerCase().replace(/[%_\\]/g, '\\$&')}%`
+    conditions.push(
+      sql`(handle LIKE ${pattern} ESCAPE '\\' OR lower(did) LIKE ${pattern} ESCAPE '\\' OR email LIKE ${pattern} ESCAPE '\\')`,
+    )
+  }
+  if (after !== null) conditions.push(sql`(${flagged} < ${after.flagged} OR (${flagged} = ${after.flagged} AND did > ${after.did}))`)
+  return reader.all<AccountRow>(sql`
+    SELECT did, handle, created_at AS "createdAt", deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef", ${flagged} AS flagged,
+      (SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM blob WHERE blob.did = account.did) AS "totalBytes",
+      CASE WHEN EXISTS (SELECT 1 FROM web_document w WHERE w.did = account.did AND w.hosted_since IS NOT NULL) THEN 1 ELSE 0 END AS "isHosted"
+    FROM account WHERE ${sqlAnd(conditions)} ORDER BY flagged DESC, did LIMIT ${limit}`)
+}
+
+/** Count the accounts in each status, and in total. */
+export async function countAccounts(reader: Reader): Promise<Record<ReportedStatus | 'total', number>> {
+  const countOf = (status: ReportedStatus) => sql`(SELECT count(*) FROM account WHERE ${statusConditions[status]})`
+  const row = await reader.get<Record<ReportedStatus | 'total', number>>(sql`
+    SELECT (SELECT count(*) FROM account) AS total, ${countOf('active')} AS active, ${countOf('deactivated')} AS deactivated,
+      ${countOf('suspended')} AS suspended, ${countOf('takendown')} AS takendown`)
+  return row!
+}
+
+export interface StorageRow {
+  blobCount: number
+  totalBytes: number
+  largestCid: string | null
+  largestSize: number | null
+}
+
+/** Returns the blob storage of an account. `largestCid` and `largestSize` (bytes) are null if it has no blobs. */
+export async function storageOf(reader: Reader, did: Did): Promise<StorageRow> {
+  const row = await reader.get<StorageRow>(sql`
+    SELECT count(*) AS "blobCount", CAST(coalesce(sum(size), 0) AS BIGINT) AS "totalBytes",
+      (SELECT cid FROM blob WHERE did = ${did} ORDER BY size DESC, cid LIMIT 1) AS "largestCid",
+      (SELECT max(size) FROM blob WHERE did = ${did}) AS "largestSize"
+    FROM blob WHERE did = ${did}`)
+  return row!
+}
+
+export interface UsageRow {
+  recordsCount: number
+  /** Number of commits that the event log still holds. */
+  commitsCount: number
+  blobsCount: number
+  storageBytes: number
+  /** Time of the last record write among the records that exist; null if there are none. */
+  lastActive: Millis | null
+}
+
+/** Returns the usage of an account. The counts are zero if no account has the DID. */
+export async function usageOf(reader: Reader, did: Did): Promise<UsageRow> {
+  const row = await reader.get<UsageRow>(sql`
+    SELECT (SELECT count(*) FROM record JOIN repo ON repo.id = record.repo_id WHERE repo.did = ${did}) AS "recordsCount",
+      (SELECT count(*) FROM repo_seq WHERE repo_seq.did = ${did} AND event_type = 'commit')
+        + (SELECT count(*) FROM unnumbered_event WHERE unnumbered_event.did = ${did} AND event_type = 'commit') AS "commitsCount",
+      (SELECT count(*) FROM blob WHERE blob.did = ${did}) AS "blobsCount",
+      (SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM blob WHERE blob.did = ${did}) AS "storageBytes",
+      (SELECT max(indexed_at) FROM record JOIN repo ON repo.id = record.repo_id WHERE repo.did = ${did}) AS "lastActive"`)
+  return row!
+}
+
+/**
+ * Count the commits, nodes and records of all repositories. Scans an index of each table, so do not call it for every
+ * request.
+ */
+export async function countBlocks(reader: Reader): Promise<number> {
+  const row = await reader.get<{ blocks: number }>(sql`
+    SELECT (SELECT count(*) FROM repo) + (SELECT count(*) FROM repo_node) + (SELECT count(*) FROM record) AS blocks`)
+  return row!.blocks
+}

@@ -1,0 +1,28 @@
+/** The operator's interface: the routes under `/v1/admin`, and the methods of com.atproto.admin.*. */
+import type { Feature } from '../../../http/feature.ts'
+import { stepSweep } from '../../../platform/running/step-sweep.ts'
+import { accountAdminRoutes } from './account-admin-routes.ts'
+import { accountReportRoutes } from './account-report-routes.ts'
+import { accountRepairRoutes } from './account-repair-routes.ts'
+import { clusterRoutes } from './cluster-routes.ts'
+import { claimCodeRoutes } from './claim-code-routes.ts'
+import { consentEventRoutes } from './consent-event-routes.ts'
+import { serviceReportRoutes } from './service-report-routes.ts'
+import { stepRoutes } from './step-routes.ts'
+import { subjectStatusRoutes } from './subject-status-routes.ts'
+
+export const admin: Feature = {
+  name: 'admin',
+  routes: [
+    ...accountAdminRoutes,
+    ...subjectStatusRoutes,
+    ...accountReportRoutes,
+    ...accountRepairRoutes,
+    ...claimCodeRoutes,
+    ...consentEventRoutes,
+    ...serviceReportRoutes,
+    ...clusterRoutes,
+    ...stepRoutes,
+  ],
+  sweeps: [stepSweep],
+}

@@ -1,0 +1,102 @@
+/** Claim codes: invite codes that expire and can be used once. */
+import { Type } from '@sinclair/typebox'
+import { HOUR_MILLIS } from '../../../base/durations.ts'
+import { route } from '../../../http/endpoint.ts'
+import { claimCodeRedeemed, invalidClaim, invalidRequest, notFound } from '../../../http/errors.ts'
+import { integerParam, readJson } from '../../../http/json-input.ts'
+import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
+import {
+  findClaimCode,
+  insertClaimCodes,
+  listClaimCodes,
+  revokeClaimCode,
+  withNewClaimCodes,
+  type ClaimCode,
+} from '../../identity/invites/invites.ts'
+import { actorOf, operator, recordAudit } from '../operators/operators.ts'
+
+const MAX_BATCH = 10
+const DEFAULT_HOURS = 24
+/** A hundred years. The limit keeps the expiry time within what RFC 3339 can express. */
+const MAX_HOURS = 24 * 36_525
+const MAX_PAGE = 200
+const DEFAULT_PAGE = 50
+
+/** A code that was redeemed or revoked keeps that status after it expires. */
+function statusOf({ isRedeemed, isRevoked, expiresAt }: ClaimCode, now: Millis): 'redeemed' | 'revoked' | 'expired' | 'pending' {
+  if (isRedeemed) return 'redeemed'
+  if (isRevoked) return 'revoked'
+  return expiresAt <= now ? 'expired' : 'pending'
+}
+
+function parseCursor(text: string | null): { createdAt: Millis; code: string } | null {
+  if (text === null || text === '') return null
+  const [createdAt = '', code = ''] = text.split('|')
+  if (!/^\d{1,15}$/.test(createdAt) || code === '') throw invalidRequest('Malformed cursor')
+  return { createdAt: Number(createdAt), code }
+}
+
+export const claimCodeRoutes = [
+  route('POST', '/v1/accounts/claim-codes', {
+    auth: operator(),
+    async handler(call) {
+      const { ctx, caller, body } = call
+      const { count, expiresInHours = DEFAULT_HOURS } = await readJson(
+        body,
+        Type.Object({ count: Type.Integer(), expiresInHours: Type.Optional(Type.Integer()) }),
+      )
+      if (count < 1 || count > MAX_BATCH) throw invalidClaim(`count must be from 1 to ${MAX_BATCH}`)
+      if (expiresInHours < 1 || expiresInHours > MAX_HOURS) throw invalidClaim(`expiresInHours must be from 1 to ${MAX_HOURS}`)
+      const now = ctx.clock.now()
+      return withNewClaimCodes(count, async (codes) => {
+        await ctx.db.transaction(async (tx) => {
+          await insertClaimCodes(tx, codes, { createdBy: actorOf(caller), now, expiresAt: now + expiresInHours * HOUR_MILLIS })
+          await recordAudit(call, tx, {
+            actor: actorOf(caller),
+            action: 'claim_codes_minted',
+            detail: JSON.stringify({ count, expiresInHours }),
+          })
+        })
+        return { codes }
+      })
+    },
+  }),
+
+  route('GET', '/v1/accounts/claim-codes', {
+    auth: operator(),
+    async handler({ ctx, url: { searchParams } }) {
+      const limit = integerParam(searchParams, 'limit', DEFAULT_PAGE)
+      if (limit < 1 || limit > MAX_PAGE) throw invalidRequest(`limit must be from 1 to ${MAX_PAGE}`)
+      const rows = await listClaimCodes(ctx.db, parseCursor(searchParams.get('cursor')), limit)
+      const last = rows.at(-1)
+      return {
+        codes: rows.map((row) => ({
+          code: row.code,
+          status: statusOf(row, ctx.clock.now()),
+          createdAt: wireTime(row.createdAt),
+          expiresAt: wireTime(row.expiresAt),
+          redeemedAt: row.redeemedAt === null ? undefined : wireTime(row.redeemedAt),
+          revokedAt: row.revokedAt === null ? undefined : wireTime(row.revokedAt),
+        })),
+        cursor: last && rows.length === limit ? `${last.createdAt}|${last.code}` : undefined,
+      }
+    },
+  }),
+
+  // The code is sent in the body, because paths end up in logs.
+  route('POST', '/v1/accounts/claim-codes/revoke', {
+    auth: operator(),
+    async handler(call) {
+      const { ctx, caller, body } = call
+      const { code } = await readJson(body, Type.Object({ code: Type.String() }))
+      const now = ctx.clock.now()
+      await ctx.db.transaction(async (tx) => {
+        const found = await findClaimCode(tx, code)
+        if (found === null) throw notFound('No such code')
+        if (found.isRedeemed) throw claimCodeRedeemed()
+        if (await revokeClaimCode(tx, code, now)) await recordAudit(call, tx, { actor: actorOf(caller), action: 'claim_code_revoked' })
+      })
+      return { code, status: 'revoked' }
+    },
+  }),
+]

@@ -1,0 +1,184 @@
+/** Health of the service as raw numbers, for operators and their alerts. The report draws no conclusions from them. */
+import { route } from '../../../http/endpoint.ts'
+import { invalidRequest, notFound } from '../../../http/errors.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
+import { sql, type Reader } from '../../../platform/database/database.ts'
+import { VERSION } from '../../../base/version.ts'
+import type { Stall } from '../../../platform/running/loop-watch.ts'
+import type { StepSummary } from '../../../platform/running/step-store.ts'
+import { wireTime } from '../../../protocol/identifiers.ts'
+import { askCrawlers, firehoseReadout, headSeq, sequencedAt } from '../../data/firehose/firehose.ts'
+import { irohReadout } from '../../push/iroh/iroh.ts'
+import { relayReadout } from '../../push/notifications/notifications.ts'
+import { countFlaggedAccounts } from '../../data/labels/labels.ts'
+import { actorOf, logOperator, operator, recordAudit } from '../operators/operators.ts'
+import { countAccounts, countBlocks } from './account-report-store.ts'
+
+/** Timeout for the host status request to a relay. */
+const RELAY_TIMEOUT_MILLIS = 5000
+const RELAY_ANSWER_BYTES = 64 * 1024
+
+/** Convert the name of a sweep to its member name in the health report: `blob-gc` becomes `blobGc`. */
+const camelCase = (name: string) => name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
+
+/** Lifetime of the cached block count. Counting scans whole indexes. */
+const BLOCK_COUNT_MILLIS = 600_000
+
+const lastBlockCount = perContext((): { at: number; blocks: number } => ({ at: -Infinity, blocks: 0 }))
+
+async function blockCountOf(ctx: Context): Promise<number> {
+  const last = lastBlockCount(ctx)
+  const now = ctx.clock.monotonic()
+  if (now - last.at >= BLOCK_COUNT_MILLIS) Object.assign(last, { at: now, blocks: await countBlocks(ctx.db) })
+  return last.blocks
+}
+
+/**
+ * Sum up the blob rows. The key of a blob row names its account, so an unowned blob is a row whose account no longer
+ * exists.
+ */
+async function storageTotals(reader: Reader) {
+  const row = await reader.get<Record<'blobCount' | 'blobBytes' | 'blobUnownedCount' | 'blobUnownedBytes', number>>(sql`
+    SELECT count(*) AS "blobCount", CAST(coalesce(sum(size), 0) AS BIGINT) AS "blobBytes",
+      CAST(coalesce(sum(CASE WHEN account.did IS NULL THEN 1 ELSE 0 END), 0) AS BIGINT) AS "blobUnownedCount",
+      CAST(coalesce(sum(CASE WHEN account.did IS NULL THEN size ELSE 0 END), 0) AS BIGINT) AS "blobUnownedBytes"
+    FROM blob LEFT JOIN account ON account.did = blob.did`)
+  return row!
+}
+
+interface RelayView {
+  reachable: boolean
+  relayStatus: string | null
+  relaySeq: number | null
+  accountCount: number | null
+  detail: string | null
+}
+
+const unknownTo = (reachable: boolean, detail: string): RelayView => ({
+  reachable,
+  relayStatus: null,
+  relaySeq: null,
+  accountCount: null,
+  detail,
+})
+
+/**
+ * Ask the relay at a base URL for its status of this host (com.atproto.sync.getHostStatus). Does not throw if the
+ * request fails.
+ */
+async function askRelay({ config, upstream, log }: Context, relay: string): Promise<RelayView> {
+  try {
+    const hostname = new URL(config.publicUrl).host
+    const response = await upstream.fetch(`${relay}/xrpc/com.atproto.sync.getHostStatus?hostname=${encodeURIComponent(hostname)}`, {
+      headersTimeoutMillis: RELAY_TIMEOUT_MILLIS,
+      bodyTimeoutMillis: RELAY_TIMEOUT_MILLIS,
+      maxBytes: RELAY_ANSWER_BYTES,
+    })
+    const answer = (await response.json()) as Record<string, unknown>
+    if (answer['error'] === 'HostNotFound') return unknownTo(true, 'the relay has not crawled this host')
+    if (!response.ok) return unknownTo(true, `the relay returned status ${response.status}`)
+    const status = typeof answer['status'] === 'string' ? answer['status'] : null
+    return {
+      reachable: true,
+      relayStatus: status,
+      relaySeq: numberOrNull(answer['seq']),
+      accountCount: numberOrNull(answer['accountCount']),
+      detail: null,
+    }
+  } catch (error) {
+    log.info('relay unreachable', { relay, error })
+    return unknownTo(false, 'the relay could not be reached')
+  }
+}
+
+const numberOrNull = (value: unknown) => (typeof value === 'number' && Number.isSafeInteger(value) ? value : null)
+
+async function stepTotals({ steps, clock }: Context) {
+  const summaries = await steps.summaries()
+  const total = (count: (summary: StepSummary) => number) => summaries.reduce((sum, summary) => sum + count(summary), 0)
+  const oldestAt = Math.min(...summaries.map((summary) => summary.oldestAt ?? Infinity))
+  return {
+    waiting: total(({ waiting }) => waiting),
+    failed: total(({ failed }) => failed),
+    oldestAgeSeconds: oldestAt === Infinity ? null : Math.max(0, Math.floor((clock.now() - oldestAt) / 1000)),
+  }
+}
+
+const stallView = (stall: Stall | null) =>
+  stall && { seconds: stall.durationMillis / 1000, cause: stall.cause, route: stall.route, at: wireTime(stall.at) }
+
+export const serviceReportRoutes = [
+  route('GET', '/v1/admin/health', {
+    auth: operator(),
+    async handler({ ctx }) {
+      const { db, clock, sweeps } = ctx
+      const now = clock.now()
+      const passes = await sweeps.lastPasses()
+      const { backfillWindowSecs: backfillWindowSeconds, ...firehose } = await firehoseReadout(ctx)
+      const pushes = await relayReadout(ctx)
+      return {
+        version: VERSION,
+        uptimeSeconds: Math.floor((clock.monotonic() - ctx.startedAt) / 1000),
+        accounts: { ...(await countAccounts(db)), flagged: await countFlaggedAccounts(db, now) },
+        storage: { ...(await storageTotals(db)), blockCount: await blockCountOf(ctx) },
+        firehose: { ...firehose, backfillWindowSeconds },
+        sweeps: Object.fromEntries(
+          sweeps.sweeps.map(({ name }) => {
+            const last = passes.get(name)
+            return [camelCase(name), last ? { completedAt: Math.floor(last.completedAt / 1000), ...last.report } : null]
+          }),
+        ),
+        steps: await stepTotals(ctx),
+        eventLoop: { longestStall: stallView(ctx.loop.longest) },
+        iroh: irohReadout(ctx),
+        notifications: pushes,
+        notifyQueueDepth: pushes && pushes.queue.depth,
+      }
+    },
+  }),
+
+  route('GET', '/v1/admin/relay-status', {
+    auth: operator(),
+    async handler({ ctx }) {
+      const { config, db, clock } = ctx
+      const [relay] = config.crawlers.urls
+      const pdsHeadSeq = await headSeq(db)
+      const checkedAt = wireTime(clock.now())
+      const view = relay === undefined ? unknownTo(false, 'no crawler is configured') : await askRelay(ctx, relay)
+      const relayCursorAt = view.relaySeq === null ? null : await sequencedAt(db, view.relaySeq)
+      return {
+        relayHost: relay === undefined ? null : new URL(relay).host,
+        ...view,
+        pdsHeadSeq,
+        gap: view.relaySeq === null ? null : pdsHeadSeq - view.relaySeq,
+        relayCursorAt: relayCursorAt === null ? null : wireTime(relayCursorAt),
+        checkedAt,
+      }
+    },
+  }),
+
+  route('POST', '/v1/admin/sweeps/:name/run', {
+    auth: operator(),
+    long: true,
+    async handler(call) {
+      const { caller, path } = call
+      const { sweeps } = call.ctx
+      const { name = '' } = path
+      if (!sweeps.sweeps.some((sweep) => sweep.name === name))
+        throw notFound(`There is no such sweep; the sweeps are ${sweeps.sweeps.map((sweep) => sweep.name).join(', ')}`)
+      logOperator(call, { actor: actorOf(caller), action: 'sweep_run', subject: name })
+      return sweeps.run(name)
+    },
+  }),
+
+  route('POST', '/v1/admin/request-crawl', {
+    auth: operator(),
+    async handler(call) {
+      const { ctx, caller } = call
+      const relays = await askCrawlers(ctx)
+      if (relays.length === 0) throw invalidRequest('no crawler is configured, or none could reach this host')
+      await ctx.db.transaction((tx) => recordAudit(call, tx, { actor: actorOf(caller), action: 'request_crawl' }))
+      return { requested: relays.length, accepted: relays.filter(({ accepted }) => accepted).length, relays }
+    },
+  }),
+]

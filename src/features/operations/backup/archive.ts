@@ -1,0 +1,135 @@
+/**
+ * Storage of backups: a folder or a bucket that holds named objects. Writes are atomic: an object appears under its
+ * name whole, or not at all.
+ */
+import { access, constants, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { Bucket } from '../../../platform/network/bucket.ts'
+import type { Config } from '../../../platform/configuration/config.ts'
+import { BACKUP_PREFIX } from '../../../platform/files/data-directory.ts'
+import { parseBucketPlace } from '../../../base/bucket-place.ts'
+import { OperatorError } from '../../../base/operator-error.ts'
+import { explained } from '../../../platform/files/system-faults.ts'
+
+export interface Archive {
+  write(name: string, content: AsyncIterable<Uint8Array>): Promise<void>
+  /** Returns null if no object has this name. */
+  read(name: string): Promise<AsyncIterable<Uint8Array> | null>
+  /** Lists the names that begin with `prefix`. */
+  names(prefix: string): AsyncIterable<string>
+  delete(name: string): Promise<void>
+}
+
+/**
+ * Open a folder, or `s3://bucket/prefix` with the endpoint and credentials of `blob_mirror`. Throws OperatorError if
+ * those are not configured.
+ */
+export function openArchive(place: string, { blobMirror, dataDir }: Pick<Config, 'blobMirror' | 'dataDir'>): Archive {
+  const bucketPlace = parseBucketPlace(place)
+  if (bucketPlace === null) return folderArchive(place)
+  const { endpoint, region, accessKeyId, secretAccessKey, forcePathStyle } = blobMirror
+  if (endpoint === null || accessKeyId === null || secretAccessKey === null)
+    throw new OperatorError('a backup in a bucket needs blob_mirror.endpoint, blob_mirror.access_key_id and blob_mirror.secret_access_key')
+  const bucket = new Bucket({ bucket: bucketPlace.bucket, endpoint, region, accessKeyId, secretAccessKey, forcePathStyle })
+  const { prefix } = bucketPlace
+  return bucketArchive(bucket, prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`, dataDir)
+}
+
+function folderArchive(dir: string): Archive {
+  return {
+    async write(name, content) {
+      const path = join(dir, name)
+      await haveFolder(dirname(path), dir)
+      await spoolWhole(path, content)
+    },
+    async read(name) {
+      const file = Bun.file(join(dir, name))
+      return (await file.exists()) ? file.stream() : null
+    },
+    async *names(prefix) {
+      const found = await readdir(join(dir, dirname(`${prefix}x`)), { recursive: true, withFileTypes: true }).catch(
+        (error: { code?: string }) => {
+          if (error.code === 'ENOENT') return []
+          throw error
+        },
+      )
+      for (const entry of found) {
+        const name = join(entry.parentPath, entry.name).slice(join(dir).length + 1)
+        if (entry.isFile() && name.startsWith(prefix) && !name.endsWith('.part')) yield name
+      }
+    },
+    delete: (name) => rm(join(dir, name), { force: true }),
+  }
+}
+
+async function haveFolder(path: string, dir: string): Promise<void> {
+  try {
+    await mkdir(path, { recursive: true })
+    await access(path, constants.W_OK | constants.X_OK)
+  } catch (error) {
+    throw explained(error, { path, folder: dir, key: 'backup.destination' })
+  }
+}
+
+/** An upload must state its size and digest first, so each object is spooled to a file in `spoolDir`. */
+function bucketArchive(bucket: Bucket, prefix: string, spoolDir: string): Archive {
+  return {
+    async write(name, content) {
+      const path = join(spoolDir, `${BACKUP_PREFIX}${crypto.randomUUID()}.part`)
+      try {
+        const { sha256 } = await spool(path, content)
+        await bucket.put(prefix + name, { body: Bun.file(path), sha256 })
+      } finally {
+        await rm(path, { force: true })
+      }
+    },
+    read: (name) => bucket.get(prefix + name),
+    async *names(start) {
+      for await (const page of bucket.list(prefix + start)) for (const { key } of page) yield key.slice(prefix.length)
+    },
+    delete: (name) => bucket.delete(prefix + name),
+  }
+}
+
+/** Write a stream to a file atomically: the file appears under its name whole, or not at all. */
+export async function spoolWhole(path: string, content: AsyncIterable<Uint8Array>): Promise<void> {
+  const part = `${path}.part`
+  try {
+    await spool(part, content)
+    await rename(part, path)
+  } catch (error) {
+    await rm(part, { force: true })
+    throw error
+  }
+}
+
+/** Write a stream to a file and sync it to disk. Returns the size in bytes and the SHA-256 digest in hex. */
+export async function spool(path: string, content: AsyncIterable<Uint8Array>): Promise<{ size: number; sha256: string }> {
+  const hasher = new Bun.CryptoHasher('sha256')
+  let size = 0
+  const file = await open(path, 'w', 0o600)
+  try {
+    for await (const chunk of content) {
+      hasher.update(chunk)
+      size += chunk.byteLength
+      for (let written = 0; written < chunk.byteLength;) written += (await file.write(chunk, written)).bytesWritten
+    }
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  return { size, sha256: hasher.digest('hex') }
+}
+
+/** Read an object into memory; null if there is none. Use it only for objects that are always small. */
+export async function readWhole(archive: Archive, name: string): Promise<Uint8Array | null> {
+  const content = await archive.read(name)
+  if (content === null) return null
+  const chunks: Uint8Array[] = []
+  for await (const chunk of content) chunks.push(chunk)
+  return Buffer.concat(chunks)
+}
+
+export async function* bytesOf(text: string | Uint8Array): AsyncGenerator<Uint8Array> {
+  yield typeof text === 'string' ? Buffer.from(text) : text
+}

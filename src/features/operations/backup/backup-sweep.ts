@@ -1,0 +1,30 @@
+/**
+ * Scheduled backups. The server runs the backup command in a separate process, so that it can keep serving requests.
+ */
+import { constants, setPriority } from 'node:os'
+import { selfCommand } from '../../../platform/running/self.ts'
+import type { Sweep } from '../../../platform/running/sweeps.ts'
+
+export const backupSweep: Sweep = {
+  name: 'backup',
+  intervalSecs: ({ backup }) => (backup.destination === null ? 0 : backup.intervalSecs),
+  async run({ config, log }) {
+    const { destination, keep } = config.backup
+    if (destination === null) throw new Error('backup.destination is not set')
+    // The child reads the configuration from the same environment and file as this process.
+    const child = Bun.spawn(selfCommand('backup', destination, '--keep', String(keep), ...(config.development ? ['--dev'] : [])), {
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
+    // Requests have priority over the backup.
+    setPriority(child.pid, constants.priority.PRIORITY_LOW)
+    const [exitCode, output, errors] = await Promise.all([
+      child.exited,
+      new Response(child.stdout).text(),
+      new Response(child.stderr).text(),
+    ])
+    if (exitCode !== 0) throw new Error(`the backup failed: ${errors.trim()}`)
+    log.info('backup completed', { report: output.trim() })
+    return { made: 1, errors: 0 }
+  },
+}

@@ -1,0 +1,227 @@
+/**
+ * Make a backup while the server runs.
+ *
+ * A separate connection copies the database as of one instant (`VACUUM INTO`), so neither the server nor the backup
+ * waits for the other. The copy blocks its thread; the backup therefore runs in its own process. Blobs are copied after
+ * the database. The server does not collect a blob that a record of the snapshot references before the grace period
+ * ends.
+ */
+import { existsSync, statSync } from 'node:fs'
+import { readdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Database } from 'bun:sqlite'
+import { DAY_MILLIS } from '../../../base/durations.ts'
+import type { Config } from '../../../platform/configuration/config.ts'
+import { BACKUP_PREFIX } from '../../../platform/files/data-directory.ts'
+import type { Log } from '../../../platform/running/log.ts'
+import { existingSqlitePath } from '../../../platform/database/sqlite.ts'
+import { masterKeyFile } from '../../../platform/secrets/vault.ts'
+import { VERSION } from '../../../base/version.ts'
+import { blobFolderIn, type BlobFolder } from '../../data/blobs/blobs.ts'
+import { bytesOf, type Archive } from './archive.ts'
+import { sealOf, type Seal } from './sealing.ts'
+import { BLOBS, blobName, inSnapshot, linesOf, listSnapshots, manifestName, snapshotName, type Manifest } from './snapshot.ts'
+
+export interface BackupReport {
+  snapshot: string
+  databaseBytes: number
+  blobsCopied: number
+  blobsKept: number
+  missingBlobs: number
+  snapshotsDropped: number
+}
+
+export interface BackupOptions {
+  passphrase: string | null
+  /** Number of snapshots to keep, including the new one; null keeps all. */
+  keep: number | null
+  now: Date
+  log: Log
+}
+
+const ABANDONED_MILLIS = DAY_MILLIS
+
+/**
+ * Write a snapshot of the database and its blobs to an archive, then drop old snapshots.
+ *
+ * `missingBlobs` of the report counts blobs that the backup lacks because their files are missing or damaged. Throws if
+ * the database does not exist or the archive cannot be written; the parts of the failed snapshot are then deleted.
+ */
+export async function makeBackup(config: Config, archive: Archive, { passphrase, keep, now, log }: BackupOptions): Promise<BackupReport> {
+  const source = existingSqlitePath(config.databaseUrl)
+  const seal = await sealOf(archive, passphrase)
+  const snapshot = snapshotName(now)
+  await clearCopies(config.dataDir, now)
+  const copy = join(config.dataDir, `${BACKUP_PREFIX}${crypto.randomUUID()}.db`)
+  try {
+    copyDatabase(source, copy)
+    const database = new Database(copy, { readonly: true })
+    try {
+      const blobs = await writeSnapshot(config, archive, { snapshot, seal, copy, database, now, log }).catch(async (error: unknown) => {
+        // The incomplete snapshot is useless and must not take the space that the next one needs.
+        await dropSnapshot(archive, snapshot).catch((cause: unknown) =>
+          log.warn('could not delete the parts of a failed backup', { snapshot, error: cause }),
+        )
+        throw error
+      })
+      const snapshotsDropped = keep === null ? 0 : await dropOld(archive, { made: snapshot, keep, suffix: seal.suffix, database })
+      return {
+        snapshot,
+        databaseBytes: (await stat(copy)).size,
+        blobsCopied: blobs.copied,
+        blobsKept: blobs.kept,
+        missingBlobs: blobs.missing.length,
+        snapshotsDropped,
+      }
+    } finally {
+      database.close()
+    }
+  } finally {
+    await rm(copy, { force: true })
+  }
+}
+
+/** Delete the database copies of backups whose process was killed. Keeps recent copies, which may be in use. */
+async function clearCopies(dataDir: string, now: Date): Promise<void> {
+  for (const name of await readdir(dataDir)) {
+    if (!name.startsWith(BACKUP_PREFIX)) continue
+    const path = join(dataDir, name)
+    const found = statSync(path, { throwIfNoEntry: false })
+    if (found && now.getTime() - found.mtimeMs > ABANDONED_MILLIS) await rm(path, { force: true })
+  }
+}
+
+interface Parts {
+  snapshot: string
+  seal: Seal
+  /** The path of the database copy. */
+  copy: string
+  database: Database
+  now: Date
+  log: Log
+}
+
+async function writeSnapshot(config: Config, archive: Archive, { snapshot, seal, copy, database, now, log }: Parts) {
+  await archive.write(inSnapshot(snapshot, 'database') + seal.suffix, await seal.close(Bun.file(copy).stream()))
+  const keyFile = masterKeyFile(config.dataDir)
+  if (config.signingKeyMasterKey === null && existsSync(keyFile))
+    await archive.write(inSnapshot(snapshot, 'master-key') + seal.suffix, await seal.close(Bun.file(keyFile).stream()))
+
+  // A bucket is not copied: it is a copy on other machines already, and may be larger than any backup of a database.
+  const blobs =
+    config.blobs.store === 's3'
+      ? { copied: 0, kept: 0, missing: [] }
+      : await copyBlobs(database, blobFolderIn(config.dataDir), archive, seal, log)
+  await archive.write(inSnapshot(snapshot, 'blobs') + seal.suffix, await seal.close(blobList(database)))
+  const manifest: Manifest = {
+    format: 1,
+    createdAt: now.toISOString(),
+    version: VERSION,
+    publicUrl: config.publicUrl,
+    serverDid: config.serverDid,
+    headSeq: headOf(database),
+    database: await fileDigest(copy),
+    blobs: blobs.copied + blobs.kept,
+    missingBlobs: blobs.missing,
+  }
+  await archive.write(manifestName(snapshot), bytesOf(`${JSON.stringify(manifest, null, 2)}\n`))
+  return blobs
+}
+
+/** Delete a snapshot, its manifest first: if the deletion is interrupted, the rest must not look complete. */
+async function dropSnapshot(archive: Archive, snapshot: string): Promise<void> {
+  await archive.delete(manifestName(snapshot))
+  for await (const name of archive.names(inSnapshot(snapshot))) await archive.delete(name)
+}
+
+/** Copy a database as of one instant, while other processes write to it. */
+function copyDatabase(source: string, target: string): void {
+  const reader = new Database(source, { readonly: true })
+  try {
+    reader.run(`VACUUM INTO '${target.replaceAll("'", "''")}'`)
+  } finally {
+    reader.close()
+  }
+}
+
+async function fileDigest(path: string): Promise<{ bytes: number; sha256: string }> {
+  const hasher = new Bun.CryptoHasher('sha256')
+  for await (const chunk of Bun.file(path).stream()) hasher.update(chunk)
+  return { bytes: (await stat(path)).size, sha256: hasher.digest('hex') }
+}
+
+const BLOB_PAGE = 1000
+
+function* blobCids(database: Database): Generator<string> {
+  const page = database.prepare<{ cid: string }, [string]>(`SELECT DISTINCT cid FROM blob WHERE cid > ? ORDER BY cid LIMIT ${BLOB_PAGE}`)
+  for (let after = ''; ;) {
+    const rows = page.all(after)
+    for (const { cid } of rows) yield cid
+    if (rows.length < BLOB_PAGE) return
+    after = rows.at(-1)!.cid
+  }
+}
+
+async function* blobList(database: Database): AsyncGenerator<Uint8Array> {
+  for (const cid of blobCids(database)) yield Buffer.from(`${cid}\n`)
+}
+
+async function copyBlobs(database: Database, files: BlobFolder, archive: Archive, seal: Seal, log: Log) {
+  const there = new Set<string>()
+  for await (const name of archive.names(BLOBS)) there.add(name)
+  const report = { copied: 0, kept: 0, missing: [] as string[] }
+  for (const cid of blobCids(database)) {
+    const name = blobName(cid) + seal.suffix
+    if (there.has(name)) {
+      report.kept++
+      continue
+    }
+    // `readable` verifies the hash: a damaged file must not be stored as a good copy.
+    const file = await files.readable(cid)
+    if (file === null) {
+      report.missing.push(cid)
+      log.warn('blob left out of the backup: its file is missing or damaged', { cid })
+      continue
+    }
+    await archive.write(name, await seal.close(file.stream()))
+    report.copied++
+  }
+  return report
+}
+
+/**
+ * Delete all but `keep` snapshots: the new one and the newest others stay. Then delete the blobs that no remaining
+ * snapshot lists. Returns how many snapshots were deleted.
+ */
+async function dropOld(
+  archive: Archive,
+  { made, keep, suffix, database }: { made: string; keep: number; suffix: string; database: Database },
+): Promise<number> {
+  // A snapshot named later than the new one was made while the clock was wrong. Treat it as older than all others.
+  const others = (await listSnapshots(archive))
+    .filter((snapshot) => snapshot !== made)
+    .toReversed()
+    .toSorted((a, b) => Number(a > made) - Number(b > made))
+  const kept = others.slice(0, keep - 1)
+  const old = others.slice(keep - 1)
+  if (old.length === 0) return 0
+  for (const snapshot of old) await dropSnapshot(archive, snapshot)
+  // The blob lists of other encrypted snapshots cannot be read without the passphrase. Blobs of an encrypted archive
+  // are therefore deleted only if no snapshot other than the new one remains; its database is at hand.
+  const needed = new Set(blobCids(database))
+  for (const snapshot of kept) {
+    if (suffix !== '') return old.length
+    const list = await archive.read(inSnapshot(snapshot, 'blobs'))
+    if (list !== null) for await (const cid of linesOf(list)) needed.add(cid)
+  }
+  for await (const name of archive.names(BLOBS))
+    if (!needed.has(name.slice(name.lastIndexOf('/') + 1).replace(/\.age$/, ''))) await archive.delete(name)
+  return old.length
+}
+
+/** Returns the highest sequence number that the event log has used. */
+function headOf(database: Database): number {
+  return database
+    .query<{ head: number }, []>('SELECT max(coalesce((SELECT max(seq) FROM repo_seq), 0), spent_through) AS head FROM repo_seq_past')
+    .get()!.head
+}

@@ -1,0 +1,13 @@
+/** Backups and copies of a whole server: make, verify and restore them. The commands call these functions. */
+import type { Feature } from '../../../http/feature.ts'
+import { backupSweep } from './backup-sweep.ts'
+
+export { openArchive } from './archive.ts'
+export { makeBackup } from './backup-writing.ts'
+export { copyServer, releaseTarget, whileStopped } from './copying.ts'
+export { agreeOnDatabase, continueHistory, continueSequence, fetchSnapshot, installDatabase } from './restoring.ts'
+export { sealOf, unsealOf } from './sealing.ts'
+export { listSnapshots, readManifest, snapshotName } from './snapshot.ts'
+export { verifyEverything } from './verification.ts'
+
+export const backup: Feature = { name: 'backup', sweeps: [backupSweep] }

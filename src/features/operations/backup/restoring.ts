@@ -1,0 +1,219 @@
+/**
+ * Restore a backup in two steps: fetch the snapshot, then continue the event log. The caller verifies everything in
+ * between.
+ *
+ * The network may have seen events that the backup does not contain. The event log therefore continues above any
+ * sequence number that can have been used since the backup, every repository is signed again with a new revision, and
+ * the state of every account is announced again. A relay that is ahead of the backup then follows on and learns what
+ * the server holds.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
+import type { Config } from '../../../platform/configuration/config.ts'
+import type { Context } from '../../../platform/context.ts'
+import { makeDataDirectory, restoringPath } from '../../../platform/files/data-directory.ts'
+import { inPages, type Tx } from '../../../platform/database/database.ts'
+import { OperatorError } from '../../../base/operator-error.ts'
+import { isPostgresUrl } from '../../../platform/database/postgres.ts'
+import { isDatabaseThere, sqlitePath } from '../../../platform/database/sqlite.ts'
+import { systemClock } from '../../../platform/running/clock.ts'
+import { processLog } from '../../../platform/running/log.ts'
+import { masterKeyFile } from '../../../platform/secrets/vault.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { accountOf, isSigningHeld, signingKeyOf, statusOf } from '../../identity/accounts/accounts.ts'
+import { openStorageOf, type BlobStorage } from '../../data/blobs/blobs.ts'
+import { headSeq, raiseSeq, sequenceEvents, type RepoEvent, type Sent } from '../../data/firehose/firehose.ts'
+import { deleteAllClaims } from '../../identity/identity/identity.ts'
+import { repoHeads, resignHead } from '../../data/repo/repo.ts'
+import { skipSenderKeyNumbers } from '../../push/notifications/notifications.ts'
+import { bytesOf, spool, spoolWhole, type Archive } from './archive.ts'
+import type { Unseal } from './sealing.ts'
+import { blobName, inSnapshot, linesOf, readManifest } from './snapshot.ts'
+
+/** Most accounts that are announced before the server starts. */
+const MAX_BEFORE_START = 1000
+/** Number of accounts per transaction. */
+const BATCH = 50
+/** Minimum gap in sequence numbers, for a log whose numbers already exceed the clock in milliseconds. */
+const MIN_SEQ_GAP = 1_000_000
+/**
+ * Keys for pushes that may have been made since the backup. Devices may know them, so their numbers are not used again.
+ */
+const MAX_LOST_SENDER_KEYS = 100
+
+export interface Fetched {
+  /** The path of the fetched database, which does not have its final name yet. */
+  databasePath: string
+  /**
+   * CIDs of the blobs that are missing from the backup, or damaged in it; of those in a bucket, the ones that it lacks.
+   */
+  missingBlobs: string[]
+}
+
+/**
+ * Fetch a snapshot into the data directory of `config`.
+ *
+ * Throws OperatorError if the directory already holds a database or another master key, if `database_url` names a
+ * PostgreSQL server, or if the snapshot is incomplete or damaged. Missing blobs are no error: the result lists them.
+ */
+export async function fetchSnapshot(config: Config, archive: Archive, unseal: Unseal, snapshot: string): Promise<Fetched> {
+  if (isPostgresUrl(config.databaseUrl))
+    throw new OperatorError('a backup can be restored into a SQLite database only, and database_url names a PostgreSQL server')
+  const target = sqlitePath(config.databaseUrl)
+  // SQLite would read a write-ahead log that has lost its database as part of the next database of that name.
+  for (const path of [target, `${target}-wal`])
+    if (isDatabaseThere(path)) throw new OperatorError(`${path} exists; a restore needs an empty data directory`)
+  const manifest = await readManifest(archive, snapshot)
+  if (manifest === null) throw new OperatorError(`there is no complete backup named ${snapshot}`)
+  const part = async (name: string) => {
+    const content = await archive.read(name + unseal.suffix)
+    return content && unseal.open(content)
+  }
+  makeDataDirectory(config)
+
+  const databasePath = restoringPath(config)
+  for (const left of [databasePath, `${databasePath}-wal`, `${databasePath}-shm`]) await rm(left, { force: true })
+  const database = await part(inSnapshot(snapshot, 'database'))
+  if (database === null) throw new OperatorError('the backup lacks its database')
+  const { sha256 } = await spool(databasePath, database)
+  if (sha256 !== manifest.database.sha256) throw new OperatorError('the backup is damaged: its database does not match the manifest')
+
+  const masterKey = await part(inSnapshot(snapshot, 'master-key'))
+  if (masterKey !== null && config.signingKeyMasterKey === null) await placeMasterKey(masterKeyFile(config.dataDir), masterKey)
+
+  const storage = openStorageOf(config, { clock: systemClock, log: processLog(config) })
+  await storage.prepare()
+  const missingBlobs: string[] = []
+  const list = await part(inSnapshot(snapshot, 'blobs'))
+  if (list !== null) {
+    for await (const cid of linesOf(list)) {
+      // A bucket outlives the server, and its blobs are in no backup.
+      if (storage.isShared && (await storage.sizeOf(cid)) !== null) continue
+      const content = await part(blobName(cid))
+      if (content === null || !(await placeBlob(storage, cid, content))) missingBlobs.push(cid)
+    }
+  }
+  return { databasePath, missingBlobs }
+}
+
+/** Never overwrites a different key: it may be the only one that opens some other database. */
+async function placeMasterKey(path: string, content: AsyncIterable<Uint8Array>): Promise<void> {
+  const key = Buffer.concat(await Array.fromAsync(content))
+  if (existsSync(path) && !readFileSync(path).equals(key))
+    throw new OperatorError(`${path} holds a different key than the backup; a restore needs an empty data directory`)
+  await spoolWhole(path, bytesOf(key))
+}
+
+/** Store the content of a blob. Returns false, and stores nothing, if the content has another CID. */
+async function placeBlob(storage: BlobStorage, cid: string, content: AsyncIterable<Uint8Array>): Promise<boolean> {
+  await using incoming = await storage.receive(content)
+  if (incoming.cid !== cid) return false
+  await incoming.place()
+  return true
+}
+
+/** Rename the verified database to its final name. Close its context first. */
+export const installDatabase = (config: Config, { databasePath }: Fetched): Promise<void> =>
+  rename(databasePath, sqlitePath(config.databaseUrl))
+
+/**
+ * Continue the event log above any sequence number that the network can have seen, and announce every account again.
+ *
+ * `seq` of the result is the first sequence number after the gap; `accounts` is how many accounts were announced.
+ */
+export async function continueSequence(ctx: Context): Promise<{ seq: number; accounts: number }> {
+  const seq = await leaveGap(ctx, 0)
+  return { seq: seq + 1, accounts: await announceAll(ctx) }
+}
+
+/** Let servers use the copy of the database that answers, which lacks nothing. Returns the newest number. */
+export const agreeOnDatabase = ({ db }: Context): Promise<number> =>
+  db.transaction(async (tx) => {
+    const head = await headSeq(tx)
+    await db.cluster?.history.agree(tx, head)
+    return head
+  })
+
+/**
+ * Returns the newest number of the gap. On a cluster the nodes then agree on the database, and this may have been done
+ * by another one.
+ */
+async function leaveGap(ctx: Context, sentThrough: number): Promise<number> {
+  const { clock, db } = ctx
+  return db.transaction(async (tx) => {
+    const head = await headSeq(tx)
+    // The log cannot have reached the clock in milliseconds by counting events, however many the backup missed.
+    const seq = Math.max(clock.now(), Math.max(head, sentThrough) + MIN_SEQ_GAP)
+    const isFirst = (await db.cluster?.history.agree(tx, head)) ?? true
+    if (!isFirst) return head
+    await raiseSeq(tx, seq)
+    // Claims that were open at the time of the backup have ended since. Their identities may have accounts by now.
+    await deleteAllClaims(tx)
+    await skipSenderKeyNumbers(tx, MAX_LOST_SENDER_KEYS, clock.now())
+    return seq
+  })
+}
+
+/** Returns how many accounts were announced. */
+async function announceAll(ctx: Context): Promise<number> {
+  const start: { did: Did | null } = { did: null }
+  let accounts = 0
+  for await (const page of inPages(BATCH, start, ({ did }, limit) => repoHeads(ctx.db, did, limit)))
+    accounts += await announce(
+      ctx,
+      page.map(({ did }) => did),
+    )
+  return accounts
+}
+
+const announce = (ctx: Context, dids: readonly Did[]): Promise<number> =>
+  ctx.db.transaction(async (tx) => {
+    let accounts = 0
+    for (const did of dids) if (await announceAgain(ctx, tx, did)) accounts++
+    return accounts
+  })
+
+/**
+ * Continue with the copy of the database that answers, if the nodes have not agreed on it yet, and re-announce accounts
+ * whose state differs from the events in `sent`, which this node had sent before its restart. Events that no living
+ * node has sent are announced with the next commit of the account. Throws `HistoryLost` if the operator has to decide.
+ */
+export async function continueHistory(ctx: Context, sent: Sent | null): Promise<void> {
+  const { config, db, log } = ctx
+  if (db.cluster === null) return
+  const { history } = db.cluster
+  const { broken } = history
+  if (broken !== null) {
+    if (config.database.afterFailover === 'stop') throw broken
+    const seq = await leaveGap(ctx, sent?.head ?? 0)
+    log.warn('continued with another copy of the database', { reason: broken.why, seq })
+  }
+  if (sent === null || history.generation === sent.generation) return
+  // If this node has missed a change of generations, it does not know what was kept.
+  const kept = history.generation === sent.generation + 1 ? (history.keptThrough ?? 0) : 0
+  const differing = sent.accountsAfter(kept)
+  const work = async () => {
+    let accounts = 0
+    if (differing === null) accounts = await announceAll(ctx)
+    else for (let i = 0; i < differing.length; i += BATCH) accounts += await announce(ctx, differing.slice(i, i + BATCH))
+    log.info('accounts were announced again', { accounts })
+  }
+  // If it takes no more than seconds, before the port opens: `#sync` then comes before the next commit of the account.
+  if (differing !== null && differing.length <= MAX_BEFORE_START) await work()
+  else ctx.background.run('announcement of accounts', work)
+}
+
+/**
+ * Sign the repository again and announce the account. Returns false if the repository has no account or no signing key.
+ */
+async function announceAgain(ctx: Context, tx: Tx, did: Did): Promise<boolean> {
+  const account = await accountOf(tx, did)
+  const key = account && (await signingKeyOf(ctx, tx, did))
+  if (account === null || key === null) return false
+  const status = statusOf(account)
+  const identity: RepoEvent = { type: 'identity', did, ...(account.handle === null ? {} : { handle: account.handle }) }
+  // While a new key waits for the directory, nothing is signed. If it replaces the old one, its `#sync` follows.
+  const heads = (await isSigningHeld(tx, did)) ? [] : [await resignHead(ctx, tx, did, key)]
+  await sequenceEvents(ctx, tx, [identity, { type: 'account', did, status }, ...(status === 'active' ? heads : [])])
+  return true
+}

@@ -1,0 +1,114 @@
+/**
+ * Encryption of backups in the age format (age-encryption.org/v1), which other tools can decrypt too.
+ *
+ * Objects are encrypted to the archive's public key. Only its private key is encrypted with the passphrase, because key
+ * derivation from a passphrase is slow on purpose. Once the archive exists, making backups needs no passphrase.
+ */
+import { Readable } from 'node:stream'
+import { Decrypter, Encrypter, generateX25519Identity, identityToRecipient } from 'age-encryption'
+import { OperatorError } from '../../../base/operator-error.ts'
+import { bytesOf, readWhole, type Archive } from './archive.ts'
+
+const ARCHIVE_FILE = 'archive.json'
+const IDENTITY_FILE = 'identity.age'
+const FORMAT = 1
+
+interface ArchiveFile {
+  format: number
+  /** The age recipient (public key) of the archive; null if it is not encrypted. */
+  recipient: string | null
+}
+
+export interface Seal {
+  /** The suffix of the names of encrypted objects. */
+  suffix: '' | '.age'
+  close(content: AsyncIterable<Uint8Array>): Promise<AsyncIterable<Uint8Array>>
+}
+
+export interface Unseal {
+  suffix: '' | '.age'
+  open(content: AsyncIterable<Uint8Array>): Promise<AsyncIterable<Uint8Array>>
+}
+
+const plain = {
+  suffix: '' as const,
+  close: async (content: AsyncIterable<Uint8Array>) => content,
+  open: async (content: AsyncIterable<Uint8Array>) => content,
+}
+
+/**
+ * Returns the encryption for writing. The first use of an archive decides whether it is encrypted.
+ *
+ * Throws OperatorError if a passphrase is given for an archive that is not encrypted.
+ */
+export async function sealOf(archive: Archive, passphrase: string | null): Promise<Seal> {
+  const existing = await archiveFile(archive)
+  const { recipient } = existing ?? (await found(archive, passphrase))
+  if (recipient === null && passphrase !== null)
+    throw new OperatorError('this destination holds unencrypted backups; choose another one for encrypted backups')
+  if (recipient === null) return plain
+  return {
+    suffix: '.age',
+    async close(content) {
+      const encrypter = new Encrypter()
+      encrypter.addRecipient(recipient)
+      return encrypter.encrypt(streamOf(content))
+    },
+  }
+}
+
+/**
+ * Returns the decryption for reading. Throws OperatorError if there is no archive, or no passphrase for an encrypted
+ * one.
+ */
+export async function unsealOf(archive: Archive, passphrase: string | null): Promise<Unseal> {
+  const file = await archiveFile(archive)
+  if (file === null) throw new OperatorError('there are no backups at this destination')
+  if (file.recipient === null) return plain
+  if (passphrase === null) throw new OperatorError('these backups are encrypted; give the passphrase in SERVICE_BACKUP_PASSPHRASE')
+  const identity = await openIdentity(await readWhole(archive, IDENTITY_FILE), passphrase)
+  return {
+    suffix: '.age',
+    async open(content) {
+      const decrypter = new Decrypter()
+      decrypter.addIdentity(identity)
+      return decrypter.decrypt(streamOf(content))
+    },
+  }
+}
+
+async function found(archive: Archive, passphrase: string | null): Promise<ArchiveFile> {
+  const file: ArchiveFile = { format: FORMAT, recipient: null }
+  if (passphrase !== null) {
+    const identity = await generateX25519Identity()
+    file.recipient = await identityToRecipient(identity)
+    const encrypter = new Encrypter()
+    encrypter.setPassphrase(passphrase)
+    await archive.write(IDENTITY_FILE, bytesOf(await encrypter.encrypt(identity)))
+  }
+  // Write this file last: an archive exists only once it has this file.
+  await archive.write(ARCHIVE_FILE, bytesOf(JSON.stringify(file)))
+  return file
+}
+
+async function archiveFile(archive: Archive): Promise<ArchiveFile | null> {
+  const bytes = await readWhole(archive, ARCHIVE_FILE)
+  if (bytes === null) return null
+  const file = JSON.parse(Buffer.from(bytes).toString()) as ArchiveFile
+  if (file.format !== FORMAT) throw new OperatorError(`this archive has format ${file.format}; this version supports format ${FORMAT}`)
+  return file
+}
+
+async function openIdentity(sealed: Uint8Array | null, passphrase: string): Promise<string> {
+  if (sealed === null) throw new OperatorError(`the archive lacks ${IDENTITY_FILE}, which holds the key of its backups`)
+  const decrypter = new Decrypter()
+  decrypter.addPassphrase(passphrase)
+  try {
+    return await decrypter.decrypt(sealed, 'text')
+  } catch (error) {
+    throw new OperatorError('the passphrase does not decrypt these backups', { cause: error })
+  }
+}
+
+const streamOf = (content: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> =>
+  Readable.toWeb(Readable.from(content)) as ReadableStream<Uint8Array>

@@ -1,0 +1,274 @@
+/** Checks of the data: disk space, file owners and modes, the database, the master key and the backups. */
+import { closeSync, existsSync, statSync } from 'node:fs'
+import { statfs } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { Database as Connection } from 'bun:sqlite'
+import { HOUR_MILLIS, HOUR_SECS } from '../../../base/durations.ts'
+import type { Config } from '../../../platform/configuration/config.ts'
+import {
+  blobsFolder,
+  databaseFiles,
+  exposedPaths,
+  ownersOf,
+  sharedFolderOf,
+  shareFault,
+  tracesOf,
+} from '../../../platform/files/data-directory.ts'
+import { sql, type Database, type SqlValue } from '../../../platform/database/database.ts'
+import { openNameless, writeAt } from '../../../platform/files/nameless-file.ts'
+import { openDatabase } from '../../../platform/database/open-database.ts'
+import { explainDatabase } from '../../../platform/database/database-words.ts'
+import { isPostgresUrl, withoutPassword } from '../../../platform/database/postgres.ts'
+import { isDatabaseThere, sqlitePath } from '../../../platform/database/sqlite.ts'
+import { explain, userName } from '../../../platform/files/system-faults.ts'
+import { masterKeyFault, secretsQuery } from '../../../platform/secrets/vault.ts'
+import { systemClock } from '../../../platform/running/clock.ts'
+import { createLog } from '../../../platform/running/log.ts'
+import { openBlobBucket } from '../../data/blobs/blobs.ts'
+import { listSnapshots, openArchive, readManifest, sealOf, snapshotName } from '../backup/backup.ts'
+import { fault, ok, warning, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
+
+const DISK_FAULT_BYTES = 256 * 1024 ** 2
+const DISK_WARNING_BYTES = 2 * 1024 ** 3
+const GIB = 1024 ** 3
+/**
+ * A backup is late after this many intervals: it takes time, and after a restart the first one waits for a whole
+ * interval.
+ */
+const LATE_INTERVALS = 2
+/** Age at which to warn if no interval is configured: something other than the server then schedules the backups. */
+const UNSCHEDULED_WARNING_HOURS = 7 * 24
+
+export const dataChecks: readonly Check[] = [
+  { name: 'disk', run: checkDisk },
+  { name: 'network-share', run: checkShare },
+  { name: 'owners', run: checkOwners },
+  { name: 'privacy', run: checkPrivacy },
+  { name: 'database', run: checkDatabase },
+  { name: 'master-key', needs: 'database', run: checkMasterKey },
+  { name: 'blobs', run: checkBlobs },
+  { name: 'backups', run: checkBackups },
+]
+
+async function checkDisk({ config }: Patient): Promise<Finding> {
+  const { dataDir } = config
+  try {
+    statSync(dataDir)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+      return fault(`${dataDir} is not accessible to this user`, 'run the doctor as the user that the server runs as, or as root')
+    return fault(`${dataDir} does not exist`, 'create it, or set data_dir to the folder that holds the data')
+  }
+  const unwritable = writeFault(config)
+  if (unwritable !== null) return unwritable
+  const { bavail, bsize } = await statfs(dataDir)
+  const free = bavail * bsize
+  const text = `${(free / GIB).toFixed(1)} GiB free at ${dataDir}`
+  if (free < DISK_FAULT_BYTES) return fault(text, 'free some space: writes fail when the disk is full')
+  return free < DISK_WARNING_BYTES ? warning(text, 'free some space before uploads and the event log fill the disk') : ok(text)
+}
+
+/**
+ * Test each folder by writing to it: nothing else shows that it is writable. The nameless test file leaves nothing
+ * behind.
+ */
+function writeFault({ dataDir, databaseUrl }: Config): Finding | null {
+  const folders = [dataDir, ...databaseFiles(databaseUrl).map((path) => dirname(path)), blobsFolder(dataDir)]
+  for (const folder of folders.filter((each) => existsSync(each))) {
+    try {
+      const file = openNameless(folder)
+      try {
+        writeAt(file, new Uint8Array(4096), 0)
+      } finally {
+        closeSync(file)
+      }
+    } catch (error) {
+      const { what, remedy } = explain(error, { path: folder, folder: dataDir }) ?? {
+        what: `${folder} is not writable: ${wordsOf(error)}`,
+        remedy: 'make sure that the disk is healthy and mounted for writing',
+      }
+      return fault(what, remedy)
+    }
+  }
+  return null
+}
+
+async function checkShare({ config }: Patient): Promise<Finding> {
+  const share = sharedFolderOf(config)
+  if (share === null) return ok('the data is not on a network share')
+  const { what, remedy } = shareFault(share)
+  return config.networkShareAllowed
+    ? warning(what, 'move the data to a disk of this machine, and keep good backups until then')
+    : fault(what, remedy)
+}
+
+/**
+ * A command that ran as root leaves files that the server cannot write. The server fails only when it has to write
+ * them.
+ */
+async function checkOwners({ config }: Patient): Promise<Finding> {
+  const owners = ownersOf(config)
+  if (owners.size < 2) return ok('all data belongs to one user')
+  const examples = [...owners].map(([owner, path]) => `${path} to ${userName(owner)}`)
+  return fault(
+    `the data belongs to several users: ${examples.join(', ')}`,
+    `give all of it to the user that the server runs as ("chown -R … ${config.dataDir}"), and run commands as that user`,
+  )
+}
+
+/** At start, the server restricts the modes of its own files. It cannot restrict files that belong to other users. */
+async function checkPrivacy({ config }: Patient): Promise<Finding> {
+  const exposed = exposedPaths(config)
+  if (exposed.length === 0) return ok('no other user of this machine can access the data')
+  const remedy = exposed.map(({ path, mode }) => `chmod ${mode.toString(8)} ${path}`).join('; ')
+  return warning(`other users of this machine can access ${exposed.map(({ path }) => path).join(', ')}`, remedy)
+}
+
+async function checkDatabase({ config }: Patient): Promise<Finding> {
+  if (isPostgresUrl(config.databaseUrl)) {
+    return onServer(config, async () => ok(`${withoutPassword(config.databaseUrl)} answers`)).catch((error: unknown) => {
+      const found = explainDatabase(error, config.databaseUrl)
+      return fault(found?.what ?? wordsOf(error), found?.remedy ?? 'make sure that database_url is correct')
+    })
+  }
+  const path = sqlitePath(config.databaseUrl)
+  if (!isDatabaseThere(path)) {
+    const traces = tracesOf(config)
+    if (traces.length > 0)
+      return fault(
+        `${path} is missing or empty, but a server has used this folder (${traces.join(', ')})`,
+        'restore a backup with "holdfast restore"',
+      )
+    return warning(`no database at ${path} yet`, 'start the server once: it creates the database')
+  }
+  try {
+    const row = reading(path, (database) => database.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').get())
+    return row?.quick_check === 'ok'
+      ? ok('intact')
+      : fault(`damaged: ${row?.quick_check}`, 'stop the server, keep a copy, and restore a backup ("holdfast restore")')
+  } catch (error) {
+    const { what, remedy } = explain(error, { path, folder: config.dataDir }) ?? {
+      what: wordsOf(error),
+      remedy: 'read the message, and restore a backup ("holdfast restore") if the file is damaged',
+    }
+    return fault(what, remedy)
+  }
+}
+
+function reading<T>(path: string, work: (database: Connection) => T): T {
+  const database = new Connection(path, { readonly: true })
+  try {
+    return work(database)
+  } finally {
+    database.close()
+  }
+}
+
+async function onServer<T>(config: Config, work: (database: Database) => Promise<T>): Promise<T> {
+  const database = await openDatabase(config)
+  try {
+    return await work(database)
+  } finally {
+    await database.close()
+  }
+}
+
+async function secretsOf(config: Config): Promise<string[]> {
+  if (isPostgresUrl(config.databaseUrl)) {
+    return onServer(config, async (database) => {
+      const isMigrated = (await database.get(sql`SELECT 1 FROM pg_tables WHERE tablename = 'server_secret'`)) !== null
+      return isMigrated ? (await database.all<{ wrapped: string }>(secretsQuery)).map(({ wrapped }) => wrapped) : []
+    })
+  }
+  const path = sqlitePath(config.databaseUrl)
+  return isDatabaseThere(path) ? reading(path, secretsIn) : []
+}
+
+async function checkMasterKey({ config }: Patient): Promise<Finding> {
+  const secrets = await secretsOf(config)
+  const found = masterKeyFault(config, secrets)
+  if (found !== null) return fault(found.what, found.remedy)
+  if (secrets.length === 0) return ok('nothing is encrypted yet')
+  return ok(`${config.signingKeyMasterKey === null ? 'the key in master.key' : 'the configured key'} decrypts the secrets in the database`)
+}
+
+function secretsIn(database: Connection): string[] {
+  const isMigrated = database.query("SELECT 1 FROM sqlite_schema WHERE name = 'server_secret'").get() !== null
+  return isMigrated
+    ? database
+        .query<{ wrapped: string }, SqlValue[]>(secretsQuery.texts.join('?'))
+        .all(...secretsQuery.values)
+        .map(({ wrapped }) => wrapped)
+    : []
+}
+
+const silent = createLog({ format: 'text', level: 'error', now: Date.now, write: () => {} })
+
+/** Try what uploads need, as the start of the server does. */
+async function checkBlobs({ config }: Patient): Promise<Finding> {
+  const bucket = openBlobBucket(config, { clock: systemClock, log: silent })
+  if (bucket === null) return ok('blobs are in the data directory')
+  try {
+    await bucket.probe()
+    return ok(`${bucket.place} can be written, listed and deleted from`)
+  } catch (error) {
+    return fault(
+      `${bucket.place} is unavailable: ${wordsOf((error as Error).cause ?? error)}`,
+      'make sure that the store is running, and that blobs.s3_* are correct; uploads and downloads fail until then',
+    )
+  }
+}
+
+async function checkBackups(patient: Patient): Promise<Finding> {
+  const { backup, blobs, databaseUrl } = patient.config
+  if (isPostgresUrl(databaseUrl))
+    return warning(
+      "backups of a PostgreSQL database are made by PostgreSQL's own tools and are not checked here",
+      `make sure that they run (pg_dump, or base backups and WAL archiving), and that ${blobs.store === 's3' ? 'versioning is on for the blob bucket' : 'the data directory is copied after each database backup'}`,
+    )
+  if (backup.destination === null)
+    return warning(
+      'no backups are configured',
+      'set backup.destination and backup.interval_secs, or run "holdfast backup" from a timer of your own',
+    )
+  try {
+    return await examineArchive(patient, backup.destination)
+  } catch (error) {
+    return fault(`backups to ${backup.destination} fail: ${wordsOf(error)}`, 'fix what the message says, then try "holdfast backup"')
+  }
+}
+
+/** Returns how recent and complete the newest backup is. Throws the error that would prevent a new one. */
+async function examineArchive({ config, now }: Patient, destination: string): Promise<Finding> {
+  const { intervalSecs, passphrase } = config.backup
+  const none = warning(
+    `there is no backup in ${destination} yet`,
+    intervalSecs > 0 ? 'run "holdfast backup", or wait for the first one' : 'run "holdfast backup", and set backup.interval_secs',
+  )
+  // Do not create the folder: only a backup creates it.
+  if (!destination.startsWith('s3://') && !existsSync(destination)) return none
+  const archive = openArchive(destination, config)
+  // Ignore snapshots from the future, named while the clock was wrong: they would count as the newest for years.
+  const latest = snapshotName(new Date(now()))
+  const newest = (await listSnapshots(archive)).findLast((snapshot) => snapshot <= latest)
+  if (newest === undefined) return none
+  await sealOf(archive, passphrase?.reveal() ?? null)
+  if (!destination.startsWith('s3://')) closeSync(openNameless(destination))
+
+  const manifest = await readManifest(archive, newest)
+  const ageHours = (now() - Date.parse(manifest!.createdAt)) / HOUR_MILLIS
+  const text = `the newest backup is ${ageHours < 1 ? 'less than an hour' : `${Math.floor(ageHours)} hours`} old`
+  if (intervalSecs > 0 && ageHours > (LATE_INTERVALS * intervalSecs) / HOUR_SECS)
+    return fault(
+      `${text}, but one is due every ${(intervalSecs / HOUR_SECS).toFixed(1)} hours`,
+      'run "holdfast backup" and read its output; the server logs "sweep failed" with the reason',
+    )
+  if (intervalSecs === 0 && ageHours > UNSCHEDULED_WARNING_HOURS)
+    return warning(text, 'set backup.interval_secs, or find out why the timer that runs "holdfast backup" has stopped')
+  if (manifest!.missingBlobs.length > 0)
+    return warning(
+      `${text}, and it lacks ${manifest!.missingBlobs.length} blobs that were missing or damaged`,
+      'run "holdfast sweep blob-scrub" and look at its report',
+    )
+  return ok(text)
+}

@@ -1,0 +1,39 @@
+/**
+ * Examine a deployment from inside and outside: the disk, the database, how requests reach the server, and other
+ * services. Each check reports what is wrong and what to do about it.
+ */
+import { clockCheck } from './clock-check.ts'
+import { dataChecks } from './data-checks.ts'
+import { fault, skipped, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
+import { networkChecks } from './network-checks.ts'
+import { numberingCheck } from './numbering-check.ts'
+import { serviceChecks } from './service-checks.ts'
+
+export type { Finding, Patient } from './finding.ts'
+
+export const checks: readonly Check[] = [...dataChecks, numberingCheck, clockCheck, ...networkChecks, ...serviceChecks]
+
+export interface Examined {
+  name: string
+  finding: Finding
+}
+
+/** Run all checks in order. Skips a check if the check that it needs has found a fault or was skipped. */
+export async function* examineAll(patient: Patient): AsyncGenerator<Examined> {
+  const blocked = new Set<string>()
+  for (const check of checks) {
+    const finding =
+      check.needs !== undefined && blocked.has(check.needs) ? skipped(`not checked: see ${check.needs}`) : await examine(check, patient)
+    if (finding.state === 'fault' || finding.state === 'skipped') blocked.add(check.name)
+    yield { name: check.name, finding }
+  }
+}
+
+/** Run one check. Never throws: an unexpected error becomes a fault. */
+export async function examine({ name, run }: Check, patient: Patient): Promise<Finding> {
+  try {
+    return await run(patient)
+  } catch (error) {
+    return fault(`could not check ${name}: ${wordsOf(error)}`, 'read the message: the check itself failed')
+  }
+}

@@ -1,0 +1,62 @@
+/** The input of a check, and its finding: the state, and the remedy if something is wrong. */
+import type { Config } from '../../../platform/configuration/config.ts'
+import type { Mailer } from '../../../platform/network/mailer.ts'
+import type { Outbound } from '../../../platform/network/outbound.ts'
+import type { Resolver } from '../../../platform/network/resolver.ts'
+
+export type Finding =
+  | { state: 'ok'; text: string }
+  | { state: 'warning' | 'fault'; text: string; remedy: string }
+  /** The check could not run; `text` says why. */
+  | { state: 'skipped'; text: string }
+
+export interface Patient {
+  config: Config
+  resolver: Resolver
+  upstream: Outbound
+  mailer: Mailer
+  now(): number
+}
+
+export interface Check {
+  name: string
+  /** Name of an earlier check that must pass first; otherwise this one would blame the wrong cause. */
+  needs?: string
+  run(patient: Patient): Promise<Finding>
+}
+
+export const ok = (text: string): Finding => ({ state: 'ok', text })
+export const warning = (text: string, remedy: string): Finding => ({ state: 'warning', text, remedy })
+export const fault = (text: string, remedy: string): Finding => ({ state: 'fault', text, remedy })
+export const skipped = (text: string): Finding => ({ state: 'skipped', text })
+export const wordsOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
+
+/** Timeout of a request or connection that a check makes. */
+export const TIMEOUT_MILLIS = 8000
+const MAX_ANSWER_BYTES = 64 * 1024
+
+/**
+ * Fetch a URL. `json` is undefined if the body is not JSON. Returns the message of the error if there is no response.
+ */
+export async function ask({ upstream }: Patient, url: string): Promise<{ status: number; json: unknown } | string> {
+  try {
+    const response = await upstream.fetch(url, {
+      headersTimeoutMillis: TIMEOUT_MILLIS,
+      bodyTimeoutMillis: TIMEOUT_MILLIS,
+      maxBytes: MAX_ANSWER_BYTES,
+    })
+    return { status: response.status, json: parsed(await response.text()) }
+  } catch (error) {
+    return wordsOf(error)
+  }
+}
+
+/** Returns the parsed JSON, or undefined if the text is not JSON. */
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // A proxy that responds in place of the server often sends an HTML page.
+    return undefined
+  }
+}

@@ -1,0 +1,42 @@
+/** Checks that a server numbers the events of a PostgreSQL database: without numbers, subscribers do not see them. */
+import { MINUTE_MILLIS } from '../../../base/durations.ts'
+import { openDatabase } from '../../../platform/database/open-database.ts'
+import { sql, type Database } from '../../../platform/database/database.ts'
+import { isPostgresUrl } from '../../../platform/database/postgres.ts'
+import { EVENT_NUMBERS, unnumberedEvents } from '../../data/firehose/firehose.ts'
+import { fault, ok, skipped, warning, type Check, type Finding, type Patient } from './finding.ts'
+
+/** Another server takes over within seconds. Events that wait for longer than this wait for a person. */
+const LATE_MILLIS = MINUTE_MILLIS
+
+export const numberingCheck: Check = { name: 'event-numbers', needs: 'database', run: checkNumbering }
+
+const isThere = async (db: Database, table: string): Promise<boolean> =>
+  (await db.get(sql`SELECT 1 FROM pg_tables WHERE tablename = ${table} AND schemaname = current_schema()`)) !== null
+
+async function checkNumbering({ config, now }: Patient): Promise<Finding> {
+  if (!isPostgresUrl(config.databaseUrl)) return ok('events get their numbers as they are written')
+  const db = await openDatabase(config)
+  try {
+    if (!(await isThere(db, 'unnumbered_event'))) return skipped('the database has not been migrated yet')
+    const broken = (await isThere(db, 'database_history')) ? await db.cluster!.history.found() : null
+    if (broken !== null)
+      return fault(
+        `the database may have lost changes that it had acknowledged: ${broken.why}`,
+        'read "After a failover or a restore" in docs/cluster.md; until then, no server starts, and no event gets a number',
+      )
+    const { count, oldestAt } = await unnumberedEvents(db)
+    const [nodes, leases] = [await db.cluster!.nodes(), await db.cluster!.leases()]
+    const lease = leases.find(({ name, isHeld }) => name === EVENT_NUMBERS && isHeld)
+    const holder = nodes.find(({ id }) => id === lease?.holder)?.name
+    const waiting = `${count} events are waiting for a number`
+    if (oldestAt === null || now() - oldestAt < LATE_MILLIS)
+      return ok(holder === undefined ? waiting : `${holder} numbers events; ${waiting}`)
+    const late = `${waiting}, the oldest for ${Math.floor((now() - oldestAt) / 1000)} seconds`
+    return lease === undefined
+      ? warning(`${late}: no server is running that numbers them`, 'start a server; until then, subscribers do not see these events')
+      : fault(`${late}, although ${holder ?? 'a server'} should number them`, 'read its log for "could not number events"')
+  } finally {
+    await db.close()
+  }
+}

@@ -1,0 +1,172 @@
+/** Checks of the services that this server needs. */
+import { MINUTE_MILLIS } from '../../../base/durations.ts'
+import { ownUrl } from '../../../platform/configuration/own-url.ts'
+import type { IrohReadout } from '../../push/iroh/iroh.ts'
+import { ask, fault, ok, parsed, skipped, TIMEOUT_MILLIS, warning, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
+
+/** Length of a stall of the event loop at which to warn. */
+const stallWarningSecs = { computing: 1, waiting: 5 }
+/** Age of a waiting step at which to warn: a restart of the remote service cannot explain a longer delay. */
+const STEP_WARNING_MINUTES = 60
+
+export const serviceChecks: readonly Check[] = [
+  { name: 'mail', run: checkMail },
+  { name: 'plc', run: checkPlc },
+  { name: 'relay', run: checkRelay },
+  { name: 'steps', needs: 'server', run: checkSteps },
+  { name: 'event-loop', needs: 'server', run: checkLoop },
+  { name: 'quic', needs: 'server', run: checkQuic },
+  { name: 'pushes', needs: 'server', run: checkPushes },
+]
+
+async function checkMail({ config, mailer }: Patient): Promise<Finding> {
+  if (config.email.provider === 'log')
+    return warning(
+      'mail is written to the log',
+      'set email.provider: without mail, users cannot reset a password, delete an account or move to another server',
+    )
+  const refusal = await mailer.check()
+  return refusal === null
+    ? ok(`${config.email.provider} accepts our login`)
+    : fault(`${config.email.provider}: ${refusal}`, 'check the email.* keys with "holdfast mail test you@example.com"')
+}
+
+async function checkPlc({ config, upstream }: Patient): Promise<Finding> {
+  if (config.plcDirectoryUrl === null) return ok('runs inside this process')
+  const { host } = new URL(config.plcDirectoryUrl)
+  const response = await upstream
+    .fetch(`${config.plcDirectoryUrl}/_health`, { headersTimeoutMillis: TIMEOUT_MILLIS })
+    .catch((error: unknown) => wordsOf(error))
+  if (typeof response === 'string')
+    return fault(`${host} cannot be reached: ${response}`, 'allow outgoing https: accounts cannot be created without the directory')
+  await response.body?.cancel()
+  return response.ok
+    ? ok(`${host} answers`)
+    : warning(`${host} returns ${response.status}`, 'try again later; if it persists, check plc_directory_url')
+}
+
+async function checkRelay(patient: Patient): Promise<Finding> {
+  const { config } = patient
+  const [relay] = config.crawlers.urls
+  if (relay === undefined)
+    return warning('no relay is configured', 'set crawlers.urls: without a relay, the network does not see posts made here')
+  const host = new URL(config.publicUrl).host
+  const answer = await ask(patient, `${relay}/xrpc/com.atproto.sync.getHostStatus?hostname=${encodeURIComponent(host)}`)
+  if (typeof answer === 'string') return fault(`${new URL(relay).host} cannot be reached: ${answer}`, 'allow outgoing https')
+  const body = (answer.json ?? null) as { error?: string; status?: string } | null
+  if (body?.error === 'HostNotFound')
+    return warning(
+      `${new URL(relay).host} has not crawled ${host}`,
+      'start the server, which requests a crawl, or run "holdfast relay request-crawl"',
+    )
+  if (answer.status !== 200 || body === null) return warning(`${new URL(relay).host} returns ${answer.status}`, 'try again later')
+  return body.status === 'active'
+    ? ok(`${new URL(relay).host} follows this server`)
+    : warning(
+        `${new URL(relay).host} reports the status "${body.status}" for this server`,
+        'if it persists, request a crawl again ("holdfast relay request-crawl"), then ask the operator of the relay',
+      )
+}
+
+interface StepKindView {
+  kind: string
+  waiting: number
+  failed: number
+  oldestAt: string | null
+  lastError: string | null
+}
+
+/** Ask the running server as the operator. Returns why that is not possible if it is not. */
+async function askAsOperator<T>({ config, upstream }: Patient, path: string): Promise<T | string> {
+  if (config.adminToken === null) return 'needs the admin token'
+  const response = await upstream.fetch(ownUrl(config) + path, {
+    headers: { authorization: `Bearer ${config.adminToken.reveal()}` },
+    headersTimeoutMillis: TIMEOUT_MILLIS,
+    bodyTimeoutMillis: TIMEOUT_MILLIS,
+  })
+  const answer = parsed(await response.text())
+  return response.ok && typeof answer === 'object' && answer !== null ? (answer as T) : `the running server returns ${response.status}`
+}
+
+/** Check the running server for durable steps that have failed or are overdue. */
+async function checkSteps(patient: Patient): Promise<Finding> {
+  const { now } = patient
+  const answer = await askAsOperator<{ kinds: StepKindView[] }>(patient, '/v1/admin/steps?limit=1')
+  if (typeof answer === 'string') return skipped(answer)
+  const minutesOf = ({ oldestAt }: StepKindView) => (oldestAt === null ? 0 : Math.floor((now() - Date.parse(oldestAt)) / MINUTE_MILLIS))
+  const late = answer.kinds.filter((kind) => kind.failed > 0 || minutesOf(kind) >= STEP_WARNING_MINUTES)
+  if (late.length === 0) return ok('no step has failed or is overdue')
+  const told = late.map((kind) => {
+    const failed = kind.failed > 0 ? [`${kind.failed} failed`] : []
+    const waiting =
+      minutesOf(kind) >= STEP_WARNING_MINUTES ? [`${kind.waiting} waiting, for up to ${Math.floor(minutesOf(kind) / 60)} hours`] : []
+    return `${kind.kind}: ${[...failed, ...waiting].join(', ')}${kind.lastError === null ? '' : ` (${kind.lastError})`}`
+  })
+  return warning(told.join('; '), 'fix what the messages say, then run "holdfast step retry" or "holdfast step drop" with the kind')
+}
+
+interface LoopView {
+  longestStall: { seconds: number; cause: 'computing' | 'waiting'; route: string | null; at: string } | null
+}
+
+/** What held up the event loop, and what helps against it. */
+const stallRemedies = {
+  computing: 'update the server; if it is the newest, report this with the lines "event loop stalled" of its log',
+  waiting: 'check for slow disks, swapping, and other programs that use the processors',
+}
+
+/** Whether the event loop of the running server has stalled. */
+async function checkLoop(patient: Patient): Promise<Finding> {
+  const answer = await askAsOperator<{ eventLoop?: LoopView }>(patient, '/v1/admin/health')
+  if (typeof answer === 'string') return skipped(answer)
+  if (answer.eventLoop === undefined) return skipped('the running server is older, and does not report it')
+  const { longestStall: stall } = answer.eventLoop
+  if (stall === null) return ok('the event loop has not stalled since the start')
+  const by = stall.route === null ? '' : ` in ${stall.route}`
+  const text = `the event loop stalled for up to ${stall.seconds.toFixed(1)} s since the start (${stall.cause}${by}, at ${stall.at})`
+  return stall.seconds < stallWarningSecs[stall.cause] ? ok(text) : warning(text, stallRemedies[stall.cause])
+}
+
+interface PushesView {
+  connected: boolean
+  lastAnswerAt: string | null
+  failingSince: string | null
+  lastError: string | null
+  queue: { depth: number }
+}
+
+/** Ask the running server how it gets along with the push relay. */
+async function checkPushes(patient: Patient): Promise<Finding> {
+  if (patient.config.notifications.relay === null) return ok('no push relay is configured')
+  const answer = await askAsOperator<{ notifications: PushesView | null }>(patient, '/v1/admin/health')
+  if (typeof answer === 'string') return skipped(answer)
+  const { notifications } = answer
+  if (notifications === null) return warning('the running server has no push relay', 'restart it, so that it reads its configuration again')
+  const { queue, lastAnswerAt, failingSince, lastError } = notifications
+  const waiting = queue.depth === 0 ? 'its queue is empty' : `${queue.depth} pushes or registrations are queued`
+  if (failingSince !== null)
+    return warning(
+      `since ${failingSince}: ${lastError}; ${waiting}`,
+      'run "holdfast push test" with an account that has a device, to see which step fails; check notifications.* in the configuration',
+    )
+  return ok(
+    lastAnswerAt === null ? `the push relay has not been contacted since the start; ${waiting}` : `the push relay responds; ${waiting}`,
+  )
+}
+
+/** Whether the endpoint is open. It cannot be checked from here whether it is reachable from outside. */
+async function checkQuic(patient: Patient): Promise<Finding> {
+  const { iroh, signingKeyMasterKey } = patient.config
+  if (!iroh.enabled) return ok('iroh.enabled is false')
+  const answer = await askAsOperator<{ iroh: IrohReadout | null }>(patient, '/v1/admin/health')
+  if (typeof answer === 'string') return skipped(answer)
+  if (answer.iroh === null)
+    return fault('the running server has no endpoint for QUIC', 'restart it: iroh.enabled has been set since it started')
+  const { nodeId, isHere, sockets, openConnections, echoesServed } = answer.iroh
+  const text = isHere
+    ? `node ${nodeId} at ${sockets.join(', ')}: ${openConnections} connections open, ${echoesServed} echoes served`
+    : `node ${nodeId}: the endpoint is at another server of the cluster ("holdfast cluster status" says which)`
+  return signingKeyMasterKey === null
+    ? warning(text, 'set signing_key_master_key: without it the node id changes with every start')
+    : ok(text)
+}

@@ -1,0 +1,24 @@
+/** Deletes old nonces of operator requests, and expired pairing codes. */
+import type { Sweep } from '../../../platform/running/sweeps.ts'
+import { deleteNonces, deletePairingCodes } from './operator-device-store.ts'
+
+/** Rows deleted per transaction. */
+const SWEEP_ROWS = 5000
+
+/** Nonces are needed for twice the time window of a request, which is the minimum of the configured age. */
+export const adminNonceSweep: Sweep = {
+  name: 'admin-nonce-sweep',
+  destructive: true,
+  counts: { swept: 'admin_nonce_sweep_swept_total' },
+  intervalSecs: ({ adminDevices }) => adminDevices.nonceSweepIntervalSecs,
+  async run({ db, clock, config }) {
+    const seenBefore = clock.now() - config.adminDevices.nonceMaxAgeSecs * 1000
+    const report = { swept: 0, errors: 0 }
+    for (let deleted = SWEEP_ROWS; deleted === SWEEP_ROWS;) {
+      deleted = await db.transaction((tx) => deleteNonces(tx, { seenBefore, limit: SWEEP_ROWS }))
+      report.swept += deleted
+    }
+    await db.transaction((tx) => deletePairingCodes(tx, clock.now()))
+    return report
+  },
+}

@@ -1,0 +1,74 @@
+/** SQL of the `operator_audit` table, an append-only log of operator actions. */
+import { sql, sqlAnd, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
+import type { Millis } from '../../../protocol/identifiers.ts'
+
+export const auditActions = [
+  'account_takedown',
+  'account_restore',
+  'credentials_revoked',
+  'claim_codes_minted',
+  'claim_code_revoked',
+  'pairing_code_minted',
+  'device_registered',
+  'device_revoked',
+  'transfer_cancelled',
+  'request_crawl',
+  'email_updated',
+  'reset_token_issued',
+  'signing_key_created',
+  'account_deleted',
+  'handle_updated',
+  'password_updated',
+  'steps_retried',
+  'steps_dropped',
+  'agents_ended',
+  'sender_key_rotated',
+  'sender_key_revoked',
+] as const
+export type AuditAction = (typeof auditActions)[number]
+
+export interface AuditRow {
+  seq: number
+  id: string
+  actor: string
+  action: AuditAction
+  subject: string | null
+  outcome: string
+  detail: string | null
+  createdAt: Millis
+}
+
+interface NewAudit {
+  actor: string
+  action: AuditAction
+  subject?: string
+  outcome: string
+  detail?: string
+  now: Millis
+}
+
+export async function insertAudit(tx: Tx, { actor, action, subject, outcome, detail, now }: NewAudit): Promise<void> {
+  await tx.run(sql`
+    INSERT INTO operator_audit (id, actor, action, subject, outcome, detail, created_at)
+    VALUES (${crypto.randomUUID()}, ${actor}, ${action}, ${subject ?? null}, ${outcome}, ${detail ?? null}, ${now})`)
+}
+
+export interface AuditFilter {
+  action: string | null
+  actor: string | null
+  subject: string | null
+  /** Only rows older than this one; null for all. */
+  beforeSeq: number | null
+}
+
+/** Returns matching rows, newest first. A null member of the filter matches every row. */
+export function listAudit(reader: Reader, { action, actor, subject, beforeSeq }: AuditFilter, limit: number): Promise<AuditRow[]> {
+  const conditions: Sql[] = []
+  if (action !== null) conditions.push(sql`action = ${action}`)
+  if (actor !== null) conditions.push(sql`actor = ${actor}`)
+  if (subject !== null) conditions.push(sql`subject = ${subject}`)
+  if (beforeSeq !== null) conditions.push(sql`seq < ${beforeSeq}`)
+  return reader.all<AuditRow>(sql`
+    SELECT seq, id, actor, action, subject, outcome, detail, created_at AS "createdAt"
+    FROM operator_audit WHERE ${sqlAnd(conditions)} ORDER BY seq DESC LIMIT ${limit}`)
+}

@@ -1,0 +1,79 @@
+/**
+ * Public information about the service: com.atproto.server.describeServer, health, metrics, landing page, robots.txt.
+ */
+import { isNear } from '../../../http/client-address.ts'
+import { query, route, type Exchange } from '../../../http/endpoint.ts'
+import { notFound } from '../../../http/errors.ts'
+import type { Feature } from '../../../http/feature.ts'
+import { SOFTWARE, VERSION } from '../../../base/version.ts'
+import { CONTENT_TYPE } from '../../../platform/running/metrics.ts'
+import { operator } from '../operators/operators.ts'
+import { healthFault } from './health.ts'
+import { landingPage } from './landing-page.ts'
+
+/** `Retry-After` of a server that should receive no requests now. */
+const RETRY_SECS = 5
+
+/**
+ * Throws NotFound if metrics are disabled. By default, only clients on the loopback or a private network need no
+ * credentials.
+ */
+async function mayReadMetrics(exchange: Exchange): Promise<void> {
+  const { metricsEnabled, metricsRequireAdmin } = exchange.ctx.config.telemetry
+  if (!metricsEnabled) throw notFound()
+  if (metricsRequireAdmin ?? !isNear(exchange.ip)) await operator().check(exchange)
+}
+
+export const serverInfo: Feature = {
+  name: 'server-info',
+  routes: [
+    query('com.atproto.server.describeServer', {
+      handler({ ctx: { config, capabilities } }) {
+        const { links, contact } = config
+        // Wallets read the extension from `custos` only.
+        const extension = { version: VERSION, capabilities: [...capabilities] }
+        return {
+          did: config.serverDid,
+          availableUserDomains: config.availableUserDomains.map((domain) => `.${domain}`),
+          inviteCodeRequired: config.inviteCodeRequired,
+          phoneVerificationRequired: false,
+          blobUploadLimit: config.blobs.maxBlobSize,
+          links: { privacyPolicy: links.privacyPolicy ?? undefined, termsOfService: links.termsOfService ?? undefined },
+          contact: { email: contact.email ?? undefined },
+          extension,
+          custos: extension,
+        }
+      },
+    }),
+    route('GET', '/xrpc/_health', {
+      unlimited: true,
+      async handler({ ctx }) {
+        const reason = await healthFault(ctx)
+        if (reason === null) return { version: SOFTWARE, db: 'ok' }
+        return Response.json({ version: SOFTWARE, db: 'error', error: 'Service Unavailable', reason }, { status: 503 })
+      },
+    }),
+    // For supervisors and load balancers: whether the process responds at all, and whether it should receive requests.
+    route('GET', '/livez', { unlimited: true, handler: () => ({ status: 'ok' }) }),
+    route('GET', '/readyz', {
+      unlimited: true,
+      async handler({ ctx }) {
+        const reason = ctx.signals.isDraining ? 'the server is about to stop' : await healthFault(ctx)
+        if (reason === null) return { status: 'ok' }
+        return Response.json({ status: 'unavailable', reason }, { status: 503, headers: { 'Retry-After': String(RETRY_SECS) } })
+      },
+    }),
+    route('GET', '/metrics', {
+      unlimited: true,
+      auth: { personal: true, takes: ['operator'], check: mayReadMetrics },
+      handler: async ({ ctx }) => new Response(await ctx.metrics.render(), { headers: { 'Content-Type': CONTENT_TYPE } }),
+    }),
+    route('GET', '/', { handler: ({ ctx }) => landingPage(ctx) }),
+    route('GET', '/robots.txt', {
+      handler: () =>
+        new Response('# Crawling the public parts of the service is welcome.\nUser-agent: *\nAllow: /\n', {
+          headers: { 'Content-Type': 'text/plain; charset=utf-8' },
+        }),
+    }),
+  ],
+}

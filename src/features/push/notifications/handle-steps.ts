@@ -1,0 +1,115 @@
+/**
+ * Handles, under which the relay knows devices. A handle belongs to the token of a device, so registrations of several
+ * accounts on one phone have the same one, and asking again replaces it for all of them.
+ */
+import { createHash } from 'node:crypto'
+import type { Context } from '../../../platform/context.ts'
+import type { Reader, Tx } from '../../../platform/database/database.ts'
+import { isStepWaiting, withdrawStep, type Step, type StepKind } from '../../../platform/running/steps.ts'
+import { isHandleInUse, isTokenRegistered, needsHandle, setHandle, type PushRegistration } from './push-registration-store.ts'
+import { RelayRefused, RelayUnanswered, RelayWait, type Watch } from './relay-client.ts'
+import { inTurn, isAtRelay, relayOf, type Relay } from './relay.ts'
+
+/** The relay's data about a token. */
+type Addressee = Pick<PushRegistration, 'token' | 'topic'>
+
+type HandleOrder = ({ ask: 'register' } & Addressee) | { ask: 'drop'; handle: string }
+
+const UNANSWERED_WAIT_SECS = 60
+
+/**
+ * A queue of its own, because the relay grants far fewer registrations than pushes: devices that register must not
+ * delay pushes that a user is waiting for.
+ */
+export const handleStep: StepKind<HandleOrder> = {
+  name: 'push-handle',
+  concurrency: 1,
+  inOrder: true,
+  maxSteps: 2000,
+  // A relay that is away comes back.
+  maxTries: null,
+  firstWaitSecs: 5,
+  maxWaitSecs: 300,
+  isReady: isAtRelay,
+  isFinal: (error) => error instanceof RelayRefused,
+  async take(ctx, step) {
+    const relay = relayOf(ctx)
+    if (relay === null) return
+    const { payload } = step
+    try {
+      await inTurn(relay, () => (payload.ask === 'register' ? register(ctx, relay, payload) : drop(ctx, relay, payload.handle)))
+    } catch (error) {
+      if (!(error instanceof RelayUnanswered)) throw error
+      await toTheEnd(ctx, step)
+    }
+  },
+}
+
+/** Asking about one device may be what the relay cannot do, so those behind it go first. */
+async function toTheEnd({ db, steps, log }: Context, { key, payload, end }: Step<HandleOrder>): Promise<void> {
+  log.warn('no response from the push relay to a registration; will retry', { stepKind: handleStep.name })
+  await db.transaction(async (tx) => {
+    if (await end(tx)) await steps.add(tx, handleStep, { key, payload, waitSecs: UNANSWERED_WAIT_SECS })
+  })
+}
+
+/** The key of the step about a token or a handle, which must not appear in the list of steps. */
+const keyOf = (text: string) => createHash('sha256').update(text).digest('base64url')
+
+type Steps = Pick<Context, 'config' | 'steps'>
+
+// Ordering
+
+/** Ask the relay for the handle of a token, once the transaction is durable. A request that waits is replaced. */
+export async function orderHandle({ steps }: Steps, tx: Tx, { token, topic }: Addressee): Promise<void> {
+  await steps.add(tx, handleStep, { key: keyOf(token), payload: { ask: 'register', token, topic } })
+}
+
+/** Whether the relay is about to be asked for the handle of a token. */
+export const isHandleOrdered = (reader: Reader, token: string): Promise<boolean> => isStepWaiting(reader, handleStep, keyOf(token))
+
+/** Do what follows when a registration is gone from the table, for its token and handle if no other has them. */
+export async function releaseHandle(ctx: Steps, tx: Tx, { token, handle }: Pick<PushRegistration, 'token' | 'handle'>): Promise<void> {
+  if (!(await isTokenRegistered(tx, token))) await withdrawStep(tx, handleStep, keyOf(token))
+  if (handle !== null && !(await isHandleInUse(tx, handle))) await orderDrop(ctx, tx, handle)
+}
+
+async function orderDrop({ config, steps }: Steps, tx: Tx, handle: string): Promise<void> {
+  if (config.notifications.relay !== null) await steps.add(tx, handleStep, { key: keyOf(handle), payload: { ask: 'drop', handle } })
+}
+
+// Asking
+
+async function register(ctx: Context, relay: Relay, addressee: Addressee): Promise<void> {
+  // A push may have asked already, because it was for a device without a handle.
+  if (await needsHandle(ctx.db, addressee.token)) await obtainHandle(ctx, relay, addressee)
+}
+
+/**
+ * Ask the relay for the handle of a token, and give it to every registration that has the token. Returns it. Throws as
+ * `RelayClient.ask` does.
+ */
+export async function obtainHandle(ctx: Context, { client, pacing }: Relay, { token, topic }: Addressee, watch?: Watch): Promise<string> {
+  const { clock, db } = ctx
+  const { registrations } = pacing
+  if (!registrations.take(clock.monotonic()))
+    throw new RelayWait('devices register no faster than the push relay allows', registrations.waitMillis(clock.monotonic()))
+  const answer = await client.ask({ type: 'registerHandle', apnsToken: token, apnsTopic: topic }, { watch })
+  if (answer.type === 'throttled')
+    throw new RelayWait('the push relay registers no more devices at the moment', registrations.empty(clock.monotonic()))
+  if (answer.type !== 'handle') throw new RelayRefused(`the push relay answered a registration with ${answer.type}`)
+  const { handle } = answer
+  await db.transaction(async (tx) => {
+    // The last registration may have ended while the relay was asked.
+    if ((await setHandle(tx, token, handle)) === 0) await orderDrop(ctx, tx, handle)
+  })
+  return handle
+}
+
+async function drop({ db, clock }: Context, { client, pacing }: Relay, handle: string): Promise<void> {
+  if (await isHandleInUse(db, handle)) return
+  const { type } = await client.ask({ type: 'dropHandle', handle })
+  if (type === 'throttled')
+    throw new RelayWait('the push relay drops no more handles at the moment', pacing.registrations.empty(clock.monotonic()))
+  if (type !== 'ok') throw new RelayRefused(`the push relay answered the end of a registration with ${type}`)
+}

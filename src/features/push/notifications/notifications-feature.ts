@@ -1,0 +1,29 @@
+import type { Feature } from '../../../http/feature.ts'
+import { removeRegistration, removeRegistrationsOf } from './push-registrations.ts'
+import { hastenSteps } from '../../../platform/running/steps.ts'
+import { handleStep } from './handle-steps.ts'
+import { pushRegistrationRoutes } from './push-registration-routes.ts'
+import { pushTrialRoutes } from './push-trial-routes.ts'
+import { declareQueueGauges } from './queue-readout.ts'
+import { pushStep } from './push-steps.ts'
+import { senderKeyRoutes } from './sender-key-routes.ts'
+import { relayOf } from './relay.ts'
+
+export const notifications: Feature = {
+  name: 'notifications',
+  routes: [...senderKeyRoutes, ...pushRegistrationRoutes, ...pushTrialRoutes],
+  steps: [handleStep, pushStep],
+  /** Retry steps that wait for the relay: the operator may have restarted the server for that. */
+  async prepare({ config, db, clock }) {
+    if (config.notifications.relay === null) return
+    for (const kind of [handleStep, pushStep]) await hastenSteps(db, kind, clock.now())
+  },
+  start(ctx) {
+    declareQueueGauges(ctx)
+    return () => relayOf(ctx)?.client.close()
+  },
+  forgetAccount: removeRegistrationsOf,
+  async endOperatorDevice(ctx, tx, deviceId) {
+    await removeRegistration(ctx, tx, { owner: 'operators', deviceId })
+  },
+}

@@ -1,0 +1,132 @@
+/**
+ * Sender keys: the keys with which the server seals push notifications. Devices fetch the public halves and believe
+ * only what was sealed by one of them. Keys are numbered, and a number is never used again.
+ *
+ * Keys exist only under a master key that the operator configured. The first one is made when it is needed: for the
+ * first push that is sealed, or for the first device that asks.
+ */
+import { perContext, type Context } from '../../../platform/context.ts'
+import type { Tx } from '../../../platform/database/database.ts'
+import { LogRateLimiter } from '../../../platform/running/log-rate-limiter.ts'
+import { newSigningSecret, openSigningKey } from '../../../platform/secrets/signing-keys.ts'
+import { SecretDoesNotOpen } from '../../../platform/secrets/vault.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import { formatDidKey } from '../../../protocol/keys.ts'
+import { paddedPlaintext, type PushMessage, type SealedPush } from '../../../protocol/push/push-message.ts'
+import { parsePushKey, sealPush, type PushSenderSecret } from '../../../protocol/push/push-sealing.ts'
+import {
+  findActiveSenderKey,
+  findSenderKey,
+  insertSenderKey,
+  listSenderKeys,
+  retireActiveSenderKey,
+  type SenderKeyRow,
+  type SenderKeyState,
+} from './sender-key-store.ts'
+
+export type { PushMessage, SealedPush } from '../../../protocol/push/push-message.ts'
+
+// Sealing
+
+/**
+ * Returns the key that seals all pushes of one event, and makes it if there is none. Returns null if there can be none,
+ * because no master key is configured or because the stored key does not open: nothing can be sealed then. Call it only
+ * if there is something to seal, in the transaction that queues the pushes. It must be one that runs alone, because two
+ * beside each other would make two keys of one number.
+ */
+export async function fanOutSender(ctx: Context, tx: Tx): Promise<PushSenderSecret | null> {
+  if (ctx.config.signingKeyMasterKey === null) return null
+  return opened(ctx, await activeKey(ctx, tx))
+}
+
+/**
+ * Returns the key with which an event began to be sealed, or the one that seals now if that was revoked meanwhile. Null
+ * as in `fanOutSender`.
+ */
+export async function senderNumbered(ctx: Context, kid: number): Promise<PushSenderSecret | null> {
+  const begun = await findSenderKey(ctx.db, kid)
+  if (begun !== null && begun.state !== 'revoked') return opened(ctx, begun)
+  return ctx.db.transaction((tx) => fanOutSender(ctx, tx))
+}
+
+/**
+ * Seal a message for one device, whose key is a did:key of P-256. Returns null if the message is too large, and must be
+ * dropped. Each call makes a new ephemeral key, so no two seals have anything in common.
+ */
+export async function sealFor(sender: PushSenderSecret, recipient: string, message: PushMessage): Promise<SealedPush | null> {
+  const key = parsePushKey(recipient)
+  if (key === null) throw new Error('not the key of a device')
+  const plaintext = paddedPlaintext(message, sender.kid)
+  return plaintext && sealPush(sender, key, plaintext, newSigningSecret('p256'))
+}
+
+// Making keys
+
+/** Returns the key that seals now, which is made if there is none. */
+async function activeKey(ctx: Context, tx: Tx): Promise<SenderKeyRow> {
+  const known = await findActiveSenderKey(tx)
+  if (known !== null) return known
+  await addKey(ctx, tx)
+  return (await findActiveSenderKey(tx))!
+}
+
+const addKey = ({ vault, clock }: Context, tx: Tx): Promise<number> =>
+  insertSenderKey(tx, vault.wrap(newSigningSecret('p256')), clock.now())
+
+/** Add a key that seals from now on, and retire the one that did. Returns the number of the new one. */
+export async function rotateSenderKey(ctx: Context, tx: Tx): Promise<number> {
+  await retireActiveSenderKey(tx, ctx.clock.now())
+  return (await activeKey(ctx, tx)).kid
+}
+
+// Reading
+
+/** A key as it is published. */
+export interface PublishedSenderKey {
+  kid: number
+  /** A did:key. */
+  publicKey: Did
+}
+
+/**
+ * Returns the keys that devices may believe, the newest first; one is made if none seals. Empty if none can be opened.
+ */
+export async function publishedSenderKeys(ctx: Context): Promise<PublishedSenderKey[]> {
+  if ((await findActiveSenderKey(ctx.db)) === null) await ctx.db.transaction((tx) => activeKey(ctx, tx))
+  const keys = await knownSenderKeys(ctx)
+  return keys.flatMap(({ kid, publicKey }) => (publicKey === null ? [] : [{ kid, publicKey }]))
+}
+
+/** A key as operators see it. */
+export interface KnownSenderKey {
+  kid: number
+  state: SenderKeyState
+  /** Null if the key is revoked, or if its secret does not open. */
+  publicKey: Did | null
+  createdAt: Millis
+  changedAt: Millis
+}
+
+/** Returns all keys, the newest first. */
+export const knownSenderKeys = async (ctx: Context): Promise<KnownSenderKey[]> =>
+  (await listSenderKeys(ctx.db)).map((row) => {
+    const { kid, state, createdAt, changedAt } = row
+    const secret = opened(ctx, row)?.secret
+    return { kid, state, publicKey: secret ? formatDidKey(openSigningKey('p256', secret).publicKey) : null, createdAt, changedAt }
+  })
+
+/** Returns null if the key is revoked, or if its secret does not open, which is logged. */
+function opened(ctx: Context, { kid, wrapped }: SenderKeyRow): PushSenderSecret | null {
+  if (wrapped === null) return null
+  try {
+    return { kid, secret: ctx.vault.unwrap(wrapped) }
+  } catch (error) {
+    if (!(error instanceof SecretDoesNotOpen)) throw error
+    faultLines(ctx).within(String(kid), (omitted) =>
+      ctx.log.error('push sender key cannot be decrypted', { kid, detail: error.message, omitted }),
+    )
+    return null
+  }
+}
+
+const faultLines = perContext(({ clock }) => new LogRateLimiter(clock))

@@ -1,9 +1,0 @@
-/**
- * The door of transfers: moving an account from one wallet to another device.
- *
- * The wallet begins a transfer and shows a code. Another device accepts it with the code, which gives the device a token
- * (`wallet-devices`). Either of them completes it: every session of the account ends, and so do the tokens of its other
- * devices. The identity itself changes by an operation that the wallet signs, not here.
- */
-export { cancelRunningTransfer, cancelTransfer, endTransferCredentials, revokeTransferDevice, runningTransfer } from './transferring.ts'
-export { deleteTransfersOf, type Transfer } from './transfer-store.ts'

@@ -1,0 +1,64 @@
+/**
+ * What features do for each other without knowing each other: each declares its part in its `Feature`, and others call
+ * all parts here.
+ */
+import { perContext, type Context } from '../platform/context.ts'
+import type { Tx } from '../platform/database/database.ts'
+import type { Did } from '../protocol/identifiers.ts'
+import type { Credential, CredentialKind } from './credential.ts'
+import type { Exchange } from './endpoint.ts'
+import type { AccessEnd, EndedAccess, Feature, Grant } from './feature.ts'
+
+const registry = perContext<{ features: readonly Feature[] }>(() => ({ features: [] }))
+
+/** Makes the features known to each other's hooks. `app.ts` calls it once for each context. */
+export function registerFeatures(ctx: Context, features: readonly Feature[]): void {
+  registry(ctx).features = features
+}
+
+/** Delete all rows about an account: features first that build on others. Returns what is to follow the commit. */
+export async function forgetAccount(ctx: Context, tx: Tx, did: Did): Promise<() => Promise<void>> {
+  const sequels: (() => Promise<void>)[] = []
+  for (const feature of registry(ctx).features.toReversed()) {
+    const sequel = await feature.forgetAccount?.(ctx, tx, did)
+    if (sequel) sequels.push(sequel)
+  }
+  return async () => {
+    for (const sequel of sequels) await sequel()
+  }
+}
+
+/** End access to an account, in whatever features gave it. Returns how many credentials of each kind ended. */
+export async function endAccess(ctx: Context, tx: Tx, did: Did, why: AccessEnd): Promise<EndedAccess> {
+  const ended: EndedAccess = {}
+  for (const feature of registry(ctx).features) Object.assign(ended, await feature.endAccess?.(ctx, tx, did, why))
+  return ended
+}
+
+/** End what features do for a device of an operator that is revoked. */
+export async function endOperatorDevice(ctx: Context, tx: Tx, deviceId: string): Promise<void> {
+  for (const feature of registry(ctx).features) await feature.endOperatorDevice?.(ctx, tx, deviceId)
+}
+
+/** The grants that features add to the token endpoint, by `grant_type`. */
+export const addedGrants = (ctx: Context): Readonly<Record<string, Grant>> =>
+  Object.assign({}, ...registry(ctx).features.map((feature) => feature.grants?.(ctx)))
+
+/** Have another service answer a public read. Throws what the feature that forwards requests throws. */
+export function passOn(exchange: Exchange): Promise<Response> {
+  const forwarder = registry(exchange.ctx).features.find((feature) => feature.passOn)
+  if (forwarder === undefined) throw new Error('no feature forwards requests')
+  return forwarder.passOn!(exchange)
+}
+
+const credentialsOf = perContext(
+  (ctx) =>
+    new Map(registry(ctx).features.flatMap(({ credentials = [] }) => credentials.map((credential) => [credential.name, credential]))),
+)
+
+/** The credential of a kind, as the feature that owns it declares it. */
+export function credentialOf<Caller>(ctx: Context, { name }: CredentialKind<Caller>): Credential<Caller> {
+  const credential = credentialsOf(ctx).get(name)
+  if (credential === undefined) throw new Error(`no feature declares the credential "${name}"`)
+  return credential as Credential<Caller>
+}
