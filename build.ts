@@ -39,7 +39,9 @@ export async function buildExecutable(outfile: string, target: Target | null): P
   const folder = target === null ? null : await installNativeLibraries(target)
   try {
     const { success, logs, outputs } = await Bun.build({
-      entrypoints: ['src/main.ts', 'src/platform/database/checkpoint-worker.ts'].map((path) => join(import.meta.dir, path)),
+      entrypoints: ['src/main.ts', 'src/platform/database/checkpoint-worker.ts'].map((path) =>
+        join(import.meta.dir, path),
+      ),
       // The entry points are placed side by side, so that the program finds the worker by the same relative name as in
       // the source.
       naming: { entry: '[name].[ext]' },
@@ -53,7 +55,12 @@ export async function buildExecutable(outfile: string, target: Target | null): P
       plugins: folder === null ? [] : [nativeBuildsIn(folder)],
       sourcemap: 'inline',
       define: { 'process.env.NODE_ENV': '"production"' },
-      compile: { outfile, autoloadDotenv: false, autoloadBunfig: false, ...(target !== null && { target: `bun-${target}` }) },
+      compile: {
+        outfile,
+        autoloadDotenv: false,
+        autoloadBunfig: false,
+        ...(target !== null && { target: `bun-${target}` }),
+      },
       throw: false,
     })
     for (const message of logs) console.error(message)
@@ -80,7 +87,16 @@ async function installNativeLibraries(target: Target): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-build-'))
   writeFileSync(join(folder, 'package.json'), '{ "private": true }')
   const versions = nativeLibraries.map((name) => `${name}@${packages[`node_modules/${name}`]!.version}`)
-  const words = ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', ...targets[target], ...versions]
+  const words = [
+    'install',
+    '--no-save',
+    '--ignore-scripts',
+    '--no-audit',
+    '--no-fund',
+    '--loglevel=error',
+    ...targets[target],
+    ...versions,
+  ]
   const npm = Bun.spawn(['npm', ...words], { cwd: folder, stdout: 'ignore', stderr: 'inherit' })
   if ((await npm.exited) !== 0) throw new Error(`npm could not install the native libraries for ${target}`)
   for (const [path, { integrity }] of Object.entries(lockAt(join(folder, 'node_modules/.package-lock.json')).packages))
@@ -93,7 +109,9 @@ const nativeBuildsIn = (folder: string): BunPlugin => ({
   name: 'native builds of the target',
   setup(build) {
     build.onResolve({ filter: nativeBuild }, ({ path }) =>
-      existsSync(join(folder, 'node_modules', path)) ? { path: Bun.resolveSync(path, folder) } : { path, external: true },
+      existsSync(join(folder, 'node_modules', path))
+        ? { path: Bun.resolveSync(path, folder) }
+        : { path, external: true },
     )
   },
 })
@@ -102,7 +120,8 @@ function chosenTargets(): (Target | null)[] {
   const { values } = parseArgs({ options: { target: { type: 'string' } } })
   if (values.target === undefined) return [null]
   return values.target.split(',').map((name) => {
-    if (!Object.hasOwn(targets, name)) throw new Error(`no target "${name}"; there are ${Object.keys(targets).join(', ')}`)
+    if (!Object.hasOwn(targets, name))
+      throw new Error(`no target "${name}"; there are ${Object.keys(targets).join(', ')}`)
     return name as Target
   })
 }
@@ -112,7 +131,8 @@ const sizeOf = (outfile: string) => (statSync(outfile, { throwIfNoEntry: false }
 if (import.meta.main) {
   for (const target of chosenTargets()) {
     const outfile = join(import.meta.dir, 'dist', target === null ? 'holdfast' : `holdfast-${target}`)
-    if (await buildExecutable(outfile, target)) console.log(`${SOFTWARE}: ${outfile}, ${(sizeOf(outfile) / MEBIBYTE).toFixed(1)} MiB`)
+    if (await buildExecutable(outfile, target))
+      console.log(`${SOFTWARE}: ${outfile}, ${(sizeOf(outfile) / MEBIBYTE).toFixed(1)} MiB`)
     else process.exitCode = 1
   }
 }

@@ -99,7 +99,11 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
     const { cluster } = ctx.db
     if (cluster !== null) {
       const reclaims = active.map((feature) => async () => feature.reclaim?.(ctx))
-      const reclaiming = new Reclaiming({ ...ctx, cluster }, [() => ctx.limits.meet(), () => ctx.steps.reclaim(), ...reclaims])
+      const reclaiming = new Reclaiming({ ...ctx, cluster }, [
+        () => ctx.limits.meet(),
+        () => ctx.steps.reclaim(),
+        ...reclaims,
+      ])
       reclaiming.start()
       undos.push(() => reclaiming.stop())
     }
@@ -196,7 +200,9 @@ async function openContext(
     upstream,
     plc:
       overrides.plc ??
-      (config.plcDirectoryUrl === null ? localPlcDirectory({ db, clock }) : remotePlcDirectory(config.plcDirectoryUrl, upstream)),
+      (config.plcDirectoryUrl === null
+        ? localPlcDirectory({ db, clock })
+        : remotePlcDirectory(config.plcDirectoryUrl, upstream)),
     limits,
     background,
     signals: { isDraining: false, stopping: new Signal() },

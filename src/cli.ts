@@ -53,17 +53,21 @@ const groupOf = (first: string): Command[] => commands.filter(({ name }) => name
 function unknownCommand(words: readonly string[]): string {
   const [first = '', second = ''] = words
   const group = groupOf(first)
-  if (group.length > 0) return `"${first}" needs one of: ${group.map(({ name }) => name.slice(first.length + 1)).join(', ')}`
+  if (group.length > 0)
+    return `"${first}" needs one of: ${group.map(({ name }) => name.slice(first.length + 1)).join(', ')}`
   const names = commands.map(({ name }) => name)
   const meant = nearest(first, names) ?? nearest(`${first} ${second}`, names)
   return `there is no command "${first}"${meant === null ? '' : `; did you mean "${meant}"?`}`
 }
 
 type ParsedArguments =
-  { ok: true; positionals: string[]; options: Record<string, string | boolean | undefined> } | { ok: false; fault: string }
+  | { ok: true; positionals: string[]; options: Record<string, string | boolean | undefined> }
+  | { ok: false; fault: string }
 
 function parse({ options = {}, parameters = [] }: Command, args: string[]): ParsedArguments {
-  const types = Object.entries(options).map(([name, { value }]) => [name, { type: value === undefined ? 'boolean' : 'string' }] as const)
+  const types = Object.entries(options).map(
+    ([name, { value }]) => [name, { type: value === undefined ? 'boolean' : 'string' }] as const,
+  )
   try {
     const { positionals, values } = parseArgs({
       args: withDashedValues(args, options),
@@ -121,7 +125,8 @@ function helpOf({ name, summary, details, parameters = [], options = {} }: Comma
   )
   const usage = [SOFTWARE_NAME, name, ...flags.map(([flag]) => `[${flag}]`), ...parameters].join(' ')
   const width = Math.max(0, ...flags.map(([flag]) => flag.length))
-  const list = flags.length === 0 ? '' : `\n\n${flags.map(([flag, doc]) => `  ${flag.padEnd(width)}  ${doc}`).join('\n')}`
+  const list =
+    flags.length === 0 ? '' : `\n\n${flags.map(([flag, doc]) => `  ${flag.padEnd(width)}  ${doc}`).join('\n')}`
   return `${summary}\n\nUsage: ${usage}${list}\n\n${details}`
 }
 
@@ -139,7 +144,8 @@ function misuse(terminal: Terminal, fault: string, advice: string): ExitCode {
 function describeFailure(error: unknown): string {
   if (error instanceof OperatorError) return error.message
   if (error instanceof BucketUnavailable) return inWords(explainBucket(error)).message
-  if (error instanceof DatabaseUnavailable) return `${error.message}${error.cause instanceof Error ? ` (${error.cause.message})` : ''}`
+  if (error instanceof DatabaseUnavailable)
+    return `${error.message}${error.cause instanceof Error ? ` (${error.cause.message})` : ''}`
   if (!(error instanceof Error)) return String(error)
   const { code } = error as NodeJS.ErrnoException
   return code === undefined ? (error.stack ?? error.message) : error.message

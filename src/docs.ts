@@ -52,13 +52,14 @@ export interface ReferenceGroup {
   gap?: string
 }
 
-const REFERENCE_SUITE = join(import.meta.dir, '..', 'tests', 'conformance', 'reference-suite.json')
+const REFERENCE_SUITE = join(import.meta.dir, '..', 'tests', 'system', 'conformance', 'reference-suite.json')
 export const referenceSuite = (): ReferenceSuite => JSON.parse(readFileSync(REFERENCE_SUITE, 'utf8')) as ReferenceSuite
 
 function referenceTests(): string {
   const { files } = referenceSuite()
   const groups = files.flatMap((file) => file.groups)
-  const count = (has: (group: ReferenceGroup) => boolean) => groups.filter(has).reduce((sum, { names }) => sum + names.length, 0)
+  const count = (has: (group: ReferenceGroup) => boolean) =>
+    groups.filter(has).reduce((sum, { names }) => sum + names.length, 0)
   const gaps = Map.groupBy(
     groups.filter(({ gap }) => gap !== undefined),
     ({ gap }) => gap!,
@@ -71,7 +72,9 @@ function referenceTests(): string {
     `| Gaps | ${count(({ gap }) => gap !== undefined)} |`,
     '\n## Gaps\n',
     ...[...gaps].map(([gap, of]) => `- ${gap} Tests: ${of.reduce((sum, { names }) => sum + names.length, 0)}.`),
-    ...files.map(({ file, groups }) => `\n## ${file}\n\n| Theirs | Ours |\n| --- | --- |\n${groups.map(referenceRow).join('\n')}`),
+    ...files.map(
+      ({ file, groups }) => `\n## ${file}\n\n| Theirs | Ours |\n| --- | --- |\n${groups.map(referenceRow).join('\n')}`,
+    ),
   ].join('\n')
 }
 

@@ -9,7 +9,9 @@ process.umask(0o077)
 
 // The runtime has already applied the options. Refuse to run, so that deployments do not come to rely on them.
 if (isCompiled && process.env.BUN_OPTIONS !== undefined) {
-  process.stderr.write('holdfast: BUN_OPTIONS is set: it changes how the program runs, which has its own configuration. Please unset it.\n')
+  process.stderr.write(
+    'holdfast: BUN_OPTIONS is set: it changes how the program runs, which has its own configuration. Please unset it.\n',
+  )
   process.exit(exitCodes.misused)
 }
 

@@ -82,7 +82,10 @@ export class Actions {
     if (did === null) throw new OperatorError(`there is no account ${actor}`)
     if (did === (await this.#agent.did())) throw new OperatorError('an account cannot follow itself')
     return this.#once.run(did, async () => {
-      const { viewer } = (await this.#agent.call('app.bsky.actor.getProfile', { method: 'GET', query: { actor: did } })) as Viewed
+      const { viewer } = (await this.#agent.call('app.bsky.actor.getProfile', {
+        method: 'GET',
+        query: { actor: did },
+      })) as Viewed
       if (typeof viewer?.following === 'string') return { uri: viewer.following, existed: true, did }
       const found = await this.#existing('app.bsky.graph.follow', ({ subject }) => subject === did)
       if (found !== null) return { ...found, did }
@@ -92,7 +95,8 @@ export class Actions {
 
   /** Upload an image from a file, or from base64. Returns what `post` takes. */
   async uploadImage({ path, data, alt }: { path?: string; data?: string; alt: string }): Promise<PostImage> {
-    if ((path === undefined) === (data === undefined)) throw new OperatorError('either "path" or "data" is needed, not both')
+    if ((path === undefined) === (data === undefined))
+      throw new OperatorError('either "path" or "data" is needed, not both')
     const body = path === undefined ? decoded(data!) : await this.#imageFile(path)
     checkImageSize(body.length)
     const type = imageTypeOf(body)
@@ -104,7 +108,9 @@ export class Actions {
 
   #imageFile(path: string): Promise<Uint8Array<ArrayBuffer>> {
     if (this.#images === null)
-      throw new OperatorError('no files are read here: start "holdfast mcp" with --images and the folder that holds them, or pass "data"')
+      throw new OperatorError(
+        'no files are read here: start "holdfast mcp" with --images and the folder that holds them, or pass "data"',
+      )
     return this.#images.read(path)
   }
 
@@ -129,7 +135,10 @@ export class Actions {
     const parsed = parseHandle(handle.replace(/^@/, '').toLowerCase())
     if (parsed === null) return null
     try {
-      const answer = await this.#agent.server.xrpc('com.atproto.identity.resolveHandle', { method: 'GET', query: { handle: parsed } })
+      const answer = await this.#agent.server.xrpc('com.atproto.identity.resolveHandle', {
+        method: 'GET',
+        query: { handle: parsed },
+      })
       return parseDid(textOf(answer, 'did'))
     } catch (error) {
       if (error instanceof ServerRefusal && (error.status === 400 || error.status === 404)) return null
@@ -140,15 +149,21 @@ export class Actions {
   /** The post that is replied to, and the one that its thread begins with. */
   async #replyTo(named: string): Promise<{ root: StrongReference; parent: StrongReference }> {
     const { uri, cid, record, viewer } = await this.#threadPost(named)
-    if (viewer?.replyDisabled === true) throw new OperatorError(`the author of the thread has not allowed replies to ${uri}`)
+    if (viewer?.replyDisabled === true)
+      throw new OperatorError(`the author of the thread has not allowed replies to ${uri}`)
     const parent = { uri, cid }
     const root = (record as { reply?: { root?: Partial<StrongReference> } } | undefined)?.reply?.root
-    return { root: typeof root?.uri === 'string' && typeof root.cid === 'string' ? { uri: root.uri, cid: root.cid } : parent, parent }
+    return {
+      root: typeof root?.uri === 'string' && typeof root.cid === 'string' ? { uri: root.uri, cid: root.cid } : parent,
+      parent,
+    }
   }
 
   async #threadPost(uri: string): Promise<PostView> {
     const query = { uri, depth: '0', parentHeight: '0' }
-    const { thread } = (await this.#agent.call('app.bsky.feed.getPostThread', { method: 'GET', query })) as { thread?: { post?: PostView } }
+    const { thread } = (await this.#agent.call('app.bsky.feed.getPostThread', { method: 'GET', query })) as {
+      thread?: { post?: PostView }
+    }
     const post = thread?.post
     if (typeof post?.cid !== 'string' || !isNamed(post.uri, uri))
       throw new OperatorError(`there is no post ${uri} that this account can see`)
@@ -195,7 +210,8 @@ interface PostView extends StrongReference, Viewed {
 
 function decoded(base64: string): Uint8Array<ArrayBuffer> {
   const bytes = Uint8Array.from(Buffer.from(base64, 'base64'))
-  if (bytes.length < Math.floor((base64.replace(/[\s=]/g, '').length * 3) / 4)) throw new OperatorError('"data" is not base64')
+  if (bytes.length < Math.floor((base64.replace(/[\s=]/g, '').length * 3) / 4))
+    throw new OperatorError('"data" is not base64')
   return bytes
 }
 

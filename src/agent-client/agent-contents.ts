@@ -42,7 +42,8 @@ export const freshAgent = ({
   name = null,
   loginHint = null,
   assertionFile = null,
-}: Pick<AgentContents, 'server' | 'type'> & Partial<Pick<AgentContents, 'name' | 'loginHint' | 'assertionFile'>>): AgentContents => ({
+}: Pick<AgentContents, 'server' | 'type'> &
+  Partial<Pick<AgentContents, 'name' | 'loginHint' | 'assertionFile'>>): AgentContents => ({
   format: AGENT_FORMAT,
   server,
   type,

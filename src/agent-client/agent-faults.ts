@@ -12,7 +12,11 @@ export class NotConfirmed extends OperatorError {
     /** The code that waits; null if it has expired, or there never was one. */
     readonly claim: ClaimCode | null,
   ) {
-    super(claim === null ? 'the agent is not confirmed: register it, and let the account holder enter the code' : codeWords(claim))
+    super(
+      claim === null
+        ? 'the agent is not confirmed: register it, and let the account holder enter the code'
+        : codeWords(claim),
+    )
   }
 }
 
@@ -32,6 +36,9 @@ export const isRefused = (error: unknown, ...codes: string[]): error is ServerRe
   error instanceof ServerRefusal && codes.includes(error.code)
 
 export const ended = (error: ServerRefusal) =>
-  new AgentEnded(`the agent may no longer act for the account, until its holder confirms a new registration (${error.message})`, {
-    cause: error,
-  })
+  new AgentEnded(
+    `the agent may no longer act for the account, until its holder confirms a new registration (${error.message})`,
+    {
+      cause: error,
+    },
+  )

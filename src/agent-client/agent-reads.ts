@@ -50,16 +50,18 @@ export class Reads {
 
   async notifications(page: Page): Promise<object> {
     const { notifications, cursor } = await this.#get('app.bsky.notification.listNotifications', paged(page))
-    const items = itemsOf(notifications).map(({ uri, cid, author, reason, reasonSubject, record, isRead, indexedAt }) => ({
-      reason,
-      author: nameOf(author),
-      uri,
-      cid,
-      about: reasonSubject,
-      text: objectOf(record)['text'],
-      isRead,
-      at: indexedAt,
-    }))
+    const items = itemsOf(notifications).map(
+      ({ uri, cid, author, reason, reasonSubject, record, isRead, indexedAt }) => ({
+        reason,
+        author: nameOf(author),
+        uri,
+        cid,
+        about: reasonSubject,
+        text: objectOf(record)['text'],
+        isRead,
+        at: indexedAt,
+      }),
+    )
     return listed({ notifications: items }, cursor)
   }
 
@@ -68,7 +70,8 @@ export class Reads {
     return listed({ posts: itemsOf(posts).map(postWords) }, cursor)
   }
 
-  #get = (nsid: string, query: Record<string, string>): Promise<Answer> => this.#agent.call(nsid, { method: 'GET', query })
+  #get = (nsid: string, query: Record<string, string>): Promise<Answer> =>
+    this.#agent.call(nsid, { method: 'GET', query })
 }
 
 const paged = ({ limit, cursor }: Page): Record<string, string> => ({
@@ -113,7 +116,11 @@ function postWords({ uri, cid, author, record, embed, replyCount, repostCount, l
 }
 
 /** Posts that are missing or blocked have a URI, and say which. `budget` is that of the whole thread. */
-function threadNode({ post, parent, replies, uri, notFound, blocked }: Answer, depth: number, budget: { left: number }): object {
+function threadNode(
+  { post, parent, replies, uri, notFound, blocked }: Answer,
+  depth: number,
+  budget: { left: number },
+): object {
   budget.left--
   if (post === undefined) return { uri, ...(notFound === true && { notFound }), ...(blocked === true && { blocked }) }
   const above = parent !== undefined && depth > 0 && { parent: threadNode(objectOf(parent), depth - 1, budget) }

@@ -37,7 +37,9 @@ export class AgentServer {
   async register(type: RegistrationType, more: Record<string, string>): Promise<Answer> {
     const { identity, types } = await this.#found()
     if (!types.includes(type))
-      throw new OperatorError(`${this.url} does not take agents of type ${type}; it takes: ${types.join(', ') || 'none'}`)
+      throw new OperatorError(
+        `${this.url} does not take agents of type ${type}; it takes: ${types.join(', ') || 'none'}`,
+      )
     return this.#post(identity, { type, ...more })
   }
 
@@ -58,9 +60,17 @@ export class AgentServer {
     const search = new URLSearchParams(query)
     const url = `${this.url}/xrpc/${nsid}${search.size === 0 ? '' : `?${search}`}`
     if (content !== undefined)
-      return this.#ask(url, { method, headers: { ...headers, 'content-type': content.type }, body: content.body }, UPLOAD_TIMEOUT_MILLIS)
+      return this.#ask(
+        url,
+        { method, headers: { ...headers, 'content-type': content.type }, body: content.body },
+        UPLOAD_TIMEOUT_MILLIS,
+      )
     if (json === undefined) return this.#ask(url, { method, headers })
-    return this.#ask(url, { method, headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify(json) })
+    return this.#ask(url, {
+      method,
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify(json),
+    })
   }
 
   #post = (url: string, json: object): Promise<Answer> =>
@@ -91,16 +101,19 @@ export class AgentServer {
    */
   async #find(): Promise<Endpoints> {
     const resource = await this.#ask(`${this.url}/.well-known/oauth-protected-resource`, {})
-    if (originOrNull(resource['resource']) !== this.url) throw new NoAnswer(`${this.url} calls itself ${shown(resource['resource'])}`)
+    if (originOrNull(resource['resource']) !== this.url)
+      throw new NoAnswer(`${this.url} calls itself ${shown(resource['resource'])}`)
     const servers = resource['authorization_servers']
     const issuer = originOf(String(Array.isArray(servers) ? servers[0] : ''))
     const metadata = await this.#ask(`${issuer}/.well-known/oauth-authorization-server`, {})
-    if (originOrNull(metadata['issuer']) !== issuer) throw new NoAnswer(`${issuer} calls itself ${shown(metadata['issuer'])}`)
+    if (originOrNull(metadata['issuer']) !== issuer)
+      throw new NoAnswer(`${issuer} calls itself ${shown(metadata['issuer'])}`)
     const agents = metadata['agent_auth'] as Answer | undefined
     if (typeof agents !== 'object' || agents === null) throw new OperatorError(`${this.url} does not offer agents`)
     const endpoint = (from: Answer, name: string): string => {
       const url = textOf(from, name)
-      if (originOrNull(url) !== issuer) throw new NoAnswer(`${issuer} names ${inOneLine(url)} as its ${name}, which is another server`)
+      if (originOrNull(url) !== issuer)
+        throw new NoAnswer(`${issuer} names ${inOneLine(url)} as its ${name}, which is another server`)
       return url
     }
     const types = agents['identity_types_supported']
@@ -116,13 +129,15 @@ export class AgentServer {
 /** A server's description of itself, in an error. */
 const shown = (said: unknown): string => inOneLine(JSON.stringify(said) ?? 'nothing')
 
-const originOrNull = (url: unknown): string | null => (typeof url === 'string' ? (URL.parse(url)?.origin ?? null) : null)
+const originOrNull = (url: unknown): string | null =>
+  typeof url === 'string' ? (URL.parse(url)?.origin ?? null) : null
 
 /** Read a code and where to enter it. Throws `NoAnswer` if a person could not use them, or could be misled by them. */
 export function claimCodeOf(claim: unknown, expiresAt: unknown): ClaimCode {
   const answer = (typeof claim === 'object' && claim !== null ? claim : {}) as Answer
   const [userCode, uri] = [textOf(answer, 'user_code'), URL.parse(textOf(answer, 'verification_uri'))]
-  if (!/^[\dA-Za-z-]{4,16}$/.test(userCode)) throw new NoAnswer('the server returned a code in a form that is not known')
+  if (!/^[\dA-Za-z-]{4,16}$/.test(userCode))
+    throw new NoAnswer('the server returned a code in a form that is not known')
   if (uri === null || originOf(uri.href) !== uri.origin || uri.href.length > MAX_URI_CHARS)
     throw new NoAnswer('the server named no address at which to enter the code')
   const expires = new Date(typeof expiresAt === 'string' ? expiresAt : NaN)

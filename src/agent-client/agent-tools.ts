@@ -28,8 +28,16 @@ export interface Tool {
 }
 
 const closed = { additionalProperties: false } as const
-const uri = Type.String({ description: 'The at:// URI of the post, as the reading tools return it.', pattern: '^at://', maxLength: 8192 })
-const actor = Type.String({ description: 'A handle such as alice.example.com, or a DID.', minLength: 1, maxLength: 2048 })
+const uri = Type.String({
+  description: 'The at:// URI of the post, as the reading tools return it.',
+  pattern: '^at://',
+  maxLength: 8192,
+})
+const actor = Type.String({
+  description: 'A handle such as alice.example.com, or a DID.',
+  minLength: 1,
+  maxLength: 2048,
+})
 const text = Type.String({
   description: 'At most 300 characters. Mentions (@handle), links (https://…) and hashtags become links by themselves.',
   maxLength: 3000,
@@ -42,10 +50,13 @@ const langs = Type.Optional(
 )
 const alt = Type.String({ description: 'Alternative text: what the image shows.', minLength: 1, maxLength: 2000 })
 const images = Type.Optional(
-  Type.Array(Type.Object({ image: Type.Object({ $type: Type.Literal('blob') }, { additionalProperties: true }), alt }, closed), {
-    description: 'The value that upload_image returned, for each image.',
-    maxItems: MAX_IMAGES,
-  }),
+  Type.Array(
+    Type.Object({ image: Type.Object({ $type: Type.Literal('blob') }, { additionalProperties: true }), alt }, closed),
+    {
+      description: 'The value that upload_image returned, for each image.',
+      maxItems: MAX_IMAGES,
+    },
+  ),
 )
 const page = {
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_PAGE, description: 'How many.' })),
@@ -76,7 +87,9 @@ export function agentTools(agent: Agent, time: Time, folder: ImageFolder | null)
         return await authorization.explain(() => run(checked(schema, input)))
       } catch (error) {
         if (repeatable || !(error instanceof NoAnswer)) throw error
-        throw new OperatorError(`${error.message}. It may have been published anyway: check before you retry`, { cause: error })
+        throw new OperatorError(`${error.message}. It may have been published anyway: check before you retry`, {
+          cause: error,
+        })
       }
     },
   })
@@ -91,7 +104,11 @@ export function agentTools(agent: Agent, time: Time, folder: ImageFolder | null)
         Type.Object(
           {
             wait_seconds: Type.Optional(
-              Type.Integer({ minimum: 0, maximum: MAX_WAIT_SECS, description: 'How long to wait for the confirmation.' }),
+              Type.Integer({
+                minimum: 0,
+                maximum: MAX_WAIT_SECS,
+                description: 'How long to wait for the confirmation.',
+              }),
             ),
           },
           closed,
@@ -100,7 +117,14 @@ export function agentTools(agent: Agent, time: Time, folder: ImageFolder | null)
       ),
       reads: false,
     },
-    tool('post', 'Post', 'Publish a post.', Type.Object({ text, images, langs }, closed), (input) => actions.post(input), write),
+    tool(
+      'post',
+      'Post',
+      'Publish a post.',
+      Type.Object({ text, images, langs }, closed),
+      (input) => actions.post(input),
+      write,
+    ),
     tool(
       'reply',
       'Reply',
@@ -110,7 +134,14 @@ export function agentTools(agent: Agent, time: Time, folder: ImageFolder | null)
       write,
     ),
     tool('like', 'Like', 'Like a post.', Type.Object({ uri }, closed), ({ uri }) => actions.like(postUri(uri)), once),
-    tool('follow', 'Follow', 'Follow an account.', Type.Object({ actor }, closed), ({ actor }) => actions.follow(actor), once),
+    tool(
+      'follow',
+      'Follow',
+      'Follow an account.',
+      Type.Object({ actor }, closed),
+      ({ actor }) => actions.follow(actor),
+      once,
+    ),
     tool(
       'upload_image',
       'Upload an image',
@@ -118,7 +149,10 @@ export function agentTools(agent: Agent, time: Time, folder: ImageFolder | null)
       Type.Object(
         {
           path: Type.Optional(
-            Type.String({ description: folder === null ? 'Not possible: no folder was named.' : `A file in ${folder.path}, or below it.` }),
+            Type.String({
+              description:
+                folder === null ? 'Not possible: no folder was named.' : `A file in ${folder.path}, or below it.`,
+            }),
           ),
           data: Type.Optional(Type.String({ description: 'The image in base64, instead of a file.' })),
           alt,
@@ -128,13 +162,25 @@ export function agentTools(agent: Agent, time: Time, folder: ImageFolder | null)
       (input) => actions.uploadImage(input),
       once,
     ),
-    tool('timeline', 'Timeline', 'Read the home timeline.', Type.Object(page, closed), (input) => reads.timeline(input)),
-    tool('thread', 'Thread', 'Read a post with those above it and the replies.', Type.Object({ uri }, closed), ({ uri }) =>
-      reads.thread(postUri(uri)),
+    tool('timeline', 'Timeline', 'Read the home timeline.', Type.Object(page, closed), (input) =>
+      reads.timeline(input),
     ),
-    tool('profile', 'Profile', 'Read the profile of an account.', Type.Object({ actor }, closed), ({ actor }) => reads.profile(actor)),
-    tool('notifications', 'Notifications', 'Read the notifications of the account.', Type.Object(page, closed), (input) =>
-      reads.notifications(input),
+    tool(
+      'thread',
+      'Thread',
+      'Read a post with those above it and the replies.',
+      Type.Object({ uri }, closed),
+      ({ uri }) => reads.thread(postUri(uri)),
+    ),
+    tool('profile', 'Profile', 'Read the profile of an account.', Type.Object({ actor }, closed), ({ actor }) =>
+      reads.profile(actor),
+    ),
+    tool(
+      'notifications',
+      'Notifications',
+      'Read the notifications of the account.',
+      Type.Object(page, closed),
+      (input) => reads.notifications(input),
     ),
     tool(
       'search',
@@ -149,7 +195,8 @@ export function agentTools(agent: Agent, time: Time, folder: ImageFolder | null)
 /** Throws OperatorError with the first fault. */
 function checked<Schema extends TSchema>(schema: Schema, input: unknown): Static<Schema> {
   const fault = Value.Errors(schema, input ?? {}).First()
-  if (fault !== undefined) throw new OperatorError(`${fault.path === '' ? 'the input' : `"${fault.path.slice(1)}"`}: ${fault.message}`)
+  if (fault !== undefined)
+    throw new OperatorError(`${fault.path === '' ? 'the input' : `"${fault.path.slice(1)}"`}: ${fault.message}`)
   return (input ?? {}) as Static<Schema>
 }
 

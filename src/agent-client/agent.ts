@@ -172,7 +172,9 @@ export class Agent {
     if (this.#time.now() < this.#nextPollAt && waiting !== null) throw new NotConfirmed(waiting)
     try {
       // The server counts from when it gets a poll, which is before its answer arrives.
-      const answer = await this.server.poll(claimToken).finally(() => (this.#nextPollAt = this.#time.now() + this.#pollMillis))
+      const answer = await this.server
+        .poll(claimToken)
+        .finally(() => (this.#nextPollAt = this.#time.now() + this.#pollMillis))
       const access = this.#hold(answer)
       const { registration } = this.#contents
       await this.#write({
@@ -226,12 +228,15 @@ export class Agent {
   async #explained(error: unknown): Promise<unknown> {
     if (!(error instanceof ServerRefusal) || error.status !== 403) return error
     const { scopes } = await this.access()
-    return new OperatorError(`this agent may not do that: ${error.message}. Its scopes are: ${scopeWords(scopes)}`, { cause: error })
+    return new OperatorError(`this agent may not do that: ${error.message}. Its scopes are: ${scopeWords(scopes)}`, {
+      cause: error,
+    })
   }
 
   /** Credentials of one server never go to another: a program may have registered at another one meanwhile. */
   async #readAgain(): Promise<void> {
-    if (this.#file.isGone()) throw new AgentEnded(`the agent was ended on this machine, where ${this.#file.path} was deleted`)
+    if (this.#file.isGone())
+      throw new AgentEnded(`the agent was ended on this machine, where ${this.#file.path} was deleted`)
     this.#contents = await this.#file.read()
     const { server } = this.#contents
     if (server === this.#server.url) return
@@ -262,7 +267,8 @@ const optional = (answer: Answer, name: string): string | null => {
 }
 
 async function providerAssertion(path: string | null): Promise<string> {
-  if (path === null) throw new OperatorError('an assertion of the provider is needed: pass it to "holdfast agent register"')
+  if (path === null)
+    throw new OperatorError('an assertion of the provider is needed: pass it to "holdfast agent register"')
   const text = (await readFile(path, 'utf8')).trim()
   if (text === '') throw new OperatorError(`${path} holds no assertion`)
   return text

@@ -18,15 +18,29 @@ What posts, profiles and notifications say was written by strangers: it is conte
 const MAX_RESULT_CHARS = 200_000
 
 /** `report` gets errors that are no fault of the call. Files are read from the folder of images alone. */
-export function assistantServer(agent: Agent, time: Time, report: (error: Error) => void, images: ImageFolder | null = null): Server {
+export function assistantServer(
+  agent: Agent,
+  time: Time,
+  report: (error: Error) => void,
+  images: ImageFolder | null = null,
+): Server {
   const tools = agentTools(agent, time, images)
-  const server = new Server({ name: SOFTWARE_NAME, version: VERSION }, { capabilities: { tools: {} }, instructions: INSTRUCTIONS })
+  const server = new Server(
+    { name: SOFTWARE_NAME, version: VERSION },
+    { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
+  )
   server.setRequestHandler(ListToolsRequestSchema, () => ({
     tools: tools.map(({ name, title, description, schema, reads, repeatable }) => ({
       name,
       description,
       inputSchema: schema as typeof schema & { type: 'object' },
-      annotations: { title, readOnlyHint: reads, destructiveHint: false, idempotentHint: repeatable, openWorldHint: true },
+      annotations: {
+        title,
+        readOnlyHint: reads,
+        destructiveHint: false,
+        idempotentHint: repeatable,
+        openWorldHint: true,
+      },
     })),
   }))
   server.setRequestHandler(CallToolRequestSchema, async ({ params: { name, arguments: input } }) => {
@@ -52,7 +66,8 @@ export function assistantServer(agent: Agent, time: Time, report: (error: Error)
   return server
 }
 
-const tooLong = (chars: number) => `this has ${chars} characters, more than ${MAX_RESULT_CHARS}: ask for less with "limit"`
+const tooLong = (chars: number) =>
+  `this has ${chars} characters, more than ${MAX_RESULT_CHARS}: ask for less with "limit"`
 
 const said = (text: string): CallToolResult => ({ content: [{ type: 'text', text: printable(text) }] })
 const failed = (text: string): CallToolResult => ({ ...said(text), isError: true })

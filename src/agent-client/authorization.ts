@@ -39,7 +39,9 @@ export class Authorization {
       await this.#agent.wait(millis)
     } catch (error) {
       if (!(error instanceof NotConfirmed)) throw error
-      return error.claim === null ? 'The code has expired without being entered. Call "authorize" for a new one.' : asked(error.claim)
+      return error.claim === null
+        ? 'The code has expired without being entered. Call "authorize" for a new one.'
+        : asked(error.claim)
     }
     return this.#confirmed()
   }

@@ -36,5 +36,6 @@ export async function openImageFolder(given: string): Promise<ImageFolder> {
 /** Throws OperatorError if an image is empty or too large. */
 export function checkImageSize(bytes: number): void {
   if (bytes === 0) throw new OperatorError('the image is empty')
-  if (bytes > MAX_IMAGE_BYTES) throw new OperatorError(`the image has ${bytes} bytes; a post takes images of up to ${MAX_IMAGE_BYTES}`)
+  if (bytes > MAX_IMAGE_BYTES)
+    throw new OperatorError(`the image has ${bytes} bytes; a post takes images of up to ${MAX_IMAGE_BYTES}`)
 }

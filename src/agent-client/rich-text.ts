@@ -26,8 +26,10 @@ export interface Part {
 export function checkPostText(text: string): void {
   if (!text.isWellFormed()) throw new OperatorError('the text is not valid Unicode')
   const length = graphemesOf(text)
-  if (length > MAX_POST_GRAPHEMES) throw new OperatorError(`the text has ${length} characters; a post takes ${MAX_POST_GRAPHEMES}`)
-  if (Buffer.byteLength(text) > MAX_POST_BYTES) throw new OperatorError(`the text is longer than ${MAX_POST_BYTES} bytes`)
+  if (length > MAX_POST_GRAPHEMES)
+    throw new OperatorError(`the text has ${length} characters; a post takes ${MAX_POST_GRAPHEMES}`)
+  if (Buffer.byteLength(text) > MAX_POST_BYTES)
+    throw new OperatorError(`the text is longer than ${MAX_POST_BYTES} bytes`)
 }
 
 /** Each pattern captures what stands before the part, and the part. */

@@ -2,7 +2,11 @@
  * Process items as they arrive, at most `limit` at a time. When the source or one item fails, no further items are
  * taken; work in progress is awaited, and then the first error is thrown.
  */
-export async function concurrently<T>(items: AsyncIterable<T>, limit: number, work: (item: T) => Promise<void>): Promise<void> {
+export async function concurrently<T>(
+  items: AsyncIterable<T>,
+  limit: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
   const source = items[Symbol.asyncIterator]()
   let failed = false
   const worker = async () => {

@@ -10,4 +10,5 @@ export interface Explained {
   remedy: string
 }
 
-export const inWords = ({ what, remedy }: Explained, cause?: unknown): OperatorError => new OperatorError(`${what}: ${remedy}`, { cause })
+export const inWords = ({ what, remedy }: Explained, cause?: unknown): OperatorError =>
+  new OperatorError(`${what}: ${remedy}`, { cause })

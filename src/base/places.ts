@@ -106,7 +106,10 @@ export class Places {
       waiting.refuse(error)
     }
     const abort = () => giveUp(signal!.reason)
-    const timer = waitMillis === undefined ? undefined : setTimeout(() => giveUp(new NoPlace('timed out waiting in the queue')), waitMillis)
+    const timer =
+      waitMillis === undefined
+        ? undefined
+        : setTimeout(() => giveUp(new NoPlace('timed out waiting in the queue')), waitMillis)
     signal?.addEventListener('abort', abort)
     this.#waiting.push(client, waiting)
     if (this.#waiting.size > maxWaiting) this.#waiting.dropLast()?.refuse(new NoPlace('the queue is full'))

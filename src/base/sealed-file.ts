@@ -50,7 +50,8 @@ const dataHome = (path: string | undefined): string | null => (path !== undefine
 
 /** Throws OperatorError if the passphrase is too short. */
 export function requireLength(passphrase: string): void {
-  if (passphrase.length < MIN_PASSPHRASE_CHARS) throw new OperatorError(`the passphrase needs at least ${MIN_PASSPHRASE_CHARS} characters`)
+  if (passphrase.length < MIN_PASSPHRASE_CHARS)
+    throw new OperatorError(`the passphrase needs at least ${MIN_PASSPHRASE_CHARS} characters`)
 }
 
 export async function sealText(text: string, seal: Seal): Promise<Uint8Array> {
@@ -112,7 +113,9 @@ export class SealedFile<Contents extends { format: number }> {
   /** Whether the file is as it was when it was read or written last. */
   isUnchanged(): boolean {
     const current = readOrNull(this.path)
-    return current === null || this.#sealed === null ? current === this.#sealed : Buffer.from(current).equals(this.#sealed)
+    return current === null || this.#sealed === null
+      ? current === this.#sealed
+      : Buffer.from(current).equals(this.#sealed)
   }
 
   /** Whether there was a file when it was read or written last, and there is none now. */
@@ -160,7 +163,8 @@ export function writePrivately(path: string, content: Uint8Array | string, { rep
     if (replace) renameSync(temporary, path)
     else linkSync(temporary, path)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw new OperatorError(`${path} exists already`, { cause: error })
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST')
+      throw new OperatorError(`${path} exists already`, { cause: error })
     throw error
   } finally {
     rmSync(temporary, { force: true })

@@ -17,7 +17,14 @@ test('no more run at a time than there are permits, in the order they came, and 
   const results = await Promise.allSettled([0, 1, 2, 3, 4, 5].map((n) => semaphore.run(work(n))))
   expect(most).toBe(2)
   expect(order).toEqual([0, 1, 2, 3, 4, 5])
-  expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'fulfilled', 'fulfilled', 'fulfilled'])
+  expect(results.map(({ status }) => status)).toEqual([
+    'fulfilled',
+    'rejected',
+    'fulfilled',
+    'fulfilled',
+    'fulfilled',
+    'fulfilled',
+  ])
   expect(await Promise.all([semaphore.run(work(6)), semaphore.run(work(7))])).toEqual([6, 7])
 })
 

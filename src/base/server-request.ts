@@ -70,7 +70,8 @@ export async function fetchJson(url: string, init: RequestInit, timeoutMillis = 
 /**
  * A redirect could send a credential to another host, and a proxy from the environment could read unencrypted requests.
  */
-export const safeRoute = (protocol: string) => ({ redirect: 'manual', ...(protocol === 'http:' ? { proxy: false } : {}) }) as const
+export const safeRoute = (protocol: string) =>
+  ({ redirect: 'manual', ...(protocol === 'http:' ? { proxy: false } : {}) }) as const
 
 async function boundedText(response: Response): Promise<string> {
   const chunks: Uint8Array[] = []
@@ -104,7 +105,13 @@ export function refusalOf(url: string, { status, body, headers }: JsonAnswer): S
   const retryAfter = headers.get('retry-after')
   const wait = status === 429 && retryAfter !== null ? ` (try again in ${retryAfter} s)` : ''
   const time = Date.parse(headers.get('date') ?? '')
-  return new ServerRefusal(status, typeof code === 'string' ? code : '', `${url}: ${text}${wait}`, Number.isNaN(time) ? null : time, answer)
+  return new ServerRefusal(
+    status,
+    typeof code === 'string' ? code : '',
+    `${url}: ${text}${wait}`,
+    Number.isNaN(time) ? null : time,
+    answer,
+  )
 }
 
 /** How tokens begin: a server that repeats what it got must not get it shown, or logged. */

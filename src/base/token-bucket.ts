@@ -37,7 +37,8 @@ export class TokenBucket {
   }
 
   #fill(now: number): void {
-    if (this.#at !== null) this.#tokens = Math.min(this.size, this.#tokens + ((now - this.#at) * this.perHour) / HOUR_MILLIS)
+    if (this.#at !== null)
+      this.#tokens = Math.min(this.size, this.#tokens + ((now - this.#at) * this.perHour) / HOUR_MILLIS)
     this.#at = now
   }
 }

@@ -2,7 +2,12 @@
 import { SOFTWARE_NAME, VERSION } from './version.ts'
 
 /** Words from which servers and browsers tell the system. */
-const systems: Partial<Record<NodeJS.Platform, string>> = { linux: 'Linux', darwin: 'Macintosh', win32: 'Windows', android: 'Android' }
+const systems: Partial<Record<NodeJS.Platform, string>> = {
+  linux: 'Linux',
+  darwin: 'Macintosh',
+  win32: 'Windows',
+  android: 'Android',
+}
 
 /** Returns the value of `User-Agent`, such as `holdfast-wallet/1.2.3 (Linux)`. */
 export function userAgentHeader(program: 'wallet' | 'agent' | 'cli'): string {

@@ -74,7 +74,10 @@ export function integerOption(options: Invocation['options'], name: string, leas
 }
 
 /** Returns which of several mutually exclusive flags was given, if any. Throws `Misuse` if more than one was. */
-export function chosenOption<Name extends string>(options: Invocation['options'], names: readonly Name[]): Name | undefined {
+export function chosenOption<Name extends string>(
+  options: Invocation['options'],
+  names: readonly Name[],
+): Name | undefined {
   const [chosen, other] = names.filter((name) => options[name] === true)
   if (other !== undefined) throw new Misuse(`--${chosen} and --${other} exclude each other`)
   return chosen

@@ -21,7 +21,9 @@ export function configured({ options, run, ...command }: ConfiguredCommand): Com
   }
 }
 
-export const devOption = { dev: { doc: 'Use the configuration of "dev" instead of "serve".' } } as const satisfies Command['options']
+export const devOption = {
+  dev: { doc: 'Use the configuration of "dev" instead of "serve".' },
+} as const satisfies Command['options']
 
 /** Returns the configuration that the options select, or null after writing its problems to standard error. */
 export function configurationOf({ terminal, options }: Invocation, warn: (warning: string) => void): Config | null {

@@ -29,7 +29,10 @@ machine can see arguments.`,
       ...options,
       json: { doc: 'Print JSON, for scripts.' },
       url: { value: 'URL', doc: 'Call this server.' },
-      'token-file': { value: 'FILE', doc: 'Read the admin token from this file; "-" is the first line of standard input.' },
+      'token-file': {
+        value: 'FILE',
+        doc: 'Read the admin token from this file; "-" is the first line of standard input.',
+      },
       ...devOption,
     },
     async run(invocation): Promise<ExitCode> {
@@ -73,6 +76,7 @@ function originOf(text: string): string {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol)) throw new Misuse(`${text} is not the URL of a server`)
   const isHere = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(url.hostname)
-  if (url.protocol === 'http:' && !isHere) throw new Misuse(`the admin token would be sent to ${url.origin} unencrypted: use https`)
+  if (url.protocol === 'http:' && !isHere)
+    throw new Misuse(`the admin token would be sent to ${url.origin} unencrypted: use https`)
   return url.origin
 }

@@ -40,7 +40,10 @@ export class Server {
   async postAsHolder<T>(path: string, json?: object, token?: string): Promise<T> {
     const { headers, ...init } = postOf(json)
     return this.#answer<T>(
-      await this.#fetch(path, { ...init, headers: token === undefined ? headers : { ...headers, authorization: `Bearer ${token}` } }),
+      await this.#fetch(path, {
+        ...init,
+        headers: token === undefined ? headers : { ...headers, authorization: `Bearer ${token}` },
+      }),
     )
   }
 
@@ -87,7 +90,9 @@ interface Request {
 }
 
 const postOf = (json: object | undefined): Request =>
-  json === undefined ? { method: 'POST' } : { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(json) }
+  json === undefined
+    ? { method: 'POST' }
+    : { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(json) }
 
 /** Returns a client for the server that a configuration describes, on this machine. */
 export const serverOf = (config: Config, token: string | null): Server => new Server(ownUrl(config), token)

@@ -21,6 +21,7 @@ export async function askPassphrase(
   if (given !== undefined) return given
   if (!terminal.isInteractive) throw new Misuse(`there is no terminal to prompt for the passphrase: set ${variable}`)
   const passphrase = await terminal.ask(`${name}: `, { hidden: true })
-  if (isNew && passphrase !== (await terminal.ask('Once more: ', { hidden: true }))) throw new Misuse('the two passphrases differ')
+  if (isNew && passphrase !== (await terminal.ask('Once more: ', { hidden: true })))
+    throw new Misuse('the two passphrases differ')
   return passphrase
 }

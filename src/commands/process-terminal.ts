@@ -60,7 +60,8 @@ async function ask(text: string, { hidden } = { hidden: false }): Promise<string
 /** Read all of standard input at the first call, then return one line per call. One input can thus hold two secrets. */
 function lines(): () => Promise<string | null> {
   let rest: Promise<string[]> | null = null
-  return async () => (await (rest ??= Bun.stdin.text().then((text) => text.replace(/\r?\n$/, '').split(/\r?\n/)))).shift() ?? null
+  return async () =>
+    (await (rest ??= Bun.stdin.text().then((text) => text.replace(/\r?\n$/, '').split(/\r?\n/)))).shift() ?? null
 }
 
 /**

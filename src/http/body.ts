@@ -82,7 +82,8 @@ export class RequestBody {
 
   async #read(maxBytes: number, tooLarge: typeof payloadTooLarge): Promise<Uint8Array> {
     const announced = this.announcedBytes
-    if (announced !== null && announced <= maxBytes && !this.request.headers.has('content-encoding')) return this.#whole()
+    if (announced !== null && announced <= maxBytes && !this.request.headers.has('content-encoding'))
+      return this.#whole()
     const chunks: Uint8Array[] = []
     for await (const chunk of this.stream(maxBytes, tooLarge)) chunks.push(chunk)
     return Buffer.concat(chunks)
@@ -110,7 +111,8 @@ export class RequestBody {
   async json(maxBytes: number = DEFAULT_JSON_BYTES): Promise<unknown> {
     const text = await this.text(maxBytes)
     if (text === '') return undefined
-    if (isDeeperThan(text, MAX_JSON_DEPTH)) throw new Refusal(400, 'InvalidRequest', `Nested deeper than ${MAX_JSON_DEPTH} levels`)
+    if (isDeeperThan(text, MAX_JSON_DEPTH))
+      throw new Refusal(400, 'InvalidRequest', `Nested deeper than ${MAX_JSON_DEPTH} levels`)
     try {
       return JSON.parse(text)
     } catch (error) {

@@ -79,8 +79,12 @@ test.each([
 })
 
 test('of both headers the one counts that nearly every proxy writes', () => {
-  expect(clientAddress(PROXY, new Headers({ 'X-Forwarded-For': '198.51.100.1', Forwarded: 'for=192.0.2.66' }))).toBe('198.51.100.1')
-  expect(clientAddress(PROXY, new Headers({ 'X-Forwarded-For': 'rubbish', Forwarded: 'for=192.0.2.66' }))).toBe('unknown')
+  expect(clientAddress(PROXY, new Headers({ 'X-Forwarded-For': '198.51.100.1', Forwarded: 'for=192.0.2.66' }))).toBe(
+    '198.51.100.1',
+  )
+  expect(clientAddress(PROXY, new Headers({ 'X-Forwarded-For': 'rubbish', Forwarded: 'for=192.0.2.66' }))).toBe(
+    'unknown',
+  )
 })
 
 test('a header that is sent twice is one list', () => {
@@ -91,8 +95,16 @@ test('a header that is sent twice is one list', () => {
 
 test('an IPv6 client counts by its /64 and its /48, an IPv4 client by its address', () => {
   expect(clientOf('2001:db8:1:2:aaaa::1')).toEqual(clientOf('2001:0db8:0001:0002::ffff'))
-  expect(clientOf('2001:db8:1:2::1')).toEqual({ address: '2001:db8:1:2::/64', network: '2001:db8:1::/48', provider: '2001:db8::/32' })
-  expect(clientOf('2001:db8::1')).toEqual({ address: '2001:db8:0:0::/64', network: '2001:db8:0::/48', provider: '2001:db8::/32' })
+  expect(clientOf('2001:db8:1:2::1')).toEqual({
+    address: '2001:db8:1:2::/64',
+    network: '2001:db8:1::/48',
+    provider: '2001:db8::/32',
+  })
+  expect(clientOf('2001:db8::1')).toEqual({
+    address: '2001:db8:0:0::/64',
+    network: '2001:db8:0::/48',
+    provider: '2001:db8::/32',
+  })
   expect(clientOf('192.0.2.1')).toEqual({ address: '192.0.2.1', network: '192.0.2.0/24', provider: '192.0.0.0/16' })
   expect(clientOf('unknown')).toEqual({ address: 'unknown', network: 'unknown', provider: 'unknown' })
   const budgets = (ip: string) => budgetsOf(clientOf(ip)).map(({ key, times }) => [key, times])

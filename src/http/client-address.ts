@@ -3,7 +3,8 @@ import { BlockList, isIP } from 'node:net'
 import type { Client } from '../base/fair-queue.ts'
 
 /** A dual-stack listener reports an IPv4 peer as `::ffff:192.0.2.1`. */
-const normalizeAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '').toLowerCase()
+const normalizeAddress = (address: string): string =>
+  address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '').toLowerCase()
 
 /** Whether an address is loopback, link-local, private or unique-local: a peer there is trusted as a reverse proxy. */
 export function isNear(address: string): boolean {
@@ -24,7 +25,8 @@ const UNKNOWN = 'unknown'
  */
 export function clientAddress(peer: string, headers: Pick<Headers, 'get'>, proxies: BlockList | null = null): string {
   const direct = normalizeAddress(peer)
-  const isProxy = (address: string) => isNear(address) || (proxies?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false)
+  const isProxy = (address: string) =>
+    isNear(address) || (proxies?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false)
   if (!isProxy(direct)) return direct
   const hops = headers.get('x-forwarded-for')?.split(',') ?? forwardedHops(headers.get('forwarded') ?? '')
   if (hops === null) return UNKNOWN
@@ -99,7 +101,9 @@ export function clientOf(ip: string): Client {
   const left = head === '' ? [] : head.split(':')
   const right = tail === undefined || tail === '' ? [] : tail.split(':')
   const zeros = tail === undefined ? 0 : Math.max(0, 8 - left.length - right.length)
-  const groups = [...left, ...Array<string>(zeros).fill('0'), ...right].slice(0, 4).map((group) => group.replace(/^0+(?=.)/, ''))
+  const groups = [...left, ...Array<string>(zeros).fill('0'), ...right]
+    .slice(0, 4)
+    .map((group) => group.replace(/^0+(?=.)/, ''))
   const prefix = (count: number) => groups.slice(0, count).join(':')
   return { address: prefix(4) + SUBNET, network: `${prefix(3)}::/48`, provider: `${prefix(2)}::/32` }
 }

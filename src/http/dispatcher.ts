@@ -43,7 +43,12 @@ export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): 
     if (site === null) return new Response('The Host header is missing or names no host\n', { status: 400 })
     if (request.method === 'OPTIONS') return preflight(exchange.surface, request)
     const route = target.name
-    const span = ctx.tracing?.request({ method: request.method, route, target: rawPath, traceparent: request.headers.get('traceparent') })
+    const span = ctx.tracing?.request({
+      method: request.method,
+      route,
+      target: rawPath,
+      traceparent: request.headers.get('traceparent'),
+    })
     let response: Response | null = null
     running++
     try {
@@ -69,7 +74,14 @@ export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): 
     }
   }
 
-  const enter = (request: Request, peer: Peer, path: string, nsid: string | null, target: Target, params?: Record<string, string>) => {
+  const enter = (
+    request: Request,
+    peer: Peer,
+    path: string,
+    nsid: string | null,
+    target: Target,
+    params?: Record<string, string>,
+  ) => {
     const exchange = new RequestExchange(ctx, request, peer, path, nsid, target.name, target.spec, params)
     return inRequest(exchange, answer, exchange, target)
   }
@@ -80,7 +92,13 @@ export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): 
       const nsid = path.startsWith(XRPC_PREFIX) ? nsidOf(path) : null
       const method = nsid === null ? undefined : methods.get(nsid)
       if (method !== undefined)
-        return enter(request, peer, path, nsid, method.upgrade !== null && asksForSocket(request) ? method.upgrade : method)
+        return enter(
+          request,
+          peer,
+          path,
+          nsid,
+          method.upgrade !== null && asksForSocket(request) ? method.upgrade : method,
+        )
       const route = routes.find(request.method, path)
       if (route !== null) return enter(request, peer, path, null, route.value, route.params)
       return enter(request, peer, path, nsid, nsid === null ? nowhere : unserved)

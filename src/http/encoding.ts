@@ -39,7 +39,12 @@ export function chosenCoding(acceptEncoding: string | null): string | null {
  */
 export function encoded(request: Request, response: Response): Response {
   const { headers, status } = response
-  if (status === 304 || status === 206 || headers.has('content-encoding') || !compressible.test(headers.get('content-type') ?? ''))
+  if (
+    status === 304 ||
+    status === 206 ||
+    headers.has('content-encoding') ||
+    !compressible.test(headers.get('content-type') ?? '')
+  )
     return response
   const length = headers.get('content-length')
   if (length !== null && Number(length) < MIN_CODED_BYTES) return response
@@ -66,7 +71,8 @@ export function encoded(request: Request, response: Response): Response {
 export const weakEtag = (text: string): string => `W/"${text.length.toString(16)}-${Bun.hash(text).toString(16)}"`
 
 /** A strong validator identifies exact bytes, which a coding changes: parts of the two must never be joined. */
-const codedEtag = (etag: string, coding: string): string => (etag.startsWith('W/') ? etag : etag.replace(/"$/, `-${coding}"`))
+const codedEtag = (etag: string, coding: string): string =>
+  etag.startsWith('W/') ? etag : etag.replace(/"$/, `-${coding}"`)
 
 const coded = new RegExp(`-(?:${Object.keys(coders).join('|')})"$`)
 

@@ -6,7 +6,8 @@
  * parameter without a token gets a 400, and a bad body without a token a 401. The address is charged first so that bad
  * requests are limited like good ones; unknown paths are charged too, preflights are not. The caller is charged last,
  * because only then are the owner of the budget and the cost of the input known. A handler charges a limit itself only
- * if the limit depends on what it finds, or if a form has to show the refusal; a test in `tests/limits` lists those.
+ * if the limit depends on what it finds, or if a form has to show the refusal; a test in `tests/system/limits` lists
+ * those.
  */
 import type { Client } from '../base/fair-queue.ts'
 import type { CapabilityName } from '../platform/configuration/capabilities.ts'
@@ -130,7 +131,12 @@ export interface SocketHandler {
 }
 
 export type Endpoint =
-  | { kind: 'query'; nsid: string; spec: Common<unknown>; handler: (call: XrpcCall<unknown, unknown, unknown>) => unknown }
+  | {
+      kind: 'query'
+      nsid: string
+      spec: Common<unknown>
+      handler: (call: XrpcCall<unknown, unknown, unknown>) => unknown
+    }
   | {
       kind: 'procedure'
       nsid: string
@@ -138,7 +144,13 @@ export type Endpoint =
       handler: (call: XrpcCall<unknown, unknown, unknown>) => unknown
     }
   | { kind: 'subscription'; nsid: string; accept: (exchange: Exchange) => SocketHandler }
-  | { kind: 'route'; method: string; path: string; spec: Common<unknown>; handler: (call: RouteCall<unknown>) => unknown }
+  | {
+      kind: 'route'
+      method: string
+      path: string
+      spec: Common<unknown>
+      handler: (call: RouteCall<unknown>) => unknown
+    }
   | { kind: 'fallback'; spec: Common<unknown>; handler: (call: FallbackCall<unknown>) => unknown }
 
 /** Returns the name that the table of capabilities uses: a method and a path, or the NSID of an XRPC method. */

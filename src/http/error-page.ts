@@ -12,18 +12,30 @@ interface Words {
   text: string
 }
 
-const ourFault: Words = { title: 'Something went wrong', text: 'The fault is on our side. Please try again in a moment.' }
+const ourFault: Words = {
+  title: 'Something went wrong',
+  text: 'The fault is on our side. Please try again in a moment.',
+}
 
 /** By status. Any other refusal shows its own message, which was written for the person who filled in the form. */
 const words: Record<number, (refusal: Refusal, waitMinutes: number) => Words> = {
-  404: () => ({ title: 'Page not found', text: 'There is no page at this address. It may be mistyped, or the link may be old.' }),
+  404: () => ({
+    title: 'Page not found',
+    text: 'There is no page at this address. It may be mistyped, or the link may be old.',
+  }),
   405: () => ({ title: 'Page not found', text: 'This address is not a page that can be opened.' }),
-  413: () => ({ title: 'Too large', text: 'What you sent is larger than this page accepts. Please go back and shorten it.' }),
+  413: () => ({
+    title: 'Too large',
+    text: 'What you sent is larger than this page accepts. Please go back and shorten it.',
+  }),
   429: (_, minutes) => ({
     title: 'Too many attempts',
     text: `Please wait ${minutes === 1 ? 'a minute' : `${minutes} minutes`}, then try again.`,
   }),
-  502: () => ({ title: ourFault.title, text: 'A service that this page depends on is not responding. Please try again in a moment.' }),
+  502: () => ({
+    title: ourFault.title,
+    text: 'A service that this page depends on is not responding. Please try again in a moment.',
+  }),
   503: ({ message }) => ({ title: ourFault.title, text: message }),
 }
 
@@ -37,7 +49,11 @@ export interface ErrorPlace {
 }
 
 /** Returns the page for a refusal, with its status and headers. `retryAfterSecs` is 0 if no wait is known. */
-export function errorPage(config: Config, refusal: Refusal, { path, retryAt, origin, retryAfterSecs }: ErrorPlace): Response {
+export function errorPage(
+  config: Config,
+  refusal: Refusal,
+  { path, retryAt, origin, retryAfterSecs }: ErrorPlace,
+): Response {
   const { status, message, options } = refusal
   const fallback: Words = status >= 500 ? ourFault : { title: 'This did not work', text: message }
   const { title, text } = words[status]?.(refusal, Math.max(1, Math.ceil(retryAfterSecs / 60))) ?? fallback

@@ -48,15 +48,18 @@ export const authMissing = (publicUrl: string) =>
   new Refusal(401, 'AuthMissing', 'Authentication Required', {
     headers: { 'WWW-Authenticate': `Bearer resource_metadata="${publicUrl}/.well-known/oauth-protected-resource"` },
   })
-export const authenticationRequired = (message = 'Authentication Required') => new Refusal(401, 'AuthenticationRequired', message)
+export const authenticationRequired = (message = 'Authentication Required') =>
+  new Refusal(401, 'AuthenticationRequired', message)
 export const forbidden = (message = 'Forbidden') => new Refusal(403, 'Forbidden', message)
 /** An agent lacks the scope that the message names, or no scope would suffice. */
-export const insufficientScope = (message: string) => new Refusal(403, 'InsufficientScope', message, { described: true })
+export const insufficientScope = (message: string) =>
+  new Refusal(403, 'InsufficientScope', message, { described: true })
 export const notFound = (message = 'Not Found') => new Refusal(404, 'NotFound', message)
 export const claimCodeRedeemed = () => new Refusal(409, 'ClaimCodeRedeemed', 'The code has been used')
 export const payloadTooLarge = () => new Refusal(413, 'PayloadTooLarge', 'request entity too large')
 export const methodNotImplemented = () => new Refusal(501, 'MethodNotImplemented', 'Method Not Implemented')
-export const upstreamFailure = (message = 'Upstream service unreachable') => new Refusal(502, 'UpstreamFailure', message)
+export const upstreamFailure = (message = 'Upstream service unreachable') =>
+  new Refusal(502, 'UpstreamFailure', message)
 export const serviceUnavailable = (message: string) => new Refusal(503, 'ServiceUnavailable', message)
 
 export const internalError = () => new Refusal(500, 'InternalServerError', 'Internal Server Error')
@@ -93,14 +96,19 @@ export function refusalOf(error: unknown): Refusal | null {
   if (error instanceof TextNotStorable) return invalidRequest(error.message)
   const fault = storageFaultOf(error)
   if (fault !== null)
-    return new Refusal(503, 'ServiceUnavailable', `Try again later: ${fault}`, { headers: { 'Retry-After': String(STORAGE_RETRY_SECS) } })
+    return new Refusal(503, 'ServiceUnavailable', `Try again later: ${fault}`, {
+      headers: { 'Retry-After': String(STORAGE_RETRY_SECS) },
+    })
   if (!(error instanceof PlcDirectoryError)) return null
   const isCallers = error.status !== null && error.status >= 400 && error.status < 500
-  return isCallers ? invalidRequest(error.message) : new Refusal(502, 'UpstreamFailure', error.message, { code: 'PLC_DIRECTORY_ERROR' })
+  return isCallers
+    ? invalidRequest(error.message)
+    : new Refusal(502, 'UpstreamFailure', error.message, { code: 'PLC_DIRECTORY_ERROR' })
 }
 
 /** Whether nothing can be stored at the moment, whatever the request. */
-export const isStorageOutage = (error: unknown): boolean => error instanceof DatabaseUnavailable || storageFaultOf(error) !== null
+export const isStorageOutage = (error: unknown): boolean =>
+  error instanceof DatabaseUnavailable || storageFaultOf(error) !== null
 
 /** Error names and their codes in the nested dialect. A name without a row is sent unchanged. */
 export const nestedCodes: Record<string, string> = {

@@ -58,5 +58,8 @@ export type AccessEnd = 'new_password' | 'reset_password' | 'taken_down' | 'rest
 
 /** How many credentials ended, by kind. */
 export type EndedAccess = Partial<
-  Record<'sessions' | 'appPasswords' | 'oauthTokens' | 'oauthCodes' | 'agentRegistrations' | 'transferDeviceTokens', number>
+  Record<
+    'sessions' | 'appPasswords' | 'oauthTokens' | 'oauthCodes' | 'agentRegistrations' | 'transferDeviceTokens',
+    number
+  >
 >

@@ -53,7 +53,11 @@ export function passOn(exchange: Exchange): Promise<Response> {
 
 const credentialsOf = perContext(
   (ctx) =>
-    new Map(registry(ctx).features.flatMap(({ credentials = [] }) => credentials.map((credential) => [credential.name, credential]))),
+    new Map(
+      registry(ctx).features.flatMap(({ credentials = [] }) =>
+        credentials.map((credential) => [credential.name, credential]),
+      ),
+    ),
 )
 
 /** The credential of a kind, as the feature that owns it declares it. */

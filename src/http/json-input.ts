@@ -5,7 +5,8 @@ import { DEFAULT_JSON_BYTES, type RequestBody } from './body.ts'
 import { invalidRequest, Refusal } from './errors.ts'
 import { hasDoubledMember } from './json-members.ts'
 
-const isJson = (contentType: string | null) => contentType !== null && /^application\/([\w.-]+\+)?json$/.test(contentType)
+const isJson = (contentType: string | null) =>
+  contentType !== null && /^application\/([\w.-]+\+)?json$/.test(contentType)
 
 /**
  * Throws `InvalidRequest` (415) unless the media type is JSON. Call it before authentication if a wrong type must cost

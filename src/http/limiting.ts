@@ -6,7 +6,13 @@ import { budgetsOf } from './client-address.ts'
 import type { CallLimit, Exchange } from './endpoint.ts'
 import { Refusal } from './errors.ts'
 
-export const rateLimitHeaders = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset', 'RateLimit-Policy', 'Retry-After']
+export const rateLimitHeaders = [
+  'RateLimit-Limit',
+  'RateLimit-Remaining',
+  'RateLimit-Reset',
+  'RateLimit-Policy',
+  'Retry-After',
+]
 
 /** Metric labels of limits that are not specific to one endpoint. */
 const limiters = { globalIp: 'global_ip', repoWrite: 'account_writes' } as const
@@ -26,7 +32,8 @@ function ofAddress(exchange: Exchange, names: readonly LimitName[]): readonly Ch
 }
 
 /** Returns the charges of one point to every budget that the client uses. */
-export const chargesOf = (client: Client, name: LimitName): Charge[] => budgetsOf(client).map((budget) => ({ name, ...budget }))
+export const chargesOf = (client: Client, name: LimitName): Charge[] =>
+  budgetsOf(client).map((budget) => ({ name, ...budget }))
 
 /** The same for every request. Returns a promise if the node has to ask others first. */
 export const chargeEntry = (exchange: Exchange, names: readonly LimitName[]): void | Promise<void> =>
@@ -36,7 +43,10 @@ export const chargeEntry = (exchange: Exchange, names: readonly LimitName[]): vo
  * Charge the limits that depend on the caller or the input: all of them, or none if one is used up. Throws
  * `RateLimitExceeded`. Returns a promise if the node has to ask others first.
  */
-export function chargeCall<Call extends Exchange>(call: Call, limits: readonly CallLimit<Call>[]): void | Promise<void> {
+export function chargeCall<Call extends Exchange>(
+  call: Call,
+  limits: readonly CallLimit<Call>[],
+): void | Promise<void> {
   if (limits.length === 0 || !call.ctx.config.rateLimit.enabled) return
   return takeKnown(
     call,
@@ -87,11 +97,16 @@ function applyLimit(exchange: Exchange, state: LimitState | null): void {
   states.set(exchange, tightest)
   tell(exchange, tightest)
   if (state.allowed) return
-  exchange.ctx.metrics.count('rate_limit_rejections_total', { limiter: limiters[state.name as keyof typeof limiters] ?? 'endpoint_ip' })
+  exchange.ctx.metrics.count('rate_limit_rejections_total', {
+    limiter: limiters[state.name as keyof typeof limiters] ?? 'endpoint_ip',
+  })
   throw new Refusal(429, 'RateLimitExceeded', 'Rate Limit Exceeded')
 }
 
-function tell({ ctx, replyHeaders }: Exchange, { allowed, limit, remaining, resetMillis, windowSecs }: LimitState): void {
+function tell(
+  { ctx, replyHeaders }: Exchange,
+  { allowed, limit, remaining, resetMillis, windowSecs }: LimitState,
+): void {
   replyHeaders.set('RateLimit-Limit', String(limit))
   replyHeaders.set('RateLimit-Remaining', String(remaining))
   replyHeaders.set('RateLimit-Reset', String(Math.ceil((ctx.clock.now() + resetMillis) / 1000)))

@@ -32,6 +32,7 @@ export function originOf({ ctx, request, ip }: Exchange): Origin {
  * Returns the host of the web app that sent the request; null for our own pages and for clients that are not browsers.
  */
 function siteOf(origin: string | null, publicUrl: string): string | null {
-  if (origin === null || origin === publicUrl || origin.length > MAX_ORIGIN_CHARS || !/^https?:/.test(origin)) return null
+  if (origin === null || origin === publicUrl || origin.length > MAX_ORIGIN_CHARS || !/^https?:/.test(origin))
+    return null
   return URL.parse(origin)?.host ?? null
 }

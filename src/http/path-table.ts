@@ -61,7 +61,9 @@ function paramsOf(pattern: readonly string[], segments: readonly string[]): Reco
   if (!isAt) return null
   try {
     return Object.fromEntries(
-      pattern.flatMap((expected, i) => (isName(expected) ? [[expected.slice(1), decodeURIComponent(segments[i]!)]] : [])),
+      pattern.flatMap((expected, i) =>
+        isName(expected) ? [[expected.slice(1), decodeURIComponent(segments[i]!)]] : [],
+      ),
     )
   } catch (error) {
     if (error instanceof URIError) return null

@@ -14,7 +14,9 @@ export function queryOf(url: string): readonly Parameter[] {
   for (const pair of query.split('&')) {
     if (pair === '') continue
     const equals = pair.indexOf('=')
-    parameters.push(equals < 0 ? [decoded(pair), ''] : [decoded(pair.slice(0, equals)), decoded(pair.slice(equals + 1))])
+    parameters.push(
+      equals < 0 ? [decoded(pair), ''] : [decoded(pair.slice(0, equals)), decoded(pair.slice(equals + 1))],
+    )
   }
   return parameters
 }

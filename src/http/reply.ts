@@ -73,7 +73,8 @@ function logFailure(ctx: Context, route: string, error: unknown): void {
 }
 
 const isPage = ({ surface, request }: RequestExchange): boolean =>
-  surface.pages === 'always' || (surface.pages === 'for browsers' && (request.headers.get('accept') ?? '').includes('text/html'))
+  surface.pages === 'always' ||
+  (surface.pages === 'for browsers' && (request.headers.get('accept') ?? '').includes('text/html'))
 
 function pageOf({ ctx: { config }, request, rawPath, headersToSend }: RequestExchange, refusal: Refusal): Response {
   const own = new URL(config.publicUrl)

@@ -27,7 +27,11 @@ const flat = (refusal: Refusal) => ({
 const nested = (refusal: Refusal) => ({
   contentType: JSON_TYPE,
   text: JSON.stringify({
-    error: { code: refusal.options.code ?? nestedCodes[refusal.name] ?? refusal.name, message: refusal.message, ...details(refusal) },
+    error: {
+      code: refusal.options.code ?? nestedCodes[refusal.name] ?? refusal.name,
+      message: refusal.message,
+      ...details(refusal),
+    },
   }),
 })
 
@@ -56,7 +60,8 @@ const oauthCodes: Record<string, string> = {
 
 const description = (refusal: Refusal) => refusal.options.described && { error_description: refusal.message }
 
-const details = (refusal: Refusal) => (refusal.options.details === undefined ? {} : { details: refusal.options.details })
+const details = (refusal: Refusal) =>
+  refusal.options.details === undefined ? {} : { details: refusal.options.details }
 
 const exposedHeaders = [
   'DPoP-Nonce',
@@ -102,4 +107,5 @@ const surfaces: readonly Surface[] = declared.map(({ more, ...surface }) => {
   return { ...surface, headers: new Headers(every), personalHeaders: new Headers({ ...every, ...personal }) }
 })
 
-export const surfaceOf = (path: string): Surface => surfaces.find((surface) => path.startsWith(surface.prefix)) ?? surfaces.at(-1)!
+export const surfaceOf = (path: string): Surface =>
+  surfaces.find((surface) => path.startsWith(surface.prefix)) ?? surfaces.at(-1)!

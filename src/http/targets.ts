@@ -3,7 +3,14 @@
  * their order.
  */
 import type { LimitName } from '../platform/running/limits.ts'
-import { decodeParams, methods, validateInput, validateOutput, type Method, type MethodName } from '../protocol/lexicons/lexicons.ts'
+import {
+  decodeParams,
+  methods,
+  validateInput,
+  validateOutput,
+  type Method,
+  type MethodName,
+} from '../protocol/lexicons/lexicons.ts'
 import { parseNsid } from '../protocol/identifiers.ts'
 import { announcedBytes, DEFAULT_JSON_BYTES, type RequestBody } from './body.ts'
 import { anyone, JsonText, limitsOf, type CallLimit, type Common, type Endpoint } from './endpoint.ts'
@@ -51,12 +58,15 @@ export function targetsOf(endpoints: readonly Endpoint[]): Targets {
   const methodTargets = new Map<string, MethodTarget>()
   const routes = new PathTable<Target>()
   const fallback = endpoints.find((endpoint) => endpoint.kind === 'fallback') ?? null
-  const unserved = target(UNMATCHED, fallback?.spec ?? null, (exchange, limits) => runUnserved(exchange, fallback, limits))
+  const unserved = target(UNMATCHED, fallback?.spec ?? null, (exchange, limits) =>
+    runUnserved(exchange, fallback, limits),
+  )
   for (const endpoint of endpoints) {
     if (endpoint.kind === 'fallback') continue
     if (endpoint.kind === 'route') {
       const found = target(endpoint.path, endpoint.spec, (exchange, limits) => runRoute(exchange, endpoint, limits))
-      for (const method of endpoint.method === 'GET' ? ['GET', 'HEAD'] : [endpoint.method]) routes.add(method, endpoint.path, found)
+      for (const method of endpoint.method === 'GET' ? ['GET', 'HEAD'] : [endpoint.method])
+        routes.add(method, endpoint.path, found)
       continue
     }
     if (methodTargets.has(endpoint.nsid)) throw new Error(`${endpoint.nsid} is declared twice`)
@@ -65,7 +75,9 @@ export function targetsOf(endpoints: readonly Endpoint[]): Targets {
   const nowhere = target(UNMATCHED, null, ({ rawPath }) => {
     const allowed = routes.methodsAt(rawPath)
     if (allowed.length === 0) throw notFound()
-    throw new Refusal(405, 'MethodNotAllowed', `This path takes ${allowed.join(' and ')}`, { headers: { Allow: allowed.join(', ') } })
+    throw new Refusal(405, 'MethodNotAllowed', `This path takes ${allowed.join(' and ')}`, {
+      headers: { Allow: allowed.join(', ') },
+    })
   })
   return { methods: methodTargets, routes, unserved, nowhere }
 }
@@ -73,7 +85,11 @@ export function targetsOf(endpoints: readonly Endpoint[]): Targets {
 type CallLimits = readonly CallLimit<unknown>[]
 
 /** `run` charges the limits that it receives, once the caller and the input are known. */
-function target(name: string, spec: Common<unknown> | null, run: (exchange: RequestExchange, limits: CallLimits) => unknown): Target {
+function target(
+  name: string,
+  spec: Common<unknown> | null,
+  run: (exchange: RequestExchange, limits: CallLimits) => unknown,
+): Target {
   const limits = callLimitsOf(spec)
   return { name, limits: addressLimitsOf(spec), spec, run: (exchange) => run(exchange, limits) }
 }
@@ -84,12 +100,22 @@ function methodTarget(endpoint: Of<'query' | 'procedure' | 'subscription'>, unse
   if (!method || method.kind !== kind) throw new Error(`the lexicon does not declare ${nsid} as a ${kind}`)
   switch (kind) {
     case 'query':
-      return { ...target(nsid, endpoint.spec, (exchange, limits) => runQuery(exchange, endpoint, method, limits)), upgrade: null }
+      return {
+        ...target(nsid, endpoint.spec, (exchange, limits) => runQuery(exchange, endpoint, method, limits)),
+        upgrade: null,
+      }
     case 'procedure':
-      return { ...target(nsid, endpoint.spec, (exchange, limits) => runProcedure(exchange, endpoint, method, limits)), upgrade: null }
+      return {
+        ...target(nsid, endpoint.spec, (exchange, limits) => runProcedure(exchange, endpoint, method, limits)),
+        upgrade: null,
+      }
     case 'subscription':
       // The event stream is exempt from limits; a plain HTTP request to its path is not.
-      return { ...unserved, name: nsid, upgrade: { name: nsid, limits: [], spec: null, run: (exchange) => openSocket(exchange, endpoint) } }
+      return {
+        ...unserved,
+        name: nsid,
+        upgrade: { name: nsid, limits: [], spec: null, run: (exchange) => openSocket(exchange, endpoint) },
+      }
   }
 }
 
@@ -100,12 +126,19 @@ function addressLimitsOf(spec: Common<unknown> | null): readonly LimitName[] {
   return spec?.unlimited ? own : [...own, ...everyRequest]
 }
 
-const callLimitsOf = (spec: Common<unknown> | null): CallLimits => limitsOf(spec).filter((limit) => typeof limit !== 'string')
+const callLimitsOf = (spec: Common<unknown> | null): CallLimits =>
+  limitsOf(spec).filter((limit) => typeof limit !== 'string')
 
-async function runQuery(exchange: RequestExchange, endpoint: Of<'query'>, method: Method, limits: CallLimits): Promise<unknown> {
+async function runQuery(
+  exchange: RequestExchange,
+  endpoint: Of<'query'>,
+  method: Method,
+  limits: CallLimits,
+): Promise<unknown> {
   const { request } = exchange
   if (request.method === 'POST') throw invalidRequest('Incorrect HTTP method (POST) expected GET')
-  if (request.method !== 'GET' && request.method !== 'HEAD') throw invalidRequest('XRPC requests only supports GET and POST')
+  if (request.method !== 'GET' && request.method !== 'HEAD')
+    throw invalidRequest('XRPC requests only supports GET and POST')
   exchange.params = paramsOf(exchange, method.nsid)
   exchange.caller = await authenticate(exchange, endpoint.spec)
   // The runtime does not expose the body of a GET, so its announced length has to do.
@@ -115,9 +148,15 @@ async function runQuery(exchange: RequestExchange, endpoint: Of<'query'>, method
   return checked(exchange, method, await endpoint.handler(exchange))
 }
 
-async function runProcedure(exchange: RequestExchange, endpoint: Of<'procedure'>, method: Method, limits: CallLimits): Promise<unknown> {
+async function runProcedure(
+  exchange: RequestExchange,
+  endpoint: Of<'procedure'>,
+  method: Method,
+  limits: CallLimits,
+): Promise<unknown> {
   const { request } = exchange
-  if (request.method === 'GET' || request.method === 'HEAD') throw invalidRequest('Incorrect HTTP method (GET) expected POST')
+  if (request.method === 'GET' || request.method === 'HEAD')
+    throw invalidRequest('Incorrect HTTP method (GET) expected POST')
   if (request.method !== 'POST') throw invalidRequest('XRPC requests only supports GET and POST')
   exchange.params = paramsOf(exchange, method.nsid)
   exchange.caller = await authenticate(exchange, endpoint.spec)
@@ -127,17 +166,26 @@ async function runProcedure(exchange: RequestExchange, endpoint: Of<'procedure'>
   return checked(exchange, method, await endpoint.handler(exchange))
 }
 
-async function runRoute(exchange: RequestExchange, { spec, handler }: Of<'route'>, limits: CallLimits): Promise<unknown> {
+async function runRoute(
+  exchange: RequestExchange,
+  { spec, handler }: Of<'route'>,
+  limits: CallLimits,
+): Promise<unknown> {
   exchange.caller = await authenticate(exchange, spec)
   const charged = chargeCall(exchange, limits)
   if (charged) await charged
   return handler(exchange)
 }
 
-async function runUnserved(exchange: RequestExchange, fallback: Of<'fallback'> | null, limits: CallLimits): Promise<unknown> {
+async function runUnserved(
+  exchange: RequestExchange,
+  fallback: Of<'fallback'> | null,
+  limits: CallLimits,
+): Promise<unknown> {
   const nsid = parseNsid(exchange.nsid ?? '')
   if (nsid === null) throw invalidRequest('invalid xrpc path')
-  if (!['GET', 'HEAD', 'POST'].includes(exchange.request.method)) throw invalidRequest('XRPC requests only supports GET and POST')
+  if (!['GET', 'HEAD', 'POST'].includes(exchange.request.method))
+    throw invalidRequest('XRPC requests only supports GET and POST')
   if (fallback === null) throw methodNotImplemented()
   exchange.caller = await authenticate(exchange, fallback.spec)
   const charged = chargeCall(exchange, limits)

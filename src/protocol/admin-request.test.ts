@@ -39,13 +39,21 @@ interface Case {
 const forged = (signed.cases as Case[]).filter(
   ({ expect: wanted, change = {}, ...rest }) =>
     wanted?.status === 401 &&
-    ('X-Admin-Signature' in change || rest.changeBody !== undefined || rest.changeTarget !== undefined || rest.changeMethod !== undefined),
+    ('X-Admin-Signature' in change ||
+      rest.changeBody !== undefined ||
+      rest.changeTarget !== undefined ||
+      rest.changeMethod !== undefined),
 )
 
 test.each(forged)('refused: $name', ({ from, change, changeBody, changeTarget, changeMethod }) => {
   const base = signed.accepted.find(({ name }) => name === from)!
   const headers = { ...base.headers, ...change } as Headers
-  const text = textOf(changeMethod ?? base.request.method, changeTarget ?? base.request.target, changeBody ?? base.request.body, headers)
+  const text = textOf(
+    changeMethod ?? base.request.method,
+    changeTarget ?? base.request.target,
+    changeBody ?? base.request.body,
+    headers,
+  )
   expect(isSignedBy(signed.device.publicKey, text, headers['X-Admin-Signature'])).toBe(false)
 })
 

@@ -47,7 +47,9 @@ test('a requested redirect URI is parsed once, and not for each that is register
       ['200', false],
     ] as const) {
       const asked = `http://127.0.0.1:80/${path}`
-      expect(checkAuthorizationRequest({ ...given, redirect_uri: asked }, { ...client, redirectUris }, null).ok).toBe(ok)
+      expect(checkAuthorizationRequest({ ...given, redirect_uri: asked }, { ...client, redirectUris }, null).ok).toBe(
+        ok,
+      )
       expect(parse.mock.calls.filter(([text]) => text === asked)).toHaveLength(1)
     }
   } finally {

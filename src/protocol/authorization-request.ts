@@ -7,7 +7,15 @@ import type { ClientMetadata } from './client-metadata.ts'
 import { parseDid, parseHandle } from './identifiers.ts'
 import { isCodeChallenge } from './pkce.ts'
 import { isRegistered } from './redirect-uris.ts'
-import { asksForOpenId, BASE_SCOPE, DeclaredScopes, isBoundedScope, MAX_SCOPE_CHARS, MAX_SCOPES, parseScopes } from './scopes.ts'
+import {
+  asksForOpenId,
+  BASE_SCOPE,
+  DeclaredScopes,
+  isBoundedScope,
+  MAX_SCOPE_CHARS,
+  MAX_SCOPES,
+  parseScopes,
+} from './scopes.ts'
 
 export interface AuthorizationRequest {
   clientId: string
@@ -52,7 +60,11 @@ const rules: readonly Rule[] = [
   absent('claims'),
   absent('id_token_hint'),
   absent('nonce'),
-  { error: 'unsupported_response_type', reason: 'response_type must be code', holds: ({ response_type }) => response_type === 'code' },
+  {
+    error: 'unsupported_response_type',
+    reason: 'response_type must be code',
+    holds: ({ response_type }) => response_type === 'code',
+  },
   {
     error: 'invalid_request',
     reason: 'redirect_uri is missing, and the client has more than one',
@@ -61,7 +73,8 @@ const rules: readonly Rule[] = [
   {
     error: 'invalid_request',
     reason: 'redirect_uri is not registered for this client',
-    holds: ({ redirect_uri }, { redirectUris }) => redirect_uri === undefined || isRegistered(redirect_uri, redirectUris),
+    holds: ({ redirect_uri }, { redirectUris }) =>
+      redirect_uri === undefined || isRegistered(redirect_uri, redirectUris),
   },
   {
     error: 'invalid_request',
@@ -128,7 +141,11 @@ const rules: readonly Rule[] = [
  * `proofJkt` is the key of the request's own DPoP proof; null if it had none. Returns the checked request, or the OAuth
  * error.
  */
-export function checkAuthorizationRequest(given: Given, client: ClientMetadata, proofJkt: string | null): RequestOutcome {
+export function checkAuthorizationRequest(
+  given: Given,
+  client: ClientMetadata,
+  proofJkt: string | null,
+): RequestOutcome {
   const broken = rules.find((rule) => !rule.holds(given, client))
   if (broken) return { ok: false, error: broken.error, reason: broken.reason }
   if (given.dpop_jkt !== undefined && proofJkt !== null && given.dpop_jkt !== proofJkt)

@@ -3,11 +3,15 @@
  */
 import { withoutTrailing } from '../base/trailing.ts'
 
-export const base64url = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64url')
+export const base64url = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64url')
 
 /** Plain base64 (RFC 4648, 4) without padding, as in the JSON of records and in hashes of passwords. */
 export const unpaddedBase64 = (bytes: Uint8Array): string =>
-  withoutTrailing(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64'), (character) => character === '=')
+  withoutTrailing(
+    Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64'),
+    (character) => character === '=',
+  )
 
 /**
  * Returns the bytes; null for any other text, including padded text and text with stray trailing bits, which many

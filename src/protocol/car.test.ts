@@ -11,7 +11,9 @@ const blockOf = (value: Data): Block => {
   return { cid: cidOfCbor(bytes), bytes }
 }
 const randomBlocks = (count: number, maxBytes: number) =>
-  Array.from({ length: count }, (_, i) => blockOf([i, crypto.getRandomValues(new Uint8Array(Math.floor(Math.random() * maxBytes)))]))
+  Array.from({ length: count }, (_, i) =>
+    blockOf([i, crypto.getRandomValues(new Uint8Array(Math.floor(Math.random() * maxBytes)))]),
+  )
 
 /** The same bytes, arriving in pieces of `size`. */
 function* inPieces(bytes: Uint8Array, size: number): Generator<Uint8Array> {

@@ -136,14 +136,20 @@ export interface SectionedCar {
 }
 
 /** Read the header of an archive. Blocks are read as the caller asks for them. Throws `Malformed`. */
-export async function readCar(source: Iterable<Uint8Array> | AsyncIterable<Uint8Array>, bounds: CarBounds = carBounds): Promise<Car> {
+export async function readCar(
+  source: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+  bounds: CarBounds = carBounds,
+): Promise<Car> {
   const { roots, pages } = await readSections(source, bounds)
   return { roots, pages: blocksOf(pages) }
 }
 
 async function* blocksOf(pages: SectionedCar['pages']): AsyncGenerator<Block[]> {
   for await (const sections of pages) {
-    yield Array.from(sections, (section) => ({ cid: new Cid(section.slice(0, CID_BYTES_LENGTH)), bytes: section.slice(CID_BYTES_LENGTH) }))
+    yield Array.from(sections, (section) => ({
+      cid: new Cid(section.slice(0, CID_BYTES_LENGTH)),
+      bytes: section.slice(CID_BYTES_LENGTH),
+    }))
   }
 }
 
@@ -163,7 +169,8 @@ function parseHeader(bytes: Uint8Array): Cid[] {
   const header = decode(bytes) as { version?: unknown; roots?: unknown } | null
   if (header?.version !== HEADER_VERSION) throw new Malformed('CAR is not of version 1')
   const { roots } = header
-  if (!Array.isArray(roots) || !roots.every((root) => root instanceof Cid)) throw new Malformed('CAR header has no list of roots')
+  if (!Array.isArray(roots) || !roots.every((root) => root instanceof Cid))
+    throw new Malformed('CAR header has no list of roots')
   return roots
 }
 
@@ -182,8 +189,10 @@ function* readPage(reader: SectionReader, first: Uint8Array, maxSectionBytes: nu
 }
 
 function checkSection(section: Uint8Array): void {
-  if (section.length < CID_BYTES_LENGTH || !hasCidPrefix(section, 0)) throw new Malformed('CAR block has no CID of a known kind')
-  if (!isBlockOf(section, section.subarray(CID_BYTES_LENGTH))) throw new Malformed(`CAR block does not match its CID ${cidText(section)}`)
+  if (section.length < CID_BYTES_LENGTH || !hasCidPrefix(section, 0))
+    throw new Malformed('CAR block has no CID of a known kind')
+  if (!isBlockOf(section, section.subarray(CID_BYTES_LENGTH)))
+    throw new Malformed(`CAR block does not match its CID ${cidText(section)}`)
 }
 
 const MAX_VARINT_BYTES = 4
@@ -240,7 +249,8 @@ class SectionReader {
     const held = this.#end - this.#start
     if (this.#end + chunk.length > this.#buffer.length) {
       const needed = held + chunk.length
-      const target = needed > this.#buffer.length ? new Uint8Array(Math.max(needed, this.#buffer.length * 2)) : this.#buffer
+      const target =
+        needed > this.#buffer.length ? new Uint8Array(Math.max(needed, this.#buffer.length * 2)) : this.#buffer
       if (target === this.#buffer) target.copyWithin(0, this.#start, this.#end)
       else target.set(this.#buffer.subarray(this.#start, this.#end))
       this.#buffer = target

@@ -55,12 +55,16 @@ function randomValue(depth: number): Data {
 }
 
 function randomMap(depth: number): DataObject {
-  return Object.fromEntries(Array.from({ length: Math.floor(Math.random() * 40) }, () => [randomText(), randomValue(depth - 1)]))
+  return Object.fromEntries(
+    Array.from({ length: Math.floor(Math.random() * 40) }, () => [randomText(), randomValue(depth - 1)]),
+  )
 }
 
 const letters = ['a', 'b', '$type', '\u0000', 'é', '💩', '中', '\uffee', 'zz', '7']
 const randomText = () =>
-  Array.from({ length: Math.floor(Math.random() * 9) }, () => letters[Math.floor(Math.random() * letters.length)]).join('')
+  Array.from({ length: Math.floor(Math.random() * 9) }, () => letters[Math.floor(Math.random() * letters.length)]).join(
+    '',
+  )
 
 /** `toEqual` takes its time on bytes, and these are many. */
 const expectSame = (actual: Uint8Array, expected: Uint8Array) => expect(Buffer.compare(actual, expected)).toBe(0)
@@ -91,7 +95,12 @@ describe('encoding', () => {
 
   test('writes text and lists of every length class', () => {
     for (const length of [0, 23, 24, 255, 256, 65_535, 65_536, 200_000]) {
-      for (const value of ['x'.repeat(length), 'é'.repeat(length), Array<Data>(length).fill(7), new Uint8Array(length)]) {
+      for (const value of [
+        'x'.repeat(length),
+        'é'.repeat(length),
+        Array<Data>(length).fill(7),
+        new Uint8Array(length),
+      ]) {
         const bytes = encode(value)
         expect(bytes).toEqual(oracleEncode(value))
         expect(decode(bytes)).toEqual(value)
@@ -106,7 +115,17 @@ describe('encoding', () => {
   })
 
   test('refuses what the data model does not have', () => {
-    for (const bad of [1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, -(2 ** 53), undefined, 1n, Symbol('x'), () => 1]) {
+    for (const bad of [
+      1.5,
+      Number.NaN,
+      Number.POSITIVE_INFINITY,
+      2 ** 53,
+      -(2 ** 53),
+      undefined,
+      1n,
+      Symbol('x'),
+      () => 1,
+    ]) {
       expect(() => encode(bad as Data)).toThrow(TypeError)
       expect(() => encode({ bad: bad as Data })).toThrow(TypeError)
     }
@@ -223,7 +242,8 @@ describe('decoding', () => {
     for (let i = 0; i < 5000; i++) {
       const bytes = encode(randomMap(1))
       const changes = 1 + Math.floor(Math.random() * 2)
-      for (let n = 0; n < changes; n++) bytes[Math.floor(Math.random() * bytes.length)] = Math.floor(Math.random() * 256)
+      for (let n = 0; n < changes; n++)
+        bytes[Math.floor(Math.random() * bytes.length)] = Math.floor(Math.random() * 256)
       let value: Data
       try {
         value = decode(bytes)
@@ -238,6 +258,7 @@ describe('decoding', () => {
 
   test('refuses every truncation', () => {
     const bytes = encode({ a: [1, 300, 'text', null, new Uint8Array(30)], link, long: 'x'.repeat(300), n: -70_000 })
-    for (let length = 0; length < bytes.length; length++) expect(() => decode(bytes.subarray(0, length))).toThrow(Malformed)
+    for (let length = 0; length < bytes.length; length++)
+      expect(() => decode(bytes.subarray(0, length))).toThrow(Malformed)
   })
 })

@@ -362,7 +362,8 @@ function ascends(aStart: number, aEnd: number, bStart: number, bEnd: number): bo
 
 /** Set a property whose name may be `__proto__`; a plain assignment would set the prototype. */
 export function setOwn<T>(object: Record<string, T>, key: string, value: T): void {
-  if (key === '__proto__') Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true })
+  if (key === '__proto__')
+    Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true })
   else object[key] = value
 }
 
@@ -373,7 +374,8 @@ function checkDepth(depth: number): void {
 function readLink(): Cid {
   const start = at - 1
   if (start + LINK_LENGTH > source.length) throw new Malformed('Value ends early')
-  for (let i = 0; i < linkHead.length; i++) if (source[start + i] !== linkHead[i]) throw new Malformed('A tag that is not a link')
+  for (let i = 0; i < linkHead.length; i++)
+    if (source[start + i] !== linkHead[i]) throw new Malformed('A tag that is not a link')
   const cidStart = start + linkHead.length
   if (!hasCidPrefix(source, cidStart)) throw new Malformed('Link is not a CID of a known kind')
   at = cidStart + CID_BYTES_LENGTH

@@ -1,13 +1,17 @@
 import { describe, expect, test } from 'bun:test'
 import genesisVectors from '../../tests/vectors/plc-genesis-v1.json'
 import webVectors from '../../tests/vectors/contract/did-web-ceremony-v1.json' with { type: 'json' }
-import { Random } from '../../tests/harness/random.ts'
+import { Random } from '../../tests/support/random.ts'
 import { checkCeremonyDocument, checkCeremonyGenesis, type CeremonyTerms } from './ceremony-identity.ts'
 import type { Handle } from './identifiers.ts'
 import { genesisOperation, operationCid, signOperation, type Operation } from './plc.ts'
 import { formatDidKey, signingKey, type SigningKey } from './keys.ts'
 
-const termsOf = ({ pendingHandle, issuedRepoKey, publicUrl }: typeof genesisVectors | typeof webVectors): CeremonyTerms => ({
+const termsOf = ({
+  pendingHandle,
+  issuedRepoKey,
+  publicUrl,
+}: typeof genesisVectors | typeof webVectors): CeremonyTerms => ({
   handle: pendingHandle as Handle,
   signingKey: issuedRepoKey,
   publicUrl,
@@ -41,23 +45,39 @@ describe('a genesis operation that a wallet has signed', () => {
       const kept = whole.slice(0, at)
       const change = random.of(['replaced', 'added', 'missing'])
       const text =
-        kept + (change === 'missing' ? '' : letters[random.below(letters.length)]) + whole.slice(change === 'added' ? at : at + 1)
+        kept +
+        (change === 'missing' ? '' : letters[random.below(letters.length)]) +
+        whole.slice(change === 'added' ? at : at + 1)
       let value: { operation?: unknown; deviceKey?: unknown; recoveryKey?: unknown }
       try {
         value = JSON.parse(text)
       } catch {
         continue
       }
-      if (typeof value.deviceKey !== 'string' || typeof value.recoveryKey !== 'string' || Bun.deepEquals(value, JSON.parse(whole))) continue
-      if (checkCeremonyGenesis(value.operation, { deviceKey: value.deviceKey, recoveryKey: value.recoveryKey }, terms).ok) accepted++
+      if (
+        typeof value.deviceKey !== 'string' ||
+        typeof value.recoveryKey !== 'string' ||
+        Bun.deepEquals(value, JSON.parse(whole))
+      )
+        continue
+      if (
+        checkCeremonyGenesis(value.operation, { deviceKey: value.deviceKey, recoveryKey: value.recoveryKey }, terms).ok
+      )
+        accepted++
     }
     expect(accepted).toBe(0)
   })
 
-  const made = (count: number): SigningKey[] => Array.from({ length: count }, (_, i) => signingKey('p256', new Uint8Array(32).fill(i + 1)))
+  const made = (count: number): SigningKey[] =>
+    Array.from({ length: count }, (_, i) => signingKey('p256', new Uint8Array(32).fill(i + 1)))
   const named = (key: SigningKey) => formatDidKey(key.publicKey)
   const signed = (rotationKeys: string[], changes: Partial<Operation> = {}) => {
-    const operation = genesisOperation({ signingKey: terms.signingKey, handle: terms.handle, rotationKeys, pdsEndpoint: terms.publicUrl })
+    const operation = genesisOperation({
+      signingKey: terms.signingKey,
+      handle: terms.handle,
+      rotationKeys,
+      pdsEndpoint: terms.publicUrl,
+    })
     return signOperation({ ...operation, ...changes }, made(1)[0]!)
   }
   const check = (operation: unknown, recoveryKey: string) =>
@@ -68,7 +88,9 @@ describe('a genesis operation that a wallet has signed', () => {
     expect(check(signed(names.slice(0, 5)), names[4]!).ok).toBe(true)
     expect(check(signed(names), names[1]!).ok).toBe(false)
     expect(check(signed([names[0]!, names[1]!, names[1]!]), names[1]!).ok).toBe(false)
-    expect(check(signed([names[0]!, names[1]!, 'did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK']), names[1]!).ok).toBe(false)
+    expect(
+      check(signed([names[0]!, names[1]!, 'did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK']), names[1]!).ok,
+    ).toBe(false)
   })
 
   test('keeps further names, services and methods, and they are in its document', () => {
@@ -100,7 +122,10 @@ describe('a did:web document that a wallet has published', () => {
   const { didWebDocument, rotationKeyPublic } = webVectors.request
 
   test('makes the identity of the vector', () => {
-    expect(checkCeremonyDocument(didWebDocument, rotationKeyPublic, terms)).toMatchObject({ ok: true, identity: { did: webVectors.did } })
+    expect(checkCeremonyDocument(didWebDocument, rotationKeyPublic, terms)).toMatchObject({
+      ok: true,
+      identity: { did: webVectors.did },
+    })
   })
 
   for (const { name, didWebDocument } of webVectors.reject)
@@ -109,7 +134,9 @@ describe('a did:web document that a wallet has published', () => {
     })
 
   test('is refused with two keys of one name, because nobody could prove to be its owner', () => {
-    expect(checkCeremonyDocument(JSON.stringify(webVectors.duplicateDevice.document), rotationKeyPublic, terms).ok).toBe(false)
+    expect(
+      checkCeremonyDocument(JSON.stringify(webVectors.duplicateDevice.document), rotationKeyPublic, terms).ok,
+    ).toBe(false)
   })
 
   test('is refused with two services of the name of this one', () => {
@@ -119,7 +146,10 @@ describe('a did:web document that a wallet has published', () => {
   })
 
   test('is refused if it is no document, however long its endpoint is', () => {
-    const endless = didWebDocument.replace('https://pds.holdfast.test/', `https://pds.holdfast.test${'/'.repeat(60_000)}x`)
+    const endless = didWebDocument.replace(
+      'https://pds.holdfast.test/',
+      `https://pds.holdfast.test${'/'.repeat(60_000)}x`,
+    )
     for (const text of ['', '{', 'null', '[]', '"did:web:a.example"', '{"id":"did:web:"}', '{"id":1}', endless])
       expect(checkCeremonyDocument(text, rotationKeyPublic, terms).ok).toBe(false)
   })

@@ -46,17 +46,24 @@ export function checkCeremonyGenesis(
 ): CeremonyOutcome<CeremonyIdentity & { genesis: Operation }> {
   if (!deviceKey.startsWith('did:key:z')) return refuse('the key of the device must be a did:key')
   const genesis = parseOperation(operation)
-  if (genesis?.type !== 'plc_operation' || genesis.prev !== null) return refuse('the operation is not the first one of an identity')
+  if (genesis?.type !== 'plc_operation' || genesis.prev !== null)
+    return refuse('the operation is not the first one of an identity')
   if (signerOf(genesis, [deviceKey]) === null) return refuse('the operation is not signed by the key of the device')
   const { rotationKeys, alsoKnownAs, services, verificationMethods } = genesis
   if (rotationKeys[0] !== deviceKey) return refuse('the first rotation key must be that of the device')
   // The directory would refuse these, and the ceremony could not continue with another operation.
-  if (rotationKeys.length > MAX_ROTATION_KEYS || new Set(rotationKeys).size < rotationKeys.length || !rotationKeys.every(parseDidKey))
+  if (
+    rotationKeys.length > MAX_ROTATION_KEYS ||
+    new Set(rotationKeys).size < rotationKeys.length ||
+    !rotationKeys.every(parseDidKey)
+  )
     return refuse(`rotationKeys must be at most ${MAX_ROTATION_KEYS} different keys of supported curves`)
   if (alsoKnownAs[0] !== `at://${handle}`) return refuse('the first name in alsoKnownAs must be the handle')
   const { type, endpoint } = services[PDS_SERVICE_NAME] ?? {}
-  if (type !== pdsService(publicUrl).type || endpoint !== publicUrl) return refuse(`services.${PDS_SERVICE_NAME} must be this server`)
-  if (verificationMethods[SIGNING_KEY_NAME] !== signingKey) return refuse('verificationMethods.atproto must be the issued signing key')
+  if (type !== pdsService(publicUrl).type || endpoint !== publicUrl)
+    return refuse(`services.${PDS_SERVICE_NAME} must be this server`)
+  if (verificationMethods[SIGNING_KEY_NAME] !== signingKey)
+    return refuse('verificationMethods.atproto must be the issued signing key')
   if (!rotationKeys.includes(recoveryKey)) return refuse('recoveryKey must be one of the rotation keys')
   const did = genesisDid(genesis)
   return { ok: true, identity: { did, genesis, document: renderDidDocument(did, genesis) } }
@@ -86,14 +93,17 @@ export function checkCeremonyDocument(
     return method.type === 'Multikey' && method.controller === did && `did:key:${method.publicKeyMultibase}` === key
   }
   if (!hasKey('device', deviceKey)) return refuse('verificationMethod must have the key of the device alone as #device')
-  if (!hasKey(SIGNING_KEY_NAME, signingKey)) return refuse('verificationMethod must have the issued signing key alone as #atproto')
+  if (!hasKey(SIGNING_KEY_NAME, signingKey))
+    return refuse('verificationMethod must have the issued signing key alone as #atproto')
   const [pds, ...others] = service.filter(({ id }) => id === `${did}#${PDS_SERVICE_NAME}`)
   const isHere =
     others.length === 0 &&
     pds?.type === pdsService(publicUrl).type &&
     typeof pds.serviceEndpoint === 'string' &&
     withoutTrailingSlashes(pds.serviceEndpoint) === withoutTrailingSlashes(publicUrl)
-  return isHere ? { ok: true, identity: { did: document.id, document } } : refuse(`service must name this server as #${PDS_SERVICE_NAME}`)
+  return isHere
+    ? { ok: true, identity: { did: document.id, document } }
+    : refuse(`service must name this server as #${PDS_SERVICE_NAME}`)
 }
 
 function parsedJson(text: string): unknown {

@@ -74,6 +74,8 @@ describe('a CID', () => {
 })
 
 test('base32 follows RFC 4648', () => {
-  const encoded = ['', 'f', 'fo', 'foo', 'foob', 'fooba', 'foobar'].map((text) => base32(new TextEncoder().encode(text)))
+  const encoded = ['', 'f', 'fo', 'foo', 'foob', 'fooba', 'foobar'].map((text) =>
+    base32(new TextEncoder().encode(text)),
+  )
   expect(encoded).toEqual(['', 'my', 'mzxq', 'mzxw6', 'mzxw6yq', 'mzxw6ytb', 'mzxw6ytboi'])
 })

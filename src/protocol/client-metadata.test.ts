@@ -19,7 +19,11 @@ const key = {
   x: 'l8tFrhx-34tV3hRICRDY9zCkDlpBhF42UQUfWVAWBFs',
   y: '9VE4jf_Ok_o64zbTTlcuNJajHmt6v9TDVrU0CdvGRDA',
 }
-const withKey = { token_endpoint_auth_method: 'private_key_jwt', token_endpoint_auth_signing_alg: 'ES256', jwks: { keys: [key] } }
+const withKey = {
+  token_endpoint_auth_method: 'private_key_jwt',
+  token_endpoint_auth_signing_alg: 'ES256',
+  jwks: { keys: [key] },
+}
 
 test('a document becomes a client', () => {
   expect(discoverableClient(clientId, document)).toMatchObject({
@@ -30,13 +34,20 @@ test('a document becomes a client', () => {
     ok: true,
     client: { authentication: { method: 'private_key_jwt', alg: 'ES256' } },
   })
-  expect(discoverableClient(clientId, { ...document, grant_types: undefined })).toMatchObject({ ok: true, client: { mayRefresh: false } })
-  expect(discoverableClient(clientId, { ...document, client_uri: 'https://app.example.com/client' })).toMatchObject({ ok: true })
+  expect(discoverableClient(clientId, { ...document, grant_types: undefined })).toMatchObject({
+    ok: true,
+    client: { mayRefresh: false },
+  })
+  expect(discoverableClient(clientId, { ...document, client_uri: 'https://app.example.com/client' })).toMatchObject({
+    ok: true,
+  })
 })
 
 test('a long name is cut, and a long link left out', () => {
   const uri = `https://app.example.com/${'x'.repeat(2048)}`
-  expect(discoverableClient(clientId, { ...document, client_name: 'x'.repeat(60_000), policy_uri: uri, tos_uri: uri })).toMatchObject({
+  expect(
+    discoverableClient(clientId, { ...document, client_name: 'x'.repeat(60_000), policy_uri: uri, tos_uri: uri }),
+  ).toMatchObject({
     ok: true,
     client: { name: 'x'.repeat(256), policyUri: null, tosUri: null },
   })
@@ -54,7 +65,10 @@ test('a document with more values than a client needs is refused before it is ex
   ])
     expect(discoverableClient(clientId, { ...document, ...more })).toEqual(tooMany)
   const many = Array.from({ length: 900 }, (_, i) => `https://app.example.com/${i}`)
-  expect(discoverableClient(clientId, { ...document, redirect_uris: many })).toMatchObject({ ok: true, client: { redirectUris: many } })
+  expect(discoverableClient(clientId, { ...document, redirect_uris: many })).toMatchObject({
+    ok: true,
+    client: { redirectUris: many },
+  })
 })
 
 test('each rule that a document breaks refuses it', () => {
@@ -137,7 +151,8 @@ test('a loopback client is described by its id', () => {
       mayRefresh: true,
     },
   })
-  const id = 'http://localhost/?scope=atproto%20transition%3Ageneric&redirect_uri=http%3A%2F%2F127.0.0.1%3A8080%2Fcallback'
+  const id =
+    'http://localhost/?scope=atproto%20transition%3Ageneric&redirect_uri=http%3A%2F%2F127.0.0.1%3A8080%2Fcallback'
   expect(loopbackClient(id)).toMatchObject({
     ok: true,
     client: { scopes: ['atproto', 'transition:generic'], redirectUris: ['http://127.0.0.1:8080/callback'] },

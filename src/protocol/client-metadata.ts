@@ -24,7 +24,9 @@ export interface ClientMetadata {
   mayRefresh: boolean
   applicationType: ApplicationType
   /** How the client authenticates: not at all, or with a key. */
-  authentication: { method: 'none' } | { method: 'private_key_jwt'; alg: string; jwks: readonly object[] | null; jwksUri: string | null }
+  authentication:
+    | { method: 'none' }
+    | { method: 'private_key_jwt'; alg: string; jwks: readonly object[] | null; jwksUri: string | null }
 }
 
 export type ClientOutcome = { ok: true; client: ClientMetadata } | { ok: false; reason: string }
@@ -92,7 +94,10 @@ interface Rule {
 const unique = (values: readonly string[]): boolean => new Set(values).size === values.length
 
 const rules: readonly Rule[] = [
-  { reason: 'client_id is not the URL of the document', holds: ({ client_id }, _url, clientId) => client_id === clientId },
+  {
+    reason: 'client_id is not the URL of the document',
+    holds: ({ client_id }, _url, clientId) => client_id === clientId,
+  },
   { reason: 'response_types must contain code', holds: ({ response_types }) => response_types.includes('code') },
   {
     reason: 'grant_types must contain authorization_code, and may contain refresh_token',
@@ -121,10 +126,14 @@ const rules: readonly Rule[] = [
       !(jwks && jwks_uri) &&
       (method === 'none' || (jwks?.keys.length ?? 0) > 0 || (jwks_uri !== undefined && isFetchable(new URL(jwks_uri)))),
   },
-  { reason: 'dpop_bound_access_tokens must be true', holds: ({ dpop_bound_access_tokens }) => dpop_bound_access_tokens === true },
+  {
+    reason: 'dpop_bound_access_tokens must be true',
+    holds: ({ dpop_bound_access_tokens }) => dpop_bound_access_tokens === true,
+  },
   {
     reason: 'a native client cannot keep a key secret: its token_endpoint_auth_method must be none',
-    holds: ({ application_type, token_endpoint_auth_method: method }) => application_type === 'web' || method === 'none',
+    holds: ({ application_type, token_endpoint_auth_method: method }) =>
+      application_type === 'web' || method === 'none',
   },
   { reason: 'subject_type must be public', holds: ({ subject_type }) => subject_type === 'public' },
   {
@@ -189,7 +198,8 @@ const MAX_NAME_CHARS = 256
 /** A longer link is left out. */
 const MAX_URI_CHARS = 2048
 
-const shortUri = (uri: string | undefined): string | null => (uri !== undefined && uri.length <= MAX_URI_CHARS ? uri : null)
+const shortUri = (uri: string | undefined): string | null =>
+  uri !== undefined && uri.length <= MAX_URI_CHARS ? uri : null
 
 function clientOf(clientId: string, metadata: Metadata): ClientMetadata {
   return {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { invertCommit } from '../../tests/harness/oracle.ts'
+import { invertCommit } from '../../tests/support/oracle.ts'
 import fixtures from '../../tests/vectors/interop/firehose/commit-proof-fixtures.json'
 import { type Block, carOf, readCar } from './car.ts'
 import { type Data, encode } from './cbor.ts'
@@ -95,7 +95,12 @@ describe('a commit', () => {
     for (const built of [genesis, first]) {
       const commit = parseCommit(built.commit.bytes)
       expect(Object.keys(commit).toSorted()).toEqual(['data', 'did', 'prev', 'rev', 'sig', 'version'])
-      expect([commit.did, commit.version, commit.prev, commit.data.toString()]).toEqual([did, 3, null, built.data.toString()])
+      expect([commit.did, commit.version, commit.prev, commit.data.toString()]).toEqual([
+        did,
+        3,
+        null,
+        built.data.toString(),
+      ])
       expect(verifyCommit(commit, key.publicKey)).toBe(true)
       expect(verifyCommit({ ...commit, rev: '3jzfcijpj2z2a' as Tid }, key.publicKey)).toBe(false)
       expect(verifyCommit(commit, signingKey('p256', new Uint8Array(32).fill(6)).publicKey)).toBe(false)
@@ -141,7 +146,8 @@ describe('a commit', () => {
     ['that is no map', [1]],
     ['that is null', null],
   ]
-  for (const [what, value] of refused) test(`${what} is refused`, () => expect(() => parseCommit(encode(value))).toThrow(Malformed))
+  for (const [what, value] of refused)
+    test(`${what} is refused`, () => expect(() => parseCommit(encode(value))).toThrow(Malformed))
 })
 
 describe('a write that does not fit is refused, and nothing is built', () => {
@@ -168,8 +174,16 @@ describe('a write that does not fit is refused, and nothing is built', () => {
       [{ ...create('com.example.a/2'), swapRecord: other }],
       { error: 'InvalidSwap', path: 'com.example.a/2', current: null },
     ],
-    ['one path twice', [create('com.example.a/2'), remove('com.example.a/2')], { error: 'DuplicatePath', path: 'com.example.a/2' }],
-    ['a late fault', [create('com.example.a/2'), create('com.example.a/1')], { error: 'RecordExists', path: 'com.example.a/1' }],
+    [
+      'one path twice',
+      [create('com.example.a/2'), remove('com.example.a/2')],
+      { error: 'DuplicatePath', path: 'com.example.a/2' },
+    ],
+    [
+      'a late fault',
+      [create('com.example.a/2'), create('com.example.a/1')],
+      { error: 'RecordExists', path: 'com.example.a/1' },
+    ],
     [
       'too many writes',
       Array.from({ length: MAX_OPS_PER_COMMIT + 1 }, (_, i) => create(`com.example.a/n${i}`)),
@@ -181,7 +195,10 @@ describe('a write that does not fit is refused, and nothing is built', () => {
     test(what, () => {
       const [data, blocks] = [repo.data, new Map(repo.blocks)]
       const answer = repo.attempt(writes)
-      expect(JSON.parse(JSON.stringify(answer, (_, value) => value?.$link ?? value))).toMatchObject({ ok: false, ...fault })
+      expect(JSON.parse(JSON.stringify(answer, (_, value) => value?.$link ?? value))).toMatchObject({
+        ok: false,
+        ...fault,
+      })
       expect([repo.data, repo.blocks]).toEqual([data, blocks])
     })
   }
@@ -266,11 +283,9 @@ describe('every commit can be undone from its own blocks', () => {
 
   test('every change between any two trees over six keys', () => {
     // Two keys of the lowest layer on either side of each other height, as splits and merges need them.
-    const [low, middle, high] = [0, 1, 3].map((height) => paths.filter((path) => keyHeight(path) === height).toSorted()) as [
-      string[],
-      string[],
-      string[],
-    ]
+    const [low, middle, high] = [0, 1, 3].map((height) =>
+      paths.filter((path) => keyHeight(path) === height).toSorted(),
+    ) as [string[], string[], string[]]
     const keys = [...low.slice(0, 2), middle[3], high[2], ...low.slice(-2)] as string[]
     const subset = (bits: number): string[] => keys.filter((_, i) => bits & (1 << i))
     for (let from = 0; from < 64; from++) {

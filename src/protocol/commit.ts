@@ -31,7 +31,13 @@ export interface Commit extends UnsignedCommit {
   sig: Uint8Array
 }
 
-export const unsignedCommit = (did: Did, rev: Tid, data: Cid): UnsignedCommit => ({ did, version: COMMIT_VERSION, data, rev, prev: null })
+export const unsignedCommit = (did: Did, rev: Tid, data: Cid): UnsignedCommit => ({
+  did,
+  version: COMMIT_VERSION,
+  data,
+  rev,
+  prev: null,
+})
 
 export function signCommit(unsigned: UnsignedCommit, key: SigningKey): Block {
   const bytes = encode({ ...unsigned, sig: key.sign(encode({ ...unsigned })) })
@@ -114,7 +120,15 @@ export type CommitFault =
 export const MAX_OPS_PER_COMMIT = 200
 const MAX_EVENT_BYTES = 2_000_000
 
-export function buildCommit({ did, rev, prevData, writes, key, read, cache }: CommitRequest): BuiltCommit | CommitFault {
+export function buildCommit({
+  did,
+  rev,
+  prevData,
+  writes,
+  key,
+  read,
+  cache,
+}: CommitRequest): BuiltCommit | CommitFault {
   if (writes.length > MAX_OPS_PER_COMMIT) return { ok: false, error: 'TooManyWrites', limit: MAX_OPS_PER_COMMIT }
 
   const tree = new Mst(prevData, read, cache)
@@ -128,7 +142,12 @@ export function buildCommit({ did, rev, prevData, writes, key, read, cache }: Co
     if (fault !== null) return fault
     if (write.action === 'delete') tree.delete(write.path)
     else tree.put(write.path, write.record.cid)
-    ops.push({ action: write.action, path: write.path, cid: write.action === 'delete' ? null : write.record.cid, prev: current })
+    ops.push({
+      action: write.action,
+      path: write.path,
+      cid: write.action === 'delete' ? null : write.record.cid,
+      prev: current,
+    })
   }
 
   const { root: data, created: nodes, removed: removedNodes } = tree.flush()

@@ -25,7 +25,8 @@ describe('interop vectors', () => {
     })
   }
   for (const { note, json } of valid) {
-    test(`takes: ${note}`, () => expect(dataToJson(decode(encode(jsonToObject(json))))).toEqual(json as unknown as Json))
+    test(`takes: ${note}`, () =>
+      expect(dataToJson(decode(encode(jsonToObject(json))))).toEqual(json as unknown as Json))
   }
   for (const { note, json } of invalid) {
     test(`refuses: ${note}`, () => expect(() => jsonToObject(json)).toThrow(Malformed))
@@ -72,7 +73,10 @@ test('a key that names the prototype is data like any other', () => {
   const json = JSON.parse('{"__proto__":{"a":1},"b":{"__proto__":2}}') as Json
   const back = dataToJson(decode(encode(jsonToData(json))))
   expect(JSON.stringify(back)).toBe(
-    JSON.stringify(json).replace('{"__proto__":{"a":1},"b":{"__proto__":2}}', '{"b":{"__proto__":2},"__proto__":{"a":1}}'),
+    JSON.stringify(json).replace(
+      '{"__proto__":{"a":1},"b":{"__proto__":2}}',
+      '{"b":{"__proto__":2},"__proto__":{"a":1}}',
+    ),
   )
   expect(({} as { a?: number }).a).toBeUndefined()
 })
@@ -102,15 +106,28 @@ describe('beside the lexicons', () => {
   })
 
   test('validation still refuses the wrong kinds', () => {
-    for (const avatar of [link, { $bytes: '' }, { cid: rawCid.toString(), mimeType: 'image/png' }, { ref: link }, 'x']) {
-      expect(validateRecord('app.bsky.actor.profile', jsonToObject({ ...profile, avatar }))).toMatchObject({ status: 'invalid' })
+    for (const avatar of [
+      link,
+      { $bytes: '' },
+      { cid: rawCid.toString(), mimeType: 'image/png' },
+      { ref: link },
+      'x',
+    ]) {
+      expect(validateRecord('app.bsky.actor.profile', jsonToObject({ ...profile, avatar }))).toMatchObject({
+        status: 'invalid',
+      })
     }
   })
 })
 
 describe('blobs of a value', () => {
   test('are found at any depth, in lists and objects, from JSON and from stored bytes', () => {
-    const json = { a: blob, b: [{ c: [blob] }], d: { cid: rawCid.toString(), mimeType: 'image/png' }, e: { $type: 'blobs' } }
+    const json = {
+      a: blob,
+      b: [{ c: [blob] }],
+      d: { cid: rawCid.toString(), mimeType: 'image/png' },
+      e: { $type: 'blobs' },
+    }
     for (const data of [jsonToData(json), decode(encode(jsonToData(json)))]) {
       const { blobs, legacy } = findBlobs(data)
       expect(blobs.map((found) => [found.ref.toString(), found.mimeType, found.size])).toEqual([

@@ -85,7 +85,8 @@ function convertObject(json: Record<string, unknown>, depth: number): Data {
     throw within(name, error)
   }
   if (!Object.hasOwn(object, '$type')) return object
-  if (typeof object['$type'] !== 'string' || object['$type'] === '') throw new Malformed('$type must be a text that is not empty')
+  if (typeof object['$type'] !== 'string' || object['$type'] === '')
+    throw new Malformed('$type must be a text that is not empty')
   return object['$type'] === 'blob' ? convertBlob(object) : object
 }
 
@@ -194,9 +195,17 @@ const isBlobReference = (object: DataObject): boolean => object['$type'] === 'bl
 export function isLegacyBlob(value: unknown): value is { cid: string; mimeType: string } {
   if (typeof value !== 'object' || value === null) return false
   const { cid, mimeType } = value as Record<string, unknown>
-  return typeof cid === 'string' && typeof mimeType === 'string' && Object.keys(value).length === 2 && parseCid(cid) !== null
+  return (
+    typeof cid === 'string' && typeof mimeType === 'string' && Object.keys(value).length === 2 && parseCid(cid) !== null
+  )
 }
 
 function isObject(data: Data): data is DataObject {
-  return typeof data === 'object' && data !== null && !Array.isArray(data) && !(data instanceof Uint8Array) && !(data instanceof Cid)
+  return (
+    typeof data === 'object' &&
+    data !== null &&
+    !Array.isArray(data) &&
+    !(data instanceof Uint8Array) &&
+    !(data instanceof Cid)
+  )
 }

@@ -54,7 +54,11 @@ test('ids are compared whole, as a fragment or in full', () => {
 })
 
 test('keys of the older types carry a bare point', () => {
-  const bare = { ...multikey('#atproto'), type: 'EcdsaSecp256r1VerificationKey2019', publicKeyMultibase: repo!.bareMultibase }
+  const bare = {
+    ...multikey('#atproto'),
+    type: 'EcdsaSecp256r1VerificationKey2019',
+    publicKeyMultibase: repo!.bareMultibase,
+  }
   expect(publishedSigningKey(document({ verificationMethod: [bare] }))).toBe(repo!.didKey)
   for (const wrong of [
     { type: 'Ed25519VerificationKey2020' },
@@ -67,7 +71,12 @@ test('keys of the older types carry a bare point', () => {
 })
 
 test('an endpoint is a web address, and of the type asked for', () => {
-  for (const wrong of [{ serviceEndpoint: 'ftp://x' }, { serviceEndpoint: 'https://' }, { serviceEndpoint: {} }, { type: 'Other' }]) {
+  for (const wrong of [
+    { serviceEndpoint: 'ftp://x' },
+    { serviceEndpoint: 'https://' },
+    { serviceEndpoint: {} },
+    { type: 'Other' },
+  ]) {
     expect(pdsEndpoint(document({ service: [{ ...pds, ...wrong }] }))).toBeNull()
   }
 })

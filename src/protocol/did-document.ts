@@ -30,8 +30,10 @@ export interface DidDocument {
 }
 
 type Member = Record<string, unknown>
-const isMember = (value: unknown): value is Member => typeof value === 'object' && value !== null && !Array.isArray(value)
-const isListOf = (value: unknown, holds: (item: unknown) => boolean) => value === undefined || (Array.isArray(value) && value.every(holds))
+const isMember = (value: unknown): value is Member =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+const isListOf = (value: unknown, holds: (item: unknown) => boolean) =>
+  value === undefined || (Array.isArray(value) && value.every(holds))
 
 /** Parses JSON as the document of `did`; null if it is not. */
 export function parseDidDocument(value: unknown, did: Did): DidDocument | null {
@@ -47,7 +49,9 @@ export function parseDidDocument(value: unknown, did: Did): DidDocument | null {
     typeof item['type'] === 'string' &&
     ['string', 'object'].includes(typeof item['serviceEndpoint'])
   const fits =
-    isListOf(value['alsoKnownAs'], isAlias) && isListOf(value['verificationMethod'], isMethod) && isListOf(value['service'], isService)
+    isListOf(value['alsoKnownAs'], isAlias) &&
+    isListOf(value['verificationMethod'], isMethod) &&
+    isListOf(value['service'], isService)
   return fits ? (value as DidDocument) : null
 }
 
@@ -69,7 +73,11 @@ const bareKeyCurves: Record<string, Curve> = {
 function methodKey({ type, publicKeyMultibase }: VerificationMethod): string | null {
   if (!publicKeyMultibase) return null
   const curve = bareKeyCurves[type]
-  const key = curve ? parseBareMultibase(curve, publicKeyMultibase) : type === 'Multikey' ? parseMultikey(publicKeyMultibase) : null
+  const key = curve
+    ? parseBareMultibase(curve, publicKeyMultibase)
+    : type === 'Multikey'
+      ? parseMultikey(publicKeyMultibase)
+      : null
   return key && formatDidKey(key)
 }
 
@@ -85,7 +93,8 @@ const MAX_ENDPOINT_CHARS = 2048
  */
 export function serviceEndpoint(document: DidDocument, name: string, type?: string): string | null {
   const service = document.service?.find(({ id }) => hasId(document, id, name))
-  if (!service || (type !== undefined && service.type !== type) || typeof service.serviceEndpoint !== 'string') return null
+  if (!service || (type !== undefined && service.type !== type) || typeof service.serviceEndpoint !== 'string')
+    return null
   const endpoint = service.serviceEndpoint
   const isUsable = endpoint.length <= MAX_ENDPOINT_CHARS && /^https?:\/\//.test(endpoint) && URL.canParse(endpoint)
   return isUsable ? withoutTrailingSlashes(endpoint) : null
@@ -101,7 +110,10 @@ export function claimedHandle({ alsoKnownAs }: Pick<DidDocument, 'alsoKnownAs'>)
 }
 
 /** The names of a document, with these handles in place of those that it has. Other names follow. */
-export const withHandles = ({ alsoKnownAs = [] }: Pick<DidDocument, 'alsoKnownAs'>, handles: readonly Handle[]): string[] => [
+export const withHandles = (
+  { alsoKnownAs = [] }: Pick<DidDocument, 'alsoKnownAs'>,
+  handles: readonly Handle[],
+): string[] => [
   ...handles.map((handle) => `at://${handle}`),
   ...alsoKnownAs.filter((name) => !name.startsWith('at://')),
 ]
@@ -145,7 +157,9 @@ export function didWebUrl(did: Did): URL | null {
   )
     return null
   const scheme = /^localhost(:|$)/.test(host) ? 'http' : 'https'
-  return URL.parse(`${scheme}://${host}${path.length > 0 ? path.map((segment) => `/${segment}`).join('') : '/.well-known'}/did.json`)
+  return URL.parse(
+    `${scheme}://${host}${path.length > 0 ? path.map((segment) => `/${segment}`).join('') : '/.well-known'}/did.json`,
+  )
 }
 
 function decodeSegment(segment: string): string {

@@ -26,7 +26,15 @@ function proof(changes: Record<string, unknown> = {}, header: Record<string, unk
 }
 
 const check = (text: string | null, changes: Partial<DpopRequest> = {}) =>
-  checkDpop({ proof: text, method: 'GET', url, accessTokenHash: hashOf('token'), now, isNonce: (nonce) => nonce === 'good', ...changes })
+  checkDpop({
+    proof: text,
+    method: 'GET',
+    url,
+    accessTokenHash: hashOf('token'),
+    now,
+    isNonce: (nonce) => nonce === 'good',
+    ...changes,
+  })
 
 const invalid = { ok: false, error: 'invalid_dpop_proof' }
 
@@ -37,13 +45,21 @@ test('the examples of RFC 9449: a proof alone, and one with an access token', as
   // They carry no nonce; that this is all that is missing says that the rest was found good.
   const lacksNonce = { ok: false, error: 'use_dpop_nonce' }
   expect(
-    await check(alone, { method: 'POST', url: 'https://server.example.com/token', accessTokenHash: null, now: 1562262616_000 }),
+    await check(alone, {
+      method: 'POST',
+      url: 'https://server.example.com/token',
+      accessTokenHash: null,
+      now: 1562262616_000,
+    }),
   ).toMatchObject(lacksNonce)
 
   const withToken = `${header}.eyJqdGkiOiJlMWozVl9iS2ljOC1MQUVCIiwiaHRtIjoiR0VUIiwiaHR1IjoiaHR0cHM6Ly9yZXNvdXJjZS5leGFtcGxlLm9yZy9wcm90ZWN0ZWRyZXNvdXJjZSIsImlhdCI6MTU2MjI2MjYxOCwiYXRoIjoiZlVIeU8ycjJaM0RaNTNFc05yV0JiMHhXWG9hTnk1OUlpS0NBcWtzbVFFbyJ9.2oW9RP35yRqzhrtNP86L-Ey71EOptxRimPPToA1plemAgR6pxHF8y6-yqyVnmcw6Fy1dqd-jfxSYoMxhAJpLjA`
   const resource = { url: 'https://resource.example.org/protectedresource', now: 1562262618_000 }
   expect(
-    await check(withToken, { ...resource, accessTokenHash: accessTokenHash('Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU') }),
+    await check(withToken, {
+      ...resource,
+      accessTokenHash: accessTokenHash('Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU'),
+    }),
   ).toMatchObject(lacksNonce)
   expect(await check(withToken, { ...resource, accessTokenHash: accessTokenHash('another') })).toMatchObject(invalid)
 })
@@ -73,7 +89,8 @@ test('each claim that is wrong refuses the proof', async () => {
     { ath: hashOf('another token') },
     { nonce: 7 },
   ]
-  for (const changes of wrong) expect({ changes, outcome: await check(proof(changes)) }).toMatchObject({ changes, outcome: invalid })
+  for (const changes of wrong)
+    expect({ changes, outcome: await check(proof(changes)) }).toMatchObject({ changes, outcome: invalid })
 })
 
 test('a proof at the wrong time is refused with the difference, so that a wrong clock is found', async () => {
@@ -113,7 +130,8 @@ test('each header that is wrong refuses the proof', async () => {
     { jwk: { ...key.jwk, x: y, y: x } },
     { crit: ['b64'] },
   ]
-  for (const header of wrong) expect({ header, outcome: await check(proof({}, header)) }).toMatchObject({ header, outcome: invalid })
+  for (const header of wrong)
+    expect({ header, outcome: await check(proof({}, header)) }).toMatchObject({ header, outcome: invalid })
 })
 
 test('what is no single proof is refused', async () => {
@@ -148,6 +166,12 @@ test('a nonce lives for two to three minutes', async () => {
   const issuedAt = Math.floor(now / 60_000) * 60_000
   const nonce = dpopNonce(secret, nonceCounter(issuedAt))
   const accepted = (at: number) => acceptedCounters(at).some((counter) => dpopNonce(secret, counter) === nonce)
-  expect([0, 60_000, 179_999, 180_000, -60_001].map((later) => accepted(issuedAt + later))).toEqual([true, true, true, false, false])
+  expect([0, 60_000, 179_999, 180_000, -60_001].map((later) => accepted(issuedAt + later))).toEqual([
+    true,
+    true,
+    true,
+    false,
+    false,
+  ])
   expect(nonce).not.toBe(dpopNonce(new Uint8Array(32), nonceCounter(issuedAt)))
 })

@@ -42,7 +42,14 @@ export type DpopOutcome =
  * Check a proof against the request that carries it. Never throws on bad input. Returns the thumbprint of the key and
  * the `jti`, or the fault to report. The caller must remember the `jti`.
  */
-export async function checkDpop({ proof, method, url, accessTokenHash, now, isNonce }: DpopRequest): Promise<DpopOutcome> {
+export async function checkDpop({
+  proof,
+  method,
+  url,
+  accessTokenHash,
+  now,
+  isNonce,
+}: DpopRequest): Promise<DpopOutcome> {
   if (proof === null || proof === '') return invalid('a DPoP proof is required')
   if (proof.length > MAX_PROOF_CHARS) return invalid('the DPoP proof is too long')
   const parts = proof.split('.')
@@ -59,7 +66,8 @@ export async function checkDpop({ proof, method, url, accessTokenHash, now, isNo
 
   const nowSecs = now / 1000
   if (typeof iat !== 'number' || !Number.isFinite(iat)) return invalid('iat is required')
-  if (iat < nowSecs - MAX_AGE_SECS) return invalid(`the proof is too old: iat is ${apart(nowSecs, iat)} s before the time of this server`)
+  if (iat < nowSecs - MAX_AGE_SECS)
+    return invalid(`the proof is too old: iat is ${apart(nowSecs, iat)} s before the time of this server`)
   if (iat > nowSecs + TOLERANCE_SECS)
     return invalid(`the proof is from the future: iat is ${apart(nowSecs, iat)} s after the time of this server`)
   if (typeof jti !== 'string' || jti === '') return invalid('jti is required')
@@ -105,7 +113,10 @@ async function proofKey(encoded: string): Promise<ProofKey | string> {
   const jwk = parseP256Jwk(header.jwk)
   if (jwk === null) return 'jwk must be a public key of P-256'
   try {
-    const made = { key: await crypto.subtle.importKey('jwk', jwk, proofAlgorithm, false, ['verify']), jkt: thumbprint(jwk)! }
+    const made = {
+      key: await crypto.subtle.importKey('jwk', jwk, proofAlgorithm, false, ['verify']),
+      jkt: thumbprint(jwk)!,
+    }
     knownKeys.set(encoded, made)
     return made
   } catch {
@@ -118,7 +129,8 @@ function isSameResource(htu: string, url: string): boolean {
   if (htu === url) return true
   const claimed = URL.parse(htu)
   const asked = URL.parse(url)
-  if (!claimed || !asked || !/^https?:$/.test(claimed.protocol) || claimed.username !== '' || claimed.password !== '') return false
+  if (!claimed || !asked || !/^https?:$/.test(claimed.protocol) || claimed.username !== '' || claimed.password !== '')
+    return false
   return claimed.origin === asked.origin && claimed.pathname === asked.pathname
 }
 

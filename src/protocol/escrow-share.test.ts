@@ -36,7 +36,14 @@ test('a share has one spelling but for case and white space', () => {
   const last = base32.slice(0, -1)
   // The last character carries one bit. All others that share this bit have unused bits that are not zero.
   for (const letter of 'BCDEFGHIJKLMNOP') expect(parseShare(last + letter)).toEqual({ ok: false, fault: 'format' })
-  for (const text of [base32.replaceAll('I', 'ı'), base32.replaceAll('S', 'ſ'), `${base32}=`, `B${base32}`, `${base32}\0`, base32.slice(1)])
+  for (const text of [
+    base32.replaceAll('I', 'ı'),
+    base32.replaceAll('S', 'ſ'),
+    `${base32}=`,
+    `B${base32}`,
+    `${base32}\0`,
+    base32.slice(1),
+  ])
     expect(parseShare(text)).toEqual({ ok: false, fault: 'format' })
 })
 

@@ -20,7 +20,10 @@ export const foreignAlgorithms = Object.keys(keyOfAlgorithm) as ForeignAlgorithm
 /** Bits of the shortest RSA key. RFC 7518, 3.3. */
 const MIN_RSA_BITS = 2048
 
-export function fitsAlgorithm({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject, algorithm: ForeignAlgorithm): boolean {
+export function fitsAlgorithm(
+  { asymmetricKeyType, asymmetricKeyDetails }: KeyObject,
+  algorithm: ForeignAlgorithm,
+): boolean {
   const { type, curve } = keyOfAlgorithm[algorithm]
   if (asymmetricKeyType !== type || asymmetricKeyDetails?.namedCurve !== curve) return false
   return type !== 'rsa' || (asymmetricKeyDetails?.modulusLength ?? 0) >= MIN_RSA_BITS

@@ -22,7 +22,9 @@ function parse(bytes: Uint8Array): { header: Data; body: DataObject } {
 function message(bytes: Uint8Array, type: string): DataObject {
   const { header, body } = parse(bytes)
   expect(header).toEqual({ op: 1, t: `#${type}` })
-  expect(lexicons.validate(`com.atproto.sync.subscribeRepos#${type}`, ipldToLex({ ...body }))).toMatchObject({ success: true })
+  expect(lexicons.validate(`com.atproto.sync.subscribeRepos#${type}`, ipldToLex({ ...body }))).toMatchObject({
+    success: true,
+  })
   return body
 }
 
@@ -44,7 +46,17 @@ describe('#commit', () => {
       'time',
       'tooBig',
     ])
-    expect(body).toMatchObject({ seq, time, repo: did, rev, since: null, ops: [], blobs: [], rebase: false, tooBig: false })
+    expect(body).toMatchObject({
+      seq,
+      time,
+      repo: did,
+      rev,
+      since: null,
+      ops: [],
+      blobs: [],
+      rebase: false,
+      tooBig: false,
+    })
   })
 
   test('of a later one has the revision and tree before, and says what each record was', () => {
@@ -55,7 +67,9 @@ describe('#commit', () => {
     ] as const
     const body = message(frame({ ...event, since: rev, prevData: cid, ops }), 'commit')
     expect([body['since'], String(body['prevData']), body['blocks']]).toEqual([rev, cid.toString(), blocks])
-    expect((body['ops'] as DataObject[]).map((op) => [op['action'], op['cid'] === null, Object.hasOwn(op, 'prev')])).toEqual([
+    expect(
+      (body['ops'] as DataObject[]).map((op) => [op['action'], op['cid'] === null, Object.hasOwn(op, 'prev')]),
+    ).toEqual([
       ['create', false, false],
       ['update', false, true],
       ['delete', true, true],
@@ -69,11 +83,21 @@ test('#sync carries the commit alone', () => {
 
 test('#identity has its handle only when there is one to tell', () => {
   expect(message(frame({ type: 'identity', did }), 'identity')).toEqual({ seq, time, did })
-  expect(message(frame({ type: 'identity', did, handle: 'a.test' as Handle }), 'identity')).toEqual({ seq, time, did, handle: 'a.test' })
+  expect(message(frame({ type: 'identity', did, handle: 'a.test' as Handle }), 'identity')).toEqual({
+    seq,
+    time,
+    did,
+    handle: 'a.test',
+  })
 })
 
 test('#account has a status exactly when it is not active', () => {
-  expect(message(frame({ type: 'account', did, status: 'active' }), 'account')).toEqual({ seq, time, did, active: true })
+  expect(message(frame({ type: 'account', did, status: 'active' }), 'account')).toEqual({
+    seq,
+    time,
+    did,
+    active: true,
+  })
   expect(message(frame({ type: 'account', did, status: 'deleted' }), 'account')).toEqual({
     seq,
     time,
@@ -104,7 +128,10 @@ test('the pieces of a frame, around its number and its time, are the frame', () 
 })
 
 test('#info has no place in the sequence', () => {
-  expect(message(infoFrame('OutdatedCursor', 'too old'), 'info')).toEqual({ name: 'OutdatedCursor', message: 'too old' })
+  expect(message(infoFrame('OutdatedCursor', 'too old'), 'info')).toEqual({
+    name: 'OutdatedCursor',
+    message: 'too old',
+  })
 })
 
 test('an error frame has no type', () => {

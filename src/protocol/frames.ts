@@ -48,7 +48,17 @@ function bodyFields(event: RepoEvent): DataObject {
   switch (event.type) {
     case 'commit': {
       const { did, commit, rev, since, blocks, ops, prevData } = event
-      const known = { repo: did, commit, rev, since, blocks, ops: ops.map(opFields), rebase: false, tooBig: false, blobs: [] }
+      const known = {
+        repo: did,
+        commit,
+        rev,
+        since,
+        blocks,
+        ops: ops.map(opFields),
+        rebase: false,
+        tooBig: false,
+        blobs: [],
+      }
       return prevData === null ? known : { ...known, prevData }
     }
     case 'sync':
@@ -56,7 +66,9 @@ function bodyFields(event: RepoEvent): DataObject {
     case 'identity':
       return event.handle === undefined ? { did: event.did } : { did: event.did, handle: event.handle }
     case 'account':
-      return event.status === 'active' ? { did: event.did, active: true } : { did: event.did, active: false, status: event.status }
+      return event.status === 'active'
+        ? { did: event.did, active: true }
+        : { did: event.did, active: false, status: event.status }
   }
 }
 
@@ -78,7 +90,11 @@ export function framePieces(event: RepoEvent): FramePieces {
   const fields = (start: number, end: number) => names.slice(start, end).flatMap((name) => [name, body[name]!])
   const [seqAt, timeAt] = [names.indexOf('seq'), names.indexOf('time')]
   return {
-    head: Buffer.concat([encode({ op: 1, t: `#${event.type}` }), mapHead(names.length), encodeSequence([...fields(0, seqAt), 'seq'])]),
+    head: Buffer.concat([
+      encode({ op: 1, t: `#${event.type}` }),
+      mapHead(names.length),
+      encodeSequence([...fields(0, seqAt), 'seq']),
+    ]),
     middle: encodeSequence([...fields(seqAt + 1, timeAt), 'time']),
     rest: encodeSequence(fields(timeAt + 1, names.length)),
   }
@@ -87,7 +103,8 @@ export function framePieces(event: RepoEvent): FramePieces {
 /** The time of a frame, encoded. It has the same length in all frames. */
 export const frameTime = (sequencedAt: Millis): Uint8Array => encode(wireTime(sequencedAt))
 
-const opFields = ({ action, path, cid, prev }: RepoOp): DataObject => (prev === null ? { action, path, cid } : { action, path, cid, prev })
+const opFields = ({ action, path, cid, prev }: RepoOp): DataObject =>
+  prev === null ? { action, path, cid } : { action, path, cid, prev }
 
 /** A `#info` message to one subscriber, without a number and not in the log. */
 export const infoFrame = (name: string, message: string): Uint8Array =>
@@ -97,4 +114,5 @@ export const infoFrame = (name: string, message: string): Uint8Array =>
   ])
 
 /** The error frame, the last one before the server closes a stream. */
-export const errorFrame = (error: string, message: string): Uint8Array => encodeSequence([{ op: -1 }, { error, message }])
+export const errorFrame = (error: string, message: string): Uint8Array =>
+  encodeSequence([{ op: -1 }, { error, message }])

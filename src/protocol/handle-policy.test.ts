@@ -50,7 +50,10 @@ for (const [text, error, message] of bad) {
 test('an operator hands out reserved names, but no malformed ones', () => {
   expect(checkHandle('admin.pds.test', policy, { allowReserved: true })).toMatchObject({ ok: true })
   expect(checkHandle('badword.pds.test', policy, { allowReserved: true })).toMatchObject({ ok: true })
-  expect(checkHandle('al.pds.test', policy, { allowReserved: true })).toMatchObject({ ok: false, message: 'Handle too short' })
+  expect(checkHandle('al.pds.test', policy, { allowReserved: true })).toMatchObject({
+    ok: false,
+    message: 'Handle too short',
+  })
 })
 
 test('the first domain that fits decides', () => {

@@ -18,7 +18,8 @@ export interface HandlePolicy {
 }
 
 export type HandleFault = 'InvalidHandle' | 'HandleNotAvailable'
-export type HandleOutcome = { ok: true; handle: Handle; kind: 'served' | 'external' } | { ok: false; error: HandleFault; message: string }
+export type HandleOutcome =
+  { ok: true; handle: Handle; kind: 'served' | 'external' } | { ok: false; error: HandleFault; message: string }
 
 const MIN_LABEL_CHARS = 3
 
@@ -28,7 +29,8 @@ export function checkHandle(text: string, policy: HandlePolicy, { allowReserved 
   const handle = parseHandle(text)
   if (!handle) return refuse('InvalidHandle', 'Input/handle must be a valid handle')
   if (!isValidTld(handle)) return refuse('InvalidHandle', 'Handle TLD is invalid or disallowed')
-  if (!allowReserved && containsBlockedWord(handle, policy.blockedWords)) return refuse('InvalidHandle', 'Inappropriate language in handle')
+  if (!allowReserved && containsBlockedWord(handle, policy.blockedWords))
+    return refuse('InvalidHandle', 'Inappropriate language in handle')
   const domain = servedDomain(handle, policy.serviceDomains)
   if (domain === null) return { ok: true, handle, kind: 'external' }
   const label = handle.slice(0, -domain.length - 1)

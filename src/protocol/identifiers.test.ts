@@ -8,7 +8,14 @@ const lines = (file: string): string[] =>
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#'))
 
-const grammars = { did: parseDid, handle: parseHandle, nsid: parseNsid, tid: parseTid, recordkey: parseRecordKey, aturi: parseAtUri }
+const grammars = {
+  did: parseDid,
+  handle: parseHandle,
+  nsid: parseNsid,
+  tid: parseTid,
+  recordkey: parseRecordKey,
+  aturi: parseAtUri,
+}
 
 describe.each(Object.entries(grammars))('interop vectors of %s', (name, parse) => {
   test('valid ones are taken', () => {
@@ -21,7 +28,8 @@ describe.each(Object.entries(grammars))('interop vectors of %s', (name, parse) =
 })
 
 test('invalid CIDs are refused; of the valid syntaxes only the blessed kind is taken, and no vector is of it', () => {
-  for (const text of [...lines('cid_syntax_invalid'), ...lines('cid_syntax_valid')]) expect([text, parseCid(text)]).toEqual([text, null])
+  for (const text of [...lines('cid_syntax_invalid'), ...lines('cid_syntax_valid')])
+    expect([text, parseCid(text)]).toEqual([text, null])
 })
 
 const space = 'at://did:plc:aaaaaaaaaaaaaaaaaaaaaaaa/space/com.example.forum/self'

@@ -36,11 +36,14 @@ export const parseDid = (text: string): Did | null => (isValidDid(text) ? (text 
 /** The handle of an identity whose own does not verify. atproto: handle, "Usage and Implementation Guidelines". */
 export const INVALID_HANDLE = 'handle.invalid' as string as Handle
 
-export const parseHandle = (text: string): Handle | null => (isValidHandle(text) ? (normalizeHandle(text) as string as Handle) : null)
+export const parseHandle = (text: string): Handle | null =>
+  isValidHandle(text) ? (normalizeHandle(text) as string as Handle) : null
 export const parseNsid = (text: string): Nsid | null => (isValidNsid(text) ? (text as string as Nsid) : null)
 export const parseTid = (text: string): Tid | null => (isValidTid(text) ? (text as string as Tid) : null)
-export const parseRecordKey = (text: string): RecordKey | null => (isValidRecordKey(text) ? (text as string as RecordKey) : null)
-export const parseAtUri = (text: string): AtUri | null => (isAtUriString(text, { strict: true }) ? (text as string as AtUri) : null)
+export const parseRecordKey = (text: string): RecordKey | null =>
+  isValidRecordKey(text) ? (text as string as RecordKey) : null
+export const parseAtUri = (text: string): AtUri | null =>
+  isAtUriString(text, { strict: true }) ? (text as string as AtUri) : null
 
 const AT_SCHEME = 'at://'
 const MAX_URI_CHARS = 8192
@@ -56,7 +59,10 @@ export function isSpaceUri(text: string): boolean {
   const [authority = '', marker, type = '', key = '', ...record] = text.slice(AT_SCHEME.length).split('/')
   if (marker !== 'space' || !isValidDid(authority) || !isValidNsid(type) || !isValidRecordKey(key)) return false
   const [author = '', collection = '', rkey = ''] = record
-  return record.length === 0 || (record.length === 3 && isValidDid(author) && isValidNsid(collection) && isValidRecordKey(rkey))
+  return (
+    record.length === 0 ||
+    (record.length === 3 && isValidDid(author) && isValidNsid(collection) && isValidRecordKey(rkey))
+  )
 }
 
 /** `path` is `collection/rkey`. */

@@ -29,7 +29,8 @@ const noAddress = `
   .split(/\s+/)
 
 test('no special-purpose address is public', () => {
-  for (const address of reserved) expect([address, isIpAddress(address), isPublicAddress(address)]).toEqual([address, true, false])
+  for (const address of reserved)
+    expect([address, isIpAddress(address), isPublicAddress(address)]).toEqual([address, true, false])
 })
 
 test('their neighbours are', () => {
@@ -37,7 +38,8 @@ test('their neighbours are', () => {
 })
 
 test('what is no plain address is not public', () => {
-  for (const text of ['', ...noAddress]) expect([text, isIpAddress(text), isPublicAddress(text)]).toEqual([text, false, false])
+  for (const text of ['', ...noAddress])
+    expect([text, isIpAddress(text), isPublicAddress(text)]).toEqual([text, false, false])
 })
 
 test('loopback has three spellings', () => {

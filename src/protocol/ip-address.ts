@@ -85,7 +85,8 @@ function parseAddress(text: string): Address | null {
 
 function parseIpv4(text: string): Address | null {
   const octets = text.split('.')
-  if (octets.length !== 4 || !octets.every((octet) => /^(0|[1-9][0-9]{0,2})$/.test(octet) && Number(octet) <= 255)) return null
+  if (octets.length !== 4 || !octets.every((octet) => /^(0|[1-9][0-9]{0,2})$/.test(octet) && Number(octet) <= 255))
+    return null
   return { bits: 32, value: octets.reduce((value, octet) => (value << 8n) | BigInt(octet), 0n) }
 }
 

@@ -9,7 +9,9 @@ import { Malformed } from './malformed.ts'
 
 describe('a block is the JSON text of its value', () => {
   const values: Record<string, Data> = {
-    'every control character, quotes and backslashes': Array.from({ length: 0x80 }, (_, code) => String.fromCharCode(code)),
+    'every control character, quotes and backslashes': Array.from({ length: 0x80 }, (_, code) =>
+      String.fromCharCode(code),
+    ),
     'text beyond ASCII': ['é', '中', '💩', '\u2028', 'a💩b'.repeat(200)],
     'numbers of every width': [
       0,
@@ -51,7 +53,17 @@ test('a large block leaves nothing behind in the next one', () => {
 })
 
 test('what is no whole value is refused', () => {
-  for (const hex of ['', '61', '8201', 'a16161', '0102', 'd82a58250001711220', 'fb3ff8000000000000', '5f4101ff', '7b001fffffffffffff']) {
+  for (const hex of [
+    '',
+    '61',
+    '8201',
+    'a16161',
+    '0102',
+    'd82a58250001711220',
+    'fb3ff8000000000000',
+    '5f4101ff',
+    '7b001fffffffffffff',
+  ]) {
     expect(() => jsonText(Buffer.from(hex, 'hex'))).toThrow(Malformed)
   }
 })

@@ -26,7 +26,8 @@ export function parseP256Jwk(value: unknown): P256Jwk | null {
   return privateMembers.some((member) => member in value) ? null : { kty, crv, x, y }
 }
 
-const isCoordinate = (text: unknown): text is string => typeof text === 'string' && parseBase64url(text)?.length === COORDINATE_BYTES
+const isCoordinate = (text: unknown): text is string =>
+  typeof text === 'string' && parseBase64url(text)?.length === COORDINATE_BYTES
 
 /** Members that RFC 7638, 3.2 requires for each key type, in order of their names. */
 const thumbprintMembers: Record<string, readonly string[]> = {

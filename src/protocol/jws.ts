@@ -27,14 +27,21 @@ export function decodeJws(text: string): Jws | null {
   const header = decodeObject(parts[0]!)
   const payload = decodeObject(parts[1]!)
   if (header === null || payload === null) return null
-  return { header, payload, signed: Buffer.from(`${parts[0]}.${parts[1]}`), signature: Buffer.from(parts[2]!, 'base64url') }
+  return {
+    header,
+    payload,
+    signed: Buffer.from(`${parts[0]}.${parts[1]}`),
+    signature: Buffer.from(parts[2]!, 'base64url'),
+  }
 }
 
 /** Decodes a JSON object from base64url; null if it is not one. */
 export function decodeObject(encoded: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(Buffer.from(encoded, 'base64url').toString())
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : null
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null
   } catch {
     return null // no JSON
   }

@@ -39,7 +39,9 @@ describe('vectors', () => {
       expect(formatDidKey(signingKey('k256', hex(privateKeyBytesHex)).publicKey) as string).toBe(publicDidKey)
     }
     for (const { privateKeyBytesBase58, publicDidKey } of didKeysP256) {
-      expect(formatDidKey(signingKey('p256', base58btc.decode(`z${privateKeyBytesBase58}`)).publicKey) as string).toBe(publicDidKey)
+      expect(formatDidKey(signingKey('p256', base58btc.decode(`z${privateKeyBytesBase58}`)).publicKey) as string).toBe(
+        publicDidKey,
+      )
     }
   })
 
@@ -93,17 +95,29 @@ describe.each(['p256', 'k256'] as const)('%s', (curve) => {
   })
 
   test('refuses scalars outside its group', () => {
-    for (const bad of [new Uint8Array(32), new Uint8Array(32).fill(255), new Uint8Array(31).fill(1), new Uint8Array(33).fill(1)]) {
+    for (const bad of [
+      new Uint8Array(32),
+      new Uint8Array(32).fill(255),
+      new Uint8Array(31).fill(1),
+      new Uint8Array(33).fill(1),
+    ]) {
       expect(() => signingKey(curve, bad)).toThrow()
     }
   })
 
   test('takes points in both forms, and none off the curve', () => {
-    const uncompressed = curve === 'p256' ? publicKey('p256', key.publicKey.bytes) : publicKey('k256', key.publicKey.bytes)
+    const uncompressed =
+      curve === 'p256' ? publicKey('p256', key.publicKey.bytes) : publicKey('k256', key.publicKey.bytes)
     expect(uncompressed?.bytes).toEqual(key.publicKey.bytes)
     const off = new Uint8Array(33).fill(255)
     off[0] = 2
-    for (const bad of [off, new Uint8Array(33), new Uint8Array(0), key.publicKey.bytes.subarray(1), new Uint8Array([0])]) {
+    for (const bad of [
+      off,
+      new Uint8Array(33),
+      new Uint8Array(0),
+      key.publicKey.bytes.subarray(1),
+      new Uint8Array([0]),
+    ]) {
       expect(publicKey(curve, bad)).toBeNull()
     }
   })

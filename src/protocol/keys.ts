@@ -186,7 +186,8 @@ export function parseMultikey(text: string): PublicKey | null {
   return key
 }
 
-const codecOf = (bytes: Uint8Array): Curve | null => curves.find((name) => multicodecs[name].every((byte, i) => bytes[i] === byte)) ?? null
+const codecOf = (bytes: Uint8Array): Curve | null =>
+  curves.find((name) => multicodecs[name].every((byte, i) => bytes[i] === byte)) ?? null
 
 export function parseDidKey(text: string): PublicKey | null {
   return text.startsWith(DID_KEY_PREFIX) ? parseMultikey(text.slice(DID_KEY_PREFIX.length)) : null

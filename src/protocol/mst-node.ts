@@ -186,7 +186,8 @@ interface Fields {
 }
 
 function nodeAt(layer: number, { keys, values, subtrees }: Fields): MstNode {
-  if (layer === 0 && subtrees.some((subtree) => subtree !== null)) throw new Malformed('MST node below the lowest layer')
+  if (layer === 0 && subtrees.some((subtree) => subtree !== null))
+    throw new Malformed('MST node below the lowest layer')
   if (layer > MAX_LAYERS) throw new Malformed(`MST deeper than ${MAX_LAYERS} layers`)
   return new MstNode(layer, keys, values, subtrees)
 }
@@ -208,7 +209,8 @@ function readFields(bytes: Uint8Array): Fields {
     const suffix = readSuffix()
     expectBytes(nameP)
     const prefix = readHead(major.number)
-    if (prefix > previous.length || prefix + suffix.length > MAX_KEY_BYTES) throw new Malformed(`MST key beyond ${MAX_KEY_BYTES} bytes`)
+    if (prefix > previous.length || prefix + suffix.length > MAX_KEY_BYTES)
+      throw new Malformed(`MST key beyond ${MAX_KEY_BYTES} bytes`)
     if (prefix < previous.length && suffix.charCodeAt(0) === previous.charCodeAt(prefix))
       throw new Malformed('MST key shares more with the one before it')
     const key = prefix === 0 ? suffix : previous.slice(0, prefix) + suffix
@@ -230,7 +232,8 @@ function readFields(bytes: Uint8Array): Fields {
 
 /** Also finds the end of the input: past it there are no bytes to match. */
 function expectBytes(bytes: Buffer): void {
-  for (let i = 0; i < bytes.length; i++) if (source[at++] !== bytes[i]) throw new Malformed('Not an MST node in canonical form')
+  for (let i = 0; i < bytes.length; i++)
+    if (source[at++] !== bytes[i]) throw new Malformed('Not an MST node in canonical form')
 }
 
 function readHead(kind: number): number {
@@ -239,7 +242,8 @@ function readHead(kind: number): number {
   const info = head & 0x1f
   if (info < 24) return info
   const value = info === 24 ? (source[at++] ?? 0) : info === 25 ? ((source[at++] ?? 0) << 8) | (source[at++] ?? 0) : -1
-  if (value < (info === 24 ? 24 : 0x100)) throw new Malformed('MST node has a number not in its shortest form, or too large')
+  if (value < (info === 24 ? 24 : 0x100))
+    throw new Malformed('MST node has a number not in its shortest form, or too large')
   return value
 }
 

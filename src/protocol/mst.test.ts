@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
-import { oracleRoot } from '../../tests/harness/oracle.ts'
+import { oracleRoot } from '../../tests/support/oracle.ts'
 import commonPrefixes from '../../tests/vectors/interop/mst/common_prefix.json'
 import keyHeights from '../../tests/vectors/interop/mst/key_heights.json'
 import type { Block } from './car.ts'
@@ -142,7 +142,8 @@ test('one tree goes on after its flush, and a shared cache never goes stale', ()
   for (let i = 0; i < 300; i++) {
     change(tree, entries, keyPool)
     store.apply(tree.flush())
-    if (i % 25 === 0) expect(new Map(new Mst(rebuilt(entries).root, store.read, cache).entries())).toEqual(new Map(sorted(entries)))
+    if (i % 25 === 0)
+      expect(new Map(new Mst(rebuilt(entries).root, store.read, cache).entries())).toEqual(new Map(sorted(entries)))
   }
   for (const [cid, node] of cache) {
     const bytes = store.blocks.get(cid)
@@ -233,7 +234,10 @@ describe('a tree of unknown origin', () => {
 
   async function verify(top: Cid, extra = new Map<string, Uint8Array>()): Promise<{ nodes: number; keys: string[] }> {
     const seen = { nodes: 0, keys: [] as string[] }
-    for await (const page of walkTree(top, async (cid) => extra.get(cid.toString()) ?? blocks.get(cid.toString()) ?? null)) {
+    for await (const page of walkTree(
+      top,
+      async (cid) => extra.get(cid.toString()) ?? blocks.get(cid.toString()) ?? null,
+    )) {
       seen.nodes += page.nodes.length
       for (const [key, value] of page.entries) {
         expect(value.equals(entries.get(key) ?? value)).toBe(true)
@@ -264,7 +268,13 @@ describe('a tree of unknown origin', () => {
   }
   const [a0, b0, c1] = [keyAt(0, 'aa.bb.cc/a'), keyAt(0, 'aa.bb.cc/b'), keyAt(1, 'aa.bb.cc/c')]
   const value = valueOf(1)
-  const entry = (key: string, more: object = {}, p = 0): Data => ({ p, k: Buffer.from(key.slice(p)), v: value, t: null, ...more })
+  const entry = (key: string, more: object = {}, p = 0): Data => ({
+    p,
+    k: Buffer.from(key.slice(p)),
+    v: value,
+    t: null,
+    ...more,
+  })
   const node = (e: Data[], l: Cid | null = null, more: object = {}): Data => ({ l, e, ...more })
   const craft = (data: Data): { root: Cid; blocks: Map<string, Uint8Array> } => {
     const bytes = encode(data)

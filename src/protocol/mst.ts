@@ -13,7 +13,16 @@
 import { type Block } from './car.ts'
 import { type Cid, cidOfCbor } from './cid.ts'
 import { Malformed } from './malformed.ts'
-import { decodeNode, decodeRoot, emptyNode, encodeNode, keyHeight, MAX_LAYERS, MstNode, type Subtree } from './mst-node.ts'
+import {
+  decodeNode,
+  decodeRoot,
+  emptyNode,
+  encodeNode,
+  keyHeight,
+  MAX_LAYERS,
+  MstNode,
+  type Subtree,
+} from './mst-node.ts'
 
 /** Reads a block by CID; returns null if there is none. */
 export type BlockReader = (cid: Cid) => Uint8Array | null

@@ -59,7 +59,10 @@ test('a genesis is refused when it is not exactly one', () => {
       const operation = parseOperation(signedCreationOp)
       if (!operation) return [name, 'no operation']
       const fault = genesisFault(genesisDid(operation), operation)
-      return [name, fault ?? (signerOf(operation, [rotationKeyPublic]) ? 'for the caller to judge' : 'signed by another key')]
+      return [
+        name,
+        fault ?? (signerOf(operation, [rotationKeyPublic]) ? 'for the caller to judge' : 'signed by another key'),
+      ]
     }),
   )
   expect(faults).toMatchObject({
@@ -109,7 +112,10 @@ test('only exact operations are read', () => {
     { ...good, services: { a: { type: 'x' } } },
     { ...good, alsoKnownAs: ['x'.repeat(2049)] },
     { ...good, rotationKeys: Array(65).fill(good.rotationKeys[0]) },
-    { ...good, verificationMethods: Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`key${i}`, good.rotationKeys[0]])) },
+    {
+      ...good,
+      verificationMethods: Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`key${i}`, good.rotationKeys[0]])),
+    },
     { ...good, verificationMethods: { ['x'.repeat(2049)]: good.rotationKeys[0] } },
   ]
   for (const member of Object.keys(good)) {
@@ -140,12 +146,23 @@ test('a signature has one spelling', () => {
 test('what follows an operation keeps what it does not change', async () => {
   const key = await P256Keypair.create()
   const first = await signed(
-    genesisOperation({ rotationKeys: [key.did()], signingKey: key.did(), handle: 'a.test' as Handle, pdsEndpoint: 'https://pds.test' }),
+    genesisOperation({
+      rotationKeys: [key.did()],
+      signingKey: key.did(),
+      handle: 'a.test' as Handle,
+      pdsEndpoint: 'https://pds.test',
+    }),
     key,
   )
-  const next = nextOperation(first, { alsoKnownAs: withHandle(['https://x.test', 'at://a.test', 'at://b.test'], 'c.test' as Handle) })
+  const next = nextOperation(first, {
+    alsoKnownAs: withHandle(['https://x.test', 'at://a.test', 'at://b.test'], 'c.test' as Handle),
+  })
   const { sig: _, ...unsigned } = first
-  expect(next).toEqual({ ...unsigned, alsoKnownAs: ['https://x.test', 'at://c.test', 'at://b.test'], prev: operationCid(first).toString() })
+  expect(next).toEqual({
+    ...unsigned,
+    alsoKnownAs: ['https://x.test', 'at://c.test', 'at://b.test'],
+    prev: operationCid(first).toString(),
+  })
   expect(withHandle(['https://x.test'], 'c.test' as Handle)).toEqual(['at://c.test', 'https://x.test'])
   expect(nextOperation(await signed(tombstone(first), key), {})).toBeNull()
 })
@@ -171,7 +188,12 @@ test('a genesis of the first kind still starts a log', async () => {
 
 /** Random logs with forks, tombstones, foreign signers and long waits: the same verdicts as the directory's library. */
 test('an operation is allowed exactly when the directory allows it', async () => {
-  const keys = [await P256Keypair.create(), await Secp256k1Keypair.create(), await P256Keypair.create(), await Secp256k1Keypair.create()]
+  const keys = [
+    await P256Keypair.create(),
+    await Secp256k1Keypair.create(),
+    await P256Keypair.create(),
+    await Secp256k1Keypair.create(),
+  ]
   const random = generator(7)
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)]!
   const verdicts = { ok: 0, nullifying: 0, refused: 0 }
@@ -273,11 +295,21 @@ test('the recovery window ends after exactly 72 hours', async () => {
   const stolen = await signed(nextOperation(first, { rotationKeys: [low.did()] })!, low)
   const rescue = await signed(nextOperation(first, { alsoKnownAs: [] })!, high)
   const did = genesisDid(first)
-  const entry = (operation: LogOperation, createdAt: number) => ({ cid: operationCid(operation).toString(), createdAt, operation })
+  const entry = (operation: LogOperation, createdAt: number) => ({
+    cid: operationCid(operation).toString(),
+    createdAt,
+    operation,
+  })
   const valid = [entry(first, 0), entry(stolen, 1000)]
-  expect(checkNext(did, valid, rescue, 1000 + RECOVERY_WINDOW_MILLIS)).toEqual({ ok: true, nullified: [operationCid(stolen).toString()] })
+  expect(checkNext(did, valid, rescue, 1000 + RECOVERY_WINDOW_MILLIS)).toEqual({
+    ok: true,
+    nullified: [operationCid(stolen).toString()],
+  })
   expect(checkNext(did, valid, rescue, 1001 + RECOVERY_WINDOW_MILLIS)).toEqual({ ok: false, fault: 'too-late' })
-  expect(checkNext(did, valid, await signed(nextOperation(first, {})!, low), 1000)).toEqual({ ok: false, fault: 'bad-signature' })
+  expect(checkNext(did, valid, await signed(nextOperation(first, {})!, low), 1000)).toEqual({
+    ok: false,
+    fault: 'bad-signature',
+  })
 
   const audit = (nullified: boolean) =>
     [first, stolen, rescue].map((operation, index) => ({

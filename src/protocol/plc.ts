@@ -76,7 +76,8 @@ const MAX_TEXT_CHARS = 2048
 const MAX_ITEMS = 64
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value.length <= MAX_TEXT_CHARS
-const isTexts = (value: unknown): value is string[] => Array.isArray(value) && value.length <= MAX_ITEMS && value.every(isText)
+const isTexts = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.length <= MAX_ITEMS && value.every(isText)
 function isRecordOf(value: unknown, holds: (entry: unknown) => boolean): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   const entries = Object.entries(value)
@@ -113,7 +114,8 @@ function hasShape(value: unknown, shape: Shape): boolean {
   if (typeof value !== 'object' || value === null) return false
   const members = Object.entries(value)
   return (
-    members.length === Object.keys(shape).length && members.every(([name, member]) => Object.hasOwn(shape, name) && shape[name]!(member))
+    members.length === Object.keys(shape).length &&
+    members.every(([name, member]) => Object.hasOwn(shape, name) && shape[name]!(member))
   )
 }
 
@@ -211,7 +213,11 @@ export function genesisOperation(account: {
  */
 const draftEntries = { verificationMethods: 'atproto_space', services: 'atproto_space_host' } as const
 
-function withDraftEntry<Entry>(name: string, before: Record<string, Entry>, after: Record<string, Entry>): Record<string, Entry> {
+function withDraftEntry<Entry>(
+  name: string,
+  before: Record<string, Entry>,
+  after: Record<string, Entry>,
+): Record<string, Entry> {
   const kept = before[name]
   return kept === undefined || Object.hasOwn(after, name) ? after : { ...after, [name]: kept }
 }
@@ -224,13 +230,20 @@ export function nextOperation(last: LogOperation, changes: Partial<PlcState>): U
   return {
     type: 'plc_operation',
     ...next,
-    verificationMethods: withDraftEntry(draftEntries.verificationMethods, state.verificationMethods, next.verificationMethods),
+    verificationMethods: withDraftEntry(
+      draftEntries.verificationMethods,
+      state.verificationMethods,
+      next.verificationMethods,
+    ),
     services: withDraftEntry(draftEntries.services, state.services, next.services),
     prev: operationCid(last).toString(),
   }
 }
 
-export const tombstone = (last: LogOperation): UnsignedTombstone => ({ type: 'plc_tombstone', prev: operationCid(last).toString() })
+export const tombstone = (last: LogOperation): UnsignedTombstone => ({
+  type: 'plc_tombstone',
+  prev: operationCid(last).toString(),
+})
 
 /** Replaces the first at:// alias by the handle, or inserts it first if there is none. Other aliases stay. */
 export function withHandle(alsoKnownAs: readonly string[], handle: Handle): string[] {
@@ -247,7 +260,8 @@ export function signOperation<Unsigned extends UnsignedOperation | UnsignedTombs
 
 // Checking
 
-export type PlcFault = 'malformed' | 'unsupported-key' | 'rotation-keys' | 'misordered' | 'bad-signature' | 'wrong-did' | 'too-late'
+export type PlcFault =
+  'malformed' | 'unsupported-key' | 'rotation-keys' | 'misordered' | 'bad-signature' | 'wrong-did' | 'too-late'
 
 /** The first of `keys` that signed the operation; null if none did. */
 export function signerOf(operation: LogOperation, keys: readonly string[]): string | null {
@@ -293,7 +307,12 @@ export type NextOutcome = { ok: true; nullified: string[] } | { ok: false; fault
  *
  * Source: did:plc method specification, "Key Rotation & Account Recovery".
  */
-export function checkNext(did: string, valid: readonly ValidOperation[], operation: LogOperation, now: Millis): NextOutcome {
+export function checkNext(
+  did: string,
+  valid: readonly ValidOperation[],
+  operation: LogOperation,
+  now: Millis,
+): NextOutcome {
   const refuse = (fault: PlcFault): NextOutcome => ({ ok: false, fault })
   if (valid.length === 0) {
     const fault = genesisFault(did, operation)
@@ -305,7 +324,9 @@ export function checkNext(did: string, valid: readonly ValidOperation[], operati
   const state = place < 0 ? null : stateOf(valid[place]!.operation)
   if (!state) return refuse('misordered')
   const [disputed, ...later] = valid.slice(place + 1)
-  const rank = disputed ? state.rotationKeys.indexOf(signerOf(disputed.operation, state.rotationKeys) ?? '') : state.rotationKeys.length
+  const rank = disputed
+    ? state.rotationKeys.indexOf(signerOf(disputed.operation, state.rotationKeys) ?? '')
+    : state.rotationKeys.length
   if (signerOf(operation, state.rotationKeys.slice(0, Math.max(rank, 0))) === null) return refuse('bad-signature')
   if (!disputed) return { ok: true, nullified: [] }
   if (now - disputed.createdAt > RECOVERY_WINDOW_MILLIS) return refuse('too-late')
@@ -335,4 +356,5 @@ export function checkAuditLog(did: string, log: readonly AuditEntry[]): LogOutco
 }
 
 /** The last entry that is not nullified, which says what the DID is now; null if there is none. */
-export const headOf = (log: readonly AuditEntry[]): AuditEntry | null => log.findLast((entry) => !entry.nullified) ?? null
+export const headOf = (log: readonly AuditEntry[]): AuditEntry | null =>
+  log.findLast((entry) => !entry.nullified) ?? null

@@ -14,7 +14,8 @@ test('a session without the grant replaces what it sees and keeps the birth date
 })
 
 test('what may not be put is refused as a whole', () => {
-  const refused = (given: unknown[], personalDetails = true) => putPreferences([], [adult, ...given], { personalDetails })
+  const refused = (given: unknown[], personalDetails = true) =>
+    putPreferences([], [adult, ...given], { personalDetails })
   expect(refused([{ enabled: true }])).toEqual({ ok: false, message: 'Preference is missing a $type' })
   for (const $type of ['com.example.pref', 'app.bskyx.pref', 'app'])
     expect(refused([{ $type }])).toEqual({ ok: false, message: 'Some preferences are not in the app.bsky namespace' })
@@ -25,7 +26,8 @@ test('what may not be put is refused as a whole', () => {
 })
 
 test('the declared age is computed for everybody, to the day, and never stored', () => {
-  const seen = (now: string, personalDetails = false) => visiblePreferences([born, adult], { personalDetails, now: at(now) })
+  const seen = (now: string, personalDetails = false) =>
+    visiblePreferences([born, adult], { personalDetails, now: at(now) })
   const age = (over13: boolean, over16: boolean, over18: boolean) => ({
     $type: 'app.bsky.actor.defs#declaredAgePref',
     isOverAge13: over13,
@@ -39,5 +41,7 @@ test('the declared age is computed for everybody, to the day, and never stored',
 })
 
 test('a birth date that is none makes no age', () => {
-  expect(visiblePreferences([{ ...born, birthDate: 'soon' }], { personalDetails: true, now: 0 })).toEqual([{ ...born, birthDate: 'soon' }])
+  expect(visiblePreferences([{ ...born, birthDate: 'soon' }], { personalDetails: true, now: 0 })).toEqual([
+    { ...born, birthDate: 'soon' },
+  ])
 })

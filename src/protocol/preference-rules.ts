@@ -54,7 +54,10 @@ function declaredAge(stored: readonly Preference[], now: Millis): Preference | n
     day.setUTCFullYear(day.getUTCFullYear() + years)
     return day.getTime() <= now
   }
-  return { $type: DECLARED_AGE, ...Object.fromEntries(declaredAges.map((years) => [`isOverAge${years}`, isOver(years)])) }
+  return {
+    $type: DECLARED_AGE,
+    ...Object.fromEntries(declaredAges.map((years) => [`isOverAge${years}`, isOver(years)])),
+  }
 }
 
 const isReserved = ({ $type }: Preference) => $type === PERSONAL_DETAILS

@@ -23,7 +23,11 @@ test('what a client may register depends on its kind', () => {
     ['not a url', false, false],
   ]
   for (const [uri, web, native] of rows)
-    expect([uri, isRegistrable(uri, 'web', 'app.example.com'), isRegistrable(uri, 'native', 'app.example.com')]).toEqual([uri, web, native])
+    expect([
+      uri,
+      isRegistrable(uri, 'web', 'app.example.com'),
+      isRegistrable(uri, 'native', 'app.example.com'),
+    ]).toEqual([uri, web, native])
   expect(isRegistrable('com.example.app:/callback', 'native', null)).toBe(false)
 })
 

@@ -10,9 +10,14 @@ const isLoopbackHost = (hostname: string): boolean => hostname === '127.0.0.1' |
 const reversed = (hostname: string): string => hostname.split('.').reverse().join('.')
 
 /** Whether a client may register `redirectUri`. `clientHost` is the host name of its id, null for a loopback client. */
-export function isRegistrable(redirectUri: string, applicationType: ApplicationType, clientHost: string | null): boolean {
+export function isRegistrable(
+  redirectUri: string,
+  applicationType: ApplicationType,
+  clientHost: string | null,
+): boolean {
   const url = URL.parse(redirectUri)
-  if (!url || url.username !== '' || url.password !== '' || !oauthRedirectUriSchema.safeParse(redirectUri).success) return false
+  if (!url || url.username !== '' || url.password !== '' || !oauthRedirectUriSchema.safeParse(redirectUri).success)
+    return false
   switch (url.protocol) {
     case 'https:':
       return isPublicHost(url.hostname)
@@ -50,7 +55,11 @@ function isLoopbackForm(known: string, asked: URL): boolean {
 }
 
 /** Parameters appended by hand: a URL class would rewrite private-use schemes. */
-export function withParameters(redirectUri: string, mode: 'query' | 'fragment', parameters: Record<string, string>): string {
+export function withParameters(
+  redirectUri: string,
+  mode: 'query' | 'fragment',
+  parameters: Record<string, string>,
+): string {
   const encoded = new URLSearchParams(parameters).toString()
   if (mode === 'fragment') return `${redirectUri.split('#', 1)[0]}#${encoded}`
   return `${redirectUri}${redirectUri.includes('?') ? '&' : '?'}${encoded}`

@@ -12,7 +12,8 @@ const HOSTS =
   'about admin api app auth blog cdn did docs email help identitywallet mail ns1 ns2 oauth pds plc relay root smtp static status xrpc'
 
 /** RFC 2142: mail to such a name at a domain is meant for the domain's operator. */
-const MAILBOXES = 'abuse ftp hostmaster info marketing news noc postmaster sales security support usenet uucp webmaster www'
+const MAILBOXES =
+  'abuse ftp hostmaster info marketing news noc postmaster sales security support usenet uucp webmaster www'
 
 /** Words of the protocol and of its first application. */
 const PROTOCOL = 'atp bluesky bsky handle lex lexicon nsid repo tid'
@@ -91,4 +92,6 @@ const KNOWN_ACCOUNTS = `
 
 /** Returns them sorted, each once. */
 export const reservedLabels = (): string[] =>
-  [...new Set([HOSTS, MAILBOXES, PROTOCOL, SERVICES, KNOWN_ACCOUNTS].flatMap((group) => group.trim().split(/\s+/)))].toSorted()
+  [
+    ...new Set([HOSTS, MAILBOXES, PROTOCOL, SERVICES, KNOWN_ACCOUNTS].flatMap((group) => group.trim().split(/\s+/))),
+  ].toSorted()

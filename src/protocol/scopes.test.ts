@@ -3,11 +3,11 @@ import { expect, spyOn, test } from 'bun:test'
 import { DeclaredScopes, expandScopes, grantsOf, narrowedScopes, parseScopes, permissionsOf } from './scopes.ts'
 
 test('a request keeps its order, and loses what is repeated or unknown', () => {
-  expect(parseScopes('transition:generic atproto repo:com.example.note atproto space:x repo:app.bsky.* blob:%zz rpc:*?aud=*')).toEqual([
-    'transition:generic',
-    'atproto',
-    'repo:com.example.note',
-  ])
+  expect(
+    parseScopes(
+      'transition:generic atproto repo:com.example.note atproto space:x repo:app.bsky.* blob:%zz rpc:*?aud=*',
+    ),
+  ).toEqual(['transition:generic', 'atproto', 'repo:com.example.note'])
 })
 
 test('a grant is part of what was asked, never without the base and never more', () => {
@@ -54,7 +54,10 @@ test('a permission set grants what lies in its own group of names, and nothing e
     ],
   }
   const source = async (nsid: string) => (nsid === 'com.example.auth' ? set : null)
-  const withAudience = await expandScopes(['atproto', 'include:com.example.auth?aud=did:web:api.example.com%23svc'], source)
+  const withAudience = await expandScopes(
+    ['atproto', 'include:com.example.auth?aud=did:web:api.example.com%23svc'],
+    source,
+  )
   if (!withAudience.ok) throw new Error(withAudience.reason)
   expect(grantsOf(withAudience.scopes)).toEqual([
     'atproto',
@@ -63,14 +66,22 @@ test('a permission set grants what lies in its own group of names, and nothing e
   ])
   expect(withAudience.scopes[1]).toMatchObject({ title: 'Notes' })
   const without = await expandScopes(['atproto', 'include:com.example.auth'], source)
-  expect(without.ok && grantsOf(without.scopes)).toEqual(['atproto', 'repo?collection=com.example.note&collection=com.example.sub.thing'])
+  expect(without.ok && grantsOf(without.scopes)).toEqual([
+    'atproto',
+    'repo?collection=com.example.note&collection=com.example.sub.thing',
+  ])
   expect(await expandScopes(['atproto', 'include:com.example.missing'], source)).toMatchObject({ ok: false })
   const six = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `include:com.example.${name}`)
   expect(await expandScopes(six, async () => set)).toMatchObject({ ok: false })
 })
 
 test('a scope is declared if its text is, or one that means the same', () => {
-  const declared = new DeclaredScopes(['atproto', 'repo?collection=com.example.b&collection=com.example.a', 'new:thing', 'blob:%zz'])
+  const declared = new DeclaredScopes([
+    'atproto',
+    'repo?collection=com.example.b&collection=com.example.a',
+    'new:thing',
+    'blob:%zz',
+  ])
   for (const scope of ['atproto', 'repo?collection=com.example.a&collection=com.example.b', 'new:thing', 'blob:%zz'])
     expect([scope, declared.has(scope)]).toEqual([scope, true])
   for (const scope of ['repo:com.example.a', 'new:other', 'new%3Athing', 'blob:%z', 'include:com.example.set'])
@@ -82,7 +93,8 @@ test('what is asked about many records is parsed once for each scope', () => {
   const parse = spyOn(RepoPermission, 'fromString')
   try {
     const permissions = permissionsOf(`atproto ${scopes.join(' ')}`)
-    for (let i = 0; i < 200; i++) expect(permissions.allowsRepo({ collection: 'com.example.r299', action: 'create' })).toBe(true)
+    for (let i = 0; i < 200; i++)
+      expect(permissions.allowsRepo({ collection: 'com.example.r299', action: 'create' })).toBe(true)
     expect(parse.mock.calls.length).toBeLessThanOrEqual(scopes.length + 1)
   } finally {
     parse.mockRestore()

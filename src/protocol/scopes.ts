@@ -45,7 +45,8 @@ function isScope(value: string): boolean {
 }
 
 /** Whether the text is short enough, and has few enough values, to be compared and granted. */
-export const isBoundedScope = (text: string): boolean => text.length <= MAX_SCOPE_CHARS && text.split(' ').length <= MAX_SCOPES
+export const isBoundedScope = (text: string): boolean =>
+  text.length <= MAX_SCOPE_CHARS && text.split(' ').length <= MAX_SCOPES
 
 /**
  * The scopes that a client declares, in the form in which requested ones are looked up. A scope that this version does
@@ -89,7 +90,8 @@ export interface ExpandedScope {
 }
 
 /** `unresolved`: a permission set cannot be found now. `too-many`: what is asked for is more than can be granted. */
-export type Expansion = { ok: true; scopes: ExpandedScope[] } | { ok: false; fault: 'unresolved' | 'too-many'; reason: string }
+export type Expansion =
+  { ok: true; scopes: ExpandedScope[] } | { ok: false; fault: 'unresolved' | 'too-many'; reason: string }
 
 const tooMany = (reason: string): Expansion => ({ ok: false, fault: 'too-many', reason })
 
@@ -109,10 +111,13 @@ export async function expandScopes(scopes: readonly string[], source: Permission
       continue
     }
     const set = await source(include.nsid)
-    if (set === null) return { ok: false, fault: 'unresolved', reason: `the permission set ${include.nsid} cannot be resolved` }
+    if (set === null)
+      return { ok: false, fault: 'unresolved', reason: `the permission set ${include.nsid} cannot be resolved` }
     if (typeof set === 'string') return tooMany(set)
     if (set.permissions.length > MAX_SCOPES || JSON.stringify(set.permissions).length > MAX_SET_CHARS)
-      return tooMany(`the permission set ${include.nsid} has more than ${MAX_SCOPES} permissions or ${MAX_SET_CHARS} characters`)
+      return tooMany(
+        `the permission set ${include.nsid} has more than ${MAX_SCOPES} permissions or ${MAX_SET_CHARS} characters`,
+      )
     expanded.push({ scope, grants: include.toScopes(set), title: set.title ?? null, detail: set.detail ?? null })
   }
   const count = grantsOf(expanded).length
@@ -124,7 +129,9 @@ export async function expandScopes(scopes: readonly string[], source: Permission
 export const isInclude = (scope: string): boolean => scope.startsWith('include:') || scope.startsWith('include?')
 
 /** All expanded scopes, each once. */
-export const grantsOf = (scopes: readonly ExpandedScope[]): string[] => [...new Set(scopes.flatMap(({ grants }) => grants))]
+export const grantsOf = (scopes: readonly ExpandedScope[]): string[] => [
+  ...new Set(scopes.flatMap(({ grants }) => grants)),
+]
 
 // Matching
 

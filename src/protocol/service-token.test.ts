@@ -13,7 +13,10 @@ const lxm = 'app.bsky.feed.getTimeline'
 const token = (curve: Curve) => {
   const key = signingKey(curve, new Uint8Array(32).fill(7))
   const iat = Math.floor(Date.now() / 1000)
-  return { didKey: formatDidKey(key.publicKey), text: formatServiceToken(key, { iss, aud, lxm, iat, exp: iat + 60, jti: 'a'.repeat(32) }) }
+  return {
+    didKey: formatDidKey(key.publicKey),
+    text: formatServiceToken(key, { iss, aud, lxm, iat, exp: iat + 60, jti: 'a'.repeat(32) }),
+  }
 }
 
 test.each(['p256', 'k256'] as const)('the verifier of other services accepts a token of %s', async (curve) => {

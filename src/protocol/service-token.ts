@@ -22,4 +22,5 @@ export interface ServiceClaims {
 }
 
 /** The compact form, signed with the issuer's key. */
-export const formatServiceToken = (key: SigningKey, claims: ServiceClaims): string => signJws(key, { typ: 'JWT' }, claims)
+export const formatServiceToken = (key: SigningKey, claims: ServiceClaims): string =>
+  signJws(key, { typ: 'JWT' }, claims)

@@ -11,7 +11,8 @@ const FAIR_BYTES = 256 - (256 % ALPHABET.length)
 export function shortCode(length: number, randomBytes: (count: number) => Uint8Array): string {
   let code = ''
   while (code.length < length) {
-    for (const byte of randomBytes(length)) if (byte < FAIR_BYTES && code.length < length) code += ALPHABET[byte % ALPHABET.length]
+    for (const byte of randomBytes(length))
+      if (byte < FAIR_BYTES && code.length < length) code += ALPHABET[byte % ALPHABET.length]
   }
   return code
 }

@@ -7,7 +7,13 @@ import session from '../../tests/vectors/contract/sovereign-session-envelope-v1.
 import { parseBase64url } from './base64url.ts'
 import type { Did } from './identifiers.ts'
 import { parseDidKey } from './keys.ts'
-import { accountDeletionEnvelope, consentEnvelope, scopeHash, sovereignSessionEnvelope, type Signer } from './signed-envelope.ts'
+import {
+  accountDeletionEnvelope,
+  consentEnvelope,
+  scopeHash,
+  sovereignSessionEnvelope,
+  type Signer,
+} from './signed-envelope.ts'
 
 const text = (envelope: Uint8Array) => Buffer.from(envelope).toString()
 
@@ -23,9 +29,9 @@ test('the envelopes of the three proofs have exactly these bytes', () => {
   expect(text(sovereignSessionEnvelope(signerOf(session)))).toBe(session.envelope)
   expect(text(accountDeletionEnvelope(signerOf(deletion)))).toBe(deletion.envelope)
   const { requestId: request, clientId: client, decision, grantedScope } = consent
-  expect(text(consentEnvelope({ ...signerOf(consent), request, client, decision: decision as 'approve', grantedScope }))).toBe(
-    consent.envelope,
-  )
+  expect(
+    text(consentEnvelope({ ...signerOf(consent), request, client, decision: decision as 'approve', grantedScope })),
+  ).toBe(consent.envelope)
 })
 
 type Example = (typeof proofs.accept)[number]
@@ -34,7 +40,13 @@ type Example = (typeof proofs.accept)[number]
 function envelopeOf(requestBody: object, { kind, clientId }: Example): Uint8Array {
   const body = requestBody as Record<string, any>
   const proof = body.custos?.proof ?? body
-  const signer = { aud: proofs.serverDid, did: body.did, key: proof.signingKey, timestamp: proof.timestamp, nonce: proof.nonce }
+  const signer = {
+    aud: proofs.serverDid,
+    did: body.did,
+    key: proof.signingKey,
+    timestamp: proof.timestamp,
+    nonce: proof.nonce,
+  }
   if (kind === 'sovereign') return sovereignSessionEnvelope(signer)
   if (kind === 'account-delete') return accountDeletionEnvelope(signer)
   const { requestId: request, decision, grantedScope = '' } = body

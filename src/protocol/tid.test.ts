@@ -7,7 +7,9 @@ const now = 1_720_000_000_123_456
 /** The same number, written by other means. */
 function oracle(micros: number, clockId: number): Tid {
   const digits = ((BigInt(micros) << 10n) | BigInt(clockId)).toString(32).padStart(13, '0')
-  return digits.replaceAll(/./g, (digit) => '234567abcdefghijklmnopqrstuvwxyz'.charAt(Number.parseInt(digit, 32))) as Tid
+  return digits.replaceAll(/./g, (digit) =>
+    '234567abcdefghijklmnopqrstuvwxyz'.charAt(Number.parseInt(digit, 32)),
+  ) as Tid
 }
 
 test('a TID carries its microseconds and clock id', () => {

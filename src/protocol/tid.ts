@@ -25,7 +25,9 @@ export function nextTid(previous: Tid | null, nowMicros: number, clockId: number
   const micros = previous === null ? nowMicros : Math.max(nowMicros, tidMicros(previous) + 1)
   const high = Math.floor(micros / 32 ** LOW_CHARS)
   const low = micros % 32 ** LOW_CHARS
-  return (encodeDigits(high, MICROS_CHARS - LOW_CHARS) + encodeDigits(low, LOW_CHARS) + encodeDigits(clockId, CLOCK_ID_CHARS)) as Tid
+  return (encodeDigits(high, MICROS_CHARS - LOW_CHARS) +
+    encodeDigits(low, LOW_CHARS) +
+    encodeDigits(clockId, CLOCK_ID_CHARS)) as Tid
 }
 
 /** The time in a TID, in microseconds since the epoch. */

@@ -32,7 +32,9 @@ const systems: readonly [pattern: RegExp, name: string][] = [
 
 const namesOf = (table: readonly [RegExp, string][]): string => table.map(([, name]) => name).join('|')
 /** A browser or a program of ours by its name here, and its system, at the end of more. */
-const knownProgram = new RegExp(`(?:^|\\s)((?:${namesOf([...browsers, ...ownPrograms])})(?: on (?:${namesOf(systems)}))?)$`)
+const knownProgram = new RegExp(
+  `(?:^|\\s)((?:${namesOf([...browsers, ...ownPrograms])})(?: on (?:${namesOf(systems)}))?)$`,
+)
 
 /** The product that a header begins with, such as `Bluesky/1.90.0`. */
 const productPattern = /^([A-Za-z][\w .-]{0,39})(?:\/|$)/

@@ -18,7 +18,9 @@ export function recoveryKeyOf(seed: Uint8Array): SigningKey {
   for (let counter = 0; ; counter++) {
     const suffix = Buffer.alloc(4)
     suffix.writeUInt32BE(counter)
-    const secret = new Uint8Array(hkdfSync('sha256', seed, SALT, Buffer.concat([Buffer.from(INFO), suffix]), SECRET_BYTES))
+    const secret = new Uint8Array(
+      hkdfSync('sha256', seed, SALT, Buffer.concat([Buffer.from(INFO), suffix]), SECRET_BYTES),
+    )
     const key = keyOf(secret)
     if (key !== null) return key
   }
@@ -43,8 +45,17 @@ export interface NewShares {
 /** Makes a seed, splits it, and forgets it. */
 export function newShares(): NewShares {
   const seed = new Uint8Array(randomBytes(SECRET_BYTES))
-  const { keychain, escrow, paper } = splitSecret(seed, new Uint8Array(randomBytes(SECRET_BYTES)), randomBytes(4).readUInt32BE())
+  const { keychain, escrow, paper } = splitSecret(
+    seed,
+    new Uint8Array(randomBytes(SECRET_BYTES)),
+    randomBytes(4).readUInt32BE(),
+  )
   const recoveryKey = formatDidKey(recoveryKeyOf(seed).publicKey)
   seed.fill(0)
-  return { recoveryKey, keychain: formatShare(keychain.bytes), escrow: formatShare(escrow.bytes), paper: formatShare(paper.bytes) }
+  return {
+    recoveryKey,
+    keychain: formatShare(keychain.bytes),
+    escrow: formatShare(escrow.bytes),
+    paper: formatShare(paper.bytes),
+  }
 }

@@ -7,7 +7,13 @@
  *
  * Source: Shamir, "How to Share a Secret" (1979).
  */
-import { shareEnvelope, shareIndexes, SHARE_PAYLOAD_BYTES, type EscrowShare, type ShareIndex } from '../protocol/escrow-share.ts'
+import {
+  shareEnvelope,
+  shareIndexes,
+  SHARE_PAYLOAD_BYTES,
+  type EscrowShare,
+  type ShareIndex,
+} from '../protocol/escrow-share.ts'
 
 const POLYNOMIAL = 0x11b
 
@@ -39,10 +45,15 @@ export interface SplitSecret {
  * together.
  */
 export function splitSecret(secret: Uint8Array, slopes: Uint8Array, setId: number): SplitSecret {
-  if (secret.length !== SHARE_PAYLOAD_BYTES || slopes.length !== SHARE_PAYLOAD_BYTES) throw new RangeError('a secret has 32 bytes')
+  if (secret.length !== SHARE_PAYLOAD_BYTES || slopes.length !== SHARE_PAYLOAD_BYTES)
+    throw new RangeError('a secret has 32 bytes')
   const shareAt = (index: ShareIndex) =>
     shareEnvelope({ setId, index, payload: secret.map((byte, i) => byte ^ multiply(slopes[i]!, index)) })
-  return { keychain: shareAt(shareIndexes.keychain), escrow: shareAt(shareIndexes.escrow), paper: shareAt(shareIndexes.paper) }
+  return {
+    keychain: shareAt(shareIndexes.keychain),
+    escrow: shareAt(shareIndexes.escrow),
+    paper: shareAt(shareIndexes.paper),
+  }
 }
 
 export type CombineOutcome = { ok: true; secret: Uint8Array } | { ok: false; fault: 'same-share' | 'different-sets' }
@@ -53,5 +64,8 @@ export function combineShares(a: EscrowShare, b: EscrowShare): CombineOutcome {
   if (a.index === b.index) return { ok: false, fault: 'same-share' }
   const difference = inverse(a.index ^ b.index)
   const [weightOfA, weightOfB] = [multiply(b.index, difference), multiply(a.index, difference)]
-  return { ok: true, secret: a.payload.map((byte, i) => multiply(byte, weightOfA) ^ multiply(b.payload[i]!, weightOfB)) }
+  return {
+    ok: true,
+    secret: a.payload.map((byte, i) => multiply(byte, weightOfA) ^ multiply(b.payload[i]!, weightOfB)),
+  }
 }

@@ -11,14 +11,17 @@ import type { Wallet } from './wallet.ts'
 export async function changeHandle(wallet: Wallet, text: string): Promise<string> {
   const handle = parseHandle(text)
   if (handle === null) throw new OperatorError(`${text} is not a handle`)
-  await withFullAccess(wallet, (token) => wallet.server.post('/xrpc/com.atproto.identity.updateHandle', { token, json: { handle } }))
+  await withFullAccess(wallet, (token) =>
+    wallet.server.post('/xrpc/com.atproto.identity.updateHandle', { token, json: { handle } }),
+  )
   await wallet.update({ handle })
   if (wallet.did.startsWith('did:plc:')) {
     const head = await ownHead(wallet)
     const alsoKnownAs = withHandle(head.state.alsoKnownAs, handle)
     if (alsoKnownAs[0] !== head.state.alsoKnownAs[0]) {
       const refused = await wallet.directory.submit(wallet.did, signedChange(head, { alsoKnownAs }, wallet.deviceKey))
-      if (refused !== null) throw new OperatorError(`the server knows the new handle, but the directory refuses it: ${refused}`)
+      if (refused !== null)
+        throw new OperatorError(`the server knows the new handle, but the directory refuses it: ${refused}`)
     }
   }
   return handle
@@ -38,7 +41,9 @@ export async function publishDocument(wallet: Wallet, document: object): Promise
 /** Have the code mailed that deleting the account takes. */
 export async function requestDeletion(wallet: Wallet): Promise<void> {
   await wallet.server.need('walletAccountDelete', 'deleting an account by its key')
-  await withFullAccess(wallet, (token) => wallet.server.post('/xrpc/com.atproto.server.requestAccountDelete', { token }))
+  await withFullAccess(wallet, (token) =>
+    wallet.server.post('/xrpc/com.atproto.server.requestAccountDelete', { token }),
+  )
 }
 
 export async function deleteAccount(wallet: Wallet, mailedCode: string): Promise<void> {

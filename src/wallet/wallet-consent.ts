@@ -28,7 +28,9 @@ const requestIdForm = /^poauth_[A-Za-z0-9_-]{8,128}$/
  */
 export function requestReference(text: string): { user_code: string } | { request_id: string } {
   const typed = text.trim()
-  const link = /^(?:obsign|org\.obsign\.identitywallet):\/consent\?/.test(typed) ? URL.parse(typed)?.searchParams.get('request_id') : null
+  const link = /^(?:obsign|org\.obsign\.identitywallet):\/consent\?/.test(typed)
+    ? URL.parse(typed)?.searchParams.get('request_id')
+    : null
   const id = link ?? typed
   if (requestIdForm.test(id)) return { request_id: id }
   const code = typed.replace(/[-\s]/g, '').toUpperCase()
@@ -36,15 +38,22 @@ export function requestReference(text: string): { user_code: string } | { reques
   throw new OperatorError(`"${text}" is neither the code of a sign-in page, such as ABCD-1234, nor its link`)
 }
 
-export async function waitingRequest(wallet: Wallet, reference: ReturnType<typeof requestReference>): Promise<WaitingRequest> {
+export async function waitingRequest(
+  wallet: Wallet,
+  reference: ReturnType<typeof requestReference>,
+): Promise<WaitingRequest> {
   await wallet.server.need('walletConsent', 'sign-ins that a wallet approves')
   const answer = await wallet.server.get('/oauth/authorize/consent-request', { query: reference })
   const textOrNull = (name: string) => (typeof answer[name] === 'string' ? answer[name] : null)
   const requestedScope = answer['requestedScope']
-  if (!Array.isArray(requestedScope) || !requestedScope.every((scope) => typeof scope === 'string' && /^\S+$/.test(scope)))
+  if (
+    !Array.isArray(requestedScope) ||
+    !requestedScope.every((scope) => typeof scope === 'string' && /^\S+$/.test(scope))
+  )
     throw new NoAnswer('the server does not say which permissions the app requests')
   const requestId = textOf(answer, 'requestId')
-  if ('request_id' in reference && requestId !== reference.request_id) throw new NoAnswer('the server returned another request')
+  if ('request_id' in reference && requestId !== reference.request_id)
+    throw new NoAnswer('the server returned another request')
   return {
     requestId,
     clientId: textOf(answer, 'clientId'),
@@ -67,11 +76,17 @@ export type Decision = { decision: 'approve'; grantedScope: string; matchCode: s
 /**
  * Sign the decision and send it. Throws ServerRefusal: 403 for a wrong match code, after which it may be tried again.
  */
-export async function decide(wallet: Wallet, { requestId, clientId }: WaitingRequest, decided: Decision): Promise<void> {
+export async function decide(
+  wallet: Wallet,
+  { requestId, clientId }: WaitingRequest,
+  decided: Decision,
+): Promise<void> {
   const { decision } = decided
   const { grantedScope, matchCode } = decided.decision === 'approve' ? decided : { grantedScope: '', matchCode: null }
   const { did } = wallet
-  const proof = await wallet.prove((signer) => consentEnvelope({ ...signer, request: requestId, client: clientId, decision, grantedScope }))
+  const proof = await wallet.prove((signer) =>
+    consentEnvelope({ ...signer, request: requestId, client: clientId, decision, grantedScope }),
+  )
   const json = { did, requestId, decision, grantedScope, ...proof, ...(matchCode === null ? {} : { matchCode }) }
   const answer = await wallet.sendProof(() => wallet.server.post('/oauth/authorize/approve', { json }))
   if (answer['status'] !== { approve: 'approved', deny: 'denied' }[decision] || answer['did'] !== did)

@@ -31,13 +31,22 @@ export const requiresCode = async (wallet: Wallet, webDid: string | null): Promi
   webDid !== null || (await wallet.server.describe()).requiresCode
 
 /** Begin the ceremony, in a wallet that has no identity. Nothing is sent if the server cannot make such an account. */
-export async function beginCreation(wallet: Wallet, wanted: Wanted, { hasPassword }: { hasPassword: boolean }): Promise<void> {
-  const { capabilities, availableUserDomains } = await wallet.server.need('createCeremony', 'making an identity with a key of your own')
+export async function beginCreation(
+  wallet: Wallet,
+  wanted: Wanted,
+  { hasPassword }: { hasPassword: boolean },
+): Promise<void> {
+  const { capabilities, availableUserDomains } = await wallet.server.need(
+    'createCeremony',
+    'making an identity with a key of your own',
+  )
   if (!hasPassword && !capabilities.has('optionalPassword'))
     throw new OperatorError(`${wallet.server.url} makes no accounts without a password: give one with --password`)
   const handle = parseHandle(wanted.handle)
-  if (handle === null) throw new OperatorError(`${wanted.handle} is not a handle; one here ends in ${availableUserDomains.join(' or ')}`)
-  if (wanted.webDid !== null && didWebUrl(wanted.webDid as Did) === null) throw new OperatorError(`${wanted.webDid} is not a did:web`)
+  if (handle === null)
+    throw new OperatorError(`${wanted.handle} is not a handle; one here ends in ${availableUserDomains.join(' or ')}`)
+  if (wanted.webDid !== null && didWebUrl(wanted.webDid as Did) === null)
+    throw new OperatorError(`${wanted.webDid} is not a did:web`)
   const creation: Creation = { ...wanted, what: 'creation', handle, identity: null }
   // Repeated input means the same identity, which the server may already know.
   const { unfinished } = wallet.contents
@@ -49,7 +58,9 @@ export async function beginCreation(wallet: Wallet, wanted: Wanted, { hasPasswor
 export async function finishCreation(wallet: Wallet, password: string | null): Promise<CreationOutcome> {
   const creation = creationOf(wallet)
   const { claimCode } = creation
-  return claimCode === null ? finishSignUp(wallet, creation, password) : finishCeremony(wallet, { ...creation, claimCode }, password)
+  return claimCode === null
+    ? finishSignUp(wallet, creation, password)
+    : finishCeremony(wallet, { ...creation, claimCode }, password)
 }
 
 type Claimed = Creation & { claimCode: string }
@@ -90,7 +101,10 @@ async function finishSignUp(wallet: Wallet, creation: Creation, password: string
 
 /** Returns a new identity with a repository key that the server reserves for it. */
 async function reservedIdentity(wallet: Wallet, creation: Creation): Promise<NewIdentity> {
-  const repoKey = textOf(await wallet.server.post('/xrpc/com.atproto.server.reserveSigningKey', { json: {} }), 'signingKey')
+  const repoKey = textOf(
+    await wallet.server.post('/xrpc/com.atproto.server.reserveSigningKey', { json: {} }),
+    'signingKey',
+  )
   if (parseDidKey(repoKey) === null) throw new NoAnswer('the server returned no key')
   const { identity, shares } = newIdentity(wallet, creation, repoKey)
   await wallet.update({ did: didOf(identity), unfinished: { ...creation, identity }, ...shares })
@@ -98,15 +112,24 @@ async function reservedIdentity(wallet: Wallet, creation: Creation): Promise<New
 }
 
 /** Have the account made, unless an earlier try has done so. */
-async function signUp(wallet: Wallet, creation: Creation, { operation }: PlcIdentity, password: string | null): Promise<void> {
+async function signUp(
+  wallet: Wallet,
+  creation: Creation,
+  { operation }: PlcIdentity,
+  password: string | null,
+): Promise<void> {
   const { handle, email } = creation
   const json = { handle, email, plcOp: operation, ...(password === null ? {} : { password }) }
   try {
     const answer = await wallet.server.post('/xrpc/com.atproto.server.createAccount', { json })
-    if (answer['did'] !== wallet.did) throw new OperatorError(`the server made ${String(answer['did'])} of the identity ${wallet.did}`)
-    await wallet.update({ session: { accessJwt: textOf(answer, 'accessJwt'), refreshJwt: textOf(answer, 'refreshJwt') } })
+    if (answer['did'] !== wallet.did)
+      throw new OperatorError(`the server made ${String(answer['did'])} of the identity ${wallet.did}`)
+    await wallet.update({
+      session: { accessJwt: textOf(answer, 'accessJwt'), refreshJwt: textOf(answer, 'refreshJwt') },
+    })
   } catch (error) {
-    const isUnknown = error instanceof NoAnswer || (error instanceof ServerRefusal && [400, 401, 409].includes(error.status))
+    const isUnknown =
+      error instanceof NoAnswer || (error instanceof ServerRefusal && [400, 401, 409].includes(error.status))
     if (isUnknown && (await isMade(wallet))) return
     // The reservation of the key has expired: the next try begins with another.
     if (error instanceof ServerRefusal && error.code === 'IncompatibleDidDoc')
@@ -120,18 +143,23 @@ function creationOf({ contents: { unfinished } }: Wallet): Creation {
   return unfinished
 }
 
-const didOf = (identity: NewIdentity): string => (identity.method === 'web' ? identity.did : genesisDid(identity.operation))
+const didOf = (identity: NewIdentity): string =>
+  identity.method === 'web' ? identity.did : genesisDid(identity.operation)
 
 /**
  * Redeem the claim code. Returns the token of the pending account and its repository key; null if the account was made
  * by an earlier try.
  */
-async function enter(wallet: Wallet, { email, handle, claimCode, identity }: Claimed): Promise<{ token: string; repoKey: string } | null> {
+async function enter(
+  wallet: Wallet,
+  { email, handle, claimCode, identity }: Claimed,
+): Promise<{ token: string; repoKey: string } | null> {
   try {
     const devicePublicKey = formatMultikey(wallet.deviceKey.publicKey)
     const json = { email, handle, claimCode, devicePublicKey, platform: devicePlatform() }
     const account = await wallet.server.post('/v1/accounts/mobile', { json })
-    if (account['nextStep'] !== 'did_creation') throw new NoAnswer('the server requests a step that this wallet does not support')
+    if (account['nextStep'] !== 'did_creation')
+      throw new NoAnswer('the server requests a step that this wallet does not support')
     await checkAddress(wallet, textOf(account, 'deviceId'), textOf(account, 'deviceToken'))
     const token = textOf(account, 'sessionToken')
     const repoKey = textOf(await wallet.server.get('/v1/repo-signing-key', { token }), 'keyId')
@@ -147,7 +175,8 @@ async function enter(wallet: Wallet, { email, handle, claimCode, identity }: Cla
 /** The address that the identity will name is the one that the person chose. */
 async function checkAddress(wallet: Wallet, deviceId: string, token: string): Promise<void> {
   const pdsUrl = textOf(await wallet.server.get(`/v1/devices/${deviceId}/pds`, { token }), 'pdsUrl')
-  if (pdsUrl !== wallet.server.url) throw new OperatorError(`${wallet.server.url} names itself ${pdsUrl}: use that URL as --server`)
+  if (pdsUrl !== wallet.server.url)
+    throw new OperatorError(`${wallet.server.url} names itself ${pdsUrl}: use that URL as --server`)
 }
 
 /** Whether the account exists: its key can sign in. */
@@ -169,7 +198,10 @@ function newIdentity(
   repoKey: string,
 ): { identity: NewIdentity; shares: Partial<WalletContents> } {
   if (webDid !== null)
-    return { identity: { method: 'web', repoKey, did: webDid, document: webDocument(wallet, webDid, handle, repoKey) }, shares: {} }
+    return {
+      identity: { method: 'web', repoKey, did: webDid, document: webDocument(wallet, webDid, handle, repoKey) },
+      shares: {},
+    }
   const { recoveryKey, keychain, escrow, paper } = newShares()
   const genesis = genesisOperation({
     // The device outranks the recovery key, which outranks the server.
@@ -198,13 +230,20 @@ function webDocument(wallet: Wallet, did: string, handle: string, repoKey: strin
     id: did,
     alsoKnownAs: [`at://${handle}`],
     verificationMethod: [method(SIGNING_KEY_NAME, repoKey), method('device', wallet.deviceDid)],
-    service: [{ id: `${did}#${PDS_SERVICE_NAME}`, type: 'AtprotoPersonalDataServer', serviceEndpoint: wallet.server.url }],
+    service: [
+      { id: `${did}#${PDS_SERVICE_NAME}`, type: 'AtprotoPersonalDataServer', serviceEndpoint: wallet.server.url },
+    ],
   }
   return `${JSON.stringify(document, null, 2)}\n`
 }
 
 /** Returns the token of the session that begins; null if the account was made by a try whose answer was lost. */
-async function postIdentity(wallet: Wallet, identity: NewIdentity, token: string, password: string | null): Promise<string | null> {
+async function postIdentity(
+  wallet: Wallet,
+  identity: NewIdentity,
+  token: string,
+  password: string | null,
+): Promise<string | null> {
   const keys =
     identity.method === 'plc'
       ? { signedCreationOp: identity.operation, recoveryKey: identity.recoveryKey, escrowShare: identity.escrowShare }
@@ -212,7 +251,8 @@ async function postIdentity(wallet: Wallet, identity: NewIdentity, token: string
   const json = { rotationKeyPublic: wallet.deviceDid, ...keys, ...(password === null ? {} : { password }) }
   try {
     const answer = await wallet.server.post('/v1/dids', { token, json })
-    if (answer['did'] !== wallet.did) throw new OperatorError(`the server made ${String(answer['did'])} of the identity ${wallet.did}`)
+    if (answer['did'] !== wallet.did)
+      throw new OperatorError(`the server made ${String(answer['did'])} of the identity ${wallet.did}`)
     return textOf(answer, 'session_token')
   } catch (error) {
     // The answer to an earlier try, or to this one, may have been lost after the account was made.
@@ -226,7 +266,9 @@ async function takeHandle(wallet: Wallet, walletSession: string | null, handle: 
   const { did } = wallet.contents
   try {
     if (walletSession === null) {
-      await asOwner(wallet, (token) => wallet.server.post('/xrpc/com.atproto.identity.updateHandle', { token, json: { handle } }))
+      await asOwner(wallet, (token) =>
+        wallet.server.post('/xrpc/com.atproto.identity.updateHandle', { token, json: { handle } }),
+      )
     } else {
       await wallet.server.post('/v1/handles', { token: walletSession, json: { accountId: did, handle } })
     }

@@ -1,6 +1,13 @@
 /** What the PLC directory says about an identity, and telling it the next operation. */
 import { OperatorError } from '../base/operator-error.ts'
-import { checkAuditLog, operationCid, parseAuditLog, type AuditEntry, type LogOperation, type PlcState } from '../protocol/plc.ts'
+import {
+  checkAuditLog,
+  operationCid,
+  parseAuditLog,
+  type AuditEntry,
+  type LogOperation,
+  type PlcState,
+} from '../protocol/plc.ts'
 import { fetchJson, inOneLine, NoAnswer } from '../base/server-request.ts'
 
 const PUBLIC_DIRECTORY = 'https://plc.directory'
@@ -32,7 +39,8 @@ export class WalletDirectory {
     const log = status === 200 ? parseAuditLog(body) : null
     if (log === null) throw new NoAnswer(`the directory ${this.url} returned ${status} for ${did}`)
     const outcome = checkAuditLog(did, log)
-    if (!outcome.ok) throw new OperatorError(`the directory ${this.url} returned an invalid log of ${did} (${outcome.fault})`)
+    if (!outcome.ok)
+      throw new OperatorError(`the directory ${this.url} returned an invalid log of ${did} (${outcome.fault})`)
     return log
   }
 
@@ -42,7 +50,8 @@ export class WalletDirectory {
     if (log.length === 0) throw new OperatorError(`the directory ${this.url} does not know ${did}`)
     const outcome = checkAuditLog(did, log)
     const state = outcome.ok ? outcome.state : null
-    if (!outcome.ok || state === null) throw new OperatorError(`the identity ${did} has been tombstoned in the directory`)
+    if (!outcome.ok || state === null)
+      throw new OperatorError(`the identity ${did} has been tombstoned in the directory`)
     return { operation: outcome.head.operation, state }
   }
 

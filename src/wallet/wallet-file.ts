@@ -5,7 +5,8 @@ import { WALLET_FORMAT, type WalletContents } from './wallet-contents.ts'
 const walletKind = { name: 'wallet', format: WALLET_FORMAT }
 
 /** Where the wallet is kept unless a path is given. */
-export const defaultWalletPath = (env: Readonly<Record<string, string | undefined>>): string => userDataPath(env, 'wallet.age')
+export const defaultWalletPath = (env: Readonly<Record<string, string | undefined>>): string =>
+  userDataPath(env, 'wallet.age')
 
 export type WalletFile = SealedFile<WalletContents>
 
@@ -19,7 +20,11 @@ export const WalletFile = {
   },
 
   /** Throws OperatorError if there is no file, if the passphrase does not open it, or if a later version wrote it. */
-  async open(path: string, passphrase: string, workFactor: number): Promise<{ file: WalletFile; contents: WalletContents }> {
+  async open(
+    path: string,
+    passphrase: string,
+    workFactor: number,
+  ): Promise<{ file: WalletFile; contents: WalletContents }> {
     const file = new SealedFile<WalletContents>(path, walletKind, { passphrase, workFactor })
     return { file, contents: await file.read() }
   },

@@ -49,7 +49,10 @@ async function sessionOfReturn({ contents }: Wallet, to: string): Promise<Stored
   return before ? refreshSession(new WalletServer(to, contents.directory), before) : null
 }
 
-async function makeAccount(wallet: Wallet, { to, handle, email, inviteCode, password }: WantedMove): Promise<StoredSession> {
+async function makeAccount(
+  wallet: Wallet,
+  { to, handle, email, inviteCode, password }: WantedMove,
+): Promise<StoredSession> {
   const target = new WalletServer(to, wallet.contents.directory)
   const { did: aud } = await target.describe()
   const permit = await withFullAccess(wallet, (token) =>
@@ -100,7 +103,9 @@ async function copyEverything(wallet: Wallet, to: WalletServer, token: string): 
   if (repo === null) throw new NoAnswer('the server does not return the repository')
   await to.post('/xrpc/com.atproto.repo.importRepo', { token, content: { ...repo, type: 'application/vnd.ipld.car' } })
   const lostBlobs = await copyBlobs(wallet, to, token)
-  const { preferences } = await withFullAccess(wallet, (own) => server.get('/xrpc/app.bsky.actor.getPreferences', { token: own }))
+  const { preferences } = await withFullAccess(wallet, (own) =>
+    server.get('/xrpc/app.bsky.actor.getPreferences', { token: own }),
+  )
   if (Array.isArray(preferences)) await to.post('/xrpc/app.bsky.actor.putPreferences', { token, json: { preferences } })
   return lostBlobs
 }
@@ -129,7 +134,9 @@ async function pointTo(wallet: Wallet, to: WalletServer, token: string): Promise
   const refused = await wallet.directory.submit(wallet.did, operation)
   if (refused === null) return
   await wallet.update({ unfinished: { ...moveOf(wallet), operation: null } })
-  throw new OperatorError(`the directory refuses the change, and the account is still at ${wallet.server.url}: ${refused}`)
+  throw new OperatorError(
+    `the directory refuses the change, and the account is still at ${wallet.server.url}: ${refused}`,
+  )
 }
 
 interface Credentials {
@@ -144,7 +151,9 @@ async function operationOfMove(wallet: Wallet, to: WalletServer, token: string):
   const { verificationMethods, services } = recommended
   const surplus = [...Object.keys(verificationMethods), ...Object.keys(services)].filter((name) => !own.includes(name))
   if (surplus.length > 0)
-    throw new OperatorError(`the new server requests changes to parts of the identity that are not its own (${surplus.join(', ')})`)
+    throw new OperatorError(
+      `the new server requests changes to parts of the identity that are not its own (${surplus.join(', ')})`,
+    )
   if (services[PDS_SERVICE_NAME]?.endpoint !== to.url || verificationMethods[SIGNING_KEY_NAME] === undefined)
     throw new OperatorError(`${to.url} does not name itself as the server of the account`)
   const before = await withFullAccess(wallet, (own) => recommendedBy(wallet.server, own))
@@ -173,7 +182,9 @@ async function recommendedBy(server: WalletServer, token: string): Promise<Crede
 async function leave(wallet: Wallet): Promise<void> {
   const { handle, to, session } = moveOf(wallet)
   try {
-    await withFullAccess(wallet, (token) => wallet.server.post('/xrpc/com.atproto.server.deactivateAccount', { token, json: {} }))
+    await withFullAccess(wallet, (token) =>
+      wallet.server.post('/xrpc/com.atproto.server.deactivateAccount', { token, json: {} }),
+    )
   } catch (error) {
     // The identity has left, whether or not the old server admits it: its sessions may have ended with the key that it
     // knew.

@@ -19,10 +19,13 @@ export function signedChange(head: IdentityHead, changes: Partial<PlcState>, key
 /** The head of the wallet's identity. Throws OperatorError if the device key is not one of its rotation keys. */
 export async function ownHead(wallet: Wallet): Promise<IdentityHead> {
   const { did, deviceDid } = wallet
-  if (!did.startsWith('did:plc:')) throw new OperatorError(`${did} has no entry in a directory: its keys are in the document at its domain`)
+  if (!did.startsWith('did:plc:'))
+    throw new OperatorError(`${did} has no entry in a directory: its keys are in the document at its domain`)
   const head = await wallet.directory.head(did)
   if (!head.state.rotationKeys.includes(deviceDid))
-    throw new OperatorError(`the key of this device is no longer a rotation key of ${did}: another wallet or a recovery has replaced it`)
+    throw new OperatorError(
+      `the key of this device is no longer a rotation key of ${did}: another wallet or a recovery has replaced it`,
+    )
   return head
 }
 
@@ -99,7 +102,11 @@ export async function renewShares(wallet: Wallet): Promise<OperatorError | null>
   const head = await ownHead(wallet)
   const { recoveryKey: before } = wallet.contents
   await beginRekeying(wallet, (recoveryKey) =>
-    signedChange(head, { rotationKeys: withRecoveryKey(head.state.rotationKeys, before, recoveryKey) }, wallet.deviceKey),
+    signedChange(
+      head,
+      { rotationKeys: withRecoveryKey(head.state.rotationKeys, before, recoveryKey) },
+      wallet.deviceKey,
+    ),
   )
   return (await finishPending(wallet)).fault
 }
@@ -108,7 +115,8 @@ export async function renewShares(wallet: Wallet): Promise<OperatorError | null>
 export async function rotateRepoKey(wallet: Wallet): Promise<string> {
   await ownHead(wallet)
   const { signingKey } = await asOwner(wallet, (token) => wallet.server.post('/v1/repo-keys/rotation', { token }))
-  if (typeof signingKey !== 'string' || parseDidKey(signingKey) === null) throw new NoAnswer('the server returned no key')
+  if (typeof signingKey !== 'string' || parseDidKey(signingKey) === null)
+    throw new NoAnswer('the server returned no key')
   // Read after the request, with which the server settles a rotation that was begun before.
   const head = await ownHead(wallet)
   const { verificationMethods, rotationKeys } = head.state
@@ -116,7 +124,10 @@ export async function rotateRepoKey(wallet: Wallet): Promise<string> {
   const others = rotationKeys.filter((key) => key !== before)
   const operation = signedChange(
     head,
-    { verificationMethods: { ...verificationMethods, [SIGNING_KEY_NAME]: signingKey }, rotationKeys: [...others, signingKey] },
+    {
+      verificationMethods: { ...verificationMethods, [SIGNING_KEY_NAME]: signingKey },
+      rotationKeys: [...others, signingKey],
+    },
     wallet.deviceKey,
   )
   await wallet.update({ unfinished: { what: 'rotation', operation } })
@@ -127,7 +138,9 @@ export async function rotateRepoKey(wallet: Wallet): Promise<string> {
 /** Hand the operation of a rotation to the server, which submits it and then signs with the new key. */
 async function finishRotation(wallet: Wallet, operation: Operation): Promise<void> {
   try {
-    await asOwner(wallet, (token) => wallet.server.post('/v1/repo-keys/rotation/complete', { token, json: { operation } }))
+    await asOwner(wallet, (token) =>
+      wallet.server.post('/v1/repo-keys/rotation/complete', { token, json: { operation } }),
+    )
   } catch (error) {
     if (!(error instanceof ServerRefusal) || error.status !== 400) throw error
     // Either the server had finished it already, or the identity has changed since, and this operation can never be

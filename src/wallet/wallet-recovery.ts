@@ -110,7 +110,8 @@ export async function recover(wallet: Wallet, a: EscrowShare, b: EscrowShare): P
       `these shares restore a key that ${recovery.did} does not list: they belong to an older recovery key, or to another identity`,
     )
   const below = rotationKeys.slice(place + 1)
-  const operationFor = (recoveryKey: string) => signedChange(head, { rotationKeys: [wallet.deviceDid, recoveryKey, ...below] }, key)
+  const operationFor = (recoveryKey: string) =>
+    signedChange(head, { rotationKeys: [wallet.deviceDid, recoveryKey, ...below] }, key)
   await beginRekeying(wallet, operationFor, recovery)
   return (await finishPending(wallet)).fault
 }

@@ -1,6 +1,14 @@
 /** HTTP client for the server that hosts an account: requests, refusals, and what the server says that it offers. */
 import { OperatorError } from '../base/operator-error.ts'
-import { fetchJson, NoAnswer, refusalOf, safeRoute, ServerRefusal, textOf, type Answer } from '../base/server-request.ts'
+import {
+  fetchJson,
+  NoAnswer,
+  refusalOf,
+  safeRoute,
+  ServerRefusal,
+  textOf,
+  type Answer,
+} from '../base/server-request.ts'
 import { userAgentHeader } from '../base/user-agent-header.ts'
 import { didWebOfHost, didWebUrl, parseDidDocument, pdsEndpoint } from '../protocol/did-document.ts'
 import type { Did } from '../protocol/identifiers.ts'
@@ -112,7 +120,8 @@ export class WalletServer {
   async #describe(): Promise<ServerDescription> {
     const answer = await this.get('/xrpc/com.atproto.server.describeServer')
     const did = textOf(answer, 'did')
-    if (!/^did:\S+$/.test(did)) throw new NoAnswer(`${this.url} calls itself ${JSON.stringify(did)}, which is not a DID`)
+    if (!/^did:\S+$/.test(did))
+      throw new NoAnswer(`${this.url} calls itself ${JSON.stringify(did)}, which is not a DID`)
     if (!isNameOf(did, new URL(this.url)) && !(await this.#isNamedBy(did)))
       throw new OperatorError(
         `${this.url} names itself ${did}, which is another server: a signature for one could be used at the other. Use the address of ${did}`,
@@ -142,7 +151,11 @@ export class WalletServer {
     if (token) headers['authorization'] = `Bearer ${token}`
     if (sent !== null) headers['content-type'] = sent.type
     const timeoutMillis = content === undefined ? undefined : CONTENT_TIMEOUT_MILLIS
-    const answer = await fetchJson(this.url + path, { method, headers, ...(sent === null ? {} : { body: sent.body }) }, timeoutMillis)
+    const answer = await fetchJson(
+      this.url + path,
+      { method, headers, ...(sent === null ? {} : { body: sent.body }) },
+      timeoutMillis,
+    )
     if (answer.status >= 200 && answer.status < 300) return (answer.body ?? {}) as Answer
     throw refusalOf(this.url, answer)
   }
@@ -152,4 +165,5 @@ export class WalletServer {
 const isNameOf = (did: string, { protocol, host, hostname }: URL): boolean =>
   did === didWebOfHost(host) || (protocol === 'http:' && did === didWebOfHost(hostname))
 
-const listOf = (value: unknown): string[] => (Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [])
+const listOf = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((item) => typeof item === 'string') : []

@@ -39,10 +39,14 @@ export async function signIn(wallet: Wallet): Promise<StoredSession> {
   return opened.session
 }
 
-const claimsOf = (token: string) => decodeJws(token)?.payload as { sub?: unknown; aud?: unknown; exp?: unknown } | undefined
+const claimsOf = (token: string) =>
+  decodeJws(token)?.payload as { sub?: unknown; aud?: unknown; exp?: unknown } | undefined
 
 /** Call with a session of full access: the stored one, refreshed if need be, else a new one. */
-export async function withFullAccess<Result>(wallet: Wallet, call: (token: string) => Promise<Result>): Promise<Result> {
+export async function withFullAccess<Result>(
+  wallet: Wallet,
+  call: (token: string) => Promise<Result>,
+): Promise<Result> {
   const { session } = wallet.contents
   if (session !== null && isGood(wallet, session)) {
     try {
@@ -67,7 +71,10 @@ async function refreshed(wallet: Wallet): Promise<StoredSession | null> {
 }
 
 /** Exchange a session for a younger one. Returns null if the server has ended it. */
-export async function refreshSession(server: WalletServer, { refreshJwt }: StoredSession): Promise<StoredSession | null> {
+export async function refreshSession(
+  server: WalletServer,
+  { refreshJwt }: StoredSession,
+): Promise<StoredSession | null> {
   try {
     const answer = await server.post('/xrpc/com.atproto.server.refreshSession', { token: refreshJwt })
     return { accessJwt: textOf(answer, 'accessJwt'), refreshJwt: textOf(answer, 'refreshJwt') }

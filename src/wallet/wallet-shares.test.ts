@@ -65,7 +65,10 @@ test.each(derivation.cases)('the recovery key of $seedHex', ({ seedHex, didKey }
 })
 
 test.each(shamir.combineRefused)('not combined: $name', ({ name, a, b }) => {
-  expect(combineShares(share(a), share(b))).toEqual({ ok: false, fault: name === 'different-set' ? 'different-sets' : 'same-share' })
+  expect(combineShares(share(a), share(b))).toEqual({
+    ok: false,
+    fault: name === 'different-set' ? 'different-sets' : 'same-share',
+  })
 })
 
 test('the list of words is the published one', () => {
@@ -82,7 +85,8 @@ test('a word that is unknown, missing or exchanged is told', () => {
   expect(readTypedShare(words.with(7, 'quux').join(' '))).toEqual({ ok: false, fault: 'word', word: 'quux' })
   expect(readTypedShare(words.slice(1).join(' '))).toEqual({ ok: false, fault: 'format' })
   expect(readTypedShare(words.with(7, 'able').join(' '))).toEqual({ ok: false, fault: 'checksum' })
-  for (const nothing of ['', '  ', 'quux', '1. 2.']) expect(readTypedShare(nothing)).toEqual({ ok: false, fault: 'format' })
+  for (const nothing of ['', '  ', 'quux', '1. 2.'])
+    expect(readTypedShare(nothing)).toEqual({ ok: false, fault: 'format' })
 })
 
 test('two of three new shares restore the key, and no two splits are alike', () => {

@@ -33,7 +33,10 @@ export async function beginHandOver(wallet: Wallet): Promise<TransferCode | null
   return shown
 }
 
-async function initiated({ server, contents: { walletSession } }: Wallet): Promise<Readonly<Record<string, unknown>> | null> {
+async function initiated({
+  server,
+  contents: { walletSession },
+}: Wallet): Promise<Readonly<Record<string, unknown>> | null> {
   if (walletSession === null) return null
   try {
     return await server.post('/v1/transfer/initiate', { token: walletSession })
@@ -68,7 +71,8 @@ async function accepted(wallet: Wallet, transferCode: string): Promise<Arrival['
 /** On the old device: sign the key of the new one into the identity, in the place of its own, and end all sessions. */
 export async function handOver(wallet: Wallet, newKey: string): Promise<void> {
   const transfer = handOverOf(wallet)
-  if (parseDidKey(newKey) === null || newKey === wallet.deviceDid) throw new OperatorError(`${newKey} is not the key of another device`)
+  if (parseDidKey(newKey) === null || newKey === wallet.deviceDid)
+    throw new OperatorError(`${newKey} is not the key of another device`)
   const operation = await operationFor(wallet, transfer, newKey)
   await wallet.update({ unfinished: { ...transfer, operation } })
   const refused = await wallet.directory.submit(wallet.did, operation)
@@ -83,7 +87,10 @@ export async function handOver(wallet: Wallet, newKey: string): Promise<void> {
 
 /** The operation that was signed for this key before, unless another key has been typed since. */
 async function operationFor(wallet: Wallet, { operation }: HandOver, newKey: string): Promise<Operation> {
-  if (operation !== null && (operation.rotationKeys.includes(newKey) || (await wallet.directory.has(wallet.did, operation))))
+  if (
+    operation !== null &&
+    (operation.rotationKeys.includes(newKey) || (await wallet.directory.has(wallet.did, operation)))
+  )
     return operation
   const head = await ownHead(wallet)
   if (head.state.rotationKeys.includes(newKey))

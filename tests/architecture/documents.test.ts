@@ -27,7 +27,8 @@ const withoutExamples = (markdown: string): string => markdown.replace(/^ *```[^
 
 const isRooted = (word: string): boolean => /^(src|tests|migrations|\.ci|\.github)\/[\w./*<>-]*$/.test(word)
 const isPath = (quote: string): boolean =>
-  /^[\w*<][\w.*<>-]*(\/[\w.*<>-]*)+$/.test(quote) || /^[\w*<][\w.*<>-]*\.(ts|sql|md|json|css|yml|toml|lock)$/.test(quote)
+  /^[\w*<][\w.*<>-]*(\/[\w.*<>-]*)+$/.test(quote) ||
+  /^[\w*<][\w.*<>-]*\.(ts|sql|md|json|css|yml|toml|lock)$/.test(quote)
 
 /**
  * Paths begin at the root, or to be short in `src/` or its features; a name alone is a file's. `*` and `<…>` stand for
@@ -59,7 +60,10 @@ test.each([...DOCUMENTS, 'CHANGELOG.md'])('%s has no marks of an unfinished merg
 })
 
 test.each(DOCUMENTS)('every path in %s is in the tree', (document) => {
-  const paths = [...words(document).filter(isRooted), ...(MAPS.includes(document) ? quoted(document).filter(isPath) : [])]
+  const paths = [
+    ...words(document).filter(isRooted),
+    ...(MAPS.includes(document) ? quoted(document).filter(isPath) : []),
+  ]
   expect([...new Set(paths)].filter((path) => !isThere(path))).toEqual([])
 })
 
@@ -69,32 +73,42 @@ test.each(DOCUMENTS)('every test that %s names is in its file', (document) => {
 })
 
 test.each(MAPS)('every name of the code in %s is in the code', (document) => {
-  const names = quoted(document).flatMap((quote) => /^([a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[a-z]+_[a-z_]+)(\(.*\))?$/.exec(quote)?.[1] ?? [])
+  const names = quoted(document).flatMap(
+    (quote) => /^([a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[a-z]+_[a-z_]+)(\(.*\))?$/.exec(quote)?.[1] ?? [],
+  )
   expect([...new Set(names)].filter((name) => !new RegExp(`\\b${name}\\b`).test(code))).toEqual([])
 })
 
-test.each([...DOCUMENTS, 'CHANGELOG.md'])('every link in %s leads to a document, and to a heading of it', (document) => {
-  const headings = (of: string) =>
-    [...withoutExamples(text(of)).matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
-      heading!
-        .toLowerCase()
-        .replace(/[^\w\s-]/g, '')
-        .replace(/\s/g, '-'),
-    )
-  const links = [...text(document).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g)]
-  const broken = links.filter(([, path, heading]) => {
-    const target = path === '' ? document : join(dirname(document), path!)
-    return !existsSync(join(root, target)) || (heading !== undefined && !headings(target).includes(heading))
-  })
-  expect(broken.map(([link]) => link)).toEqual([])
-})
+test.each([...DOCUMENTS, 'CHANGELOG.md'])(
+  'every link in %s leads to a document, and to a heading of it',
+  (document) => {
+    const headings = (of: string) =>
+      [...withoutExamples(text(of)).matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
+        heading!
+          .toLowerCase()
+          .replace(/[^\w\s-]/g, '')
+          .replace(/\s/g, '-'),
+      )
+    const links = [...text(document).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g)]
+    const broken = links.filter(([, path, heading]) => {
+      const target = path === '' ? document : join(dirname(document), path!)
+      return !existsSync(join(root, target)) || (heading !== undefined && !headings(target).includes(heading))
+    })
+    expect(broken.map(([link]) => link)).toEqual([])
+  },
+)
 
-test.each([...DOCUMENTS, 'CHANGELOG.md'])('%s is at most 120 columns wide, except for tables, examples and links', (document) => {
-  const wide = withoutExamples(text(document))
-    .split('\n')
-    .filter((line) => line.length > WIDTH && !line.startsWith('|') && !/^\s*\S+$/.test(line) && !line.startsWith('<!--'))
-  expect(wide).toEqual([])
-})
+test.each([...DOCUMENTS, 'CHANGELOG.md'])(
+  '%s is at most 120 columns wide, except for tables, examples and links',
+  (document) => {
+    const wide = withoutExamples(text(document))
+      .split('\n')
+      .filter(
+        (line) => line.length > WIDTH && !line.startsWith('|') && !/^\s*\S+$/.test(line) && !line.startsWith('<!--'),
+      )
+    expect(wide).toEqual([])
+  },
+)
 
 test('README is short, and leads to every guide', () => {
   expect(text('README.md').split('\n').length).toBeLessThanOrEqual(250)
@@ -109,7 +123,9 @@ test('"Libraries" in ARCHITECTURE.md names every package of package.json, and no
   const { dependencies, devDependencies } = JSON.parse(text('package.json')) as Record<string, Record<string, string>>
   const [, ...tables] = text('ARCHITECTURE.md').split('\n## Libraries\n')[1]!.split('| Library |')
   const named = tables.map((table) =>
-    [...table.matchAll(/^\| (`[^|]+`) \| [^|\s]/gm)].flatMap(([, names]) => names!.split(', ').map((name) => name.replaceAll('`', ''))),
+    [...table.matchAll(/^\| (`[^|]+`) \| [^|\s]/gm)].flatMap(([, names]) =>
+      names!.split(', ').map((name) => name.replaceAll('`', '')),
+    ),
   )
   expect(named.map((names) => names.toSorted())).toEqual(
     [dependencies, devDependencies].map((packages) => Object.keys(packages!).toSorted()),
@@ -130,6 +146,8 @@ test('every shelf, folder of the platform and feature stands in ARCHITECTURE.md'
 
 test('CHANGELOG.md has a section for the version and one for what comes after it', () => {
   const { version } = JSON.parse(text('package.json'))
-  const sections = [...text('CHANGELOG.md').matchAll(/^## \[([^\]]+)\](?: - \d{4}-\d\d-\d\d)?$/gm)].map(([, section]) => section)
+  const sections = [...text('CHANGELOG.md').matchAll(/^## \[([^\]]+)\](?: - \d{4}-\d\d-\d\d)?$/gm)].map(
+    ([, section]) => section,
+  )
   expect(sections.slice(0, 2)).toEqual(['Unreleased', version])
 })

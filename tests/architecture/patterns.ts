@@ -68,7 +68,8 @@ function alternativesOf(source: string): string[] {
  * One match whose cost is that of all: at each place the pattern, or else the next character. A sticky one ends at the
  * first that fails.
  */
-const repeatedForm = (source: string, flags: string): string => (flags.includes('y') ? `^(?:${source})*` : `^(?:${source}|[^])*$`)
+const repeatedForm = (source: string, flags: string): string =>
+  flags.includes('y') ? `^(?:${source})*` : `^(?:${source}|[^])*$`
 
 /** A few repetitions distinguish what they are to distinguish; only many of them make the automaton large. */
 const FEW = 8

@@ -11,9 +11,18 @@ const root = join(import.meta.dir, '..', '..')
 
 /** Turns of phrase that a native engineer would not use, each with the remedy. */
 const tics: readonly { pattern: RegExp; instead: string }[] = [
-  { pattern: /\b(whoever|whomever|whosoever)\b/i, instead: 'name the actor: the holder, the caller, an attacker, any node' },
-  { pattern: /\b(somebody|anybody|everybody)\b/i, instead: 'name the actor; in texts for users: someone, anyone, everyone' },
-  { pattern: /\bnobody\b/i, instead: 'say what is not done, or who cannot do it: "unconfirmed", "no node", "the caller cannot"' },
+  {
+    pattern: /\b(whoever|whomever|whosoever)\b/i,
+    instead: 'name the actor: the holder, the caller, an attacker, any node',
+  },
+  {
+    pattern: /\b(somebody|anybody|everybody)\b/i,
+    instead: 'name the actor; in texts for users: someone, anyone, everyone',
+  },
+  {
+    pattern: /\bnobody\b/i,
+    instead: 'say what is not done, or who cannot do it: "unconfirmed", "no node", "the caller cannot"',
+  },
   { pattern: /\bwhat waits\b/i, instead: 'pending …, queued …' },
   { pattern: /\bof one that\b/i, instead: 'name the noun' },
   { pattern: /\bthat (is|are) gone\b/i, instead: 'deleted, dead, expired' },
@@ -108,7 +117,9 @@ test('comments are at most 120 columns wide', () => {
         // One behind code is as wide as the formatter lets the code be.
         if (text.slice(lineStart, start).trim() !== '') return []
         const lines = text.slice(lineStart, end).split('\n')
-        return lines.filter((line) => line.length > WIDTH && /\s\S+\s/.test(line.trim())).map((line) => `${path}: ${line.trim()}`)
+        return lines
+          .filter((line) => line.length > WIDTH && /\s\S+\s/.test(line.trim()))
+          .map((line) => `${path}: ${line.trim()}`)
       })
     })
   expect(wide).toEqual([])

@@ -5,13 +5,15 @@ import { sources } from './sources.ts'
 
 /** What reads only texts of the operator or of the program itself. */
 const readsOwnInput = (path: string) =>
-  /^(?:agent-client|commands|wallet|features\/operations\/backup|platform\/(?:configuration|database|secrets))\//.test(path) ||
-  /^(?:cli|docs)\.ts$|\/generate\.ts$/.test(path)
+  /^(?:agent-client|commands|wallet|features\/operations\/backup|platform\/(?:configuration|database|secrets))\//.test(
+    path,
+  ) || /^(?:cli|docs)\.ts$|\/generate\.ts$/.test(path)
 
 /** The search, and why one of the two lengths is small. */
 const searches: Readonly<Record<string, string>> = {
   'features/agents/agents/agent-admin-routes.ts: trustedIssuers.some(': 'the issuers of the configuration',
-  'features/agents/agents/issuer-keys.ts: set.filter(': 'once for the keys that are cached, and once for those fetched anew',
+  'features/agents/agents/issuer-keys.ts: set.filter(':
+    'once for the keys that are cached, and once for those fetched anew',
   'features/data/blob-gc/reconcile.ts: a.every(': 'each record once',
   'features/data/blobs/blob-folder.ts: (await readdir(join(this.dir, shard.name))).filter(': 'each folder once',
   'features/data/blobs/scrubbing.ts: names.filter(': 'each page once',
@@ -50,7 +52,10 @@ test('every search in a loop is listed with what bounds it', () => {
   const faults = [
     ...present
       .filter((search) => !(search in searches))
-      .map((search) => `${search} searches a list for each item of another. Put the list into a Set or a Map first, or list it here`),
+      .map(
+        (search) =>
+          `${search} searches a list for each item of another. Put the list into a Set or a Map first, or list it here`,
+      ),
     ...Object.keys(searches)
       .filter((search) => !present.includes(search))
       .map((search) => `${search} is not there any more. Take it off the list`),
@@ -62,10 +67,14 @@ const found = (text: string) => searchesOf('x.ts', text)
 
 test('a list that is searched for each item of another is found, also if a function does it', () => {
   expect(found('const both = (a, b) => a.filter((one) => b.includes(one))')).toEqual(['x.ts: b.includes('])
-  expect(found('function both(a, b) { for (const one of a) if (b.indexOf(one) >= 0) return one }')).toEqual(['x.ts: b.indexOf('])
-  expect(found('const has = (b, one) => b.some((other) => other === one); const all = (a, b) => a.every((one) => has(b, one))')).toEqual([
-    'x.ts: b.some(',
+  expect(found('function both(a, b) { for (const one of a) if (b.indexOf(one) >= 0) return one }')).toEqual([
+    'x.ts: b.indexOf(',
   ])
+  expect(
+    found(
+      'const has = (b, one) => b.some((other) => other === one); const all = (a, b) => a.every((one) => has(b, one))',
+    ),
+  ).toEqual(['x.ts: b.some('])
   expect(found('function take(queue) { while (queue.length > 0) queue.shift() }')).toEqual(['x.ts: queue.shift('])
 })
 
@@ -73,5 +82,7 @@ test('what is read once, or is part of the item, is not', () => {
   expect(found('const has = (a, one) => a.includes(one)')).toEqual([])
   expect(found('const parts = (a) => a.map((one) => one.tags.filter((tag) => tag.isOpen))')).toEqual([])
   expect(found("const known = ['a', 'b']; const all = (a) => a.every((one) => known.includes(one))")).toEqual([])
-  expect(found('const all = (a, b) => { const known = new Set(b); return a.every((one) => known.has(one)) }')).toEqual([])
+  expect(found('const all = (a, b) => { const known = new Set(b); return a.every((one) => known.has(one)) }')).toEqual(
+    [],
+  )
 })

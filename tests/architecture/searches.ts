@@ -95,7 +95,8 @@ function constantsOf(program: SyntaxNode): Set<string> {
   return names
 }
 
-const nameOf = (node: unknown): string | null => (isNode(node) && node.type === 'Identifier' ? String(node['name']) : null)
+const nameOf = (node: unknown): string | null =>
+  isNode(node) && node.type === 'Identifier' ? String(node['name']) : null
 
 function partsOf(program: SyntaxNode, text: string): Part[] {
   const parts: Part[] = []
@@ -110,7 +111,9 @@ function partsOf(program: SyntaxNode, text: string): Part[] {
     note(node, part, loops, text)
     const method = methodOf(node)
     for (const [member, child] of childrenOf(node)) {
-      const isBody = isLoop(node) ? ['body', 'test', 'update'].includes(member) : isFunction(child) && loopMethods.has(method ?? '')
+      const isBody = isLoop(node)
+        ? ['body', 'test', 'update'].includes(member)
+        : isFunction(child) && loopMethods.has(method ?? '')
       walk(child, part, isBody && member !== 'callee' ? [...loops, declaredIn(isLoop(node) ? node : child)] : loops)
     }
   }
@@ -129,10 +132,12 @@ function namedFunction(node: SyntaxNode): { name: string; node: SyntaxNode } | n
 function note(node: SyntaxNode, part: Part, loops: readonly ReadonlySet<string>[], text: string): void {
   const method = methodOf(node)
   const isInLoop = loops.length > 0
-  if (node.type === 'CallExpression' && nameOf(node['callee'])) part.calls.push({ name: nameOf(node['callee'])!, isInLoop })
+  if (node.type === 'CallExpression' && nameOf(node['callee']))
+    part.calls.push({ name: nameOf(node['callee'])!, isInLoop })
   if (method === null) return
   if (loopMethods.has(method))
-    for (const [, argument] of childrenOf(node)) if (nameOf(argument)) part.calls.push({ name: nameOf(argument)!, isInLoop: true })
+    for (const [, argument] of childrenOf(node))
+      if (nameOf(argument)) part.calls.push({ name: nameOf(argument)!, isInLoop: true })
   if (!searchMethods.has(method)) return
   const root = rootOf(node)
   const callee = node['callee'] as SyntaxNode
@@ -155,7 +160,8 @@ function rootOf(node: SyntaxNode): string | null {
 /** Names that a loop or a function declares. */
 function declaredIn(node: SyntaxNode): Set<string> {
   const names = namesIn(node['params'])
-  for (const [inner] of nodesOf(node)) if (inner.type === 'VariableDeclarator') for (const name of namesIn(inner['id'])) names.add(name)
+  for (const [inner] of nodesOf(node))
+    if (inner.type === 'VariableDeclarator') for (const name of namesIn(inner['id'])) names.add(name)
   return names
 }
 

@@ -20,7 +20,8 @@ export interface Source {
  * `import … from '…'`, `export … from '…'`, `import '…'`, `import('…')` and `new URL('…', import.meta.url)`, of a
  * relative path.
  */
-const importPattern = /(?:^(?:import|export)\b[^'"`;]*?\bfrom\s*|^import\s*|\bimport\(\s*|\bnew URL\(\s*)'(\.[^']+\.ts)'/gm
+const importPattern =
+  /(?:^(?:import|export)\b[^'"`;]*?\bfrom\s*|^import\s*|\bimport\(\s*|\bnew URL\(\s*)'(\.[^']+\.ts)'/gm
 
 /**
  * All that is written by hand, in the order of the paths. Unit tests are left out: they stand beside what they test and
@@ -32,7 +33,11 @@ export const sources: readonly Source[] = [...new Glob('**/*.ts').scanSync(ROOT)
   .map((path) => {
     const text = readFileSync(join(ROOT, path), 'utf8')
     const targets = [...text.matchAll(importPattern)].map(([, target]) => join(dirname(join(ROOT, path)), target!))
-    return { path, text, imports: [...new Set(targets.filter((target) => existsSync(target)).map((target) => relative(ROOT, target)))] }
+    return {
+      path,
+      text,
+      imports: [...new Set(targets.filter((target) => existsSync(target)).map((target) => relative(ROOT, target)))],
+    }
   })
 
 export type Graph = ReadonlyMap<string, ReadonlySet<string>>

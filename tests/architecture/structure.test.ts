@@ -46,14 +46,17 @@ const securityFeatures = [
   'account-pages',
 ]
 const isSecurity = (path: string) =>
-  securityFeatures.includes(featureOf(path) ?? '') || (shelfOf(path) === 'protocol' && !path.startsWith('protocol/lexicons/'))
+  securityFeatures.includes(featureOf(path) ?? '') ||
+  (shelfOf(path) === 'protocol' && !path.startsWith('protocol/lexicons/'))
 
 const shelfOf = (path: string): string => path.split('/')[0]!
 
 /** The feature's folder within its group. Null outside of `features/`. */
 const featureOf = (path: string): string | null => (path.startsWith('features/') ? path.split('/')[2]! : null)
 
-const groupOf = new Map(sources.flatMap(({ path }) => (featureOf(path) === null ? [] : [[featureOf(path)!, path.split('/')[1]!]])))
+const groupOf = new Map(
+  sources.flatMap(({ path }) => (featureOf(path) === null ? [] : [[featureOf(path)!, path.split('/')[1]!]])),
+)
 
 const doorOf = (feature: string): string => `features/${groupOf.get(feature)}/${feature}/${feature}.ts`
 
@@ -71,7 +74,9 @@ test('every file stands on a shelf, and imports point one way', () => {
   const faults = sources.flatMap(({ path, imports }) => {
     const allowed = mayImport[shelfOf(path)]
     if (allowed === undefined)
-      return [`${path} is on no shelf. Put it on the lowest one that has all it needs: ${Object.keys(mayImport).join(', ')}`]
+      return [
+        `${path} is on no shelf. Put it on the lowest one that has all it needs: ${Object.keys(mayImport).join(', ')}`,
+      ]
     return imports
       .filter((target) => !allowed.includes(shelfOf(target)))
       .map(
@@ -83,9 +88,13 @@ test('every file stands on a shelf, and imports point one way', () => {
 })
 
 test('platform is entered by a room: its own folder holds the context and nothing else', () => {
-  const loose = sources.map(({ path }) => path).filter((path) => dirname(path) === 'platform' && basename(path) !== 'context.ts')
+  const loose = sources
+    .map(({ path }) => path)
+    .filter((path) => dirname(path) === 'platform' && basename(path) !== 'context.ts')
   expect(
-    loose.map((path) => `${path} belongs in a folder of platform/; without a handle (file, socket, timer) it belongs in base/`),
+    loose.map(
+      (path) => `${path} belongs in a folder of platform/; without a handle (file, socket, timer) it belongs in base/`,
+    ),
   ).toEqual([])
 })
 
@@ -100,16 +109,20 @@ test('a feature is used through its door', () => {
 })
 
 test('features form an order, in which features.ts lists them: each imports only those above it', () => {
-  const order = [...sources.find(({ path }) => path === 'features.ts')!.text.matchAll(/^import .* from '\.\/(features\/.*)'$/gm)]
+  const order = [
+    ...sources.find(({ path }) => path === 'features.ts')!.text.matchAll(/^import .* from '\.\/(features\/.*)'$/gm),
+  ]
   const folders = new Map(order.map(([line, path]) => [/\{ (\w+) \}/.exec(line)![1]!, featureOf(path!)!]))
-  const listed = [...sources.find(({ path }) => path === 'features.ts')!.text.matchAll(/^ {2}(\w+),$/gm)].map(([, name]) =>
-    folders.get(name!)!,
+  const listed = [...sources.find(({ path }) => path === 'features.ts')!.text.matchAll(/^ {2}(\w+),$/gm)].map(
+    ([, name]) => folders.get(name!)!,
   )
   const rank = (feature: string): number => listed.indexOf(feature)
   const faults = edges.flatMap(({ path, target }) => {
     const [from, to] = [featureOf(path), featureOf(target)]
     if (from === null || to === null || from === to || !listed.includes(from) || rank(to) < rank(from)) return []
-    return [`${path} imports ${to}, which builds on ${from}. Declare a part in a hook (http/feature.ts), or move what both need down`]
+    return [
+      `${path} imports ${to}, which builds on ${from}. Declare a part in a hook (http/feature.ts), or move what both need down`,
+    ]
   })
   expect(faults).toEqual([])
 })
@@ -120,20 +133,26 @@ test('features form no cycle, those included that plug nothing in', () => {
     const [from, to] = [featureOf(path), featureOf(target)]
     if (from !== null && to !== null && from !== to) doors.set(from, (doors.get(from) ?? new Set()).add(to))
   }
-  expect(cyclesOf(doors).map((cycle) => `${cycle}: split one of these features in two, by what it is about`)).toEqual([])
+  expect(cyclesOf(doors).map((cycle) => `${cycle}: split one of these features in two, by what it is about`)).toEqual(
+    [],
+  )
 })
 
 test('files form no cycle, types included', () => {
   const graph: Graph = new Map(sources.map(({ path, imports }) => [path, new Set(imports)]))
   expect(
-    cyclesOf(graph).map((cycle) => `${cycle}: move what both ends need into the one that needs nothing, or into a file of its own`),
+    cyclesOf(graph).map(
+      (cycle) => `${cycle}: move what both ends need into the one that needs nothing, or into a file of its own`,
+    ),
   ).toEqual([])
 })
 
 test('file names are in kebab case and unique, so that a name is enough to find a file', () => {
   const names = Map.groupBy(sources, ({ path }) => basename(path))
   const faults = [...names].flatMap(([name, files]) => [
-    ...(files.length > 1 ? [`${files.map(({ path }) => path).join(', ')} have one name. Say in it what tells them apart`] : []),
+    ...(files.length > 1
+      ? [`${files.map(({ path }) => path).join(', ')} have one name. Say in it what tells them apart`]
+      : []),
     ...(/^[a-z0-9]+(-[a-z0-9]+)*(\.d)?\.ts$/.test(name) ? [] : [`${name} is not in kebab case`]),
   ])
   expect(faults).toEqual([])
@@ -143,10 +162,12 @@ test('names that security code exports are unique in it: two functions that look
   const exported = sources
     .filter(({ path }) => isSecurity(path))
     .flatMap(({ path, text }) =>
-      [...text.matchAll(/^export (?:abstract |async )*(?:function\*?|const|class|interface|type) (\w+)/gm)].map(([, name]) => ({
-        name: name!,
-        path,
-      })),
+      [...text.matchAll(/^export (?:abstract |async )*(?:function\*?|const|class|interface|type) (\w+)/gm)].map(
+        ([, name]) => ({
+          name: name!,
+          path,
+        }),
+      ),
     )
   const faults = [...Map.groupBy(exported, ({ name }) => name)]
     .filter(([, places]) => places.length > 1)
@@ -160,20 +181,27 @@ test('names that security code exports are unique in it: two functions that look
 test('a sweep stands in a file of its own, which is called after it', () => {
   const faults = sources
     .filter(({ path, text }) => /^(export )?const \w+: Sweep = /m.test(text) && !path.endsWith('-sweep.ts'))
-    .map(({ path }) => `${path} declares a sweep. Move it into a file whose name ends in -sweep.ts: by that name sweeps are found`)
+    .map(
+      ({ path }) =>
+        `${path} declares a sweep. Move it into a file whose name ends in -sweep.ts: by that name sweeps are found`,
+    )
   expect(faults).toEqual([])
 })
 
 test('every feature is listed in features.ts', () => {
   const listed = sources.find(({ path }) => path === 'features.ts')!.imports
   const faults = sources
-    .filter(({ path, text }) => featureOf(path) !== null && /^export const \w+: Feature = /m.test(text) && !listed.includes(path))
+    .filter(
+      ({ path, text }) =>
+        featureOf(path) !== null && /^export const \w+: Feature = /m.test(text) && !listed.includes(path),
+    )
     .map(({ path }) => `${path} declares a feature that features.ts does not list: it would never run`)
   expect(faults).toEqual([])
 })
 
 /** The initialiser tells what a constant is: a number or a text is one literal, or is made of such constants. */
-const isPlainValue = (initialiser: string) => /^(-?\.?\d|(['"`])(?:(?!\2).)*\2( |$)|[A-Z][A-Z\d_]+( [-+*/%]|$))/.test(initialiser)
+const isPlainValue = (initialiser: string) =>
+  /^(-?\.?\d|(['"`])(?:(?!\2).)*\2( |$)|[A-Z][A-Z\d_]+( [-+*/%]|$))/.test(initialiser)
 const isStructure = (initialiser: string) => /^([[{(/]|new |async |function|<|\w+ =>)/.test(initialiser)
 
 test('constants are written in one way: SCREAMING_CASE for a number or a text, camelCase for a table, a pattern, a function', () => {
@@ -183,7 +211,9 @@ test('constants are written in one way: SCREAMING_CASE for a number or a text, c
       if (!isLoud && isPlainValue(initialiser!))
         return [`${name} in ${path} is a number or a text. Write it in SCREAMING_CASE, with its unit at the end`]
       if (isLoud && isStructure(initialiser!))
-        return [`${name} in ${path} has parts. Write it in camelCase; SCREAMING_CASE says that it is one number or one text`]
+        return [
+          `${name} in ${path} has parts. Write it in camelCase; SCREAMING_CASE says that it is one number or one text`,
+        ]
       return []
     }),
   )

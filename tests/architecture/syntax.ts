@@ -23,7 +23,10 @@ export function* childrenOf(node: SyntaxNode): Generator<[member: string, child:
 }
 
 /** The node and all nodes below it. `parents` are those above it, the nearest last. */
-export function* nodesOf(node: SyntaxNode, parents: readonly SyntaxNode[] = []): Generator<[SyntaxNode, readonly SyntaxNode[]]> {
+export function* nodesOf(
+  node: SyntaxNode,
+  parents: readonly SyntaxNode[] = [],
+): Generator<[SyntaxNode, readonly SyntaxNode[]]> {
   yield [node, parents]
   const inside = [...parents, node]
   for (const [, child] of childrenOf(node)) yield* nodesOf(child, inside)
@@ -32,6 +35,12 @@ export function* nodesOf(node: SyntaxNode, parents: readonly SyntaxNode[] = []):
 /** The name of a called method, such as `includes`; null for another node. */
 export function methodOf(node: SyntaxNode): string | null {
   const callee = node['callee']
-  if (node.type !== 'CallExpression' || !isNode(callee) || callee.type !== 'MemberExpression' || !isNode(callee['property'])) return null
+  if (
+    node.type !== 'CallExpression' ||
+    !isNode(callee) ||
+    callee.type !== 'MemberExpression' ||
+    !isNode(callee['property'])
+  )
+    return null
   return callee['property'].type === 'Identifier' ? String(callee['property']['name']) : null
 }

@@ -8,12 +8,12 @@
  */
 import type { DatabaseCounters } from '../../src/platform/database/database.ts'
 import { createLog } from '../../src/platform/running/log.ts'
-import { createPost, DEFAULT_SCOPES, registerAgent, withAgents } from '../agents/registered-agent.ts'
-import { createAccount, PASSWORD, xrpc } from '../harness/account.ts'
-import { bearer } from '../harness/http.ts'
-import { loopbackClientId, OAuthClient } from '../harness/oauth-client.ts'
-import { startPds } from '../harness/pds.ts'
-import { startUpstream } from '../harness/upstream.ts'
+import { createPost, DEFAULT_SCOPES, registerAgent, withAgents } from '../support/clients/registered-agent.ts'
+import { createAccount, PASSWORD, xrpc } from '../support/clients/account.ts'
+import { bearer } from '../support/clients/http.ts'
+import { loopbackClientId, OAuthClient } from '../support/clients/oauth-client.ts'
+import { startPds } from '../support/servers/pds.ts'
+import { startUpstream } from '../support/servers/upstream.ts'
 
 const ROUNDS = 9
 const PER_ROUND = 300
@@ -42,7 +42,10 @@ async function serve(): Promise<void> {
   // Those of the program: what tests have in their place costs more than what is measured.
   const log = createLog({ format: 'json', level: 'info', now: Date.now, write: () => {} })
   const appview = { url: process.argv[2]!, did: APPVIEW }
-  const pds = await startPds({ agentAuth: withAgents, appview, rateLimit: { enabled: false } }, { strictTransactions: false, log })
+  const pds = await startPds(
+    { agentAuth: withAgents, appview, rateLimit: { enabled: false } },
+    { strictTransactions: false, log },
+  )
   const ann = await createAccount(pds, 'ann')
   const { token: agent } = await registerAgent(pds, ann, { scopes: DEFAULT_SCOPES })
   const read = async () => {
@@ -58,7 +61,10 @@ async function serve(): Promise<void> {
     }
     process.send!(reading)
   }
-  process.on('message', (word) => void (word === 'stop' ? pds[Symbol.asyncDispose]().then(() => process.exit()) : read()))
+  process.on(
+    'message',
+    (word) => void (word === 'stop' ? pds[Symbol.asyncDispose]().then(() => process.exit()) : read()),
+  )
   await read()
 }
 
@@ -89,9 +95,11 @@ async function measure(): Promise<void> {
   type Headings = Record<string, string> | undefined
   type Call = (nsid: string, init?: Parameters<typeof xrpc>[2]) => Promise<{ status: number }>
   const callers: Record<string, Call> = {
-    person: (nsid, init) => xrpc({ url }, nsid, { ...init, headers: { ...(init?.headers as Headings), ...bearer(person) } }),
+    person: (nsid, init) =>
+      xrpc({ url }, nsid, { ...init, headers: { ...(init?.headers as Headings), ...bearer(person) } }),
     'app with DPoP': (nsid, init) => app.call(granted, nsid, {}, init),
-    agent: (nsid, init) => xrpc({ url }, nsid, { ...init, headers: { ...(init?.headers as Headings), ...bearer(agent) } }),
+    agent: (nsid, init) =>
+      xrpc({ url }, nsid, { ...init, headers: { ...(init?.headers as Headings), ...bearer(agent) } }),
   }
   const requests: Record<string, (call: Call) => Promise<{ status: number }>> = {
     getSession: (call) => call('com.atproto.server.getSession'),
@@ -125,5 +133,6 @@ async function measure(): Promise<void> {
   await server.exited
   const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length >> 1]!
   console.log('| | | µs of processor time | statements | rows | flushes |\n| --- | --- | ---: | ---: | ---: | ---: |')
-  for (const [name, measured] of Object.entries(costs)) console.log(`| ${name} | ${median(measured).toFixed(0)} | ${counted[name]} |`)
+  for (const [name, measured] of Object.entries(costs))
+    console.log(`| ${name} | ${median(measured).toFixed(0)} | ${counted[name]} |`)
 }

@@ -5,11 +5,11 @@
  *
  *     bun tests/bench/agent-storm.ts
  */
-import { createAccount, xrpc } from '../harness/account.ts'
-import { confirmedAgent, openAgentClaim, registerAgent } from '../harness/agent.ts'
-import { bearer, request } from '../harness/http.ts'
-import { startPds } from '../harness/pds.ts'
-import { countOf } from '../agents/rows.ts'
+import { createAccount, xrpc } from '../support/clients/account.ts'
+import { confirmedAgent, openAgentClaim, registerAgent } from '../support/clients/agent.ts'
+import { bearer, request } from '../support/clients/http.ts'
+import { startPds } from '../support/servers/pds.ts'
+import { countOf } from '../support/agent-rows.ts'
 
 const SECONDS = 60
 const PER_SECOND = 100
@@ -20,7 +20,10 @@ const CLAIMING = 10
 const PAUSE_MILLIS = 5
 
 await using pds = await startPds(
-  { agentAuth: { anonymousEnabled: true }, rateLimit: { globalIpPer5min: 0, writePointsHourly: 0, writePointsDaily: 0 } },
+  {
+    agentAuth: { anonymousEnabled: true },
+    rateLimit: { globalIpPer5min: 0, writePointsHourly: 0, writePointsDaily: 0 },
+  },
   { strictTransactions: false },
 )
 const alice = await createAccount(pds, 'alice')
@@ -33,7 +36,8 @@ const rkey = String(made.uri).split('/').at(-1)!
 
 const kinds: Record<string, () => Promise<{ status: number }>> = {
   createRecord: () => alice.call('com.atproto.repo.createRecord', { json }),
-  getRecord: () => xrpc(pds, `com.atproto.repo.getRecord?${new URLSearchParams({ repo: alice.did, collection, rkey })}`),
+  getRecord: () =>
+    xrpc(pds, `com.atproto.repo.getRecord?${new URLSearchParams({ repo: alice.did, collection, rkey })}`),
   getSession: () => alice.call('com.atproto.server.getSession'),
   agentsOwn: () => request(`${pds.url}/xrpc/com.atproto.server.getSession`, { headers: bearer(agent.accessToken) }),
 }

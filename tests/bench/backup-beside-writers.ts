@@ -11,8 +11,8 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createAccount, type TestAccount } from '../harness/account.ts'
-import { readOutput } from '../harness/program.ts'
+import { createAccount, type TestAccount } from '../support/clients/account.ts'
+import { readOutput } from '../support/servers/program.ts'
 
 const MEBIBYTE = 1024 ** 2
 const DATA_MIB = Number(process.argv[2] ?? 1024) || 0
@@ -37,7 +37,12 @@ const env = {
   SERVICE_RATE_LIMIT_ENABLED: 'false',
   SERVICE_LOG_LEVEL: 'error',
 }
-const holdfast = (...words: string[]) => [process.execPath, join(import.meta.dir, '../../src/main.ts'), ...words, '--dev']
+const holdfast = (...words: string[]) => [
+  process.execPath,
+  join(import.meta.dir, '../../src/main.ts'),
+  ...words,
+  '--dev',
+]
 
 async function startServer() {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../src/main.ts'), 'dev'], {
@@ -49,7 +54,8 @@ async function startServer() {
   return { child, url: await readOutput(child.stdout, null).listening }
 }
 
-const text = (seed: number) => Buffer.from(crypto.getRandomValues(new Uint8Array(TEXT_CHARS / 2))).toString('hex') + seed
+const text = (seed: number) =>
+  Buffer.from(crypto.getRandomValues(new Uint8Array(TEXT_CHARS / 2))).toString('hex') + seed
 
 async function fill(accounts: TestAccount[]): Promise<string[]> {
   const blobs = Math.floor((DATA_MIB * 2) / 3)
@@ -74,7 +80,9 @@ async function fill(accounts: TestAccount[]): Promise<string[]> {
           collection: 'org.example.note',
           value: { text: text(n) },
         }))
-        const { body } = expectOk(await account.call('com.atproto.repo.applyWrites', { json: { repo: account.did, writes } }))
+        const { body } = expectOk(
+          await account.call('com.atproto.repo.applyWrites', { json: { repo: account.did, writes } }),
+        )
         for (const { uri } of body.results) uris.push(uri)
       }
     }),
@@ -106,7 +114,8 @@ function atRate(perSec: number, send: (i: number) => Promise<unknown>) {
     running = false
     await done
     millis.sort((a, b) => a - b)
-    const at = (share: number) => Number(millis[Math.min(millis.length - 1, Math.floor(millis.length * share))]!.toFixed(1))
+    const at = (share: number) =>
+      Number(millis[Math.min(millis.length - 1, Math.floor(millis.length * share))]!.toFixed(1))
     return { count: millis.length, p50: at(0.5), p99: at(0.99), max: at(1) }
   }
 }
@@ -118,7 +127,12 @@ const peakMiB = (pid: number): number => {
 
 async function run(words: string[], changes: Record<string, string> = {}) {
   const startedAt = performance.now()
-  const child = Bun.spawn(holdfast(...words), { cwd: folder, env: { ...env, ...changes }, stdout: 'pipe', stderr: 'inherit' })
+  const child = Bun.spawn(holdfast(...words), {
+    cwd: folder,
+    env: { ...env, ...changes },
+    stdout: 'pipe',
+    stderr: 'inherit',
+  })
   const [code, out] = await Promise.all([child.exited, new Response(child.stdout).text()])
   const { maxRSS, cpuTime } = child.resourceUsage()!
   return {
@@ -143,7 +157,9 @@ try {
   const accounts: TestAccount[] = []
   for (let i = 0; i < ACCOUNTS; i++) accounts.push(await createAccount({ url }, `person${i}`))
   const uris = await fill(accounts)
-  console.log(`${sizeMiB(dataDir)} MiB in the data directory; ${WRITES_PER_SEC} writes/s and ${READS_PER_SEC} reads/s; milliseconds`)
+  console.log(
+    `${sizeMiB(dataDir)} MiB in the data directory; ${WRITES_PER_SEC} writes/s and ${READS_PER_SEC} reads/s; milliseconds`,
+  )
 
   const beside = async (work: () => Promise<unknown>) => {
     const writes = atRate(WRITES_PER_SEC, async (i) => {
@@ -156,7 +172,9 @@ try {
     })
     const reads = atRate(READS_PER_SEC, async (i) => {
       const [, , repo, collection, rkey] = uris[(i * 7919) % uris.length]!.split('/')
-      const response = await fetch(`${url}/xrpc/com.atproto.repo.getRecord?repo=${repo}&collection=${collection}&rkey=${rkey}`)
+      const response = await fetch(
+        `${url}/xrpc/com.atproto.repo.getRecord?repo=${repo}&collection=${collection}&rkey=${rkey}`,
+      )
       if (response.status !== 200) throw new Error(`a read answered ${response.status}`)
       await response.arrayBuffer()
     })

@@ -15,10 +15,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { encode } from '../../src/protocol/cbor.ts'
 import { cidOfBlob, cidOfCbor } from '../../src/protocol/cid.ts'
-import { createAccount } from '../harness/account.ts'
-import { bearer } from '../harness/http.ts'
+import { createAccount } from '../support/clients/account.ts'
+import { bearer } from '../support/clients/http.ts'
 import type { LoopStalls } from './loop-stalls.ts'
-import { readOutput } from '../harness/program.ts'
+import { readOutput } from '../support/servers/program.ts'
 
 const ROWS = Number(process.argv[2] ?? 100_000) || 0
 const BLOB_BYTES = 2048
@@ -64,7 +64,13 @@ interface Server {
 async function start(env: Record<string, string>): Promise<Server> {
   let answer = Promise.withResolvers<LoopStalls>()
   const child = Bun.spawn(
-    [process.execPath, '--preload', join(import.meta.dir, 'loop-stalls.ts'), join(import.meta.dir, '../../src/main.ts'), 'dev'],
+    [
+      process.execPath,
+      '--preload',
+      join(import.meta.dir, 'loop-stalls.ts'),
+      join(import.meta.dir, '../../src/main.ts'),
+      'dev',
+    ],
     {
       cwd: folder,
       env: { ...baseEnv, ...env },
@@ -102,12 +108,15 @@ function serveBucket(): void {
       if (request.method !== 'GET') sorted = null
       if (request.method === 'PUT') sizes.set(key, (await request.arrayBuffer()).byteLength)
       if (request.method === 'DELETE') sizes.delete(key)
-      if (!url.searchParams.has('list-type')) return new Response(null, { status: request.method === 'GET' ? 404 : 200 })
+      if (!url.searchParams.has('list-type'))
+        return new Response(null, { status: request.method === 'GET' ? 404 : 200 })
       sorted ??= [...sizes.keys()].toSorted()
       const from = Number(url.searchParams.get('continuation-token') ?? 0)
       const page = sorted.slice(from, from + Number(url.searchParams.get('max-keys')))
       const next = from + page.length
-      const contents = page.map((one) => `<Contents><Key>${one}</Key><Size>${sizes.get(one)}</Size></Contents>`).join('')
+      const contents = page
+        .map((one) => `<Contents><Key>${one}</Key><Size>${sizes.get(one)}</Size></Contents>`)
+        .join('')
       return new Response(
         `<ListBucketResult><IsTruncated>${next < sorted.length}</IsTruncated><NextContinuationToken>${next}</NextContinuationToken>${contents}</ListBucketResult>`,
       )
@@ -125,7 +134,9 @@ async function startBucket(): Promise<{ url: string; stop(): void }> {
 /** Blobs of many accounts with the records that point at them; what is past its grace has none. */
 function fill(did: string): string[] {
   const db = new Database(join(dataDir, 'holdfast.db'))
-  const blob = db.query('INSERT INTO blob (did, cid, mime_type, size, uploaded_at, unreferenced_at) VALUES (?, ?, ?, ?, 0, ?)')
+  const blob = db.query(
+    'INSERT INTO blob (did, cid, mime_type, size, uploaded_at, unreferenced_at) VALUES (?, ?, ?, ?, 0, ?)',
+  )
   const reference = db.query('INSERT INTO blob_reference (did, cid, record, rev) VALUES (?, ?, ?, ?)')
   /** Like the first one's: what a repository has beside its DID does not matter here. */
   const columns = db
@@ -142,7 +153,9 @@ function fill(did: string): string[] {
   db.transaction(() => {
     const repos = owners.map(
       (owner, i) =>
-        (i === 0 ? db.query<{ id: number }, [string]>('SELECT id FROM repo WHERE did = ?').get(owner) : repo.get(owner, did))!.id,
+        (i === 0
+          ? db.query<{ id: number }, [string]>('SELECT id FROM repo WHERE did = ?').get(owner)
+          : repo.get(owner, did))!.id,
     )
     const bytes = new Uint8Array(BLOB_BYTES)
     for (let i = 0; i < ROWS; i++) {
@@ -188,12 +201,14 @@ function reader(url: string, did: string, cids: string[]): () => Promise<Read[]>
       const dueAt = started + (i * 1000) / READS_PER_SEC
       const wait = dueAt - performance.now()
       if (wait > 0) await Bun.sleep(wait)
-      const one = fetch(`${url}/xrpc/com.atproto.sync.getBlob?did=${did}&cid=${cids[i % cids.length]}`).then(async (response) => {
-        await response.arrayBuffer()
-        if (!response.ok) throw new Error(`a read answered ${response.status}`)
-        reads.push({ dueAt, millis: performance.now() - dueAt })
-        pending.delete(one)
-      })
+      const one = fetch(`${url}/xrpc/com.atproto.sync.getBlob?did=${did}&cid=${cids[i % cids.length]}`).then(
+        async (response) => {
+          await response.arrayBuffer()
+          if (!response.ok) throw new Error(`a read answered ${response.status}`)
+          reads.push({ dueAt, millis: performance.now() - dueAt })
+          pending.delete(one)
+        },
+      )
       pending.add(one)
     }
     await Promise.all(pending)
@@ -224,7 +239,12 @@ function latencies(reads: Read[]) {
       ),
     ),
   )
-  return { p50: rounded(at(0.5, millis)), p99: rounded(p99), p99OfAll: rounded(at(0.99, millis)), max: rounded(at(1, millis)) }
+  return {
+    p50: rounded(at(0.5, millis)),
+    p99: rounded(p99),
+    p99OfAll: rounded(at(0.99, millis)),
+    max: rounded(at(1, millis)),
+  }
 }
 
 const rssMiB = (pid: number, field: 'VmRSS' | 'VmHWM') =>

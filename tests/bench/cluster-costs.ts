@@ -13,12 +13,12 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createAccount, holder, type TestAccount } from '../harness/account.ts'
-import { startBucket } from '../harness/bucket-host.ts'
-import { startDatabaseLine } from '../harness/database-line.ts'
-import { testDatabase } from '../harness/postgres.ts'
-import { startProgram } from '../harness/program.ts'
-import { Subscriber } from '../harness/subscriber.ts'
+import { createAccount, holder, type TestAccount } from '../support/clients/account.ts'
+import { startBucket } from '../support/servers/bucket-host.ts'
+import { startDatabaseLine } from '../support/faults/database-line.ts'
+import { testDatabase } from '../support/servers/postgres.ts'
+import { startProgram } from '../support/servers/program.ts'
+import { Subscriber } from '../support/clients/subscriber.ts'
 
 const REQUESTS = Number(process.argv[2] ?? 1000)
 const ACCOUNTS = 64
@@ -35,7 +35,8 @@ interface Spent {
 /** Time on processors of all its threads, which the kernel counts exactly. */
 function millisOf(pid: number | string): number {
   let nanos = 0
-  for (const thread of entriesOf(`/proc/${pid}/task`)) nanos += Number(textOf(`/proc/${pid}/task/${thread}/schedstat`).split(' ')[0])
+  for (const thread of entriesOf(`/proc/${pid}/task`))
+    nanos += Number(textOf(`/proc/${pid}/task/${thread}/schedstat`).split(' ')[0])
   return nanos / 1e6
 }
 
@@ -43,7 +44,10 @@ const parentOf = (pid: number | string): number => Number(/^PPid:\s(\d+)$/m.exec
 
 /** Of a server with the processes of its connections. */
 const millisOfFamily = (parent: number): number =>
-  entriesOf('/proc').reduce((sum, pid) => (/^\d+$/.test(pid) && parentOf(pid) === parent ? sum + millisOf(pid) : sum), millisOf(parent))
+  entriesOf('/proc').reduce(
+    (sum, pid) => (/^\d+$/.test(pid) && parentOf(pid) === parent ? sum + millisOf(pid) : sum),
+    millisOf(parent),
+  )
 
 /** Empty if the process has ended. */
 const textOf = (path: string): string => orGone(() => readFileSync(path, 'utf8'), '')
@@ -62,7 +66,9 @@ await using resources = new AsyncDisposableStack()
 const { databaseUrl, drop } = await testDatabase()
 resources.defer(drop)
 const { primary } = resources.use(await startBucket())
-const folder = resources.adopt(mkdtempSync(join(tmpdir(), 'holdfast-costs-')), (path) => rmSync(path, { recursive: true, force: true }))
+const folder = resources.adopt(mkdtempSync(join(tmpdir(), 'holdfast-costs-')), (path) =>
+  rmSync(path, { recursive: true, force: true }),
+)
 const shared = {
   SERVICE_PUBLIC_URL: 'http://127.0.0.1:2583',
   SERVICE_AVAILABLE_USER_DOMAINS: 'test',
@@ -153,8 +159,15 @@ for (let i = 0; i < ACCOUNTS; i++) accounts.push(await createAccount(serving, `u
 const collection = 'app.bsky.feed.post'
 const rkeys: string[] = []
 const create = async (account: TestAccount, i: number) => {
-  const record = { $type: collection, text: `${i} `.padEnd(250, 'lorem ipsum '), createdAt: '2026-01-01T00:00:00.000Z', langs: ['en'] }
-  const answer = await account.call('com.atproto.repo.createRecord', { json: { repo: account.did, collection, record } })
+  const record = {
+    $type: collection,
+    text: `${i} `.padEnd(250, 'lorem ipsum '),
+    createdAt: '2026-01-01T00:00:00.000Z',
+    langs: ['en'],
+  }
+  const answer = await account.call('com.atproto.repo.createRecord', {
+    json: { repo: account.did, collection, record },
+  })
   if (account === accounts[0]) rkeys.push(answer.body.uri.split('/').at(-1))
   return answer
 }

@@ -11,9 +11,9 @@ import { join } from 'node:path'
 import { writeRecords } from '../../src/features/data/repo/repo.ts'
 import type { RecordWriteInput } from '../../src/features/data/repo/record-writing.ts'
 import type { Did, Nsid, RecordKey } from '../../src/protocol/identifiers.ts'
-import { createAccount } from '../harness/account.ts'
-import { startPds } from '../harness/pds.ts'
-import { sessionCaller } from '../harness/session-token.ts'
+import { createAccount } from '../support/clients/account.ts'
+import { startPds } from '../support/servers/pds.ts'
+import { sessionCaller } from '../support/clients/session-token.ts'
 
 const size = Number(process.argv[2] ?? 10_000)
 const batch = 200
@@ -52,7 +52,9 @@ function allocatedKib(log: string): Map<Kind, number> {
   const [, ...parts] = log.split(marker)
   return new Map(
     kinds.map((kind) => {
-      const [begun, ended] = ['start', 'end'].map((what) => parts.find((part) => part.startsWith(`${what} of ${kind}\n`))!)
+      const [begun, ended] = ['start', 'end'].map((what) =>
+        parts.find((part) => part.startsWith(`${what} of ${kind}\n`))!,
+      )
       const [first, ...others] = begun!.matchAll(collectionLine)
       const heap = first![1]
       let after = first![3]
@@ -87,7 +89,9 @@ async function measure(): Promise<void> {
 
   const rkeys: RecordKey[] = []
   for (let written = 0; written < size; written += batch) {
-    const { results } = await commit(Array.from({ length: Math.min(batch, size - written) }, (_, i) => create(`${written + i}`)))
+    const { results } = await commit(
+      Array.from({ length: Math.min(batch, size - written) }, (_, i) => create(`${written + i}`)),
+    )
     rkeys.push(...results.map(({ uri }) => uri.split('/').at(-1) as RecordKey))
   }
   /** Any of the records, each once. */

@@ -16,10 +16,10 @@ import type { Sql, Tx } from '../../src/platform/database/database.ts'
 import { parseCid } from '../../src/protocol/cid.ts'
 import { signCommit, unsignedCommit } from '../../src/protocol/commit.ts'
 import type { Did, Nsid, Tid } from '../../src/protocol/identifiers.ts'
-import { createAccount, type TestAccount } from '../harness/account.ts'
-import { startPds } from '../harness/pds.ts'
-import { onPostgres } from '../harness/postgres.ts'
-import { sessionCaller } from '../harness/session-token.ts'
+import { createAccount, type TestAccount } from '../support/clients/account.ts'
+import { startPds } from '../support/servers/pds.ts'
+import { onPostgres } from '../support/servers/postgres.ts'
+import { sessionCaller } from '../support/clients/session-token.ts'
 
 const RECORDS = Number(process.argv[2] ?? 1000)
 const BATCH = 200
@@ -73,16 +73,22 @@ await using pds = await startPds(
   },
 )
 const { ctx } = pds
-const quantile = (values: readonly number[], share: number): number => values.toSorted((a, b) => a - b)[Math.floor(values.length * share)]!
+const quantile = (values: readonly number[], share: number): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length * share)]!
 const micros = (millis: number): string => (millis * 1000).toFixed(0)
 /** The tenth part of the commits that were disturbed least, and half of them. */
-const spread = (values: readonly number[]): string => `${micros(quantile(values, 0.1))} | ${micros(quantile(values, 0.5))}`
+const spread = (values: readonly number[]): string =>
+  `${micros(quantile(values, 0.1))} | ${micros(quantile(values, 0.5))}`
 const costs = (): Cost => ({ ...ctx.db.counters })
 watchTransactions()
 
 const alice = await createAccount(pds, 'alice')
 const did = alice.did as Did
-const post = (text: string) => ({ $type: collection, text: text.padEnd(250, ' lorem ipsum'), createdAt: '2026-01-01T00:00:00.000Z' })
+const post = (text: string) => ({
+  $type: collection,
+  text: text.padEnd(250, ' lorem ipsum'),
+  createdAt: '2026-01-01T00:00:00.000Z',
+})
 await fill()
 const socket = new WebSocket(`${pds.url.replace('http', 'ws')}/xrpc/com.atproto.sync.subscribeRepos`)
 await new Promise((resolve) => socket.addEventListener('open', resolve, { once: true }))
@@ -170,7 +176,9 @@ async function printSteps(): Promise<void> {
   for (let i = 0; i < SAMPLES; i++) seen.push(await oneCommit())
   const after = costs()
   const names = Object.keys(steps) as Step[]
-  console.log(`One writer, ${RECORDS.toLocaleString('en')} records, ${onPostgres ? 'PostgreSQL' : 'SQLite'}, ${SAMPLES} commits:\n`)
+  console.log(
+    `One writer, ${RECORDS.toLocaleString('en')} records, ${onPostgres ? 'PostgreSQL' : 'SQLite'}, ${SAMPLES} commits:\n`,
+  )
   console.log('| Step | µs, 10th percentile | median |\n| --- | ---: | ---: |')
   // PostgreSQL hands the log over and flushes it in the COMMIT that it answers.
   const shown = onPostgres ? names.filter((name) => name !== 'committed') : names
@@ -179,9 +187,13 @@ async function printSteps(): Promise<void> {
     console.log(`| ${steps[name]} | ${spread(seen.map((at) => at[name]! - at[previous]!))} |`)
   }
   console.log(`| From request to response | ${spread(seen.map((at) => at.received! - at.sent!))} |`)
-  console.log(`| From the durable commit to the frame at a subscriber | ${spread(seen.map((at) => at.framed! - at.durable!))} |`)
+  console.log(
+    `| From the durable commit to the frame at a subscriber | ${spread(seen.map((at) => at.framed! - at.durable!))} |`,
+  )
   const per = (name: keyof Cost) => ((after[name] - before[name]) / SAMPLES).toFixed(2)
-  console.log(`\nFor each: ${per('statements')} statements, ${per('roundTrips')} round trips, ${per('commits')} flushes\n`)
+  console.log(
+    `\nFor each: ${per('statements')} statements, ${per('roundTrips')} round trips, ${per('commits')} flushes\n`,
+  )
 }
 
 /** Parts of those steps, each alone in a loop. */
@@ -207,7 +219,9 @@ async function printParts(): Promise<void> {
 
 /** Each writer has an account of its own, and sends the next request after the response to the last. */
 async function printWriters(): Promise<void> {
-  const accounts = await Promise.all(Array.from({ length: Math.max(...WRITERS) }, (_, i) => createAccount(pds, `writer${i}`)))
+  const accounts = await Promise.all(
+    Array.from({ length: Math.max(...WRITERS) }, (_, i) => createAccount(pds, `writer${i}`)),
+  )
   console.log(
     '\n| Writers at once | commits a second | flushes for each commit | statements | round trips |\n| ---: | ---: | ---: | ---: | ---: |',
   )

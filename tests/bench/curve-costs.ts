@@ -9,10 +9,10 @@ import type { RecordWriteInput } from '../../src/features/data/repo/record-writi
 import { loadNativeK256, newSigningSecret } from '../../src/platform/secrets/signing-keys.ts'
 import type { Did, Nsid } from '../../src/protocol/identifiers.ts'
 import { k256InScript, signingKey, type Curve, type SigningKey } from '../../src/protocol/keys.ts'
-import { createAccount } from '../harness/account.ts'
-import { startPds } from '../harness/pds.ts'
-import { sessionCaller } from '../harness/session-token.ts'
-import { moveIn, stranger } from '../harness/stranger.ts'
+import { createAccount } from '../support/clients/account.ts'
+import { startPds } from '../support/servers/pds.ts'
+import { sessionCaller } from '../support/clients/session-token.ts'
+import { moveIn, stranger } from '../support/clients/stranger.ts'
 
 const size = Number(process.argv[2] ?? 10_000)
 const batch = 200
@@ -39,13 +39,25 @@ const accounts: Record<Curve, Did> = {
 const create = (): RecordWriteInput => ({
   action: 'create',
   collection,
-  record: { $type: collection, text: `${Math.random()}`.padEnd(250, ' lorem ipsum'), createdAt: '2026-01-01T00:00:00.000Z', langs: ['en'] },
+  record: {
+    $type: collection,
+    text: `${Math.random()}`.padEnd(250, ' lorem ipsum'),
+    createdAt: '2026-01-01T00:00:00.000Z',
+    langs: ['en'],
+  },
 })
-const callers = { [accounts.p256]: await sessionCaller(pds, accounts.p256), [accounts.k256]: await sessionCaller(pds, accounts.k256) }
-const commit = (did: Did, count: number) => writeRecords(ctx, callers[did]!, did, { writes: Array.from({ length: count }, create) })
-for (const did of Object.values(accounts)) for (let written = 0; written < size; written += batch) await commit(did, batch)
+const callers = {
+  [accounts.p256]: await sessionCaller(pds, accounts.p256),
+  [accounts.k256]: await sessionCaller(pds, accounts.k256),
+}
+const commit = (did: Did, count: number) =>
+  writeRecords(ctx, callers[did]!, did, { writes: Array.from({ length: count }, create) })
+for (const did of Object.values(accounts))
+  for (let written = 0; written < size; written += batch) await commit(did, batch)
 
-console.log(`| ${size.toLocaleString('en')} records, µs of processor time | P-256 | secp256k1 | ratio |\n| --- | ---: | ---: | ---: |`)
+console.log(
+  `| ${size.toLocaleString('en')} records, µs of processor time | P-256 | secp256k1 | ratio |\n| --- | ---: | ---: | ---: |`,
+)
 for (const records of [1, 10]) {
   const costs: Record<Curve, number[]> = { p256: [], k256: [] }
   for (let round = 0; round <= rounds; round++) {
@@ -63,7 +75,11 @@ const signature = async (key: SigningKey) => {
   await cost(1000, () => key.sign(message))
   return cost(2000, () => key.sign(message))
 }
-const [p256, secret, native] = [signingKey('p256', newSigningSecret('p256')), newSigningSecret('k256'), loadNativeK256()]
+const [p256, secret, native] = [
+  signingKey('p256', newSigningSecret('p256')),
+  newSigningSecret('k256'),
+  loadNativeK256(),
+]
 const plain = await signature(p256)
 if (native) report('signature, native library', plain, await signature(signingKey('k256', secret, native)))
 report('signature, script', plain, await signature(signingKey('k256', secret, k256InScript)))

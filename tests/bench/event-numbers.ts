@@ -6,17 +6,22 @@
  */
 import { SQL } from 'bun'
 import { Floor } from '../../src/features/data/firehose/numbering.ts'
-import { BATCH_EVENTS, batchOf, insertUnnumbered, type Batch } from '../../src/features/data/firehose/numbering-store.ts'
+import {
+  BATCH_EVENTS,
+  batchOf,
+  insertUnnumbered,
+  type Batch,
+} from '../../src/features/data/firehose/numbering-store.ts'
 import { Sql } from '../../src/platform/database/database.ts'
 import { openPostgres } from '../../src/platform/database/postgres.ts'
 import { cidOfCbor } from '../../src/protocol/cid.ts'
 import type { RepoEvent } from '../../src/protocol/frames.ts'
 import type { Did, Tid } from '../../src/protocol/identifiers.ts'
-import { createAccount } from '../harness/account.ts'
-import { startCluster } from '../harness/cluster.ts'
-import { allNumbered } from '../harness/events.ts'
-import { testDatabase } from '../harness/postgres.ts'
-import { Subscriber } from '../harness/subscriber.ts'
+import { createAccount } from '../support/clients/account.ts'
+import { startCluster } from '../support/servers/cluster.ts'
+import { allNumbered } from '../support/clients/events.ts'
+import { testDatabase } from '../support/servers/postgres.ts'
+import { Subscriber } from '../support/clients/subscriber.ts'
 
 const EVENTS = Number(process.argv[2] ?? 60_000)
 /** Bytes of the CAR in a commit event: the nodes on the path of a record, in a repository of some thousand records. */
@@ -52,7 +57,12 @@ async function numbererAlone(hasOldSnapshot: boolean): Promise<void> {
   )
   const columns = 'did, event_type, erases, written_at, head, middle, rest'
   await db.run(
-    new Sql([`INSERT INTO unnumbered_event (${columns}) SELECT ${columns} FROM unnumbered_event, generate_series(2, ${EVENTS / 200})`], []),
+    new Sql(
+      [
+        `INSERT INTO unnumbered_event (${columns}) SELECT ${columns} FROM unnumbered_event, generate_series(2, ${EVENTS / 200})`,
+      ],
+      [],
+    ),
   )
   const lease = (await db.cluster!.take('bench'))!
   const floor = new Floor()
@@ -105,8 +115,12 @@ async function writes(): Promise<void> {
   subscriber.close()
   delays.sort((a, b) => a - b)
   const at = (share: number) => delays[Math.floor(share * (delays.length - 1))]!.toFixed(1)
-  console.log(`answer of a write to its frame at another node: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, longest ${at(1)} ms`)
-  console.log(`createRecord: ${(spent.statements / WRITES).toFixed(1)} statements in ${(spent.roundTrips / WRITES).toFixed(1)} round trips`)
+  console.log(
+    `answer of a write to its frame at another node: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, longest ${at(1)} ms`,
+  )
+  console.log(
+    `createRecord: ${(spent.statements / WRITES).toFixed(1)} statements in ${(spent.roundTrips / WRITES).toFixed(1)} round trips`,
+  )
 }
 
 await numbererAlone(false)

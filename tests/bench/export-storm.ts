@@ -12,9 +12,9 @@ import { connect } from 'node:net'
 import { writeRecords } from '../../src/features/data/repo/repo.ts'
 import type { RecordWriteInput } from '../../src/features/data/repo/record-writing.ts'
 import type { Did, Nsid } from '../../src/protocol/identifiers.ts'
-import { createAccount } from '../harness/account.ts'
-import { startPds } from '../harness/pds.ts'
-import { sessionCaller } from '../harness/session-token.ts'
+import { createAccount } from '../support/clients/account.ts'
+import { startPds } from '../support/servers/pds.ts'
+import { sessionCaller } from '../support/clients/session-token.ts'
 
 const BATCH = 200
 /** With it, a record takes about 450 bytes in an archive. */
@@ -98,7 +98,9 @@ async function load(): Promise<void> {
     const begun = performance.now()
     const ends: number[] = []
     const found = await Promise.all(
-      Array.from({ length: clients }, (_, i) => get(i).then((answer) => (ends.push(performance.now() - begun), answer))),
+      Array.from({ length: clients }, (_, i) =>
+        get(i).then((answer) => (ends.push(performance.now() - begun), answer)),
+      ),
     )
     process.send!({ found, millis: Math.max(...ends) })
   })
@@ -117,7 +119,10 @@ function start(...args: string[]): Child {
     stderr: 'inherit',
     onExit: (_, code) => void (code !== null && code !== 0 && process.exit(1)),
   })
-  return { process: child, next: () => (told.length > 0 ? Promise.resolve(told.shift()) : new Promise((resolve) => awaited.push(resolve))) }
+  return {
+    process: child,
+    next: () => (told.length > 0 ? Promise.resolve(told.shift()) : new Promise((resolve) => awaited.push(resolve))),
+  }
 }
 
 async function measure(): Promise<void> {
@@ -126,7 +131,8 @@ async function measure(): Promise<void> {
   const { url, did } = await server.next()
   const health = start('ask', url)
   const client = start('load', url, third === 'slow' ? 'slow' : 'fast', did)
-  const rssMib = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.process.pid}/status`, 'utf8'))![1]) / 1024
+  const rssMib = () =>
+    Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.process.pid}/status`, 'utf8'))![1]) / 1024
   const storm = async (clients: number) => {
     client.process.send(clients)
     return (await client.next()) as { found: { status: number; bytes: number }[]; millis: number }

@@ -4,12 +4,12 @@
  *
  * bun tests/bench/foreign-documents.ts
  */
-import { createAccount } from '../harness/account.ts'
-import { bearer, request } from '../harness/http.ts'
-import { startLexiconAuthor } from '../harness/lexicon-author.ts'
-import { loopbackClientId, OAuthClient } from '../harness/oauth-client.ts'
-import { startPds } from '../harness/pds.ts'
-import { startUpstream } from '../harness/upstream.ts'
+import { createAccount } from '../support/clients/account.ts'
+import { bearer, request } from '../support/clients/http.ts'
+import { startLexiconAuthor } from '../support/servers/lexicon-author.ts'
+import { loopbackClientId, OAuthClient } from '../support/clients/oauth-client.ts'
+import { startPds } from '../support/servers/pds.ts'
+import { startUpstream } from '../support/servers/upstream.ts'
 
 const SLASHES = `${'/'.repeat(64_000)}x`
 /** As many as 8192 characters hold, each a spelling of the last that is declared. */
@@ -36,7 +36,10 @@ function serve(): void {
   let pds: Awaited<ReturnType<typeof startPds>> | null = null
   process.on('message', async (message: Start) => {
     if (pds === null) {
-      pds = await startPds({ rateLimit: { enabled: false }, labeler: { watched: [{ did: message.labeler as never, labels: [] }] } })
+      pds = await startPds({
+        rateLimit: { enabled: false },
+        labeler: { watched: [{ did: message.labeler as never, labels: [] }] },
+      })
       pds.dns.setTexts('_lexicon.notes.test', `did=${message.author}`)
       const { did, password, accessJwt } = await createAccount(pds, 'alice')
       process.send!({ url: pds.url, did, password, accessJwt } satisfies Started)
@@ -64,7 +67,10 @@ function startServer(start: Start) {
 }
 
 /** Returns what the work returns, how long it took, and the slowest look at the health beside it. */
-async function measured<T>(url: string, work: () => Promise<T>): Promise<{ result: T; millis: number; healthMillis: number }> {
+async function measured<T>(
+  url: string,
+  work: () => Promise<T>,
+): Promise<{ result: T; millis: number; healthMillis: number }> {
   let isOver = false
   let healthMillis = 0
   const look = async () => {
@@ -94,7 +100,9 @@ async function compare(): Promise<void> {
   await using labeler = startUpstream()
   hostileAuthor.services['atproto_pds'] = hostileAuthor.url + SLASHES
   const [{ publicKeyMultibase }] = author.document['verificationMethod'] as [{ publicKeyMultibase: string }]
-  hostileAuthor.document['verificationMethod'] = [{ id: '#atproto', type: 'Multikey', controller: hostileAuthor.did, publicKeyMultibase }]
+  hostileAuthor.document['verificationMethod'] = [
+    { id: '#atproto', type: 'Multikey', controller: hostileAuthor.did, publicKeyMultibase },
+  ]
   service.services['test_service'] = service.url + SLASHES
   labeler.services['atproto_labeler'] = labeler.url + SLASHES
   for (const [name, entries] of [
@@ -114,7 +122,12 @@ async function compare(): Promise<void> {
   }
 
   const rows: Record<string, object> = {}
-  const note = async <T>(name: string, url: string, work: () => Promise<T>, shown: (result: T) => unknown): Promise<T> => {
+  const note = async <T>(
+    name: string,
+    url: string,
+    work: () => Promise<T>,
+    shown: (result: T) => unknown,
+  ): Promise<T> => {
     const { result, millis, healthMillis } = await measured(url, work)
     rows[name] = { ms: Math.round(millis), 'health beside, ms': Math.round(healthMillis), response: shown(result) }
     return result
@@ -133,7 +146,9 @@ async function compare(): Promise<void> {
   )
   await note('one PAR, author at 64 KiB of slashes', url, () => asking('atproto include:test.notes.auth'), status)
   const proxied = () =>
-    request(`${url}/xrpc/test.notes.list`, { headers: { ...bearer(accessJwt), 'atproto-proxy': `${service.did}#test_service` } })
+    request(`${url}/xrpc/test.notes.list`, {
+      headers: { ...bearer(accessJwt), 'atproto-proxy': `${service.did}#test_service` },
+    })
   await note(
     'five atproto-proxy requests',
     url,
@@ -153,7 +168,12 @@ async function compare(): Promise<void> {
 
   const vast = 'atproto include:test.notes.vast'
   const vastClient = client(vast)
-  const pushed = await note(`one PAR, a set of ${SET_ENTRIES}`, started.url, () => vastClient.push({ scope: vast }), status)
+  const pushed = await note(
+    `one PAR, a set of ${SET_ENTRIES}`,
+    started.url,
+    () => vastClient.push({ scope: vast }),
+    status,
+  )
   if (pushed.status === 201) {
     const page = () => request(vastClient.authorizeUrl(pushed.body.request_uri))
     await note('its consent page', started.url, page, ({ body }) => `${String(body).length} characters`)
@@ -175,7 +195,8 @@ async function compare(): Promise<void> {
     rkey: `r${rkey}`,
     value: { $type: collection },
   }))
-  const apply = () => writer.call(token, 'com.atproto.repo.applyWrites', {}, { json: { repo: started.did, validate: false, writes } })
+  const apply = () =>
+    writer.call(token, 'com.atproto.repo.applyWrites', {}, { json: { repo: started.did, validate: false, writes } })
   await note(`${WRITES} writes under ${WRITE_SCOPES} scopes`, started.url, apply, status)
   good.stop()
   console.table(rows)

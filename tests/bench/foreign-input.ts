@@ -16,10 +16,10 @@ import type { Did } from '../../src/protocol/identifiers.ts'
 import { signingKey } from '../../src/protocol/keys.ts'
 import { parseAuditLog } from '../../src/protocol/plc.ts'
 import { nextTid } from '../../src/protocol/tid.ts'
-import { createAccount, type TestAccount } from '../harness/account.ts'
-import { archiveOf, post } from '../harness/archive.ts'
-import { bearer } from '../harness/http.ts'
-import { readOutput } from '../harness/program.ts'
+import { createAccount, type TestAccount } from '../support/clients/account.ts'
+import { archiveOf, post } from '../support/archive.ts'
+import { bearer } from '../support/clients/http.ts'
+import { readOutput } from '../support/servers/program.ts'
 import type { LoopStalls } from './loop-stalls.ts'
 
 const ROOT = process.env['ROOT'] ?? join(import.meta.dir, '../..')
@@ -29,21 +29,24 @@ const folder = mkdtempSync(join(tmpdir(), 'holdfast-bench-'))
 let answer: () => Response = () => Response.json({})
 const appview = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => answer() })
 let told: (stalls: LoopStalls) => void = () => undefined
-const child = Bun.spawn([process.execPath, '--preload', join(import.meta.dir, 'loop-stalls.ts'), join(ROOT, 'src/main.ts'), 'dev'], {
-  cwd: folder,
-  env: {
-    PATH: process.env['PATH'] ?? '',
-    HOME: folder,
-    PORT: '0',
-    SERVICE_PUBLIC_URL: 'http://localhost:2583',
-    SERVICE_RATE_LIMIT_ENABLED: 'false',
-    SERVICE_APPVIEW_URL: `http://127.0.0.1:${appview.port}`,
-    SERVICE_APPVIEW_DID: 'did:web:appview.test#bsky_appview',
+const child = Bun.spawn(
+  [process.execPath, '--preload', join(import.meta.dir, 'loop-stalls.ts'), join(ROOT, 'src/main.ts'), 'dev'],
+  {
+    cwd: folder,
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      HOME: folder,
+      PORT: '0',
+      SERVICE_PUBLIC_URL: 'http://localhost:2583',
+      SERVICE_RATE_LIMIT_ENABLED: 'false',
+      SERVICE_APPVIEW_URL: `http://127.0.0.1:${appview.port}`,
+      SERVICE_APPVIEW_DID: 'did:web:appview.test#bsky_appview',
+    },
+    stdout: 'pipe',
+    stderr: 'inherit',
+    ipc: (message: LoopStalls) => told(message),
   },
-  stdout: 'pipe',
-  stderr: 'inherit',
-  ipc: (message: LoopStalls) => told(message),
-})
+)
 const url = await readOutput(child.stdout, null).listening
 
 function stalls(): Promise<LoopStalls> {
@@ -54,7 +57,8 @@ function stalls(): Promise<LoopStalls> {
 }
 
 console.log('| Input | Longest | Response |\n| --- | ---: | --- |')
-const row = (name: string, millis: number, response: string) => console.log(`| ${name} | ${millis.toFixed(1)} ms | ${response} |`)
+const row = (name: string, millis: number, response: string) =>
+  console.log(`| ${name} | ${millis.toFixed(1)} ms | ${response} |`)
 
 async function served(name: string, ask: () => Promise<Response>): Promise<void> {
   await Bun.sleep(200)
@@ -67,17 +71,25 @@ async function served(name: string, ask: () => Promise<Response>): Promise<void>
 
 let accounts = 0
 const newAccount = (): Promise<TestAccount> => createAccount({ url }, `account-${accounts++}`)
-const call = (nsid: string, { accessJwt }: TestAccount, body: string | Uint8Array<ArrayBuffer>, type = 'application/json') =>
-  fetch(`${url}/xrpc/${nsid}`, { method: 'POST', headers: { 'content-type': type, ...bearer(accessJwt) }, body })
+const call = (
+  nsid: string,
+  { accessJwt }: TestAccount,
+  body: string | Uint8Array<ArrayBuffer>,
+  type = 'application/json',
+) => fetch(`${url}/xrpc/${nsid}`, { method: 'POST', headers: { 'content-type': type, ...bearer(accessJwt) }, body })
 
 async function imported(name: string, records: Record<string, Data>): Promise<void> {
   const account = await newAccount()
   const { bytes } = archiveOf(account.did, nextTid(null, Date.now() * 1000, 7), records, key)
   const car = 'application/vnd.ipld.car'
-  await served(`importRepo: ${name}`, () => call('com.atproto.repo.importRepo', account, bytes as Uint8Array<ArrayBuffer>, car))
+  await served(`importRepo: ${name}`, () =>
+    call('com.atproto.repo.importRepo', account, bytes as Uint8Array<ArrayBuffer>, car),
+  )
 }
 const large = (count: number, more: Record<string, Data>): Record<string, Data> =>
-  Object.fromEntries(Array.from({ length: count }, (_, n) => [`com.example.large/k${n}`, { $type: 'com.example.large', n, ...more }]))
+  Object.fromEntries(
+    Array.from({ length: count }, (_, n) => [`com.example.large/k${n}`, { $type: 'com.example.large', n, ...more }]),
+  )
 
 await imported(
   '50,000 posts',
@@ -95,9 +107,15 @@ await imported('90,000 references to blobs', large(10, { blobs }))
 const writer = await newAccount()
 const $type = 'com.example.large'
 const create = (record: object) =>
-  call('com.atproto.repo.createRecord', writer, JSON.stringify({ repo: writer.did, collection: $type, record: { $type, ...record } }))
+  call(
+    'com.atproto.repo.createRecord',
+    writer,
+    JSON.stringify({ repo: writer.did, collection: $type, record: { $type, ...record } }),
+  )
 await served('createRecord: 490,000 integers', () => create({ ints: Array.from({ length: 490_000 }, () => 0) }))
-await served('createRecord: 70,000 members', () => create(Object.fromEntries(Array.from({ length: 70_000 }, (_, i) => [`k${i}`, 0]))))
+await served('createRecord: 70,000 members', () =>
+  create(Object.fromEntries(Array.from({ length: 70_000 }, (_, i) => [`k${i}`, 0]))),
+)
 for (let n = 0; n < 30; n++) await (await create({ n, ints: Array.from({ length: 490_000 }, () => 0) })).arrayBuffer()
 await served('listRecords: 30 of 490,000 integers', () =>
   fetch(`${url}/xrpc/com.atproto.repo.listRecords?repo=${writer.did}&collection=${$type}&limit=100`),
@@ -114,8 +132,13 @@ for (const [name, filler] of Object.entries(timelines)) {
   )
 }
 
-const preferences = Array.from({ length: 1800 }, () => ({ $type: 'app.bsky.actor.defs#adultContentPref', enabled: true }))
-await served('putPreferences: 1,800', () => call('app.bsky.actor.putPreferences', writer, JSON.stringify({ preferences })))
+const preferences = Array.from({ length: 1800 }, () => ({
+  $type: 'app.bsky.actor.defs#adultContentPref',
+  enabled: true,
+}))
+await served('putPreferences: 1,800', () =>
+  call('app.bsky.actor.putPreferences', writer, JSON.stringify({ preferences })),
+)
 
 // The channel to its parent would keep it alive.
 child.kill('SIGKILL')
@@ -156,13 +179,21 @@ const client = {
   dpop_bound_access_tokens: true,
 }
 parsed('client metadata: ordinary, the first time', () => discoverableClient(clientId, client))
-parsed('client metadata: keys that are none', () => discoverableClient(clientId, { ...client, jwks: { keys: filled(() => ({})) } }))
+parsed('client metadata: keys that are none', () =>
+  discoverableClient(clientId, { ...client, jwks: { keys: filled(() => ({})) } }),
+)
 parsed('client metadata: redirect URIs', () =>
   discoverableClient(clientId, { ...client, redirect_uris: filled((i) => `https://app.example.com/${i}`) }),
 )
 const did = 'did:web:example.com' as Did
-const multikey = { type: 'Multikey', controller: did, publicKeyMultibase: 'zDnaembgSGUhZULN2Caob4HLJPaxBh92N7rtH21TErzqf8HQo' }
-parsed('DID document: keys', () => parseDidDocument({ id: did, verificationMethod: filled((i) => ({ id: `#${i}`, ...multikey })) }, did))
+const multikey = {
+  type: 'Multikey',
+  controller: did,
+  publicKeyMultibase: 'zDnaembgSGUhZULN2Caob4HLJPaxBh92N7rtH21TErzqf8HQo',
+}
+parsed('DID document: keys', () =>
+  parseDidDocument({ id: did, verificationMethod: filled((i) => ({ id: `#${i}`, ...multikey })) }, did),
+)
 parsed('DID document: names', () => parseDidDocument({ id: did, alsoKnownAs: filled(() => 'at://a.b') }, did))
 const operation = { sig: 'x', prev: null, type: 'create', signingKey: 'a', recoveryKey: 'b', handle: 'c', service: 'd' }
 const entry = {

@@ -13,10 +13,10 @@ import type { Data } from '../../src/protocol/cbor.ts'
 import { cidOfCbor } from '../../src/protocol/cid.ts'
 import { signingKey } from '../../src/protocol/keys.ts'
 import { nextTid } from '../../src/protocol/tid.ts'
-import { createAccount } from '../harness/account.ts'
-import { archiveOf, post } from '../harness/archive.ts'
-import { bearer, request } from '../harness/http.ts'
-import { readOutput } from '../harness/program.ts'
+import { createAccount } from '../support/clients/account.ts'
+import { archiveOf, post } from '../support/archive.ts'
+import { bearer, request } from '../support/clients/http.ts'
+import { readOutput } from '../support/servers/program.ts'
 
 const sizes = process.argv.length > 2 ? process.argv.slice(2).map(Number) : [1000, 10_000, 50_000, 200_000]
 const program = process.env['PROGRAM']?.split(' ') ?? [process.execPath, join(import.meta.dir, '../../src/main.ts')]

@@ -5,9 +5,9 @@
  *   bun tests/bench/lexicon-costs.ts
  */
 import { validateRecord } from '../../src/protocol/lexicons/lexicons.ts'
-import { createAccount } from '../harness/account.ts'
-import { startLexiconAuthor } from '../harness/lexicon-author.ts'
-import { startPds } from '../harness/pds.ts'
+import { createAccount } from '../support/clients/account.ts'
+import { startLexiconAuthor } from '../support/servers/lexicon-author.ts'
+import { startPds } from '../support/servers/pds.ts'
 
 const POSTS = 200_000
 const ROUNDS = 7
@@ -27,8 +27,11 @@ const word = (index: number) => `word-${String(index).padStart(6, '0')}`
 const words = (count: number) => Array.from({ length: count }, (_, index) => word(index))
 const filled = <T>(value: T, bytes = RECORD_BYTES): T[] =>
   Array(Math.floor(bytes / (Buffer.byteLength(JSON.stringify(value)) + 1))).fill(value)
-const record = (properties: object) => ({ main: { type: 'record', key: 'any', record: { type: 'object', properties } } })
-const properties = (count: number) => Object.fromEntries(words(count).map((_, index) => [index.toString(36), { type: 'unknown' }]))
+const record = (properties: object) => ({
+  main: { type: 'record', key: 'any', record: { type: 'object', properties } },
+})
+const properties = (count: number) =>
+  Object.fromEntries(words(count).map((_, index) => [index.toString(36), { type: 'unknown' }]))
 
 const ofEnum = (width: number): Hostile => ({
   documents: { '': record({ list: { type: 'array', items: { type: 'string', enum: words(width) } } }) },
@@ -52,7 +55,11 @@ const ofRequired = (width: number): Hostile => {
   }
 }
 const ofAccept = (width: number): Hostile => ({
-  documents: { '': record({ list: { type: 'array', items: { type: 'blob', accept: words(width).map((name) => `image/${name}`) } } }) },
+  documents: {
+    '': record({
+      list: { type: 'array', items: { type: 'blob', accept: words(width).map((name) => `image/${name}`) } },
+    }),
+  },
   record: {
     list: filled({
       $type: 'blob',
@@ -125,12 +132,17 @@ for (const [index, [what, { documents, record, writes = 1, validate = true }]] o
   const name = `n${String.fromCharCode(97 + index)}`
   const id = (part: string) => `test.costly.${name}${part}`
   for (const [part, defs] of Object.entries(documents))
-    await author.publish(id(part), JSON.parse(JSON.stringify({ lexicon: 1, id: id(part), defs }).replaceAll('NAME', name)) as object)
+    await author.publish(
+      id(part),
+      JSON.parse(JSON.stringify({ lexicon: 1, id: id(part), defs }).replaceAll('NAME', name)) as object,
+    )
   const entry = { collection: id(''), [writes === 1 ? 'record' : 'value']: record }
   const json = {
     repo: alice.did,
     validate,
-    ...(writes === 1 ? entry : { writes: Array(writes).fill({ $type: 'com.atproto.repo.applyWrites#create', ...entry }) }),
+    ...(writes === 1
+      ? entry
+      : { writes: Array(writes).fill({ $type: 'com.atproto.repo.applyWrites#create', ...entry }) }),
   }
   let [last, longest] = [performance.now(), 0]
   const timer = setInterval(() => {
@@ -139,7 +151,9 @@ for (const [index, [what, { documents, record, writes = 1, validate = true }]] o
     last = now
   }, 1)
   const begun = performance.now()
-  const { status, body } = await alice.call(`com.atproto.repo.${writes === 1 ? 'createRecord' : 'applyWrites'}`, { json })
+  const { status, body } = await alice.call(`com.atproto.repo.${writes === 1 ? 'createRecord' : 'applyWrites'}`, {
+    json,
+  })
   const millis = performance.now() - begun
   // The timer has not run since the loop was held.
   await Bun.sleep(2)
@@ -154,7 +168,12 @@ const post = {
   text: 'A post with a link and a few words that say where it leads.',
   createdAt: '2026-01-02T03:04:05.678Z',
   langs: ['en'],
-  facets: [{ index: { byteStart: 0, byteEnd: 6 }, features: [{ $type: 'app.bsky.richtext.facet#link', uri: 'https://example.com/path' }] }],
+  facets: [
+    {
+      index: { byteStart: 0, byteEnd: 6 },
+      features: [{ $type: 'app.bsky.richtext.facet#link', uri: 'https://example.com/path' }],
+    },
+  ],
 }
 const rounds: number[] = []
 for (let round = 0; round < ROUNDS; round++) {

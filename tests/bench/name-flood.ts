@@ -6,10 +6,10 @@
  */
 import { systemResolver } from '../../src/platform/network/resolver.ts'
 import { encodeObject } from '../../src/protocol/jws.ts'
-import { createAccount, PASSWORD, xrpc } from '../harness/account.ts'
-import { raw } from '../harness/http.ts'
-import { startNameServer } from '../harness/name-server.ts'
-import { startPds } from '../harness/pds.ts'
+import { createAccount, PASSWORD, xrpc } from '../support/clients/account.ts'
+import { raw } from '../support/clients/http.ts'
+import { startNameServer } from '../support/servers/name-server.ts'
+import { startPds } from '../support/servers/pds.ts'
 
 const ROUNDS = 300
 const FLOOD = 500
@@ -17,20 +17,31 @@ const FLOOD_PER_SECOND = 50
 
 await using names = await startNameServer()
 names.setSilent(true)
-await using pds = await startPds({ rateLimit: { enabled: false } }, { resolver: systemResolver({ servers: [names.address] }) })
+await using pds = await startPds(
+  { rateLimit: { enabled: false } },
+  { resolver: systemResolver({ servers: [names.address] }) },
+)
 const alice = await createAccount(pds, 'alice')
 const collection = 'app.bsky.feed.post'
 const record = { $type: collection, text: 'Hello!', createdAt: '2026-01-01T00:00:00.000Z' }
 const blob = crypto.getRandomValues(new Uint8Array(50_000))
-const { body: made } = await alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection, record } })
+const { body: made } = await alice.call('com.atproto.repo.createRecord', {
+  json: { repo: alice.did, collection, record },
+})
 const rkey = String(made.uri).split('/').at(-1)!
 
 const kinds: Record<string, () => Promise<{ status: number }>> = {
   createRecord: () => alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection, record } }),
-  getRecord: () => xrpc(pds, `com.atproto.repo.getRecord?${new URLSearchParams({ repo: alice.did, collection, rkey })}`),
+  getRecord: () =>
+    xrpc(pds, `com.atproto.repo.getRecord?${new URLSearchParams({ repo: alice.did, collection, rkey })}`),
   uploadBlob: () =>
-    alice.call('com.atproto.repo.uploadBlob', { method: 'POST', body: blob, headers: { 'content-type': 'application/octet-stream' } }),
-  createSession: () => xrpc(pds, 'com.atproto.server.createSession', { json: { identifier: alice.did, password: PASSWORD } }),
+    alice.call('com.atproto.repo.uploadBlob', {
+      method: 'POST',
+      body: blob,
+      headers: { 'content-type': 'application/octet-stream' },
+    }),
+  createSession: () =>
+    xrpc(pds, 'com.atproto.server.createSession', { json: { identifier: alice.did, password: PASSWORD } }),
 }
 
 async function measure(): Promise<Record<string, number[]>> {

@@ -3,8 +3,8 @@
  * `{"accessToken": "…", "privateJwk": {…}}`. What to sign in to stands in `BENCH_URL`, `BENCH_PUBLIC_URL`,
  * `BENCH_HANDLE` and `BENCH_PASSWORD`.
  */
-import { TestClock } from '../harness/clock.ts'
-import { OAuthClient } from '../harness/oauth-client.ts'
+import { TestClock } from '../support/clock.ts'
+import { OAuthClient } from '../support/clients/oauth-client.ts'
 
 function variable(name: string): string {
   const value = process.env[name]
@@ -15,5 +15,10 @@ function variable(name: string): string {
 const url = variable('BENCH_URL').replace(/\/$/, '')
 const publicUrl = (process.env.BENCH_PUBLIC_URL ?? url).replace(/\/$/, '')
 const client = new OAuthClient({ url, publicUrl, clock: new TestClock() })
-const { access_token: accessToken } = await client.signIn({ identifier: variable('BENCH_HANDLE'), password: variable('BENCH_PASSWORD') })
-process.stdout.write(`${JSON.stringify({ accessToken, privateJwk: client.key.privateKey.export({ format: 'jwk' }) })}\n`)
+const { access_token: accessToken } = await client.signIn({
+  identifier: variable('BENCH_HANDLE'),
+  password: variable('BENCH_PASSWORD'),
+})
+process.stdout.write(
+  `${JSON.stringify({ accessToken, privateJwk: client.key.privateKey.export({ format: 'jwk' }) })}\n`,
+)

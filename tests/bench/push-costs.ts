@@ -10,9 +10,9 @@ import { peersOf } from '../../src/features/push/iroh/iroh.ts'
 import { sql, sqlRows } from '../../src/platform/database/database.ts'
 import { createLog } from '../../src/platform/running/log.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
-import { createAccount } from '../harness/account.ts'
-import { MASTER_KEY, startPds, type TestPds } from '../harness/pds.ts'
-import { PushRelay } from '../harness/push-relay.ts'
+import { createAccount } from '../support/clients/account.ts'
+import { MASTER_KEY, startPds, type TestPds } from '../support/servers/pds.ts'
+import { PushRelay } from '../support/servers/push-relay.ts'
 
 const REGISTRATIONS = Number(process.argv[2] ?? 100_000)
 const OUTAGE_SECS = Number(process.argv[3] ?? 3600)
@@ -20,11 +20,19 @@ const OUTAGE_SECS = Number(process.argv[3] ?? 3600)
 const DEVICES = 20
 const ROUNDS = 50
 
-const message = { type: 'agent_claim_pending', title: 'A program asks for access', body: 'x'.repeat(80), data: { claimAttemptId: 'cla_1' } }
+const message = {
+  type: 'agent_claim_pending',
+  title: 'A program asks for access',
+  body: 'x'.repeat(80),
+  data: { claimAttemptId: 'cla_1' },
+}
 
 await using relay = await PushRelay.start({ codes: null })
 const log = createLog({ format: 'json', level: 'error', now: Date.now, write: () => {} })
-await using pds = await startPds({ ...relay.config, signingKeyMasterKey: MASTER_KEY }, { strictTransactions: false, log })
+await using pds = await startPds(
+  { ...relay.config, signingKeyMasterKey: MASTER_KEY },
+  { strictTransactions: false, log },
+)
 const { ctx } = pds
 relay.enrolled.add(peersOf(ctx)!.nodeId)
 const { did } = await createAccount(pds, 'ann')
@@ -76,7 +84,8 @@ await eventCosts(pds)
 await empty()
 console.log(`event for ${DEVICES} devices, alone: ${shown(await eventCosts(pds))}`)
 await empty()
-for (let account = 0; account < REGISTRATIONS / DEVICES; account++) await insert(`did:web:account${account}.test`, DEVICES)
+for (let account = 0; account < REGISTRATIONS / DEVICES; account++)
+  await insert(`did:web:account${account}.test`, DEVICES)
 console.log(`with ${REGISTRATIONS} other registrations: ${shown(await eventCosts(pds))}`)
 while ((await waiting()) < 8000) await ctx.db.transaction((tx) => enqueuePush(ctx, tx, did as Did, message))
 console.log(`with 8000 pushes waiting: ${shown(await eventCosts(pds))}, and ${await waiting()} wait`)
@@ -91,4 +100,6 @@ for (let sec = 0; sec < OUTAGE_SECS; sec++) {
   pds.clock.advance({ secs: 1 })
 }
 const rows = (await pds.ctx.db.get<{ count: number }>(sql`SELECT count(*) AS count FROM step`))!.count
-console.log(`after ${OUTAGE_SECS} s without the relay, ${OUTAGE_SECS * DEVICES} pushes asked for: ${rows} rows, ${memory() - rss} MiB more`)
+console.log(
+  `after ${OUTAGE_SECS} s without the relay, ${OUTAGE_SECS * DEVICES} pushes asked for: ${rows} rows, ${memory() - rss} MiB more`,
+)

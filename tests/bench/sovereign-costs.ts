@@ -8,13 +8,13 @@
 import type { DatabaseCounters } from '../../src/platform/database/database.ts'
 import { systemResolver } from '../../src/platform/network/resolver.ts'
 import { createLog } from '../../src/platform/running/log.ts'
-import { PASSWORD, xrpc } from '../harness/account.ts'
-import { startFaultyLine } from '../harness/faulty-line.ts'
-import { OAuthClient } from '../harness/oauth-client.ts'
-import { startPds } from '../harness/pds.ts'
-import { startPlcServer } from '../harness/plc-server.ts'
-import { decisionOf, openConsent, previewOf, sendDecision } from '../harness/wallet-consent.ts'
-import { askSession, deviceKey, sessionRequest, sovereignAccount } from '../harness/wallet.ts'
+import { PASSWORD, xrpc } from '../support/clients/account.ts'
+import { startFaultyLine } from '../support/faults/faulty-line.ts'
+import { OAuthClient } from '../support/clients/oauth-client.ts'
+import { startPds } from '../support/servers/pds.ts'
+import { startPlcServer } from '../support/servers/plc-server.ts'
+import { decisionOf, openConsent, previewOf, sendDecision } from '../support/clients/wallet-consent.ts'
+import { askSession, deviceKey, sessionRequest, sovereignAccount } from '../support/clients/wallet.ts'
 
 const ROUNDS = 9
 const PER_ROUND = 40
@@ -48,10 +48,18 @@ async function serve(plcDirectoryUrl: string): Promise<void> {
     await pds.ctx.background.settled()
     const { user, system } = process.cpuUsage()
     const { counters } = pds.ctx.db
-    const reading: Reading = { url: pds.url, serverDid: pds.ctx.config.serverDid, cpuMicros: user + system, counters: { ...counters } }
+    const reading: Reading = {
+      url: pds.url,
+      serverDid: pds.ctx.config.serverDid,
+      cpuMicros: user + system,
+      counters: { ...counters },
+    }
     process.send!(reading)
   }
-  process.on('message', (word) => void (word === 'stop' ? pds[Symbol.asyncDispose]().then(() => process.exit()) : read()))
+  process.on(
+    'message',
+    (word) => void (word === 'stop' ? pds[Symbol.asyncDispose]().then(() => process.exit()) : read()),
+  )
   await read()
 }
 
@@ -70,12 +78,16 @@ async function measure(): Promise<void> {
     return told.promise
   }
   const wallet = { ctx: { config: { serverDid: serverDid as never } }, clock: Date }
-  const [ann, kim] = await Promise.all([sovereignAccount({ url }, 'ann'), sovereignAccount({ url }, 'kim', {}, deviceKey('k256'))])
+  const [ann, kim] = await Promise.all([
+    sovereignAccount({ url }, 'ann'),
+    sovereignAccount({ url }, 'kim', {}, deviceKey('k256')),
+  ])
   const [pat, quin] = await Promise.all([
     sovereignAccount({ url }, 'pat', { password: undefined }),
     sovereignAccount({ url }, 'quin', { password: undefined }, deviceKey('k256')),
   ])
-  const forged = (by: typeof ann) => askSession({ url }, { ...sessionRequest(wallet, by), nonce: sessionRequest(wallet, by).nonce })
+  const forged = (by: typeof ann) =>
+    askSession({ url }, { ...sessionRequest(wallet, by), nonce: sessionRequest(wallet, by).nonce })
   const open = ({ handle }: typeof ann) => openConsent(new OAuthClient({ url, clock: Date }), { login_hint: handle })
   const consent = (by: typeof ann): Kind<Awaited<ReturnType<typeof openConsent>>> => ({
     expected: 200,

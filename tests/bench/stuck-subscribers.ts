@@ -8,8 +8,8 @@
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import type { Did, Tid } from '../../src/protocol/identifiers.ts'
-import { sequence } from '../harness/events.ts'
-import { startPds } from '../harness/pds.ts'
+import { sequence } from '../support/clients/events.ts'
+import { startPds } from '../support/servers/pds.ts'
 
 const EVENTS = 4000
 const EVENT_BYTES = 20_000

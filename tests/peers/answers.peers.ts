@@ -5,15 +5,23 @@
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { answerAsAppview, APPVIEW, ask, populate, rows, type Told, type World } from '../conformance/questions.ts'
-import recorded from '../conformance/reference-answers.json'
-import { basic } from '../harness/http.ts'
-import { startPlcServer, type PlcHost } from '../harness/plc-server.ts'
-import { startUpstream, type Upstream } from '../harness/upstream.ts'
+import {
+  answerAsAppview,
+  APPVIEW,
+  ask,
+  populate,
+  rows,
+  type Told,
+  type World,
+} from '../system/conformance/questions.ts'
+import recorded from '../system/conformance/reference-answers.json'
+import { basic } from '../support/clients/http.ts'
+import { startPlcServer, type PlcHost } from '../support/servers/plc-server.ts'
+import { startUpstream, type Upstream } from '../support/servers/upstream.ts'
 import { startPostOffice, type PostOffice } from './post-office.ts'
 import { REFERENCE_ADMIN_PASSWORD, startReference, type Reference } from './reference.ts'
 
-const RECORDS = join(import.meta.dir, '../conformance/reference-answers.json')
+const RECORDS = join(import.meta.dir, '../system/conformance/reference-answers.json')
 const isRecording = process.env['RECORD'] === '1'
 
 let plc: PlcHost

@@ -1,15 +1,15 @@
 /** Accounts that move between the reference and this server, both ways, with everything they have. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { AtpAgent } from '@atproto/api'
-import { PASSWORD } from '../harness/account.ts'
-import { Consumer, resolverAt } from '../harness/consumer.ts'
-import { lastCode } from '../harness/mail.ts'
-import { belongingsOf, moveAccount, returnHome, settleIn, verifiedRepo } from '../harness/migration.ts'
-import { startPds, type TestPds } from '../harness/pds.ts'
-import { startPlcServer, type PlcHost } from '../harness/plc-server.ts'
-import { startUpstream, type Upstream } from '../harness/upstream.ts'
-import { Subscriber } from '../harness/subscriber.ts'
-import { TokenReader } from '../harness/token-reader.ts'
+import { PASSWORD } from '../support/clients/account.ts'
+import { Consumer, resolverAt } from '../support/clients/consumer.ts'
+import { lastCode } from '../support/servers/mail.ts'
+import { belongingsOf, moveAccount, returnHome, settleIn, verifiedRepo } from '../support/clients/migration.ts'
+import { startPds, type TestPds } from '../support/servers/pds.ts'
+import { startPlcServer, type PlcHost } from '../support/servers/plc-server.ts'
+import { startUpstream, type Upstream } from '../support/servers/upstream.ts'
+import { Subscriber } from '../support/clients/subscriber.ts'
+import { TokenReader } from '../support/clients/token-reader.ts'
 import { startPostOffice, type PostOffice } from './post-office.ts'
 import { startReference, type Reference } from './reference.ts'
 
@@ -57,7 +57,10 @@ async function isHeard(agent: AtpAgent): Promise<string[]> {
   const reader = new Subscriber(service, '?cursor=0')
   for (let count = 1; !reader.messages.some(({ body }) => isOwn(body)); count++) await reader.until(count)
   reader.close()
-  const consumer = new Consumer(service, { startCursor: reader.messages.find(({ body }) => isOwn(body))!.body.seq - 1, plcUrl: plc.url })
+  const consumer = new Consumer(service, {
+    startCursor: reader.messages.find(({ body }) => isOwn(body))!.body.seq - 1,
+    plcUrl: plc.url,
+  })
   const events = await consumer.until((seen) =>
     seen.some((event) => isOwn(event) && event.event === 'create' && event.record['text'] === 'from the new home'),
   )

@@ -2,19 +2,19 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Agent, AtpAgent } from '@atproto/api'
 import { checkAuditLog } from '../../src/protocol/plc.ts'
-import { PASSWORD } from '../harness/account.ts'
-import { claimCode, forCeremonies } from '../harness/ceremony.ts'
-import { Consumer } from '../harness/consumer.ts'
-import { request } from '../harness/http.ts'
-import { lastCode } from '../harness/mail.ts'
-import { belongingsOf, settleIn } from '../harness/migration.ts'
-import { startPds, type TestPds } from '../harness/pds.ts'
-import { startPlcServer, type PlcHost } from '../harness/plc-server.ts'
-import { recoveryCodes } from '../harness/recovery.ts'
-import { loopbackClient } from '../harness/standard-client.ts'
-import { startUpstream, type Upstream } from '../harness/upstream.ts'
-import { completeConsent, walletPathOf } from '../harness/wallet-consent.ts'
-import { printedShare, WalletUser } from '../harness/wallet-user.ts'
+import { PASSWORD } from '../support/clients/account.ts'
+import { claimCode, forCeremonies } from '../support/clients/ceremony.ts'
+import { Consumer } from '../support/clients/consumer.ts'
+import { request } from '../support/clients/http.ts'
+import { lastCode } from '../support/servers/mail.ts'
+import { belongingsOf, settleIn } from '../support/clients/migration.ts'
+import { startPds, type TestPds } from '../support/servers/pds.ts'
+import { startPlcServer, type PlcHost } from '../support/servers/plc-server.ts'
+import { recoveryCodes } from '../support/clients/recovery.ts'
+import { loopbackClient } from '../support/clients/standard-client.ts'
+import { startUpstream, type Upstream } from '../support/servers/upstream.ts'
+import { completeConsent, walletPathOf } from '../support/clients/wallet-consent.ts'
+import { printedShare, WalletUser } from '../support/clients/wallet-user.ts'
 import { startPostOffice, type PostOffice } from './post-office.ts'
 import { startReference, type Reference } from './reference.ts'
 
@@ -94,7 +94,9 @@ test('a whole life, a part of it at the reference, by the wallet alone', async (
   const device = await user.do(['key'])
 
   const words = ['move', reference.url, '--handle', 'vera.peer.test', '--email', EMAIL, '--password', '--yes']
-  expect(await user.do(words, { answers: { 'Password: ': PASSWORD, 'Once more: ': PASSWORD } })).toContain(`now at ${reference.url}`)
+  expect(await user.do(words, { answers: { 'Password: ': PASSWORD, 'Once more: ': PASSWORD } })).toContain(
+    `now at ${reference.url}`,
+  )
   const there = new AtpAgent({ service: reference.url })
   await there.login({ identifier: 'vera.peer.test', password: PASSWORD })
   expect(there.session?.active).toBe(true)
@@ -107,7 +109,10 @@ test('a whole life, a part of it at the reference, by the wallet alone', async (
   const away = (await request(`${plc.url}/${did}/data`)).body
   expect(away.services.atproto_pds.endpoint).toBe(reference.url)
   expect(away.rotationKeys.slice(0, 2)).toEqual([device, recoveryKey])
-  expect(await user.run(['sign-in'])).toMatchObject({ code: 1, err: expect.stringContaining('"sovereignSessions" is not among') })
+  expect(await user.run(['sign-in'])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('"sovereignSessions" is not among'),
+  })
 
   const paper = printedShare(await user.do(['move', pds.url, '--handle', 'vera.test', '--email', EMAIL, '--yes']))
   const home = await agentHere()
@@ -139,7 +144,9 @@ async function endOn(device: string, did: string): Promise<void> {
   const consumer = new Consumer(pds.url, { startCursor: 0, plcUrl: plc.url })
   await user.do(['delete'], { device })
   await user.do(['delete', '--code', await lastCode(pds, EMAIL), '--yes'], { device })
-  await consumer.until((events) => events.some((event) => event.event === 'account' && event.did === did && event.status === 'deleted'))
+  await consumer.until((events) =>
+    events.some((event) => event.event === 'account' && event.did === did && event.status === 'deleted'),
+  )
   await consumer.stop()
   const outcome = checkAuditLog(did, (await request(`${plc.url}/${did}/log/audit`)).body)
   expect(outcome).toMatchObject({ ok: true, state: null, head: { operation: { type: 'plc_tombstone' } } })

@@ -13,9 +13,9 @@ import { join } from 'node:path'
 import { AtpAgent } from '@atproto/api'
 import { readCarWithRoot, verifyRepoCar } from '@atproto/repo'
 import type { Cid } from '../../src/protocol/cid.ts'
-import { freePort } from '../harness/pds.ts'
-import { type RunningServer, startProgram } from '../harness/program.ts'
-import { Subscriber } from '../harness/subscriber.ts'
+import { freePort } from '../support/servers/pds.ts'
+import { type RunningServer, startProgram } from '../support/servers/program.ts'
+import { Subscriber } from '../support/clients/subscriber.ts'
 
 const { SMOKE_URL, SMOKE_IDENTIFIER, SMOKE_PASSWORD, SMOKE_INVITE_CODE } = process.env
 
@@ -105,7 +105,9 @@ test('a post with a blob is written', async () => {
     record: { $type: 'app.bsky.feed.post', text, createdAt: new Date().toISOString(), smoke: data.blob },
   })
   post = { uri: created.uri, cid: created.cid }
-  const stored = await fetch(new URL(`/xrpc/com.atproto.sync.getBlob?did=${agent.assertDid}&cid=${data.blob.ref}`, agent.serviceUrl))
+  const stored = await fetch(
+    new URL(`/xrpc/com.atproto.sync.getBlob?did=${agent.assertDid}&cid=${data.blob.ref}`, agent.serviceUrl),
+  )
   expect(await stored.text()).toBe(text)
 })
 
@@ -119,9 +121,17 @@ test('the firehose carries its commit', async () => {
 
 test('it is read back, alone and in the list', async () => {
   const rkey = post.uri.split('/').at(-1) ?? ''
-  const { data } = await agent.com.atproto.repo.getRecord({ repo: agent.assertDid, collection: 'app.bsky.feed.post', rkey })
+  const { data } = await agent.com.atproto.repo.getRecord({
+    repo: agent.assertDid,
+    collection: 'app.bsky.feed.post',
+    rkey,
+  })
   expect(data).toMatchObject({ ...post, value: { text } })
-  const { data: list } = await agent.com.atproto.repo.listRecords({ repo: agent.assertDid, collection: 'app.bsky.feed.post', limit: 10 })
+  const { data: list } = await agent.com.atproto.repo.listRecords({
+    repo: agent.assertDid,
+    collection: 'app.bsky.feed.post',
+    limit: 10,
+  })
   expect(list.records).toContainEqual(expect.objectContaining(post))
 })
 

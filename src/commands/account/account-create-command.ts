@@ -1,6 +1,14 @@
 import { OperatorError } from '../../base/operator-error.ts'
 import { operated } from '../operated.ts'
-import { describedServer, findAccount, fullHandle, HOW_PASSWORDS_COME, nameOf, newPassword, passwordOptions } from './operator-accounts.ts'
+import {
+  describedServer,
+  findAccount,
+  fullHandle,
+  HOW_PASSWORDS_COME,
+  nameOf,
+  newPassword,
+  passwordOptions,
+} from './operator-accounts.ts'
 import type { Server } from '../operator-server.ts'
 import { facts } from '../report.ts'
 
@@ -29,10 +37,17 @@ export const accountCreateCommand = operated({
     // Sign-up also creates a session, which is not used. The account exists even if deleting that session fails.
     await server
       .postAsHolder('/xrpc/com.atproto.server.deleteSession', undefined, made.refreshJwt)
-      .catch((error: Error) => terminal.err(`warning: could not end the session that the new account opened: ${error.message}`))
+      .catch((error: Error) =>
+        terminal.err(`warning: could not end the session that the new account opened: ${error.message}`),
+      )
 
     const known = { did: made.did, handle: made.handle, email }
-    const text = facts({ handle: made.handle, did: made.did, address: email, password: generated && `${generated} (shown only once)` })
+    const text = facts({
+      handle: made.handle,
+      did: made.did,
+      address: email,
+      password: generated && `${generated} (shown only once)`,
+    })
     return { value: generated === null ? known : { ...known, password: generated }, text }
   },
 })
@@ -47,7 +62,8 @@ async function requireUnusedAddress(server: Server, email: string): Promise<void
     if (error instanceof OperatorError) return null
     throw error
   })
-  if (holder !== null) throw new OperatorError(`${email} belongs to ${nameOf(holder)}: accounts cannot share an address`)
+  if (holder !== null)
+    throw new OperatorError(`${email} belongs to ${nameOf(holder)}: accounts cannot share an address`)
 }
 
 /**

@@ -16,7 +16,8 @@ export const accountDeleteCommand = operated({
     if (options['yes'] !== true) {
       if (!terminal.isInteractive) throw new Misuse('there is no terminal to confirm at: add --yes')
       const typed = await terminal.ask(`${nameOf(account)} will be deleted permanently.\nType ${proof} to continue: `)
-      if (typed.trim().toLowerCase() !== proof.toLowerCase()) throw new OperatorError('not confirmed; nothing was deleted')
+      if (typed.trim().toLowerCase() !== proof.toLowerCase())
+        throw new OperatorError('not confirmed; nothing was deleted')
     }
     await server.post('/xrpc/com.atproto.admin.deleteAccount', { did })
     return { value: { did, handle }, text: `${nameOf(account)} is deleted.` }

@@ -12,7 +12,10 @@ The account holders are notified by mail.`,
     if ((registrationId === undefined) === (typeof issuer !== 'string'))
       throw new Misuse('name a registration, or a provider with --issuer')
     if (typeof issuer !== 'string')
-      return { value: await server.post('/v1/admin/agents/revoke', { registrationId }), text: 'The program may no longer act.' }
+      return {
+        value: await server.post('/v1/admin/agents/revoke', { registrationId }),
+        text: 'The program may no longer act.',
+      }
     const value = await server.post<{ ended: number }>('/v1/admin/agents/revoke', { issuer })
     return { value, text: `Programs ended: ${value.ended}` }
   },

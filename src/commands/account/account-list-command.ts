@@ -23,7 +23,10 @@ export const accountListCommand = operated({
   },
   async run({ server, options }) {
     const { search, status } = options
-    const wanted = { q: typeof search === 'string' ? search : undefined, status: typeof status === 'string' ? status : undefined }
+    const wanted = {
+      q: typeof search === 'string' ? search : undefined,
+      status: typeof status === 'string' ? status : undefined,
+    }
     const accounts = await pages<ListedAccount>(server, '/v1/admin/accounts', 'accounts', wanted, {
       limit: integerOption(options, 'limit', 1),
       pageSize: 100,

@@ -1,13 +1,24 @@
 import { chosenOption, type Invocation } from '../command.ts'
 import { type Answer, operated } from '../operated.ts'
-import { findAccount, type FoundAccount, HOW_PASSWORDS_COME, nameOf, NAMED_BY, newPassword, passwordOptions } from './operator-accounts.ts'
+import {
+  findAccount,
+  type FoundAccount,
+  HOW_PASSWORDS_COME,
+  nameOf,
+  NAMED_BY,
+  newPassword,
+  passwordOptions,
+} from './operator-accounts.ts'
 import type { Server } from '../operator-server.ts'
 
 /** How the holder receives a reset code, by the name of the option. */
 const ways: Record<string, (account: FoundAccount, invocation: Invocation & { server: Server }) => Promise<Answer>> = {
   async mail(account, { server }) {
     await server.post(`/v1/admin/accounts/${encodeURIComponent(account.did)}/reset-mail`)
-    return { value: { did: account.did, mailedTo: account.email }, text: `A reset code was mailed to ${account.email}.` }
+    return {
+      value: { did: account.did, mailedTo: account.email },
+      text: `A reset code was mailed to ${account.email}.`,
+    }
   },
   async code({ did }, { server }) {
     const { token, expiresIn } = await server.post<{ token: string; expiresIn: number }>(

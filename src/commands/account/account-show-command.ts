@@ -17,7 +17,18 @@ export const accountShowCommand = operated({
   details: NAMED_BY,
   async run({ server, positionals: [name = ''] }) {
     const account = await findAccount(server, name)
-    const { did, handle, furtherHandles, email, emailConfirmedAt, status, createdAt, deactivatedAt, takedownRef, flags } = account
+    const {
+      did,
+      handle,
+      furtherHandles,
+      email,
+      emailConfirmedAt,
+      status,
+      createdAt,
+      deactivatedAt,
+      takedownRef,
+      flags,
+    } = account
     const text = facts({
       handle: handle ?? 'none',
       'further handles': furtherHandles.length === 0 ? null : furtherHandles.join(', '),

@@ -24,7 +24,10 @@ export const accountUsageCommand = operated({
   async run({ server, positionals: [name = ''] }) {
     const account = await findAccount(server, name)
     const about = `/v1/accounts/${encodeURIComponent(account.did)}`
-    const [usage, storage] = await Promise.all([server.get<Usage>(`${about}/usage`), server.get<Storage>(`${about}/storage`)])
+    const [usage, storage] = await Promise.all([
+      server.get<Usage>(`${about}/usage`),
+      server.get<Storage>(`${about}/storage`),
+    ])
     const text = facts({
       account: nameOf(account),
       records: usage.recordsCount,

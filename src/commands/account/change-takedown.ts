@@ -3,7 +3,11 @@ import { findAccount, nameOf } from './operator-accounts.ts'
 import type { Answer } from '../operated.ts'
 import type { Server } from '../operator-server.ts'
 
-export async function changeTakedown(server: Server, name: string, takedown: { applied: boolean; ref?: string }): Promise<Answer> {
+export async function changeTakedown(
+  server: Server,
+  name: string,
+  takedown: { applied: boolean; ref?: string },
+): Promise<Answer> {
   const account = await findAccount(server, name)
   const subject = { $type: 'com.atproto.admin.defs#repoRef', did: account.did }
   await server.post('/xrpc/com.atproto.admin.updateSubjectStatus', { subject, takedown })

@@ -5,7 +5,8 @@ import { base32 } from '../../protocol/cid.ts'
 import { chosenOption, type Invocation, Misuse, type Option } from '../command.ts'
 import type { Server } from '../operator-server.ts'
 
-export const NAMED_BY = "Name the account by its handle, DID or email address. A handle without a dot gets the server's first domain."
+export const NAMED_BY =
+  "Name the account by its handle, DID or email address. A handle without a dot gets the server's first domain."
 
 /** Response of `/v1/admin/accounts/lookup`. */
 export interface FoundAccount {
@@ -37,7 +38,9 @@ export async function findAccount(server: Server, name: string): Promise<FoundAc
   return server.post('/v1/admin/accounts/lookup', { account })
 }
 
-export const describedServer = (server: Server): Promise<{ availableUserDomains: string[]; inviteCodeRequired: boolean }> =>
+export const describedServer = (
+  server: Server,
+): Promise<{ availableUserDomains: string[]; inviteCodeRequired: boolean }> =>
   server.get('/xrpc/com.atproto.server.describeServer')
 
 /** Complete a handle without a dot with the server's first domain. Throws OperatorError if the server has no domain. */
@@ -48,7 +51,8 @@ export function fullHandle(name: string, [domain]: readonly string[]): string {
 }
 
 /** Name an account in a message: by its handle and DID, or by the DID if it has no handle. */
-export const nameOf = ({ handle, did }: Pick<FoundAccount, 'handle' | 'did'>): string => (handle === null ? did : `${handle} (${did})`)
+export const nameOf = ({ handle, did }: Pick<FoundAccount, 'handle' | 'did'>): string =>
+  handle === null ? did : `${handle} (${did})`
 
 export const passwordOptions = {
   generate: { doc: 'Generate a password, and print it once.' },
@@ -63,7 +67,10 @@ export const HOW_PASSWORDS_COME = 'Asks for the password twice, unless --generat
  * `generated` is the password to show to the operator, or null if the operator supplied it. Throws `Misuse` if the
  * options conflict, if no password arrives, if the two entries differ, or if there is no terminal to ask at.
  */
-export async function newPassword({ terminal, options }: Invocation): Promise<{ password: string; generated: string | null }> {
+export async function newPassword({
+  terminal,
+  options,
+}: Invocation): Promise<{ password: string; generated: string | null }> {
   const way = chosenOption(options, ['generate', 'password-stdin'])
   if (way === 'generate') {
     const password = generatedPassword()
@@ -74,7 +81,8 @@ export async function newPassword({ terminal, options }: Invocation): Promise<{ 
     if (!password) throw new Misuse('there is no password on standard input')
     return { password, generated: null }
   }
-  if (!terminal.isInteractive) throw new Misuse('there is no terminal to prompt for the password: add --generate or --password-stdin')
+  if (!terminal.isInteractive)
+    throw new Misuse('there is no terminal to prompt for the password: add --generate or --password-stdin')
   const password = await terminal.ask('Password: ', { hidden: true })
   if (password !== (await terminal.ask('Once more: ', { hidden: true }))) throw new Misuse('the two passwords differ')
   return { password, generated: null }

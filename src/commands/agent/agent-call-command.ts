@@ -10,7 +10,10 @@ For example: holdfast agent call app.bsky.feed.getTimeline --query limit=5`,
   options: {
     query: { value: 'QUERY', doc: 'Parameters, as in a URL: limit=5&cursor=abc.' },
     post: { doc: 'Call a procedure, with JSON from standard input as the body.' },
-    proxy: { value: 'SERVICE', doc: 'Make the server proxy the request to this service, such as did:web:api.example.com#bsky_appview.' },
+    proxy: {
+      value: 'SERVICE',
+      doc: 'Make the server proxy the request to this service, such as did:web:api.example.com#bsky_appview.',
+    },
   },
   async run(invocation) {
     const { terminal, options, positionals } = invocation

@@ -55,7 +55,9 @@ export async function findAgent(invocation: Invocation): Promise<Agent | null> {
 export async function openAgent(invocation: Invocation): Promise<Agent> {
   const agent = await findAgent(invocation)
   if (agent === null)
-    throw new OperatorError(`there is no agent at ${await agentPath(invocation)}: run "holdfast agent register" to create one`)
+    throw new OperatorError(
+      `there is no agent at ${await agentPath(invocation)}: run "holdfast agent register" to create one`,
+    )
   return agent
 }
 

@@ -10,7 +10,10 @@ export const registrationOptions = {
   name: { value: 'NAME', doc: 'Name that the account holder sees, such as "Calendar".' },
   type: { value: 'TYPE', doc: 'anonymous (the default), service_auth or identity_assertion.' },
   'login-hint': { value: 'ADDRESS', doc: "The account's email address, for service_auth." },
-  'assertion-file': { value: 'FILE', doc: "The provider's assertion, for identity_assertion. Read again when a new one is needed." },
+  'assertion-file': {
+    value: 'FILE',
+    doc: "The provider's assertion, for identity_assertion. Read again when a new one is needed.",
+  },
 } as const satisfies Record<string, Option>
 
 export const agentRegisterCommand = agentCommand({
@@ -27,12 +30,17 @@ the name given with --name on that page, in mails and in the list of programs. A
     const { terminal, options } = invocation
     const agent = await agentToRegister(invocation)
     const { type, assertionFile } = agent.contents
-    const assertion = type === 'identity_assertion' && assertionFile === null ? await assertionFrom(terminal) : undefined
+    const assertion =
+      type === 'identity_assertion' && assertionFile === null ? await assertionFrom(terminal) : undefined
     if (agent.contents.registration !== null && type !== 'identity_assertion' && options['replace'] !== true)
-      throw new OperatorError('this agent is already registered: run "holdfast agent wait" to continue, or add --replace to start over')
+      throw new OperatorError(
+        'this agent is already registered: run "holdfast agent wait" to continue, or add --replace to start over',
+      )
     const claim = await agent.register(assertion)
     if (claim === null)
-      return terminal.out(`Registered at ${agent.server.url}. The account holder confirmed this agent before, so no code is needed.`)
+      return terminal.out(
+        `Registered at ${agent.server.url}. The account holder confirmed this agent before, so no code is needed.`,
+      )
     terminal.out(`Open   ${claim.verificationUri}
 Enter  ${claim.userCode}
 Until  ${claim.expiresAt}
@@ -52,7 +60,9 @@ async function agentToRegister(invocation: Invocation) {
   const isSame = contents.server === known.server.url && contents.type === known.contents.type
   if (!replaces && isSame) return known
   if (!replaces)
-    throw new OperatorError(`this agent is registered at ${known.server.url} as ${known.contents.type}: add --replace to overwrite it`)
+    throw new OperatorError(
+      `this agent is registered at ${known.server.url} as ${known.contents.type}: add --replace to overwrite it`,
+    )
   known.forget(contents)
   return known
 }
@@ -66,8 +76,10 @@ export async function newAgent({ options }: Invocation, server: string) {
   const { name, type: given = 'anonymous', 'login-hint': loginHint, 'assertion-file': assertionFile } = options
   const type = registrationTypes.find((each): each is RegistrationType => each === given)
   if (type === undefined) throw new Misuse(`there is no type "${given}"; there are: ${registrationTypes.join(', ')}`)
-  if ((type === 'service_auth') !== (loginHint !== undefined)) throw new Misuse('--login-hint requires --type service_auth')
-  if (assertionFile !== undefined && type !== 'identity_assertion') throw new Misuse('--assertion-file requires --type identity_assertion')
+  if ((type === 'service_auth') !== (loginHint !== undefined))
+    throw new Misuse('--login-hint requires --type service_auth')
+  if (assertionFile !== undefined && type !== 'identity_assertion')
+    throw new Misuse('--assertion-file requires --type identity_assertion')
   return freshAgent({
     server: originOf(server),
     type,

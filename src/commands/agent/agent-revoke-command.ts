@@ -17,7 +17,9 @@ wallet. The agent's tokens stop working at once. The account page can end any ag
     const agent = await openAgent(invocation)
     const { registration } = agent.contents
     if (!registration?.id)
-      throw new OperatorError("the agent's file does not contain its registration id: end the agent on the account page")
+      throw new OperatorError(
+        "the agent's file does not contain its registration id: end the agent on the account page",
+      )
     await asHolder(invocation, agent.server.url, registration.id)
     const { rmSync } = await import('node:fs')
     rmSync(await agentPath(invocation))
@@ -38,7 +40,8 @@ async function asHolder(invocation: Invocation, url: string, registrationId: str
   if (typeof walletFile === 'string') {
     const { asOwner } = await import('../../wallet/wallet-sessions.ts')
     const wallet = await openWallet({ ...invocation, options: { file: walletFile } })
-    if (wallet.server.url !== url) throw new OperatorError(`the wallet is for ${wallet.server.url}, and the agent is registered at ${url}`)
+    if (wallet.server.url !== url)
+      throw new OperatorError(`the wallet is for ${wallet.server.url}, and the agent is registered at ${url}`)
     await asOwner(wallet, revoke)
     return
   }
@@ -66,7 +69,9 @@ async function signOut(terminal: Terminal, url: string, refreshJwt: string): Pro
 }
 
 async function passwordFor({ terminal }: Invocation): Promise<string> {
-  const password = terminal.isInteractive ? await terminal.ask('Password of the account: ', { hidden: true }) : await terminal.nextLine()
+  const password = terminal.isInteractive
+    ? await terminal.ask('Password of the account: ', { hidden: true })
+    : await terminal.nextLine()
   if (!password) throw new Misuse('there is no password on standard input')
   return password
 }

@@ -7,7 +7,8 @@ const MAX_WAIT_MILLIS = HOUR_MILLIS
 export const agentWaitCommand = agentCommand({
   name: 'agent wait',
   summary: 'Wait until the account holder has confirmed the agent.',
-  details: 'Polls the server every five seconds, or less often if the server asks for that, until the code is confirmed or expires.',
+  details:
+    'Polls the server every five seconds, or less often if the server asks for that, until the code is confirmed or expires.',
   async run(invocation) {
     const agent = await openAgent(invocation)
     await agent.wait(MAX_WAIT_MILLIS)

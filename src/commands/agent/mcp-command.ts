@@ -52,6 +52,8 @@ async function agentFor(invocation: Invocation) {
   if (known !== null) return known
   const { server } = invocation.options
   if (typeof server !== 'string')
-    throw new Misuse(`there is no agent at ${await agentPath(invocation)}: add --server, or run "holdfast agent register" first`)
+    throw new Misuse(
+      `there is no agent at ${await agentPath(invocation)}: add --server, or run "holdfast agent register" first`,
+    )
   return makeAgent(invocation, await newAgent(invocation, server))
 }

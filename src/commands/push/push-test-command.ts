@@ -26,7 +26,10 @@ that Apple accepted the push, not that the device showed it. A device that chose
       [deviceId, 'outcome', outcome],
     ])
     const ends = facts({ endpoint: trial.nodeId ?? 'none', relay: trial.relay })
-    const list = devices.length === 0 ? `No device of ${nameOf(account)} has registered.` : table(['DEVICE', 'STEP', 'RESULT'], rows)
+    const list =
+      devices.length === 0
+        ? `No device of ${nameOf(account)} has registered.`
+        : table(['DEVICE', 'STEP', 'RESULT'], rows)
     return {
       value: trial,
       text: `${ends}\n\n${list}`,

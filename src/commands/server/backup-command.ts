@@ -24,7 +24,8 @@ as readable as the data directory, and contains the master key unless SERVICE_SI
   async run({ terminal, config, positionals, options }) {
     if (isPostgresUrl(config.databaseUrl)) throw new OperatorError(onPostgres(config))
     const place = positionals[0] ?? config.backup.destination
-    if (place === null || place === undefined) throw new Misuse('name a destination for the backup, or set backup.destination')
+    if (place === null || place === undefined)
+      throw new Misuse('name a destination for the backup, or set backup.destination')
     const { snapshot, databaseBytes, blobsCopied, blobsKept, missingBlobs, snapshotsDropped } = await makeBackup(
       config,
       openArchive(place, config),

@@ -23,7 +23,13 @@ export const ceremonyListCommand = operated({
 CODE says whether the claim code is still unused, SESSION whether the wallet can continue without the code. An abandoned
 creation is deleted after a week, or after a month if its identity is already in the directory.`,
   async run({ server }) {
-    const ceremonies = await pages<CeremonyView>(server, '/v1/admin/ceremonies', 'ceremonies', {}, { limit: undefined, pageSize: 100 })
+    const ceremonies = await pages<CeremonyView>(
+      server,
+      '/v1/admin/ceremonies',
+      'ceremonies',
+      {},
+      { limit: undefined, pageSize: 100 },
+    )
     const rows = ceremonies.map(({ handle, state, ageSecs, hasCode, hasSession, did }) => [
       handle,
       state,

@@ -24,15 +24,18 @@ export const clusterStatusCommand = operated({
   details: 'Exits with 1 if a node misses its heartbeats, or if no node holds a lease.',
   async run({ server }) {
     const state = await server.get<ClusterView>('/v1/admin/cluster')
-    if (state.database === 'sqlite') return { value: state, text: 'This server keeps its data in SQLite, so it is the only node.' }
-    const nodes = state.nodes.map(({ id, name, version, startedAt, heartbeatAt, isAlive, connections, busyConnections }) => [
-      name,
-      id,
-      version,
-      minute(startedAt)!,
-      isAlive ? 'alive' : `silent since ${minute(heartbeatAt)}`,
-      `${busyConnections} of ${connections} busy`,
-    ])
+    if (state.database === 'sqlite')
+      return { value: state, text: 'This server keeps its data in SQLite, so it is the only node.' }
+    const nodes = state.nodes.map(
+      ({ id, name, version, startedAt, heartbeatAt, isAlive, connections, busyConnections }) => [
+        name,
+        id,
+        version,
+        minute(startedAt)!,
+        isAlive ? 'alive' : `silent since ${minute(heartbeatAt)}`,
+        `${busyConnections} of ${connections} busy`,
+      ],
+    )
     const leases = state.leases.map(({ name, holder, takenAt }) => [
       name,
       holder === null ? 'none' : (holder.name ?? holder.id),
@@ -51,4 +54,6 @@ export const clusterStatusCommand = operated({
 })
 
 const waitingEvents = ({ count, oldestAt }: { count: number; oldestAt: string | null }): string =>
-  oldestAt === null ? 'Every event has its number.' : `${count} events are waiting for a number, the oldest since ${minute(oldestAt)}.`
+  oldestAt === null
+    ? 'Every event has its number.'
+    : `${count} events are waiting for a number, the oldest since ${minute(oldestAt)}.`

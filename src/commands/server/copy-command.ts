@@ -23,7 +23,10 @@ run the same command again: it copies the database from the beginning, and keeps
 
 Does not change the source. Once a server has started with the copy, never start the original again.`,
   options: {
-    to: { value: 'url or folder', doc: 'The postgres:// URL of an empty database, or an empty data directory for SQLite.' },
+    to: {
+      value: 'url or folder',
+      doc: 'The postgres:// URL of an empty database, or an empty data directory for SQLite.',
+    },
     blobs: {
       value: 's3://bucket/prefix or "folder"',
       doc: 'A bucket at blobs.s3_endpoint with the keys of [blobs], or the data directory.',
@@ -32,7 +35,8 @@ Does not change the source. Once a server has started with the copy, never start
   },
   async run({ terminal, config: from, options }) {
     const [place, blobs] = [options['to'], options['blobs']]
-    if (typeof place !== 'string' && typeof blobs !== 'string') throw new Misuse('name a target: --to, --blobs, or both')
+    if (typeof place !== 'string' && typeof blobs !== 'string')
+      throw new Misuse('name a target: --to, --blobs, or both')
     const to = targetOf(from, typeof place === 'string' ? place : null, typeof blobs === 'string' ? blobs : null)
     const isNewDatabase = to.databaseUrl !== from.databaseUrl
     const changes = changesOf(from, to)
@@ -49,7 +53,11 @@ Does not change the source. Once a server has started with the copy, never start
       await withContext(
         to,
         async (ctx) => {
-          const report = await verifyEverything(ctx, { onFault: terminal.err, lostBlobs, quick: options['quick'] === true })
+          const report = await verifyEverything(ctx, {
+            onFault: terminal.err,
+            lostBlobs,
+            quick: options['quick'] === true,
+          })
           if (report.faults > 0)
             throw new OperatorError(
               `the copy has ${report.faults} faults; no server will start with it. Run "holdfast verify" to see whether the source has them too`,
@@ -85,7 +93,12 @@ function blobsOf({ blobs }: Config, place: string | null): Config['blobs'] {
   if (blobs.s3Endpoint === null || blobs.s3AccessKeyId === null || blobs.s3SecretAccessKey === null)
     throw new OperatorError('a bucket needs blobs.s3_endpoint, blobs.s3_access_key_id and blobs.s3_secret_access_key')
   const { bucket, prefix } = bucketPlace
-  return { ...blobs, store: 's3', s3Bucket: bucket, s3KeyPrefix: prefix === '' ? blobs.s3KeyPrefix : `${withoutTrailingSlashes(prefix)}/` }
+  return {
+    ...blobs,
+    store: 's3',
+    s3Bucket: bucket,
+    s3KeyPrefix: prefix === '' ? blobs.s3KeyPrefix : `${withoutTrailingSlashes(prefix)}/`,
+  }
 }
 
 /** What has to change in the configuration before a server is started. */
@@ -95,7 +108,11 @@ function changesOf(from: Config, to: Config): string[] {
     ['database_url', withoutPassword(from.databaseUrl), withoutPassword(to.databaseUrl)],
     ['blobs.store', from.blobs.store, to.blobs.store],
     ['blobs.s3_bucket', from.blobs.s3Bucket, to.blobs.store === 's3' ? to.blobs.s3Bucket : from.blobs.s3Bucket],
-    ['blobs.s3_key_prefix', from.blobs.s3KeyPrefix, to.blobs.store === 's3' ? to.blobs.s3KeyPrefix : from.blobs.s3KeyPrefix],
+    [
+      'blobs.s3_key_prefix',
+      from.blobs.s3KeyPrefix,
+      to.blobs.store === 's3' ? to.blobs.s3KeyPrefix : from.blobs.s3KeyPrefix,
+    ],
   ]
   return changes.filter(([, before, after]) => before !== after).map(([key, , after]) => `  ${key} = ${after}`)
 }

@@ -9,7 +9,9 @@ export const firehoseCommand: Command = {
   details: `Follows com.atproto.sync.subscribeRepos and prints one line per event, until it is interrupted, its output is
 closed or the server closes the connection. Without a URL, follows the server of "dev".`,
   parameters: ['[URL]'],
-  options: { cursor: { value: 'SEQ', doc: 'Start after the event with this number. 0 starts at the oldest event in the log.' } },
+  options: {
+    cursor: { value: 'SEQ', doc: 'Start after the event with this number. 0 starts at the oldest event in the log.' },
+  },
   async run({ terminal, positionals, options }) {
     const base = URL.parse(positionals[0] ?? 'http://localhost:2583')
     if (base === null) throw new Misuse(`${positionals[0]} is not a URL`)
@@ -45,7 +47,13 @@ function describeFrame(frame: Uint8Array): string {
   const { value: header, rest } = decodeFirst(frame)
   const { value: body } = decodeFirst(rest)
   const { t: kind = 'error' } = header as { t?: Data }
-  const { blocks: _, ops, ...fields } = dataToJson(body) as Record<string, unknown> & { ops?: { action: string; path: string }[] }
-  const words = Object.entries(fields).map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+  const {
+    blocks: _,
+    ops,
+    ...fields
+  } = dataToJson(body) as Record<string, unknown> & { ops?: { action: string; path: string }[] }
+  const words = Object.entries(fields).map(
+    ([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  )
   return [kind, ...words, ...(ops ?? []).map(({ action, path }) => `${action} ${path}`)].join(' ')
 }

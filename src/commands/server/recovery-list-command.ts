@@ -14,7 +14,13 @@ export const recoveryListCommand = operated({
   summary: 'List the recovery shares that have been requested.',
   details: 'Newest first, without releases that were collected or cancelled.',
   async run({ server }) {
-    const releases = await pages<ReleaseView>(server, '/v1/admin/recovery-releases', 'releases', {}, { limit: undefined, pageSize: 100 })
+    const releases = await pages<ReleaseView>(
+      server,
+      '/v1/admin/recovery-releases',
+      'releases',
+      {},
+      { limit: undefined, pageSize: 100 },
+    )
     const rows = releases.map(({ did, requestedAt, availableAt, available }) => [
       did,
       minute(requestedAt)!,

@@ -31,7 +31,9 @@ promoted that may lack the last changes. It verifies the database, and continues
 with 1 if there are faults. No server may be running. Add --nothing-lost if the database lacks nothing, for example
 after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in the event log.`,
   options: {
-    'database-restored': { doc: 'Restore nothing, but verify the configured PostgreSQL database and continue its event log.' },
+    'database-restored': {
+      doc: 'Restore nothing, but verify the configured PostgreSQL database and continue its event log.',
+    },
     'nothing-lost': { doc: 'With --database-restored: the database has everything that it had acknowledged.' },
   },
   async run({ terminal, config, positionals: [place, wanted], options }) {
@@ -46,8 +48,14 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
     const archive = openArchive(from, config)
     const snapshot = wanted ?? (await listSnapshots(archive)).at(-1)
     if (snapshot === undefined) throw new OperatorError('there are no backups at this destination')
-    const fetched = await fetchSnapshot(config, archive, await unsealOf(archive, config.backup.passphrase?.reveal() ?? null), snapshot)
-    for (const cid of fetched.missingBlobs) terminal.err(`blob ${cid} is not in the ${config.blobs.store === 's3' ? 'bucket' : 'backup'}`)
+    const fetched = await fetchSnapshot(
+      config,
+      archive,
+      await unsealOf(archive, config.backup.passphrase?.reveal() ?? null),
+      snapshot,
+    )
+    for (const cid of fetched.missingBlobs)
+      terminal.err(`blob ${cid} is not in the ${config.blobs.store === 's3' ? 'bucket' : 'backup'}`)
 
     await withContext({ ...config, databaseUrl: fetched.databasePath }, async (ctx) => {
       const { repos, blobs, faults } = await verifyEverything(ctx, {

@@ -14,7 +14,11 @@ import { loadOrExplain } from '../configuration.ts'
 const MAX_TRIES = 30
 const RETRY_MILLIS = 1000
 
-export async function runServer(terminal: Terminal, mode: Mode, onListening: (app: App, config: Config) => void): Promise<ExitCode> {
+export async function runServer(
+  terminal: Terminal,
+  mode: Mode,
+  onListening: (app: App, config: Config) => void,
+): Promise<ExitCode> {
   const warnings: string[] = []
   const loaded = loadOrExplain(terminal, mode, (warning) => warnings.push(warning))
   if (loaded === null) {
@@ -70,7 +74,9 @@ async function start(config: Config, log: Log, former: App | null): Promise<App>
     try {
       return await startApp(config, { log, sent: former?.sent })
     } catch (error) {
-      const isWorthIt = error instanceof HistoryContinued || (former !== null && !(error instanceof HistoryLost && isFinal(error, config)))
+      const isWorthIt =
+        error instanceof HistoryContinued ||
+        (former !== null && !(error instanceof HistoryLost && isFinal(error, config)))
       if (!isWorthIt || tries === MAX_TRIES) throw error
       log.warn('the server could not restart', { error })
       await Bun.sleep(RETRY_MILLIS)

@@ -26,7 +26,9 @@ Without a name, lists the sweeps.`,
 /** Run the sweep in the running server and return its report, or null if no server is running here. */
 async function askServer(config: Config, name: string): Promise<unknown> {
   try {
-    return await serverOf(config, config.adminToken?.reveal() ?? null).post(`/v1/admin/sweeps/${encodeURIComponent(name)}/run`)
+    return await serverOf(config, config.adminToken?.reveal() ?? null).post(
+      `/v1/admin/sweeps/${encodeURIComponent(name)}/run`,
+    )
   } catch (error) {
     if (error instanceof NoServer) return null
     throw error

@@ -17,7 +17,13 @@ export const transferListCommand = operated({
   summary: 'List account transfers in progress.',
   details: 'Newest first. A pending transfer ends when its code expires. An accepted one has yet to be completed.',
   async run({ server }) {
-    const transfers = await pages<TransferView>(server, '/v1/admin/transfers', 'transfers', {}, { limit: undefined, pageSize: 200 })
+    const transfers = await pages<TransferView>(
+      server,
+      '/v1/admin/transfers',
+      'transfers',
+      {},
+      { limit: undefined, pageSize: 200 },
+    )
     const rows = transfers.map(({ id, did, handle, status, createdAt, expiresAt, acceptedDevicePlatform }) => [
       id,
       handle ?? did,

@@ -13,7 +13,9 @@ on this program. With --quick, reads it once.`,
   options: { quick: { doc: 'Skip the second, independent reading of each repository.' } },
   async run({ terminal, config, options }) {
     const quick = options['quick'] === true
-    const report = await withContext(config, (ctx) => verifyEverything(ctx, { onFault: terminal.err, quick }), { mayLackHistory: true })
+    const report = await withContext(config, (ctx) => verifyEverything(ctx, { onFault: terminal.err, quick }), {
+      mayLackHistory: true,
+    })
     const { repos, blobs, faults, remedies } = report
     terminal.out(`${repos} repositories and ${blobs} blobs verified, ${faults} faults`)
     for (const remedy of remedies) terminal.out(remedy)

@@ -8,12 +8,17 @@ const idPattern = /^[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}$/
  * Interpret an argument as a step id or as a kind of steps. Throws `Misuse` if it is missing, OperatorError if it is
  * neither.
  */
-export async function chosenSteps(server: Server, name: string | undefined): Promise<{ id: string } | { kind: string }> {
+export async function chosenSteps(
+  server: Server,
+  name: string | undefined,
+): Promise<{ id: string } | { kind: string }> {
   if (name === undefined) throw new Misuse('an id or a kind is required')
   if (idPattern.test(name)) return { id: name }
   const { kinds } = await server.get<{ kinds: { kind: string }[] }>('/v1/admin/steps', { limit: 1 })
   if (kinds.some(({ kind }) => kind === name)) return { kind: name }
-  throw new OperatorError(`there is no step kind named ${name}; the kinds are ${kinds.map(({ kind }) => kind).join(', ')}`)
+  throw new OperatorError(
+    `there is no step kind named ${name}; the kinds are ${kinds.map(({ kind }) => kind).join(', ')}`,
+  )
 }
 
 export const stepCount = (count: number): string => (count === 1 ? '1 step' : `${count} steps`)

@@ -42,7 +42,13 @@ export const stepListCommand = operated({
       ])
       return { value: kinds, text: table(['KIND', 'WAITING', 'FAILED', 'OLDEST', 'NEXT TRY', 'LAST ERROR'], rows) }
     }
-    const steps = await pages<StepView>(server, '/v1/admin/steps', 'steps', { kind }, { limit: undefined, pageSize: 100 })
+    const steps = await pages<StepView>(
+      server,
+      '/v1/admin/steps',
+      'steps',
+      { kind },
+      { limit: undefined, pageSize: 100 },
+    )
     const rows = steps.map((step) => [
       step.id,
       step.key,

@@ -15,7 +15,8 @@ it into shares as "holdfast wallet create" does.`,
     } = invocation
     const { adopt } = await import('../../wallet/wallet-creation.ts')
     const wallet = await openWallet(invocation)
-    if (wallet.contents.did !== null) throw new OperatorError(`this wallet already holds ${wallet.contents.did}; name another --file`)
+    if (wallet.contents.did !== null)
+      throw new OperatorError(`this wallet already holds ${wallet.contents.did}; name another --file`)
     const fault = await adopt(wallet, account)
     if (fault !== null) warnOfDeposit(terminal, fault)
     const { handle, did, server } = wallet.contents

@@ -31,7 +31,11 @@ The sign-in page shows the code; its QR code contains the link. If the page show
 })
 
 /** Fetch the request and show it. */
-export async function shown({ wallet, terminal, positionals: [reference = ''] }: Invocation & { wallet: Wallet }): Promise<ShownRequest> {
+export async function shown({
+  wallet,
+  terminal,
+  positionals: [reference = ''],
+}: Invocation & { wallet: Wallet }): Promise<ShownRequest> {
   const { requestReference, waitingRequest } = await import('../../wallet/wallet-consent.ts')
   const request = await waitingRequest(wallet, requestReference(reference))
   terminal.out(await requestText(request, wallet.contents.server))

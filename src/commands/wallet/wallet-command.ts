@@ -5,17 +5,30 @@
 import { resolve } from 'node:path'
 import type { Wallet } from '../../wallet/wallet.ts'
 import { OperatorError } from '../../base/operator-error.ts'
-import { type Command, exitCodes, type ExitCode, type Invocation, Misuse, type Option, type Terminal } from '../command.ts'
+import {
+  type Command,
+  exitCodes,
+  type ExitCode,
+  type Invocation,
+  Misuse,
+  type Option,
+  type Terminal,
+} from '../command.ts'
 import { askPassphrase, workFactorFrom } from '../passphrase.ts'
 
 const PASSPHRASE = 'HOLDFAST_WALLET_PASSPHRASE'
 const WORK_FACTOR = 'HOLDFAST_WALLET_WORK_FACTOR'
 
-const fileOption = { file: { value: 'FILE', doc: 'Path of the wallet. Default: holdfast/wallet.age in your data folder.' } }
+const fileOption = {
+  file: { value: 'FILE', doc: 'Path of the wallet. Default: holdfast/wallet.age in your data folder.' },
+}
 
 export const newWalletOptions = {
   server: { value: 'URL', doc: 'The server that hosts the account.' },
-  directory: { value: 'URL', doc: 'The PLC directory. Default: https://plc.directory, or the directory of a development server.' },
+  directory: {
+    value: 'URL',
+    doc: 'The PLC directory. Default: https://plc.directory, or the directory of a development server.',
+  },
 } as const satisfies Record<string, Option>
 
 const HOW_IT_OPENS = `The wallet is one file, encrypted with a passphrase (prompted for, or taken from ${PASSPHRASE}).`
@@ -51,11 +64,16 @@ export const identityCommand = ({ run, ...command }: IdentityCommand): Command =
       await requireSettled(invocation, wallet)
       await run({ ...invocation, wallet })
       // Programs read what these options print.
-      if (invocation.options['json'] !== true && invocation.options['print'] !== true) await handOutPaper(invocation, wallet)
+      if (invocation.options['json'] !== true && invocation.options['print'] !== true)
+        await handOutPaper(invocation, wallet)
     },
   })
 
-const pendingSteps = { rekeying: 'new keys and shares', deposit: 'the share of the server', rotation: 'a new key for the repository' }
+const pendingSteps = {
+  rekeying: 'new keys and shares',
+  deposit: 'the share of the server',
+  rotation: 'a new key for the repository',
+}
 
 /** The shares of the wallet and of its owner are in force whether or not the server takes its own. */
 export const warnOfDeposit = (terminal: Terminal, fault: OperatorError): void =>
@@ -67,14 +85,18 @@ export const warnOfDeposit = (terminal: Terminal, fault: OperatorError): void =>
  */
 export async function requireSettled({ terminal }: Pick<Invocation, 'terminal'>, wallet: Wallet): Promise<void> {
   const { did, unfinished } = wallet.contents
-  if (unfinished?.what === 'creation') throw new OperatorError('the account is not created yet: run "holdfast wallet create" again')
-  if (unfinished?.what === 'recovery') throw new OperatorError('the identity is not recovered yet: run "holdfast wallet recover" again')
+  if (unfinished?.what === 'creation')
+    throw new OperatorError('the account is not created yet: run "holdfast wallet create" again')
+  if (unfinished?.what === 'recovery')
+    throw new OperatorError('the identity is not recovered yet: run "holdfast wallet recover" again')
   if (unfinished?.what === 'arrival')
     throw new OperatorError('the other device has not handed over yet: run "holdfast wallet transfer" again')
   if (unfinished?.what === 'hand-over' && unfinished.operation !== null)
     throw new OperatorError('the identity is not handed over yet: run "holdfast wallet transfer --to KEY" again')
-  if (unfinished?.what === 'move') throw new OperatorError('the account has not moved yet: run "holdfast wallet move" again')
-  if (did === null) throw new OperatorError('this wallet has no identity yet: run "holdfast wallet create" to create one')
+  if (unfinished?.what === 'move')
+    throw new OperatorError('the account has not moved yet: run "holdfast wallet move" again')
+  if (did === null)
+    throw new OperatorError('this wallet has no identity yet: run "holdfast wallet create" to create one')
   const { finishPending } = await import('../../wallet/wallet-operations.ts')
   const { what, fault } = await finishPending(wallet)
   if (fault !== null) warnOfDeposit(terminal, fault)
@@ -95,8 +117,13 @@ export async function openWallet(invocation: Invocation): Promise<Wallet> {
     import('../../wallet/wallet.ts'),
     walletPath(invocation),
   ])
-  if (!WalletFile.exists(path)) throw new OperatorError(`there is no wallet at ${path}: run "holdfast wallet create" to create one`)
-  const { file, contents } = await WalletFile.open(path, await passphraseFor(terminal, { isNew: false }), await workFactor(terminal))
+  if (!WalletFile.exists(path))
+    throw new OperatorError(`there is no wallet at ${path}: run "holdfast wallet create" to create one`)
+  const { file, contents } = await WalletFile.open(
+    path,
+    await passphraseFor(terminal, { isNew: false }),
+    await workFactor(terminal),
+  )
   return new Wallet(file, contents, terminal.now)
 }
 
@@ -168,7 +195,9 @@ export async function handOutPaper({ terminal }: Invocation, wallet: Wallet): Pr
   const outcome = parseShare(paperShare)
   if (!outcome.ok) throw new Error('the recovery share in the wallet is damaged')
   const words = shareWords(outcome.share.bytes).split(' ')
-  const lines = words.flatMap((_, i) => (i % WORDS_IN_A_LINE === 0 ? [`  ${words.slice(i, i + WORDS_IN_A_LINE).join(' ')}`] : []))
+  const lines = words.flatMap((_, i) =>
+    i % WORDS_IN_A_LINE === 0 ? [`  ${words.slice(i, i + WORDS_IN_A_LINE).join(' ')}`] : [],
+  )
   terminal.out(`\nYour recovery share. Write it down or print it, and keep it where you will find it without this device:
 
 ${lines.join('\n')}

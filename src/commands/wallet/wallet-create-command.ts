@@ -2,7 +2,14 @@ import { OperatorError } from '../../base/operator-error.ts'
 import type { Invocation } from '../command.ts'
 import { newPassword } from '../account/operator-accounts.ts'
 import { facts } from '../report.ts'
-import { handOutPaper, newWalletOptions, openOrMakeWallet, walletCommand, wanted, warnOfDeposit } from './wallet-command.ts'
+import {
+  handOutPaper,
+  newWalletOptions,
+  openOrMakeWallet,
+  walletCommand,
+  wanted,
+  warnOfDeposit,
+} from './wallet-command.ts'
 import type { Wanted } from '../../wallet/wallet-creation.ts'
 import type { Wallet } from '../../wallet/wallet.ts'
 
@@ -30,19 +37,26 @@ interrupted, run it again to continue.`,
     const wallet = await openOrMakeWallet(invocation)
     await changeDirectory(invocation, wallet)
     const password = await passwordOf(invocation)
-    if (wallet.contents.unfinished?.what !== 'creation' || wishOptions.some((name) => invocation.options[name] !== undefined)) {
+    if (
+      wallet.contents.unfinished?.what !== 'creation' ||
+      wishOptions.some((name) => invocation.options[name] !== undefined)
+    ) {
       requireEmpty(wallet)
       await beginCreation(wallet, await wishes(invocation, wallet), { hasPassword: password !== null })
     }
     const outcome = await finishCreation(wallet, password)
     if (!outcome.done) {
       const { didWebUrl } = await import('../../protocol/did-document.ts')
-      invocation.terminal.err(`Publish this at ${didWebUrl(wallet.did)?.href}, byte for byte, and run "holdfast wallet create" again:`)
+      invocation.terminal.err(
+        `Publish this at ${didWebUrl(wallet.did)?.href}, byte for byte, and run "holdfast wallet create" again:`,
+      )
       invocation.terminal.out(outcome.publish.trimEnd())
       return
     }
     const { contents, deviceDid } = wallet
-    invocation.terminal.out(facts({ handle: contents.handle, did: contents.did, server: contents.server, 'device key': deviceDid }))
+    invocation.terminal.out(
+      facts({ handle: contents.handle, did: contents.did, server: contents.server, 'device key': deviceDid }),
+    )
     if (outcome.fault !== null) warnOfDeposit(invocation.terminal, outcome.fault)
     await handOutPaper(invocation, wallet)
   },
@@ -59,7 +73,8 @@ async function changeDirectory({ options: { directory } }: Invocation, wallet: W
 function requireEmpty({ contents: { did, unfinished } }: Wallet): void {
   if (unfinished !== null && unfinished.what !== 'creation')
     throw new OperatorError('this wallet has another step to finish first; name another --file')
-  if (did !== null && unfinished === null) throw new OperatorError(`this wallet already holds ${did}; name another --file`)
+  if (did !== null && unfinished === null)
+    throw new OperatorError(`this wallet already holds ${did}; name another --file`)
 }
 
 const wishOptions = ['handle', 'email', 'code', 'did'] as const

@@ -37,7 +37,10 @@ good. Use --keep-identity if the identity has an account elsewhere, and --only-i
 })
 
 /** Throws OperatorError unless `--yes` is given or the handle is typed. */
-async function confirmName({ terminal, wallet, options }: Invocation & { wallet: Wallet }, fate: string): Promise<void> {
+async function confirmName(
+  { terminal, wallet, options }: Invocation & { wallet: Wallet },
+  fate: string,
+): Promise<void> {
   if (options['yes'] === true) return
   if (!terminal.isInteractive) throw new Misuse('there is no terminal to confirm at: add --yes')
   const { handle, did } = wallet.contents

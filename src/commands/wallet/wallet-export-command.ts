@@ -25,8 +25,11 @@ key, and with it the identity.`,
       return
     }
     const passphrase = await passphraseFor(terminal, { isNew: true, name: 'Passphrase of the copy' })
-    if (passphrase.length < MIN_PASSPHRASE_CHARS) throw new Misuse(`the passphrase needs at least ${MIN_PASSPHRASE_CHARS} characters`)
-    writePrivately(path, await sealText(text, { passphrase, workFactor: await workFactor(terminal) }), { replace: false })
+    if (passphrase.length < MIN_PASSPHRASE_CHARS)
+      throw new Misuse(`the passphrase needs at least ${MIN_PASSPHRASE_CHARS} characters`)
+    writePrivately(path, await sealText(text, { passphrase, workFactor: await workFactor(terminal) }), {
+      replace: false,
+    })
     terminal.out(`Copied to ${path}.`)
   },
 })

@@ -16,7 +16,8 @@ session can edit the document. The wallet's existing session still works.`,
     const { publishDocument, setHosting } = await import('../../wallet/wallet-account.ts')
     const chosen = chosenOption(options, ['on', 'off'])
     const file = options['document']
-    if (chosen === undefined && typeof file !== 'string') throw new Misuse('one of --on, --off and --document is required')
+    if (chosen === undefined && typeof file !== 'string')
+      throw new Misuse('one of --on, --off and --document is required')
     if (chosen !== undefined) await setHosting(wallet, chosen === 'on')
     if (typeof file === 'string') await publishDocument(wallet, documentIn(terminal.readFile(file), file))
     terminal.out('Done.')

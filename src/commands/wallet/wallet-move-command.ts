@@ -1,7 +1,16 @@
 import { OperatorError } from '../../base/operator-error.ts'
 import { type Invocation, Misuse } from '../command.ts'
 import { newPassword } from '../account/operator-accounts.ts'
-import { confirm, handOutPaper, openWallet, requireSettled, walletCommand, wanted, warnOfDeposit, yesOption } from './wallet-command.ts'
+import {
+  confirm,
+  handOutPaper,
+  openWallet,
+  requireSettled,
+  walletCommand,
+  wanted,
+  warnOfDeposit,
+  yesOption,
+} from './wallet-command.ts'
 import type { Wallet } from '../../wallet/wallet.ts'
 
 export const walletMoveCommand = walletCommand({

@@ -2,7 +2,14 @@ import { OperatorError } from '../../base/operator-error.ts'
 import type { EscrowShare } from '../../protocol/escrow-share.ts'
 import { type Invocation, Misuse } from '../command.ts'
 import type { Wallet } from '../../wallet/wallet.ts'
-import { handOutPaper, newWalletOptions, openOrMakeWallet, walletCommand, wanted, warnOfDeposit } from './wallet-command.ts'
+import {
+  handOutPaper,
+  newWalletOptions,
+  openOrMakeWallet,
+  walletCommand,
+  wanted,
+  warnOfDeposit,
+} from './wallet-command.ts'
 
 export const walletRecoverCommand = walletCommand({
   name: 'wallet recover',
@@ -28,7 +35,9 @@ the lost one, and all shares are replaced.`,
     const outcome = await takeOver(invocation, wallet)
     if (outcome === null) return
     if (outcome.fault !== null) warnOfDeposit(terminal, outcome.fault)
-    terminal.out(`${wallet.contents.handle ?? wallet.did} is yours again. The keys of lost devices are no longer valid.`)
+    terminal.out(
+      `${wallet.contents.handle ?? wallet.did} is yours again. The keys of lost devices are no longer valid.`,
+    )
     await handOutPaper(invocation, wallet)
   },
 })
@@ -45,11 +54,17 @@ async function takeOver(invocation: Invocation, wallet: Wallet): Promise<{ fault
   if (byMail && released === null) return null
   const { recover } = await import('../../wallet/wallet-recovery.ts')
   const own = await typedShare(invocation, 'share', 'Your share, as words or as text: ')
-  return { fault: await recover(wallet, own, released ?? (await typedShare(invocation, 'second-share', 'The other share: '))) }
+  return {
+    fault: await recover(wallet, own, released ?? (await typedShare(invocation, 'second-share', 'The other share: '))),
+  }
 }
 
 /** The share that the server releases. Null if its time has not come. */
-async function shareOfServer({ terminal, ...rest }: Invocation, wallet: Wallet, isNew: boolean): Promise<EscrowShare | null> {
+async function shareOfServer(
+  { terminal, ...rest }: Invocation,
+  wallet: Wallet,
+  isNew: boolean,
+): Promise<EscrowShare | null> {
   const { askForShare, recoveryOf, releasedShare } = await import('../../wallet/wallet-recovery.ts')
   const released = releasedShare(wallet)
   if (released !== null) return released
@@ -59,7 +74,10 @@ async function shareOfServer({ terminal, ...rest }: Invocation, wallet: Wallet, 
     return null
   }
   const isOpen = recoveryOf(wallet).availableAt !== null
-  const otp = isOpen && code === undefined ? null : await wanted({ terminal, ...rest }, 'code', 'The code that was mailed to you: ')
+  const otp =
+    isOpen && code === undefined
+      ? null
+      : await wanted({ terminal, ...rest }, 'code', 'The code that was mailed to you: ')
   const outcome = await askForShare(wallet, otp)
   if (outcome.state === 'released') return releasedShare(wallet)
   terminal.out(`The server releases its share at ${outcome.availableAt}. Then run "holdfast wallet recover" again.`)
@@ -67,7 +85,11 @@ async function shareOfServer({ terminal, ...rest }: Invocation, wallet: Wallet, 
 }
 
 /** Begin a recovery unless one is under way. Returns whether it began. */
-async function begin({ options, positionals: [account] }: Invocation, wallet: Wallet, byMail: boolean): Promise<boolean> {
+async function begin(
+  { options, positionals: [account] }: Invocation,
+  wallet: Wallet,
+  byMail: boolean,
+): Promise<boolean> {
   const { beginRecovery } = await import('../../wallet/wallet-recovery.ts')
   const { did, unfinished } = wallet.contents
   const underWay = unfinished?.what === 'recovery' ? unfinished.did : null

@@ -21,7 +21,8 @@ export async function requestText(request: ShownRequest, server: string): Promis
   })}\n\n${effect}\n\nApprove it only if you have just begun this sign-in yourself.`
 }
 
-const ACCOUNT_PAGE = 'This is not an app: approving it signs that browser in to your account page, where it can manage your account.'
+const ACCOUNT_PAGE =
+  'This is not an app: approving it signs that browser in to your account page, where it can manage your account.'
 
 async function permissionsText({ requestedScope }: ShownRequest): Promise<string> {
   const { wordsOf } = await import('../../features/access/pages/pages.ts')

@@ -5,7 +5,8 @@ import type { Wallet } from '../../wallet/wallet.ts'
 export const walletShowCommand = identityCommand({
   name: 'wallet show',
   summary: 'Show the identity, and who can move it.',
-  details: "Lists the identity's rotation keys from the directory, highest first: each can undo changes by those below it.",
+  details:
+    "Lists the identity's rotation keys from the directory, highest first: each can undo changes by those below it.",
   options: { json: { doc: 'Print JSON, for scripts.' } },
   async run({ terminal, wallet, options }) {
     const { identityView } = await import('../../wallet/wallet-view.ts')
@@ -13,7 +14,9 @@ export const walletShowCommand = identityCommand({
     if (options['json'] === true) return terminal.out(JSON.stringify(view, null, 2))
     const { keys, handle, did, server, deviceKey, repositoryKey, shares } = view
     const ranked = keys.map(({ key, holder }, rank) => `  ${rank + 1}. ${key}\n     ${holderWords[holder]}`)
-    terminal.out(facts({ handle, did, server, 'device key': deviceKey, 'repository key': repositoryKey, share: shares }))
+    terminal.out(
+      facts({ handle, did, server, 'device key': deviceKey, 'repository key': repositoryKey, share: shares }),
+    )
     if (keys.length > 0) terminal.out(`\nKeys that may change this identity:\n${ranked.join('\n')}`)
     warn(terminal, wallet, view)
   },

@@ -55,7 +55,9 @@ async function begin({ terminal }: Invocation, wallet: Wallet): Promise<void> {
 
 Then run here, with the key that it prints: holdfast wallet transfer --to KEY`)
   if (begun === null)
-    terminal.err("warning: this wallet has no session that the server accepts for a transfer: the account's open sessions will stay open")
+    terminal.err(
+      "warning: this wallet has no session that the server accepts for a transfer: the account's open sessions will stay open",
+    )
 }
 
 async function joinWith(invocation: Invocation, account: string): Promise<void> {
@@ -89,9 +91,14 @@ async function arrive(invocation: Invocation, wallet: Wallet): Promise<void> {
     import('../../wallet/wallet-operations.ts'),
   ])
   const { unfinished } = wallet.contents
-  const outcome = unfinished?.what === 'arrival' ? await finish(wallet, unfinished) : { arrived: true, ...(await finishPending(wallet)) }
+  const outcome =
+    unfinished?.what === 'arrival'
+      ? await finish(wallet, unfinished)
+      : { arrived: true, ...(await finishPending(wallet)) }
   if (!outcome.arrived)
-    throw new OperatorError(`the old device has not handed over yet. There: holdfast wallet transfer --to ${wallet.deviceDid}`)
+    throw new OperatorError(
+      `the old device has not handed over yet. There: holdfast wallet transfer --to ${wallet.deviceDid}`,
+    )
   if (outcome.fault) warnOfDeposit(invocation.terminal, outcome.fault)
   invocation.terminal.out(`This wallet now holds ${wallet.contents.handle ?? wallet.did}.`)
   await handOutPaper(invocation, wallet)

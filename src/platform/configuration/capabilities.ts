@@ -72,7 +72,11 @@ export const capabilities = [
       'POST /oauth/authorize/complete',
     ],
   },
-  { name: 'optionalPassword', isWanted: ({ accounts }) => accounts.passwordOptional, endpoints: ['com.atproto.server.createAccount'] },
+  {
+    name: 'optionalPassword',
+    isWanted: ({ accounts }) => accounts.passwordOptional,
+    endpoints: ['com.atproto.server.createAccount'],
+  },
   {
     name: 'walletAccountDelete',
     isWanted: always,
@@ -110,7 +114,9 @@ export const offeredCapabilities = (config: Config, built: Built): Set<Capabilit
     capabilities
       .filter(
         ({ name, isWanted, endpoints }) =>
-          isWanted(config) && built.capabilities.has(name) && endpoints.every((endpoint) => built.endpoints.has(endpoint)),
+          isWanted(config) &&
+          built.capabilities.has(name) &&
+          endpoints.every((endpoint) => built.endpoints.has(endpoint)),
       )
       .map(({ name }) => name),
   )

@@ -69,7 +69,11 @@ export const checks: readonly Check[] = [
     ({ blobMirror }) => blobMirror.bucket !== null && blobMirror.secretAccessKey === null,
   ),
   ...(['s3Bucket', 's3Endpoint', 's3AccessKeyId', 's3SecretAccessKey'] as const).map((name) =>
-    requiredWhen(s3KeyNames[name], 'when blobs.store is s3', ({ blobs }) => blobs.store === 's3' && blobs[name] === null),
+    requiredWhen(
+      s3KeyNames[name],
+      'when blobs.store is s3',
+      ({ blobs }) => blobs.store === 's3' && blobs[name] === null,
+    ),
   ),
   fault('blobs.s3_bucket', ({ blobs }) =>
     blobs.s3Bucket !== null && !bucketName.test(blobs.s3Bucket)
@@ -80,7 +84,9 @@ export const checks: readonly Check[] = [
     keyPrefix.test(blobs.s3KeyPrefix) ? null : 'must consist of names that each end in a slash, such as blobs/',
   ),
   fault('blobs.max_blob_size', ({ blobs }) =>
-    blobs.store === 's3' && blobs.maxBlobSize > MAX_COPIED_BYTES ? 'is above 5 GiB, which a bucket cannot copy in one request' : null,
+    blobs.store === 's3' && blobs.maxBlobSize > MAX_COPIED_BYTES
+      ? 'is above 5 GiB, which a bucket cannot copy in one request'
+      : null,
   ),
   fault('blobs.s3_key_prefix', ({ blobs, blobMirror, backup }) => {
     if (blobs.store !== 's3' || blobs.s3Endpoint !== blobMirror.endpoint) return null
@@ -88,7 +94,9 @@ export const checks: readonly Check[] = [
     if (destination === null) return null
     const { bucket, prefix } = destination
     const overlaps = prefix.startsWith(blobs.s3KeyPrefix) || blobs.s3KeyPrefix.startsWith(prefix)
-    return bucket === blobs.s3Bucket && overlaps ? 'must hold nothing but blobs, and backup.destination overlaps with it' : null
+    return bucket === blobs.s3Bucket && overlaps
+      ? 'must hold nothing but blobs, and backup.destination overlaps with it'
+      : null
   }),
   warning('blobs.s3_bucket', ({ blobs }) =>
     blobs.store === 'folder' && blobs.s3Bucket !== null ? 'has no effect unless blobs.store is s3' : null,
@@ -103,8 +111,16 @@ export const checks: readonly Check[] = [
       ? "requires a SQLite database; use PostgreSQL's own tools to back up its databases"
       : null,
   ),
-  requiredWhen('email.from', 'unless email.provider is log', ({ email }) => email.provider !== 'log' && email.from === null),
-  requiredWhen('email.smtp_host', 'when email.provider is smtp', ({ email }) => email.provider === 'smtp' && email.smtpHost === null),
+  requiredWhen(
+    'email.from',
+    'unless email.provider is log',
+    ({ email }) => email.provider !== 'log' && email.from === null,
+  ),
+  requiredWhen(
+    'email.smtp_host',
+    'when email.provider is smtp',
+    ({ email }) => email.provider === 'smtp' && email.smtpHost === null,
+  ),
   requiredWhen(
     'email.http_token',
     'when email.provider is mailtrap',
@@ -158,10 +174,14 @@ export const checks: readonly Check[] = [
       : null,
   ),
   warning('agent_auth.jwks_refetch_cooldown_secs', ({ agentAuth }) =>
-    agentAuth.jwksRefetchCooldownSecs >= agentAuth.jwksCacheTtlSecs ? 'should be below agent_auth.jwks_cache_ttl_secs' : null,
+    agentAuth.jwksRefetchCooldownSecs >= agentAuth.jwksCacheTtlSecs
+      ? 'should be below agent_auth.jwks_cache_ttl_secs'
+      : null,
   ),
   warning('oauth.client_jwks_refetch_cooldown_secs', ({ oauth }) =>
-    oauth.clientJwksRefetchCooldownSecs >= oauth.clientJwksCacheTtlSecs ? 'should be below oauth.client_jwks_cache_ttl_secs' : null,
+    oauth.clientJwksRefetchCooldownSecs >= oauth.clientJwksCacheTtlSecs
+      ? 'should be below oauth.client_jwks_cache_ttl_secs'
+      : null,
   ),
   warning('agent_auth.granted_scopes', ({ agentAuth }) => broadScopes(agentAuth.grantedScopes)),
   warning('agent_auth.pre_claim_scopes', ({ agentAuth }) => broadScopes(agentAuth.preClaimScopes)),

@@ -12,7 +12,11 @@ export interface EntryReader {
 }
 
 /** Returns the kind of a table that `build` reads; `build` returns null if and only if it recorded a fault. */
-export function tableKind<T>(name: string, build: (entry: EntryReader) => T | null, fromText: (text: string) => Parsed<T>): Kind<T> {
+export function tableKind<T>(
+  name: string,
+  build: (entry: EntryReader) => T | null,
+  fromText: (text: string) => Parsed<T>,
+): Kind<T> {
   return {
     name,
     fromText,
@@ -20,7 +24,9 @@ export function tableKind<T>(name: string, build: (entry: EntryReader) => T | nu
       if (typeof table !== 'object' || table === null || Array.isArray(table)) return bad('expected a table')
       const entry = new TableReader(table)
       const value = build(entry)
-      return value === null || entry.faults.length > 0 ? { ok: false, faults: entry.faults } : { ok: true, value, unknown: entry.unread() }
+      return value === null || entry.faults.length > 0
+        ? { ok: false, faults: entry.faults }
+        : { ok: true, value, unknown: entry.unread() }
     },
   }
 }
@@ -63,7 +69,11 @@ class TableReader implements EntryReader {
 }
 
 /** Reject a list in which two entries have the same identity. */
-export const distinct = <T>(kind: Kind<readonly T[]>, name: string, identify: (entry: T) => string): Kind<readonly T[]> =>
+export const distinct = <T>(
+  kind: Kind<readonly T[]>,
+  name: string,
+  identify: (entry: T) => string,
+): Kind<readonly T[]> =>
   checked(kind, (entries) => {
     const identities = entries.map(identify)
     return [...identities.entries()]

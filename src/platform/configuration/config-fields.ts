@@ -44,7 +44,10 @@ interface Defaults<T> {
   development?: T | Derived<T>
 }
 
-export const field = <T>(kind: Kind<T>, { default: fallback, development, ...notes }: Notes & Defaults<NoInfer<T>>): Field<T> => ({
+export const field = <T>(
+  kind: Kind<T>,
+  { default: fallback, development, ...notes }: Notes & Defaults<NoInfer<T>>,
+): Field<T> => ({
   kind,
   fallback,
   development,
@@ -59,7 +62,10 @@ export const optional = <T>(kind: Kind<T>, notes: Notes): Field<T | null> => ({
   ...notes,
 })
 
-export const required = <T>(kind: Kind<T>, { development, ...notes }: Notes & { development: T | Derived<T> }): Field<T> => ({
+export const required = <T>(
+  kind: Kind<T>,
+  { development, ...notes }: Notes & { development: T | Derived<T> },
+): Field<T> => ({
   kind,
   fallback: undefined,
   development,

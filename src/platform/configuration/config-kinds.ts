@@ -51,7 +51,9 @@ export const line = matching('string', /^[^\p{Cc}]+$/u, 'text on one line')
 export const emailAddress = matching('e-mail address', /^[^\s@]+@[^\s@]+$/, 'an e-mail address')
 /** An iroh node id in either of its text forms, in lower case: the library reads no hexadecimal in upper case. */
 export const nodeId = textual('node id', (given) =>
-  /^(?:[0-9a-f]{64}|[a-z2-7]{52})$/i.test(given) ? good(given.toLowerCase()) : bad('expected 64 hexadecimal or 52 base32 characters'),
+  /^(?:[0-9a-f]{64}|[a-z2-7]{52})$/i.test(given)
+    ? good(given.toLowerCase())
+    : bad('expected 64 hexadecimal or 52 base32 characters'),
 )
 export const didKey = matching('did:key', /^did:key:z[1-9A-HJ-NP-Za-km-z]+$/, 'a did:key')
 export const ipAddress = textual('IP address', (given) => (isIP(given) ? good(given) : bad('expected an IP address')))
@@ -124,7 +126,9 @@ export const originUrl = textual('URL', (given) => {
 })
 
 /** A base URL; a bare host name means https. */
-export const serviceAddress = textual('URL', (given) => httpUrl.fromText(given.includes('://') ? given : `https://${given}`))
+export const serviceAddress = textual('URL', (given) =>
+  httpUrl.fromText(given.includes('://') ? given : `https://${given}`),
+)
 
 /**
  * The scope of a full session. An operator may name it for agents; it gives them nothing that their endpoints do not.
@@ -197,7 +201,8 @@ export function listOf<T>(item: Kind<T>): Kind<readonly T[]> {
           .filter((each) => each !== ''),
         (each) => item.fromText(each),
       ),
-    fromToml: (value) => (Array.isArray(value) ? collect(value, (each) => item.fromToml(each)) : bad('expected a list')),
+    fromToml: (value) =>
+      Array.isArray(value) ? collect(value, (each) => item.fromToml(each)) : bad('expected a list'),
   }
 }
 

@@ -23,7 +23,8 @@ export interface Problem {
 }
 
 export type Loaded =
-  { ok: true; config: Config; warnings: readonly Problem[] } | { ok: false; problems: readonly Problem[]; warnings: readonly Problem[] }
+  | { ok: true; config: Config; warnings: readonly Problem[] }
+  | { ok: false; problems: readonly Problem[]; warnings: readonly Problem[] }
 
 export const configKeys: readonly Key[] = listKeys(declared)
 
@@ -62,10 +63,13 @@ export function loadConfig(sources: Sources, mode: Mode): Loaded {
     } else if (given.parsed.ok) {
       put(draft, key, given.parsed.value)
       warnings.push(...(given.parsed.unknown ?? []).map((at) => ({ subject: key.name + at, fault: 'unknown key' })))
-      if (given.inFile && key.field.inFile !== undefined) warnings.push({ subject: subjectOf(key), fault: key.field.inFile })
+      if (given.inFile && key.field.inFile !== undefined)
+        warnings.push({ subject: subjectOf(key), fault: key.field.inFile })
       continue
     } else {
-      problems.push(...given.parsed.faults.map(({ at, fault }) => ({ subject: subjectOf(key, at, given.variable), fault })))
+      problems.push(
+        ...given.parsed.faults.map(({ at, fault }) => ({ subject: subjectOf(key, at, given.variable), fault })),
+      )
       faulty.add(key.name)
     }
     // A stand-in for a faulty key lets the checks below run on complete values; such a draft is never returned.
@@ -80,7 +84,8 @@ export function loadConfig(sources: Sources, mode: Mode): Loaded {
   for (const check of file.ok ? checks : []) {
     const key = configKeys.find(({ name }) => name === check.key)
     const fault = key === undefined || faulty.has(key.name) ? null : check.find(config, mode)
-    if (key !== undefined && fault !== null) (check.level === 'fault' ? problems : warnings).push({ subject: subjectOf(key), fault })
+    if (key !== undefined && fault !== null)
+      (check.level === 'fault' ? problems : warnings).push({ subject: subjectOf(key), fault })
   }
   return problems.length > 0 ? { ok: false, problems, warnings } : { ok: true, config, warnings }
 }
@@ -88,7 +93,10 @@ export function loadConfig(sources: Sources, mode: Mode): Loaded {
 /** Returns the text for the operator: a headline, then one line per problem. */
 export function describeProblems(problems: readonly Problem[]): string {
   const count = problems.length === 1 ? '1 problem' : `${problems.length} problems`
-  return [`configuration is invalid (${count})`, ...problems.map(({ subject, fault }) => `- ${subject}: ${fault}`)].join('\n')
+  return [
+    `configuration is invalid (${count})`,
+    ...problems.map(({ subject, fault }) => `- ${subject}: ${fault}`),
+  ].join('\n')
 }
 
 function readConfigFile({ env, readFile }: Sources): { ok: true; table: Table } | { ok: false; problem: Problem } {
@@ -101,8 +109,12 @@ function readConfigFile({ env, readFile }: Sources): { ok: true; table: Table } 
     return named === null ? { ok: true, table: {} } : broken(path, `there is no such file (${CONFIG_VARIABLE})`)
   } catch (error) {
     // Only the first line: the parser's message continues with the lines around the fault, which may contain a secret.
-    if (error instanceof TomlError) return broken(`${path}:${error.line}:${error.column}`, error.message.split('\n', 1)[0] ?? '')
-    return broken(path, `cannot be read: ${unreadableFaults[(error as NodeJS.ErrnoException).code ?? ''] ?? (error as Error).message}`)
+    if (error instanceof TomlError)
+      return broken(`${path}:${error.line}:${error.column}`, error.message.split('\n', 1)[0] ?? '')
+    return broken(
+      path,
+      `cannot be read: ${unreadableFaults[(error as NodeJS.ErrnoException).code ?? ''] ?? (error as Error).message}`,
+    )
   }
 }
 
@@ -133,7 +145,8 @@ function lookUp(table: Table, name: string): unknown {
 
 const isTable = (value: unknown): value is Table => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-const fallbackOf = ({ field }: Key, mode: Mode) => (mode === 'dev' && field.development !== undefined ? field.development : field.fallback)
+const fallbackOf = ({ field }: Key, mode: Mode) =>
+  mode === 'dev' && field.development !== undefined ? field.development : field.fallback
 
 const subjectOf = ({ name, env }: Key, at = '', variable = env[0]) => `${name}${at} (${variable ?? 'file only'})`
 
@@ -164,7 +177,12 @@ function unknownKeys(table: Table): Problem[] {
     })
 }
 
-const knownVariables = [...configKeys.flatMap(({ env }) => env), CONFIG_VARIABLE, SYSTEMD_VARIABLE, ...Object.values(rewrapVariables)]
+const knownVariables = [
+  ...configKeys.flatMap(({ env }) => env),
+  CONFIG_VARIABLE,
+  SYSTEMD_VARIABLE,
+  ...Object.values(rewrapVariables),
+]
 
 /**
  * An unknown variable is an error, unlike an unknown key in the file: an operator may use variables alone, and must
@@ -211,7 +229,12 @@ function referenceVariables(env: Sources['env']): Problem[] {
   const more = found.length > MAX_NAMED_VARIABLES ? ` and ${found.length - MAX_NAMED_VARIABLES} more` : ''
   const meant = found.flatMap((name) => configKeys.find((key) => key.name === referenceKeys[name]) ?? [])
   const instead = meant.length === 0 ? '' : `; set ${meant.map((key) => subjectOf(key)).join(', ')} instead`
-  return [{ subject: found.slice(0, MAX_NAMED_VARIABLES).join(', ') + more, fault: `not read here, but by the reference PDS${instead}` }]
+  return [
+    {
+      subject: found.slice(0, MAX_NAMED_VARIABLES).join(', ') + more,
+      fault: `not read here, but by the reference PDS${instead}`,
+    },
+  ]
 }
 
 function hintAt(variable: string): string {

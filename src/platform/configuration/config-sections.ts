@@ -42,7 +42,9 @@ const MEBIBYTE = 1024 * 1024
 /** Supervisors kill a process that takes longer to stop; the longest usual limit is several minutes. */
 const MAX_DRAIN_SECS = 600
 
-const lowerCaseList = mapped(listOf(text), (labels) => [...new Set(labels.map((label) => label.trim().toLowerCase()))].toSorted())
+const lowerCaseList = mapped(listOf(text), (labels) =>
+  [...new Set(labels.map((label) => label.trim().toLowerCase()))].toSorted(),
+)
 
 /** Sorted, as scopes of agents are stored and sent. */
 const scopes = mapped(listOf(scope), (values) => [...new Set(values)].toSorted())
@@ -98,7 +100,9 @@ export const declared = {
     doc: 'Words that no handle may contain, even with separators between the letters or digits that look like them.',
   }),
   inviteCodeRequired: field(boolean, { default: true, development: false, doc: 'Sign-up requires an invite code.' }),
-  adminToken: optional(secret(text), { doc: 'Operator credential. If unset, only paired operator devices can call admin routes.' }),
+  adminToken: optional(secret(text), {
+    doc: 'Operator credential. If unset, only paired operator devices can call admin routes.',
+  }),
   signingKeyMasterKey: optional(secret(key32), {
     inFile: 'is safer in the environment than in the file',
     doc: 'Key that encrypts the stored keys of accounts. If unset, the server creates `{data_dir}/master.key` at the first start, and does not offer createCeremony and escrow.',
@@ -145,12 +149,21 @@ export const declared = {
   }),
 
   links: section({
-    privacyPolicy: optional(link, { env: fileOnly, doc: 'Privacy policy, shown in the server description and on pages.' }),
-    termsOfService: optional(link, { env: fileOnly, doc: 'Terms of service, shown in the server description and on pages.' }),
+    privacyPolicy: optional(link, {
+      env: fileOnly,
+      doc: 'Privacy policy, shown in the server description and on pages.',
+    }),
+    termsOfService: optional(link, {
+      env: fileOnly,
+      doc: 'Terms of service, shown in the server description and on pages.',
+    }),
   }),
 
   contact: section({
-    email: optional(emailAddress, { env: fileOnly, doc: 'Admin contact, shown in the server description and on pages.' }),
+    email: optional(emailAddress, {
+      env: fileOnly,
+      doc: 'Admin contact, shown in the server description and on pages.',
+    }),
   }),
 
   invites: section({
@@ -196,13 +209,24 @@ export const declared = {
 
   repos: section({
     importsEnabled: field(boolean, { default: true, addition: true, doc: 'Accounts may import a repository.' }),
-    maxImportSize: field(bytes({ min: 1 }), { default: 256 * MEBIBYTE, addition: true, doc: 'Largest repository import.' }),
+    maxImportSize: field(bytes({ min: 1 }), {
+      default: 256 * MEBIBYTE,
+      addition: true,
+      doc: 'Largest repository import.',
+    }),
   }),
 
   blobs: section({
     maxBlobSize: field(bytes({ min: 1 }), { default: 50 * MEBIBYTE, env: fileOnly, doc: 'Largest blob.' }),
-    maxStoragePerAccount: field(bytes({ min: 1 }), { default: 1024 * MEBIBYTE, env: fileOnly, doc: 'Blob storage per account.' }),
-    gcIntervalSecs: field(seconds({ min: 1 }), { default: 1800, doc: 'Time between passes of the blob garbage collector.' }),
+    maxStoragePerAccount: field(bytes({ min: 1 }), {
+      default: 1024 * MEBIBYTE,
+      env: fileOnly,
+      doc: 'Blob storage per account.',
+    }),
+    gcIntervalSecs: field(seconds({ min: 1 }), {
+      default: 1800,
+      doc: 'Time between passes of the blob garbage collector.',
+    }),
     tempTtlSecs: field(seconds(), {
       default: 21_600,
       env: fileOnly,
@@ -244,14 +268,26 @@ export const declared = {
     region: field(text, { default: 'auto', doc: 'Region used in request signatures.' }),
     accessKeyId: optional(text, { doc: 'Required with `bucket`.' }),
     secretAccessKey: optional(secret(text), { doc: 'Required with `bucket`.' }),
-    forcePathStyle: field(boolean, { default: false, doc: 'Address the bucket as `{endpoint}/{bucket}` instead of by host name.' }),
-    keyPrefix: field(text, { default: 'blobs/', doc: 'Prefix of the object keys. Nothing else may store objects under it.' }),
+    forcePathStyle: field(boolean, {
+      default: false,
+      doc: 'Address the bucket as `{endpoint}/{bucket}` instead of by host name.',
+    }),
+    keyPrefix: field(text, {
+      default: 'blobs/',
+      doc: 'Prefix of the object keys. Nothing else may store objects under it.',
+    }),
     syncIntervalSecs: field(seconds({ min: 1 }), { default: 300, doc: 'Time between mirror passes.' }),
   }),
 
   blobScrub: section({
-    autoHeal: field(boolean, { default: true, doc: 'Replace a damaged blob file with a verified copy from the mirror.' }),
-    intervalSecs: field(seconds({ min: 1 }), { default: 21_600, doc: 'Time between passes that verify the hash of every stored blob.' }),
+    autoHeal: field(boolean, {
+      default: true,
+      doc: 'Replace a damaged blob file with a verified copy from the mirror.',
+    }),
+    intervalSecs: field(seconds({ min: 1 }), {
+      default: 21_600,
+      doc: 'Time between passes that verify the hash of every stored blob.',
+    }),
   }),
 
   backup: section({
@@ -259,7 +295,11 @@ export const declared = {
       addition: true,
       doc: 'Destination of backups: a folder, or `s3://bucket/prefix` at `blob_mirror.endpoint` with the access keys of `blob_mirror`.',
     }),
-    intervalSecs: field(seconds(), { default: 0, addition: true, doc: 'Time between scheduled backups. 0: no scheduled backups.' }),
+    intervalSecs: field(seconds(), {
+      default: 0,
+      addition: true,
+      doc: 'Time between scheduled backups. 0: no scheduled backups.',
+    }),
     keep: field(integer({ min: 1 }), { default: 7, addition: true, doc: 'Number of scheduled backups to keep.' }),
     passphrase: optional(secret(text), {
       addition: true,
@@ -268,7 +308,10 @@ export const declared = {
   }),
 
   firehose: section({
-    gcIntervalSecs: field(seconds({ min: 1 }), { default: HOUR_SECS, doc: 'Time between retention passes over the event log.' }),
+    gcIntervalSecs: field(seconds({ min: 1 }), {
+      default: HOUR_SECS,
+      doc: 'Time between retention passes over the event log.',
+    }),
     logRetentionSecs: field(seconds(), {
       default: 604_800,
       env: fileOnly,
@@ -349,8 +392,14 @@ export const declared = {
 
   oauth: section({
     accessTokenTtlSecs: field(seconds({ min: 1, max: 1800 }), { default: 900, doc: 'Lifetime of an access token.' }),
-    clientJwksCacheTtlSecs: field(seconds(), { default: HOUR_SECS, doc: 'How long the fetched keys of a client are cached.' }),
-    clientJwksRefetchCooldownSecs: field(seconds(), { default: 30, doc: 'Minimum time between two key fetches per client. 0: no limit.' }),
+    clientJwksCacheTtlSecs: field(seconds(), {
+      default: HOUR_SECS,
+      doc: 'How long the fetched keys of a client are cached.',
+    }),
+    clientJwksRefetchCooldownSecs: field(seconds(), {
+      default: 30,
+      doc: 'Minimum time between two key fetches per client. 0: no limit.',
+    }),
   }),
 
   agentAuth: section({
@@ -379,13 +428,25 @@ export const declared = {
       env: ['SERVICE_AGENT_CLAIM_SWEEP_INTERVAL_SECS'],
       doc: 'Time between passes over expired claims.',
     }),
-    authTimeMaxAgeSecs: field(seconds(), { default: HOUR_SECS, doc: 'Age at which a sign-in at the issuer has to be repeated.' }),
-    jwksCacheTtlSecs: field(seconds(), { default: HOUR_SECS, doc: 'How long the fetched keys of an issuer are cached.' }),
-    jwksRefetchCooldownSecs: field(seconds(), { default: 30, doc: 'Minimum time between two key fetches per issuer. 0: no limit.' }),
+    authTimeMaxAgeSecs: field(seconds(), {
+      default: HOUR_SECS,
+      doc: 'Age at which a sign-in at the issuer has to be repeated.',
+    }),
+    jwksCacheTtlSecs: field(seconds(), {
+      default: HOUR_SECS,
+      doc: 'How long the fetched keys of an issuer are cached.',
+    }),
+    jwksRefetchCooldownSecs: field(seconds(), {
+      default: 30,
+      doc: 'Minimum time between two key fetches per issuer. 0: no limit.',
+    }),
   }),
 
   adminDevices: section({
-    nonceSweepIntervalSecs: field(seconds({ min: 1 }), { default: HOUR_SECS, doc: 'Time between passes that delete old nonces.' }),
+    nonceSweepIntervalSecs: field(seconds({ min: 1 }), {
+      default: HOUR_SECS,
+      doc: 'Time between passes that delete old nonces.',
+    }),
     nonceMaxAgeSecs: field(seconds({ min: 120, max: 2n ** 63n - 1n }), {
       default: HOUR_SECS,
       doc: 'Age at which a used nonce is deleted.',
@@ -400,7 +461,9 @@ export const declared = {
       addition: true,
       doc: 'Use the public relays and discovery of the iroh network, through which peers reach each other by node id alone. If false, only known addresses are dialled.',
     }),
-    endpoint: optional(text, { doc: "Node id to advertise instead of this server's own, even if the endpoint is disabled." }),
+    endpoint: optional(text, {
+      doc: "Node id to advertise instead of this server's own, even if the endpoint is disabled.",
+    }),
   }),
 
   notifications: section({
@@ -415,7 +478,11 @@ export const declared = {
 
   telemetry: section({
     enabled: field(boolean, { default: false, doc: 'Export traces.' }),
-    otlpEndpoint: field(httpUrl, { default: 'http://localhost:4317', env: ['SERVICE_OTLP_ENDPOINT'], doc: 'OTLP endpoint (gRPC).' }),
+    otlpEndpoint: field(httpUrl, {
+      default: 'http://localhost:4317',
+      env: ['SERVICE_OTLP_ENDPOINT'],
+      doc: 'OTLP endpoint (gRPC).',
+    }),
     serviceName: field(text, { default: 'holdfast', env: ['OTEL_SERVICE_NAME'], doc: '`service.name` of the traces.' }),
     metricsEnabled: field(boolean, { default: true, env: ['SERVICE_METRICS_ENABLED'], doc: 'Serve `GET /metrics`.' }),
     metricsRequireAdmin: optional(boolean, {
@@ -437,7 +504,10 @@ export const declared = {
 
   email: section(
     {
-      provider: field(choice('log', 'smtp', 'mailtrap'), { default: 'log', doc: 'How mail is sent. `log` writes it to the log instead.' }),
+      provider: field(choice('log', 'smtp', 'mailtrap'), {
+        default: 'log',
+        doc: 'How mail is sent. `log` writes it to the log instead.',
+      }),
       from: optional(emailAddress, { doc: 'Sender address. Required unless the provider is `log`.' }),
       fromName: optional(line, { doc: 'Display name of the sender.' }),
       smtpHost: optional(text, { doc: 'Mail server. Required with `smtp`.' }),
@@ -453,14 +523,20 @@ export const declared = {
       }),
       smtpTimeoutSecs: field(seconds({ min: 1 }), { default: 15, doc: 'Timeout for connecting and sending.' }),
       httpToken: optional(secret(text), { doc: 'Bearer token. Required with `mailtrap`.' }),
-      httpApiUrl: field(httpUrl, { default: 'https://send.api.mailtrap.io/api/send', doc: 'Address of the `mailtrap` API.' }),
+      httpApiUrl: field(httpUrl, {
+        default: 'https://send.api.mailtrap.io/api/send',
+        doc: 'Address of the `mailtrap` API.',
+      }),
       httpTimeoutSecs: field(seconds({ min: 1 }), { default: 15, doc: 'Timeout of a request to `mailtrap`.' }),
     },
     { blankIsUnset: true },
   ),
 
   rateLimit: section({
-    enabled: field(boolean, { default: true, doc: 'Apply rate limits. If false, only the limit on failed sign-ins applies.' }),
+    enabled: field(boolean, {
+      default: true,
+      doc: 'Apply rate limits. If false, only the limit on failed sign-ins applies.',
+    }),
     globalIpPer5min: perFiveMinutes(3000, 'All endpoints together, except repository exports and the event stream.'),
     createAccountPer5min: perFiveMinutes(100, 'Account creation.'),
     createSessionPer5min: perFiveMinutes(30, 'Session creation.'),
@@ -468,7 +544,10 @@ export const declared = {
     updateHandlePer5min: perFiveMinutes(10, 'Handle change.'),
     agentClaimConfirmPer5min: perFiveMinutes(30, 'Agent codes: preview, confirmation and the page.'),
     recoveryPer5min: perFiveMinutes(30, 'Recovery: requests for a code and for the escrowed share.'),
-    oauthConsentCreatePer5min: perFiveMinutes(30, 'Creation of wallet consent requests, which is also limited per client.'),
+    oauthConsentCreatePer5min: perFiveMinutes(
+      30,
+      'Creation of wallet consent requests, which is also limited per client.',
+    ),
     oauthConsentActionPer5min: perFiveMinutes(30, 'Reading or answering a wallet consent request.'),
     transferAcceptPer5min: perFiveMinutes(30, 'Transfer acceptance.'),
     waitlistPer5min: perFiveMinutes(30, 'Waitlist sign-up.'),

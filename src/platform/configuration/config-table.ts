@@ -5,8 +5,14 @@ import { Secret } from '../../base/secret.ts'
 
 /** Returns a Markdown table with one row per key. */
 export function configTable(): string {
-  const rows = configKeys.map((key) => row(nameOf(key), key.env.map(code).join(', ') || '–', typeOf(key), defaultOf(key), key.field.doc))
-  return [row('Key', 'Environment', 'Type', 'Default', 'Meaning'), row('---', '---', '---', '---', '---'), ...rows].join('\n')
+  const rows = configKeys.map((key) =>
+    row(nameOf(key), key.env.map(code).join(', ') || '–', typeOf(key), defaultOf(key), key.field.doc),
+  )
+  return [
+    row('Key', 'Environment', 'Type', 'Default', 'Meaning'),
+    row('---', '---', '---', '---', '---'),
+    ...rows,
+  ].join('\n')
 }
 
 const row = (...cells: string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`

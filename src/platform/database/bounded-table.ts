@@ -47,6 +47,8 @@ export class BoundedTable {
     const surplus = Math.min(count - maxRows, MAX_DELETED)
     if (surplus <= 0) return
     const place = randomInt(count - surplus + 1)
-    await db.run(sql`DELETE FROM ${table} WHERE ${key} IN (SELECT ${key} FROM ${table} ORDER BY ${key} LIMIT ${surplus} OFFSET ${place})`)
+    await db.run(
+      sql`DELETE FROM ${table} WHERE ${key} IN (SELECT ${key} FROM ${table} ORDER BY ${key} LIMIT ${surplus} OFFSET ${place})`,
+    )
   }
 }

@@ -12,7 +12,8 @@ export interface TableShape {
 export const sqlName = (name: string): Sql => new Sql([`"${name.replaceAll('"', '""')}"`], [])
 
 /** Identifiers with commas in between. */
-export const sqlNames = (names: readonly string[]): Sql => new Sql([names.map((name) => sqlName(name).texts[0]).join(', ')], [])
+export const sqlNames = (names: readonly string[]): Sql =>
+  new Sql([names.map((name) => sqlName(name).texts[0]).join(', ')], [])
 
 interface ColumnRow {
   table: string
@@ -94,7 +95,9 @@ export async function misfits(db: Pick<Database, 'all' | 'get' | 'dialect'>): Pr
     const found = (await db.get<Record<string, number>>(sql`SELECT ${counts} FROM ${sqlName(table)}`))!
     for (const { column, type } of its)
       if (found[column]! > 0)
-        faults.push(`${found[column]} rows of the table ${table} have something in the column ${column} that is no ${type}`)
+        faults.push(
+          `${found[column]} rows of the table ${table} have something in the column ${column} that is no ${type}`,
+        )
   }
   return faults
 }
@@ -102,6 +105,7 @@ export async function misfits(db: Pick<Database, 'all' | 'get' | 'dialect'>): Pr
 function countMisfits({ column, type }: TypedColumn): Sql {
   const name = sqlName(column)
   const { MIN_SAFE_INTEGER, MAX_SAFE_INTEGER } = Number
-  const isInexact = type === 'INTEGER' ? sql` OR ${name} NOT BETWEEN ${MIN_SAFE_INTEGER} AND ${MAX_SAFE_INTEGER}` : sql``
+  const isInexact =
+    type === 'INTEGER' ? sql` OR ${name} NOT BETWEEN ${MIN_SAFE_INTEGER} AND ${MAX_SAFE_INTEGER}` : sql``
   return sql`count(CASE WHEN typeof(${name}) NOT IN ('null', ${storedTypes[type]!})${isInexact} THEN 1 END) AS ${name}`
 }

@@ -18,7 +18,13 @@ interface PostgresPlace {
 
 /** By SQLSTATE. The first that matches decides. */
 const postgresFaults: readonly [RegExp, (place: PostgresPlace, message: string) => Explained][] = [
-  [/^3D000$/, ({ url, name }) => ({ what: `the database ${url} does not exist`, remedy: `create it with ${createStatement(name)}` })],
+  [
+    /^3D000$/,
+    ({ url, name }) => ({
+      what: `the database ${url} does not exist`,
+      remedy: `create it with ${createStatement(name)}`,
+    }),
+  ],
   [
     /^28...$/,
     ({ url, user }, message) => ({

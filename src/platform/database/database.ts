@@ -209,7 +209,11 @@ export interface Cluster {
    * aborts; if it returns or throws earlier, the lease goes to the next node that asks. `report` receives what it
    * throws. Returns the function that ends it, and waits for `work`.
    */
-  whileHolding(lease: string, work: (lease: Lease) => Promise<void>, report: (error: unknown) => void): () => Promise<void>
+  whileHolding(
+    lease: string,
+    work: (lease: Lease) => Promise<void>,
+    report: (error: unknown) => void,
+  ): () => Promise<void>
   /** Every lease that was ever taken, by name. */
   leases(): Promise<LeaseState[]>
   /**
@@ -296,7 +300,12 @@ export interface LeaseState {
 /** Whether a statement failed because a row with the same key exists. */
 export function isUniqueViolation(error: unknown): boolean {
   const { code, errno } = error as { code?: unknown; errno?: unknown }
-  return code === 'SQLITE_CONSTRAINT_PRIMARYKEY' || code === 'SQLITE_CONSTRAINT_UNIQUE' || code === '23505' || errno === '23505'
+  return (
+    code === 'SQLITE_CONSTRAINT_PRIMARYKEY' ||
+    code === 'SQLITE_CONSTRAINT_UNIQUE' ||
+    code === '23505' ||
+    errno === '23505'
+  )
 }
 
 /** Yields pages of `size` rows; each page is read from the last row of the page before. */

@@ -72,7 +72,12 @@ import agentNames from '../../../migrations/0142-agent-names.sql' with { type: '
 import devicePrograms from '../../../migrations/0143-device-programs.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
-const migration = (number: number, name: string, text: string, postgres?: string): Migration => ({ number, name, text, postgres })
+const migration = (number: number, name: string, text: string, postgres?: string): Migration => ({
+  number,
+  name,
+  text,
+  postgres,
+})
 
 export const migrations: readonly Migration[] = [
   migration(1, 'server', server),

@@ -76,7 +76,8 @@ interface Applied {
 function refuseNewer(applied: readonly Applied[], migrations: readonly Migration[], isShared: boolean): void {
   const known = new Set(migrations.map(({ number }) => number))
   if (known.size < migrations.length) throw new Error('two migrations have the same number')
-  const unusable = ({ number, needs = 0 }: Applied) => !known.has(number) && (!isShared || (needs > 0 && !known.has(needs)))
+  const unusable = ({ number, needs = 0 }: Applied) =>
+    !known.has(number) && (!isShared || (needs > 0 && !known.has(needs)))
   const foreign = applied.filter(unusable).map(({ number }) => number)
   if (foreign.length > 0)
     throw new SchemaTooNew(
@@ -85,10 +86,16 @@ function refuseNewer(applied: readonly Applied[], migrations: readonly Migration
 }
 
 /** Returns false if another server has applied it meanwhile. */
-async function apply(tx: Tx, dialect: Dialect, { number, name, text, postgres = text, needs }: Migration, now: Millis): Promise<boolean> {
+async function apply(
+  tx: Tx,
+  dialect: Dialect,
+  { number, name, text, postgres = text, needs }: Migration,
+  now: Millis,
+): Promise<boolean> {
   if ((await tx.get(sql`SELECT 1 FROM schema_migration WHERE number = ${number}`)) !== null) return false
   for (const statement of dialect.beforeMigration) await tx.run(plain(statement))
-  for (const statement of statements(dialect.name === 'postgres' ? postgres : text)) await tx.run(plain(dialect.definition(statement)))
+  for (const statement of statements(dialect.name === 'postgres' ? postgres : text))
+    await tx.run(plain(dialect.definition(statement)))
   await tx.run(sql`INSERT INTO schema_migration (number, name, applied_at) VALUES (${number}, ${name}, ${now})`)
   if (needs !== undefined) await tx.run(sql`UPDATE schema_migration SET needs = ${needs} WHERE number = ${number}`)
   return true
@@ -118,7 +125,9 @@ const COPY_MARK = 999_999_999
 export async function markCopy(db: Database, now: Millis): Promise<void> {
   await db.transaction(async (tx) => {
     await tx.run(historyTable(db))
-    await tx.run(sql`INSERT INTO schema_migration (number, name, applied_at) VALUES (${COPY_MARK}, 'copy-under-way', ${now})`)
+    await tx.run(
+      sql`INSERT INTO schema_migration (number, name, applied_at) VALUES (${COPY_MARK}, 'copy-under-way', ${now})`,
+    )
   })
 }
 

@@ -21,7 +21,9 @@ export interface OpenOptions {
 export async function openDatabase({ databaseUrl, strict, access, nodeName }: OpenOptions): Promise<Database> {
   if (!isPostgresUrl(databaseUrl)) return openSqlite({ path: sqlitePath(databaseUrl), strict })
   if (!URL.canParse(databaseUrl))
-    throw new OperatorError('the address of the database is malformed: its form is postgres://user:password@host:port/database')
+    throw new OperatorError(
+      'the address of the database is malformed: its form is postgres://user:password@host:port/database',
+    )
   try {
     return await openPostgres({ url: databaseUrl, strict, access, nodeName })
   } catch (error) {

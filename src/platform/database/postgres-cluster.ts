@@ -143,7 +143,9 @@ export class PostgresCluster implements Cluster {
     await this.#ask((session) => this.history.join(session, { isAlone }))
     await this.#ask((session) => this.#register(session))
     this.hooks.onJoin()
-    this.#heartbeat = outsideRequests(() => setInterval(() => void this.#beat().catch(() => undefined), HEARTBEAT_MILLIS))
+    this.#heartbeat = outsideRequests(() =>
+      setInterval(() => void this.#beat().catch(() => undefined), HEARTBEAT_MILLIS),
+    )
     this.#pulse = outsideRequests(() => setInterval(() => this.#hark(), LOOK_MILLIS))
     this.#heartbeat.unref()
     this.#pulse.unref()
@@ -219,7 +221,11 @@ export class PostgresCluster implements Cluster {
       this.#due.clear()
       // Listeners look from time to time, and whenever their connection was lost.
       await this.#wakes
-        .use((pool) => pool.unsafe("SELECT pg_notify(channel, '') FROM unnest($1::text[]) AS channel", [pool.array(channels, 'TEXT')]))
+        .use((pool) =>
+          pool.unsafe("SELECT pg_notify(channel, '') FROM unnest($1::text[]) AS channel", [
+            pool.array(channels, 'TEXT'),
+          ]),
+        )
         .catch(() => undefined)
     }
     this.#sending = null
@@ -293,7 +299,11 @@ export class PostgresCluster implements Cluster {
     return this.#ask((session) => session.all(sql`SELECT pg_advisory_unlock(${lockOf(name)})`))
   }
 
-  whileHolding(name: string, work: (lease: Lease) => Promise<void>, report: (error: unknown) => void): () => Promise<void> {
+  whileHolding(
+    name: string,
+    work: (lease: Lease) => Promise<void>,
+    report: (error: unknown) => void,
+  ): () => Promise<void> {
     const stopping = new AbortController()
     const holding = outsideRequests(async () => {
       while (!stopping.signal.aborted) {

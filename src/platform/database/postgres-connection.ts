@@ -113,7 +113,8 @@ export class PostgresWriter {
   async #prepare(connection: ReservedSQL): Promise<void> {
     const { state } = this
     await this.#endFormer(connection)
-    if (state.access !== 'onlooker') await this.#takeServerLock(connection, state.access === 'exclusive' ? '' : '_shared')
+    if (state.access !== 'onlooker')
+      await this.#takeServerLock(connection, state.access === 'exclusive' ? '' : '_shared')
     await state.history.examine(readerOn((query) => send(connection, statementOf(query))))
     this.#isReady = true
   }
@@ -157,16 +158,17 @@ export class PostgresWriter {
         this.#backend.pid,
         this.#backend.started,
       ])
-    const [backend] = await connection.unsafe(`SELECT pid, CAST(backend_start AS TEXT) AS started FROM pg_stat_activity WHERE ${own}`)
+    const [backend] = await connection.unsafe(
+      `SELECT pid, CAST(backend_start AS TEXT) AS started FROM pg_stat_activity WHERE ${own}`,
+    )
     this.#backend = backend
   }
 
   async #insertMark(connection: ReservedSQL): Promise<void> {
-    await connection.unsafe('INSERT INTO commit_mark (writer, node, mark) VALUES ($1, $2, $3) ON CONFLICT (writer) DO NOTHING', [
-      this.#id,
-      this.state.node,
-      BigInt(this.#commits),
-    ])
+    await connection.unsafe(
+      'INSERT INTO commit_mark (writer, node, mark) VALUES ($1, $2, $3) ON CONFLICT (writer) DO NOTHING',
+      [this.#id, this.state.node, BigInt(this.#commits)],
+    )
     this.#hasRow = true
   }
 
@@ -201,7 +203,10 @@ export class PostgresWriter {
       this.#commits += 2
       return false
     }
-    const { count: found } = await connection.unsafe('SELECT 1 FROM commit_mark WHERE writer = $1 AND mark = $2', [this.#id, made])
+    const { count: found } = await connection.unsafe('SELECT 1 FROM commit_mark WHERE writer = $1 AND mark = $2', [
+      this.#id,
+      made,
+    ])
     if (found !== 1) throw this.state.history.end(changeMissing())
     this.#mark.made()
     return true
@@ -219,7 +224,9 @@ export class PostgresWriter {
   async close(): Promise<void> {
     if (this.#isReady) {
       const { pool } = this.line
-      const forget = this.#hasRow ? pool.unsafe('DELETE FROM commit_mark WHERE writer = $1', [this.#id]) : Promise.resolve()
+      const forget = this.#hasRow
+        ? pool.unsafe('DELETE FROM commit_mark WHERE writer = $1', [this.#id])
+        : Promise.resolve()
       await ended(forget.finally(() => pool.unsafe('SELECT pg_advisory_unlock_all()')))
     }
     await this.line.close()

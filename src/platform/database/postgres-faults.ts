@@ -8,7 +8,8 @@ interface DriverError {
   errno?: unknown
 }
 
-const lostCodes = /^(ERR_POSTGRES_(CONNECTION|IDLE_TIMEOUT|LIFETIME_TIMEOUT)|ECONN|EPIPE$|ETIMEDOUT$|EHOST|ENET|ENOTFOUND$|EAI_)/
+const lostCodes =
+  /^(ERR_POSTGRES_(CONNECTION|IDLE_TIMEOUT|LIFETIME_TIMEOUT)|ECONN|EPIPE$|ETIMEDOUT$|EHOST|ENET|ENOTFOUND$|EAI_)/
 /**
  * 08: connection exceptions; 57P01–05: the server shuts down, restarts, crashed or ended the session; 25P03, 25P04: it
  * ended a transaction that was idle or open for too long; 25006: it became a standby.
@@ -36,7 +37,8 @@ export const isLost = (error: unknown): boolean =>
   lostStates.test(stateOf(error)) || lostCodes.test(String((error as DriverError | null)?.code))
 
 /** Another transaction was in the way. The same work succeeds when it runs again. */
-export const isConflict = (error: unknown): boolean => error instanceof WriteConflict || conflictStates.test(stateOf(error))
+export const isConflict = (error: unknown): boolean =>
+  error instanceof WriteConflict || conflictStates.test(stateOf(error))
 
 /** A statement was refused because one before it in the transaction had failed. */
 export const isAborted = (error: unknown): boolean => stateOf(error) === '25P02'
@@ -54,4 +56,7 @@ export function faultOf(error: unknown): unknown {
 }
 
 export const unknownOutcome = (cause: unknown) =>
-  new DatabaseUnavailable('the connection to the database was lost during a change, which may or may not have been made', { cause })
+  new DatabaseUnavailable(
+    'the connection to the database was lost during a change, which may or may not have been made',
+    { cause },
+  )

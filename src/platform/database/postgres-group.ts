@@ -171,7 +171,8 @@ export class Group {
 
   /** Rolled-back attempts that run again are not counted. */
   #uncount(before: Counted): void {
-    for (const name of ['statements', 'rows', 'transactions'] as const) this.#count(name, before[name] - this.#counted[name])
+    for (const name of ['statements', 'rows', 'transactions'] as const)
+      this.#count(name, before[name] - this.#counted[name])
   }
 
   async #attempt(work: Work): Promise<Outcome> {

@@ -19,7 +19,16 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { DAY_MILLIS } from '../../base/durations.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import { outsideRequests } from '../running/request-scope.ts'
-import { DatabaseUnavailable, HistoryContinued, HistoryLost, sql, type History, type Reader, type Sql, type Tx } from './database.ts'
+import {
+  DatabaseUnavailable,
+  HistoryContinued,
+  HistoryLost,
+  sql,
+  type History,
+  type Reader,
+  type Sql,
+  type Tx,
+} from './database.ts'
 import { faultOf, isLost } from './postgres-faults.ts'
 import { readerOn, send, statementOf } from './postgres-statements.ts'
 
@@ -162,7 +171,9 @@ export class PostgresHistory implements History {
   async join(session: Reader, { isAlone }: { isAlone: boolean }): Promise<void> {
     const identityNow = await permittedIdentity(session)
     this.#identityNow = identityNow
-    await session.all(sql`INSERT INTO database_history (id, generation, agreed) VALUES (1, 1, ${identityNow}) ON CONFLICT (id) DO NOTHING`)
+    await session.all(
+      sql`INSERT INTO database_history (id, generation, agreed) VALUES (1, 1, ${identityNow}) ON CONFLICT (id) DO NOTHING`,
+    )
     if (isAlone) await session.all(sql`UPDATE database_history SET generation = generation + 1`)
     const row = (await session.get<Row>(sql`SELECT ${this.#columns} FROM database_history`))!
     this.#known = row
@@ -237,7 +248,8 @@ export class PostgresHistory implements History {
     const end =
       generation === null
         ? new HistoryLost('the agreement of the nodes is missing')
-        : (this.#verdict({ ...found, generation, identity }) ?? missing(found, { ...before, beats: before.beats + 1 }, []))
+        : (this.#verdict({ ...found, generation, identity }) ??
+          missing(found, { ...before, beats: before.beats + 1 }, []))
     if (end === null) this.#beat = found
     else this.end(end)
   }
@@ -256,7 +268,9 @@ export class PostgresHistory implements History {
     for (const end = performance.now() + RECORD_MILLIS; performance.now() < end; await pause(RETRY_MILLIS)) {
       try {
         return await this.#onOwnConnection(async (reader) => {
-          await reader.all(sql`UPDATE database_history SET lost = ${why} WHERE generation = ${this.generation} AND lost IS NULL`)
+          await reader.all(
+            sql`UPDATE database_history SET lost = ${why} WHERE generation = ${this.generation} AND lost IS NULL`,
+          )
         })
       } catch (error) {
         if (!(faultOf(error) instanceof DatabaseUnavailable)) return
@@ -317,7 +331,10 @@ export class PostgresHistory implements History {
     if (!this.ended.aborted) {
       const longest = Math.max(0, this.isSilent ? Math.min(millis, SILENT_MILLIS) : millis)
       const late = new AbortController()
-      await Promise.race([this.#certainty.promise, pause(longest, undefined, { signal: late.signal }).catch(() => undefined)])
+      await Promise.race([
+        this.#certainty.promise,
+        pause(longest, undefined, { signal: late.signal }).catch(() => undefined),
+      ])
       late.abort()
     }
     if (this.isDoubtful) throw unreachable(this.ended.reason ?? this.#fault)
@@ -358,9 +375,12 @@ async function isPermitted(session: Reader, part: Sql): Promise<boolean> {
 
 /** What callers receive while the copy that answers is not to be used. */
 export function unreachable(cause: unknown): DatabaseUnavailable {
-  if (cause instanceof OperatorError) return new DatabaseUnavailable('this server may no longer use the database', { cause })
+  if (cause instanceof OperatorError)
+    return new DatabaseUnavailable('this server may no longer use the database', { cause })
   const fault = faultOf(cause)
-  return fault instanceof DatabaseUnavailable ? fault : new DatabaseUnavailable('the database cannot be reached', { cause })
+  return fault instanceof DatabaseUnavailable
+    ? fault
+    : new DatabaseUnavailable('the database cannot be reached', { cause })
 }
 
 const otherCopy = (agreed: string, found: string) => new HistoryLost(`it was copy ${agreed}, and is ${found}`)

@@ -6,7 +6,10 @@
 import type { SQL } from 'bun'
 
 /** Opens a pool of at most `max` connections. */
-export type Connect = (max: number, options?: Pick<SQL.PostgresOrMySQLOptions, 'onconnect' | 'onclose' | 'connection'>) => SQL
+export type Connect = (
+  max: number,
+  options?: Pick<SQL.PostgresOrMySQLOptions, 'onconnect' | 'onclose' | 'connection'>,
+) => SQL
 
 export interface LineOptions {
   open(onClose: () => void): SQL

@@ -171,7 +171,10 @@ class SharedSnapshot {
 
 async function reserved(pool: SQL) {
   const waiting = new AbortController()
-  const timer = setTimeout(() => waiting.abort(new DatabaseUnavailable('all connections of the database are in use')), RESERVE_MILLIS)
+  const timer = setTimeout(
+    () => waiting.abort(new DatabaseUnavailable('all connections of the database are in use')),
+    RESERVE_MILLIS,
+  )
   try {
     return await pool.reserve({ signal: waiting.signal })
   } catch (error) {

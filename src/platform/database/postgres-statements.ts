@@ -48,7 +48,8 @@ function decoded(row: Row): Row {
 
 function safeNumber(value: bigint): number {
   const number = Number(value)
-  if (!Number.isSafeInteger(number)) throw new RangeError(`${value} is beyond the integers that a number can represent exactly`)
+  if (!Number.isSafeInteger(number))
+    throw new RangeError(`${value} is beyond the integers that a number can represent exactly`)
   return number
 }
 

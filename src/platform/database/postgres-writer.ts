@@ -18,7 +18,14 @@ import { outsideRequests } from '../running/request-scope.ts'
 import { DatabaseUnavailable, sql, type DatabaseCounters, type Lock, type Tx, type WriteFault } from './database.ts'
 import { faultOf, isConflict, isDiskFull, isDiskOutage, isLost } from './postgres-faults.ts'
 import { unreachable, type PostgresHistory } from './postgres-history.ts'
-import { CommitInterrupted, Group, SavepointsNeeded, type GroupOptions, type Outcome, type Work } from './postgres-group.ts'
+import {
+  CommitInterrupted,
+  Group,
+  SavepointsNeeded,
+  type GroupOptions,
+  type Outcome,
+  type Work,
+} from './postgres-group.ts'
 import type { PostgresWriter } from './postgres-connection.ts'
 
 /** Most transactions in one COMMIT; the bound keeps the first of them from waiting long. */
@@ -183,14 +190,19 @@ export class WriterQueue {
     this.#waiting = this.#waiting.filter((waiting) => !isOld(waiting))
   }
 
-  async #persistently(writer: PostgresWriter, members: readonly Waiting[], locks: readonly Lock[] | null): Promise<Outcome[]> {
+  async #persistently(
+    writer: PostgresWriter,
+    members: readonly Waiting[],
+    locks: readonly Lock[] | null,
+  ): Promise<Outcome[]> {
     const { counters, strict, exclusive, history } = this.options
     const works = members.map(({ work }) => work)
     const end = Math.min(...members.map(({ since }) => since)) + PATIENCE_MILLIS
     let hasSavepoints = false
     for (let conflicts = 0, tries = 0; ; tries++) {
       const isAlone = exclusive || locks === null || conflicts >= MAX_CONFLICTS
-      const lock = (connection: ReservedSQL) => (exclusive ? Promise.resolve() : takeLocks(connection, isAlone ? null : locks))
+      const lock = (connection: ReservedSQL) =>
+        exclusive ? Promise.resolve() : takeLocks(connection, isAlone ? null : locks)
       try {
         if (history.isDoubtful) await history.certain(end - performance.now())
         return await writer.use((writing) => {
@@ -205,7 +217,8 @@ export class WriterQueue {
         if (error instanceof OperatorError) throw error
         if (error instanceof CommitInterrupted && (await writer.wasCommitted(end))) return error.committed()
         const isInterrupted = error instanceof CommitInterrupted || isLost(error)
-        if (isInterrupted ? performance.now() > end : !isConflict(error) || ++conflicts > MAX_CONFLICTS) throw reasonOf(error)
+        if (isInterrupted ? performance.now() > end : !isConflict(error) || ++conflicts > MAX_CONFLICTS)
+          throw reasonOf(error)
         await pause(Math.random() * Math.min(MAX_PAUSE_MILLIS, 10 * 2 ** tries))
       }
     }

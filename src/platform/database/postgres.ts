@@ -65,7 +65,12 @@ const dialect: Dialect = {
 }
 
 /** Throws `OperatorError` if the server cannot be reached or does not order text by bytes. */
-export async function openPostgres({ url, strict = false, access = 'onlooker', nodeName = null }: PostgresOptions): Promise<Database> {
+export async function openPostgres({
+  url,
+  strict = false,
+  access = 'onlooker',
+  nodeName = null,
+}: PostgresOptions): Promise<Database> {
   const node = { id: randomUUID(), name: nodeName ?? hostname() }
   const counters: DatabaseCounters = { statements: 0, rows: 0, transactions: 0, commits: 0, roundTrips: 0 }
   const connect: Connect = (max, { connection, ...options } = {}) =>
@@ -94,7 +99,9 @@ export async function openPostgres({ url, strict = false, access = 'onlooker', n
   } catch (error) {
     await closeAll()
     if (error instanceof OperatorError) throw error
-    throw new OperatorError(`the database at ${withoutPassword(url)} cannot be used: ${(error as Error).message}`, { cause: error })
+    throw new OperatorError(`the database at ${withoutPassword(url)} cannot be used: ${(error as Error).message}`, {
+      cause: error,
+    })
   }
 
   return {
@@ -130,7 +137,9 @@ async function checkOrder(connection: ReservedSQL): Promise<void> {
     [connection.array([...BYTE_ORDER], 'TEXT')],
   )
   if (row.letters === BYTE_ORDER) return
-  throw new OperatorError(`the database ${row.name} sorts text by a language's collation; create it with ${createStatement(row.name)}`)
+  throw new OperatorError(
+    `the database ${row.name} sorts text by a language's collation; create it with ${createStatement(row.name)}`,
+  )
 }
 
 /** The statement that creates a database as the server needs it: text in the order of its bytes. */

@@ -12,7 +12,16 @@
 import { statSync } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Database as Connection, type SQLQueryBindings, type Statement } from 'bun:sqlite'
-import { sql, type Database, type DatabaseCounters, type Reader, type Sql, type SqlValue, type Tx, type WriteFault } from './database.ts'
+import {
+  sql,
+  type Database,
+  type DatabaseCounters,
+  type Reader,
+  type Sql,
+  type SqlValue,
+  type Tx,
+  type WriteFault,
+} from './database.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import { isPostgresUrl, withoutPassword } from './postgres.ts'
 import { storageFaultOf } from '../files/storage-faults.ts'
@@ -34,7 +43,13 @@ const MAX_STATEMENTS = 400
 /** How long a statement waits for the lock of another process. */
 const BUSY_TIMEOUT_MILLIS = 5000
 /** `temp_store`: without it, SQLite keeps the rollback data of savepoints in a temporary file. */
-const writerPragmas = ['journal_mode = WAL', 'synchronous = NORMAL', 'wal_autocheckpoint = 0', 'foreign_keys = ON', 'temp_store = MEMORY']
+const writerPragmas = [
+  'journal_mode = WAL',
+  'synchronous = NORMAL',
+  'wal_autocheckpoint = 0',
+  'foreign_keys = ON',
+  'temp_store = MEMORY',
+]
 /** Page cache of each connection. Pages beyond it are still in the operating system's cache. */
 const CACHE_KIB = 16_384
 /** Page cache of a snapshot connection. It stays small because snapshots read each page once. */
@@ -77,9 +92,14 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
   for (const pragma of writerPragmas) writer.connection.run(`PRAGMA ${pragma}`)
   const reader = new SteadyReader(new Prepared(new Connection(path, { readonly: true, strict: true }), counters))
   const queue = new WriterQueue(writer, reader, path, strict)
-  const snapshots = new Snapshots(() => new Prepared(new Connection(path, { readonly: true, strict: true }), counters, SNAPSHOT_CACHE_KIB))
+  const snapshots = new Snapshots(
+    () => new Prepared(new Connection(path, { readonly: true, strict: true }), counters, SNAPSHOT_CACHE_KIB),
+  )
 
-  const reads: Reader = { all: async <Row>(query: Sql) => reader.all<Row>(query), get: async <Row>(query: Sql) => reader.get<Row>(query) }
+  const reads: Reader = {
+    all: async <Row>(query: Sql) => reader.all<Row>(query),
+    get: async <Row>(query: Sql) => reader.get<Row>(query),
+  }
 
   return {
     dialect: { name: 'sqlite', beforeMigration: [], definition: (statement) => statement },
@@ -492,7 +512,10 @@ class WriterQueue {
     this.writer.counters.transactions++
     const others = this.#afterCommit.length
     try {
-      return { ok: true, value: await (this.strict ? withoutWaiting(work(this.#tx), () => this.#isTurning) : work(this.#tx)) }
+      return {
+        ok: true,
+        value: await (this.strict ? withoutWaiting(work(this.#tx), () => this.#isTurning) : work(this.#tx)),
+      }
     } catch (error) {
       this.#afterCommit.length = others
       return { ok: false, error }

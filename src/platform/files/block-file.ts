@@ -150,6 +150,10 @@ export class BlockFile {
 
 function keyOf(bytes: Uint8Array): number {
   return (
-    ((bytes[DIGEST_OFFSET]! << 24) | (bytes[DIGEST_OFFSET + 1]! << 16) | (bytes[DIGEST_OFFSET + 2]! << 8) | bytes[DIGEST_OFFSET + 3]!) >>> 0
+    ((bytes[DIGEST_OFFSET]! << 24) |
+      (bytes[DIGEST_OFFSET + 1]! << 16) |
+      (bytes[DIGEST_OFFSET + 2]! << 8) |
+      bytes[DIGEST_OFFSET + 3]!) >>>
+    0
   )
 }

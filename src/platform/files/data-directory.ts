@@ -51,7 +51,8 @@ const MAX_NAMED = 5
 /** Prefix of the names that a running backup uses in the data directory. */
 export const BACKUP_PREFIX = '.backup-'
 /** Returns the path of a database that is being restored, until it is checked completely. */
-export const restoringPath = ({ databaseUrl }: Pick<DataPlace, 'databaseUrl'>): string => `${sqlitePath(databaseUrl)}.restoring`
+export const restoringPath = ({ databaseUrl }: Pick<DataPlace, 'databaseUrl'>): string =>
+  `${sqlitePath(databaseUrl)}.restoring`
 export const blobsFolder = (dataDir: string): string => join(dataDir, 'blobs')
 
 export interface OpenData {
@@ -90,7 +91,16 @@ export const databaseFiles = (databaseUrl: string): string[] =>
  */
 export async function openData(
   place: UsedPlace,
-  { log, now, strict, nodeName, shared = false, isLocked = false, isCopyTarget = false, mustExist = false }: OpenOptions,
+  {
+    log,
+    now,
+    strict,
+    nodeName,
+    shared = false,
+    isLocked = false,
+    isCopyTarget = false,
+    mustExist = false,
+  }: OpenOptions,
 ): Promise<OpenData> {
   makeDataDirectory(place)
   const [path] = databaseFiles(place.databaseUrl)
@@ -98,7 +108,12 @@ export async function openData(
   try {
     keepPrivate(place, log)
     if (path !== undefined && !isDatabaseThere(path)) refuseLoss(place, existsSync(path) ? 'is empty' : 'is missing')
-    const db = await openDatabase({ databaseUrl: place.databaseUrl, strict, access: shared ? 'shared' : 'exclusive', nodeName })
+    const db = await openDatabase({
+      databaseUrl: place.databaseUrl,
+      strict,
+      access: shared ? 'shared' : 'exclusive',
+      nodeName,
+    })
     try {
       if (mustExist) await requireHistory(db, place)
       const applied = await migrate(db, migrations, now, {
@@ -131,8 +146,13 @@ async function requireHistory(db: Database, { databaseUrl }: DataPlace): Promise
   const tables = await tablesOf(db)
   if (await hasHistory(db, tables)) return
   const foreign = [...tables.keys()].filter((name) => name !== 'schema_migration')
-  const found = foreign.length === 0 ? 'is empty' : `is not of a server: it has other tables (${foreign.slice(0, MAX_NAMED).join(', ')})`
-  throw new OperatorError(`the database ${withoutPassword(databaseUrl)} ${found}. Set database_url to the one that the server used`)
+  const found =
+    foreign.length === 0
+      ? 'is empty'
+      : `is not of a server: it has other tables (${foreign.slice(0, MAX_NAMED).join(', ')})`
+  throw new OperatorError(
+    `the database ${withoutPassword(databaseUrl)} ${found}. Set database_url to the one that the server used`,
+  )
 }
 
 /** A folder of the server that is on a network share, and the type of that share. */
@@ -152,7 +172,8 @@ export function sharedFolderOf({ dataDir, databaseUrl }: DataPlace): SharedFolde
 
 export const shareFault = ({ path, type }: SharedFolder): Explained => ({
   what: `${path} is on a network share (${type}), where locks and flushes may fail and damage the database`,
-  remedy: 'set data_dir to a folder on a disk of this machine, or network_share_allowed (SERVICE_NETWORK_SHARE_ALLOWED) to true',
+  remedy:
+    'set data_dir to a folder on a disk of this machine, or network_share_allowed (SERVICE_NETWORK_SHARE_ALLOWED) to true',
 })
 
 /**
@@ -199,7 +220,9 @@ function refuseLoss(place: DataPlace, state: string): void {
 /** Returns the names of files and folders which show that a server was here; empty if there are none. */
 export function tracesOf({ dataDir, databaseUrl }: DataPlace): string[] {
   const [database, log] = databaseFiles(databaseUrl)
-  const paths = [join(dataDir, MARKER), masterKeyFile(dataDir), restoringPath({ databaseUrl })].filter((path) => existsSync(path))
+  const paths = [join(dataDir, MARKER), masterKeyFile(dataDir), restoringPath({ databaseUrl })].filter((path) =>
+    existsSync(path),
+  )
   if (database !== undefined && log !== undefined && !isDatabaseThere(database) && isDatabaseThere(log)) paths.push(log)
   paths.push(...namesIn(dataDir).filter((name) => name.startsWith(BACKUP_PREFIX)))
   if (namesIn(blobsFolder(dataDir)).some((name) => !name.startsWith('.'))) paths.push(blobsFolder(dataDir))
@@ -249,7 +272,8 @@ export function exposedPaths({ dataDir, databaseUrl }: DataPlace): Exposed[] {
   if (process.getuid === undefined || !existsSync(dataDir)) return []
   const files = databaseFiles(databaseUrl)
   const isOwn = (name: string) =>
-    ownNames.test(name) || files.some((path) => name.startsWith(basename(path)) && resolve(dirname(path)) === resolve(dataDir))
+    ownNames.test(name) ||
+    files.some((path) => name.startsWith(basename(path)) && resolve(dirname(path)) === resolve(dataDir))
   const names = readdirSync(dataDir)
   const inside = names.filter((name) => isOwn(name) && name !== 'lost+found').map((name) => join(dataDir, name))
   const apart = files.filter((path) => existsSync(path))
@@ -258,7 +282,8 @@ export function exposedPaths({ dataDir, databaseUrl }: DataPlace): Exposed[] {
     // Journals and copies may vanish meanwhile.
     const stats = statSync(path, { throwIfNoEntry: false })
     const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? true
-    if (stats !== undefined && (stats.mode & OTHERS) !== 0) found.push({ path, mode: stats.isDirectory() ? 0o700 : 0o600, isOwn: !isLink })
+    if (stats !== undefined && (stats.mode & OTHERS) !== 0)
+      found.push({ path, mode: stats.isDirectory() ? 0o700 : 0o600, isOwn: !isLink })
   }
   if ((statSync(dataDir).mode & OTHERS) !== 0) found.unshift({ path: dataDir, mode: 0o700, isOwn: names.every(isOwn) })
   return found

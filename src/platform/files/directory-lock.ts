@@ -18,7 +18,9 @@ export function lockDirectory(dataDir: string): () => void {
   } catch (error) {
     connection.close()
     if ((error as { code?: string }).code !== 'SQLITE_BUSY') throw error
-    throw new OperatorError(`${dataDir} is in use by another process: stop that process, or set data_dir to another folder`)
+    throw new OperatorError(
+      `${dataDir} is in use by another process: stop that process, or set data_dir to another folder`,
+    )
   }
   return () => connection.close()
 }

@@ -12,5 +12,6 @@ export function openNameless(dir: string): number {
 
 /** Write all bytes, however few the system accepts per call. */
 export function writeAt(file: number, bytes: Uint8Array, position: number): void {
-  for (let written = 0; written < bytes.length;) written += writeSync(file, bytes, written, bytes.length - written, position + written)
+  for (let written = 0; written < bytes.length;)
+    written += writeSync(file, bytes, written, bytes.length - written, position + written)
 }

@@ -17,7 +17,8 @@ const MOUNT_TIMEOUT_MILLIS = 2000
  * Types of file systems whose bytes are on another machine, or on the host of a virtual one. Other types that begin
  * with `fuse` may well be local.
  */
-const plainTypes = 'nfs nfs4 cifs smb3 smbfs 9p afs afpfs webdav ncpfs ceph lustre gpfs beegfs vboxsf prl_fs vmhgfs'.split(' ')
+const plainTypes =
+  'nfs nfs4 cifs smb3 smbfs 9p afs afpfs webdav ncpfs ceph lustre gpfs beegfs vboxsf prl_fs vmhgfs'.split(' ')
 const fuseNames =
   'sshfs glusterfs ceph ceph-fuse rclone s3fs gcsfuse goofys mountpoint-s3 blobfuse blobfuse2 juicefs seaweedfs mfs davfs curlftpfs smbnetfs vmhgfs-fuse'.split(
     ' ',

@@ -77,7 +77,8 @@ export class SpillRoom {
     }
     while (isFull()) {
       const other = this.#oldestOfLargest(by.owner)
-      if (other === null) throw new Error(`the queues of slow readers have filled their ${this.max.fileBytes} bytes of file space`)
+      if (other === null)
+        throw new Error(`the queues of slow readers have filled their ${this.max.fileBytes} bytes of file space`)
       other.giveUp('others need the space')
     }
     this.#filed += bytes

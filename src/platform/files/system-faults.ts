@@ -32,7 +32,10 @@ const fileFaults: Readonly<Record<string, (about: About) => Explained>> = {
       'set database_url to the right file, or move the file away and restore a backup with "holdfast restore"',
     ),
   SQLITE_CORRUPT: ({ path }) =>
-    says(`the database ${path} is damaged`, 'keep a copy of it elsewhere, and restore a backup with "holdfast restore"'),
+    says(
+      `the database ${path} is damaged`,
+      'keep a copy of it elsewhere, and restore a backup with "holdfast restore"',
+    ),
   SQLITE_CANTOPEN: ({ path }) =>
     says(
       `the database ${path} cannot be opened`,
@@ -41,7 +44,8 @@ const fileFaults: Readonly<Record<string, (about: About) => Explained>> = {
   SQLITE_READONLY: ({ path }) =>
     says(`the database ${path} cannot be written`, 'make sure that this user can write to the file and its folder'),
   SQLITE_FULL: fullDisk,
-  SQLITE_IOERR: ({ path }) => says(`the disk of ${path} reports errors`, 'read the system log, and check the disk before anything else'),
+  SQLITE_IOERR: ({ path }) =>
+    says(`the disk of ${path} reports errors`, 'read the system log, and check the disk before anything else'),
 }
 
 /** Returns a fault of a file or a database in words, or null if the error code is not in the table. */
@@ -57,20 +61,31 @@ interface Listener {
 
 const listenerFaults: Readonly<Record<string, (listener: Listener) => Explained>> = {
   EADDRINUSE: ({ bindAddress, port }) =>
-    says(`port ${port} of ${bindAddress} is in use by another process`, 'stop that process, or set port (SERVICE_PORT) to another port'),
+    says(
+      `port ${port} of ${bindAddress} is in use by another process`,
+      'stop that process, or set port (SERVICE_PORT) to another port',
+    ),
   EADDRNOTAVAIL: ({ bindAddress }) =>
     says(
       `${bindAddress} is not an address of this machine`,
       'set bind_address (SERVICE_BIND_ADDRESS) to one of its addresses, or to 0.0.0.0 for all of them',
     ),
   EACCES: ({ port }) =>
-    says(`port ${port} is reserved for root`, 'set port (SERVICE_PORT) to 1024 or above, and let the reverse proxy forward requests to it'),
+    says(
+      `port ${port} is reserved for root`,
+      'set port (SERVICE_PORT) to 1024 or above, and let the reverse proxy forward requests to it',
+    ),
 }
 
 /** Does the same as `explained` for errors of a listener. */
-export const listenFault = (error: unknown, listener: Listener): unknown => sentence(error, lookUp(error, listenerFaults, listener))
+export const listenFault = (error: unknown, listener: Listener): unknown =>
+  sentence(error, lookUp(error, listenerFaults, listener))
 
-function lookUp<About>(error: unknown, table: Readonly<Record<string, (about: About) => Explained>>, about: About): Explained | null {
+function lookUp<About>(
+  error: unknown,
+  table: Readonly<Record<string, (about: About) => Explained>>,
+  about: About,
+): Explained | null {
   const { code } = error as { code?: unknown }
   // Extended codes such as SQLITE_IOERR_WRITE count as their primary code, SQLITE_IOERR.
   return typeof code === 'string' ? (table[code.split('_').slice(0, 2).join('_')]?.(about) ?? null) : null
@@ -89,7 +104,10 @@ function forbidden({ path, folder, key = 'data_dir' }: About): Explained {
       `create it and give it to that user, or set ${key} to another folder`,
     )
   if (owner === user)
-    return says(`${path} cannot be used by its owner (user ${user})`, `restore the access with "chmod -R u+rwX ${folder}"`)
+    return says(
+      `${path} cannot be used by its owner (user ${user})`,
+      `restore the access with "chmod -R u+rwX ${folder}"`,
+    )
   return says(
     `${path} belongs to ${userName(owner)} and cannot be used by ${who}`,
     `run as its owner, or give it to that user with "chown -R ${user} ${folder}"`,

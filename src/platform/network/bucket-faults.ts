@@ -35,13 +35,18 @@ const CHECK_KEYS = 'check the keys of [blobs] that begin with s3_, and what they
 const refusals: readonly [RegExp, what: string, remedy: string][] = [
   [/^404/, 'does not exist', 'create it, or name another one'],
   [/^40[13]/, 'refuses this server', CHECK_KEYS],
-  [/^(3|400)/, 'is elsewhere, or speaks another dialect', 'check blobs.s3_endpoint, blobs.s3_region and blobs.s3_force_path_style'],
+  [
+    /^(3|400)/,
+    'is elsewhere, or speaks another dialect',
+    'check blobs.s3_endpoint, blobs.s3_region and blobs.s3_force_path_style',
+  ],
   [/^(5|429|408)/, 'fails', 'look at the store, and try again'],
   [/^/, 'refuses a request', CHECK_KEYS],
 ]
 
 /** The request never got an answer, by the error code of the system or by our own words. */
-const unreached = /^(ECONN|EHOST|ENET|ENOTFOUND|EAI_|ETIMEDOUT|ConnectionRefused|FailedToOpenSocket)|has no address|does not respond/
+const unreached =
+  /^(ECONN|EHOST|ENET|ENOTFOUND|EAI_|ETIMEDOUT|ConnectionRefused|FailedToOpenSocket)|has no address|does not respond/
 
 export function explainBucket({ url, cause }: BucketUnavailable): Explained {
   const { message, code = '' } = cause as Error & { code?: string }
@@ -52,7 +57,10 @@ export function explainBucket({ url, cause }: BucketUnavailable): Explained {
     return { what: `the bucket ${url} ${what} (${answer})`, remedy }
   }
   if (unreached.test(code) || unreached.test(message))
-    return { what: `the bucket ${url} cannot be reached (${message})`, remedy: 'check blobs.s3_endpoint, and that the store runs' }
+    return {
+      what: `the bucket ${url} cannot be reached (${message})`,
+      remedy: 'check blobs.s3_endpoint, and that the store runs',
+    }
   return { what: `what answers for the bucket ${url} is no such store (${message})`, remedy: 'check blobs.s3_endpoint' }
 }
 

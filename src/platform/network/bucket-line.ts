@@ -55,25 +55,29 @@ export class BucketLine implements Admission {
     } catch (error) {
       // Nothing is known of a bucket whose request the client gave up.
       if (signal?.aborted === true) throw error
-      if (error instanceof BucketRefusal && !error.isPassing && error.status !== 401 && error.status !== 403) this.#noteAnswer()
+      if (error instanceof BucketRefusal && !error.isPassing && error.status !== 401 && error.status !== 403)
+        this.#noteAnswer()
       else this.#noteFailure(error)
       throw error
     }
   }
 
   #refuseWhileLost(): void {
-    if (this.ctx.clock.monotonic() < this.#restsUntil) throw new BucketUnavailable(RETRY_AFTER_SECS, this.url, this.#lastFault)
+    if (this.ctx.clock.monotonic() < this.#restsUntil)
+      throw new BucketUnavailable(RETRY_AFTER_SECS, this.url, this.#lastFault)
   }
 
   #noteAnswer(): void {
-    if (this.#failures >= MAX_FAILURES_IN_A_ROW) this.ctx.log.info('the blob bucket is available again', { url: this.url })
+    if (this.#failures >= MAX_FAILURES_IN_A_ROW)
+      this.ctx.log.info('the blob bucket is available again', { url: this.url })
     this.#failures = 0
     this.#restsUntil = -Infinity
   }
 
   #noteFailure(error: unknown): void {
     this.#lastFault = error
-    if (++this.#failures === MAX_FAILURES_IN_A_ROW) this.ctx.log.error('the blob bucket is unavailable', { url: this.url, error })
+    if (++this.#failures === MAX_FAILURES_IN_A_ROW)
+      this.ctx.log.error('the blob bucket is unavailable', { url: this.url, error })
     if (this.#failures >= MAX_FAILURES_IN_A_ROW) this.#rest()
   }
 

@@ -63,7 +63,12 @@ export class UploadInParts {
       await bucket.ask(
         ({ client, library }, abortSignal) =>
           client.send(
-            new library.CompleteMultipartUploadCommand({ Bucket: bucket.name, Key: key, UploadId: id, MultipartUpload: { Parts: parts } }),
+            new library.CompleteMultipartUploadCommand({
+              Bucket: bucket.name,
+              Key: key,
+              UploadId: id,
+              MultipartUpload: { Parts: parts },
+            }),
             { abortSignal },
           ),
         { timeoutMillis: OBJECT_TIMEOUT_MILLIS },
@@ -85,7 +90,9 @@ export class UploadInParts {
 export async function abortUpload(bucket: Bucket, { key, id }: Pick<UnfinishedUpload, 'key' | 'id'>): Promise<void> {
   try {
     await bucket.ask(({ client, library }, abortSignal) =>
-      client.send(new library.AbortMultipartUploadCommand({ Bucket: bucket.name, Key: key, UploadId: id }), { abortSignal }),
+      client.send(new library.AbortMultipartUploadCommand({ Bucket: bucket.name, Key: key, UploadId: id }), {
+        abortSignal,
+      }),
     )
   } catch (error) {
     if (!(error instanceof BucketRefusal && error.status === 404)) throw error
@@ -101,8 +108,10 @@ export async function* unfinishedUploads(bucket: Bucket, prefix: string): AsyncG
         throw new Error('the bucket lists an upload without key, id or time')
       return { key: Key, id: UploadId, startedAt: Initiated.getTime() }
     })
-    if (page.IsTruncated === true && page.NextKeyMarker === undefined) throw new Error('the bucket sent an incomplete list of uploads')
-    place = page.IsTruncated === true ? { KeyMarker: page.NextKeyMarker, UploadIdMarker: page.NextUploadIdMarker } : null
+    if (page.IsTruncated === true && page.NextKeyMarker === undefined)
+      throw new Error('the bucket sent an incomplete list of uploads')
+    place =
+      page.IsTruncated === true ? { KeyMarker: page.NextKeyMarker, UploadIdMarker: page.NextUploadIdMarker } : null
   }
 }
 
@@ -110,7 +119,10 @@ type Place = Pick<ListMultipartUploadsRequest, 'KeyMarker' | 'UploadIdMarker'>
 
 const listUploads = (bucket: Bucket, prefix: string, place: Place) =>
   bucket.ask(({ client, library }, abortSignal) =>
-    client.send(new library.ListMultipartUploadsCommand({ Bucket: bucket.name, Prefix: prefix, MaxUploads: LIST_PAGE, ...place }), {
-      abortSignal,
-    }),
+    client.send(
+      new library.ListMultipartUploadsCommand({ Bucket: bucket.name, Prefix: prefix, MaxUploads: LIST_PAGE, ...place }),
+      {
+        abortSignal,
+      },
+    ),
   )

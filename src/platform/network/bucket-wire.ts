@@ -29,7 +29,13 @@ export interface S3Store {
 const silent = { trace: () => {}, debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 
 /** Sets every option that the library would otherwise look for in environment variables and files. */
-export async function openStore({ endpoint, region, forcePathStyle, accessKeyId, secretAccessKey }: BucketOptions): Promise<S3Store> {
+export async function openStore({
+  endpoint,
+  region,
+  forcePathStyle,
+  accessKeyId,
+  secretAccessKey,
+}: BucketOptions): Promise<S3Store> {
   const library = await import('@aws-sdk/client-s3')
   const client = new library.S3Client({
     endpoint,
@@ -84,7 +90,9 @@ class Wire {
     const [address] = await this.#resolver.addresses(hostname.replace(/^\[(.*)\]$/, '$1'))
     if (address === undefined) throw new Error(`${hostname} has no address`)
     const host = `${address.includes(':') ? `[${address}]` : address}${port === undefined ? '' : `:${port}`}`
-    const search = Object.entries(query).map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value ?? '')}`)
+    const search = Object.entries(query).map(
+      ([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value ?? '')}`,
+    )
     const response = await fetch(`${protocol}//${host}${path}?${search.join('&')}`, {
       method,
       headers,

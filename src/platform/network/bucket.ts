@@ -108,7 +108,12 @@ export class Bucket {
     return this.#surely(key, body.size, async () => {
       const { ETag } = await this.ask(
         ({ client, library }, abortSignal) => {
-          const command = new library.PutObjectCommand({ Bucket: this.name, Key: key, Body: body, ContentLength: body.size })
+          const command = new library.PutObjectCommand({
+            Bucket: this.name,
+            Key: key,
+            Body: body,
+            ContentLength: body.size,
+          })
           command.middlewareStack.add(signedOver(sha256), { step: 'build' })
           return client.send(command, { abortSignal })
         },
@@ -127,7 +132,9 @@ export class Bucket {
     return this.#surely(to, size, async () => {
       const { CopyObjectResult } = await this.ask(
         ({ client, library }, abortSignal) =>
-          client.send(new library.CopyObjectCommand({ Bucket: this.name, Key: to, CopySource: source }), { abortSignal }),
+          client.send(new library.CopyObjectCommand({ Bucket: this.name, Key: to, CopySource: source }), {
+            abortSignal,
+          }),
         { timeoutMillis: OBJECT_TIMEOUT_MILLIS },
       )
       return CopyObjectResult?.ETag
@@ -207,7 +214,8 @@ export class Bucket {
   /** Delete an object. Succeeds if it does not exist. Throws `BucketRefusal` if the store refuses. */
   async delete(key: string, signal?: AbortSignal): Promise<void> {
     await this.ask(
-      ({ client, library }, abortSignal) => client.send(new library.DeleteObjectCommand({ Bucket: this.name, Key: key }), { abortSignal }),
+      ({ client, library }, abortSignal) =>
+        client.send(new library.DeleteObjectCommand({ Bucket: this.name, Key: key }), { abortSignal }),
       { signal },
     )
   }
@@ -221,7 +229,10 @@ export class Bucket {
     for (let attempt = 1; ; attempt++) {
       signal?.throwIfAborted()
       try {
-        return await this.#admission.attempt(() => inTime(timeoutMillis, signal, (abortSignal) => request(store, abortSignal)), signal)
+        return await this.#admission.attempt(
+          () => inTime(timeoutMillis, signal, (abortSignal) => request(store, abortSignal)),
+          signal,
+        )
       } catch (error) {
         signal?.throwIfAborted()
         const isFinal = error instanceof BucketUnavailable || (error instanceof BucketRefusal && !error.isPassing)
@@ -238,7 +249,11 @@ export const uploadTimeoutMillis = ({ size }: Blob): number =>
   Math.min(OBJECT_TIMEOUT_MILLIS, ANSWER_TIMEOUT_MILLIS + (size / MIN_BYTES_PER_SEC) * 1000)
 
 /** Throws `BucketRefusal` if the store refuses. */
-async function inTime<T>(millis: number, signal: AbortSignal | undefined, request: (signal: AbortSignal) => Promise<T>): Promise<T> {
+async function inTime<T>(
+  millis: number,
+  signal: AbortSignal | undefined,
+  request: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(new Error('the bucket does not respond')), millis)
   try {
@@ -276,7 +291,8 @@ async function bytesOf(
   last: number,
 ): Promise<Omit<Piece, 'tag'>> {
   const [, from, to, size] = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(range ?? '') ?? []
-  if (Number(from) !== first || Number(to) > last) throw new Error('the bucket sent a different range of the object than requested')
+  if (Number(from) !== first || Number(to) > last)
+    throw new Error('the bucket sent a different range of the object than requested')
   const expected = Number(to) - first + 1
   const chunks: Uint8Array[] = []
   let count = 0
@@ -292,7 +308,8 @@ async function bytesOf(
 /** Returns undefined on the last page. Throws if the response is not a complete list. */
 function nextTokenOf({ IsTruncated, NextContinuationToken }: ListObjectsV2Output): string | undefined {
   if (IsTruncated === undefined) throw new Error('the response of the bucket is not a list of objects')
-  if (IsTruncated && NextContinuationToken === undefined) throw new Error('the bucket sent an incomplete list of objects')
+  if (IsTruncated && NextContinuationToken === undefined)
+    throw new Error('the bucket sent an incomplete list of objects')
   return IsTruncated ? NextContinuationToken : undefined
 }
 

@@ -44,14 +44,18 @@ export class ClockComparison {
     const secs = secsAhead(headers, clock.now())
     const isWrong = secs !== null && Math.abs(secs) > WRONG_CLOCK_SECS
     if (this.#mayTell(host, now, isWrong) && secs !== null)
-      log.warn('the clock of this machine differs from the clock of another service', { detail: differenceWords(secs, host) })
+      log.warn('the clock of this machine differs from the clock of another service', {
+        detail: differenceWords(secs, host),
+      })
   }
 
   /** A connection to a service has failed. */
   failed(host: string, error: unknown): void {
     const words = certificateWords(error)
     if (words === null || !this.#mayTell(host, this.parts.clock.monotonic(), true)) return
-    this.parts.log.warn('a certificate is not valid according to the clock of this machine', { detail: `${host}: ${words}` })
+    this.parts.log.warn('a certificate is not valid according to the clock of this machine', {
+      detail: `${host}: ${words}`,
+    })
   }
 
   #mayTell(host: string, now: number, wants: boolean): boolean {

@@ -1,7 +1,14 @@
 /** A client for a PLC directory: the public one over HTTP, or the one inside a development server. */
 import { parseDidDocument, type DidDocument } from '../../protocol/did-document.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { parseAuditLog, parseOperation, parseState, type AuditEntry, type LogOperation, type PlcState } from '../../protocol/plc.ts'
+import {
+  parseAuditLog,
+  parseOperation,
+  parseState,
+  type AuditEntry,
+  type LogOperation,
+  type PlcState,
+} from '../../protocol/plc.ts'
 import { certificateWords } from './clock-comparison.ts'
 import { OutboundError, type Outbound } from './outbound.ts'
 
@@ -54,13 +61,21 @@ export function remotePlcDirectory(url: string, outbound: Outbound): PlcDirector
           })
     } catch (cause) {
       const untimely = cause instanceof OutboundError ? certificateWords(cause.cause) : null
-      throw new PlcDirectoryError(null, untimely === null ? 'PLC directory unreachable' : `PLC directory unreachable: ${untimely}`, {
-        cause,
-      })
+      throw new PlcDirectoryError(
+        null,
+        untimely === null ? 'PLC directory unreachable' : `PLC directory unreachable: ${untimely}`,
+        {
+          cause,
+        },
+      )
     }
   }
 
-  async function read<Value>(path: string, maxBytes: number, parse: (json: unknown) => Value | null): Promise<Value | null> {
+  async function read<Value>(
+    path: string,
+    maxBytes: number,
+    parse: (json: unknown) => Value | null,
+  ): Promise<Value | null> {
     const response = await call(path, maxBytes)
     const json = await readJson(response)
     if (response.status === 404 || response.status === 410) return null
@@ -95,5 +110,8 @@ async function readJson(response: Response): Promise<unknown> {
 
 function refusedBy(response: Response, json: unknown): PlcDirectoryError {
   const message = (json as { message?: unknown } | null | undefined)?.message
-  return new PlcDirectoryError(response.status, typeof message === 'string' ? message.slice(0, MAX_MESSAGE_CHARS) : OPERATION_FAILED)
+  return new PlcDirectoryError(
+    response.status,
+    typeof message === 'string' ? message.slice(0, MAX_MESSAGE_CHARS) : OPERATION_FAILED,
+  )
 }

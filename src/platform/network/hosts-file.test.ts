@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { HostsFile, parseHosts } from './hosts-file.ts'
 
 test('comments, aliases, tabs and what is no address', () => {
-  const text = '# hosts\n127.0.0.1\tlocalhost  Box # here\r\n::1 localhost\nfe80::1%lo0 localhost\nnonsense box\n10.0.0.7 minio s3.internal'
+  const text =
+    '# hosts\n127.0.0.1\tlocalhost  Box # here\r\n::1 localhost\nfe80::1%lo0 localhost\nnonsense box\n10.0.0.7 minio s3.internal'
   expect(Object.fromEntries(parseHosts(text))).toEqual({
     localhost: ['127.0.0.1', '::1'],
     box: ['127.0.0.1'],

@@ -3,7 +3,9 @@ import { readFileSync, statSync } from 'node:fs'
 import { isIpAddress } from '../../protocol/ip-address.ts'
 
 export const HOSTS_PATH =
-  process.platform === 'win32' ? `${process.env['SystemRoot'] ?? 'C:\\Windows'}\\System32\\drivers\\etc\\hosts` : '/etc/hosts'
+  process.platform === 'win32'
+    ? `${process.env['SystemRoot'] ?? 'C:\\Windows'}\\System32\\drivers\\etc\\hosts`
+    : '/etc/hosts'
 
 /** Rereads the file when it has changed. A missing file counts as empty. */
 export class HostsFile {

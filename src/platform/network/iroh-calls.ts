@@ -24,4 +24,5 @@ export const disconnect = (connection: Connection): void => connection.close(0n,
 /** For calls that fail only because the stream or the connection has ended already. */
 export const isOver = (): void => undefined
 
-export const briefly = (error: unknown): string => (error instanceof Error ? error.message : String(error)).split('\n', 1)[0]!
+export const briefly = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).split('\n', 1)[0]!

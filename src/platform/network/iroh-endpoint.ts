@@ -78,7 +78,11 @@ class BoundEndpoint implements IrohEndpoint {
     return this.#endpoint.boundSockets()
   }
 
-  async dial({ nodeId, addresses }: Parameters<Peers['dial']>[0], alpn: string, timeoutMillis: number): Promise<PeerConnection> {
+  async dial(
+    { nodeId, addresses }: Parameters<Peers['dial']>[0],
+    alpn: string,
+    timeoutMillis: number,
+  ): Promise<PeerConnection> {
     try {
       return new DialledPeer(await connectedWithin(timeoutMillis, this.#connect(nodeId, addresses, alpn)))
     } catch (error) {
@@ -88,7 +92,10 @@ class BoundEndpoint implements IrohEndpoint {
 
   async #connect(nodeId: string, addresses: readonly string[], alpn: string): Promise<Connection> {
     const { EndpointAddr, EndpointId } = irohLibrary()
-    return this.#endpoint.connect(new EndpointAddr(EndpointId.fromString(nodeId), null, [...addresses]), numbersOf(alpn))
+    return this.#endpoint.connect(
+      new EndpointAddr(EndpointId.fromString(nodeId), null, [...addresses]),
+      numbersOf(alpn),
+    )
   }
 
   async close(): Promise<void> {

@@ -6,7 +6,10 @@ import { tmpdir } from 'node:os'
 import { inWords, type OperatorError } from '../../base/operator-error.ts'
 import { firstToLoad } from '../secrets/native-library.ts'
 
-export type IrohLibrary = Pick<typeof import('@number0/iroh'), 'Endpoint' | 'EndpointAddr' | 'EndpointId' | 'RelayMode' | 'SecretKey'>
+export type IrohLibrary = Pick<
+  typeof import('@number0/iroh'),
+  'Endpoint' | 'EndpointAddr' | 'EndpointId' | 'RelayMode' | 'SecretKey'
+>
 
 /** The platforms for which the library is published. */
 const platforms: readonly string[] = ['linux-x64', 'darwin-arm64']

@@ -53,7 +53,8 @@ export class Listener {
 
   /** Resolves when the endpoint is closed, which also ends all connections. */
   async listen(endpoint: Endpoint): Promise<void> {
-    for (let incoming = await endpoint.acceptNext(); incoming !== null; incoming = await endpoint.acceptNext()) void this.#take(incoming)
+    for (let incoming = await endpoint.acceptNext(); incoming !== null; incoming = await endpoint.acceptNext())
+      void this.#take(incoming)
   }
 
   async #take(incoming: Incoming): Promise<void> {

@@ -68,8 +68,13 @@ export class KeySets {
     const triedAt = clock.monotonic()
     const fetched = await fetch(url)
     const given = fetched.ok ? (fetched.document as { keys?: unknown } | null)?.keys : undefined
-    const keys = Array.isArray(given) ? given.filter((key): key is Jwk => typeof key === 'object' && key !== null) : null
-    this.#kept.set(url, { set: keys === null ? (this.#kept.get(url)?.set ?? null) : { keys, readAt: clock.monotonic() }, triedAt })
+    const keys = Array.isArray(given)
+      ? given.filter((key): key is Jwk => typeof key === 'object' && key !== null)
+      : null
+    this.#kept.set(url, {
+      set: keys === null ? (this.#kept.get(url)?.set ?? null) : { keys, readAt: clock.monotonic() },
+      triedAt,
+    })
     return keys
   }
 }

@@ -72,7 +72,9 @@ function smtpMailer(
     secure: smtpTls === 'implicit',
     requireTLS: smtpTls === 'starttls',
     ignoreTLS: smtpTls === 'none',
-    ...(smtpUsername !== null && smtpPassword !== null ? { auth: { user: smtpUsername, pass: smtpPassword.reveal() } } : {}),
+    ...(smtpUsername !== null && smtpPassword !== null
+      ? { auth: { user: smtpUsername, pass: smtpPassword.reveal() } }
+      : {}),
     connectionTimeout: timeoutMillis,
     greetingTimeout: timeoutMillis,
     socketTimeout: timeoutMillis,
@@ -116,13 +118,19 @@ const hostOf = (address: string | null): string => address?.split('@').at(-1) ??
  */
 function isRefusal(error: unknown): boolean {
   const { code, command, responseCode = 550 } = error as { code?: string; command?: string; responseCode?: number }
-  return responseCode >= 500 && ((code === 'EENVELOPE' && (command === 'RCPT TO' || command === 'API')) || code === 'EMESSAGE')
+  return (
+    responseCode >= 500 &&
+    ((code === 'EENVELOPE' && (command === 'RCPT TO' || command === 'API')) || code === 'EMESSAGE')
+  )
 }
 
 /** Statuses that refuse the message itself, as opposed to a fault of the login, the load or the provider. */
 const refusingStatuses = [400, 413, 422]
 
-function httpMailer({ from, fromName, httpApiUrl, httpToken, httpTimeoutSecs }: Config['email'], upstream: Outbound): Mailer {
+function httpMailer(
+  { from, fromName, httpApiUrl, httpToken, httpTimeoutSecs }: Config['email'],
+  upstream: Outbound,
+): Mailer {
   const sender = { email: from ?? '', ...(fromName === null ? {} : { name: fromName }) }
   return {
     // The provider's API has no request that checks without sending.

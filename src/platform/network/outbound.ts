@@ -132,7 +132,10 @@ class Deadline {
 
   start(afterMillis: number) {
     this.stop()
-    this.#timer = setTimeout(() => this.abort.abort(new OutboundError('timeout', `no response within ${afterMillis} ms`)), afterMillis)
+    this.#timer = setTimeout(
+      () => this.abort.abort(new OutboundError('timeout', `no response within ${afterMillis} ms`)),
+      afterMillis,
+    )
   }
 
   stop() {
@@ -142,7 +145,12 @@ class Deadline {
 
 type BoundedRequest = OutboundRequest & typeof defaults
 
-async function follow(options: OutboundOptions, start: string | URL, request: BoundedRequest, signal: AbortSignal): Promise<Response> {
+async function follow(
+  options: OutboundOptions,
+  start: string | URL,
+  request: BoundedRequest,
+  signal: AbortSignal,
+): Promise<Response> {
   const followsRedirects = request.maxRedirects > 0 && (request.method === 'GET' || request.method === 'HEAD')
   let target = parseTarget(start)
   for (let hops = 0; ; hops++) {
@@ -150,19 +158,26 @@ async function follow(options: OutboundOptions, start: string | URL, request: Bo
     const location = response.headers.get('location')
     if (!followsRedirects || !redirectStatuses.has(response.status) || location === null) return response
     await response.body?.cancel()
-    if (hops === request.maxRedirects) throw new OutboundError('redirects', `more than ${request.maxRedirects} redirects`)
+    if (hops === request.maxRedirects)
+      throw new OutboundError('redirects', `more than ${request.maxRedirects} redirects`)
     target = parseTarget(location, target)
   }
 }
 
 function parseTarget(text: string | URL, base?: URL): URL {
   const target = String(text).length <= MAX_URL_CHARS ? URL.parse(String(text), base?.href) : null
-  if (target?.protocol !== 'https:' && target?.protocol !== 'http:') throw new OutboundError('refused', 'not an http or https URL')
+  if (target?.protocol !== 'https:' && target?.protocol !== 'http:')
+    throw new OutboundError('refused', 'not an http or https URL')
   if (target.username || target.password) throw new OutboundError('refused', 'a URL with credentials')
   return target
 }
 
-async function connect(options: OutboundOptions, target: URL, request: BoundedRequest, signal: AbortSignal): Promise<Response> {
+async function connect(
+  options: OutboundOptions,
+  target: URL,
+  request: BoundedRequest,
+  signal: AbortSignal,
+): Promise<Response> {
   const addresses = await checkedAddresses(options, target, request.fresh, signal)
   for (const [index, address] of addresses.entries()) {
     try {
@@ -171,7 +186,8 @@ async function connect(options: OutboundOptions, target: URL, request: BoundedRe
       return response
     } catch (error) {
       options.comparison?.failed(target.host, error)
-      const retriable = unsentCodes.has((error as NodeJS.ErrnoException).code ?? '') && !(request.body instanceof ReadableStream)
+      const retriable =
+        unsentCodes.has((error as NodeJS.ErrnoException).code ?? '') && !(request.body instanceof ReadableStream)
       if (!retriable || index === addresses.length - 1) throw error
     }
   }
@@ -179,7 +195,12 @@ async function connect(options: OutboundOptions, target: URL, request: BoundedRe
 }
 
 /** Returns the addresses to try, all of them permitted. Throws `OutboundError` if the target is not permitted. */
-async function checkedAddresses(options: OutboundOptions, target: URL, fresh: boolean, signal: AbortSignal): Promise<string[]> {
+async function checkedAddresses(
+  options: OutboundOptions,
+  target: URL,
+  fresh: boolean,
+  signal: AbortSignal,
+): Promise<string[]> {
   const host = target.hostname.replace(/^\[(.*)\]$/, '$1')
   const addresses = isIpAddress(host) ? [host] : await resolve(options.resolver, host, fresh, signal)
   const isFree = options.reach === 'anywhere' || (options.reach === 'loopback' && addresses.every(isLoopbackAddress))
@@ -191,7 +212,9 @@ async function checkedAddresses(options: OutboundOptions, target: URL, fresh: bo
 }
 
 async function resolve(resolver: Resolver, host: string, fresh: boolean, signal: AbortSignal): Promise<string[]> {
-  const aborted = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
+  const aborted = new Promise<never>((_, reject) =>
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
+  )
   const addresses = await Promise.race([
     resolver.addresses(host, { fresh }).catch((cause: unknown) => {
       if (cause instanceof LookupsFull) throw cause
@@ -229,7 +252,12 @@ async function send(
 }
 
 /** Returns the response with a body that enforces its bounds. Calls `finish` once no more bytes will come. */
-async function boundedResponse(response: Response, request: BoundedRequest, signal: AbortSignal, finish: () => void): Promise<Response> {
+async function boundedResponse(
+  response: Response,
+  request: BoundedRequest,
+  signal: AbortSignal,
+  finish: () => void,
+): Promise<Response> {
   const headers = new Headers(response.headers)
   const isDecoded = !request.raw && headers.has('content-encoding')
   if (isDecoded) {
@@ -254,7 +282,8 @@ async function boundedResponse(response: Response, request: BoundedRequest, sign
   return new Response(bytes, init)
 }
 
-const tooLarge = ({ maxBytes }: BoundedRequest) => new OutboundError('too-large', `a body of more than ${maxBytes} bytes`)
+const tooLarge = ({ maxBytes }: BoundedRequest) =>
+  new OutboundError('too-large', `a body of more than ${maxBytes} bytes`)
 
 function boundedBody(
   source: ReadableStream<Uint8Array>,

@@ -112,7 +112,9 @@ export function systemResolver({
     },
     async texts(name) {
       if (name.length > MAX_NAME_CHARS) return []
-      return questions.ask(`texts ${name}`, async (dns) => (await orNone(dns.resolveTxt(name))).map((parts) => parts.join('')))
+      return questions.ask(`texts ${name}`, async (dns) =>
+        (await orNone(dns.resolveTxt(name))).map((parts) => parts.join('')),
+      )
     },
   }
 }
@@ -130,7 +132,11 @@ class Questions {
     readonly timeoutMillis: number,
   ) {
     // The last third of the time is for the answer.
-    this.#places = new Places({ size: MAX_QUESTIONS, maxWaiting: MAX_WAITING, waitMillis: timeoutMillis * (1 - 1 / TRIES) })
+    this.#places = new Places({
+      size: MAX_QUESTIONS,
+      maxWaiting: MAX_WAITING,
+      waitMillis: timeoutMillis * (1 - 1 / TRIES),
+    })
   }
 
   /** Throws `LookupsFull` if there is no room for the query, and `Unanswered` if no server answers it in time. */
@@ -151,7 +157,9 @@ class Questions {
     } catch (error) {
       if (error instanceof NoPlace) throw new LookupsFull('too many names are being looked up')
       if (dns !== null) this.#silentUntil.set(question, performance.now() + SILENCE_MILLIS)
-      throw error instanceof Unanswered ? error : new Unanswered(`no name server responded: ${question}`, { cause: error })
+      throw error instanceof Unanswered
+        ? error
+        : new Unanswered(`no name server responded: ${question}`, { cause: error })
     } finally {
       clearTimeout(timer)
       leave()
@@ -204,4 +212,5 @@ async function askSystem(host: string): Promise<string[]> {
   }
 }
 
-const isAbsence = (error: unknown): boolean => error instanceof Error && absentCodes.has((error as NodeJS.ErrnoException).code ?? '')
+const isAbsence = (error: unknown): boolean =>
+  error instanceof Error && absentCodes.has((error as NodeJS.ErrnoException).code ?? '')

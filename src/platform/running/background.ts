@@ -14,7 +14,8 @@ export class Background {
 
   /** Start a task. `action` names it in the log. Errors are logged, never thrown. */
   run(action: string, work: () => Promise<unknown>): void {
-    if (this.#running.size >= MAX_RUNNING) return this.log.warn('background task dropped: too many are running', { action })
+    if (this.#running.size >= MAX_RUNNING)
+      return this.log.warn('background task dropped: too many are running', { action })
     const task = this.#attempt(action, work).finally(() => this.#running.delete(task))
     this.#running.add(task)
   }

@@ -36,14 +36,19 @@ export class ClockWatch {
   async jumps(): Promise<number> {
     const { clock, db } = this
     const seenAt = (await db.get<{ at: Millis | null }>(sql`SELECT seen_at AS at FROM clock_seen`))!.at
-    if (!this.#hasComparedStart && seenAt !== null && (this.#wall < seenAt - MAX_DRIFT_MILLIS || this.#wall > seenAt + MAX_PAUSE_MILLIS))
+    if (
+      !this.#hasComparedStart &&
+      seenAt !== null &&
+      (this.#wall < seenAt - MAX_DRIFT_MILLIS || this.#wall > seenAt + MAX_PAUSE_MILLIS)
+    )
       this.#jumps++
     this.#hasComparedStart = true
     const [wall, monotonic] = [clock.now(), clock.monotonic()]
     if (Math.abs(wall - this.#wall - (monotonic - this.#monotonic)) > MAX_DRIFT_MILLIS) this.#jumps++
     this.#wall = wall
     this.#monotonic = monotonic
-    if (seenAt === null || wall < seenAt || wall > seenAt + NOTE_MILLIS) await db.run(sql`UPDATE clock_seen SET seen_at = ${wall}`)
+    if (seenAt === null || wall < seenAt || wall > seenAt + NOTE_MILLIS)
+      await db.run(sql`UPDATE clock_seen SET seen_at = ${wall}`)
     return this.#jumps
   }
 }

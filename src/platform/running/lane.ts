@@ -27,7 +27,9 @@ export class Lane {
 
   /** Run `work` when no other work with the same key runs, at any node. In order at each node. */
   run<T>(key: string, work: () => Promise<T>): Promise<T> {
-    return this.#queue.run(key, () => (this.ctx.db.cluster === null ? work() : this.#inTurn(`${this.name} ${key}`, work)))
+    return this.#queue.run(key, () =>
+      this.ctx.db.cluster === null ? work() : this.#inTurn(`${this.name} ${key}`, work),
+    )
   }
 
   async #inTurn<T>(name: string, work: () => Promise<T>): Promise<T> {

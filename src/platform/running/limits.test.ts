@@ -7,7 +7,14 @@ const MINUTES_5 = 300_000
 function limitsAt(rateLimit: Record<string, number> = {}) {
   const clock = { millis: 0, monotonic: () => clock.millis }
   const config = {
-    rateLimit: { enabled: true, globalIpPer5min: 2, createSessionPer5min: 1, writePointsHourly: 3, writePointsDaily: 4, ...rateLimit },
+    rateLimit: {
+      enabled: true,
+      globalIpPer5min: 2,
+      createSessionPer5min: 1,
+      writePointsHourly: 3,
+      writePointsDaily: 4,
+      ...rateLimit,
+    },
   } as unknown as Config
   return { clock, limits: new Limits(config, clock) }
 }

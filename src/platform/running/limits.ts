@@ -236,7 +236,11 @@ export class Limits {
    * Charges that cost more than the share of a node, counted in the sum itself. Null if one of them does not fit, or
    * another no longer does.
    */
-  async #reserve(shared: SharedLimits, charges: readonly Charge[], large: readonly Entry[]): Promise<LimitState | null> {
+  async #reserve(
+    shared: SharedLimits,
+    charges: readonly Charge[],
+    large: readonly Entry[],
+  ): Promise<LimitState | null> {
     const outcomes = await Promise.all(
       large.map(async (entry) => ({
         ...entry,
@@ -268,7 +272,8 @@ export class Limits {
     const at = this.clock.monotonic()
     for (const { rule, window } of this.#windowsOf([{ name, key }], at)) {
       this.#shared.ask(ruleName(name, rule), key, window)
-      for (let waits = 0; waits < MAX_WAITS && !this.#shared.isLearned(window, at); waits++) await this.#shared.learned()
+      for (let waits = 0; waits < MAX_WAITS && !this.#shared.isLearned(window, at); waits++)
+        await this.#shared.learned()
     }
   }
 
@@ -307,7 +312,9 @@ export class Limits {
         if (from === undefined || rule.ofRest === undefined) continue
         const left = Math.max(0, limit - entry.window.used)
         for (const [network, part] of partsOf(from, rule.ofRest))
-          entries.push(this.#entry({ name, key: `${key} of ${network}`, cost, rule, limit: Math.ceil(left * part) }, now))
+          entries.push(
+            this.#entry({ name, key: `${key} of ${network}`, cost, rule, limit: Math.ceil(left * part) }, now),
+          )
       }
     return entries
   }

@@ -28,7 +28,12 @@ const fields = {
   /** Name of the process, if `node.name` is set. */
   node: text,
   error: Type.Optional(
-    Type.Object({ name: Type.String(), message: Type.String(), stack: Type.String(), cause: Type.Optional(Type.Unknown()) }),
+    Type.Object({
+      name: Type.String(),
+      message: Type.String(),
+      stack: Type.String(),
+      cause: Type.Optional(Type.Unknown()),
+    }),
   ),
 
   // What it is about
@@ -111,4 +116,6 @@ export const logLine = Type.Object({ ...head, ...fields }, { additionalPropertie
 type Written = Static<TObject<typeof fields>>
 
 /** The fields that a caller may pass. `error` takes the error as it was thrown; null omits a field. */
-export type Fields = Readonly<{ [Name in keyof Written]?: Name extends 'error' ? unknown : Written[Name] | null | undefined }>
+export type Fields = Readonly<{
+  [Name in keyof Written]?: Name extends 'error' ? unknown : Written[Name] | null | undefined
+}>

@@ -7,17 +7,23 @@ import { Secret } from '../../base/secret.ts'
 function recorded(format: 'text' | 'json', level: LogLevel = 'debug') {
   const lines: string[] = []
   // Lines must be bounded and clean whatever they are given, so here they are given anything.
-  const log = createLog({ format, level, now: () => 1_700_000_000_000, write: (line) => void lines.push(line) }) as unknown as Record<
-    LogLevel,
-    (message: string, fields?: object) => void
-  >
+  const log = createLog({
+    format,
+    level,
+    now: () => 1_700_000_000_000,
+    write: (line) => void lines.push(line),
+  }) as unknown as Record<LogLevel, (message: string, fields?: object) => void>
   return { lines, log }
 }
 
 test('people read time, level, target, message and fields on one line', () => {
   const { lines, log } = recorded('text')
   inRequest(
-    { requestId: 'r1', client: { address: '192.0.2.1', network: '192.0.2.0/24', provider: '192.0.0.0/16' }, resumed: () => undefined },
+    {
+      requestId: 'r1',
+      client: { address: '192.0.2.1', network: '192.0.2.0/24', provider: '192.0.0.0/16' },
+      resumed: () => undefined,
+    },
     () => log.info('commit', { did: 'did:plc:a', seq: 5, path: 'a b', handle: null }),
   )
   expect(lines).toEqual(['2023-11-14T22:13:20.000Z INFO  holdfast: commit requestId=r1 did=did:plc:a seq=5 path="a b"'])

@@ -81,11 +81,13 @@ function textLine({ at, level, target, message, fields }: Line): string {
 
 function textOf(value: unknown): string {
   if (typeof value === 'string') return value
-  if (isLoggedError(value)) return value.cause === undefined ? value.stack : `${value.stack}\ncaused by ${textOf(value.cause)}`
+  if (isLoggedError(value))
+    return value.cause === undefined ? value.stack : `${value.stack}\ncaused by ${textOf(value.cause)}`
   return JSON.stringify(value) ?? 'undefined'
 }
 
-const printable = (text: string): string => text.replaceAll(/\p{Cc}/gu, (character) => JSON.stringify(character).slice(1, -1))
+const printable = (text: string): string =>
+  text.replaceAll(/\p{Cc}/gu, (character) => JSON.stringify(character).slice(1, -1))
 
 /** Field names whose values are redacted. */
 const sensitiveName =
@@ -95,7 +97,8 @@ const MAX_DEPTH = 4
 const MAX_ITEMS = 50
 const MAX_TEXT_CHARS = 10_000
 
-const plainFields = (fields: Fields) => Object.fromEntries(Object.entries(plain(fields, 0) as object).filter(([, value]) => value !== null))
+const plainFields = (fields: Fields) =>
+  Object.fromEntries(Object.entries(plain(fields, 0) as object).filter(([, value]) => value !== null))
 
 interface LoggedError {
   name: string
@@ -123,7 +126,9 @@ function plain(value: unknown, depth: number): unknown {
   const members = Object.entries(value)
     .slice(0, MAX_ITEMS)
     .filter(([, member]) => member !== undefined)
-  return Object.fromEntries(members.map(([name, member]) => [name, sensitiveName.test(name) ? '[redacted]' : plain(member, depth + 1)]))
+  return Object.fromEntries(
+    members.map(([name, member]) => [name, sensitiveName.test(name) ? '[redacted]' : plain(member, depth + 1)]),
+  )
 }
 
 function plainError(error: Error, depth: number): LoggedError {

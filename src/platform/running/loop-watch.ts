@@ -54,10 +54,14 @@ export class LoopWatch {
 
   constructor(readonly parts: { clock: Clock; log: Log; metrics: Metrics }) {
     this.#lines = new LogRateLimiter(parts.clock)
-    parts.metrics.gauge('event_loop_longest_stall_seconds', 'Longest stall of the event loop in the last 10 to 20 minutes', () => {
-      this.#turn()
-      return Math.max(this.#recent.now, this.#recent.before) / 1000
-    })
+    parts.metrics.gauge(
+      'event_loop_longest_stall_seconds',
+      'Longest stall of the event loop in the last 10 to 20 minutes',
+      () => {
+        this.#turn()
+        return Math.max(this.#recent.now, this.#recent.before) / 1000
+      },
+    )
   }
 
   /** The longest stall since the start; null if there was none that counts. */
@@ -137,7 +141,9 @@ export class LoopWatch {
     this.#recent.now = Math.max(this.#recent.now, durationMillis)
     if (durationMillis > (this.#longest?.durationMillis ?? 0)) this.#longest = stall
     if (busyNanos < LOGGED_BUSY_MILLIS * NANOS_PER_MILLI && durationMillis < LOGGED_MILLIS) return
-    this.#lines.within(route ?? '', (omitted) => log.warn('event loop stalled', { route, durationMillis, reason: cause, omitted }))
+    this.#lines.within(route ?? '', (omitted) =>
+      log.warn('event loop stalled', { route, durationMillis, reason: cause, omitted }),
+    )
   }
 
   /** Begin the next span if the present one has ended. */

@@ -15,8 +15,14 @@ interface CounterDeclaration {
 }
 
 const counters = {
-  firehose_events_total: { help: 'Events appended to the event log', labels: { frame: ['commit', 'account', 'identity', 'sync'] } },
-  relay_crawl_requests_total: { help: 'Crawl requests sent to relays', labels: { outcome: ['ok', 'rejected', 'exhausted'] } },
+  firehose_events_total: {
+    help: 'Events appended to the event log',
+    labels: { frame: ['commit', 'account', 'identity', 'sync'] },
+  },
+  relay_crawl_requests_total: {
+    help: 'Crawl requests sent to relays',
+    labels: { outcome: ['ok', 'rejected', 'exhausted'] },
+  },
   proxy_requests_total: {
     help: 'Requests forwarded to other services',
     labels: { upstream: ['appview', 'chat', 'moderation', 'header_target'], status_class: statusClasses },
@@ -29,8 +35,14 @@ const counters = {
     help: 'Stalls of the event loop of 100 ms or more',
     labels: { cause: ['computing', 'waiting'] },
   },
-  iroh_connections_total: { help: 'Connections that peers opened over QUIC', labels: { outcome: ['served', 'refused', 'failed'] } },
-  iroh_echoes_total: { help: 'Streams on which peers asked for an echo', labels: { outcome: ['served', 'refused', 'failed'] } },
+  iroh_connections_total: {
+    help: 'Connections that peers opened over QUIC',
+    labels: { outcome: ['served', 'refused', 'failed'] },
+  },
+  iroh_echoes_total: {
+    help: 'Streams on which peers asked for an echo',
+    labels: { outcome: ['served', 'refused', 'failed'] },
+  },
   notify_pushes_total: {
     help: 'Push notifications sent or dropped, by outcome',
     labels: {
@@ -51,7 +63,9 @@ type Counters = typeof counters
 export type CounterName = keyof Counters
 export type HistogramName = keyof typeof histograms
 export type CounterLabels<Name extends CounterName> = {
-  [Label in keyof Counters[Name]['labels']]: Counters[Name]['labels'][Label] extends readonly (infer Value)[] ? Value : never
+  [Label in keyof Counters[Name]['labels']]: Counters[Name]['labels'][Label] extends readonly (infer Value)[]
+    ? Value
+    : never
 }
 
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
@@ -73,17 +87,27 @@ export class Metrics {
   constructor(node: string | null = null) {
     if (node !== null) this.#registry.setDefaultLabels({ node })
     for (const [name, { help, labels }] of Object.entries(counters as Record<string, CounterDeclaration>)) {
-      const tally: Tally = { labels: Object.keys(labels), counts: new Map(combinations(labels).map((values) => [values.join(), 0])) }
+      const tally: Tally = {
+        labels: Object.keys(labels),
+        counts: new Map(combinations(labels).map((values) => [values.join(), 0])),
+      }
       this.#tallies.set(name, tally)
       this.#counter(name, help, tally.labels, () => tally.counts)
     }
     for (const [name, { help, buckets }] of Object.entries(histograms)) {
-      this.#histograms.set(name as HistogramName, new Histogram({ name, help, buckets: [...buckets], registers: [this.#registry] }))
+      this.#histograms.set(
+        name as HistogramName,
+        new Histogram({ name, help, buckets: [...buckets], registers: [this.#registry] }),
+      )
     }
-    this.#counter('http_requests_total', 'Requests handled, by route and class of the response status', ['route', 'status_class'], () =>
-      Array.from(this.#answers).flatMap(([route, counts]) =>
-        counts.map((count, index): [string, number] => [`${route},${index}xx`, count]),
-      ),
+    this.#counter(
+      'http_requests_total',
+      'Requests handled, by route and class of the response status',
+      ['route', 'status_class'],
+      () =>
+        Array.from(this.#answers).flatMap(([route, counts]) =>
+          counts.map((count, index): [string, number] => [`${route},${index}xx`, count]),
+        ),
     )
   }
 
@@ -162,5 +186,8 @@ export class Metrics {
 
 /** Returns all combinations of label values, in the order of the labels. */
 function combinations(labels: Record<string, readonly string[]>): string[][] {
-  return Object.values(labels).reduce<string[][]>((all, values) => all.flatMap((before) => values.map((value) => [...before, value])), [[]])
+  return Object.values(labels).reduce<string[][]>(
+    (all, values) => all.flatMap((before) => values.map((value) => [...before, value])),
+    [[]],
+  )
 }

@@ -9,7 +9,9 @@ test('a node that could not reach the database takes nothing over until the othe
     if (isAway) throw new Error('away')
     return []
   }
-  const reclaiming = new Reclaiming({ cluster: { nodes }, clock, log: { warn: () => undefined } }, [async () => void reclaimed++])
+  const reclaiming = new Reclaiming({ cluster: { nodes }, clock, log: { warn: () => undefined } }, [
+    async () => void reclaimed++,
+  ])
   await reclaiming.look()
   expect(reclaimed).toBe(1)
   isAway = true

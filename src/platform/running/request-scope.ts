@@ -23,7 +23,11 @@ interface Origin {
 const scope = new AsyncLocalStorage<Origin>()
 
 /** Run `work` on behalf of a request, or of other work that is to be known. */
-export function inRequest<Arguments extends unknown[], T>(origin: Origin, work: (...given: Arguments) => T, ...given: Arguments): T {
+export function inRequest<Arguments extends unknown[], T>(
+  origin: Origin,
+  work: (...given: Arguments) => T,
+  ...given: Arguments
+): T {
   origin.resumed()
   return scope.run(origin, work, ...given)
 }

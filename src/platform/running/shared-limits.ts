@@ -120,7 +120,12 @@ export class SharedLimits {
   }
 
   /** Count points in the table, if that does not exceed the limit. Returns false if it would, or if that is unknown. */
-  reserve(rule: string, key: string, window: SharedWindow, { cost, limit }: { cost: number; limit: number }): Promise<boolean> {
+  reserve(
+    rule: string,
+    key: string,
+    window: SharedWindow,
+    { cost, limit }: { cost: number; limit: number },
+  ): Promise<boolean> {
     if (this.#stopping.signal.aborted) return Promise.resolve(false)
     const { promise, resolve, reject } = Promise.withResolvers<boolean>()
     const id = idOf(rule, key)
@@ -170,7 +175,9 @@ export class SharedLimits {
       } catch (error) {
         if (++this.#failures >= MAX_FAILURES) this.#failRound(error)
       }
-      await pause(this.#failures === 0 ? SYNC_MILLIS : RETRY_MILLIS, undefined, { ref: false, signal }).catch(() => undefined)
+      await pause(this.#failures === 0 ? SYNC_MILLIS : RETRY_MILLIS, undefined, { ref: false, signal }).catch(
+        () => undefined,
+      )
     }
     this.#endRound()
     for (const wishes of this.#wishes.values()) for (const { settle } of wishes) settle(false)
@@ -282,4 +289,5 @@ export class SharedLimits {
 const newShare = (): Share => ({ pending: 0, sent: 0, learnedAt: -Infinity })
 
 /** A hash, because keys are addresses of clients and accounts. */
-const idOf = (rule: string, key: string): string => new Bun.SHA256().update(`${rule} ${key}`).digest('base64url').slice(0, 22)
+const idOf = (rule: string, key: string): string =>
+  new Bun.SHA256().update(`${rule} ${key}`).digest('base64url').slice(0, 22)

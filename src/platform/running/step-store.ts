@@ -1,7 +1,16 @@
 /** SQL of the `step` table. */
 import { DAY_MILLIS } from '../../base/durations.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import { sql, sqlAnd, sqlRows, type Database, type Reader, type Sql, type Tx, type Writer } from '../database/database.ts'
+import {
+  sql,
+  sqlAnd,
+  sqlRows,
+  type Database,
+  type Reader,
+  type Sql,
+  type Tx,
+  type Writer,
+} from '../database/database.ts'
 import { isHolderGone } from '../database/row-holders.ts'
 
 /**
@@ -51,7 +60,8 @@ export const trimSteps = (tx: Tx, kind: string, keep: number): Promise<number> =
     sql`DELETE FROM step WHERE kind = ${kind} AND id <= (SELECT id FROM step WHERE kind = ${kind} ORDER BY id DESC LIMIT 1 OFFSET ${keep})`,
   )
 
-const isFree = (now: Millis) => sql`(taken_until IS NULL OR taken_until <= ${now} OR taken_until > ${now + LEASE_MILLIS})`
+const isFree = (now: Millis) =>
+  sql`(taken_until IS NULL OR taken_until <= ${now} OR taken_until > ${now + LEASE_MILLIS})`
 
 /** As in `StepKindOf`. */
 interface Queue {
@@ -74,10 +84,17 @@ export const listDueSteps = (reader: Reader, kind: Queue, now: Millis, limit: nu
 
 /** Returns when the next step of a kind can be taken, or null if none is waiting. */
 export const nextStepAt = async (reader: Reader, kind: Queue): Promise<Millis | null> =>
-  (await reader.get<{ at: Millis | null }>(sql`SELECT min(coalesce(taken_until, due_at)) AS at FROM ${waitingSteps(kind)}`))!.at
+  (await reader.get<{ at: Millis | null }>(
+    sql`SELECT min(coalesce(taken_until, due_at)) AS at FROM ${waitingSteps(kind)}`,
+  ))!.at
 
 /** Take a step for `holder` and count the try. Returns 0 if another holder took it or it is gone. */
-export const takeStep = (tx: Tx, { id, tries }: Pick<StepRow, 'id' | 'tries'>, now: Millis, holder: string | null): Promise<number> =>
+export const takeStep = (
+  tx: Tx,
+  { id, tries }: Pick<StepRow, 'id' | 'tries'>,
+  now: Millis,
+  holder: string | null,
+): Promise<number> =>
   tx.run(sql`
     UPDATE step SET taken_until = ${now + LEASE_MILLIS}, taken_by = ${holder}, tried_at = ${now}, tries = ${tries + 1}
     WHERE id = ${id} AND tries = ${tries} AND due_at IS NOT NULL AND ${isFree(now)}`)
@@ -110,13 +127,18 @@ export const findProgress = (reader: Reader, step: Pick<StepRow, 'kind' | 'key'>
  * Make a step due, unless a try of it is under way. Returns how far it is, or null if there is no such step, or if it
  * has failed for good.
  */
-export async function hastenStep(tx: Tx, step: Pick<StepRow, 'kind' | 'key'>, now: Millis): Promise<StepProgress | null> {
+export async function hastenStep(
+  tx: Tx,
+  step: Pick<StepRow, 'kind' | 'key'>,
+  now: Millis,
+): Promise<StepProgress | null> {
   const waits = sql`${isStep(step)} AND due_at IS NOT NULL`
   await tx.run(sql`UPDATE step SET due_at = ${now} WHERE ${waits} AND ${isFree(now)}`)
   return tx.get(sql`SELECT ${progress} FROM step WHERE ${waits}`)
 }
 
-export const deleteStep = (writer: Writer, id: string): Promise<number> => writer.run(sql`DELETE FROM step WHERE id = ${id}`)
+export const deleteStep = (writer: Writer, id: string): Promise<number> =>
+  writer.run(sql`DELETE FROM step WHERE id = ${id}`)
 
 /** Release the steps whose holders are gone. Returns how many. */
 export async function releaseSteps(db: Database): Promise<number> {
@@ -180,6 +202,9 @@ const chosen = (choice: StepChoice): Sql => ('id' in choice ? sql`id = ${choice.
 
 /** Make steps due now and reset their tries. Leaves steps in progress alone. Returns how many were changed. */
 export const makeStepsDue = (tx: Tx, choice: StepChoice, now: Millis): Promise<number> =>
-  tx.run(sql`UPDATE step SET due_at = ${now}, tries = 0, taken_until = NULL WHERE ${sqlAnd([chosen(choice), isFree(now)])}`)
+  tx.run(
+    sql`UPDATE step SET due_at = ${now}, tries = 0, taken_until = NULL WHERE ${sqlAnd([chosen(choice), isFree(now)])}`,
+  )
 
-export const dropSteps = (tx: Tx, choice: StepChoice): Promise<number> => tx.run(sql`DELETE FROM step WHERE ${chosen(choice)}`)
+export const dropSteps = (tx: Tx, choice: StepChoice): Promise<number> =>
+  tx.run(sql`DELETE FROM step WHERE ${chosen(choice)}`)

@@ -74,4 +74,7 @@ const nameOf = ({ kind, key }: StepName) => `${kind} ${key}`
 /** Whether a try has ended since, without success. */
 const hasFailed = (before: StepProgress, now: StepProgress): boolean =>
   now.takenUntil === null &&
-  (before.takenUntil !== null || before.tries !== now.tries || before.triedAt !== now.triedAt || before.lastError !== now.lastError)
+  (before.takenUntil !== null ||
+    before.tries !== now.tries ||
+    before.triedAt !== now.triedAt ||
+    before.lastError !== now.lastError)

@@ -87,7 +87,11 @@ export class StepRunner implements Steps {
         }),
       )
     gauge('steps_waiting', 'Pending durable steps', ({ waiting }) => waiting)
-    gauge('steps_failed', 'Durable steps that failed permanently, for an operator to retry or drop', ({ failed }) => failed)
+    gauge(
+      'steps_failed',
+      'Durable steps that failed permanently, for an operator to retry or drop',
+      ({ failed }) => failed,
+    )
     gauge('steps_oldest_age_seconds', 'Age of the oldest pending durable step', ({ oldestAt }) =>
       oldestAt === null ? null : Math.max(0, Math.floor((ctx.clock.now() - oldestAt) / 1000)),
     )
@@ -120,7 +124,10 @@ export class StepRunner implements Steps {
     await releaseSteps(db)
     this.#isStarted = true
     if (db.cluster !== null)
-      this.#ends = [db.cluster.listen(DUE, () => this.#wakeLater()), db.cluster.listen(ENDED, () => void this.#watches.ask())]
+      this.#ends = [
+        db.cluster.listen(DUE, () => this.#wakeLater()),
+        db.cluster.listen(ENDED, () => void this.#watches.ask()),
+      ]
     this.wake()
   }
 
@@ -184,7 +191,17 @@ export class StepRunner implements Steps {
   async summaries(): Promise<StepSummary[]> {
     const found = await summariseSteps(this.ctx.db)
     const missing = this.kinds.filter(({ name }) => !found.some(({ kind }) => kind === name))
-    return [...found, ...missing.map(({ name }) => ({ kind: name, waiting: 0, failed: 0, oldestAt: null, nextAt: null, lastError: null }))]
+    return [
+      ...found,
+      ...missing.map(({ name }) => ({
+        kind: name,
+        waiting: 0,
+        failed: 0,
+        oldestAt: null,
+        nextAt: null,
+        lastError: null,
+      })),
+    ]
   }
 
   async #lookWhileDue(): Promise<void> {
@@ -247,7 +264,8 @@ export class StepRunner implements Steps {
     return db.transactionOn([], async (tx) => {
       const taken: StepRow[] = []
       for (const row of due)
-        if (!this.#running.has(row.id) && (await takeStep(tx, row, now, holderOf(db))) > 0) taken.push({ ...row, tries: row.tries + 1 })
+        if (!this.#running.has(row.id) && (await takeStep(tx, row, now, holderOf(db))) > 0)
+          taken.push({ ...row, tries: row.tries + 1 })
       return taken
     })
   }
@@ -270,7 +288,8 @@ export class StepRunner implements Steps {
       else await returnStep(db, row, failure)
     } catch (error) {
       // The step remains taken until its lease ends, and is then performed again.
-      if (!this.#isStopped) log.error('could not store the outcome of a step', { stepKind: kind.name, step: row.id, error })
+      if (!this.#isStopped)
+        log.error('could not store the outcome of a step', { stepKind: kind.name, step: row.id, error })
     }
     this.#watches.tell(row, isDone)
     db.cluster?.notify({ afterCommit: (act) => act() }, ENDED)
@@ -287,9 +306,18 @@ export class StepRunner implements Steps {
         return { dueAt: clock.now() + Math.ceil(error.waitMillis), lastError: error.message, tries: row.tries - 1 }
       const isLast = (kind.maxTries !== null && row.tries >= kind.maxTries) || kind.isFinal?.(error) === true
       const level = isLast ? 'error' : 'warn'
-      log[level](isLast ? 'step failed permanently' : 'step failed', { stepKind: kind.name, step: row.id, tries: row.tries, error })
+      log[level](isLast ? 'step failed permanently' : 'step failed', {
+        stepKind: kind.name,
+        step: row.id,
+        tries: row.tries,
+        error,
+      })
       const lastError = (error instanceof Error ? error.message : String(error)).slice(0, MAX_ERROR_CHARS)
-      return { dueAt: isLast ? null : clock.now() + waitMillis(kind, row.tries, Math.random()), lastError, tries: row.tries }
+      return {
+        dueAt: isLast ? null : clock.now() + waitMillis(kind, row.tries, Math.random()),
+        lastError,
+        tries: row.tries,
+      }
     }
   }
 
@@ -299,7 +327,10 @@ export class StepRunner implements Steps {
 
   async #within(work: Promise<void>): Promise<void> {
     const { promise: late, reject } = Promise.withResolvers<never>()
-    const timer = setTimeout(() => reject(new Error(`timed out after ${MAX_TRY_MILLIS / 1000} seconds`)), MAX_TRY_MILLIS)
+    const timer = setTimeout(
+      () => reject(new Error(`timed out after ${MAX_TRY_MILLIS / 1000} seconds`)),
+      MAX_TRY_MILLIS,
+    )
     timer.unref()
     try {
       await Promise.race([work, late])

@@ -42,7 +42,10 @@ interface Row {
 }
 
 const columns = sql`name, completed_at AS "completedAt", report`
-const stateOf = ({ completedAt, report }: Row): SweepState => ({ completedAt, report: JSON.parse(report) as SweepState['report'] })
+const stateOf = ({ completedAt, report }: Row): SweepState => ({
+  completedAt,
+  report: JSON.parse(report) as SweepState['report'],
+})
 
 const sharedPasses = (db: Database, cluster: Cluster, stopping: AbortSignal): SweepPasses => ({
   async all() {

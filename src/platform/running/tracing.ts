@@ -52,7 +52,9 @@ export async function startTracing({ telemetry }: Config, log: Log): Promise<Tra
     request({ method, route, target, traceparent }) {
       const parent = parseTraceparent(traceparent)
       const context =
-        parent === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, { ...parent, traceFlags: TraceFlags.SAMPLED, isRemote: true })
+        parent === null
+          ? ROOT_CONTEXT
+          : trace.setSpanContext(ROOT_CONTEXT, { ...parent, traceFlags: TraceFlags.SAMPLED, isRemote: true })
       const span = tracer.startSpan(
         route,
         { kind: SpanKind.SERVER, attributes: { 'http.method': method, 'http.target': target, 'http.route': route } },

@@ -7,7 +7,14 @@ const cheap = { memoryKib: 64, passes: 1 }
 test('a hash is the one of the runtime, under a salt of its own or a given one', async () => {
   const salt = Buffer.alloc(16, 7)
   const text = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64').replace(/=+$/, '')
-  const expected = argon2Sync('argon2id', { message: 'pässword', nonce: salt, parallelism: 1, tagLength: 32, memory: 64, passes: 1 })
+  const expected = argon2Sync('argon2id', {
+    message: 'pässword',
+    nonce: salt,
+    parallelism: 1,
+    tagLength: 32,
+    memory: 64,
+    passes: 1,
+  })
   expect(await hashArgon2('pässword', cheap, salt)).toBe(`$argon2id$v=19$m=64,t=1,p=1$${text(salt)}$${text(expected)}`)
   expect(await hashArgon2('pässword', cheap)).not.toBe(await hashArgon2('pässword', cheap))
 })
@@ -17,7 +24,12 @@ test('only the password verifies, at the cost that the hash names', async () => 
   expect(await Bun.password.verify('right', hash)).toBe(true)
   expect(await verifyArgon2('right', hash)).toBe(true)
   expect(await verifyArgon2('wrong', hash)).toBe(false)
-  expect(await verifyArgon2('right', await Bun.password.hash('right', { algorithm: 'argon2id', memoryCost: 64, timeCost: 1 }))).toBe(true)
+  expect(
+    await verifyArgon2(
+      'right',
+      await Bun.password.hash('right', { algorithm: 'argon2id', memoryCost: 64, timeCost: 1 }),
+    ),
+  ).toBe(true)
 })
 
 test('a text of another form is a fault, and no wrong password', async () => {

@@ -22,7 +22,14 @@ type Compute = (password: string, salt: Uint8Array, cost: Argon2Cost) => Promise
 const runtimes = promisify(argon2)
 
 const computeInRuntime: Compute = (password, salt, { memoryKib, passes }) =>
-  runtimes('argon2id', { message: password, nonce: salt, parallelism: 1, tagLength: HASH_BYTES, memory: memoryKib, passes })
+  runtimes('argon2id', {
+    message: password,
+    nonce: salt,
+    parallelism: 1,
+    tagLength: HASH_BYTES,
+    memory: memoryKib,
+    passes,
+  })
 
 type Library = Pick<typeof import('@node-rs/argon2'), 'hashRaw'>
 
@@ -90,7 +97,11 @@ let loaded: Compute | null = null
 const compute: Compute = (password, salt, cost) => (loaded ??= load())(password, salt, cost)
 
 /** Returns the hash as a PHC string, `$argon2id$v=19$m=…,t=…,p=1$salt$hash`. The salt is random unless it is given. */
-export async function hashArgon2(password: string, cost: Argon2Cost, salt: Uint8Array = randomBytes(SALT_BYTES)): Promise<string> {
+export async function hashArgon2(
+  password: string,
+  cost: Argon2Cost,
+  salt: Uint8Array = randomBytes(SALT_BYTES),
+): Promise<string> {
   return `$argon2id$v=19$m=${cost.memoryKib},t=${cost.passes},p=1$${unpaddedBase64(salt)}$${unpaddedBase64(await compute(password, salt, cost))}`
 }
 
@@ -100,6 +111,9 @@ const form = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=1\$([A-Za-z0-9+/]+)\$([A-Za-z
 export async function verifyArgon2(password: string, hash: string): Promise<boolean> {
   const [, memoryKib, passes, salt, expected] = form.exec(hash) ?? []
   if (expected === undefined) throw new Error('unknown format of a password hash')
-  const computed = await compute(password, Buffer.from(salt!, 'base64'), { memoryKib: Number(memoryKib), passes: Number(passes) })
+  const computed = await compute(password, Buffer.from(salt!, 'base64'), {
+    memoryKib: Number(memoryKib),
+    passes: Number(passes),
+  })
   return timingSafeEqual(computed, Buffer.from(expected, 'base64'))
 }

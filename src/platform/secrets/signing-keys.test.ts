@@ -17,8 +17,12 @@ test.if(withBuild)('the native library and the script make the same points and t
   for (let i = 0; i < 50; i++) {
     const secret = newSigningSecret('k256')
     const digest = crypto.getRandomValues(new Uint8Array(32))
-    expect(Buffer.from(native.pointOf(secret)).toString('hex')).toBe(Buffer.from(k256InScript.pointOf(secret)).toString('hex'))
-    expect(Buffer.from(native.sign(digest, secret)).toString('hex')).toBe(Buffer.from(k256InScript.sign(digest, secret)).toString('hex'))
+    expect(Buffer.from(native.pointOf(secret)).toString('hex')).toBe(
+      Buffer.from(k256InScript.pointOf(secret)).toString('hex'),
+    )
+    expect(Buffer.from(native.sign(digest, secret)).toString('hex')).toBe(
+      Buffer.from(k256InScript.sign(digest, secret)).toString('hex'),
+    )
   }
   const secret = newSigningSecret('k256')
   const [one, other] = [signingKey('k256', secret, native), signingKey('k256', secret)]
@@ -66,7 +70,13 @@ test.if(withBuild)('the native library and the script accept the same signatures
 })
 
 test('secrets outside the group are refused', () => {
-  for (const bad of [new Uint8Array(32), new Uint8Array(32).fill(255), order, new Uint8Array(31).fill(1), new Uint8Array(33).fill(1)]) {
+  for (const bad of [
+    new Uint8Array(32),
+    new Uint8Array(32).fill(255),
+    order,
+    new Uint8Array(31).fill(1),
+    new Uint8Array(33).fill(1),
+  ]) {
     expect(() => openSigningKey('k256', bad)).toThrow()
   }
 })

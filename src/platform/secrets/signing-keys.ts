@@ -7,14 +7,25 @@
  * results.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
-import { k256InScript, signingKey, type Curve, type K256, type PublicKey, type SigningKey } from '../../protocol/keys.ts'
+import {
+  k256InScript,
+  signingKey,
+  type Curve,
+  type K256,
+  type PublicKey,
+  type SigningKey,
+} from '../../protocol/keys.ts'
 import { loadNative } from './native-library.ts'
 
 /** Returns the secret of a new key: its scalar, 32 bytes. */
 export const newSigningSecret = (curve: Curve): Uint8Array => makers[curve]()
 
 const makers: Record<Curve, () => Uint8Array> = {
-  p256: () => Buffer.from(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' }).d!, 'base64url'),
+  p256: () =>
+    Buffer.from(
+      generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' }).d!,
+      'base64url',
+    ),
   // One value in 2^128 is not below the order of the curve. It is refused when its public key is computed.
   k256: () => randomBytes(32),
 }
@@ -53,7 +64,11 @@ export function loadNativeK256(): K256 | null {
     sign: (digest, secret) => library.ecdsaSign(digest, secret).signature,
     verify(digest, signature, point, allowHighS) {
       try {
-        return library.ecdsaVerify(allowHighS ? library.signatureNormalize(Uint8Array.from(signature)) : signature, digest, point)
+        return library.ecdsaVerify(
+          allowHighS ? library.signatureNormalize(Uint8Array.from(signature)) : signature,
+          digest,
+          point,
+        )
       } catch {
         return false // numbers outside the group
       }

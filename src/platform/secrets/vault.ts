@@ -36,7 +36,8 @@ export class Vault {
   /** Returns the secret. Throws `SecretDoesNotOpen` if the text is malformed or the key is wrong. */
   unwrap(stored: string): Uint8Array {
     const bytes = Buffer.from(stored, 'base64')
-    if (bytes.byteLength < NONCE_BYTES + TAG_BYTES || bytes.toString('base64') !== stored) throw new SecretDoesNotOpen('malformed secret')
+    if (bytes.byteLength < NONCE_BYTES + TAG_BYTES || bytes.toString('base64') !== stored)
+      throw new SecretDoesNotOpen('malformed secret')
     const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, NONCE_BYTES))
     decipher.setAuthTag(bytes.subarray(-TAG_BYTES))
     try {
@@ -85,7 +86,10 @@ export const secretsQuery = sql`SELECT wrapped FROM server_secret ORDER BY name 
 type KeyPlace = Pick<Config, 'signingKeyMasterKey' | 'dataDir'>
 
 /** Returns why the master key cannot open the secrets of a database; null if it can, or if there are no secrets. */
-export function masterKeyFault({ signingKeyMasterKey, dataDir }: KeyPlace, secrets: readonly string[]): Explained | null {
+export function masterKeyFault(
+  { signingKeyMasterKey, dataDir }: KeyPlace,
+  secrets: readonly string[],
+): Explained | null {
   const path = masterKeyFile(dataDir)
   const [secret] = secrets
   if (secret === undefined) return null
@@ -132,11 +136,14 @@ export async function serverSecret(
   name: string,
   make: () => Uint8Array = () => randomBytes(32),
 ): Promise<Uint8Array> {
-  const find = (reader: Reader) => reader.get<{ wrapped: string }>(sql`SELECT wrapped FROM server_secret WHERE name = ${name}`)
+  const find = (reader: Reader) =>
+    reader.get<{ wrapped: string }>(sql`SELECT wrapped FROM server_secret WHERE name = ${name}`)
   const row =
     (await find(db)) ??
     (await db.transaction(async (tx) => {
-      await tx.run(sql`INSERT INTO server_secret (name, wrapped) VALUES (${name}, ${vault.wrap(make())}) ON CONFLICT (name) DO NOTHING`)
+      await tx.run(
+        sql`INSERT INTO server_secret (name, wrapped) VALUES (${name}, ${vault.wrap(make())}) ON CONFLICT (name) DO NOTHING`,
+      )
       return find(tx)
     }))
   return vault.unwrap(row!.wrapped)

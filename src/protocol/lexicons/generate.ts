@@ -48,7 +48,9 @@ function extend(all: Map<string, Document>) {
     const [id = '', name = 'main'] = target.split('#')
     const definition = all.get(id)?.defs[name]
     const schema =
-      { input: definition?.input?.schema, output: definition?.output?.schema, params: definition?.parameters }[part ?? ''] ?? definition
+      { input: definition?.input?.schema, output: definition?.output?.schema, params: definition?.parameters }[
+        part ?? ''
+      ] ?? definition
     if (!schema?.properties) throw new Error(`nothing to extend at ${place}`)
     Object.assign(schema.properties, properties)
   }
@@ -68,7 +70,8 @@ function select(all: Map<string, Document>): Document[] {
       return value
     })
   }
-  for (const { id, defs } of all.values()) if (id.startsWith('com.atproto.') || defs['main']?.type === 'record') visit(id)
+  for (const { id, defs } of all.values())
+    if (id.startsWith('com.atproto.') || defs['main']?.type === 'record') visit(id)
   servedMethods.forEach(visit)
   return [...selected].sort().map((id) => all.get(id)!)
 }
@@ -113,7 +116,10 @@ function typeOf(schema: Schema, defaulted = false): string {
     case 'ref':
       return `LexDefs[${JSON.stringify(refName(schema.ref!))}]`
     case 'union':
-      return schema.refs!.map((ref) => `({ $type: '${refName(ref)}' } & LexDefs['${refName(ref)}'])`).join(' | ') || 'LexObject'
+      return (
+        schema.refs!.map((ref) => `({ $type: '${refName(ref)}' } & LexDefs['${refName(ref)}'])`).join(' | ') ||
+        'LexObject'
+      )
     case 'object':
     case 'params':
       return objectType(schema, defaulted)

@@ -42,7 +42,8 @@ export function lexiconExcess(value: unknown): string | null {
     if (level === MAX_LEVELS) return `more than ${MAX_LEVELS} levels`
     for (const [name, member] of Object.entries(part)) {
       const entries = typeof member === 'object' && member !== null ? Object.keys(member).length : 0
-      if (Object.hasOwn(maxEntries, name) && entries > maxEntries[name]!) return `more than ${maxEntries[name]} entries of ${name}`
+      if (Object.hasOwn(maxEntries, name) && entries > maxEntries[name]!)
+        return `more than ${maxEntries[name]} entries of ${name}`
       if (name === 'refs') refs += entries
       if (name === 'ref') refs++
       const found = excessIn(member, level + 1)
@@ -72,7 +73,8 @@ const mapOf =
     isObject(value) && Object.values(value).every(holds)
 const isSchema: Holds = (value) => isObject(value) && fits(value, schemaFields)
 const isRecordBody: Holds = (value) => isSchema(value) && (value as LooseObject)['type'] === 'object'
-const isRef: Holds = (value) => isText(value) && /^(?:[a-zA-Z0-9.-]+)?(?:#[a-zA-Z][a-zA-Z0-9]*)?$/.test(value as string) && value !== ''
+const isRef: Holds = (value) =>
+  isText(value) && /^(?:[a-zA-Z0-9.-]+)?(?:#[a-zA-Z][a-zA-Z0-9]*)?$/.test(value as string) && value !== ''
 const isKeyType: Holds = (value) => isText(value) && /^(?:tid|nsid|any|literal:.+)$/.test(value as string)
 
 interface Fields {
@@ -134,7 +136,10 @@ function fits(value: LooseObject, types: Record<string, Fields>): boolean {
   if (typeof type !== 'string' || !Object.hasOwn(types, type)) return false
   const { required = {}, optional = {} } = types[type]!
   const holds = ([name, test]: [string, Holds]) => test(value[name])
-  return Object.entries(required).every(holds) && Object.entries(optional).every((entry) => value[entry[0]] === undefined || holds(entry))
+  return (
+    Object.entries(required).every(holds) &&
+    Object.entries(optional).every((entry) => value[entry[0]] === undefined || holds(entry))
+  )
 }
 
 /**
@@ -143,12 +148,17 @@ function fits(value: LooseObject, types: Record<string, Fields>): boolean {
 export function parseLexiconDocument(value: unknown, nsid: Nsid): LexiconDocument | null {
   if (!isObject(value) || value['lexicon'] !== 1 || value['id'] !== nsid || !isObject(value['defs'])) return null
   const isDefinition = ([name, definition]: [string, unknown]) =>
-    isObject(definition) && fits(definition, definitionFields) && (name === 'main' || !mainOnly.has(definition['type'] as string))
+    isObject(definition) &&
+    fits(definition, definitionFields) &&
+    (name === 'main' || !mainOnly.has(definition['type'] as string))
   return Object.entries(value['defs']).every(isDefinition) ? (value as unknown as LexiconDocument) : null
 }
 
 /** A copy with absolute references, as the compiler expects. */
-export const compilable = ({ id, defs }: LexiconDocument): Document => ({ id, defs: absolute(defs, id) as Record<string, Definition> })
+export const compilable = ({ id, defs }: LexiconDocument): Document => ({
+  id,
+  defs: absolute(defs, id) as Record<string, Definition>,
+})
 
 const absoluteRef = (ref: string, id: Nsid) => `lex:${ref.startsWith('#') ? id : ''}${ref}`
 
@@ -160,6 +170,7 @@ function absolute(value: unknown, id: Nsid): unknown {
   // A format newer than this server is no reason to refuse a value.
   if (schema.type === 'string' && schema.format !== undefined && !isFormat(schema.format)) delete copy['format']
   if (schema.type === 'ref' && typeof schema.ref === 'string') copy['ref'] = absoluteRef(schema.ref, id)
-  if (schema.type === 'union' && Array.isArray(schema.refs)) copy['refs'] = schema.refs.map((ref) => absoluteRef(ref, id))
+  if (schema.type === 'union' && Array.isArray(schema.refs))
+    copy['refs'] = schema.refs.map((ref) => absoluteRef(ref, id))
   return copy
 }

@@ -22,7 +22,8 @@ const subject = { uri: `at://did:plc:ewvi7nxzyoun6zhxrhs64oiz/app.bsky.feed.post
 test('every method of com.atproto is known, with its kind and encodings', () => {
   const expected = schemas.filter(
     ({ id, defs }) =>
-      id.startsWith('com.atproto.') && /query|procedure|subscription/.test((defs as Record<string, { type: string }>)['main']?.type ?? ''),
+      id.startsWith('com.atproto.') &&
+      /query|procedure|subscription/.test((defs as Record<string, { type: string }>)['main']?.type ?? ''),
   )
   expect(expected.filter(({ id }) => !methods().has(id))).toEqual([])
   expect(methods().get('com.atproto.repo.uploadBlob')).toEqual({
@@ -80,7 +81,11 @@ const refusedParams: [MethodName, string, string][] = [
     'limit=1001',
     'Invalid com.atproto.sync.listRepos params: integer too big (maximum 1000, got 1001) at $.limit',
   ],
-  ['com.atproto.sync.listRepos', 'limit=0', 'Invalid com.atproto.sync.listRepos params: integer too small (minimum 1, got 0) at $.limit'],
+  [
+    'com.atproto.sync.listRepos',
+    'limit=0',
+    'Invalid com.atproto.sync.listRepos params: integer too small (minimum 1, got 0) at $.limit',
+  ],
   [
     'com.atproto.sync.listRepos',
     'limit=1.0',
@@ -109,7 +114,10 @@ for (const [nsid, text, message] of refusedParams) {
 }
 
 test('inputs are checked and their defaults filled in', () => {
-  expect(validateInput('com.atproto.server.createInviteCodes', { useCount: 2 })).toEqual({ ok: true, value: { codeCount: 1, useCount: 2 } })
+  expect(validateInput('com.atproto.server.createInviteCodes', { useCount: 2 })).toEqual({
+    ok: true,
+    value: { codeCount: 1, useCount: 2 },
+  })
   expect(validateInput('com.atproto.server.createInviteCodes', { codeCount: 1 })).toEqual({
     ok: false,
     message: 'Missing required key "useCount" at $',
@@ -119,14 +127,25 @@ test('inputs are checked and their defaults filled in', () => {
     message: 'Expected object value type (got []) at $',
   })
   expect(
-    validateInput('com.atproto.repo.putRecord', { repo: 'a.test', collection: 'a.b.c', rkey: 'x', record: {}, swapRecord: null }).ok,
+    validateInput('com.atproto.repo.putRecord', {
+      repo: 'a.test',
+      collection: 'a.b.c',
+      rkey: 'x',
+      record: {},
+      swapRecord: null,
+    }).ok,
   ).toBe(true)
-  expect(validateInput('com.atproto.repo.putRecord', { repo: 'a.test', collection: 'a.b.c', rkey: 'x', record: 'text' })).toEqual({
+  expect(
+    validateInput('com.atproto.repo.putRecord', { repo: 'a.test', collection: 'a.b.c', rkey: 'x', record: 'text' }),
+  ).toEqual({
     ok: false,
     message: 'Expected object value type (got "text") at $.record',
   })
   expect(
-    validateInput('com.atproto.repo.applyWrites', { repo: 'a.test', writes: [{ $type: 'com.atproto.repo.applyWrites#other' }] }),
+    validateInput('com.atproto.repo.applyWrites', {
+      repo: 'a.test',
+      writes: [{ $type: 'com.atproto.repo.applyWrites#other' }],
+    }),
   ).toMatchObject({ ok: false })
 })
 
@@ -136,8 +155,12 @@ test('the additions of this service are part of the contract', () => {
     message: 'Expected boolean value type (got "yes") at $.personalDetails',
   })
   expect(
-    validateOutput('com.atproto.server.describeServer', { did: 'did:web:pds.test', availableUserDomains: [], extension: {}, custos: {} })
-      .ok,
+    validateOutput('com.atproto.server.describeServer', {
+      did: 'did:web:pds.test',
+      availableUserDomains: [],
+      extension: {},
+      custos: {},
+    }).ok,
   ).toBe(true)
 })
 
@@ -163,13 +186,28 @@ const records: [string, Record<string, unknown>][] = [
       labels: { $type: 'com.atproto.label.defs#selfLabels', values: [{ val: 'x' }] },
     },
   ],
-  ['app.bsky.feed.post', { $type: 'app.bsky.feed.post', text: '', createdAt, embed: { $type: 'com.example.unheard', anything: 1 } }],
   [
     'app.bsky.feed.post',
-    { $type: 'app.bsky.feed.post', text: '', createdAt, reply: { root: subject, parent: subject }, extra: { deep: [1] } },
+    { $type: 'app.bsky.feed.post', text: '', createdAt, embed: { $type: 'com.example.unheard', anything: 1 } },
   ],
-  ['app.bsky.actor.profile', { $type: 'app.bsky.actor.profile', displayName: 'Ä'.repeat(64), avatar: image, pinnedPost: subject }],
-  ['app.bsky.graph.starterpack', { $type: 'app.bsky.graph.starterpack', name: 'x', list: subject.uri, createdAt, feeds: [] }],
+  [
+    'app.bsky.feed.post',
+    {
+      $type: 'app.bsky.feed.post',
+      text: '',
+      createdAt,
+      reply: { root: subject, parent: subject },
+      extra: { deep: [1] },
+    },
+  ],
+  [
+    'app.bsky.actor.profile',
+    { $type: 'app.bsky.actor.profile', displayName: 'Ä'.repeat(64), avatar: image, pinnedPost: subject },
+  ],
+  [
+    'app.bsky.graph.starterpack',
+    { $type: 'app.bsky.graph.starterpack', name: 'x', list: subject.uri, createdAt, feeds: [] },
+  ],
 ]
 
 /** Each record, and each record with one property (at any depth) removed or replaced. */
@@ -177,8 +215,25 @@ function* mutations(value: unknown): Generator<unknown> {
   if (typeof value !== 'object' || value === null) return
   for (const [key, child] of Object.entries(value)) {
     const copy = (changed: unknown) =>
-      Array.isArray(value) ? value.map((item, index) => (String(index) === key ? changed : item)) : { ...value, [key]: changed }
-    for (const replacement of [undefined, null, 7, -1, 1.5, '', 'x'.repeat(400), '👩‍👩‍👧‍👦'.repeat(301), true, [], {}, [{}], ['x'], createdAt])
+      Array.isArray(value)
+        ? value.map((item, index) => (String(index) === key ? changed : item))
+        : { ...value, [key]: changed }
+    for (const replacement of [
+      undefined,
+      null,
+      7,
+      -1,
+      1.5,
+      '',
+      'x'.repeat(400),
+      '👩‍👩‍👧‍👦'.repeat(301),
+      true,
+      [],
+      {},
+      [{}],
+      ['x'],
+      createdAt,
+    ])
       yield copy(replacement)
     for (const mutated of mutations(child)) yield copy(mutated)
   }
@@ -200,7 +255,10 @@ test('records are valid exactly when the reference validator says so, and at fau
       const expected = oracle.validate(collection, jsonToLex(JSON.parse(JSON.stringify(mutated))))
       const message = verdict.status === 'invalid' ? verdict.message : null
       if (message && /\.createdAt$|\.mimeType$|Expected (blob|object) value|blob too big/.test(message)) continue // where the reference validator is laxer
-      expect({ mutated, place: message && message.slice(message.lastIndexOf(' at $.record') + ' at $.record'.length) }).toEqual({
+      expect({
+        mutated,
+        place: message && message.slice(message.lastIndexOf(' at $.record') + ' at $.record'.length),
+      }).toEqual({
         mutated,
         place: expected.success ? null : placeOf(expected.error.message),
       })
@@ -211,16 +269,28 @@ test('records are valid exactly when the reference validator says so, and at fau
 })
 
 const refusals: [string, Record<string, unknown>, string][] = [
-  ['app.bsky.actor.profile', { description: 'x'.repeat(257) }, 'grapheme too big (maximum 256, got 257) at $.record.description'],
+  [
+    'app.bsky.actor.profile',
+    { description: 'x'.repeat(257) },
+    'grapheme too big (maximum 256, got 257) at $.record.description',
+  ],
   ['app.bsky.actor.profile', { description: 5 }, 'Expected string value type (got 5) at $.record.description'],
   [
     'app.bsky.actor.profile',
     { avatar: { cid, mimeType: 'image/png' } },
     'Expected blob value type (got {"cid": ..., "mimeType": ...}) at $.record.avatar',
   ],
-  ['app.bsky.actor.profile', { avatar: { ...image, size: 1_000_001 } }, 'blob too big (maximum 1000000, got 1000001) at $.record.avatar'],
+  [
+    'app.bsky.actor.profile',
+    { avatar: { ...image, size: 1_000_001 } },
+    'blob too big (maximum 1000000, got 1000001) at $.record.avatar',
+  ],
   ['app.bsky.feed.post', { createdAt }, 'Missing required key "text" at $.record'],
-  ['app.bsky.feed.post', { text: '', createdAt, langs: ['en', 'en_US'] }, 'Invalid language (got "en_US") at $.record.langs[1]'],
+  [
+    'app.bsky.feed.post',
+    { text: '', createdAt, langs: ['en', 'en_US'] },
+    'Invalid language (got "en_US") at $.record.langs[1]',
+  ],
   [
     'app.bsky.feed.post',
     { text: '', createdAt, facets: [{ index: { byteStart: -1, byteEnd: 1 }, features: [] }] },
@@ -241,7 +311,12 @@ test('a refusal is short, whatever it refuses', () => {
   let nested: unknown = 'x'
   for (let level = 0; level < 20; level++) nested = [nested, nested]
   for (const text of [nested, { ['k'.repeat(100_000)]: 1 }, 'x'.repeat(100_000), [{ ['k'.repeat(100_000)]: 1 }]]) {
-    const outcome = validateRecord('app.bsky.feed.post', { $type: 'app.bsky.feed.post', text, createdAt, langs: [text] })
+    const outcome = validateRecord('app.bsky.feed.post', {
+      $type: 'app.bsky.feed.post',
+      text,
+      createdAt,
+      langs: [text],
+    })
     expect(outcome.status === 'invalid' && outcome.message.length < 1000).toBe(true)
   }
 })
@@ -254,7 +329,13 @@ test.each(refusals)('%s with %j: %s', (collection, record, message) => {
 })
 
 test('a datetime is the strict one, in every record', () => {
-  for (const loose of ['2026-01-02', '2026-01-02T03:04:05', '2026-01-02T03:04:05.678-00:00', '2026-01-02 03:04:05Z', '']) {
+  for (const loose of [
+    '2026-01-02',
+    '2026-01-02T03:04:05',
+    '2026-01-02T03:04:05.678-00:00',
+    '2026-01-02 03:04:05Z',
+    '',
+  ]) {
     expect(validateRecord('app.bsky.feed.like', { $type: 'app.bsky.feed.like', subject, createdAt: loose })).toEqual({
       status: 'invalid',
       message: `Invalid app.bsky.feed.like record: Invalid datetime (got "${loose}") at $.record.createdAt`,
@@ -263,7 +344,8 @@ test('a datetime is the strict one, in every record', () => {
 })
 
 test('a blob keeps to the type and the size that its lexicon names', () => {
-  const profile = (avatar: object) => validateRecord('app.bsky.actor.profile', { $type: 'app.bsky.actor.profile', avatar })
+  const profile = (avatar: object) =>
+    validateRecord('app.bsky.actor.profile', { $type: 'app.bsky.actor.profile', avatar })
   expect(profile(image)).toEqual({ status: 'valid' })
   expect(profile({ ...image, mimeType: 'image/gif' })).toMatchObject({
     status: 'invalid',

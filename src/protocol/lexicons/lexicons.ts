@@ -43,7 +43,8 @@ const methodKinds = new Set(['query', 'procedure', 'subscription'])
 const definitions = lazy(() => {
   const byRef = new Map<string, Definition>()
   for (const { id, defs } of JSON.parse(documentsJson) as Document[]) {
-    for (const [name, definition] of Object.entries(defs)) byRef.set(name === 'main' ? `lex:${id}` : `lex:${id}#${name}`, definition)
+    for (const [name, definition] of Object.entries(defs))
+      byRef.set(name === 'main' ? `lex:${id}` : `lex:${id}#${name}`, definition)
   }
   return byRef
 })
@@ -84,7 +85,11 @@ function methodDefinition(nsid: MethodName): Definition {
 }
 
 /** Methods that old clients call with `name[]=x` and `name[0]=x`. */
-const looseArrayMethods = new Set<string>(['app.bsky.actor.getProfiles', 'app.bsky.feed.getPostThread', 'app.bsky.feed.getTimeline'])
+const looseArrayMethods = new Set<string>([
+  'app.bsky.actor.getProfiles',
+  'app.bsky.feed.getPostThread',
+  'app.bsky.feed.getTimeline',
+])
 
 interface ParamField {
   name: string
@@ -137,7 +142,10 @@ export function decodeParams<M extends MethodName>(
   return { ok: true, value: values as LexMethods[M]['params'] }
 }
 
-function groupByName(query: Iterable<readonly [name: string, text: string]>, looseArrays: boolean): Map<string, string[]> {
+function groupByName(
+  query: Iterable<readonly [name: string, text: string]>,
+  looseArrays: boolean,
+): Map<string, string[]> {
   const texts = new Map<string, string[]>()
   for (const [key, text] of query) {
     if (text === '') continue
@@ -167,21 +175,28 @@ export function validateInput<M extends MethodName>(nsid: M, value: unknown): Ou
   const schema = methodDefinition(nsid).input?.schema
   const fault = schema ? compile(schema)(value, unlimited) : null
   if (fault !== null) return { ok: false, message: faultText(fault, '$') }
-  return { ok: true, value: (schema && isObject(value) ? withDefaults(schema, value) : value) as LexMethods[M]['input'] }
+  return {
+    ok: true,
+    value: (schema && isObject(value) ? withDefaults(schema, value) : value) as LexMethods[M]['input'],
+  }
 }
 
 function withDefaults(schema: Schema, value: LooseObject): LooseObject {
   const absent = Object.entries(schema.properties ?? {}).filter(
     ([name, { default: given }]) => given !== undefined && value[name] === undefined,
   )
-  return absent.length === 0 ? value : { ...value, ...Object.fromEntries(absent.map(([name, { default: given }]) => [name, given])) }
+  return absent.length === 0
+    ? value
+    : { ...value, ...Object.fromEntries(absent.map(([name, { default: given }]) => [name, given])) }
 }
 
 /** Whether a response conforms to the lexicon. */
 export function validateOutput<M extends MethodName>(nsid: M, value: unknown): Outcome<LexMethods[M]['output']> {
   const schema = methodDefinition(nsid).output?.schema
   const fault = schema ? compile(schema)(value, unlimited) : null
-  return fault === null ? { ok: true, value: value as LexMethods[M]['output'] } : { ok: false, message: faultText(fault, '$') }
+  return fault === null
+    ? { ok: true, value: value as LexMethods[M]['output'] }
+    : { ok: false, message: faultText(fault, '$') }
 }
 
 function recordDefinition(collection: string): Definition | null {
@@ -190,7 +205,8 @@ function recordDefinition(collection: string): Definition | null {
 }
 
 /** Where a record is in what was sent. */
-export const invalidRecord = (collection: string, fault: Fault): string => `Invalid ${collection} record: ${faultText(fault, '$.record')}`
+export const invalidRecord = (collection: string, fault: Fault): string =>
+  `Invalid ${collection} record: ${faultText(fault, '$.record')}`
 
 export type RecordOutcome = { status: 'valid' } | { status: 'unknown' } | { status: 'invalid'; message: string }
 

@@ -55,7 +55,10 @@ const schemas: Record<string, { items: Schema; value: unknown }> = {
   'an enum of texts': { items: { type: 'string', enum: names(WIDTH) }, value: `name${WIDTH - 1}` },
   'an enum of numbers': { items: { type: 'integer', enum: names(WIDTH).map((_, index) => index) }, value: WIDTH - 1 },
   'known values': { items: { type: 'string', knownValues: names(WIDTH) }, value: 'x' },
-  'many properties': { items: { type: 'object', properties: members(WIDTH, { type: 'boolean' }) }, value: { other: 1 } },
+  'many properties': {
+    items: { type: 'object', properties: members(WIDTH, { type: 'boolean' }) },
+    value: { other: 1 },
+  },
   'many required properties': {
     items: { type: 'object', required: names(WIDTH), properties: members(WIDTH, { type: 'boolean', default: true }) },
     value: {},
@@ -64,7 +67,10 @@ const schemas: Record<string, { items: Schema; value: unknown }> = {
     items: { type: 'object', nullable: names(WIDTH), properties: members(WIDTH, { type: 'boolean' }) },
     value: { name1: null },
   },
-  'a wide union': { items: { type: 'union', refs: names(WIDTH).map((name) => `lex:a.b.${name}`) }, value: { $type: 'a.b.other' } },
+  'a wide union': {
+    items: { type: 'union', refs: names(WIDTH).map((name) => `lex:a.b.${name}`) },
+    value: { $type: 'a.b.other' },
+  },
 }
 
 test.each(Object.entries(schemas))('%s: a value costs the same, whatever the schema is', (_, { items, value }) => {
@@ -78,13 +84,25 @@ test.each(Object.entries(schemas))('%s: a value costs the same, whatever the sch
 
 test('an object with many members is checked like one with few', () => {
   for (const count of [3, 500]) {
-    const properties = { ...members(count, { type: 'integer' }), name1: { type: 'boolean' }, name2: { type: 'integer', default: 5 } }
-    const check = schemaCompiler(noReference)({ type: 'object', properties, required: ['name0', 'name2', 'other'], nullable: ['name1'] })
+    const properties = {
+      ...members(count, { type: 'integer' }),
+      name1: { type: 'boolean' },
+      name2: { type: 'integer', default: 5 },
+    }
+    const check = schemaCompiler(noReference)({
+      type: 'object',
+      properties,
+      required: ['name0', 'name2', 'other'],
+      nullable: ['name1'],
+    })
     const messageOf = (value: unknown) => check(value, { steps: Infinity, follow: noReference })
     expect(messageOf({ name0: 1, name1: null, unheard: 'x' })).toBeNull()
     expect(messageOf({ name1: true })).toEqual({ message: 'Missing required key "name0"', path: '' })
     expect(messageOf({ name0: null })).toEqual({ message: 'Expected integer value type (got null)', path: '.name0' })
-    expect(messageOf({ name0: 1, name1: 1 })).toEqual({ message: 'Expected boolean value type (got 1)', path: '.name1' })
+    expect(messageOf({ name0: 1, name1: 1 })).toEqual({
+      message: 'Expected boolean value type (got 1)',
+      path: '.name1',
+    })
     expect(messageOf([])).toEqual({ message: 'Expected object value type (got [])', path: '' })
   }
 })
@@ -147,7 +165,10 @@ const recursive: Record<string, { defs: object; valueOf(count: number): unknown 
     valueOf: (count) => Array(count).fill({ $type: `${ID}#n0`, a: { $type: 'test.hostile.other' } }),
   },
   'a reference that leads back': {
-    defs: recordOf({ a: { type: 'ref', ref: '#list' } }, { list: { type: 'array', items: { type: 'ref', ref: '#list' } } }),
+    defs: recordOf(
+      { a: { type: 'ref', ref: '#list' } },
+      { list: { type: 'array', items: { type: 'ref', ref: '#list' } } },
+    ),
     valueOf: (count) => Array(count).fill([[[[]]]]),
   },
   'a long text': {
@@ -159,7 +180,9 @@ const recursive: Record<string, { defs: object; valueOf(count: number): unknown 
     valueOf: (count) => Array(count).fill('at://did:plc:ewvi7nxzyoun6zhxrhs64oiz/app.bsky.feed.post/3jzfcijpj2z2a'),
   },
   'blobs of many types': {
-    defs: recordOf({ a: { type: 'array', items: { type: 'blob', accept: names(100).map((name) => `image/${name}`) } } }),
+    defs: recordOf({
+      a: { type: 'array', items: { type: 'blob', accept: names(100).map((name) => `image/${name}`) } },
+    }),
     valueOf: (count) => Array(count).fill(blob),
   },
 }
@@ -183,7 +206,12 @@ test('a validation that takes too many steps ends with an error that names the l
   const parts = names(12)
   const member = (part: string) => `test.hostile.${part}`
   const documents = new Map([
-    [ID as string, parsed(recordOf({ list: { type: 'array', items: { type: 'integer' } }, next: { type: 'ref', ref: member('name0') } }))!],
+    [
+      ID as string,
+      parsed(
+        recordOf({ list: { type: 'array', items: { type: 'integer' } }, next: { type: 'ref', ref: member('name0') } }),
+      )!,
+    ],
   ])
   let record: object = {}
   for (let level = 0; level < parts.length; level++) record = { next: record }
@@ -205,22 +233,32 @@ test('a validation that takes too many steps ends with an error that names the l
 
 test('one pass names all documents that are missing, and finds the faults of what is there', () => {
   const document = parsed(
-    recordOf({ a: { type: 'ref', ref: 'test.hostile.a' }, b: { type: 'ref', ref: 'test.hostile.b#x' }, c: { type: 'integer' } }),
+    recordOf({
+      a: { type: 'ref', ref: 'test.hostile.a' },
+      b: { type: 'ref', ref: 'test.hostile.b#x' },
+      c: { type: 'integer' },
+    }),
   )!
   const documents = new Map([[ID as string, document]])
   const outcome = (record: object) => new PublishedValidation({ collection: ID, record }).pass(documents)
-  expect(outcome({ a: {}, b: {}, c: 1 })).toEqual({ status: 'incomplete', missing: ['test.hostile.a', 'test.hostile.b'] })
+  expect(outcome({ a: {}, b: {}, c: 1 })).toEqual({
+    status: 'incomplete',
+    missing: ['test.hostile.a', 'test.hostile.b'],
+  })
   expect(outcome({ a: {}, b: {}, c: 'x' })).toMatchObject({ status: 'invalid' })
   expect(outcome({ c: 1 })).toEqual({ status: 'valid' })
 })
 
-const nested = (levels: number): object => (levels === 0 ? { type: 'boolean' } : { type: 'array', items: nested(levels - 1) })
+const nested = (levels: number): object =>
+  levels === 0 ? { type: 'boolean' } : { type: 'array', items: nested(levels - 1) }
 const text = (more: object) => recordOf({ a: { type: 'string', ...more } })
 const object = (count: number) => recordOf({ a: { type: 'object', properties: members(count, { type: 'unknown' }) } })
 const union = (count: number) => recordOf({ a: { type: 'union', refs: widest.concat('#x').slice(0, count) } })
 const defined = (count: number) => Object.fromEntries(names(count).map((name) => [name, { type: 'token' }]))
 const unions = (count: number) =>
-  Object.fromEntries(names(count).map((name) => [name, { type: 'object', properties: { a: { type: 'union', refs: widest } } }]))
+  Object.fromEntries(
+    names(count).map((name) => [name, { type: 'object', properties: { a: { type: 'union', refs: widest } } }]),
+  )
 /** What the excess is called, a document that has as much as it may, and one that has more. */
 const bounded: Record<string, [most: object, tooMuch: object]> = {
   '262144 characters': [text({ description: 'x'.repeat(200_000) }), text({ description: 'x'.repeat(300_000) })],
@@ -235,7 +273,10 @@ const bounded: Record<string, [most: object, tooMuch: object]> = {
     recordOf({ a: { type: 'object', required: names(500) } }),
     recordOf({ a: { type: 'object', required: names(501) } }),
   ],
-  '100 entries of accept': [recordOf({ a: { type: 'blob', accept: names(100) } }), recordOf({ a: { type: 'blob', accept: names(101) } })],
+  '100 entries of accept': [
+    recordOf({ a: { type: 'blob', accept: names(100) } }),
+    recordOf({ a: { type: 'blob', accept: names(101) } }),
+  ],
 }
 
 test.each(Object.entries(bounded))('a document has no more than %s', (bound, [most, tooMuch]) => {

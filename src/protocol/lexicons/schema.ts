@@ -94,7 +94,11 @@ export type CheckOf = (ref: string) => Check
 
 export type LooseObject = Record<string, unknown>
 export const isObject = (value: unknown): value is LooseObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Cid) && !(value instanceof Uint8Array)
+  typeof value === 'object' &&
+  value !== null &&
+  !Array.isArray(value) &&
+  !(value instanceof Cid) &&
+  !(value instanceof Uint8Array)
 
 /** Longest text of a CID with any digest in use. Decoding takes quadratic time in some bases. */
 const MAX_CID_CHARS = 128
@@ -136,13 +140,17 @@ export const isFormat = (format: string): boolean => Object.hasOwn(formats, form
 export const faultText = ({ message, path }: Fault, base: string): string => `${message} at ${base}${path}`
 
 const at = (message: string): Fault => ({ message, path: '' })
-const wrongType = (expected: string, value: unknown): Fault => at(`Expected ${expected} value type (got ${describeValue(value)})`)
+const wrongType = (expected: string, value: unknown): Fault =>
+  at(`Expected ${expected} value type (got ${describeValue(value)})`)
 const wrongChoice = (choices: readonly unknown[], value: unknown): Fault =>
   at(`Expected ${oneOf(described(choices))} (got ${describeValue(value)})`)
-const tooBig = (what: string, maximum: number, actual: number): Fault => at(`${what} too big (maximum ${maximum}, got ${actual})`)
-const tooSmall = (what: string, minimum: number, actual: number): Fault => at(`${what} too small (minimum ${minimum}, got ${actual})`)
+const tooBig = (what: string, maximum: number, actual: number): Fault =>
+  at(`${what} too big (maximum ${maximum}, got ${actual})`)
+const tooSmall = (what: string, minimum: number, actual: number): Fault =>
+  at(`${what} too small (minimum ${minimum}, got ${actual})`)
 /** The fault of a text that does not match its format. */
-export const wrongFormat = (format: string, text: string): Fault => at(`Invalid ${formats[format]!.name} (got ${describeValue(text)})`)
+export const wrongFormat = (format: string, text: string): Fault =>
+  at(`Invalid ${formats[format]!.name} (got ${describeValue(text)})`)
 
 /** Turns a fault of a part into a fault of the whole. */
 function within(part: string | number, fault: Fault): Fault {
@@ -170,7 +178,8 @@ export function describeValue(value: unknown): string {
   if (typeof value === 'string')
     return JSON.stringify(value.length < MAX_DESCRIBED_CHARS ? value : `${value.slice(0, MAX_DESCRIBED_CHARS - 1)}…`)
   if (value === null || typeof value === 'number' || typeof value === 'boolean') return String(value)
-  if (Array.isArray(value)) return `[${firstOf(value, (entry) => (Array.isArray(entry) ? '[...]' : describeValue(entry)))}]`
+  if (Array.isArray(value))
+    return `[${firstOf(value, (entry) => (Array.isArray(entry) ? '[...]' : describeValue(entry)))}]`
   if (value instanceof Cid) return 'cid'
   return isObject(value) ? `{${firstOf(Object.keys(value), (key) => `${describeValue(key)}: ...`)}}` : 'object'
 }
@@ -190,7 +199,8 @@ function spend(run: Run, steps: number): void {
 }
 
 /** The schema of the values that a definition describes. */
-export const valueSchema = (definition: Definition): Schema => (definition.type === 'record' ? definition.record! : definition)
+export const valueSchema = (definition: Definition): Schema =>
+  definition.type === 'record' ? definition.record! : definition
 
 /**
  * Objects with more members are checked by what the value has instead of by what the schema has, because many small
@@ -231,7 +241,8 @@ export function schemaCompiler(checkOf: CheckOf): (schema: Schema) => Check {
   function union(schema: Schema): Check {
     const members = new Map((schema.refs ?? []).map((ref) => [memberName(ref), reference(ref)]))
     return (value, run) => {
-      if (!isObject(value) || typeof value['$type'] !== 'string') return wrongType('an object which includes the "$type" property', value)
+      if (!isObject(value) || typeof value['$type'] !== 'string')
+        return wrongType('an object which includes the "$type" property', value)
       const type = value['$type']
       spend(run, type.length)
       const member = members.get(memberName(type))
@@ -427,7 +438,8 @@ function blob(schema: Schema): Check {
     const { ref, mimeType, size } = reference ?? {}
     if (!isLink(ref) || typeof mimeType !== 'string' || !Number.isSafeInteger(size)) return wrongType('blob', value)
     if (accepts && !accepts(mimeType, run)) return within('mimeType', wrongChoice(schema.accept!, mimeType))
-    if (schema.maxSize !== undefined && (size as number) > schema.maxSize) return tooBig('blob', schema.maxSize, size as number)
+    if (schema.maxSize !== undefined && (size as number) > schema.maxSize)
+      return tooBig('blob', schema.maxSize, size as number)
     return null
   }
 }

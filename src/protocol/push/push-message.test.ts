@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { Random } from '../../../tests/harness/random.ts'
+import { Random } from '../../../tests/support/random.ts'
 import vectors from '../../../tests/vectors/contract/push-padding.json' with { type: 'json' }
 import { paddedPlaintext, relayedBody, type PushMessage } from './push-message.ts'
 
@@ -8,7 +8,11 @@ const TAG_BYTES = 16
 
 /** The body of a push whose plaintext is `plaintext`, with any ciphertext of that length. */
 const bodyOf = (plaintext: Uint8Array, kid: number): string =>
-  relayedBody({ kid, enc: 'x'.repeat(87), ct: Buffer.alloc(plaintext.byteLength + TAG_BYTES, 0xff).toString('base64url') })
+  relayedBody({
+    kid,
+    enc: 'x'.repeat(87),
+    ct: Buffer.alloc(plaintext.byteLength + TAG_BYTES, 0xff).toString('base64url'),
+  })
 
 const textOf = (plaintext: Uint8Array): string => new TextDecoder('utf-8', { fatal: true }).decode(plaintext)
 const padOf = (plaintext: Uint8Array): string => (JSON.parse(textOf(plaintext)) as { pad: string }).pad
@@ -17,14 +21,17 @@ const unpadded = (message: PushMessage): Uint8Array => Buffer.from(JSON.stringif
 type Text = string | { repeat: string; times: number }
 const spelledOut = (text: Text): string => (typeof text === 'string' ? text : text.repeat.repeat(text.times))
 
-test.each(vectors.cases)('the published case: $label', ({ kid, payloadWithoutPad: { type, title, body }, ...expected }) => {
-  const message = { type, title, body: spelledOut(body) }
-  expect(unpadded(message).byteLength).toBe(expected.unpaddedPlaintextLen)
-  expect(bodyOf(unpadded(message), kid).length).toBe(expected.unpaddedSerializedLen)
-  const padded = paddedPlaintext(message, kid)
-  expect(padded && padOf(padded).length).toBe(expected.pad)
-  expect(padded === null ? undefined : bodyOf(padded, kid).length).toBe(expected.sealedSerializedLen)
-})
+test.each(vectors.cases)(
+  'the published case: $label',
+  ({ kid, payloadWithoutPad: { type, title, body }, ...expected }) => {
+    const message = { type, title, body: spelledOut(body) }
+    expect(unpadded(message).byteLength).toBe(expected.unpaddedPlaintextLen)
+    expect(bodyOf(unpadded(message), kid).length).toBe(expected.unpaddedSerializedLen)
+    const padded = paddedPlaintext(message, kid)
+    expect(padded && padOf(padded).length).toBe(expected.pad)
+    expect(padded === null ? undefined : bodyOf(padded, kid).length).toBe(expected.sealedSerializedLen)
+  },
+)
 
 test('the published rule is the one that is used', () => {
   expect(vectors.buckets).toEqual(buckets)
@@ -74,28 +81,38 @@ function checked(message: PushMessage, kid: number): number | null {
 const kids = [1, 9, 10, 99, 100, 12_345, 4_294_967_295]
 const pieces = ['x', '"', '\\', '\n', '\u0000', 'ż', '本', '🔑', '\u2028', '</a>']
 
-test.each(kids)('around the edge of every bucket the length is that of the bucket, or one byte less (key %i)', (kid) => {
-  for (const bucketBytes of buckets) {
-    const largest = Array.from({ length: bucketBytes }, (_, count) => count).findLast(
-      (count) => bodyOf(unpadded({ type: 'k', title: 't', body: 'x'.repeat(count) }), kid).length <= bucketBytes,
-    )!
-    for (let count = largest - 8; count <= largest + 8; count++) {
-      const bucket = checked({ type: 'k', title: 't', body: 'x'.repeat(count) }, kid)
-      if (count <= largest) expect(bucket).toBe(bucketBytes)
-      else expect(bucket ?? Infinity).toBeGreaterThan(bucketBytes)
+test.each(kids)(
+  'around the edge of every bucket the length is that of the bucket, or one byte less (key %i)',
+  (kid) => {
+    for (const bucketBytes of buckets) {
+      const largest = Array.from({ length: bucketBytes }, (_, count) => count).findLast(
+        (count) => bodyOf(unpadded({ type: 'k', title: 't', body: 'x'.repeat(count) }), kid).length <= bucketBytes,
+      )!
+      for (let count = largest - 8; count <= largest + 8; count++) {
+        const bucket = checked({ type: 'k', title: 't', body: 'x'.repeat(count) }, kid)
+        if (count <= largest) expect(bucket).toBe(bucketBytes)
+        else expect(bucket ?? Infinity).toBeGreaterThan(bucketBytes)
+      }
     }
-  }
-})
+  },
+)
 
 test.each([1, 2, 3, 4])('any text is padded by its bytes as they are written (seed %i)', (seed) => {
   const random = new Random(seed)
   const text = (pieceCount: number) => Array.from({ length: pieceCount }, () => random.of(pieces)).join('')
   for (let round = 0; round < 150; round++) {
-    const message = { type: 'k', title: text(random.below(40)), body: text(random.below(900)), data: { id: text(1 + random.below(30)) } }
+    const message = {
+      type: 'k',
+      title: text(random.below(40)),
+      body: text(random.below(900)),
+      data: { id: text(1 + random.below(30)) },
+    }
     checked(message, random.of(kids))
   }
 })
 
 test('half of a surrogate pair does not make the text malformed', () => {
-  expect(JSON.parse(textOf(paddedPlaintext({ type: 'k', title: '\ud83d', body: 'b' }, 1)!))).toMatchObject({ title: '\ud83d' })
+  expect(JSON.parse(textOf(paddedPlaintext({ type: 'k', title: '\ud83d', body: 'b' }, 1)!))).toMatchObject({
+    title: '\ud83d',
+  })
 })

@@ -41,7 +41,8 @@ export const relayedBody = ({ kid, enc, ct }: SealedPush): string =>
  */
 export function paddedPlaintext({ type, title, body, data = {} }: PushMessage, kid: number): Uint8Array | null {
   const members = Object.keys(data).length === 0 ? { type, title, body } : { type, title, body, data }
-  const plaintext = (padChars: number) => new TextEncoder().encode(JSON.stringify({ ...members, pad: ' '.repeat(padChars) }))
+  const plaintext = (padChars: number) =>
+    new TextEncoder().encode(JSON.stringify({ ...members, pad: ' '.repeat(padChars) }))
   const unpadded = plaintext(0)
   const pads = bucketBytes.map((maxBytes) => maxPlaintextBytes(maxBytes, kid) - unpadded.byteLength)
   const padChars = pads.find((chars) => chars >= 0)

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { base58btc } from 'multiformats/bases/base58'
-import { PushDevice } from '../../../tests/harness/push-device.ts'
-import { Random } from '../../../tests/harness/random.ts'
+import { PushDevice } from '../../../tests/support/clients/push-device.ts'
+import { Random } from '../../../tests/support/random.ts'
 import vectors from '../../../tests/vectors/contract/push-hpke-sealed-payload.json' with { type: 'json' }
 import { formatDidKey, signingKey } from '../keys.ts'
 import { paddedPlaintext, relayedBody, type PushMessage } from './push-message.ts'
@@ -13,24 +13,30 @@ const senderSecret = { kid: sender.kid, secret: bytes(sender.privateScalarHex) }
 const recipientKey = parsePushKey(recipient.publicKey)!
 const device = new PushDevice(bytes(recipient.privateScalarHex))
 
-test.each(vectors.vectors)('the published seal: $name', async ({ kid, payloadWithoutPad, ephemeralPrivateHex, ...expected }) => {
-  const plaintext = paddedPlaintext(payloadWithoutPad as PushMessage, kid)!
-  expect(Buffer.from(plaintext).toString('base64url')).toBe(expected.plaintextBase64url)
-  const sealed = await sealPush(senderSecret, recipientKey, plaintext, bytes(ephemeralPrivateHex))
-  expect(sealed).toEqual({ kid, enc: expected.enc, ct: expected.ct })
-  expect(relayedBody(sealed)).toBe(expected.apnsBody)
-  expect(relayedBody(sealed)).toHaveLength(expected.apnsBodyLen)
-})
+test.each(vectors.vectors)(
+  'the published seal: $name',
+  async ({ kid, payloadWithoutPad, ephemeralPrivateHex, ...expected }) => {
+    const plaintext = paddedPlaintext(payloadWithoutPad as PushMessage, kid)!
+    expect(Buffer.from(plaintext).toString('base64url')).toBe(expected.plaintextBase64url)
+    const sealed = await sealPush(senderSecret, recipientKey, plaintext, bytes(ephemeralPrivateHex))
+    expect(sealed).toEqual({ kid, enc: expected.enc, ct: expected.ct })
+    expect(relayedBody(sealed)).toBe(expected.apnsBody)
+    expect(relayedBody(sealed)).toHaveLength(expected.apnsBodyLen)
+  },
+)
 
-test.each(vectors.vectors)('$name: opens for its device and its sender alone', async ({ enc, ct, plaintextBase64url }) => {
-  const sealed = { enc, ct }
-  expect(await device.open(sealed, sender.publicKey)).toBe(Buffer.from(plaintextBase64url, 'base64url').toString())
-  await expect(device.open(sealed, wrongSender.publicKey)).rejects.toThrow()
-  await expect(new PushDevice().open(sealed, sender.publicKey)).rejects.toThrow()
-  const changed = Buffer.from(ct, 'base64url')
-  changed[7]! ^= 1
-  await expect(device.open({ enc, ct: changed.toString('base64url') }, sender.publicKey)).rejects.toThrow()
-})
+test.each(vectors.vectors)(
+  '$name: opens for its device and its sender alone',
+  async ({ enc, ct, plaintextBase64url }) => {
+    const sealed = { enc, ct }
+    expect(await device.open(sealed, sender.publicKey)).toBe(Buffer.from(plaintextBase64url, 'base64url').toString())
+    await expect(device.open(sealed, wrongSender.publicKey)).rejects.toThrow()
+    await expect(new PushDevice().open(sealed, sender.publicKey)).rejects.toThrow()
+    const changed = Buffer.from(ct, 'base64url')
+    changed[7]! ^= 1
+    await expect(device.open({ enc, ct: changed.toString('base64url') }, sender.publicKey)).rejects.toThrow()
+  },
+)
 
 test('the published public keys belong to the secrets', () => {
   for (const { privateScalarHex, publicKey } of [sender, recipient])
@@ -39,7 +45,8 @@ test('the published public keys belong to the secrets', () => {
 
 test.each([1, 2])('what is sealed opens again, whatever its length and keys (seed %i)', async (seed) => {
   const random = new Random(seed)
-  const secretOf = () => bytes(Array.from({ length: 32 }, () => random.below(256).toString(16).padStart(2, '0')).join(''))
+  const secretOf = () =>
+    bytes(Array.from({ length: 32 }, () => random.below(256).toString(16).padStart(2, '0')).join(''))
   for (let round = 0; round < 20; round++) {
     const other = new PushDevice(secretOf())
     const secret = secretOf()
@@ -47,7 +54,9 @@ test.each([1, 2])('what is sealed opens again, whatever its length and keys (see
     const sealed = await sealPush({ kid: round, secret }, parsePushKey(other.publicKey)!, plaintext, secretOf())
     expect(sealed.kid).toBe(round)
     expect(sealed.enc).toHaveLength(87)
-    expect(await other.open(sealed, formatDidKey(signingKey('p256', secret).publicKey))).toBe('a'.repeat(plaintext.byteLength))
+    expect(await other.open(sealed, formatDidKey(signingKey('p256', secret).publicKey))).toBe(
+      'a'.repeat(plaintext.byteLength),
+    )
   }
 })
 

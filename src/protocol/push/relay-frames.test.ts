@@ -1,7 +1,14 @@
 import { expect, test } from 'bun:test'
-import { Random } from '../../../tests/harness/random.ts'
+import { Random } from '../../../tests/support/random.ts'
 import vectors from '../../../tests/vectors/contract/push-relay-frames.json' with { type: 'json' }
-import { formatRelayRequest, MAX_FRAME_BYTES, pushOutcomes, readRelayAnswer, RELAY_ALPN, type RelayRequest } from './relay-frames.ts'
+import {
+  formatRelayRequest,
+  MAX_FRAME_BYTES,
+  pushOutcomes,
+  readRelayAnswer,
+  RELAY_ALPN,
+  type RelayRequest,
+} from './relay-frames.ts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
@@ -67,12 +74,20 @@ test.each(malformed)('%s is no answer', (text) => {
 })
 
 test('nor are bytes that are no text', () => {
-  expect(readRelayAnswer(Buffer.concat([bytes('{"type":"badRequest","reason":"'), Buffer.from([0xff]), bytes('"}')])).ok).toBe(false)
+  expect(
+    readRelayAnswer(Buffer.concat([bytes('{"type":"badRequest","reason":"'), Buffer.from([0xff]), bytes('"}')])).ok,
+  ).toBe(false)
 })
 
 test('of what is no answer, nothing but its shape is told', () => {
   const secret = 'a secret'
-  for (const text of [secret, `["${secret}"]`, `{"type":"${secret}"}`, `{"type":"pushed","outcome":"${secret}"}`, `{"${secret}":1}`]) {
+  for (const text of [
+    secret,
+    `["${secret}"]`,
+    `{"type":"${secret}"}`,
+    `{"type":"pushed","outcome":"${secret}"}`,
+    `{"${secret}":1}`,
+  ]) {
     const read = readRelayAnswer(bytes(text))
     expect(read).toMatchObject({ ok: false, shape: expect.any(String) })
     expect(JSON.stringify(read)).not.toContain(secret)

@@ -31,7 +31,15 @@ export interface RelayPush {
 /**
  * What became of a push. `apnsError`: Apple refused it or was away. `unregistered`: the token of the device is dead.
  */
-export const pushOutcomes = ['delivered', 'unregistered', 'throttled', 'tooLarge', 'notEnrolled', 'unknownHandle', 'apnsError'] as const
+export const pushOutcomes = [
+  'delivered',
+  'unregistered',
+  'throttled',
+  'tooLarge',
+  'notEnrolled',
+  'unknownHandle',
+  'apnsError',
+] as const
 export type PushOutcome = (typeof pushOutcomes)[number]
 
 export type RelayAnswer =
@@ -46,14 +54,16 @@ export type RelayAnswer =
 /** `shape` describes what came instead, without any of its content: a relay may send anything, and it is logged. */
 export type ReadAnswer = { ok: true; answer: RelayAnswer } | { ok: false; shape: string }
 
-export const formatRelayRequest = (request: RelayRequest): Uint8Array => new TextEncoder().encode(JSON.stringify(request))
+export const formatRelayRequest = (request: RelayRequest): Uint8Array =>
+  new TextEncoder().encode(JSON.stringify(request))
 
 type Members = Readonly<Record<string, unknown>>
 
 /** How each type of answer is read; null if a member is missing or wrong. Members that are not known are ignored. */
 const readers: Readonly<Record<RelayAnswer['type'], (members: Members) => RelayAnswer | null>> = {
   ok: () => ({ type: 'ok' }),
-  handle: ({ handle }) => (typeof handle === 'string' && handlePattern.test(handle) ? { type: 'handle', handle } : null),
+  handle: ({ handle }) =>
+    typeof handle === 'string' && handlePattern.test(handle) ? { type: 'handle', handle } : null,
   pushed: ({ outcome }) => {
     const known = pushOutcomes.find((name) => name === outcome)
     return known === undefined ? null : { type: 'pushed', outcome: known }
@@ -67,17 +77,22 @@ const readers: Readonly<Record<RelayAnswer['type'], (members: Members) => RelayA
 /** 16 bytes in base64url. */
 const handlePattern = /^[A-Za-z0-9_-]{22}$/
 
-const isAnswerType = (type: unknown): type is RelayAnswer['type'] => typeof type === 'string' && Object.hasOwn(readers, type)
+const isAnswerType = (type: unknown): type is RelayAnswer['type'] =>
+  typeof type === 'string' && Object.hasOwn(readers, type)
 
 export function readRelayAnswer(bytes: Uint8Array): ReadAnswer {
   const value = parsed(bytes)
   if (value === undefined) return { ok: false, shape: `${bytes.byteLength} bytes that are no JSON` }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return { ok: false, shape: 'JSON that is no object' }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return { ok: false, shape: 'JSON that is no object' }
   const members = value as Members
   const { type } = members
-  if (!isAnswerType(type)) return { ok: false, shape: `an object whose type is ${type === undefined ? 'missing' : 'unknown'}` }
+  if (!isAnswerType(type))
+    return { ok: false, shape: `an object whose type is ${type === undefined ? 'missing' : 'unknown'}` }
   const answer = readers[type](members)
-  return answer === null ? { ok: false, shape: `an object of type ${type} with a member that is missing or wrong` } : { ok: true, answer }
+  return answer === null
+    ? { ok: false, shape: `an object of type ${type} with a member that is missing or wrong` }
+    : { ok: true, answer }
 }
 
 /** Returns undefined if the bytes are not JSON in UTF-8. */

@@ -30,7 +30,8 @@ const folded = (view: AccountView, section: Section, summary: string, form: Html
 </details>`
 
 /** The input of a section's form, and what is wrong with it; nulls unless that form was just sent. */
-const sent = ({ outcome }: AccountView, section: Section) => (outcome?.section === section ? outcome : { typed: null, fault: null })
+const sent = ({ outcome }: AccountView, section: Section) =>
+  outcome?.section === section ? outcome : { typed: null, fault: null }
 
 function handleForm(view: AccountView): Html {
   const { typed, fault } = sent(view, 'handle')
@@ -68,7 +69,12 @@ function emailForm(view: AccountView): Html {
   const { typed, fault } = sent(view, 'email')
   const awaitsCode =
     view.awaitsEmailCode &&
-    codeField({ id: 'email-code', hint: 'We have sent it to your current address.', value: typed?.get('code') ?? '', fault })
+    codeField({
+      id: 'email-code',
+      hint: 'We have sent it to your current address.',
+      value: typed?.get('code') ?? '',
+      fault,
+    })
   return accountForm(
     view,
     'email',

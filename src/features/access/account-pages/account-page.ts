@@ -35,7 +35,8 @@ function identity(view: AccountView): Html {
   const { status } = activityOf(account)
   const others = device.accounts.filter((signedIn) => signedIn.account.did !== account.did)
   const links = others.map(
-    (other) => html`<a href="/account?account=${encodeURIComponent(other.account.did)}">Switch to ${accountName(other.account)}</a> `,
+    (other) =>
+      html`<a href="/account?account=${encodeURIComponent(other.account.did)}">Switch to ${accountName(other.account)}</a> `,
   )
   return html`
 <section class="card" id="account">

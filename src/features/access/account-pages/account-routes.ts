@@ -82,13 +82,19 @@ const notices = new Map<string, { section: Section; notice: string }>([
   ['app', { section: 'apps', notice: 'The app no longer has access.' }],
   ['agent', { section: 'agents', notice: 'The program no longer has access.' }],
   ['push', { section: 'pushes', notice: 'The device no longer receives notifications.' }],
-  ['app-password', { section: 'app-passwords', notice: 'The app password is revoked, and the apps that used it are signed out.' }],
+  [
+    'app-password',
+    { section: 'app-passwords', notice: 'The app password is revoked, and the apps that used it are signed out.' },
+  ],
   ['session', { section: 'sessions', notice: 'Signed out.' }],
   ['request', { section: 'wallet', notice: 'The sign-in can no longer be approved.' }],
   ['transfer', { section: 'wallet', notice: 'The transfer has ended.' }],
   ['device', { section: 'wallet', notice: 'The device is revoked.' }],
   ['handle', { section: 'handle', notice: 'Your handle is changed.' }],
-  ['email-code', { section: 'confirm-email', notice: 'We have sent a code to your email address. It is valid for 15 minutes.' }],
+  [
+    'email-code',
+    { section: 'confirm-email', notice: 'We have sent a code to your email address. It is valid for 15 minutes.' },
+  ],
   ['email-confirmed', { section: 'account', notice: 'Your email address is confirmed.' }],
   ['reactivated', { section: 'account', notice: 'Your account is active again.' }],
   ['email', { section: 'email', notice: 'Your email address is changed.' }],
@@ -119,7 +125,9 @@ type Work = (call: PageCall, holder: Holder, form: URLSearchParams) => Promise<R
 const act = (path: string, section: Section, done: string, work: Work): Endpoint[] => [
   holderForm(`/account/${path}`, async (call, holder, form) => {
     const response = await work(call, holder, form)
-    return response ?? seeOther(placeInPage(notices.get(done)?.section ?? section, { account: holder.account.did, done }))
+    return (
+      response ?? seeOther(placeInPage(notices.get(done)?.section ?? section, { account: holder.account.did, done }))
+    )
   }),
   route('GET', `/account/${path}`, {
     async handler({ url }) {
@@ -174,7 +182,9 @@ export const accountRoutes: Endpoint[] = [
     return null
   }),
   ...act('wallet/requests', 'wallet', 'request', (call, holder, form) =>
-    showFault(call, holder, { section: 'wallet', form }, () => denyAsHolder(call, holder.account, form.get('id') ?? '')),
+    showFault(call, holder, { section: 'wallet', form }, () =>
+      denyAsHolder(call, holder.account, form.get('id') ?? ''),
+    ),
   ),
   ...act('wallet/transfer', 'wallet', 'transfer', async (call, { account: { did } }) => {
     await cancelTransfer(call, did)
@@ -186,11 +196,17 @@ export const accountRoutes: Endpoint[] = [
   }),
   ...act('browsers', 'sessions', 'session', async ({ ctx }, { account: { did }, device }, form) => {
     const id = form.get('id')
-    await ctx.db.transaction((tx) => (id === null ? deleteOtherSignIns(tx, did, device.tokenHash) : deleteSignIn(tx, id, did)))
+    await ctx.db.transaction((tx) =>
+      id === null ? deleteOtherSignIns(tx, did, device.tokenHash) : deleteSignIn(tx, id, did),
+    )
     return null
   }),
   ...act('app-passwords', 'app-passwords', '', async (call, holder, form) => {
-    const wanted = { name: (form.get('name') ?? '').trim(), privileged: form.get('privileged') === 'yes', personalDetails: false }
+    const wanted = {
+      name: (form.get('name') ?? '').trim(),
+      privileged: form.get('privileged') === 'yes',
+      personalDetails: false,
+    }
     let secret: AccountView['secret'] = null
     const refused = await showFault(call, holder, { section: 'app-passwords', form }, async () => {
       secret = await createAppPassword(call, holder.account.did, wanted)
@@ -269,7 +285,11 @@ async function changeAddress(call: PageCall, holder: Holder, form: URLSearchPara
  * once the address is changed, else the notice of what to do first. Throws `AuthenticationRequired` if the password is
  * wrong, and `RateLimitExceeded` after too many attempts.
  */
-async function moveAddress(call: PageCall, { did, hasPassword }: Account, form: URLSearchParams): Promise<string | null> {
+async function moveAddress(
+  call: PageCall,
+  { did, hasPassword }: Account,
+  form: URLSearchParams,
+): Promise<string | null> {
   chargeAddress(call, ['createSession'])
   if (hasPassword) {
     const login = await loginWithPassword(call, did, form.get('current') ?? '')

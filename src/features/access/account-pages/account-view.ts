@@ -11,7 +11,17 @@ import { errorNote, goodNote, hidden, type Device, type Fault, type KnownBrowser
 
 /** Sections with forms. Each name is an id in the page. */
 export type Section =
-  'account' | 'wallet' | 'apps' | 'agents' | 'pushes' | 'app-passwords' | 'sessions' | 'handle' | 'email' | 'confirm-email' | 'password'
+  | 'account'
+  | 'wallet'
+  | 'apps'
+  | 'agents'
+  | 'pushes'
+  | 'app-passwords'
+  | 'sessions'
+  | 'handle'
+  | 'email'
+  | 'confirm-email'
+  | 'password'
 
 /** The pending requests, transfers and devices of a wallet's holder. */
 export interface WalletMatters {

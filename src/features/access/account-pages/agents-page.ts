@@ -10,7 +10,14 @@ import { page } from '../../../http/page.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { inWords } from '../../identity/accounts/accounts.ts'
-import { auditPage, clampedScopes, visibleAgent, type AgentEvent, type ListedAgent, type Registration } from '../../agents/agents/agents.ts'
+import {
+  auditPage,
+  clampedScopes,
+  visibleAgent,
+  type AgentEvent,
+  type ListedAgent,
+  type Registration,
+} from '../../agents/agents/agents.ts'
 import { accountForm, outcomeOf, type AccountView } from './account-view.ts'
 import {
   collectionWords,
@@ -116,7 +123,10 @@ async function show(call: PageCall): Promise<Response> {
 async function recordPage({ ctx, url: { searchParams } }: PageCall, { account: { did } }: Holder): Promise<Response> {
   const agent = await visibleAgent(ctx.db, did, searchParams.get('id') ?? '')
   if (agent === null) throw notFound('There is no such agent.')
-  const { events, cursor } = await auditPage(ctx, agent.id, { beforeSeq: beforeCursor(searchParams), limit: EVENTS_PER_PAGE })
+  const { events, cursor } = await auditPage(ctx, agent.id, {
+    beforeSeq: beforeCursor(searchParams),
+    limit: EVENTS_PER_PAGE,
+  })
   return page(ctx.config, {
     title: 'What an agent did',
     wide: true,
@@ -138,7 +148,10 @@ async function recordPage({ ctx, url: { searchParams } }: PageCall, { account: {
 const eventRow = (event: AgentEvent): Html => html`
 <li><div class="body"><strong>${eventWords(event)}</strong><small>${inWords(event.createdAt)}</small></div></li>`
 
-const enders: Record<string, string> = { provider_set: ' by its identity provider', operator: ' by the operator of this server' }
+const enders: Record<string, string> = {
+  provider_set: ' by its identity provider',
+  operator: ' by the operator of this server',
+}
 
 function eventWords({ type, detail }: AgentEvent): string {
   const member = (name: string): string => String(detail?.[name] ?? '')

@@ -6,7 +6,13 @@ import { html, type Html } from '../../../http/html.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { inWords } from '../../identity/accounts/accounts.ts'
-import { cancelRelease, deleteShare, escrowState, startRecovery, type EscrowState } from '../../identity/escrow/escrow.ts'
+import {
+  cancelRelease,
+  deleteShare,
+  escrowState,
+  startRecovery,
+  type EscrowState,
+} from '../../identity/escrow/escrow.ts'
 import { accountForm } from './account-view.ts'
 import { day, holderForm, seeOther, type Holder } from '../pages/pages.ts'
 
@@ -46,7 +52,11 @@ function statement(state: EscrowState): Html {
 }
 
 const button = (holder: Holder, action: string, label: string, effect: string, look = ''): Html =>
-  accountForm(holder, `${PATH}/${action}`, html`<div><button class="small ${look}">${label}</button></div><p class="quiet">${effect}</p>`)
+  accountForm(
+    holder,
+    `${PATH}/${action}`,
+    html`<div><button class="small ${look}">${label}</button></div><p class="quiet">${effect}</p>`,
+  )
 
 const back = (did: string): Response => seeOther(`/account/identity?${new URLSearchParams({ account: did })}#escrow`)
 
@@ -56,7 +66,9 @@ export const escrowForms: Endpoint[] = [
   holderForm(`/account/${PATH}/start`, async (call, holder) => {
     const { did, handle } = holder.account
     const isSent = await startRecovery(call, did)
-    return seeOther(`/account/recovery/share?${new URLSearchParams({ identifier: handle ?? did, ...(isSent && { sent: 'yes' }) })}`)
+    return seeOther(
+      `/account/recovery/share?${new URLSearchParams({ identifier: handle ?? did, ...(isSent && { sent: 'yes' }) })}`,
+    )
   }),
   holderForm(`/account/${PATH}/cancel`, async (call, holder) => {
     await cancelRelease(call, holder.account.did)

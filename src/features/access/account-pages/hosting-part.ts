@@ -8,7 +8,16 @@ import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { endHosting, startHosting, whatToPublish } from '../../identity/identity/identity.ts'
 import { accountForm } from './account-view.ts'
-import { errorNote, faultOf, hidden, holderForm, seeOther, type Fault, type Holder, type PageCall } from '../pages/pages.ts'
+import {
+  errorNote,
+  faultOf,
+  hidden,
+  holderForm,
+  seeOther,
+  type Fault,
+  type Holder,
+  type PageCall,
+} from '../pages/pages.ts'
 
 type Published = NonNullable<Awaited<ReturnType<typeof whatToPublish>>>
 
@@ -18,7 +27,12 @@ const PATH = 'identity/hosting'
 export const hostingOf = (ctx: Context, did: Did): Promise<Published | null> =>
   did.startsWith('did:web:') ? whatToPublish(ctx, did) : Promise.resolve(null)
 
-export const hostingPart = (holder: Holder, { hosted, publish }: Published, host: string, fault: Fault | null): Html => html`
+export const hostingPart = (
+  holder: Holder,
+  { hosted, publish }: Published,
+  host: string,
+  fault: Fault | null,
+): Html => html`
 <section class="card" id="hosting">
   <div class="tight">
     <h2>Document of your identity</h2>

@@ -10,7 +10,16 @@ import { controlOf, type ControllingKey, type IdentityControl } from '../../iden
 import { accountName } from './account-view.ts'
 import { escrowForms, escrowOf, escrowPart } from './escrow-part.ts'
 import { hostingForms, hostingOf, hostingPart } from './hosting-part.ts'
-import { day, holderOf, requireNavigation, seeOther, signInUrl, type Fault, type Holder, type PageCall } from '../pages/pages.ts'
+import {
+  day,
+  holderOf,
+  requireNavigation,
+  seeOther,
+  signInUrl,
+  type Fault,
+  type Holder,
+  type PageCall,
+} from '../pages/pages.ts'
 
 const PATH = '/account/identity'
 
@@ -19,7 +28,9 @@ export const identityUrl = (did: Did): string => `${PATH}?${new URLSearchParams(
 async function show(call: PageCall): Promise<Response> {
   requireNavigation(call)
   const holder = await holderOf(call, call.url.searchParams.get('account'))
-  return holder ? identityPage(call, holder, null) : seeOther(await signInUrl(call, call.url.searchParams.get('account')))
+  return holder
+    ? identityPage(call, holder, null)
+    : seeOther(await signInUrl(call, call.url.searchParams.get('account')))
 }
 
 async function identityPage({ ctx }: PageCall, holder: Holder, hostingFault: Fault | null): Promise<Response> {
@@ -56,7 +67,9 @@ const unknown = {
 function controlPart(control: IdentityControl, server: string): Html {
   switch (control.method) {
     case 'plc':
-      return control.keys.length === 0 ? html`<p class="note warn">This identity has ended.</p>` : keysPart(control, server)
+      return control.keys.length === 0
+        ? html`<p class="note warn">This identity has ended.</p>`
+        : keysPart(control, server)
     case 'web':
       return webPart(control, server)
     case 'other':
@@ -102,4 +115,8 @@ ${
 }`
 }
 
-export const identityPageRoutes: Endpoint[] = [route('GET', PATH, { handler: show }), ...escrowForms, ...hostingForms(identityPage)]
+export const identityPageRoutes: Endpoint[] = [
+  route('GET', PATH, { handler: show }),
+  ...escrowForms,
+  ...hostingForms(identityPage),
+]

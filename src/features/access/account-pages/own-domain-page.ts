@@ -25,7 +25,8 @@ import {
 
 const PATH = '/account/handle/domain'
 
-export const ownDomainUrl = (did: Did, handle: Handle): string => `${PATH}?${new URLSearchParams({ account: did, handle })}`
+export const ownDomainUrl = (did: Did, handle: Handle): string =>
+  `${PATH}?${new URLSearchParams({ account: did, handle })}`
 
 /** The result of checking the domain. */
 interface Check {

@@ -62,7 +62,12 @@ async function ask(call: PageCall): Promise<Response> {
   return seeOther(`${PATH}/share?${new URLSearchParams({ identifier, sent: 'yes' })}`)
 }
 
-function sharePage(call: PageCall, given: URLSearchParams, fault: Fault | null, answer: ReleaseAnswer | null = null): Response {
+function sharePage(
+  call: PageCall,
+  given: URLSearchParams,
+  fault: Fault | null,
+  answer: ReleaseAnswer | null = null,
+): Response {
   const sent = given.has('sent') ? 'If this account exists, we have sent a code to its email address.' : null
   return page(call.ctx.config, {
     title: 'Your recovery share',
@@ -113,10 +118,11 @@ async function openOrCollect(call: PageCall): Promise<Response> {
 
 const identifierOf = (form: URLSearchParams): string => (form.get('identifier') ?? '').trim().replace(/^@/, '')
 
-const pageHandler = (show: (call: PageCall, given: URLSearchParams, fault: null) => Response) => async (call: PageCall) => {
-  requireNavigation(call)
-  return show(call, call.url.searchParams, null)
-}
+const pageHandler =
+  (show: (call: PageCall, given: URLSearchParams, fault: null) => Response) => async (call: PageCall) => {
+    requireNavigation(call)
+    return show(call, call.url.searchParams, null)
+  }
 
 export const recoveryRoutes: Endpoint[] = [
   route('GET', PATH, { capability: 'escrow', handler: pageHandler(askPage) }),

@@ -78,10 +78,11 @@ async function reset(call: PageCall): Promise<Response> {
   return fault === null ? seeOther('/account/sign-in?done=reset') : codePage(call, form, fault)
 }
 
-const pageHandler = (show: (call: PageCall, given: URLSearchParams, fault: null) => Response) => async (call: PageCall) => {
-  requireNavigation(call)
-  return show(call, call.url.searchParams, null)
-}
+const pageHandler =
+  (show: (call: PageCall, given: URLSearchParams, fault: null) => Response) => async (call: PageCall) => {
+    requireNavigation(call)
+    return show(call, call.url.searchParams, null)
+  }
 
 export const resetPasswordRoutes = [
   route('GET', '/account/reset-password', { handler: pageHandler(forgottenPage) }),

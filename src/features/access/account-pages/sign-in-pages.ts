@@ -58,7 +58,9 @@ async function signInPage(call: PageCall, given: URLSearchParams, fault: Fault |
  * again.
  */
 async function accountAgain(call: PageCall, name: string): Promise<Account | null> {
-  const signedIn = (await deviceOf(call))?.accounts.find(({ account }) => name === account.did || name === account.handle)
+  const signedIn = (await deviceOf(call))?.accounts.find(
+    ({ account }) => name === account.did || name === account.handle,
+  )
   return signedIn?.isStale ? signedIn.account : null
 }
 
@@ -103,10 +105,16 @@ async function enter(call: PageCall): Promise<Response> {
   const form = await readOwnForm(call)
   const limited = await faultOf(() => chargeAddress(call, ['createSession']))
   if (limited) return signInPage(call, form, limited)
-  const outcome = await withPassword(call, form.get('identifier') ?? '', form.get('password') ?? '', async (account, confirm) => {
-    if (account.takedownRef === null) await signIn(call, account.did, { remember: form.get('remember') === 'yes', confirm })
-    return account
-  })
+  const outcome = await withPassword(
+    call,
+    form.get('identifier') ?? '',
+    form.get('password') ?? '',
+    async (account, confirm) => {
+      if (account.takedownRef === null)
+        await signIn(call, account.did, { remember: form.get('remember') === 'yes', confirm })
+      return account
+    },
+  )
   if (!outcome.ok) return signInPage(call, form, outcome.fault)
   return outcome.value.takedownRef === null ? seeOther('/account') : signInPage(call, form, takenDown)
 }

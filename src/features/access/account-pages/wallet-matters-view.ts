@@ -82,7 +82,13 @@ const transferNote = (view: AccountView, { status, createdAt, expiresAt, accepte
 </div>`
 
 /** Names of platforms, as wallets send them. */
-const platforms: Record<string, string> = { ios: 'iPhone or iPad', android: 'Android', macos: 'Mac', linux: 'Linux', windows: 'Windows' }
+const platforms: Record<string, string> = {
+  ios: 'iPhone or iPad',
+  android: 'Android',
+  macos: 'Mac',
+  linux: 'Linux',
+  windows: 'Windows',
+}
 
 function deviceRow(view: AccountView, { id, platform, openedWith, createdAt }: Device): Html {
   const name = platforms[platform] ?? platform

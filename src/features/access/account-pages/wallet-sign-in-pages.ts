@@ -69,7 +69,9 @@ async function complete(call: PageCall): Promise<Response> {
   const known = (await deviceOf(call))?.accounts ?? []
   const entry = entryOf(call, { remember: form.get('remember') === 'yes' })
   const fault = await faultOf(async () => {
-    const did = await completeBrowserSignIn(call, { requestId, browserHash: browserHashOf(call) }, (tx, did) => entry.keep(tx, did))
+    const did = await completeBrowserSignIn(call, { requestId, browserHash: browserHashOf(call) }, (tx, did) =>
+      entry.keep(tx, did),
+    )
     entry.tell()
     announceSignIn(call, did, 'wallet', { isKnownBrowser: known.some(({ account }) => account.did === did) })
   })

@@ -25,7 +25,9 @@ export const appPasswordRoutes = [
   }),
   query('com.atproto.server.listAppPasswords', {
     auth: fullAccess(),
-    handler: async ({ ctx, caller }) => ({ passwords: (await listAppPasswords(ctx.db, caller.did)).map(appPasswordView) }),
+    handler: async ({ ctx, caller }) => ({
+      passwords: (await listAppPasswords(ctx.db, caller.did)).map(appPasswordView),
+    }),
   }),
   procedure('com.atproto.server.revokeAppPassword', {
     auth: fullAccess(),

@@ -17,7 +17,11 @@ const select = (condition: Sql) => sql`
   SELECT name, privileged, personal_details AS "personalDetails", created_at AS "createdAt" FROM app_password WHERE ${condition}
   ORDER BY created_at DESC, name`
 
-const fromRow = (row: Row): AppPassword => ({ ...row, privileged: row.privileged === 1, personalDetails: row.personalDetails === 1 })
+const fromRow = (row: Row): AppPassword => ({
+  ...row,
+  privileged: row.privileged === 1,
+  personalDetails: row.personalDetails === 1,
+})
 
 /** Insert an app password. Throws a unique violation if the account has one with that name. */
 export async function insertAppPassword(
@@ -35,7 +39,11 @@ export async function insertAppPassword(
 export const listAppPasswords = async (reader: Reader, did: Did): Promise<AppPassword[]> =>
   (await reader.all<Row>(select(sql`did = ${did}`))).map(fromRow)
 
-export async function findAppPassword(reader: Reader, did: Did, by: { name: string } | { hash: string }): Promise<AppPassword | null> {
+export async function findAppPassword(
+  reader: Reader,
+  did: Did,
+  by: { name: string } | { hash: string },
+): Promise<AppPassword | null> {
   const row = await reader.get<Row>(
     select('name' in by ? sql`did = ${did} AND name = ${by.name}` : sql`did = ${did} AND password_hash = ${by.hash}`),
   )
@@ -44,4 +52,5 @@ export async function findAppPassword(reader: Reader, did: Did, by: { name: stri
 
 export const deleteAppPassword = (tx: Tx, did: Did, name: string): Promise<number> =>
   tx.run(sql`DELETE FROM app_password WHERE did = ${did} AND name = ${name}`)
-export const deleteAppPasswordsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM app_password WHERE did = ${did}`)
+export const deleteAppPasswordsOf = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM app_password WHERE did = ${did}`)

@@ -13,7 +13,13 @@ import {
   refuseTakendown,
   type StillHolds,
 } from '../../identity/accounts/accounts.ts'
-import { deleteAppPassword, findAppPassword, insertAppPassword, listAppPasswords, type AppPassword } from './app-password-store.ts'
+import {
+  deleteAppPassword,
+  findAppPassword,
+  insertAppPassword,
+  listAppPasswords,
+  type AppPassword,
+} from './app-password-store.ts'
 import { deleteSessionsOfAppPassword } from './session-store.ts'
 
 const MAX_NAME_CHARS = 255

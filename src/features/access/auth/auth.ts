@@ -49,7 +49,14 @@ export {
   type ServiceCaller,
 } from './callers.ts'
 export { createAppPassword, revokeAppPassword } from './app-passwords.ts'
-export { inOtherWords, presentedAs, presentedOpaqueToken, requireNotTakendown, requireStanding, taking } from './credential-guards.ts'
+export {
+  inOtherWords,
+  presentedAs,
+  presentedOpaqueToken,
+  requireNotTakendown,
+  requireStanding,
+  taking,
+} from './credential-guards.ts'
 export { listAppPasswords, type AppPassword } from './app-password-store.ts'
 export { accountItself, owner, parent, type OwnerCaller } from './owner-guard.ts'
 export { requireGrant } from './permissions.ts'
@@ -65,7 +72,8 @@ const holders: readonly CredentialKind<AccessCaller>[] = [agentKind, sessionCred
 export const access = (demand: Demand = {}): Guard<AccessCaller> => taking(holders, refuseOthers, demand)
 
 /** Guard for what only the account itself may do: refuses app passwords, apps and agents. */
-export const fullAccess = (demand: Pick<Demand, 'refusesTakendown'> = {}): Guard<AccessCaller> => access({ ...demand, sessions: 'owner' })
+export const fullAccess = (demand: Pick<Demand, 'refusesTakendown'> = {}): Guard<AccessCaller> =>
+  access({ ...demand, sessions: 'owner' })
 
 /**
  * Check a permission that depends on the body. Throws `ScopeMissingError` if an app lacks it, and `InsufficientScope`
@@ -97,7 +105,8 @@ export function refusePrivate(caller: AccessCaller, nsid: string): void {
 }
 
 /** Guard for the holder of a refresh token. `expired` accepts an expired one too. */
-export const refresh = ({ expired = false } = {}): Guard<RefreshCaller> => taking([refreshCredential({ expired })], refuseOthers)
+export const refresh = ({ expired = false } = {}): Guard<RefreshCaller> =>
+  taking([refreshCredential({ expired })], refuseOthers)
 
 function refuseStrangers(): never {
   throw authenticationRequired()
@@ -118,7 +127,9 @@ export const strict = <Caller>(guard: Guard<Caller>): Guard<Caller> => ({
 })
 
 /** Guard for wallets alone. Throws `AuthenticationRequired` without a live session. */
-export const wallet: Guard<WalletCaller> = strict(taking([walletCredential], refuseStrangers, { refusesTakendown: true }))
+export const wallet: Guard<WalletCaller> = strict(
+  taking([walletCredential], refuseStrangers, { refusesTakendown: true }),
+)
 
 /** Guard for the operator. Throws `AuthenticationRequired`. */
 export const admin: Guard<AdminCaller> = taking([operatorKind], refuseStrangers)
@@ -138,10 +149,13 @@ export const accessOrServiceAuth = (demand: Demand): Guard<AccessCaller | Servic
   taking<AccessCaller | ServiceAccountCaller>([besideSessions(delegatedKind), ...holders], refuseOthers, demand)
 
 /** Guard for everyone. The caller is the issuer of the service token, or null without an `Authorization` header. */
-export const optionalServiceAuth: Guard<ServiceCaller | null> = taking<ServiceCaller | null>([serviceKind], ({ request }) => {
-  if (authorizationOf(request) === null) return null
-  throw authenticationRequired('Invalid authorization header')
-})
+export const optionalServiceAuth: Guard<ServiceCaller | null> = taking<ServiceCaller | null>(
+  [serviceKind],
+  ({ request }) => {
+    if (authorizationOf(request) === null) return null
+    throw authenticationRequired('Invalid authorization header')
+  },
+)
 
 /** Guard for public reads that show more to the owner and to the operator. */
 export function optionalAccess(demand: Demand = { grants: 'any', agents: true }): Guard<Viewer> {

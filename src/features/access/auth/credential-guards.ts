@@ -8,7 +8,13 @@ import type { Reader } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { decodeObject } from '../../../protocol/jws.ts'
 import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
-import { accountNotFound, accountStatus, refuseFallen, refuseTakendown, statusOfCaller } from '../../identity/accounts/accounts.ts'
+import {
+  accountNotFound,
+  accountStatus,
+  refuseFallen,
+  refuseTakendown,
+  statusOfCaller,
+} from '../../identity/accounts/accounts.ts'
 import { authorizationOf, type Authorization } from './authorization-header.ts'
 
 /**
@@ -20,7 +26,9 @@ export const taking = <Caller>(
   otherwise: (exchange: Exchange) => Caller,
   demand: Demand = {},
 ): Guard<Caller> => {
-  const credentialsOf = perContext((ctx) => kinds.map((kind) => ('check' in kind ? kind : { ...credentialOf(ctx, kind), ...kind })))
+  const credentialsOf = perContext((ctx) =>
+    kinds.map((kind) => ('check' in kind ? kind : { ...credentialOf(ctx, kind), ...kind })),
+  )
   return {
     personal: true,
     takes: kinds.map(({ name }) => name),
@@ -39,7 +47,10 @@ export const taking = <Caller>(
 }
 
 /** Returns the guard, whose refusals are put in the words of other routes. */
-export const inOtherWords = <Caller>(guard: Guard<Caller>, reword: (refusal: Refusal, exchange: Exchange) => Refusal): Guard<Caller> => ({
+export const inOtherWords = <Caller>(
+  guard: Guard<Caller>,
+  reword: (refusal: Refusal, exchange: Exchange) => Refusal,
+): Guard<Caller> => ({
   ...guard,
   async check(exchange) {
     const reworded = async <T>(ask: () => T | Promise<T>): Promise<T> => {

@@ -53,7 +53,8 @@ const holderOfAnyReach: Guard<OwnerCaller> = {
   ...anyHolder,
   async check(exchange: Exchange) {
     const caller = await anyHolder.check(exchange)
-    if (caller.credential !== 'wallet' && caller.credential !== 'full') throw forbidden('A session of the account itself is required')
+    if (caller.credential !== 'wallet' && caller.credential !== 'full')
+      throw forbidden('A session of the account itself is required')
     return caller
   },
 }

@@ -12,11 +12,15 @@ interface GrantRefusals {
   missing(message: string): Refusal
 }
 
-const appRefusals: GrantRefusals = { closed: forbidden, missing: (message) => new Refusal(403, 'ScopeMissingError', message) }
+const appRefusals: GrantRefusals = {
+  closed: forbidden,
+  missing: (message) => new Refusal(403, 'ScopeMissingError', message),
+}
 const agentRefusals: GrantRefusals = { closed: insufficientScope, missing: insufficientScope }
 
 /** Returns how a caller with this credential is refused what its grant does not cover. */
-export const grantRefusalsOf = (credential: string): GrantRefusals => (credential === 'agent' ? agentRefusals : appRefusals)
+export const grantRefusalsOf = (credential: string): GrantRefusals =>
+  credential === 'agent' ? agentRefusals : appRefusals
 
 /**
  * Run a check such as `(permissions) => permissions.assertRepo({ collection, action: 'create' })`.
@@ -24,7 +28,11 @@ export const grantRefusalsOf = (credential: string): GrantRefusals => (credentia
  * Throws `ScopeMissingError`, or for an agent `InsufficientScope`, with the narrowest scope that would satisfy the
  * check, which apps read to ask for consent.
  */
-export function assertPermission(permissions: Permissions, credential: string, check: (permissions: Permissions) => void): void {
+export function assertPermission(
+  permissions: Permissions,
+  credential: string,
+  check: (permissions: Permissions) => void,
+): void {
   try {
     check(permissions)
   } catch (error) {

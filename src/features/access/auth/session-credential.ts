@@ -60,7 +60,8 @@ export const sessionCredential: Credential<SessionCaller> = {
   },
   may(caller, { sessions = 'everyday', refusesTakendown = false, handlerAsksStanding = false }, { ctx }) {
     if (!reach[caller.credential].meets.includes(sessions)) throw invalidToken('Bad token scope')
-    if (!handlerAsksStanding || refusesTakendown || wasFoundEnded(ctx, caller)) return lookUp(ctx, caller, refusesTakendown)
+    if (!handlerAsksStanding || refusesTakendown || wasFoundEnded(ctx, caller))
+      return lookUp(ctx, caller, refusesTakendown)
   },
   again: (caller, ctx, reader) => requireStanding(reader, caller.did, sessionStanding(ctx, caller)),
 }
@@ -77,4 +78,5 @@ async function lookUp(ctx: Context, caller: SessionCaller, refusesTakendown: boo
 }
 
 /** Whether a session may have this method of another service called on its behalf. */
-export const reachesMethod = (kind: SessionKind, nsid: string): boolean => reach[kind].privilegedMethods || !isPrivilegedMethod(nsid)
+export const reachesMethod = (kind: SessionKind, nsid: string): boolean =>
+  reach[kind].privilegedMethods || !isPrivilegedMethod(nsid)

@@ -63,7 +63,8 @@ export const sessionRoutes = [
     async handler(call) {
       const { input } = call
       const { identifier, password, allowTakendown = false } = input
-      if (password.length > MAX_TRIED_PASSWORD_CHARS) throw authenticationRequired('Password too long. Consider resetting your password.')
+      if (password.length > MAX_TRIED_PASSWORD_CHARS)
+        throw authenticationRequired('Password too long. Consider resetting your password.')
       const login = await attemptLogin(call, identifier, (account) => logIn(call, account, password, allowTakendown))
       if (!login.ok) throw loginRefused(login.fault, wrongCredentials())
       return { ...sessionAccount(login.value.account), ...login.value.tokens }

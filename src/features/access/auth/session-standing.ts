@@ -32,4 +32,5 @@ export const sessionStanding = (ctx: Context, { did, sessionId }: SessionOf): St
   },
 })
 
-export const wasFoundEnded = (ctx: Context, { sessionId }: SessionOf): boolean => endedSessions(ctx).get(sessionId) === true
+export const wasFoundEnded = (ctx: Context, { sessionId }: SessionOf): boolean =>
+  endedSessions(ctx).get(sessionId) === true

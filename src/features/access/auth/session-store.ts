@@ -29,7 +29,8 @@ export const findSession = (reader: Reader, id: string, did: Did): Promise<Sessi
     FROM session WHERE id = ${id} AND did = ${did}`)
 
 /** Holds while the session has not ended. Does not check expiry, because no access token outlives its session. */
-export const sessionExists = (id: string, did: Did): Sql => sql`EXISTS (SELECT 1 FROM session WHERE id = ${id} AND did = ${did})`
+export const sessionExists = (id: string, did: Did): Sql =>
+  sql`EXISTS (SELECT 1 FROM session WHERE id = ${id} AND did = ${did})`
 
 export interface ListedSession extends Pick<Session, 'id' | 'appPassword' | 'rotatedAt'>, KnownOrigin {
   byPassword: boolean
@@ -56,7 +57,8 @@ export const rotateSession = (
     UPDATE session SET previous_token = current_token, current_token = ${token}, rotated_at = ${now}, expires_at = ${expiresAt} WHERE id = ${id}`)
 
 export const deleteSession = (tx: Tx, id: string): Promise<number> => tx.run(sql`DELETE FROM session WHERE id = ${id}`)
-export const deleteSessionsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM session WHERE did = ${did}`)
+export const deleteSessionsOf = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM session WHERE did = ${did}`)
 export const deleteSessionsByPassword = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM session WHERE did = ${did} AND by_password = 1`)
 export const deleteSessionsOfAppPassword = (tx: Tx, did: Did, name: string): Promise<number> =>

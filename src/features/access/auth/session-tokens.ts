@@ -75,9 +75,14 @@ const MAX_VERIFIED_TOKENS = 20_000
 const verifiedTokens = perContext(() => new BoundedCache<VerifiedToken>(MAX_VERIFIED_TOKENS))
 
 /** The signing key, read once at start. */
-export const sessionTokenKey = perContext(async (ctx) => createSecretKey(await serverSecret(ctx.db, ctx.vault, 'session-token')))
+export const sessionTokenKey = perContext(async (ctx) =>
+  createSecretKey(await serverSecret(ctx.db, ctx.vault, 'session-token')),
+)
 
-export async function issueAccessToken(ctx: Context, { did, sessionId, kind, personalDetails }: AccessClaims): Promise<string> {
+export async function issueAccessToken(
+  ctx: Context,
+  { did, sessionId, kind, personalDetails }: AccessClaims,
+): Promise<string> {
   const times = lifetime(ctx.clock.now(), ACCESS_TTL_SECS)
   return issue(ACCESS_HEADER, await sessionTokenKey(ctx), {
     scope: scopes[kind],
@@ -101,7 +106,10 @@ export async function issueRefreshToken(ctx: Context, { did, tokenId }: RefreshC
 }
 
 /** Returns the claims of an access token, or the fault. Never throws on bad input. */
-export async function readAccessToken(ctx: Context, token: string): Promise<({ ok: true } & AccessClaims) | { ok: false; fault: Fault }> {
+export async function readAccessToken(
+  ctx: Context,
+  token: string,
+): Promise<({ ok: true } & AccessClaims) | { ok: false; fault: Fault }> {
   const verified = verifiedTokens(ctx)
   let read = verified.get(token) ?? null
   if (read === null) {
@@ -121,7 +129,10 @@ function verifiedToken(ctx: Context, key: KeyObject, token: string): VerifiedTok
   if (did === null || kind === undefined) return null
   // Version 0.1.0 named no session. Such a token is over, and its client gets another one with its refresh token.
   if (sid === undefined) return { answer: { ok: false, fault: 'expired' }, expiresAt: exp * 1000 }
-  return { answer: { ok: true, did, sessionId: sid, kind, personalDetails: personalDetails === true }, expiresAt: exp * 1000 }
+  return {
+    answer: { ok: true, did, sessionId: sid, kind, personalDetails: personalDetails === true },
+    expiresAt: exp * 1000,
+  }
 }
 
 /** Returns the claims of a refresh token, even an expired one, which may still end its session; or the fault. */

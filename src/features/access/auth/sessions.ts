@@ -41,12 +41,25 @@ export interface Tokens {
  * Store a new session, in the caller's transaction. Returns the id of its first refresh token. A change of the password
  * ends the session unless it was opened without one.
  */
-export async function openSession(tx: Tx, did: Did, credential: OpenedWith, origin: Origin, { byPassword = true } = {}): Promise<string> {
+export async function openSession(
+  tx: Tx,
+  did: Did,
+  credential: OpenedWith,
+  origin: Origin,
+  { byPassword = true } = {},
+): Promise<string> {
   const tokenId = randomBytes(TOKEN_ID_BYTES).toString('base64')
   const expiresAt = expiry(origin.openedAt)
   await insertSession(
     tx,
-    { id: sessionIdOf(tokenId), did, appPassword: credential?.name ?? null, byPassword, currentToken: tokenId, expiresAt },
+    {
+      id: sessionIdOf(tokenId),
+      did,
+      appPassword: credential?.name ?? null,
+      byPassword,
+      currentToken: tokenId,
+      expiresAt,
+    },
     origin,
   )
   return tokenId
@@ -67,7 +80,10 @@ export async function sessionTokens(ctx: Context, did: Did, credential: OpenedWi
  */
 export async function takendownTokens(ctx: Context, did: Did, tokenId: string): Promise<Tokens> {
   const claims = { did, sessionId: sessionIdOf(tokenId), kind: 'takendown', personalDetails: false } as const
-  const [accessJwt, refreshJwt] = await Promise.all([issueAccessToken(ctx, claims), issueRefreshToken(ctx, { did, tokenId })])
+  const [accessJwt, refreshJwt] = await Promise.all([
+    issueAccessToken(ctx, claims),
+    issueRefreshToken(ctx, { did, tokenId }),
+  ])
   return { accessJwt, refreshJwt }
 }
 
@@ -77,15 +93,23 @@ function reachOf(credential: OpenedWith): Pick<AccessClaims, 'kind' | 'personalD
 }
 
 type TokenExchange =
-  { ok: true; account: Account; credential: OpenedWith; tokenId: string } | { ok: false; fault: 'no-account' | 'takendown' | 'revoked' }
+  | { ok: true; account: Account; credential: OpenedWith; tokenId: string }
+  | { ok: false; fault: 'no-account' | 'takendown' | 'revoked' }
 
 /**
  * Exchange a refresh token for new tokens. Throws `InvalidRequest` if the account is gone, `AccountTakedown`, or
  * `ExpiredToken` if the session has ended.
  */
-export async function refreshSession(ctx: Context, caller: RefreshCaller): Promise<{ account: Account; tokens: Tokens }> {
+export async function refreshSession(
+  ctx: Context,
+  caller: RefreshCaller,
+): Promise<{ account: Account; tokens: Tokens }> {
   const exchange = await ctx.db.transactionOn(accountLock(caller.did), (tx) => exchangeToken(ctx, tx, caller))
-  if (exchange.ok) return { account: exchange.account, tokens: await sessionTokens(ctx, caller.did, exchange.credential, exchange.tokenId) }
+  if (exchange.ok)
+    return {
+      account: exchange.account,
+      tokens: await sessionTokens(ctx, caller.did, exchange.credential, exchange.tokenId),
+    }
   switch (exchange.fault) {
     case 'no-account':
       throw userInfoNotFound(caller.did)
@@ -111,7 +135,8 @@ async function exchangeToken({ clock }: Context, tx: Tx, { did, tokenId }: Refre
     await deleteSession(tx, session.id)
     return { ok: false, fault: 'revoked' }
   }
-  if (successor !== session.currentToken) await rotateSession(tx, session.id, { token: successor, now, expiresAt: expiry(now) })
+  if (successor !== session.currentToken)
+    await rotateSession(tx, session.id, { token: successor, now, expiresAt: expiry(now) })
   return { ok: true, account, credential, tokenId: successor }
 }
 
@@ -121,7 +146,8 @@ function successorOf(session: Session, tokenId: string, now: Millis): string | n
     const id = Buffer.from(session.id, 'hex')
     return Buffer.concat([id, randomBytes(TOKEN_ID_BYTES - SESSION_ID_BYTES)]).toString('base64')
   }
-  const isRetry = tokenId === session.previousToken && session.rotatedAt !== null && now < session.rotatedAt + REUSE_GRACE_SECS * 1000
+  const isRetry =
+    tokenId === session.previousToken && session.rotatedAt !== null && now < session.rotatedAt + REUSE_GRACE_SECS * 1000
   return isRetry ? session.currentToken : null
 }
 

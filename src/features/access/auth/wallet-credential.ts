@@ -23,9 +23,18 @@ export interface WalletCaller {
 }
 
 /** Open a session in the caller's transaction. Returns its token. */
-export async function openWalletSession(tx: Tx, did: Did, { byPassword }: { byPassword: boolean }, origin: Origin): Promise<string> {
+export async function openWalletSession(
+  tx: Tx,
+  did: Did,
+  { byPassword }: { byPassword: boolean },
+  origin: Origin,
+): Promise<string> {
   const { token, hash } = newToken()
-  await insertWalletSession(tx, { tokenHash: hash, did, byPassword, expiresAt: origin.openedAt + WALLET_SESSION_TTL_SECS * 1000 }, origin)
+  await insertWalletSession(
+    tx,
+    { tokenHash: hash, did, byPassword, expiresAt: origin.openedAt + WALLET_SESSION_TTL_SECS * 1000 },
+    origin,
+  )
   return token
 }
 

@@ -35,7 +35,8 @@ export const listWalletSessions = (reader: Reader, did: Did, now: Millis): Promi
 
 export const deleteWalletSession = (tx: Tx, did: Did, tokenHash: string): Promise<number> =>
   tx.run(sql`DELETE FROM wallet_session WHERE did = ${did} AND token_hash = ${tokenHash}`)
-export const deleteWalletSessionsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM wallet_session WHERE did = ${did}`)
+export const deleteWalletSessionsOf = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM wallet_session WHERE did = ${did}`)
 export const deleteWalletSessionsByPassword = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM wallet_session WHERE did = ${did} AND by_password = 1`)
 export const deleteExpiredWalletSessions = (writer: Writer, now: Millis): Promise<number> =>

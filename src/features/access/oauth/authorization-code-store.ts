@@ -20,7 +20,8 @@ interface Row {
   expiresAt: Millis
 }
 
-const grantOf = (row: Row | null, now: Millis): Grant | null => (row && row.expiresAt > now ? (JSON.parse(row.content) as Grant) : null)
+const grantOf = (row: Row | null, now: Millis): Grant | null =>
+  row && row.expiresAt > now ? (JSON.parse(row.content) as Grant) : null
 
 export const insertAuthorizationCode = (tx: Tx, codeHash: string, grant: Grant, expiresAt: Millis): Promise<number> =>
   tx.run(
@@ -29,19 +30,25 @@ export const insertAuthorizationCode = (tx: Tx, codeHash: string, grant: Grant, 
 
 /** Returns what the code stands for; null if it is unknown, used or expired. */
 export async function findAuthorizationCode(reader: Reader, codeHash: string, now: Millis): Promise<Grant | null> {
-  return grantOf(await reader.get<Row>(sql`SELECT content, expires_at AS "expiresAt" FROM oauth_code WHERE code_hash = ${codeHash}`), now)
+  return grantOf(
+    await reader.get<Row>(sql`SELECT content, expires_at AS "expiresAt" FROM oauth_code WHERE code_hash = ${codeHash}`),
+    now,
+  )
 }
 
 /** Delete the code and return what it stands for; null if it is unknown, used or expired. */
 export async function takeAuthorizationCode(tx: Tx, codeHash: string, now: Millis): Promise<Grant | null> {
   return grantOf(
-    await tx.get<Row>(sql`DELETE FROM oauth_code WHERE code_hash = ${codeHash} RETURNING content, expires_at AS "expiresAt"`),
+    await tx.get<Row>(
+      sql`DELETE FROM oauth_code WHERE code_hash = ${codeHash} RETURNING content, expires_at AS "expiresAt"`,
+    ),
     now,
   )
 }
 
 /** Returns how many codes of the account were deleted. */
-export const deleteAuthorizationCodesOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM oauth_code WHERE did = ${did}`)
+export const deleteAuthorizationCodesOf = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM oauth_code WHERE did = ${did}`)
 
 /** Delete the codes that have expired at `now`. Returns how many. */
 export const deleteAuthorizationCodesBefore = (writer: Writer, now: Millis): Promise<number> =>

@@ -25,24 +25,36 @@ interface Row {
 const pendingOf = (row: Row | null, now: Millis): OpenRequest | null =>
   row && row.expiresAt > now ? { ...(JSON.parse(row.content) as PendingRequest), expiresAt: row.expiresAt } : null
 
-export const insertRequest = (writer: Writer, idHash: string, pending: PendingRequest, expiresAt: Millis): Promise<number> =>
+export const insertRequest = (
+  writer: Writer,
+  idHash: string,
+  pending: PendingRequest,
+  expiresAt: Millis,
+): Promise<number> =>
   writer.run(
     sql`INSERT INTO oauth_request (id_hash, client_id, content, expires_at) VALUES (${idHash}, ${pending.request.clientId}, ${JSON.stringify(pending)}, ${expiresAt})`,
   )
 
 /** Returns the request; null if it is unknown, decided or expired. */
 export async function findRequest(reader: Reader, idHash: string, now: Millis): Promise<OpenRequest | null> {
-  return pendingOf(await reader.get<Row>(sql`SELECT content, expires_at AS "expiresAt" FROM oauth_request WHERE id_hash = ${idHash}`), now)
+  return pendingOf(
+    await reader.get<Row>(sql`SELECT content, expires_at AS "expiresAt" FROM oauth_request WHERE id_hash = ${idHash}`),
+    now,
+  )
 }
 
 /** Never shortens the lifetime. */
 export const extendRequest = (writer: Writer, idHash: string, expiresAt: Millis): Promise<number> =>
-  writer.run(sql`UPDATE oauth_request SET expires_at = ${expiresAt} WHERE id_hash = ${idHash} AND expires_at < ${expiresAt}`)
+  writer.run(
+    sql`UPDATE oauth_request SET expires_at = ${expiresAt} WHERE id_hash = ${idHash} AND expires_at < ${expiresAt}`,
+  )
 
 /** Delete the request and return it; null if it is unknown, decided or expired. */
 export async function takeRequest(tx: Tx, idHash: string, now: Millis): Promise<OpenRequest | null> {
   return pendingOf(
-    await tx.get<Row>(sql`DELETE FROM oauth_request WHERE id_hash = ${idHash} RETURNING content, expires_at AS "expiresAt"`),
+    await tx.get<Row>(
+      sql`DELETE FROM oauth_request WHERE id_hash = ${idHash} RETURNING content, expires_at AS "expiresAt"`,
+    ),
     now,
   )
 }

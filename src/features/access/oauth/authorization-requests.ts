@@ -31,7 +31,10 @@ export type Decision =
   | { kind: 'refuse'; error: 'access_denied' | 'login_required' | 'invalid_scope'; reason: string }
 
 /** Store a request that was checked. Returns the response body of RFC 9126, 2.2; `expires_in` is in seconds. */
-export async function pushRequest({ db, clock }: Context, pending: PendingRequest): Promise<{ request_uri: string; expires_in: number }> {
+export async function pushRequest(
+  { db, clock }: Context,
+  pending: PendingRequest,
+): Promise<{ request_uri: string; expires_in: number }> {
   const { token, hash } = newToken()
   await insertRequest(db, hash, pending, clock.now() + REQUEST_TTL_SECS * 1000)
   return { request_uri: REQUEST_URI_PREFIX + token, expires_in: REQUEST_TTL_SECS }
@@ -42,7 +45,8 @@ export const requestHash = (requestUri: string): string | null =>
   requestUri.startsWith(REQUEST_URI_PREFIX) ? opaqueTokenHash(requestUri.slice(REQUEST_URI_PREFIX.length)) : null
 
 /** Returns the pending request; null if it is unknown, decided or expired. Opening it does not extend its lifetime. */
-export const openRequest = ({ db, clock }: Context, idHash: string): Promise<OpenRequest | null> => findRequest(db, idHash, clock.now())
+export const openRequest = ({ db, clock }: Context, idHash: string): Promise<OpenRequest | null> =>
+  findRequest(db, idHash, clock.now())
 
 /**
  * Extend the lifetime of a request that a wallet has decided, until the browser has completed it. Returns false if it
@@ -58,7 +62,12 @@ export async function keepRequestOpen({ clock }: Context, tx: Tx, idHash: string
  * Decide a request, in the caller's transaction. Returns the redirect URL with the code or the error (RFC 6749, 4.1.2
  * and 4.1.2.1); null if the request is unknown, already decided or expired.
  */
-export async function decideRequest({ clock, config }: Context, tx: Tx, idHash: string, decision: Decision): Promise<string | null> {
+export async function decideRequest(
+  { clock, config }: Context,
+  tx: Tx,
+  idHash: string,
+  decision: Decision,
+): Promise<string | null> {
   const now = clock.now()
   const pending = await takeRequest(tx, idHash, now)
   if (!pending) return null
@@ -71,6 +80,10 @@ export async function decideRequest({ clock, config }: Context, tx: Tx, idHash: 
 }
 
 /** Every response has `iss` (RFC 9207). It has `state` if the request had one (RFC 6749, 4.1.2). */
-function answerUrl(issuer: string, { redirectUri, responseMode, state }: AuthorizationRequest, answer: Record<string, string>): string {
+function answerUrl(
+  issuer: string,
+  { redirectUri, responseMode, state }: AuthorizationRequest,
+  answer: Record<string, string>,
+): string {
   return withParameters(redirectUri, responseMode, { ...answer, ...(state === null ? {} : { state }), iss: issuer })
 }

@@ -54,7 +54,8 @@ export const signUpUrl = (requestUri: string, clientId: string): string =>
   `/account/sign-up?${new URLSearchParams({ request_uri: requestUri, client_id: clientId })}`
 
 /** The host in the client's id, which is the only name of an app that others cannot copy. */
-export const appHost = (clientId: string): string => (isLoopbackClientId(clientId) ? 'an app on this device' : new URL(clientId).host)
+export const appHost = (clientId: string): string =>
+  isLoopbackClientId(clientId) ? 'an app on this device' : new URL(clientId).host
 
 export function authorizePage({ config }: Context, view: AuthorizeView): Response {
   const { pending, consent, fault, startsWithWallet } = view
@@ -99,7 +100,10 @@ const walletPart = (view: AuthorizeView, consent: Consent, beside?: Html): Html 
     beside,
   })
 
-const namesOf = ({ requestUri, pending: { client } }: AuthorizeView) => ({ request_uri: requestUri, client_id: client.clientId })
+const namesOf = ({ requestUri, pending: { client } }: AuthorizeView) => ({
+  request_uri: requestUri,
+  client_id: client.clientId,
+})
 const actionOf = (view: AuthorizeView): string => `/oauth/authorize?${new URLSearchParams(namesOf(view))}`
 
 /** Its first button allows, so that Enter does too. */
@@ -197,15 +201,22 @@ function choice(device: Device, { pending, filled, consent }: AuthorizeView): Ht
   return accountChooser(device, {
     chosen: filled?.account ?? preselected(device, pending),
     missing: (signedIn) =>
-      mustSignInAgain(signedIn, pending) ? (signedIn.account.hasPassword ? 'Enter your password again' : byWallet) : null,
+      mustSignInAgain(signedIn, pending)
+        ? signedIn.account.hasPassword
+          ? 'Enter your password again'
+          : byWallet
+        : null,
   })
 }
 
 /** Whether a sign-in on this browser does not suffice for the request. */
-export const mustSignInAgain = ({ isStale }: SignedIn, { request }: PendingRequest): boolean => isStale || request.prompt === 'login'
+export const mustSignInAgain = ({ isStale }: SignedIn, { request }: PendingRequest): boolean =>
+  isStale || request.prompt === 'login'
 
 /** The DID of the account that the page ticks at first, or `other`. */
 export function preselected({ accounts }: Device, { request: { loginHint } }: PendingRequest): string {
   if (loginHint === null) return accounts[0]!.account.did
-  return accounts.find(({ account }) => account.did === loginHint || account.handle === loginHint)?.account.did ?? 'other'
+  return (
+    accounts.find(({ account }) => account.did === loginHint || account.handle === loginHint)?.account.did ?? 'other'
+  )
 }

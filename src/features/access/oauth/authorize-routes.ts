@@ -71,13 +71,18 @@ async function openedRequest({ ctx }: PageCall, given: URLSearchParams): Promise
 /** `GET`: show the page. `prompt` may lead to sign-up instead (`create`) or to the error `login_required` (`none`). */
 async function show(call: PageCall): Promise<Response> {
   requireNavigation(call)
-  if (!call.url.searchParams.has('client_id')) throw pageRefusal('The address does not contain the client identifier of the app.')
+  if (!call.url.searchParams.has('client_id'))
+    throw pageRefusal('The address does not contain the client identifier of the app.')
   const opened = await openedRequest(call, call.url.searchParams)
   const { prompt } = opened.pending.request
   if (prompt === 'create' && !call.url.searchParams.has(HAS_ACCOUNT))
     return seeOther(signUpUrl(opened.requestUri, opened.pending.request.clientId))
   if (prompt === 'none')
-    return decided(call, opened, { kind: 'refuse', error: 'login_required', reason: 'The account holder has to be asked' })
+    return decided(call, opened, {
+      kind: 'refuse',
+      error: 'login_required',
+      reason: 'The account holder has to be asked',
+    })
   return renderConsent(call, opened, { filled: null, fault: null })
 }
 
@@ -89,14 +94,19 @@ interface Shown {
 }
 
 /** A page that is shown again with what was entered keeps its offer of a wallet, and makes none. */
-async function renderConsent(call: PageCall, opened: Opened, { filled, fault, usesWallet = false }: Shown): Promise<Response> {
+async function renderConsent(
+  call: PageCall,
+  opened: Opened,
+  { filled, fault, usesWallet = false }: Shown,
+): Promise<Response> {
   const expansion = await expanded(call.ctx, opened.pending.request.clientId, opened.pending.request.scopes)
   if (!expansion.ok) return decided(call, opened, { kind: 'refuse', error: 'invalid_scope', reason: expansion.reason })
   const { scopes } = expansion
   const device = await deviceOf(call)
   const hinted = await hintedAccount(call.ctx, opened.pending)
   const consent = await (filled === null ? consentFor(call, opened, scopes, hinted) : consentAgain(call, opened))
-  const startsWithWallet = usesWallet || consent?.status === 'approved' || signsByWallet(opened.pending, { device, filled, hinted })
+  const startsWithWallet =
+    usesWallet || consent?.status === 'approved' || signsByWallet(opened.pending, { device, filled, hinted })
   const proof = formProof(call, device)
   return authorizePage(call.ctx, { ...opened, scopes, device, proof, filled, fault, consent, startsWithWallet })
 }
@@ -124,7 +134,12 @@ function signsByWallet(pending: PendingRequest, { device, filled, hinted }: Mean
  * Record the decision and redirect the browser to the app. `confirm` throws in the transaction if the password has
  * changed.
  */
-async function decided(call: PageCall, { idHash, pending }: Opened, decision: Decision, confirm?: Confirm): Promise<Response> {
+async function decided(
+  call: PageCall,
+  { idHash, pending }: Opened,
+  decision: Decision,
+  confirm?: Confirm,
+): Promise<Response> {
   const { ctx } = call
   const location = await ctx.db.transaction(async (tx) => {
     await confirm?.(tx)
@@ -142,7 +157,11 @@ async function decide(call: PageCall): Promise<Response> {
   if (!agrees(form, opened.pending)) throw pageRefusal('The form does not belong to this request.')
   switch (form.get('action')) {
     case 'deny':
-      return decided(call, opened, { kind: 'refuse', error: 'access_denied', reason: 'The account holder has denied the request' })
+      return decided(call, opened, {
+        kind: 'refuse',
+        error: 'access_denied',
+        reason: 'The account holder has denied the request',
+      })
     case 'approve':
       return approve(call, opened, form)
     default:
@@ -156,7 +175,12 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
     if (!activityOf(account).active)
       return decided(call, opened, { kind: 'refuse', error: 'access_denied', reason: 'The account is not active' })
     const scopes = narrowedScopes(opened.pending.request.scopes, granted)
-    return decided(call, opened, { kind: 'approve', did: account.did, scopes, scopeIsFixed: false, origin: originOf(call) }, confirm)
+    return decided(
+      call,
+      opened,
+      { kind: 'approve', did: account.did, scopes, scopeIsFixed: false, origin: originOf(call) },
+      confirm,
+    )
   }
   const remember = form.get('remember') === 'yes'
   const device = await deviceOf(call)
@@ -168,7 +192,8 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
     remember,
   }
   if (chosen && device) {
-    if (await faultOf(() => requireFormToken(device, form))) return renderConsent(call, opened, { filled, fault: signedInElsewhere })
+    if (await faultOf(() => requireFormToken(device, form)))
+      return renderConsent(call, opened, { filled, fault: signedInElsewhere })
     if (!mustSignInAgain(chosen, opened.pending)) return accept(chosen.account)
   }
   const identifier = chosen?.account.did ?? form.get('identifier') ?? ''
@@ -184,7 +209,11 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
   return renderConsent(call, opened, { filled, fault: outcome.fault })
 }
 
-const needsWallet = faultAt(null, 'This account has no password. Approve it in your wallet, or sign in to your account page first.', 200)
+const needsWallet = faultAt(
+  null,
+  'This account has no password. Approve it in your wallet, or sign in to your account page first.',
+  200,
+)
 
 /**
  * Whether the form agrees with the stored request. The form may repeat values of the request, but cannot change them.
@@ -202,4 +231,7 @@ function agrees(form: URLSearchParams, { request }: PendingRequest): boolean {
   return Object.entries(expected).every(([name, value]) => form.getAll(name).every((given) => given === value))
 }
 
-export const authorizeRoutes = [route('GET', '/oauth/authorize', { handler: show }), route('POST', '/oauth/authorize', { handler: decide })]
+export const authorizeRoutes = [
+  route('GET', '/oauth/authorize', { handler: show }),
+  route('POST', '/oauth/authorize', { handler: decide }),
+]

@@ -106,7 +106,14 @@ export async function completeBrowserSignIn(
     if (!isOpen || (await accountStatus(tx, approved.did)) !== 'active') throw pageRefusal(unfinished.expired)
     const { did, requestHash, clientId } = approved
     await keep(tx, did)
-    await insertConsentEvent(tx, { requestHash, action: 'completed', accountDid: did, clientId, detail: {}, createdAt: now })
+    await insertConsentEvent(tx, {
+      requestHash,
+      action: 'completed',
+      accountDid: did,
+      clientId,
+      detail: {},
+      createdAt: now,
+    })
     return did
   })
 }

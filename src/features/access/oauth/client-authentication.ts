@@ -58,7 +58,8 @@ export async function authenticateClient(
   const { client_assertion: assertion, client_assertion_type: type } = parameters
   if (parameters.client_secret !== undefined) throw invalidClient('client secrets are not supported')
   if (client.authentication.method === 'none') {
-    if (assertion !== undefined || type !== undefined) throw invalidClient('the client is public and must not send an assertion')
+    if (assertion !== undefined || type !== undefined)
+      throw invalidClient('the client is public and must not send an assertion')
     return { client, key: null, assertion: null }
   }
   if (assertion === undefined || type !== ASSERTION_TYPE)
@@ -66,7 +67,12 @@ export async function authenticateClient(
   return verifyAssertion(ctx, client, client.authentication.alg, assertion)
 }
 
-async function verifyAssertion(ctx: Context, client: ClientMetadata, alg: string, text: string): Promise<AuthenticatedClient> {
+async function verifyAssertion(
+  ctx: Context,
+  client: ClientMetadata,
+  alg: string,
+  text: string,
+): Promise<AuthenticatedClient> {
   const kid = decodeJws(text)?.header.kid
   if (typeof kid !== 'string') throw invalidClient('the header of the assertion must contain kid')
   const jwk = await keyOfClient(ctx, client, kid)
@@ -76,18 +82,26 @@ async function verifyAssertion(ctx: Context, client: ClientMetadata, alg: string
   const nowSecs = ctx.clock.now() / 1000
   const { publicUrl } = ctx.config
   const audiences = [aud ?? []].flat()
-  if (iss !== client.clientId || sub !== client.clientId) throw invalidClient('iss and sub of the assertion must be the client id')
+  if (iss !== client.clientId || sub !== client.clientId)
+    throw invalidClient('iss and sub of the assertion must be the client id')
   if (!audiences.includes(publicUrl) && !audiences.includes(`${publicUrl}/oauth/token`))
     throw invalidClient('aud of the assertion must be this issuer')
   if (iat === undefined || iat < nowSecs - MAX_AGE_SECS || iat > nowSecs + LEEWAY_SECS)
-    throw invalidClient(`iat of the assertion must be within the last minute; the time of this server is ${Math.floor(nowSecs)}`)
+    throw invalidClient(
+      `iat of the assertion must be within the last minute; the time of this server is ${Math.floor(nowSecs)}`,
+    )
   if (typeof jti !== 'string' || jti === '') throw invalidClient('the assertion must have a jti')
   // The assertion is refused after this time even if its `exp` is later.
   const expiresAt = Math.ceil(Math.min(exp ?? Infinity, iat + LEEWAY_SECS + MEMORY_SECS) * 1000)
   return { client, key: { kid, alg, jkt }, assertion: { id: `${client.clientId} ${jti}`, expiresAt } }
 }
 
-async function verifiedClaims(ctx: Context, text: string, jwk: Record<string, unknown>, alg: string): Promise<JWTPayload> {
+async function verifiedClaims(
+  ctx: Context,
+  text: string,
+  jwk: Record<string, unknown>,
+  alg: string,
+): Promise<JWTPayload> {
   const key = publicKeyOf(jwk)
   try {
     const { payload } = await jwtVerify(text, key, { algorithms: [alg], currentDate: new Date(ctx.clock.now()) })
@@ -118,8 +132,13 @@ function publicKeyOf(jwk: Record<string, unknown>): KeyObject {
  * Throws `invalid_request` if the client signs the assertion and the proof with the same key, and `invalid_client` if
  * the assertion was used before. RFC 7523, 3 (7).
  */
-export async function spendAssertion(ctx: Context, { key, assertion }: AuthenticatedClient, proofJkt: string | null): Promise<void> {
-  if (key !== null && key.jkt === proofJkt) throw invalidOAuthRequest('the key of the assertion must not be the key of the DPoP proof')
+export async function spendAssertion(
+  ctx: Context,
+  { key, assertion }: AuthenticatedClient,
+  proofJkt: string | null,
+): Promise<void> {
+  if (key !== null && key.jkt === proofJkt)
+    throw invalidOAuthRequest('the key of the assertion must not be the key of the DPoP proof')
   if (assertion !== null && !(await useOnce(ctx.db, 'assertion', assertion.id, assertion.expiresAt)))
     throw invalidClient('the assertion has already been used')
 }

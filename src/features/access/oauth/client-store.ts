@@ -10,7 +10,9 @@ export interface KeptDocument {
 
 /** Returns the stored document, however old; null if there is none. */
 export const findClientDocument = (reader: Reader, clientId: string): Promise<KeptDocument | null> =>
-  reader.get<KeptDocument>(sql`SELECT document, fetched_at AS "fetchedAt" FROM oauth_client WHERE client_id = ${clientId}`)
+  reader.get<KeptDocument>(
+    sql`SELECT document, fetched_at AS "fetchedAt" FROM oauth_client WHERE client_id = ${clientId}`,
+  )
 
 export const keepClientDocument = (writer: Writer, clientId: string, document: string, now: Millis): Promise<number> =>
   writer.run(sql`

@@ -65,7 +65,11 @@ export const invalidClient = (reason: string) => new OAuthError(400, 'invalid_cl
  * Throws `invalid_client` if the id or the metadata is refused or cannot be fetched, and `LookupsFull` when too many
  * names are being looked up.
  */
-export async function clientOf(ctx: Context, clientId: string, { mayFetch }: { mayFetch: boolean }): Promise<ClientMetadata> {
+export async function clientOf(
+  ctx: Context,
+  clientId: string,
+  { mayFetch }: { mayFetch: boolean },
+): Promise<ClientMetadata> {
   const outcome = isLoopbackClientId(clientId) ? loopbackClient(clientId) : await discovered(ctx, clientId, mayFetch)
   if (!outcome.ok) throw invalidClient(`invalid_client_metadata: ${outcome.reason}`)
   return outcome.client
@@ -89,7 +93,8 @@ async function discovered(ctx: Context, clientId: string, mayFetch: boolean): Pr
 
 async function refetched(ctx: Context, clientId: string, kept: KeptDocument | null): Promise<ClientOutcome> {
   const fetched = await fetchDocument(ctx, clientId)
-  if (!fetched.ok) return failed(ctx, clientId, kept, { reason: `the document at ${clientId}: ${fetched.reason}`, isOutage: true })
+  if (!fetched.ok)
+    return failed(ctx, clientId, kept, { reason: `the document at ${clientId}: ${fetched.reason}`, isOutage: true })
   const read = discoverableClient(clientId, fetched.document)
   if (!read.ok) return failed(ctx, clientId, kept, { reason: read.reason, isOutage: false })
   await keepClientDocument(ctx.db, clientId, JSON.stringify(fetched.document), ctx.clock.now())
@@ -112,8 +117,12 @@ function failed(
  * If the client publishes an invalid document, it is refused at once. If the document cannot be fetched, the stored one
  * is used.
  */
-const outcomeOf = ({ reason, isOutage }: ClientFault, clientId: string, kept: KeptDocument | null, now: Millis): ClientOutcome =>
-  (isOutage ? lastGood(clientId, kept, now) : null) ?? { ok: false, reason }
+const outcomeOf = (
+  { reason, isOutage }: ClientFault,
+  clientId: string,
+  kept: KeptDocument | null,
+  now: Millis,
+): ClientOutcome => (isOutage ? lastGood(clientId, kept, now) : null) ?? { ok: false, reason }
 
 /** Returns the outcome of the stored document; null if there is none or it is too old. */
 function lastGood(clientId: string, kept: KeptDocument | null, now: Millis): ClientOutcome | null {

@@ -64,12 +64,20 @@ const invalidGrant = (reason: string) => new OAuthError(400, 'invalid_grant', re
  *
  * Source: RFC 6749, 4.1.3; RFC 7636, 4.6; RFC 9449, 10.
  */
-export async function redeemAuthorizationCode(ctx: Context, requester: Requester, parameters: Parameters): Promise<TokenAnswer> {
+export async function redeemAuthorizationCode(
+  ctx: Context,
+  requester: Requester,
+  parameters: Parameters,
+): Promise<TokenAnswer> {
   const { db, clock } = ctx
   const hash = opaqueTokenHash(required(parameters, 'code'))
   const grant = hash && (await findAuthorizationCode(db, hash, clock.now()))
   const scope = grant
-    ? await effectiveScope(ctx, { clientId: grant.request.clientId, scope: grant.scopes.join(' '), isFixed: grant.scopeIsFixed })
+    ? await effectiveScope(ctx, {
+        clientId: grant.request.clientId,
+        scope: grant.scopes.join(' '),
+        isFixed: grant.scopeIsFixed,
+      })
     : ''
   const locks = [lockOn('authorization code', hash ?? ''), ...(grant ? [accountLock(grant.did)] : [])]
   const outcome = await db.transactionOn(locks, (tx) => exchangeCode(ctx, tx, hash, requester, parameters))
@@ -123,7 +131,13 @@ function codeFault(
   return null
 }
 
-function sessionOf(id: string, grant: Grant, { client, key, jkt }: Requester, refreshHash: string | null, now: Millis): OAuthSession {
+function sessionOf(
+  id: string,
+  grant: Grant,
+  { client, key, jkt }: Requester,
+  refreshHash: string | null,
+  now: Millis,
+): OAuthSession {
   const { maxSecs, idleSecs } = lifetimeOf(key)
   return {
     id,
@@ -165,7 +179,8 @@ export async function refreshTokens(ctx: Context, requester: Requester, paramete
   const known = id === null ? null : await findOAuthSession(db, id)
   if (!known) throw invalidGrant('the refresh token is not valid')
   const bound = known.clientKey
-  const isKeyGone = bound !== null && bound.jkt !== requester.key?.jkt && !(await isKeyPublished(ctx, requester.client, bound))
+  const isKeyGone =
+    bound !== null && bound.jkt !== requester.key?.jkt && !(await isKeyPublished(ctx, requester.client, bound))
   const scope = await effectiveScope(ctx, { clientId: known.clientId, scope: known.scope, isFixed: known.scopeIsFixed })
   const secret = await refreshSecret(ctx)
   const outcome = await db.transactionOn(accountLock(known.did), (tx) =>
@@ -231,7 +246,11 @@ async function exchangeRefreshToken(
  * Classify the use of a refresh token. A client may retry within `RETRY_SECS` if it lost the response or sent several
  * requests at once. Only the first use rotates the token.
  */
-function useOf({ tokenHash, previousHash, rotatedAt }: RefreshState, hash: string, now: Millis): 'first' | 'retry' | 'reuse' {
+function useOf(
+  { tokenHash, previousHash, rotatedAt }: RefreshState,
+  hash: string,
+  now: Millis,
+): 'first' | 'retry' | 'reuse' {
   if (hash === tokenHash) return 'first'
   const inTime = rotatedAt !== null && now - rotatedAt <= RETRY_SECS * 1000
   return hash === previousHash && inTime ? 'retry' : 'reuse'
@@ -243,10 +262,17 @@ const refusalLines = perContext(({ clock }) => new LogRateLimiter(clock))
 /**
  * Returns the token response for an accepted grant. Throws `invalid_grant` for a refused one. RFC 6749, 5.1 and 5.2.
  */
-async function answered(ctx: Context, { client }: Requester, scope: string, outcome: GrantOutcome): Promise<TokenAnswer> {
+async function answered(
+  ctx: Context,
+  { client }: Requester,
+  scope: string,
+  outcome: GrantOutcome,
+): Promise<TokenAnswer> {
   if (!outcome.ok) {
     const { clientId } = client
-    refusalLines(ctx).within(clientId, (omitted) => ctx.log.info('oauth grant refused', { clientId, reason: outcome.reason, omitted }))
+    refusalLines(ctx).within(clientId, (omitted) =>
+      ctx.log.info('oauth grant refused', { clientId, reason: outcome.reason, omitted }),
+    )
     throw invalidGrant(outcome.reason)
   }
   const { session, refreshToken } = outcome
@@ -254,7 +280,14 @@ async function answered(ctx: Context, { client }: Requester, scope: string, outc
   const expiresAtSecs = Math.min(nowSecs + ctx.config.oauth.accessTokenTtlSecs, Math.floor(session.expiresAt / 1000))
   const { did, clientId, id, jkt } = session
   return {
-    access_token: await issueOAuthAccessToken(ctx, { sub: did, scope, client_id: clientId, sid: id, cnf: { jkt }, expiresAtSecs }),
+    access_token: await issueOAuthAccessToken(ctx, {
+      sub: did,
+      scope,
+      client_id: clientId,
+      sid: id,
+      cnf: { jkt },
+      expiresAtSecs,
+    }),
     token_type: 'DPoP',
     expires_in: expiresAtSecs - nowSecs,
     ...(refreshToken === null ? {} : { refresh_token: refreshToken }),

@@ -40,7 +40,11 @@ const authorizationServer = ({ config, capabilities }: Context) => ({
   subject_types_supported: ['public'],
   response_types_supported: ['code'],
   response_modes_supported: ['query', 'fragment'],
-  grant_types_supported: ['authorization_code', 'refresh_token', ...(capabilities.has('agents') ? [JWT_BEARER_GRANT, CLAIM_GRANT] : [])],
+  grant_types_supported: [
+    'authorization_code',
+    'refresh_token',
+    ...(capabilities.has('agents') ? [JWT_BEARER_GRANT, CLAIM_GRANT] : []),
+  ],
   code_challenge_methods_supported: ['S256'],
   token_endpoint_auth_methods_supported: authenticationMethods,
   token_endpoint_auth_signing_alg_values_supported: assertionAlgorithms,

@@ -7,7 +7,12 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { perContext } from '../../../platform/context.ts'
 import { serverSecret } from '../../../platform/secrets/vault.ts'
-import { formatOpaqueToken, OPAQUE_TOKEN_BYTES, opaqueTokenHash, parseOpaqueToken } from '../../../protocol/opaque-token.ts'
+import {
+  formatOpaqueToken,
+  OPAQUE_TOKEN_BYTES,
+  opaqueTokenHash,
+  parseOpaqueToken,
+} from '../../../protocol/opaque-token.ts'
 
 export const SESSION_ID_BYTES = 16
 const SECRET_BYTES = OPAQUE_TOKEN_BYTES - SESSION_ID_BYTES

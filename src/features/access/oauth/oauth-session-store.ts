@@ -96,7 +96,8 @@ export const isOAuthSessionAlive = async (reader: Reader, id: string, did: Did):
   (await reader.get(sql`SELECT 1 WHERE ${oauthSessionExists(id, did)}`)) !== null
 
 /** The same, as a condition. */
-export const oauthSessionExists = (id: string, did: Did): Sql => sql`EXISTS (SELECT 1 FROM oauth_session WHERE id = ${id} AND did = ${did})`
+export const oauthSessionExists = (id: string, did: Did): Sql =>
+  sql`EXISTS (SELECT 1 FROM oauth_session WHERE id = ${id} AND did = ${did})`
 
 /** The account's sessions that have not expired, the most recently refreshed first. */
 export async function oauthSessionsOf(reader: Reader, did: Did, now: Millis): Promise<OAuthSession[]> {
@@ -128,10 +129,12 @@ export function rotateOAuthSession(
     WHERE id = ${id}`)
 }
 
-export const deleteOAuthSession = (tx: Tx, id: string): Promise<number> => tx.run(sql`DELETE FROM oauth_session WHERE id = ${id}`)
+export const deleteOAuthSession = (tx: Tx, id: string): Promise<number> =>
+  tx.run(sql`DELETE FROM oauth_session WHERE id = ${id}`)
 
 /** Returns how many sessions of the account were deleted. */
-export const deleteOAuthSessionsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM oauth_session WHERE did = ${did}`)
+export const deleteOAuthSessionsOf = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM oauth_session WHERE did = ${did}`)
 
 /** Delete the sessions that have expired at `now`. Returns how many. */
 export const deleteEndedOAuthSessions = (tx: Tx, now: Millis): Promise<number> =>

@@ -47,7 +47,9 @@ export async function verifyDpopToken(exchange: Exchange, token: string): Promis
   const proof = await useProof(exchange, read.token?.hash ?? accessTokenHash(token))
   if (!proof.ok) throw refusedToken('DPoP', proof.error, proof.reason)
   if (!read.ok)
-    throw read.fault === 'expired' ? refusedToken('DPoP', 'invalid_token', 'Token has expired', 'ExpiredToken') : invalidAccessToken()
+    throw read.fault === 'expired'
+      ? refusedToken('DPoP', 'invalid_token', 'Token has expired', 'ExpiredToken')
+      : invalidAccessToken()
   const { did, jkt, scope, tokenId, claims } = read.token
   if (jkt === null) throw refusedToken('Bearer', 'invalid_token', 'The access token is not bound to a key')
   const { sid, client_id: clientId } = claims

@@ -31,7 +31,8 @@ export async function readParameters(body: RequestBody): Promise<Parameters> {
 }
 
 function members(value: unknown): [string, unknown][] {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalidOAuthRequest('the body must be a JSON object')
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw invalidOAuthRequest('the body must be a JSON object')
   return Object.entries(value)
 }
 

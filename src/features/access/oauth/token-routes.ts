@@ -72,7 +72,8 @@ const grants: Readonly<Record<string, (call: Call, parameters: Parameters) => Pr
   },
   async refresh_token(call, parameters) {
     const requester = await requesterOf(call, parameters)
-    if (!requester.client.mayRefresh) throw new OAuthError(400, 'unauthorized_client', 'the client does not list this grant')
+    if (!requester.client.mayRefresh)
+      throw new OAuthError(400, 'unauthorized_client', 'the client does not list this grant')
     return refreshTokens(call.ctx, requester, parameters)
   },
 }

@@ -20,7 +20,13 @@ export const mayNotify = ({ config, limits }: Context, did: Did): boolean =>
  * The match code is never part of it, because it proves that the person sees the page. Nothing that a stranger wrote is
  * shown by itself: the name of the app is data, which the wallet shows with what else it knows of the request.
  */
-export const notifyDevices = (ctx: Context, tx: Tx, did: Did, consent: NewConsent, clientName: string): Promise<number> => {
+export const notifyDevices = (
+  ctx: Context,
+  tx: Tx,
+  did: Did,
+  consent: NewConsent,
+  clientName: string,
+): Promise<number> => {
   const { requestId, webOrigin, createdAt, expiresAt } = consent
   const message = {
     type: 'login-approval',

@@ -39,7 +39,11 @@ async function poll(call: RouteCall<null>): Promise<Response | { status: string 
   const at = ctx.clock.monotonic()
   const isTooSoon = last !== undefined && at - last.at < POLL_MILLIS
   if (isTooSoon || !last?.isKnown) chargeAddress(call, ['globalIp'])
-  if (isTooSoon) return Response.json({ status: 'slow_down' }, { status: 429, headers: { 'Retry-After': String(POLL_MILLIS / 1000) } })
+  if (isTooSoon)
+    return Response.json(
+      { status: 'slow_down' },
+      { status: 429, headers: { 'Retry-After': String(POLL_MILLIS / 1000) } },
+    )
   const requestId = parseRequestId(onlyParameter(url, ['request_id']).value)
   if (requestId === null) return { status: 'expired' }
   // Before the database is asked, so that of several at once one is answered.
@@ -86,12 +90,18 @@ async function complete(call: PageCall): Promise<Response> {
   const form = await readOwnForm(call, { needsNoCookie: true })
   const requestId = form.get('request_id') ?? ''
   const isTooEarly = form.has('request_uri') && (await shownStatus(call.ctx, requestId)) === 'pending'
-  return isTooEarly ? showWallet(call, form, faultAt(null, unfinished.pending)) : seeOther(await completeByWallet(call, requestId))
+  return isTooEarly
+    ? showWallet(call, form, faultAt(null, unfinished.pending))
+    : seeOther(await completeByWallet(call, requestId))
 }
 
 export const walletConsentRoutes = [
   route('GET', '/oauth/authorize/status', { capability: 'walletConsent', unlimited: true, handler: poll }),
-  route('GET', '/oauth/authorize/consent-request', { capability: 'walletConsent', limit: 'oauthConsentAction', handler: preview }),
+  route('GET', '/oauth/authorize/consent-request', {
+    capability: 'walletConsent',
+    limit: 'oauthConsentAction',
+    handler: preview,
+  }),
   route('POST', '/oauth/authorize/approve', {
     capability: 'walletConsent',
     limit: 'oauthConsentAction',

@@ -82,12 +82,20 @@ export interface BrowserConsent {
 }
 
 /** Returns a consent that can still be decided or completed in this browser; null if there is none. */
-export const findOpenConsentIn = (reader: Reader, { requestId, browserHash }: BrowserConsent, now: Millis): Promise<Consent | null> =>
+export const findOpenConsentIn = (
+  reader: Reader,
+  { requestId, browserHash }: BrowserConsent,
+  now: Millis,
+): Promise<Consent | null> =>
   findConsent(reader, sql`c.request_id = ${requestId} AND c.browser_hash = ${browserHash} AND ${isOpen(now)}`, now)
 
 /** Returns the consents that can still be decided and name one of `hints`, the newest first. */
-export const pendingConsentsFor = (reader: Reader, hints: readonly string[], now: Millis, limit: number): Promise<Consent[]> =>
-  listConsents(reader, sql`c.login_hint IN ${sqlList(hints)} AND ${isPending(now)}`, now, limit)
+export const pendingConsentsFor = (
+  reader: Reader,
+  hints: readonly string[],
+  now: Millis,
+  limit: number,
+): Promise<Consent[]> => listConsents(reader, sql`c.login_hint IN ${sqlList(hints)} AND ${isPending(now)}`, now, limit)
 
 export interface ConsentState {
   status: ConsentStatus
@@ -116,7 +124,9 @@ export const insertConsent = (tx: Tx, consent: NewConsent): Promise<number> =>
 
 /** Delete the lapsed consent of a pushed request, so that it can have another. */
 export const deleteLapsedConsentOf = (tx: Tx, requestHash: string, now: Millis): Promise<number> =>
-  tx.run(sql`DELETE FROM wallet_consent WHERE request_hash = ${requestHash} AND status = 'pending' AND expires_at <= ${now}`)
+  tx.run(
+    sql`DELETE FROM wallet_consent WHERE request_hash = ${requestHash} AND status = 'pending' AND expires_at <= ${now}`,
+  )
 
 /** Require a match code from now on. Returns 0 if the consent is no longer pending, or requires one already. */
 export const latchMatchCode = (tx: Tx, requestId: string, matchCode: string, now: Millis): Promise<number> =>
@@ -165,7 +175,10 @@ export const completeConsent = (tx: Tx, requestId: string): Promise<ApprovedCons
  * Complete an approved consent in its browser. Returns what was approved; null if it is in any other state, or is not
  * for this browser.
  */
-export const completeConsentIn = (tx: Tx, { requestId, browserHash }: BrowserConsent): Promise<ApprovedConsent | null> =>
+export const completeConsentIn = (
+  tx: Tx,
+  { requestId, browserHash }: BrowserConsent,
+): Promise<ApprovedConsent | null> =>
   tx.get<ApprovedConsent>(completed(sql`request_id = ${requestId} AND browser_hash = ${browserHash}`))
 
 interface Lapsed {
@@ -184,7 +197,8 @@ export const deleteConsents = (tx: Tx, requestIds: readonly string[]): Promise<n
   tx.run(sql`DELETE FROM wallet_consent WHERE request_id IN ${sqlList(requestIds)}`)
 
 /** Delete what the account has decided. An approval that the browser has not used yet is void. */
-export const deleteConsentsBy = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM wallet_consent WHERE account_did = ${did}`)
+export const deleteConsentsBy = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM wallet_consent WHERE account_did = ${did}`)
 
 /** Delete all consents that name one of `hints`, in any state. */
 export const deleteConsentsNaming = (tx: Tx, hints: readonly string[]): Promise<number> =>

@@ -81,15 +81,28 @@ export interface OpenedRequest {
  * client or the address has made too many consents. A failure is logged and returns null too, so that the page still
  * offers the password; but if nothing can be stored at all, no way would lead on, and the failure is thrown.
  */
-export async function consentFor(exchange: Exchange, opened: OpenedRequest, scopes: readonly ExpandedScope[], hinted: Account | null) {
-  return orNone(exchange, opened, async () => (await knownConsent(exchange, opened)) ?? openConsent(exchange, opened, scopes, hinted))
+export async function consentFor(
+  exchange: Exchange,
+  opened: OpenedRequest,
+  scopes: readonly ExpandedScope[],
+  hinted: Account | null,
+) {
+  return orNone(
+    exchange,
+    opened,
+    async () => (await knownConsent(exchange, opened)) ?? openConsent(exchange, opened, scopes, hinted),
+  )
 }
 
 /** Returns the consent of a request whose page is shown once more, if it has one. Fails as `consentFor` does. */
 export const consentAgain = (exchange: Exchange, opened: OpenedRequest): Promise<Consent | null> =>
   orNone(exchange, opened, () => knownConsent(exchange, opened))
 
-async function orNone({ ctx }: Exchange, { pending }: OpenedRequest, find: () => Promise<Consent | null>): Promise<Consent | null> {
+async function orNone(
+  { ctx }: Exchange,
+  { pending }: OpenedRequest,
+  find: () => Promise<Consent | null>,
+): Promise<Consent | null> {
   try {
     return await find()
   } catch (error) {
@@ -177,7 +190,12 @@ export async function storeConsent(tx: Tx, consent: NewConsent): Promise<boolean
     action: 'request_created',
     accountDid: null,
     clientId,
-    detail: { client_id: clientId, requested_scope: requestedScopes.join(' '), origin: webOrigin, login_hint: loginHint },
+    detail: {
+      client_id: clientId,
+      requested_scope: requestedScopes.join(' '),
+      origin: webOrigin,
+      login_hint: loginHint,
+    },
     createdAt,
   })
   return true
@@ -199,7 +217,11 @@ async function storeAndOffer(ctx: Context, consent: NewConsent, offer: Offer): P
       if (await storeConsent(tx, consent)) await offerByPush(ctx, tx, consent, offer)
     })
   } catch (error) {
-    ctx.log.error('could not queue the push about a wallet consent', { did: offer.did, clientId: consent.clientId, error })
+    ctx.log.error('could not queue the push about a wallet consent', {
+      did: offer.did,
+      clientId: consent.clientId,
+      error,
+    })
     await ctx.db.transaction((tx) => storeConsent(tx, consent))
   }
 }
@@ -226,7 +248,10 @@ async function offerByPush(ctx: Context, tx: Tx, consent: NewConsent, { did, cli
 // Reading
 
 /** Returns a consent that can still be decided, by its id or by the code that a person typed; null if there is none. */
-export async function previewedConsent({ db, clock }: Context, given: { requestId?: string; userCode?: string }): Promise<Consent | null> {
+export async function previewedConsent(
+  { db, clock }: Context,
+  given: { requestId?: string; userCode?: string },
+): Promise<Consent | null> {
   const requestId = parseRequestId(given.requestId ?? '')
   const userCode = parseUserCode(given.userCode ?? '')
   const now = clock.now()

@@ -14,14 +14,27 @@ import type { Tx } from '../../../platform/database/database.ts'
 import { parseDid, parseHandle, type Did } from '../../../protocol/identifiers.ts'
 import { narrowedScopes } from '../../../protocol/scopes.ts'
 import { consentEnvelope } from '../../../protocol/signed-envelope.ts'
-import { type Account, accountOf, accountStatus, announce, noteFailedSignIn, statusOf } from '../../identity/accounts/accounts.ts'
+import {
+  type Account,
+  accountOf,
+  accountStatus,
+  announce,
+  noteFailedSignIn,
+  statusOf,
+} from '../../identity/accounts/accounts.ts'
 import { resolveHandle } from '../../identity/identity/identity.ts'
 import { pageRefusal, type PageCall } from '../pages/pages.ts'
 import { noteWallet, parseProof, proofMembers, provenBy } from '../wallet-proofs/wallet-proofs.ts'
 import { decideRequest, keepRequestOpen } from './authorization-requests.ts'
 import { insertConsentEvent } from './wallet-consent-event-store.ts'
 import { type Consent, completeConsent, decideConsent, type Verdict } from './wallet-consent-store.ts'
-import { CONSENT_KEPT_SECS, consentAwaiting, previewedConsent, shownStatus, type ShownStatus } from './wallet-consents.ts'
+import {
+  CONSENT_KEPT_SECS,
+  consentAwaiting,
+  previewedConsent,
+  shownStatus,
+  type ShownStatus,
+} from './wallet-consents.ts'
 
 /** Body of a decision. `grantedScope` is hashed as it is spelled; `matchCode` is outside of the signature. */
 export const decisionSchema = Type.Object(
@@ -55,7 +68,10 @@ const alreadyDecided = () => invalidRequest('The request was decided in the mean
  * if the request names another account, as `provenBy` and `resolveHandle` do if these cannot be determined, `Forbidden`
  * for a wrong match code, which leaves the request pending, and `InvalidRequest` if another decision was faster.
  */
-export async function decideByWallet(exchange: Exchange, given: GivenDecision): Promise<{ status: Verdict['status']; did: Did }> {
+export async function decideByWallet(
+  exchange: Exchange,
+  given: GivenDecision,
+): Promise<{ status: Verdict['status']; did: Did }> {
   const { ctx } = exchange
   const { decision, requestId, grantedScope = '', matchCode } = given
   const refused = (reason: string, account: Account | null = null): Refusal => {
@@ -69,15 +85,23 @@ export async function decideByWallet(exchange: Exchange, given: GivenDecision): 
   if (consent === null) throw noSuchConsent()
   const account = await accountOf(ctx.db, did)
   if (account === null || statusOf(account) !== 'active') throw refused('account not active', account)
-  const signed = consentEnvelope({ ...proof.signer, request: consent.requestId, client: consent.clientId, decision, grantedScope })
+  const signed = consentEnvelope({
+    ...proof.signer,
+    request: consent.requestId,
+    client: consent.clientId,
+    decision,
+    grantedScope,
+  })
   const proven = await provenBy(ctx, proof, signed)
   if (proven === null) throw refused('wrong signature, or not a key of the identity', account)
-  if (!(await isMeant(ctx, consent.loginHint, did, proven.alsoKnownAs))) throw refused('another account is meant', account)
+  if (!(await isMeant(ctx, consent.loginHint, did, proven.alsoKnownAs)))
+    throw refused('another account is meant', account)
   if (decision === 'approve' && consent.matchCode !== null && consent.matchCode !== matchCode) {
     noteFailedSignIn(exchange, 'wrong match code', account)
     throw forbidden('The number does not match the one on the page')
   }
-  const grantedScopes = decision === 'deny' ? null : narrowedScopes(consent.requestedScopes, new Set(grantedScope.split(/\s+/)))
+  const grantedScopes =
+    decision === 'deny' ? null : narrowedScopes(consent.requestedScopes, new Set(grantedScope.split(/\s+/)))
   const verdict = { status: statusAfter[decision], did, grantedScopes }
   await ctx.db.transaction(async (tx) => {
     await record(ctx, tx, consent, verdict)
@@ -91,7 +115,12 @@ export async function decideByWallet(exchange: Exchange, given: GivenDecision): 
  * Whether a request is for the account that decides it. One that names a handle is for the account whose identity
  * claims the handle now, and to which the handle leads: neither alone proves anything.
  */
-async function isMeant(ctx: Context, loginHint: string | null, did: Did, alsoKnownAs: readonly string[]): Promise<boolean> {
+async function isMeant(
+  ctx: Context,
+  loginHint: string | null,
+  did: Did,
+  alsoKnownAs: readonly string[],
+): Promise<boolean> {
   if (loginHint === null) return true
   const handle = parseHandle(loginHint)
   if (handle === null) return loginHint === did
@@ -103,7 +132,11 @@ async function isMeant(ctx: Context, loginHint: string | null, did: Did, alsoKno
  * Deny a request that names the account, for its holder on a page: a denial grants no access, so it needs no proof.
  * Returns false if no such request is pending. Throws `InvalidRequest` if another decision was faster.
  */
-export async function denyAsHolder(exchange: Exchange, account: Pick<Account, 'did' | 'handle'>, requestId: string): Promise<boolean> {
+export async function denyAsHolder(
+  exchange: Exchange,
+  account: Pick<Account, 'did' | 'handle'>,
+  requestId: string,
+): Promise<boolean> {
   const { ctx } = exchange
   const { did } = account
   const consent = await consentAwaiting(ctx, account, requestId)
@@ -154,7 +187,13 @@ export async function completeByWallet(call: PageCall, requestId: string): Promi
     if (approved === null) throw pageRefusal(unfinished.completed)
     const { requestHash, clientId, did, grantedScope } = approved
     const scopes = grantedScope.split(' ')
-    const location = await decideRequest(ctx, tx, requestHash, { kind: 'approve', did, scopes, scopeIsFixed: true, origin })
+    const location = await decideRequest(ctx, tx, requestHash, {
+      kind: 'approve',
+      did,
+      scopes,
+      scopeIsFixed: true,
+      origin,
+    })
     if (location === null) throw pageRefusal(unfinished.completed)
     const createdAt = ctx.clock.now()
     await insertConsentEvent(tx, { requestHash, action: 'completed', accountDid: did, clientId, detail: {}, createdAt })

@@ -19,7 +19,8 @@ export function accountChooser({ accounts }: Device, { chosen, missing }: Choosi
   const ordered = [...accounts.filter(isChosen), ...accounts.filter((signedIn) => !isChosen(signedIn))]
   const shown = ordered.length > MAX_SHOWN + 1 ? ordered.slice(0, MAX_SHOWN) : ordered
   const folded = ordered.slice(shown.length)
-  const choices = (some: readonly SignedIn[]) => some.map((signedIn) => accountChoice(signedIn, chosen, missing(signedIn)))
+  const choices = (some: readonly SignedIn[]) =>
+    some.map((signedIn) => accountChoice(signedIn, chosen, missing(signedIn)))
   return html`
 <fieldset>
   <legend>Choose an account</legend>
@@ -35,7 +36,11 @@ export function accountChooser({ accounts }: Device, { chosen, missing }: Choosi
 }
 
 /** An account without a password is chosen in its wallet, once its sign-in does not suffice. */
-const accountChoice = ({ account: { did, handle, hasPassword } }: SignedIn, chosen: string, missing: string | null): Html => html`
+const accountChoice = (
+  { account: { did, handle, hasPassword } }: SignedIn,
+  chosen: string,
+  missing: string | null,
+): Html => html`
 <label class="account">
   <input type="radio" name="account" value="${did}"${missing !== null && hasPassword && html` class="stale"`}${chosen === did && html` checked`}>
   <span class="who">

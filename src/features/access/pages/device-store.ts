@@ -18,7 +18,12 @@ export const signInsOf = (reader: Reader, tokenHash: string, now: Millis): Promi
     WHERE a.token_hash = ${tokenHash} AND d.expires_at > ${now} ORDER BY a.signed_in_at DESC`)
 
 /** Store a browser and the accounts signed in there. `tokenHash` is the hash of its token. */
-export async function insertDevice(tx: Tx, tokenHash: string, signIns: readonly SignIn[], expiresAt: Millis): Promise<void> {
+export async function insertDevice(
+  tx: Tx,
+  tokenHash: string,
+  signIns: readonly SignIn[],
+  expiresAt: Millis,
+): Promise<void> {
   await tx.run(sql`INSERT INTO oauth_device (token_hash, expires_at) VALUES (${tokenHash}, ${expiresAt})`)
   for (const { did, signedInAt, openedAt, openedWith, openedFrom } of signIns)
     await tx.run(sql`
@@ -37,7 +42,8 @@ export const deleteSignIn = (tx: Tx, tokenHash: string, did: Did): Promise<numbe
   tx.run(sql`DELETE FROM oauth_device_account WHERE token_hash = ${tokenHash} AND did = ${did}`)
 
 /** Delete the account's sign-ins in all browsers. Returns how many. */
-export const deleteSignInsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM oauth_device_account WHERE did = ${did}`)
+export const deleteSignInsOf = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM oauth_device_account WHERE did = ${did}`)
 
 /** Delete the account's sign-ins in all browsers except one. */
 export const deleteOtherSignIns = (tx: Tx, did: Did, tokenHash: string): Promise<number> =>
@@ -57,6 +63,8 @@ export const browsersOf = (reader: Reader, did: Did, now: Millis): Promise<Known
 
 /** Delete the browsers that have expired by `now`, with their sign-ins. Returns how many browsers. */
 export async function deleteDevicesBefore(tx: Tx, now: Millis): Promise<number> {
-  await tx.run(sql`DELETE FROM oauth_device_account WHERE token_hash IN (SELECT token_hash FROM oauth_device WHERE expires_at <= ${now})`)
+  await tx.run(
+    sql`DELETE FROM oauth_device_account WHERE token_hash IN (SELECT token_hash FROM oauth_device WHERE expires_at <= ${now})`,
+  )
   return tx.run(sql`DELETE FROM oauth_device WHERE expires_at <= ${now}`)
 }

@@ -73,10 +73,15 @@ function cookieOf(request: Request, name: string): string | null {
   return pair?.slice(name.length + 1) ?? null
 }
 
-const formTokenOf = (token: string): string => createHmac('sha256', parseOpaqueToken(token)!).update('form').digest('base64url')
+const formTokenOf = (token: string): string =>
+  createHmac('sha256', parseOpaqueToken(token)!).update('form').digest('base64url')
 
 /** Sign an account in, in this browser. The response sets a new cookie. */
-export async function signIn(exchange: Exchange, did: Did, { remember, confirm }: { remember: boolean; confirm?: Confirm }): Promise<void> {
+export async function signIn(
+  exchange: Exchange,
+  did: Did,
+  { remember, confirm }: { remember: boolean; confirm?: Confirm },
+): Promise<void> {
   const entry = entryOf(exchange, { remember })
   await exchange.ctx.db.transaction(async (tx) => {
     await confirm?.(tx)
@@ -89,7 +94,10 @@ export async function signIn(exchange: Exchange, did: Did, { remember, confirm }
  * Returns a sign-in in two steps, for callers with a transaction: `keep` stores it there, and `tell` sets the cookie
  * after the commit.
  */
-export function entryOf(exchange: Exchange, { remember }: { remember: boolean }): { keep(tx: Tx, did: Did): Promise<void>; tell(): void } {
+export function entryOf(
+  exchange: Exchange,
+  { remember }: { remember: boolean },
+): { keep(tx: Tx, did: Did): Promise<void>; tell(): void } {
   const { ctx, replyHeaders, request } = exchange
   const before = opaqueTokenHash(cookieOf(request, cookieName(ctx)) ?? '')
   const { token, hash } = newToken()
@@ -102,7 +110,12 @@ export function entryOf(exchange: Exchange, { remember }: { remember: boolean })
       const first = known.find((one) => one.did === did && one.openedAt !== null) ?? origin
       const others = known.filter((one) => one.did !== did)
       if (before) await deleteDevice(tx, before)
-      await insertDevice(tx, hash, [{ ...first, did, signedInAt: now }, ...others].slice(0, MAX_ACCOUNTS), now + lifeSecs * 1000)
+      await insertDevice(
+        tx,
+        hash,
+        [{ ...first, did, signedInAt: now }, ...others].slice(0, MAX_ACCOUNTS),
+        now + lifeSecs * 1000,
+      )
     },
     tell: () => replyHeaders.append('Set-Cookie', cookie(ctx, cookieName(ctx), token, remember ? lifeSecs : null)),
   }
@@ -125,7 +138,8 @@ function cookie(ctx: Context, name: string, value: string, maxAgeSecs: number | 
 
 // Protection against cross-site request forgery
 
-const refusedForm = () => new Refusal(403, 'Forbidden', 'This form was not sent from a page of ours. Please go back, reload and try again.')
+const refusedForm = () =>
+  new Refusal(403, 'Forbidden', 'This form was not sent from a page of ours. Please go back, reload and try again.')
 
 /**
  * Returns the hidden field that proves that a form is from our page, or null if the browser needs none. A browser that

@@ -29,10 +29,22 @@ type Row = [start: string, field: string | null, message: string]
 
 /** By the start of the refusal's message. */
 const byMessage: readonly Row[] = [
-  ['Input/handle must be', 'handle', 'A handle consists of letters, digits and hyphens, and does not begin or end with a hyphen.'],
+  [
+    'Input/handle must be',
+    'handle',
+    'A handle consists of letters, digits and hyphens, and does not begin or end with a hyphen.',
+  ],
   ['Handle TLD', 'handle', 'Handles cannot have this ending. Please choose another one.'],
-  ['Inappropriate language', 'handle', 'This handle contains a word that is not allowed here. Please choose another one.'],
-  ['Invalid characters in handle', 'handle', 'Under our domain, a handle consists of letters, digits and hyphens, without dots.'],
+  [
+    'Inappropriate language',
+    'handle',
+    'This handle contains a word that is not allowed here. Please choose another one.',
+  ],
+  [
+    'Invalid characters in handle',
+    'handle',
+    'Under our domain, a handle consists of letters, digits and hyphens, without dots.',
+  ],
   ['Handle too short', 'handle', 'This handle is too short. Please use at least three characters.'],
   ['Handle too long', 'handle', 'This handle is too long. Please choose a shorter one.'],
   ['Reserved handle', 'handle', 'This handle is reserved. Please choose another one.'],
@@ -52,21 +64,33 @@ const byMessage: readonly Row[] = [
     'handle',
     'This domain does not point to your account yet. Publish the record or the file below, then check again.',
   ],
-  ['DID is not properly configured', 'handle', 'Your DID document does not name this handle. Please add it there first, then try again.'],
+  [
+    'DID is not properly configured',
+    'handle',
+    'Your DID document does not name this handle. Please add it there first, then try again.',
+  ],
   [
     'The sign-up took too long',
     null,
     'This took too long, or another attempt was made in the meantime. Please try to sign in. If you cannot, sign up again.',
   ],
   ['Email is required', 'email', 'Please enter your email address.'],
-  ['This email address is already in use', 'email', 'This email address belongs to another account here. Please use another one.'],
+  [
+    'This email address is already in use',
+    'email',
+    'This email address belongs to another account here. Please use another one.',
+  ],
   [
     'This email address is not supported',
     'email',
     'This email address cannot be used. Please check it for typing mistakes, or use another one. If it already has an account here, we have sent an email to it.',
   ],
   ['A password is required', 'password', 'Please choose a password.'],
-  ['Password too short', 'password', `This password is too short. Please use at least ${MIN_PASSWORD_CHARS} characters.`],
+  [
+    'Password too short',
+    'password',
+    `This password is too short. Please use at least ${MIN_PASSWORD_CHARS} characters.`,
+  ],
   ['Password too long', 'password', 'This password is too long. Please choose a shorter one.'],
   ['Invalid password length', 'password', 'This password is too long. Please choose a shorter one.'],
   ['Invalid password', 'current', 'That is not your current password. App passwords do not work here.'],
@@ -77,7 +101,11 @@ const byMessage: readonly Row[] = [
   ],
   ['No invite code', 'invite_code', 'Signing up here requires an invite code. Please enter yours.'],
   ['The name must not be blank', 'name', 'Please enter a name of at most 255 characters.'],
-  ['An app password with that name', 'name', 'You already have an app password with this name. Please choose another name.'],
+  [
+    'An app password with that name',
+    'name',
+    'You already have an app password with this name. Please choose another name.',
+  ],
   [
     'The account has reached the maximum number of app passwords',
     null,
@@ -90,14 +118,22 @@ const byMessage: readonly Row[] = [
     null,
     'Your domain publishes no document that could be served here. Publish it there first, then try again.',
   ],
-  ['Only a did:web without a path', null, 'Only an identity that is a whole domain, without a path, can be served here.'],
+  [
+    'Only a did:web without a path',
+    null,
+    'Only an identity that is a whole domain, without a path, can be served here.',
+  ],
   ['Could not resolve DID', null, 'Your identity cannot be read at the moment. Please try again later.'],
   [
     'Server rotation key not included',
     null,
     'Your identity is not under the control of this server. If you have moved to another server, sign in there.',
   ],
-  ['DID document atproto_pds service endpoint', null, 'Your identity names another server. If you have moved there, sign in there.'],
+  [
+    'DID document atproto_pds service endpoint',
+    null,
+    'Your identity names another server. If you have moved there, sign in there.',
+  ],
   [
     'DID document verification method',
     null,
@@ -119,7 +155,11 @@ const byName: Record<string, Row> = {
   InvalidToken: ['', 'code', 'This code is wrong. Please check it, or request a new one.'],
   ExpiredToken: ['', 'code', 'This code has expired. Please request a new one.'],
   RateLimitExceeded: ['', null, 'Too many attempts. Please wait a few minutes and try again.'],
-  UpstreamFailure: ['', null, 'A service that this depends on is not responding. Nothing was changed. Please try again in a moment.'],
+  UpstreamFailure: [
+    '',
+    null,
+    'A service that this depends on is not responding. Nothing was changed. Please try again in a moment.',
+  ],
 }
 
 function wordsFor({ name, message, status }: Refusal): Fault {

@@ -23,12 +23,17 @@ export async function holderOf(call: PageCall, wanted: string | null): Promise<H
 
 /** Where a browser is sent that `holderOf` refuses. An account whose sign-in is too old is named there. */
 export async function signInUrl(call: PageCall, wanted: string | null): Promise<string> {
-  const stale = (await deviceOf(call))?.accounts.find(({ account }) => wanted === null || account.did === wanted)?.account
+  const stale = (await deviceOf(call))?.accounts.find(
+    ({ account }) => wanted === null || account.did === wanted,
+  )?.account
   return `/account/sign-in${stale ? `?${new URLSearchParams({ identifier: stale.handle ?? stale.did })}` : ''}`
 }
 
 /** Declare a form for account holders, which names its account and carries the token of the page. */
-export const holderForm = (path: string, work: (call: PageCall, holder: Holder, form: URLSearchParams) => Promise<Response>): Endpoint =>
+export const holderForm = (
+  path: string,
+  work: (call: PageCall, holder: Holder, form: URLSearchParams) => Promise<Response>,
+): Endpoint =>
   route('POST', path, {
     async handler(call) {
       const form = await readOwnForm(call)

@@ -17,7 +17,10 @@ export async function readForm({ body }: PageCall): Promise<URLSearchParams> {
 }
 
 export const seeOther = (location: string): Response =>
-  new Response(null, { status: 303, headers: { Location: location, 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' } })
+  new Response(null, {
+    status: 303,
+    headers: { Location: location, 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' },
+  })
 
 export const pageRefusal = (message: string): Refusal => new Refusal(400, 'InvalidRequest', message)
 

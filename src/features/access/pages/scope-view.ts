@@ -25,7 +25,10 @@ export const scopeLine = (scope: ExpandedScope, control: Html | null): Permissio
 })
 
 /** `note` ends the folded part. Far-reaching permissions come first, so that they are not folded away. */
-export function permissionList(lines: readonly PermissionLine[], { legend, note }: { legend: string; note: string | null }): Html {
+export function permissionList(
+  lines: readonly PermissionLine[],
+  { legend, note }: { legend: string; note: string | null },
+): Html {
   const rank = ({ isAlwaysShown, isGrave }: PermissionLine) => (isAlwaysShown ? 0 : isGrave ? 1 : 2)
   const ordered = lines.toSorted((a, b) => rank(a) - rank(b))
   const shown = ordered.length > MAX_LINES + 1 ? ordered.slice(0, MAX_LINES) : ordered

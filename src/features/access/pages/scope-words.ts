@@ -1,5 +1,11 @@
 /** Describes scopes in plain words for the person who is asked to grant them. */
-import { AccountPermission, BlobPermission, IdentityPermission, RepoPermission, RpcPermission } from '@atproto/oauth-scopes'
+import {
+  AccountPermission,
+  BlobPermission,
+  IdentityPermission,
+  RepoPermission,
+  RpcPermission,
+} from '@atproto/oauth-scopes'
 import { plainName } from '../../../http/html.ts'
 import type { ExpandedScope } from '../../../protocol/scopes.ts'
 
@@ -11,14 +17,21 @@ export interface Words {
 }
 
 const statics: Record<string, Words> = {
-  atproto: { what: 'Know who you are', more: 'Your handle and your permanent identifier. Every app that you sign in to can see these.' },
+  atproto: {
+    what: 'Know who you are',
+    more: 'Your handle and your permanent identifier. Every app that you sign in to can see these.',
+  },
   'transition:generic': {
     what: 'Post and act as you',
     more: 'Create, change and delete your posts and all other public data, upload files, and use other services on your behalf. This does not include your messages, your email address or your account settings.',
     isGrave: true,
   },
   'transition:email': { what: 'See your email address', more: 'And whether you have confirmed it.' },
-  'transition:chat.bsky': { what: 'Read and send messages', more: 'All your direct messages, old and new.', isGrave: true },
+  'transition:chat.bsky': {
+    what: 'Read and send messages',
+    more: 'All your direct messages, old and new.',
+    isGrave: true,
+  },
 }
 
 /** Everyday names of well-known collections. */
@@ -54,7 +67,9 @@ export function listed(words: readonly string[]): string {
 
 function repoWords({ collection, action }: RepoPermission): Words {
   const doing = sentence(
-    listed((Object.keys(verbs) as (keyof typeof verbs)[]).filter((verb) => action.includes(verb)).map((verb) => verbs[verb])),
+    listed(
+      (Object.keys(verbs) as (keyof typeof verbs)[]).filter((verb) => action.includes(verb)).map((verb) => verbs[verb]),
+    ),
   )
   if (collection.includes('*'))
     return {
@@ -75,7 +90,8 @@ const methodWords = (lxm: string): string =>
 
 function rpcWords({ aud, lxm }: RpcPermission): Words {
   const service = aud === '*' ? 'any service' : aud.replace(/^did:web:/, '').split('#', 1)[0]!
-  if (lxm.includes('*')) return { what: `Use ${service} on your behalf`, more: 'Everything that you can do there yourself.', isGrave: true }
+  if (lxm.includes('*'))
+    return { what: `Use ${service} on your behalf`, more: 'Everything that you can do there yourself.', isGrave: true }
   return { what: `Use ${service} on your behalf`, more: `For: ${lxm.map(methodWords).join(', ')}.` }
 }
 
@@ -107,7 +123,11 @@ const accountWords: Record<AccountPermission['attr'], Record<'read' | 'manage', 
   },
   status: {
     read: { what: 'See the state of your account', more: 'Whether it is active.' },
-    manage: { what: 'Deactivate and reactivate your account', more: 'A deactivated account is not visible to others.', isGrave: true },
+    manage: {
+      what: 'Deactivate and reactivate your account',
+      more: 'A deactivated account is not visible to others.',
+      isGrave: true,
+    },
   },
 }
 

@@ -3,7 +3,13 @@
  * here, between the password and `then`.
  */
 import { Refusal } from '../../../http/errors.ts'
-import { announceSignIn, attemptLogin, MAX_TRIED_PASSWORD_CHARS, provePassword, type Account } from '../../identity/accounts/accounts.ts'
+import {
+  announceSignIn,
+  attemptLogin,
+  MAX_TRIED_PASSWORD_CHARS,
+  provePassword,
+  type Account,
+} from '../../identity/accounts/accounts.ts'
 import { deviceOf, type Confirm } from './devices.ts'
 import { faultAt, type Fault } from './faults.ts'
 import type { PageCall } from './page-parts.ts'
@@ -39,7 +45,8 @@ export async function withPassword<T>(
     const confirm: Confirm = async (tx) => {
       if (!(await stillHolds(tx))) throw new Refusal(401, 'AuthenticationRequired', signInFaults.wrong.message)
     }
-    const isKnownBrowser = (await deviceOf(call))?.accounts.some((signedIn) => signedIn.account.did === account.did) ?? false
+    const isKnownBrowser =
+      (await deviceOf(call))?.accounts.some((signedIn) => signedIn.account.did === account.did) ?? false
     const value = await then(account, confirm)
     if (account.takedownRef === null) announceSignIn(call, account.did, 'password on a page', { isKnownBrowser })
     return { value }

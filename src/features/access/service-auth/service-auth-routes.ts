@@ -19,7 +19,8 @@ const MAX_AUDIENCE_CHARS = 2048
 const MOVING_METHOD = 'com.atproto.server.createAccount'
 
 /** A did:plc or did:web, optionally with a service fragment. */
-const audiencePattern = /^did:(plc:[a-z2-7]{24}|web:[a-z0-9]([a-z0-9.-]*[a-z0-9])?(%3A[0-9]{1,5})?)(#[A-Za-z][A-Za-z0-9_-]*)?$/
+const audiencePattern =
+  /^did:(plc:[a-z2-7]{24}|web:[a-z0-9]([a-z0-9.-]*[a-z0-9])?(%3A[0-9]{1,5})?)(#[A-Za-z][A-Za-z0-9_-]*)?$/
 
 const isAudience = (text: string) => text.length <= MAX_AUDIENCE_CHARS && audiencePattern.test(text)
 
@@ -27,7 +28,8 @@ function expiry(now: Millis, wanted: number | undefined, lxm: string | undefined
   const nowSecs = Math.floor(now / 1000)
   if (wanted === undefined) return nowSecs + DEFAULT_TTL_SECS
   if (wanted <= nowSecs) throw badExpiration('expiration is in past')
-  if (wanted > nowSecs + MAX_TTL_SECS) throw badExpiration('cannot request a token with an expiration more than an hour in the future')
+  if (wanted > nowSecs + MAX_TTL_SECS)
+    throw badExpiration('cannot request a token with an expiration more than an hour in the future')
   if (lxm === undefined && wanted > nowSecs + MAX_TTL_ANY_METHOD_SECS)
     throw badExpiration('cannot request a method-less token with an expiration more than a minute in the future')
   return wanted
@@ -37,7 +39,10 @@ function expiry(now: Millis, wanted: number | undefined, lxm: string | undefined
  * Service tokens cannot be revoked, so an agent's is short-lived and for one method. It does not name the agent, so
  * none is issued for this server: with it, the agent could act here without an audit record, even after it was ended.
  */
-function boundAgentToken({ config, clock }: Context, { aud, exp, lxm }: { aud: string; exp?: number; lxm?: string }): void {
+function boundAgentToken(
+  { config, clock }: Context,
+  { aud, exp, lxm }: { aud: string; exp?: number; lxm?: string },
+): void {
   if (lxm === undefined) throw invalidRequest('an agent must name the method that the token is for')
   if (aud.split('#')[0] === config.serverDid) throw invalidRequest('an agent must call this server itself')
   if (exp !== undefined && exp > Math.floor(clock.now() / 1000) + DEFAULT_TTL_SECS)

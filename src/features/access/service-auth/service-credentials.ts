@@ -34,7 +34,8 @@ export const moderationCredential: Credential<AdminCaller> = {
     return token !== null && decodeJws(token) !== null ? token : null
   },
   async check({ ctx, nsid }, token) {
-    const accepts = ({ iss, service }: ServiceCaller) => iss === ctx.config.moderation.did && (service === null || service === LABELER)
+    const accepts = ({ iss, service }: ServiceCaller) =>
+      iss === ctx.config.moderation.did && (service === null || service === LABELER)
     const { iss } = await verifyServiceToken(ctx, token, { lxm: nsid, accepts })
     return { actor: iss }
   },

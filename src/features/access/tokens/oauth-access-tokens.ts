@@ -29,7 +29,8 @@ export interface AccessToken {
   claims: Readonly<Record<string, unknown>>
 }
 
-export type ReadOutcome = { ok: true; token: AccessToken } | { ok: false; fault: 'unverifiable' | 'expired'; token: AccessToken | null }
+export type ReadOutcome =
+  { ok: true; token: AccessToken } | { ok: false; fault: 'unverifiable' | 'expired'; token: AccessToken | null }
 
 /** Issue a token with the standard claims and those given. `expiresAtSecs` is a time in Unix seconds. RFC 9068, 2.2. */
 export async function issueOAuthAccessToken(
@@ -59,7 +60,10 @@ const FIXED_TOKEN_CHARS = 700
 const MAX_SUBJECT_CHARS = 261
 
 /** Whether the token of a client stays within `MAX_ACCESS_TOKEN_CHARS` with this scope, for every account. */
-export function fitsAccessToken({ config }: Context, { clientId, scope }: { clientId: string; scope: string }): boolean {
+export function fitsAccessToken(
+  { config }: Context,
+  { clientId, scope }: { clientId: string; scope: string },
+): boolean {
   const { publicUrl: iss, serverDid: aud } = config
   const claimBytes = Buffer.byteLength(JSON.stringify({ iss, aud, client_id: clientId, scope })) + MAX_SUBJECT_CHARS
   return Math.ceil((claimBytes * 4) / 3) + FIXED_TOKEN_CHARS <= MAX_ACCESS_TOKEN_CHARS
@@ -94,8 +98,10 @@ async function verified(ctx: Context, text: string): Promise<AccessToken | null>
   if (jws?.header.typ !== ACCESS_TOKEN_TYPE || !verifyJws(jws, (await serverKey(ctx)).publicKey)) return null
   const { iss, aud, sub, scope, jti, iat, exp, cnf } = jws.payload
   const did = typeof sub === 'string' ? parseDid(sub) : null
-  if (iss !== ctx.config.publicUrl || (aud !== ctx.config.serverDid && aud !== ctx.config.publicUrl) || did === null) return null
-  if (typeof scope !== 'string' || typeof jti !== 'string' || typeof iat !== 'number' || typeof exp !== 'number') return null
+  if (iss !== ctx.config.publicUrl || (aud !== ctx.config.serverDid && aud !== ctx.config.publicUrl) || did === null)
+    return null
+  if (typeof scope !== 'string' || typeof jti !== 'string' || typeof iat !== 'number' || typeof exp !== 'number')
+    return null
   const jkt = (cnf as { jkt?: unknown } | undefined)?.jkt
   return {
     did,

@@ -71,7 +71,13 @@ class DigestSet {
     for (let slot = digest[1]! & mask; ; slot = (slot + 1) & mask) {
       const at = slot * WORDS
       if (table[at] === 0) return at
-      if (table[at] === first && table[at + 1] === digest[1] && table[at + 2] === digest[2] && table[at + 3] === digest[3]) return at
+      if (
+        table[at] === first &&
+        table[at + 1] === digest[1] &&
+        table[at + 2] === digest[2] &&
+        table[at + 3] === digest[3]
+      )
+        return at
     }
   }
 

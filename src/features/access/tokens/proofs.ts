@@ -59,7 +59,8 @@ export async function offerNonce({ ctx, replyHeaders }: Exchange): Promise<void>
   replyHeaders.set('DPoP-Nonce', (await proofState(ctx)).nonces.next)
 }
 
-export type ProofOutcome = { ok: true; jkt: string } | { ok: false; error: 'invalid_dpop_proof' | 'use_dpop_nonce'; reason: string }
+export type ProofOutcome =
+  { ok: true; jkt: string } | { ok: false; error: 'invalid_dpop_proof' | 'use_dpop_nonce'; reason: string }
 
 const usedProof: ProofOutcome = { ok: false, error: 'invalid_dpop_proof', reason: 'the proof has already been used' }
 
@@ -87,7 +88,9 @@ export async function useProof(exchange: Exchange, accessTokenHash: string | nul
   if (!outcome.ok) return outcome
   switch (memory.use(outcome.jkt, outcome.jti, ctx.clock.monotonic())) {
     case 'fresh':
-      return shared === null || (await shared.use(outcome.jkt, outcome.jti)) ? { ok: true, jkt: outcome.jkt } : usedProof
+      return shared === null || (await shared.use(outcome.jkt, outcome.jti))
+        ? { ok: true, jkt: outcome.jkt }
+        : usedProof
     case 'used':
       return usedProof
     case 'full':

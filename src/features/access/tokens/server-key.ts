@@ -16,6 +16,11 @@ export interface ServerKey extends SigningKey {
 export const serverKey: (ctx: Context) => Promise<ServerKey> = perContext(async ({ db, vault }) => {
   const key = signingKey('p256', await serverSecret(db, vault, 'oauth-signing-key', () => newSigningSecret('p256')))
   const point = Buffer.from(p256.Point.fromBytes(key.publicKey.bytes).toBytes(false))
-  const jwk: P256Jwk = { kty: 'EC', crv: 'P-256', x: point.toString('base64url', 1, 33), y: point.toString('base64url', 33, 65) }
+  const jwk: P256Jwk = {
+    kty: 'EC',
+    crv: 'P-256',
+    x: point.toString('base64url', 1, 33),
+    y: point.toString('base64url', 33, 65),
+  }
   return { ...key, jwk, kid: thumbprint(jwk)! }
 })

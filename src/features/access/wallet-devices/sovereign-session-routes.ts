@@ -14,14 +14,27 @@ import { originOf } from '../../../http/origin.ts'
 import type { Reader } from '../../../platform/database/database.ts'
 import { INVALID_HANDLE, parseDid, type Did } from '../../../protocol/identifiers.ts'
 import { sovereignSessionEnvelope } from '../../../protocol/signed-envelope.ts'
-import { accountOf, announceSignIn, noteFailedSignIn, statusOf, type Account } from '../../identity/accounts/accounts.ts'
+import {
+  accountOf,
+  announceSignIn,
+  noteFailedSignIn,
+  statusOf,
+  type Account,
+} from '../../identity/accounts/accounts.ts'
 import { findChild } from '../../agents/agents/agents.ts'
-import { checkProof, proofMembers, spendNonce, type GivenProof, type ProofFault } from '../wallet-proofs/wallet-proofs.ts'
+import {
+  checkProof,
+  proofMembers,
+  spendNonce,
+  type GivenProof,
+  type ProofFault,
+} from '../wallet-proofs/wallet-proofs.ts'
 import { openSession, sessionTokens } from '../auth/auth.ts'
 
 const sovereignRequest = Type.Object({ did: Type.String(), ...proofMembers }, { additionalProperties: false })
 
-const proofRefused = () => new Refusal(401, 'AuthenticationRequired', 'The proof was not accepted', { code: 'AUTHENTICATION_REQUIRED' })
+const proofRefused = () =>
+  new Refusal(401, 'AuthenticationRequired', 'The proof was not accepted', { code: 'AUTHENTICATION_REQUIRED' })
 
 /** An active account, or one whose parent has it deleted: its keys may undo that. */
 async function maySignIn(reader: Reader, account: Account): Promise<boolean> {
@@ -30,7 +43,8 @@ async function maySignIn(reader: Reader, account: Account): Promise<boolean> {
   return (await findChild(reader, account.did)) !== null
 }
 
-type Outcome = { ok: true; account: Account; tokenId: string } | { ok: false; fault: ProofFault; account: Account | null }
+type Outcome =
+  { ok: true; account: Account; tokenId: string } | { ok: false; fault: ProofFault; account: Account | null }
 
 async function openWithProof(exchange: Exchange, did: Did | null, given: GivenProof): Promise<Outcome> {
   const { ctx } = exchange
@@ -65,7 +79,12 @@ export const sovereignSessionRoutes = [
       }
       const { did, handle, email } = opened.account
       announceSignIn(call, did, 'wallet')
-      return { ...(await sessionTokens(call.ctx, did, null, opened.tokenId)), handle: handle ?? INVALID_HANDLE, did, email }
+      return {
+        ...(await sessionTokens(call.ctx, did, null, opened.tokenId)),
+        handle: handle ?? INVALID_HANDLE,
+        did,
+        email,
+      }
     },
   }),
 ]

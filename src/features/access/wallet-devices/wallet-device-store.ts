@@ -32,10 +32,16 @@ export const findDeviceByToken = (reader: Reader, tokenHash: string): Promise<De
 
 /** Returns the devices of an owner that are not revoked, newest first. */
 export const devicesOf = (reader: Reader, owner: string): Promise<Device[]> =>
-  reader.all(sql`SELECT ${columns} FROM device WHERE owner = ${owner} AND revoked_at IS NULL ORDER BY created_at DESC, id`)
+  reader.all(
+    sql`SELECT ${columns} FROM device WHERE owner = ${owner} AND revoked_at IS NULL ORDER BY created_at DESC, id`,
+  )
 
 /** Revoke the devices of an owner, but for the one with the id `except`. Returns how many were revoked. */
-export const revokeDevices = (tx: Tx, owner: string, { except = '', now }: { except?: string; now: Millis }): Promise<number> =>
+export const revokeDevices = (
+  tx: Tx,
+  owner: string,
+  { except = '', now }: { except?: string; now: Millis },
+): Promise<number> =>
   tx.run(sql`UPDATE device SET revoked_at = ${now} WHERE owner = ${owner} AND id <> ${except} AND revoked_at IS NULL`)
 
 /** Returns 0 if the owner has no such device, or it was revoked before. */
@@ -45,4 +51,5 @@ export const revokeDevice = (tx: Tx, owner: string, id: string, now: Millis): Pr
 export const deleteDevicesRevokedBefore = (writer: Writer, instant: Millis): Promise<number> =>
   writer.run(sql`DELETE FROM device WHERE revoked_at < ${instant}`)
 
-export const deleteDevicesOf = (tx: Tx, owner: string): Promise<number> => tx.run(sql`DELETE FROM device WHERE owner = ${owner}`)
+export const deleteDevicesOf = (tx: Tx, owner: string): Promise<number> =>
+  tx.run(sql`DELETE FROM device WHERE owner = ${owner}`)

@@ -8,7 +8,14 @@ import type { Millis } from '../../../protocol/identifiers.ts'
 import { insertDevice, type Device } from './wallet-device-store.ts'
 
 export { deviceCredential, type DeviceCaller } from './device-credential.ts'
-export { deleteDevicesOf, deleteDevicesRevokedBefore, devicesOf, revokeDevice, revokeDevices, type Device } from './wallet-device-store.ts'
+export {
+  deleteDevicesOf,
+  deleteDevicesRevokedBefore,
+  devicesOf,
+  revokeDevice,
+  revokeDevices,
+  type Device,
+} from './wallet-device-store.ts'
 
 const MAX_PUBLIC_KEY_CHARS = 512
 

@@ -8,4 +8,5 @@ export const insertKnownWallet = (tx: Tx, did: Did, now: Millis): Promise<number
 export const hasKnownWallets = async (reader: Reader): Promise<boolean> =>
   (await reader.get<{ did: Did }>(sql`SELECT did FROM known_wallet LIMIT 1`)) !== null
 
-export const deleteKnownWallet = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM known_wallet WHERE did = ${did}`)
+export const deleteKnownWallet = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM known_wallet WHERE did = ${did}`)

@@ -51,7 +51,11 @@ export interface Proof {
  * Returns the proof that `did` is said to have made. Returns null if its key is not a did:key, if nonce or signature
  * are not canonical base64url of 32 and 64 bytes, or if its time is more than 60 seconds off.
  */
-export function parseProof({ clock, config }: Context, did: Did, { signingKey, timestamp, nonce, signature }: GivenProof): Proof | null {
+export function parseProof(
+  { clock, config }: Context,
+  did: Did,
+  { signingKey, timestamp, nonce, signature }: GivenProof,
+): Proof | null {
   const bytes = parseBase64url(signature)
   if (bytes?.byteLength !== SIGNATURE_BYTES || parseBase64url(nonce)?.byteLength !== NONCE_BYTES) return null
   if (Math.abs(Math.floor(clock.now() / 1000) - timestamp) > WINDOW_SECS) return null
@@ -74,7 +78,11 @@ export interface Proven {
  * Throws `PlcDirectoryError` (502) if the directory or the host of a did:web does not respond, `DidNotFound` (404),
  * `DidDeactivated` (410), `InternalServerError` if the directory sends a log that cannot be used, and `LookupsFull`.
  */
-export async function provenBy(ctx: Context, { key, signature, signer }: Proof, envelope: Uint8Array): Promise<Proven | null> {
+export async function provenBy(
+  ctx: Context,
+  { key, signature, signer }: Proof,
+  envelope: Uint8Array,
+): Promise<Proven | null> {
   if (!key.verify(envelope, signature, { k256: verifierOf(key) })) return null
   const authority = await signingAuthority(ctx, signer.did)
   if (!authority.ok) throw unknownAuthority(signer.did, authority.fault)
@@ -89,7 +97,8 @@ export type ProofFault =
   | 'wrong signature, or not a key of the identity'
   | 'proof used before'
 
-export type CheckedProof = { ok: true; proof: Proof; account: Account } | { ok: false; fault: ProofFault; account: Account | null }
+export type CheckedProof =
+  { ok: true; proof: Proof; account: Account } | { ok: false; fault: ProofFault; account: Account | null }
 
 /**
  * Check a proof for an account here, all but its nonce: its form, the account, the signature and the key, in this
@@ -127,7 +136,8 @@ export async function spendNonce(ctx: Pick<Context, 'clock'>, tx: Tx, { signer }
 }
 
 /** Record that a wallet holds a key of the account. Pages offer wallets once any account has one. */
-export const noteWallet = ({ clock }: Pick<Context, 'clock'>, tx: Tx, did: Did): Promise<number> => insertKnownWallet(tx, did, clock.now())
+export const noteWallet = ({ clock }: Pick<Context, 'clock'>, tx: Tx, did: Did): Promise<number> =>
+  insertKnownWallet(tx, did, clock.now())
 
 /** Returns the refusal for an identity whose keys could not be determined. */
 export function unknownAuthority(did: Did, fault: (SigningAuthority & { ok: false })['fault']): Refusal {

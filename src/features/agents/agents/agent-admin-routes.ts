@@ -27,7 +27,8 @@ export const agentAdminRoutes = [
     async handler(call) {
       const text = Type.Optional(Type.String({ minLength: 1 }))
       const { registrationId, issuer } = await readJson(call.body, Type.Object({ registrationId: text, issuer: text }))
-      if ((registrationId === undefined) === (issuer === undefined)) throw invalidRequest('name either a registrationId or an issuer')
+      if ((registrationId === undefined) === (issuer === undefined))
+        throw invalidRequest('name either a registrationId or an issuer')
       const actor = actorOf(call.caller)
       if (issuer !== undefined) return { issuer, ended: await endAgentsOfIssuer(call, actor, issuer) }
       if (!(await endAgentAs(call, actor, registrationId!))) throw notFound('No such agent')

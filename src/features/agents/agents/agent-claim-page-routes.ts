@@ -24,7 +24,14 @@ import {
   type PageCall,
 } from '../../access/pages/pages.ts'
 import { hasKnownWallets } from '../../access/wallet-proofs/wallet-proofs.ts'
-import { CLAIM_PATH, decidedPage, decideClaimPage, enterCodePage, PRIVATE_READS, type EnteredClaim } from './agent-claim-page.ts'
+import {
+  CLAIM_PATH,
+  decidedPage,
+  decideClaimPage,
+  enterCodePage,
+  PRIVATE_READS,
+  type EnteredClaim,
+} from './agent-claim-page.ts'
 import { insertShownClaim, takeShownClaim, type ShownClaim } from './agent-claim-page-store.ts'
 import { confirmClaim, denyClaim, enteredCode, grantedScopes, plainCode, type EnteredCode } from './agent-claims.ts'
 
@@ -37,8 +44,13 @@ const wrongCode = faultAt(
   200,
 )
 const notActive = faultAt(null, 'This account is not active, so no program can act for it.', 200)
-const walletFirst = faultAt(null, 'You signed in too long ago. Please sign in to your account page with your wallet, then come back.', 200)
-const GONE = 'That page has expired, or you have already decided. If the program is still waiting, enter its code again.'
+const walletFirst = faultAt(
+  null,
+  'You signed in too long ago. Please sign in to your account page with your wallet, then come back.',
+  200,
+)
+const GONE =
+  'That page has expired, or you have already decided. If the program is still waiting, enter its code again.'
 const CHANGED = 'The permissions of the program have changed in the meantime. Please enter the code again.'
 
 /** The code of the address is filled in and never submitted. */
@@ -73,8 +85,11 @@ async function identify(call: PageCall, form: URLSearchParams): Promise<Response
   }
   const limited = await faultOf(() => chargeAddress(call, ['createSession']))
   if (limited) return showAgain(call, entered, limited)
-  const outcome = await withPassword(call, chosen?.account.did ?? entered.identifier, form.get('password') ?? '', (account, confirm) =>
-    look(call, account, entered, confirm),
+  const outcome = await withPassword(
+    call,
+    chosen?.account.did ?? entered.identifier,
+    form.get('password') ?? '',
+    (account, confirm) => look(call, account, entered, confirm),
   )
   return outcome.ok ? outcome.value : showAgain(call, entered, outcome.fault)
 }

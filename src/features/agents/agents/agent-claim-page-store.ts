@@ -10,7 +10,12 @@ export interface ShownClaim {
   scopes: readonly string[]
 }
 
-export async function insertShownClaim(tx: Tx, idHash: string, { did, claimId, scopes }: ShownClaim, expiresAt: Millis): Promise<void> {
+export async function insertShownClaim(
+  tx: Tx,
+  idHash: string,
+  { did, claimId, scopes }: ShownClaim,
+  expiresAt: Millis,
+): Promise<void> {
   await tx.run(sql`
     INSERT INTO agent_claim_page (id_hash, did, claim_id, scopes, expires_at)
     VALUES (${idHash}, ${did}, ${claimId}, ${JSON.stringify(scopes)}, ${expiresAt})`)
@@ -26,10 +31,15 @@ export async function takeShownClaim(tx: Tx, idHash: string, now: Millis): Promi
 }
 
 /** A wallet shows a claim without an id of its own. No form token has this hash, because form tokens are longer. */
-const previewHash = (did: Did, claimId: string): string => createHash('sha256').update(`preview of ${claimId} for ${did}`).digest('hex')
+const previewHash = (did: Did, claimId: string): string =>
+  createHash('sha256').update(`preview of ${claimId} for ${did}`).digest('hex')
 
 /** Keep what a wallet is shown, in place of what it was shown of the claim before. */
-export async function keepPreview(writer: Writer, { did, claimId, scopes }: ShownClaim, expiresAt: Millis): Promise<void> {
+export async function keepPreview(
+  writer: Writer,
+  { did, claimId, scopes }: ShownClaim,
+  expiresAt: Millis,
+): Promise<void> {
   const list = JSON.stringify(scopes)
   await writer.run(sql`
     INSERT INTO agent_claim_page (id_hash, did, claim_id, scopes, expires_at)
@@ -39,7 +49,9 @@ export async function keepPreview(writer: Writer, { did, claimId, scopes }: Show
 
 /** Returns the scopes that a wallet of the account was last shown; null if it was shown none. */
 export async function previewedScopes(reader: Reader, did: Did, claimId: string): Promise<readonly string[] | null> {
-  const row = await reader.get<{ scopes: string }>(sql`SELECT scopes FROM agent_claim_page WHERE id_hash = ${previewHash(did, claimId)}`)
+  const row = await reader.get<{ scopes: string }>(
+    sql`SELECT scopes FROM agent_claim_page WHERE id_hash = ${previewHash(did, claimId)}`,
+  )
   return row && (JSON.parse(row.scopes) as string[])
 }
 
@@ -47,4 +59,5 @@ export const deleteShownClaimsBefore = (tx: Writer, before: Millis): Promise<num
   tx.run(sql`DELETE FROM agent_claim_page WHERE expires_at <= ${before}`)
 
 /** Forget the confirmation pages that are open for the account. */
-export const deleteShownClaimsOf = (tx: Writer, did: Did): Promise<number> => tx.run(sql`DELETE FROM agent_claim_page WHERE did = ${did}`)
+export const deleteShownClaimsOf = (tx: Writer, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM agent_claim_page WHERE did = ${did}`)

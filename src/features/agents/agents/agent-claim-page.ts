@@ -122,7 +122,10 @@ export interface DecisionView {
   scopes: readonly string[]
 }
 
-export function decideClaimPage({ config }: Context, { pageId, account, claim, registration, scopes }: DecisionView): Response {
+export function decideClaimPage(
+  { config }: Context,
+  { pageId, account, claim, registration, scopes }: DecisionView,
+): Response {
   const { openedWith, openedFrom, createdAt, expiresAt } = claim
   const { handle, did } = account
   const name = registration.clientName ?? openedWith
@@ -137,10 +140,13 @@ export function decideClaimPage({ config }: Context, { pageId, account, claim, r
     <p class="quiet">As ${handle ? html`<strong>@${handle}</strong>` : html`<code>${did}</code>`}, until you end it. ${name === null ? 'It did not give a name.' : html`It calls itself “<bdi>${plainName(name)}</bdi>”.`} ${whoAsks(registration)}</p>
   </header>
   <p class="note warn">Approve only if you have just requested a code from this program yourself. If someone sent you the code, deny.</p>
-  ${permissionList([privateReads, ...scopes.map((scope) => scopeLine({ scope, grants: [scope], title: null, detail: null }, null))], {
-    legend: 'This lets the program',
-    note: 'It can do nothing else, and it can never manage your account, your identity or other programs.',
-  })}
+  ${permissionList(
+    [privateReads, ...scopes.map((scope) => scopeLine({ scope, grants: [scope], title: null, detail: null }, null))],
+    {
+      legend: 'This lets the program',
+      note: 'It can do nothing else, and it can never manage your account, your identity or other programs.',
+    },
+  )}
   <div class="decision">
     <button class="primary" name="decision" value="approve">Approve</button>
     <button name="decision" value="deny">Deny</button>
@@ -171,7 +177,11 @@ const endings = {
     title: 'This was decided already',
     text: 'The code was used or denied, or has expired. If the program is still waiting, request a new one from it.',
   },
-  closed: { status: 403, title: 'This is not possible', text: 'This account cannot confirm the program. Nothing was changed.' },
+  closed: {
+    status: 403,
+    title: 'This is not possible',
+    text: 'This account cannot confirm the program. Nothing was changed.',
+  },
 } as const
 
 export type Ending = keyof typeof endings

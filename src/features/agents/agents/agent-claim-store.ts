@@ -52,14 +52,18 @@ export async function insertClaim(
 
 /** Returns 0 if the claim is finished or has expired. */
 export const completeClaim = (tx: Tx, id: string, now: Millis): Promise<number> =>
-  tx.run(sql`UPDATE agent_claim SET status = 'completed' WHERE id = ${id} AND status = 'pending' AND expires_at > ${now}`)
+  tx.run(
+    sql`UPDATE agent_claim SET status = 'completed' WHERE id = ${id} AND status = 'pending' AND expires_at > ${now}`,
+  )
 
 /** Returns 0 if the claim is finished. */
 export const expireClaim = (tx: Tx, id: string): Promise<number> =>
   tx.run(sql`UPDATE agent_claim SET status = 'expired' WHERE id = ${id} AND status = 'pending'`)
 
 export const pendingClaimsOf = (reader: Reader, registrationId: string): Promise<Claim[]> =>
-  reader.all<Claim>(sql`SELECT ${columns} FROM agent_claim WHERE registration_id = ${registrationId} AND status = 'pending'`)
+  reader.all<Claim>(
+    sql`SELECT ${columns} FROM agent_claim WHERE registration_id = ${registrationId} AND status = 'pending'`,
+  )
 
 /** Returns pending claims that have expired. */
 export const lapsedClaims = (reader: Reader, now: Millis, limit: number): Promise<Claim[]> =>

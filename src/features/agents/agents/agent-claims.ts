@@ -26,7 +26,13 @@ import {
 import { insertAgentEvent } from './agent-event-store.ts'
 import { newAgentId } from './agent-ids.ts'
 import { announceRefusedAgent, noteRequest, pushClaim } from './agent-notices.ts'
-import { confirmRegistration, findRegistration, ownNameOf, revokeRegistration, type Registration } from './agent-registration-store.ts'
+import {
+  confirmRegistration,
+  findRegistration,
+  ownNameOf,
+  revokeRegistration,
+  type Registration,
+} from './agent-registration-store.ts'
 import { assertionExpiry } from './agent-tokens.ts'
 
 // Opening
@@ -67,7 +73,13 @@ export async function openClaim(
     createdAt: now,
   }
   await insertClaim(tx, claim)
-  await insertAgentEvent(tx, { registrationId, type: 'claim_initiated', did, detail: { claim_attempt_id: claim.id }, now })
+  await insertAgentEvent(tx, {
+    registrationId,
+    type: 'claim_initiated',
+    did,
+    detail: { claim_attempt_id: claim.id },
+    now,
+  })
   if (did !== null) {
     await noteRequest(exchange, tx, did, issuer)
     await pushClaim(exchange, tx, did, claim)
@@ -76,7 +88,12 @@ export async function openClaim(
 }
 
 /** Returns the claim that may be confirmed now, or a new one. A resumed claim adds no event and no notice. */
-export const resumedClaim = async (exchange: Exchange, tx: Tx, registration: Registration, email: string | null): Promise<Claim> =>
+export const resumedClaim = async (
+  exchange: Exchange,
+  tx: Tx,
+  registration: Registration,
+  email: string | null,
+): Promise<Claim> =>
   (await findLiveClaim(tx, registration.id, exchange.ctx.clock.now())) ?? openClaim(exchange, tx, registration, email)
 
 /** What a client is told of a claim. */
@@ -89,7 +106,8 @@ export const claimWords = ({ config }: Context, { userCode }: Pick<Claim, 'userC
 
 async function expireOne(tx: Tx, { id, registrationId }: Claim, did: Did | null, now: Millis): Promise<number> {
   const changed = await expireClaim(tx, id)
-  if (changed > 0) await insertAgentEvent(tx, { registrationId, type: 'claim_expired', did, detail: { claim_attempt_id: id }, now })
+  if (changed > 0)
+    await insertAgentEvent(tx, { registrationId, type: 'claim_expired', did, detail: { claim_attempt_id: id }, now })
   return changed
 }
 
@@ -135,7 +153,12 @@ const guesses = perContext(() => new KeyedQueue())
  * Look up the code that was entered as this account. Throws `RateLimitExceeded` after ten codes that are unknown or
  * another account's, within five minutes.
  */
-export const enteredCode = (exchange: Exchange, did: Did, typed: string, registrationId: string | null = null): Promise<EnteredCode> =>
+export const enteredCode = (
+  exchange: Exchange,
+  did: Did,
+  typed: string,
+  registrationId: string | null = null,
+): Promise<EnteredCode> =>
   guesses(exchange.ctx).run(did, async () => {
     const { db, clock, limits } = exchange.ctx
     await refuseSpent(exchange, 'agentUserCode', did)
@@ -145,7 +168,8 @@ export const enteredCode = (exchange: Exchange, did: Did, typed: string, registr
     if (claim === null || registration === null || isForeign) limits.charge({ name: 'agentUserCode', key: did })
     if (claim === null || registration === null) return { ok: false, fault: 'unknown' }
     const fault = faultOfClaim(claim, registration, { did, registrationId, now: clock.now() })
-    if (fault !== null && isForeign && registration.status === 'active') announceRefusedAgent(exchange, registration.did!)
+    if (fault !== null && isForeign && registration.status === 'active')
+      announceRefusedAgent(exchange, registration.did!)
     return fault === null ? { ok: true, claim, registration } : { ok: false, fault }
   })
 
@@ -194,7 +218,16 @@ export async function confirmClaim(
     if (registration.status === 'revoked' || (registration.did !== null && registration.did !== did)) return 'closed'
     if (registration.status === 'claimed' || (await completeClaim(tx, claim.id, now)) === 0) return 'lost'
     const { id } = registration
-    if ((await confirmRegistration(tx, { id, did, scopes, privateReads, assertionExpiresAt: assertionExpiry(ctx), now })) === 0)
+    if (
+      (await confirmRegistration(tx, {
+        id,
+        did,
+        scopes,
+        privateReads,
+        assertionExpiresAt: assertionExpiry(ctx),
+        now,
+      })) === 0
+    )
       throw new WriteConflict('the registration')
     await insertAgentEvent(tx, {
       registrationId: id,

@@ -4,7 +4,14 @@ import { sql, type Reader, type Tx } from '../../../platform/database/database.t
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
 export type AgentEventType =
-  'registered' | 'claim_initiated' | 'claim_confirmed' | 'claim_expired' | 'token_exchanged' | 'repo_write' | 'blob_upload' | 'revoked'
+  | 'registered'
+  | 'claim_initiated'
+  | 'claim_confirmed'
+  | 'claim_expired'
+  | 'token_exchanged'
+  | 'repo_write'
+  | 'blob_upload'
+  | 'revoked'
 
 export interface AgentEvent {
   seq: number
@@ -70,7 +77,10 @@ export async function listAgentEvents(
     SELECT seq, id, type, did, detail, created_at AS "createdAt" FROM agent_event
     WHERE registration_id = ${registrationId} ${beforeSeq === null ? sql`` : sql`AND seq < ${beforeSeq}`}
     ORDER BY seq DESC LIMIT ${limit}`)
-  return rows.map((row) => ({ ...row, detail: row.detail === null ? null : (JSON.parse(row.detail) as Record<string, unknown>) }))
+  return rows.map((row) => ({
+    ...row,
+    detail: row.detail === null ? null : (JSON.parse(row.detail) as Record<string, unknown>),
+  }))
 }
 
 /** When the event was added that `keep` newer ones of unclaimed agents follow; null if there are no more. */

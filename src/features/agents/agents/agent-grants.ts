@@ -14,9 +14,20 @@ import { accountStatus } from '../../identity/accounts/accounts.ts'
 import { findLiveClaim, hasClaims } from './agent-claim-store.ts'
 import { insertAgentEvent } from './agent-event-store.ts'
 import { claimTokenHash } from './agent-ids.ts'
-import { findRegistration, findRegistrationByClaimToken, updateAssertionExpiry, type Registration } from './agent-registration-store.ts'
+import {
+  findRegistration,
+  findRegistrationByClaimToken,
+  updateAssertionExpiry,
+  type Registration,
+} from './agent-registration-store.ts'
 import { clampedScopes, isVouchedFor } from './agent-scopes.ts'
-import { AGENT_TOKEN_TTL_SECS, assertionExpiry, issueAgentToken, issueAssertion, readAssertion } from './agent-tokens.ts'
+import {
+  AGENT_TOKEN_TTL_SECS,
+  assertionExpiry,
+  issueAgentToken,
+  issueAssertion,
+  readAssertion,
+} from './agent-tokens.ts'
 
 type Parameters = Readonly<Record<string, string | undefined>>
 
@@ -47,17 +58,35 @@ interface Granted {
  * What a confirmed registration may have now. Throws `access_denied` if the account is not active or the provider is no
  * longer trusted, and `invalid_grant` if no scope is left.
  */
-async function granted(ctx: Context, tx: Tx, registration: Registration, did: Did, had?: readonly string[]): Promise<Granted> {
+async function granted(
+  ctx: Context,
+  tx: Tx,
+  registration: Registration,
+  did: Did,
+  had?: readonly string[],
+): Promise<Granted> {
   if ((await accountStatus(tx, did)) !== 'active') throw refused('access_denied', 'The account is not active')
-  if (!isVouchedFor(ctx.config, registration)) throw refused('access_denied', 'The provider is no longer enabled on this server')
+  if (!isVouchedFor(ctx.config, registration))
+    throw refused('access_denied', 'The provider is no longer enabled on this server')
   const scopes = clampedScopes(ctx.config, registration, had)
   if (scopes.length === 0) throw invalidGrant('The registration has no scope left')
   return { registration, did, scopes }
 }
 
 /** Record that a token was issued, in the transaction that decides that it is. */
-const recordToken = (tx: Tx, { registration, did, scopes }: Granted, grant: 'claim' | 'jwt_bearer', now: Millis): Promise<void> =>
-  insertAgentEvent(tx, { registrationId: registration.id, type: 'token_exchanged', did, detail: { grant, scope: scopes.join(' ') }, now })
+const recordToken = (
+  tx: Tx,
+  { registration, did, scopes }: Granted,
+  grant: 'claim' | 'jwt_bearer',
+  now: Millis,
+): Promise<void> =>
+  insertAgentEvent(tx, {
+    registrationId: registration.id,
+    type: 'token_exchanged',
+    did,
+    detail: { grant, scope: scopes.join(' ') },
+    now,
+  })
 
 const tokenReply = async (ctx: Context, { registration, did, scopes }: Granted) => ({
   access_token: await issueAgentToken(ctx, { did, registrationId: registration.id, scopes }),
@@ -90,7 +119,8 @@ async function exchangeAssertion(exchange: Exchange, parameters: Parameters): Pr
     if (registration === null) throw invalidGrant('There is no such registration')
     if (registration.status === 'revoked') throw revoked()
     const { did, status } = registration
-    if (status !== 'claimed' || did === null || did !== assertion.subject) throw invalidGrant('The registration is not confirmed')
+    if (status !== 'claimed' || did === null || did !== assertion.subject)
+      throw invalidGrant('The registration is not confirmed')
     const grant = await granted(ctx, tx, registration, did, assertion.scopes)
     await recordToken(tx, grant, 'jwt_bearer', now)
     return grant
@@ -138,7 +168,8 @@ async function pollClaim(exchange: Exchange, parameters: Parameters): Promise<ob
     const registration = await findRegistration(tx, found.id)
     if (registration === null) throw invalidGrant('There is no such registration')
     if (registration.status === 'revoked') throw revoked()
-    if (registration.status === 'active' || registration.did === null) throw refused('expired_token', 'The code has expired')
+    if (registration.status === 'active' || registration.did === null)
+      throw refused('expired_token', 'The code has expired')
     if (now >= payoutEnd(ctx, registration)) throw invalidGrant('The claim token has been used')
     const grant = await granted(ctx, tx, registration, registration.did)
     const kept = registration.assertionExpiresAt ?? 0
@@ -151,7 +182,11 @@ async function pollClaim(exchange: Exchange, parameters: Parameters): Promise<ob
   const { id: registrationId, type: registrationType } = registration
   return {
     ...(await tokenReply(ctx, paid)),
-    identity_assertion: await issueAssertion(ctx, { subject: did, registrationId, registrationType, scopes }, expiresAt),
+    identity_assertion: await issueAssertion(
+      ctx,
+      { subject: did, registrationId, registrationType, scopes },
+      expiresAt,
+    ),
     assertion_expires: wireTime(expiresAt),
   }
 }

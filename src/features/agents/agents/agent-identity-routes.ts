@@ -23,7 +23,8 @@ const refused = (error: string, reason: string) => new OAuthError(400, error, re
 
 /** Returns a JSON object. Throws `invalid_request` if the body is none. */
 async function membersOf(body: RequestBody): Promise<object> {
-  if (body.contentType !== 'application/json') throw refused('invalid_request', 'the body must be of type application/json')
+  if (body.contentType !== 'application/json')
+    throw refused('invalid_request', 'the body must be of type application/json')
   const value = await body.json(MAX_BODY_BYTES)
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw refused('invalid_request', 'the body must be a JSON object')
@@ -35,13 +36,17 @@ function textsOf<Name extends string>(members: object, names: readonly Name[]): 
   const given = names.flatMap((name): [Name, unknown][] =>
     Object.hasOwn(members, name) ? [[name, members[name as keyof typeof members]]] : [],
   )
-  for (const [name, text] of given) if (typeof text !== 'string') throw refused('invalid_request', `${name} must be a string`)
+  for (const [name, text] of given)
+    if (typeof text !== 'string') throw refused('invalid_request', `${name} must be a string`)
   return Object.fromEntries(given) as Partial<Record<Name, string>>
 }
 
 async function identity(call: RouteCall<null>): Promise<object> {
   call.replyHeaders.set('Cache-Control', 'no-store')
-  return registerAgent(call, textsOf(await membersOf(call.body), ['type', 'assertion_type', 'assertion', 'login_hint', 'client_name']))
+  return registerAgent(
+    call,
+    textsOf(await membersOf(call.body), ['type', 'assertion_type', 'assertion', 'login_hint', 'client_name']),
+  )
 }
 
 /** Open the claim of a registration that waits, or tell the code of the one that is open. */
@@ -54,8 +59,10 @@ async function claim(call: RouteCall<null>): Promise<object> {
   const now = ctx.clock.now()
   const opened = await ctx.db.transaction(async (tx) => {
     const registration = await findRegistrationByClaimToken(tx, claimTokenHash(token))
-    if (registration === null || registration.status === 'revoked') throw refused('invalid_claim_token', 'The claim token is not valid')
-    if (registration.status === 'claimed') throw refused('claimed_or_in_flight', 'The registration is confirmed already')
+    if (registration === null || registration.status === 'revoked')
+      throw refused('invalid_claim_token', 'The claim token is not valid')
+    if (registration.status === 'claimed')
+      throw refused('claimed_or_in_flight', 'The registration is confirmed already')
     if ((registration.claimTokenExpiresAt ?? 0) <= now) throw refused('claim_expired', 'The claim token has expired')
     return resumedClaim(call, tx, registration, email)
   })
@@ -80,7 +87,8 @@ const claimOwner: Guard<OwnerCaller> = inOtherWords(owner, (refusal, exchange) =
   const { status, name, message, options } = refusal
   if (status < 400 || status > 403) return refusal
   if (name === 'AccountTakedown') return new OAuthError(403, 'access_denied', message)
-  if (status !== 403 || name === 'AccountNotFound') return new OAuthError(401, 'invalid_token', message, options.headers)
+  if (status !== 403 || name === 'AccountNotFound')
+    return new OAuthError(401, 'invalid_token', message, options.headers)
   return new OAuthError(403, isAgents(exchange) ? 'access_denied' : 'insufficient_scope', message)
 })
 
@@ -102,14 +110,20 @@ async function confirm(call: RouteCall<OwnerCaller>): Promise<object> {
   const { ctx, caller, body, replyHeaders } = call
   replyHeaders.set('Cache-Control', 'no-store')
   const members = await membersOf(body)
-  const { user_code: userCode = '', registration_id: registrationId = null } = textsOf(members, ['user_code', 'registration_id'])
+  const { user_code: userCode = '', registration_id: registrationId = null } = textsOf(members, [
+    'user_code',
+    'registration_id',
+  ])
   const privateReads = privateReadsOf(members)
   if (userCode === '') throw refused('invalid_request', 'user_code is missing')
   const entered = await enteredCode(call, caller.did, userCode, registrationId)
   if (!entered.ok) throw claimRefusals[entered.fault]()
   const shown = await previewedScopes(ctx.db, caller.did, entered.claim.id)
   if (shown !== null && shown.join(' ') !== grantedScopes(ctx).join(' '))
-    throw refused('invalid_request', 'What the agent would be able to do has changed since it was shown: ask for the preview again')
+    throw refused(
+      'invalid_request',
+      'What the agent would be able to do has changed since it was shown: ask for the preview again',
+    )
   const decision = await confirmClaim(call, caller.did, entered.claim.id, { privateReads })
   if (decision !== 'done') throw claimRefusals[decision]()
   const echo = privateReads ? {} : { private_reads: false }

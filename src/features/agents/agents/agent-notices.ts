@@ -21,7 +21,12 @@ function strangerAt(exchange: Exchange): Origin {
  * Notify the holder's devices that an agent requests access, in the transaction that opens its claim. The message never
  * contains the code: the holder must read it from the agent.
  */
-export async function pushClaim(exchange: Exchange, tx: Tx, did: Did, { id, expiresAt, createdAt }: Claim): Promise<void> {
+export async function pushClaim(
+  exchange: Exchange,
+  tx: Tx,
+  did: Did,
+  { id, expiresAt, createdAt }: Claim,
+): Promise<void> {
   const { ctx } = exchange
   if (ctx.config.notifications.relay === null || !mayPushClaim(ctx)(exchange, did)) return
   const message = {
@@ -48,7 +53,10 @@ const mayPushClaim = perContext(({ limits }) => {
  * any.
  */
 export const noteRequest = (exchange: Exchange, tx: Tx, did: Did, issuer: string | null): Promise<void> =>
-  announceIn(tx, { ctx: exchange.ctx }, 'agentAsks', did, { origin: strangerAt(exchange), ...(issuer !== null && { issuer }) })
+  announceIn(tx, { ctx: exchange.ctx }, 'agentAsks', did, {
+    origin: strangerAt(exchange),
+    ...(issuer !== null && { issuer }),
+  })
 
 /** Order the mail about an agent that tried to get, or to give away, what it may not. Does not delay the response. */
 export function announceRefusedAgent(exchange: Exchange, did: Did): void {

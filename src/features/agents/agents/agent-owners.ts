@@ -28,7 +28,8 @@ export async function endAgent(exchange: Exchange, did: Did, id: string): Promis
   return db.transaction(async (tx) => {
     const registration = await visibleAgent(tx, did, id)
     if (registration === null) return false
-    if ((await endRegistration(tx, registration, clock.now())) > 0) tx.afterCommit(() => announce(exchange, 'agentEnded', did))
+    if ((await endRegistration(tx, registration, clock.now())) > 0)
+      tx.afterCommit(() => announce(exchange, 'agentEnded', did))
     return true
   })
 }
@@ -37,7 +38,12 @@ export async function endAgent(exchange: Exchange, did: Did, id: string): Promis
  * End every agent that the account has confirmed, because an intruder may have confirmed it. As apps can be signed in
  * again, a provider may request access again, except after its agent was ended individually. Returns how many ended.
  */
-export async function endAgentsOf(tx: Tx, did: Did, now: Millis, source: 'password_reset' | 'operator'): Promise<number> {
+export async function endAgentsOf(
+  tx: Tx,
+  did: Did,
+  now: Millis,
+  source: 'password_reset' | 'operator',
+): Promise<number> {
   const agents = await claimedAgentsOf(tx, did)
   await freeSubjectsOf(tx, did)
   for (const agent of agents) await endRegistration(tx, agent, now, { source })
@@ -108,5 +114,6 @@ async function endForOperator(
   await endRegistration(tx, registration, exchange.ctx.clock.now(), { source: 'operator' })
   // Until the holder has confirmed it, a stranger may have written its name to have it mailed.
   const name = registration.confirmedAt === null ? undefined : ownNameOf(registration)
-  if (registration.did !== null) await announceIn(tx, exchange, 'agentEndedByOperator', registration.did, { actor, name })
+  if (registration.did !== null)
+    await announceIn(tx, exchange, 'agentEndedByOperator', registration.did, { actor, name })
 }

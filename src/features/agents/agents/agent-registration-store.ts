@@ -35,8 +35,10 @@ export interface Registration {
 }
 
 /** What an agent calls itself: unverified. */
-export const ownNameOf = ({ clientName, openedWith }: Pick<Registration, 'clientName' | 'openedWith'>): string | undefined =>
-  clientName ?? openedWith ?? undefined
+export const ownNameOf = ({
+  clientName,
+  openedWith,
+}: Pick<Registration, 'clientName' | 'openedWith'>): string | undefined => clientName ?? openedWith ?? undefined
 
 type Row = Omit<Registration, 'scopes' | 'privateReads'> & { scopes: string; privateReads: number }
 
@@ -57,10 +59,20 @@ export const findRegistration = async (reader: Reader, id: string): Promise<Regi
   registrationOf(await reader.get<Row>(sql`SELECT ${columns} FROM agent_registration WHERE id = ${id}`))
 
 export const findRegistrationByClaimToken = async (reader: Reader, tokenHash: string): Promise<Registration | null> =>
-  registrationOf(await reader.get<Row>(sql`SELECT ${columns} FROM agent_registration WHERE claim_token_hash = ${tokenHash}`))
+  registrationOf(
+    await reader.get<Row>(sql`SELECT ${columns} FROM agent_registration WHERE claim_token_hash = ${tokenHash}`),
+  )
 
-export const findRegistrationOfSubject = async (reader: Reader, issuer: string, subject: string): Promise<Registration | null> =>
-  registrationOf(await reader.get<Row>(sql`SELECT ${columns} FROM agent_registration WHERE issuer = ${issuer} AND subject = ${subject}`))
+export const findRegistrationOfSubject = async (
+  reader: Reader,
+  issuer: string,
+  subject: string,
+): Promise<Registration | null> =>
+  registrationOf(
+    await reader.get<Row>(
+      sql`SELECT ${columns} FROM agent_registration WHERE issuer = ${issuer} AND subject = ${subject}`,
+    ),
+  )
 
 export interface ListedAgent extends Registration {
   /** When it last got a token, wrote or uploaded; null if never. */
@@ -128,8 +140,10 @@ export async function findClaimed(
 
 /** Throws a unique violation if the issuer's subject or the claim token exists. */
 export async function insertRegistration(tx: Tx, registration: Registration): Promise<void> {
-  const { id, did, type, issuer, subject, parentDid, email, scopes, privateReads, status, createdAt, updatedAt } = registration
-  const { clientName, openedWith, openedFrom, assertionExpiresAt, claimTokenHash, claimTokenExpiresAt, confirmedAt } = registration
+  const { id, did, type, issuer, subject, parentDid, email, scopes, privateReads, status, createdAt, updatedAt } =
+    registration
+  const { clientName, openedWith, openedFrom, assertionExpiresAt, claimTokenHash, claimTokenExpiresAt, confirmedAt } =
+    registration
   await tx.run(sql`
     INSERT INTO agent_registration (id, did, type, issuer, subject, parent_did, email, scopes, private_reads, client_name,
       opened_with, opened_from, assertion_expires_at, claim_token_hash, claim_token_expires_at, confirmed_at, status, created_at, updated_at)
@@ -160,7 +174,9 @@ export const confirmRegistration = (
 
 /** Returns 0 if it is revoked already. */
 export const revokeRegistration = (tx: Tx, id: string, now: Millis): Promise<number> =>
-  tx.run(sql`UPDATE agent_registration SET status = 'revoked', updated_at = ${now} WHERE id = ${id} AND status <> 'revoked'`)
+  tx.run(
+    sql`UPDATE agent_registration SET status = 'revoked', updated_at = ${now} WHERE id = ${id} AND status <> 'revoked'`,
+  )
 
 /** Returns the agents that may act for an account. */
 export const claimedAgentsOf = (reader: Reader, did: Did): Promise<Pick<Registration, 'id' | 'did'>[]> =>
@@ -176,7 +192,13 @@ export const updateAssertionExpiry = (tx: Tx, id: string, expiresAt: Millis, now
   tx.run(sql`UPDATE agent_registration SET assertion_expires_at = ${expiresAt}, updated_at = ${now} WHERE id = ${id}`)
 
 /** Give a registration that waits a new claim token, which voids the old one. Returns 0 if it no longer waits. */
-export const updateClaimToken = (tx: Tx, id: string, tokenHash: string, expiresAt: Millis, now: Millis): Promise<number> =>
+export const updateClaimToken = (
+  tx: Tx,
+  id: string,
+  tokenHash: string,
+  expiresAt: Millis,
+  now: Millis,
+): Promise<number> =>
   tx.run(sql`
     UPDATE agent_registration SET claim_token_hash = ${tokenHash}, claim_token_expires_at = ${expiresAt}, updated_at = ${now}
     WHERE id = ${id} AND status = 'active'`)

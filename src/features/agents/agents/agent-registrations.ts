@@ -26,12 +26,16 @@ import { assertionExpiry, issueAssertion } from './agent-tokens.ts'
 import { verifyIdentityAssertion, type VerifiedIdentity } from './identity-assertions.ts'
 
 /** Members of the request's body that count. */
-export type IdentityRequest = Partial<Record<'type' | 'assertion_type' | 'assertion' | 'login_hint' | 'client_name', string>>
+export type IdentityRequest = Partial<
+  Record<'type' | 'assertion_type' | 'assertion' | 'login_hint' | 'client_name', string>
+>
 
-const nameIn = ({ client_name: name = '' }: IdentityRequest): string | null => plainName(name, MAX_AGENT_NAME_CHARS) || null
+const nameIn = ({ client_name: name = '' }: IdentityRequest): string | null =>
+  plainName(name, MAX_AGENT_NAME_CHARS) || null
 
 const invalid = (reason: string) => new OAuthError(400, 'invalid_request', reason)
-const notEnabled = (status: number, error: string) => new OAuthError(status, error, 'This way to register is not enabled on this server')
+const notEnabled = (status: number, error: string) =>
+  new OAuthError(status, error, 'This way to register is not enabled on this server')
 
 /** Register an agent in the way that the request names. Throws the errors of that way. */
 export async function registerAgent(exchange: Exchange, request: IdentityRequest): Promise<object> {
@@ -48,7 +52,10 @@ const ways = {
   anonymous: registerAnonymously,
   service_auth: registerForAddress,
   identity_assertion: registerByProvider,
-} satisfies Record<Exclude<RegistrationType, 'child'>, (exchange: Exchange, request: IdentityRequest) => Promise<object>>
+} satisfies Record<
+  Exclude<RegistrationType, 'child'>,
+  (exchange: Exchange, request: IdentityRequest) => Promise<object>
+>
 
 /** Insert a registration that waits to be confirmed, with its event. */
 async function addRegistration(
@@ -82,7 +89,13 @@ async function addRegistration(
   }
   const { id, did, type, scopes } = registration
   await insertRegistration(tx, registration)
-  await insertAgentEvent(tx, { registrationId: id, type: 'registered', did, detail: { registration_type: type, scopes }, now })
+  await insertAgentEvent(tx, {
+    registrationId: id,
+    type: 'registered',
+    did,
+    detail: { registration_type: type, scopes },
+    now,
+  })
   return { registration, claimToken }
 }
 
@@ -99,9 +112,17 @@ async function registerAnonymously(exchange: Exchange, request: IdentityRequest)
   chargeRow(exchange, 'anonymous')
   const expiresAt = assertionExpiry(ctx)
   const { registration, claimToken } = await ctx.db.transaction((tx) =>
-    addRegistration(exchange, tx, { type: 'anonymous', scopes, clientName: nameIn(request), assertionExpiresAt: expiresAt }),
+    addRegistration(exchange, tx, {
+      type: 'anonymous',
+      scopes,
+      clientName: nameIn(request),
+      assertionExpiresAt: expiresAt,
+    }),
   )
-  return { ...(await withAssertion(exchange, registration, { subject: registration.id, scopes, expiresAt })), claim_token: claimToken }
+  return {
+    ...(await withAssertion(exchange, registration, { subject: registration.id, scopes, expiresAt })),
+    claim_token: claimToken,
+  }
 }
 
 /** What an agent is told that gets an assertion. */
@@ -113,7 +134,11 @@ async function withAssertion(
   return {
     registration_id: id,
     registration_type: type,
-    identity_assertion: await issueAssertion(ctx, { subject, registrationId: id, registrationType: type, scopes }, expiresAt),
+    identity_assertion: await issueAssertion(
+      ctx,
+      { subject, registrationId: id, registrationType: type, scopes },
+      expiresAt,
+    ),
     assertion_expires: wireTime(expiresAt),
     scopes,
   }
@@ -155,7 +180,11 @@ async function registerForAddress(exchange: Exchange, request: IdentityRequest):
       clientName: nameIn(request),
     })
     const claim = await openClaim(exchange, tx, registration)
-    return { registration_id: registration.id, registration_type: registration.type, ...withCode(exchange, claimToken, claim) }
+    return {
+      registration_id: registration.id,
+      registration_type: registration.type,
+      ...withCode(exchange, claimToken, claim),
+    }
   })
 }
 
@@ -192,7 +221,11 @@ async function registerByProvider(exchange: Exchange, request: IdentityRequest):
 type Identity = Extract<VerifiedIdentity, { ok: true }>
 
 /** The transaction decides whether an identity is new: of two first requests, the second one finds the first. */
-async function registerIdentity(exchange: Exchange, { issuer, subject, email }: Identity, clientName: string | null): Promise<object> {
+async function registerIdentity(
+  exchange: Exchange,
+  { issuer, subject, email }: Identity,
+  clientName: string | null,
+): Promise<object> {
   const { ctx } = exchange
   const known = await findRegistrationOfSubject(ctx.db, issuer, subject)
   const account = known === null ? await accountToAsk(exchange, email) : null
@@ -200,7 +233,8 @@ async function registerIdentity(exchange: Exchange, { issuer, subject, email }: 
   const expiresAt = assertionExpiry(ctx)
   const outcome = await ctx.db.transaction(async (tx) => {
     const registration = await findRegistrationOfSubject(tx, issuer, subject)
-    if (registration === null) return account === null ? null : firstSeen(exchange, tx, { account, issuer, subject, email, clientName })
+    if (registration === null)
+      return account === null ? null : firstSeen(exchange, tx, { account, issuer, subject, email, clientName })
     if (registration.status === 'claimed') await updateAssertionExpiry(tx, registration.id, expiresAt, ctx.clock.now())
     return registration.status === 'active' ? askedAgain(exchange, tx, registration) : { registration, code: null }
   })
@@ -213,7 +247,11 @@ async function registerIdentity(exchange: Exchange, { issuer, subject, email }: 
     throw accessDenied(403, 'The registration was revoked')
   }
   const did = await activeHolder(exchange, registration.did)
-  return withAssertion(exchange, registration, { subject: did, scopes: clampedScopes(ctx.config, registration), expiresAt })
+  return withAssertion(exchange, registration, {
+    subject: did,
+    scopes: clampedScopes(ctx.config, registration),
+    expiresAt,
+  })
 }
 
 /**
@@ -259,6 +297,9 @@ async function askedAgain(exchange: Exchange, tx: Tx, registration: Registration
   const { claimToken, hash } = newClaimToken()
   await updateClaimToken(tx, registration.id, hash, now + config.agentAuth.claimTokenTtlSecs * 1000, now)
   const pending = await findLiveClaim(tx, registration.id, now)
-  const claim = pending !== null && now - pending.createdAt < FRESH_CODE_MILLIS ? pending : await openClaim(exchange, tx, registration)
+  const claim =
+    pending !== null && now - pending.createdAt < FRESH_CODE_MILLIS
+      ? pending
+      : await openClaim(exchange, tx, registration)
   return { registration, code: withCode(exchange, claimToken, claim) }
 }

@@ -64,11 +64,25 @@ export async function readAssertion(ctx: Context, text: string): Promise<Asserti
   const jws = decodeJws(text)
   // A signature has one spelling here: others would decode to the same bytes.
   if (jws === null || !text.endsWith(`.${base64url(jws.signature)}`)) return null
-  if (jws.header.typ !== ASSERTION_TYPE || 'crit' in jws.header || !verifyJws(jws, (await serverKey(ctx)).publicKey)) return null
-  const { iss, aud, sub, exp, scope, registration_id: registrationId, registration_type: registrationType } = jws.payload
+  if (jws.header.typ !== ASSERTION_TYPE || 'crit' in jws.header || !verifyJws(jws, (await serverKey(ctx)).publicKey))
+    return null
+  const {
+    iss,
+    aud,
+    sub,
+    exp,
+    scope,
+    registration_id: registrationId,
+    registration_type: registrationType,
+  } = jws.payload
   const { publicUrl } = ctx.config
   if (iss !== publicUrl || aud !== publicUrl || typeof exp !== 'number' || ctx.clock.now() >= exp * 1000) return null
-  if (typeof sub !== 'string' || typeof scope !== 'string' || typeof registrationId !== 'string' || typeof registrationType !== 'string')
+  if (
+    typeof sub !== 'string' ||
+    typeof scope !== 'string' ||
+    typeof registrationId !== 'string' ||
+    typeof registrationType !== 'string'
+  )
     return null
   const scopes = scope.split(' ').filter((one) => one !== '')
   return { subject: sub, registrationId, registrationType: registrationType as RegistrationType, scopes }

@@ -49,7 +49,9 @@ export const deleteChild = (tx: Tx, did: Did): Promise<number> =>
 /** Returns the account with which the line of an account's parents begins: itself, unless it is a child. */
 export async function firstParentOf(reader: Reader, did: Did): Promise<Did> {
   for (let first = did; ;) {
-    const row = await reader.get<{ parentDid: Did }>(sql`SELECT parent_did AS "parentDid" FROM child_account WHERE did = ${first}`)
+    const row = await reader.get<{ parentDid: Did }>(
+      sql`SELECT parent_did AS "parentDid" FROM child_account WHERE did = ${first}`,
+    )
     if (row === null) return first
     first = row.parentDid
   }

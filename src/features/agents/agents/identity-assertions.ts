@@ -17,7 +17,12 @@ export type VerifiedIdentity =
       /** In lower case; null if the provider does not say, or says that it is not verified. */
       email: string | null
     }
-  | { ok: false; status: number; error: 'invalid_grant' | 'issuer_not_enabled' | 'login_required' | 'server_error'; reason: string }
+  | {
+      ok: false
+      status: number
+      error: 'invalid_grant' | 'issuer_not_enabled' | 'login_required' | 'server_error'
+      reason: string
+    }
 
 /** Types of other tokens that an issuer may sign for the same audience. */
 const otherTypes = ['at+jwt', 'dpop+jwt', 'secevent+jwt', 'logout+jwt']
@@ -48,14 +53,16 @@ export async function verifyIdentityAssertion(ctx: Context, text: string): Promi
   const now = secsNow(ctx)
   if (!isTime(exp)) return invalid('exp is missing')
   if (!isSubject(sub)) return invalid('sub is missing or too long')
-  if (iat !== undefined && !(isTime(iat) && iat <= now + MAX_AHEAD_SECS)) return invalid('iat is not a time, or in the future')
+  if (iat !== undefined && !(isTime(iat) && iat <= now + MAX_AHEAD_SECS))
+    return invalid('iat is not a time, or in the future')
   if (jti !== undefined && (typeof jti !== 'string' || jti === '')) return invalid('jti is not a text')
   const signIn = faultOfSignIn(ctx, claims, now)
   if (signIn !== null) return signIn
   // Without `jti` the token itself is its id. Other spellings of the signature have the same signed text.
   const id = digest([issuer, jti ?? null, jti === undefined ? text.slice(0, text.lastIndexOf('.')) : null])
   const expiresAt = (Math.ceil(exp) + LEEWAY_SECS + 1) * 1000
-  if (!(await useOnce(ctx.db, 'identity-assertion', id, expiresAt))) return invalid('The assertion has already been used')
+  if (!(await useOnce(ctx.db, 'identity-assertion', id, expiresAt)))
+    return invalid('The assertion has already been used')
   return { ok: true, issuer, subject: sub, email: verifiedEmail(claims) }
 }
 

@@ -28,7 +28,11 @@ export type IssuerKeys = { ok: true; keys: readonly KeyObject[] } | { ok: false;
  * Returns the keys that may have signed a token of the issuer. Fixed keys have no ids, so all of them are returned,
  * whatever `kid` the token names. Throws `LookupsFull` when too many names are being looked up.
  */
-export async function keysOfIssuer(ctx: Context, { keys, algorithm }: TrustedIssuer, kid: unknown): Promise<IssuerKeys> {
+export async function keysOfIssuer(
+  ctx: Context,
+  { keys, algorithm }: TrustedIssuer,
+  kid: unknown,
+): Promise<IssuerKeys> {
   if (keys.source === 'fixed') return { ok: true, keys: keys.publicKeysPem.map((pem) => createPublicKey(pem)) }
   if (kid !== undefined && typeof kid !== 'string') return { ok: false, fault: 'unknown' }
   const found = await issuerKeySets(ctx).find(keys.url, (set) => keyNamed(set, kid, algorithm))

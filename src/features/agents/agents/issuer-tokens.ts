@@ -25,7 +25,8 @@ export type TokenFault = 'unreadable' | 'untrusted' | 'unreachable' | 'invalid'
 
 export type Claims = Readonly<Record<string, unknown>>
 
-export type TokenOutcome = { ok: true; issuer: string; claims: Claims } | { ok: false; fault: TokenFault; reason: string }
+export type TokenOutcome =
+  { ok: true; issuer: string; claims: Claims } | { ok: false; fault: TokenFault; reason: string }
 
 /** Whole seconds, as times in tokens are. */
 export const secsNow = ({ clock }: Pick<Context, 'clock'>): number => Math.floor(clock.now() / 1000)
@@ -36,7 +37,11 @@ export const isTime = (value: unknown): value is number => typeof value === 'num
  * Verify a token of a trusted issuer: signature, `aud`, and `exp` and `nbf` if it has them. `otherTypes` are the types
  * of tokens that the issuer signs for other purposes. Throws `LookupsFull` when too many names are being looked up.
  */
-export async function verifyIssuerToken(ctx: Context, text: string, otherTypes: readonly string[]): Promise<TokenOutcome> {
+export async function verifyIssuerToken(
+  ctx: Context,
+  text: string,
+  otherTypes: readonly string[],
+): Promise<TokenOutcome> {
   // An unsigned token can be read too: it is refused for its algorithm.
   const jws = decodeJws(text.replace(/\.$/, '.AA'))
   const iss = jws?.payload['iss']

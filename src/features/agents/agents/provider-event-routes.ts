@@ -28,7 +28,8 @@ const refusals: Record<TokenFault, (reason: string) => Refusal> = {
 /** The response does not tell whether there is such an agent, or was. */
 async function notify(call: RouteCall<null>): Promise<Response> {
   const { ctx, body } = call
-  if (body.contentType !== null && body.contentType !== EVENT_TOKEN) throw invalid(`The body must be of type ${EVENT_TOKEN}`)
+  if (body.contentType !== null && body.contentType !== EVENT_TOKEN)
+    throw invalid(`The body must be of type ${EVENT_TOKEN}`)
   const token = await verifyIssuerToken(ctx, (await body.text(MAX_TOKEN_BYTES)).trim(), otherTypes)
   if (!token.ok) throw refusals[token.fault](token.reason)
   await endAgentOf(call, token.issuer, subjectOf(token.claims))
@@ -46,7 +47,8 @@ function subjectOf({ iat, jti, events, sub }: Claims): string {
   return found
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 const isNonEmptyText = (value: unknown): value is string => typeof value === 'string' && value !== ''
 
 /** A child has a subject too, which its account chose: only what this issuer has registered may end. */
@@ -54,7 +56,9 @@ async function endAgentOf({ ctx }: RouteCall<null>, issuer: string, subject: str
   const ended = await ctx.db.transaction(async (tx) => {
     const registration = await findRegistrationOfSubject(tx, issuer, subject)
     if (registration?.type !== 'identity_assertion') return null
-    return (await endRegistration(tx, registration, ctx.clock.now(), { source: 'provider_set' })) > 0 ? registration : null
+    return (await endRegistration(tx, registration, ctx.clock.now(), { source: 'provider_set' })) > 0
+      ? registration
+      : null
   })
   if (ended?.did) announce({ ctx }, 'agentEndedByProvider', ended.did)
 }

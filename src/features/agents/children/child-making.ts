@@ -68,7 +68,8 @@ export interface MadeChild extends CeremonyIdentity {
 type ChildIdentity = CeremonyIdentity & { genesis: Operation; signingKey: string }
 
 const didAlreadyExists = () => new Refusal(409, 'DidAlreadyExists', 'The DID is known here')
-const notReserved = () => invalidClaim('verificationMethods.atproto must be a key from com.atproto.server.reserveSigningKey')
+const notReserved = () =>
+  invalidClaim('verificationMethods.atproto must be a key from com.atproto.server.reserveSigningKey')
 
 /** Make the child, or continue an interrupted attempt. Repeating the request that made it returns it again, with a new
  * assertion.
@@ -124,7 +125,8 @@ function begin({ ctx, stillStands }: Exchange, parent: Did, handle: Handle, iden
     if (await accountOf(tx, did)) throw didAlreadyExists()
     // Check the key first, so that a caller without one of our keys cannot probe handles.
     if ((await reservedKeyNamed(tx, signingKey, did)) === null) throw notReserved()
-    if (!(await isHandleFree(tx, handle, now))) throw new Refusal(409, 'HandleNotAvailable', `Handle already taken: ${handle}`)
+    if (!(await isHandleFree(tx, handle, now)))
+      throw new Refusal(409, 'HandleNotAvailable', `Handle already taken: ${handle}`)
     const key = await takeKey(tx, { did, signingKey, parent })
     const registrationId = newAgentId('reg')
     await insertAccount(tx, {
@@ -138,7 +140,15 @@ function begin({ ctx, stillStands }: Exchange, parent: Did, handle: Handle, iden
       deleteAfter: null,
     })
     await keepDidDocument(tx, document, now)
-    const child = { did, parentDid: parent, registrationId, genesis, publishedAt: null, finishedAt: null, deleteAfter: null }
+    const child = {
+      did,
+      parentDid: parent,
+      registrationId,
+      genesis,
+      publishedAt: null,
+      finishedAt: null,
+      deleteAfter: null,
+    }
     await insertChild(tx, child, now)
     await createRepo(ctx, tx, did, (await signingKeyOf(ctx, tx, did))!)
     return { child, isFirst: true }
@@ -193,11 +203,18 @@ const finish = (ctx: Context, parent: Did, did: Did): Promise<{ registration: Re
     const child = await findChild(tx, did)
     if (child === null) throw didAlreadyExists()
     await requireResumable(tx, child, parent)
-    if ((await setChildFinished(tx, did, now)) === 0) return { registration: await assertedAgain(ctx, tx, child, now), isNew: false }
+    if ((await setChildFinished(tx, did, now)) === 0)
+      return { registration: await assertedAgain(ctx, tx, child, now), isNew: false }
     const registration = registrationOf(ctx, child, now)
     const { id, type, scopes } = registration
     await insertRegistration(tx, registration)
-    await insertAgentEvent(tx, { registrationId: id, type: 'registered', did, detail: { registration_type: type, scopes }, now })
+    await insertAgentEvent(tx, {
+      registrationId: id,
+      type: 'registered',
+      did,
+      detail: { registration_type: type, scopes },
+      now,
+    })
     // Unless an operator has activated it, which announced it too.
     if ((await accountStatus(tx, did)) === 'deactivated') {
       const repoEvents = await openingEvents(ctx, tx, did)
@@ -246,6 +263,10 @@ async function withAssertion(
   const { id: registrationId, type: registrationType } = registration
   const scopes = clampedScopes(ctx.config, registration)
   const assertionExpiresAt = assertionExpiry(ctx)
-  const assertion = await issueAssertion(ctx, { subject: did, registrationId, registrationType, scopes }, assertionExpiresAt)
+  const assertion = await issueAssertion(
+    ctx,
+    { subject: did, registrationId, registrationType, scopes },
+    assertionExpiresAt,
+  )
   return { registrationId, did, handle, document, assertion, assertionExpiresAt, scopes }
 }

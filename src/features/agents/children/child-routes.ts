@@ -10,7 +10,14 @@ import type { Tx } from '../../../platform/database/database.ts'
 import { INVALID_HANDLE, parseDid, wireTime, type Did } from '../../../protocol/identifiers.ts'
 import { scheduleChildDeletion } from '../../identity/account-changes/account-changes.ts'
 import { announce } from '../../identity/accounts/accounts.ts'
-import { childrenOf, endRegistration, findChild, findRegistration, firstParentOf, type Child } from '../agents/agents.ts'
+import {
+  childrenOf,
+  endRegistration,
+  findChild,
+  findRegistration,
+  firstParentOf,
+  type Child,
+} from '../agents/agents.ts'
 import { parent, type OwnerCaller } from '../../access/auth/auth.ts'
 import { admitServedHandle } from '../../identity/identity/identity.ts'
 import { makeChild } from './child-making.ts'
@@ -89,13 +96,19 @@ async function revoke(call: RouteCall<OwnerCaller>): Promise<object> {
 }
 
 async function remove(call: RouteCall<OwnerCaller>): Promise<object> {
-  const { did, outcome: deleteAfter } = await withChild(call, (ctx, tx, child) => scheduleChildDeletion(ctx, tx, child.did))
+  const { did, outcome: deleteAfter } = await withChild(call, (ctx, tx, child) =>
+    scheduleChildDeletion(ctx, tx, child.did),
+  )
   announce(call, 'childDeletionScheduled', did, { deleteAfter })
   return { did, status: 'deletion_scheduled', deleteAfter: wireTime(deleteAfter) }
 }
 
 export const childRoutes = [
-  route('POST', '/agent/child', { auth: parent, limit: { name: 'makeChild', key: ({ caller }) => caller.did }, handler: create }),
+  route('POST', '/agent/child', {
+    auth: parent,
+    limit: { name: 'makeChild', key: ({ caller }) => caller.did },
+    handler: create,
+  }),
   route('GET', '/agent/child', { auth: parent, handler: list }),
   route('POST', '/agent/child/revoke', { auth: parent, handler: revoke }),
   route('POST', '/agent/child/delete', { auth: parent, handler: remove }),

@@ -74,13 +74,16 @@ export const gcSweep: Sweep = {
 async function reconcileChanged(pass: Pass): Promise<void> {
   const { ctx, throttled } = pass
   const start: { did: Did | null } = { did: null }
-  for await (const heads of inPages(PAGE_HEADS, start, ({ did }, limit) => throttled(() => repoHeads(ctx.db, did, limit)))) {
+  for await (const heads of inPages(PAGE_HEADS, start, ({ did }, limit) =>
+    throttled(() => repoHeads(ctx.db, did, limit)),
+  )) {
     const known = await findReconciled(
       ctx.db,
       heads.map(({ did }) => did),
     )
     const compared: { did: Did; rev: string }[] = []
-    for (const { did, rev } of heads) if (known.get(did) !== rev && (await isReconciled(pass, did))) compared.push({ did, rev })
+    for (const { did, rev } of heads)
+      if (known.get(did) !== rev && (await isReconciled(pass, did))) compared.push({ did, rev })
     if (compared.length > 0) await throttled(() => ctx.db.transaction((tx) => upsertReconciled(tx, compared)))
   }
 }

@@ -130,7 +130,9 @@ async function hasWrongClocks({ db }: Context, did: Did, throttled: Throttle): P
 async function adoptReferenced(ctx: Context, did: Did, now: Millis, throttled: Throttle): Promise<number> {
   const storage = blobStorage(ctx)
   let adopted = 0
-  const pages = inPages(PAGE_CIDS, { cid: '' }, ({ cid: cursor }, limit) => throttled(() => listReferenced(ctx.db, { did, cursor, limit })))
+  const pages = inPages(PAGE_CIDS, { cid: '' }, ({ cid: cursor }, limit) =>
+    throttled(() => listReferenced(ctx.db, { did, cursor, limit })),
+  )
   for await (const page of pages) {
     for (const { cid, isOwned } of page) {
       if (isOwned || (await storage.sizeOf(cid)) === null) continue

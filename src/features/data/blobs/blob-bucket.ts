@@ -20,7 +20,15 @@ import { abortUpload, unfinishedUploads } from '../../../platform/network/bucket
 import type { Log } from '../../../platform/running/log.ts'
 import { cidOfBlobDigest } from '../../../protocol/cid.ts'
 import { clearFiles } from './blob-folder.ts'
-import type { BlobBody, BlobContent, BlobStorage, IncomingBlob, OpenOptions, PrepareOptions, StoredBlob } from './blob-storage.ts'
+import type {
+  BlobBody,
+  BlobContent,
+  BlobStorage,
+  IncomingBlob,
+  OpenOptions,
+  PrepareOptions,
+  StoredBlob,
+} from './blob-storage.ts'
 import { IncomingObject } from './incoming-object.ts'
 import { MAX_PIECE_BYTES, ObjectReading } from './object-reading.ts'
 
@@ -104,7 +112,9 @@ export class BlobBucket implements BlobStorage {
       if (mustReach) throw error
       const { cause } = error as BucketUnavailable
       if (cause instanceof BucketRefusal && !cause.isPassing)
-        throw new OperatorError(`${this.place} refuses this server: ${cause.message}; check the keys of [blobs] that begin with s3_`)
+        throw new OperatorError(
+          `${this.place} refuses this server: ${cause.message}; check the keys of [blobs] that begin with s3_`,
+        )
       log.error('the blob bucket is unreachable; starting without it', { url: this.options.url, error: cause ?? error })
     }
   }
@@ -172,7 +182,9 @@ export class BlobBucket implements BlobStorage {
   async #verify(cid: string): Promise<string | null> {
     try {
       return await this.#verifying.run(cid, () =>
-        this.#verifications.run(async () => ((await this.digest(cid))?.cid === cid ? (this.#verified.get(cid) ?? '') : null)),
+        this.#verifications.run(async () =>
+          (await this.digest(cid))?.cid === cid ? (this.#verified.get(cid) ?? '') : null,
+        ),
       )
     } catch (error) {
       throw error instanceof SemaphoreFull ? this.#unavailable(error) : error
@@ -184,7 +196,8 @@ export class BlobBucket implements BlobStorage {
       return await this.#reached(() => this.options.bucket.read(key, range), range.signal)
     } catch (error) {
       // The object is shorter than the range begins. RFC 9110 section 15.5.17.
-      if (error instanceof BucketUnavailable && error.cause instanceof BucketRefusal && error.cause.status === 416) return null
+      if (error instanceof BucketUnavailable && error.cause instanceof BucketRefusal && error.cause.status === 416)
+        return null
       throw error
     }
   }
@@ -275,4 +288,5 @@ export class BlobBucket implements BlobStorage {
   }
 }
 
-const cidOf = (bytes: Uint8Array): string => cidOfBlobDigest(new Bun.CryptoHasher('sha256').update(bytes).digest()).toString()
+const cidOf = (bytes: Uint8Array): string =>
+  cidOfBlobDigest(new Bun.CryptoHasher('sha256').update(bytes).digest()).toString()

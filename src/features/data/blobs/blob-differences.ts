@@ -24,7 +24,14 @@ export interface Compared {
  * Yields blobs and objects that only one side has. An object of a different size counts as missing. Rows and keys are
  * walked in parallel, so this needs memory for a page of each.
  */
-export async function* differences({ rows, objects, keyOf, pace, tally, onMatch }: Compared): AsyncGenerator<Difference> {
+export async function* differences({
+  rows,
+  objects,
+  keyOf,
+  pace,
+  tally,
+  onMatch,
+}: Compared): AsyncGenerator<Difference> {
   const rowsOneByOne = flat(rows, pace)
   const objectsOneByOne = flat(objects, pace)
   let row = await rowsOneByOne.next()

@@ -44,13 +44,18 @@ export async function downloadBlob(exchange: Exchange, viewer: Viewer, did: Did,
   const blob = await findReadable(ctx.db, did, cid)
   if (blob === null || !(blob.isPermanent || mayPreview)) throw new Refusal(400, 'BlobNotFound', 'Blob not found')
 
-  if (viewer.did === null && !viewer.admin) replyHeaders.set('Cache-Control', `public, max-age=${CACHE_SECS}, immutable`)
+  if (viewer.did === null && !viewer.admin)
+    replyHeaders.set('Cache-Control', `public, max-age=${CACHE_SECS}, immutable`)
   const etag = `"${cid}"`
   const headers = { ETag: etag, 'Accept-Ranges': 'bytes', ...runsNothing }
   const known = knownTag(request.headers.get('if-none-match'), etag)
   if (known !== null) return new Response(null, { status: 304, headers: { ...headers, ETag: known } })
 
-  const described = { ...headers, 'Content-Type': blob.mimeType, 'Content-Disposition': `attachment; filename="${cid}"` }
+  const described = {
+    ...headers,
+    'Content-Type': blob.mimeType,
+    'Content-Disposition': `attachment; filename="${cid}"`,
+  }
   const range = byteRangeOf(request.headers, { size: blob.size, etag })
   if (range === 'unsatisfiable')
     return new Response(null, { status: 416, headers: { ...headers, 'Content-Range': `bytes */${blob.size}` } })
@@ -59,7 +64,10 @@ export async function downloadBlob(exchange: Exchange, viewer: Viewer, did: Did,
   // The headers say all, and a bucket would be read in vain.
   if (storage.isShared && request.method === 'HEAD') {
     const length = range === null ? blob.size : range.last - range.first + 1
-    return new Response(null, { status: part ? 206 : 200, headers: { ...(part ?? described), 'Content-Length': String(length) } })
+    return new Response(null, {
+      status: part ? 206 : 200,
+      headers: { ...(part ?? described), 'Content-Length': String(length) },
+    })
   }
   const body = await openBlob(exchange, { cid, size: blob.size }, range ?? undefined)
   if (body === null) {
@@ -70,7 +78,11 @@ export async function downloadBlob(exchange: Exchange, viewer: Viewer, did: Did,
 }
 
 /** Opens a blob. Reading it from a bucket takes a place. Throws `NoPlace` if too many blobs are being read. */
-async function openBlob({ ctx, request }: Exchange, blob: StoredBlob, range: ByteRange | undefined): Promise<BlobBody | null> {
+async function openBlob(
+  { ctx, request }: Exchange,
+  blob: StoredBlob,
+  range: ByteRange | undefined,
+): Promise<BlobBody | null> {
   const storage = blobStorage(ctx)
   if (!storage.isShared) return storage.open(blob, { range })
   const place = await downloading(ctx).enter(request)

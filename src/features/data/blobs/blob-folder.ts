@@ -148,7 +148,9 @@ export class BlobFolder implements BlobStorage {
   }
 
   async *list(pageSize: number): AsyncGenerator<string[]> {
-    const shards = (await readdir(this.dir, { withFileTypes: true })).filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
+    const shards = (await readdir(this.dir, { withFileTypes: true })).filter(
+      (entry) => entry.isDirectory() && !entry.name.startsWith('.'),
+    )
     for (const shard of shards) {
       const names = (await readdir(join(this.dir, shard.name))).filter((name) => !name.startsWith('.'))
       for (let start = 0; start < names.length; start += pageSize) {

@@ -41,7 +41,11 @@ export async function copyToMirror(
 export type Restoration = 'restored' | 'absent' | 'damaged' | 'unowned'
 
 /** Replace the file by the bucket's copy after verifying the copy. Throws if the bucket does not respond. */
-export async function restoreFromMirror(ctx: Context, { bucket, keyPrefix }: BlobMirror, { cid, size }: StoredBlob): Promise<Restoration> {
+export async function restoreFromMirror(
+  ctx: Context,
+  { bucket, keyPrefix }: BlobMirror,
+  { cid, size }: StoredBlob,
+): Promise<Restoration> {
   const copy = await bucket.get(keyPrefix + cid)
   if (copy === null) return 'absent'
   await using incoming = await blobFolder(ctx).receive(upTo(copy, size))

@@ -46,7 +46,11 @@ export async function applyBlobChanges(tx: Tx, { did, rev, now, replaced, added 
   if (released.length > 0) await releaseUnreferenced(tx, did, released, now)
 }
 
-function checkReferences(added: readonly AddedReference[], claimed: readonly ClaimedBlob[], dropped: readonly ReferenceRow[]): void {
+function checkReferences(
+  added: readonly AddedReference[],
+  claimed: readonly ClaimedBlob[],
+  dropped: readonly ReferenceRow[],
+): void {
   const byCid = new Map(claimed.map((blob) => [blob.cid, blob]))
   const held = new Set(dropped.map(heldKey))
   for (const reference of added) {
@@ -55,7 +59,8 @@ function checkReferences(added: readonly AddedReference[], claimed: readonly Cla
     // A record that keeps a reference may keep its type and size too: it may have come from another server.
     const isTrusted = held.has(heldKey(reference)) || (blob.isPermanent && !reference.validated)
     if (isTrusted) continue
-    if (blob.mimeType !== reference.mimeType) throw mismatch('InvalidMimeType', 'Mimetype', blob.mimeType, reference.mimeType)
+    if (blob.mimeType !== reference.mimeType)
+      throw mismatch('InvalidMimeType', 'Mimetype', blob.mimeType, reference.mimeType)
     if (blob.size !== reference.size) throw mismatch('InvalidSize', 'Size', blob.size, reference.size)
   }
 }

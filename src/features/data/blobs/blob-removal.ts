@@ -41,10 +41,17 @@ const MAX_PLACINGS = 5
 export class Overtaken extends Error {}
 
 const beingRemoved = () =>
-  new Refusal(503, 'ServiceUnavailable', 'The same blob is being removed at the moment', { headers: { 'Retry-After': '10' } })
+  new Refusal(503, 'ServiceUnavailable', 'The same blob is being removed at the moment', {
+    headers: { 'Retry-After': '10' },
+  })
 
 /** Place a received blob and write its row with `write`, under a lock, or leave neither. */
-export async function keepBlob(ctx: Context, incoming: IncomingBlob, lock: Lock, write: (tx: Tx) => Promise<void>): Promise<void> {
+export async function keepBlob(
+  ctx: Context,
+  incoming: IncomingBlob,
+  lock: Lock,
+  write: (tx: Tx) => Promise<void>,
+): Promise<void> {
   const storage = blobStorage(ctx)
   const { cid } = incoming
   await storage.alone(cid, async () => {
@@ -84,7 +91,8 @@ async function endedRemoval(ctx: Context, cid: string): Promise<string | null> {
 export async function cancelRemoval(tx: Tx, cid: string, lastTaker: string | null): Promise<void> {
   const found = await deleteTombstone(tx, cid)
   if (found === null || found.takenAt === null) return
-  if (found.removedAt === null || found.taker !== lastTaker) throw new Overtaken('the blob was removed after it was placed')
+  if (found.removedAt === null || found.taker !== lastTaker)
+    throw new Overtaken('the blob was removed after it was placed')
 }
 
 /** The row of a placed blob could not be written. */
@@ -134,11 +142,13 @@ export async function continueRemovals(ctx: Context, cids: readonly string[]): P
     }
   } finally {
     // The others stay taken: whether their objects are still there is not known, and another taker will remove them.
-    if (removed.length > 0) await ctx.db.transaction((tx) => finishTombstones(tx, { cids: removed, taker, now: ctx.clock.now() }))
+    if (removed.length > 0)
+      await ctx.db.transaction((tx) => finishTombstones(tx, { cids: removed, taker, now: ctx.clock.now() }))
   }
 }
 
 /** Forget removals that ended long ago. */
 export async function forgetRemovals(ctx: Context): Promise<void> {
-  if (blobStorage(ctx).isShared) await ctx.db.transaction((tx) => forgetTombstones(tx, ctx.clock.now() - TOMBSTONE_MILLIS))
+  if (blobStorage(ctx).isShared)
+    await ctx.db.transaction((tx) => forgetTombstones(tx, ctx.clock.now() - TOMBSTONE_MILLIS))
 }

@@ -56,7 +56,12 @@ export async function correctClocks(tx: Tx, did: Did, now: Millis): Promise<{ st
 /**
  * A page of the account's blobs, ascending, after `after`, each with whether `correctClocks` would change its clock.
  */
-export async function listClocks(reader: Reader, did: Did, after: string, limit: number): Promise<{ cid: string; isWrong: boolean }[]> {
+export async function listClocks(
+  reader: Reader,
+  did: Did,
+  after: string,
+  limit: number,
+): Promise<{ cid: string; isWrong: boolean }[]> {
   const rows = await reader.all<{ cid: string; runs: number; referenced: number }>(sql`
     SELECT cid, CASE WHEN unreferenced_at IS NULL THEN 0 ELSE 1 END AS runs, CASE WHEN ${isReferenced()} THEN 1 ELSE 0 END AS referenced
     FROM blob WHERE did = ${did} AND cid > ${after} ORDER BY cid LIMIT ${limit}`)
@@ -65,20 +70,26 @@ export async function listClocks(reader: Reader, did: Did, after: string, limit:
 
 /** The media type that one of the owners gave the blob; null if it has no owner. */
 export async function findMimeType(reader: Reader, cid: string): Promise<string | null> {
-  const row = await reader.get<{ mimeType: string }>(sql`SELECT mime_type AS "mimeType" FROM blob WHERE cid = ${cid} LIMIT 1`)
+  const row = await reader.get<{ mimeType: string }>(
+    sql`SELECT mime_type AS "mimeType" FROM blob WHERE cid = ${cid} LIMIT 1`,
+  )
   return row && row.mimeType
 }
 
 /** By account, the revision at which references were last compared with records. */
 export async function findReconciled(reader: Reader, dids: readonly Did[]): Promise<Map<Did, string>> {
-  const rows = await reader.all<{ did: Did; rev: string }>(sql`SELECT did, rev FROM blob_reconciled WHERE did IN ${sqlList(dids)}`)
+  const rows = await reader.all<{ did: Did; rev: string }>(
+    sql`SELECT did, rev FROM blob_reconciled WHERE did IN ${sqlList(dids)}`,
+  )
   return new Map(rows.map(({ did, rev }) => [did, rev]))
 }
 
 /** `accounts` must not be empty. */
 export async function upsertReconciled(tx: Tx, accounts: readonly { did: Did; rev: string }[]): Promise<void> {
   const rows = accounts.map(({ did, rev }) => [did, rev])
-  await tx.run(sql`INSERT INTO blob_reconciled (did, rev) VALUES ${sqlRows(rows)} ON CONFLICT (did) DO UPDATE SET rev = excluded.rev`)
+  await tx.run(
+    sql`INSERT INTO blob_reconciled (did, rev) VALUES ${sqlRows(rows)} ON CONFLICT (did) DO UPDATE SET rev = excluded.rev`,
+  )
 }
 
 /** Delete all blobs of an account. Returns the CIDs without an owner left; their files must be removed. */
@@ -95,7 +106,12 @@ export interface ExpiredBlob {
 }
 
 /** A page of blobs whose grace clock started at `until` or before, oldest first, after `after`. */
-export function findExpired(reader: Reader, until: Millis, after: ExpiredBlob | null, limit: number): Promise<ExpiredBlob[]> {
+export function findExpired(
+  reader: Reader,
+  until: Millis,
+  after: ExpiredBlob | null,
+  limit: number,
+): Promise<ExpiredBlob[]> {
   const from = after ?? { unreferencedAt: -1, did: '', cid: '' }
   return reader.all(sql`
     SELECT did, cid, unreferenced_at AS "unreferencedAt" FROM blob
@@ -128,7 +144,10 @@ async function recordRemovals(tx: Tx, deleted: readonly { cid: string }[], now: 
 }
 
 /** Set or clear the takedown. Returns false if the account has no such blob. */
-export async function setBlobTakedown(tx: Tx, { did, cid, ref }: { did: Did; cid: string; ref: string | null }): Promise<boolean> {
+export async function setBlobTakedown(
+  tx: Tx,
+  { did, cid, ref }: { did: Did; cid: string; ref: string | null },
+): Promise<boolean> {
   return (await tx.run(sql`UPDATE blob SET takedown_ref = ${ref} WHERE did = ${did} AND cid = ${cid}`)) > 0
 }
 
@@ -195,7 +214,9 @@ export async function* storedBlobs(reader: Reader, pageSize: number): AsyncGener
 export async function ownedAmong(reader: Reader, cids: readonly string[]): Promise<Set<string>> {
   const owned = new Set<string>()
   for (const piece of inPieces(cids)) {
-    for (const { cid } of await reader.all<{ cid: string }>(sql`SELECT DISTINCT cid FROM blob WHERE cid IN ${sqlList(piece)}`))
+    for (const { cid } of await reader.all<{ cid: string }>(
+      sql`SELECT DISTINCT cid FROM blob WHERE cid IN ${sqlList(piece)}`,
+    ))
       owned.add(cid)
   }
   return owned

@@ -24,7 +24,12 @@ interface Admission {
  * Refuses with `PayloadTooLarge` above the maximum size of a blob or the storage of the account. A broken upload leaves
  * nothing.
  */
-export async function uploadBlob(ctx: Context, did: Did, body: RequestBody, { permit, record }: Admission): Promise<BlobRow> {
+export async function uploadBlob(
+  ctx: Context,
+  did: Did,
+  body: RequestBody,
+  { permit, record }: Admission,
+): Promise<BlobRow> {
   const { maxBlobSize } = ctx.config.blobs
   await using incoming = await blobStorage(ctx).receive(body.stream(maxBlobSize))
   const { cid, size } = incoming

@@ -12,7 +12,10 @@ export { blobTakedown, findReadable, hasBlobs, ownedAmong, setBlobTakedown, stor
 export { removeBlobFiles } from './blob-removal.ts'
 
 /** Counts of referenced and of stored blobs, and stored bytes. */
-export async function countBlobs(reader: Reader, did: Did): Promise<{ expected: number; imported: number; bytes: number }> {
+export async function countBlobs(
+  reader: Reader,
+  did: Did,
+): Promise<{ expected: number; imported: number; bytes: number }> {
   const { count, bytes } = await blobUsage(reader, did)
   return { expected: await countReferencedCids(reader, did), imported: count, bytes }
 }

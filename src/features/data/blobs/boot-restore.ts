@@ -30,7 +30,8 @@ export async function restoreMissing(ctx: Context): Promise<void> {
       else ctx.log.error('blob not restored', { cid: blob.cid, outcome })
     } catch (error) {
       ctx.log.error('blob not restored', { cid: blob.cid, error })
-      if (++failuresInARow === MAX_FAILURES_IN_A_ROW) ctx.log.error('the mirror does not respond; starting without the missing blobs')
+      if (++failuresInARow === MAX_FAILURES_IN_A_ROW)
+        ctx.log.error('the mirror does not respond; starting without the missing blobs')
     }
   })
   if (tally.missing > 0) ctx.log.info('blobs restored from the mirror', tally)

@@ -7,7 +7,10 @@ export interface ByteRange {
 }
 
 /** Returns null for the whole body, also for multiple ranges, other units and invalid ranges. */
-export function byteRangeOf(headers: Headers, { size, etag }: { size: number; etag: string }): ByteRange | 'unsatisfiable' | null {
+export function byteRangeOf(
+  headers: Headers,
+  { size, etag }: { size: number; etag: string },
+): ByteRange | 'unsatisfiable' | null {
   const ifRange = headers.get('if-range')
   if (ifRange !== null && ifRange !== etag) return null
   const match = /^bytes=(\d{1,15})?-(\d{1,15})?$/.exec(headers.get('range') ?? '')

@@ -124,7 +124,9 @@ export class IncomingObject implements IncomingBlob {
     const upload = (this.#upload ??= await reached(() => UploadInParts.begin(bucket, this.#key)))
     const content = await spool.end()
     this.#spool = null
-    this.#sending = reached(() => upload.add(content, this.#gone.signal), this.#gone.signal).finally(() => spool.delete())
+    this.#sending = reached(() => upload.add(content, this.#gone.signal), this.#gone.signal).finally(() =>
+      spool.delete(),
+    )
     // The next waiter gets the error.
     this.#sending.catch(() => undefined)
   }
@@ -149,7 +151,10 @@ export class IncomingObject implements IncomingBlob {
       if (this.#isComplete) await this.to.bucket.delete(this.#key)
       else await this.#upload.abort()
     } catch (error) {
-      this.to.log.warn('could not delete an unfinished upload from the bucket; the scrub will delete it', { file: this.#key, error })
+      this.to.log.warn('could not delete an unfinished upload from the bucket; the scrub will delete it', {
+        file: this.#key,
+        error,
+      })
     }
   }
 }

@@ -33,7 +33,8 @@ interface Pass {
 
 export const mirrorSweep: Sweep = {
   name: 'blob-mirror',
-  intervalSecs: ({ blobMirror, blobs }) => (blobMirror.bucket === null || blobs.store === 's3' ? 0 : blobMirror.syncIntervalSecs),
+  intervalSecs: ({ blobMirror, blobs }) =>
+    blobMirror.bucket === null || blobs.store === 's3' ? 0 : blobMirror.syncIntervalSecs,
   counts: { swept: 'blob_mirror_synced_total' },
   async run(ctx, stopping) {
     const report = { swept: 0, errors: 0, uploaded: 0, deleted: 0 }

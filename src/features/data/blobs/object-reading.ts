@@ -74,7 +74,8 @@ export class ObjectReading {
     }
     hold(start.bytes.byteLength)
     const read = async (): Promise<Uint8Array> => {
-      const piece = next ?? (await this.bucket.read(key, { first: at, last: Math.min(last, at + this.pieceBytes() - 1), signal }))
+      const piece =
+        next ?? (await this.bucket.read(key, { first: at, last: Math.min(last, at + this.pieceBytes() - 1), signal }))
       next = null
       if (piece?.size !== size || piece.tag !== tag) throw new DamagedOnTheWay(cid)
       at += piece.bytes.byteLength

@@ -17,9 +17,19 @@ export type StorageConfig = Pick<Config, 'dataDir' | 'blobs'>
 export const blobFolderIn = (dataDir: string): BlobFolder => new BlobFolder(blobsFolder(dataDir))
 
 /** The blob bucket; null if blobs are in the folder. */
-export function openBlobBucket({ dataDir, blobs }: StorageConfig, ctx: { clock: Pick<Clock, 'monotonic'>; log: Log }): BlobBucket | null {
+export function openBlobBucket(
+  { dataDir, blobs }: StorageConfig,
+  ctx: { clock: Pick<Clock, 'monotonic'>; log: Log },
+): BlobBucket | null {
   const { store, s3Bucket, s3Endpoint, s3AccessKeyId, s3SecretAccessKey, s3KeyPrefix } = blobs
-  if (store !== 's3' || s3Bucket === null || s3Endpoint === null || s3AccessKeyId === null || s3SecretAccessKey === null) return null
+  if (
+    store !== 's3' ||
+    s3Bucket === null ||
+    s3Endpoint === null ||
+    s3AccessKeyId === null ||
+    s3SecretAccessKey === null
+  )
+    return null
   const url = `${s3Endpoint}/${s3Bucket}/${s3KeyPrefix}`
   const options = {
     bucket: s3Bucket,

@@ -16,25 +16,38 @@ const ROWS_PER_TURN = 5000
 export async function insertReferences(tx: Tx, did: Did, rev: Tid, references: readonly ReferenceRow[]): Promise<void> {
   for (let start = 0; start < references.length; start += ROWS_PER_INSERT) {
     const rows = references.slice(start, start + ROWS_PER_INSERT).map(({ record, cid }) => [did, cid, record, rev])
-    await tx.run(sql`INSERT INTO blob_reference (did, cid, record, rev) VALUES ${sqlRows(rows)} ON CONFLICT (did, cid, record) DO NOTHING`)
+    await tx.run(
+      sql`INSERT INTO blob_reference (did, cid, record, rev) VALUES ${sqlRows(rows)} ON CONFLICT (did, cid, record) DO NOTHING`,
+    )
     if ((start + rows.length) % ROWS_PER_TURN === 0) await tx.turn()
   }
 }
 
 /** Delete the references of the records. Returns those deleted. */
 export function deleteReferences(tx: Tx, did: Did, records: readonly string[]): Promise<ReferenceRow[]> {
-  return tx.all(sql`DELETE FROM blob_reference WHERE did = ${did} AND record IN ${sqlList(records)} RETURNING record, cid`)
+  return tx.all(
+    sql`DELETE FROM blob_reference WHERE did = ${did} AND record IN ${sqlList(records)} RETURNING record, cid`,
+  )
 }
 
 export async function deleteAllReferences(tx: Tx, did: Did): Promise<void> {
   const some = sql`(SELECT cid, record FROM blob_reference WHERE did = ${did} LIMIT ${ROWS_PER_TURN})`
-  while ((await tx.run(sql`DELETE FROM blob_reference WHERE did = ${did} AND (cid, record) IN ${some}`)) === ROWS_PER_TURN) await tx.turn()
+  while (
+    (await tx.run(sql`DELETE FROM blob_reference WHERE did = ${did} AND (cid, record) IN ${some}`)) === ROWS_PER_TURN
+  )
+    await tx.turn()
 }
 
 /** References of the records after `after`, up to and including `end`, or to the last record if `end` is null. */
-export function listReferences(reader: Reader, did: Did, { after, end }: { after: string; end: string | null }): Promise<ReferenceRow[]> {
+export function listReferences(
+  reader: Reader,
+  did: Did,
+  { after, end }: { after: string; end: string | null },
+): Promise<ReferenceRow[]> {
   const upTo = end === null ? sql`1 = 1` : sql`record <= ${end}`
-  return reader.all(sql`SELECT record, cid FROM blob_reference WHERE did = ${did} AND record > ${after} AND ${upTo} ORDER BY record`)
+  return reader.all(
+    sql`SELECT record, cid FROM blob_reference WHERE did = ${did} AND record > ${after} AND ${upTo} ORDER BY record`,
+  )
 }
 
 /**
@@ -53,7 +66,10 @@ export async function listReferencedCids(
 }
 
 /** A page of referenced CIDs whose blob the account does not have, ascending, each with one of its records. */
-export function listMissing(reader: Reader, { did, cursor, limit }: { did: Did; cursor?: string; limit: number }): Promise<ReferenceRow[]> {
+export function listMissing(
+  reader: Reader,
+  { did, cursor, limit }: { did: Did; cursor?: string; limit: number },
+): Promise<ReferenceRow[]> {
   return reader.all(sql`
     SELECT r.cid AS cid, MIN(r.record) AS record FROM blob_reference r
     WHERE r.did = ${did} AND r.cid > ${cursor ?? ''}
@@ -77,5 +93,7 @@ export async function listReferenced(
 }
 
 export async function countReferencedCids(reader: Reader, did: Did): Promise<number> {
-  return (await reader.get<{ count: number }>(sql`SELECT COUNT(DISTINCT cid) AS count FROM blob_reference WHERE did = ${did}`))!.count
+  return (await reader.get<{ count: number }>(
+    sql`SELECT COUNT(DISTINCT cid) AS count FROM blob_reference WHERE did = ${did}`,
+  ))!.count
 }

@@ -26,7 +26,9 @@ export async function insertRemovalOfUnowned(tx: Tx, cid: string, now: Millis): 
 
 /** A page of blobs still to be removed, ascending, after `after`. */
 export async function listRemovals(reader: Reader, after: string, limit: number): Promise<string[]> {
-  const rows = await reader.all<{ cid: string }>(sql`SELECT cid FROM blob_removal WHERE cid > ${after} ORDER BY cid LIMIT ${limit}`)
+  const rows = await reader.all<{ cid: string }>(
+    sql`SELECT cid FROM blob_removal WHERE cid > ${after} ORDER BY cid LIMIT ${limit}`,
+  )
   return rows.map((row) => row.cid)
 }
 
@@ -70,7 +72,10 @@ export interface Taking {
  * Take the due tombstones of blobs without an owner. Returns their CIDs: the taker removes the objects, and until then
  * no upload relies on them. Tombstones of blobs with an owner are deleted.
  */
-export async function takeTombstones(tx: Tx, { cids, taker, now, unownedUntil, takenUntil }: Taking): Promise<string[]> {
+export async function takeTombstones(
+  tx: Tx,
+  { cids, taker, now, unownedUntil, takenUntil }: Taking,
+): Promise<string[]> {
   const isOwned = sql`EXISTS (SELECT 1 FROM blob WHERE blob.cid = blob_removal.cid)`
   const isDue = sql`cid IN ${sqlList(cids)} AND removed_at IS NULL AND unowned_at <= ${unownedUntil}
     AND (taken_at IS NULL OR taken_at <= ${takenUntil})`
@@ -81,7 +86,10 @@ export async function takeTombstones(tx: Tx, { cids, taker, now, unownedUntil, t
 }
 
 /** Note that the objects of taken tombstones are removed. */
-export async function finishTombstones(tx: Tx, { cids, taker, now }: Pick<Taking, 'cids' | 'taker' | 'now'>): Promise<void> {
+export async function finishTombstones(
+  tx: Tx,
+  { cids, taker, now }: Pick<Taking, 'cids' | 'taker' | 'now'>,
+): Promise<void> {
   await tx.run(sql`UPDATE blob_removal SET removed_at = ${now} WHERE cid IN ${sqlList(cids)} AND taker = ${taker}`)
 }
 

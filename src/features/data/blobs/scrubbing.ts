@@ -38,7 +38,11 @@ interface Pass {
 }
 
 /** `isHashed` says which blobs are read; of the others only the size is compared. */
-export async function scrub(ctx: Context, stopping: AbortSignal, isHashed: (cid: string) => boolean): Promise<ScrubReport> {
+export async function scrub(
+  ctx: Context,
+  stopping: AbortSignal,
+  isHashed: (cid: string) => boolean,
+): Promise<ScrubReport> {
   const report = { swept: 0, errors: 0, flagged: 0, healed: 0, stale: 0 }
   const pass: Pass = { ctx, stopping, pace: sweepPace(stopping), report }
   const bucket = blobBucket(ctx)

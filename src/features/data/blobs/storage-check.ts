@@ -26,9 +26,11 @@ export async function prepareStorage(ctx: Context): Promise<void> {
   if (bucket !== null && !(await isKnownEmpty(bucket))) return
   if (!(await hasBlobs(ctx.db))) return
   const found = `the database lists blobs, but ${storage.place} is empty`
-  if (bucket !== null) throw new OperatorError(`${found}: name the bucket and prefix that hold them, or copy them with "holdfast copy"`)
+  if (bucket !== null)
+    throw new OperatorError(`${found}: name the bucket and prefix that hold them, or copy them with "holdfast copy"`)
   // A SQLite database is beside its folder, so the blobs were lost: it is better to serve the rest than nothing.
-  if (!isPostgresUrl(ctx.config.databaseUrl)) return ctx.log.error('the database lists blobs, but their folder is empty', { path: folder })
+  if (!isPostgresUrl(ctx.config.databaseUrl))
+    return ctx.log.error('the database lists blobs, but their folder is empty', { path: folder })
   throw new OperatorError(
     `${found}: set data_dir to the folder of the server that wrote them, set blobs.store to s3 if they are in a bucket, or create ${folder} to start without them`,
   )

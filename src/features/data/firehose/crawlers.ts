@@ -213,7 +213,9 @@ export const crawlStep: StepKind<{ url: string }> = {
 
 async function retryLater({ db, steps, log }: Context, url: string): Promise<void> {
   try {
-    await db.transaction((tx) => steps.add(tx, crawlStep, { key: url, payload: { url }, waitSecs: crawlStep.firstWaitSecs }))
+    await db.transaction((tx) =>
+      steps.add(tx, crawlStep, { key: url, payload: { url }, waitSecs: crawlStep.firstWaitSecs }),
+    )
   } catch (error) {
     log.error('could not store the retry of a crawl request', { url, error })
   }

@@ -67,7 +67,9 @@ export async function prunedThrough(reader: Reader): Promise<number> {
 
 /** Number of the first event at or after an instant; null if all are older. */
 export async function firstSeqSince(reader: Reader, at: Millis): Promise<number | null> {
-  const row = await reader.get<{ seq: number }>(sql`SELECT seq FROM repo_seq WHERE sequenced_at >= ${at} ORDER BY seq LIMIT 1`)
+  const row = await reader.get<{ seq: number }>(
+    sql`SELECT seq FROM repo_seq WHERE sequenced_at >= ${at} ORDER BY seq LIMIT 1`,
+  )
   return row?.seq ?? null
 }
 

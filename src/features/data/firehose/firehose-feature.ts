@@ -20,8 +20,10 @@ export const firehose: Feature = {
   steps: [crawlStep],
   async prepare(ctx) {
     ctx.metrics.gauge('firehose_subscribers', 'Subscribers connected to the event stream', () => tailOf(ctx).followers)
-    ctx.metrics.gauge('firehose_backfill_window_seconds', 'Age of the oldest event that a cursor can still replay', () =>
-      backfillWindowSecs(ctx),
+    ctx.metrics.gauge(
+      'firehose_backfill_window_seconds',
+      'Age of the oldest event that a cursor can still replay',
+      () => backfillWindowSecs(ctx),
     )
     const numberer = numbererOf(ctx)
     if (numberer !== null) declareNumbering(ctx, numberer)
@@ -46,11 +48,21 @@ async function missingEvents(reader: Reader, sent: SentEvents): Promise<string |
 }
 
 function declareNumbering({ metrics, db, clock }: Context, numberer: Numberer): void {
-  metrics.gauge('firehose_unnumbered_events', 'Events of all nodes that have no number yet', async () => (await unnumberedEvents(db)).count)
-  metrics.gauge('firehose_numbering_lag_seconds', 'Age of the oldest event of all nodes that has no number yet', async () => {
-    const { oldestAt } = await unnumberedEvents(db)
-    return oldestAt === null ? 0 : Math.max(0, (clock.now() - oldestAt) / 1000)
-  })
-  metrics.gauge('firehose_numberer', 'Whether this node numbers the events of all nodes', () => (numberer.isHolding ? 1 : 0))
+  metrics.gauge(
+    'firehose_unnumbered_events',
+    'Events of all nodes that have no number yet',
+    async () => (await unnumberedEvents(db)).count,
+  )
+  metrics.gauge(
+    'firehose_numbering_lag_seconds',
+    'Age of the oldest event of all nodes that has no number yet',
+    async () => {
+      const { oldestAt } = await unnumberedEvents(db)
+      return oldestAt === null ? 0 : Math.max(0, (clock.now() - oldestAt) / 1000)
+    },
+  )
+  metrics.gauge('firehose_numberer', 'Whether this node numbers the events of all nodes', () =>
+    numberer.isHolding ? 1 : 0,
+  )
   metrics.gauge('firehose_numbering_batches', 'Batches of events that this node has numbered', () => numberer.batches)
 }

@@ -74,4 +74,5 @@ export async function firehoseReadout(ctx: Context): Promise<FirehoseReadout> {
   }
 }
 
-export const backfillWindowSecs = ({ config }: Pick<Context, 'config'>): number | null => config.firehose.logRetentionSecs || null
+export const backfillWindowSecs = ({ config }: Pick<Context, 'config'>): number | null =>
+  config.firehose.logRetentionSecs || null

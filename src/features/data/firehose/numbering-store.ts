@@ -1,5 +1,13 @@
 /** The SQL of events that have no number yet. For PostgreSQL alone: see `numbering.ts`. */
-import { accountLock, sql, type Database, type Lease, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
+import {
+  accountLock,
+  sql,
+  type Database,
+  type Lease,
+  type Reader,
+  type Sql,
+  type Tx,
+} from '../../../platform/database/database.ts'
 import { framePieces, frameTime, type RepoEvent } from '../../../protocol/frames.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
@@ -96,7 +104,14 @@ export interface BatchOptions {
  * The row of the lease, locked, keeps another node from taking over before this has ended. The row of `repo_seq_past`
  * orders it after every other change of the numbers.
  */
-export const batchOf = ({ lease, whole = sql`1 = 1`, knownHead = 0, floor, maxEvents, sequencedAt }: BatchOptions): Sql => sql`
+export const batchOf = ({
+  lease,
+  whole = sql`1 = 1`,
+  knownHead = 0,
+  floor,
+  maxEvents,
+  sequencedAt,
+}: BatchOptions): Sql => sql`
     WITH held AS MATERIALIZED (${lease === null ? sql`SELECT 1` : heldLease(lease)}),
       head AS MATERIALIZED (SELECT greatest(spent_through, (SELECT max(seq) FROM repo_seq)) AS seq FROM repo_seq_past),
       whole AS MATERIALIZED (SELECT 1 FROM head WHERE seq >= ${knownHead} AND ${whole}),

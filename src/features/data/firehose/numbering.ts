@@ -25,7 +25,15 @@ import { perContext, type Context } from '../../../platform/context.ts'
 import type { RepoEvent } from '../../../protocol/frames.ts'
 import { crawlersOf } from './crawlers.ts'
 import { deleteEventsOf } from './event-log.ts'
-import { anyUnnumbered, BATCH_EVENTS, batchOf, deleteUnnumberedOf, erasesEarlier, insertUnnumbered, type Batch } from './numbering-store.ts'
+import {
+  anyUnnumbered,
+  BATCH_EVENTS,
+  batchOf,
+  deleteUnnumberedOf,
+  erasesEarlier,
+  insertUnnumbered,
+  type Batch,
+} from './numbering-store.ts'
 import { sentEventsOf } from './sent-events.ts'
 import { tailOf } from './tail.ts'
 import { POLL_MILLIS, channels } from './wake-ups.ts'
@@ -37,7 +45,12 @@ export const EVENT_NUMBERS = 'event-numbers'
  * Store events that the numberer numbers once the transaction has committed. Those of a deleted account go at once,
  * with the transaction, because it may take some time until its last event has a number.
  */
-export async function leaveToNumberer(ctx: Context, cluster: Cluster, tx: Tx, events: readonly RepoEvent[]): Promise<void> {
+export async function leaveToNumberer(
+  ctx: Context,
+  cluster: Cluster,
+  tx: Tx,
+  events: readonly RepoEvent[],
+): Promise<void> {
   for (const { did } of events.filter(erasesEarlier)) {
     await deleteUnnumberedOf(tx, did)
     await deleteEventsOf(tx, did)

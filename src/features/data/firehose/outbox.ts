@@ -68,7 +68,8 @@ export class Outbox implements SocketHandler {
   async #run(socket: Socket): Promise<void> {
     const start = await startOf(this.#ctx, this.#params)
     if (!start.ok) return this.#refuse(socket, start)
-    if (start.isOutdated) socket.send(infoFrame('OutdatedCursor', 'Requested cursor exceeded limit. Possibly missing events'))
+    if (start.isOutdated)
+      socket.send(infoFrame('OutdatedCursor', 'Requested cursor exceeded limit. Possibly missing events'))
     const tail = tailOf(this.#ctx)
     const leave = tail.follow(() => this.#onNews(socket, tail.head))
     try {
@@ -76,7 +77,10 @@ export class Outbox implements SocketHandler {
       let pageEvents = PAGE_EVENTS
       while (!this.#hasEnded) {
         this.#hasNews = false
-        const { count, reached } = this.#send(socket, tail.after(cursor, pageEvents) ?? (await this.#storedEvents(cursor, pageEvents)))
+        const { count, reached } = this.#send(
+          socket,
+          tail.after(cursor, pageEvents) ?? (await this.#storedEvents(cursor, pageEvents)),
+        )
         cursor = reached ?? cursor
         // While the buffer fills up, most of a larger page would not fit, and would be read again. Otherwise a page
         // holds all that one transaction brought, which is then written at once.
@@ -118,7 +122,10 @@ export class Outbox implements SocketHandler {
   async #room(socket: Socket, head: number): Promise<void> {
     this.#fullSince = head
     while (!this.#hasEnded && isFull(socket)) {
-      const stalled = setTimeout(() => this.#refuse(socket, consumerTooSlow), this.#ctx.config.firehose.stalledSecs * 1000)
+      const stalled = setTimeout(
+        () => this.#refuse(socket, consumerTooSlow),
+        this.#ctx.config.firehose.stalledSecs * 1000,
+      )
       await this.#wait()
       clearTimeout(stalled)
     }

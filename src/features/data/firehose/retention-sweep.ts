@@ -29,6 +29,8 @@ async function watermark({ config: { firehose }, db, clock }: Context): Promise<
   const head = await headSeq(db)
   const byCount = firehose.logRetentionCount === 0 ? 0 : head - firehose.logRetentionCount
   const byAge =
-    firehose.logRetentionSecs === 0 ? 0 : ((await firstSeqSince(db, clock.now() - firehose.logRetentionSecs * 1000)) ?? head) - 1
+    firehose.logRetentionSecs === 0
+      ? 0
+      : ((await firstSeqSince(db, clock.now() - firehose.logRetentionSecs * 1000)) ?? head) - 1
   return Math.min(Math.max(byCount, byAge), head - 1)
 }

@@ -37,7 +37,8 @@ class Subscribers {
       this.ctx.metrics.count('rate_limit_rejections_total', { limiter: 'endpoint_ip' })
       throw refused(429, 'RateLimitExceeded', `Too many subscribers from ${key}: ${max} at most`)
     }
-    if (isReached(this.#count, maxSubscribers)) throw refused(503, 'ServiceUnavailable', 'Too many subscribers at the moment')
+    if (isReached(this.#count, maxSubscribers))
+      throw refused(503, 'ServiceUnavailable', 'Too many subscribers at the moment')
     this.#add(budgets, 1)
     return () => this.#add(budgets, -1)
   }
@@ -59,4 +60,5 @@ const refused = (status: number, name: string, message: string) =>
 const subscribersOf = perContext((ctx) => new Subscribers(ctx))
 
 /** Take a subscriber's place; see `Subscribers.enter`. */
-export const takePlace = ({ ctx, client }: Pick<Exchange, 'ctx' | 'client'>): (() => void) => subscribersOf(ctx).enter(client)
+export const takePlace = ({ ctx, client }: Pick<Exchange, 'ctx' | 'client'>): (() => void) =>
+  subscribersOf(ctx).enter(client)

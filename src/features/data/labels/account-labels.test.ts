@@ -17,7 +17,9 @@ const label = (changes: object) => ({ src: labeler, uri: alice, val: 'spam', cts
 test('a label about an account holds', () => {
   const tally = new LabelTally({ labeler, values: [], dids: [alice] })
   tally.add(label({ exp: at(6) }))
-  expect(tally.holding(now)).toEqual([{ did: alice, val: 'spam', labelledAt: Date.parse(at(1)), expiresAt: Date.parse(at(6)) }])
+  expect(tally.holding(now)).toEqual([
+    { did: alice, val: 'spam', labelledAt: Date.parse(at(1)), expiresAt: Date.parse(at(6)) },
+  ])
 })
 
 test.each([

@@ -17,14 +17,18 @@ const holds = (now: Millis): Sql => sql`(expires_at IS NULL OR expires_at > ${no
 
 /** Returns the unexpired flags on the given accounts, ordered by DID, then oldest label first. */
 export const findFlags = (reader: Reader, dids: readonly Did[], now: Millis): Promise<Flag[]> =>
-  reader.all(sql`SELECT ${columns} FROM account_flag WHERE did IN ${sqlList(dids)} AND ${holds(now)} ORDER BY did, labelled_at, val`)
+  reader.all(
+    sql`SELECT ${columns} FROM account_flag WHERE did IN ${sqlList(dids)} AND ${holds(now)} ORDER BY did, labelled_at, val`,
+  )
 
 /** Condition: the account has a flag that has not expired. `did` is a column that holds a DID. */
 export const isFlagged = (did: Sql, now: Millis): Sql =>
   sql`EXISTS (SELECT 1 FROM account_flag WHERE account_flag.did = ${did} AND ${holds(now)})`
 
 export async function countFlaggedAccounts(reader: Reader, now: Millis): Promise<number> {
-  const row = await reader.get<{ count: number }>(sql`SELECT COUNT(*) AS count FROM account WHERE ${isFlagged(sql`account.did`, now)}`)
+  const row = await reader.get<{ count: number }>(
+    sql`SELECT COUNT(*) AS count FROM account WHERE ${isFlagged(sql`account.did`, now)}`,
+  )
   return row!.count
 }
 
@@ -47,7 +51,8 @@ export const deleteFlag = (tx: Tx, { labeler, did, val }: Flag): Promise<number>
   tx.run(sql`DELETE FROM account_flag WHERE labeler = ${labeler} AND did = ${did} AND val = ${val}`)
 
 /** Delete the flags of all labelers on an account. Returns how many there were. */
-export const deleteFlagsAbout = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM account_flag WHERE did = ${did}`)
+export const deleteFlagsAbout = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM account_flag WHERE did = ${did}`)
 
 /** Delete the flags of all labelers that are not listed. Returns how many there were. */
 export const deleteFlagsOfOthers = (tx: Tx, labelers: readonly Did[]): Promise<number> =>
@@ -55,6 +60,8 @@ export const deleteFlagsOfOthers = (tx: Tx, labelers: readonly Did[]): Promise<n
 
 /** Returns a page of hosted accounts in any state, in the order of their DIDs. Empty after the last one. */
 export async function accountPage(reader: Reader, after: Did | '', limit: number): Promise<Did[]> {
-  const rows = await reader.all<{ did: Did }>(sql`SELECT did FROM account WHERE did > ${after} ORDER BY did LIMIT ${limit}`)
+  const rows = await reader.all<{ did: Did }>(
+    sql`SELECT did FROM account WHERE did > ${after} ORDER BY did LIMIT ${limit}`,
+  )
   return rows.map(({ did }) => did)
 }

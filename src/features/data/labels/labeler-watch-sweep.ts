@@ -45,9 +45,13 @@ export const labelerWatchSweep: Sweep = {
       try {
         report.swept += await reconcileFlags(ctx, labeler.did, await askLabeler(ctx, labeler))
       } catch (error) {
-        if (!(error instanceof LabelerFault || error instanceof OutboundError || error instanceof LookupsFull)) throw error
+        if (!(error instanceof LabelerFault || error instanceof OutboundError || error instanceof LookupsFull))
+          throw error
         report.errors++
-        ctx.log.warn('labeler skipped; its flags are kept until the next pass', { labeler: labeler.did, reason: error.message })
+        ctx.log.warn('labeler skipped; its flags are kept until the next pass', {
+          labeler: labeler.did,
+          reason: error.message,
+        })
       }
     }
     return report
@@ -76,7 +80,12 @@ async function* accountBatches({ db }: Context): AsyncGenerator<Did[]> {
   }
 }
 
-async function* labelsAbout(ctx: Context, endpoint: string, labeler: Did, dids: readonly Did[]): AsyncGenerator<unknown> {
+async function* labelsAbout(
+  ctx: Context,
+  endpoint: string,
+  labeler: Did,
+  dids: readonly Did[],
+): AsyncGenerator<unknown> {
   const question = new URLSearchParams({ sources: labeler, limit: String(LABELS_PER_PAGE) })
   for (const did of dids) question.append('uriPatterns', did)
   for (let page = 0; page < MAX_PAGES; page++) {

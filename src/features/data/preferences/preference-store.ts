@@ -14,4 +14,5 @@ export const storePreferences = (tx: Tx, did: Did, preferences: readonly Prefere
     INSERT INTO preference (did, value) VALUES (${did}, ${JSON.stringify(preferences)})
     ON CONFLICT (did) DO UPDATE SET value = excluded.value`)
 
-export const deletePreferencesOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM preference WHERE did = ${did}`)
+export const deletePreferencesOf = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM preference WHERE did = ${did}`)

@@ -14,7 +14,10 @@ import { deletePreferencesOf, findPreferences, storePreferences } from './prefer
 
 /** Requires the RPC permission for the AppView that the request names, or for the configured one. */
 const asksAppview = (permissions: Permissions, exchange: Exchange) =>
-  permissions.assertRpc({ lxm: exchange.nsid!, aud: serviceText(otherAppview(exchange) ?? appviewService(exchange.ctx.config)) })
+  permissions.assertRpc({
+    lxm: exchange.nsid!,
+    aud: serviceText(otherAppview(exchange) ?? appviewService(exchange.ctx.config)),
+  })
 
 /** The lexicon lists the known types. Other types of the namespace are stored unchanged, hence the cast. */
 const view = (preferences: Preference[]) => preferences as unknown as LexDefs['app.bsky.actor.defs#preferences']
@@ -32,13 +35,19 @@ export const preferences: Feature = {
           const did = parseDid(url.searchParams.get('did') ?? '')
           if (did === null) throw invalidRequest('Invalid or missing did parameter')
           return {
-            preferences: view(visiblePreferences(await findPreferences(ctx.db, did), { personalDetails: true, now: ctx.clock.now() })),
+            preferences: view(
+              visiblePreferences(await findPreferences(ctx.db, did), { personalDetails: true, now: ctx.clock.now() }),
+            ),
           }
         }
         if (other) return forward(call, { service: other, caller })
         const { did, personalDetails } = caller
         refuseMissing(await accountStatus(ctx.db, did))
-        return { preferences: view(visiblePreferences(await findPreferences(ctx.db, did), { personalDetails, now: ctx.clock.now() })) }
+        return {
+          preferences: view(
+            visiblePreferences(await findPreferences(ctx.db, did), { personalDetails, now: ctx.clock.now() }),
+          ),
+        }
       },
     }),
     procedure('app.bsky.actor.putPreferences', {

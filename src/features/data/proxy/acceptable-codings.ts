@@ -21,7 +21,8 @@ const item = /^([!#$%&'*+\-.^_`|~0-9a-z]+)\s*(?:;\s*q=(0(?:\.\d{0,3})?|1(?:\.0{0
  */
 export function acceptableCodings(acceptEncoding: string | null): string {
   const wanted = acceptEncoding === null || acceptEncoding === '' ? [] : acceptEncoding.split(',').map(parseItem)
-  const weightOf = (coding: string) => (wanted.find((one) => one.coding === coding) ?? wanted.find((one) => one.coding === '*'))?.weight
+  const weightOf = (coding: string) =>
+    (wanted.find((one) => one.coding === coding) ?? wanted.find((one) => one.coding === '*'))?.weight
   const takesIdentity = weightOf('identity') !== 0
   const common = wanted
     .filter(({ coding, weight }) => weight > 0 && isReadableCoding(coding))

@@ -41,7 +41,9 @@ export async function watchedResponse(response: Response, watch: Watch): Promise
     throw error
   }
   const { status, statusText, headers } = response
-  return response.body === null ? response : new Response(watchedStream(response.body, watch), { status, statusText, headers })
+  return response.body === null
+    ? response
+    : new Response(watchedStream(response.body, watch), { status, statusText, headers })
 }
 
 function watchedStream(source: ReadableStream<Uint8Array>, watch: Watch): ReadableStream<Uint8Array> {

@@ -23,19 +23,34 @@ export const mungeProfile: Munge<'app.bsky.actor.getProfile'> = (viewer, output,
 
 export const mungeProfiles: Munge<'app.bsky.actor.getProfiles'> = (viewer, { profiles, ...rest }, { profile }) => ({
   ...rest,
-  profiles: profiles.map((view) => (profile && view.did === viewer.author.did ? withDetailedProfile(viewer, view, profile) : view)),
+  profiles: profiles.map((view) =>
+    profile && view.did === viewer.author.did ? withDetailedProfile(viewer, view, profile) : view,
+  ),
 })
 
-export const mungeTimeline: Munge<'app.bsky.feed.getTimeline'> = async (viewer, { feed, ...rest }, { posts }, { cursor }) => ({
+export const mungeTimeline: Munge<'app.bsky.feed.getTimeline'> = async (
+  viewer,
+  { feed, ...rest },
+  { posts },
+  { cursor },
+) => ({
   ...rest,
   feed: await withNewPosts(viewer, feed, posts, cursor === undefined),
 })
 
-export const mungeAuthorFeed: Munge<'app.bsky.feed.getAuthorFeed'> = async (viewer, output, changes, { cursor, filter }) => {
+export const mungeAuthorFeed: Munge<'app.bsky.feed.getAuthorFeed'> = async (
+  viewer,
+  output,
+  changes,
+  { cursor, filter },
+) => {
   if (!isOwnFeed(viewer, output.feed)) return output
   const belongs = feedFilters[filter] ?? (() => true)
   const posts = changes.posts.filter(({ record }) => belongs(record, viewer.author.did))
-  return { ...output, feed: await withNewPosts(viewer, withOwnProfile(viewer, output.feed, changes), posts, cursor === undefined) }
+  return {
+    ...output,
+    feed: await withNewPosts(viewer, withOwnProfile(viewer, output.feed, changes), posts, cursor === undefined),
+  }
 }
 
 const isBy = ({ uri }: { uri: string }, did: Did) => uri.startsWith(`at://${did}/`)

@@ -5,7 +5,15 @@
 import type { Context } from '../../../platform/context.ts'
 import { decode } from '../../../protocol/cbor.ts'
 import { dataToJson } from '../../../protocol/data-model.ts'
-import { INVALID_HANDLE, recordUri, type AtUri, type Did, type Handle, type Millis, type Tid } from '../../../protocol/identifiers.ts'
+import {
+  INVALID_HANDLE,
+  recordUri,
+  type AtUri,
+  type Did,
+  type Handle,
+  type Millis,
+  type Tid,
+} from '../../../protocol/identifiers.ts'
 import type { LexRecords } from '../../../protocol/lexicons/generated/types.ts'
 import { validateRecord } from '../../../protocol/lexicons/lexicons.ts'
 import { accountNotFound, accountOf } from '../../identity/accounts/accounts.ts'
@@ -81,5 +89,9 @@ export async function localAuthor({ db }: Context, did: Did): Promise<LocalAutho
   if (!account) throw accountNotFound()
   const profile = await readRecord(db, did, PROFILE_PATH)
   const visible = profile?.takedownRef === null ? profile : null
-  return { did, handle: account.handle ?? INVALID_HANDLE, profile: visible && contentOf('app.bsky.actor.profile', visible) }
+  return {
+    did,
+    handle: account.handle ?? INVALID_HANDLE,
+    profile: visible && contentOf('app.bsky.actor.profile', visible),
+  }
 }

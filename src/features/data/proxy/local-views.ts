@@ -44,7 +44,11 @@ export const withProfile = <View extends { displayName?: string; avatar?: string
 
 type ProfileViewDetailed = LexDefs['app.bsky.actor.defs#profileViewDetailed']
 
-export const withDetailedProfile = (viewer: Viewer, view: ProfileViewDetailed, profile: Profile): ProfileViewDetailed => ({
+export const withDetailedProfile = (
+  viewer: Viewer,
+  view: ProfileViewDetailed,
+  profile: Profile,
+): ProfileViewDetailed => ({
   ...withProfile(viewer, view, profile),
   description: profile.description,
   banner: optionalImage(viewer, 'banner', profile.banner),
@@ -81,7 +85,13 @@ async function embedView(viewer: Viewer, embed: Embed): Promise<EmbedView | unde
       return { $type: 'app.bsky.embed.record#view', ...(await quoteView(viewer, embed.record.uri)) }
     case 'app.bsky.embed.recordWithMedia': {
       const media = mediaView(viewer, embed.media)
-      return media && { $type: 'app.bsky.embed.recordWithMedia#view', media, record: await quoteView(viewer, embed.record.record.uri) }
+      return (
+        media && {
+          $type: 'app.bsky.embed.recordWithMedia#view',
+          media,
+          record: await quoteView(viewer, embed.record.record.uri),
+        }
+      )
     }
     default:
       return undefined
@@ -122,10 +132,21 @@ const quotables: Record<string, (viewer: Viewer, uri: string) => Promise<QuotedV
     const post = posts[0]
     if (!post) return null
     const { uri, cid, author, record: value, labels, embed, indexedAt } = post
-    return { $type: 'app.bsky.embed.record#viewRecord', uri, cid, author, value, labels, embeds: embed && [embed], indexedAt }
+    return {
+      $type: 'app.bsky.embed.record#viewRecord',
+      uri,
+      cid,
+      author,
+      value,
+      labels,
+      embeds: embed && [embed],
+      indexedAt,
+    }
   },
   async 'app.bsky.feed.generator'(viewer, feed) {
-    const { view } = (await viewer.ask('app.bsky.feed.getFeedGenerator', { feed })) as { view: LexDefs['app.bsky.feed.defs#generatorView'] }
+    const { view } = (await viewer.ask('app.bsky.feed.getFeedGenerator', { feed })) as {
+      view: LexDefs['app.bsky.feed.defs#generatorView']
+    }
     return { $type: 'app.bsky.feed.defs#generatorView', ...view }
   },
   async 'app.bsky.graph.list'(viewer, list) {

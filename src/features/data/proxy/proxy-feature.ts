@@ -11,7 +11,8 @@ import { rpc } from './rpc-guard.ts'
 
 export const proxy: Feature = {
   name: 'proxy',
-  passOn: (exchange) => forward(exchange, { service: namedService(exchange.request) ?? appviewService(exchange.ctx.config), caller: null }),
+  passOn: (exchange) =>
+    forward(exchange, { service: namedService(exchange.request) ?? appviewService(exchange.ctx.config), caller: null }),
   routes: [
     ...mungedRoutes,
     ...relayRoutes,

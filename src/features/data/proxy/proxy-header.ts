@@ -24,5 +24,7 @@ export function parseProxyHeader(text: string): ParsedProxyHeader {
   if (text.includes('#', hash + 1)) return { ok: false, fault: 'invalid proxy header format' }
   if (text.includes(' ')) return { ok: false, fault: 'proxy header cannot contain spaces' }
   const did = parseDid(text.slice(0, hash))
-  return did === null ? { ok: false, fault: 'could not resolve proxy did' } : { ok: true, service: { did, fragment: text.slice(hash + 1) } }
+  return did === null
+    ? { ok: false, fault: 'could not resolve proxy did' }
+    : { ok: true, service: { did, fragment: text.slice(hash + 1) } }
 }

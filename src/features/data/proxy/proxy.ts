@@ -52,7 +52,10 @@ export interface Forwarding {
 
 type LocationFaults = Record<Extract<Located, { ok: false }>['fault'], string>
 
-const proxyFaults: LocationFaults = { unresolved: 'could not resolve proxy did', unlisted: 'could not resolve proxy did service url' }
+const proxyFaults: LocationFaults = {
+  unresolved: 'could not resolve proxy did',
+  unlisted: 'could not resolve proxy did service url',
+}
 
 /**
  * Forward the request and return the response of the other service. An error response is thrown as a `Refusal`.
@@ -118,11 +121,19 @@ async function outgoingHeaders(
   { ctx, request, nsid }: Exchange,
   { service, caller, lxm, aud, appeals, acceptEncoding }: Forwarding,
 ): Promise<Headers> {
-  const headers = new Headers({ 'accept-encoding': acceptEncoding ?? request.headers.get('accept-encoding') ?? 'identity' })
+  const headers = new Headers({
+    'accept-encoding': acceptEncoding ?? request.headers.get('accept-encoding') ?? 'identity',
+  })
   copy(request.headers, headers, passedHeaders)
   if (caller === null) return headers
   const standing = standingOf(ctx, caller)
-  const token = await upstreamToken(ctx, { iss: caller.did, aud: aud ?? service.did, lxm: lxm ?? nsid!, appeals, standing })
+  const token = await upstreamToken(ctx, {
+    iss: caller.did,
+    aud: aud ?? service.did,
+    lxm: lxm ?? nsid!,
+    appeals,
+    standing,
+  })
   headers.set('authorization', `Bearer ${token}`)
   return headers
 }

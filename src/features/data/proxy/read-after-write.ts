@@ -47,7 +47,11 @@ const keptHeaders = ['content-language', 'atproto-content-labelers']
  * the client's `Accept-Encoding`, and `UpstreamFailure` if the response that has to be read is cut off.
  * Otherwise throws as `forward` does.
  */
-export async function readAfterWrite<N extends MungedMethod>(call: Call<N>, nsid: N, munge: Munge<N>): Promise<Response> {
+export async function readAfterWrite<N extends MungedMethod>(
+  call: Call<N>,
+  nsid: N,
+  munge: Munge<N>,
+): Promise<Response> {
   const { ctx, request, caller } = call
   const acceptEncoding = acceptableCodings(request.headers.get('accept-encoding'))
   const response = await ask(call, { service: caller.service, caller, acceptEncoding })
@@ -99,7 +103,8 @@ function mungedResponse(
   { oldestAt }: LocalChanges,
   headers: Record<string, string>,
 ): Response {
-  const lag: Record<string, string> = oldestAt === null ? {} : { [LAG_HEADER]: String(Math.max(0, ctx.clock.now() - oldestAt)) }
+  const lag: Record<string, string> =
+    oldestAt === null ? {} : { [LAG_HEADER]: String(Math.max(0, ctx.clock.now() - oldestAt)) }
   const text = JSON.stringify(output)
   const own = { 'Content-Type': 'application/json; charset=utf-8', 'Content-Length': String(Buffer.byteLength(text)) }
   return new Response(text, { headers: { ...headers, ...lag, ...own } })
@@ -110,7 +115,8 @@ async function viewerOf(call: Call<MungedMethod>): Promise<Viewer> {
   return {
     author: await localAuthor(ctx, caller.did),
     cdnUrl: ctx.config.appview.cdnUrl,
-    ask: (lxm, params) => askJson(call, { service: caller.service, caller, lxm, path: `/xrpc/${lxm}?${new URLSearchParams(params)}` }),
+    ask: (lxm, params) =>
+      askJson(call, { service: caller.service, caller, lxm, path: `/xrpc/${lxm}?${new URLSearchParams(params)}` }),
   }
 }
 
@@ -121,7 +127,8 @@ export async function readThread(call: Call<'app.bsky.feed.getPostThread'>): Pro
   try {
     return await readAfterWrite(call, 'app.bsky.feed.getPostThread', mungeThread)
   } catch (error) {
-    const rev = error instanceof Refusal && error.name === 'NotFound' ? parseTid(error.options.headers?.[REV_HEADER] ?? '') : null
+    const rev =
+      error instanceof Refusal && error.name === 'NotFound' ? parseTid(error.options.headers?.[REV_HEADER] ?? '') : null
     const own = rev && (await ownThread(call, rev))
     if (!own) throw error
     return own

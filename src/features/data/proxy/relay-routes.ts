@@ -26,7 +26,12 @@ async function relayPush(call: XrpcCall<AccessCaller, unknown, PushInput>): Prom
     unresolved: `could not resolve did document: ${did}`,
     unlisted: `invalid notification service details in did document: ${did}`,
   }
-  const response = await forward(call, { service: did === appview.did ? appview : notifications, caller, json: input, faults })
+  const response = await forward(call, {
+    service: did === appview.did ? appview : notifications,
+    caller,
+    json: input,
+    faults,
+  })
   await response.body?.cancel()
 }
 
@@ -34,7 +39,8 @@ export const relayRoutes = [
   procedure('com.atproto.moderation.createReport', {
     // An account that was taken down may appeal. Whatever else it reports, the moderation service decides.
     auth: rpc({ sessions: 'every' }),
-    handler: (call) => forward(call, { service: call.caller.service, caller: call.caller, json: call.input, appeals: true }),
+    handler: (call) =>
+      forward(call, { service: call.caller.service, caller: call.caller, json: call.input, appeals: true }),
   }),
 
   query('app.bsky.feed.getFeed', {
@@ -45,7 +51,11 @@ export const relayRoutes = [
       const { service } = caller
       const { authority, collection, rkey } = recordUriParts(call.params.feed)
       const generator = new URLSearchParams({ repo: authority, collection, rkey })
-      const record = (await askJson(call, { service, caller: null, path: `/xrpc/com.atproto.repo.getRecord?${generator}` })) as {
+      const record = (await askJson(call, {
+        service,
+        caller: null,
+        path: `/xrpc/com.atproto.repo.getRecord?${generator}`,
+      })) as {
         value?: { did?: unknown }
       } | null
       const did = record?.value?.did

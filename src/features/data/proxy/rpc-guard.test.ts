@@ -21,7 +21,11 @@ const cases: [string, string, boolean][] = [
   ['atproto transition:generic', 'app.bsky.feed.getTimeline', true],
   ['atproto transition:generic transition:chat.bsky', 'chat.bsky.convo.getLog', true],
   ['atproto transition:generic', 'chat.bsky.convo.getLog', false],
-  ['atproto rpc:app.bsky.feed.getTimeline?aud=did:web:other.example%23bsky_appview', 'app.bsky.feed.getTimeline', false],
+  [
+    'atproto rpc:app.bsky.feed.getTimeline?aud=did:web:other.example%23bsky_appview',
+    'app.bsky.feed.getTimeline',
+    false,
+  ],
   ['atproto rpc:app.bsky.feed.getFeed?aud=*', 'app.bsky.feed.getTimeline', false],
   ['atproto repo:* blob:*/*', 'app.bsky.feed.getTimeline', false],
 ]

@@ -37,7 +37,8 @@ export function rpc({ also, handlerAsksStanding = true, ...options }: RpcOptions
       if (exchange.request.method !== 'POST' || isReadByName(nsid)) refusePrivate(caller, nsid)
       const service = named ?? defaultService(exchange.ctx.config, nsid)
       if (service === null) throw invalidRequest(`No service configured for ${nsid}`)
-      if (caller.credential === 'agent' && named === null && isOpenRead(exchange.request.method, nsid)) return { ...caller, service }
+      if (caller.credential === 'agent' && named === null && isOpenRead(exchange.request.method, nsid))
+        return { ...caller, service }
       requireRpc(caller, nsid, service)
       if (also !== undefined) requireRpc(caller, also, service)
       return { ...caller, service }

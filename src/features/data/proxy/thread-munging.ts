@@ -11,7 +11,8 @@ type GetPostThread = 'app.bsky.feed.getPostThread'
 type ThreadNode = Output<GetPostThread>['thread']
 type ThreadPost = { $type: 'app.bsky.feed.defs#threadViewPost' } & LexDefs['app.bsky.feed.defs#threadViewPost']
 
-const isThreadPost = (node: ThreadNode | undefined): node is ThreadPost => node?.$type === 'app.bsky.feed.defs#threadViewPost'
+const isThreadPost = (node: ThreadNode | undefined): node is ThreadPost =>
+  node?.$type === 'app.bsky.feed.defs#threadViewPost'
 
 const threadPost = async (viewer: Viewer, post: LocalPost): Promise<ThreadPost> => ({
   $type: 'app.bsky.feed.defs#threadViewPost',
@@ -40,7 +41,10 @@ async function withReply(viewer: Viewer, node: ThreadPost, post: LocalPost): Pro
     return { ...node, replies: [await threadPost(viewer, post), ...replies] }
   }
   if (replies.length === 0) return node
-  return { ...node, replies: await Promise.all(replies.map((reply) => (isThreadPost(reply) ? withReply(viewer, reply, post) : reply))) }
+  return {
+    ...node,
+    replies: await Promise.all(replies.map((reply) => (isThreadPost(reply) ? withReply(viewer, reply, post) : reply))),
+  }
 }
 
 /**

@@ -3,7 +3,8 @@ import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { Refusal } from '../../../http/errors.ts'
 import { parseJson, relayed } from './upstream-reply.ts'
 
-const asking = (authorization: string) => new Request('http://localhost/xrpc/app.bsky.feed.getTimeline', { headers: { authorization } })
+const asking = (authorization: string) =>
+  new Request('http://localhost/xrpc/app.bsky.feed.getTimeline', { headers: { authorization } })
 
 async function refusal(request: Request, response: Response): Promise<Refusal> {
   const thrown = await relayed(request, response).catch((error: unknown) => error)
@@ -11,22 +12,28 @@ async function refusal(request: Request, response: Response): Promise<Refusal> {
   return thrown
 }
 
-test.each(['DPoP token', 'dpop token'])('a client with "%s" never sees the 401 of another service', async (authorization) => {
-  const response = Response.json(
-    { error: 'ExpiredToken', message: 'over' },
-    { status: 401, headers: { 'www-authenticate': 'DPoP error="invalid_token"', 'dpop-nonce': 'n' } },
-  )
-  const { status, name, message, options } = await refusal(asking(authorization), response)
-  expect({ status, name, message, headers: options.headers }).toEqual({
-    status: 502,
-    name: 'UpstreamFailure',
-    message: 'over',
-    headers: {},
-  })
-})
+test.each(['DPoP token', 'dpop token'])(
+  'a client with "%s" never sees the 401 of another service',
+  async (authorization) => {
+    const response = Response.json(
+      { error: 'ExpiredToken', message: 'over' },
+      { status: 401, headers: { 'www-authenticate': 'DPoP error="invalid_token"', 'dpop-nonce': 'n' } },
+    )
+    const { status, name, message, options } = await refusal(asking(authorization), response)
+    expect({ status, name, message, headers: options.headers }).toEqual({
+      status: 502,
+      name: 'UpstreamFailure',
+      message: 'over',
+      headers: {},
+    })
+  },
+)
 
 test('a client with a bearer token sees it', async () => {
-  const { status, name } = await refusal(asking('Bearer token'), Response.json({ error: 'ExpiredToken' }, { status: 401 }))
+  const { status, name } = await refusal(
+    asking('Bearer token'),
+    Response.json({ error: 'ExpiredToken' }, { status: 401 }),
+  )
   expect({ status, name }).toEqual({ status: 401, name: 'ExpiredToken' })
 })
 

@@ -87,7 +87,8 @@ const decoders: Record<string, Decoder> = {
 
 export const isReadableCoding = (coding: string): boolean => Object.hasOwn(decoders, coding)
 
-export const isJson = (response: Response): boolean => /^application\/([\w.+-]+\+)?json\b/i.test(response.headers.get('content-type') ?? '')
+export const isJson = (response: Response): boolean =>
+  /^application\/([\w.+-]+\+)?json\b/i.test(response.headers.get('content-type') ?? '')
 
 /** Returns the decoded JSON body, or undefined if it is not JSON, is longer than `maxBytes` or is cut off. */
 export async function readJson(response: Response, maxBytes: number): Promise<unknown> {
@@ -103,7 +104,10 @@ export async function readJson(response: Response, maxBytes: number): Promise<un
  * Read a body that may have to be passed on nevertheless. Returns its bytes or, if it is longer than `maxBytes`, a
  * stream of all of it; null if the connection breaks.
  */
-export async function readUpTo(response: Response, maxBytes: number): Promise<Uint8Array | ReadableStream<Uint8Array> | null> {
+export async function readUpTo(
+  response: Response,
+  maxBytes: number,
+): Promise<Uint8Array | ReadableStream<Uint8Array> | null> {
   const reader = (response.body ?? new Blob([]).stream()).getReader() as ReadableStreamDefaultReader<Uint8Array>
   const chunks: Uint8Array[] = []
   let count = 0
@@ -121,7 +125,10 @@ export async function readUpTo(response: Response, maxBytes: number): Promise<Ui
 }
 
 /** What was read, then the rest. */
-function continued(chunks: readonly Uint8Array[], reader: ReadableStreamDefaultReader<Uint8Array>): ReadableStream<Uint8Array> {
+function continued(
+  chunks: readonly Uint8Array[],
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+): ReadableStream<Uint8Array> {
   const read = chunks.values()
   return new ReadableStream({
     async pull(controller) {
@@ -158,7 +165,9 @@ export function parseJson(bytes: Uint8Array, contentEncoding: string | null, max
     .filter((coding) => coding !== '' && coding !== 'identity')
   if (!codings.every(isReadableCoding)) return undefined
   try {
-    const decoded = codings.reverse().reduce((coded, coding) => decoders[coding]!(coded, { maxOutputLength: maxBytes }), bytes)
+    const decoded = codings
+      .reverse()
+      .reduce((coded, coding) => decoders[coding]!(coded, { maxOutputLength: maxBytes }), bytes)
     return JSON.parse(new TextDecoder().decode(decoded))
   } catch {
     return undefined // bytes that do not decode or parse are not JSON, whatever the headers say

@@ -58,7 +58,10 @@ const configuredServices = (config: Config): ConfiguredService[] => [
 export const appviewService = (config: Config): ServiceName => checkedName(config.appview.did)
 
 /** The service that receives reports and serves the methods of moderators. */
-const reportService = (config: Config): ServiceName => ({ did: config.moderation.reportDid, fragment: LABELER_FRAGMENT })
+const reportService = (config: Config): ServiceName => ({
+  did: config.moderation.reportDid,
+  fragment: LABELER_FRAGMENT,
+})
 
 function checkedName(text: string): ServiceName {
   const parsed = parseProxyHeader(text)
@@ -101,7 +104,11 @@ export type Located = { ok: true; upstream: Upstream } | { ok: false; fault: 'un
 export async function locate(ctx: Context, service: ServiceName): Promise<Located> {
   const name = serviceText(service)
   const configured = configuredServices(ctx.config).find((one) => serviceText(one.name) === name)
-  if (configured) return { ok: true, upstream: { label: configured.label, url: configured.url, outbound: ctx.upstream, toldName: name } }
+  if (configured)
+    return {
+      ok: true,
+      upstream: { label: configured.label, url: configured.url, outbound: ctx.upstream, toldName: name },
+    }
   const resolution = await resolveDid(ctx, service.did)
   if (!resolution.ok) return { ok: false, fault: 'unresolved' }
   const url = serviceEndpoint(resolution.document, service.fragment)

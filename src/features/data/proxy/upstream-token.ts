@@ -28,7 +28,10 @@ export interface TokenSubject {
  * `AccountNotFound` if the account is gone, `AccountTakedown` if it was taken down and `appeals` is not set, and the
  * refusal of a caller whose access has ended.
  */
-export async function upstreamToken(ctx: Context, { appeals = false, standing, ...subject }: TokenSubject): Promise<string> {
+export async function upstreamToken(
+  ctx: Context,
+  { appeals = false, standing, ...subject }: TokenSubject,
+): Promise<string> {
   const signer = await accountSigner(ctx, ctx.db, subject.iss, standing)
   const status = signer?.status ?? null
   if (appeals) refuseMissing(status)

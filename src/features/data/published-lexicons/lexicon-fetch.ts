@@ -12,7 +12,11 @@ import { recordedDid } from '../../../protocol/did-records.ts'
 import { type Did, type Nsid } from '../../../protocol/identifiers.ts'
 import { dataToJson } from '../../../protocol/data-model.ts'
 import { parseDidKey } from '../../../protocol/keys.ts'
-import { lexiconExcess, parseLexiconDocument, type LexiconDocument } from '../../../protocol/lexicons/lexicon-document.ts'
+import {
+  lexiconExcess,
+  parseLexiconDocument,
+  type LexiconDocument,
+} from '../../../protocol/lexicons/lexicon-document.ts'
 import { Malformed } from '../../../protocol/malformed.ts'
 import { readRecordProof } from '../../../protocol/record-proof.ts'
 import { resolveDid } from '../../identity/identity/identity.ts'

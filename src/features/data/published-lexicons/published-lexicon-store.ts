@@ -23,7 +23,8 @@ export async function putLexicon(tx: Tx, nsid: Nsid, text: string, fetchedAt: Mi
     ON CONFLICT (nsid) DO UPDATE SET document = excluded.document, fetched_at = excluded.fetched_at`)
 }
 
-export const deleteLexicon = (tx: Tx, nsid: Nsid): Promise<number> => tx.run(sql`DELETE FROM published_lexicon WHERE nsid = ${nsid}`)
+export const deleteLexicon = (tx: Tx, nsid: Nsid): Promise<number> =>
+  tx.run(sql`DELETE FROM published_lexicon WHERE nsid = ${nsid}`)
 
 /** Delete all but the documents that were fetched last: `maxCount` of them, and `maxBytes` together. */
 export const trimLexicons = (tx: Tx, maxCount: number, maxBytes: number): Promise<number> =>

@@ -11,7 +11,11 @@ import { perContext, type Context } from '../../../platform/context.ts'
 import { SingleFlight } from '../../../base/single-flight.ts'
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import { parseNsid, type Millis, type Nsid } from '../../../protocol/identifiers.ts'
-import { lexiconExcess, parseLexiconDocument, type LexiconDocument } from '../../../protocol/lexicons/lexicon-document.ts'
+import {
+  lexiconExcess,
+  parseLexiconDocument,
+  type LexiconDocument,
+} from '../../../protocol/lexicons/lexicon-document.ts'
 import type { RecordOutcome } from '../../../protocol/lexicons/lexicons.ts'
 import { PublishedValidation, type PublishedRecord } from '../../../protocol/lexicons/published-record.ts'
 import { fetchLexicon } from './lexicon-fetch.ts'
@@ -41,7 +45,10 @@ const state = perContext(() => ({
   /**
    * Parsed documents, which are compiled on first use. One is current if the stored row was fetched at the same time.
    */
-  parsed: new BoundedCache<ParsedLexicon>(MAX_COMPILED_BYTES, (nsid, { chars }) => (nsid.length + chars) * BYTES_PER_CHAR),
+  parsed: new BoundedCache<ParsedLexicon>(
+    MAX_COMPILED_BYTES,
+    (nsid, { chars }) => (nsid.length + chars) * BYTES_PER_CHAR,
+  ),
   fetches: new SingleFlight<Nsid, LexiconResolution>(),
   /** Fetches that failed, by NSID. */
   failures: new BoundedCache<Failure>(MAX_REMEMBERED_FAILURES),
@@ -105,7 +112,8 @@ async function renew(ctx: Context, nsid: Nsid, kept: ParsedLexicon | null): Prom
 }
 
 /** Message about a document that is larger than this server accepts. */
-export const tooLarge = (nsid: string, excess: string): string => `the lexicon ${nsid} is larger than this server accepts: it has ${excess}`
+export const tooLarge = (nsid: string, excess: string): string =>
+  `the lexicon ${nsid} is larger than this server accepts: it has ${excess}`
 
 /**
  * Validate a record and its key against published lexicons. The outcome is `unknown` if a lexicon that it needs cannot
@@ -121,7 +129,8 @@ export async function validateAsPublished(ctx: Context, record: PublishedRecord)
     for (const missing of outcome.missing) {
       const nsid = parseNsid(missing)
       const mayAsk = documents.size < MAX_DOCUMENTS && performance.now() < deadline
-      const resolution: LexiconResolution = nsid && mayAsk ? await resolveLexicon(ctx, nsid) : { ok: false, excess: null }
+      const resolution: LexiconResolution =
+        nsid && mayAsk ? await resolveLexicon(ctx, nsid) : { ok: false, excess: null }
       if (!resolution.ok) return undescribed(record, missing, resolution.excess)
       documents.set(missing, resolution.document)
     }
@@ -129,4 +138,6 @@ export async function validateAsPublished(ctx: Context, record: PublishedRecord)
 }
 
 const undescribed = ({ collection }: PublishedRecord, nsid: string, excess: string | null): RecordOutcome =>
-  excess === null ? { status: 'unknown' } : { status: 'invalid', message: `Invalid ${collection} record: ${tooLarge(nsid, excess)}` }
+  excess === null
+    ? { status: 'unknown' }
+    : { status: 'invalid', message: `Invalid ${collection} record: ${tooLarge(nsid, excess)}` }

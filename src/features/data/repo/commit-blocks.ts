@@ -16,7 +16,12 @@ const MAX_BYTES = 8 * 1024 ** 2
 const keptBlocks = perContext(() => new BoundedCache<Uint8Array>(MAX_BYTES, (key, block) => key.length + block.length))
 
 /** Returns the blocks of a repository in the order of `cids`; null for each that it does not have. */
-export async function blocksOf(ctx: Context, reader: Reader, repo: RepoHead, cids: readonly Cid[]): Promise<(Uint8Array | null)[]> {
+export async function blocksOf(
+  ctx: Context,
+  reader: Reader,
+  repo: RepoHead,
+  cids: readonly Cid[],
+): Promise<(Uint8Array | null)[]> {
   const kept = keptBlocks(ctx)
   const keyOf = (cid: Cid) => `${repo.head} ${cid}`
   const blocks = cids.map((cid) => kept.get(keyOf(cid)) ?? null)
@@ -30,8 +35,11 @@ export async function blocksOf(ctx: Context, reader: Reader, repo: RepoHead, cid
 
 async function storedBlocks(reader: Reader, repo: RepoHead, cids: readonly Cid[]): Promise<(Uint8Array | null)[]> {
   const blocks: (Uint8Array | null)[] = []
-  for (const cid of cids) blocks.push(cid.equals(repo.head) ? repo.commitBlock : await findRecordBlock(reader, repo.id, cid))
+  for (const cid of cids)
+    blocks.push(cid.equals(repo.head) ? repo.commitBlock : await findRecordBlock(reader, repo.id, cid))
   const others = cids.filter((_, i) => blocks[i] === null)
-  const nodes = new Map((await new StoredNodes(reader, repo.id).find(others)).map(({ cid, bytes }) => [cid.toString(), bytes]))
+  const nodes = new Map(
+    (await new StoredNodes(reader, repo.id).find(others)).map(({ cid, bytes }) => [cid.toString(), bytes]),
+  )
   return cids.map((cid, i) => blocks[i] ?? nodes.get(cid.toString()) ?? null)
 }

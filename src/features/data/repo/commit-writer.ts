@@ -10,7 +10,14 @@ import { perContext, type Context } from '../../../platform/context.ts'
 import { together, type Tx } from '../../../platform/database/database.ts'
 import { type Block, carOf } from '../../../protocol/car.ts'
 import type { Cid } from '../../../protocol/cid.ts'
-import { buildCommit, type BuiltCommit, type CommitFault, type RecordWrite, signCommit, unsignedCommit } from '../../../protocol/commit.ts'
+import {
+  buildCommit,
+  type BuiltCommit,
+  type CommitFault,
+  type RecordWrite,
+  signCommit,
+  unsignedCommit,
+} from '../../../protocol/commit.ts'
 import type { BlobReference } from '../../../protocol/data-model.ts'
 import type { RepoEvent } from '../../../protocol/frames.ts'
 import type { Did, Tid } from '../../../protocol/identifiers.ts'
@@ -68,7 +75,11 @@ export interface CommitMeta {
  * Refuses with the lexicon's `InvalidSwap`, with `RepoNotFound` or `RecordNotFound`, and with `InvalidRequest` if a
  * record exists, a path is written twice, or the commit is too large.
  */
-export async function applyCommit(ctx: Context, tx: Tx, { did, writes, swapCommit, standing }: CommitJob): Promise<CommitMeta | null> {
+export async function applyCommit(
+  ctx: Context,
+  tx: Tx,
+  { did, writes, swapCommit, standing }: CommitJob,
+): Promise<CommitMeta | null> {
   const [key, tree] = await together(activeSigningKey(ctx, tx, did, standing), findTree(tx, did))
   const head = present(did, tree)
   const resolved = await resolveWrites(tx, head.id, writes)
@@ -142,8 +153,14 @@ async function resolveWrites(tx: Tx, repoId: number, writes: readonly Write[]): 
     } else {
       const { record } = write
       if (write.action === 'create' && write.replacesSame && record.subject !== null) {
-        const paths = await findPathsAbout(tx, repoId, { collection: write.collection, subject: record.subject, limit: MAX_REPLACED })
-        resolved.push(...paths.filter((other) => other !== path).map((other) => ({ action: 'delete' as const, path: other })))
+        const paths = await findPathsAbout(tx, repoId, {
+          collection: write.collection,
+          subject: record.subject,
+          limit: MAX_REPLACED,
+        })
+        resolved.push(
+          ...paths.filter((other) => other !== path).map((other) => ({ action: 'delete' as const, path: other })),
+        )
       }
       resolved.push({ action: write.action, path, swapRecord, record })
     }
@@ -151,7 +168,12 @@ async function resolveWrites(tx: Tx, repoId: number, writes: readonly Write[]): 
   return resolved
 }
 
-const commitEvent = (did: Did, since: Tid | null, rev: Tid, { commit, car, ops, prevData }: BuiltCommit): RepoEvent => ({
+const commitEvent = (
+  did: Did,
+  since: Tid | null,
+  rev: Tid,
+  { commit, car, ops, prevData }: BuiltCommit,
+): RepoEvent => ({
   type: 'commit',
   did,
   commit: commit.cid,
@@ -163,7 +185,12 @@ const commitEvent = (did: Did, since: Tid | null, rev: Tid, { commit, car, ops, 
 })
 
 /** The `#sync` event: states the current head without the operations that led to it. */
-export const syncEvent = (did: Did, rev: Tid, commit: Block): RepoEvent => ({ type: 'sync', did, rev, blocks: carOf(commit.cid, [commit]) })
+export const syncEvent = (did: Did, rev: Tid, commit: Block): RepoEvent => ({
+  type: 'sync',
+  did,
+  rev,
+  blocks: carOf(commit.cid, [commit]),
+})
 
 const invalidSwap = (message: string) => new Refusal(400, 'InvalidSwap', message)
 
@@ -193,7 +220,8 @@ function commitRefusal(fault: CommitFault): Refusal {
 const clockIdOf = perContext(({ db }) => db.cluster?.clockId ?? Math.floor(Math.random() * CLOCK_IDS))
 
 /** A TID of the present time, later than `previous`. */
-export const nextRev = (ctx: Context, previous: Tid | null): Tid => nextTid(previous, ctx.clock.now() * 1000, clockIdOf(ctx))
+export const nextRev = (ctx: Context, previous: Tid | null): Tid =>
+  nextTid(previous, ctx.clock.now() * 1000, clockIdOf(ctx))
 
 const lastKeys = perContext((): { last: Tid | null } => ({ last: null }))
 

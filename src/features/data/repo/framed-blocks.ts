@@ -60,7 +60,12 @@ export interface KeyedBlocks<Key> {
 }
 
 /** All rows, in chunks of about the same size whatever the size of a row. */
-export async function* framedChunks<Key>({ first, last, keyAfter, framed }: KeyedBlocks<Key>): AsyncGenerator<Uint8Array> {
+export async function* framedChunks<Key>({
+  first,
+  last,
+  keyAfter,
+  framed,
+}: KeyedBlocks<Key>): AsyncGenerator<Uint8Array> {
   let rows = FIRST_ROWS
   for (let after = first; after !== last;) {
     const upTo = (await keyAfter(after, rows)) ?? last

@@ -46,7 +46,9 @@ test('of many nodes any may go, and the others stay as they were', () => {
 })
 
 test('a node that goes before it was moved out leaves no trace', () => {
-  const nodes = FreshNodes.none.after({ rev: rev(2), created: [a], removed: [] }).after({ rev: rev(3), created: [b], removed: [a.cid] })
+  const nodes = FreshNodes.none
+    .after({ rev: rev(2), created: [a], removed: [] })
+    .after({ rev: rev(3), created: [b], removed: [a.cid] })
   expect(texts(nodes)).toEqual({ nodes: [expect.stringContaining(String(b.cid))], stale: [] })
 })
 
@@ -74,8 +76,13 @@ test('packed nodes say their version, which is that of rows from before there wa
     Buffer.from([0, 0, 0, a.bytes.length]),
     a.bytes,
   ])
-  expect(texts(new FreshNodes(before))).toEqual({ nodes: [`${a.cid} ${rev(2)} ${a.bytes}`], stale: [String(outside.cid)] })
-  expect(Buffer.from(FreshNodes.none.after({ rev: rev(2), created: [a], removed: [outside.cid] }).packed).equals(before)).toBe(true)
+  expect(texts(new FreshNodes(before))).toEqual({
+    nodes: [`${a.cid} ${rev(2)} ${a.bytes}`],
+    stale: [String(outside.cid)],
+  })
+  expect(
+    Buffer.from(FreshNodes.none.after({ rev: rev(2), created: [a], removed: [outside.cid] }).packed).equals(before),
+  ).toBe(true)
   for (const version of [1, 255])
     expect(() => new FreshNodes(Buffer.concat([Buffer.from([version]), before.subarray(1)]))).toThrow(Malformed)
   expect(() => new FreshNodes(new Uint8Array())).toThrow(Malformed)

@@ -105,7 +105,11 @@ export class FreshNodes {
   isStale(cid: Cid): boolean {
     const key = keyOf(cid.bytes, 0)
     for (let start = HEAD_BYTES; start < this.#nodesStart; start += CID_BYTES_LENGTH) {
-      if (keyOf(this.#bytes, start) === key && equalBytes(this.#bytes.subarray(start, start + CID_BYTES_LENGTH), cid.bytes)) return true
+      if (
+        keyOf(this.#bytes, start) === key &&
+        equalBytes(this.#bytes.subarray(start, start + CID_BYTES_LENGTH), cid.bytes)
+      )
+        return true
     }
     return false
   }
@@ -165,5 +169,10 @@ function writeNode(target: Buffer, at: number, rev: Tid, cid: Cid, block: Uint8A
 /** Four bytes of the digest, as a number for a quick comparison. */
 function keyOf(bytes: Uint8Array, cidStart: number): number {
   const at = cidStart + DIGEST_OFFSET
-  return ((bytes[at] as number) << 24) | ((bytes[at + 1] as number) << 16) | ((bytes[at + 2] as number) << 8) | (bytes[at + 3] as number)
+  return (
+    ((bytes[at] as number) << 24) |
+    ((bytes[at + 1] as number) << 16) |
+    ((bytes[at + 2] as number) << 8) |
+    (bytes[at + 3] as number)
+  )
 }

@@ -1,5 +1,14 @@
 /** The nodes of a tree, both those in the row of the repository (`fresh-nodes.ts`) and those in table `repo_node`. */
-import { inPages, inPieces, sql, sqlList, sqlRows, together, type Reader, type Tx } from '../../../platform/database/database.ts'
+import {
+  inPages,
+  inPieces,
+  sql,
+  sqlList,
+  sqlRows,
+  together,
+  type Reader,
+  type Tx,
+} from '../../../platform/database/database.ts'
 import type { Block } from '../../../protocol/car.ts'
 import { Cid } from '../../../protocol/cid.ts'
 import type { Tid } from '../../../protocol/identifiers.ts'
@@ -114,7 +123,9 @@ export class StoredNodes {
   }
 
   async count(): Promise<number> {
-    const row = await this.reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM repo_node WHERE repo_id = ${this.repoId}`)
+    const row = await this.reader.get<{ count: number }>(
+      sql`SELECT count(*) AS count FROM repo_node WHERE repo_id = ${this.repoId}`,
+    )
     const fresh = await this.fresh()
     return row!.count - fresh.stale.length + fresh.nodes.length
   }
@@ -159,7 +170,9 @@ export async function addNodes(tx: Tx, repoId: number, rev: Tid, nodes: readonly
 
 async function deleteNodes(tx: Tx, repoId: number, cids: readonly Cid[]): Promise<void> {
   if (cids.length === 0) return
-  await tx.run(sql`DELETE FROM repo_node WHERE repo_id = ${repoId} AND cid IN ${sqlList(cids.map(({ bytes }) => bytes))}`)
+  await tx.run(
+    sql`DELETE FROM repo_node WHERE repo_id = ${repoId} AND cid IN ${sqlList(cids.map(({ bytes }) => bytes))}`,
+  )
 }
 
 /** Delete at most `limit` nodes. Returns how many were deleted. */

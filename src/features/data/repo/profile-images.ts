@@ -12,8 +12,14 @@ export const PROFILE = 'app.bsky.actor.profile'
 const images = ['avatar', 'banner']
 
 /** Returns the profile with convertible image references in today's form. */
-export async function withPresentImages(reader: Reader, did: Did, profile: Record<string, unknown>): Promise<Record<string, unknown>> {
-  const upgraded = await Promise.all(images.map(async (name) => [name, await inPresentForm(reader, did, profile[name])] as const))
+export async function withPresentImages(
+  reader: Reader,
+  did: Did,
+  profile: Record<string, unknown>,
+): Promise<Record<string, unknown>> {
+  const upgraded = await Promise.all(
+    images.map(async (name) => [name, await inPresentForm(reader, did, profile[name])] as const),
+  )
   return { ...profile, ...Object.fromEntries(upgraded.filter(([, image]) => image !== null)) }
 }
 

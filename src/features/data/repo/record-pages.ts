@@ -25,7 +25,9 @@ interface KeptPage {
   page: JsonText
 }
 
-const keptPages = perContext(() => new BoundedCache<KeptPage>(MAX_CHARS, (key, { page }) => key.length + page.text.length))
+const keptPages = perContext(
+  () => new BoundedCache<KeptPage>(MAX_CHARS, (key, { page }) => key.length + page.text.length),
+)
 
 /** Returns `{"records":[…],"cursor":"…"}`; without records if the account has no repository. */
 export async function recordPage(ctx: Context, did: Did, range: RecordRange): Promise<JsonText> {

@@ -33,11 +33,21 @@ export async function prepareRecord(
   if ($type !== collection) throw invalidRequest(`Invalid $type: expected ${collection}, got ${String($type)}`)
   const json = record['$type'] === undefined ? { ...record, $type } : record
   const data = dataOf(json)
-  const status = validate === false ? null : await checkLexicon(ctx, { collection, rkey, record: json }, validate === true)
+  const status =
+    validate === false ? null : await checkLexicon(ctx, { collection, rkey, record: json }, validate === true)
   const { blobs, legacy } = findBlobs(data)
   if (legacy.length > 0) throw invalidRequest(`Legacy blobs are not allowed (${legacy[0]})`)
   const bytes = encode(data)
-  return { record: { cid: cidOfCbor(bytes), bytes, blobs, isValidated: status === 'valid', subject: subjectOf(collection, data) }, status }
+  return {
+    record: {
+      cid: cidOfCbor(bytes),
+      bytes,
+      blobs,
+      isValidated: status === 'valid',
+      subject: subjectOf(collection, data),
+    },
+    status,
+  }
 }
 
 function dataOf(json: Record<string, unknown>): DataObject {
@@ -50,7 +60,11 @@ function dataOf(json: Record<string, unknown>): DataObject {
 }
 
 /** A lexicon that is not built in but must be known is looked up among the published ones. */
-async function checkLexicon(ctx: Context, written: Omit<RecordInput, 'validate'>, mustBeKnown: boolean): Promise<ValidationStatus> {
+async function checkLexicon(
+  ctx: Context,
+  written: Omit<RecordInput, 'validate'>,
+  mustBeKnown: boolean,
+): Promise<ValidationStatus> {
   const { collection, rkey, record } = written
   const keyFault = rkey === undefined ? null : recordKeyFault(collection, rkey)
   if (keyFault !== null) throw invalidRequest(keyFault)

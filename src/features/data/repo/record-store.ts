@@ -1,5 +1,15 @@
 /** The SQL of records. A path is `collection/rkey`; the paths of one collection are adjacent. */
-import { inPages, inPieces, sql, sqlList, sqlRows, together, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
+import {
+  inPages,
+  inPieces,
+  sql,
+  sqlList,
+  sqlRows,
+  together,
+  type Reader,
+  type Sql,
+  type Tx,
+} from '../../../platform/database/database.ts'
 import type { Block } from '../../../protocol/car.ts'
 import { Cid } from '../../../protocol/cid.ts'
 import type { Did, Millis, Tid } from '../../../protocol/identifiers.ts'
@@ -39,9 +49,24 @@ const recordOf = (row: RecordRow): StoredRecord => ({ ...row, cid: new Cid(row.c
 /** Matches all paths of a collection: '0' is the character after '/'. */
 const inCollection = (collection: string): Sql => sql`path > ${`${collection}/`} AND path < ${`${collection}0`}`
 
-export async function putRecords(tx: Tx, repoId: number, rev: Tid, now: Millis, records: readonly NewRecord[]): Promise<void> {
+export async function putRecords(
+  tx: Tx,
+  repoId: number,
+  rev: Tid,
+  now: Millis,
+  records: readonly NewRecord[],
+): Promise<void> {
   for (const piece of inPieces(records)) {
-    const rows = piece.map(({ path, cid, subject, value }) => [repoId, path, cid.bytes, rev, now, subject, value, framingOf(value)])
+    const rows = piece.map(({ path, cid, subject, value }) => [
+      repoId,
+      path,
+      cid.bytes,
+      rev,
+      now,
+      subject,
+      value,
+      framingOf(value),
+    ])
     await tx.run(sql`
       INSERT INTO record (repo_id, path, cid, rev, indexed_at, subject, value, framing) VALUES ${sqlRows(rows)}
       ON CONFLICT (repo_id, path) DO UPDATE SET
@@ -55,7 +80,13 @@ export async function putRecords(tx: Tx, repoId: number, rev: Tid, now: Millis, 
  * page that it will change, in case the statement fails halfway; with indices on random values, that is a page for
  * every row.
  */
-export async function addRecords(tx: Tx, repoId: number, rev: Tid, now: Millis, records: readonly NewRecord[]): Promise<void> {
+export async function addRecords(
+  tx: Tx,
+  repoId: number,
+  rev: Tid,
+  now: Millis,
+  records: readonly NewRecord[],
+): Promise<void> {
   const insert = ({ path, cid, subject, value }: NewRecord) =>
     tx.run(sql`
       INSERT INTO record (repo_id, path, cid, rev, indexed_at, subject, value, framing)
@@ -69,16 +100,28 @@ export async function deleteRecords(tx: Tx, repoId: number, paths: readonly stri
 }
 
 export async function findRecord(reader: Reader, repoId: number, path: string): Promise<StoredRecord | null> {
-  const row = await reader.get<RecordRow>(sql`SELECT ${columns} FROM record WHERE repo_id = ${repoId} AND path = ${path}`)
+  const row = await reader.get<RecordRow>(
+    sql`SELECT ${columns} FROM record WHERE repo_id = ${repoId} AND path = ${path}`,
+  )
   return row && recordOf(row)
 }
 
 /** Returns the records that exist at these paths, in any order. */
-export const findRecordsAt = async (reader: Reader, repoId: number, paths: readonly string[]): Promise<StoredRecord[]> =>
-  (await reader.all<RecordRow>(sql`SELECT ${columns} FROM record WHERE repo_id = ${repoId} AND path IN ${sqlList(paths)}`)).map(recordOf)
+export const findRecordsAt = async (
+  reader: Reader,
+  repoId: number,
+  paths: readonly string[],
+): Promise<StoredRecord[]> =>
+  (
+    await reader.all<RecordRow>(
+      sql`SELECT ${columns} FROM record WHERE repo_id = ${repoId} AND path IN ${sqlList(paths)}`,
+    )
+  ).map(recordOf)
 
 export async function findRecordCid(reader: Reader, repoId: number, path: string): Promise<Cid | null> {
-  const row = await reader.get<{ cid: Uint8Array }>(sql`SELECT cid FROM record WHERE repo_id = ${repoId} AND path = ${path}`)
+  const row = await reader.get<{ cid: Uint8Array }>(
+    sql`SELECT cid FROM record WHERE repo_id = ${repoId} AND path = ${path}`,
+  )
   return row && new Cid(row.cid)
 }
 
@@ -101,7 +144,9 @@ const repoOf = (did: Did): Sql => sql`(SELECT id FROM repo WHERE did = ${did})`
 
 /** Returns the record even if it was taken down; null if there is none. */
 export async function readRecord(reader: Reader, did: Did, path: string): Promise<StoredRecord | null> {
-  const row = await reader.get<RecordRow>(sql`SELECT ${columns} FROM record WHERE repo_id = ${repoOf(did)} AND path = ${path}`)
+  const row = await reader.get<RecordRow>(
+    sql`SELECT ${columns} FROM record WHERE repo_id = ${repoOf(did)} AND path = ${path}`,
+  )
   return row && recordOf(row)
 }
 
@@ -137,7 +182,9 @@ function inPage(did: Did, { collection, after, descending, limit }: RecordRange)
 
 /** Returns the record at a path; null if there is none or it was taken down. */
 export const findVisibleRecord = (reader: Reader, did: Did, path: string): Promise<VisibleRecord | null> =>
-  reader.get(sql`SELECT path, cid, value FROM record WHERE repo_id = ${repoOf(did)} AND path = ${path} AND takedown_ref IS NULL`)
+  reader.get(
+    sql`SELECT path, cid, value FROM record WHERE repo_id = ${repoOf(did)} AND path = ${path} AND takedown_ref IS NULL`,
+  )
 
 /** A page of all records of a repository, in tree order. */
 export async function listAllRecords(

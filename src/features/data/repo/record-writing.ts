@@ -3,7 +3,15 @@ import { authenticationRequired, invalidRequest } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import { accountLock, type Tx } from '../../../platform/database/database.ts'
 import { type Cid, parseCid } from '../../../protocol/cid.ts'
-import { parseDid, parseRecordKey, recordUri, type AtUri, type Did, type Nsid, type RecordKey } from '../../../protocol/identifiers.ts'
+import {
+  parseDid,
+  parseRecordKey,
+  recordUri,
+  type AtUri,
+  type Did,
+  type Nsid,
+  type RecordKey,
+} from '../../../protocol/identifiers.ts'
 import { accountAt, accountNotFound, onceSettled, requireActive, statusOf } from '../../identity/accounts/accounts.ts'
 import {
   isAgent,
@@ -63,7 +71,12 @@ const neededActions: Record<Action, readonly ('create' | 'update' | 'delete')[]>
  * Throws what `prepareRecord` and `applyCommit` throw, and refuses writes that the grant does not cover. Waits if the
  * account's key is being replaced, and throws `ServiceUnavailable` if that takes too long.
  */
-export async function writeRecords(ctx: Context, caller: AccessCaller, did: Did, input: WriteInput): Promise<WriteOutcome> {
+export async function writeRecords(
+  ctx: Context,
+  caller: AccessCaller,
+  did: Did,
+  input: WriteInput,
+): Promise<WriteOutcome> {
   requirePermission(caller, (permissions) => {
     for (const { action, collection } of input.writes)
       for (const needed of neededActions[action]) permissions.assertRepo({ collection, action: needed })
@@ -75,7 +88,9 @@ export async function writeRecords(ctx: Context, caller: AccessCaller, did: Did,
     swapCommit: cidOf(input.swapCommit) ?? undefined,
     standing: standingOf(ctx, caller),
   }
-  const apply = isAgent(caller) ? (tx: Tx) => commitOfAgent(ctx, tx, caller, job) : (tx: Tx) => applyCommit(ctx, tx, job)
+  const apply = isAgent(caller)
+    ? (tx: Tx) => commitOfAgent(ctx, tx, caller, job)
+    : (tx: Tx) => applyCommit(ctx, tx, job)
   let commit: CommitMeta | null
   try {
     commit = await ctx.db.transactionOn(accountLock(did), apply)
@@ -120,13 +135,19 @@ async function prepareWrite(
   if (rkey !== undefined && parseRecordKey(rkey) === null) throw invalidRequest(`Invalid record key: ${rkey}`)
   const swapRecord = cidOf(input.swapRecord)
   if (input.action === 'delete')
-    return { write: { action: 'delete', collection, rkey: input.rkey, swapRecord, lenient: input.lenient }, status: null }
-  const written = input.action === 'put' && collection === PROFILE ? await withPresentImages(ctx.db, did, input.record) : input.record
+    return {
+      write: { action: 'delete', collection, rkey: input.rkey, swapRecord, lenient: input.lenient },
+      status: null,
+    }
+  const written =
+    input.action === 'put' && collection === PROFILE ? await withPresentImages(ctx.db, did, input.record) : input.record
   const { record, status } = await prepareRecord(ctx, { collection, rkey, record: written, validate })
   const place = { collection, rkey: rkey ?? nextRecordKey(ctx), swapRecord, record }
   return {
     write:
-      input.action === 'create' ? { action: 'create', replacesSame: input.replacesSame, ...place } : { action: input.action, ...place },
+      input.action === 'create'
+        ? { action: 'create', replacesSame: input.replacesSame, ...place }
+        : { action: input.action, ...place },
     status,
   }
 }

@@ -11,7 +11,11 @@ import type { RepoHead } from './repo-store.ts'
  * be read from one state of the database: pass the reader of a snapshot. Blocks that existed at revision `since` are
  * left out.
  */
-export async function* repoBlocks(reader: Reader, repo: RepoHead, since: Tid | null): AsyncGenerator<Block[] | Uint8Array> {
+export async function* repoBlocks(
+  reader: Reader,
+  repo: RepoHead,
+  since: Tid | null,
+): AsyncGenerator<Block[] | Uint8Array> {
   yield [{ cid: repo.head, bytes: repo.commitBlock }]
   const nodes = new StoredNodes(reader, repo.id)
   if (since === null) {

@@ -64,11 +64,18 @@ export function countTakedown(tx: Tx, id: number): Promise<number> {
 
 /** A page of heads in order of their DIDs, after `after`. */
 export async function repoHeads(reader: Reader, after: Did | null, limit: number): Promise<RepoHead[]> {
-  const rows = await reader.all<HeadRow>(sql`SELECT ${headColumns} FROM repo WHERE did > ${after ?? ''} ORDER BY did LIMIT ${limit}`)
+  const rows = await reader.all<HeadRow>(
+    sql`SELECT ${headColumns} FROM repo WHERE did > ${after ?? ''} ORDER BY did LIMIT ${limit}`,
+  )
   return rows.map(headOf)
 }
 
-export async function insertRepo(tx: Tx, did: Did, { rev, head, data, commitBlock }: RepoState, fresh: Uint8Array): Promise<void> {
+export async function insertRepo(
+  tx: Tx,
+  did: Did,
+  { rev, head, data, commitBlock }: RepoState,
+  fresh: Uint8Array,
+): Promise<void> {
   await tx.run(sql`
     INSERT INTO repo (did, rev, head, data, commit_block, fresh)
     VALUES (${did}, ${rev}, ${head.bytes}, ${data.bytes}, ${commitBlock}, ${fresh})`)
@@ -88,7 +95,9 @@ export async function insertStagedRepo(tx: Tx, rev: Tid, until: Millis, fresh: U
 
 /** Returns false if the sweep has claimed the repository. */
 export async function extendStaging(tx: Tx, id: number, until: Millis): Promise<boolean> {
-  return (await tx.run(sql`UPDATE repo SET staged_until = ${until} WHERE id = ${id} AND staged_until IS NOT NULL`)) === 1
+  return (
+    (await tx.run(sql`UPDATE repo SET staged_until = ${until} WHERE id = ${id} AND staged_until IS NOT NULL`)) === 1
+  )
 }
 
 /** A repository at the revision that the transaction read. */
@@ -98,7 +107,12 @@ export type ReadRepo = Pick<RepoHead, 'id' | 'rev'>
  * Replace the head that was read. `fresh` holds the packed nodes of the row. Throws `WriteConflict` if the head has
  * changed.
  */
-export async function updateTree(tx: Tx, before: ReadRepo, { rev, head, data, commitBlock }: RepoState, fresh: Uint8Array): Promise<void> {
+export async function updateTree(
+  tx: Tx,
+  before: ReadRepo,
+  { rev, head, data, commitBlock }: RepoState,
+  fresh: Uint8Array,
+): Promise<void> {
   const updated = await tx.run(sql`
     UPDATE repo SET rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}, fresh = ${fresh}
     WHERE id = ${before.id} AND rev = ${before.rev}`)
@@ -130,7 +144,11 @@ export async function replaceRepo(
   staged: ReadRepo,
   { rev, head, data, commitBlock }: RepoState,
 ): Promise<void> {
-  if (before !== null) requireUpdated(await tx.run(sql`UPDATE repo SET did = NULL WHERE id = ${before.id} AND rev = ${before.rev}`), before)
+  if (before !== null)
+    requireUpdated(
+      await tx.run(sql`UPDATE repo SET did = NULL WHERE id = ${before.id} AND rev = ${before.rev}`),
+      before,
+    )
   const owned = await tx.run(sql`
     UPDATE repo SET did = ${did}, rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}, staged_until = NULL
     WHERE id = ${staged.id} AND staged_until IS NOT NULL`)

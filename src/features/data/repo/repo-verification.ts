@@ -19,7 +19,8 @@ export async function repoFaults(reader: Reader, repo: RepoHead, key: PublicKey)
     for await (const page of walkTree(repo.data, async (cid) => (await stored.find([cid]))[0]?.bytes ?? null)) {
       nodes += page.nodes.length
       records += page.entries.length
-      for (const { cid, bytes } of page.nodes) if (!cidOfCbor(bytes).equals(cid)) faults.push(`node ${cid} does not match its CID`)
+      for (const { cid, bytes } of page.nodes)
+        if (!cidOfCbor(bytes).equals(cid)) faults.push(`node ${cid} does not match its CID`)
       for (const entries of inPieces(page.entries)) faults.push(...(await recordFaults(reader, repo.id, entries)))
     }
   } catch (error) {
@@ -52,7 +53,11 @@ function commitFaults({ did, rev, head, data, commitBlock }: RepoHead, key: Publ
   }
 }
 
-async function recordFaults(reader: Reader, repoId: number, entries: readonly [path: string, cid: Cid][]): Promise<string[]> {
+async function recordFaults(
+  reader: Reader,
+  repoId: number,
+  entries: readonly [path: string, cid: Cid][],
+): Promise<string[]> {
   const stored = new Map(
     (
       await findRecordsAt(

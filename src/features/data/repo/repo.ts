@@ -37,7 +37,10 @@ export { readRecord, type NewRecord, type StoredRecord } from './record-store.ts
 export { repoHead, repoHeads, repoHeadsOf, type RepoHead } from './repo-store.ts'
 
 /** Head, revision and counts of stored blocks and records; null if the account has no repository. */
-export async function repoTotals(reader: Reader, did: Did): Promise<{ head: Cid; rev: Tid; blocks: number; records: number } | null> {
+export async function repoTotals(
+  reader: Reader,
+  did: Did,
+): Promise<{ head: Cid; rev: Tid; blocks: number; records: number } | null> {
   const repo = await repoHead(reader, did)
   if (repo === null) return null
   const records = await countRecords(reader, repo.id)
@@ -88,7 +91,10 @@ export async function recordsOf(
 }
 
 /** Take a record down under `ref`, or restore it if `ref` is null. Returns false if there is no such record. */
-export async function setRecordTakedown(tx: Tx, { did, path, ref }: { did: Did; path: string; ref: string | null }): Promise<boolean> {
+export async function setRecordTakedown(
+  tx: Tx,
+  { did, path, ref }: { did: Did; path: string; ref: string | null },
+): Promise<boolean> {
   const repo = await repoHead(tx, did)
   if (repo === null || (await updateRecordTakedown(tx, repo.id, path, ref)) === 0) return false
   await countTakedown(tx, repo.id)

@@ -55,7 +55,8 @@ async function* opinions(libraries: Libraries, reader: Reader, repo: RepoHead, d
   })
   if ((await cidOf(libraries, repo.commitBlock)) !== repo.head.toString()) yield 'the commit does not match its CID'
   const commit = await store.readObj(CID.decode(repo.head.bytes), reference.def.commit)
-  if (commit.did !== repo.did || commit.rev !== repo.rev) yield `the commit has revision ${commit.rev} and belongs to ${commit.did}`
+  if (commit.did !== repo.did || commit.rev !== repo.rev)
+    yield `the commit has revision ${commit.rev} and belongs to ${commit.did}`
   if (!(await reference.verifyCommitSig(commit, didKey))) yield 'the signature is not from the key of the account'
 
   const records = storedRecords(reader, repo.id)
@@ -91,7 +92,11 @@ function blocksOf({ reference }: Libraries, read: (cid: Cid) => Promise<Uint8Arr
 }
 
 /** Yields the leaves below a node in order, and as texts the faults of nodes. `layer` is null for the root. */
-async function* leavesOf(libraries: Libraries, node: MST, layer: number | null): AsyncGenerator<{ path: string; cid: string } | string> {
+async function* leavesOf(
+  libraries: Libraries,
+  node: MST,
+  layer: number | null,
+): AsyncGenerator<{ path: string; cid: string } | string> {
   const { reference } = libraries
   const entries = await node.getEntries()
   if (!(await node.serialize()).cid.equals(node.pointer)) yield `node ${node.pointer} is not in canonical form`
@@ -99,7 +104,8 @@ async function* leavesOf(libraries: Libraries, node: MST, layer: number | null):
   const own = layer ?? (await node.getLayer())
   for (const entry of entries) {
     if (entry.isLeaf()) {
-      if ((await reference.mstUtil.leadingZerosOnHash(entry.key)) !== own) yield `record ${entry.key} is on the wrong layer of the tree`
+      if ((await reference.mstUtil.leadingZerosOnHash(entry.key)) !== own)
+        yield `record ${entry.key} is on the wrong layer of the tree`
       yield { path: entry.key, cid: entry.value.toString() }
       // Load the subtree separately, which keeps the tree from holding everything that was read.
     } else yield* leavesOf(libraries, reference.MST.load(node.storage, entry.pointer), own - 1)
@@ -141,7 +147,12 @@ function isCanonical({ cborg }: Libraries, block: Uint8Array): boolean {
   const tags: ((bytes: Uint8Array) => Link)[] = []
   tags[LINK_TAG] = (bytes) => new Link(bytes)
   const linked = (value: unknown) =>
-    value instanceof Link ? [new cborg.Token(cborg.Type.tag, LINK_TAG), new cborg.Token(cborg.Type.bytes, value.bytes)] : null
-  const again = cborg.encode(cborg.decode(block, { ...strict, tags }), { float64: true, typeEncoders: { Object: linked } })
+    value instanceof Link
+      ? [new cborg.Token(cborg.Type.tag, LINK_TAG), new cborg.Token(cborg.Type.bytes, value.bytes)]
+      : null
+  const again = cborg.encode(cborg.decode(block, { ...strict, tags }), {
+    float64: true,
+    typeEncoders: { Object: linked },
+  })
   return Buffer.compare(again, block) === 0
 }

@@ -27,7 +27,11 @@ const writesOf = <Input>(cost: (input: Input) => number): CallLimit<{ caller: Ac
 })
 
 /** The transaction re-checks the session. Failures before it are charged as well, so re-check there too. */
-async function write(call: Exchange & { caller: AccessCaller }, repo: string, input: WriteInput): Promise<WriteOutcome> {
+async function write(
+  call: Exchange & { caller: AccessCaller },
+  repo: string,
+  input: WriteInput,
+): Promise<WriteOutcome> {
   const { ctx, caller } = call
   try {
     if (input.writes.length > MAX_OPS_PER_COMMIT) throw invalidRequest(`Too many writes. Max: ${MAX_OPS_PER_COMMIT}`)
@@ -38,7 +42,8 @@ async function write(call: Exchange & { caller: AccessCaller }, repo: string, in
   }
 }
 
-const metaOf = (commit: CommitMeta | null) => (commit === null ? {} : { commit: { cid: commit.cid.toString(), rev: commit.rev } })
+const metaOf = (commit: CommitMeta | null) =>
+  commit === null ? {} : { commit: { cid: commit.cid.toString(), rev: commit.rev } }
 
 export const writeRoutes = [
   procedure('com.atproto.repo.createRecord', {

@@ -134,7 +134,8 @@ function importedRecord(path: string, { cid, bytes }: Block): ImportedRecord {
   const collection = parseNsid(path.slice(0, slash))
   const rkey = parseRecordKey(path.slice(slash + 1))
   if (collection === null || rkey === null) throw invalidRequest(`Not a record path: '${path}'`)
-  if (bytes.length > MAX_RECORD_BYTES) throw invalidRequest(`The record at '${path}' has more than ${MAX_RECORD_BYTES} bytes`)
+  if (bytes.length > MAX_RECORD_BYTES)
+    throw invalidRequest(`The record at '${path}' has more than ${MAX_RECORD_BYTES} bytes`)
   const data = dataOf(path, bytes)
   if (isTooWide(data)) throw invalidRequest(`The record at '${path}' has an object with too many members`)
   return { path, cid, value: bytes, subject: subjectOf(collection, data), blobs: blobCids(data) }

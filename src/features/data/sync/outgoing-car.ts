@@ -93,7 +93,8 @@ export class OutgoingCar {
 
   /** Call it once: when it is queued, or after `end`. */
   response(): Response {
-    if (this.#stream === null) return carResponse(this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks))
+    if (this.#stream === null)
+      return carResponse(this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks))
     if (this.#request.method !== 'HEAD') return carResponse(this.#stream)
     this.drop()
     return carResponse(null)

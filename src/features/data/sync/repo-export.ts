@@ -44,7 +44,11 @@ export function measureExports(ctx: Context): void {
   const places = exporting(ctx)
   ctx.metrics.gauge('repo_exports_running', 'Exports of repositories that have a place', () => places.taken)
   ctx.metrics.gauge('repo_exports_waiting', 'Exports of repositories that wait for a place', () => places.waiting)
-  ctx.metrics.gauge('repo_exports_straggling', 'Exports of repositories that only wait for slow clients', () => places.stragglers)
+  ctx.metrics.gauge(
+    'repo_exports_straggling',
+    'Exports of repositories that only wait for slow clients',
+    () => places.stragglers,
+  )
 }
 
 /**
@@ -102,7 +106,12 @@ export async function exportBlocks(
 }
 
 /** Yields the blocks that exist, and adds the CIDs of the others to `missing`. */
-async function* blockPages({ ctx }: Recipient, did: Did, cids: readonly Cid[], missing: Cid[]): AsyncGenerator<Block[]> {
+async function* blockPages(
+  { ctx }: Recipient,
+  did: Did,
+  cids: readonly Cid[],
+  missing: Cid[],
+): AsyncGenerator<Block[]> {
   for (let start = 0; start < cids.length; start += BLOCKS_AT_ONCE) {
     const some = cids.slice(start, start + BLOCKS_AT_ONCE)
     if (start > 0) await nextTurn(ctx)
@@ -129,7 +138,10 @@ export function exportRecord(recipient: Recipient, did: Did, path: string): Prom
 }
 
 /** Returns what `write` pushes; null if it returns false. */
-async function sent(recipient: Recipient, write: (outgoing: OutgoingCar) => Promise<boolean>): Promise<Response | null> {
+async function sent(
+  recipient: Recipient,
+  write: (outgoing: OutgoingCar) => Promise<boolean>,
+): Promise<Response | null> {
   const outgoing = new OutgoingCar(recipient, await readingBlocks(recipient.ctx).enter(recipient.request))
   try {
     if (await write(outgoing)) {

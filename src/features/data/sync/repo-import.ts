@@ -21,7 +21,13 @@ import { publishedSigningKey } from '../../../protocol/did-document.ts'
 import type { Did, Tid } from '../../../protocol/identifiers.ts'
 import { formatDidKey, parseDidKey } from '../../../protocol/keys.ts'
 import { tidMicros } from '../../../protocol/tid.ts'
-import { accountStatus, refuseTakendown, settledKeyOf, settledTransaction, signingKeyOf } from '../../identity/accounts/accounts.ts'
+import {
+  accountStatus,
+  refuseTakendown,
+  settledKeyOf,
+  settledTransaction,
+  signingKeyOf,
+} from '../../identity/accounts/accounts.ts'
 import { replaceBlobReferences } from '../blobs/blobs.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { documentOfAccount } from '../../identity/identity/identity.ts'
@@ -77,7 +83,8 @@ export async function importRepo(exchange: Exchange, did: Did, archive: AsyncIte
     ctx.metrics.count('migration_imports_total', { outcome: 'ok' })
   } catch (error) {
     ctx.metrics.count('migration_imports_total', { outcome: error instanceof Refusal ? 'refused' : 'failed' })
-    if (error instanceof SemaphoreFull || error instanceof NoPlace) throw tooMany('Too many imports are already waiting')
+    if (error instanceof SemaphoreFull || error instanceof NoPlace)
+      throw tooMany('Too many imports are already waiting')
     if (error instanceof Stalled) throw new Refusal(408, 'RequestTimeout', 'The upload has stalled')
     throw error
   } finally {
@@ -92,7 +99,9 @@ async function takeOver(exchange: Exchange, did: Did, archive: AsyncIterable<Uin
   const { ctx } = exchange
   const before = await repoHead(ctx.db, did)
   const { arriving, running } = places(ctx)
-  const imported = await arriving.run(clientHere(), () => ImportedRepo.receive(did, unstalled(archive, STALLED_MILLIS), ctx.config.dataDir))
+  const imported = await arriving.run(clientHere(), () =>
+    ImportedRepo.receive(did, unstalled(archive, STALLED_MILLIS), ctx.config.dataDir),
+  )
   try {
     await running.run(() => replaceBy(exchange, did, imported, before))
   } finally {
@@ -150,7 +159,11 @@ interface Adoption {
   uses: BatchFile<BlobUse>
 }
 
-async function adopt({ ctx, stillStands }: Exchange, did: Did, { id, rev, commit, before, uses }: Adoption): Promise<void> {
+async function adopt(
+  { ctx, stillStands }: Exchange,
+  did: Did,
+  { id, rev, commit, before, uses }: Adoption,
+): Promise<void> {
   await settledTransaction(ctx, did, async (tx) => {
     await stillStands(tx)
     const status = await accountStatus(tx, did)

@@ -3,7 +3,14 @@ import { procedure, query, type Endpoint } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import { parseCid, type Cid } from '../../../protocol/cid.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import { announce, accountCursor, accountOf, accountsAfter, activityOf, parseAccountCursor } from '../../identity/accounts/accounts.ts'
+import {
+  announce,
+  accountCursor,
+  accountOf,
+  accountsAfter,
+  activityOf,
+  parseAccountCursor,
+} from '../../identity/accounts/accounts.ts'
 import { access, optionalAccess, requireVisibleRepo } from '../../access/auth/auth.ts'
 import { repoHead, repoHeadsOf } from '../repo/repo.ts'
 import { exportBlocks, exportRecord, exportRepo } from './repo-export.ts'
@@ -64,13 +71,15 @@ export const syncRoutes: readonly Endpoint[] = [
     auth: optionalAccess(),
     async handler({ ctx, caller, params: { did } }) {
       await requireVisibleRepo(ctx, caller, did)
-      const head = (await repoHead(ctx.db, did)) ?? refuse(new Refusal(400, 'HeadNotFound', `Could not find root for DID: ${did}`))
+      const head =
+        (await repoHead(ctx.db, did)) ?? refuse(new Refusal(400, 'HeadNotFound', `Could not find root for DID: ${did}`))
       return { root: head.head.toString() }
     },
   }),
   query('com.atproto.sync.getRepoStatus', {
     async handler({ ctx: { db }, params: { did } }) {
-      const account = (await accountOf(db, did)) ?? refuse(new Refusal(400, 'RepoNotFound', `Could not find repo for DID: ${did}`))
+      const account =
+        (await accountOf(db, did)) ?? refuse(new Refusal(400, 'RepoNotFound', `Could not find repo for DID: ${did}`))
       const activity = activityOf(account)
       const head = activity.active ? await repoHead(db, did) : null
       return { did, ...activity, ...(head && { rev: head.rev }) }

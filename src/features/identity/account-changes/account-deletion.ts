@@ -48,8 +48,10 @@ export async function deleteOwnAccount(exchange: Exchange, request: DeletionRequ
   const { ctx } = exchange
   const { did, password, token } = request
   const proof = request.custos?.['proof'] ?? request.extension?.['proof'] ?? null
-  if (token.trim() === '' || (password === '' && proof === null)) throw invalidRequest('A token is required, and a password or a proof')
-  const stillHolds = proof === null ? await checkPassword(exchange, did, password) : await spendProof(exchange, did, proof)
+  if (token.trim() === '' || (password === '' && proof === null))
+    throw invalidRequest('A token is required, and a password or a proof')
+  const stillHolds =
+    proof === null ? await checkPassword(exchange, did, password) : await spendProof(exchange, did, proof)
   const outcome = await ctx.db.transaction(async (tx) => {
     if ((await accountOf(tx, did)) === null) return 'gone already'
     if (!(await stillHolds(tx))) return 'refused'
@@ -108,7 +110,9 @@ export async function deleteAccount(by: By, did: Did, actor?: string): Promise<b
  * Delete an account whose deletion is due. Returns false if it is no longer due, because its owner has activated it.
  */
 export async function deleteDueAccount(ctx: Context, did: Did): Promise<boolean> {
-  const sequel = await ctx.db.transaction(async (tx) => ((await isDueForDeletion(tx, did, ctx.clock.now())) ? purge(ctx, tx, did) : null))
+  const sequel = await ctx.db.transaction(async (tx) =>
+    (await isDueForDeletion(tx, did, ctx.clock.now())) ? purge(ctx, tx, did) : null,
+  )
   if (sequel === null) return false
   announce({ ctx }, 'deleted', did)
   await sequel()

@@ -29,13 +29,19 @@ export async function sequenceStatus(ctx: Context, tx: Tx, did: Did): Promise<vo
  * Deactivate an account. Its sessions stay, so that the holder can activate it again or migrate its data. `actor` is
  * the operator, if one does it. Throws `InvalidRequest` if there is no such account.
  */
-export async function deactivateAccount(exchange: Exchange, did: Did, deleteAfter: Millis | null, actor?: string): Promise<void> {
+export async function deactivateAccount(
+  exchange: Exchange,
+  did: Did,
+  deleteAfter: Millis | null,
+  actor?: string,
+): Promise<void> {
   const { ctx } = exchange
   const changed = await ctx.db.transaction(async (tx) => {
     const changed = await updateActivation(tx, did, { deactivatedAt: ctx.clock.now(), deleteAfter })
     if (changed > 0) await exchange.stillStands(tx)
     await sequenceStatus(ctx, tx, did)
-    if (changed > 0 && deleteAfter !== null) await announceIn(tx, exchange, 'deletionScheduled', did, { actor, deleteAfter })
+    if (changed > 0 && deleteAfter !== null)
+      await announceIn(tx, exchange, 'deletionScheduled', did, { actor, deleteAfter })
     return changed
   })
   if (changed === 0) throw invalidRequest('Account not found')

@@ -6,7 +6,13 @@ import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { accountOf, statusOf, updateActivation } from '../accounts/accounts.ts'
-import { endRegistration, findChild, findRegistration, livingChildrenOf, setChildDeletion } from '../../agents/agents/agents.ts'
+import {
+  endRegistration,
+  findChild,
+  findRegistration,
+  livingChildrenOf,
+  setChildDeletion,
+} from '../../agents/agents/agents.ts'
 import { sequenceStatus } from './account-lifecycle.ts'
 
 /**

@@ -62,6 +62,10 @@ export async function claimsOf(ctx: Context, did: Did): Promise<Claims | null> {
   }
   const resolution = await documentOfAccount(ctx, did)
   return resolution.ok
-    ? { isHere: isHere(pdsEndpoint(resolution.document)), signingKey: publishedSigningKey(resolution.document), rotationKeys: null }
+    ? {
+        isHere: isHere(pdsEndpoint(resolution.document)),
+        signingKey: publishedSigningKey(resolution.document),
+        rotationKeys: null,
+      }
     : null
 }

@@ -31,10 +31,16 @@ import { isEmailPromised } from '../identity/identity.ts'
  * is confirmed, and checked whenever it is given. Throws `TokenRequired`, `InvalidToken`, `ExpiredToken`, or
  * `InvalidRequest` if the address is invalid, unwanted or taken.
  */
-export async function changeEmail(exchange: Exchange, did: Did, wanted: string, token: string | undefined): Promise<void> {
+export async function changeEmail(
+  exchange: Exchange,
+  did: Did,
+  wanted: string,
+  token: string | undefined,
+): Promise<void> {
   const { ctx } = exchange
   const { emailConfirmedAt } = await presentAccount(ctx, did)
-  if (emailConfirmedAt !== null && token === undefined) throw new Refusal(400, 'TokenRequired', 'confirmation token required')
+  if (emailConfirmedAt !== null && token === undefined)
+    throw new Refusal(400, 'TokenRequired', 'confirmation token required')
   await requireLastingAddress(ctx, wanted)
   await replaceEmail(exchange, did, wanted, async (tx) =>
     token === undefined ? null : redeemCode(ctx, tx, { did, purpose: 'update_email', code: token }),
@@ -67,7 +73,8 @@ export async function replaceEmail(
       await deleteMailedCodesOf(tx, did)
       await deleteRecoveryCodesOf(tx, did)
       // No mail if an operator replaces the address: the holder may have lost the old mailbox.
-      if (before !== email) await announceIn(tx, exchange, 'emailChanged', did, { actor, to: actor === undefined ? before : null })
+      if (before !== email)
+        await announceIn(tx, exchange, 'emailChanged', did, { actor, to: actor === undefined ? before : null })
       return null
     })
     if (fault) throw codeRefused(fault)

@@ -6,7 +6,9 @@ import { access } from '../../access/auth/auth.ts'
 import { changeEmail, confirmEmail, requestEmailUpdate } from './email-changes.ts'
 
 const managesEmail = (permissions: Permissions) => permissions.assertAccount({ attr: 'email', action: 'manage' })
-const onlyInTheAccountManager = { refuse: 'Use the account manager interface to update email address associated with an account' }
+const onlyInTheAccountManager = {
+  refuse: 'Use the account manager interface to update email address associated with an account',
+}
 
 export const emailRoutes = [
   procedure('com.atproto.server.requestEmailConfirmation', {
@@ -25,6 +27,7 @@ export const emailRoutes = [
   }),
   procedure('com.atproto.server.updateEmail', {
     auth: access({ sessions: 'owner', grants: onlyInTheAccountManager, refusesTakendown: true }),
-    handler: (call) => withinRefusedAddresses(call, () => changeEmail(call, call.caller.did, call.input.email, call.input.token)),
+    handler: (call) =>
+      withinRefusedAddresses(call, () => changeEmail(call, call.caller.did, call.input.email, call.input.token)),
   }),
 ]

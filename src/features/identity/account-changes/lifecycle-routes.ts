@@ -36,7 +36,11 @@ export const lifecycleRoutes = [
   procedure('com.atproto.server.deactivateAccount', {
     auth: access({ sessions: 'leaving' }),
     handler: (call) =>
-      deactivateAccount(call, call.caller.did, call.input.deleteAfter === undefined ? null : Date.parse(call.input.deleteAfter)),
+      deactivateAccount(
+        call,
+        call.caller.did,
+        call.input.deleteAfter === undefined ? null : Date.parse(call.input.deleteAfter),
+      ),
   }),
   procedure('com.atproto.server.requestAccountDelete', {
     auth: fullAccess({ refusesTakendown: true }),

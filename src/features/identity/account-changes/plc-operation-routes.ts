@@ -36,7 +36,14 @@ import { suitReturningKey } from './returning-key.ts'
 import { access } from '../../access/auth/auth.ts'
 import type { Permissions } from '../../../protocol/scopes.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
-import { didEnded, heldRotationKey, isOfWallet, resolveDid, serverRotationKey, submitOnce } from '../identity/identity.ts'
+import {
+  didEnded,
+  heldRotationKey,
+  isOfWallet,
+  resolveDid,
+  serverRotationKey,
+  submitOnce,
+} from '../identity/identity.ts'
 
 const stateMembers = new Set(['rotationKeys', 'alsoKnownAs', 'verificationMethods', 'services'])
 
@@ -61,14 +68,20 @@ async function expectedOf(ctx: Context, did: Did): Promise<Expected> {
  * Returns why an operation does not fit an account that is hosted here, or null if it fits. Rotation keys, service,
  * signing key and handle must all fit, so that an account is not moved away from this service by mistake.
  */
-async function unfitness(ctx: Context, { account, signingKey }: Expected, operation: Operation): Promise<string | null> {
+async function unfitness(
+  ctx: Context,
+  { account, signingKey }: Expected,
+  operation: Operation,
+): Promise<string | null> {
   const { type, endpoint } = pdsService(ctx.config.publicUrl)
   const service = operation.services[PDS_SERVICE_NAME]
-  if (!(await heldRotationKey(ctx, account.did, operation.rotationKeys))) return "Rotation keys do not include server's rotation key"
+  if (!(await heldRotationKey(ctx, account.did, operation.rotationKeys)))
+    return "Rotation keys do not include server's rotation key"
   if (service?.type !== type) return 'Incorrect type on atproto_pds service'
   if (service.endpoint !== endpoint) return 'Incorrect endpoint on atproto_pds service'
   if (operation.verificationMethods[SIGNING_KEY_NAME] !== signingKey) return 'Incorrect signing key'
-  if (account.handle !== null && operation.alsoKnownAs[0] !== `at://${account.handle}`) return 'Incorrect handle in alsoKnownAs'
+  if (account.handle !== null && operation.alsoKnownAs[0] !== `at://${account.handle}`)
+    return 'Incorrect handle in alsoKnownAs'
   return null
 }
 
@@ -81,7 +94,12 @@ async function unfitness(ctx: Context, { account, signingKey }: Expected, operat
  * rotation key of the DID, `InvalidToken` or `ExpiredToken` for the code, and `PlcDirectoryError` if the directory
  * fails.
  */
-async function signNext({ ctx, stillStands }: Exchange, did: Did, code: string, wanted: Partial<PlcState>): Promise<Operation> {
+async function signNext(
+  { ctx, stillStands }: Exchange,
+  did: Did,
+  code: string,
+  wanted: Partial<PlcState>,
+): Promise<Operation> {
   const last = await ctx.plc.lastOperation(did)
   const state = last && stateOf(last)
   if (!state) throw didEnded()

@@ -29,7 +29,13 @@ export async function suitReturningKey(ctx: Context, did: Did): Promise<void> {
   const made = makeAccountKey(ctx, curve)
   await settledTransaction(ctx, did, async (tx) => {
     const now = await accountOf(tx, did)
-    if (!now || !isLeftBehind(now) || !(await settledKeyOf(ctx, tx, did)) || (await updateSigningKey(tx, did, own, made)) === 0) return
+    if (
+      !now ||
+      !isLeftBehind(now) ||
+      !(await settledKeyOf(ctx, tx, did)) ||
+      (await updateSigningKey(tx, did, own, made)) === 0
+    )
+      return
     // The stored head always matches the stored key; the next import or the activation signs again anyway.
     await resignHead(ctx, tx, did, (await signingKeyOf(ctx, tx, did))!)
   })

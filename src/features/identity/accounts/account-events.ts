@@ -30,7 +30,8 @@ interface AccountEvent {
 const FORMERLY = 'This was the address of the account until recently.'
 
 /** A sentence about a program, if it may be told what the program calls itself. */
-const ownName = (name: string | undefined): string => (name === undefined ? '' : ` It calls itself "${plainName(name)}".`)
+const ownName = (name: string | undefined): string =>
+  name === undefined ? '' : ` It calls itself "${plainName(name)}".`
 
 const accountEvents = {
   created: { message: 'account created' },
@@ -61,7 +62,8 @@ const accountEvents = {
     message: 'email address changed',
     notice: {
       subject: 'Your email address was changed',
-      what: () => 'Your account now has a different email address. This email goes to your old address. Later ones go to the new address.',
+      what: () =>
+        'Your account now has a different email address. This email goes to your old address. Later ones go to the new address.',
       // No advice to reset the password: the code would go to the new address.
       remedies: ['operator', 'account'],
     },
@@ -79,7 +81,8 @@ const accountEvents = {
     message: 'password reset',
     notice: {
       subject: 'Your password was reset',
-      what: () => 'A new password was set with a code that we emailed to you. Every app, browser and program has lost its access.',
+      what: () =>
+        'A new password was set with a code that we emailed to you. Every app, browser and program has lost its access.',
       // If it was not the holder, an attacker reads the holder's mail.
       remedies: ['mailbox', 'password', 'operator'],
     },
@@ -295,7 +298,9 @@ interface Details extends EventDetails {
 
 type EventName = keyof typeof accountEvents
 /** Events that are reported to the account holder by mail. */
-type NoticedEvent = { [Name in EventName]: (typeof accountEvents)[Name] extends { notice: unknown } ? Name : never }[EventName]
+type NoticedEvent = {
+  [Name in EventName]: (typeof accountEvents)[Name] extends { notice: unknown } ? Name : never
+}[EventName]
 
 /** Log an event that causes no mail. Call it once the change is durable. */
 export const announce = (by: By, event: Exclude<EventName, NoticedEvent>, did: Did, details: Details = {}): void =>
@@ -311,7 +316,11 @@ export async function announceIn(tx: Tx, by: By, event: NoticedEvent, did: Did, 
   if (to === null && former.length === 0) return
   const told = { ...details, at: ctx.clock.now(), origin: originFor(by, details) }
   // A unique key for each: the mail about a second change must not replace the mail about the first.
-  await ctx.steps.add(tx, noticeStep, { key: `${event} ${did} ${crypto.randomUUID()}`, did, payload: { event, to, former, told } })
+  await ctx.steps.add(tx, noticeStep, {
+    key: `${event} ${did} ${crypto.randomUUID()}`,
+    did,
+    payload: { event, to, former, told },
+  })
 }
 
 const originFor = (by: By, { actor, origin }: Details): Origin | null =>
@@ -365,13 +374,24 @@ export const noticeStep: StepKind<OrderedNotice> = {
       if (to !== null) await addNotice(ctx, tx, { ...account, email: to }, accountEvents[event].notice, told)
       const formerNotice = formerNoticeOf(event)
       if (formerNotice === null) return
-      for (const email of former) await addNotice(ctx, tx, { ...account, email, emailConfirmedAt: null }, formerNotice, told)
+      for (const email of former)
+        await addNotice(ctx, tx, { ...account, email, emailConfirmedAt: null }, formerNotice, told)
     })
   },
 }
 
-const addNotice = (ctx: Context, tx: Tx, account: Account & { email: string }, notice: Notice, told: Told): Promise<void> =>
-  addMail(ctx, tx, { key: `notice ${account.did} ${crypto.randomUUID()}`, did: account.did, mail: noticeMail(ctx, account, notice, told) })
+const addNotice = (
+  ctx: Context,
+  tx: Tx,
+  account: Account & { email: string },
+  notice: Notice,
+  told: Told,
+): Promise<void> =>
+  addMail(ctx, tx, {
+    key: `notice ${account.did} ${crypto.randomUUID()}`,
+    did: account.did,
+    mail: noticeMail(ctx, account, notice, told),
+  })
 
 /**
  * Announce a sign-in. The holder gets a mail if it came from a new place: a new app, browser or network. A browser that
@@ -392,7 +412,8 @@ export function announceSignIn(exchange: Exchange, did: Did, means: Means, { isK
       await forgetOldPlaces(tx, did)
       const account = await accountOf(tx, did)
       const email = account?.email
-      if (!isKnownBrowser && account && email) await addNotice(ctx, tx, { ...account, email }, notice, { at: origin.openedAt, origin })
+      if (!isKnownBrowser && account && email)
+        await addNotice(ctx, tx, { ...account, email }, notice, { at: origin.openedAt, origin })
     })
   })
 }

@@ -39,7 +39,8 @@ export async function settledKeyOf(ctx: Context, reader: Reader, did: Did): Prom
 }
 
 /** Whether the identity may name another key, so that the account must sign no commit. */
-export const isSigningHeld = async (reader: Reader, did: Did): Promise<boolean> => (await findSigner(reader, did))?.heldAt != null
+export const isSigningHeld = async (reader: Reader, did: Did): Promise<boolean> =>
+  (await findSigner(reader, did))?.heldAt != null
 
 /**
  * The key with the account's status, and whether the caller may still act, for callers that must not sign for every

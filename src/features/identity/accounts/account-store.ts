@@ -33,11 +33,21 @@ async function findBy(reader: Reader, condition: Sql): Promise<Account | null> {
   return row && fromRow(row)
 }
 
-const fromRow = (row: Row): Account => ({ ...row, invitesDisabled: row.invitesDisabled === 1, hasPassword: row.hasPassword === 1 })
+const fromRow = (row: Row): Account => ({
+  ...row,
+  invitesDisabled: row.invitesDisabled === 1,
+  hasPassword: row.hasPassword === 1,
+})
 
 /** The account of a caller, and whether the caller may still act. */
-export async function accountOfCaller(reader: Reader, did: Did, standing: Standing | null): Promise<(Account & { stands: number }) | null> {
-  const row = await reader.get<Row & { stands: number }>(sql`SELECT ${columns}, ${standsColumn(standing)} FROM account WHERE did = ${did}`)
+export async function accountOfCaller(
+  reader: Reader,
+  did: Did,
+  standing: Standing | null,
+): Promise<(Account & { stands: number }) | null> {
+  const row = await reader.get<Row & { stands: number }>(
+    sql`SELECT ${columns}, ${standsColumn(standing)} FROM account WHERE did = ${did}`,
+  )
   return row && { ...fromRow(row), stands: row.stands }
 }
 
@@ -61,7 +71,12 @@ export function accountsAfter(
 }
 
 /** Returns accounts whose email address contains the text (all if it is empty), oldest first, after a place. */
-export async function accountsByEmail(reader: Reader, text: string, place: AccountPlace | null, limit: number): Promise<Account[]> {
+export async function accountsByEmail(
+  reader: Reader,
+  text: string,
+  place: AccountPlace | null,
+  limit: number,
+): Promise<Account[]> {
   const pattern = `%${text.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
   const matches = text === '' ? sql`1 = 1` : sql`email LIKE ${pattern} ESCAPE '\\'`
   const after = place === null ? sql`1 = 1` : sql`(created_at, did) > (${place.createdAt}, ${place.did})`
@@ -74,7 +89,9 @@ export async function accountsByEmail(reader: Reader, text: string, place: Accou
 /** Finds an account by DID or by any of its handles. Returns null if there is none. */
 export async function accountAt(reader: Reader, identifier: string): Promise<Account | null> {
   const condition = identifiedBy(identifier)
-  return condition && ((await findBy(reader, condition)) ?? byFurtherHandle(identifier, (holder) => findBy(reader, holder)))
+  return (
+    condition && ((await findBy(reader, condition)) ?? byFurtherHandle(identifier, (holder) => findBy(reader, holder)))
+  )
 }
 
 /** Finds an account by DID, handle or email address. Returns null if there is none. */
@@ -89,7 +106,10 @@ function identifiedBy(identifier: string): Sql | null {
 }
 
 /** Finds the account that has the handle beside its first one. Asked only if no account has it as its first. */
-function byFurtherHandle<Found>(identifier: string, find: (condition: Sql) => Promise<Found | null>): Promise<Found | null> | null {
+function byFurtherHandle<Found>(
+  identifier: string,
+  find: (condition: Sql) => Promise<Found | null>,
+): Promise<Found | null> | null {
   const handle = parseHandle(identifier)
   return handle && find(sql`did = (SELECT did FROM further_handle WHERE handle = ${handle})`)
 }
@@ -106,7 +126,9 @@ export interface AccountSummary extends Pick<Account, 'did' | 'handle'> {
 export async function accountSummary(reader: Reader, identifier: string): Promise<AccountSummary | null> {
   const condition = identifiedBy(identifier)
   const row =
-    condition && ((await summaryRow(reader, condition)) ?? (await byFurtherHandle(identifier, (holder) => summaryRow(reader, holder))))
+    condition &&
+    ((await summaryRow(reader, condition)) ??
+      (await byFurtherHandle(identifier, (holder) => summaryRow(reader, holder))))
   return row && { did: row.did, handle: row.handle, status: statusOf(row) }
 }
 
@@ -163,10 +185,16 @@ export const setHandle = (tx: Tx, did: Did, handle: Handle | null): Promise<numb
   tx.run(sql`UPDATE account SET handle = ${handle} WHERE did = ${did}`)
 
 export const findPasswordHash = async (reader: Reader, did: Did): Promise<string | null> =>
-  (await reader.get<{ hash: string | null }>(sql`SELECT password_hash AS hash FROM account WHERE did = ${did}`))?.hash ?? null
+  (await reader.get<{ hash: string | null }>(sql`SELECT password_hash AS hash FROM account WHERE did = ${did}`))
+    ?.hash ?? null
 
 /** Returns 0 if the current key is no longer `before`. The account may sign again, if it was held. */
-export const updateSigningKey = (tx: Tx, did: Did, before: string, { signingKey, wrapped }: WrappedKey): Promise<number> =>
+export const updateSigningKey = (
+  tx: Tx,
+  did: Did,
+  before: string,
+  { signingKey, wrapped }: WrappedKey,
+): Promise<number> =>
   tx.run(sql`
     UPDATE account SET signing_key = ${signingKey}, signing_key_wrapped = ${wrapped}, signing_held_at = NULL
     WHERE did = ${did} AND signing_key = ${before}`)
@@ -205,7 +233,8 @@ export const updateActivation = (
   tx: Tx,
   did: Did,
   { deactivatedAt, deleteAfter }: Pick<Account, 'deactivatedAt' | 'deleteAfter'>,
-): Promise<number> => tx.run(sql`UPDATE account SET deactivated_at = ${deactivatedAt}, delete_after = ${deleteAfter} WHERE did = ${did}`)
+): Promise<number> =>
+  tx.run(sql`UPDATE account SET deactivated_at = ${deactivatedAt}, delete_after = ${deleteAfter} WHERE did = ${did}`)
 
 export const updateTakedown = (tx: Tx, did: Did, takedownRef: string | null): Promise<number> =>
   tx.run(sql`UPDATE account SET takedown_ref = ${takedownRef} WHERE did = ${did}`)
@@ -213,15 +242,18 @@ export const updateTakedown = (tx: Tx, did: Did, takedownRef: string | null): Pr
 export const setInvitesDisabled = (tx: Tx, did: Did, disabled: boolean): Promise<number> =>
   tx.run(sql`UPDATE account SET invites_disabled = ${disabled ? 1 : 0} WHERE did = ${did}`)
 
-export const deleteAccountRow = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM account WHERE did = ${did}`)
+export const deleteAccountRow = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM account WHERE did = ${did}`)
 
 /** Deactivated, and past the scheduled time of deletion. */
 const isDue = (now: Millis) => sql`delete_after <= ${now} AND deactivated_at IS NOT NULL`
 
 export const listDueForDeletion = async (reader: Reader, now: Millis, limit: number): Promise<Did[]> =>
-  (await reader.all<{ did: Did }>(sql`SELECT did FROM account WHERE ${isDue(now)} ORDER BY delete_after LIMIT ${limit}`)).map(
-    ({ did }) => did,
-  )
+  (
+    await reader.all<{ did: Did }>(
+      sql`SELECT did FROM account WHERE ${isDue(now)} ORDER BY delete_after LIMIT ${limit}`,
+    )
+  ).map(({ did }) => did)
 
 export const isDueForDeletion = async (reader: Reader, did: Did, now: Millis): Promise<boolean> =>
   (await reader.get(sql`SELECT 1 FROM account WHERE did = ${did} AND ${isDue(now)}`)) !== null

@@ -17,7 +17,13 @@ export const accounts: Feature = {
   steps: [mailStep, noticeStep],
   reclaim: ({ db, clock }) => deleteOldAttempts(db, clock.now()),
   async forgetAccount(_, tx, did) {
-    for (const forget of [deletePlacesOf, deleteMailedCodesOf, deleteFormerAddressesOf, deleteFurtherHandlesOf, deleteAccountRow])
+    for (const forget of [
+      deletePlacesOf,
+      deleteMailedCodesOf,
+      deleteFormerAddressesOf,
+      deleteFurtherHandlesOf,
+      deleteAccountRow,
+    ])
       await forget(tx, did)
   },
   async endAccess(_, tx, did, why) {

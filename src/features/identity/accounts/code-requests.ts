@@ -32,7 +32,13 @@ export const askedBy = (exchange: Exchange): Told => ({ at: exchange.ctx.clock.n
  * Issue a code and mail it. `record` runs in the same transaction. Throws `InvalidRequest` if there is no account or it
  * has no address, and `ServiceUnavailable` if the mail cannot be sent at once.
  */
-export const mailCode = (ctx: Context, did: Did, purpose: CodePurpose, told: Told, record?: (tx: Tx) => Promise<void>): Promise<void> =>
+export const mailCode = (
+  ctx: Context,
+  did: Did,
+  purpose: CodePurpose,
+  told: Told,
+  record?: (tx: Tx) => Promise<void>,
+): Promise<void> =>
   sendMail(ctx, async (tx) => {
     await record?.(tx)
     return orderCode(ctx, tx, did, purpose, told)
@@ -47,7 +53,12 @@ export async function orderCode(ctx: Context, tx: Tx, did: Did, purpose: CodePur
   const account = await present(tx, did)
   const email = addressOf(account)
   const code = await issueCode(ctx, tx, did, purpose)
-  return { key: `${purpose} ${did}`, did, mail: codeMail(ctx, { ...account, email }, purpose, code, told), carries: { did, purpose, code } }
+  return {
+    key: `${purpose} ${did}`,
+    did,
+    mail: codeMail(ctx, { ...account, email }, purpose, code, told),
+    carries: { did, purpose, code },
+  }
 }
 
 /**

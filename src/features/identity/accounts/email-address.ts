@@ -14,7 +14,11 @@ export function parseEmailAddress(text: string): string | null {
   const address = text.toLowerCase()
   const at = address.lastIndexOf('@')
   const [local, host] = [address.slice(0, at), address.slice(at + 1)]
-  return at > 0 && address.length <= MAX_CHARS && local.length <= MAX_LOCAL_CHARS && localPart.test(local) && hostPattern.test(host)
+  return at > 0 &&
+    address.length <= MAX_CHARS &&
+    local.length <= MAX_LOCAL_CHARS &&
+    localPart.test(local) &&
+    hostPattern.test(host)
     ? address
     : null
 }

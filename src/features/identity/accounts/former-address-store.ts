@@ -17,7 +17,12 @@ export const keepFormerAddress = (tx: Tx, did: Did, address: string, now: Millis
     ON CONFLICT (did, address) DO UPDATE SET replaced_at = ${now}`)
 
 /** Returns addresses that were the account's within the last 30 days, without its present one. */
-export async function formerAddresses(reader: Reader, did: Did, present: string | null, now: Millis): Promise<string[]> {
+export async function formerAddresses(
+  reader: Reader,
+  did: Did,
+  present: string | null,
+  now: Millis,
+): Promise<string[]> {
   const rows = await reader.all<{ address: string }>(sql`
     SELECT address FROM former_address
     WHERE did = ${did} AND replaced_at > ${now - KEPT_MILLIS} AND address <> ${present ?? ''}
@@ -25,7 +30,8 @@ export async function formerAddresses(reader: Reader, did: Did, present: string 
   return rows.map(({ address }) => address)
 }
 
-export const deleteFormerAddressesOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM former_address WHERE did = ${did}`)
+export const deleteFormerAddressesOf = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM former_address WHERE did = ${did}`)
 
 export const deleteOldAddresses = (writer: Writer, now: Millis): Promise<number> =>
   writer.run(sql`DELETE FROM former_address WHERE replaced_at <= ${now - KEPT_MILLIS}`)

@@ -4,9 +4,11 @@ import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
 
 /** Returns them oldest first. */
 export const furtherHandlesOf = async (reader: Reader, did: Did): Promise<Handle[]> =>
-  (await reader.all<{ handle: Handle }>(sql`SELECT handle FROM further_handle WHERE did = ${did} ORDER BY created_at, handle`)).map(
-    ({ handle }) => handle,
-  )
+  (
+    await reader.all<{ handle: Handle }>(
+      sql`SELECT handle FROM further_handle WHERE did = ${did} ORDER BY created_at, handle`,
+    )
+  ).map(({ handle }) => handle)
 
 /** Throws a unique violation if the handle is a further one of another account. */
 export const insertFurtherHandle = (tx: Tx, did: Did, handle: Handle, createdAt: Millis): Promise<number> =>
@@ -15,4 +17,5 @@ export const insertFurtherHandle = (tx: Tx, did: Did, handle: Handle, createdAt:
 export const deleteFurtherHandle = (tx: Tx, did: Did, handle: Handle): Promise<number> =>
   tx.run(sql`DELETE FROM further_handle WHERE did = ${did} AND handle = ${handle}`)
 
-export const deleteFurtherHandlesOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM further_handle WHERE did = ${did}`)
+export const deleteFurtherHandlesOf = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM further_handle WHERE did = ${did}`)

@@ -22,4 +22,5 @@ export const forgetOldPlaces = (writer: Writer, did: Did): Promise<number> =>
     DELETE FROM known_place WHERE did = ${did} AND seen_at < (SELECT min(seen_at) FROM
       (SELECT seen_at FROM known_place WHERE did = ${did} ORDER BY seen_at DESC LIMIT ${MAX_PLACES}) AS newest)`)
 
-export const deletePlacesOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM known_place WHERE did = ${did}`)
+export const deletePlacesOf = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM known_place WHERE did = ${did}`)

@@ -4,7 +4,8 @@ import type { Context } from '../../../platform/context.ts'
 import { isThrowAway } from './throw-away-hosts.ts'
 
 /** The same refusal for an invalid address and for one at an unwanted host. */
-export const emailNotSupported = () => invalidRequest('This email address is not supported, please use a different email.')
+export const emailNotSupported = () =>
+  invalidRequest('This email address is not supported, please use a different email.')
 
 /** Whether the address may be used: it is not at a disposable-mail host, or the configuration does not refuse those. */
 export const isLastingAddress = async ({ config }: Pick<Context, 'config'>, address: string): Promise<boolean> =>

@@ -115,7 +115,9 @@ const failureLines = perContext(({ clock }) => new LogRateLimiter(clock))
 
 /** Logs the DID of the named account, if any, but never what was typed. */
 export function noteFailedSignIn({ ctx, ip, client }: Exchange, reason: string, account: Account | null): void {
-  failureLines(ctx).within(client.address, (omitted) => ctx.log.info('sign-in failed', { reason, did: account?.did, ip, omitted }))
+  failureLines(ctx).within(client.address, (omitted) =>
+    ctx.log.info('sign-in failed', { reason, did: account?.did, ip, omitted }),
+  )
 }
 
 /**
@@ -125,7 +127,11 @@ export function noteFailedSignIn({ ctx, ip, client }: Exchange, reason: string, 
 export type StillHolds = (tx: Tx) => Promise<boolean>
 
 /** Returns null unless this is the account's own password. The work is the same without an account or a password. */
-export async function provePassword(ctx: Context, account: Account | null, password: string): Promise<StillHolds | null> {
+export async function provePassword(
+  ctx: Context,
+  account: Account | null,
+  password: string,
+): Promise<StillHolds | null> {
   const hash = account && (await findPasswordHash(ctx.db, account.did))
   const isRight = await verifyPassword(ctx, password, hash)
   if (!account || !isRight) return null
@@ -133,11 +139,18 @@ export async function provePassword(ctx: Context, account: Account | null, passw
 }
 
 /** Attempt a login with the account's own password, whatever the account's status. */
-export const loginWithPassword = (exchange: Exchange, identifier: string, password: string): Promise<LoginOutcome<StillHolds>> =>
+export const loginWithPassword = (
+  exchange: Exchange,
+  identifier: string,
+  password: string,
+): Promise<LoginOutcome<StillHolds>> =>
   attemptLogin(exchange, identifier, (account) => provePassword(exchange.ctx, account, password))
 
 /** Returns the refusal for a failed login: `RateLimitExceeded` if it was blocked, else `wrong`. */
-export const loginRefused = (fault: LoginFault, wrong: Refusal): Refusal => (fault === 'blocked' ? tooManyFailedLogins() : wrong)
+export const loginRefused = (fault: LoginFault, wrong: Refusal): Refusal =>
+  fault === 'blocked' ? tooManyFailedLogins() : wrong
 
 const tooManyFailedLogins = () =>
-  new Refusal(429, 'RateLimitExceeded', 'Too many failed logins', { headers: { 'Retry-After': String(WINDOW_MILLIS / 1000) } })
+  new Refusal(429, 'RateLimitExceeded', 'Too many failed logins', {
+    headers: { 'Retry-After': String(WINDOW_MILLIS / 1000) },
+  })

@@ -54,7 +54,8 @@ export async function addMail(
   tx: Tx,
   { key, mail, did = null, carries = null, goodUntil = null }: MailOrder,
 ): Promise<void> {
-  if (!mail.to.endsWith(NOBODYS_DOMAIN)) await steps.add(tx, mailStep, { key, did, payload: { mail, carries, goodUntil } })
+  if (!mail.to.endsWith(NOBODYS_DOMAIN))
+    await steps.add(tx, mailStep, { key, did, payload: { mail, carries, goodUntil } })
 }
 
 /**

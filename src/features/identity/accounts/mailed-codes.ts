@@ -24,7 +24,12 @@ const MAX_FAILURES = 5
 const CODE_CHARS = 10
 
 /** Generate a code and store its hash in the caller's transaction. Returns the code as `XXXXX-XXXXX`. */
-export async function issueCode({ clock }: Pick<Context, 'clock'>, tx: Tx, did: Did, purpose: CodePurpose): Promise<string> {
+export async function issueCode(
+  { clock }: Pick<Context, 'clock'>,
+  tx: Tx,
+  did: Did,
+  purpose: CodePurpose,
+): Promise<string> {
   const letters = base32(randomBytes(CODE_CHARS)).slice(0, CODE_CHARS).toUpperCase()
   const code = `${letters.slice(0, 5)}-${letters.slice(5)}`
   await putMailedCode(tx, did, purpose, hashOf(code), clock.now())
@@ -75,7 +80,9 @@ export async function isCodeAlive(
   { did, purpose, code }: { did: Did; purpose: CodePurpose; code: string },
 ): Promise<boolean> {
   const known = await findMailedCode(db, did, purpose)
-  return known !== null && known.codeHash === hashOf(code) && known.failures < MAX_FAILURES && !isOver(known, clock.now())
+  return (
+    known !== null && known.codeHash === hashOf(code) && known.failures < MAX_FAILURES && !isOver(known, clock.now())
+  )
 }
 
 /** Returns `ExpiredToken` or `InvalidToken`. */

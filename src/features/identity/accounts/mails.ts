@@ -20,7 +20,8 @@ const texts: Record<CodePurpose, Text> = {
   confirm_email: {
     subject: 'Confirm your email address',
     purpose: 'confirm that this address is yours',
-    warning: () => 'If you did not request it, you can ignore this email: someone probably entered your address by mistake.',
+    warning: () =>
+      'If you did not request it, you can ignore this email: someone probably entered your address by mistake.',
   },
   update_email: {
     subject: 'Email address change requested',
@@ -57,7 +58,13 @@ export function addressOf({ email }: Account): string {
 
 type Addressee = Pick<Account, 'handle' | 'did' | 'emailConfirmedAt' | 'hasPassword'> & { email: string }
 
-export function codeMail({ config }: Pick<Context, 'config'>, account: Addressee, purpose: CodePurpose, code: string, told: Told): Mail {
+export function codeMail(
+  { config }: Pick<Context, 'config'>,
+  account: Addressee,
+  purpose: CodePurpose,
+  code: string,
+  told: Told,
+): Mail {
   const { host } = new URL(config.publicUrl)
   const { subject, purpose: use, warning } = texts[purpose]
   const said = purpose === 'reset_password' ? withoutClaims(told) : sayable(told, account)
@@ -66,7 +73,12 @@ export function codeMail({ config }: Pick<Context, 'config'>, account: Addressee
 }
 
 /** The mail with a code that opens the release of a recovery share. A stranger may have asked for it. */
-export function recoveryCodeMail({ config }: Pick<Context, 'config'>, account: Addressee, code: string, told: Told): Mail {
+export function recoveryCodeMail(
+  { config }: Pick<Context, 'config'>,
+  account: Addressee,
+  code: string,
+  told: Told,
+): Mail {
   const { host } = new URL(config.publicUrl)
   const text = `${about(account, host)}\n\nSomeone requested recovery of this account. With this code, your wallet requests the share of your recovery key that this server holds. It works once, within an hour.\n\nRecovery code:\n${code}\n\nIf you did not request it, you can ignore this email. Do not share the code.\n\n${circumstances(withoutClaims(told))}\n\nYour account: ${config.publicUrl}/account\n`
   return { to: account.email, subject: `Account recovery requested (${host})`, text }
@@ -107,7 +119,8 @@ const remedies = {
   noCode: () =>
     'Do not enter a code that you did not request, even if someone sends it to you. Without the code, the program gets no access.',
   cancelRecovery: () => 'Cancel the release now, in your wallet on a device that is still signed in.',
-  newKeys: () => 'If someone else may have another of your shares, replace the keys and shares of your identity now, in your wallet.',
+  newKeys: () =>
+    'If someone else may have another of your shares, replace the keys and shares of your identity now, in your wallet.',
   mailbox: () => 'Someone else can read your mail, so change the password of your mailbox first.',
   // An account without a password was entered by a key of its identity, or from a place that is signed in.
   password: ({ publicUrl }: Config, { hasPassword }: Addressee) =>
@@ -119,7 +132,8 @@ const remedies = {
     `Replace the key in your wallet${hasPassword ? ': a new password does not lock out someone who has the key' : ''}.`,
   account: ({ publicUrl }: Config) =>
     `Open ${publicUrl}/account to check your sessions and settings, and end every session that you do not recognise.`,
-  operator: ({ contact }: Config) => `Contact the operator of this server${contact.email === null ? '' : `: ${contact.email}`}.`,
+  operator: ({ contact }: Config) =>
+    `Contact the operator of this server${contact.email === null ? '' : `: ${contact.email}`}.`,
 }
 
 export function noticeMail(
@@ -140,12 +154,17 @@ const about = ({ handle, did }: Addressee, host: string) => `This is about the a
 /**
  * Until an address is confirmed, its mail contains no text that others wrote: strangers could send messages through it.
  */
-const sayable = (told: Told, { emailConfirmedAt }: Addressee): Told => (emailConfirmedAt === null ? withoutClaims(told) : told)
+const sayable = (told: Told, { emailConfirmedAt }: Addressee): Told =>
+  emailConfirmedAt === null ? withoutClaims(told) : told
 
 function withoutClaims(told: Told): Told {
   const { origin } = told
   const openedWith = origin?.openedWith ?? null
-  return { ...told, name: undefined, origin: origin && { ...origin, openedWith: openedWith && knownProgramOf(openedWith) } }
+  return {
+    ...told,
+    name: undefined,
+    origin: origin && { ...origin, openedWith: openedWith && knownProgramOf(openedWith) },
+  }
 }
 
 const circumstances = ({ at, origin, actor }: Told): string =>

@@ -50,7 +50,8 @@ export function passwordFault(password: string): PasswordFault | null {
   return null
 }
 
-export const hashPassword = (ctx: Context, password: string): Promise<string> => withPermit(ctx, () => hashArgon2(password, hashCost))
+export const hashPassword = (ctx: Context, password: string): Promise<string> =>
+  withPermit(ctx, () => hashArgon2(password, hashCost))
 
 /**
  * A null `hash` never matches, but takes the same work. Throws `NotEnoughResources` (503) if too many attempts are

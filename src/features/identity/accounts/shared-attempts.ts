@@ -17,7 +17,11 @@ export interface SharedAttempt {
 }
 
 /** Returns null if too many have failed. */
-export async function enterShared({ db, clock }: Context, name: string, maxFailures: number): Promise<SharedAttempt | null> {
+export async function enterShared(
+  { db, clock }: Context,
+  name: string,
+  maxFailures: number,
+): Promise<SharedAttempt | null> {
   const attempt = { id: randomUUID(), nameHash: new Bun.SHA256().update(name).digest('base64url') }
   for (;;) {
     const { running, failed } = await db.transactionOn(lockOn('sign-in', attempt.nameHash), async (tx) => {

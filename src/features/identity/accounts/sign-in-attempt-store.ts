@@ -10,7 +10,11 @@ export const WINDOW_MILLIS = MINUTE_MILLIS
 const counts = (now: Millis) => sql`until > ${now} AND until <= ${now + 2 * WINDOW_MILLIS}`
 
 /** Returns how many attempts with a name are under way, and how many have failed. */
-export async function countAttempts(tx: Tx, nameHash: string, now: Millis): Promise<{ running: number; failed: number }> {
+export async function countAttempts(
+  tx: Tx,
+  nameHash: string,
+  now: Millis,
+): Promise<{ running: number; failed: number }> {
   const row = await tx.get<{ count: number; failed: number }>(sql`
     SELECT count(*) AS count, CAST(coalesce(sum(has_failed), 0) AS INTEGER) AS failed FROM sign_in_attempt
     WHERE name_hash = ${nameHash} AND ${counts(now)}`)
@@ -18,14 +22,19 @@ export async function countAttempts(tx: Tx, nameHash: string, now: Millis): Prom
   return { running: count - failed, failed }
 }
 
-export const insertAttempt = (tx: Tx, { id, nameHash }: { id: string; nameHash: string }, now: Millis): Promise<number> =>
+export const insertAttempt = (
+  tx: Tx,
+  { id, nameHash }: { id: string; nameHash: string },
+  now: Millis,
+): Promise<number> =>
   tx.run(sql`
     INSERT INTO sign_in_attempt (id, name_hash, has_failed, until) VALUES (${id}, ${nameHash}, 0, ${now + WINDOW_MILLIS})`)
 
 export const markFailed = (writer: Writer, id: string, now: Millis): Promise<number> =>
   writer.run(sql`UPDATE sign_in_attempt SET has_failed = 1, until = ${now + WINDOW_MILLIS} WHERE id = ${id}`)
 
-export const deleteAttempt = (writer: Writer, id: string): Promise<number> => writer.run(sql`DELETE FROM sign_in_attempt WHERE id = ${id}`)
+export const deleteAttempt = (writer: Writer, id: string): Promise<number> =>
+  writer.run(sql`DELETE FROM sign_in_attempt WHERE id = ${id}`)
 
 /** Delete an attempt that has succeeded, and the failures with the same name. */
 export const clearFailures = (writer: Writer, { id, nameHash }: { id: string; nameHash: string }): Promise<number> =>

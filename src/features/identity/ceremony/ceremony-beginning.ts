@@ -13,7 +13,14 @@ import { newToken } from '../../../platform/secrets/new-token.ts'
 import type { Handle, Millis } from '../../../protocol/identifiers.ts'
 import { AddressTaken, withinRefusedAddresses } from '../accounts/accounts.ts'
 import { reservedFor, reserveName, setReservedUntil } from '../identity/identity.ts'
-import { hasUsedInvite, insertClaimCodes, inviteBoundTo, isInviteUsable, isInviteUsedUp, useInvite } from '../invites/invites.ts'
+import {
+  hasUsedInvite,
+  insertClaimCodes,
+  inviteBoundTo,
+  isInviteUsable,
+  isInviteUsedUp,
+  useInvite,
+} from '../invites/invites.ts'
 import { addDevice, deleteDevicesOf, devicesOf } from '../../access/wallet-devices/wallet-devices.ts'
 import { keptUntil, SESSION_SECS } from './ceremony-state.ts'
 import { findCeremony, insertCeremony, replaceCeremonySession, type Ceremony } from './ceremony-store.ts'
@@ -44,7 +51,8 @@ async function open(
   const begun = { id: randomUUID(), handle, email, tier, inviteCode, createdAt: ctx.clock.now() }
   const ceremony: Ceremony = { ...begun, sessionExpiresAt: null, key: null, did: null, registeredAt: null }
   const taken = await reserveName(ctx, tx, { handle, email, owner: begun.id, until: keptUntil(ceremony) })
-  if (taken === 'email') throw new AddressTaken(email, new Refusal(409, 'AccountExists', 'The email address belongs to another account'))
+  if (taken === 'email')
+    throw new AddressTaken(email, new Refusal(409, 'AccountExists', 'The email address belongs to another account'))
   if (taken === 'handle') throw new Refusal(409, 'HandleNotAvailable', `Handle already taken: ${handle}`)
   await insertCeremony(tx, begun)
   return ceremony
@@ -81,7 +89,10 @@ export interface BegunCeremony {
  * Throws `AccountExists`, `HandleNotAvailable` and `ClaimCodeRedeemed` (409), `NotFound` for any other code that cannot
  * be used, and `RateLimitExceeded` after too many taken addresses.
  */
-export function beginCeremony(exchange: Exchange, wanted: Names & WalletDevice & { claimCode: string }): Promise<BegunCeremony> {
+export function beginCeremony(
+  exchange: Exchange,
+  wanted: Names & WalletDevice & { claimCode: string },
+): Promise<BegunCeremony> {
   const { ctx } = exchange
   return withinRefusedAddresses(exchange, () =>
     ctx.db.transaction(async (tx) => {
@@ -129,7 +140,9 @@ async function beginAnew(ctx: Context, tx: Tx, wanted: Names & { claimCode: stri
 
 async function redeem(tx: Tx, code: string, id: string, now: Millis, boundTo?: string): Promise<void> {
   if (await isInviteUsable(tx, code, now, boundTo)) return useInvite(tx, code, id, now)
-  throw (await isInviteUsedUp(tx, code, now)) ? claimCodeRedeemed() : notFound('The code is unknown, has expired or was revoked')
+  throw (await isInviteUsedUp(tx, code, now))
+    ? claimCodeRedeemed()
+    : notFound('The code is unknown, has expired or was revoked')
 }
 
 /**

@@ -26,7 +26,13 @@ import { provisioningRoutes } from './provisioning-routes.ts'
 export const ceremony: Feature = {
   name: 'ceremony',
   capabilities: ['createCeremony'],
-  routes: [...ceremonyRoutes, ...provisioningRoutes, ...issuedKeyRoutes, ...provisioningLoginRoutes, ...ceremonyAdminRoutes],
+  routes: [
+    ...ceremonyRoutes,
+    ...provisioningRoutes,
+    ...issuedKeyRoutes,
+    ...provisioningLoginRoutes,
+    ...ceremonyAdminRoutes,
+  ],
   sweeps: [ceremonySweep],
   start({ db, metrics }) {
     metrics.gauges('ceremonies', 'Ceremonies by which wallets are creating accounts', 'state', async () => {

@@ -42,7 +42,11 @@ export async function findCeremony(reader: Reader, id: string): Promise<Ceremony
 }
 
 /** Returns the ceremony of the session; null if the session is unknown or has ended. */
-export async function findCeremonyBySession(reader: Reader, sessionHash: string, now: Millis): Promise<Ceremony | null> {
+export async function findCeremonyBySession(
+  reader: Reader,
+  sessionHash: string,
+  now: Millis,
+): Promise<Ceremony | null> {
   const row = await reader.get<Row>(
     sql`SELECT ${columns} FROM ceremony c WHERE c.session_hash = ${sessionHash} AND c.session_expires_at > ${now}`,
   )
@@ -51,7 +55,14 @@ export async function findCeremonyBySession(reader: Reader, sessionHash: string,
 
 export const insertCeremony = (
   tx: Tx,
-  { id, handle, email, tier, inviteCode, createdAt }: Omit<Ceremony, 'sessionExpiresAt' | 'key' | 'did' | 'registeredAt'>,
+  {
+    id,
+    handle,
+    email,
+    tier,
+    inviteCode,
+    createdAt,
+  }: Omit<Ceremony, 'sessionExpiresAt' | 'key' | 'did' | 'registeredAt'>,
 ): Promise<number> =>
   tx.run(sql`
     INSERT INTO ceremony (id, handle, email, tier, invite_code, created_at)
@@ -63,7 +74,9 @@ export const replaceCeremonySession = (tx: Tx, id: string, sessionHash: string, 
 
 /** Does nothing if the ceremony has a key. */
 export const insertCeremonyKey = (tx: Tx, id: string, { signingKey, wrapped }: WrappedKey): Promise<number> =>
-  tx.run(sql`UPDATE ceremony SET signing_key = ${signingKey}, signing_key_wrapped = ${wrapped} WHERE id = ${id} AND signing_key IS NULL`)
+  tx.run(
+    sql`UPDATE ceremony SET signing_key = ${signingKey}, signing_key_wrapped = ${wrapped} WHERE id = ${id} AND signing_key IS NULL`,
+  )
 
 /** Returns 0 if the ceremony has another identity, or has ended. */
 export const setCeremonyDid = (tx: Tx, id: string, did: Did): Promise<number> =>
@@ -75,7 +88,8 @@ export const clearCeremonyDid = (tx: Tx, id: string, did: Did): Promise<number> 
 export const setRegistered = (tx: Tx, id: string, now: Millis): Promise<number> =>
   tx.run(sql`UPDATE ceremony SET registered_at = ${now} WHERE id = ${id} AND registered_at IS NULL`)
 
-export const deleteCeremony = (tx: Tx, id: string): Promise<number> => tx.run(sql`DELETE FROM ceremony WHERE id = ${id}`)
+export const deleteCeremony = (tx: Tx, id: string): Promise<number> =>
+  tx.run(sql`DELETE FROM ceremony WHERE id = ${id}`)
 
 /** Begun, or without a session, since an instant or longer. */
 const isQuiet = (before: Millis) => sql`COALESCE(session_expires_at, created_at) <= ${before}`

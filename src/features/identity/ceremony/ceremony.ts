@@ -27,7 +27,15 @@ import { didWebUrl } from '../../../protocol/did-document.ts'
 import { parseShare, shareIndexes, type EscrowShare } from '../../../protocol/escrow-share.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { operationCid, type Operation } from '../../../protocol/plc.ts'
-import { accountOf, announce, hashPassword, insertAccount, insertPlace, passwordFault, signingKeyOf } from '../accounts/accounts.ts'
+import {
+  accountOf,
+  announce,
+  hashPassword,
+  insertAccount,
+  insertPlace,
+  passwordFault,
+  signingKeyOf,
+} from '../accounts/accounts.ts'
 import { depositShare } from '../escrow/escrow.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { fetchPublished, keepDidDocument, passOnReservations, putWebDocument } from '../identity/identity.ts'
@@ -80,7 +88,9 @@ export async function createDid<Entry>(
   await storeDid(ctx, ceremony.id, did)
   if (genesis !== null && ceremony.registeredAt === null) await register(ctx, ceremony, did, genesis)
   const passwordHash = password === null ? null : await hashPassword(ctx, password)
-  const entry = await ctx.db.transaction((tx) => promote(exchange, tx, ceremony.id, { ...identity, share, passwordHash }, enter))
+  const entry = await ctx.db.transaction((tx) =>
+    promote(exchange, tx, ceremony.id, { ...identity, share, passwordHash }, enter),
+  )
   announce(exchange, 'created', did, { handle: ceremony.handle })
   return { did, document, entry }
 }
@@ -111,7 +121,8 @@ async function checkIdentity(
   { rotationKeyPublic, recoveryKey, signedCreationOp, didWebDocument }: DidRequest,
 ): Promise<CheckedIdentity> {
   const terms = { handle, signingKey, publicUrl: ctx.config.publicUrl }
-  if ((signedCreationOp === null) === (didWebDocument === null)) throw invalidClaim('Either signedCreationOp or didWebDocument is required')
+  if ((signedCreationOp === null) === (didWebDocument === null))
+    throw invalidClaim('Either signedCreationOp or didWebDocument is required')
   if (didWebDocument === null) {
     const keys = { deviceKey: rotationKeyPublic, recoveryKey: recoveryKey! }
     return { ...accepted(checkCeremonyGenesis(signedCreationOp, keys, terms)), publishedText: null }
@@ -136,7 +147,8 @@ async function requirePublished(ctx: Context, did: Did, text: string): Promise<v
     if (published.fault === 'not-found') throw new Refusal(404, 'DidNotFound', `Could not resolve DID: ${did}`)
     throw directoryFailed('The host of the DID did not respond with its document')
   }
-  if (!Buffer.from(text).equals(published.bytes)) throw invalidClaim('The published document is not the one that was sent')
+  if (!Buffer.from(text).equals(published.bytes))
+    throw invalidClaim('The published document is not the one that was sent')
 }
 
 const directoryFailed = (message: string) => new Refusal(502, 'PlcDirectoryError', message)
@@ -165,7 +177,8 @@ async function register(ctx: Context, ceremony: Ceremony, did: Did, genesis: Ope
     const isKnown = await isInDirectory(ctx, did, genesis)
     if (isKnown !== true) {
       // It will not take it later either, so the wallet may send another one.
-      if (error.status === 400 && isKnown === false) await ctx.db.transaction((tx) => clearCeremonyDid(tx, ceremony.id, did))
+      if (error.status === 400 && isKnown === false)
+        await ctx.db.transaction((tx) => clearCeremonyDid(tx, ceremony.id, did))
       ctx.log.warn('could not submit an identity to the PLC directory', { did, status: error.status })
       throw directoryFailed('The PLC directory did not take the identity')
     }
@@ -188,7 +201,13 @@ async function promote<Entry>(
   exchange: Exchange,
   tx: Tx,
   id: string,
-  { did, document, publishedText, share, passwordHash }: CheckedIdentity & { share: EscrowShare | null; passwordHash: string | null },
+  {
+    did,
+    document,
+    publishedText,
+    share,
+    passwordHash,
+  }: CheckedIdentity & { share: EscrowShare | null; passwordHash: string | null },
   enter: (tx: Tx, did: Did) => Promise<Entry>,
 ): Promise<Entry> {
   const { ctx } = exchange

@@ -12,7 +12,11 @@ import { actorOf, operator, recordAudit } from '../../operations/operators/opera
 import { findCeremony, insertCeremonyKey, type Ceremony } from './ceremony-store.ts'
 import { insertOperatorKey, newestOperatorKey } from './operator-key-store.ts'
 
-const keyView = (didKey: string) => ({ keyId: didKey, publicKey: formatBareMultibase(parseDidKey(didKey)!), algorithm: 'p256' })
+const keyView = (didKey: string) => ({
+  keyId: didKey,
+  publicKey: formatBareMultibase(parseDidKey(didKey)!),
+  algorithm: 'p256',
+})
 
 /** Returns the key of a ceremony as a did:key. It stays the same, because an identity may name it already. */
 async function issueKey(ctx: Context, { id, key }: Ceremony): Promise<string | null> {

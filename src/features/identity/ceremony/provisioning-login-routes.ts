@@ -4,10 +4,18 @@ import { route } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
 import { readJson } from '../../../http/json-input.ts'
 import { originOf } from '../../../http/origin.ts'
-import { accountStatus, announceSignIn, attemptLogin, loginRefused, MAX_TRIED_PASSWORD_CHARS, provePassword } from '../accounts/accounts.ts'
+import {
+  accountStatus,
+  announceSignIn,
+  attemptLogin,
+  loginRefused,
+  MAX_TRIED_PASSWORD_CHARS,
+  provePassword,
+} from '../accounts/accounts.ts'
 import { openWalletSession } from '../../access/auth/auth.ts'
 
-const wrongCredentials = () => new Refusal(401, 'AuthenticationRequired', 'Invalid email or password', { code: 'AUTHENTICATION_REQUIRED' })
+const wrongCredentials = () =>
+  new Refusal(401, 'AuthenticationRequired', 'Invalid email or password', { code: 'AUTHENTICATION_REQUIRED' })
 
 export const provisioningLoginRoutes = [
   route('POST', '/v1/accounts/sessions', {

@@ -30,7 +30,10 @@ export const provisioningRoutes = [
     limit: 'createAccount',
     async handler(call) {
       const { ctx, caller, body } = call
-      const given = await readJson(body, Type.Object({ email: Type.String(), handle: Type.String(), tier: Type.String() }))
+      const given = await readJson(
+        body,
+        Type.Object({ email: Type.String(), handle: Type.String(), tier: Type.String() }),
+      )
       const handle = admitServedHandle(ctx, given.handle)
       const { tier } = given
       if (!isTier(tier)) throw invalidClaim(`tier must be one of ${tiers.join(', ')}`)

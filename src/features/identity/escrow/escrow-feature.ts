@@ -12,7 +12,9 @@ export const escrow: Feature = {
   sweeps: [recoveryCodeSweep],
   steps: [recoveryRequestStep],
   async prepare({ metrics, db }) {
-    metrics.gauge('recovery_releases_open', 'Releases of recovery shares that are waiting or not yet collected', () => countReleases(db))
+    metrics.gauge('recovery_releases_open', 'Releases of recovery shares that are waiting or not yet collected', () =>
+      countReleases(db),
+    )
   },
   forgetAccount: (_, tx, did) => deleteEscrowOf(tx, did),
 }

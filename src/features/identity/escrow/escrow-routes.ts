@@ -101,7 +101,8 @@ export const escrowRoutes = [
           availableAt: wireTime(collectableAt),
           available: collectableAt <= now,
         })),
-        cursor: last && releases.length === limit ? accountCursor({ createdAt: last.requestedAt, did: last.did }) : undefined,
+        cursor:
+          last && releases.length === limit ? accountCursor({ createdAt: last.requestedAt, did: last.did }) : undefined,
       }
     },
   }),

@@ -84,5 +84,7 @@ export async function escrowState({ clock }: Pick<Context, 'clock'>, reader: Rea
   if (release === null) return { state: 'held', since }
   const { collectableAt, collectedAt } = release
   if (collectedAt !== null) return { state: 'collected', since, at: collectedAt }
-  return now < collectableAt ? { state: 'pending', since, until: collectableAt } : { state: 'collectable', since, from: collectableAt }
+  return now < collectableAt
+    ? { state: 'pending', since, until: collectableAt }
+    : { state: 'collectable', since, from: collectableAt }
 }

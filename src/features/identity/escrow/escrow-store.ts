@@ -69,10 +69,15 @@ export async function findShare(reader: Reader, did: Did, now: Millis): Promise<
   }
 }
 
-export const deleteShareRow = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM escrow_share WHERE did = ${did}`)
+export const deleteShareRow = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM escrow_share WHERE did = ${did}`)
 
 /** Open a release, or restart the pending one. */
-export const putRelease = (tx: Tx, did: Did, { requestedAt, collectableAt, openedBy, needsCode }: Release): Promise<number> =>
+export const putRelease = (
+  tx: Tx,
+  did: Did,
+  { requestedAt, collectableAt, openedBy, needsCode }: Release,
+): Promise<number> =>
   tx.run(sql`
     UPDATE escrow_share SET requested_at = ${requestedAt}, collectable_at = ${collectableAt}, opened_by = ${openedBy},
       needs_code = ${needsCode ? 1 : 0}, collected_at = NULL, collections = 0
@@ -80,14 +85,19 @@ export const putRelease = (tx: Tx, did: Did, { requestedAt, collectableAt, opene
 
 /** Note that the share was handed out. */
 export const noteCollection = (tx: Tx, did: Did, now: Millis): Promise<number> =>
-  tx.run(sql`UPDATE escrow_share SET collected_at = COALESCE(collected_at, ${now}), collections = collections + 1 WHERE did = ${did}`)
+  tx.run(
+    sql`UPDATE escrow_share SET collected_at = COALESCE(collected_at, ${now}), collections = collections + 1 WHERE did = ${did}`,
+  )
 
 /** End the release of a share. */
-export const clearRelease = (tx: Tx, did: Did): Promise<number> => tx.run(sql`UPDATE escrow_share SET ${noRelease} WHERE did = ${did}`)
+export const clearRelease = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`UPDATE escrow_share SET ${noRelease} WHERE did = ${did}`)
 
 /** End releases whose share was handed out and can no longer be collected. */
 export const clearOldReleases = (writer: Writer, now: Millis): Promise<number> =>
-  writer.run(sql`UPDATE escrow_share SET ${noRelease} WHERE requested_at IS NOT NULL AND collected_at <= ${now - AGAIN_MILLIS}`)
+  writer.run(
+    sql`UPDATE escrow_share SET ${noRelease} WHERE requested_at IS NOT NULL AND collected_at <= ${now - AGAIN_MILLIS}`,
+  )
 
 /** Position of a release in the list of all. */
 export interface ReleasePlace {
@@ -101,7 +111,8 @@ export function listReleases(
   place: ReleasePlace | null,
   limit: number,
 ): Promise<(ReleasePlace & Pick<Release, 'collectableAt'>)[]> {
-  const condition = place === null ? sql`requested_at IS NOT NULL` : sql`(requested_at, did) < (${place.requestedAt}, ${place.did})`
+  const condition =
+    place === null ? sql`requested_at IS NOT NULL` : sql`(requested_at, did) < (${place.requestedAt}, ${place.did})`
   return reader.all(sql`
     SELECT did, requested_at AS "requestedAt", collectable_at AS "collectableAt"
     FROM escrow_share WHERE ${condition} AND collected_at IS NULL ORDER BY requested_at DESC, did DESC LIMIT ${limit}`)
@@ -115,10 +126,17 @@ export const countReleases = async (reader: Reader): Promise<number> =>
 export type EscrowEvent = 'deposited' | 'rotated' | 'deleted' | 'release_requested' | 'release_cancelled' | 'released'
 
 /** Add a row to the log of the account. `detail` must hold nothing secret. */
-export async function insertEscrowEvent(tx: Tx, did: Did, event: EscrowEvent, now: Millis, detail?: object): Promise<void> {
+export async function insertEscrowEvent(
+  tx: Tx,
+  did: Did,
+  event: EscrowEvent,
+  now: Millis,
+  detail?: object,
+): Promise<void> {
   await tx.run(sql`
     INSERT INTO escrow_audit (id, did, event, detail, created_at)
     VALUES (${crypto.randomUUID()}, ${did}, ${event}, ${detail === undefined ? null : JSON.stringify(detail)}, ${now})`)
 }
 
-export const deleteEscrowEventsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM escrow_audit WHERE did = ${did}`)
+export const deleteEscrowEventsOf = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM escrow_audit WHERE did = ${did}`)

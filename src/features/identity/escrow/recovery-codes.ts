@@ -13,7 +13,16 @@ import type { Tx } from '../../../platform/database/database.ts'
 import type { StepKind } from '../../../platform/running/steps.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import { accountAt, accountOf, addMail, askedBy, recoveryCodeMail, statusOf, type Account, type Told } from '../accounts/accounts.ts'
+import {
+  accountAt,
+  accountOf,
+  addMail,
+  askedBy,
+  recoveryCodeMail,
+  statusOf,
+  type Account,
+  type Told,
+} from '../accounts/accounts.ts'
 import { countRecoveryCodes, insertRecoveryCode, takeRecoveryCode } from './recovery-code-store.ts'
 
 const CODE_TTL_MILLIS = HOUR_MILLIS
@@ -25,7 +34,8 @@ const MAX_CODES_PER_DAY = 15
 const MAX_IDENTIFIER_CHARS = 2048
 
 /** Whether the holder of the account may recover it: a deactivated account too, but not one that is taken down. */
-export const mayRecover = (account: Account | null): account is Account => account !== null && statusOf(account) !== 'takendown'
+export const mayRecover = (account: Account | null): account is Account =>
+  account !== null && statusOf(account) !== 'takendown'
 
 /**
  * Mail a code to the account, if there is one of this handle or DID. The lookup runs after the response and every
@@ -86,7 +96,12 @@ async function isMailDue(tx: Tx, did: Did, now: number): Promise<boolean> {
 }
 
 /** Use up a code, by its hash. Returns false unless it is an unused one of the account, and at most an hour old. */
-export async function spendRecoveryCode({ clock }: Pick<Context, 'clock'>, tx: Tx, did: Did, codeHash: string): Promise<boolean> {
+export async function spendRecoveryCode(
+  { clock }: Pick<Context, 'clock'>,
+  tx: Tx,
+  did: Did,
+  codeHash: string,
+): Promise<boolean> {
   const now = clock.now()
   return (await takeRecoveryCode(tx, did, codeHash, { since: now - CODE_TTL_MILLIS, now })) > 0
 }

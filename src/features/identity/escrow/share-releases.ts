@@ -11,7 +11,15 @@ import { readShare, shareIndexes } from '../../../protocol/escrow-share.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
 import { accountAt, announce, announceIn, type By } from '../accounts/accounts.ts'
-import { clearRelease, findShare, insertEscrowEvent, putRelease, noteCollection, type Release, type StoredShare } from './escrow-store.ts'
+import {
+  clearRelease,
+  findShare,
+  insertEscrowEvent,
+  putRelease,
+  noteCollection,
+  type Release,
+  type StoredShare,
+} from './escrow-store.ts'
 import { mayRecover, spendRecoveryCode } from './recovery-codes.ts'
 
 export type ReleaseAnswer = { status: 'pending'; collectableAt: Millis } | { status: 'released'; share: Uint8Array }
@@ -30,7 +38,10 @@ export interface ReleaseRequest {
  * every reason to refuse, which must all look the same. Throws if the stored share cannot be read; nothing is changed
  * then, and the code is not used up.
  */
-export const releaseShare = (by: By, { identifier, code, needsCode = false }: ReleaseRequest): Promise<ReleaseAnswer | null> =>
+export const releaseShare = (
+  by: By,
+  { identifier, code, needsCode = false }: ReleaseRequest,
+): Promise<ReleaseAnswer | null> =>
   by.ctx.db.transaction(async (tx) => {
     const account = await accountAt(tx, identifier)
     if (!mayRecover(account)) return null
@@ -43,7 +54,8 @@ export const releaseShare = (by: By, { identifier, code, needsCode = false }: Re
 const MAX_COLLECTIONS_WITHOUT_CODE = 100
 
 /** Whether the share is handed out to those who show no code. */
-const isOpenToAll = ({ needsCode, collections }: Release): boolean => !needsCode && collections < MAX_COLLECTIONS_WITHOUT_CODE
+const isOpenToAll = ({ needsCode, collections }: Release): boolean =>
+  !needsCode && collections < MAX_COLLECTIONS_WITHOUT_CODE
 
 async function open(by: By, tx: Tx, did: Did, code: string, needsCode: boolean): Promise<ReleaseAnswer | null> {
   const { clock, config } = by.ctx

@@ -25,7 +25,12 @@ const MAX_SKEW_MILLIS = MINUTE_MILLIS
  * Cache a document that was asked for at `askedAt`, unless a cached one was requested later, perhaps by another server:
  * the response to an earlier request may arrive after a change. A time in the future means that a clock was wrong.
  */
-export const putDidDocument = (writer: Writer, document: DidDocument, askedAt: Millis, now: Millis = askedAt): Promise<number> =>
+export const putDidDocument = (
+  writer: Writer,
+  document: DidDocument,
+  askedAt: Millis,
+  now: Millis = askedAt,
+): Promise<number> =>
   writer.run(sql`
     INSERT INTO did_document (did, document, fetched_at) VALUES (${document.id}, ${JSON.stringify(document)}, ${askedAt})
     ON CONFLICT (did) DO UPDATE SET document = excluded.document, fetched_at = excluded.fetched_at
@@ -35,7 +40,8 @@ export const putDidDocument = (writer: Writer, document: DidDocument, askedAt: M
 export const replaceDidDocument = (writer: Writer, document: DidDocument): Promise<number> =>
   writer.run(sql`UPDATE did_document SET document = ${JSON.stringify(document)} WHERE did = ${document.id}`)
 
-export const forgetDidDocument = (writer: Writer, did: Did): Promise<number> => writer.run(sql`DELETE FROM did_document WHERE did = ${did}`)
+export const forgetDidDocument = (writer: Writer, did: Did): Promise<number> =>
+  writer.run(sql`DELETE FROM did_document WHERE did = ${did}`)
 
 export const deleteDidDocumentsBefore = (writer: Writer, instant: Millis): Promise<number> =>
   writer.run(sql`DELETE FROM did_document WHERE fetched_at < ${instant}`)

@@ -127,7 +127,8 @@ export async function fetchWebDocument(ctx: Pick<Context, 'outbound'>, did: Did,
   return document ? { ok: true, document } : { ok: false, fault: 'unreadable' }
 }
 
-export type PublishedBytes = { ok: true; bytes: Uint8Array } | { ok: false; fault: 'not-found' | 'deactivated' | 'unreachable' }
+export type PublishedBytes =
+  { ok: true; bytes: Uint8Array } | { ok: false; fault: 'not-found' | 'deactivated' | 'unreachable' }
 
 /**
  * Fetches what is published at the URL of a did:web, whatever it is. Faults are as for `fetchWebDocument`. Throws

@@ -15,7 +15,10 @@ export const furtherHandleRoutes = [
     limit: changesOf,
     async handler(call) {
       const { caller, body } = call
-      const { accountId, handle } = await readJson(body, Type.Object({ accountId: Type.String(), handle: Type.String() }))
+      const { accountId, handle } = await readJson(
+        body,
+        Type.Object({ accountId: Type.String(), handle: Type.String() }),
+      )
       if (accountId !== caller.did) throw authenticationRequired('The session belongs to another account')
       // This server is the name server of its domains, so there is no provider that could still be propagating.
       return { handle: await addHandle(call, caller.did, handle), dns_status: 'not_configured', did: caller.did }

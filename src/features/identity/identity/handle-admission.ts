@@ -29,7 +29,9 @@ export function handlePolicy({ config }: Pick<Context, 'config'>): HandlePolicy 
  */
 export async function isGivenName({ db, clock }: Pick<Context, 'db' | 'clock'>, text: string): Promise<boolean> {
   const handle = parseHandle(text)
-  return handle !== null && ((await accountAt(db, handle)) !== null || (await reservedFor(db, handle, clock.now())) !== null)
+  return (
+    handle !== null && ((await accountAt(db, handle)) !== null || (await reservedFor(db, handle, clock.now())) !== null)
+  )
 }
 
 export const isServedHandle = ({ config }: Pick<Context, 'config'>, handle: Handle): boolean =>
@@ -58,7 +60,12 @@ export function externalHandle(ctx: Pick<Context, 'config'>, text: string): Hand
  * handle without a DID, `InvalidRequest` if an external handle does not resolve to the DID, and `LookupsFull` if too
  * many names are being looked up.
  */
-export async function admitHandle(ctx: Context, text: string, did: Did | null, { allowReserved = false } = {}): Promise<Handle> {
+export async function admitHandle(
+  ctx: Context,
+  text: string,
+  did: Did | null,
+  { allowReserved = false } = {},
+): Promise<Handle> {
   const outcome = checkHandle(text, handlePolicy(ctx), { allowReserved })
   if (!outcome.ok) throw new Refusal(400, outcome.error, outcome.message)
   if (outcome.kind === 'served') return outcome.handle

@@ -14,7 +14,15 @@ import { resolveDid } from './did-resolution.ts'
 import { documentOfAccount } from './web-documents.ts'
 import { admitHandle, isGivenName } from './handle-admission.ts'
 import { heldRotationKey, isOfWallet } from './identity-keys.ts'
-import { claimName, forgetName, giveHandle, isDirectoryRefusal, leaveName, submitOnce, type HeldName } from './name-claims.ts'
+import {
+  claimName,
+  forgetName,
+  giveHandle,
+  isDirectoryRefusal,
+  leaveName,
+  submitOnce,
+  type HeldName,
+} from './name-claims.ts'
 
 const accountNotFound = () => invalidRequest('Account not found')
 const handleTaken = (handle: Handle) => new Refusal(400, 'HandleNotAvailable', `Handle already taken: ${handle}`)
@@ -101,7 +109,8 @@ async function handleSigner(ctx: Context, did: Did, rotationKeys: readonly strin
 /** Throws `InvalidRequest` unless the document that is published now names the handle. */
 async function requirePublished(ctx: Context, did: Did, handle: Handle): Promise<Publication> {
   const resolution = await documentOfAccount(ctx, did)
-  if (!resolution.ok || claimedHandle(resolution.document) !== handle) throw invalidRequest('DID is not properly configured for handle')
+  if (!resolution.ok || claimedHandle(resolution.document) !== handle)
+    throw invalidRequest('DID is not properly configured for handle')
   return 'published'
 }
 

@@ -31,7 +31,10 @@ export interface PublishedDids {
  * Returns what is published in each of the two places, for callers that show what is missing. Null stands for a place
  * without a usable DID. Throws `LookupsFull` if too many names are being looked up.
  */
-export async function publishedDids(ctx: Pick<Context, 'resolver' | 'outbound'>, handle: Handle): Promise<PublishedDids> {
+export async function publishedDids(
+  ctx: Pick<Context, 'resolver' | 'outbound'>,
+  handle: Handle,
+): Promise<PublishedDids> {
   const [dns, web] = await Promise.all([askDns(ctx, handle), askWeb(ctx, handle)])
   return { dns, web }
 }

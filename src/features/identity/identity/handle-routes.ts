@@ -5,7 +5,11 @@ import { changeHandle } from './handle-change.ts'
 
 export const handleRoutes = [
   procedure('com.atproto.identity.updateHandle', {
-    auth: access({ sessions: 'owner', grants: (permissions) => permissions.assertIdentity({ attr: 'handle' }), refusesTakendown: true }),
+    auth: access({
+      sessions: 'owner',
+      grants: (permissions) => permissions.assertIdentity({ attr: 'handle' }),
+      refusesTakendown: true,
+    }),
     limit: 'updateHandle',
     async handler(call) {
       const { caller, input } = call

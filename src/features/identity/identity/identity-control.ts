@@ -44,5 +44,8 @@ export async function controlOf(
   const held = [await signingKeyOf(ctx, ctx.db, did), await serverRotationKey(ctx)]
   const ours = new Set(held.flatMap((key) => (key ? [formatDidKey(key.publicKey) as string] : [])))
   const keys = authority.keys.map((key) => ({ key, isOurs: ours.has(key) }))
-  return { ok: true, control: { method: 'plc', keys, changedAt: authority.head ? Date.parse(authority.head.createdAt) : null } }
+  return {
+    ok: true,
+    control: { method: 'plc', keys, changedAt: authority.head ? Date.parse(authority.head.createdAt) : null },
+  }
 }

@@ -17,11 +17,19 @@ import { wellKnownRoutes } from './well-known-routes.ts'
 export const identity: Feature = {
   name: 'identity',
   capabilities: ['didWebHosting'],
-  routes: [...resolutionRoutes, ...didRoutes, ...handleRoutes, ...furtherHandleRoutes, ...webDocumentRoutes, ...wellKnownRoutes],
+  routes: [
+    ...resolutionRoutes,
+    ...didRoutes,
+    ...handleRoutes,
+    ...furtherHandleRoutes,
+    ...webDocumentRoutes,
+    ...wellKnownRoutes,
+  ],
   sweeps: [didCacheSweep, reservedKeySweep, nameClaimSweep],
   prepare: leaveNamesOfGone,
   reclaim: leaveNamesOfGone,
   async forgetAccount(_, tx, did) {
-    for (const forget of [forgetReservedKey, deleteReservationsOf, forgetDidDocument, deleteWebDocument]) await forget(tx, did)
+    for (const forget of [forgetReservedKey, deleteReservationsOf, forgetDidDocument, deleteWebDocument])
+      await forget(tx, did)
   },
 }

@@ -17,7 +17,9 @@ import { findReservedKey, forgetReservedKey, insertReservedKey } from './reserve
 const ROTATION_KEY_NAME = 'plc-rotation-key'
 
 const rotationKeys = perContext((ctx) =>
-  serverSecret(ctx.db, ctx.vault, ROTATION_KEY_NAME, () => newSigningSecret('p256')).then((secret) => signingKey('p256', secret)),
+  serverSecret(ctx.db, ctx.vault, ROTATION_KEY_NAME, () => newSigningSecret('p256')).then((secret) =>
+    signingKey('p256', secret),
+  ),
 )
 
 /**
@@ -30,7 +32,11 @@ export const serverRotationKey = (ctx: Context): Promise<SigningKey> => rotation
  * Returns the key in `rotationKeys` that the service holds: the account's own, else the service's rotation key. Returns
  * null if it holds none of them. Throws `ServiceUnavailable` while the account's own key is being replaced.
  */
-export async function heldRotationKey(ctx: Context, did: Did, rotationKeys: readonly string[]): Promise<SigningKey | null> {
+export async function heldRotationKey(
+  ctx: Context,
+  did: Did,
+  rotationKeys: readonly string[],
+): Promise<SigningKey | null> {
   const ours = [await settledKeyOf(ctx, ctx.db, did), await serverRotationKey(ctx)]
   return ours.find((key) => key && rotationKeys.includes(formatDidKey(key.publicKey))) ?? null
 }

@@ -93,7 +93,11 @@ export const takeUpClaim = (tx: Tx, { handle, attempt, heldUntil, email, inviteC
     WHERE handle = ${handle}`)
 
 /** Returns 0 if another attempt has the claim. */
-export function replaceClaimant(tx: Tx, { handle, attempt }: Pick<Hold, 'handle' | 'attempt'>, claimant: Claimant): Promise<number> {
+export function replaceClaimant(
+  tx: Tx,
+  { handle, attempt }: Pick<Hold, 'handle' | 'attempt'>,
+  claimant: Claimant,
+): Promise<number> {
   const { did, genesis, signingKey, wrapped } = values(claimant)
   return tx.run(sql`
     UPDATE name_claim SET did = ${did}, genesis = ${genesis}, signing_key = ${signingKey}, signing_key_wrapped = ${wrapped}
@@ -129,7 +133,9 @@ export const endAttemptOf = (
 export async function endAttempts(db: Database, heldUntil: Millis): Promise<void> {
   const left = sql`attempt IS NOT NULL AND ${isHolderGone(db, sql`attempt_by`)}`
   if ((await db.get(sql`SELECT 1 FROM name_claim WHERE ${left} LIMIT 1`)) === null) return
-  await db.run(sql`UPDATE name_claim SET attempt = NULL, email = NULL, invite_code = NULL, held_until = ${heldUntil} WHERE ${left}`)
+  await db.run(
+    sql`UPDATE name_claim SET attempt = NULL, email = NULL, invite_code = NULL, held_until = ${heldUntil} WHERE ${left}`,
+  )
 }
 
 /** Release the email address from attempts that have run out of time. */
@@ -139,7 +145,9 @@ export const releaseOverdueEmail = (tx: Tx, email: string, now: Millis): Promise
 export const deleteAllClaims = (tx: Tx): Promise<number> => tx.run(sql`DELETE FROM name_claim`)
 
 export const isHandleUnderWay = async (reader: Reader, handle: Handle, now: Millis): Promise<boolean> =>
-  (await reader.get(sql`SELECT 1 FROM name_claim WHERE handle = ${handle} AND attempt IS NOT NULL AND held_until > ${now}`)) !== null
+  (await reader.get(
+    sql`SELECT 1 FROM name_claim WHERE handle = ${handle} AND attempt IS NOT NULL AND held_until > ${now}`,
+  )) !== null
 
 export const isEmailUnderWay = async (reader: Reader, email: string, now: Millis): Promise<boolean> =>
   (await reader.get(sql`SELECT 1 FROM name_claim WHERE email = ${email} AND held_until > ${now}`)) !== null

@@ -31,7 +31,10 @@ export const nameClaimSweep: Sweep = {
         report.reconciled++
       } catch (error) {
         report.failed++
-        ctx.log.warn('could not reconcile a handle claim with the directory; will retry in the next pass', { handle, error })
+        ctx.log.warn('could not reconcile a handle claim with the directory; will retry in the next pass', {
+          handle,
+          error,
+        })
       }
     }
     return report

@@ -21,8 +21,24 @@ import { PlcDirectoryError } from '../../../platform/network/directory-client.ts
 import { claimedHandle } from '../../../protocol/did-document.ts'
 import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
 import { formatDidKey, type SigningKey } from '../../../protocol/keys.ts'
-import { isPlcDid, operationCid, signerOf, signOperation, stateOf, tombstone, type LogOperation } from '../../../protocol/plc.ts'
-import { accountAt, accountOf, accountWithEmail, announceIn, deleteFurtherHandlesOf, setHandle, type By } from '../accounts/accounts.ts'
+import {
+  isPlcDid,
+  operationCid,
+  signerOf,
+  signOperation,
+  stateOf,
+  tombstone,
+  type LogOperation,
+} from '../../../protocol/plc.ts'
+import {
+  accountAt,
+  accountOf,
+  accountWithEmail,
+  announceIn,
+  deleteFurtherHandlesOf,
+  setHandle,
+  type By,
+} from '../accounts/accounts.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { serverRotationKey } from './identity-keys.ts'
 import {
@@ -42,7 +58,13 @@ import {
   type Hold,
   type PreparedIdentity,
 } from './name-claim-store.ts'
-import { deleteReservation, insertReservation, isEmailReserved, reservedFor, type Reservation } from './name-reservation-store.ts'
+import {
+  deleteReservation,
+  insertReservation,
+  isEmailReserved,
+  reservedFor,
+  type Reservation,
+} from './name-reservation-store.ts'
 
 export { deleteAllClaims, deleteClaim as endClaim } from './name-claim-store.ts'
 
@@ -73,7 +95,11 @@ export type HeldName = Claimant & Pick<Hold, 'handle' | 'attempt'>
  * Throws what `admit` throws. Throws `PlcDirectoryError` if the directory fails while an abandoned claim is being
  * reconciled.
  */
-export async function claimName(ctx: Context, wanted: WantedName, admit: (tx: Tx) => Promise<void>): Promise<HeldName | null> {
+export async function claimName(
+  ctx: Context,
+  wanted: WantedName,
+  admit: (tx: Tx) => Promise<void>,
+): Promise<HeldName | null> {
   const { handle, did, prepared, email = null, inviteCode = null } = wanted
   const attempt = randomUUID()
   const serverKey = await serverRotationKey(ctx)
@@ -83,10 +109,21 @@ export async function claimName(ctx: Context, wanted: WantedName, admit: (tx: Tx
     const keptFor = await reservedFor(tx, handle, now)
     if (keptFor !== null && keptFor !== did) return 'taken'
     const found = await findClaim(tx, handle)
-    if (found && isHeld(found, now) && (found.attempt !== null || (isDoubtful(found, serverKey) && !goesOn(found, wanted, serverKey))))
+    if (
+      found &&
+      isHeld(found, now) &&
+      (found.attempt !== null || (isDoubtful(found, serverKey) && !goesOn(found, wanted, serverKey)))
+    )
       return 'taken'
     if (email !== null) await releaseOverdueEmail(tx, email, now)
-    const hold = { handle, attempt, heldUntil: now + MAX_ATTEMPT_SECS * 1000, email, inviteCode, holder: holderOf(ctx.db) }
+    const hold = {
+      handle,
+      attempt,
+      heldUntil: now + MAX_ATTEMPT_SECS * 1000,
+      email,
+      inviteCode,
+      holder: holderOf(ctx.db),
+    }
     if (found) await takeUpClaim(tx, hold)
     else await insertClaim(tx, hold, wanted)
     return found
@@ -109,20 +146,31 @@ const isHeld = ({ heldUntil }: Pick<Claim, 'heldUntil'>, now: Millis): boolean =
  * Whether the server may have to end or finish what the attempt left. It signed the identity itself, or the identity
  * has an account.
  */
-const isDoubtful = ({ prepared }: Claimant, serverKey: SigningKey): boolean => prepared === null || isSignedBy(prepared.genesis, serverKey)
+const isDoubtful = ({ prepared }: Claimant, serverKey: SigningKey): boolean =>
+  prepared === null || isSignedBy(prepared.genesis, serverKey)
 
 /** An identity that a client signed is not the server's to end. */
-const isSignedBy = (genesis: LogOperation, key: SigningKey): boolean => signerOf(genesis, [formatDidKey(key.publicKey)]) !== null
+const isSignedBy = (genesis: LogOperation, key: SigningKey): boolean =>
+  signerOf(genesis, [formatDidKey(key.publicKey)]) !== null
 
 /**
  * Whether the attempt continues the claim it found: same account, or a prepared identity that differs only in its
  * signing key. Only a client that presents the same identity again continues one that a client signed.
  */
-function goesOn(found: Claimant, wanted: Pick<WantedName, 'did' | 'prepared' | 'isBrought'>, serverKey: SigningKey): boolean {
-  if (found.prepared === null || wanted.prepared === null) return found.prepared === wanted.prepared && found.did === wanted.did
+function goesOn(
+  found: Claimant,
+  wanted: Pick<WantedName, 'did' | 'prepared' | 'isBrought'>,
+  serverKey: SigningKey,
+): boolean {
+  if (found.prepared === null || wanted.prepared === null)
+    return found.prepared === wanted.prepared && found.did === wanted.did
   if (wanted.isBrought) return found.prepared.key !== null && found.did === wanted.did
   const { key, genesis } = found.prepared
-  return key !== null && isSignedBy(genesis, serverKey) && isDeepStrictEqual(withoutKeys(genesis), withoutKeys(wanted.prepared.genesis))
+  return (
+    key !== null &&
+    isSignedBy(genesis, serverKey) &&
+    isDeepStrictEqual(withoutKeys(genesis), withoutKeys(wanted.prepared.genesis))
+  )
 }
 
 const withoutKeys = (genesis: LogOperation) => ({ ...stateOf(genesis), verificationMethods: null })
@@ -144,8 +192,10 @@ export const forgetName = (ctx: Context, held: Pick<HeldName, 'handle' | 'attemp
 /**
  * End an attempt that may have reached the directory. The claim stays. Returns 0 if another attempt has taken it over.
  */
-export const leaveName = ({ db, clock }: Context, { handle, attempt }: Pick<HeldName, 'handle' | 'attempt'>): Promise<number> =>
-  endAttempt(db, { handle, attempt, heldUntil: clock.now() + DOUBT_SECS * 1000 })
+export const leaveName = (
+  { db, clock }: Context,
+  { handle, attempt }: Pick<HeldName, 'handle' | 'attempt'>,
+): Promise<number> => endAttempt(db, { handle, attempt, heldUntil: clock.now() + DOUBT_SECS * 1000 })
 
 /**
  * End the earlier attempt of a sign-up that is being retried, for example because the directory does not respond. The
@@ -157,7 +207,8 @@ export const leaveOwnName = async (
 ): Promise<void> => void (await endAttemptOf(db, { ...sameSignup, heldUntil: clock.now() + DOUBT_SECS * 1000 }))
 
 /** End the attempts of processes that were stopped in the middle of them. */
-export const leaveNamesOfGone = ({ db, clock }: Context): Promise<void> => endAttempts(db, clock.now() + DOUBT_SECS * 1000)
+export const leaveNamesOfGone = ({ db, clock }: Context): Promise<void> =>
+  endAttempts(db, clock.now() + DOUBT_SECS * 1000)
 
 /**
  * Give the handle to the account that claimed it, in place of all that it had, end the claim, and emit an `#identity`
@@ -284,7 +335,11 @@ export const isHandleFree = async (reader: Reader, handle: Handle, now: Millis):
  * Keep a handle, and an email address if one is given, for an owner: then only the owner may claim the handle, by its
  * DID. Returns null, or which of the two is taken.
  */
-export async function reserveName({ clock }: Pick<Context, 'clock'>, tx: Tx, wanted: Reservation): Promise<'email' | 'handle' | null> {
+export async function reserveName(
+  { clock }: Pick<Context, 'clock'>,
+  tx: Tx,
+  wanted: Reservation,
+): Promise<'email' | 'handle' | null> {
   const { handle, email } = wanted
   const now = clock.now()
   if (email !== null && (await isNameTaken.email(tx, email, now))) return 'email'
@@ -310,6 +365,13 @@ const takeUnheld = (ctx: Context, handle: Handle, heldUntil: Millis): Promise<He
     if (found?.heldUntil !== heldUntil) return null
     const attempt = randomUUID()
     const until = ctx.clock.now() + MAX_ATTEMPT_SECS * 1000
-    await takeUpClaim(tx, { handle, attempt, heldUntil: until, email: null, inviteCode: null, holder: holderOf(ctx.db) })
+    await takeUpClaim(tx, {
+      handle,
+      attempt,
+      heldUntil: until,
+      email: null,
+      inviteCode: null,
+      holder: holderOf(ctx.db),
+    })
     return { ...found, attempt }
   })

@@ -15,14 +15,28 @@ export interface Reservation {
  * Throws a unique violation if handle or address are already reserved, which the caller rules out in the same
  * transaction.
  */
-export async function insertReservation(tx: Tx, { handle, owner, email, until }: Reservation, now: Millis): Promise<void> {
-  await tx.run(sql`DELETE FROM name_reservation WHERE (handle = ${handle} OR email = ${email}) AND reserved_until <= ${now}`)
-  await tx.run(sql`INSERT INTO name_reservation (handle, owner, email, reserved_until) VALUES (${handle}, ${owner}, ${email}, ${until})`)
+export async function insertReservation(
+  tx: Tx,
+  { handle, owner, email, until }: Reservation,
+  now: Millis,
+): Promise<void> {
+  await tx.run(
+    sql`DELETE FROM name_reservation WHERE (handle = ${handle} OR email = ${email}) AND reserved_until <= ${now}`,
+  )
+  await tx.run(
+    sql`INSERT INTO name_reservation (handle, owner, email, reserved_until) VALUES (${handle}, ${owner}, ${email}, ${until})`,
+  )
 }
 
 /** Pass reservations on to another owner. The address is no longer kept. Returns 0 if nothing is kept for `before`. */
-export const passOnReservations = (tx: Tx, before: string, { owner, until }: Pick<Reservation, 'owner' | 'until'>): Promise<number> =>
-  tx.run(sql`UPDATE name_reservation SET owner = ${owner}, email = NULL, reserved_until = ${until} WHERE owner = ${before}`)
+export const passOnReservations = (
+  tx: Tx,
+  before: string,
+  { owner, until }: Pick<Reservation, 'owner' | 'until'>,
+): Promise<number> =>
+  tx.run(
+    sql`UPDATE name_reservation SET owner = ${owner}, email = NULL, reserved_until = ${until} WHERE owner = ${before}`,
+  )
 
 /** Extend or shorten what is kept for an owner. */
 export const setReservedUntil = (tx: Tx, owner: string, until: Millis): Promise<number> =>
@@ -30,8 +44,11 @@ export const setReservedUntil = (tx: Tx, owner: string, until: Millis): Promise<
 
 /** Returns for whom the handle is reserved; null if it is not. */
 export const reservedFor = async (reader: Reader, handle: Handle, now: Millis): Promise<string | null> =>
-  (await reader.get<{ owner: string }>(sql`SELECT owner FROM name_reservation WHERE handle = ${handle} AND reserved_until > ${now}`))
-    ?.owner ?? null
+  (
+    await reader.get<{ owner: string }>(
+      sql`SELECT owner FROM name_reservation WHERE handle = ${handle} AND reserved_until > ${now}`,
+    )
+  )?.owner ?? null
 
 export const isEmailReserved = async (reader: Reader, email: string, now: Millis): Promise<boolean> =>
   (await reader.get(sql`SELECT 1 FROM name_reservation WHERE email = ${email} AND reserved_until > ${now}`)) !== null

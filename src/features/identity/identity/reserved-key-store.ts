@@ -27,10 +27,18 @@ export async function bindReservedKey(
     WHERE signing_key = ${signingKey} AND (did IS NULL OR did = ${did}) AND (bound_to IS NULL OR bound_to = ${boundTo})`)
 }
 
-export const insertReservedKey = (tx: Tx, { signingKey, wrapped }: WrappedKey, did: Did | null, now: Millis): Promise<number> =>
-  tx.run(sql`INSERT INTO reserved_signing_key (signing_key, did, wrapped, created_at) VALUES (${signingKey}, ${did}, ${wrapped}, ${now})`)
+export const insertReservedKey = (
+  tx: Tx,
+  { signingKey, wrapped }: WrappedKey,
+  did: Did | null,
+  now: Millis,
+): Promise<number> =>
+  tx.run(
+    sql`INSERT INTO reserved_signing_key (signing_key, did, wrapped, created_at) VALUES (${signingKey}, ${did}, ${wrapped}, ${now})`,
+  )
 
-export const forgetReservedKey = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM reserved_signing_key WHERE did = ${did}`)
+export const forgetReservedKey = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM reserved_signing_key WHERE did = ${did}`)
 
 export const deleteReservedKeysBefore = (writer: Writer, instant: Millis): Promise<number> =>
   writer.run(sql`DELETE FROM reserved_signing_key WHERE created_at < ${instant}`)

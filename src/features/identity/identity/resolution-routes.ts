@@ -23,7 +23,8 @@ const refreshes = perContext(() => new SingleFlight<Did, IdentityInfo>())
 async function refreshIdentity(ctx: Context, identifier: string): Promise<IdentityInfo> {
   const known = await accountAt(ctx.db, identifier)
   // The handle of an inactive account does not resolve.
-  if (!known || (known.did !== identifier && !activityOf(known).active)) return identityOf(ctx, identifier, { live: true })
+  if (!known || (known.did !== identifier && !activityOf(known).active))
+    return identityOf(ctx, identifier, { live: true })
   return refreshes(ctx).runAnew(known.did, () => refreshAccount(ctx, known.did))
 }
 
@@ -67,7 +68,8 @@ export const resolutionRoutes = [
   query('com.atproto.temp.checkHandleAvailability', {
     async handler({ ctx, params: { handle } }) {
       const outcome = checkHandle(handle, handlePolicy(ctx))
-      const isFree = outcome.ok && outcome.kind === 'served' && !(await isNameTaken.handle(ctx.db, outcome.handle, ctx.clock.now()))
+      const isFree =
+        outcome.ok && outcome.kind === 'served' && !(await isNameTaken.handle(ctx.db, outcome.handle, ctx.clock.now()))
       return {
         handle,
         result: isFree

@@ -48,7 +48,9 @@ async function webAuthority(ctx: Context, did: Did): Promise<SigningAuthority> {
     const { document } = resolution
     return { ok: true, keys: deviceKeys(document), alsoKnownAs: document.alsoKnownAs ?? [], head: null }
   }
-  return resolution.fault === 'unsupported' || resolution.fault === 'unreadable' ? noKeys : { ok: false, fault: resolution.fault }
+  return resolution.fault === 'unsupported' || resolution.fault === 'unreadable'
+    ? noKeys
+    : { ok: false, fault: resolution.fault }
 }
 
 async function plcAuthority({ plc }: Context, did: Did): Promise<SigningAuthority> {

@@ -32,7 +32,11 @@ export const webDocumentRoutes = [
     limit: edits,
     async handler(call) {
       const { did } = call.caller
-      const { document } = await readJson(call.body, Type.Object({ document: Type.Object({}) }), 2 * MAX_WEB_DOCUMENT_BYTES)
+      const { document } = await readJson(
+        call.body,
+        Type.Object({ document: Type.Object({}) }),
+        2 * MAX_WEB_DOCUMENT_BYTES,
+      )
       requireWebDid(did)
       await call.stillStands(call.ctx.db)
       await editDocument(call, did, document)

@@ -20,7 +20,9 @@ export const putWebDocument = (writer: Writer, did: Did, document: string): Prom
 
 /** A null `hostedSince` ends hosting. Returns 0 if there is no document. */
 export const setHostedSince = (writer: Writer, did: Did, hostedSince: Millis | null): Promise<number> =>
-  writer.run(sql`UPDATE web_document SET hosted_since = ${hostedSince}, hosting_changes = hosting_changes + 1 WHERE did = ${did}`)
+  writer.run(
+    sql`UPDATE web_document SET hosted_since = ${hostedSince}, hosting_changes = hosting_changes + 1 WHERE did = ${did}`,
+  )
 
 /** How often this server began or ended to serve a document, and whether it serves it now. */
 export interface HostingState {
@@ -35,4 +37,5 @@ export async function hostingStateOf(reader: Reader, did: Did): Promise<HostingS
   return { changes: row?.changes ?? 0, isHosted: row !== null && row.hostedSince !== null }
 }
 
-export const deleteWebDocument = (writer: Writer, did: Did): Promise<number> => writer.run(sql`DELETE FROM web_document WHERE did = ${did}`)
+export const deleteWebDocument = (writer: Writer, did: Did): Promise<number> =>
+  writer.run(sql`DELETE FROM web_document WHERE did = ${did}`)

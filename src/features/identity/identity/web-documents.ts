@@ -131,7 +131,11 @@ export async function whatToPublish(
       { url: url.href, contentType: 'application/did+json', content: stored.document },
       ...handles
         .filter((handle) => !isServedHandle(ctx, handle))
-        .map((handle) => ({ url: `https://${handle}/.well-known/atproto-did`, contentType: 'text/plain', content: did })),
+        .map((handle) => ({
+          url: `https://${handle}/.well-known/atproto-did`,
+          contentType: 'text/plain',
+          content: did,
+        })),
     ],
   }
 }

@@ -42,7 +42,9 @@ export const wellKnownRoutes = [
       if (document === null) return new Response(null, { status: 404 })
       // Not cached: a document that is no longer served here must not open sessions from a cache
       // (`signing-authority.ts`).
-      return new Response(document, { headers: { 'Content-Type': 'application/did+json', 'Cache-Control': 'no-store' } })
+      return new Response(document, {
+        headers: { 'Content-Type': 'application/did+json', 'Cache-Control': 'no-store' },
+      })
     },
   }),
   route('GET', '/.well-known/atproto-did', {

@@ -27,7 +27,9 @@ const fromRow = ({ available, disabled, ...row }: Row): ClaimCode => ({
 
 /** Returns null if no claim code has this text. */
 export async function findClaimCode(reader: Reader, code: string): Promise<ClaimCode | null> {
-  const row = await reader.get<Row>(sql`SELECT ${columns} FROM invite_code WHERE code = ${code} AND expires_at IS NOT NULL`)
+  const row = await reader.get<Row>(
+    sql`SELECT ${columns} FROM invite_code WHERE code = ${code} AND expires_at IS NOT NULL`,
+  )
   return row && fromRow(row)
 }
 
@@ -38,7 +40,12 @@ export async function findClaimCode(reader: Reader, code: string): Promise<Claim
 export async function insertClaimCodes(
   tx: Tx,
   codes: readonly string[],
-  { createdBy, boundTo = null, now, expiresAt }: { createdBy: string; boundTo?: string | null; now: Millis; expiresAt: Millis },
+  {
+    createdBy,
+    boundTo = null,
+    now,
+    expiresAt,
+  }: { createdBy: string; boundTo?: string | null; now: Millis; expiresAt: Millis },
 ): Promise<void> {
   await tx.run(sql`
     INSERT INTO invite_code (code, available_uses, for_account, created_by, created_at, expires_at, bound_to)
@@ -60,4 +67,6 @@ export const listClaimCodes = async (
 
 /** Returns false if the code was already revoked. */
 export const revokeClaimCode = async (tx: Tx, code: string, now: Millis): Promise<boolean> =>
-  (await tx.run(sql`UPDATE invite_code SET disabled = 1, revoked_at = ${now} WHERE code = ${code} AND revoked_at IS NULL`)) > 0
+  (await tx.run(
+    sql`UPDATE invite_code SET disabled = 1, revoked_at = ${now} WHERE code = ${code} AND revoked_at IS NULL`,
+  )) > 0

@@ -6,7 +6,14 @@ import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import { accountOf, setInvitesDisabled, statusOf } from '../accounts/accounts.ts'
 import { admin, fullAccess, moderator } from '../../access/auth/auth.ts'
 import { logOperator, recordAudit } from '../../operations/operators/operators.ts'
-import { disableCodes, disableCodesOf, listCodePage, listCodesOf, type CodePlace, type CodeSort } from './invite-store.ts'
+import {
+  disableCodes,
+  disableCodesOf,
+  listCodePage,
+  listCodesOf,
+  type CodePlace,
+  type CodeSort,
+} from './invite-store.ts'
 import { codeView, isUsedUp, makeCodes, makeEarnedCodes, OPERATOR } from './invites.ts'
 
 /** Maximum number of codes per request. */
@@ -35,7 +42,12 @@ export const inviteRoutes = [
       const { useCount, forAccount = OPERATOR } = input
       requireSensible(useCount, 1)
       const [code] = await ctx.db.transaction(async (tx) => {
-        await recordAudit(call, tx, { actor: caller.actor, action: 'claim_codes_minted', subject: forAccount, detail: '1' })
+        await recordAudit(call, tx, {
+          actor: caller.actor,
+          action: 'claim_codes_minted',
+          subject: forAccount,
+          detail: '1',
+        })
         return makeCodes(ctx, tx, { forAccount, createdBy: OPERATOR, uses: useCount, count: 1 })
       })
       return { code: code! }
@@ -51,10 +63,20 @@ export const inviteRoutes = [
       const codes = await ctx.db.transaction(async (tx) => {
         const made: { account: string; codes: string[] }[] = []
         for (const account of owners) {
-          await recordAudit(call, tx, { actor: caller.actor, action: 'claim_codes_minted', subject: account, detail: String(codeCount) })
+          await recordAudit(call, tx, {
+            actor: caller.actor,
+            action: 'claim_codes_minted',
+            subject: account,
+            detail: String(codeCount),
+          })
           made.push({
             account,
-            codes: await makeCodes(ctx, tx, { forAccount: account, createdBy: OPERATOR, uses: useCount, count: codeCount }),
+            codes: await makeCodes(ctx, tx, {
+              forAccount: account,
+              createdBy: OPERATOR,
+              uses: useCount,
+              count: codeCount,
+            }),
           })
         }
         return made

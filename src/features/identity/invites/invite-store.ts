@@ -33,7 +33,9 @@ export async function insertCodes(tx: Tx, codes: readonly NewCode[]): Promise<vo
     createdBy,
     createdAt,
   ])
-  await tx.run(sql`INSERT INTO invite_code (code, available_uses, disabled, for_account, created_by, created_at) VALUES ${sqlRows(rows)}`)
+  await tx.run(
+    sql`INSERT INTO invite_code (code, available_uses, disabled, for_account, created_by, created_at) VALUES ${sqlRows(rows)}`,
+  )
 }
 
 /** Uses, including those of sign-ups in progress. */
@@ -56,11 +58,16 @@ export async function isInviteUsable(reader: Reader, code: string, now: Millis, 
 
 /** Whether the code exists, and has been used as often as it may be. */
 export const isInviteUsedUp = async (reader: Reader, code: string, now: Millis): Promise<boolean> =>
-  (await reader.get(sql`SELECT 1 FROM invite_code c WHERE code = ${code} AND ${usesAt(now)} >= available_uses`)) !== null
+  (await reader.get(sql`SELECT 1 FROM invite_code c WHERE code = ${code} AND ${usesAt(now)} >= available_uses`)) !==
+  null
 
 /** Returns the id of the pending account that the code is bound to, or null. */
 export const inviteBoundTo = async (reader: Reader, code: string): Promise<string | null> =>
-  (await reader.get<{ boundTo: string | null }>(sql`SELECT bound_to AS "boundTo" FROM invite_code WHERE code = ${code}`))?.boundTo ?? null
+  (
+    await reader.get<{ boundTo: string | null }>(
+      sql`SELECT bound_to AS "boundTo" FROM invite_code WHERE code = ${code}`,
+    )
+  )?.boundTo ?? null
 
 export async function useInvite(tx: Tx, code: string, usedBy: InviteUser, usedAt: Millis): Promise<void> {
   await tx.run(sql`INSERT INTO invite_use (code, used_by, used_at) VALUES (${code}, ${usedBy}, ${usedAt})`)
@@ -80,7 +87,12 @@ export const listCodesOf = (reader: Reader, forAccount: string): Promise<InviteC
 
 /** Returns the code with which an account signed up, or null if it used none. */
 export const findCodeUsedBy = async (reader: Reader, did: Did): Promise<InviteCode | null> =>
-  (await listCodes(reader, sql`FROM invite_code c WHERE c.code IN (SELECT code FROM invite_use WHERE used_by = ${did}) LIMIT 1`))[0] ?? null
+  (
+    await listCodes(
+      reader,
+      sql`FROM invite_code c WHERE c.code IN (SELECT code FROM invite_use WHERE used_by = ${did}) LIMIT 1`,
+    )
+  )[0] ?? null
 
 /** Position at which a page ended: the sort value and the code. */
 export interface CodePlace {
@@ -100,8 +112,12 @@ export async function listCodePage(
   limit: number,
 ): Promise<{ codes: InviteCode[]; end: CodePlace | null }> {
   const by = sortedBy[sort]
-  const condition = after === null ? sql`1 = 1` : sql`(${by} < ${after.value} OR (${by} = ${after.value} AND c.code < ${after.code}))`
-  const codes = await listCodes(reader, sql`FROM invite_code c WHERE ${condition} ORDER BY ${by} DESC, c.code DESC LIMIT ${limit}`)
+  const condition =
+    after === null ? sql`1 = 1` : sql`(${by} < ${after.value} OR (${by} = ${after.value} AND c.code < ${after.code}))`
+  const codes = await listCodes(
+    reader,
+    sql`FROM invite_code c WHERE ${condition} ORDER BY ${by} DESC, c.code DESC LIMIT ${limit}`,
+  )
   const last = codes.at(-1)
   return { codes, end: last ? { value: sort === 'recent' ? last.createdAt : last.uses.length, code: last.code } : null }
 }
@@ -128,6 +144,8 @@ export const disableCodesOf = (tx: Tx, accounts: readonly string[]): Promise<num
 export async function forgetInvites(tx: Tx, did: Did): Promise<void> {
   await tx.run(sql`
     UPDATE invite_code SET available_uses = available_uses - 1 WHERE code IN (SELECT code FROM invite_use WHERE used_by = ${did})`)
-  await tx.run(sql`DELETE FROM invite_use WHERE used_by = ${did} OR code IN (SELECT code FROM invite_code WHERE for_account = ${did})`)
+  await tx.run(
+    sql`DELETE FROM invite_use WHERE used_by = ${did} OR code IN (SELECT code FROM invite_code WHERE for_account = ${did})`,
+  )
   await tx.run(sql`DELETE FROM invite_code WHERE for_account = ${did}`)
 }

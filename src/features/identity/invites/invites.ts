@@ -9,7 +9,15 @@ import { insertCodes, listCodesOf, type InviteCode } from './invite-store.ts'
 
 export { findClaimCode, insertClaimCodes, listClaimCodes, revokeClaimCode, type ClaimCode } from './claim-code-store.ts'
 export { withNewClaimCodes } from './claim-codes.ts'
-export { findCodeUsedBy, hasUsedInvite, inviteBoundTo, isInviteUsable, isInviteUsedUp, passOnInvites, useInvite } from './invite-store.ts'
+export {
+  findCodeUsedBy,
+  hasUsedInvite,
+  inviteBoundTo,
+  isInviteUsable,
+  isInviteUsedUp,
+  passOnInvites,
+  useInvite,
+} from './invite-store.ts'
 
 /** Creator of codes that no account earned, and owner of codes that belong to no account. */
 export const OPERATOR = 'admin'

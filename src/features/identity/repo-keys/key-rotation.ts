@@ -81,7 +81,8 @@ export async function stageKey(by: Exchange, did: Did): Promise<string> {
 export function completeRotation(by: Exchange, did: Did, given: unknown): Promise<string> {
   requirePlc(did)
   const operation = parseOperation(given)
-  if (operation?.type !== 'plc_operation' || operation.prev === null || !parseCid(operation.prev)) throw invalidRequest('Invalid operation')
+  if (operation?.type !== 'plc_operation' || operation.prev === null || !parseCid(operation.prev))
+    throw invalidRequest('Invalid operation')
   return completions(by.ctx).run(did, () => complete(by, did, operation))
 }
 
@@ -111,7 +112,8 @@ async function tryToComplete(by: Exchange, did: Did, operation: Operation): Prom
     throw invalidRequest('No rotation is under way')
   }
   if (wanted !== staged.signingKey) throw invalidRequest('The operation does not name the staged key')
-  if (!operation.rotationKeys.includes(staged.signingKey)) throw invalidRequest('The staged key is not among the rotation keys')
+  if (!operation.rotationKeys.includes(staged.signingKey))
+    throw invalidRequest('The staged key is not among the rotation keys')
   refuseMove(ctx, operation, head)
   if (!(await submit(by, did, staged.signingKey, operation))) return null
   return outcome(ctx, did, staged.signingKey)
@@ -128,7 +130,8 @@ function wantedKey(operation: Operation, head: AuditEntry): string {
   const isAccepted = isHead(operation, head)
   if (!isAccepted && signerOf(operation, current.rotationKeys) === null)
     throw invalidRequest('The operation is not signed by a rotation key of the identity')
-  if (!isAccepted && operation.prev !== head.cid) throw invalidRequest('prev is not the newest operation of the identity')
+  if (!isAccepted && operation.prev !== head.cid)
+    throw invalidRequest('prev is not the newest operation of the identity')
   const wanted = operation.verificationMethods[SIGNING_KEY_NAME]
   if (wanted === undefined) throw invalidRequest('The operation names no signing key')
   return wanted
@@ -137,7 +140,8 @@ function wantedKey(operation: Operation, head: AuditEntry): string {
 /** A rotation must not move the account. Nor may it give an identity that is elsewhere a key of this server. */
 function refuseMove({ config }: Context, operation: Operation, head: AuditEntry): void {
   const { services } = stateOf(head.operation)!
-  if (!isDeepStrictEqual(operation.services, services)) throw invalidRequest('The operation changes the services of the identity')
+  if (!isDeepStrictEqual(operation.services, services))
+    throw invalidRequest('The operation changes the services of the identity')
   if (services[PDS_SERVICE_NAME]?.endpoint.replace(/\/$/, '') !== config.publicUrl)
     throw invalidRequest('The identity does not name this server')
 }
@@ -180,5 +184,6 @@ async function outcome(ctx: Context, did: Did, signingKey: string): Promise<stri
 }
 
 function requirePlc(did: Did): void {
-  if (!isPlcDid(did)) throw invalidRequest('Only a did:plc has a log of operations. Edit the document of a did:web instead.')
+  if (!isPlcDid(did))
+    throw invalidRequest('Only a did:plc has a log of operations. Edit the document of a did:web instead.')
 }

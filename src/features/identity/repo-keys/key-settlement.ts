@@ -31,7 +31,13 @@ import {
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { isDirectoryRefusal, resolveDid, submitOnce } from '../identity/identity.ts'
 import { resignHead } from '../../data/repo/repo.ts'
-import { deleteSubmittedKey, findStagedKey, updateOperation, updateUnanswered, type StagedKey } from './staged-key-store.ts'
+import {
+  deleteSubmittedKey,
+  findStagedKey,
+  updateOperation,
+  updateUnanswered,
+  type StagedKey,
+} from './staged-key-store.ts'
 
 interface Settlement {
   /** Origin of the request that submitted the operation. */
@@ -58,7 +64,8 @@ export const settleStep: StepKind<Settlement> = {
 }
 
 /** Whether two operations are one and the same, so that settling one settles the other. */
-export const isSettledWith = (one: Operation, other: Operation): boolean => operationCid(one).equals(operationCid(other))
+export const isSettledWith = (one: Operation, other: Operation): boolean =>
+  operationCid(one).equals(operationCid(other))
 
 /** How long an operation that was sent without an answer may still arrive at the directory. */
 const DOUBT_SECS = 60
@@ -72,7 +79,12 @@ const postponing: readonly (number | null)[] = [408, 429]
  * will by this operation. Throws `PlcDirectoryError` while the outcome is unknown. A refusal does not count while an
  * earlier submission may still arrive.
  */
-async function refusalOfDirectory(ctx: Context, did: Did, staged: StagedKey, operation: Operation): Promise<string | null> {
+async function refusalOfDirectory(
+  ctx: Context,
+  did: Did,
+  staged: StagedKey,
+  operation: Operation,
+): Promise<string | null> {
   const { plc, db, clock } = ctx
   const { signingKey, unansweredAt } = staged
   const { log, head } = await settledLog(ctx, did, staged, operation)
@@ -113,9 +125,15 @@ interface Log {
  * Returns the log once an operation that was sent without an answer is in it, or no longer about to arrive. Throws as
  * `completeLog`.
  */
-async function settledLog(ctx: Context, did: Did, { signingKey, unansweredAt }: StagedKey, operation: Operation): Promise<Log> {
+async function settledLog(
+  ctx: Context,
+  did: Did,
+  { signingKey, unansweredAt }: StagedKey,
+  operation: Operation,
+): Promise<Log> {
   const first = await completeLog(ctx, did, operation)
-  const waitMillis = unansweredAt === null ? 0 : Math.min(ARRIVAL_MILLIS, unansweredAt + ARRIVAL_MILLIS - ctx.clock.now())
+  const waitMillis =
+    unansweredAt === null ? 0 : Math.min(ARRIVAL_MILLIS, unansweredAt + ARRIVAL_MILLIS - ctx.clock.now())
   if (waitMillis <= 0 || names(first.head, signingKey)) return first
   await pause(waitMillis)
   return completeLog(ctx, did, operation)
@@ -127,14 +145,17 @@ async function settledLog(ctx: Context, did: Did, { signingKey, unansweredAt }: 
 async function completeLog({ plc }: Context, did: Did, { prev }: Operation): Promise<Log> {
   const log = (await plc.auditLog(did)) ?? []
   const head = headOf(log)
-  if (!head || !log.some(({ cid }) => cid === prev)) throw new PlcDirectoryError(200, 'the log of the DID is incomplete')
+  if (!head || !log.some(({ cid }) => cid === prev))
+    throw new PlcDirectoryError(200, 'the log of the DID is incomplete')
   return { log, head }
 }
 
 const OVERTAKEN = 'another operation came first'
 
 const validOperations = (log: readonly AuditEntry[]): ValidOperation[] =>
-  log.filter(({ nullified }) => !nullified).map(({ cid, createdAt, operation }) => ({ cid, createdAt: Date.parse(createdAt), operation }))
+  log
+    .filter(({ nullified }) => !nullified)
+    .map(({ cid, createdAt, operation }) => ({ cid, createdAt: Date.parse(createdAt), operation }))
 
 /**
  * Replace the account's key by the staged one, and tell the network. The head is signed again, so that the identity and

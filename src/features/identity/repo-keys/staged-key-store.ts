@@ -18,7 +18,12 @@ export async function findStagedKey(reader: Reader, did: Did): Promise<StagedKey
   const row = await reader.get<Omit<StagedKey, 'operation'> & { operation: string | null }>(
     sql`SELECT signing_key AS "signingKey", wrapped, operation, unanswered_at AS "unansweredAt" FROM staged_key WHERE did = ${did}`,
   )
-  return row && { ...row, operation: row.operation === null ? null : (parseOperation(JSON.parse(row.operation)) as Operation) }
+  return (
+    row && {
+      ...row,
+      operation: row.operation === null ? null : (parseOperation(JSON.parse(row.operation)) as Operation),
+    }
+  )
 }
 
 /** Stage a key in place of an earlier one. Returns 0 if an operation that publishes the earlier one was submitted. */
@@ -35,11 +40,17 @@ export const updateOperation = (tx: Tx, did: Did, signingKey: string, operation:
   tx.run(sql`
     UPDATE staged_key SET operation = ${operation && JSON.stringify(operation)}, unanswered_at = NULL WHERE ${isStaged(did, signingKey)}`)
 
-export const updateUnanswered = (writer: Writer, did: Did, signingKey: string, unansweredAt: Millis | null): Promise<number> =>
+export const updateUnanswered = (
+  writer: Writer,
+  did: Did,
+  signingKey: string,
+  unansweredAt: Millis | null,
+): Promise<number> =>
   writer.run(sql`UPDATE staged_key SET unanswered_at = ${unansweredAt} WHERE ${isStaged(did, signingKey)}`)
 
 /** Returns 0 if the key is no longer staged, or nothing was submitted to publish it. */
 export const deleteSubmittedKey = (tx: Tx, did: Did, signingKey: string): Promise<number> =>
   tx.run(sql`DELETE FROM staged_key WHERE ${isStaged(did, signingKey)} AND operation IS NOT NULL`)
 
-export const deleteStagedKey = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM staged_key WHERE did = ${did}`)
+export const deleteStagedKey = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM staged_key WHERE did = ${did}`)

@@ -19,7 +19,8 @@ export interface BroughtIdentity {
 }
 
 const incompatible = (message: string) => new Refusal(400, 'IncompatibleDidDoc', message)
-const notReserved = () => incompatible('verificationMethods.atproto must be a key from com.atproto.server.reserveSigningKey')
+const notReserved = () =>
+  incompatible('verificationMethods.atproto must be a key from com.atproto.server.reserveSigningKey')
 
 /**
  * Returns the identity that the operation makes. Its highest rotation key has signed it. `recoveryKey` is null if the

@@ -24,7 +24,9 @@ export const signupRoutes = [
       const { ctx, caller, input } = call
       const origin = originOf(call)
       const byPassword = input.password !== undefined
-      const made = await createAccount(call, input, caller?.iss ?? null, (tx, did) => openSession(tx, did, null, origin, { byPassword }))
+      const made = await createAccount(call, input, caller?.iss ?? null, (tx, did) =>
+        openSession(tx, did, null, origin, { byPassword }),
+      )
       const tokens = await sessionTokens(ctx, made.did, null, made.entry)
       return { handle: made.handle, did: made.did, didDoc: await documentOf(ctx, made), ...tokens }
     },

@@ -48,11 +48,16 @@ export interface AdmittedSignup {
  * `checkBroughtIdentity` throws, `ServiceUnavailable` for a `plcOp` without a configured master key,
  * `AuthenticationRequired` for a DID without proof, and `RateLimitExceeded` after too many taken addresses.
  */
-export async function checkRequest(exchange: Exchange, request: SignupRequest, provenDid: Did | null): Promise<AdmittedSignup> {
+export async function checkRequest(
+  exchange: Exchange,
+  request: SignupRequest,
+  provenDid: Did | null,
+): Promise<AdmittedSignup> {
   const { ctx } = exchange
   const { config, db, clock } = ctx
   if (request.plcOp !== undefined) requireMasterKey(ctx)
-  if (request.plcOp !== undefined && request.did !== undefined) throw invalidRequest('Unsupported input: "plcOp" together with "did"')
+  if (request.plcOp !== undefined && request.did !== undefined)
+    throw invalidRequest('Unsupported input: "plcOp" together with "did"')
   const did = request.did ?? null
   const password = checkPassword(request.password, config.accounts.passwordOptional || did !== null)
   const inviteCode = config.inviteCodeRequired ? request.inviteCode || null : null
@@ -63,8 +68,10 @@ export async function checkRequest(exchange: Exchange, request: SignupRequest, p
   await requireLastingAddress(ctx, email)
   const handle = await admitHandle(ctx, request.handle, did)
   const recoveryKey = request.recoveryKey ?? null
-  if (recoveryKey !== null && !parseDidKey(recoveryKey)) throw invalidRequest('The recovery key is not a did:key of a supported curve')
-  const brought = request.plcOp === undefined ? null : await checkBroughtIdentity(ctx, request.plcOp, handle, recoveryKey)
+  if (recoveryKey !== null && !parseDidKey(recoveryKey))
+    throw invalidRequest('The recovery key is not a did:key of a supported curve')
+  const brought =
+    request.plcOp === undefined ? null : await checkBroughtIdentity(ctx, request.plcOp, handle, recoveryKey)
   if (did === null || did === provenDid) await leaveOwnName(ctx, { handle, did, email, inviteCode })
   await requireUsable(db, inviteCode, clock.now())
   await requireFreeHandle(db, handle, clock.now())
@@ -88,7 +95,8 @@ export function checkPassword(password: string | undefined, isOptional: boolean)
 }
 
 export async function requireUsable(reader: Reader, inviteCode: string | null, now: Millis): Promise<void> {
-  if (inviteCode !== null && !(await isInviteUsable(reader, inviteCode, now))) throw invalidInviteCode('Provided invite code not available')
+  if (inviteCode !== null && !(await isInviteUsable(reader, inviteCode, now)))
+    throw invalidInviteCode('Provided invite code not available')
 }
 
 export async function requireFreeHandle(reader: Reader, handle: Handle, now: Millis): Promise<void> {

@@ -97,14 +97,19 @@ export async function createAccount<Entry>(
   const passwordHash = password === null ? null : await hashPassword(ctx, password)
   const { brought } = admitted
   const key = brought?.key ?? makeAccountKey(ctx, admitted.did === null ? 'p256' : await curveFor(ctx, admitted.did))
-  const fresh = admitted.did === null ? await prepareIdentity(ctx, admitted, key) : { did: admitted.did, prepared: null }
-  const claimed = await claimName(ctx, { handle, email, inviteCode, ...fresh, isBrought: brought !== null }, async (tx) => {
-    const now = ctx.clock.now()
-    await requireUsable(tx, inviteCode, now)
-    await requireFreeHandle(tx, handle, now)
-    await (brought ? bindBroughtKey(tx, brought, email) : requireNew(tx, fresh.did))
-    await requireFreeAddress(tx, email, now)
-  })
+  const fresh =
+    admitted.did === null ? await prepareIdentity(ctx, admitted, key) : { did: admitted.did, prepared: null }
+  const claimed = await claimName(
+    ctx,
+    { handle, email, inviteCode, ...fresh, isBrought: brought !== null },
+    async (tx) => {
+      const now = ctx.clock.now()
+      await requireUsable(tx, inviteCode, now)
+      await requireFreeHandle(tx, handle, now)
+      await (brought ? bindBroughtKey(tx, brought, email) : requireNew(tx, fresh.did))
+      await requireFreeAddress(tx, email, now)
+    },
+  )
   if (!claimed) throw handleTaken(handle)
   try {
     const { did, prepared } = await register(ctx, claimed, fresh, { isBrought: brought !== null })
@@ -137,7 +142,9 @@ async function arriveAgain<Entry>(
   const isHere = async (reader: Reader) => {
     const account = await accountOf(reader, provenDid)
     const isNew = account !== null && account.takedownRef === null && account.deactivatedAt === account.createdAt
-    return isNew && account.handle === parseHandle(request.handle) && account.email === request.email?.toLowerCase() ? account : null
+    return isNew && account.handle === parseHandle(request.handle) && account.email === request.email?.toLowerCase()
+      ? account
+      : null
   }
   if (!(await isHere(ctx.db))) return null
   const password = checkPassword(request.password, true)
@@ -152,7 +159,11 @@ async function arriveAgain<Entry>(
 
 type Identity = Pick<HeldName, 'did' | 'prepared'>
 
-async function prepareIdentity(ctx: Context, { handle, recoveryKey, brought }: AdmittedSignup, key: WrappedKey): Promise<Identity> {
+async function prepareIdentity(
+  ctx: Context,
+  { handle, recoveryKey, brought }: AdmittedSignup,
+  key: WrappedKey,
+): Promise<Identity> {
   if (brought) return { did: brought.did, prepared: { genesis: brought.genesis, key } }
   const serverKey = await serverRotationKey(ctx)
   const wanted = [recoveryKey, ctx.config.recoveryDidKey, formatDidKey(serverKey.publicKey)]
@@ -168,7 +179,12 @@ async function prepareIdentity(ctx: Context, { handle, recoveryKey, brought }: A
  * Submit the identity to the directory. If an earlier attempt left one that is no longer accepted, use the fresh one
  * instead.
  */
-async function register(ctx: Context, claimed: HeldName, fresh: Identity, { isBrought }: { isBrought: boolean }): Promise<Identity> {
+async function register(
+  ctx: Context,
+  claimed: HeldName,
+  fresh: Identity,
+  { isBrought }: { isBrought: boolean },
+): Promise<Identity> {
   if (claimed.prepared === null) return claimed
   try {
     await (isBrought ? submitGenesis : submitOnce)(ctx, claimed.did, claimed.prepared.genesis)
@@ -180,7 +196,8 @@ async function register(ctx: Context, claimed: HeldName, fresh: Identity, { isBr
   }
 }
 
-const tookTooLong = () => new Refusal(503, 'NotEnoughResources', 'The sign-up took too long, or another attempt replaced it')
+const tookTooLong = () =>
+  new Refusal(503, 'NotEnoughResources', 'The sign-up took too long, or another attempt replaced it')
 
 /** Create the account, its repository and its events. */
 async function establish(
@@ -216,6 +233,10 @@ async function establish(
   const repoEvents = await createRepo(ctx, tx, did, key!)
   if (inviteCode !== null) await useInvite(tx, inviteCode, did, now)
   if (isMadeHere) {
-    await sequenceEvents(ctx, tx, [{ type: 'identity', did, handle }, { type: 'account', did, status: 'active' }, ...repoEvents])
+    await sequenceEvents(ctx, tx, [
+      { type: 'identity', did, handle },
+      { type: 'account', did, status: 'active' },
+      ...repoEvents,
+    ])
   }
 }

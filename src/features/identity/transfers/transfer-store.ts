@@ -40,13 +40,21 @@ export const insertTransfer = (
 
 /** Note that a device accepted a pending transfer. */
 export const updateAccepted = (tx: Tx, id: string, deviceId: string, acceptedAt: Millis): Promise<number> =>
-  tx.run(sql`UPDATE transfer SET status = 'accepted', device_id = ${deviceId}, accepted_at = ${acceptedAt} WHERE id = ${id}`)
+  tx.run(
+    sql`UPDATE transfer SET status = 'accepted', device_id = ${deviceId}, accepted_at = ${acceptedAt} WHERE id = ${id}`,
+  )
 
 /** End a transfer. Its code is free again. */
-export const updateEnded = (tx: Tx, id: string, status: 'complete' | 'expired' | 'cancelled', endedAt: Millis): Promise<number> =>
+export const updateEnded = (
+  tx: Tx,
+  id: string,
+  status: 'complete' | 'expired' | 'cancelled',
+  endedAt: Millis,
+): Promise<number> =>
   tx.run(sql`UPDATE transfer SET status = ${status}, code = NULL, ended_at = ${endedAt} WHERE id = ${id}`)
 
-export const deleteTransfersOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM transfer WHERE did = ${did}`)
+export const deleteTransfersOf = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM transfer WHERE did = ${did}`)
 
 export const deleteTransfersEndedBefore = (writer: Writer, instant: Millis): Promise<number> =>
   writer.run(sql`DELETE FROM transfer WHERE ended_at < ${instant}`)
@@ -64,7 +72,12 @@ export type TransferPlace = Pick<Transfer, 'createdAt' | 'id'>
 /**
  * Returns transfers that are pending and have not expired, or accepted, after a place; from the newest if it is null.
  */
-export function listTransfers(reader: Reader, after: TransferPlace | null, now: Millis, limit: number): Promise<ListedTransfer[]> {
+export function listTransfers(
+  reader: Reader,
+  after: TransferPlace | null,
+  now: Millis,
+  limit: number,
+): Promise<ListedTransfer[]> {
   const place = after === null ? sql`1 = 1` : sql`(t.created_at, t.id) < (${after.createdAt}, ${after.id})`
   return reader.all(sql`
     SELECT t.id, t.did, t.status, t.created_at AS "createdAt", t.expires_at AS "expiresAt", t.accepted_at AS "acceptedAt",

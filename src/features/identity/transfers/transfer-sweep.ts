@@ -19,7 +19,11 @@ export const transferSweep: Sweep = {
     const { db, clock } = ctx
     const now = clock.now()
     let expired = 0
-    for (const { id } of await listOverdueTransfers(db, { now, acceptedBefore: now - ACCEPTED_MILLIS, limit: PAGE_TRANSFERS })) {
+    for (const { id } of await listOverdueTransfers(db, {
+      now,
+      acceptedBefore: now - ACCEPTED_MILLIS,
+      limit: PAGE_TRANSFERS,
+    })) {
       await expireTransfer(ctx, id)
       expired++
     }

@@ -31,7 +31,10 @@ const MAX_DRAWS = 6
 const isExpired = ({ expiresAt }: Transfer, now: Millis): boolean => expiresAt <= now
 
 /** Begin a transfer. Returns it with its code, or null if one is running. Throws `AccountTakedown`. */
-export async function beginTransfer(by: Exchange, did: Did): Promise<(Pick<Transfer, 'id' | 'expiresAt'> & { code: string }) | null> {
+export async function beginTransfer(
+  by: Exchange,
+  did: Did,
+): Promise<(Pick<Transfer, 'id' | 'expiresAt'> & { code: string }) | null> {
   const { ctx } = by
   for (let draw = 1; draw <= MAX_DRAWS; draw++) {
     const now = ctx.clock.now()
@@ -59,10 +62,15 @@ export async function beginTransfer(by: Exchange, did: Did): Promise<(Pick<Trans
 }
 
 export type Acceptance =
-  { ok: true; transferId: string; deviceId: string; deviceToken: string } | { ok: false; fault: 'no such code' | 'accepted already' }
+  | { ok: true; transferId: string; deviceId: string; deviceToken: string }
+  | { ok: false; fault: 'no such code' | 'accepted already' }
 
 /** Accept the transfer with this code for a device. One code admits one device. */
-export function acceptTransfer(by: Exchange, code: string, device: Pick<Device, 'publicKey' | 'platform'>): Promise<Acceptance> {
+export function acceptTransfer(
+  by: Exchange,
+  code: string,
+  device: Pick<Device, 'publicKey' | 'platform'>,
+): Promise<Acceptance> {
   const { ctx } = by
   return ctx.db.transaction(async (tx): Promise<Acceptance> => {
     const now = ctx.clock.now()
@@ -71,7 +79,8 @@ export function acceptTransfer(by: Exchange, code: string, device: Pick<Device, 
     if (transfer.status === 'accepted') return { ok: false, fault: 'accepted already' }
     const status = await accountStatus(tx, transfer.did)
     if (isExpired(transfer, now)) await end(tx, transfer, 'expired', now)
-    if (isExpired(transfer, now) || status === null || status === 'takendown') return { ok: false, fault: 'no such code' }
+    if (isExpired(transfer, now) || status === null || status === 'takendown')
+      return { ok: false, fault: 'no such code' }
     const added = await addDevice(tx, { owner: transfer.did, ...device, openedWith: originOf(by).openedWith }, now)
     await updateAccepted(tx, transfer.id, added.deviceId, now)
     await announceIn(tx, by, 'transferAccepted', transfer.did)
@@ -107,7 +116,12 @@ export function completeTransfer(by: Exchange, party: TransferParty, id: string)
 }
 
 /** End a transfer that led to nothing, and revoke the device that accepted it. Returns whether one did. */
-async function end(tx: Tx, { id, did, deviceId }: Transfer, status: 'expired' | 'cancelled', now: Millis): Promise<boolean> {
+async function end(
+  tx: Tx,
+  { id, did, deviceId }: Transfer,
+  status: 'expired' | 'cancelled',
+  now: Millis,
+): Promise<boolean> {
   await updateEnded(tx, id, status, now)
   return deviceId !== null && (await revokeDevice(tx, did, deviceId, now)) > 0
 }
@@ -141,7 +155,10 @@ export function cancelTransferAs(by: Exchange, actor: string, id: string): Promi
 }
 
 /** Returns the transfer of an account that is running; null if there is none. */
-export async function runningTransfer({ db, clock }: Pick<Context, 'db' | 'clock'>, did: Did): Promise<Transfer | null> {
+export async function runningTransfer(
+  { db, clock }: Pick<Context, 'db' | 'clock'>,
+  did: Did,
+): Promise<Transfer | null> {
   const transfer = await findUnendedTransfer(db, did)
   return transfer?.status === 'pending' && isExpired(transfer, clock.now()) ? null : transfer
 }
@@ -188,6 +205,7 @@ export async function endTransferCredentials(tx: Tx, did: Did, now: Millis): Pro
 export async function expireTransfer(ctx: Context, id: string): Promise<void> {
   await ctx.db.transaction(async (tx) => {
     const transfer = await findTransfer(tx, id)
-    if (transfer?.status === 'pending' || transfer?.status === 'accepted') await end(tx, transfer, 'expired', ctx.clock.now())
+    if (transfer?.status === 'pending' || transfer?.status === 'accepted')
+      await end(tx, transfer, 'expired', ctx.clock.now())
   })
 }

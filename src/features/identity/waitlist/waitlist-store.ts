@@ -3,8 +3,13 @@ import { sql, type Reader, type Tx } from '../../../platform/database/database.t
 import type { Handle, Millis } from '../../../protocol/identifiers.ts'
 
 /** Add an entry. Does nothing if the email address is already on the list. */
-export const insertEntry = (tx: Tx, { email, handle, now }: { email: string; handle: Handle | null; now: Millis }): Promise<number> =>
-  tx.run(sql`INSERT INTO waitlist_entry (email, handle, created_at) VALUES (${email}, ${handle}, ${now}) ON CONFLICT (email) DO NOTHING`)
+export const insertEntry = (
+  tx: Tx,
+  { email, handle, now }: { email: string; handle: Handle | null; now: Millis },
+): Promise<number> =>
+  tx.run(
+    sql`INSERT INTO waitlist_entry (email, handle, created_at) VALUES (${email}, ${handle}, ${now}) ON CONFLICT (email) DO NOTHING`,
+  )
 
 export interface WaitlistRow {
   seq: number

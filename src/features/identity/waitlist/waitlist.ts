@@ -22,7 +22,8 @@ const MAX_PAGE = 100
  */
 function parseEmail(text: string): string | null {
   const email = text.trim().toLowerCase()
-  const plausible = email.length >= MIN_EMAIL_LENGTH && email.length <= MAX_EMAIL_LENGTH && /^[^@\s\p{Cc}]+@[^@\s\p{Cc}]+$/u.test(email)
+  const plausible =
+    email.length >= MIN_EMAIL_LENGTH && email.length <= MAX_EMAIL_LENGTH && /^[^@\s\p{Cc}]+@[^@\s\p{Cc}]+$/u.test(email)
   return plausible ? email : null
 }
 
@@ -39,7 +40,8 @@ export const waitlist: Feature = {
         if (email === null) throw invalidRequest('email is not a valid email address')
         const handleText = (given.handle ?? '').trim().replace(/^@/, '')
         const handle = handleText === '' ? null : parseHandle(handleText.toLowerCase())
-        if (handle === null && handleText !== '') throw new Refusal(400, 'InvalidHandle', 'handle is not a valid handle')
+        if (handle === null && handleText !== '')
+          throw new Refusal(400, 'InvalidHandle', 'handle is not a valid handle')
         await ctx.db.transaction((tx) => insertEntry(tx, { email, handle, now: ctx.clock.now() }))
         return { status: 'ok' }
       },
@@ -51,7 +53,11 @@ export const waitlist: Feature = {
         const limit = clamp(integerParam(searchParams, 'limit', DEFAULT_PAGE), 1, MAX_PAGE)
         const rows = await listEntries(db, { beforeSeq: beforeCursor(searchParams), limit })
         return {
-          signups: rows.map(({ email, handle, createdAt }) => ({ email, handle: handle ?? undefined, createdAt: wireTime(createdAt) })),
+          signups: rows.map(({ email, handle, createdAt }) => ({
+            email,
+            handle: handle ?? undefined,
+            createdAt: wireTime(createdAt),
+          })),
           total: await countEntries(db),
           cursor: rows.length === limit ? String(rows.at(-1)!.seq) : undefined,
         }

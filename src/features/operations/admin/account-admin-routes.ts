@@ -79,7 +79,10 @@ export const accountAdminRoutes = [
     async handler({ ctx, params: { email = '', limit, cursor } }) {
       const accounts = await accountsByEmail(ctx.db, email, parseAccountCursor(cursor), limit)
       const last = accounts.at(-1)
-      return { accounts: await views(ctx.db, accounts), ...(last && accounts.length === limit ? { cursor: accountCursor(last) } : {}) }
+      return {
+        accounts: await views(ctx.db, accounts),
+        ...(last && accounts.length === limit ? { cursor: accountCursor(last) } : {}),
+      }
     },
   }),
   procedure('com.atproto.admin.sendEmail', {

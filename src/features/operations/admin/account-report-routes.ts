@@ -9,7 +9,14 @@ import { escrowState } from '../../identity/escrow/escrow.ts'
 import { hostingStateOf } from '../../identity/identity/identity.ts'
 import { countFlaggedAccounts, findFlags, type Flag } from '../../data/labels/labels.ts'
 import { operator } from '../operators/operators.ts'
-import { listAccounts, statuses, storageOf, usageOf, type AccountFilter, type ReportedStatus } from './account-report-store.ts'
+import {
+  listAccounts,
+  statuses,
+  storageOf,
+  usageOf,
+  type AccountFilter,
+  type ReportedStatus,
+} from './account-report-store.ts'
 import { namedAccount } from './named-account.ts'
 
 const MAX_PAGE = 100
@@ -81,7 +88,17 @@ export const accountReportRoutes = [
       const { account: name } = await readJson(body, Type.Object({ account: Type.String() }))
       const account = await accountNamed(db, name)
       if (account === null) throw notFound('No such account')
-      const { did, handle, email, emailConfirmedAt, createdAt, deactivatedAt, takedownRef, hasPassword, invitesDisabled } = account
+      const {
+        did,
+        handle,
+        email,
+        emailConfirmedAt,
+        createdAt,
+        deactivatedAt,
+        takedownRef,
+        hasPassword,
+        invitesDisabled,
+      } = account
       return {
         did,
         handle,

@@ -34,7 +34,12 @@ export interface AccountFilter {
 }
 
 /** Returns at most `limit` accounts that match the filter, flagged accounts first, then in the order of their DIDs. */
-export function listAccounts(reader: Reader, { status, text, after }: AccountFilter, now: Millis, limit: number): Promise<AccountRow[]> {
+export function listAccounts(
+  reader: Reader,
+  { status, text, after }: AccountFilter,
+  now: Millis,
+  limit: number,
+): Promise<AccountRow[]> {
   const flagged = sql`CASE WHEN ${isFlagged(sql`account.did`, now)} THEN 1 ELSE 0 END`
   const conditions: Sql[] = []
   if (status !== null) conditions.push(statusConditions[status])
@@ -44,7 +49,8 @@ export function listAccounts(reader: Reader, { status, text, after }: AccountFil
       sql`(handle LIKE ${pattern} ESCAPE '\\' OR lower(did) LIKE ${pattern} ESCAPE '\\' OR email LIKE ${pattern} ESCAPE '\\')`,
     )
   }
-  if (after !== null) conditions.push(sql`(${flagged} < ${after.flagged} OR (${flagged} = ${after.flagged} AND did > ${after.did}))`)
+  if (after !== null)
+    conditions.push(sql`(${flagged} < ${after.flagged} OR (${flagged} = ${after.flagged} AND did > ${after.did}))`)
   return reader.all<AccountRow>(sql`
     SELECT did, handle, created_at AS "createdAt", deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef", ${flagged} AS flagged,
       (SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM blob WHERE blob.did = account.did) AS "totalBytes",

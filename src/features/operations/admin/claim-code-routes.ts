@@ -23,7 +23,10 @@ const MAX_PAGE = 200
 const DEFAULT_PAGE = 50
 
 /** A code that was redeemed or revoked keeps that status after it expires. */
-function statusOf({ isRedeemed, isRevoked, expiresAt }: ClaimCode, now: Millis): 'redeemed' | 'revoked' | 'expired' | 'pending' {
+function statusOf(
+  { isRedeemed, isRevoked, expiresAt }: ClaimCode,
+  now: Millis,
+): 'redeemed' | 'revoked' | 'expired' | 'pending' {
   if (isRedeemed) return 'redeemed'
   if (isRevoked) return 'revoked'
   return expiresAt <= now ? 'expired' : 'pending'
@@ -46,11 +49,16 @@ export const claimCodeRoutes = [
         Type.Object({ count: Type.Integer(), expiresInHours: Type.Optional(Type.Integer()) }),
       )
       if (count < 1 || count > MAX_BATCH) throw invalidClaim(`count must be from 1 to ${MAX_BATCH}`)
-      if (expiresInHours < 1 || expiresInHours > MAX_HOURS) throw invalidClaim(`expiresInHours must be from 1 to ${MAX_HOURS}`)
+      if (expiresInHours < 1 || expiresInHours > MAX_HOURS)
+        throw invalidClaim(`expiresInHours must be from 1 to ${MAX_HOURS}`)
       const now = ctx.clock.now()
       return withNewClaimCodes(count, async (codes) => {
         await ctx.db.transaction(async (tx) => {
-          await insertClaimCodes(tx, codes, { createdBy: actorOf(caller), now, expiresAt: now + expiresInHours * HOUR_MILLIS })
+          await insertClaimCodes(tx, codes, {
+            createdBy: actorOf(caller),
+            now,
+            expiresAt: now + expiresInHours * HOUR_MILLIS,
+          })
           await recordAudit(call, tx, {
             actor: actorOf(caller),
             action: 'claim_codes_minted',
@@ -94,7 +102,8 @@ export const claimCodeRoutes = [
         const found = await findClaimCode(tx, code)
         if (found === null) throw notFound('No such code')
         if (found.isRedeemed) throw claimCodeRedeemed()
-        if (await revokeClaimCode(tx, code, now)) await recordAudit(call, tx, { actor: actorOf(caller), action: 'claim_code_revoked' })
+        if (await revokeClaimCode(tx, code, now))
+          await recordAudit(call, tx, { actor: actorOf(caller), action: 'claim_code_revoked' })
       })
       return { code, status: 'revoked' }
     },

@@ -16,14 +16,21 @@ export const clusterRoutes = [
     auth: operator(),
     async handler({ ctx: { config, db } }) {
       const { cluster } = db
-      const state = cluster === null ? { node: null, nodes: [], leases: [], unnumberedEvents: null } : await stateOf(config, db, cluster)
+      const state =
+        cluster === null
+          ? { node: null, nodes: [], leases: [], unnumberedEvents: null }
+          : await stateOf(config, db, cluster)
       return { database: db.dialect.name, ...state }
     },
   }),
 ]
 
 async function stateOf(config: Config, db: Database, cluster: Cluster) {
-  const [nodes, leases, { count, oldestAt }] = await Promise.all([cluster.nodes(), cluster.leases(), unnumberedEvents(db)])
+  const [nodes, leases, { count, oldestAt }] = await Promise.all([
+    cluster.nodes(),
+    cluster.leases(),
+    unnumberedEvents(db),
+  ])
   const nameOf = new Map(nodes.map(({ id, name }) => [id, name]))
   return {
     /** Id of the node that answers. */

@@ -69,11 +69,14 @@ const unknownTo = (reachable: boolean, detail: string): RelayView => ({
 async function askRelay({ config, upstream, log }: Context, relay: string): Promise<RelayView> {
   try {
     const hostname = new URL(config.publicUrl).host
-    const response = await upstream.fetch(`${relay}/xrpc/com.atproto.sync.getHostStatus?hostname=${encodeURIComponent(hostname)}`, {
-      headersTimeoutMillis: RELAY_TIMEOUT_MILLIS,
-      bodyTimeoutMillis: RELAY_TIMEOUT_MILLIS,
-      maxBytes: RELAY_ANSWER_BYTES,
-    })
+    const response = await upstream.fetch(
+      `${relay}/xrpc/com.atproto.sync.getHostStatus?hostname=${encodeURIComponent(hostname)}`,
+      {
+        headersTimeoutMillis: RELAY_TIMEOUT_MILLIS,
+        bodyTimeoutMillis: RELAY_TIMEOUT_MILLIS,
+        maxBytes: RELAY_ANSWER_BYTES,
+      },
+    )
     const answer = (await response.json()) as Record<string, unknown>
     if (answer['error'] === 'HostNotFound') return unknownTo(true, 'the relay has not crawled this host')
     if (!response.ok) return unknownTo(true, `the relay returned status ${response.status}`)

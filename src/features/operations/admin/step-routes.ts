@@ -81,7 +81,11 @@ export const stepRoutes = [
     auth: operator(),
     async handler({ ctx, url: { searchParams } }) {
       const limit = clamp(integerParam(searchParams, 'limit', DEFAULT_PAGE), 1, MAX_PAGE)
-      const steps = await listSteps(ctx.db, { kind: searchParams.get('kind') || null, after: searchParams.get('cursor') ?? '' }, limit)
+      const steps = await listSteps(
+        ctx.db,
+        { kind: searchParams.get('kind') || null, after: searchParams.get('cursor') ?? '' },
+        limit,
+      )
       return {
         kinds: (await ctx.steps.summaries()).map(summaryView),
         steps: steps.map(stepView),
@@ -93,7 +97,9 @@ export const stepRoutes = [
   route('POST', '/v1/admin/steps/retry', {
     auth: operator(),
     async handler(call) {
-      return { retried: await change(call, 'steps_retried', (tx, choice) => makeStepsDue(tx, choice, call.ctx.clock.now())) }
+      return {
+        retried: await change(call, 'steps_retried', (tx, choice) => makeStepsDue(tx, choice, call.ctx.clock.now())),
+      }
     },
   }),
 

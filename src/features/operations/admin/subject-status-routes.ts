@@ -5,7 +5,12 @@ import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { parseDid, recordUri, recordUriParts, wireTime, type AtUri, type Did } from '../../../protocol/identifiers.ts'
 import type { LexDefs } from '../../../protocol/lexicons/generated/types.ts'
-import { activateAccount, deactivateAccount, sequenceStatus, setTakedown } from '../../identity/account-changes/account-changes.ts'
+import {
+  activateAccount,
+  deactivateAccount,
+  sequenceStatus,
+  setTakedown,
+} from '../../identity/account-changes/account-changes.ts'
 import { accountAt, accountOf } from '../../identity/accounts/accounts.ts'
 import { moderator } from '../../access/auth/auth.ts'
 import { blobTakedown, setBlobTakedown } from '../../data/blobs/blobs.ts'
@@ -32,7 +37,11 @@ async function takeAccountDown(exchange: Exchange, tx: Tx, did: Did, ref: string
   if (!account) throw subjectNotFound()
   if ((account.takedownRef === null) === (ref === null)) return
   await setTakedown(exchange.ctx, tx, did, ref)
-  await recordAudit(exchange, tx, { actor, action: ref === null ? 'account_restore' : 'account_takedown', subject: did })
+  await recordAudit(exchange, tx, {
+    actor,
+    action: ref === null ? 'account_restore' : 'account_takedown',
+    subject: did,
+  })
 }
 
 async function updateAccount(
@@ -65,7 +74,11 @@ async function recordStatus({ db }: Context, uri: AtUri) {
   const place = await placeOf(db, uri)
   const record = await readRecord(db, place.did, place.path)
   if (!record) throw subjectNotFound()
-  const subject = { $type: 'com.atproto.repo.strongRef' as const, uri: recordUri(place.did, place.path), cid: record.cid.toString() }
+  const subject = {
+    $type: 'com.atproto.repo.strongRef' as const,
+    uri: recordUri(place.did, place.path),
+    cid: record.cid.toString(),
+  }
   return { subject, takedown: attr(record.takedownRef) }
 }
 
@@ -98,7 +111,8 @@ export const subjectStatusRoutes = [
           break
         case 'com.atproto.repo.strongRef': {
           const place = await placeOf(ctx.db, subject.uri)
-          if (ref !== undefined && !(await ctx.db.transaction((tx) => setRecordTakedown(tx, { ...place, ref })))) throw subjectNotFound()
+          if (ref !== undefined && !(await ctx.db.transaction((tx) => setRecordTakedown(tx, { ...place, ref }))))
+            throw subjectNotFound()
           if (ref !== undefined)
             logOperator(call, {
               actor: caller.actor,
@@ -109,9 +123,14 @@ export const subjectStatusRoutes = [
         }
         case 'com.atproto.admin.defs#repoBlobRef': {
           const { did, cid } = subject
-          if (ref !== undefined && !(await ctx.db.transaction((tx) => setBlobTakedown(tx, { did, cid, ref })))) throw subjectNotFound()
+          if (ref !== undefined && !(await ctx.db.transaction((tx) => setBlobTakedown(tx, { did, cid, ref }))))
+            throw subjectNotFound()
           if (ref !== undefined)
-            logOperator(call, { actor: caller.actor, action: ref === null ? 'blob_restore' : 'blob_takedown', subject: cid })
+            logOperator(call, {
+              actor: caller.actor,
+              action: ref === null ? 'blob_restore' : 'blob_takedown',
+              subject: cid,
+            })
           break
         }
         default:

@@ -29,8 +29,17 @@ export function openArchive(place: string, { blobMirror, dataDir }: Pick<Config,
   if (bucketPlace === null) return folderArchive(place)
   const { endpoint, region, accessKeyId, secretAccessKey, forcePathStyle } = blobMirror
   if (endpoint === null || accessKeyId === null || secretAccessKey === null)
-    throw new OperatorError('a backup in a bucket needs blob_mirror.endpoint, blob_mirror.access_key_id and blob_mirror.secret_access_key')
-  const bucket = new Bucket({ bucket: bucketPlace.bucket, endpoint, region, accessKeyId, secretAccessKey, forcePathStyle })
+    throw new OperatorError(
+      'a backup in a bucket needs blob_mirror.endpoint, blob_mirror.access_key_id and blob_mirror.secret_access_key',
+    )
+  const bucket = new Bucket({
+    bucket: bucketPlace.bucket,
+    endpoint,
+    region,
+    accessKeyId,
+    secretAccessKey,
+    forcePathStyle,
+  })
   const { prefix } = bucketPlace
   return bucketArchive(bucket, prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`, dataDir)
 }
@@ -104,7 +113,10 @@ export async function spoolWhole(path: string, content: AsyncIterable<Uint8Array
 }
 
 /** Write a stream to a file and sync it to disk. Returns the size in bytes and the SHA-256 digest in hex. */
-export async function spool(path: string, content: AsyncIterable<Uint8Array>): Promise<{ size: number; sha256: string }> {
+export async function spool(
+  path: string,
+  content: AsyncIterable<Uint8Array>,
+): Promise<{ size: number; sha256: string }> {
   const hasher = new Bun.CryptoHasher('sha256')
   let size = 0
   const file = await open(path, 'w', 0o600)

@@ -12,10 +12,13 @@ export const backupSweep: Sweep = {
     const { destination, keep } = config.backup
     if (destination === null) throw new Error('backup.destination is not set')
     // The child reads the configuration from the same environment and file as this process.
-    const child = Bun.spawn(selfCommand('backup', destination, '--keep', String(keep), ...(config.development ? ['--dev'] : [])), {
-      stdout: 'pipe',
-      stderr: 'pipe',
-    })
+    const child = Bun.spawn(
+      selfCommand('backup', destination, '--keep', String(keep), ...(config.development ? ['--dev'] : [])),
+      {
+        stdout: 'pipe',
+        stderr: 'pipe',
+      },
+    )
     // Requests have priority over the backup.
     setPriority(child.pid, constants.priority.PRIORITY_LOW)
     const [exitCode, output, errors] = await Promise.all([

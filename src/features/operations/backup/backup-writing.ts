@@ -20,7 +20,16 @@ import { VERSION } from '../../../base/version.ts'
 import { blobFolderIn, type BlobFolder } from '../../data/blobs/blobs.ts'
 import { bytesOf, type Archive } from './archive.ts'
 import { sealOf, type Seal } from './sealing.ts'
-import { BLOBS, blobName, inSnapshot, linesOf, listSnapshots, manifestName, snapshotName, type Manifest } from './snapshot.ts'
+import {
+  BLOBS,
+  blobName,
+  inSnapshot,
+  linesOf,
+  listSnapshots,
+  manifestName,
+  snapshotName,
+  type Manifest,
+} from './snapshot.ts'
 
 export interface BackupReport {
   snapshot: string
@@ -47,7 +56,11 @@ const ABANDONED_MILLIS = DAY_MILLIS
  * `missingBlobs` of the report counts blobs that the backup lacks because their files are missing or damaged. Throws if
  * the database does not exist or the archive cannot be written; the parts of the failed snapshot are then deleted.
  */
-export async function makeBackup(config: Config, archive: Archive, { passphrase, keep, now, log }: BackupOptions): Promise<BackupReport> {
+export async function makeBackup(
+  config: Config,
+  archive: Archive,
+  { passphrase, keep, now, log }: BackupOptions,
+): Promise<BackupReport> {
   const source = existingSqlitePath(config.databaseUrl)
   const seal = await sealOf(archive, passphrase)
   const snapshot = snapshotName(now)
@@ -57,14 +70,17 @@ export async function makeBackup(config: Config, archive: Archive, { passphrase,
     copyDatabase(source, copy)
     const database = new Database(copy, { readonly: true })
     try {
-      const blobs = await writeSnapshot(config, archive, { snapshot, seal, copy, database, now, log }).catch(async (error: unknown) => {
-        // The incomplete snapshot is useless and must not take the space that the next one needs.
-        await dropSnapshot(archive, snapshot).catch((cause: unknown) =>
-          log.warn('could not delete the parts of a failed backup', { snapshot, error: cause }),
-        )
-        throw error
-      })
-      const snapshotsDropped = keep === null ? 0 : await dropOld(archive, { made: snapshot, keep, suffix: seal.suffix, database })
+      const blobs = await writeSnapshot(config, archive, { snapshot, seal, copy, database, now, log }).catch(
+        async (error: unknown) => {
+          // The incomplete snapshot is useless and must not take the space that the next one needs.
+          await dropSnapshot(archive, snapshot).catch((cause: unknown) =>
+            log.warn('could not delete the parts of a failed backup', { snapshot, error: cause }),
+          )
+          throw error
+        },
+      )
+      const snapshotsDropped =
+        keep === null ? 0 : await dropOld(archive, { made: snapshot, keep, suffix: seal.suffix, database })
       return {
         snapshot,
         databaseBytes: (await stat(copy)).size,
@@ -153,7 +169,9 @@ async function fileDigest(path: string): Promise<{ bytes: number; sha256: string
 const BLOB_PAGE = 1000
 
 function* blobCids(database: Database): Generator<string> {
-  const page = database.prepare<{ cid: string }, [string]>(`SELECT DISTINCT cid FROM blob WHERE cid > ? ORDER BY cid LIMIT ${BLOB_PAGE}`)
+  const page = database.prepare<{ cid: string }, [string]>(
+    `SELECT DISTINCT cid FROM blob WHERE cid > ? ORDER BY cid LIMIT ${BLOB_PAGE}`,
+  )
   for (let after = ''; ;) {
     const rows = page.all(after)
     for (const { cid } of rows) yield cid
@@ -222,6 +240,8 @@ async function dropOld(
 /** Returns the highest sequence number that the event log has used. */
 function headOf(database: Database): number {
   return database
-    .query<{ head: number }, []>('SELECT max(coalesce((SELECT max(seq) FROM repo_seq), 0), spent_through) AS head FROM repo_seq_past')
+    .query<{ head: number }, []>(
+      'SELECT max(coalesce((SELECT max(seq) FROM repo_seq), 0), spent_through) AS head FROM repo_seq_past',
+    )
     .get()!.head
 }

@@ -47,7 +47,9 @@ async function copyBlob(blob: StoredBlob, from: BlobStorage, to: BlobStorage): P
     )
   })
   if (body === null) return false
-  await using incoming = await to.receive(new Response(body).body ?? nothing()).catch((error: unknown) => blameTarget(error, to))
+  await using incoming = await to
+    .receive(new Response(body).body ?? nothing())
+    .catch((error: unknown) => blameTarget(error, to))
   if (incoming.cid !== blob.cid) return false
   await incoming.place().catch((error: unknown) => blameTarget(error, to))
   return true
@@ -56,9 +58,12 @@ async function copyBlob(blob: StoredBlob, from: BlobStorage, to: BlobStorage): P
 function blameTarget(error: unknown, to: BlobStorage): never {
   const fault = storageFaultOf(error)
   if (fault === null) throw error
-  throw new OperatorError(`${to.place} takes no more blobs, because ${fault}: correct that, and run the same command again`, {
-    cause: error,
-  })
+  throw new OperatorError(
+    `${to.place} takes no more blobs, because ${fault}: correct that, and run the same command again`,
+    {
+      cause: error,
+    },
+  )
 }
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}

@@ -75,7 +75,10 @@ export async function copyServer(copying: Copying): Promise<Copied> {
   try {
     await requireMasterKey(source.db, from)
     await numberRest(source.db, systemClock.now())
-    const [storage, other] = [from, to].map((config) => openStorageOf(config, { clock: systemClock, log })) as [BlobStorage, BlobStorage]
+    const [storage, other] = [from, to].map((config) => openStorageOf(config, { clock: systemClock, log })) as [
+      BlobStorage,
+      BlobStorage,
+    ]
     const isSameStorage = storage.place === other.place
     if (!isSameStorage) {
       await requireBlobs(source.db, storage)
@@ -153,7 +156,9 @@ async function emptyDatabase({ from, to }: Copying): Promise<Database> {
     const tables = await tablesOf(database)
     if (tables.size > 0) {
       if (!tables.has('schema_migration') || !(await isCopyMarked(database)))
-        throw new OperatorError(`the database ${withoutPassword(to.databaseUrl)} is not empty: a copy needs an empty one`)
+        throw new OperatorError(
+          `the database ${withoutPassword(to.databaseUrl)} is not empty: a copy needs an empty one`,
+        )
       // What an interrupted copy left.
       if (isPostgresUrl(to.databaseUrl)) await dropAllTables(database)
       else {

@@ -56,9 +56,16 @@ export interface Fetched {
  * Throws OperatorError if the directory already holds a database or another master key, if `database_url` names a
  * PostgreSQL server, or if the snapshot is incomplete or damaged. Missing blobs are no error: the result lists them.
  */
-export async function fetchSnapshot(config: Config, archive: Archive, unseal: Unseal, snapshot: string): Promise<Fetched> {
+export async function fetchSnapshot(
+  config: Config,
+  archive: Archive,
+  unseal: Unseal,
+  snapshot: string,
+): Promise<Fetched> {
   if (isPostgresUrl(config.databaseUrl))
-    throw new OperatorError('a backup can be restored into a SQLite database only, and database_url names a PostgreSQL server')
+    throw new OperatorError(
+      'a backup can be restored into a SQLite database only, and database_url names a PostgreSQL server',
+    )
   const target = sqlitePath(config.databaseUrl)
   // SQLite would read a write-ahead log that has lost its database as part of the next database of that name.
   for (const path of [target, `${target}-wal`])
@@ -76,10 +83,12 @@ export async function fetchSnapshot(config: Config, archive: Archive, unseal: Un
   const database = await part(inSnapshot(snapshot, 'database'))
   if (database === null) throw new OperatorError('the backup lacks its database')
   const { sha256 } = await spool(databasePath, database)
-  if (sha256 !== manifest.database.sha256) throw new OperatorError('the backup is damaged: its database does not match the manifest')
+  if (sha256 !== manifest.database.sha256)
+    throw new OperatorError('the backup is damaged: its database does not match the manifest')
 
   const masterKey = await part(inSnapshot(snapshot, 'master-key'))
-  if (masterKey !== null && config.signingKeyMasterKey === null) await placeMasterKey(masterKeyFile(config.dataDir), masterKey)
+  if (masterKey !== null && config.signingKeyMasterKey === null)
+    await placeMasterKey(masterKeyFile(config.dataDir), masterKey)
 
   const storage = openStorageOf(config, { clock: systemClock, log: processLog(config) })
   await storage.prepare()
@@ -195,7 +204,8 @@ export async function continueHistory(ctx: Context, sent: Sent | null): Promise<
   const work = async () => {
     let accounts = 0
     if (differing === null) accounts = await announceAll(ctx)
-    else for (let i = 0; i < differing.length; i += BATCH) accounts += await announce(ctx, differing.slice(i, i + BATCH))
+    else
+      for (let i = 0; i < differing.length; i += BATCH) accounts += await announce(ctx, differing.slice(i, i + BATCH))
     log.info('accounts were announced again', { accounts })
   }
   // If it takes no more than seconds, before the port opens: `#sync` then comes before the next commit of the account.

@@ -65,7 +65,8 @@ export async function unsealOf(archive: Archive, passphrase: string | null): Pro
   const file = await archiveFile(archive)
   if (file === null) throw new OperatorError('there are no backups at this destination')
   if (file.recipient === null) return plain
-  if (passphrase === null) throw new OperatorError('these backups are encrypted; give the passphrase in SERVICE_BACKUP_PASSPHRASE')
+  if (passphrase === null)
+    throw new OperatorError('these backups are encrypted; give the passphrase in SERVICE_BACKUP_PASSPHRASE')
   const identity = await openIdentity(await readWhole(archive, IDENTITY_FILE), passphrase)
   return {
     suffix: '.age',
@@ -95,7 +96,8 @@ async function archiveFile(archive: Archive): Promise<ArchiveFile | null> {
   const bytes = await readWhole(archive, ARCHIVE_FILE)
   if (bytes === null) return null
   const file = JSON.parse(Buffer.from(bytes).toString()) as ArchiveFile
-  if (file.format !== FORMAT) throw new OperatorError(`this archive has format ${file.format}; this version supports format ${FORMAT}`)
+  if (file.format !== FORMAT)
+    throw new OperatorError(`this archive has format ${file.format}; this version supports format ${FORMAT}`)
   return file
 }
 

@@ -29,7 +29,8 @@ const SNAPSHOTS = 'snapshots/'
 const MANIFEST = 'manifest.json'
 
 /** Returns the name of a part, or the common prefix of all parts if none is given. */
-export const inSnapshot = (snapshot: string, part: 'database' | 'master-key' | 'blobs' | '' = '') => `${SNAPSHOTS}${snapshot}/${part}`
+export const inSnapshot = (snapshot: string, part: 'database' | 'master-key' | 'blobs' | '' = '') =>
+  `${SNAPSHOTS}${snapshot}/${part}`
 export const manifestName = (snapshot: string) => inSnapshot(snapshot) + MANIFEST
 export const BLOBS = 'blobs/'
 export const blobName = (cid: string) => `${BLOBS}${cid.slice(-2)}/${cid}`

@@ -3,7 +3,14 @@
  * no table by its meaning: columns and keys are those that the databases themselves list.
  */
 import { OperatorError } from '../../../base/operator-error.ts'
-import { continueIdentities, isTableEmpty, sqlName, sqlNames, tablesOf, type TableShape } from '../../../platform/database/catalog.ts'
+import {
+  continueIdentities,
+  isTableEmpty,
+  sqlName,
+  sqlNames,
+  tablesOf,
+  type TableShape,
+} from '../../../platform/database/catalog.ts'
 import { Sql, sql, sqlRows, type Database, type SqlValue, type Writer } from '../../../platform/database/database.ts'
 import { isStorageOutage } from '../../../http/errors.ts'
 
@@ -46,7 +53,12 @@ export async function copyTables(from: Database, to: Database, onProgress: Progr
     if (known === undefined || notCopied.has(table.name)) continue
     // Migrations have written first rows.
     await to.run(sql`DELETE FROM ${sqlName(table.name)}`)
-    rows += await copyTable(from, to, { ...table, columns: table.columns.filter((column) => known.columns.includes(column)) }, onProgress)
+    rows += await copyTable(
+      from,
+      to,
+      { ...table, columns: table.columns.filter((column) => known.columns.includes(column)) },
+      onProgress,
+    )
   }
   await continueIdentities(to)
   return rows
@@ -61,7 +73,8 @@ async function checkTable(from: Database, { name, columns }: TableShape, known: 
   }
   for (const column of columns.filter((each) => !known.columns.includes(each))) {
     const used = await from.get(sql`SELECT 1 FROM ${sqlName(name)} WHERE ${sqlName(column)} IS NOT NULL LIMIT 1`)
-    if (used !== null) throw new OperatorError(`the column ${column} of ${name} is used, and the other database has no such column`)
+    if (used !== null)
+      throw new OperatorError(`the column ${column} of ${name} is used, and the other database has no such column`)
   }
 }
 
@@ -100,10 +113,13 @@ async function rowFault(to: Database, table: TableShape, page: readonly Row[], f
       )
     }
   }
-  return new OperatorError(`rows of the table ${table.name} cannot be copied: ${(fault as Error).message}`, { cause: fault })
+  return new OperatorError(`rows of the table ${table.name} cannot be copied: ${(fault as Error).message}`, {
+    cause: fault,
+  })
 }
 
-const shown = (value: SqlValue): string => (value instanceof Uint8Array ? `x'${Buffer.from(value).toString('hex')}'` : String(value))
+const shown = (value: SqlValue): string =>
+  value instanceof Uint8Array ? `x'${Buffer.from(value).toString('hex')}'` : String(value)
 
 /** Yields all rows in the order of the key, in pages of bounded size. */
 async function* pagesOf(from: Database, { name, columns, key }: TableShape): AsyncGenerator<Row[]> {
@@ -118,7 +134,8 @@ async function* pagesOf(from: Database, { name, columns, key }: TableShape): Asy
   let limit = FIRST_PAGE_ROWS
   let last: Row | null = null
   for (;;) {
-    const after: Sql = last === null ? sql`1 = 1` : sql`(${sqlNames(key)}) > ${sqlRows([key.map((column) => last![column]!)])}`
+    const after: Sql =
+      last === null ? sql`1 = 1` : sql`(${sqlNames(key)}) > ${sqlRows([key.map((column) => last![column]!)])}`
     const rows: Row[] = await from.all<Row>(
       sql`SELECT ${wanted} FROM ${sqlName(name)} WHERE ${after} ORDER BY ${sqlNames(key)} LIMIT ${limit}`,
     )

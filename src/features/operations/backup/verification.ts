@@ -49,7 +49,9 @@ export async function verifyEverything(
   await verifyDatabase(ctx, blameOn('data'))
   const repos = await verifyRepos(ctx, quick, blameOn('data'))
   const blobs = await verifyBlobs(ctx, lostBlobs, blameOn('blobs'))
-  const remedies = [faults.data > 0 && dataRemedy(ctx), faults.blobs > 0 && blobRemedy(ctx)].filter((remedy) => remedy !== false)
+  const remedies = [faults.data > 0 && dataRemedy(ctx), faults.blobs > 0 && blobRemedy(ctx)].filter(
+    (remedy) => remedy !== false,
+  )
   return { repos, blobs, faults: faults.data + faults.blobs, remedies }
 }
 
@@ -57,7 +59,8 @@ const dataRemedy = ({ db }: Context): string =>
   `Keep a copy of the damaged database elsewhere, and restore a backup${db.dialect.name === 'sqlite' ? ' with "holdfast restore"' : " with PostgreSQL's own tools"}.`
 
 function blobRemedy(ctx: Context): string {
-  if (blobStorage(ctx).isShared) return 'Bring the objects back from older versions that the bucket keeps, or from a copy of it.'
+  if (blobStorage(ctx).isShared)
+    return 'Bring the objects back from older versions that the bucket keeps, or from a copy of it.'
   if (ctx.config.blobMirror.bucket !== null)
     return 'Start the server, and run "holdfast sweep blob-scrub-full": it fetches missing and damaged blobs from the mirror.'
   return 'Put the files back from a backup. Without one, a blob comes back when its owner uploads it again.'
@@ -67,7 +70,9 @@ type Blame = VerifyOptions['onFault']
 
 async function verifyDatabase({ db }: Context, blame: Blame): Promise<void> {
   for (const fault of [...(await db.integrityFaults()), ...(await misfits(db))]) blame(`database: ${fault}`)
-  const bare = await db.all<{ did: Did }>(sql`SELECT did FROM account WHERE NOT EXISTS (SELECT 1 FROM repo WHERE repo.did = account.did)`)
+  const bare = await db.all<{ did: Did }>(
+    sql`SELECT did FROM account WHERE NOT EXISTS (SELECT 1 FROM repo WHERE repo.did = account.did)`,
+  )
   for (const { did } of bare) blame(`${did}: the account has no repository`)
 }
 
@@ -104,7 +109,9 @@ async function faultsOf(ctx: Context, did: Did, quick: boolean): Promise<string[
     if (repo === null) return []
     const faults = await repoFaults(reader, repo, key.publicKey)
     if (quick || faults.length > 0) return faults
-    return (await secondOpinion(reader, repo, formatDidKey(key.publicKey))).map((fault) => `independent verification: ${fault}`)
+    return (await secondOpinion(reader, repo, formatDidKey(key.publicKey))).map(
+      (fault) => `independent verification: ${fault}`,
+    )
   })
 }
 
@@ -118,14 +125,20 @@ async function verifyBlobs(ctx: Context, lost: ReadonlySet<string>, blame: Blame
     count += page.length
     if (isGone) continue
     await concurrently(each(page), storage.isShared ? BUCKET_READS_AT_ONCE : 1, async (blob) => {
-      const fault = await blobFault(storage, blob, lost).catch((error: unknown) => `${storage.placeOf(blob.cid)} ${unreadable(ctx, error)}`)
+      const fault = await blobFault(storage, blob, lost).catch(
+        (error: unknown) => `${storage.placeOf(blob.cid)} ${unreadable(ctx, error)}`,
+      )
       if (fault !== null) blame(`blob ${blob.cid}: ${fault}`)
     })
   }
   return count
 }
 
-async function blobFault(storage: BlobStorage, { cid, size }: StoredBlob, lost: ReadonlySet<string>): Promise<string | null> {
+async function blobFault(
+  storage: BlobStorage,
+  { cid, size }: StoredBlob,
+  lost: ReadonlySet<string>,
+): Promise<string | null> {
   const content = await storage.digest(cid)
   if (content === null) return lost.has(cid) ? null : `${storage.placeOf(cid)} is missing`
   if (content.cid !== cid) return `${storage.placeOf(cid)} has other content`

@@ -2,7 +2,12 @@
  * Checks the clock against those of other services. A wrong one makes other checks fail for reasons that they do not
  * name.
  */
-import { certificateWords, differenceWords, secsAhead, WRONG_CLOCK_SECS } from '../../../platform/network/clock-comparison.ts'
+import {
+  certificateWords,
+  differenceWords,
+  secsAhead,
+  WRONG_CLOCK_SECS,
+} from '../../../platform/network/clock-comparison.ts'
 import { fault, ok, TIMEOUT_MILLIS, warning, type Check, type Finding, type Patient } from './finding.ts'
 
 const WARNING_SECS = 10
@@ -15,7 +20,9 @@ export const clockCheck: Check = { name: 'clock', run: checkClock }
  */
 async function checkClock(patient: Patient): Promise<Finding> {
   const { config, now } = patient
-  const witnesses = new Set([config.plcDirectoryUrl, config.appview.url, ...config.crawlers.urls.slice(0, 1)].filter((url) => url !== null))
+  const witnesses = new Set(
+    [config.plcDirectoryUrl, config.appview.url, ...config.crawlers.urls.slice(0, 1)].filter((url) => url !== null),
+  )
   const failures: TimeFailure[] = []
   for (const url of witnesses) {
     const { host } = new URL(url)
@@ -37,7 +44,10 @@ interface TimeFailure {
 
 function clockFinding(secs: number, text: string): Finding {
   if (Math.abs(secs) > WRONG_CLOCK_SECS)
-    return fault(text, 'turn on time synchronisation (for example systemd-timesyncd): relays reject commits that are dated in the future')
+    return fault(
+      text,
+      'turn on time synchronisation (for example systemd-timesyncd): relays reject commits that are dated in the future',
+    )
   return Math.abs(secs) > WARNING_SECS ? warning(text, 'turn on time synchronisation') : ok(text)
 }
 
@@ -78,5 +88,8 @@ async function untrustedClock(now: number, failures: readonly TimeFailure[]): Pr
       `could not compare with another clock: ${host}: ${untimely.untimely}`,
       'compare the clock of this machine with another one by hand',
     )
-  return clockFinding(secs, `${differenceWords(secs, host)}, whose certificate is not valid according to this machine's clock`)
+  return clockFinding(
+    secs,
+    `${differenceWords(secs, host)}, whose certificate is not valid according to this machine's clock`,
+  )
 }

@@ -56,7 +56,10 @@ async function checkDisk({ config }: Patient): Promise<Finding> {
     statSync(dataDir)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
-      return fault(`${dataDir} is not accessible to this user`, 'run the doctor as the user that the server runs as, or as root')
+      return fault(
+        `${dataDir} is not accessible to this user`,
+        'run the doctor as the user that the server runs as, or as root',
+      )
     return fault(`${dataDir} does not exist`, 'create it, or set data_dir to the folder that holds the data')
   }
   const unwritable = writeFault(config)
@@ -65,7 +68,9 @@ async function checkDisk({ config }: Patient): Promise<Finding> {
   const free = bavail * bsize
   const text = `${(free / GIB).toFixed(1)} GiB free at ${dataDir}`
   if (free < DISK_FAULT_BYTES) return fault(text, 'free some space: writes fail when the disk is full')
-  return free < DISK_WARNING_BYTES ? warning(text, 'free some space before uploads and the event log fill the disk') : ok(text)
+  return free < DISK_WARNING_BYTES
+    ? warning(text, 'free some space before uploads and the event log fill the disk')
+    : ok(text)
 }
 
 /**
@@ -126,10 +131,12 @@ async function checkPrivacy({ config }: Patient): Promise<Finding> {
 
 async function checkDatabase({ config }: Patient): Promise<Finding> {
   if (isPostgresUrl(config.databaseUrl)) {
-    return onServer(config, async () => ok(`${withoutPassword(config.databaseUrl)} answers`)).catch((error: unknown) => {
-      const found = explainDatabase(error, config.databaseUrl)
-      return fault(found?.what ?? wordsOf(error), found?.remedy ?? 'make sure that database_url is correct')
-    })
+    return onServer(config, async () => ok(`${withoutPassword(config.databaseUrl)} answers`)).catch(
+      (error: unknown) => {
+        const found = explainDatabase(error, config.databaseUrl)
+        return fault(found?.what ?? wordsOf(error), found?.remedy ?? 'make sure that database_url is correct')
+      },
+    )
   }
   const path = sqlitePath(config.databaseUrl)
   if (!isDatabaseThere(path)) {
@@ -189,7 +196,9 @@ async function checkMasterKey({ config }: Patient): Promise<Finding> {
   const found = masterKeyFault(config, secrets)
   if (found !== null) return fault(found.what, found.remedy)
   if (secrets.length === 0) return ok('nothing is encrypted yet')
-  return ok(`${config.signingKeyMasterKey === null ? 'the key in master.key' : 'the configured key'} decrypts the secrets in the database`)
+  return ok(
+    `${config.signingKeyMasterKey === null ? 'the key in master.key' : 'the configured key'} decrypts the secrets in the database`,
+  )
 }
 
 function secretsIn(database: Connection): string[] {
@@ -234,7 +243,10 @@ async function checkBackups(patient: Patient): Promise<Finding> {
   try {
     return await examineArchive(patient, backup.destination)
   } catch (error) {
-    return fault(`backups to ${backup.destination} fail: ${wordsOf(error)}`, 'fix what the message says, then try "holdfast backup"')
+    return fault(
+      `backups to ${backup.destination} fail: ${wordsOf(error)}`,
+      'fix what the message says, then try "holdfast backup"',
+    )
   }
 }
 
@@ -243,7 +255,9 @@ async function examineArchive({ config, now }: Patient, destination: string): Pr
   const { intervalSecs, passphrase } = config.backup
   const none = warning(
     `there is no backup in ${destination} yet`,
-    intervalSecs > 0 ? 'run "holdfast backup", or wait for the first one' : 'run "holdfast backup", and set backup.interval_secs',
+    intervalSecs > 0
+      ? 'run "holdfast backup", or wait for the first one'
+      : 'run "holdfast backup", and set backup.interval_secs',
   )
   // Do not create the folder: only a backup creates it.
   if (!destination.startsWith('s3://') && !existsSync(destination)) return none

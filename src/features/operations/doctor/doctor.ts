@@ -23,7 +23,9 @@ export async function* examineAll(patient: Patient): AsyncGenerator<Examined> {
   const blocked = new Set<string>()
   for (const check of checks) {
     const finding =
-      check.needs !== undefined && blocked.has(check.needs) ? skipped(`not checked: see ${check.needs}`) : await examine(check, patient)
+      check.needs !== undefined && blocked.has(check.needs)
+        ? skipped(`not checked: see ${check.needs}`)
+        : await examine(check, patient)
     if (finding.state === 'fault' || finding.state === 'skipped') blocked.add(check.name)
     yield { name: check.name, finding }
   }

@@ -5,7 +5,19 @@ import { isNear } from '../../../http/client-address.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import { ownUrl } from '../../../platform/configuration/own-url.ts'
 import type { Resolver } from '../../../platform/network/resolver.ts'
-import { ask, fault, ok, parsed, skipped, TIMEOUT_MILLIS, warning, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
+import {
+  ask,
+  fault,
+  ok,
+  parsed,
+  skipped,
+  TIMEOUT_MILLIS,
+  warning,
+  wordsOf,
+  type Check,
+  type Finding,
+  type Patient,
+} from './finding.ts'
 import { PROBE_PATH, type Probed } from './probe-route.ts'
 
 const CERTIFICATE_WARNING_DAYS = 14
@@ -53,23 +65,37 @@ async function checkHandles({ config, resolver }: Patient): Promise<Finding> {
       )
 }
 
-const addressesOf = (resolver: Resolver, name: string): Promise<readonly string[]> => resolver.addresses(name).catch(() => [])
+const addressesOf = (resolver: Resolver, name: string): Promise<readonly string[]> =>
+  resolver.addresses(name).catch(() => [])
 
 async function checkTls({ config, now }: Patient): Promise<Finding> {
   const { protocol, hostname, port } = new URL(config.publicUrl)
   if (protocol !== 'https:')
-    return warning('public_url is not an https address', 'set public_url to an https address before others use the server')
+    return warning(
+      'public_url is not an https address',
+      'set public_url to an https address before others use the server',
+    )
   const { promise, resolve } = Promise.withResolvers<Finding>()
-  const socket = connectTls({ host: hostname, port: Number(port || 443), servername: hostname, timeout: TIMEOUT_MILLIS }, () => {
-    const until = Date.parse(socket.getPeerCertificate().valid_to)
-    const days = Math.floor((until - now()) / DAY_MILLIS)
-    const text = `the certificate of ${hostname} is valid for ${days} more days`
-    resolve(days < CERTIFICATE_WARNING_DAYS ? warning(text, 'find out why the certificate is not being renewed') : ok(text))
-  })
-  socket.on('timeout', () => resolve(fault(`no TLS response from ${hostname}`, 'open port 443 and start the reverse proxy')))
+  const socket = connectTls(
+    { host: hostname, port: Number(port || 443), servername: hostname, timeout: TIMEOUT_MILLIS },
+    () => {
+      const until = Date.parse(socket.getPeerCertificate().valid_to)
+      const days = Math.floor((until - now()) / DAY_MILLIS)
+      const text = `the certificate of ${hostname} is valid for ${days} more days`
+      resolve(
+        days < CERTIFICATE_WARNING_DAYS ? warning(text, 'find out why the certificate is not being renewed') : ok(text),
+      )
+    },
+  )
+  socket.on('timeout', () =>
+    resolve(fault(`no TLS response from ${hostname}`, 'open port 443 and start the reverse proxy')),
+  )
   socket.on('error', (error) =>
     resolve(
-      fault(`TLS with ${hostname} failed: ${error.message}`, 'get a certificate for the host name, or let the reverse proxy get one'),
+      fault(
+        `TLS with ${hostname} failed: ${error.message}`,
+        'get a certificate for the host name, or let the reverse proxy get one',
+      ),
     ),
   )
   const finding = await promise
@@ -85,7 +111,10 @@ async function checkServer(patient: Patient): Promise<Finding> {
   const url = ownUrl(config)
   const answer = await ask(patient, url + DESCRIPTION_PATH)
   if (typeof answer === 'string')
-    return fault(`no server listens at ${url}`, 'start it ("holdfast serve", or "systemctl start holdfast"), and read its log if it stops')
+    return fault(
+      `no server listens at ${url}`,
+      'start it ("holdfast serve", or "systemctl start holdfast"), and read its log if it stops',
+    )
   if (didOf(answer.json) === config.serverDid) return ok(`the server listens at ${url}`)
   return fault(
     `the program at ${url} is not ${config.serverDid}`,
@@ -125,7 +154,10 @@ function isDirect({ publicUrl, port }: Config): boolean {
  * Send a probe through the public address. Returns how it arrived at the server, the status if something else
  * responded, or a finding if the probe is unnecessary or impossible. Throws if there is no response.
  */
-async function probe({ config, upstream }: Patient, body: Uint8Array<ArrayBuffer>): Promise<Probed | { status: number } | Finding> {
+async function probe(
+  { config, upstream }: Patient,
+  body: Uint8Array<ArrayBuffer>,
+): Promise<Probed | { status: number } | Finding> {
   if (isDirect(config)) return ok('there is no reverse proxy in front of the server')
   if (config.adminToken === null) return skipped('needs the admin token')
   const headers = {
@@ -213,16 +245,24 @@ async function checkWebSocket({ config }: Patient): Promise<Finding> {
 }
 
 /** The documents that apps read before sign-in (RFC 9728, RFC 8414), and the member of each that names the server. */
-const oauthDocuments = { '/.well-known/oauth-protected-resource': 'resource', '/.well-known/oauth-authorization-server': 'issuer' } as const
+const oauthDocuments = {
+  '/.well-known/oauth-protected-resource': 'resource',
+  '/.well-known/oauth-authorization-server': 'issuer',
+} as const
 
 async function checkOAuth(patient: Patient): Promise<Finding> {
   const { publicUrl } = patient.config
   for (const [path, member] of Object.entries(oauthDocuments)) {
     const answer = await ask(patient, publicUrl + path)
-    const how = typeof answer === 'string' ? `cannot be reached: ${answer}` : `returns ${answer.status}, but not for ${publicUrl}`
-    const named = typeof answer === 'string' ? undefined : (answer.json as Record<string, unknown> | null | undefined)?.[member]
+    const how =
+      typeof answer === 'string' ? `cannot be reached: ${answer}` : `returns ${answer.status}, but not for ${publicUrl}`
+    const named =
+      typeof answer === 'string' ? undefined : (answer.json as Record<string, unknown> | null | undefined)?.[member]
     if (named !== publicUrl)
-      return fault(`${path} ${how}`, 'let the reverse proxy forward /.well-known/ to the server: without it, signing in to apps fails')
+      return fault(
+        `${path} ${how}`,
+        'let the reverse proxy forward /.well-known/ to the server: without it, signing in to apps fails',
+      )
   }
   return ok('apps can find out how to sign in')
 }

@@ -34,8 +34,14 @@ async function checkNumbering({ config, now }: Patient): Promise<Finding> {
       return ok(holder === undefined ? waiting : `${holder} numbers events; ${waiting}`)
     const late = `${waiting}, the oldest for ${Math.floor((now() - oldestAt) / 1000)} seconds`
     return lease === undefined
-      ? warning(`${late}: no server is running that numbers them`, 'start a server; until then, subscribers do not see these events')
-      : fault(`${late}, although ${holder ?? 'a server'} should number them`, 'read its log for "could not number events"')
+      ? warning(
+          `${late}: no server is running that numbers them`,
+          'start a server; until then, subscribers do not see these events',
+        )
+      : fault(
+          `${late}, although ${holder ?? 'a server'} should number them`,
+          'read its log for "could not number events"',
+        )
   } finally {
     await db.close()
   }

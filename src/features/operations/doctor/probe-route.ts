@@ -22,6 +22,10 @@ export const probeRoute = route('POST', PROBE_PATH, {
   async handler({ ip, request, body }): Promise<Probed> {
     let bytes = 0
     for await (const chunk of body.stream(MAX_PROBE_BYTES)) bytes += chunk.byteLength
-    return { address: ip, forwardedFor: request.headers.get('x-forwarded-for') ?? request.headers.get('forwarded'), bytes }
+    return {
+      address: ip,
+      forwardedFor: request.headers.get('x-forwarded-for') ?? request.headers.get('forwarded'),
+      bytes,
+    }
   },
 })

@@ -2,7 +2,19 @@
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { ownUrl } from '../../../platform/configuration/own-url.ts'
 import type { IrohReadout } from '../../push/iroh/iroh.ts'
-import { ask, fault, ok, parsed, skipped, TIMEOUT_MILLIS, warning, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
+import {
+  ask,
+  fault,
+  ok,
+  parsed,
+  skipped,
+  TIMEOUT_MILLIS,
+  warning,
+  wordsOf,
+  type Check,
+  type Finding,
+  type Patient,
+} from './finding.ts'
 
 /** Length of a stall of the event loop at which to warn. */
 const stallWarningSecs = { computing: 1, waiting: 5 }
@@ -38,7 +50,10 @@ async function checkPlc({ config, upstream }: Patient): Promise<Finding> {
     .fetch(`${config.plcDirectoryUrl}/_health`, { headersTimeoutMillis: TIMEOUT_MILLIS })
     .catch((error: unknown) => wordsOf(error))
   if (typeof response === 'string')
-    return fault(`${host} cannot be reached: ${response}`, 'allow outgoing https: accounts cannot be created without the directory')
+    return fault(
+      `${host} cannot be reached: ${response}`,
+      'allow outgoing https: accounts cannot be created without the directory',
+    )
   await response.body?.cancel()
   return response.ok
     ? ok(`${host} answers`)
@@ -49,17 +64,22 @@ async function checkRelay(patient: Patient): Promise<Finding> {
   const { config } = patient
   const [relay] = config.crawlers.urls
   if (relay === undefined)
-    return warning('no relay is configured', 'set crawlers.urls: without a relay, the network does not see posts made here')
+    return warning(
+      'no relay is configured',
+      'set crawlers.urls: without a relay, the network does not see posts made here',
+    )
   const host = new URL(config.publicUrl).host
   const answer = await ask(patient, `${relay}/xrpc/com.atproto.sync.getHostStatus?hostname=${encodeURIComponent(host)}`)
-  if (typeof answer === 'string') return fault(`${new URL(relay).host} cannot be reached: ${answer}`, 'allow outgoing https')
+  if (typeof answer === 'string')
+    return fault(`${new URL(relay).host} cannot be reached: ${answer}`, 'allow outgoing https')
   const body = (answer.json ?? null) as { error?: string; status?: string } | null
   if (body?.error === 'HostNotFound')
     return warning(
       `${new URL(relay).host} has not crawled ${host}`,
       'start the server, which requests a crawl, or run "holdfast relay request-crawl"',
     )
-  if (answer.status !== 200 || body === null) return warning(`${new URL(relay).host} returns ${answer.status}`, 'try again later')
+  if (answer.status !== 200 || body === null)
+    return warning(`${new URL(relay).host} returns ${answer.status}`, 'try again later')
   return body.status === 'active'
     ? ok(`${new URL(relay).host} follows this server`)
     : warning(
@@ -85,7 +105,9 @@ async function askAsOperator<T>({ config, upstream }: Patient, path: string): Pr
     bodyTimeoutMillis: TIMEOUT_MILLIS,
   })
   const answer = parsed(await response.text())
-  return response.ok && typeof answer === 'object' && answer !== null ? (answer as T) : `the running server returns ${response.status}`
+  return response.ok && typeof answer === 'object' && answer !== null
+    ? (answer as T)
+    : `the running server returns ${response.status}`
 }
 
 /** Check the running server for durable steps that have failed or are overdue. */
@@ -93,16 +115,22 @@ async function checkSteps(patient: Patient): Promise<Finding> {
   const { now } = patient
   const answer = await askAsOperator<{ kinds: StepKindView[] }>(patient, '/v1/admin/steps?limit=1')
   if (typeof answer === 'string') return skipped(answer)
-  const minutesOf = ({ oldestAt }: StepKindView) => (oldestAt === null ? 0 : Math.floor((now() - Date.parse(oldestAt)) / MINUTE_MILLIS))
+  const minutesOf = ({ oldestAt }: StepKindView) =>
+    oldestAt === null ? 0 : Math.floor((now() - Date.parse(oldestAt)) / MINUTE_MILLIS)
   const late = answer.kinds.filter((kind) => kind.failed > 0 || minutesOf(kind) >= STEP_WARNING_MINUTES)
   if (late.length === 0) return ok('no step has failed or is overdue')
   const told = late.map((kind) => {
     const failed = kind.failed > 0 ? [`${kind.failed} failed`] : []
     const waiting =
-      minutesOf(kind) >= STEP_WARNING_MINUTES ? [`${kind.waiting} waiting, for up to ${Math.floor(minutesOf(kind) / 60)} hours`] : []
+      minutesOf(kind) >= STEP_WARNING_MINUTES
+        ? [`${kind.waiting} waiting, for up to ${Math.floor(minutesOf(kind) / 60)} hours`]
+        : []
     return `${kind.kind}: ${[...failed, ...waiting].join(', ')}${kind.lastError === null ? '' : ` (${kind.lastError})`}`
   })
-  return warning(told.join('; '), 'fix what the messages say, then run "holdfast step retry" or "holdfast step drop" with the kind')
+  return warning(
+    told.join('; '),
+    'fix what the messages say, then run "holdfast step retry" or "holdfast step drop" with the kind',
+  )
 }
 
 interface LoopView {
@@ -141,7 +169,8 @@ async function checkPushes(patient: Patient): Promise<Finding> {
   const answer = await askAsOperator<{ notifications: PushesView | null }>(patient, '/v1/admin/health')
   if (typeof answer === 'string') return skipped(answer)
   const { notifications } = answer
-  if (notifications === null) return warning('the running server has no push relay', 'restart it, so that it reads its configuration again')
+  if (notifications === null)
+    return warning('the running server has no push relay', 'restart it, so that it reads its configuration again')
   const { queue, lastAnswerAt, failingSince, lastError } = notifications
   const waiting = queue.depth === 0 ? 'its queue is empty' : `${queue.depth} pushes or registrations are queued`
   if (failingSince !== null)
@@ -150,7 +179,9 @@ async function checkPushes(patient: Patient): Promise<Finding> {
       'run "holdfast push test" with an account that has a device, to see which step fails; check notifications.* in the configuration',
     )
   return ok(
-    lastAnswerAt === null ? `the push relay has not been contacted since the start; ${waiting}` : `the push relay responds; ${waiting}`,
+    lastAnswerAt === null
+      ? `the push relay has not been contacted since the start; ${waiting}`
+      : `the push relay responds; ${waiting}`,
   )
 }
 
@@ -161,7 +192,10 @@ async function checkQuic(patient: Patient): Promise<Finding> {
   const answer = await askAsOperator<{ iroh: IrohReadout | null }>(patient, '/v1/admin/health')
   if (typeof answer === 'string') return skipped(answer)
   if (answer.iroh === null)
-    return fault('the running server has no endpoint for QUIC', 'restart it: iroh.enabled has been set since it started')
+    return fault(
+      'the running server has no endpoint for QUIC',
+      'restart it: iroh.enabled has been set since it started',
+    )
   const { nodeId, isHere, sockets, openConnections, echoesServed } = answer.iroh
   const text = isHere
     ? `node ${nodeId} at ${sockets.join(', ')}: ${openConnections} connections open, ${echoesServed} echoes served`

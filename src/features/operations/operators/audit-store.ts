@@ -62,7 +62,11 @@ export interface AuditFilter {
 }
 
 /** Returns matching rows, newest first. A null member of the filter matches every row. */
-export function listAudit(reader: Reader, { action, actor, subject, beforeSeq }: AuditFilter, limit: number): Promise<AuditRow[]> {
+export function listAudit(
+  reader: Reader,
+  { action, actor, subject, beforeSeq }: AuditFilter,
+  limit: number,
+): Promise<AuditRow[]> {
   const conditions: Sql[] = []
   if (action !== null) conditions.push(sql`action = ${action}`)
   if (actor !== null) conditions.push(sql`actor = ${actor}`)

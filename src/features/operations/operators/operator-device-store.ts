@@ -40,7 +40,10 @@ export const revokeOperatorDevice = async (tx: Tx, id: string, now: Millis): Pro
   (await tx.run(sql`UPDATE operator_device SET revoked_at = ${now} WHERE id = ${id} AND revoked_at IS NULL`)) > 0
 
 /** Record a nonce. Returns false if the device has used it before. */
-export const insertNonce = async (tx: Tx, { deviceId, nonce, now }: { deviceId: string; nonce: string; now: Millis }): Promise<boolean> =>
+export const insertNonce = async (
+  tx: Tx,
+  { deviceId, nonce, now }: { deviceId: string; nonce: string; now: Millis },
+): Promise<boolean> =>
   (await tx.run(sql`
     INSERT INTO operator_nonce (device_id, nonce, seen_at) VALUES (${deviceId}, ${nonce}, ${now})
     ON CONFLICT (device_id, nonce) DO NOTHING`)) > 0
@@ -51,7 +54,10 @@ export const deleteNonces = (tx: Tx, { seenBefore, limit }: { seenBefore: Millis
     DELETE FROM operator_nonce WHERE (device_id, nonce) IN
       (SELECT device_id, nonce FROM operator_nonce WHERE seen_at < ${seenBefore} LIMIT ${limit})`)
 
-export async function insertPairingCode(tx: Tx, { codeHash, expiresAt }: { codeHash: string; expiresAt: Millis }): Promise<void> {
+export async function insertPairingCode(
+  tx: Tx,
+  { codeHash, expiresAt }: { codeHash: string; expiresAt: Millis },
+): Promise<void> {
   await tx.run(sql`INSERT INTO operator_pairing_code (code_hash, expires_at) VALUES (${codeHash}, ${expiresAt})`)
 }
 

@@ -53,7 +53,10 @@ export const operatorRoutes = [
       const empty = body.announcedBytes === 0 || !body.isAnnounced
       const { expiresInMinutes = DEFAULT_PAIRING_MINUTES } = empty
         ? {}
-        : await readJson(body, Type.Object({ expiresInMinutes: Type.Optional(Type.Integer({ minimum: 1, maximum: 60 })) }))
+        : await readJson(
+            body,
+            Type.Object({ expiresInMinutes: Type.Optional(Type.Integer({ minimum: 1, maximum: 60 })) }),
+          )
       const pairingCode = randomBytes(PAIRING_CODE_BYTES).toString('base64url')
       const now = ctx.clock.now()
       const expiresAt = now + expiresInMinutes * MINUTE_MILLIS
@@ -125,7 +128,8 @@ export const operatorRoutes = [
     async handler({ ctx, url: { searchParams } }) {
       const limit = clamp(integerParam(searchParams, 'limit', DEFAULT_PAGE), 1, MAX_PAGE)
       const action = searchParams.get('action')
-      if (action !== null && !(auditActions as readonly string[]).includes(action)) throw invalidRequest('unknown action')
+      if (action !== null && !(auditActions as readonly string[]).includes(action))
+        throw invalidRequest('unknown action')
       const filter = {
         action,
         actor: searchParams.get('actor'),

@@ -153,7 +153,13 @@ async function signingDevice({ ctx, request, rawPath, body }: Exchange): Promise
   if (device.revokedAt !== null) throw forbidden('This device has been revoked')
   const now = ctx.clock.now()
   if (Math.abs(Math.floor(now / 1000) - Number(timestamp)) > WINDOW_SECS) return null
-  const text = requestText({ method: request.method, path: rawPath, timestamp, nonce, body: await body.bytes(MAX_BODY_BYTES) })
+  const text = requestText({
+    method: request.method,
+    path: rawPath,
+    timestamp,
+    nonce,
+    body: await body.bytes(MAX_BODY_BYTES),
+  })
   if (!isSignedBy(device.publicKey, text, signature)) return null
 
   // After the signature, so that unsigned traffic fills no table; before the handler, so that it runs once.

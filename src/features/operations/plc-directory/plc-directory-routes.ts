@@ -25,7 +25,11 @@ function didOf({ path }: Call): Did {
  * Returns the current state of a DID as JSON. As in the public directory, the 404 tells an ended DID from one that
  * never existed.
  */
-async function answerState(call: Call, find: (did: Did) => Promise<object | null>, contentType = 'application/json'): Promise<Response> {
+async function answerState(
+  call: Call,
+  find: (did: Did) => Promise<object | null>,
+  contentType = 'application/json',
+): Promise<Response> {
   const did = didOf(call)
   const found = await find(did)
   if (found) return Response.json(found, { headers: { 'Content-Type': contentType } })
@@ -57,7 +61,9 @@ export const plcDirectoryRoutes = [
   route('GET', '/:did/log', {
     async handler(call) {
       const log = await readLog(call.ctx.db, didOf(call))
-      return log.length === 0 ? notRegistered(didOf(call)) : log.filter(({ nullified }) => !nullified).map(({ operation }) => operation)
+      return log.length === 0
+        ? notRegistered(didOf(call))
+        : log.filter(({ nullified }) => !nullified).map(({ operation }) => operation)
     },
   }),
   route('GET', '/:did/log/audit', {

@@ -61,7 +61,11 @@ export function localPlcDirectory(ctx: Pick<Context, 'db' | 'clock'>): PlcDirect
 }
 
 /** Append an operation to the log of its DID. Returns null, or the fault if the operation is invalid. */
-function addOperation({ db, clock }: Pick<Context, 'db' | 'clock'>, did: Did, operation: LogOperation): Promise<PlcFault | null> {
+function addOperation(
+  { db, clock }: Pick<Context, 'db' | 'clock'>,
+  did: Did,
+  operation: LogOperation,
+): Promise<PlcFault | null> {
   const now = clock.now()
   return db.transaction(async (tx) => {
     const outcome = checkNext(did, await readValidOperations(tx, did), operation, now)

@@ -35,7 +35,9 @@ class Health {
   async fault(): Promise<Fault | null> {
     const { clock, db } = this.ctx
     if (clock.monotonic() - this.#lookedAt >= LOOK_MILLIS) await this.#looks.run(null, () => this.#look())
-    const fault = this.#fault ?? (db.writeFault === null ? null : writeFaultOf(db.writeFault.error, 'the database cannot be written'))
+    const fault =
+      this.#fault ??
+      (db.writeFault === null ? null : writeFaultOf(db.writeFault.error, 'the database cannot be written'))
     this.#tell(fault)
     return fault
   }
@@ -64,7 +66,8 @@ class Health {
       return 'the database cannot be read'
     }
     // The result is recorded in `db.writeFault`.
-    if (db.writeFault !== null && clock.monotonic() - db.writeFault.at >= LOOK_MILLIS) await db.retryWriting().catch(() => undefined)
+    if (db.writeFault !== null && clock.monotonic() - db.writeFault.at >= LOOK_MILLIS)
+      await db.retryWriting().catch(() => undefined)
     return null
   }
 

@@ -60,13 +60,17 @@ export const serverInfo: Feature = {
       async handler({ ctx }) {
         const reason = ctx.signals.isDraining ? 'the server is about to stop' : await healthFault(ctx)
         if (reason === null) return { status: 'ok' }
-        return Response.json({ status: 'unavailable', reason }, { status: 503, headers: { 'Retry-After': String(RETRY_SECS) } })
+        return Response.json(
+          { status: 'unavailable', reason },
+          { status: 503, headers: { 'Retry-After': String(RETRY_SECS) } },
+        )
       },
     }),
     route('GET', '/metrics', {
       unlimited: true,
       auth: { personal: true, takes: ['operator'], check: mayReadMetrics },
-      handler: async ({ ctx }) => new Response(await ctx.metrics.render(), { headers: { 'Content-Type': CONTENT_TYPE } }),
+      handler: async ({ ctx }) =>
+        new Response(await ctx.metrics.render(), { headers: { 'Content-Type': CONTENT_TYPE } }),
     }),
     route('GET', '/', { handler: ({ ctx }) => landingPage(ctx) }),
     route('GET', '/robots.txt', {

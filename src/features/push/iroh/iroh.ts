@@ -38,7 +38,8 @@ export const isEndpointElsewhere = (ctx: Context): boolean => stateOf(ctx).nodeI
  * Whether some server of a cluster should have this lease. The lease of the endpoint stays known when that is switched
  * off.
  */
-export const isLeaseInUse = ({ iroh: { enabled } }: Config, lease: string): boolean => enabled || lease !== ENDPOINT_LEASE
+export const isLeaseInUse = ({ iroh: { enabled } }: Config, lease: string): boolean =>
+  enabled || lease !== ENDPOINT_LEASE
 
 /** Returns the node id by which others should know this server, or null if there is none. */
 export const advertisedNodeId = (ctx: Context): string | null => ctx.config.iroh.endpoint ?? stateOf(ctx).nodeId
@@ -81,12 +82,22 @@ export const iroh: Feature = {
   name: 'iroh',
   enabled: ({ config }) => config.iroh.enabled,
   async prepare(ctx) {
-    ctx.metrics.gauge('iroh_connections', 'Connections of peers over QUIC that are open', () => stateOf(ctx).endpoint?.connections ?? null)
+    ctx.metrics.gauge(
+      'iroh_connections',
+      'Connections of peers over QUIC that are open',
+      () => stateOf(ctx).endpoint?.connections ?? null,
+    )
     const { nodeIdOf, openEndpoint } = await import('../../../platform/network/iroh-endpoint.ts')
     const state = stateOf(ctx)
     const own = await endpointSecret(ctx)
     const open = (secret: Uint8Array, discovery: boolean) =>
-      openEndpoint({ secret, discovery, sockets: socketsOf(ctx.config), alpn: ECHO_ALPN, service: livenessEcho(ctx, state.tally) })
+      openEndpoint({
+        secret,
+        discovery,
+        sockets: socketsOf(ctx.config),
+        alpn: ECHO_ALPN,
+        service: livenessEcho(ctx, state.tally),
+      })
     const hold = (endpoint: IrohEndpoint | null) => {
       state.endpoint = endpoint
       if (endpoint === null) return
@@ -112,7 +123,9 @@ export const iroh: Feature = {
  */
 async function endpointSecret({ config, db, vault, log }: Context): Promise<Uint8Array> {
   if (config.signingKeyMasterKey === null) {
-    log.warn('no master key is configured: the node id changes with every start, so relays will not recognise this server')
+    log.warn(
+      'no master key is configured: the node id changes with every start, so relays will not recognise this server',
+    )
     return randomBytes(32)
   }
   try {
@@ -120,7 +133,10 @@ async function endpointSecret({ config, db, vault, log }: Context): Promise<Uint
   } catch (error) {
     if (!(error instanceof SecretDoesNotOpen)) throw error
     const what = `the stored key of the QUIC endpoint (row ${SECRET_NAME} of server_secret) does not open`
-    throw inWords({ what, remedy: 'restore it from a backup; with another key this server would have another node id' }, error)
+    throw inWords(
+      { what, remedy: 'restore it from a backup; with another key this server would have another node id' },
+      error,
+    )
   }
 }
 
@@ -138,4 +154,6 @@ const isLoopback = (address: string): boolean => address === '::1' || address.st
  * IPv6.
  */
 const loopbackOnly = (): readonly string[] =>
-  Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === '::1')) ? ['[::1]:0'] : []
+  Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === '::1'))
+    ? ['[::1]:0']
+    : []

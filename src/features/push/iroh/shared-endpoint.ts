@@ -27,7 +27,13 @@ interface Options<E extends Endpoint> {
  * Have the endpoint whenever this server gets the lease. Resolves when it is open, or at another server. Throws
  * `OperatorError` if it cannot be opened. Returns the function that gives it up.
  */
-export async function shareEndpoint<E extends Endpoint>({ cluster, log, open, rehearse, hold }: Options<E>): Promise<() => Promise<void>> {
+export async function shareEndpoint<E extends Endpoint>({
+  cluster,
+  log,
+  open,
+  rehearse,
+  hold,
+}: Options<E>): Promise<() => Promise<void>> {
   /** Resolves when the last endpoint of this server is closed. */
   let closed = Promise.resolve()
   const openWhile = async (lease: Lease) => {
@@ -53,7 +59,10 @@ export async function shareEndpoint<E extends Endpoint>({ cluster, log, open, re
       await openWhile(lease)
       await closed
     },
-    (error) => log.error('could not open the QUIC endpoint', { reason: error instanceof OperatorError ? error.message : String(error) }),
+    (error) =>
+      log.error('could not open the QUIC endpoint', {
+        reason: error instanceof OperatorError ? error.message : String(error),
+      }),
   )
   return async () => {
     await end()

@@ -6,7 +6,13 @@ import { createHash } from 'node:crypto'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { isStepWaiting, withdrawStep, type Step, type StepKind } from '../../../platform/running/steps.ts'
-import { isHandleInUse, isTokenRegistered, needsHandle, setHandle, type PushRegistration } from './push-registration-store.ts'
+import {
+  isHandleInUse,
+  isTokenRegistered,
+  needsHandle,
+  setHandle,
+  type PushRegistration,
+} from './push-registration-store.ts'
 import { RelayRefused, RelayUnanswered, RelayWait, type Watch } from './relay-client.ts'
 import { inTurn, isAtRelay, relayOf, type Relay } from './relay.ts'
 
@@ -37,7 +43,9 @@ export const handleStep: StepKind<HandleOrder> = {
     if (relay === null) return
     const { payload } = step
     try {
-      await inTurn(relay, () => (payload.ask === 'register' ? register(ctx, relay, payload) : drop(ctx, relay, payload.handle)))
+      await inTurn(relay, () =>
+        payload.ask === 'register' ? register(ctx, relay, payload) : drop(ctx, relay, payload.handle),
+      )
     } catch (error) {
       if (!(error instanceof RelayUnanswered)) throw error
       await toTheEnd(ctx, step)
@@ -66,16 +74,22 @@ export async function orderHandle({ steps }: Steps, tx: Tx, { token, topic }: Ad
 }
 
 /** Whether the relay is about to be asked for the handle of a token. */
-export const isHandleOrdered = (reader: Reader, token: string): Promise<boolean> => isStepWaiting(reader, handleStep, keyOf(token))
+export const isHandleOrdered = (reader: Reader, token: string): Promise<boolean> =>
+  isStepWaiting(reader, handleStep, keyOf(token))
 
 /** Do what follows when a registration is gone from the table, for its token and handle if no other has them. */
-export async function releaseHandle(ctx: Steps, tx: Tx, { token, handle }: Pick<PushRegistration, 'token' | 'handle'>): Promise<void> {
+export async function releaseHandle(
+  ctx: Steps,
+  tx: Tx,
+  { token, handle }: Pick<PushRegistration, 'token' | 'handle'>,
+): Promise<void> {
   if (!(await isTokenRegistered(tx, token))) await withdrawStep(tx, handleStep, keyOf(token))
   if (handle !== null && !(await isHandleInUse(tx, handle))) await orderDrop(ctx, tx, handle)
 }
 
 async function orderDrop({ config, steps }: Steps, tx: Tx, handle: string): Promise<void> {
-  if (config.notifications.relay !== null) await steps.add(tx, handleStep, { key: keyOf(handle), payload: { ask: 'drop', handle } })
+  if (config.notifications.relay !== null)
+    await steps.add(tx, handleStep, { key: keyOf(handle), payload: { ask: 'drop', handle } })
 }
 
 // Asking
@@ -89,14 +103,25 @@ async function register(ctx: Context, relay: Relay, addressee: Addressee): Promi
  * Ask the relay for the handle of a token, and give it to every registration that has the token. Returns it. Throws as
  * `RelayClient.ask` does.
  */
-export async function obtainHandle(ctx: Context, { client, pacing }: Relay, { token, topic }: Addressee, watch?: Watch): Promise<string> {
+export async function obtainHandle(
+  ctx: Context,
+  { client, pacing }: Relay,
+  { token, topic }: Addressee,
+  watch?: Watch,
+): Promise<string> {
   const { clock, db } = ctx
   const { registrations } = pacing
   if (!registrations.take(clock.monotonic()))
-    throw new RelayWait('devices register no faster than the push relay allows', registrations.waitMillis(clock.monotonic()))
+    throw new RelayWait(
+      'devices register no faster than the push relay allows',
+      registrations.waitMillis(clock.monotonic()),
+    )
   const answer = await client.ask({ type: 'registerHandle', apnsToken: token, apnsTopic: topic }, { watch })
   if (answer.type === 'throttled')
-    throw new RelayWait('the push relay registers no more devices at the moment', registrations.empty(clock.monotonic()))
+    throw new RelayWait(
+      'the push relay registers no more devices at the moment',
+      registrations.empty(clock.monotonic()),
+    )
   if (answer.type !== 'handle') throw new RelayRefused(`the push relay answered a registration with ${answer.type}`)
   const { handle } = answer
   await db.transaction(async (tx) => {
@@ -110,6 +135,9 @@ async function drop({ db, clock }: Context, { client, pacing }: Relay, handle: s
   if (await isHandleInUse(db, handle)) return
   const { type } = await client.ask({ type: 'dropHandle', handle })
   if (type === 'throttled')
-    throw new RelayWait('the push relay drops no more handles at the moment', pacing.registrations.empty(clock.monotonic()))
+    throw new RelayWait(
+      'the push relay drops no more handles at the moment',
+      pacing.registrations.empty(clock.monotonic()),
+    )
   if (type !== 'ok') throw new RelayRefused(`the push relay answered the end of a registration with ${type}`)
 }

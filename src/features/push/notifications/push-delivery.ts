@@ -41,7 +41,12 @@ const RENEWAL_MILLIS = HOUR_MILLIS
  * Send a push. Call it from within `inTurn`. Once the relay has answered, whatever that was, the push is not sent
  * again. Throws `RelayUnreachable` or `RelayWait` if it has not been sent.
  */
-export async function deliver(ctx: Context, relay: Relay, push: OrderedPush, watch?: DeliveryWatch): Promise<PushResult> {
+export async function deliver(
+  ctx: Context,
+  relay: Relay,
+  push: OrderedPush,
+  watch?: DeliveryWatch,
+): Promise<PushResult> {
   const { clock, db } = ctx
   if (clock.now() >= push.goodUntil) return 'expired'
   const waitMillis = relay.pacing.pushes.waitMillis(clock.monotonic())
@@ -58,11 +63,20 @@ export async function deliver(ctx: Context, relay: Relay, push: OrderedPush, wat
   if (typeof content === 'string') return content
   watch?.(
     'sealed',
-    registration.isPing ? 'a ping, without content' : `${relayedBody(content).length} bytes for Apple, with key ${content.kid}`,
+    registration.isPing
+      ? 'a ping, without content'
+      : `${relayedBody(content).length} bytes for Apple, with key ${content.kid}`,
   )
   relay.pacing.pushes.take(clock.monotonic())
   const ttlSecs = Math.ceil((push.goodUntil - clock.now()) / 1000)
-  const frame: RelayPush = { type: 'push', handle, ...content, priority: null, ttlSecs, ping: registration.isPing ? true : null }
+  const frame: RelayPush = {
+    type: 'push',
+    handle,
+    ...content,
+    priority: null,
+    ttlSecs,
+    ping: registration.isPing ? true : null,
+  }
   const result = await answerTo(relay, frame, { watch, goodUntil: push.goodUntil })
   await follow(ctx, relay, { ...registration, handle }, result)
   return result
@@ -96,7 +110,11 @@ async function contentFor(
   return 'tooLarge'
 }
 
-async function answerTo({ client }: Relay, frame: RelayPush, options: Parameters<RelayClient['ask']>[1]): Promise<PushResult> {
+async function answerTo(
+  { client }: Relay,
+  frame: RelayPush,
+  options: Parameters<RelayClient['ask']>[1],
+): Promise<PushResult> {
   try {
     const answer = await client.ask(frame, options)
     return answer.type === 'pushed' ? answer.outcome : answer.type === 'throttled' ? 'throttled' : 'malformed'
@@ -122,7 +140,8 @@ async function follow(
 /** Delete a registration whose token is dead, unless the device has registered again meanwhile. */
 const forget = ({ db }: Context, { owner, deviceId, handle }: PushRegistration): Promise<void> =>
   db.transaction(async (tx) => {
-    if ((await findRegistration(tx, { owner, deviceId }))?.handle === handle) await deleteRegistrations(tx, owner, [deviceId])
+    if ((await findRegistration(tx, { owner, deviceId }))?.handle === handle)
+      await deleteRegistrations(tx, owner, [deviceId])
   })
 
 /**

@@ -40,8 +40,15 @@ function deviceIdIn(members: Members): string {
 
 /** Throws `InvalidRequest`, which names the member. */
 function deviceIn(members: Members): Omit<PushDevice, 'deviceId'> {
-  const publicKey = textMember(members, 'notificationPublicKey', 'the did:key of a P-256 key', (text) => parsePushKey(text) !== null)
-  const token = textMember(members, 'apnsToken', 'a text of 1 to 200 hexadecimal digits', (text) => /^[0-9a-f]{1,200}$/i.test(text))
+  const publicKey = textMember(
+    members,
+    'notificationPublicKey',
+    'the did:key of a P-256 key',
+    (text) => parsePushKey(text) !== null,
+  )
+  const token = textMember(members, 'apnsToken', 'a text of 1 to 200 hexadecimal digits', (text) =>
+    /^[0-9a-f]{1,200}$/i.test(text),
+  )
   const topic = textMember(members, 'apnsTopic', 'a text of 1 to 200 letters, digits, dots and hyphens', (text) => {
     return /^[A-Za-z0-9.-]{1,200}$/.test(text)
   })

@@ -35,9 +35,11 @@ const withKey = ({ owner, deviceId }: RegistrationKey) => sql`owner = ${owner} A
 
 /** Returns the devices of an owner, the one that registered longest ago first. */
 export const registrationsOf = async (reader: Reader, owner: RegistrationOwner): Promise<PushRegistration[]> =>
-  (await reader.all<Row>(sql`SELECT ${columns} FROM push_registration WHERE owner = ${owner} ORDER BY registered_at, device_id`)).map(
-    fromRow,
-  )
+  (
+    await reader.all<Row>(
+      sql`SELECT ${columns} FROM push_registration WHERE owner = ${owner} ORDER BY registered_at, device_id`,
+    )
+  ).map(fromRow)
 
 export async function findRegistration(reader: Reader, key: RegistrationKey): Promise<PushRegistration | null> {
   const row = await reader.get<Row>(sql`SELECT ${columns} FROM push_registration WHERE ${withKey(key)}`)
@@ -48,7 +50,11 @@ export async function findRegistration(reader: Reader, key: RegistrationKey): Pr
  * Returns the devices that a push can reach: those with a handle, and those whose handle was asked for after an
  * instant.
  */
-export const reachableDevices = async (reader: Reader, owner: RegistrationOwner, orderedAfter: Millis): Promise<PushRegistration[]> =>
+export const reachableDevices = async (
+  reader: Reader,
+  owner: RegistrationOwner,
+  orderedAfter: Millis,
+): Promise<PushRegistration[]> =>
   (await registrationsOf(reader, owner)).filter(
     ({ handle, renewedAt, registeredAt }) => handle !== null || (renewedAt ?? registeredAt) > orderedAfter,
   )

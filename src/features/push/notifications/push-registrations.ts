@@ -34,7 +34,11 @@ export async function registerDevice({ ctx, stillStands }: Exchange, did: Did, d
 }
 
 /** Register the device of an operator. Returns false if `isPaired` says that it has been revoked meanwhile. */
-export const registerOperatorDevice = (ctx: Context, device: PushDevice, isPaired: (tx: Tx) => Promise<boolean>): Promise<boolean> =>
+export const registerOperatorDevice = (
+  ctx: Context,
+  device: PushDevice,
+  isPaired: (tx: Tx) => Promise<boolean>,
+): Promise<boolean> =>
   ctx.db.transaction(async (tx) => {
     if (!(await isPaired(tx))) return false
     const owned = { ...device, owner: 'operators' } as const
@@ -54,7 +58,12 @@ async function replace(
   await orderHandle(ctx, tx, device)
 }
 
-async function removeAll(ctx: Context, tx: Tx, owner: RegistrationOwner, registrations: readonly PushRegistration[]): Promise<void> {
+async function removeAll(
+  ctx: Context,
+  tx: Tx,
+  owner: RegistrationOwner,
+  registrations: readonly PushRegistration[],
+): Promise<void> {
   if (registrations.length === 0) return
   await deleteRegistrations(
     tx,

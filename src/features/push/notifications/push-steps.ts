@@ -37,7 +37,9 @@ export const pushStep: StepKind<OrderedPush> = {
     const outcome = await inTurn(relay, () => deliver(ctx, relay, payload))
     ctx.metrics.count('notify_pushes_total', { outcome })
     if (outcome !== 'delivered')
-      linesOf(ctx).within(outcome, (omitted) => ctx.log.warn('push not delivered', { did, outcome, detail: payload.message.type, omitted }))
+      linesOf(ctx).within(outcome, (omitted) =>
+        ctx.log.warn('push not delivered', { did, outcome, detail: payload.message.type, omitted }),
+      )
   },
 }
 

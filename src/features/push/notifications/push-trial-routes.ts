@@ -10,7 +10,11 @@ import { tryPushes } from './push-trial.ts'
 import { relayOf } from './relay.ts'
 
 const elsewhere = () =>
-  new Refusal(409, 'Conflict', 'Another server of the cluster has the endpoint for QUIC: ask that one ("holdfast cluster status" names it)')
+  new Refusal(
+    409,
+    'Conflict',
+    'Another server of the cluster has the endpoint for QUIC: ask that one ("holdfast cluster status" names it)',
+  )
 
 export const pushTrialRoutes = [
   route('POST', '/v1/admin/notifications/test', {

@@ -50,7 +50,12 @@ async function goOn({ db, clock, steps }: Context): Promise<void> {
   steps.wake()
 }
 
-async function tryDevice(ctx: Context, relay: Relay, registration: PushRegistration, watch: DeliveryWatch): Promise<string> {
+async function tryDevice(
+  ctx: Context,
+  relay: Relay,
+  registration: PushRegistration,
+  watch: DeliveryWatch,
+): Promise<string> {
   const { owner, deviceId } = registration
   const { clock, config } = ctx
   if (relay.client.state.isConnected) watch('dial', 'connected before')
@@ -60,5 +65,10 @@ async function tryDevice(ctx: Context, relay: Relay, registration: PushRegistrat
   }
   const { host } = new URL(config.publicUrl)
   const message = { type: 'test', title: `Test push from ${host}`, body: `Notifications from ${host} arrive.` }
-  return deliver(ctx, relay, { device: { owner, deviceId }, message, kid: null, goodUntil: clock.now() + GOOD_FOR_MILLIS }, watch)
+  return deliver(
+    ctx,
+    relay,
+    { device: { owner, deviceId }, message, kid: null, goodUntil: clock.now() + GOOD_FOR_MILLIS },
+    watch,
+  )
 }

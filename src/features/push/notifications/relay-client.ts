@@ -133,7 +133,9 @@ export class RelayClient {
         return work()
       })
     } catch (error) {
-      throw error instanceof SemaphoreFull ? new RelayWait('too many wait to talk to the push relay', BUSY_MILLIS) : error
+      throw error instanceof SemaphoreFull
+        ? new RelayWait('too many wait to talk to the push relay', BUSY_MILLIS)
+        : error
     }
   }
 
@@ -190,10 +192,13 @@ export class RelayClient {
     const { enrollmentCode, clock, log, timing } = this.#options
     const request = { type: 'enroll', claimCode: enrollmentCode?.reveal() ?? null } as const
     const { type } = await this.#request(request, job).catch((error: unknown) => {
-      throw error instanceof RelayUnanswered || error instanceof RelayRefused ? new RelayUnreachable(error.message) : error
+      throw error instanceof RelayUnanswered || error instanceof RelayRefused
+        ? new RelayUnreachable(error.message)
+        : error
     })
     job.watch('enroll', type)
-    if (type === 'throttled') throw new RelayWait('the push relay does not accept enrollments at the moment', ENROLL_WAIT_MILLIS)
+    if (type === 'throttled')
+      throw new RelayWait('the push relay does not accept enrollments at the moment', ENROLL_WAIT_MILLIS)
     if (type === 'denied') {
       this.#deniedUntil = clock.monotonic() + timing.deniedMillis
       const reason = enrollmentCode === null ? 'it requires a code' : 'its code is unknown, spent or expired'
@@ -224,12 +229,17 @@ export class RelayClient {
     const timeoutMillis = this.#within(timing.exchangeMillis)
     const overAt = clock.monotonic() + timeoutMillis
     try {
-      return await connection.exchange(bytes, { maxBytes: MAX_FRAME_BYTES, timeoutMillis, silenceMillis: timing.silenceMillis })
+      return await connection.exchange(bytes, {
+        maxBytes: MAX_FRAME_BYTES,
+        timeoutMillis,
+        silenceMillis: timing.silenceMillis,
+      })
     } catch (error) {
       log.debug('request to the push relay failed', { error })
       connection.close()
       if (this.#connection === connection) this.#connection = null
-      if (clock.monotonic() >= overAt - TIMER_SLACK_MILLIS) throw new RelayUnanswered('the push relay took too long to answer')
+      if (clock.monotonic() >= overAt - TIMER_SLACK_MILLIS)
+        throw new RelayUnanswered('the push relay took too long to answer')
       return null
     }
   }

@@ -6,9 +6,21 @@ import { requireMasterKey } from '../../../http/master-key.ts'
 import type { Context } from '../../../platform/context.ts'
 import { wireTime } from '../../../protocol/identifiers.ts'
 import { accountItself } from '../../access/auth/auth.ts'
-import { actorOf, operator, recordAudit, type AuditAction, type Operator } from '../../operations/operators/operators.ts'
+import {
+  actorOf,
+  operator,
+  recordAudit,
+  type AuditAction,
+  type Operator,
+} from '../../operations/operators/operators.ts'
 import { countPublishedSenderKeys, findSenderKey, revokeSenderKey, type SenderKeyRow } from './sender-key-store.ts'
-import { knownSenderKeys, publishedSenderKeys, rotateSenderKey, type KnownSenderKey, type PublishedSenderKey } from './sender-keys.ts'
+import {
+  knownSenderKeys,
+  publishedSenderKeys,
+  rotateSenderKey,
+  type KnownSenderKey,
+  type PublishedSenderKey,
+} from './sender-keys.ts'
 
 /** Devices fetch all published keys at every contact. */
 const MAX_PUBLISHED = 32
@@ -45,14 +57,21 @@ interface KeyCall extends Exchange {
 }
 
 /** Returns the key that the path names. Throws `InvalidRequest` if that is no number, and `NotFound`. */
-async function keyNamed({ path: { kid = '' } }: KeyCall, find: (kid: number) => Promise<SenderKeyRow | null>): Promise<SenderKeyRow> {
+async function keyNamed(
+  { path: { kid = '' } }: KeyCall,
+  find: (kid: number) => Promise<SenderKeyRow | null>,
+): Promise<SenderKeyRow> {
   if (!/^[1-9]\d{0,9}$/.test(kid)) throw invalidRequest('The number of a key is required')
   const key = await find(Number(kid))
   if (key === null) throw notFound('There is no sender key of this number')
   return key
 }
 
-const auditOf = ({ caller }: KeyCall, action: AuditAction, kid: number) => ({ actor: actorOf(caller), action, subject: String(kid) })
+const auditOf = ({ caller }: KeyCall, action: AuditAction, kid: number) => ({
+  actor: actorOf(caller),
+  action,
+  subject: String(kid),
+})
 
 export const senderKeyRoutes = [
   route('GET', '/v1/notifications/sender-keys', { auth: accountItself, handler: ({ ctx }) => published(ctx) }),
@@ -83,7 +102,8 @@ export const senderKeyRoutes = [
     async handler(call) {
       const { ctx } = call
       const { kid, state } = await keyNamed(call, (number) => findSenderKey(ctx.db, number))
-      if (state === 'active') throw conflict(`Key ${kid} is the only one that seals pushes: rotate the keys, which retires it`)
+      if (state === 'active')
+        throw conflict(`Key ${kid} is the only one that seals pushes: rotate the keys, which retires it`)
       if (state === 'revoked') throw conflict(`Key ${kid} is revoked`)
       return allKeys(ctx)
     },
@@ -95,7 +115,8 @@ export const senderKeyRoutes = [
       const { ctx } = call
       await ctx.db.transaction(async (tx) => {
         const { kid } = await keyNamed(call, (number) => findSenderKey(tx, number))
-        if ((await revokeSenderKey(tx, kid, ctx.clock.now())) > 0) await recordAudit(call, tx, auditOf(call, 'sender_key_revoked', kid))
+        if ((await revokeSenderKey(tx, kid, ctx.clock.now())) > 0)
+          await recordAudit(call, tx, auditOf(call, 'sender_key_revoked', kid))
       })
       return allKeys(ctx)
     },

@@ -30,7 +30,8 @@ export const findActiveSenderKey = (reader: Reader): Promise<SenderKeyRow | null
 
 /** Returns how many keys are active or retired. */
 export const countPublishedSenderKeys = async (reader: Reader): Promise<number> =>
-  (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM push_sender_key WHERE state <> 'revoked'`))!.count
+  (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM push_sender_key WHERE state <> 'revoked'`))!
+    .count
 
 /** Add an active key under the next number. Throws if there is one. */
 export const insertSenderKey = (tx: Tx, wrapped: string, now: Millis): Promise<number> =>

@@ -53,7 +53,11 @@ export async function senderNumbered(ctx: Context, kid: number): Promise<PushSen
  * Seal a message for one device, whose key is a did:key of P-256. Returns null if the message is too large, and must be
  * dropped. Each call makes a new ephemeral key, so no two seals have anything in common.
  */
-export async function sealFor(sender: PushSenderSecret, recipient: string, message: PushMessage): Promise<SealedPush | null> {
+export async function sealFor(
+  sender: PushSenderSecret,
+  recipient: string,
+  message: PushMessage,
+): Promise<SealedPush | null> {
   const key = parsePushKey(recipient)
   if (key === null) throw new Error('not the key of a device')
   const plaintext = paddedPlaintext(message, sender.kid)
@@ -112,7 +116,13 @@ export const knownSenderKeys = async (ctx: Context): Promise<KnownSenderKey[]> =
   (await listSenderKeys(ctx.db)).map((row) => {
     const { kid, state, createdAt, changedAt } = row
     const secret = opened(ctx, row)?.secret
-    return { kid, state, publicKey: secret ? formatDidKey(openSigningKey('p256', secret).publicKey) : null, createdAt, changedAt }
+    return {
+      kid,
+      state,
+      publicKey: secret ? formatDidKey(openSigningKey('p256', secret).publicKey) : null,
+      createdAt,
+      changedAt,
+    }
   })
 
 /** Returns null if the key is revoked, or if its secret does not open, which is logged. */

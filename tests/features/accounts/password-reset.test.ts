@@ -1,0 +1,133 @@
+import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
+import { createAccount, logIn, PASSWORD, xrpc } from '../../support/clients/account.ts'
+import { bearer, request } from '../../support/clients/http.ts'
+import { lastCode } from '../../support/servers/mail.ts'
+import { answerOf, OAuthClient } from '../../support/clients/oauth-client.ts'
+import { startPds, type TestPds } from '../../support/servers/pds.ts'
+
+let pds: TestPds
+beforeAll(async () => {
+  pds = await startPds({ rateLimit: { enabled: false }, accounts: { passwordOptional: true } })
+})
+afterAll(() => pds[Symbol.asyncDispose]())
+
+const requestReset = (email: string) => xrpc(pds, 'com.atproto.server.requestPasswordReset', { json: { email } })
+const reset = (token: string, password: string) =>
+  xrpc(pds, 'com.atproto.server.resetPassword', { json: { token, password } })
+const createSession = (identifier: string, password: string) =>
+  xrpc(pds, 'com.atproto.server.createSession', { json: { identifier, password } })
+
+test('the mailed code sets a new password, once, and ends the sessions', async () => {
+  const alice = await createAccount(pds, 'alice')
+  const made = (await alice.call('com.atproto.server.createAppPassword', { json: { name: 'kept' } })).body
+  expect((await requestReset(alice.email.toUpperCase())).status).toBe(200)
+  const code = await lastCode(pds, alice.email)
+  expect((await reset(code.toLowerCase(), 'a new password')).status).toBe(200)
+  expect((await createSession('alice.test', PASSWORD)).status).toBe(401)
+  expect((await createSession('alice.test', 'a new password')).status).toBe(200)
+  expect(
+    (await xrpc(pds, 'com.atproto.server.refreshSession', { method: 'POST', headers: bearer(alice.refreshJwt) }))
+      .status,
+  ).toBe(400)
+  await logIn(pds, alice, made.password)
+  expect(await reset(code, 'another one')).toMatchObject({
+    status: 400,
+    body: { error: 'InvalidToken', message: 'Token is invalid' },
+  })
+})
+
+/** The next comparison with a password waits, after it has read what to compare with, for something else to happen. */
+function duringComparison(field: 'hash' | 'personalDetails', happen: () => Promise<unknown>): void {
+  const { db } = pds.ctx
+  const get = db.get.bind(db)
+  const reads = spyOn(db, 'get')
+  reads.mockImplementation(async <Row>(query: Parameters<typeof get>[0]): Promise<Row | null> => {
+    const row = await get<Row>(query)
+    if (row !== null && Object.hasOwn(row as object, field)) {
+      reads.mockRestore()
+      await happen()
+    }
+    return row
+  })
+}
+
+test('whoever is signing in with the old password, or an app password that is revoked, comes too late', async () => {
+  const walt = await createAccount(pds, 'walt')
+  let password = PASSWORD
+  let resets = 0
+  const resetMeanwhile = async () => {
+    await requestReset(walt.email)
+    const code = await lastCode(pds, walt.email, ++resets)
+    duringComparison('hash', async () => expect((await reset(code, (password += '!'))).status).toBe(200))
+  }
+  await resetMeanwhile()
+  expect(await createSession(walt.handle, password)).toMatchObject({
+    status: 401,
+    body: { error: 'AuthenticationRequired', message: 'Invalid identifier or password' },
+  })
+
+  const app = new OAuthClient(pds)
+  const requestUri = await app.requestUri()
+  await resetMeanwhile()
+  const refused = await app.decide(requestUri, { identifier: walt.handle, password }, { remember: 'yes' })
+  expect([refused.status, refused.headers.has('set-cookie')]).toEqual([401, false])
+  expect(answerOf(await app.decide(requestUri, { identifier: walt.handle, password })).has('code')).toBe(true)
+
+  await resetMeanwhile()
+  const entered = await request(`${pds.url}/account/sign-in`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({ identifier: walt.handle, password }).toString(),
+  })
+  expect([entered.status, entered.headers.has('set-cookie')]).toEqual([401, false])
+
+  const holder = await logIn(pds, walt, password)
+  const made = (await holder.call('com.atproto.server.createAppPassword', { json: { name: 'lost' } })).body
+  duringComparison('personalDetails', () =>
+    holder.call('com.atproto.server.revokeAppPassword', { json: { name: 'lost' } }),
+  )
+  expect((await createSession(walt.handle, made.password)).status).toBe(401)
+})
+
+test('whether an address has an account is not told', async () => {
+  const bob = await createAccount(pds, 'bob')
+  const [known, unknown] = [await requestReset(bob.email), await requestReset('nobody@example.com')]
+  expect([unknown.status, unknown.body]).toEqual([known.status, known.body])
+  await lastCode(pds, bob.email)
+  expect(pds.mails.some(({ to }) => to === 'nobody@example.com')).toBe(false)
+})
+
+test('a refused password does not use the code up', async () => {
+  const carol = await createAccount(pds, 'carol')
+  await requestReset(carol.email)
+  const code = await lastCode(pds, carol.email)
+  for (const password of ['', 'seven c'])
+    expect(await reset(code, password)).toMatchObject({
+      status: 400,
+      body: { message: 'Password too short. Minimum length is 8 characters.' },
+    })
+  expect(await reset(code, 'x'.repeat(257))).toMatchObject({
+    status: 400,
+    body: { message: 'Invalid password length.' },
+  })
+  expect((await reset(code, 'good enough')).status).toBe(200)
+})
+
+test('an expired code is called expired', async () => {
+  const dave = await createAccount(pds, 'dave')
+  await requestReset(dave.email)
+  const code = await lastCode(pds, dave.email)
+  pds.clock.advance({ secs: 15 * 60 + 1 })
+  expect(await reset(code, 'too late')).toMatchObject({
+    status: 400,
+    body: { error: 'ExpiredToken', message: 'Token is expired' },
+  })
+  expect((await createSession('dave.test', PASSWORD)).status).toBe(200)
+})
+
+test('an account without a password gets one', async () => {
+  const erin = await createAccount(pds, 'erin', { password: undefined })
+  await requestReset(erin.email)
+  expect((await reset(await lastCode(pds, erin.email), 'my first')).status).toBe(200)
+  expect((await createSession('erin.test', 'my first')).status).toBe(200)
+})

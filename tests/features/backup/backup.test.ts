@@ -1,0 +1,423 @@
+/** Backups of a serving server, and what comes back of them. */
+import { Database } from 'bun:sqlite'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startApp } from '../../../src/app.ts'
+import { Secret } from '../../../src/base/secret.ts'
+import { runCommand } from '../../../src/cli.ts'
+import { openArchive } from '../../../src/features/operations/backup/backup.ts'
+import { reserveKey } from '../../../src/features/identity/identity/identity-keys.ts'
+import { findReservedKey } from '../../../src/features/identity/identity/reserved-key-store.ts'
+import { sql } from '../../../src/platform/database/database.ts'
+import { createAccount, logIn, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
+import { testConfig } from '../../support/servers/config.ts'
+import { bearer, request } from '../../support/clients/http.ts'
+import { ADMIN_TOKEN, freePort, MASTER_KEY, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { moveIn, stranger } from '../../support/clients/stranger.ts'
+import { Subscriber } from '../../support/clients/subscriber.ts'
+import { quietTerminal } from '../../support/clients/terminal.ts'
+import { READER_DID, READER_METHOD, TokenReader } from '../../support/clients/token-reader.ts'
+
+const scratch = mkdtempSync(join(tmpdir(), 'holdfast-backup-'))
+const PASSPHRASE = 'a passphrase for backups'
+let pds: TestPds
+let alice: TestAccount
+let blobCid: string
+beforeAll(async () => {
+  pds = await startPds({}, { onFile: true })
+  alice = await createAccount(pds, 'alice')
+  const uploaded = await alice.call('com.atproto.repo.uploadBlob', {
+    method: 'POST',
+    body: 'the bytes of a blob',
+    headers: { 'content-type': 'text/plain' },
+  })
+  blobCid = uploaded.body.blob.ref.$link
+  await post('with a blob', uploaded.body.blob)
+})
+afterAll(async () => {
+  await pds[Symbol.asyncDispose]()
+  rmSync(scratch, { recursive: true })
+})
+
+const post = async (text: string, blob?: unknown) => {
+  const record = { $type: 'org.example.note', text, ...(blob === undefined ? {} : { blob }) }
+  const answer = await alice.call('com.atproto.repo.createRecord', {
+    json: { repo: alice.did, collection: 'org.example.note', record },
+  })
+  expect(answer.status).toBe(200)
+  return answer.body as { uri: string; cid: string; commit: { rev: string } }
+}
+
+/** A command in this process, on a data directory, as an operator would run it. */
+async function holdfast(dataDir: string, words: string[], env: Record<string, string> = {}) {
+  const lines: string[] = []
+  const terminal = quietTerminal(
+    { SERVICE_DATA_DIR: dataDir, SERVICE_PUBLIC_URL: pds.url, SERVICE_PORT: '1', SERVICE_LOG_LEVEL: 'error', ...env },
+    lines,
+  )
+  const code = await runCommand(terminal, [...words, '--dev'])
+  return { code, text: lines.join('\n') }
+}
+
+const folder = (name: string) => join(scratch, name)
+const allFiles = (dir: string) =>
+  readdirSync(dir, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+
+/** The server on a restored folder. */
+async function startOn(dataDir: string) {
+  const port = await freePort()
+  const app = await startApp(testConfig({ dataDir, port, publicUrl: pds.url }, { development: true }))
+  return { url: `http://localhost:${port}`, ctx: app.ctx, [Symbol.asyncDispose]: () => app.stop() }
+}
+
+test('a restored server holds what was there, and relays that were ahead follow on', async () => {
+  const before = await post('in the backup')
+  await pds.ctx.db.run(
+    sql`INSERT INTO name_claim (handle, did, held_until) VALUES ('under-way.test', 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa', 0)`,
+  )
+  expect(await holdfast(pds.dataDir, ['backup', folder('plain')])).toMatchObject({ code: 0 })
+  const after = await post('lost with the disk')
+  const relay = new Subscriber(pds.url, '?cursor=0')
+  const seen = await relay.untilSeen((messages) => messages.some((message) => message.body['rev'] === after.commit.rev))
+  const cursor = Math.max(...seen.map((message) => Number(message.body['seq'])))
+  relay.close()
+
+  const restored = folder('restored')
+  const report = await holdfast(restored, ['restore', folder('plain')])
+  expect(report).toMatchObject({ code: 0, text: expect.stringContaining('1 repositories and 1 blobs verified') })
+  // Of what was under way then, nobody knows what has become: it is not taken up again.
+  using database = new Database(join(restored, 'holdfast.db'), { readonly: true })
+  expect(database.query('SELECT * FROM name_claim').all()).toEqual([])
+  await using server = await startOn(restored)
+  const read = (uri: string) => {
+    const [repo, collection, rkey] = uri.slice('at://'.length).split('/')
+    return request(`${server.url}/xrpc/com.atproto.repo.getRecord?repo=${repo}&collection=${collection}&rkey=${rkey}`)
+  }
+  expect(await read(before.uri)).toMatchObject({ status: 200, body: { cid: before.cid } })
+  expect((await read(after.uri)).status).not.toBe(200)
+  expect(await request(`${server.url}/xrpc/com.atproto.sync.getBlob?did=${alice.did}&cid=${blobCid}`)).toMatchObject({
+    status: 200,
+    body: 'the bytes of a blob',
+  })
+
+  const follower = new Subscriber(server.url, `?cursor=${cursor}`)
+  const told = await follower.untilSeen((messages) => messages.some((message) => message.type === '#sync'))
+  follower.close()
+  expect(told.map((message) => message.type)).toEqual(['#identity', '#account', '#sync'])
+  expect(told.every((message) => Number(message.body['seq']) > cursor)).toBe(true)
+  expect(String(told[2]!.body['rev']) > after.commit.rev).toBe(true)
+
+  const again = await logIn({ url: server.url }, alice, PASSWORD)
+  expect(
+    await again.call('com.atproto.repo.createRecord', {
+      json: { repo: alice.did, collection: 'org.example.note', record: { text: 'on' } },
+    }),
+  ).toMatchObject({ status: 200 })
+})
+
+test('keys of either curve come back, and sign on', async () => {
+  await using origin = await startPds({}, { onFile: true })
+  const accounts = [
+    await createAccount(origin, 'native'),
+    await moveIn(origin, await stranger(origin, 'k256'), 'moved'),
+  ]
+  const write = (account: TestAccount) =>
+    account.call('com.atproto.repo.createRecord', {
+      json: { repo: account.did, collection: 'org.example.note', record: { text: 'signed' } },
+    })
+  for (const account of accounts) expect(await write(account)).toMatchObject({ status: 200 })
+  const expected = await stranger(origin, 'k256')
+  const promised = await reserveKey(origin.ctx, expected.did, 'k256')
+  expect(await holdfast(origin.dataDir, ['backup', folder('curves')])).toMatchObject({ code: 0 })
+
+  const restored = folder('curves restored')
+  expect(await holdfast(restored, ['restore', folder('curves')])).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('2 repositories'),
+  })
+  {
+    await using server = await startOn(restored)
+    for (const account of accounts) {
+      const again = await logIn(server, account, PASSWORD)
+      expect(await write(again)).toMatchObject({ status: 200 })
+      const { body } = await again.call(`com.atproto.server.getServiceAuth?aud=${READER_DID}&lxm=${READER_METHOD}`)
+      expect(await new TokenReader(server.url).read(body.token)).toBe(account.did)
+    }
+    expect(await findReservedKey(server.ctx.db, expected.did)).toEqual(promised)
+  }
+  expect(await holdfast(restored, ['verify'])).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('2 repositories'),
+  })
+})
+
+test('a number of a push key that was given after the backup is not given again', async () => {
+  const config = { notifications: { relay: 'ab'.repeat(32) }, signingKeyMasterKey: MASTER_KEY }
+  await using source = await startPds(config, { onFile: true })
+  const path = '/v1/admin/notifications/sender-keys'
+  const rotate = async (url: string) =>
+    (await request(`${url}${path}/rotate`, { method: 'POST', headers: bearer(ADMIN_TOKEN) })).body.keys[0] as {
+      kid: number
+    }
+  const published = async (url: string) => (await request(url + path, { headers: bearer(ADMIN_TOKEN) })).body.keys
+  await rotate(source.url)
+  const before = await published(source.url)
+  const env = { SERVICE_SIGNING_KEY_MASTER_KEY: Buffer.from(MASTER_KEY.reveal()).toString('hex') }
+  expect(await holdfast(source.dataDir, ['backup', folder('push-keys')], env)).toMatchObject({ code: 0 })
+  await rotate(source.url)
+  const { kid } = await rotate(source.url)
+
+  const restored = folder('push-keys-restored')
+  expect(await holdfast(restored, ['restore', folder('push-keys')], env)).toMatchObject({ code: 0 })
+  const port = await freePort()
+  const app = await startApp(
+    testConfig({ dataDir: restored, port, publicUrl: pds.url }, { ...config, adminToken: new Secret(ADMIN_TOKEN) }),
+  )
+  const url = `http://localhost:${port}`
+  expect(await published(url)).toEqual(before)
+  expect((await rotate(url)).kid).toBeGreaterThan(kid)
+  await app.stop()
+})
+
+test('a blob is kept once, and old backups go', async () => {
+  const place = folder('kept')
+  const once = await holdfast(pds.dataDir, ['backup', place])
+  expect(once.text).toContain('1 blobs copied, 0 already there')
+  await Bun.sleep(1000 - (Date.now() % 1000))
+  const twice = await holdfast(pds.dataDir, ['backup', place, '--keep', '1'])
+  expect(twice.text).toContain('0 blobs copied, 1 already there')
+  expect(twice.text).toContain('1 old backups deleted')
+  expect(
+    readdirSync(join(place, 'snapshots'), { recursive: true }).filter((name) => String(name).endsWith('manifest.json')),
+  ).toHaveLength(1)
+})
+
+test('a backup that was named while the clock was wrong does not outlive the one that is made', async () => {
+  const place = folder('clock')
+  await holdfast(pds.dataDir, ['backup', place])
+  const [made] = readdirSync(join(place, 'snapshots'))
+  renameSync(join(place, 'snapshots', made!), join(place, 'snapshots', '29991231T000000Z'))
+  expect(await holdfast(pds.dataDir, ['backup', place, '--keep', '1'])).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('1 old backups deleted'),
+  })
+  expect(allFiles(join(place, 'snapshots')).filter((file) => file.includes('29991231'))).toEqual([])
+  expect(await holdfast(folder('after the clock'), ['restore', place])).toMatchObject({ code: 0 })
+})
+
+test('backups of a clock that was ahead go before those that it was not', async () => {
+  const place = folder('ahead')
+  await holdfast(pds.dataDir, ['backup', place])
+  const snapshots = join(place, 'snapshots')
+  const [made] = readdirSync(snapshots)
+  renameSync(join(snapshots, made!), join(snapshots, '20200101T000000Z'))
+  for (const ahead of ['29991231T000000Z', '29991230T000000Z'])
+    cpSync(join(snapshots, '20200101T000000Z'), join(snapshots, ahead), { recursive: true })
+  expect(await holdfast(pds.dataDir, ['backup', place, '--keep', '2'])).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('2 old backups deleted'),
+  })
+  const left = readdirSync(snapshots)
+    .filter((name) => existsSync(join(snapshots, name, 'manifest.json')))
+    .toSorted()
+  expect(left).toEqual(['20200101T000000Z', expect.stringMatching(/^20[^0]/)])
+})
+
+test('a backup that fails leaves nothing behind that takes room', async () => {
+  const place = folder('failing')
+  mkdirSync(place)
+  writeFileSync(join(place, 'blobs'), 'where a folder should be')
+  const abandoned = join(pds.dataDir, '.backup-of-a-killed-process.db')
+  const others = join(pds.dataDir, '.backup-of-another-process.db')
+  for (const path of [abandoned, others]) writeFileSync(path, 'a copy of the database')
+  const twoDaysAgo = Date.now() / 1000 - 2 * 86_400
+  utimesSync(abandoned, twoDaysAgo, twoDaysAgo)
+  expect((await holdfast(pds.dataDir, ['backup', place])).code).not.toBe(0)
+  expect(allFiles(place).sort()).toEqual([join(place, 'archive.json'), join(place, 'blobs')])
+  expect(readdirSync(pds.dataDir).filter((name) => name.startsWith('.backup-'))).toEqual([
+    '.backup-of-another-process.db',
+  ])
+  rmSync(others)
+})
+
+test('what is written into a folder and breaks off leaves no part', async () => {
+  const archive = openArchive(folder('parts'), pds.ctx.config)
+  const breaking = async function* () {
+    yield Buffer.from('so far')
+    throw new Error('no space left on device')
+  }
+  await expect(archive.write('blobs/aa/x', breaking())).rejects.toThrow('no space left')
+  expect(allFiles(folder('parts'))).toEqual([])
+})
+
+test('with a passphrase nothing is readable, and nothing comes back without it', async () => {
+  const place = folder('sealed')
+  const passphrase = { SERVICE_BACKUP_PASSPHRASE: PASSPHRASE }
+  expect(await holdfast(pds.dataDir, ['backup', place], passphrase)).toMatchObject({ code: 0 })
+  for (const path of allFiles(place)) {
+    const bytes = readFileSync(path)
+    expect(bytes.includes('SQLite format')).toBe(false)
+    expect(bytes.includes('the bytes of a blob')).toBe(false)
+    expect(bytes.includes(readFileSync(join(pds.dataDir, 'master.key')).subarray(0, 32))).toBe(false)
+  }
+  expect(await holdfast(folder('no-1'), ['restore', place])).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('passphrase'),
+  })
+  expect(await holdfast(folder('no-2'), ['restore', place], { SERVICE_BACKUP_PASSPHRASE: 'another' })).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('does not decrypt'),
+  })
+  expect(await holdfast(folder('yes'), ['restore', place], passphrase)).toMatchObject({ code: 0 })
+})
+
+test('a damaged backup is not restored', async () => {
+  const place = folder('damaged')
+  await holdfast(pds.dataDir, ['backup', place])
+  const [blob] = allFiles(join(place, 'blobs'))
+  writeFileSync(blob!, 'other bytes')
+  const restored = await holdfast(folder('from-damaged'), ['restore', place])
+  expect(restored.text).toContain(`blob ${blobCid} is not in the backup`)
+
+  const [database] = allFiles(join(place, 'snapshots')).filter((path) => path.endsWith('database'))
+  const bytes = readFileSync(database!)
+  bytes[bytes.length - 100]! ^= 1
+  writeFileSync(database!, bytes)
+  const target = folder('from-broken')
+  expect(await holdfast(target, ['restore', place])).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('damaged'),
+  })
+  expect(readdirSync(target)).not.toContain('holdfast.db')
+})
+
+test('a restore never overwrites', async () => {
+  expect(await holdfast(pds.dataDir, ['restore', folder('plain')])).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('needs an empty data directory'),
+  })
+  expect(await holdfast(folder('nothing'), ['restore', folder('empty')])).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('no backups'),
+  })
+})
+
+test('a restore is not mixed with what another database has left behind', async () => {
+  await holdfast(pds.dataDir, ['backup', folder('unmixed')])
+  await using other = await startPds({}, { onFile: true })
+  await createAccount(other, 'mallory')
+  const restoreBeside = async (left: string, from = left) => {
+    const dir = folder(`with ${left}`)
+    mkdirSync(dir)
+    cpSync(join(other.dataDir, from), join(dir, left))
+    const { code, text } = await holdfast(dir, ['restore', folder('unmixed')])
+    return { code, text, kept: readFileSync(join(other.dataDir, from)).equals(readFileSync(join(dir, left))) }
+  }
+  expect(await restoreBeside('holdfast.db-wal')).toEqual({
+    code: 1,
+    text: expect.stringContaining('holdfast.db-wal exists; a restore needs an empty data directory'),
+    kept: true,
+  })
+  expect(await restoreBeside('master.key')).toEqual({
+    code: 1,
+    text: expect.stringContaining('master.key holds a different key than the backup'),
+    kept: true,
+  })
+
+  const again = folder('after a restore that was killed')
+  mkdirSync(again)
+  cpSync(join(other.dataDir, 'holdfast.db-wal'), join(again, 'holdfast.db.restoring-wal'))
+  expect(await holdfast(again, ['restore', folder('unmixed')])).toMatchObject({ code: 0 })
+  expect(await holdfast(again, ['verify'])).toMatchObject({
+    code: 0,
+    text: '1 repositories and 1 blobs verified, 0 faults',
+  })
+})
+
+test('verify names what is wrong', async () => {
+  await holdfast(pds.dataDir, ['backup', folder('to-verify')])
+  const dir = folder('verified')
+  expect(await holdfast(dir, ['restore', folder('to-verify')])).toMatchObject({ code: 0 })
+  for (const words of [['verify'], ['verify', '--quick']])
+    expect(await holdfast(dir, words)).toMatchObject({ code: 0, text: '1 repositories and 1 blobs verified, 0 faults' })
+
+  const { Database } = await import('bun:sqlite')
+  const broken = folder('broken')
+  mkdirSync(broken)
+  cpSync(dir, broken, { recursive: true })
+  const db = new Database(join(broken, 'holdfast.db'))
+  db.run(
+    `UPDATE record SET value = x'a0' WHERE rowid IN (SELECT rowid FROM record LIMIT 1)`.replace(
+      /WHERE.*/,
+      'WHERE path = (SELECT min(path) FROM record)',
+    ),
+  )
+  db.close()
+  rmSync(join(broken, 'blobs'), { recursive: true })
+  const found = await holdfast(broken, ['verify'])
+  expect(found.code).toBe(1)
+  expect(found.text).toContain('does not match its CID')
+  expect(found.text).toContain('1 blocks would be unreadable in an archive')
+  expect(found.text).toContain(`the folder ${join(broken, 'blobs')} is missing`)
+  expect(found.text).toContain('3 faults')
+  expect(found.text).toContain('restore a backup with "holdfast restore"')
+})
+
+test('where nothing is, nothing is found well, and nothing is made', async () => {
+  const dir = folder('mistyped')
+  for (const words of [['verify'], ['sweep', 'firehose-gc'], ['backup', folder('of nothing')]]) {
+    expect(await holdfast(dir, words)).toMatchObject({
+      code: 1,
+      text: expect.stringContaining('there is no database at'),
+    })
+  }
+  expect(existsSync(dir)).toBe(false)
+})
+
+test('a sweep runs in the server that is there, or without one', async () => {
+  expect(await holdfast(folder('verified'), ['sweep', 'firehose-gc'])).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('swept'),
+  })
+  expect(await holdfast(folder('verified'), ['sweep', 'nothing'])).toMatchObject({
+    code: 2,
+    text: expect.stringContaining('firehose-gc'),
+  })
+  const port = new URL(pds.url).port
+  expect(await holdfast(pds.dataDir, ['sweep'], { SERVICE_PORT: port })).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('firehose-gc'),
+  })
+  expect(await holdfast(pds.dataDir, ['sweep', 'firehose-gc'], { SERVICE_PORT: port })).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('admin token'),
+  })
+  const { ADMIN_TOKEN } = await import('../../support/servers/pds.ts')
+  expect(
+    await holdfast(pds.dataDir, ['sweep', 'firehose-gc'], { SERVICE_PORT: port, SERVICE_ADMIN_TOKEN: ADMIN_TOKEN }),
+  ).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('swept'),
+  })
+  expect(
+    await holdfast(pds.dataDir, ['sweep', 'firehose-gc'], { SERVICE_PORT: port, SERVICE_ADMIN_TOKEN: 'wrong' }),
+  ).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('does not accept this admin token'),
+  })
+})

@@ -1,0 +1,186 @@
+/** What commits do to blobs, on a real database. */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import {
+  applyBlobChanges,
+  countBlobs,
+  deleteAccountBlobs,
+  replaceBlobReferences,
+  setBlobTakedown,
+  type AddedReference,
+} from '../../../src/features/data/blobs/blobs.ts'
+import { listMissing, listReferencedCids } from '../../../src/features/data/blobs/reference-store.ts'
+import { sql, type Database } from '../../../src/platform/database/database.ts'
+import { migrate } from '../../../src/platform/database/migrations.ts'
+import { migrations } from '../../../src/platform/database/embedded-migrations.ts'
+import { openSqlite } from '../../../src/platform/database/sqlite.ts'
+import type { Did, Tid } from '../../../src/protocol/identifiers.ts'
+
+const did = 'did:plc:alice' as Did
+const bob = 'did:plc:bob' as Did
+const dir = mkdtempSync(join(tmpdir(), 'holdfast-references-'))
+let db: Database
+
+beforeAll(async () => {
+  db = openSqlite({ path: join(dir, 'test.db'), strict: true })
+  await migrate(db, migrations, 0)
+})
+afterAll(async () => {
+  await db.close()
+  rmSync(dir, { recursive: true })
+})
+beforeEach(async () => {
+  await db.run(sql`DELETE FROM blob_reference`)
+  await db.run(sql`DELETE FROM blob`)
+})
+
+const upload = (cid: string, owner = did) =>
+  db.run(
+    sql`INSERT INTO blob (did, cid, mime_type, size, uploaded_at, unreferenced_at) VALUES (${owner}, ${cid}, 'image/png', 7, 1, 1)`,
+  )
+const to = (cid: string, record = 'a/1', changes: Partial<AddedReference> = {}): AddedReference => ({
+  record,
+  cid,
+  mimeType: 'image/png',
+  size: 7,
+  validated: true,
+  ...changes,
+})
+const commit = (added: AddedReference[], replaced: string[] = [], { rev = 'r1', now = 100 } = {}) =>
+  db.transaction((tx) => applyBlobChanges(tx, { did, rev: rev as Tid, now, replaced, added }))
+const clock = async (cid: string) =>
+  (await db.get<{ at: number | null }>(
+    sql`SELECT unreferenced_at AS at FROM blob WHERE did = ${did} AND cid = ${cid}`,
+  ))!.at
+const cids = (since?: string) => listReferencedCids(db, { did, since, limit: 100 })
+
+test('a commit without blobs costs no statement, one with blobs two', async () => {
+  await upload('x')
+  await upload('y')
+  const counted = async (work: () => Promise<void>) => {
+    const before = db.counters.statements
+    await work()
+    return db.counters.statements - before
+  }
+  expect(await counted(() => commit([]))).toBe(0)
+  expect(await counted(() => commit([to('x'), to('y')]))).toBe(2)
+  expect(await counted(() => commit([], ['a/1']))).toBe(2)
+  expect(await counted(() => commit([], ['a/1']))).toBe(1)
+})
+
+test('a blob is taken out of its grace by a reference, and put back when the last one goes', async () => {
+  await upload('x')
+  await commit([to('x', 'a/1'), to('x', 'a/2')])
+  expect(await clock('x')).toBeNull()
+  await commit([], ['a/1'], { now: 200 })
+  expect(await clock('x')).toBeNull()
+  await commit([], ['a/2'], { now: 300 })
+  expect(await clock('x')).toBe(300)
+})
+
+test('a commit that moves the last reference leaves the clock stopped', async () => {
+  await upload('x')
+  await commit([to('x', 'a/1')])
+  await commit([to('x', 'a/2')], ['a/1'], { now: 200 })
+  expect(await clock('x')).toBeNull()
+  expect(await cids()).toEqual(['x'])
+})
+
+test('missing, foreign and taken-down blobs are refused, and nothing of the commit stays', async () => {
+  await upload('x')
+  await upload('theirs', bob)
+  await upload('down')
+  await db.transaction((tx) => setBlobTakedown(tx, { did, cid: 'down', ref: 'mod-1' }))
+  for (const cid of ['nowhere', 'theirs', 'down']) {
+    await expect(commit([to('x'), to(cid)])).rejects.toMatchObject({
+      status: 400,
+      name: 'BlobNotFound',
+      message: `Could not find blob: ${cid}`,
+    })
+  }
+  expect(await cids()).toEqual([])
+  expect(await clock('x')).toBe(1)
+})
+
+test('what a record says of a blob must be true until it is permanent, and after that if its type is known', async () => {
+  await upload('x')
+  await expect(commit([to('x', 'a/1', { mimeType: 'image/gif', validated: false })])).rejects.toMatchObject({
+    name: 'InvalidMimeType',
+    message: 'Referenced Mimetype does not match stored blob. Expected: image/png, Got: image/gif',
+  })
+  await expect(commit([to('x', 'a/1', { size: 8 })])).rejects.toMatchObject({ name: 'InvalidSize' })
+  await commit([to('x', 'a/1')])
+  await commit([to('x', 'a/2', { size: 8, validated: false })])
+  await expect(commit([to('x', 'a/3', { size: 8 })])).rejects.toMatchObject({ name: 'InvalidSize' })
+  // An update that keeps the reference of an imported record is no new claim.
+  await commit([to('x', 'a/2', { size: 8 })], ['a/2'])
+})
+
+test('imported references come before their blobs, and make them permanent when they arrive', async () => {
+  await upload('early')
+  const references = [
+    { record: 'a/2', cid: 'late' },
+    { record: 'a/1', cid: 'late' },
+    { record: 'a/1', cid: 'early' },
+  ]
+  await db.transaction((tx) =>
+    replaceBlobReferences(tx, {
+      did,
+      rev: 'r5' as Tid,
+      now: 9,
+      batches: [references.slice(0, 1), references.slice(1)],
+    }),
+  )
+  expect(await clock('early')).toBeNull()
+  expect(await listMissing(db, { did, limit: 10 })).toEqual([{ record: 'a/1', cid: 'late' }])
+  expect(await countBlobs(db, did)).toEqual({ expected: 2, imported: 1, bytes: 7 })
+  await db.transaction((tx) => replaceBlobReferences(tx, { did, rev: 'r6' as Tid, now: 50, batches: [] }))
+  expect(await clock('early')).toBe(50)
+})
+
+test('thousands of references are replaced in turns, so that others can read meanwhile', async () => {
+  const batch = (rev: string) => [Array.from({ length: 12_000 }, (_, i) => ({ record: `a/${i}`, cid: `${rev} ${i}` }))]
+  for (const rev of ['r7', 'r8']) {
+    let turns = 0
+    let isDone = false
+    const count = () => {
+      turns++
+      if (!isDone) setImmediate(count)
+    }
+    const replaced = db.transaction(async (tx) => {
+      turns = 0
+      await replaceBlobReferences(tx, { did, rev: rev as Tid, now: 9, batches: batch(rev) })
+      return turns
+    })
+    setImmediate(count)
+    // Two while inserting and one after it; two more while deleting those before.
+    expect(await replaced).toBeGreaterThanOrEqual(rev === 'r7' ? 3 : 5)
+    isDone = true
+    expect((await countBlobs(db, did)).expected).toBe(12_000)
+  }
+  await db.transaction((tx) => replaceBlobReferences(tx, { did, rev: 'r9' as Tid, now: 9, batches: [] }))
+})
+
+test('listing follows the revision of the record that refers', async () => {
+  await upload('x')
+  await upload('y')
+  await commit([to('x', 'a/1')], [], { rev: 'r1' })
+  await commit([to('y', 'a/2')], [], { rev: 'r2' })
+  expect(await cids()).toEqual(['x', 'y'])
+  expect(await cids('r1')).toEqual(['y'])
+  await commit([to('x', 'a/1')], ['a/1'], { rev: 'r3' })
+  expect(await cids('r2')).toEqual(['x'])
+})
+
+test('a purge takes rows and references of its account alone', async () => {
+  await upload('x')
+  await upload('x', bob)
+  await commit([to('x')])
+  await upload('y')
+  // Of the files only that one has no owner left.
+  expect(await db.transaction((tx) => deleteAccountBlobs(tx, did, 1))).toEqual(['y'])
+  expect(await countBlobs(db, did)).toEqual({ expected: 0, imported: 0, bytes: 0 })
+  expect(await countBlobs(db, bob)).toMatchObject({ imported: 1 })
+})

@@ -1,0 +1,162 @@
+/** Before the collector deletes: references that do not say what the records say. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { correctClocks, insertReferences } from '../../../src/features/data/blobs/blobs.ts'
+import { sql } from '../../../src/platform/database/database.ts'
+import { parseCid } from '../../../src/protocol/cid.ts'
+import type { Tid } from '../../../src/protocol/identifiers.ts'
+import { signingKey } from '../../../src/protocol/keys.ts'
+import { nextTid } from '../../../src/protocol/tid.ts'
+import { archiveOf } from '../../support/archive.ts'
+import { bearer, request } from '../../support/clients/http.ts'
+import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { Stored } from '../../support/stored-blobs.ts'
+import { BLOB_NOT_FOUND, randomBytes, SERVED, Uploader, type Blob } from '../../support/clients/uploader.ts'
+
+const GRACE_SECS = 60
+
+let pds: TestPds
+let stored: Stored
+let alice: Uploader
+let bob: Uploader
+beforeAll(async () => {
+  pds = await startPds({ blobs: { tempTtlSecs: GRACE_SECS } })
+  stored = new Stored(pds)
+  alice = await Uploader.join(pds, 'alice')
+  bob = await Uploader.join(pds, 'bob')
+})
+afterAll(() => pds[Symbol.asyncDispose]())
+
+const gc = () => pds.runSweep('blob-gc')
+const db = () => pds.ctx.db
+let records = 0
+const publish = async (
+  who: Uploader,
+  bytes = randomBytes(100),
+): Promise<{ blob: Blob; cid: string; record: string }> => {
+  const blob = await who.upload(bytes)
+  const record = `a.b.c/${++records}`
+  await who.refer(record, blob)
+  return { blob, cid: blob.ref.$link, record }
+}
+const loseReference = async (cid: string) => {
+  await db().run(sql`DELETE FROM blob_reference WHERE cid = ${cid}`)
+  await db().run(sql`UPDATE blob SET unreferenced_at = 1 WHERE cid = ${cid}`)
+}
+
+test('a reference that got lost is found again in the record, and its blob is not deleted', async () => {
+  const { cid } = await publish(alice)
+  await gc()
+  await loseReference(cid)
+  expect(await gc()).toMatchObject({ swept: 0, errors: 0, mended: 1 })
+  pds.clock.advance({ secs: GRACE_SECS * 2 })
+  expect(await gc()).toMatchObject({ swept: 0, mended: 0 })
+  expect(await alice.sees(cid)).toEqual(SERVED)
+})
+
+test('a reference without its record goes, and the grace of its blob starts then', async () => {
+  const blob = await alice.upload(randomBytes(101))
+  const cid = blob.ref.$link
+  await db().transaction(async (tx) => {
+    await insertReferences(tx, alice.did, '3k22222222222' as Tid, [{ record: 'zz.b.c/gone', cid }])
+    await correctClocks(tx, alice.did, pds.clock.now())
+  })
+  await publish(alice)
+  pds.clock.advance({ secs: GRACE_SECS * 2 })
+  expect(await gc()).toMatchObject({ mended: 1, swept: 0 })
+  expect(await alice.sees(cid)).toEqual(BLOB_NOT_FOUND)
+  expect(stored.has(cid)).toBe(true)
+  pds.clock.advance({ secs: GRACE_SECS + 1 })
+  expect(await gc()).toMatchObject({ swept: 1 })
+  await stored.removalsEnd()
+  expect(stored.has(cid)).toBe(false)
+})
+
+test('a reference in the shape of old records, which an import brings, keeps its blob', async () => {
+  const { ref, mimeType } = await alice.upload(randomBytes(106))
+  const old = { $type: 'a.b.c', picture: { cid: ref.$link, mimeType } }
+  const { bytes } = archiveOf(
+    alice.did,
+    nextTid(null, pds.clock.now() * 1000, 1),
+    { 'a.b.c/old': old },
+    signingKey('p256', new Uint8Array(32).fill(3)),
+  )
+  const imported = await request(`${pds.url}/xrpc/com.atproto.repo.importRepo`, {
+    method: 'POST',
+    body: bytes as Uint8Array<ArrayBuffer>,
+    headers: { ...bearer(alice.token), 'content-type': 'application/vnd.ipld.car' },
+  })
+  expect(imported.status).toBe(200)
+  expect(await gc()).toMatchObject({ mended: 0, errors: 0 })
+  pds.clock.advance({ secs: GRACE_SECS * 2 })
+  await gc()
+  expect(await alice.sees(ref.$link)).toEqual(SERVED)
+})
+
+test('a clock that starts during a pass does not end in it, even without a grace', async () => {
+  await pds.restart({ blobs: { tempTtlSecs: 0 } })
+  const { cid } = await publish(alice)
+  await db().run(sql`DELETE FROM record WHERE path = ${`a.b.c/${records}`}`)
+  expect(await gc()).toMatchObject({ mended: 1, swept: 0 })
+  pds.clock.advance({ secs: 1 })
+  expect(await gc()).toMatchObject({ swept: 1 })
+  await stored.removalsEnd()
+  expect(stored.has(cid)).toBe(false)
+  await pds.restart()
+})
+
+test('an account whose records cannot be read keeps everything, and others do not suffer', async () => {
+  const { cid } = await publish(alice)
+  const abandoned = (await alice.upload(randomBytes(102))).ref.$link
+  const other = (await bob.upload(randomBytes(103))).ref.$link
+  await loseReference(cid)
+  const [row] = await db().all<{ value: Uint8Array }>(sql`SELECT value FROM record WHERE path = ${`a.b.c/${records}`}`)
+  const broken = Buffer.concat([Buffer.from([0xff]), row!.value])
+  await db().run(sql`UPDATE record SET value = ${broken} WHERE path = ${`a.b.c/${records}`}`)
+  pds.clock.advance({ secs: GRACE_SECS * 2 })
+  expect(await gc()).toMatchObject({ swept: 1, errors: 1 })
+  await stored.removalsEnd()
+  expect([cid, abandoned, other].map((each) => stored.has(each))).toEqual([true, true, false])
+  await db().run(sql`UPDATE record SET value = ${row!.value} WHERE path = ${`a.b.c/${records}`}`)
+  expect(await gc()).toMatchObject({ swept: 1, errors: 0, mended: 1 })
+  await stored.removalsEnd()
+  expect([cid, abandoned].map((each) => stored.has(each))).toEqual([true, false])
+})
+
+test('a referenced file that is here already is adopted, with its type', async () => {
+  const bytes = randomBytes(104)
+  const { cid } = await publish(bob, bytes)
+  await db().run(sql`UPDATE blob SET mime_type = 'video/mp4' WHERE cid = ${cid}`)
+  const { cid: mine, record } = await publish(alice)
+  // As an import leaves it: the record is here, the blob not yet.
+  const [row] = await db().all<{ value: Uint8Array }>(sql`SELECT value FROM record WHERE path = ${record}`)
+  await db().run(sql`UPDATE record SET value = ${swapCid(row!.value, mine, cid)} WHERE path = ${record}`)
+  expect(await gc()).toMatchObject({ mended: 1, adopted: 1, errors: 0 })
+  const response = await alice.read(cid)
+  expect([response.status, response.headers.get('content-type')]).toEqual([200, 'video/mp4'])
+  expect(
+    (await request(`${pds.url}/xrpc/com.atproto.repo.listMissingBlobs`, { headers: bearer(alice.token) })).body.blobs,
+  ).toEqual([])
+})
+
+test('what is wrong far into an account of many blobs is put right', async () => {
+  const blobs = await Promise.all(Array.from({ length: 230 }, () => alice.upload(randomBytes(16))))
+  await alice.refer(`a.b.c/${++records}`, ...blobs)
+  const [unclaimed, stopped] = blobs
+    .map(({ ref }) => ref.$link)
+    .toSorted()
+    .slice(-2) as [string, string]
+  await db().run(sql`DELETE FROM blob WHERE cid = ${unclaimed}`)
+  await db().run(sql`UPDATE blob SET unreferenced_at = 1 WHERE cid = ${stopped}`)
+  expect(await gc()).toMatchObject({ swept: 0, adopted: 1, mended: 0, errors: 0 })
+  expect(await alice.sees(unclaimed)).toEqual(SERVED)
+  expect(await alice.sees(stopped)).toEqual(SERVED)
+})
+
+function swapCid(value: Uint8Array, from: string, to: string): Uint8Array {
+  const bytes = (cid: string) => Buffer.from(parseCid(cid)!.bytes)
+  const changed = Buffer.from(value)
+  const at = changed.indexOf(bytes(from))
+  expect(at).toBeGreaterThan(0)
+  changed.set(bytes(to), at)
+  return changed
+}

@@ -1,0 +1,199 @@
+/** A directory that loses questions and answers, refuses, and is down, behind a line that a test controls. */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { sql } from '../../../src/platform/database/database.ts'
+import { nextOperation, signOperation } from '../../../src/protocol/plc.ts'
+import {
+  begin,
+  forCeremonies,
+  genesisOf,
+  mobile,
+  operate,
+  prepared,
+  sendDid,
+  type PendingWallet,
+} from '../../support/clients/ceremony.ts'
+import { startFaultyLine, type Fate, type FaultyLine } from '../../support/faults/faulty-line.ts'
+import { request } from '../../support/clients/http.ts'
+import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
+
+let plc: PlcHost
+let line: FaultyLine
+let pds: TestPds
+beforeAll(async () => {
+  plc = await startPlcServer()
+  line = await startFaultyLine(plc.url)
+  pds = await startPds({ ...forCeremonies, plcDirectoryUrl: line.url })
+})
+beforeEach(() => {
+  line.fate = () => 'answered'
+  line.arrived.splice(0)
+})
+afterAll(async () => {
+  await pds[Symbol.asyncDispose]()
+  await line[Symbol.asyncDispose]()
+  await plc[Symbol.asyncDispose]()
+})
+
+const DIRECTORY_FAILED = { status: 502, body: { error: { code: 'PLC_DIRECTORY_ERROR' } } }
+const submissions = (fate: Fate) => {
+  line.fate = ({ method }) => (method === 'POST' ? fate : 'answered')
+}
+const stateOf = async ({ handle }: PendingWallet): Promise<string | undefined> =>
+  (await operate(pds, '/v1/admin/ceremonies')).body.ceremonies.find((one: { handle: string }) => one.handle === handle)
+    ?.state
+const logOf = async (did: string) => (await request(`${plc.url}/${did}/log`)).body
+const accountCount = async () =>
+  (await pds.ctx.db.get<{ count: number }>(sql`SELECT COUNT(*) AS count FROM account`))!.count
+
+test('a question that is lost leaves no account, and the same request finishes', async () => {
+  const wallet = await begin(pds, 'lost')
+  const json = await prepared(pds, wallet)
+  submissions('question lost')
+  expect(await sendDid(pds, wallet, json)).toMatchObject(DIRECTORY_FAILED)
+  expect(await accountCount()).toBe(0)
+  expect(await stateOf(wallet)).toBe('did_stored')
+  submissions('answered')
+  const { status, body } = await sendDid(pds, wallet, json)
+  expect(status).toBe(200)
+  expect(await logOf(body.did)).toEqual([json.signedCreationOp])
+})
+
+test('an answer that is lost is looked up in the log, and the account is made at once', async () => {
+  const wallet = await begin(pds, 'unheard')
+  const json = await prepared(pds, wallet)
+  submissions('answer lost')
+  const { status, body } = await sendDid(pds, wallet, json)
+  expect(status).toBe(200)
+  expect(await logOf(body.did)).toEqual([json.signedCreationOp])
+})
+
+test('an answer that is lost while the log cannot be read is found out by the next request, which is not refused', async () => {
+  const wallet = await begin(pds, 'doubtful')
+  const json = await prepared(pds, wallet)
+  line.fate = ({ method }) => (method === 'POST' ? 'answer lost' : 'question lost')
+  expect(await sendDid(pds, wallet, json)).toMatchObject(DIRECTORY_FAILED)
+  expect(await stateOf(wallet)).toBe('did_stored')
+  line.fate = () => 'answered'
+  // The directory refuses a second operation that is identical; its log says why.
+  const { status, body } = await sendDid(pds, wallet, json)
+  expect(status).toBe(200)
+  expect(await logOf(body.did)).toEqual([json.signedCreationOp])
+})
+
+test('an operation that arrives after the server has given up waiting is found, and the same request finishes', async () => {
+  const wallet = await begin(pds, 'belated')
+  const json = await prepared(pds, wallet)
+  const late = Promise.withResolvers<void>()
+  line.fate = async ({ method }): Promise<Fate> => {
+    if (method === 'POST') await late.promise
+    return 'answered'
+  }
+  expect(await sendDid(pds, wallet, json)).toMatchObject(DIRECTORY_FAILED)
+  expect(await stateOf(wallet)).toBe('did_stored')
+  late.resolve()
+  const { status, body } = await sendDid(pds, wallet, json)
+  expect(status).toBe(200)
+  expect((await request(`${plc.url}/${body.did}/log/last`)).body).toEqual(json.signedCreationOp)
+})
+
+test('an identity that was changed since, by its wallet, is accepted for its first operation', async () => {
+  const wallet = await begin(pds, 'ahead')
+  const json = await prepared(pds, wallet)
+  line.fate = ({ method }) => (method === 'POST' ? 'answer lost' : 'question lost')
+  expect(await sendDid(pds, wallet, json)).toMatchObject(DIRECTORY_FAILED)
+  line.fate = () => 'answered'
+  const did = (await pds.ctx.db.get<{ did: string }>(sql`SELECT did FROM ceremony WHERE handle = ${wallet.handle}`))!
+    .did
+  const next = nextOperation(json.signedCreationOp, { rotationKeys: [wallet.device.did, wallet.recovery.did] })!
+  expect((await request(`${plc.url}/${did}`, { json: signOperation(next, wallet.device.key) })).status).toBe(200)
+  expect(await sendDid(pds, wallet, json)).toMatchObject({ status: 200, body: { did } })
+})
+
+test('another identity is refused once one was stored, because the directory may have the first', async () => {
+  const wallet = await begin(pds, 'changing')
+  const json = await prepared(pds, wallet)
+  submissions('question lost')
+  expect(await sendDid(pds, wallet, json)).toMatchObject(DIRECTORY_FAILED)
+  submissions('answered')
+  const keyId = json.signedCreationOp.verificationMethods['atproto']!
+  const other = genesisOf(pds, wallet, keyId, { rotationKeys: [wallet.device.did, wallet.recovery.did] })
+  expect(await sendDid(pds, wallet, { ...json, signedCreationOp: other })).toMatchObject({
+    status: 500,
+    body: { error: { code: 'INTERNAL_ERROR' } },
+  })
+  expect(line.arrived.some(({ method }) => method === 'POST')).toBe(false)
+  expect(await sendDid(pds, wallet, json)).toMatchObject({ status: 200 })
+})
+
+test('an identity that the directory refuses for good can be replaced by another', async () => {
+  const wallet = await begin(pds, 'refused')
+  const json = await prepared(pds, wallet)
+  const keyId = json.signedCreationOp.verificationMethods['atproto']!
+  // Of other methods than that of the repository the directory alone decides.
+  const odd = genesisOf(pds, wallet, keyId, { verificationMethods: { atproto: keyId, odd: 'did:key:zOdd' } })
+  expect(await sendDid(pds, wallet, { ...json, signedCreationOp: odd })).toMatchObject(DIRECTORY_FAILED)
+  expect(await stateOf(wallet)).toBe('key_issued')
+  expect(await sendDid(pds, wallet, json)).toMatchObject({ status: 200 })
+})
+
+test('a directory that is slow holds up one ceremony and no other, and crossing requests make one account', async () => {
+  const slow = await begin(pds, 'slow')
+  const json = await prepared(pds, slow)
+  const quick = await begin(pds, 'quick')
+  const quickJson = await prepared(pds, quick)
+  const gate = Promise.withResolvers<void>()
+  const arrived = Promise.withResolvers<void>()
+  let held = 0
+  line.fate = async ({ method, body }): Promise<Fate> => {
+    if (method === 'POST' && body.includes('at://slow.test')) {
+      if (++held === 2) arrived.resolve()
+      await gate.promise
+    }
+    return 'answered'
+  }
+  const crossing = [sendDid(pds, slow, json), sendDid(pds, slow, json)]
+  await arrived.promise
+  expect(await sendDid(pds, quick, quickJson)).toMatchObject({ status: 200 })
+  gate.resolve()
+  const answers = await Promise.all(crossing)
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409])
+  expect(answers.find(({ status }) => status === 409)).toMatchObject({
+    body: { error: { code: 'DID_ALREADY_EXISTS' } },
+  })
+  const { body } = answers.find(({ status }) => status === 200)!
+  expect((await request(`${plc.url}/${body.did}/log/last`)).body).toEqual(json.signedCreationOp)
+})
+
+test('a session that was replaced while the directory was slow still ends with the account of its request', async () => {
+  const wallet = await begin(pds, 'replaced')
+  const json = await prepared(pds, wallet)
+  const gate = Promise.withResolvers<void>()
+  const arrived = Promise.withResolvers<void>()
+  line.fate = async ({ method }): Promise<Fate> => {
+    if (method !== 'POST') return 'answered'
+    arrived.resolve()
+    await gate.promise
+    return 'answered'
+  }
+  const first = sendDid(pds, wallet, json)
+  await arrived.promise
+  const { body } = await mobile(pds, wallet)
+  const again = { ...wallet, token: body.sessionToken as string }
+  gate.resolve()
+  expect(await first).toMatchObject({ status: 200 })
+  expect(await sendDid(pds, again, json)).toMatchObject({ status: 401 })
+})
+
+test('a password is hashed after the directory, and lets its owner in', async () => {
+  const wallet = await begin(pds, 'locked')
+  const json = await prepared(pds, wallet)
+  submissions('question lost')
+  expect(await sendDid(pds, wallet, { ...json, password: 'the first password' })).toMatchObject(DIRECTORY_FAILED)
+  submissions('answered')
+  expect(await sendDid(pds, wallet, { ...json, password: 'the second password' })).toMatchObject({ status: 200 })
+  const logIn = (password: string) =>
+    request(`${pds.url}/v1/accounts/sessions`, { json: { email: wallet.email, password } })
+  expect(await logIn('the first password')).toMatchObject({ status: 401 })
+  expect(await logIn('the second password')).toMatchObject({ status: 200 })
+})

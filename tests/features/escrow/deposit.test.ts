@@ -1,0 +1,71 @@
+/** A share in escrow: how it is stored, and that it ends with the account. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { Secret } from '../../../src/base/secret.ts'
+import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
+import { depositShare } from '../../../src/features/identity/escrow/escrow.ts'
+import { sql } from '../../../src/platform/database/database.ts'
+import { parseShare } from '../../../src/protocol/escrow-share.ts'
+import type { Did } from '../../../src/protocol/identifiers.ts'
+import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { newRecoveryCode } from '../../support/clients/recovery.ts'
+import vector from '../../vectors/contract/escrow-at-rest-v1.json' with { type: 'json' }
+
+let pds: TestPds
+let alice: TestAccount
+let did: Did
+
+beforeAll(async () => {
+  pds = await startPds({ signingKeyMasterKey: new Secret(Buffer.from(vector.masterKeyHex, 'hex')) })
+  alice = await createAccount(pds, 'alice')
+  did = alice.did as Did
+})
+afterAll(() => pds[Symbol.asyncDispose]())
+
+const stored = async () =>
+  (await pds.ctx.db.get<{ wrapped: string }>(sql`SELECT share_wrapped AS wrapped FROM escrow_share WHERE did = ${did}`))
+    ?.wrapped ?? null
+const events = () => pds.ctx.db.all(sql`SELECT event, detail FROM escrow_audit WHERE did = ${did} ORDER BY seq`)
+
+describe('depositing', () => {
+  const outcome = parseShare(vector.submittedShareBase32)
+  if (!outcome.ok) throw new Error(outcome.fault)
+  const deposit = () => pds.ctx.db.transaction((tx) => depositShare(pds.ctx, tx, did, outcome.share))
+
+  test('a share is stored under the master key', async () => {
+    expect(await deposit()).toBe('deposited')
+    const wrapped = (await stored())!
+    expect(wrapped).toHaveLength(vector.storedLength)
+    expect(Buffer.from(pds.ctx.vault.unwrap(wrapped)).toString('hex')).toBe(vector.plaintextHex)
+    expect(Buffer.from(pds.ctx.vault.unwrap(vector.stored)).toString('hex')).toBe(vector.plaintextHex)
+  })
+
+  test('a second one replaces it', async () => {
+    const before = await stored()
+    expect(await deposit()).toBe('rotated')
+    expect(await stored()).not.toBe(before)
+    const detail = JSON.stringify({ set_id: 16909060, version: 2 })
+    expect(await events()).toEqual([
+      { event: 'deposited', detail },
+      { event: 'rotated', detail },
+    ])
+  })
+
+  test('nothing is written if the transaction fails', async () => {
+    const before = [await stored(), await events()]
+    const failing = pds.ctx.db.transaction(async (tx) => {
+      await depositShare(pds.ctx, tx, did, outcome.share)
+      throw new Error('lost')
+    })
+    await expect(failing).rejects.toThrow('lost')
+    expect([await stored(), await events()]).toEqual(before)
+  })
+
+  test('share, codes and audit log end with the account', async () => {
+    await newRecoveryCode(pds, alice)
+    const codes = () => pds.ctx.db.all(sql`SELECT did FROM recovery_code`)
+    expect(await codes()).toEqual([{ did }])
+    expect(await deleteAccount({ ctx: pds.ctx }, did)).toBe(true)
+    expect([await stored(), await events(), await codes()]).toEqual([null, [], []])
+  })
+})

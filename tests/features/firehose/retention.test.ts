@@ -1,0 +1,67 @@
+/** What the event log keeps. */
+import { expect, test } from 'bun:test'
+import type { RepoEvent } from '../../../src/features/data/firehose/firehose.ts'
+import { sql } from '../../../src/platform/database/database.ts'
+import type { Did } from '../../../src/protocol/identifiers.ts'
+import { sequence } from '../../support/clients/events.ts'
+import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { Subscriber } from '../../support/clients/subscriber.ts'
+
+const did = 'did:plc:aliceaaaaaaaaaaaaaaaaaaa' as Did
+
+const emit = (pds: TestPds, count: number) => sequence(pds, ...Array<RepoEvent>(count).fill({ type: 'identity', did }))
+const kept = async ({ ctx }: TestPds) =>
+  (await ctx.db.all<{ seq: number }>(sql`SELECT seq FROM repo_seq ORDER BY seq`)).map(({ seq }) => seq)
+
+test('events older than the retention time go, and a cursor before them is told so', async () => {
+  await using pds = await startPds({ firehose: { logRetentionSecs: 3600 } })
+  await emit(pds, 3)
+  pds.clock.advance({ secs: 3601 })
+  await emit(pds, 2)
+  expect(await pds.runSweep('firehose-gc')).toEqual({ swept: 3, errors: 0 })
+  expect(await kept(pds)).toEqual([4, 5])
+  const late = new Subscriber(pds.url, '?cursor=2')
+  await late.until(3)
+  expect(late.messages.map(({ type }) => type)).toEqual(['#info', '#identity', '#identity'])
+  const inTime = new Subscriber(pds.url, '?cursor=3')
+  await inTime.until(2)
+  expect(inTime.seqs).toEqual([4, 5])
+  late.close()
+  inTime.close()
+})
+
+test('the newest event stays however old it is, so that no cursor falls into the future', async () => {
+  await using pds = await startPds({ firehose: { logRetentionSecs: 3600 } })
+  await emit(pds, 3)
+  pds.clock.advance({ days: 30 })
+  expect(await pds.runSweep('firehose-gc')).toEqual({ swept: 2, errors: 0 })
+  expect(await kept(pds)).toEqual([3])
+  await pds.restart()
+  expect(await emit(pds, 1)).toEqual([4])
+})
+
+test('a clock that was wrong for a while does not make holes', async () => {
+  await using pds = await startPds({ firehose: { logRetentionSecs: 3600 } })
+  await emit(pds, 1)
+  pds.clock.jump({ secs: -7200 })
+  await emit(pds, 2)
+  pds.clock.jump({ secs: 7200 })
+  await emit(pds, 1)
+  expect(await pds.runSweep('firehose-gc')).toEqual({ swept: 0, errors: 0 })
+})
+
+test('of a bounded count the newest stay, in however many chunks the others go', async () => {
+  await using pds = await startPds({ firehose: { logRetentionSecs: 0, logRetentionCount: 10 } })
+  await emit(pds, 2500)
+  expect(await pds.runSweep('firehose-gc')).toEqual({ swept: 2490, errors: 0 })
+  expect(await kept(pds)).toEqual(Array.from({ length: 10 }, (_, i) => 2491 + i))
+  expect(await pds.runSweep('firehose-gc')).toEqual({ swept: 0, errors: 0 })
+})
+
+test('without bounds, and with an empty log, nothing goes', async () => {
+  await using pds = await startPds({ firehose: { logRetentionSecs: 0, logRetentionCount: 0 } })
+  expect(await pds.runSweep('firehose-gc')).toEqual({ swept: 0, errors: 0 })
+  await emit(pds, 5)
+  pds.clock.advance({ days: 1000 })
+  expect(await pds.runSweep('firehose-gc')).toEqual({ swept: 0, errors: 0 })
+})

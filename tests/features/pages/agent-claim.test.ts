@@ -1,0 +1,70 @@
+/** Somebody with a phone lets a program act for them: in a browser, without scripts. */
+import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Browser } from 'playwright-core'
+import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { openAgentClaim, pollAgent, registerAgent } from '../../support/clients/agent.ts'
+import { freshPage, openBrowser } from '../../support/clients/browser.ts'
+import { startPds, type TestPds } from '../../support/servers/pds.ts'
+
+/** A browser on a busy machine takes its time. */
+setDefaultTimeout(60_000)
+
+let pds: TestPds
+let browser: Browser
+let alice: TestAccount
+beforeAll(async () => {
+  const agentAuth = { anonymousEnabled: true }
+  ;[pds, browser] = await Promise.all([startPds({ agentAuth, rateLimit: { enabled: false } }), openBrowser()])
+  alice = await createAccount(pds, 'alice')
+})
+afterEach(async () => {
+  for (const context of browser.contexts()) await context.close()
+})
+afterAll(async () => {
+  await browser.close()
+  await pds[Symbol.asyncDispose]()
+})
+
+async function waiting() {
+  const { body } = await registerAgent(pds, { type: 'anonymous' })
+  const { body: opened } = await openAgentClaim(pds, body.claim_token)
+  return { token: body.claim_token as string, code: opened.claim_attempt.user_code as string }
+}
+
+test.each([
+  ['Approve', 'The program now has access', undefined],
+  ['Deny', 'Denied', 'expired_token'],
+])('a person enters the code in two groups, reads, and chooses: %s', async (button, heading, error) => {
+  const { token, code } = await waiting()
+  const page = await freshPage(browser)
+  await page.goto(`${pds.url}/agent/claim`)
+  await page.getByLabel('Code that the program shows').fill(`${code.slice(0, 3)} ${code.slice(3)}`)
+  await page.getByLabel('Handle or email address').fill(alice.handle)
+  await page.getByLabel('Password', { exact: true }).fill(alice.password)
+  await page.getByRole('button', { name: 'Continue' }).click()
+  await page.getByRole('heading', { name: 'Let this program act for you?' }).waitFor()
+  for (const text of ['@alice.test', 'Create and change any of your public data', 'Upload files of any kind'])
+    expect(await page.getByText(text).first().isVisible()).toBe(true)
+  await page.getByRole('button', { name: button }).click()
+  await page.getByRole('heading', { name: heading }).waitFor()
+  expect((await pollAgent(pds, token)).body.error).toBe(error)
+})
+
+test('the browser itself refuses what cannot be a code', async () => {
+  const page = await freshPage(browser)
+  await page.goto(`${pds.url}/agent/claim`)
+  const field = page.getByLabel('Code that the program shows')
+  for (const [typed, fits] of [
+    ['12345', false],
+    ['1234567', false],
+    ['12a456', false],
+    ['123456', true],
+    ['123-456', true],
+  ] as const) {
+    await field.fill(typed)
+    expect([
+      typed,
+      await field.evaluate((input) => (input as unknown as { checkValidity(): boolean }).checkValidity()),
+    ]).toEqual([typed, fits])
+  }
+})

@@ -1,0 +1,80 @@
+/** The part of the account page about devices that are told by pushes, as a person without scripts uses it. */
+import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Browser, Page } from 'playwright-core'
+import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { freshPage, openBrowser } from '../../support/clients/browser.ts'
+import { bearer, request } from '../../support/clients/http.ts'
+import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { registerDevices, RELAY } from '../../support/clients/queued.ts'
+
+/** A browser on a busy machine takes its time. */
+setDefaultTimeout(60_000)
+
+let pds: TestPds
+let browser: Browser
+beforeAll(async () => {
+  ;[pds, browser] = await Promise.all([
+    startPds({ notifications: { relay: RELAY }, rateLimit: { enabled: false } }),
+    openBrowser(),
+  ])
+})
+afterEach(async () => {
+  for (const context of browser.contexts()) await context.close()
+})
+afterAll(async () => {
+  await browser.close()
+  await pds[Symbol.asyncDispose]()
+})
+
+async function signedIn({ handle, password }: TestAccount, at: TestPds = pds): Promise<Page> {
+  const page = await freshPage(browser, { javaScriptEnabled: false })
+  await page.goto(`${at.url}/account/sign-in`)
+  await page.getByLabel('Handle or email address').fill(handle)
+  await page.getByLabel('Password', { exact: true }).fill(password)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.waitForURL(`${at.url}/account`)
+  return page
+}
+
+const unregister = ({ accessJwt }: TestAccount, name: string) =>
+  request(`${pds.url}/v1/notifications/register/${name}`, { method: 'DELETE', headers: bearer(accessJwt) })
+
+test('the holder sees the devices of the account and removes one', async () => {
+  const [ann, ben] = [await createAccount(pds, 'ann'), await createAccount(pds, 'ben')]
+  await registerDevices(pds, ann, ['phone', '<b>tablet</b>'])
+  await registerDevices(pds, ben, ['elsewhere'])
+  const page = await signedIn(ann)
+  const rows = () => page.locator('#pushes li').allInnerTexts()
+  expect((await rows()).toSorted()).toEqual([
+    expect.stringMatching(/org\.example\.wallet[^]*Device <b>tablet<\/b>/),
+    expect.stringContaining('Device phone'),
+  ])
+  await page.getByRole('button', { name: 'Remove the device phone of org.example.wallet' }).click()
+  expect(await page.getByText('The device no longer receives notifications.').count()).toBe(1)
+  expect(await rows()).toHaveLength(1)
+  expect((await unregister(ann, 'phone')).body).toEqual({ status: 'absent' })
+  await page.getByRole('button', { name: 'Remove' }).click()
+  expect(await page.getByText('No device is registered.').count()).toBe(1)
+  expect((await unregister(ben, 'elsewhere')).body).toEqual({ status: 'deleted' })
+})
+
+test('a holder removes no device of another account', async () => {
+  const [cat, dan] = [await createAccount(pds, 'cat'), await createAccount(pds, 'dan')]
+  await registerDevices(pds, cat, ['phone of cat'])
+  await registerDevices(pds, dan, ['phone'])
+  const page = await signedIn(cat)
+  await page.evaluate('document.querySelector("#pushes input[name=id]").value = "phone"')
+  await page.getByRole('button', { name: 'Remove' }).click()
+  await page.getByText('The device no longer receives notifications.').waitFor()
+  expect((await unregister(dan, 'phone')).body).toEqual({ status: 'deleted' })
+  expect(await page.locator('#pushes li').count()).toBe(1)
+})
+
+test('the page says nothing of notifications to an account without devices, nor without a relay', async () => {
+  const eve = await createAccount(pds, 'eve')
+  expect(await (await signedIn(eve)).locator('#pushes').count()).toBe(0)
+  await registerDevices(pds, eve, ['phone'])
+  await pds.restart({ notifications: { relay: null } })
+  expect(await (await signedIn(eve)).locator('#pushes').count()).toBe(0)
+  await pds.restart()
+})

@@ -1,0 +1,162 @@
+/** What the account page tells of sessions, and which there are. */
+import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Browser, Page } from 'playwright-core'
+import { createAccount, logIn, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
+import { freshPage, openBrowser } from '../../support/clients/browser.ts'
+import { request } from '../../support/clients/http.ts'
+import { askSession, sessionRequest, sovereignAccount } from '../../support/clients/wallet.ts'
+import { startPds, type TestPds } from '../../support/servers/pds.ts'
+
+/** A browser on a busy machine takes its time. */
+setDefaultTimeout(60_000)
+
+const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0'
+const SAFARI =
+  'Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1'
+
+let pds: TestPds
+let browser: Browser
+
+beforeAll(async () => {
+  ;[pds, browser] = await Promise.all([startPds({ rateLimit: { enabled: false } }), openBrowser()])
+})
+afterEach(async () => {
+  for (const context of browser.contexts()) await context.close()
+})
+afterAll(async () => {
+  await browser.close()
+  await pds[Symbol.asyncDispose]()
+})
+
+async function signIn(page: Page, { handle, password }: Pick<TestAccount, 'handle' | 'password'>): Promise<void> {
+  await page.goto(`${pds.url}/account/sign-in`)
+  await page.getByLabel('Handle or email address').fill(handle)
+  await page.getByLabel('Password', { exact: true }).fill(password)
+  await page.getByLabel('Stay signed in').check()
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.waitForURL(`${pds.url}/account`)
+}
+
+const from = (userAgent: string, address: string) => ({ userAgent, extraHTTPHeaders: { 'x-forwarded-for': address } })
+const rows = async (page: Page) =>
+  (await page.locator('#sessions li .body').allInnerTexts()).map((text) => text.replaceAll(/\s+/g, ' '))
+
+test('browsers and apps are told apart by program, way of signing in and network', async () => {
+  const ann = await sovereignAccount(pds, 'ann')
+  expect(await askSession(pds, sessionRequest(pds, ann), { 'x-forwarded-for': '203.0.113.7' })).toMatchObject({
+    status: 200,
+  })
+  const appPassword = await ann.call('com.atproto.server.createAppPassword', { json: { name: 'Old phone' } })
+  const session = (password: string, headers: Record<string, string>) =>
+    request(`${pds.url}/xrpc/com.atproto.server.createSession`, { json: { identifier: ann.handle, password }, headers })
+  expect(
+    await session(ann.password, {
+      'user-agent': 'Bluesky/1.90.0 CFNetwork/1494.0.7 Darwin/23.4.0',
+      'x-forwarded-for': '198.51.100.23',
+    }),
+  ).toMatchObject({ status: 200 })
+  expect(
+    await session(ann.password, {
+      'user-agent': FIREFOX,
+      origin: 'https://bsky.app',
+      'x-forwarded-for': '2001:db8:7:8::9',
+    }),
+  ).toMatchObject({ status: 200 })
+  expect(
+    await session(appPassword.body.password, { 'user-agent': '<b>curl</b>', 'x-forwarded-for': '192.0.2.1' }),
+  ).toMatchObject({
+    status: 200,
+  })
+  await signIn(await freshPage(browser, from(SAFARI, '203.0.113.99')), ann)
+  pds.clock.advance({ days: 3 })
+  const page = await freshPage(browser, from(FIREFOX, '198.51.100.7'))
+  await signIn(page, ann)
+  const told = await rows(page)
+  const holding = (...words: string[]) => told.filter((row) => words.every((word) => row.includes(word)))
+  expect(holding('Firefox on Linux', 'This browser', '198.51.100.0/24')).toHaveLength(1)
+  expect(holding('Safari on iPhone', 'Browser, signed in', '203.0.113.0/24')).toHaveLength(1)
+  expect(holding('Bluesky on an Apple device', 'App, signed in with your password', '198.51.100.0/24')).toHaveLength(1)
+  expect(holding('App, signed in with a wallet', '203.0.113.0/24')).toHaveLength(1)
+  expect(holding('bsky.app in Firefox on Linux', 'your password', '2001:db8:7::/48')).toHaveLength(1)
+  expect(holding('An app', 'the app password “Old phone”', '192.0.2.0/24')).toHaveLength(1)
+  for (const address of ['198.51.100.23', '203.0.113.99', '192.0.2.1 ', '7:8::9'])
+    expect(told.join()).not.toContain(address)
+
+  // Signing in once more in the same browser is the same browser, first used when it was.
+  pds.clock.advance({ days: 30 })
+  await signIn(page, ann)
+  const first = (told: string[]) =>
+    told.filter((row) => row.includes('This browser')).map((row) => /First used [^,]*/.exec(row)![0])
+  expect(first(await rows(page))).toEqual(first(told))
+  expect(first(told)).toHaveLength(1)
+})
+
+test('one browser is signed out, or all others', async () => {
+  const ben = await createAccount(pds, 'ben')
+  const [phone, laptop, desk] = await Promise.all([
+    freshPage(browser, from(SAFARI, '192.0.2.1')),
+    freshPage(browser),
+    freshPage(browser, from(FIREFOX, '192.0.2.2')),
+  ])
+  for (const page of [phone!, laptop!, desk!]) await signIn(page, ben)
+  await desk!.getByRole('button', { name: 'Sign out of Safari on iPhone' }).click()
+  expect(await desk!.getByRole('status').textContent()).toContain('Signed out')
+  await phone!.goto(`${pds.url}/account`)
+  expect(new URL(phone!.url()).pathname).toBe('/account/sign-in')
+  await laptop!.goto(`${pds.url}/account`)
+  expect(new URL(laptop!.url()).pathname).toBe('/account')
+  await signIn(phone!, ben)
+  await desk!.goto(`${pds.url}/account`)
+  await desk!.getByRole('button', { name: 'Sign out of all other browsers' }).click()
+  for (const page of [phone!, laptop!]) {
+    await page.goto(`${pds.url}/account`)
+    expect(new URL(page.url()).pathname).toBe('/account/sign-in')
+  }
+})
+
+test("nobody's browser is signed out by another account", async () => {
+  const [cat, dan] = [await createAccount(pds, 'cat'), await createAccount(pds, 'dan')]
+  const [hers, other, his] = [await freshPage(browser), await freshPage(browser), await freshPage(browser)]
+  await signIn(hers, cat)
+  await signIn(other, cat)
+  await signIn(his, dan)
+  const id = await other.locator('#sessions [name=id]').first().inputValue()
+  const [cookie] = await his.context().cookies(pds.url)
+  const form_token = await his.locator('[name=form_token]').first().inputValue()
+  await request(`${pds.url}/account/browsers`, {
+    method: 'POST',
+    headers: { cookie: `${cookie!.name}=${cookie!.value}`, 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({ account: dan.did, form_token, id }).toString(),
+  })
+  await hers.goto(`${pds.url}/account`)
+  expect(new URL(hers.url()).pathname).toBe('/account')
+})
+
+test('a sign-up on the web leaves one browser signed in, and no session that nobody holds', async () => {
+  const page = await freshPage(browser, from(SAFARI, '192.0.2.77'))
+  await page.goto(`${pds.url}/account/sign-up`)
+  await page.getByLabel('Handle', { exact: true }).fill('eve-anew')
+  await page.getByLabel('Email address').fill('eve@example.com')
+  await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
+  await page.getByRole('button', { name: 'Create account' }).click()
+  await page.waitForURL(`${pds.url}/account`)
+  const told = await rows(page)
+  expect(told).toHaveLength(1)
+  expect(told[0]).toContain('Safari on iPhone This browser')
+  expect(told[0]).toContain('192.0.2.0/24')
+  // A session of an app is there when an app has asked for it.
+  await logIn(pds, { handle: 'eve-anew.test', email: 'eve@example.com' }, PASSWORD)
+  await page.reload()
+  expect(await rows(page)).toHaveLength(2)
+})
+
+test('a sign-up that is refused or left signs nobody in', async () => {
+  const page = await freshPage(browser)
+  await page.goto(`${pds.url}/account/sign-up`)
+  await page.getByLabel('Handle', { exact: true }).fill('x')
+  await page.getByLabel('Email address').fill('x@example.com')
+  await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
+  await page.getByRole('button', { name: 'Create account' }).click()
+  await page.getByRole('alert').waitFor()
+  expect(await page.context().cookies(pds.url)).toEqual([])
+})

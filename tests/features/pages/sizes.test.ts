@@ -1,0 +1,393 @@
+/** Every page, on screens of every width, with the longest names that there are. */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Browser, Page } from 'playwright-core'
+import { Secret } from '../../../src/base/secret.ts'
+import { latchMatchCode } from '../../../src/features/access/oauth/wallet-consent-store.ts'
+import { createOutbound } from '../../../src/platform/network/outbound.ts'
+import { registerAgent as confirmedAgent } from '../../support/clients/registered-agent.ts'
+import { registerDevices, RELAY } from '../../support/clients/queued.ts'
+import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
+import { openAgentClaim, registerAgent } from '../../support/clients/agent.ts'
+import { freshPage, openBrowser } from '../../support/clients/browser.ts'
+import { startWebHost, type WebHost } from '../../support/servers/did-web-host.ts'
+import { fakeDns } from '../../support/servers/dns.ts'
+import { OAuthClient } from '../../support/clients/oauth-client.ts'
+import { bearer, request } from '../../support/clients/http.ts'
+import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { decisionOf, sendDecision } from '../../support/clients/wallet-consent.ts'
+import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
+import { type DeviceKey, sovereignAccount, walletSession } from '../../support/clients/wallet.ts'
+
+/** A browser on a busy machine takes its time. */
+setDefaultTimeout(60_000)
+
+/** Where to put pictures of the pages, for somebody to look at. */
+const { SCREENSHOT_DIR } = process.env
+
+const WIDTHS = { 320: 640, 360: 740, 768: 1024, 1280: 900 }
+/** A handle of 253 characters, in labels of 63. */
+const LONG_HANDLE = `${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(57)}.com`
+const LONG_DOMAIN = `${'people-of-the-federated-network'.repeat(2)}.${'community'.repeat(6)}.test`
+const LONG_NAME = 'Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft'
+const APP_HOST = `${'app'.repeat(21)}.web.test`
+const PROVIDER = {
+  issuer: `https://${'identity-provider'.repeat(5)}.example`,
+  audience: null,
+  algorithm: 'ES256' as const,
+  keys: { source: 'jwks' as const, url: 'https://idp.example/jwks' },
+}
+const SCOPES = [
+  'atproto',
+  'transition:generic',
+  'transition:email',
+  'transition:chat.bsky',
+  'identity:handle',
+  'account:email?action=manage',
+  'blob:*/*',
+  ...['post', 'like', 'repost', 'threadgate', 'postgate', 'generator'].map((kind) => `repo:app.bsky.feed.${kind}`),
+  `repo:com.${'verylonglabel'.repeat(4)}.${'anotherlonglabel'.repeat(3)}.${'record'.repeat(8)}`,
+  ...['getTimeline', 'getAuthorFeed', 'getPostThread'].map(
+    (method) => `rpc:app.bsky.feed.${method}?aud=did:web:${'service'.repeat(8)}.example%23bsky_appview`,
+  ),
+]
+
+let web: WebHost
+let pds: TestPds
+let browser: Browser
+let alice: TestAccount
+/** Has no password. */
+let quinn: TestAccount & { device: DeviceKey }
+
+beforeAll(async () => {
+  web = startWebHost()
+  const dns = fakeDns()
+  dns.setAddresses(APP_HOST, '127.0.0.1')
+  const outbound = createOutbound({
+    resolver: dns,
+    reach: 'loopback',
+    httpsPort: web.port,
+    certificateAuthorities: web.authority,
+  })
+  const config = {
+    rateLimit: { enabled: false },
+    agentAuth: { anonymousEnabled: true, grantedScopes: SCOPES, trustedIssuers: [PROVIDER] },
+    serviceName: LONG_NAME,
+    availableUserDomains: ['test', LONG_DOMAIN],
+    inviteCodeRequired: false,
+    accounts: { passwordOptional: true },
+    signingKeyMasterKey: new Secret(new Uint8Array(32).fill(7)),
+    notifications: { relay: RELAY },
+  }
+  const links = {
+    termsOfService: `https://example.com/${'terms'.repeat(30)}`,
+    privacyPolicy: 'https://example.com/privacy',
+  }
+  ;[pds, browser] = await Promise.all([startPds({ ...config, links }, { outbound, resolver: dns }), openBrowser()])
+  alice = await createAccount(pds, 'alice', { email: `${'a'.repeat(60)}@${'mail'.repeat(15)}.example.com` })
+  quinn = await sovereignAccount(pds, 'q'.repeat(60), {
+    password: undefined,
+    email: `${'q'.repeat(60)}@${'mail'.repeat(15)}.example.com`,
+  })
+  dns.setHandle(LONG_HANDLE, alice.did)
+  const changed = await alice.call('com.atproto.identity.updateHandle', { json: { handle: LONG_HANDLE } })
+  if (changed.status !== 200) throw new Error(JSON.stringify(changed.body))
+  for (const name of ['short', 'x'.repeat(255)])
+    await alice.call('com.atproto.server.createAppPassword', { json: { name, privileged: true } })
+  web.publish(APP_HOST, '/client.json', () =>
+    Response.json({
+      client_id: client().clientId,
+      client_name: LONG_NAME,
+      redirect_uris: [client().redirectUri],
+      grant_types: ['authorization_code', 'refresh_token'],
+      scope: SCOPES.join(' '),
+      token_endpoint_auth_method: 'none',
+      dpop_bound_access_tokens: true,
+    }),
+  )
+  await client().signIn({ identifier: alice.did, password: alice.password }, { scope: SCOPES.join(' ') })
+})
+afterEach(async () => {
+  for (const context of browser.contexts()) await context.close()
+})
+afterAll(async () => {
+  await browser.close()
+  await pds[Symbol.asyncDispose]()
+  await web[Symbol.asyncDispose]()
+})
+
+const client = () => new OAuthClient(pds, `https://${APP_HOST}/client.json`, null, `https://${APP_HOST}/callback`)
+
+async function openRequest(page: Page): Promise<void> {
+  const app = client()
+  await page.goto(app.authorizeUrl(await app.requestUri({ scope: SCOPES.join(' '), login_hint: LONG_HANDLE })))
+}
+
+async function signIn(page: Page): Promise<void> {
+  await page.goto(`${pds.url}/account/sign-in`)
+  await page.getByLabel('Handle or email address').fill(alice.did)
+  await page.getByLabel('Password', { exact: true }).fill(alice.password)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.waitForURL(`${pds.url}/account`)
+}
+
+/** An agent with everything that takes space, which has written. */
+async function actingAgent() {
+  const agent = await confirmedAgent(pds, alice, {
+    type: 'identity_assertion',
+    scopes: SCOPES,
+    issuer: PROVIDER.issuer,
+    subject: `${crypto.randomUUID()}${'subject'.repeat(20)}`,
+  })
+  const collection = `com.${'verylonglabel'.repeat(4)}.${'record'.repeat(8)}`
+  const json = { repo: alice.did, collection, record: { $type: collection }, validate: false }
+  const written = await agent.call('com.atproto.repo.createRecord', { json })
+  if (written.status !== 200) throw new Error(JSON.stringify(written.body))
+  return agent
+}
+
+const unfold = (page: Page) =>
+  page.evaluate('document.querySelectorAll("details").forEach((one) => { one.open = true })')
+
+const pages: Record<string, (page: Page) => Promise<unknown>> = {
+  landing: (page) => page.goto(pds.url),
+  missing: (page) => page.goto(`${pds.url}/${'no-such-page'.repeat(20)}`),
+  'sign-in': (page) => page.goto(`${pds.url}/account/sign-in?done=reset`),
+  async 'sign-in-refused'(page) {
+    await page.goto(`${pds.url}/account/sign-in`)
+    await page.getByLabel('Handle or email address').fill(LONG_HANDLE)
+    await page.getByLabel('Password', { exact: true }).fill('not it')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+  },
+  async 'sign-in-wallet'(page) {
+    await page.goto(`${pds.url}/account/sign-in`)
+    await page.getByRole('button', { name: 'Use your wallet instead' }).click()
+    await page.locator('#match-code').waitFor()
+    await page.getByRole('button', { name: 'Continue to your account' }).click()
+    await page.getByRole('alert').waitFor()
+  },
+  'sign-up': (page) => page.goto(`${pds.url}/account/sign-up`),
+  async 'sign-up-refused'(page) {
+    await page.goto(`${pds.url}/account/sign-up`)
+    await page.getByLabel('Handle', { exact: true }).fill('-'.repeat(80))
+    await page.getByLabel('Email address').fill('somebody@example.com')
+    await page.getByLabel('Password', { exact: true }).fill('a long password')
+    await page.getByRole('button', { name: 'Create account' }).click()
+  },
+  reset: (page) => page.goto(`${pds.url}/account/reset-password`),
+  code: (page) => page.goto(`${pds.url}/account/reset-password/code?sent=yes`),
+  'request-gone': (page) => page.goto(`${pds.url}/oauth/authorize`),
+  consent: openRequest,
+  async 'consent-wallet'(page) {
+    const app = client()
+    await page.goto(app.authorizeUrl(await app.requestUri({ scope: SCOPES.join(' ') })))
+    const requestId = (await page.locator('[data-request-id]').getAttribute('data-request-id'))!
+    await pds.ctx.db.transaction((tx) => latchMatchCode(tx, requestId, '07', pds.clock.now()))
+    await page.reload()
+    await page.locator('#match-code').waitFor()
+  },
+  async 'consent-chooser'(page) {
+    await signIn(page)
+    await openRequest(page)
+    await unfold(page)
+  },
+  async account(page) {
+    await signIn(page)
+    await unfold(page)
+  },
+  async 'account-wallet'(page) {
+    const app = client()
+    await request(app.authorizeUrl(await app.requestUri({ scope: SCOPES.join(' '), login_hint: quinn.did })), {
+      headers: {
+        referer: `https://${LONG_DOMAIN}/`,
+        'user-agent': 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0',
+      },
+    })
+    const wallet = await walletSession(pds, quinn.did)
+    const { body } = await request(`${pds.url}/v1/transfer/initiate`, { method: 'POST', headers: bearer(wallet) })
+    const device = { devicePublicKey: 'z', platform: 'ios' }
+    await request(`${pds.url}/v1/transfer/accept`, { json: { transferCode: body.transferCode, ...device } })
+    await page.goto(`${pds.url}/account/sign-in`)
+    await page.getByRole('button', { name: 'Use your wallet instead' }).click()
+    const requestId = (await page.locator('[data-request-id]').getAttribute('data-request-id'))!
+    const matchCode = await page.locator('#match-code').innerText()
+    const choice = { grantedScope: 'atproto', matchCode }
+    await sendDecision(pds, decisionOf(pds, quinn, { requestId, clientId: pds.url }, choice))
+    await page.getByRole('button', { name: 'Continue to your account' }).click()
+    await page.locator('#wallet').waitFor()
+    await unfold(page)
+  },
+  async 'sign-in-again'(page) {
+    const old = new CookieBrowser(pds)
+    const begun = await old.begin()
+    await sendDecision(pds, decisionOf(pds, quinn, begun, { grantedScope: 'atproto', matchCode: begun.matchCode! }))
+    await old.send('/account/sign-in/wallet/complete', { request_id: begun.requestId, remember: 'yes' })
+    pds.clock.advance({ days: 8 })
+    await page.context().addCookies([{ name: 'holdfast', value: old.cookies.get('holdfast')!, url: pds.url }])
+    await page.goto(`${pds.url}/account`)
+    await page.getByRole('heading', { name: 'Sign in again' }).waitFor()
+  },
+  async 'own-domain'(page) {
+    await signIn(page)
+    await page.goto(`${pds.url}/account/handle/domain?handle=${LONG_HANDLE.replace('aaa', 'eee')}`)
+    await page.getByRole('button', { name: 'Check and change my handle' }).click()
+    if ((await page.getByRole('status').count()) !== 1) throw new Error('nothing was found out')
+  },
+  recovery: (page) => page.goto(`${pds.url}/account/recovery`),
+  async 'recovery-refused'(page) {
+    await page.goto(`${pds.url}/account/recovery/share?sent=yes`)
+    await page.getByLabel('Handle or DID').fill(LONG_HANDLE)
+    await page.getByRole('button', { name: 'Continue' }).click()
+  },
+  async identity(page) {
+    await signIn(page)
+    await page.goto(`${pds.url}/account/identity`)
+    await page.getByRole('heading', { name: 'Keys that control it' }).waitFor()
+  },
+  async deactivated(page) {
+    const sleeper = await createAccount(pds, 'sleeper')
+    await sleeper.call('com.atproto.server.deactivateAccount', {
+      json: { deleteAfter: new Date(pds.clock.now() + 86_400_000).toISOString() },
+    })
+    await page.goto(`${pds.url}/account/sign-in`)
+    await page.getByLabel('Handle or email address').fill(sleeper.handle)
+    await page.getByLabel('Password', { exact: true }).fill(sleeper.password)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('link', { name: 'Confirm it' }).click()
+  },
+  'agent-code': (page) => page.goto(`${pds.url}/agent/claim?code=042917`),
+  async 'agent-code-refused'(page) {
+    await signIn(page)
+    await page.goto(`${pds.url}/agent/claim`)
+    await page.getByLabel('Code that the program shows').fill('000 000')
+    await page.getByRole('button', { name: 'Continue' }).click()
+  },
+  async 'agent-decision'(page) {
+    const { body } = await registerAgent(pds, { type: 'anonymous' })
+    const { body: opened } = await openAgentClaim(pds, body.claim_token)
+    await signIn(page)
+    await page.goto(`${pds.url}/agent/claim?code=${opened.claim_attempt.user_code}`)
+    await page.getByRole('button', { name: 'Continue' }).click()
+    await page.getByRole('heading', { name: 'Let this program act for you?' }).waitFor()
+    await unfold(page)
+  },
+  async 'account-agents'(page) {
+    await actingAgent()
+    await signIn(page)
+    await page.locator('#agents').waitFor()
+    await unfold(page)
+  },
+  async 'account-pushes'(page) {
+    // The clock was advanced beyond the life of the first session.
+    const session = await logIn(pds, { handle: alice.did, email: alice.email }, alice.password)
+    await registerDevices(
+      pds,
+      session,
+      [crypto.randomUUID(), 'device'.repeat(21)],
+      `org.${'example'.repeat(10)}.wallet`,
+    )
+    await signIn(page)
+    await page.locator('#pushes').waitFor()
+    await unfold(page)
+  },
+  async 'agent-record'(page) {
+    const { id } = await actingAgent()
+    await signIn(page)
+    await page.goto(`${pds.url}/account/agents/record?id=${id}`)
+    await page.getByRole('link', { name: 'Back to your account' }).waitFor()
+  },
+  async 'app-password-made'(page) {
+    await signIn(page)
+    await page.getByText('New app password').click()
+    await page.getByLabel('Name', { exact: true }).fill(`${page.viewportSize()!.width}-${'y'.repeat(200)}`)
+    await page.getByRole('button', { name: 'Create app password' }).click()
+  },
+}
+
+test.each(Object.keys(pages))('the page %s fits on every screen and can be read', async (name) => {
+  const page = await freshPage(browser)
+  await pages[name]!(page)
+  // A form may still be on its way to the page that answers it.
+  await page.waitForLoadState()
+  await page.locator('body').waitFor()
+  for (const [width, height] of Object.entries(WIDTHS)) {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.setViewportSize({ width: Number(width), height })
+      await page.emulateMedia({ colorScheme })
+      expect({ name, width, colorScheme, ...(await page.evaluate(measure)) }).toEqual({
+        name,
+        width,
+        colorScheme,
+        overflow: 0,
+        outside: [],
+        clipped: [],
+        repeatedIds: [],
+        unnamed: [],
+        small: [],
+        faint: [],
+        headings: 1,
+      })
+      if (!SCREENSHOT_DIR) continue
+      mkdirSync(SCREENSHOT_DIR, { recursive: true })
+      await page.screenshot({ path: join(SCREENSHOT_DIR, `${name}-${width}-${colorScheme}.png`), fullPage: true })
+    }
+  }
+})
+
+test('what programs call a permission is folded away', async () => {
+  const page = await freshPage(browser)
+  await openRequest(page)
+  const raw = page.getByText('repo:app.bsky.feed.threadgate', { exact: true })
+  expect(await raw.isVisible()).toBe(false)
+  await page.getByText('Technical details').click()
+  for (const scope of SCOPES) expect(await page.getByText(scope, { exact: true }).isVisible()).toBe(true)
+})
+
+interface Measures {
+  /** How far the page can be scrolled sideways. */
+  overflow: number
+  /** What reaches beyond the edge of the screen. */
+  outside: string[]
+  /** What holds more than it shows. */
+  clipped: string[]
+  repeatedIds: string[]
+  /** Controls without a name. */
+  unnamed: string[]
+  /** Buttons that are hard to hit. */
+  small: string[]
+  /** Text without the contrast of WCAG 2.2, 1.4.3. */
+  faint: string[]
+  headings: number
+}
+
+/** Runs in the page. The compiler of the tests knows no DOM. */
+const measure = `(() => {
+  const all = [...document.body.querySelectorAll('*')].filter((one) => one.getClientRects().length > 0)
+  const label = (one) => one.tagName.toLowerCase() + '.' + one.className + ' ' + one.textContent.trim().slice(0, 30)
+  const channels = (colour) => colour.match(/[\\d.]+/g).map(Number)
+  const luminance = (colour) => {
+    const [r, g, b] = channels(colour).map((value) => { const part = value / 255; return part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4 })
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+  }
+  const ground = (one) => {
+    for (let at = one; at; at = at.parentElement) { const colour = getComputedStyle(at).backgroundColor; if ((channels(colour)[3] ?? 1) === 1) return colour }
+    return getComputedStyle(document.body).backgroundColor
+  }
+  const contrast = (one) => {
+    const [light, dark] = [luminance(getComputedStyle(one).color), luminance(ground(one))].sort((a, b) => b - a)
+    return (light + 0.05) / (dark + 0.05)
+  }
+  const hasText = (one) => [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim() !== '')
+  const ids = [...document.querySelectorAll('[id]')].map((one) => one.id)
+  return {
+    overflow: Math.max(0, document.scrollingElement.scrollWidth - innerWidth),
+    outside: all.filter((one) => { const { left, right } = one.getBoundingClientRect(); return right > innerWidth + 0.5 || left < -0.5 }).map(label),
+    clipped: all.filter((one) => !['INPUT', 'SELECT', 'OPTION'].includes(one.tagName) && getComputedStyle(one).display !== 'inline' && one.scrollWidth > one.clientWidth + 1).map(label),
+    repeatedIds: ids.filter((id, i) => ids.indexOf(id) !== i),
+    unnamed: [...document.querySelectorAll('input:not([type=hidden]), select, button, a')].filter((one) => !(one.labels?.length || one.getAttribute('aria-label') || one.textContent.trim())).map(label),
+    small: all.filter((one) => one.matches('button, .button, input[type=text], input[type=password], input[type=email], select') && one.getBoundingClientRect().height < 36).map(label),
+    faint: all.filter((one) => hasText(one) && contrast(one) < 4.5).map(label),
+    headings: document.querySelectorAll('h1').length,
+  }
+})()` as unknown as () => Measures

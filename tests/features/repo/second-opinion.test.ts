@@ -1,0 +1,100 @@
+/** What a repository looks like to code that is not ours, whole and damaged. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { signingKeyOf } from '../../../src/features/identity/accounts/accounts.ts'
+import { repoHead, secondOpinion } from '../../../src/features/data/repo/repo.ts'
+import { sql } from '../../../src/platform/database/database.ts'
+import { cidOfCbor } from '../../../src/protocol/cid.ts'
+import { formatDidKey } from '../../../src/protocol/keys.ts'
+import type { Did } from '../../../src/protocol/identifiers.ts'
+import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { startPds, type TestPds } from '../../support/servers/pds.ts'
+
+let pds: TestPds
+let accounts = 0
+beforeAll(async () => {
+  pds = await startPds()
+})
+afterAll(() => pds.stop())
+
+const post = (n: number) => ({
+  $type: 'com.example.note',
+  text: `post ${n}`,
+  tags: ['é'],
+  createdAt: '2026-01-01T00:00:00.000Z',
+})
+
+async function joined(posts: number): Promise<TestAccount> {
+  const account = await createAccount(pds, `opinion${accounts++}`)
+  for (let n = 0; n < posts; n += 100) {
+    const writes = Array.from({ length: Math.min(100, posts - n) }, (_, i) => ({
+      $type: 'com.atproto.repo.applyWrites#create',
+      collection: 'com.example.note',
+      rkey: `post${n + i}`,
+      value: post(n + i),
+    }))
+    expect((await account.call('com.atproto.repo.applyWrites', { json: { repo: account.did, writes } })).status).toBe(
+      200,
+    )
+  }
+  return account
+}
+
+async function opinion({ did }: { did: string }, signer = did): Promise<string[]> {
+  const key = (await signingKeyOf(pds.ctx, pds.ctx.db, signer as Did))!
+  return pds.ctx.db.snapshot(async (reader) =>
+    secondOpinion(reader, (await repoHead(reader, did as Did))!, formatDidKey(key.publicKey)),
+  )
+}
+
+const repoOf = async ({ did }: TestAccount) => (await repoHead(pds.ctx.db, did as Did))!
+
+test.each([0, 1, 450])('a repository of %i records is whole, also to others', async (posts) => {
+  expect(await opinion(await joined(posts))).toEqual([])
+})
+
+test('a signature by another key is found', async () => {
+  const [alice, bob] = [await joined(3), await joined(0)]
+  expect(await opinion(alice, bob.did)).toEqual(['the signature is not from the key of the account'])
+})
+
+test('records that are missing, left over or changed are found', async () => {
+  const alice = await joined(120)
+  const { id } = await repoOf(alice)
+  const path = (n: number) => `com.example.note/post${n}`
+  await pds.ctx.db.run(sql`DELETE FROM record WHERE repo_id = ${id} AND path = ${path(7)}`)
+  await pds.ctx.db.run(sql`UPDATE record SET path = ${'zzz.zzz.zzz/last'} WHERE repo_id = ${id} AND path = ${path(50)}`)
+  await pds.ctx.db.run(
+    sql`UPDATE record SET value = ${new Uint8Array([0xa0])} WHERE repo_id = ${id} AND path = ${path(60)}`,
+  )
+  expect((await opinion(alice)).toSorted()).toEqual([
+    `record ${path(50)} is missing`,
+    `record ${path(60)} does not match its CID`,
+    `record ${path(7)} is missing`,
+    'record zzz.zzz.zzz/last is not in the tree',
+  ])
+})
+
+test('a node that is missing, or is another, is found', async () => {
+  const alice = await joined(450)
+  const { id } = await repoOf(alice)
+  const nodes = await pds.ctx.db.all<{ cid: Uint8Array; bytes: Uint8Array }>(
+    sql`SELECT cid, bytes FROM repo_node WHERE repo_id = ${id} ORDER BY cid LIMIT 2`,
+  )
+  await pds.ctx.db.run(
+    sql`UPDATE repo_node SET bytes = ${nodes[1]!.bytes} WHERE repo_id = ${id} AND cid = ${nodes[0]!.cid}`,
+  )
+  expect((await opinion(alice)).length).toBeGreaterThan(0)
+  await pds.ctx.db.run(sql`DELETE FROM repo_node WHERE repo_id = ${id} AND cid = ${nodes[0]!.cid}`)
+  expect((await opinion(alice)).join()).toContain('block not found')
+})
+
+test('a commit that is another than its CID says is found', async () => {
+  const alice = await joined(2)
+  const { id, commitBlock } = await repoOf(alice)
+  const changed = Uint8Array.from(commitBlock)
+  changed[changed.length - 1]! ^= 1
+  await pds.ctx.db.run(sql`UPDATE repo SET commit_block = ${changed} WHERE id = ${id}`)
+  expect(await opinion(alice)).toContain('the commit does not match its CID')
+  await pds.ctx.db.run(sql`UPDATE repo SET head = ${cidOfCbor(changed).bytes} WHERE id = ${id}`)
+  expect(await opinion(alice)).not.toEqual([])
+})

@@ -1,0 +1,51 @@
+/**
+ * A headless Chromium: the one that `CHROMIUM_PATH` names, else the one of the package, which brings the libraries it
+ * needs, else one of the system. A machine where none starts fails the tests.
+ */
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import packaged, { inflate } from '@sparticuz/chromium'
+import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
+
+const SYSTEM_PATHS = [
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+]
+const ARGUMENTS = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu']
+
+export async function openBrowser(): Promise<Browser> {
+  if (process.env.CHROMIUM_PATH) return chromium.launch({ executablePath: process.env.CHROMIUM_PATH, args: ARGUMENTS })
+  if (process.platform === 'linux' && process.arch === 'x64') return openPackaged()
+  const executablePath = SYSTEM_PATHS.find((path) => existsSync(path))
+  if (executablePath === undefined)
+    throw new Error('these tests need a Chromium: install one, or name it in CHROMIUM_PATH')
+  return chromium.launch({ executablePath, args: ARGUMENTS })
+}
+
+/** Unpacked into the temporary folder at first use. */
+async function openPackaged(): Promise<Browser> {
+  const archives = join(dirname(fileURLToPath(import.meta.resolve('@sparticuz/chromium'))), '../..', 'bin')
+  const [executablePath, libraries] = await Promise.all([
+    packaged.executablePath(),
+    inflate(join(archives, 'al2023.tar.br')),
+  ])
+  const env: Record<string, string | undefined> = { ...process.env, LD_LIBRARY_PATH: join(libraries, 'lib') }
+  return chromium.launch({ executablePath, args: ARGUMENTS, env: env as Record<string, string> })
+}
+
+export const PHONE = { width: 375, height: 812 }
+export const DESKTOP = { width: 1280, height: 900 }
+
+/** A page in a browser of its own: no cookies of others, no scripts unless asked for. */
+export async function freshPage(browser: Browser, options: BrowserContextOptions = {}): Promise<Page> {
+  const context = await browser.newContext({
+    viewport: PHONE,
+    reducedMotion: 'reduce',
+    javaScriptEnabled: false,
+    ...options,
+  })
+  return context.newPage()
+}

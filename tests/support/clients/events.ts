@@ -1,0 +1,37 @@
+/** Events that belong to no repository, put into the log of a running server. */
+import { headSeq } from '../../../src/features/data/firehose/event-log.ts'
+import { unnumberedEvents } from '../../../src/features/data/firehose/numbering-store.ts'
+import { sequenceEvents, type RepoEvent } from '../../../src/features/data/firehose/firehose.ts'
+import type { TestPds } from '../servers/pds.ts'
+import type { Subscriber } from './subscriber.ts'
+
+const MAX_WAIT_MILLIS = 20_000
+
+/** Waits until every event that is committed by now has a number, which takes a moment on PostgreSQL. */
+export async function allNumbered({ ctx }: Pick<TestPds, 'ctx'>): Promise<void> {
+  for (
+    const deadline = performance.now() + MAX_WAIT_MILLIS;
+    (await unnumberedEvents(ctx.db)).count > 0;
+    await Bun.sleep(2)
+  )
+    if (performance.now() > deadline) throw new Error('nobody numbers the events')
+}
+
+/** Append events in one transaction. Returns their numbers, in order, if no others are written meanwhile. */
+export async function sequence(pds: TestPds, ...events: RepoEvent[]): Promise<number[]> {
+  const { ctx } = pds
+  const last = await ctx.db.transaction(async (tx) => {
+    await sequenceEvents(ctx, tx, events)
+    return headSeq(tx)
+  })
+  await allNumbered(pds)
+  const head = ctx.db.cluster === null ? last : await headSeq(ctx.db)
+  return events.map((_, i) => head - events.length + 1 + i)
+}
+
+/** Waits until a subscriber who follows from the start has seen every event that is committed by now. */
+export async function allSeen(pds: Pick<TestPds, 'ctx'>, subscriber: Subscriber): Promise<void> {
+  await allNumbered(pds)
+  const head = await headSeq(pds.ctx.db)
+  await subscriber.untilSeen((messages) => head === 0 || (messages.at(-1)?.body.seq ?? 0) >= head)
+}

@@ -1,0 +1,52 @@
+/** Servers that share a PostgreSQL database, whichever database the suite runs on: one service at several addresses. */
+import type { Overrides } from '../../../src/app.ts'
+import type { ConfigOverrides } from './config.ts'
+import { TestClock } from '../clock.ts'
+import { MASTER_KEY, startPds, type TestPds } from './pds.ts'
+import { testDatabase } from './postgres.ts'
+
+export interface TestCluster extends AsyncDisposable {
+  readonly databaseUrl: string
+  readonly clock: TestClock
+  /** The public address of the service is that of the first. Each has a data directory of its own. */
+  readonly nodes: readonly TestPds[]
+  /** Start another node. It belongs to the cluster, and stops with it. */
+  add(config?: ConfigOverrides): Promise<TestPds>
+}
+
+/** Starts `size` nodes, one after another. Without `at`, the database is one that goes with the cluster. */
+export async function startCluster(
+  size: number,
+  config: ConfigOverrides = {},
+  { at, ...overrides }: Overrides & { at?: string } = {},
+): Promise<TestCluster> {
+  const { databaseUrl, drop } = at === undefined ? await testDatabase() : { databaseUrl: at, drop: async () => {} }
+  const clock = new TestClock()
+  const nodes: TestPds[] = []
+  const add = async (more: ConfigOverrides = {}) => {
+    const shared = { signingKeyMasterKey: MASTER_KEY, databaseUrl }
+    const node = await startPds(
+      { ...shared, ...config, ...more },
+      { ...overrides, clock, sharesDatabase: true, publicUrl: nodes[0]?.url },
+    )
+    nodes.push(node)
+    return node
+  }
+  const cluster: TestCluster = {
+    databaseUrl,
+    clock,
+    nodes,
+    add,
+    async [Symbol.asyncDispose]() {
+      for (const node of nodes.toReversed()) await node[Symbol.asyncDispose]()
+      await drop()
+    },
+  }
+  try {
+    while (nodes.length < size) await add()
+  } catch (error) {
+    await cluster[Symbol.asyncDispose]()
+    throw error
+  }
+  return cluster
+}

@@ -1,0 +1,70 @@
+/** The blobs that a server has stored, seen behind its back: files in its folder, or objects in its bucket. */
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { sql } from '../../src/platform/database/database.ts'
+import type { TestPds } from './servers/pds.ts'
+
+export class Stored {
+  constructor(readonly pds: TestPds) {}
+
+  #path(cid: string): string {
+    return join(this.pds.dataDir, 'blobs', cid.slice(-2), cid)
+  }
+
+  #key(cid: string): string {
+    return `blobs/${cid.slice(7, 9)}/${cid}`
+  }
+
+  /** Status and error name of a read whose bytes are missing or damaged. */
+  get LOST() {
+    return this.pds.bucket === null
+      ? { status: 503, error: 'ServiceUnavailable' }
+      : { status: 502, error: 'UpstreamFailure' }
+  }
+
+  /** CIDs, in no order. */
+  names(): string[] {
+    const { bucket, dataDir } = this.pds
+    if (bucket !== null) return bucket.keys().map((key) => key.slice(key.lastIndexOf('/') + 1))
+    return readdirSync(join(dataDir, 'blobs'), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => entry.name)
+  }
+
+  has(cid: string): boolean {
+    const { bucket } = this.pds
+    return bucket === null ? existsSync(this.#path(cid)) : bucket.keys().includes(this.#key(cid))
+  }
+
+  read(cid: string): Uint8Array {
+    const { bucket } = this.pds
+    return bucket === null ? new Uint8Array(readFileSync(this.#path(cid))) : bucket.read(this.#key(cid))
+  }
+
+  async write(cid: string, bytes: Uint8Array): Promise<void> {
+    const { bucket } = this.pds
+    if (bucket === null) writeFileSync(this.#path(cid), bytes)
+    else await bucket.write(this.#key(cid), bytes)
+  }
+
+  delete(cid: string): void {
+    const { bucket } = this.pds
+    if (bucket === null) rmSync(this.#path(cid))
+    else bucket.delete(this.#key(cid))
+  }
+
+  /** Files of uploads that have not ended. */
+  incoming(): string[] {
+    return readdirSync(join(this.pds.dataDir, 'blobs', '.incoming'))
+  }
+
+  /** Let removals happen that wait, as they do in a bucket, and be forgotten. */
+  async removalsEnd(): Promise<void> {
+    const { bucket, ctx } = this.pds
+    if (bucket === null) return
+    await ctx.db.run(sql`UPDATE blob_removal SET unowned_at = 0`)
+    await this.pds.runSweep('blob-gc')
+    await ctx.db.run(sql`UPDATE blob_removal SET removed_at = 0 WHERE removed_at IS NOT NULL`)
+    await this.pds.runSweep('blob-gc')
+  }
+}

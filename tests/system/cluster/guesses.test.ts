@@ -1,0 +1,181 @@
+/** Guesses and rate limits on several servers: asking all of them gains nothing. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { createAccount, holder, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
+import { bearer, request } from '../../support/clients/http.ts'
+import { startCluster, type TestCluster } from '../../support/servers/cluster.ts'
+
+let cluster: TestCluster
+let names = 0
+beforeAll(async () => {
+  cluster = await startCluster(3, { rateLimit: { enabled: false } })
+})
+afterAll(() => cluster[Symbol.asyncDispose]())
+
+const newAccount = () => createAccount(cluster.nodes[0]!, `guessed${++names}`)
+const signIn = ({ handle }: TestAccount, node: number, password: string) =>
+  xrpc(cluster.nodes[node % 3]!, 'com.atproto.server.createSession', { json: { identifier: handle, password } })
+const count = (answers: { status: number }[], status: number) =>
+  answers.filter((answer) => answer.status === status).length
+
+test('one password after another, each at the next node: five are looked at', async () => {
+  const account = await newAccount()
+  const answers = []
+  for (let i = 0; i < 9; i++) answers.push(await signIn(account, i, `wrong ${i}`))
+  expect(answers.map(({ status }) => status)).toEqual([401, 401, 401, 401, 401, 429, 429, 429, 429])
+  expect((await signIn(account, 1, PASSWORD)).status).toBe(429)
+  cluster.clock.advance({ secs: 61 })
+  expect((await signIn(account, 1, PASSWORD)).status).toBe(200)
+})
+
+test('thirty passwords at once at all nodes: five are looked at', async () => {
+  const account = await newAccount()
+  const answers = await Promise.all(Array.from({ length: 30 }, (_, i) => signIn(account, i, `wrong ${i}`)))
+  expect(count(answers, 401)).toBe(5)
+  expect(count(answers, 429)).toBe(25)
+})
+
+test('the right password at all nodes at once signs everybody in, and clears the failures of all', async () => {
+  const account = await newAccount()
+  for (let i = 0; i < 4; i++) expect((await signIn(account, i, 'wrong')).status).toBe(401)
+  expect((await signIn(account, 2, PASSWORD)).status).toBe(200)
+  for (let i = 0; i < 4; i++) expect((await signIn(account, i, 'wrong')).status).toBe(401)
+  expect((await signIn(account, 0, PASSWORD)).status).toBe(200)
+  const answers = await Promise.all(Array.from({ length: 18 }, (_, i) => signIn(account, i, PASSWORD)))
+  expect(count(answers, 200)).toBe(18)
+})
+
+describe('a limit of 30 requests', () => {
+  let limited: TestCluster
+  const LIMIT = 30
+  beforeAll(async () => {
+    limited = await startCluster(3, {
+      rateLimit: { createSessionPer5min: LIMIT },
+      trustedProxies: ['127.0.0.1', '::1'],
+    })
+  })
+  afterAll(() => limited[Symbol.asyncDispose]())
+
+  let addresses = 0
+  let strangers = 0
+  const someAddress = () => ({ 'x-forwarded-for': `203.0.113.${++addresses}` })
+  const ask = (node: number, headers: Record<string, string>) =>
+    xrpc(limited.nodes[node % 3]!, 'com.atproto.server.createSession', {
+      json: { identifier: `nobody${++strangers}.test`, password: 'x' },
+      headers,
+    })
+  const letThrough = (answers: { status: number }[]) => answers.length - count(answers, 429)
+
+  test('is one for all nodes, whoever asks them in turn', async () => {
+    const headers = someAddress()
+    const answers = []
+    for (let i = 0; i < 60; i++) answers.push(await ask(i, headers))
+    expect(letThrough(answers)).toBeGreaterThanOrEqual(LIMIT)
+    expect(letThrough(answers)).toBeLessThanOrEqual(LIMIT * 1.1)
+    expect(answers.at(-1)!.headers.get('ratelimit-remaining')).toBe('0')
+  })
+
+  test('is one for a storm at all nodes, and none of it is refused for nothing', async () => {
+    const headers = someAddress()
+    const answers = await Promise.all(Array.from({ length: 90 }, (_, i) => ask(i, headers)))
+    expect(letThrough(answers)).toBeGreaterThanOrEqual(LIMIT)
+    expect(letThrough(answers)).toBeLessThanOrEqual(LIMIT * 1.1)
+  })
+
+  test('is all for whoever asks one node', async () => {
+    const headers = someAddress()
+    const answers = await Promise.all(Array.from({ length: 40 }, () => ask(1, headers)))
+    expect(letThrough(answers)).toBe(LIMIT)
+    // Another node may let one through before it has heard of them.
+    await ask(0, headers)
+    expect((await ask(0, headers)).status).toBe(429)
+  })
+
+  test('is new when the window has ended, at every node', async () => {
+    const headers = someAddress()
+    await Promise.all(Array.from({ length: 40 }, (_, i) => ask(i, headers)))
+    limited.clock.advance({ secs: 301 })
+    for (let i = 0; i < 3; i++) expect((await ask(i, headers)).status).toBe(401)
+  })
+})
+
+test('a limit is one for nodes that have just started, and have not heard of each other', async () => {
+  await using limited = await startCluster(3, { rateLimit: { globalIpPer5min: 200 } })
+  const answers = await Promise.all(
+    Array.from({ length: 400 }, (_, i) => xrpc(limited.nodes[i % 3]!, 'com.atproto.server.describeServer')),
+  )
+  expect(count(answers, 200)).toBeGreaterThanOrEqual(200)
+  expect(count(answers, 200)).toBeLessThanOrEqual(220)
+})
+
+describe('a limit of 500 points', () => {
+  const POINTS = 500
+  /** More than a node may take before it has asked the others. */
+  const OF_TEN = 30
+  let limited: TestCluster
+  let writers = 0
+  beforeAll(async () => {
+    limited = await startCluster(3, { rateLimit: { writePointsHourly: POINTS } })
+  })
+  afterAll(() => limited[Symbol.asyncDispose]())
+
+  const collection = 'org.example.note'
+  const record = { $type: collection, text: 'words' }
+  const newWriter = async () => {
+    const account = await createAccount(limited.nodes[0]!, `writer${++writers}`)
+    return limited.nodes.map((node) => holder(node, account))
+  }
+  const writeTen = (writer: TestAccount) =>
+    writer.call('com.atproto.repo.applyWrites', {
+      json: {
+        repo: writer.did,
+        validate: false,
+        writes: Array.from({ length: 10 }, () => ({
+          $type: 'com.atproto.repo.applyWrites#create',
+          collection,
+          value: record,
+        })),
+      },
+    })
+  const deleteOne = (writer: TestAccount) =>
+    writer.call('com.atproto.repo.deleteRecord', { json: { repo: writer.did, collection, rkey: 'none' } })
+
+  test('is not exceeded by expensive requests at all nodes, and all of it can be had', async () => {
+    const writer = await newWriter()
+    const answers = await Promise.all(Array.from({ length: 60 }, (_, i) => writeTen(writer[i % 3]!)))
+    const most = Math.floor(POINTS / OF_TEN)
+    expect([count(answers, 200), count(answers, 429)]).toEqual([most, 60 - most])
+    const refused = answers.find(({ status }) => status === 429)!
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(60)
+    // Cheap ones find what is left.
+    const cheap = []
+    for (let i = 0; i < 60; i++) cheap.push(await deleteOne(writer[i % 3]!))
+    expect(count(cheap, 200)).toBeGreaterThanOrEqual(POINTS % OF_TEN)
+    expect(count(cheap, 200)).toBeLessThanOrEqual((POINTS % OF_TEN) + POINTS / 10)
+  })
+
+  test('is exceeded by a tenth at most where cheap and expensive ones meet', async () => {
+    const writer = await newWriter()
+    const asked = Array.from({ length: 240 }, async (_, i) =>
+      i % 4 === 0
+        ? { cost: OF_TEN, ...(await writeTen(writer[i % 3]!)) }
+        : { cost: 1, ...(await deleteOne(writer[i % 3]!)) },
+    )
+    const spent = (await Promise.all(asked))
+      .filter(({ status }) => status === 200)
+      .reduce((sum, { cost }) => sum + cost, 0)
+    expect(spent).toBeGreaterThan(POINTS - OF_TEN)
+    expect(spent).toBeLessThanOrEqual(POINTS * 1.1)
+  })
+})
+
+test('wrong guesses of an operator count at every node', async () => {
+  await using limited = await startCluster(2)
+  const guess = (node: number) =>
+    request(`${limited.nodes[node % 2]!.url}/v1/admin/health`, { headers: bearer(`wrong ${node}`) })
+  const answers = []
+  for (let i = 0; i < 32; i++) answers.push(await guess(i))
+  // One more for each other node, which may not have heard of the last one.
+  expect(count(answers, 401)).toBeGreaterThanOrEqual(30)
+  expect(count(answers, 401)).toBeLessThanOrEqual(31)
+  expect(answers.at(-1)!.status).toBe(429)
+})

@@ -1,0 +1,94 @@
+/** What waits for the world outside, and runs one at a time for each account at all nodes. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { stageBlocks, stageRepo, nextRev } from '../../../src/features/data/repo/repo.ts'
+import { sql } from '../../../src/platform/database/database.ts'
+import { Lane } from '../../../src/platform/running/lane.ts'
+import { createAccount, holder, xrpc } from '../../support/clients/account.ts'
+import { startCluster, type TestCluster } from '../../support/servers/cluster.ts'
+import type { TestPds } from '../../support/servers/pds.ts'
+import { until } from '../../support/until.ts'
+import type { Did } from '../../../src/protocol/identifiers.ts'
+
+let cluster: TestCluster
+let here: TestPds
+let there: TestPds
+beforeAll(async () => {
+  cluster = await startCluster(2, { rateLimit: { enabled: false } })
+  ;[here, there] = cluster.nodes as [TestPds, TestPds]
+})
+afterAll(() => cluster[Symbol.asyncDispose]())
+
+const laneAt = (pds: TestPds) => new Lane(pds.ctx, 'test')
+const rows = () => here.ctx.db.all(sql`SELECT name FROM lane`)
+
+test('turns with one key follow one another at all nodes, those with others do not', async () => {
+  let running = 0
+  let most = 0
+  const work = async () => {
+    most = Math.max(most, ++running)
+    await here.ctx.db.get(sql`SELECT 1`)
+    running--
+  }
+  const lanes = [laneAt(here), laneAt(there)]
+  await Promise.all(Array.from({ length: 10 }, (_, i) => lanes[i % 2]!.run('one', work)))
+  expect(most).toBe(1)
+
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const waiting = lanes[0]!.run('one', () => promise)
+  await lanes[1]!.run('other', async () => resolve())
+  await waiting
+  expect(await rows()).toEqual([])
+})
+
+test('the turn of a node that died is over, and so is one that lasts for too long', async () => {
+  const left = (holder: string, untilMillis: number) =>
+    here.ctx.db.run(
+      sql`INSERT INTO lane (name, holder, turn, until) VALUES ('test left', ${holder}, ${holder}, ${untilMillis})`,
+    )
+  await left('a node that was killed', cluster.clock.now() + 600_000)
+  expect(await laneAt(there).run('left', async () => 'done')).toBe('done')
+
+  await left(here.ctx.db.cluster!.node.id, cluster.clock.now() + 60_000)
+  let isDone = false
+  const waiting = laneAt(there).run('left', async () => void (isDone = true))
+  await until(async () => (await rows()).length === 1)
+  expect(isDone).toBe(false)
+  cluster.clock.advance({ secs: 61 })
+  await waiting
+  expect(isDone).toBe(true)
+})
+
+test('a turn that fails makes room for the next', async () => {
+  const failing = laneAt(here).run('failing', async () => {
+    throw new Error('no')
+  })
+  await expect(failing).rejects.toThrow('no')
+  expect(await laneAt(there).run('failing', async () => 'done')).toBe('done')
+})
+
+test('of handle changes at both nodes, the account ends up with the one that the directory has', async () => {
+  const account = await createAccount(here, 'changing')
+  const answers = await Promise.all(
+    Array.from({ length: 8 }, (_, i) =>
+      holder(cluster.nodes[i % 2]!, account).call('com.atproto.identity.updateHandle', {
+        json: { handle: `changed${i}.test` },
+      }),
+    ),
+  )
+  expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200))
+  const { handle } = (await holder(there, account).call('com.atproto.server.getSession')).body
+  expect((await here.ctx.plc.state(account.did as Did))!.alsoKnownAs).toEqual([`at://${handle}`])
+  expect(await rows()).toEqual([])
+})
+
+test('an import that is under way at one node is not swept by another', async () => {
+  const rev = nextRev(here.ctx, null)
+  await stageRepo(here.ctx, rev, async (id) => {
+    await there.runSweep('abandoned-repos')
+    await stageBlocks(here.ctx, id, rev, { nodes: [], records: [] })
+    cluster.clock.advance({ secs: 16 * 60 })
+    await there.runSweep('abandoned-repos')
+    await expect(stageBlocks(here.ctx, id, rev, { nodes: [], records: [] })).rejects.toThrow()
+  })
+  expect((await xrpc(there, '_health')).status).toBe(200)
+})

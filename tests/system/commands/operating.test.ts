@@ -1,0 +1,403 @@
+/** The operator's commands against a running server. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sql } from '../../../src/platform/database/database.ts'
+import { createAccount, logIn, PASSWORD, xrpc } from '../../support/clients/account.ts'
+import { basic, bearer, request } from '../../support/clients/http.ts'
+import { ADMIN_TOKEN, freePort, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { runProgram, startProgram, typeAtProgram } from '../../support/servers/program.ts'
+import { startUpstream } from '../../support/servers/upstream.ts'
+import { walletSession } from '../../support/clients/wallet.ts'
+
+let pds: TestPds
+beforeAll(async () => {
+  pds = await startPds({ rateLimit: { enabled: false }, inviteCodeRequired: true })
+})
+afterAll(() => pds[Symbol.asyncDispose]())
+
+const env = { SERVICE_ADMIN_TOKEN: ADMIN_TOKEN }
+const there = () => ['--url', pds.url]
+const run = (words: string[], input?: string) => runProgram([...words, ...there()], env, undefined, input)
+const json = async (words: string[], input?: string) => JSON.parse((await run([...words, '--json'], input)).out)
+
+const adminCall = (nsid: string, input?: object) =>
+  xrpc(pds, nsid, { headers: basic('admin', ADMIN_TOKEN), ...(input ? { json: input } : {}) })
+async function invited(name: string) {
+  const { body } = await adminCall('com.atproto.server.createInviteCode', { useCount: 1 })
+  return createAccount(pds, name, { inviteCode: body.code })
+}
+const login = (identifier: string, password: string) =>
+  xrpc(pds, 'com.atproto.server.createSession', { json: { identifier, password } })
+
+describe('account create', () => {
+  test('makes up a password where it is told to, and leaves neither an invite nor a session behind', async () => {
+    const { code, out, err } = await run(['account', 'create', 'alice', 'alice@example.com', '--generate'])
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    const [, password = ''] = /^password {2}([a-z2-7]{5}(?:-[a-z2-7]{5}){3}) /m.exec(out) ?? []
+    expect(await pds.ctx.db.get(sql`SELECT count(*) AS count FROM session`)).toEqual({ count: 0 })
+    expect((await login('alice.test', password)).body).toMatchObject({
+      handle: 'alice.test',
+      email: 'alice@example.com',
+    })
+    expect(await json(['invite', 'list'])).toEqual([])
+  })
+
+  test('takes the password of standard input', async () => {
+    const made = await json(
+      ['account', 'create', '@Bob.test', 'bob@example.com', '--password-stdin'],
+      'a password of bob\n',
+    )
+    expect(made).toEqual({ did: expect.stringMatching(/^did:plc:/), handle: 'bob.test', email: 'bob@example.com' })
+    expect((await login('bob.test', 'a password of bob')).status).toBe(200)
+  })
+
+  test('asks for the password twice, without showing it', async () => {
+    const { code, screen } = await typeAtProgram(['account', 'create', 'carol', 'carol@example.com', ...there()], env, [
+      ['Password: ', 'wrong\x7f\x7f\x7f\x7f\x7fcarols pässword\r'],
+      ['Once more: ', 'carols pässword\r'],
+    ])
+    expect(code).toBe(0)
+    expect(screen).toContain('carol.test')
+    expect(screen).not.toContain('ssword\r')
+    expect(screen).not.toContain('wrong')
+    expect((await login('carol.test', 'carols pässword')).status).toBe(200)
+  })
+
+  test('makes nothing when the two differ, when it is interrupted, and when there is nobody to ask', async () => {
+    const words = ['account', 'create', 'dave', 'dave@example.com', ...there()]
+    expect(
+      await typeAtProgram(words, env, [
+        ['Password: ', 'one password\r'],
+        ['Once more: ', 'another one\r'],
+      ]),
+    ).toMatchObject({ code: 2, screen: expect.stringContaining('the two passwords differ') })
+    expect((await typeAtProgram(words, env, [['Password: ', 'one pass\x03']])).code).toBe(130)
+    expect(await runProgram(words, env)).toMatchObject({
+      code: 2,
+      out: '',
+      err: expect.stringContaining('--password-stdin'),
+    })
+    expect(await runProgram([...words, '--generate', '--password-stdin'], env)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('exclude each other'),
+    })
+    expect((await run(['account', 'show', 'dave.test'])).err).toBe('holdfast account show: No such account\n')
+  })
+
+  test('says what the server refuses, and takes its invite back', async () => {
+    expect(await run(['account', 'create', 'alice', 'other@example.com', '--generate'])).toMatchObject({
+      code: 1,
+      out: '',
+      err: expect.stringMatching(/^holdfast account create: .*alice\.test.*\n$/),
+    })
+    expect(await json(['invite', 'list'])).toEqual([])
+  })
+
+  test('names the account that has the address, which a stranger is not told', async () => {
+    const taken = await run(['account', 'create', 'newcomer', ' ALICE@example.com', '--generate'])
+    expect(taken).toMatchObject({
+      code: 1,
+      out: '',
+      err: expect.stringMatching(
+        /^holdfast account create: ALICE@example\.com belongs to alice\.test \(did:plc:\w+\): accounts cannot share an address\n$/,
+      ),
+    })
+    const warned = ({ to, subject }: { to: string; subject: string }) =>
+      to === 'alice@example.com' && subject.startsWith('You already')
+    expect(pds.mails.filter(warned)).toEqual([])
+    const { body: invite } = await adminCall('com.atproto.server.createInviteCode', { useCount: 1 })
+    const stranger = await xrpc(pds, 'com.atproto.server.createAccount', {
+      json: { handle: 'newcomer.test', email: 'alice@example.com', password: PASSWORD, inviteCode: invite.code },
+    })
+    expect(stranger).toMatchObject({ status: 400, body: { message: expect.not.stringMatching(/alice|taken|account/) } })
+    await adminCall('com.atproto.admin.disableInviteCodes', { codes: [invite.code] })
+  })
+})
+
+test('an account is found by handle, DID and address', async () => {
+  const erin = await invited('erin')
+  for (const name of ['erin', 'erin.test', '@Erin.Test', erin.did, 'ERIN@example.com'])
+    expect(await json(['account', 'show', name])).toMatchObject({
+      did: erin.did,
+      handle: 'erin.test',
+      email: 'erin@example.com',
+      status: 'active',
+      hasPassword: true,
+      emailConfirmedAt: null,
+    })
+  const { code, out } = await run(['account', 'show', 'erin.test'])
+  expect(code).toBe(0)
+  expect(out).toMatch(
+    /^handle +erin\.test\ndid +did:plc:\w+\naddress +erin@example\.com \(not confirmed\)\nstatus +active\n/,
+  )
+})
+
+test('accounts are listed over all pages, narrowed by text, status and number', async () => {
+  for (let i = 0; i < 101; i++)
+    await pds.ctx.db.run(
+      sql`INSERT INTO account (did, handle, signing_key, signing_key_wrapped, created_at) VALUES (${`did:plc:many${i}`}, ${`many${i}.test`}, 'k', 'w', 1)`,
+    )
+  const listed = await json(['account', 'list'])
+  expect(listed.length).toBeGreaterThan(101)
+  expect(new Set(listed.map(({ did }: { did: string }) => did)).size).toBe(listed.length)
+  expect(await json(['account', 'list', '--search', 'many10', '--limit', '1'])).toEqual([
+    expect.objectContaining({ handle: 'many10.test' }),
+  ])
+  const { out } = await run(['account', 'list', '--search', 'many100'])
+  expect(out).toBe(
+    'HANDLE        DID              STATUS  BLOBS  CREATED           FLAGS\nmany100.test  did:plc:many100  active  0 B    1970-01-01 00:00\n',
+  )
+  expect(await run(['account', 'list', '--status', 'asleep'])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('status must be one of'),
+  })
+  await pds.ctx.db.run(sql`DELETE FROM account WHERE did LIKE 'did:plc:many%'`)
+})
+
+test('names of strangers cannot command the terminal, nor make lines of their own', async () => {
+  await pds.ctx.db.run(
+    sql`INSERT INTO account (did, handle, email, signing_key, signing_key_wrapped, created_at) VALUES ('did:plc:nasty', ${'na\u001b[2J\nsty\u202e\u009b.test'}, 'nasty@example.com', 'k', 'w', 1)`,
+  )
+  const { out } = await run(['account', 'list', '--search', 'plc:nasty'])
+  expect(out.split('\n')[1]).toStartWith('na\\u001b[2J sty\\u202e\\u009b.test  did:plc:nasty')
+  const raw = (await run(['account', 'list', '--search', 'plc:nasty', '--json'])).out
+  expect(raw).not.toMatch(/[^\P{Cc}\n]|\p{Cf}/u)
+  expect(JSON.parse(raw)[0].handle).toBe('na\u001b[2J\nsty\u202e\u009b.test')
+  const asked = await typeAtProgram(['account', 'delete', 'did:plc:nasty', ...there()], env, [
+    ['to continue: ', 'no\r'],
+  ])
+  expect(asked.code).toBe(1)
+  expect(asked.screen).toContain('na\\u001b[2J')
+  expect(asked.screen).not.toContain('na\u001b[2J')
+  await pds.ctx.db.run(sql`DELETE FROM account WHERE did = 'did:plc:nasty'`)
+})
+
+test('usage tells records, blobs and quota', async () => {
+  const frank = await invited('frank')
+  await frank.call('com.atproto.repo.createRecord', {
+    json: { repo: frank.did, collection: 'org.example.note', record: { text: 'counted' } },
+  })
+  expect(await json(['account', 'usage', 'frank.test'])).toMatchObject({
+    did: frank.did,
+    recordsCount: 1,
+    blobCount: 0,
+    quotaBytes: pds.ctx.config.blobs.maxStoragePerAccount,
+  })
+  expect((await run(['account', 'usage', 'frank.test'])).out).toMatch(/^records +1$/m)
+})
+
+describe('account reset-password', () => {
+  test('sets a password that is made up, typed or read', async () => {
+    const grace = await invited('grace')
+    const { password } = await json(['account', 'reset-password', 'grace@example.com', '--generate'])
+    expect((await login(grace.did, password)).status).toBe(200)
+    expect((await run(['account', 'reset-password', 'grace.test', '--password-stdin'], 'from the input\n')).code).toBe(
+      0,
+    )
+    expect((await login(grace.did, 'from the input')).status).toBe(200)
+    expect((await login(grace.did, PASSWORD)).status).toBe(401)
+  })
+
+  test('mails or prints a code instead', async () => {
+    const heidi = await invited('heidi')
+    const { code, out } = await run(['account', 'reset-password', 'heidi.test', '--mail'])
+    expect({ code, out }).toEqual({ code: 0, out: 'A reset code was mailed to heidi@example.com.\n' })
+    expect(pds.mails.at(-1)).toMatchObject({ to: 'heidi@example.com' })
+    const printed = await json(['account', 'reset-password', 'heidi.test', '--code'])
+    expect(
+      (
+        await xrpc(pds, 'com.atproto.server.resetPassword', {
+          json: { token: printed.code, password: 'after the code' },
+        })
+      ).status,
+    ).toBe(200)
+    expect((await logIn(pds, heidi, 'after the code')).did).toBe(heidi.did)
+    expect(await run(['account', 'reset-password', 'heidi.test', '--mail', '--code'])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('exclude each other'),
+    })
+  })
+})
+
+test('an account is taken down and restored', async () => {
+  const ivan = await invited('ivan')
+  expect((await run(['account', 'takedown', 'ivan.test', '--ref', 'case 7'])).out).toBe(
+    `ivan.test (${ivan.did}) is takendown.\n`,
+  )
+  expect(await json(['account', 'show', 'ivan.test'])).toMatchObject({ status: 'takendown', takedownRef: 'case 7' })
+  expect(await json(['account', 'list', '--status', 'takendown'])).toMatchObject([{ handle: 'ivan.test' }])
+  expect(await json(['account', 'restore', ivan.did])).toEqual({ did: ivan.did, handle: 'ivan.test', status: 'active' })
+})
+
+test('an account is deleted once its handle is typed, or with --yes', async () => {
+  const judy = await invited('judy')
+  const words = ['account', 'delete', 'judy@example.com']
+  expect(await run(words)).toMatchObject({ code: 2, err: expect.stringContaining('add --yes') })
+  expect(await typeAtProgram([...words, ...there()], env, [['Type judy.test to continue: ', 'judy\r']])).toMatchObject({
+    code: 1,
+    screen: expect.stringContaining('nothing was deleted'),
+  })
+  expect((await typeAtProgram([...words, ...there()], env, [['Type judy.test to continue: ', '\x04']])).code).toBe(130)
+  expect((await run(['account', 'show', judy.did])).code).toBe(0)
+  expect(
+    (await typeAtProgram([...words, ...there()], env, [['Type judy.test to continue: ', 'judy.test\r']])).code,
+  ).toBe(0)
+  expect((await run(['account', 'show', judy.did])).code).toBe(1)
+  const kim = await invited('kim')
+  expect(await json(['account', 'delete', 'kim.test', '--yes'])).toEqual({ did: kim.did, handle: 'kim.test' })
+  expect(await run(['account', 'delete', 'kim.test', '--yes'])).toMatchObject({
+    code: 1,
+    err: 'holdfast account delete: No such account\n',
+  })
+})
+
+test('invites are made, listed, given to an account and disabled', async () => {
+  const lena = await invited('lena')
+  const codes = (await run(['invite', 'create', '--count', '2', '--uses', '3'])).out.trim().split('\n')
+  const [own] = await json(['invite', 'create', '--for', 'lena.test'])
+  expect(codes).toHaveLength(2)
+  const listed = await json(['invite', 'list'])
+  expect(listed).toHaveLength(3)
+  expect(listed).toContainEqual(expect.objectContaining({ code: own, forAccount: lena.did, available: 1 }))
+  expect((await run(['invite', 'disable', codes[0]!])).out).toBe(`${codes[0]} is disabled.\n`)
+  const { out } = await run(['invite', 'list', '--all'])
+  expect(out).toMatch(new RegExp(`^${codes[0]}  0 of 3 +disabled +admin `, 'm'))
+  expect(out).toMatch(new RegExp(`^${codes[1]}  0 of 3 +open +admin `, 'm'))
+  expect(out).toMatch(/ 1 of 1 +used up /)
+  expect(await json(['invite', 'list'])).toHaveLength(2)
+  expect(await run(['invite', 'disable', 'nothing'])).toMatchObject({
+    code: 1,
+    err: 'holdfast invite disable: there is no invite code nothing\n',
+  })
+})
+
+test('transfers to other devices are listed and cancelled', async () => {
+  const uma = await invited('uma')
+  const begin = async () =>
+    request(`${pds.url}/v1/transfer/initiate`, { method: 'POST', headers: bearer(await walletSession(pds, uma.did)) })
+  const { transferId, transferCode } = (await begin()).body
+  await request(`${pds.url}/v1/transfer/accept`, {
+    json: { transferCode, devicePublicKey: 'zKey', platform: 'android' },
+  })
+  const { out } = await run(['transfer', 'list'])
+  expect(out).toMatch(new RegExp(`^${transferId}  uma.test +accepted +.* android$`, 'm'))
+  expect(out).not.toContain(transferCode)
+  expect((await run(['transfer', 'cancel', transferId])).out).toBe(
+    'The transfer is cancelled. The device that had accepted it is signed out.\n',
+  )
+  expect(await json(['transfer', 'list'])).toEqual([])
+  expect(await run(['transfer', 'cancel', 'nothing'])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('No such transfer'),
+  })
+})
+
+test('the relay is asked to come, and what it knows', async () => {
+  await using relay = startUpstream()
+  relay.answer('com.atproto.sync.getHostStatus', () =>
+    Response.json({ hostname: 'pds', status: 'active', seq: 0, accountCount: 7 }),
+  )
+  await using other = await startPds({ crawlers: { urls: [relay.url] }, publicUrl: 'https://pds.example.com' })
+  const ask = (words: string[]) => runProgram([...words, '--url', `http://localhost:${other.ctx.config.port}`], env)
+  expect(await ask(['relay', 'status'])).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^relay +localhost:\d+\nreachable +yes\nstatus +active\naccounts +7\n/),
+  })
+  expect(await ask(['relay', 'request-crawl', '--json'])).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('"accepted": 1'),
+  })
+  expect(relay.received.map(({ path }) => path)).toContain('/xrpc/com.atproto.sync.requestCrawl')
+  expect(await run(['relay', 'request-crawl'])).toMatchObject({ code: 1, err: expect.stringContaining('no crawler') })
+})
+
+describe('the server that is meant', () => {
+  test('is that of the configuration, with its token', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'holdfast-operating-'))
+    const own = { SERVICE_ADMIN_TOKEN: 'a short token of this server', SERVICE_PORT: String(await freePort()) }
+    await using server = await startProgram(['dev'], own, folder)
+    expect(await runProgram(['account', 'create', 'mia', 'mia@example.com', '--generate', '--dev'], own)).toMatchObject(
+      {
+        code: 0,
+        err: '',
+      },
+    )
+    expect(JSON.parse((await runProgram(['account', 'list', '--dev', '--json'], own)).out)).toMatchObject([
+      { handle: 'mia.test' },
+    ])
+    const { SERVICE_ADMIN_TOKEN: _, ...without } = own
+    expect(await runProgram(['account', 'list', '--dev'], without)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('set admin_token'),
+    })
+    writeFileSync(join(folder, 'token'), `${own.SERVICE_ADMIN_TOKEN}\n`)
+    expect(
+      (await runProgram(['account', 'list', '--url', server.url, '--token-file', join(folder, 'token')])).code,
+    ).toBe(0)
+    server.signal('SIGTERM')
+    await server.exited
+    expect(await runProgram(['account', 'list', '--dev'], own)).toMatchObject({
+      code: 1,
+      out: '',
+      err: expect.stringContaining('no server is listening at http://127.0.0.1:'),
+    })
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  test('gets the token of a file, of standard input before the password, or none at all', async () => {
+    const words = ['account', 'create', 'nora', 'nora@example.com', '--password-stdin', '--token-file', '-', ...there()]
+    expect(await runProgram(words, {}, undefined, `${ADMIN_TOKEN}\na password of nora\n`)).toMatchObject({
+      code: 0,
+      err: '',
+    })
+    expect((await login('nora.test', 'a password of nora')).status).toBe(200)
+    expect(await runProgram(['account', 'list', ...there()])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('is required, in SERVICE_ADMIN_TOKEN or with --token-file'),
+    })
+    expect(await runProgram(['account', 'list', ...there()], { SERVICE_ADMIN_TOKEN: 'wrong' })).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('does not accept this admin token'),
+    })
+    expect(await runProgram(['account', 'list', '--url', 'http://pds.example.com'], env)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('use https'),
+    })
+  })
+
+  test('is spoken to directly, whatever proxy the environment names', async () => {
+    let asked = 0
+    using proxy = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => Response.json({ asked: asked++ }) })
+    const proxied = {
+      ...env,
+      HTTP_PROXY: `http://127.0.0.1:${proxy.port}`,
+      http_proxy: `http://127.0.0.1:${proxy.port}`,
+    }
+    expect(await runProgram(['invite', 'list', '--all', ...there()], proxied)).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('CODE'),
+    })
+    expect(asked).toBe(0)
+  })
+
+  test('is not followed elsewhere', async () => {
+    let asked = 0
+    using elsewhere = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch: () => Response.json({ accounts: [], asked: asked++ }),
+    })
+    using moved = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch: () => Response.redirect(`http://127.0.0.1:${elsewhere.port}/`, 307),
+    })
+    expect(await runProgram(['account', 'list', '--url', `http://127.0.0.1:${moved.port}`], env)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('307'),
+    })
+    expect(asked).toBe(0)
+  })
+})

@@ -1,0 +1,128 @@
+/** The program among others: at the end of a pipe, under a script runner, in front of a full disk. */
+import { expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import packageJson from '../../../package.json'
+import { request } from '../../support/clients/http.ts'
+import { freePort } from '../../support/servers/pds.ts'
+import { readOutput, runProgram, startProgram } from '../../support/servers/program.ts'
+
+const ROOT = join(import.meta.dir, '../../..')
+
+function temporaryFolder() {
+  const path = mkdtempSync(join(tmpdir(), 'holdfast-pipes-'))
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
+}
+
+const startDev = async (folder: string, env: Record<string, string> = {}) =>
+  startProgram(['dev'], { PORT: String(await freePort()), ...env }, folder)
+
+/** The program with a shell around it: `script` runs it as `"$@"`. */
+const inShell = (script: string, words: string[], env: Record<string, string> = {}) =>
+  runProgram(words, env, ['sh', '-c', script, 'sh', process.execPath, join(ROOT, 'src/main.ts')])
+
+const FIRST_LINE = '{ "$@"; echo "status $?" >&2; } | head -n 1'
+
+test('firehose ends when its reader has seen enough, though nothing more happens', async () => {
+  using folder = temporaryFolder()
+  await using server = await startDev(folder.path)
+  const account = { handle: 'alice.test', email: 'alice@example.com', password: 'alice-password' }
+  await request(`${server.url}/xrpc/com.atproto.server.createAccount`, { json: account })
+  expect(await inShell(FIRST_LINE, ['firehose', server.url, '--cursor', '0'])).toEqual({
+    code: 0,
+    out: expect.stringMatching(/^#identity .*\n$/),
+    err: 'status 0\n',
+  })
+})
+
+test.each([[['config', 'check', '--dev']], [['doctor', '--dev']], [['--help']]])(
+  '%p says no more, and keeps its status, when its reader has seen enough',
+  async (words) => {
+    const whole = await runProgram(words)
+    const { out, err } = await inShell(FIRST_LINE, words)
+    expect(out.split('\n')).toHaveLength(2)
+    expect(err).toBe(`${whole.err}status ${whole.code}\n`)
+  },
+)
+
+test('output that cannot be written is a failure, said in one sentence', async () => {
+  const { code, err } = await inShell('"$@" > /dev/full', ['config', 'check', '--dev'])
+  expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(/^holdfast: standard output: .*ENOSPC.*\n$/) })
+})
+
+test('a server goes on when the reader of its log goes away', async () => {
+  using folder = temporaryFolder()
+  const port = await freePort()
+  const pipeline = Bun.spawn(
+    ['sh', '-c', '"$@" & echo $!; wait', 'sh', process.execPath, join(ROOT, 'src/main.ts'), 'dev'],
+    {
+      cwd: folder.path,
+      env: { PATH: process.env['PATH'] ?? '', PORT: String(port), SERVICE_LOG_LEVEL: 'debug' },
+      stdout: 'pipe',
+    },
+  )
+  const reader = pipeline.stdout.getReader()
+  let read = ''
+  while (!read.includes('Read the firehose')) read += new TextDecoder().decode((await reader.read()).value)
+  await reader.cancel()
+  for (let i = 0; i < 3; i++) expect((await request(`http://localhost:${port}/xrpc/_health`)).status).toBe(200)
+  process.kill(Number(/^\d+/m.exec(read)![0]), 'SIGTERM')
+  await pipeline.exited
+})
+
+/** `npm run dev`, as npm does it: a shell for the script, which is sent the signals that npm gets. */
+async function runDevScript(folder: string) {
+  const child = Bun.spawn(['sh', '-c', packageJson.scripts.dev], {
+    cwd: ROOT,
+    env: {
+      PATH: `${dirname(process.execPath)}:${process.env['PATH']}`,
+      npm_lifecycle_event: 'dev',
+      PORT: String(await freePort()),
+      SERVICE_DATA_DIR: join(folder, 'data'),
+    },
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const { listening, ended, output } = readOutput(child.stdout, child.stderr)
+  return { child, url: await listening, ended, output }
+}
+
+test.each(['SIGTERM', 'SIGINT'] as const)(
+  'a script runner that passes on %s ends the server, with status 0',
+  async (signal) => {
+    using folder = temporaryFolder()
+    const { child, ended, output } = await runDevScript(folder.path)
+    child.kill(signal)
+    await ended
+    expect({ code: await child.exited, output: output() }).toEqual({
+      code: 0,
+      output: expect.stringContaining('stopped\n'),
+    })
+  },
+)
+
+test('one Ctrl-C is one, though a script runner passes on what the terminal sent already', async () => {
+  using folder = temporaryFolder()
+  await using server = await startDev(folder.path, { npm_lifecycle_event: 'dev' })
+  // Two kinds, for the system makes one of two alike.
+  server.signal('SIGINT')
+  server.signal('SIGTERM')
+  expect(await server.exited).toBe(0)
+})
+
+test('a script runner that is killed leaves no server behind', async () => {
+  using folder = temporaryFolder()
+  const port = await freePort()
+  const runner = Bun.spawn(['sh', '-c', '"$@"; :', 'sh', process.execPath, join(ROOT, 'src/main.ts'), 'dev'], {
+    cwd: folder.path,
+    env: { PATH: process.env['PATH'] ?? '', npm_lifecycle_event: 'dev', PORT: String(port) },
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const { listening, ended, output } = readOutput(runner.stdout, runner.stderr)
+  await listening
+  runner.kill('SIGKILL')
+  await ended
+  expect(output()).toContain('stopped\n')
+})

@@ -1,0 +1,194 @@
+/**
+ * Every endpoint that writes, on a disk that takes nothing: each says so in the format of its surface, and the same
+ * request succeeds once there is room.
+ */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { features } from '../../../src/features.ts'
+import { endpointName, type Endpoint } from '../../../src/http/endpoint.ts'
+import { createOutbound } from '../../../src/platform/network/outbound.ts'
+import { servedMethods } from '../conformance/served-methods.ts'
+import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { startWebHost, type WebHost } from '../../support/servers/did-web-host.ts'
+import { fakeDns } from '../../support/servers/dns.ts'
+import { basic, bearer, request, type Answer } from '../../support/clients/http.ts'
+import { fixedIssuer, issuerKey } from '../../support/servers/issuer.ts'
+import { ADMIN_TOKEN, MASTER_KEY, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
+import { liftFileLimit, limitFiles } from '../../support/faults/process-limits.ts'
+import { writingRoutes, type Send } from './writing-routes.ts'
+
+/** A hundred and twenty requests are prepared, each for an account of its own. */
+setDefaultTimeout(120_000)
+
+const RELAY = 'ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c'
+/** No file may grow, nor be written beyond this. */
+const LIMIT_BYTES = 1
+/** Programs that wait for their owner may ask once in five seconds. */
+const POLL_SECS = 6
+
+/** Endpoints that are no queries, and store nothing that the caller would miss. */
+const storingNothing: Record<string, string> = {
+  'com.atproto.identity.refreshIdentity': 'only a cache is written',
+  'com.atproto.moderation.createReport': 'is forwarded',
+  'app.bsky.notification.registerPush': 'is forwarded',
+  'app.bsky.notification.unregisterPush': 'is forwarded',
+  'PUT /oauth/par': 'is not allowed',
+  'DELETE /oauth/par': 'is not allowed',
+  'POST /v1/agents/claim-preview': 'reads',
+  'POST /v1/admin/accounts/lookup': 'reads',
+  'POST /v1/admin/steps/retry': 'nothing waits here',
+  'POST /v1/admin/steps/drop': 'nothing waits here',
+  'POST /v1/admin/request-crawl': 'asks others',
+  'POST /v1/admin/probe': 'asks others',
+  'POST /v1/admin/sweeps/:name/run': 'a pass survives what fails, and reports it',
+  'POST /v1/admin/notifications/test': 'asks the relay',
+  'POST /v1/admin/notifications/sender-keys/:kid/retire': 'the rotation has retired it',
+  'POST /:did': 'the directory of a development server, which is another one here',
+}
+
+/** By the beginning of the path, what a refusal looks like. The first that matches decides. */
+const formats: readonly [path: string, format: (answer: Answer) => unknown][] = [
+  ['/oauth/authorize/approve', ({ body }) => body.error.code === 'SERVICE_UNAVAILABLE' && body.error.message],
+  ['/oauth/authorize', ({ body }) => isPage(body) && body],
+  ['/oauth/', ({ body }) => body.error === 'temporarily_unavailable' && body.error_description],
+  ['/agent/claim', ({ body }) => isPage(body) && body],
+  ['/agent/child', ({ body }) => body.error.code === 'SERVICE_UNAVAILABLE' && body.error.message],
+  ['/agent/identity', ({ body }) => body.error === 'temporarily_unavailable' && body.error_description],
+  ['/agent/event', ({ body }) => body.err === 'temporarily_unavailable' && body.description],
+  ['/account', ({ body }) => isPage(body) && body],
+  ['/waitlist', ({ body }) => body.error.code === 'SERVICE_UNAVAILABLE' && body.error.message],
+  ['/v1/', ({ body }) => body.error.code === 'SERVICE_UNAVAILABLE' && body.error.message],
+  ['', ({ body }) => body.error === 'ServiceUnavailable' && body.message],
+]
+const isPage = (body: unknown) => typeof body === 'string' && body.startsWith('<!doctype html>')
+
+/** `POST /oauth/token (refresh)` is a request to `POST /oauth/token`. */
+const endpointOf = (name: string) => name.replace(/ \(.*\)$/, '')
+const pathOf = (name: string) => endpointOf(name).split(' ')[1] ?? ''
+
+/** The endpoints that read, with their paths. */
+function readsOf({ did, handle }: TestAccount): [name: string, path: string][] {
+  const services = { appview: 'did:web:appview.test#bsky_appview', reports: 'did:web:reports.test#atproto_labeler' }
+  const methods = servedMethods({ did, handle, ...services })
+  return features
+    .flatMap(({ routes = [] }) => routes)
+    .flatMap((endpoint): [string, string][] => {
+      const name = endpointName(endpoint)
+      if (endpoint.kind === 'route' && endpoint.method === 'GET')
+        return [[name, endpoint.path.replace(':did', did).replaceAll(/:\w+/g, 'something')]]
+      if (endpoint.kind !== 'query') return []
+      return [[name, `/xrpc/${name}?${new URLSearchParams(methods.find(({ nsid }) => nsid === name)?.query)}`]]
+    })
+}
+
+let directory: PlcHost
+let web: WebHost
+let pds: TestPds
+let names: string[]
+const full = new Map<string, Answer>()
+/** Of what reads, as an account holder and as the operator. */
+const read: [name: string, status: number][] = []
+const after = new Map<string, Answer>()
+beforeAll(async () => {
+  directory = await startPlcServer()
+  web = startWebHost()
+  const dns = fakeDns()
+  const issuer = issuerKey('idp-1')
+  const outbound = createOutbound({
+    resolver: dns,
+    reach: 'loopback',
+    httpsPort: web.port,
+    certificateAuthorities: web.authority,
+  })
+  const started = await startPds(
+    {
+      plcDirectoryUrl: directory.url,
+      signingKeyMasterKey: MASTER_KEY,
+      rateLimit: { enabled: false },
+      accounts: { passwordOptional: true },
+      waitlist: { enabled: true },
+      notifications: { relay: RELAY },
+      agentAuth: { anonymousEnabled: true, serviceAuthEnabled: true, trustedIssuers: [fixedIssuer([issuer])] },
+    },
+    { resolver: dns, outbound, onFile: true },
+  )
+  pds = Object.assign(started, { dns })
+  const alice = await createAccount(pds, 'alice')
+  const prepared: [name: string, send: Send][] = []
+  for (const [name, prepare] of Object.entries(writingRoutes({ pds, directory, web, issuer })))
+    prepared.push([name, await prepare()])
+  names = prepared.map(([name]) => name)
+  await pds.ctx.background.settled()
+  // This process is the server, and so are its files.
+  limitFiles(process.pid, LIMIT_BYTES)
+  try {
+    for (const [name, send] of prepared) full.set(name, await send())
+    full.set('/readyz', await request(`${pds.url}/readyz`))
+    for (const [name, path] of readsOf(alice))
+      for (const headers of [bearer(alice.accessJwt), basic('admin', ADMIN_TOKEN)])
+        read.push([name, (await request(`${pds.url}${path}`, { headers })).status])
+  } finally {
+    liftFileLimit(process.pid)
+  }
+  pds.clock.advance({ secs: POLL_SECS })
+  for (const [name, send] of prepared) after.set(name, await send())
+})
+afterAll(async () => {
+  await pds[Symbol.asyncDispose]()
+  await web[Symbol.asyncDispose]()
+  await directory[Symbol.asyncDispose]()
+})
+
+test('no request is answered as if it had been done, nor as a fault of the server', () => {
+  const faults = names.flatMap((name) => {
+    const { status, headers, body } = full.get(name)!
+    if (endpointOf(name) in storingNothing) return status === 500 ? [[name, status]] : []
+    const said = formats.find(([path]) => pathOf(name).startsWith(path))![1](full.get(name)!)
+    const isTold = typeof said === 'string' && said.includes('Try again later: the ')
+    return status === 503 && Number(headers.get('retry-after')) > 0 && isTold
+      ? []
+      : [[name, status, headers.get('retry-after'), body]]
+  })
+  expect(faults).toEqual([])
+})
+
+test('what reads is not told as a fault of the server either', () => {
+  expect(read.length).toBeGreaterThan(100)
+  expect(read.filter(([, status]) => status === 500)).toEqual([])
+  const still = [
+    'com.atproto.sync.getRepo',
+    'com.atproto.repo.describeRepo',
+    'com.atproto.server.getSession',
+    'GET /account/sign-in',
+  ]
+  for (const name of still) expect(read).toContainEqual([name, 200])
+})
+
+test('nothing was used up by it: the same request succeeds once there is room', () => {
+  const faults = names.flatMap((name) => {
+    const { status, body } = after.get(name)!
+    return status < 400 ? [] : [[name, status, body]]
+  })
+  expect(faults).toEqual([])
+})
+
+test('the server was not ready, and is again', async () => {
+  expect(full.get('/readyz')).toMatchObject({ status: 503, body: { reason: 'the database cannot be written' } })
+  pds.clock.advance({ secs: POLL_SECS })
+  expect(await request(`${pds.url}/readyz`)).toMatchObject({ status: 200 })
+})
+
+test('every endpoint that writes is among them', () => {
+  const writes = (endpoint: Endpoint) =>
+    endpoint.kind === 'procedure' || (endpoint.kind === 'route' && !['GET', 'HEAD'].includes(endpoint.method))
+  const endpoints = features.flatMap(({ routes = [] }) => routes)
+  const known = new Set([...names.map(endpointOf), ...Object.keys(storingNothing)])
+  expect(
+    endpoints
+      .filter(writes)
+      .map(endpointName)
+      .filter((name) => !known.has(name)),
+  ).toEqual([])
+  const all = new Set(endpoints.map(endpointName))
+  expect([...known].filter((name) => !all.has(name))).toEqual([])
+})

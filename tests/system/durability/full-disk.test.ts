@@ -1,0 +1,180 @@
+/** Health tells when nothing can be written, and when it can be again. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { folderFault } from '../../../src/features/operations/server-info/health.ts'
+import { SOFTWARE } from '../../../src/base/version.ts'
+import { createAccount } from '../../support/clients/account.ts'
+import { request } from '../../support/clients/http.ts'
+import { freePort, startPds } from '../../support/servers/pds.ts'
+import { SOURCE, startProgram } from '../../support/servers/program.ts'
+import { diskOf, withSmallDisk } from '../../support/faults/small-disk.ts'
+import { until } from '../../support/until.ts'
+
+setDefaultTimeout(60_000)
+
+let folder: string
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'holdfast-full-'))
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const health = async (url: string) => {
+  const { status, body } = await request(`${url}/xrpc/_health`)
+  return { status, body }
+}
+const BYTES = { 'content-type': 'application/octet-stream' }
+const WELL = { status: 200, body: { version: SOFTWARE, db: 'ok' } }
+
+test('a write that the disk refuses makes it ill; it recovers by itself, and so does writing', async () => {
+  await using server = await startProgram(
+    ['dev'],
+    {
+      SERVICE_PORT: '0',
+      SERVICE_PUBLIC_URL: 'http://localhost:2583',
+      SERVICE_DATA_DIR: join(folder, 'data'),
+      SERVICE_LOG_LEVEL: 'info',
+    },
+    folder,
+    { maxFileBytes: 3_000_000 },
+  )
+  const account = await createAccount(server, 'alice')
+  const write = (text: string) =>
+    account.call('com.atproto.repo.createRecord', {
+      json: { repo: account.did, collection: 'org.example.note', record: { $type: 'org.example.note', text } },
+    })
+  expect((await write('small')).status).toBe(200)
+  expect(await health(server.url)).toEqual(WELL)
+
+  let written = 0
+  while ((await write('x'.repeat(100_000))).status === 200) expect(++written).toBeLessThan(100)
+  const ill = await health(server.url)
+  expect(ill).toMatchObject({ status: 503, body: { version: SOFTWARE, db: 'error', error: 'Service Unavailable' } })
+  expect(ill.body.reason).toMatch(/^(the disk is full|the database cannot be written)$/)
+  expect(JSON.stringify(ill.body)).not.toContain(folder)
+  for (let i = 0; i < 20; i++) expect((await health(server.url)).status).toBe(503)
+  expect(server.output().match(/service is failing/g)).toHaveLength(1)
+
+  server.liftFileLimit()
+  while ((await health(server.url)).status !== 200) await Bun.sleep(50)
+  expect((await write('x'.repeat(100_000))).status).toBe(200)
+  expect(await health(server.url)).toEqual(WELL)
+  expect(server.output()).toContain('service has recovered')
+  const { body } = await request(
+    `${server.url}/xrpc/com.atproto.repo.listRecords?repo=${account.did}&collection=org.example.note&limit=100`,
+  )
+  expect(body.records).toHaveLength(written + 2)
+})
+
+test('a disk that is really full, with the log on it: requests are told so, and nothing ends', async () => {
+  const disk = join(folder, 'disk')
+  const port = await freePort()
+  const url = `http://localhost:${port}`
+  const child = Bun.spawn(
+    [
+      ...withSmallDisk(disk, 12 * 1024 ** 2),
+      'sh',
+      '-c',
+      'exec "$@" > "$SERVICE_DATA_DIR.log" 2>&1',
+      'sh',
+      ...SOURCE,
+      'dev',
+    ],
+    {
+      cwd: folder,
+      env: {
+        PATH: process.env['PATH'] ?? '',
+        SERVICE_PORT: String(port),
+        SERVICE_DATA_DIR: join(disk, 'data'),
+        SERVICE_LOG_LEVEL: 'debug',
+      },
+      stdio: ['ignore', 'inherit', 'inherit'],
+    },
+  )
+  try {
+    const isUp = () =>
+      health(url).then(
+        ({ status }) => status === 200,
+        () => false,
+      )
+    await until(isUp)
+    const { root, fill, free } = diskOf(child.pid, disk)
+    const account = await createAccount({ url }, 'bob')
+    const write = (text: string) =>
+      account.call('com.atproto.repo.createRecord', {
+        json: { repo: account.did, collection: 'org.example.note', record: { $type: 'org.example.note', text } },
+      })
+    const upload = () =>
+      account.call('com.atproto.repo.uploadBlob', { method: 'POST', body: new Uint8Array(10_000), headers: BYTES })
+    expect([(await write('small')).status, (await upload()).status]).toEqual([200, 200])
+
+    fill()
+    let refused = await write('x'.repeat(10_000))
+    // The log of the database has some room of its own.
+    for (let i = 0; refused.status === 200 && i < 1000; i++) refused = await write('x'.repeat(10_000))
+    const FULL = { status: 503, body: { error: 'ServiceUnavailable', message: 'Try again later: the disk is full' } }
+    expect(refused).toMatchObject(FULL)
+    expect(await upload()).toMatchObject(FULL)
+    expect(await request(`${url}/readyz`)).toMatchObject({ status: 503, body: { reason: 'the disk is full' } })
+    const logged = statSync(join(root, 'data.log')).size
+    for (let i = 0; i < 20; i++) expect([200, 503]).toContain((await write('small')).status)
+    expect(statSync(join(root, 'data.log')).size).toBeLessThan(logged + 4096)
+
+    free()
+    await until(isUp)
+    expect([(await write('x'.repeat(10_000))).status, (await upload()).status]).toEqual([200, 200])
+    await until(() => readFileSync(join(root, 'data.log'), 'utf8').includes('service has recovered'))
+  } finally {
+    child.kill('SIGKILL')
+    await child.exited
+  }
+})
+
+test('a log that cannot be copied into the database any more ends no writing for good', async () => {
+  const path = join(folder, 'filled.db')
+  const child = Bun.spawn(
+    ['sh', '-c', 'ulimit -Sf 260000; exec "$@"', 'sh', process.execPath, join(import.meta.dir, 'filler.ts'), path],
+    {
+      stdin: 'pipe',
+      stdout: 'pipe',
+      stderr: 'inherit',
+    },
+  )
+  let output = ''
+  for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
+    output += text
+    if (output !== 'full\n') break
+    Bun.spawnSync(['prlimit', `--pid=${child.pid}`, '--fsize=unlimited:'])
+    child.stdin.write('go on\n')
+    child.stdin.flush()
+  }
+  child.kill()
+  await child.exited
+  rmSync(path)
+  expect(output).toBe('full\nwritten\n')
+})
+
+test('asking writes nothing and reads next to nothing, however often', async () => {
+  await using pds = await startPds()
+  await pds.runSweep('name-claims')
+  expect(await health(pds.url)).toEqual(WELL)
+  const { statements: before, ...others } = { ...pds.ctx.db.counters }
+  for (let i = 0; i < 100; i++) expect(await health(pds.url)).toEqual(WELL)
+  const { statements, ...othersAfter } = { ...pds.ctx.db.counters }
+  expect(othersAfter).toEqual(others)
+  // On PostgreSQL, the server itself looks from time to time for what other nodes have done.
+  expect(statements - before).toBeLessThanOrEqual(pds.ctx.db.cluster === null ? 0 : 20)
+})
+
+test('a transaction that its caller spoils is no fault of the disk', async () => {
+  await using pds = await startPds()
+  await expect(pds.ctx.db.transaction(() => Promise.reject(new Error('changed my mind')))).rejects.toThrow()
+  expect(pds.ctx.db.writeFault).toBeNull()
+})
+
+test('a folder without room, and one that is not there, have a fault', async () => {
+  expect(await folderFault(folder, 1)).toBeNull()
+  expect(await folderFault(folder, Number.MAX_SAFE_INTEGER)).toBe('the disk is full')
+  expect(await folderFault(join(folder, 'none'), 1)).toBe('the data directory cannot be written')
+})

@@ -1,0 +1,841 @@
+/**
+ * A request for every endpoint that writes, each of which is good: it succeeds where nothing is in the way. What it
+ * needs (an account, a code, a device) is prepared before, so that the request itself may meet a server that cannot
+ * write.
+ */
+import { arrive, type WebHolder } from '../../support/clients/web-holder.ts'
+import { registerAgent as establishAgent } from '../../support/clients/registered-agent.ts'
+import { begin as stageKey, publishing, type Wallet } from '../../support/clients/rotating.ts'
+import { createAccount, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
+import {
+  CLAIM_GRANT,
+  confirmAgent,
+  confirmedAgent,
+  openAgentClaim,
+  registerAgent,
+} from '../../support/clients/agent.ts'
+import { bring } from '../../support/clients/brought.ts'
+import {
+  begin,
+  claimCode,
+  mobile,
+  newWallet,
+  prepared,
+  sendDid,
+  signingKeyFor,
+} from '../../support/clients/ceremony.ts'
+import type { WebHost } from '../../support/servers/did-web-host.ts'
+import { bearer, request, type Answer } from '../../support/clients/http.ts'
+import {
+  identityAssertion,
+  notifyEvent,
+  presentIdentity,
+  revocation,
+  type IssuerKey,
+} from '../../support/servers/issuer.ts'
+import { lastCode } from '../../support/servers/mail.ts'
+import { hiddenFields, loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
+import { OperatorDevice } from '../../support/clients/operator-device.ts'
+import { ADMIN_TOKEN, type TestPds } from '../../support/servers/pds.ts'
+import type { PlcHost } from '../../support/servers/plc-server.ts'
+import { PushDevice } from '../../support/clients/push-device.ts'
+import { newRecoveryCode, newShare, putShare, release } from '../../support/clients/recovery.ts'
+import { decisionOf, openConsent, sendDecision } from '../../support/clients/wallet-consent.ts'
+import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
+import {
+  askSession,
+  deviceKey,
+  sessionRequest,
+  sovereignAccount,
+  walletSession,
+  type DeviceKey,
+} from '../../support/clients/wallet.ts'
+
+export interface Place {
+  pds: TestPds
+  directory: PlcHost
+  web: WebHost
+  issuer: IssuerKey
+}
+
+/** Sends the request; each time with a proof of its own, where one is needed. */
+export type Send = () => Promise<Answer>
+
+/** By endpoint: prepares its request. */
+export type WritingRoutes = Record<string, () => Promise<Send>>
+
+const COLLECTION = 'org.example.note'
+const operator = bearer(ADMIN_TOKEN)
+
+export function writingRoutes({ pds, directory, web, issuer }: Place): WritingRoutes {
+  let count = 0
+  const newName = () => `person${count++}`
+  const person = (input = {}) => createAccount(pds, newName(), input)
+  const sovereign = (input = {}) => sovereignAccount(pds, newName(), input)
+  const withWallet = async () => {
+    const account = await person()
+    return { account, token: bearer(await walletSession(pds, account.did)) }
+  }
+  const at = (path: string, init: Parameters<typeof request>[1] = {}) =>
+    request(`${pds.url}${path}`, { method: 'POST', ...init })
+  const operate = (path: string, json: object = {}) => at(path, { json, headers: operator })
+  const byOperator = (nsid: string, json: object) => at(`/xrpc/${nsid}`, { json, headers: operator })
+  const form = (path: string, fields: Record<string, string>, headers: Record<string, string> = {}) =>
+    at(path, {
+      headers: { 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'same-origin', ...headers },
+      body: new URLSearchParams(fields).toString(),
+    })
+  const mailed = async (account: TestAccount, nsid: string) => {
+    await account.call(nsid, { method: 'POST' })
+    return lastCode(pds, account.email)
+  }
+  const record = (text = 'hello') => ({ $type: COLLECTION, text })
+  const inviteCode = async () =>
+    (await byOperator('com.atproto.server.createInviteCode', { useCount: 1 })).body.code as string
+
+  /** Begins a sign-in to the account page that the wallet has approved. */
+  async function approvedSignIn(account: TestAccount & { device: DeviceKey }) {
+    const browser = new CookieBrowser(pds)
+    const begun = await browser.begin()
+    const choice = { grantedScope: 'atproto', matchCode: begun.matchCode! }
+    await sendDecision(pds, decisionOf(pds, account, begun, choice))
+    return { browser, complete: () => browser.complete(begun.requestId) }
+  }
+  const signedInBrowser = async ({ handle }: TestAccount) => {
+    const browser = new CookieBrowser(pds)
+    await browser.send('/account/sign-in', { identifier: handle, password: PASSWORD })
+    return browser
+  }
+  /** Somebody whose browser is signed in, and the forms of the account page. */
+  async function onPage(given?: TestAccount, by?: CookieBrowser) {
+    const account = given ?? (await person())
+    const browser = by ?? (await signedInBrowser(account))
+    const { body } = await browser.open('/account')
+    const form_token = /name="form_token" value="([^"]+)"/.exec(body)![1]!
+    const send = (path: string, fields: Record<string, string> = {}) =>
+      browser.send(`/account/${path}`, { account: account.did, form_token, ...fields })
+    return { account, browser, send }
+  }
+  const sessionIdOf = ({ accessJwt }: TestAccount): string =>
+    JSON.parse(Buffer.from(accessJwt.split('.')[1]!, 'base64url').toString()).sid
+  /** The value that the page sends with a form. */
+  const idOn = async (browser: CookieBrowser, path: string): Promise<string> => {
+    const { body } = await browser.open('/account')
+    const [, rest = ''] = body.split(`action="/account/${path}?`)
+    return /name="id" value="([^"]+)"/.exec(rest)![1]!
+  }
+
+  const withShare = async () => {
+    const account = await sovereign()
+    await putShare(pds, account.accessJwt, newShare())
+    return account
+  }
+  const transfer = async () => {
+    const { account, token } = await withWallet()
+    const { body } = await at('/v1/transfer/initiate', { headers: token })
+    const accept = () =>
+      at('/v1/transfer/accept', {
+        json: { transferCode: body.transferCode, devicePublicKey: 'zPhone', platform: 'ios' },
+      })
+    return { account, token, transferId: body.transferId as string, accept }
+  }
+  const senderKey = async (): Promise<number> => {
+    const { body } = await operate('/v1/admin/notifications/sender-keys/rotate')
+    return Math.max(...body.keys.map(({ kid }: { kid: number }) => kid))
+  }
+  const registration = () => ({
+    deviceUuid: `device ${++count}`,
+    notificationPublicKey: new PushDevice().publicKey,
+    apnsToken: (1_000_000 + count).toString(16),
+    apnsTopic: 'org.example.wallet',
+  })
+  const registeredDevice = async () => {
+    const account = await person()
+    const device = registration()
+    await at('/v1/notifications/register', { json: device, headers: bearer(account.accessJwt) })
+    return { account, deviceUuid: device.deviceUuid }
+  }
+  const childOf = async () => {
+    const { account, token } = await withWallet()
+    const name = newName()
+    const device = deviceKey()
+    const { plcOp } = await bring(pds, name, { rotationKeys: [device.did] }, device)
+    const make = () => at('/agent/child', { json: { handle: `${name}.test`, plcOp }, headers: token })
+    return { account, token, make }
+  }
+  const rotation = async (): Promise<Wallet & { operation: unknown }> => {
+    const account = await sovereign()
+    const wallet = { pds, directory, account, device: account.device }
+    const { body } = await stageKey(wallet)
+    return { ...wallet, operation: await publishing(wallet, body.signingKey) }
+  }
+  const webHolder = (): Promise<WebHolder> => {
+    const name = newName()
+    return arrive({ pds, web, dns: pds.dns }, `${name}.web.test`, { handle: `${name}.test` })
+  }
+  const askedClaim = async () => {
+    const { body } = await registerAgent(pds, { type: 'anonymous' })
+    const opened = await openAgentClaim(pds, body.claim_token)
+    return { claimToken: body.claim_token as string, userCode: opened.body.claim_attempt.user_code as string }
+  }
+  /** An agent of a person whom the identity provider knows. */
+  const vouchedFor = async () => {
+    const account = await person()
+    const sub = newName()
+    const assertion = identityAssertion(pds, issuer, { claims: { sub, email: account.email } })
+    const { body } = await presentIdentity(pds, assertion)
+    await confirmAgent(pds, account, body.claim.user_code)
+    return { account, sub }
+  }
+  const app = () => new OAuthClient(pds, loopbackClientId())
+  const signedInApp = async () => {
+    const account = await person()
+    const client = app()
+    return { account, client, tokens: await client.signIn({ identifier: account.handle, password: PASSWORD }) }
+  }
+  const movedOperation = async (account: TestAccount) => {
+    const { body } = await account.call('com.atproto.identity.signPlcOperation', {
+      json: {
+        token: await mailed(account, 'com.atproto.identity.requestPlcOperationSignature'),
+        alsoKnownAs: [`at://${account.handle}`, 'at://else.example'],
+      },
+    })
+    return body.operation
+  }
+  /** Prepares nothing but the account. */
+  const asPerson =
+    (nsid: string, input: (account: TestAccount) => Parameters<TestAccount['call']>[1] = () => ({ method: 'POST' })) =>
+    async () => {
+      const account = await person()
+      return () => account.call(nsid, input(account))
+    }
+  const aboutPerson = (nsid: string, input: (account: TestAccount) => object) => async () => {
+    const account = await person()
+    return () => byOperator(nsid, input(account))
+  }
+
+  return {
+    // Accounts and sessions
+    'com.atproto.server.createAccount': async () => {
+      const name = newName()
+      return () =>
+        xrpc(pds, 'com.atproto.server.createAccount', {
+          json: { handle: `${name}.test`, email: `${name}@example.com`, password: PASSWORD },
+        })
+    },
+    'com.atproto.server.activateAccount': async () => {
+      const account = await person()
+      await account.call('com.atproto.server.deactivateAccount', { json: {} })
+      return () => account.call('com.atproto.server.activateAccount', { method: 'POST' })
+    },
+    'com.atproto.server.deactivateAccount': asPerson('com.atproto.server.deactivateAccount', () => ({ json: {} })),
+    'com.atproto.server.createSession': async () => {
+      const { handle } = await person()
+      return () => xrpc(pds, 'com.atproto.server.createSession', { json: { identifier: handle, password: PASSWORD } })
+    },
+    'com.atproto.server.refreshSession': async () => {
+      const { refreshJwt } = await person()
+      return () => xrpc(pds, 'com.atproto.server.refreshSession', { method: 'POST', headers: bearer(refreshJwt) })
+    },
+    'com.atproto.server.deleteSession': async () => {
+      const { refreshJwt } = await person()
+      return () => xrpc(pds, 'com.atproto.server.deleteSession', { method: 'POST', headers: bearer(refreshJwt) })
+    },
+    'com.atproto.server.createAppPassword': asPerson('com.atproto.server.createAppPassword', () => ({
+      json: { name: 'phone' },
+    })),
+    'com.atproto.server.revokeAppPassword': async () => {
+      const account = await person()
+      await account.call('com.atproto.server.createAppPassword', { json: { name: 'phone' } })
+      return () => account.call('com.atproto.server.revokeAppPassword', { json: { name: 'phone' } })
+    },
+    'com.atproto.server.requestEmailConfirmation': asPerson('com.atproto.server.requestEmailConfirmation'),
+    'com.atproto.server.confirmEmail': async () => {
+      const account = await person()
+      const token = await mailed(account, 'com.atproto.server.requestEmailConfirmation')
+      return () => account.call('com.atproto.server.confirmEmail', { json: { email: account.email, token } })
+    },
+    'com.atproto.server.requestEmailUpdate': async () => {
+      const account = await person()
+      const token = await mailed(account, 'com.atproto.server.requestEmailConfirmation')
+      await account.call('com.atproto.server.confirmEmail', { json: { email: account.email, token } })
+      return () => account.call('com.atproto.server.requestEmailUpdate', { method: 'POST' })
+    },
+    'com.atproto.server.updateEmail': asPerson('com.atproto.server.updateEmail', ({ handle }) => ({
+      json: { email: `new.${handle}@example.com` },
+    })),
+    'com.atproto.server.requestPasswordReset': async () => {
+      const { email } = await person()
+      return () => xrpc(pds, 'com.atproto.server.requestPasswordReset', { json: { email } })
+    },
+    'com.atproto.server.resetPassword': async () => {
+      const { email } = await person()
+      await xrpc(pds, 'com.atproto.server.requestPasswordReset', { json: { email } })
+      const token = await lastCode(pds, email)
+      return () => xrpc(pds, 'com.atproto.server.resetPassword', { json: { token, password: 'another password' } })
+    },
+    'com.atproto.server.requestAccountDelete': asPerson('com.atproto.server.requestAccountDelete'),
+    'com.atproto.server.deleteAccount': async () => {
+      const account = await person()
+      const token = await mailed(account, 'com.atproto.server.requestAccountDelete')
+      return () =>
+        xrpc(pds, 'com.atproto.server.deleteAccount', { json: { did: account.did, password: PASSWORD, token } })
+    },
+    'com.atproto.server.reserveSigningKey': async () => () =>
+      xrpc(pds, 'com.atproto.server.reserveSigningKey', { json: {} }),
+    'com.atproto.server.createInviteCode': async () => () =>
+      byOperator('com.atproto.server.createInviteCode', { useCount: 1 }),
+    'com.atproto.server.createInviteCodes': async () => () =>
+      byOperator('com.atproto.server.createInviteCodes', { codeCount: 1, useCount: 1 }),
+
+    // Identities
+    'com.atproto.identity.requestPlcOperationSignature': asPerson('com.atproto.identity.requestPlcOperationSignature'),
+    'com.atproto.identity.signPlcOperation': async () => {
+      const account = await person()
+      const token = await mailed(account, 'com.atproto.identity.requestPlcOperationSignature')
+      return () => account.call('com.atproto.identity.signPlcOperation', { json: { token } })
+    },
+    'com.atproto.identity.submitPlcOperation': async () => {
+      const account = await person()
+      const operation = await movedOperation(account)
+      return () => account.call('com.atproto.identity.submitPlcOperation', { json: { operation } })
+    },
+    'com.atproto.identity.updateHandle': asPerson('com.atproto.identity.updateHandle', ({ handle }) => ({
+      json: { handle: `new-${handle}` },
+    })),
+    'com.atproto.identity.refreshIdentity': async () => {
+      const { did } = await person()
+      return () => xrpc(pds, 'com.atproto.identity.refreshIdentity', { json: { identifier: did } })
+    },
+
+    // Repositories
+    'com.atproto.repo.createRecord': asPerson('com.atproto.repo.createRecord', ({ did }) => ({
+      json: { repo: did, collection: COLLECTION, record: record() },
+    })),
+    'com.atproto.repo.putRecord': asPerson('com.atproto.repo.putRecord', ({ did }) => ({
+      json: { repo: did, collection: COLLECTION, rkey: 'self', record: record() },
+    })),
+    'com.atproto.repo.deleteRecord': async () => {
+      const account = await person()
+      const place = { repo: account.did, collection: COLLECTION, rkey: 'self' }
+      await account.call('com.atproto.repo.putRecord', { json: { ...place, record: record() } })
+      return () => account.call('com.atproto.repo.deleteRecord', { json: place })
+    },
+    'com.atproto.repo.applyWrites': asPerson('com.atproto.repo.applyWrites', ({ did }) => ({
+      json: {
+        repo: did,
+        writes: [{ $type: 'com.atproto.repo.applyWrites#create', collection: COLLECTION, value: record() }],
+      },
+    })),
+    'com.atproto.repo.uploadBlob': asPerson('com.atproto.repo.uploadBlob', () => ({
+      method: 'POST',
+      body: 'some text',
+      headers: { 'content-type': 'text/plain' },
+    })),
+    'com.atproto.repo.importRepo': async () => {
+      const account = await person()
+      await account.call('com.atproto.repo.createRecord', {
+        json: { repo: account.did, collection: COLLECTION, record: record() },
+      })
+      const car = await fetch(`${pds.url}/xrpc/com.atproto.sync.getRepo?did=${account.did}`).then((response) =>
+        response.bytes(),
+      )
+      await account.call('com.atproto.repo.createRecord', {
+        json: { repo: account.did, collection: COLLECTION, record: record('later') },
+      })
+      return () =>
+        account.call('com.atproto.repo.importRepo', {
+          method: 'POST',
+          body: car,
+          headers: { 'content-type': 'application/vnd.ipld.car' },
+        })
+    },
+    'app.bsky.actor.putPreferences': asPerson('app.bsky.actor.putPreferences', () => ({
+      json: { preferences: [{ $type: 'app.bsky.actor.defs#adultContentPref', enabled: true }] },
+    })),
+
+    // Operators, by the standard methods
+    'com.atproto.admin.deleteAccount': aboutPerson('com.atproto.admin.deleteAccount', ({ did }) => ({ did })),
+    'com.atproto.admin.disableAccountInvites': aboutPerson('com.atproto.admin.disableAccountInvites', ({ did }) => ({
+      account: did,
+    })),
+    'com.atproto.admin.enableAccountInvites': async () => {
+      const { did } = await person()
+      await byOperator('com.atproto.admin.disableAccountInvites', { account: did })
+      return () => byOperator('com.atproto.admin.enableAccountInvites', { account: did })
+    },
+    'com.atproto.admin.disableInviteCodes': async () => {
+      const code = await inviteCode()
+      return () => byOperator('com.atproto.admin.disableInviteCodes', { codes: [code] })
+    },
+    'com.atproto.admin.sendEmail': aboutPerson('com.atproto.admin.sendEmail', ({ did }) => ({
+      recipientDid: did,
+      senderDid: pds.ctx.config.serverDid,
+      content: 'hello',
+      subject: 'hello',
+    })),
+    'com.atproto.admin.updateAccountEmail': aboutPerson('com.atproto.admin.updateAccountEmail', ({ did, handle }) => ({
+      account: did,
+      email: `given.${handle}@example.com`,
+    })),
+    'com.atproto.admin.updateAccountHandle': aboutPerson(
+      'com.atproto.admin.updateAccountHandle',
+      ({ did, handle }) => ({
+        did,
+        handle: `given-${handle}`,
+      }),
+    ),
+    'com.atproto.admin.updateAccountPassword': aboutPerson('com.atproto.admin.updateAccountPassword', ({ did }) => ({
+      did,
+      password: 'another password',
+    })),
+    'com.atproto.admin.updateSubjectStatus': aboutPerson('com.atproto.admin.updateSubjectStatus', ({ did }) => ({
+      subject: { $type: 'com.atproto.admin.defs#repoRef', did },
+      takedown: { applied: true },
+    })),
+
+    'POST /waitlist': async () => {
+      const name = newName()
+      return () => at('/waitlist', { json: { email: `${name}@example.com` } })
+    },
+
+    // OAuth
+    'POST /oauth/par': async () => {
+      const client = app()
+      await client.push()
+      return () => client.push()
+    },
+    'POST /oauth/authorize': async () => {
+      const { handle } = await person()
+      const client = app()
+      const { body } = await request(client.authorizeUrl(await client.requestUri()))
+      const fields = {
+        ...hiddenFields(body),
+        identifier: handle,
+        password: PASSWORD,
+        action: 'approve',
+        granted_scope: 'atproto',
+      }
+      return () => form('/oauth/authorize', fields)
+    },
+    'POST /oauth/token': async () => {
+      const { handle } = await person()
+      const client = app()
+      const code = await client.code({ identifier: handle, password: PASSWORD })
+      return () => client.redeem(code)
+    },
+    'POST /oauth/token (refresh)': async () => {
+      const { client, tokens } = await signedInApp()
+      return () => client.refresh(tokens.refresh_token)
+    },
+    'POST /oauth/token (agent)': async () => {
+      const { claimToken, userCode } = await askedClaim()
+      await confirmAgent(pds, await person(), userCode)
+      return () => form('/oauth/token', { grant_type: CLAIM_GRANT, claim_token: claimToken })
+    },
+    'POST /oauth/revoke': async () => {
+      const { client, tokens } = await signedInApp()
+      return () => client.revoke(tokens.refresh_token)
+    },
+    'GET /oauth/authorize': async () => {
+      const client = app()
+      const url = client.authorizeUrl(
+        await client.requestUri({ login_hint: (await sovereign({ password: undefined })).handle }),
+      )
+      return () => request(url)
+    },
+    'POST /oauth/authorize/approve': async () => {
+      const account = await sovereign({ password: undefined })
+      const consent = await openConsent(app(), { login_hint: account.handle })
+      return () => at('/oauth/authorize/approve', { json: decisionOf(pds, account, consent) })
+    },
+    'POST /oauth/authorize/complete': async () => {
+      const account = await sovereign({ password: undefined })
+      const consent = await openConsent(app(), { login_hint: account.handle })
+      await at('/oauth/authorize/approve', { json: decisionOf(pds, account, consent) })
+      return () => form('/oauth/authorize/complete', { request_id: consent.requestId })
+    },
+
+    // Pages
+    'POST /account/sign-in': async () => {
+      const { handle } = await person()
+      return () => form('/account/sign-in', { identifier: handle, password: PASSWORD })
+    },
+    'POST /account/sign-in/wallet': async () => () => form('/account/sign-in/wallet', {}),
+    'POST /account/sign-in/wallet/complete': async () => {
+      const { complete } = await approvedSignIn(await sovereign({ password: undefined }))
+      return complete
+    },
+    'POST /account/sign-up': async () => {
+      const name = newName()
+      return () => form('/account/sign-up', { handle: name, email: `${name}@example.com`, password: PASSWORD })
+    },
+    'POST /account/reset-password': async () => {
+      const { email } = await person()
+      return () => form('/account/reset-password', { email })
+    },
+    'POST /account/reset-password/code': async () => {
+      const { email } = await person()
+      await xrpc(pds, 'com.atproto.server.requestPasswordReset', { json: { email } })
+      const code = await lastCode(pds, email)
+      return () => form('/account/reset-password/code', { code, password: 'another password' })
+    },
+    'POST /account/sign-out': async () => {
+      const { send } = await onPage()
+      return () => send('sign-out')
+    },
+    'POST /account/pushes': async () => {
+      const { account, deviceUuid } = await registeredDevice()
+      const { send } = await onPage(account)
+      return () => send('pushes', { id: deviceUuid })
+    },
+    'POST /account/apps': async () => {
+      const { account } = await signedInApp()
+      const { browser, send } = await onPage(account)
+      const id = await idOn(browser, 'apps')
+      return () => send('apps', { id })
+    },
+    'POST /account/agents': async () => {
+      const account = await person()
+      const agent = await establishAgent(pds, account)
+      const { send } = await onPage(account)
+      return () => send('agents', { id: agent.id })
+    },
+    'POST /account/sessions': async () => {
+      const { account, send } = await onPage()
+      return () => send('sessions', { id: sessionIdOf(account) })
+    },
+    'POST /account/browsers': async () => {
+      const { account, send } = await onPage()
+      await onPage(account)
+      return () => send('browsers')
+    },
+    'POST /account/wallet-sessions': async () => {
+      const { account } = await withWallet()
+      const { browser, send } = await onPage(account)
+      const id = await idOn(browser, 'wallet-sessions')
+      return () => send('wallet-sessions', { id })
+    },
+    'POST /account/wallet/requests': async () => {
+      const account = await sovereign({ password: undefined })
+      const { browser, complete } = await approvedSignIn(account)
+      await complete()
+      const { send } = await onPage(account, browser)
+      await openConsent(app(), { login_hint: account.did })
+      const id = await idOn(browser, 'wallet/requests')
+      return () => send('wallet/requests', { id })
+    },
+    'POST /account/wallet/transfer': async () => {
+      const { account } = await transfer()
+      const { send } = await onPage(account)
+      return () => send('wallet/transfer')
+    },
+    'POST /account/wallet/devices': async () => {
+      const { account, accept } = await transfer()
+      const { body } = await accept()
+      const { send } = await onPage(account)
+      return () => send('wallet/devices', { id: body.deviceId })
+    },
+    'POST /account/app-passwords': async () => {
+      const { send } = await onPage()
+      return () => send('app-passwords', { name: 'phone' })
+    },
+    'POST /account/app-passwords/revoke': async () => {
+      const { account, send } = await onPage()
+      await account.call('com.atproto.server.createAppPassword', { json: { name: 'phone' } })
+      return () => send('app-passwords/revoke', { name: 'phone' })
+    },
+    'POST /account/handle/domain': async () => {
+      const { account, send } = await onPage()
+      const handle = `${newName()}.example.com`
+      pds.dns.setHandle(handle, account.did)
+      return () => send('handle/domain', { handle })
+    },
+    'POST /account/handle': async () => {
+      const { account, send } = await onPage()
+      return () => send('handle', { handle: `page-${account.handle}` })
+    },
+    'POST /account/email/code': async () => {
+      const { send } = await onPage()
+      return () => send('email/code')
+    },
+    'POST /account/email/confirm': async () => {
+      const { account, send } = await onPage()
+      const code = await mailed(account, 'com.atproto.server.requestEmailConfirmation')
+      return () => send('email/confirm', { email: account.email, code })
+    },
+    'POST /account/email': async () => {
+      const { account, send } = await onPage()
+      return () => send('email', { current: PASSWORD, email: `page.${account.handle}@example.com` })
+    },
+    'POST /account/password': async () => {
+      const { send } = await onPage()
+      return () => send('password', { current: PASSWORD, next: 'another password' })
+    },
+    'POST /account/reactivate': async () => {
+      const { account, send } = await onPage()
+      await account.call('com.atproto.server.deactivateAccount', { json: {} })
+      return () => send('reactivate')
+    },
+    'POST /account/identity/escrow/start': async () => {
+      const { send } = await onPage(await withShare())
+      return () => send('identity/escrow/start')
+    },
+    'POST /account/identity/escrow/cancel': async () => {
+      const account = await withShare()
+      await release(pds, account.did, await newRecoveryCode(pds, account))
+      const { send } = await onPage(account)
+      return () => send('identity/escrow/cancel')
+    },
+    'POST /account/identity/escrow/delete': async () => {
+      const { send } = await onPage(await withShare())
+      return () => send('identity/escrow/delete')
+    },
+    'POST /account/identity/hosting': async () => {
+      const { send } = await onPage(await webHolder())
+      return () => send('identity/hosting', { enabled: 'yes' })
+    },
+    'POST /account/recovery': async () => {
+      const { did } = await withShare()
+      return () => form('/account/recovery', { identifier: did })
+    },
+    'POST /account/recovery/share': async () => {
+      const account = await withShare()
+      const code = await newRecoveryCode(pds, account)
+      return () => form('/account/recovery/share', { identifier: account.did, code })
+    },
+
+    // Agents
+    'POST /agent/identity': async () => () => registerAgent(pds, { type: 'anonymous' }),
+    'POST /agent/identity (vouched for)': async () => {
+      const { sub } = await vouchedFor()
+      return () => presentIdentity(pds, identityAssertion(pds, issuer, { claims: { sub } }))
+    },
+    'POST /agent/identity/claim': async () => {
+      const { body } = await registerAgent(pds, { type: 'anonymous' })
+      return () => openAgentClaim(pds, body.claim_token)
+    },
+    'POST /agent/identity/claim/confirm': async () => {
+      const account = await person()
+      const { userCode } = await askedClaim()
+      return () => confirmAgent(pds, account, userCode)
+    },
+    'POST /agent/claim': async () => {
+      const { handle } = await person()
+      const { userCode } = await askedClaim()
+      return () =>
+        form('/agent/claim', { step: 'identify', user_code: userCode, identifier: handle, password: PASSWORD })
+    },
+    'POST /agent/claim (decision)': async () => {
+      const { handle } = await person()
+      const { userCode } = await askedClaim()
+      const { body } = await form('/agent/claim', {
+        step: 'identify',
+        user_code: userCode,
+        identifier: handle,
+        password: PASSWORD,
+      })
+      return () => form('/agent/claim', { ...hiddenFields(body), step: 'decide', decision: 'approve' })
+    },
+    'POST /agent/event/notify': async () => {
+      const { sub } = await vouchedFor()
+      return () => notifyEvent(pds, revocation(pds, issuer, { claims: { sub } }))
+    },
+    'POST /v1/agents/:registrationId/revoke': async () => {
+      const account = await person()
+      const { registrationId } = await confirmedAgent(pds, account)
+      return () => at(`/v1/agents/${registrationId}/revoke`, { headers: bearer(account.accessJwt) })
+    },
+    'POST /v1/admin/agents/revoke': async () => {
+      const { registrationId } = await confirmedAgent(pds, await person())
+      return () => operate('/v1/admin/agents/revoke', { registrationId })
+    },
+    'POST /agent/child': async () => (await childOf()).make,
+    'POST /agent/child/revoke': async () => {
+      const { make, token } = await childOf()
+      const { did } = (await make()).body
+      return () => at('/agent/child/revoke', { json: { did }, headers: token })
+    },
+    'POST /agent/child/delete': async () => {
+      const { make, token } = await childOf()
+      const { did } = (await make()).body
+      return () => at('/agent/child/delete', { json: { did }, headers: token })
+    },
+
+    // Wallets
+    'POST /v1/handles': async () => {
+      const { account, token } = await withWallet()
+      return () =>
+        at('/v1/handles', { json: { accountId: account.did, handle: `more-${account.handle}` }, headers: token })
+    },
+    'DELETE /v1/handles/:handle': async () => {
+      const { account, token } = await withWallet()
+      const handle = `more-${account.handle}`
+      await at('/v1/handles', { json: { accountId: account.did, handle }, headers: token })
+      return () => at(`/v1/handles/${handle}`, { method: 'DELETE', headers: token })
+    },
+    'POST /v1/sessions/sovereign': async () => {
+      const account = await sovereign()
+      return () => askSession(pds, sessionRequest(pds, account))
+    },
+    'POST /v1/did-web/hosting': async () => {
+      const { accessJwt } = await webHolder()
+      return () => at('/v1/did-web/hosting', { json: { enabled: true }, headers: bearer(accessJwt) })
+    },
+    'POST /v1/did-web/document': async () => {
+      const { accessJwt, document } = await webHolder()
+      await at('/v1/did-web/hosting', { json: { enabled: true }, headers: bearer(accessJwt) })
+      return () =>
+        at('/v1/did-web/document', { json: { document: { ...document, note: 'kept' } }, headers: bearer(accessJwt) })
+    },
+    'POST /v1/transfer/initiate': async () => {
+      const { token } = await withWallet()
+      return () => at('/v1/transfer/initiate', { headers: token })
+    },
+    'POST /v1/transfer/accept': async () => (await transfer()).accept,
+    'POST /v1/transfer/complete': async () => {
+      const { token, transferId, accept } = await transfer()
+      await accept()
+      return () => at('/v1/transfer/complete', { json: { transferId }, headers: token })
+    },
+    'POST /v1/admin/transfers/:id/cancel': async () => {
+      const { transferId } = await transfer()
+      return () => operate(`/v1/admin/transfers/${transferId}/cancel`)
+    },
+    'POST /v1/notifications/register': async () => {
+      const { accessJwt } = await person()
+      const json = registration()
+      return () => at('/v1/notifications/register', { json, headers: bearer(accessJwt) })
+    },
+    'DELETE /v1/notifications/register/:deviceUuid': async () => {
+      const { account, deviceUuid } = await registeredDevice()
+      return () =>
+        at(`/v1/notifications/register/${encodeURIComponent(deviceUuid)}`, {
+          method: 'DELETE',
+          headers: bearer(account.accessJwt),
+        })
+    },
+    'POST /v1/admin/notifications/register': async () => {
+      const device = await OperatorDevice.paired(pds)
+      const { deviceUuid: _, ...json } = registration()
+      return () => device.request('/v1/admin/notifications/register', { json })
+    },
+    'POST /v1/admin/notifications/test': async () => {
+      const { account } = await registeredDevice()
+      return () => operate('/v1/admin/notifications/test', { did: account.did })
+    },
+    'POST /v1/admin/notifications/sender-keys/rotate': async () => () =>
+      operate('/v1/admin/notifications/sender-keys/rotate'),
+    'POST /v1/admin/notifications/sender-keys/:kid/retire': async () => {
+      const kid = await senderKey()
+      await senderKey()
+      return () => operate(`/v1/admin/notifications/sender-keys/${kid}/retire`)
+    },
+    'POST /v1/admin/notifications/sender-keys/:kid/revoke': async () => {
+      const kid = await senderKey()
+      return () => operate(`/v1/admin/notifications/sender-keys/${kid}/revoke`)
+    },
+    'POST /v1/repo-keys/rotation': async () => {
+      const { accessJwt } = await sovereign()
+      return () => at('/v1/repo-keys/rotation', { headers: bearer(accessJwt) })
+    },
+    'POST /v1/repo-keys/rotation/complete': async () => {
+      const { account, operation } = await rotation()
+      return () => at('/v1/repo-keys/rotation/complete', { json: { operation }, headers: bearer(account.accessJwt) })
+    },
+    'PUT /v1/recovery/escrow-share': async () => {
+      const { accessJwt } = await sovereign()
+      return () => putShare(pds, accessJwt, newShare())
+    },
+    'DELETE /v1/recovery/escrow-share': async () => {
+      const { accessJwt } = await withShare()
+      return () => at('/v1/recovery/escrow-share', { method: 'DELETE', headers: bearer(accessJwt) })
+    },
+    'POST /v1/recovery/release/cancel': async () => {
+      const account = await withShare()
+      await release(pds, account.did, await newRecoveryCode(pds, account))
+      return () => at('/v1/recovery/release/cancel', { headers: bearer(account.accessJwt) })
+    },
+    'POST /v1/recovery/initiate': async () => {
+      const { did } = await withShare()
+      return () => at('/v1/recovery/initiate', { json: { identifier: did } })
+    },
+    'POST /v1/recovery/release': async () => {
+      const account = await withShare()
+      const otp = await newRecoveryCode(pds, account)
+      return () => release(pds, account.did, otp)
+    },
+
+    // Accounts in the making
+    'POST /v1/accounts': async () => {
+      const name = newName()
+      return () => operate('/v1/accounts', { email: `${name}@example.com`, handle: `${name}.test`, tier: 'free' })
+    },
+    'POST /v1/accounts/mobile': async () => {
+      const wallet = { ...newWallet(newName()), code: await claimCode(pds) }
+      return () => mobile(pds, wallet)
+    },
+    'POST /v1/devices': async () => {
+      const name = newName()
+      const { body } = await operate('/v1/accounts', {
+        email: `${name}@example.com`,
+        handle: `${name}.test`,
+        tier: 'free',
+      })
+      const { devicePublicKey } = newWallet(name)
+      return () => at('/v1/devices', { json: { claimCode: body.claimCode, devicePublicKey, platform: 'ios' } })
+    },
+    'GET /v1/repo-signing-key': async () => {
+      const wallet = await begin(pds, newName())
+      return () => signingKeyFor(pds, wallet)
+    },
+    'POST /v1/dids': async () => {
+      const wallet = await begin(pds, newName())
+      const json = await prepared(pds, wallet)
+      return () => sendDid(pds, wallet, json)
+    },
+    'POST /v1/accounts/sessions': async () => {
+      const { email } = await person()
+      return () => at('/v1/accounts/sessions', { json: { email, password: PASSWORD } })
+    },
+    'POST /v1/pds/keys': async () => () => operate('/v1/pds/keys', { algorithm: 'p256' }),
+
+    // Operators
+    'POST /v1/admin/accounts/:did/email': async () => {
+      const { did, handle } = await person()
+      return () => operate(`/v1/admin/accounts/${did}/email`, { email: `repaired.${handle}@example.com` })
+    },
+    'POST /v1/admin/accounts/:did/reset-token': async () => {
+      const { did } = await person()
+      return () => operate(`/v1/admin/accounts/${did}/reset-token`)
+    },
+    'POST /v1/admin/accounts/:did/reset-mail': async () => {
+      const { did } = await person()
+      return () => operate(`/v1/admin/accounts/${did}/reset-mail`)
+    },
+    'POST /v1/admin/accounts/:did/revoke-credentials': async () => {
+      const { did } = await person()
+      return () => operate(`/v1/admin/accounts/${did}/revoke-credentials`)
+    },
+    'POST /v1/accounts/claim-codes': async () => () => operate('/v1/accounts/claim-codes', { count: 1 }),
+    'POST /v1/accounts/claim-codes/revoke': async () => {
+      const code = await claimCode(pds)
+      return () => operate('/v1/accounts/claim-codes/revoke', { code })
+    },
+    'POST /v1/admin/sweeps/:name/run': async () => () => operate('/v1/admin/sweeps/name-claims/run'),
+    'POST /v1/admin/pairing-codes': async () => () => operate('/v1/admin/pairing-codes'),
+    'POST /v1/admin/devices': async () => {
+      const { body } = await operate('/v1/admin/pairing-codes')
+      const device = new OperatorDevice(pds)
+      return () => device.register(body.pairingCode)
+    },
+    'POST /v1/admin/devices/:id/revoke': async () => {
+      const device = await OperatorDevice.paired(pds)
+      return () => operate(`/v1/admin/devices/${device.id}/revoke`)
+    },
+    'GET /v1/admin/devices (signed)': async () => {
+      const device = await OperatorDevice.paired(pds)
+      return () => device.request('/v1/admin/devices')
+    },
+  }
+}

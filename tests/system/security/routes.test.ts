@@ -1,0 +1,440 @@
+/**
+ * Who may call what outside the standard methods, whose table is in `tests/system/conformance`: every route stands here
+ * with the kind of caller it is for, so that a new one without a guard fails.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { features } from '../../../src/features.ts'
+import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { forCeremonies } from '../../support/clients/ceremony.ts'
+import { basic, bearer, request, type Answer } from '../../support/clients/http.ts'
+import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+
+/**
+ * `open`: everybody. `operator`: the admin token or a paired device; `master`: the token alone. `holder`: who is signed
+ * in in the browser. `client`: an OAuth client with its proof. `code`: who shows a one-time code in the body.
+ * `directory`: everybody, where the server runs a PLC directory of its own. `metrics`: as configured. `owner`: the
+ * account itself, by its session or that of a wallet; `parent`: the owner, where others are refused as of
+ * `/agent/child`; `wallet`: that of a wallet alone; `pending`: that of a wallet whose account is in the making.
+ * `device`: a device that holds a token. `flat owner`: the owner, where refusals have the format of OAuth. `party`: the
+ * wallet that began a transfer, or the device that accepted it.
+ */
+type For =
+  | 'owner'
+  | 'flat owner'
+  | 'wallet'
+  | 'parent'
+  | 'pending'
+  | 'device'
+  | 'party'
+  | 'open'
+  | 'operator'
+  | 'master'
+  | 'holder'
+  | 'client'
+  | 'code'
+  | 'directory'
+  | 'metrics'
+
+const routes: Record<string, For> = {
+  'GET /': 'open',
+  'GET /robots.txt': 'open',
+  'GET /assets/style.css': 'open',
+  'GET /assets/wallet-consent.js': 'open',
+  'GET /xrpc/_health': 'open',
+  'GET /livez': 'open',
+  'GET /readyz': 'open',
+  'GET /metrics': 'metrics',
+  'GET /tls-check': 'open',
+  'GET /.well-known/did.json': 'open',
+  'GET /.well-known/atproto-did': 'open',
+  'GET /.well-known/change-password': 'open',
+  'GET /.well-known/oauth-protected-resource': 'open',
+  'GET /.well-known/oauth-authorization-server': 'open',
+  'GET /oauth/jwks': 'open',
+  'POST /waitlist': 'open',
+
+  'GET /oauth/par': 'open',
+  'PUT /oauth/par': 'open',
+  'DELETE /oauth/par': 'open',
+  'POST /oauth/par': 'client',
+  'POST /oauth/token': 'client',
+  'POST /oauth/revoke': 'client',
+
+  'GET /oauth/authorize': 'open',
+  'POST /oauth/authorize': 'open',
+  'GET /oauth/authorize/status': 'open',
+  'GET /oauth/authorize/consent-request': 'open',
+  'POST /oauth/authorize/approve': 'open',
+  'POST /oauth/authorize/complete': 'open',
+  'GET /account/sign-in': 'open',
+  'POST /account/sign-in': 'open',
+  'GET /account/sign-in/wallet': 'open',
+  'POST /account/sign-in/wallet': 'open',
+  'GET /account/sign-in/wallet/complete': 'open',
+  'POST /account/sign-in/wallet/complete': 'open',
+  'GET /account/sign-up': 'open',
+  'POST /account/sign-up': 'open',
+  'GET /account/reset-password': 'open',
+  'POST /account/reset-password': 'open',
+  'GET /account/reset-password/code': 'open',
+  'POST /account/reset-password/code': 'open',
+  'GET /account': 'holder',
+  'GET /account/sign-out': 'open',
+  'POST /account/sign-out': 'holder',
+  'GET /account/pushes': 'open',
+  'POST /account/pushes': 'holder',
+  'GET /account/apps': 'open',
+  'POST /account/apps': 'holder',
+  'GET /account/agents': 'open',
+  'POST /account/agents': 'holder',
+  'GET /account/agents/record': 'holder',
+  'GET /account/sessions': 'open',
+  'POST /account/sessions': 'holder',
+  'GET /account/browsers': 'open',
+  'POST /account/browsers': 'holder',
+  'GET /account/wallet-sessions': 'open',
+  'POST /account/wallet-sessions': 'holder',
+  'GET /account/wallet/requests': 'open',
+  'POST /account/wallet/requests': 'holder',
+  'GET /account/wallet/transfer': 'open',
+  'POST /account/wallet/transfer': 'holder',
+  'GET /account/wallet/devices': 'open',
+  'POST /account/wallet/devices': 'holder',
+  'GET /account/app-passwords': 'open',
+  'POST /account/app-passwords': 'holder',
+  'GET /account/app-passwords/revoke': 'open',
+  'POST /account/app-passwords/revoke': 'holder',
+  'GET /account/handle/domain': 'holder',
+  'POST /account/handle/domain': 'holder',
+  'GET /account/identity': 'holder',
+  'GET /account/identity/escrow/:action': 'open',
+  'POST /account/identity/escrow/start': 'holder',
+  'POST /account/identity/escrow/cancel': 'holder',
+  'POST /account/identity/escrow/delete': 'holder',
+  'GET /account/identity/hosting': 'open',
+  'POST /account/identity/hosting': 'holder',
+  'GET /account/recovery': 'open',
+  'POST /account/recovery': 'open',
+  'GET /account/recovery/share': 'open',
+  'POST /account/recovery/share': 'open',
+  'GET /account/reactivate': 'open',
+  'POST /account/reactivate': 'holder',
+  'GET /account/email/code': 'open',
+  'POST /account/email/code': 'holder',
+  'GET /account/email/confirm': 'open',
+  'POST /account/email/confirm': 'holder',
+  'GET /account/handle': 'open',
+  'POST /account/handle': 'holder',
+  'GET /account/email': 'open',
+  'POST /account/email': 'holder',
+  'GET /account/password': 'open',
+  'POST /account/password': 'holder',
+
+  'POST /agent/identity': 'open',
+  'POST /agent/identity/claim': 'open',
+  'POST /agent/identity/claim/confirm': 'flat owner',
+  'POST /v1/agents/claim-preview': 'owner',
+  'GET /agent/claim': 'open',
+  'POST /agent/claim': 'open',
+  'GET /auth.md': 'open',
+  'POST /agent/event/notify': 'open',
+  'GET /v1/agents': 'owner',
+  'POST /v1/agents/:registrationId/revoke': 'owner',
+  'GET /v1/agents/:registrationId/audit': 'owner',
+  'GET /v1/admin/agents': 'operator',
+  'POST /v1/admin/agents/revoke': 'operator',
+  'POST /agent/child': 'parent',
+  'GET /agent/child': 'parent',
+  'POST /agent/child/revoke': 'parent',
+  'POST /agent/child/delete': 'parent',
+
+  'POST /v1/handles': 'wallet',
+  'DELETE /v1/handles/:handle': 'wallet',
+  'POST /v1/sessions/sovereign': 'open',
+  'POST /v1/did-web/hosting': 'owner',
+  'POST /v1/did-web/document': 'owner',
+  'GET /v1/did-web/document': 'owner',
+  'GET /v1/dids/:did': 'open',
+  'GET /v1/devices/:id/pds': 'device',
+  'POST /v1/transfer/initiate': 'wallet',
+  'POST /v1/transfer/accept': 'code',
+  'POST /v1/transfer/complete': 'party',
+  'GET /v1/admin/transfers': 'operator',
+  'POST /v1/admin/transfers/:id/cancel': 'operator',
+  'POST /v1/notifications/register': 'owner',
+  'DELETE /v1/notifications/register/:deviceUuid': 'owner',
+  'POST /v1/admin/notifications/register': 'operator',
+  'POST /v1/admin/notifications/test': 'operator',
+  'POST /v1/repo-keys/rotation': 'owner',
+  'POST /v1/repo-keys/rotation/complete': 'owner',
+
+  'POST /v1/accounts': 'master',
+  'POST /v1/accounts/mobile': 'code',
+  'POST /v1/devices': 'code',
+  'GET /v1/repo-signing-key': 'pending',
+  'POST /v1/dids': 'pending',
+  'POST /v1/accounts/sessions': 'open',
+  'POST /v1/pds/keys': 'operator',
+  'GET /v1/pds/keys': 'open',
+  'GET /v1/admin/ceremonies': 'operator',
+
+  'PUT /v1/recovery/escrow-share': 'owner',
+  'DELETE /v1/recovery/escrow-share': 'owner',
+  'POST /v1/recovery/release/cancel': 'owner',
+  'POST /v1/recovery/initiate': 'open',
+  'POST /v1/recovery/release': 'open',
+
+  'GET /v1/admin/recovery-releases': 'operator',
+  'GET /v1/admin/accounts': 'operator',
+  'POST /v1/admin/accounts/:did/email': 'operator',
+  'POST /v1/admin/accounts/lookup': 'operator',
+  'POST /v1/admin/accounts/:did/reset-token': 'operator',
+  'POST /v1/admin/accounts/:did/reset-mail': 'operator',
+  'POST /v1/admin/accounts/:did/revoke-credentials': 'operator',
+  'GET /v1/accounts/:did/usage': 'operator',
+  'GET /v1/accounts/:did/storage': 'operator',
+  'POST /v1/accounts/claim-codes': 'operator',
+  'GET /v1/accounts/claim-codes': 'operator',
+  'POST /v1/accounts/claim-codes/revoke': 'operator',
+  'GET /v1/admin/health': 'operator',
+  'GET /v1/admin/relay-status': 'operator',
+  'POST /v1/admin/sweeps/:name/run': 'operator',
+  'GET /v1/admin/cluster': 'operator',
+  'GET /v1/admin/steps': 'operator',
+  'POST /v1/admin/steps/retry': 'operator',
+  'POST /v1/admin/steps/drop': 'operator',
+  'POST /v1/admin/request-crawl': 'operator',
+  'POST /v1/admin/probe': 'operator',
+  'GET /v1/notifications/sender-keys': 'owner',
+  'GET /v1/admin/notifications/sender-keys': 'operator',
+  'GET /v1/admin/notifications/sender-keys/all': 'operator',
+  'POST /v1/admin/notifications/sender-keys/rotate': 'operator',
+  'POST /v1/admin/notifications/sender-keys/:kid/retire': 'operator',
+  'POST /v1/admin/notifications/sender-keys/:kid/revoke': 'operator',
+  'GET /v1/admin/audit': 'operator',
+  'GET /v1/admin/consents': 'operator',
+  'GET /v1/admin/waitlist': 'operator',
+  'POST /v1/admin/pairing-codes': 'master',
+  'POST /v1/admin/devices': 'code',
+  'GET /v1/admin/devices': 'operator',
+  'POST /v1/admin/devices/:id/revoke': 'operator',
+
+  'GET /export': 'directory',
+  'GET /:did': 'directory',
+  'GET /:did/data': 'directory',
+  'GET /:did/log': 'directory',
+  'GET /:did/log/audit': 'directory',
+  'GET /:did/log/last': 'directory',
+  'POST /:did': 'directory',
+}
+
+let pds: TestPds
+let alice: TestAccount
+/** Alice's browser, signed in. */
+let cookie: string
+beforeAll(async () => {
+  pds = await startPds({ ...forCeremonies, waitlist: { enabled: true }, telemetry: { metricsRequireAdmin: true } })
+  alice = await createAccount(pds, 'alice')
+  const signedIn = await form('/account/sign-in', { identifier: alice.handle, password: alice.password })
+  expect(signedIn.status).toBe(303)
+  cookie = signedIn.headers.get('set-cookie')!.split(';')[0]!
+})
+afterAll(() => pds[Symbol.asyncDispose]())
+
+const form = (path: string, fields: Record<string, string>, headers: Record<string, string> = {}) =>
+  request(`${pds.url}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+    body: new URLSearchParams(fields).toString(),
+  })
+
+const pathOf = (route: string) => route.split(' ')[1]!.replace(':did', alice.did).replace(/:\w+/, 'something')
+const call = (route: string, headers: Record<string, string>): Promise<Answer> => {
+  const [method] = route.split(' ') as [string]
+  return method === 'GET'
+    ? request(`${pds.url}${pathOf(route)}`, { headers })
+    : request(`${pds.url}${pathOf(route)}`, { method, json: {}, headers })
+}
+const routesFor = (...kinds: For[]) => Object.keys(routes).filter((route) => kinds.includes(routes[route]!))
+
+test('the table names every route', () => {
+  const declared = features
+    .flatMap(({ routes: endpoints = [] }) => endpoints)
+    .flatMap((endpoint) => (endpoint.kind === 'route' ? [`${endpoint.method} ${endpoint.path}`] : []))
+  expect(declared.toSorted()).toEqual(Object.keys(routes).toSorted())
+})
+
+test.each(routesFor('operator', 'master', 'metrics'))('%s is closed to everybody but operators', async (route) => {
+  const strangers: Record<string, string>[] = [
+    {},
+    bearer(alice.accessJwt),
+    bearer(alice.refreshJwt),
+    bearer(''),
+    bearer(`${ADMIN_TOKEN}x`),
+    bearer(ADMIN_TOKEN.toUpperCase()),
+    { authorization: `DPoP ${ADMIN_TOKEN}` },
+    basic('admin', alice.password),
+    basic(alice.handle, ADMIN_TOKEN),
+    { cookie },
+    {
+      'x-admin-device': 'nobody',
+      'x-admin-timestamp': String(Math.floor(pds.clock.now() / 1000)),
+      'x-admin-nonce': 'nonce',
+      'x-admin-signature': 'c2ln',
+    },
+  ]
+  for (const headers of strangers) {
+    const { status, body } = await call(route, headers)
+    expect({ headers, status, code: body.error?.code }).toEqual({ headers, status: 401, code: 'UNAUTHORIZED' })
+  }
+  expect((await call(route, bearer(ADMIN_TOKEN))).status).not.toBe(401)
+})
+
+test.each(routesFor('owner', 'wallet', 'parent', 'pending', 'device', 'party'))(
+  '%s is closed to strangers and operators',
+  async (route) => {
+    const kind = routes[route]!
+    const code = kind === 'owner' ? 'INVALID_TOKEN' : 'UNAUTHORIZED'
+    const missing = ['owner', 'pending', 'party'].includes(kind) ? 'AUTHENTICATION_REQUIRED' : 'UNAUTHORIZED'
+    expect(await call(route, {})).toMatchObject({ status: 401, body: { error: { code: missing } } })
+    const strangers = [
+      bearer(ADMIN_TOKEN),
+      basic('admin', ADMIN_TOKEN),
+      bearer(alice.refreshJwt),
+      bearer('A'.repeat(43)),
+      bearer('x.y.z'),
+    ]
+    for (const headers of strangers) {
+      const { status, body } = await call(route, headers)
+      expect({ headers, status, code: body.error?.code }).toEqual({ headers, status: 401, code })
+    }
+  },
+)
+
+test.each(routesFor('flat owner'))('%s is closed to strangers and operators', async (route) => {
+  const strangers = [
+    {},
+    bearer(ADMIN_TOKEN),
+    basic('admin', ADMIN_TOKEN),
+    bearer(alice.refreshJwt),
+    bearer('A'.repeat(43)),
+    { cookie },
+  ]
+  for (const headers of strangers as Record<string, string>[]) {
+    const { status, body } = await call(route, headers)
+    expect({ headers, status, error: body.error }).toEqual({ headers, status: 401, error: 'invalid_token' })
+  }
+})
+
+test.each(routesFor('holder'))('%s is for who is signed in in this browser, on a page of ours', async (route) => {
+  for (const headers of [
+    {},
+    bearer(alice.accessJwt),
+    basic('admin', ADMIN_TOKEN),
+    { cookie: 'holdfast=AAAA' },
+  ] as Record<string, string>[]) {
+    const path = pathOf(route)
+    const { status, headers: answered } = route.startsWith('GET')
+      ? await call(route, headers)
+      : await form(path, { account: alice.did }, headers)
+    expect({ headers, status, location: answered.get('location') }).toEqual({
+      headers,
+      status: 303,
+      location: '/account/sign-in',
+    })
+  }
+  if (route.startsWith('GET')) return
+  const elsewhere: Record<string, string>[] = [
+    { origin: 'https://evil.example' },
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+    {},
+  ]
+  for (const headers of elsewhere)
+    expect(
+      (await form(pathOf(route), { account: alice.did, form_token: 'guess' }, { cookie, ...headers })).status,
+    ).toBe(403)
+})
+
+test.each(routesFor('client'))('%s answers no client without its parameters', async (route) => {
+  const { status, body } = await form(pathOf(route), {})
+  expect({ status, error: body.error }).toEqual({ status: 400, error: 'invalid_request' })
+})
+
+test('a device is paired with a code, once, and never with a guess', async () => {
+  const guess = {
+    pairingCode: 'guess',
+    label: 'phone',
+    platform: 'ios',
+    publicKey: 'x',
+    timestamp: Math.floor(pds.clock.now() / 1000),
+    signature: 'x',
+  }
+  expect(await request(`${pds.url}/v1/admin/devices`, { json: guess })).toMatchObject({ status: 401 })
+})
+
+test('browsers of other origins read nothing that is for operators or shown to people', async () => {
+  const origin = 'https://evil.example'
+  for (const route of routesFor(
+    'operator',
+    'master',
+    'metrics',
+    'holder',
+    'code',
+    'owner',
+    'wallet',
+    'pending',
+    'device',
+    'party',
+  )) {
+    for (const method of ['OPTIONS', 'GET']) {
+      const { headers } = await request(`${pds.url}${pathOf(route)}`, {
+        method,
+        headers: {
+          origin,
+          ...bearer(ADMIN_TOKEN),
+          'access-control-request-method': 'POST',
+          'access-control-request-headers': 'authorization',
+        },
+      })
+      expect([route, method, headers.get('access-control-allow-origin')]).toEqual([route, method, null])
+    }
+  }
+  for (const path of ['/oauth/authorize', '/account/sign-in'])
+    expect(
+      (await request(`${pds.url}${path}`, { headers: { origin } })).headers.get('access-control-allow-origin'),
+    ).toBeNull()
+})
+
+describe('methods of the standard lexicons', () => {
+  /** Whoever asks. All others name a guard; `tests/system/conformance` tries each with every kind of credential. */
+  const open = [
+    'com.atproto.identity.refreshIdentity',
+    'com.atproto.identity.resolveDid',
+    'com.atproto.identity.resolveHandle',
+    'com.atproto.identity.resolveIdentity',
+    'com.atproto.repo.describeRepo',
+    'com.atproto.repo.getRecord',
+    'com.atproto.repo.listRecords',
+    'com.atproto.server.createSession',
+    'com.atproto.server.deleteAccount',
+    'com.atproto.server.describeServer',
+    'com.atproto.server.requestPasswordReset',
+    'com.atproto.server.resetPassword',
+    'com.atproto.sync.getRepoStatus',
+    'com.atproto.sync.listRepos',
+    'com.atproto.sync.subscribeRepos',
+    'com.atproto.temp.checkHandleAvailability',
+  ]
+
+  test('name a guard, unless they are for everybody', () => {
+    const unguarded = features
+      .flatMap(({ routes: endpoints = [] }) => endpoints)
+      .flatMap((endpoint) =>
+        'nsid' in endpoint && (endpoint.kind === 'subscription' || endpoint.spec.auth === undefined)
+          ? [endpoint.nsid as string]
+          : [],
+      )
+    expect(unguarded.toSorted()).toEqual(open)
+  })
+})
