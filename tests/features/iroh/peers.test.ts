@@ -46,10 +46,10 @@ test('a peer that does not respond is given up, dialling and exchanging', async 
   await using peer = await startQuicPeer({ alpn: ALPN, answer: () => new Promise<Uint8Array>(() => {}) })
   await using gone = await startQuicPeer({ alpn: ALPN })
   await gone.close()
-  await expect(peers.dial(gone, ALPN, 100)).rejects.toThrow('peer not reached: not done after 100 ms')
+  await expect(peers.dial(gone, ALPN, 100)).rejects.toThrow('peer not reached: timed out after 100 ms')
   const connection = await peers.dial(peer, ALPN, 5000)
   await expect(connection.exchange(Buffer.from('?'), { ...limits, maxBytes: 10, timeoutMillis: 100 })).rejects.toThrow(
-    'not done after 100 ms',
+    'timed out after 100 ms',
   )
   await peer.accepted[0]!.closed()
 })

@@ -155,7 +155,9 @@ describe('nobody is told', () => {
     await pds.ctx.db.run(sql`ALTER TABLE push_registration RENAME TO elsewhere`)
     try {
       expect((await openConsent(new OAuthClient(pds), { login_hint: alice.did })).matchCode).toBeNull()
-      expect(pds.log.some(({ level, message }) => level === 'error' && message.startsWith('no push about'))).toBe(true)
+      expect(
+        pds.log.some(({ level, message }) => level === 'error' && message.startsWith('could not queue the push about')),
+      ).toBe(true)
     } finally {
       await pds.ctx.db.run(sql`ALTER TABLE elsewhere RENAME TO push_registration`)
     }

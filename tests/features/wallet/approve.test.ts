@@ -141,7 +141,7 @@ describe('nothing is decided', () => {
     })
     expect(await alice.user.run(['approve', userCode, '--yes', '--without', 'transition:email'])).toMatchObject({
       code: 2,
-      err: expect.stringContaining('does not ask for transition:email'),
+      err: expect.stringContaining('does not request transition:email'),
     })
     expect(await stateOf(requestId)).toBe('pending')
   })

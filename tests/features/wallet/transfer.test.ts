@@ -117,7 +117,7 @@ test('a key that is none, or one of the identity, is not signed', async () => {
   const before = await rotationKeys(did!)
   expect(await user.run(['transfer', '--to', own])).toMatchObject({
     code: 1,
-    err: expect.stringContaining('no transfer was begun'),
+    err: expect.stringContaining('no transfer is in progress'),
   })
   await user.do(['transfer'])
   for (const key of [...before, 'did:key:zNothing', 'hello'])
