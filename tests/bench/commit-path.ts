@@ -18,7 +18,7 @@ import { signCommit, unsignedCommit } from '../../src/protocol/commit.ts'
 import type { Did, Nsid, Tid } from '../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../support/clients/account.ts'
 import { startPds } from '../support/servers/pds.ts'
-import { onPostgres } from '../support/servers/postgres.ts'
+import { onPostgres } from '../support/servers/suite.ts'
 import { sessionCaller } from '../support/clients/session-token.ts'
 
 const RECORDS = Number(process.argv[2] ?? 1000)

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from '../support/servers/pds.ts'
+import { freePort } from '../support/ports.ts'
 
 export const PEERS = import.meta.dir
 export const BINDING = join(PEERS, 'node_modules/better-sqlite3/build/Release/better_sqlite3.node')

@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { AtpAgent } from '@atproto/api'
 import { readCarWithRoot, verifyRepoCar } from '@atproto/repo'
 import type { Cid } from '../../src/protocol/cid.ts'
-import { freePort } from '../support/servers/pds.ts'
+import { freePort } from '../support/ports.ts'
 import { type RunningServer, startProgram } from '../support/servers/program.ts'
 import { Subscriber } from '../support/clients/subscriber.ts'
 

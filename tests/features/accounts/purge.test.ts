@@ -5,7 +5,7 @@ import { Sql, type SqlValue } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { onPostgres } from '../../support/servers/postgres.ts'
+import { onPostgres } from '../../support/servers/suite.ts'
 
 interface Person {
   did: string

@@ -407,7 +407,7 @@ test('a sweep runs in the server that is there, or without one', async () => {
     code: 1,
     text: expect.stringContaining('admin token'),
   })
-  const { ADMIN_TOKEN } = await import('../../support/servers/pds.ts')
+  const { ADMIN_TOKEN } = await import('../../support/servers/config.ts')
   expect(
     await holdfast(pds.dataDir, ['sweep', 'firehose-gc'], { SERVICE_PORT: port, SERVICE_ADMIN_TOKEN: ADMIN_TOKEN }),
   ).toMatchObject({

@@ -4,7 +4,7 @@ import { eventsAfter, headSeq } from '../../../src/features/data/firehose/event-
 import { createAccount } from '../../support/clients/account.ts'
 import { startCluster } from '../../support/servers/cluster.ts'
 import { allNumbered } from '../../support/clients/events.ts'
-import { MASTER_KEY } from '../../support/servers/pds.ts'
+import { MASTER_KEY } from '../../support/servers/config.ts'
 import { runProgram } from '../../support/servers/program.ts'
 
 test('the event log continues above what relays may have seen, and every account is announced again', async () => {

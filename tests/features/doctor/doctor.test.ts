@@ -30,7 +30,7 @@ import { untimely } from '../../support/certificates.ts'
 import { startWebHost } from '../../support/servers/did-web-host.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN, MASTER_KEY, startPds, freePort, type TestPds } from '../../support/servers/pds.ts'
-import { onPostgres } from '../../support/servers/postgres.ts'
+import { onPostgres } from '../../support/servers/suite.ts'
 import { startReverseProxy, type ProxyHabits } from '../../support/servers/reverse-proxy.ts'
 import { startUpstream } from '../../support/servers/upstream.ts'
 

@@ -16,7 +16,7 @@ import { eventFrame } from '../../../src/protocol/frames.ts'
 import type { Did, Handle, Tid } from '../../../src/protocol/identifiers.ts'
 import { sequence } from '../../support/clients/events.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { onPostgres } from '../../support/servers/postgres.ts'
+import { onPostgres } from '../../support/servers/suite.ts'
 import { until } from '../../support/until.ts'
 
 const alice = 'did:plc:aliceaaaaaaaaaaaaaaaaaaa' as Did

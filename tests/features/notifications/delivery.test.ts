@@ -3,20 +3,12 @@ import { expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import { PushDevice } from '../../support/clients/push-device.ts'
 import { PushRelay } from '../../support/servers/push-relay.ts'
 import { until } from '../../support/until.ts'
-import {
-  handlesIn,
-  message,
-  Phone,
-  phoneOf,
-  startWith,
-  tell,
-  TOPIC,
-  waitingSteps,
-} from '../../support/clients/phone.ts'
+import { handlesIn, message, Phone, phoneOf, tell, TOPIC, waitingSteps } from '../../support/clients/phone.ts'
+import { startWith } from '../../support/servers/pushing.ts'
 
 test('a push is sealed, padded and delivered, and the device alone can read it and tell who sent it', async () => {
   await using relay = await PushRelay.start({ codes: null })

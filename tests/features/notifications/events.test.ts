@@ -19,7 +19,8 @@ import {
   statusOf,
 } from '../../support/clients/wallet-consent.ts'
 import { sovereignAccount, type DeviceKey } from '../../support/clients/wallet.ts'
-import { Phone, startWith } from '../../support/clients/phone.ts'
+import { Phone } from '../../support/clients/phone.ts'
+import { startWith } from '../../support/servers/pushing.ts'
 
 let plc: PlcHost
 let relay: PushRelay

@@ -9,7 +9,8 @@ import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.t
 import { runProgram } from '../../support/servers/program.ts'
 import { PushRelay } from '../../support/servers/push-relay.ts'
 import { until } from '../../support/until.ts'
-import { Phone, phoneOf, startStranger, startWith, tell, waitingSteps } from '../../support/clients/phone.ts'
+import { Phone, phoneOf, tell, waitingSteps } from '../../support/clients/phone.ts'
+import { startStranger, startWith } from '../../support/servers/pushing.ts'
 
 const headers = bearer(ADMIN_TOKEN)
 const healthOf = async (pds: TestPds) => (await request(`${pds.url}/v1/admin/health`, { headers })).body

@@ -6,19 +6,12 @@ import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/config.ts'
+import type { TestPds } from '../../support/servers/pds.ts'
 import { PushRelay, type Json } from '../../support/servers/push-relay.ts'
 import { until } from '../../support/until.ts'
-import {
-  handlesIn,
-  message,
-  Phone,
-  phoneOf,
-  startStranger,
-  startWith,
-  tell,
-  waitingSteps,
-} from '../../support/clients/phone.ts'
+import { handlesIn, message, Phone, phoneOf, tell, waitingSteps } from '../../support/clients/phone.ts'
+import { startStranger, startWith } from '../../support/servers/pushing.ts'
 
 const metricsOf = async (pds: TestPds) =>
   String((await request(`${pds.url}/metrics`, { headers: bearer(ADMIN_TOKEN) })).body)

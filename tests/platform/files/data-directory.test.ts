@@ -25,7 +25,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
-import { freePort } from '../../support/servers/pds.ts'
+import { freePort } from '../../support/ports.ts'
 import { after, asOrdinaryUser, runProgram, startProgram, type RunningServer } from '../../support/servers/program.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-files-'))

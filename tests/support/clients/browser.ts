@@ -16,7 +16,19 @@ const SYSTEM_PATHS = [
 ]
 const ARGUMENTS = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu']
 
-export async function openBrowser(): Promise<Browser> {
+let launched: Promise<Browser> | null = null
+
+/** Launched once in a process, with which it ends. To close it closes the pages that were opened in it. */
+export const openBrowser = (): Promise<Browser> => (launched ??= launchShared())
+
+async function launchShared(): Promise<Browser> {
+  const browser = await launch()
+  return Object.assign(browser, {
+    close: async () => void (await Promise.all(browser.contexts().map((context) => context.close()))),
+  })
+}
+
+async function launch(): Promise<Browser> {
   if (process.env.CHROMIUM_PATH) return chromium.launch({ executablePath: process.env.CHROMIUM_PATH, args: ARGUMENTS })
   if (process.platform === 'linux' && process.arch === 'x64') return openPackaged()
   const executablePath = SYSTEM_PATHS.find((path) => existsSync(path))

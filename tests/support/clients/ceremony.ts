@@ -6,7 +6,8 @@ import type { Handle } from '../../../src/protocol/identifiers.ts'
 import { genesisOperation, signOperation, type Operation } from '../../../src/protocol/plc.ts'
 import { PASSWORD } from './account.ts'
 import { bearer, request, type Answer } from './http.ts'
-import { ADMIN_TOKEN, type TestPds } from '../servers/pds.ts'
+import { ADMIN_TOKEN } from '../servers/config.ts'
+import type { TestPds } from '../servers/pds.ts'
 import { deviceKey, type DeviceKey } from './wallet.ts'
 
 type Server = Pick<TestPds, 'url'>

@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { registrationText, requestText } from '../../../src/protocol/admin-request.ts'
 import { formatDidKey, signingKey, type SigningKey } from '../../../src/protocol/keys.ts'
 import { bearer, request, type Answer } from './http.ts'
-import { ADMIN_TOKEN, type TestPds } from '../servers/pds.ts'
+import { ADMIN_TOKEN } from '../servers/config.ts'
+import type { TestPds } from '../servers/pds.ts'
 
 export interface SignedInit {
   method?: string

@@ -1,15 +1,13 @@
 /** A phone that asks for pushes, and reads those that the relay passed on. */
 import { randomBytes } from 'node:crypto'
-import { peersOf } from '../../../src/features/push/iroh/iroh.ts'
 import { enqueuePush } from '../../../src/features/push/notifications/notifications.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, type TestAccount } from './account.ts'
 import { bearer, request, type Answer } from './http.ts'
-import { MASTER_KEY, startPds, type TestPds } from '../servers/pds.ts'
+import type { TestPds } from '../servers/pds.ts'
 import { PushDevice } from './push-device.ts'
-import type { PushRelay, Sent } from '../servers/push-relay.ts'
-import type { ConfigOverrides } from '../servers/config.ts'
+import type { Sent } from '../servers/push-relay.ts'
 
 export const TOPIC = 'org.example.wallet'
 export const message = {
@@ -18,17 +16,6 @@ export const message = {
   body: 'It wants to act for your account.',
   data: { claimAttemptId: 'cla_1' },
 }
-
-/** A server that sends pushes through the relay, where it has enrolled. */
-export async function startWith(relay: PushRelay, config: ConfigOverrides = {}): Promise<TestPds> {
-  const pds = await startStranger(relay, config)
-  relay.enrolled.add(peersOf(pds.ctx)!.nodeId)
-  return pds
-}
-
-/** A server that is about to send pushes through the relay. */
-export const startStranger = (relay: PushRelay, config: ConfigOverrides = {}): Promise<TestPds> =>
-  startPds({ ...relay.config, signingKeyMasterKey: MASTER_KEY, rateLimit: { enabled: false }, ...config })
 
 export class Phone {
   constructor(

@@ -226,9 +226,6 @@ export async function startBucket(): Promise<BucketHost> {
   }
 }
 
-/** Whether the suite keeps blobs in a bucket: `TEST_BLOBS=s3`. */
-export const blobsInBucket = process.env['TEST_BLOBS'] === 's3'
-
 interface Listing {
   objects: { key: string }[]
   isTruncated: boolean

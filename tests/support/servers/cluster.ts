@@ -1,9 +1,9 @@
 /** Servers that share a PostgreSQL database, whichever database the suite runs on: one service at several addresses. */
 import type { Overrides } from '../../../src/app.ts'
-import type { ConfigOverrides } from './config.ts'
+import { MASTER_KEY, type ConfigOverrides } from './config.ts'
 import { TestClock } from '../clock.ts'
-import { MASTER_KEY, startPds, type TestPds } from './pds.ts'
 import { testDatabase } from './postgres.ts'
+import { startServerOn, type TestPds } from './server.ts'
 
 export interface TestCluster extends AsyncDisposable {
   readonly databaseUrl: string
@@ -25,7 +25,8 @@ export async function startCluster(
   const nodes: TestPds[] = []
   const add = async (more: ConfigOverrides = {}) => {
     const shared = { signingKeyMasterKey: MASTER_KEY, databaseUrl }
-    const node = await startPds(
+    const node = await startServerOn(
+      {},
       { ...shared, ...config, ...more },
       { ...overrides, clock, sharesDatabase: true, publicUrl: nodes[0]?.url },
     )

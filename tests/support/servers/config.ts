@@ -1,6 +1,13 @@
 /** A configuration for tests: that of development mode, with changes. */
 import type { Config } from '../../../src/platform/configuration/config.ts'
 import { loadConfig } from '../../../src/platform/configuration/config-loading.ts'
+import { Secret } from '../../../src/base/secret.ts'
+
+/** What `admin_token` is in tests. */
+export const ADMIN_TOKEN = 'test-admin-token-of-more-than-32-characters'
+
+/** A configured master key, for what exists under one only. */
+export const MASTER_KEY = new Secret(new Uint8Array(32).fill(7))
 
 type Value = readonly unknown[] | string | number | boolean | null
 

@@ -1,7 +1,8 @@
 /** The endpoint of a server under test, as operators and peers see it. */
 import type { BiStream, Connection } from '@number0/iroh'
 import { operate } from '../clients/ceremony.ts'
-import { MASTER_KEY, type TestPds } from './pds.ts'
+import { MASTER_KEY } from './config.ts'
+import type { TestPds } from './pds.ts'
 
 export const ECHO = 'ezpds/iroh/0'
 

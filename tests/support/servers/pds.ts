@@ -1,65 +1,22 @@
-/** The real server on a free port with a folder of its own, and what a test needs around it. */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { startApp, type App, type Overrides } from '../../../src/app.ts'
-import { blobsInBucket, startBucket, type BucketHost } from './bucket-host.ts'
-import { testConfig, type ConfigOverrides } from './config.ts'
-import type { Context } from '../../../src/platform/context.ts'
-import type { Mail, Mailer } from '../../../src/platform/network/mailer.ts'
-import { Secret } from '../../../src/base/secret.ts'
-import type { SweepReport } from '../../../src/platform/running/sweep-state.ts'
-import { TestClock } from '../clock.ts'
-import { fakeDns, type FakeDns } from './dns.ts'
-import { testLog, type LogLine } from '../log.ts'
-import { freePort } from '../ports.ts'
-import { onCluster, onPostgres, testDatabase } from './postgres.ts'
+/** The real server, on whatever database and with whatever place for blobs the suite runs. */
+import { startBucket } from './bucket-host.ts'
+import { MASTER_KEY, type ConfigOverrides } from './config.ts'
+import { testDatabase } from './postgres.ts'
+import { startServerOn, type ServerOptions, type TestPds } from './server.ts'
+import { blobsInBucket, onCluster, onPostgres } from './suite.ts'
 import { turnAbout } from '../turns.ts'
 
 export { freePort } from '../ports.ts'
+export { ADMIN_TOKEN, MASTER_KEY } from './config.ts'
+export type { TestPds } from './server.ts'
 
-/** What `admin_token` is in tests. */
-export const ADMIN_TOKEN = 'test-admin-token-of-more-than-32-characters'
-
-/** A configured master key, for what exists under one only. */
-export const MASTER_KEY = new Secret(new Uint8Array(32).fill(7))
-
-/**
- * `onFile`: what is tested is the database's file, so it is one whichever database the suite runs on. `publicUrl`: the
- * address of the service, if requests are not sent there.
- */
-type StartOptions = Overrides & { onFile?: boolean; publicUrl?: string }
-
-export interface TestPds extends AsyncDisposable {
-  /** Where to send requests; also the public address, if the test configures no other. */
-  readonly url: string
-  readonly dataDir: string
-  readonly clock: TestClock
-  /** What names mean to the server; it knows `localhost` and what a test adds. */
-  readonly dns: FakeDns
-  readonly ctx: Context
-  /** The bucket of blobs, if the suite runs with one. */
-  readonly bucket: BucketHost | null
-  /** Mail that was sent, oldest first. */
-  readonly mails: Mail[]
-  /** What the log says, oldest first; the lines of requests too. */
-  readonly log: readonly LogLine[]
-  runSweep(name: string): Promise<SweepReport>
-  /** Do what is due, and wait for it. */
-  runSteps(): Promise<void>
-  /** Stop and start again on the same folder and port. */
-  restart(config?: ConfigOverrides): Promise<void>
-  stop(): Promise<void>
-}
+/** `onFile`: what is tested is the database's file, so it is one whichever database the suite runs on. */
+type StartOptions = ServerOptions & { onFile?: boolean }
 
 export async function startPds(
   config: ConfigOverrides = {},
   { onFile = false, ...options }: StartOptions = {},
 ): Promise<TestPds> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'holdfast-test-'))
-  const port = await freePort()
-  const clock = options.clock instanceof TestClock ? options.clock : new TestClock()
-  const dns = fakeDns()
   const database = onPostgres && !onFile && config.databaseUrl === undefined ? await testDatabase() : null
   const manyNodes =
     onCluster && database !== null && options.listen === undefined && options.sharesDatabase === undefined
@@ -67,73 +24,25 @@ export async function startPds(
     (blobsInBucket || manyNodes) && config.blobs?.store === undefined && config.blobMirror === undefined
       ? await startBucket()
       : null
-  const mails: Mail[] = []
-  const { log, lines, verify } = testLog(() => clock.now())
-  const mailer: Mailer = {
-    async send(mail) {
-      mails.push(mail)
+  const ground = { bucket, ...(manyNodes && { assemble: turnAbout }) }
+  const pds = await startServerOn(
+    ground,
+    {
+      ...(database && { databaseUrl: database.databaseUrl }),
+      ...(manyNodes && { signingKeyMasterKey: MASTER_KEY }),
+      ...config,
     },
-    check: async () => null,
-  }
-  const url = `http://localhost:${port}`
-  const { publicUrl = url, ...overrides } = options
-  const startNode = (changes: ConfigOverrides, folder: string, more: Overrides) =>
-    startApp(
-      testConfig(
-        { dataDir: folder, port, publicUrl },
-        {
-          adminToken: new Secret(ADMIN_TOKEN),
-          ...(database && { databaseUrl: database.databaseUrl }),
-          ...(manyNodes && { signingKeyMasterKey: MASTER_KEY }),
-          ...config,
-          ...changes,
-          ...(bucket && { blobs: { ...bucket.primary, ...config.blobs, ...changes.blobs } }),
-        },
-      ),
-      {
-        clock,
-        mailer,
-        resolver: dns,
-        log,
-        strictTransactions: true,
-        stopGraceMillis: 2000,
-        ...overrides,
-        ...more,
-      },
-    )
-  const start = (changes: ConfigOverrides) =>
-    manyNodes ? turnAbout((folder, more) => startNode(changes, folder, more), dataDir) : startNode(changes, dataDir, {})
-  let app: App | null = await start({})
-
-  const stop = async () => {
-    await app?.stop()
-    app = null
-  }
-  return {
-    url,
-    dataDir,
-    clock,
-    dns,
-    mails,
-    bucket,
-    log: lines,
-    get ctx() {
-      if (!app) throw new Error('the server is stopped')
-      return app.ctx
-    },
-    runSweep: (name) => app!.ctx.sweeps.run(name),
-    runSteps: () => app!.ctx.steps.workOff(),
-    async restart(changes = {}) {
-      await stop()
-      app = await start(changes)
-    },
-    stop,
+    options,
+  )
+  const dispose = pds[Symbol.asyncDispose]
+  // Not a copy: its context is that of the server as it runs now.
+  return Object.assign(pds, {
     async [Symbol.asyncDispose]() {
-      await stop()
-      await database?.drop()
-      await bucket?.[Symbol.asyncDispose]()
-      rmSync(dataDir, { recursive: true, force: true })
-      verify()
+      try {
+        await dispose()
+      } finally {
+        await database?.drop()
+      }
     },
-  }
+  })
 }

@@ -251,12 +251,6 @@ let started: Promise<PostgresServer> | null = null
 /** One for all tests of the process, started by the first that needs it. */
 export const postgresServer = (): Promise<PostgresServer> => (started ??= startServer())
 
-/** Whether each server of the suite is two nodes of which each gets every other request: `TEST_DATABASE=cluster`. */
-export const onCluster = process.env['TEST_DATABASE'] === 'cluster'
-
-/** Whether the suite runs on PostgreSQL: `TEST_DATABASE=postgres`. */
-export const onPostgres = onCluster || process.env['TEST_DATABASE'] === 'postgres'
-
 export interface TestDatabase {
   databaseUrl: string
   drop(): Promise<void>

@@ -8,28 +8,28 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
-import { buildExecutable } from '../../../build.ts'
 import { createAccount, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
 import { confirmAgent } from '../../support/clients/agent.ts'
 import { shownCode } from '../../support/clients/agent-user.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, freePort } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/config.ts'
+import { BUILD_MILLIS, builtExecutable } from '../../support/servers/executable.ts'
+import { freePort } from '../../support/ports.ts'
 import { runProgram, startProgram, type RunningServer } from '../../support/servers/program.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-agent-binary-'))
-const executable = join(scratch, 'holdfast')
-const BUILD_MILLIS = 120_000
 const png = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
   'base64',
 )
 
+let executable: string
 let server: RunningServer
 let publicUrl: string
 let alice: TestAccount
 
 beforeAll(async () => {
-  expect(await buildExecutable(executable, null)).toBe(true)
+  executable = await builtExecutable()
   const env = {
     SERVICE_PORT: String(await freePort()),
     SERVICE_DATA_DIR: join(scratch, 'data'),

@@ -6,7 +6,6 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, watch, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { buildExecutable } from '../../../build.ts'
 import { commands } from '../../../src/commands/commands.ts'
 import { hasIroh } from '../../../src/platform/network/iroh-library.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
@@ -15,19 +14,20 @@ import { testAuthority } from '../../support/certificates.ts'
 import { startCollector, type Collector } from '../../support/servers/collector.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { startMailbox, type Mailbox } from '../../support/clients/mailbox.ts'
-import { ADMIN_TOKEN, freePort } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/config.ts'
+import { BUILD_MILLIS, builtExecutable } from '../../support/servers/executable.ts'
+import { freePort } from '../../support/ports.ts'
 import { runProgram, startProgram, type RunningServer } from '../../support/servers/program.ts'
 import { startQuicPeer } from '../../support/servers/quic-peer.ts'
 import { addressOf, ECHO, echoed } from '../../support/servers/endpoint.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-binary-'))
-const executable = join(scratch, 'holdfast')
 const folder = join(scratch, 'empty')
 const place = (name: string) => join(scratch, name)
 const BLOB = 'the bytes of a blob'
-/** Building takes a few seconds on an idle machine. */
-const BUILD_MILLIS = 120_000
+const PROGRAMS_AT_ONCE = 4
 
+let executable: string
 let collector: Collector
 let bucket: BucketHost
 let mailbox: Mailbox
@@ -40,7 +40,7 @@ const holdfast = (words: string[], changes: Record<string, string> = {}) =>
   runProgram([...words, '--dev'], { ...env, ...changes }, [executable])
 
 beforeAll(async () => {
-  expect(await buildExecutable(executable, null)).toBe(true)
+  executable = await builtExecutable()
   ;[collector, bucket, mailbox] = await Promise.all([
     startCollector(),
     startBucket(),
@@ -85,15 +85,15 @@ afterAll(async () => {
 })
 
 test('explains every command', async () => {
-  const explained = await Promise.all(
-    commands.map(({ name }) => runProgram([...name.split(' '), '--help'], {}, [executable])),
-  )
-  for (const [i, { name, summary, options = {} }] of commands.entries()) {
-    const { code, out } = explained[i]!
-    expect({ name, code }).toEqual({ name, code: 0 })
-    expect(out).toStartWith(`${summary}\n\nUsage: holdfast ${name}`)
-    for (const option of Object.keys(options)) expect(out).toContain(`--${option}`)
-  }
+  for (let next = 0; next < commands.length; next += PROGRAMS_AT_ONCE)
+    await Promise.all(
+      commands.slice(next, next + PROGRAMS_AT_ONCE).map(async ({ name, summary, options = {} }) => {
+        const { code, out } = await runProgram([...name.split(' '), '--help'], {}, [executable])
+        expect({ name, code }).toEqual({ name, code: 0 })
+        expect(out).toStartWith(`${summary}\n\nUsage: holdfast ${name}`)
+        for (const option of Object.keys(options)) expect(out).toContain(`--${option}`)
+      }),
+    )
 })
 
 test('reads its configuration from its environment alone, and writes nothing where it is started', async () => {
@@ -170,9 +170,11 @@ test('makes its scheduled backup by starting itself again', async () => {
 test('exports its traces, stops when it is told to, and comes back from a backup', async () => {
   const backup = await holdfast(['backup', place('backup')])
   expect(backup).toMatchObject({ code: 0, out: expect.stringContaining('1 blobs copied') })
+  // Spans of earlier requests are dropped if a busy machine is late to take them.
+  expect((await alice.call('com.atproto.server.getSession')).status).toBe(200)
   server.signal('SIGTERM')
   expect(await server.exited).toBe(0)
-  expect(collector.spans.map(({ name }) => name)).toContain('com.atproto.server.createAccount')
+  expect(collector.spans.map(({ name }) => name)).toContain('com.atproto.server.getSession')
   expect(server.output()).not.toContain(alice.password)
   expect(server.output()).not.toContain('mail-password')
 

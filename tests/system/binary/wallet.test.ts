@@ -6,26 +6,26 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { buildExecutable } from '../../../build.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { startMailbox, type Mailbox } from '../../support/clients/mailbox.ts'
-import { ADMIN_TOKEN, freePort } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/config.ts'
+import { BUILD_MILLIS, builtExecutable } from '../../support/servers/executable.ts'
+import { freePort } from '../../support/ports.ts'
 import { runProgram, startProgram, typeAtProgram, type RunningServer } from '../../support/servers/program.ts'
 import { loopbackClient } from '../../support/clients/standard-client.ts'
 import { completeConsent, statusOf, walletPathOf } from '../../support/clients/wallet-consent.ts'
 import { printedShare } from '../../support/clients/wallet-user.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-wallet-binary-'))
-const executable = join(scratch, 'holdfast')
-const BUILD_MILLIS = 120_000
 const PASSPHRASE = 'the passphrase of a stranger'
 
+let executable: string
 let mailbox: Mailbox
 let server: RunningServer
 let place: string[]
 
 beforeAll(async () => {
-  expect(await buildExecutable(executable, null)).toBe(true)
+  executable = await builtExecutable()
   mailbox = await startMailbox({ tls: 'none' })
   const env = {
     SERVICE_PORT: String(await freePort()),

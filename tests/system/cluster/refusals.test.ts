@@ -6,7 +6,8 @@ import { createAccount, holder, logIn, PASSWORD, xrpc, type TestAccount } from '
 import { startCluster, type TestCluster } from '../../support/servers/cluster.ts'
 import { basic, bearer } from '../../support/clients/http.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
-import { ADMIN_TOKEN, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/config.ts'
+import type { TestPds } from '../../support/servers/pds.ts'
 import { until } from '../../support/until.ts'
 
 let cluster: TestCluster

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createAccount, logIn, xrpc } from '../../support/clients/account.ts'
 import { startCluster, type TestCluster } from '../../support/servers/cluster.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 
 let cluster: TestCluster
 beforeAll(async () => {

@@ -5,7 +5,8 @@ import { Metrics } from '../../../src/platform/running/metrics.ts'
 import { SweepRunner, type Sweep } from '../../../src/platform/running/sweeps.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { startCluster, type TestCluster } from '../../support/servers/cluster.ts'
-import { ADMIN_TOKEN, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/config.ts'
+import type { TestPds } from '../../support/servers/pds.ts'
 import { until } from '../../support/until.ts'
 
 let cluster: TestCluster

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import packageJson from '../../../package.json'
 import { commands } from '../../../src/commands/commands.ts'
 import { request } from '../../support/clients/http.ts'
-import { freePort } from '../../support/servers/pds.ts'
+import { freePort } from '../../support/ports.ts'
 import { runProgram, startProgram, watchProgram } from '../../support/servers/program.ts'
 
 const SOFTWARE = `holdfast v${packageJson.version}`

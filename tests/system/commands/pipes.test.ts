@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import packageJson from '../../../package.json'
 import { request } from '../../support/clients/http.ts'
-import { freePort } from '../../support/servers/pds.ts'
+import { freePort } from '../../support/ports.ts'
 import { readOutput, runProgram, startProgram } from '../../support/servers/program.ts'
 
 const ROOT = join(import.meta.dir, '../../..')

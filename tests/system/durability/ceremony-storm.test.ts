@@ -20,7 +20,8 @@ import {
 import { startFaultyLine, type Fate, type FaultyLine } from '../../support/faults/faulty-line.ts'
 import { PASSWORD } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, freePort } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/config.ts'
+import { freePort } from '../../support/ports.ts'
 import { startPlcServer } from '../../support/servers/plc-server.ts'
 import { startProgram, type RunningServer } from '../../support/servers/program.ts'
 

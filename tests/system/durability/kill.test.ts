@@ -6,8 +6,8 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { buildExecutable } from '../../../build.ts'
-import { freePort } from '../../support/servers/pds.ts'
+import { BUILD_MILLIS, builtExecutable } from '../../support/servers/executable.ts'
+import { freePort } from '../../support/ports.ts'
 import { type RunningServer, startProgram } from '../../support/servers/program.ts'
 import { StormAccount } from './storm.ts'
 import { checkBlobs, checkEventLog, checkRecords, checkRepositories } from './storm-checks.ts'
@@ -26,10 +26,9 @@ test(
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'holdfast-durability-'))
     const env = { PORT: String(await freePort()), SERVICE_RATE_LIMIT_ENABLED: 'false' }
-    const executable = join(folder, 'holdfast')
+    const executable = await builtExecutable()
     const start = () => startProgram(['dev'], env, folder, { program: [executable] })
     try {
-      expect(await buildExecutable(executable, null)).toBe(true)
       let accounts: StormAccount[] = []
       for (let round = 0; round < KILLS; round++) {
         await using server = await start()
@@ -50,7 +49,7 @@ test(
       rmSync(folder, { recursive: true, force: true })
     }
   },
-  KILLS * MAX_MILLIS_PER_KILL,
+  BUILD_MILLIS + KILLS * MAX_MILLIS_PER_KILL,
 )
 
 async function stormAndKill(server: RunningServer, accounts: StormAccount[], writes: number): Promise<void> {

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { request } from '../../support/clients/http.ts'
 import { startMailbox, type Mailbox, type Received } from '../../support/clients/mailbox.ts'
-import { freePort } from '../../support/servers/pds.ts'
+import { freePort } from '../../support/ports.ts'
 import { startProgram } from '../../support/servers/program.ts'
 import { initiate, newShare, putShare, release } from '../../support/clients/recovery.ts'
 

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { bearer, request } from '../../support/clients/http.ts'
-import { freePort } from '../../support/servers/pds.ts'
+import { freePort } from '../../support/ports.ts'
 import { type RunningServer, startProgram } from '../../support/servers/program.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 

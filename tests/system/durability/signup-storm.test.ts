@@ -6,10 +6,10 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { buildExecutable } from '../../../build.ts'
 import { startFaultyLine, type FaultyLine } from '../../support/faults/faulty-line.ts'
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
-import { freePort } from '../../support/servers/pds.ts'
+import { BUILD_MILLIS, builtExecutable } from '../../support/servers/executable.ts'
+import { freePort } from '../../support/ports.ts'
 import { startPlcServer } from '../../support/servers/plc-server.ts'
 import { type RunningServer, startProgram } from '../../support/servers/program.ts'
 
@@ -45,10 +45,9 @@ test(
       SERVICE_RATE_LIMIT_ENABLED: 'false',
       SERVICE_PLC_DIRECTORY_URL: line.url,
     }
-    const executable = join(folder, 'holdfast')
+    const executable = await builtExecutable()
     const start = () => startProgram(['dev'], env, folder, { program: [executable] })
     try {
-      expect(await buildExecutable(executable, null)).toBe(true)
       for (let round = 0; round < KILLS; round++) {
         const wanted = people(round)
         await using server = await start()
@@ -63,7 +62,7 @@ test(
       rmSync(folder, { recursive: true, force: true })
     }
   },
-  KILLS * MAX_MILLIS_PER_KILL,
+  BUILD_MILLIS + KILLS * MAX_MILLIS_PER_KILL,
 )
 
 /** On a connection of its own: one that is kept may lead to the server that was killed. */

@@ -1,0 +1,35 @@
+/** Which test files run on which database is derived from what they import, so nothing may go past that. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'bun:test'
+import { testsOnDatabase } from '../on-database.ts'
+
+const ROOT = join(import.meta.dir, '../..')
+const SUITE = 'tests/support/servers/suite.ts'
+
+test('the environment says in one module what the suite runs on', () => {
+  const faults = [...new Bun.Glob('{src,tests}/**/*.ts').scanSync({ cwd: ROOT })]
+    .filter(
+      (path) => path !== SUITE && /\benv\W+TEST_(?:DATABASE|BLOBS)\b/.test(readFileSync(join(ROOT, path), 'utf8')),
+    )
+    .map((path) => `${path} reads it too. Import it from ${SUITE}: the PostgreSQL run leaves out files that do not`)
+  expect(faults).toEqual([])
+})
+
+test('a test file runs on PostgreSQL if it, or a helper of it, starts the server of the suite', () => {
+  const onDatabase = testsOnDatabase()
+  for (const path of [
+    'tests/features/waitlist/waitlist.test.ts',
+    'tests/features/notifications/delivery.test.ts',
+    'tests/system/cluster/readout.test.ts',
+  ])
+    expect(onDatabase).toContain(path)
+  for (const path of [
+    'src/protocol/mst.test.ts',
+    'tests/architecture/structure.test.ts',
+    'tests/platform/database/postgres.test.ts',
+    'tests/system/binary/executable.test.ts',
+    'tests/system/durability/kill.test.ts',
+  ])
+    expect(onDatabase).not.toContain(path)
+})

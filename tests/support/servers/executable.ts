@@ -1,0 +1,71 @@
+/**
+ * The executable, built once for all test files and for every run of the suite until something changes that goes into
+ * it.
+ */
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs'
+import { join } from 'node:path'
+import { buildExecutable } from '../../../build.ts'
+import { OperatorError } from '../../../src/base/operator-error.ts'
+import { lockDirectory } from '../../../src/platform/files/directory-lock.ts'
+
+const ROOT = join(import.meta.dir, '../../..')
+const FOLDER = join(ROOT, 'node_modules/.cache/holdfast')
+/** What an executable is made from, besides the runtime. */
+const INGREDIENTS = ['src', 'migrations', 'build.ts', 'package.json', 'package-lock.json']
+/** Executables that are kept, the last used first. */
+const MAX_KEPT = 3
+
+/** A build takes a few seconds on an idle machine. Another process may have to end its own first. */
+export const BUILD_MILLIS = 120_000
+const PAUSE_MILLIS = 100
+
+let made: Promise<string> | null = null
+
+/** Returns its path. Throws if the tree does not build. */
+export const builtExecutable = (): Promise<string> => (made ??= make())
+
+async function make(): Promise<string> {
+  mkdirSync(FOLDER, { recursive: true })
+  const path = join(FOLDER, `holdfast-${fingerprint()}`)
+  const unlock = await lock()
+  try {
+    if (!existsSync(path)) {
+      const part = `${path}.part`
+      if (!(await buildExecutable(part, null))) throw new Error('the executable does not build')
+      renameSync(part, path)
+    }
+    const now = new Date()
+    utimesSync(path, now, now)
+    const usedAt = (name: string) => statSync(join(FOLDER, name)).mtimeMs
+    const kept = readdirSync(FOLDER).filter((name) => name.startsWith('holdfast-'))
+    const old = kept.toSorted((a, b) => usedAt(b) - usedAt(a)).slice(MAX_KEPT)
+    for (const name of old) rmSync(join(FOLDER, name))
+    return path
+  } finally {
+    unlock()
+  }
+}
+
+function fingerprint(): string {
+  const hash = createHash('sha256').update(Bun.revision)
+  for (const path of INGREDIENTS.flatMap(filesAt)) hash.update(`\0${path}\0`).update(readFileSync(join(ROOT, path)))
+  return hash.digest('hex').slice(0, 16)
+}
+
+function filesAt(path: string): string[] {
+  if (!statSync(join(ROOT, path)).isDirectory()) return [path]
+  return [...new Bun.Glob('**/*').scanSync({ cwd: join(ROOT, path) })].toSorted().map((name) => join(path, name))
+}
+
+/** Wait until no other process builds. */
+async function lock(): Promise<() => void> {
+  for (const deadline = performance.now() + BUILD_MILLIS; ;) {
+    try {
+      return lockDirectory(FOLDER)
+    } catch (error) {
+      if (!(error instanceof OperatorError) || performance.now() > deadline) throw error
+      await Bun.sleep(PAUSE_MILLIS)
+    }
+  }
+}
