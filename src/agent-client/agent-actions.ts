@@ -109,7 +109,7 @@ export class Actions {
   #imageFile(path: string): Promise<Uint8Array<ArrayBuffer>> {
     if (this.#images === null)
       throw new OperatorError(
-        'no files are read here: start "holdfast mcp" with --images and the folder that holds them, or pass "data"',
+        'no files are read here: start "holdfast agent mcp" with --images and the folder that holds them, or pass "data"',
       )
     return this.#images.read(path)
   }

@@ -1,20 +1,24 @@
 import { accountAgentsCommand } from './account/account-agents-command.ts'
+import { accountCancelTransferCommand } from './account/account-cancel-transfer-command.ts'
+import { accountCeremoniesCommand } from './account/account-ceremonies-command.ts'
 import { accountCreateCommand } from './account/account-create-command.ts'
 import { accountDeleteCommand } from './account/account-delete-command.ts'
 import { accountEndAgentsCommand } from './account/account-end-agents-command.ts'
 import { accountListCommand } from './account/account-list-command.ts'
+import { accountRecoveriesCommand } from './account/account-recoveries-command.ts'
 import { accountResetPasswordCommand } from './account/account-reset-password-command.ts'
 import { accountRestoreCommand } from './account/account-restore-command.ts'
 import { accountShowCommand } from './account/account-show-command.ts'
 import { accountTakedownCommand } from './account/account-takedown-command.ts'
+import { accountTransfersCommand } from './account/account-transfers-command.ts'
 import { accountUsageCommand } from './account/account-usage-command.ts'
 import { agentCallCommand } from './agent/agent-call-command.ts'
+import { agentMcpCommand } from './agent/agent-mcp-command.ts'
 import { agentRegisterCommand } from './agent/agent-register-command.ts'
 import { agentRevokeCommand } from './agent/agent-revoke-command.ts'
 import { agentTokenCommand } from './agent/agent-token-command.ts'
 import { agentWaitCommand } from './agent/agent-wait-command.ts'
 import { backupCommand } from './server/backup-command.ts'
-import { ceremonyListCommand } from './server/ceremony-list-command.ts'
 import { clusterStatusCommand } from './server/cluster-status-command.ts'
 import type { Command } from './command.ts'
 import { configCheckCommand } from './server/config-check-command.ts'
@@ -26,13 +30,11 @@ import { inviteCreateCommand } from './invite/invite-create-command.ts'
 import { inviteDisableCommand } from './invite/invite-disable-command.ts'
 import { inviteListCommand } from './invite/invite-list-command.ts'
 import { mailTestCommand } from './server/mail-test-command.ts'
-import { mcpCommand } from './agent/mcp-command.ts'
 import { pushKeysCommand } from './push/push-keys-command.ts'
 import { pushRetireKeyCommand } from './push/push-retire-key-command.ts'
 import { pushRevokeKeyCommand } from './push/push-revoke-key-command.ts'
 import { pushTestCommand } from './push/push-test-command.ts'
 import { pushRotateKeyCommand } from './push/push-rotate-key-command.ts'
-import { recoveryListCommand } from './server/recovery-list-command.ts'
 import { relayRequestCrawlCommand } from './server/relay-request-crawl-command.ts'
 import { relayStatusCommand } from './server/relay-status-command.ts'
 import { restoreCommand } from './server/restore-command.ts'
@@ -42,8 +44,6 @@ import { stepDropCommand } from './step/step-drop-command.ts'
 import { stepListCommand } from './step/step-list-command.ts'
 import { stepRetryCommand } from './step/step-retry-command.ts'
 import { sweepCommand } from './server/sweep-command.ts'
-import { transferCancelCommand } from './server/transfer-cancel-command.ts'
-import { transferListCommand } from './server/transfer-list-command.ts'
 import { verifyCommand } from './server/verify-command.ts'
 import { versionCommand } from './server/version-command.ts'
 import { walletAdoptCommand } from './wallet/wallet-adopt-command.ts'
@@ -80,16 +80,16 @@ export const commands: readonly Command[] = [
   accountUsageCommand,
   accountAgentsCommand,
   accountEndAgentsCommand,
+  accountCeremoniesCommand,
+  accountRecoveriesCommand,
+  accountTransfersCommand,
+  accountCancelTransferCommand,
   inviteCreateCommand,
   inviteListCommand,
   inviteDisableCommand,
   relayRequestCrawlCommand,
   relayStatusCommand,
   clusterStatusCommand,
-  ceremonyListCommand,
-  recoveryListCommand,
-  transferListCommand,
-  transferCancelCommand,
   pushTestCommand,
   pushKeysCommand,
   pushRotateKeyCommand,
@@ -126,6 +126,6 @@ export const commands: readonly Command[] = [
   agentTokenCommand,
   agentCallCommand,
   agentRevokeCommand,
-  mcpCommand,
+  agentMcpCommand,
   versionCommand,
 ]

@@ -4,7 +4,7 @@ import { MAX_AGENT_NAME_CHARS } from '../../protocol/agent-names.ts'
 import { agentCommand, findAgent, makeAgent } from './agent-command.ts'
 import { Misuse, type Invocation, type Option, type Terminal } from '../command.ts'
 
-/** How an agent registers; "holdfast mcp" takes them too. */
+/** How an agent registers; "holdfast agent mcp" takes them too. */
 export const registrationOptions = {
   server: { value: 'URL', doc: 'The server that hosts the account.' },
   name: { value: 'NAME', doc: 'Name that the account holder sees, such as "Calendar".' },

@@ -209,7 +209,9 @@ test('operators see ceremonies in the terminal', async () => {
   await begin(pds, 'listed')
   pds.clock.advance({ secs: 2 * 3600 })
   await operate(pds, '/v1/accounts', { email: 'waiting@example.com', handle: 'waiting.test', tier: 'free' })
-  const { code, out } = await runProgram(['ceremony', 'list', '--url', pds.url], { SERVICE_ADMIN_TOKEN: ADMIN_TOKEN })
+  const { code, out } = await runProgram(['account', 'ceremonies', '--url', pds.url], {
+    SERVICE_ADMIN_TOKEN: ADMIN_TOKEN,
+  })
   const [title, ...rows] = out.trimEnd().split('\n')
   expect({ code, title }).toEqual({
     code: 0,

@@ -67,7 +67,9 @@ describe('operators', () => {
   })
 
   test('see them in the terminal and in metrics', async () => {
-    const { code, out } = await runProgram(['recovery', 'list', '--url', pds.url], { SERVICE_ADMIN_TOKEN: ADMIN_TOKEN })
+    const { code, out } = await runProgram(['account', 'recoveries', '--url', pds.url], {
+      SERVICE_ADMIN_TOKEN: ADMIN_TOKEN,
+    })
     const [title, ...rows] = out.trimEnd().split('\n')
     expect({ code, title }).toEqual({
       code: 0,

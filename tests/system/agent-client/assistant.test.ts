@@ -1,4 +1,4 @@
-/** `holdfast mcp`: an assistant, played by the client of the protocol's own library, acts for an account. */
+/** `holdfast agent mcp`: an assistant, played by the client of the protocol's own library, acts for an account. */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -132,6 +132,7 @@ test('as a program over standard input and output, from the first call on', asyn
     command: process.execPath,
     args: [
       join(import.meta.dir, '../../../src/main.ts'),
+      'agent',
       'mcp',
       '--server',
       pds.url,
@@ -163,7 +164,7 @@ test('as a program over standard input and output, from the first call on', asyn
 
 test('the program ends with its assistant, also while it waits for a confirmation', async () => {
   const child = Bun.spawn(
-    [process.execPath, join(import.meta.dir, '../../../src/main.ts'), 'mcp', '--server', pds.url],
+    [process.execPath, join(import.meta.dir, '../../../src/main.ts'), 'agent', 'mcp', '--server', pds.url],
     {
       env: { PATH: process.env['PATH'] ?? '', HOME: join(scratch, 'gone') },
       stdin: 'pipe',
@@ -428,7 +429,7 @@ describe('of the files of this computer', () => {
       join(folder, 'one.png'),
       'one.png',
       './more/two.png',
-      join(folder, 'more', '../..', 'one.png'),
+      join(folder, 'more', '..', 'one.png'),
       'link.png',
     ])
       expect(await one.get('upload_image', { path, alt: 'x' })).toMatchObject({ alt: 'x' })
@@ -469,6 +470,7 @@ describe('of the files of this computer', () => {
   test('a folder that is none ends the program at once', async () => {
     for (const images of [join(scratch, 'nowhere'), join(folder, 'one.png')]) {
       const { code, err } = await runProgram([
+        'agent',
         'mcp',
         '--server',
         pds.url,
@@ -477,7 +479,7 @@ describe('of the files of this computer', () => {
         '--images',
         images,
       ])
-      expect({ code, err }).toEqual({ code: 1, err: `holdfast mcp: there is no folder ${images}\n` })
+      expect({ code, err }).toEqual({ code: 1, err: `holdfast agent mcp: there is no folder ${images}\n` })
     }
   })
 })

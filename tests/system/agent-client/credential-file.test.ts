@@ -165,7 +165,7 @@ test('several assistants that start at once are one agent, with one code', async
   const clients = await Promise.all(
     [1, 2, 3].map(async () => {
       const client = new Client({ name: 'test', version: '1.0.0' })
-      const args = [MAIN, 'mcp', '--server', server.url, '--file', path()]
+      const args = [MAIN, 'agent', 'mcp', '--server', server.url, '--file', path()]
       await client.connect(
         new StdioClientTransport({
           command: process.execPath,

@@ -58,7 +58,7 @@ const revokeAll = async () => {
 test('an assistant posts with a picture, until the account holder ends it', async () => {
   const transport = new StdioClientTransport({
     command: executable,
-    args: ['mcp', '--server', publicUrl, '--file', file('assistant'), '--images', scratch],
+    args: ['agent', 'mcp', '--server', publicUrl, '--file', file('assistant'), '--images', scratch],
     env: { HOME: scratch },
     stderr: 'pipe',
   })
@@ -126,7 +126,7 @@ test('an assistant posts with a picture, until the account holder ends it', asyn
 }, 60_000)
 
 test('an assistant that says what is no message gets on with the next one', async () => {
-  const child = Bun.spawn([executable, 'mcp', '--server', publicUrl, '--file', file('confused')], {
+  const child = Bun.spawn([executable, 'agent', 'mcp', '--server', publicUrl, '--file', file('confused')], {
     env: { HOME: scratch },
     stdin: 'pipe',
     stdout: 'pipe',

@@ -4,8 +4,8 @@ import { newAgent, registrationOptions } from './agent-register-command.ts'
 import { agentCommand, agentPath, findAgent, makeAgent } from './agent-command.ts'
 import { Misuse, type Invocation } from '../command.ts'
 
-export const mcpCommand = agentCommand({
-  name: 'mcp',
+export const agentMcpCommand = agentCommand({
+  name: 'agent mcp',
   summary: 'Let an assistant act for an account: a Model Context Protocol server on standard input and output.',
   details: `An assistant starts it and calls its tools: post, reply, like, follow, upload an image, and read timeline, threads, profiles,
 notifications and search results. They work on any server that offers agents. If there is no agent yet, it registers on
@@ -24,7 +24,7 @@ end of input.`,
       import('../../agent-client/assistant-server.ts'),
       import('@modelcontextprotocol/sdk/server/stdio.js'),
     ])
-    const report = (error: Error) => terminal.err(`holdfast mcp: ${error.stack ?? error.message}`)
+    const report = (error: Error) => terminal.err(`holdfast agent mcp: ${error.stack ?? error.message}`)
     const server = assistantServer(agent, terminal, report, images)
     const { promise: closed, resolve: close } = Promise.withResolvers<void>()
     server.onclose = close

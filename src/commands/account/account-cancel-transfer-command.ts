@@ -5,8 +5,8 @@ interface Cancelled {
   revokedDeviceCredential: boolean
 }
 
-export const transferCancelCommand = operated({
-  name: 'transfer cancel',
+export const accountCancelTransferCommand = operated({
+  name: 'account cancel-transfer',
   summary: 'Cancel the transfer of an account to another device.',
   parameters: ['<id>'],
   details: "Signs out the device that accepted the transfer, if any. The account's other sessions are not affected.",

@@ -12,8 +12,8 @@ interface TransferView {
   acceptedDevicePlatform?: string
 }
 
-export const transferListCommand = operated({
-  name: 'transfer list',
+export const accountTransfersCommand = operated({
+  name: 'account transfers',
   summary: 'List account transfers in progress.',
   details: 'Newest first. A pending transfer ends when its code expires. An accepted one has yet to be completed.',
   async run({ server }) {

@@ -9,8 +9,8 @@ interface ReleaseView {
   available: boolean
 }
 
-export const recoveryListCommand = operated({
-  name: 'recovery list',
+export const accountRecoveriesCommand = operated({
+  name: 'account recoveries',
   summary: 'List the recovery shares that have been requested.',
   details: 'Newest first, without releases that were collected or cancelled.',
   async run({ server }) {
