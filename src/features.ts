@@ -2,6 +2,7 @@
 import type { Feature } from './http/feature.ts'
 import { accountChanges } from './features/identity/account-changes/account-changes-feature.ts'
 import { accounts } from './features/identity/accounts/accounts-feature.ts'
+import { accountEvents } from './features/identity/account-events/account-events-feature.ts'
 import { admin } from './features/operations/admin/admin.ts'
 import { agents } from './features/agents/agents/agents-feature.ts'
 import { auth } from './features/access/auth/auth-feature.ts'
@@ -17,9 +18,11 @@ import { identity } from './features/identity/identity/identity-feature.ts'
 import { invites } from './features/identity/invites/invites-feature.ts'
 import { iroh } from './features/push/iroh/iroh.ts'
 import { labels } from './features/data/labels/labels.ts'
+import { mails } from './features/identity/mails/mails-feature.ts'
 import { notifications } from './features/push/notifications/notifications-feature.ts'
 import { oauth } from './features/access/oauth/oauth-feature.ts'
 import { operators } from './features/operations/operators/operators-feature.ts'
+import { passwords } from './features/identity/passwords/passwords-feature.ts'
 import { plcDirectory } from './features/operations/plc-directory/plc-directory.ts'
 import { preferences } from './features/data/preferences/preferences.ts'
 import { proxy } from './features/data/proxy/proxy-feature.ts'
@@ -38,13 +41,16 @@ import { accountPages } from './features/access/account-pages/account-pages.ts'
 import { pages } from './features/access/pages/pages-feature.ts'
 
 export const features: readonly Feature[] = [
+  firehose,
   accounts,
+  mails,
+  accountEvents,
+  passwords,
   tokens,
   auth,
   iroh,
   operators,
   notifications,
-  firehose,
   identity,
   serviceAuth,
   walletProofs,

@@ -34,6 +34,11 @@ export interface Feature {
    * Ends the access that this feature gave to an account, as far as the reason calls for it. Returns how much ended.
    */
   endAccess?(ctx: Context, tx: Tx, did: Did, why: AccessEnd): Promise<EndedAccess | void>
+  /**
+   * Ends what the address of an account was good for, such as codes that were mailed to it, in the transaction that
+   * gives the account another one.
+   */
+  endAddress?(ctx: Context, tx: Tx, did: Did, address: AddressChange): Promise<void>
   /** The credentials (`Credential`) that this feature issues or knows how to check. */
   credentials?: readonly CredentialKind<unknown>[]
   /** Ends what this feature does for a device of an operator, in the transaction that revokes it. */
@@ -55,6 +60,12 @@ export type Grant = (exchange: Exchange, parameters: Readonly<Record<string, str
  * the operator ends everything. `transferred`: the account has moved to another device.
  */
 export type AccessEnd = 'new_password' | 'reset_password' | 'taken_down' | 'restored' | 'revoked' | 'transferred'
+
+/** `before` is null if the account had no address, and may be the same as `after`. */
+export interface AddressChange {
+  before: string | null
+  after: string
+}
 
 /** How many credentials ended, by kind. */
 export type EndedAccess = Partial<

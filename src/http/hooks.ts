@@ -7,7 +7,7 @@ import type { Tx } from '../platform/database/database.ts'
 import type { Did } from '../protocol/identifiers.ts'
 import type { Credential, CredentialKind } from './credential.ts'
 import type { Exchange } from './endpoint.ts'
-import type { AccessEnd, EndedAccess, Feature, Grant } from './feature.ts'
+import type { AccessEnd, AddressChange, EndedAccess, Feature, Grant } from './feature.ts'
 
 const registry = perContext<{ features: readonly Feature[] }>(() => ({ features: [] }))
 
@@ -33,6 +33,11 @@ export async function endAccess(ctx: Context, tx: Tx, did: Did, why: AccessEnd):
   const ended: EndedAccess = {}
   for (const feature of registry(ctx).features) Object.assign(ended, await feature.endAccess?.(ctx, tx, did, why))
   return ended
+}
+
+/** End what the address of an account was good for, now that it has another. */
+export async function endAddress(ctx: Context, tx: Tx, did: Did, address: AddressChange): Promise<void> {
+  for (const feature of registry(ctx).features) await feature.endAddress?.(ctx, tx, did, address)
 }
 
 /** End what features do for a device of an operator that is revoked. */

@@ -32,13 +32,18 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
  */
 const securityFeatures = [
   'account-changes',
+  'account-events',
+  'account-keys',
   'accounts',
+  'addresses',
   'auth',
   'ceremony',
   'escrow',
   'identity',
+  'mails',
   'oauth',
   'operators',
+  'passwords',
   'signup',
   'tokens',
   'service-auth',

@@ -8,7 +8,7 @@
  *
  * Client, subscriber and server are one process: the first and the last step include the work of the client.
  */
-import { activeSigningKey } from '../../src/features/identity/accounts/accounts.ts'
+import { activeSigningKey } from '../../src/features/identity/account-keys/account-keys.ts'
 import { prepareRecord } from '../../src/features/data/repo/record-preparation.ts'
 import { writeRecords } from '../../src/features/data/repo/repo.ts'
 import { listen } from '../../src/http/listener.ts'

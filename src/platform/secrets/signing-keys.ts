@@ -17,6 +17,12 @@ import {
 } from '../../protocol/keys.ts'
 import { loadNative } from './native-library.ts'
 
+/** A key pair as stored: the private key wrapped under the master key, the public key as a did:key. */
+export interface WrappedKey {
+  signingKey: string
+  wrapped: string
+}
+
 /** Returns the secret of a new key: its scalar, 32 bytes. */
 export const newSigningSecret = (curve: Curve): Uint8Array => makers[curve]()
 

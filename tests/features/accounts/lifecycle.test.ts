@@ -1,9 +1,7 @@
 import { AtpAgent } from '@atproto/api'
 import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from 'bun:test'
-import {
-  deleteAccount as deleteWithoutAsking,
-  setTakedown,
-} from '../../../src/features/identity/account-changes/account-changes.ts'
+import { deleteAccount as deleteWithoutAsking } from '../../../src/features/identity/account-changes/account-changes.ts'
+import { takeDown } from '../../../src/features/identity/accounts/accounts.ts'
 import { sql, type Sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, logIn, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
@@ -154,7 +152,7 @@ test('an account that is taken down while the directory is asked does not come b
   const { plc } = pds.ctx
   using asked = spyOn(plc, 'state')
   asked.mockImplementationOnce(async (did) => {
-    await pds.ctx.db.transaction((tx) => setTakedown(pds.ctx, tx, did, 'spam'))
+    await pds.ctx.db.transaction((tx) => takeDown(pds.ctx, tx, did, 'spam'))
     return plc.state(did)
   })
   expect(await activate()).toMatchObject({ status: 400, body: { error: 'AccountNotFound' } })

@@ -1,6 +1,6 @@
 /** Accounts without a password: how they come about, what opens them, and how they get a password. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { findPasswordHash } from '../../../src/features/identity/accounts/account-store.ts'
+import { findPasswordHash } from '../../../src/features/identity/passwords/password-store.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { holder, logIn, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { bear, begin, forCeremonies, prepared, sendDid } from '../../support/clients/ceremony.ts'

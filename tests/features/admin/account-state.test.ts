@@ -1,6 +1,6 @@
 /** What operators see of an account: how its holder signs in, its names, and how its share and its document stand. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { insertFurtherHandle } from '../../../src/features/identity/accounts/accounts.ts'
+import { insertFurtherHandle } from '../../../src/features/identity/accounts/further-handle-store.ts'
 import { putWebDocument, setHostedSince } from '../../../src/features/identity/identity/identity.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import type { Did, Handle } from '../../../src/protocol/identifiers.ts'

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import { sql, type Sql } from '../../../src/platform/database/database.ts'
-import { signingKeyOf } from '../../../src/features/identity/accounts/accounts.ts'
+import { signingKeyOf } from '../../../src/features/identity/account-keys/account-keys.ts'
 import { setBlobTakedown } from '../../../src/features/data/blobs/blobs.ts'
 import { cidOfBlob } from '../../../src/protocol/cid.ts'
 import { formatServiceToken } from '../../../src/protocol/service-token.ts'

@@ -1,6 +1,6 @@
 /** The vector of a rotation, through the endpoint and with a real directory. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { insertAccount } from '../../../src/features/identity/accounts/accounts.ts'
+import { addAccount } from '../../../src/features/identity/accounts/accounts.ts'
 import { putStagedKey } from '../../../src/features/identity/repo-keys/staged-key-store.ts'
 import { createRepo } from '../../../src/features/data/repo/repo.ts'
 import type { Did, Handle } from '../../../src/protocol/identifiers.ts'
@@ -28,7 +28,7 @@ beforeAll(async () => {
   const wrapped = ctx.vault.wrap(secretOf('repo'))
   const present = vector.auditLogBefore[0]!.operation.verificationMethods.atproto
   await ctx.db.transaction(async (tx) => {
-    await insertAccount(tx, {
+    await addAccount(tx, {
       did,
       handle: 'alice.holdfast.test' as Handle,
       email: null,

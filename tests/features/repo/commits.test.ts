@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { signingKeyOf } from '../../../src/features/identity/accounts/accounts.ts'
+import { signingKeyOf } from '../../../src/features/identity/account-keys/account-keys.ts'
 import { nextRev, repoFaults, repoHead } from '../../../src/features/data/repo/repo.ts'
 import { findTree, replaceRepo, updateHead, updateTree } from '../../../src/features/data/repo/repo-store.ts'
 import { WriteConflict } from '../../../src/platform/database/database.ts'

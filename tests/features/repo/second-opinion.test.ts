@@ -1,6 +1,6 @@
 /** What a repository looks like to code that is not ours, whole and damaged. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { signingKeyOf } from '../../../src/features/identity/accounts/accounts.ts'
+import { signingKeyOf } from '../../../src/features/identity/account-keys/account-keys.ts'
 import { repoHead, secondOpinion } from '../../../src/features/data/repo/repo.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import { cidOfCbor } from '../../../src/protocol/cid.ts'

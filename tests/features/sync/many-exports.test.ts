@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { verifyRepoCar } from '@atproto/repo'
-import { signingKeyOf } from '../../../src/features/identity/accounts/accounts.ts'
+import { signingKeyOf } from '../../../src/features/identity/account-keys/account-keys.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { formatDidKey, signingKey } from '../../../src/protocol/keys.ts'
 import { nextTid } from '../../../src/protocol/tid.ts'

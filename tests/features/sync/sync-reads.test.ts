@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readCar as readTheirCar, verifyProofs, verifyRepoCar } from '@atproto/repo'
 import { formatDidKey } from '../../../src/protocol/keys.ts'
-import { signingKeyOf } from '../../../src/features/identity/accounts/accounts.ts'
+import { signingKeyOf } from '../../../src/features/identity/account-keys/account-keys.ts'
 import { exportBlocks, exportRecord } from '../../../src/features/data/sync/repo-export.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import { parseCid } from '../../../src/protocol/cid.ts'

@@ -1,5 +1,6 @@
 /** An account with a real did:plc, put in place without signing up. */
-import { insertAccount, makeAccountKey } from '../../../src/features/identity/accounts/accounts.ts'
+import { addAccount } from '../../../src/features/identity/accounts/accounts.ts'
+import { makeAccountKey } from '../../../src/features/identity/account-keys/account-keys.ts'
 import type { SessionKind } from '../../../src/features/access/auth/session-tokens.ts'
 import { serverRotationKey } from '../../../src/features/identity/identity/identity.ts'
 import type { Did, Handle } from '../../../src/protocol/identifiers.ts'
@@ -48,7 +49,7 @@ export async function seedAccount(
   const did = (given ?? genesisDid(genesis)) as Did
   if (!given) await ctx.plc.submit(did, genesis)
   await ctx.db.transaction((tx) =>
-    insertAccount(tx, {
+    addAccount(tx, {
       did,
       handle,
       email,

@@ -98,9 +98,8 @@ test('a write costs what it is', () => {
 
 /** Files that charge by themselves, and why. */
 const chargingThemselves = {
-  'features/identity/accounts/code-requests.ts':
-    'pages that ask for a code show in their form that there were too many',
-  'features/identity/accounts/taken-address.ts': 'only addresses that are taken count',
+  'features/identity/mails/code-requests.ts': 'pages that ask for a code show in their form that there were too many',
+  'features/identity/addresses/taken-address.ts': 'only addresses that are taken count',
   'features/agents/agents/agent-claim-page-routes.ts': 'the form shows it',
   'features/agents/agents/agent-claims.ts': 'only wrong codes count',
   'features/agents/agents/agent-grants.ts': 'it is charged to the registration of a token',

@@ -3,15 +3,11 @@ import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { authenticationRequired } from '../../../http/errors.ts'
 import { chargeAddress } from '../../../http/limiting.ts'
 import type { Context } from '../../../platform/context.ts'
-import {
-  type Account,
-  activityOf,
-  chargeMail,
-  loginRefused,
-  loginWithPassword,
-  requestCode,
-  withinRefusedAddresses,
-} from '../../identity/accounts/accounts.ts'
+import type { Account } from '../../identity/accounts/accounts.ts'
+import { chargeMail, requestCode } from '../../identity/mails/mails.ts'
+import { loginRefused, loginWithPassword } from '../../identity/passwords/passwords.ts'
+import { withinRefusedAddresses } from '../../identity/addresses/addresses.ts'
+import { activityOf } from '../../../protocol/account-status.ts'
 import {
   activateAccount,
   changeEmail,

@@ -9,7 +9,7 @@ import { beforeCursor } from '../../../http/json-input.ts'
 import { page } from '../../../http/page.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import { inWords } from '../../identity/accounts/accounts.ts'
+import { timeInWords } from '../../../base/time-words.ts'
 import {
   auditPage,
   clampedScopes,
@@ -56,7 +56,7 @@ function registeredWords({ type, clientName, openedWith, openedFrom, createdAt }
       ? clientName !== null && html`It calls itself “${plainName(clientName)}”. `
       : 'No identity provider vouches for it. '
   const program = clientName === null && type !== 'identity_assertion' ? null : openedWith
-  return html`<small>${claim}Registered on ${inWords(createdAt)}${program !== null && html` with ${plainName(program)}`}${openedFrom !== null && html`, from the network ${openedFrom}`}</small>`
+  return html`<small>${claim}Registered on ${timeInWords(createdAt)}${program !== null && html` with ${plainName(program)}`}${openedFrom !== null && html`, from the network ${openedFrom}`}</small>`
 }
 
 export function agentsPart(config: Config, view: AccountView): Html | null {
@@ -146,7 +146,7 @@ async function recordPage({ ctx, url: { searchParams } }: PageCall, { account: {
 }
 
 const eventRow = (event: AgentEvent): Html => html`
-<li><div class="body"><strong>${eventWords(event)}</strong><small>${inWords(event.createdAt)}</small></div></li>`
+<li><div class="body"><strong>${eventWords(event)}</strong><small>${timeInWords(event.createdAt)}</small></div></li>`
 
 const enders: Record<string, string> = {
   provider_set: ' by its identity provider',

@@ -5,7 +5,7 @@ import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { html, type Html } from '../../../http/html.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import { inWords } from '../../identity/accounts/accounts.ts'
+import { timeInWords } from '../../../base/time-words.ts'
 import {
   cancelRelease,
   deleteShare,
@@ -43,11 +43,11 @@ function statement(state: EscrowState): Html {
     case 'held':
       return html`<p class="note good">This server has held a share since ${day(state.since)}.</p>`
     case 'pending':
-      return html`<p class="note warn" role="status">Someone requested your share with a code from your email. It can be collected from ${inWords(state.until)}. If this was not you, cancel it.</p>`
+      return html`<p class="note warn" role="status">Someone requested your share with a code from your email. It can be collected from ${timeInWords(state.until)}. If this was not you, cancel it.</p>`
     case 'collectable':
       return html`<p class="note warn" role="status">Someone requested your share with a code from your email, and it can be collected now. If this was not you, cancel it.</p>`
     case 'collected':
-      return html`<p class="note warn" role="status">Your share was handed out on ${inWords(state.at)}, and can be collected again for an hour. If this was not you, cancel it, and replace the keys and shares of your identity in your wallet.</p>`
+      return html`<p class="note warn" role="status">Your share was handed out on ${timeInWords(state.at)}, and can be collected again for an hour. If this was not you, cancel it, and replace the keys and shares of your identity in your wallet.</p>`
   }
 }
 

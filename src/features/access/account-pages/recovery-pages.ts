@@ -10,7 +10,7 @@ import { chargeAddress } from '../../../http/limiting.ts'
 import { requireMasterKey } from '../../../http/master-key.ts'
 import { page } from '../../../http/page.ts'
 import { formatShare } from '../../../protocol/escrow-share.ts'
-import { inWords } from '../../identity/accounts/accounts.ts'
+import { timeInWords } from '../../../base/time-words.ts'
 import { releaseShare, requestRecovery, type ReleaseAnswer } from '../../identity/escrow/escrow.ts'
 import {
   codeField,
@@ -96,7 +96,7 @@ function sharePage(
 
 function answerPart(answer: ReleaseAnswer): Html {
   if (answer.status === 'pending')
-    return html`<p class="note" role="status">You can collect the share from ${inWords(answer.collectableAt)}. We have sent an email about this.</p>`
+    return html`<p class="note" role="status">You can collect the share from ${timeInWords(answer.collectableAt)}. We have sent an email about this.</p>`
   return html`
 <div class="note good" role="status">
   <p>This is the share. Enter it into a wallet together with one of your own shares. You can view it again for an hour, so copy it now:</p>

@@ -5,7 +5,9 @@
 import { html, type Html } from '../../../http/html.ts'
 import type { Context } from '../../../platform/context.ts'
 import { networkOf } from '../../../protocol/ip-address.ts'
-import { type Account, activityOf, inWords } from '../../identity/accounts/accounts.ts'
+import type { Account } from '../../identity/accounts/accounts.ts'
+import { activityOf } from '../../../protocol/account-status.ts'
+import { timeInWords } from '../../../base/time-words.ts'
 import { appHost, consentsAwaiting, type Consent } from '../oauth/oauth.ts'
 import { runningTransfer, type Transfer } from '../../identity/transfers/transfers.ts'
 import { devicesOf, type Device } from '../wallet-devices/wallet-devices.ts'
@@ -63,7 +65,7 @@ function consentRow(
 <li>
   <div class="body">
     <strong>Sign-in to ${name}</strong>
-    <small>Since ${inWords(createdAt)}${openedWith !== null && html`, with ${openedWith}`}${network !== null && html`, from the network ${network}`}</small>
+    <small>Since ${timeInWords(createdAt)}${openedWith !== null && html`, with ${openedWith}`}${network !== null && html`, from the network ${network}`}</small>
     ${webOrigin !== null && webOrigin !== publicUrl && html`<small>Begun on ${webOrigin}</small>`}
     <small>Code for your wallet: <strong>${userCode}</strong></small>
   </div>
@@ -73,10 +75,10 @@ function consentRow(
 
 const transferNote = (view: AccountView, { status, createdAt, expiresAt, acceptedAt }: Transfer): Html => html`
 <div class="note warn stack">
-  <p>A transfer of your account to another device began on ${inWords(createdAt)}. ${
+  <p>A transfer of your account to another device began on ${timeInWords(createdAt)}. ${
     status === 'accepted' && acceptedAt !== null
-      ? html`A device accepted it on ${inWords(acceptedAt)}. When it is completed, everything else is signed out.`
-      : html`Any device with its code can accept it until ${inWords(expiresAt)}.`
+      ? html`A device accepted it on ${timeInWords(acceptedAt)}. When it is completed, everything else is signed out.`
+      : html`Any device with its code can accept it until ${timeInWords(expiresAt)}.`
   } If this was not you, cancel it.</p>
   ${accountForm(view, 'wallet/transfer', html`<div><button class="small danger">Cancel the transfer</button></div>`)}
 </div>`

@@ -4,7 +4,7 @@
 import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { html, type Html } from '../../../http/html.ts'
 import { page } from '../../../http/page.ts'
-import { announceSignIn } from '../../identity/accounts/accounts.ts'
+import { announceSignIn } from '../../identity/account-events/account-events.ts'
 import { beginBrowserSignIn, browserSignInOf, completeBrowserSignIn, waitScript, walletBlock } from '../oauth/oauth.ts'
 import {
   browserHashOf,

@@ -5,14 +5,9 @@ import type { Context } from '../../../platform/context.ts'
 import { isUniqueViolation } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { base32 } from '../../../protocol/cid.ts'
-import {
-  accountStatus,
-  announce,
-  announceIn,
-  hashGeneratedPassword,
-  refuseTakendown,
-  type StillHolds,
-} from '../../identity/accounts/accounts.ts'
+import { accountStatus, refuseTakendown } from '../../identity/accounts/accounts.ts'
+import { announce, announceIn } from '../../identity/account-events/account-events.ts'
+import { hashGeneratedPassword, type StillHolds } from '../../identity/passwords/passwords.ts'
 import {
   deleteAppPassword,
   findAppPassword,

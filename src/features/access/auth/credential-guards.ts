@@ -8,13 +8,8 @@ import type { Reader } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { decodeObject } from '../../../protocol/jws.ts'
 import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
-import {
-  accountNotFound,
-  accountStatus,
-  refuseFallen,
-  refuseTakendown,
-  statusOfCaller,
-} from '../../identity/accounts/accounts.ts'
+import { accountNotFound, accountStatus, refuseTakendown, statusOfCaller } from '../../identity/accounts/accounts.ts'
+import { refuseFallen } from '../../../http/standing.ts'
 import { authorizationOf, type Authorization } from './authorization-header.ts'
 
 /**

@@ -7,15 +7,17 @@ import {
   accountOfCaller,
   accountStatus,
   accountTakedown,
-  announceSignIn,
+  refuseTakendown,
+  type Account,
+} from '../../identity/accounts/accounts.ts'
+import { announceSignIn } from '../../identity/account-events/account-events.ts'
+import {
   attemptLogin,
   loginRefused,
   MAX_TRIED_PASSWORD_CHARS,
   provePassword,
-  refuseFallen,
-  refuseTakendown,
-  type Account,
-} from '../../identity/accounts/accounts.ts'
+} from '../../identity/passwords/passwords.ts'
+import { refuseFallen } from '../../../http/standing.ts'
 import { matchAppPassword } from './app-passwords.ts'
 import { access, refresh, standingOf } from './auth.ts'
 import {

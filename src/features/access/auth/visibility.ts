@@ -2,7 +2,8 @@
 import { Refusal } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import { accountStatus, type AccountStatus } from '../../identity/accounts/accounts.ts'
+import { accountStatus } from '../../identity/accounts/accounts.ts'
+import type { AccountStatus } from '../../../protocol/account-status.ts'
 
 /** The reader: `did` sees its own repository in any state, `admin` sees all, everyone else sees public ones. */
 export interface Viewer {

@@ -9,7 +9,9 @@ import { chargeAddress } from '../../../http/limiting.ts'
 import { originOf } from '../../../http/origin.ts'
 import { isRegistered } from '../../../protocol/redirect-uris.ts'
 import { narrowedScopes } from '../../../protocol/scopes.ts'
-import { type Account, activityOf, announce } from '../../identity/accounts/accounts.ts'
+import type { Account } from '../../identity/accounts/accounts.ts'
+import { announce } from '../../identity/account-events/account-events.ts'
+import { activityOf } from '../../../protocol/account-status.ts'
 import {
   chosenAccount,
   type Confirm,

@@ -14,14 +14,10 @@ import type { Tx } from '../../../platform/database/database.ts'
 import { parseDid, parseHandle, type Did } from '../../../protocol/identifiers.ts'
 import { narrowedScopes } from '../../../protocol/scopes.ts'
 import { consentEnvelope } from '../../../protocol/signed-envelope.ts'
-import {
-  type Account,
-  accountOf,
-  accountStatus,
-  announce,
-  noteFailedSignIn,
-  statusOf,
-} from '../../identity/accounts/accounts.ts'
+import { type Account, accountOf, accountStatus } from '../../identity/accounts/accounts.ts'
+import { announce } from '../../identity/account-events/account-events.ts'
+import { noteFailedSignIn } from '../../identity/passwords/passwords.ts'
+import { statusOf } from '../../../protocol/account-status.ts'
 import { resolveHandle } from '../../identity/identity/identity.ts'
 import { pageRefusal, type PageCall } from '../pages/pages.ts'
 import { noteWallet, parseProof, proofMembers, provenBy } from '../wallet-proofs/wallet-proofs.ts'

@@ -4,7 +4,7 @@
  * The messages of refusals are for programs, and clients match on some of them. Only this file rephrases them.
  */
 import { isStorageOutage, refusalOf, type Refusal } from '../../../http/errors.ts'
-import { MIN_PASSWORD_CHARS } from '../../identity/accounts/accounts.ts'
+import { MIN_PASSWORD_CHARS } from '../../identity/passwords/passwords.ts'
 
 export interface Fault {
   message: string

@@ -3,7 +3,7 @@ import type { RouteCall } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
 import { html, type Html } from '../../../http/html.ts'
 import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
-import { MIN_PASSWORD_CHARS } from '../../identity/accounts/accounts.ts'
+import { MIN_PASSWORD_CHARS } from '../../identity/passwords/passwords.ts'
 import type { Fault } from './faults.ts'
 
 export type PageCall = RouteCall<null>

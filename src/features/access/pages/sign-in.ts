@@ -3,13 +3,9 @@
  * here, between the password and `then`.
  */
 import { Refusal } from '../../../http/errors.ts'
-import {
-  announceSignIn,
-  attemptLogin,
-  MAX_TRIED_PASSWORD_CHARS,
-  provePassword,
-  type Account,
-} from '../../identity/accounts/accounts.ts'
+import { announceSignIn } from '../../identity/account-events/account-events.ts'
+import { attemptLogin, MAX_TRIED_PASSWORD_CHARS, provePassword } from '../../identity/passwords/passwords.ts'
+import type { Account } from '../../identity/accounts/accounts.ts'
 import { deviceOf, type Confirm } from './devices.ts'
 import { faultAt, type Fault } from './faults.ts'
 import type { PageCall } from './page-parts.ts'

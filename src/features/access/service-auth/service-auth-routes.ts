@@ -7,7 +7,8 @@ import type { Context } from '../../../platform/context.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { isDraftAudience, isDraftMethod, isProtectedMethod } from '../../../protocol/guarded-methods.ts'
 import { formatServiceToken } from '../../../protocol/service-token.ts'
-import { accountSigner, refuseMissing } from '../../identity/accounts/accounts.ts'
+import { accountSigner } from '../../identity/account-keys/account-keys.ts'
+import { refuseMissing } from '../../identity/accounts/accounts.ts'
 import { access, mayHaveCalled, refusePrivate, requirePermission } from '../auth/auth.ts'
 
 const DEFAULT_TTL_SECS = 60

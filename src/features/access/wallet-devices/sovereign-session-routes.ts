@@ -14,13 +14,10 @@ import { originOf } from '../../../http/origin.ts'
 import type { Reader } from '../../../platform/database/database.ts'
 import { INVALID_HANDLE, parseDid, type Did } from '../../../protocol/identifiers.ts'
 import { sovereignSessionEnvelope } from '../../../protocol/signed-envelope.ts'
-import {
-  accountOf,
-  announceSignIn,
-  noteFailedSignIn,
-  statusOf,
-  type Account,
-} from '../../identity/accounts/accounts.ts'
+import { accountOf, type Account } from '../../identity/accounts/accounts.ts'
+import { announceSignIn } from '../../identity/account-events/account-events.ts'
+import { noteFailedSignIn } from '../../identity/passwords/passwords.ts'
+import { statusOf } from '../../../protocol/account-status.ts'
 import { findChild } from '../../agents/agents/agents.ts'
 import {
   checkProof,

@@ -7,7 +7,8 @@ import { route } from '../../../http/endpoint.ts'
 import { chargeAddress } from '../../../http/limiting.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
 import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
-import { activityOf, type Account } from '../../identity/accounts/accounts.ts'
+import { activityOf } from '../../../protocol/account-status.ts'
+import type { Account } from '../../identity/accounts/accounts.ts'
 import {
   chosenAccount,
   deviceOf,

@@ -3,7 +3,7 @@ import { html, plainName, type Html } from '../../../http/html.ts'
 import { page } from '../../../http/page.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
-import { inWords } from '../../identity/accounts/accounts.ts'
+import { timeInWords } from '../../../base/time-words.ts'
 import {
   accountChooser,
   errorNote,
@@ -154,8 +154,8 @@ export function decideClaimPage(
   <details class="aside">
     <summary>Technical details</summary>
     <dl class="facts">
-      <div><dt>Asked at</dt><dd>${inWords(createdAt)}${name !== openedWith && openedWith !== null && html`, with ${openedWith}`}, from ${openedFrom === null ? 'an unknown network' : html`the network ${openedFrom}`}</dd></div>
-      <div><dt>Code expires at</dt><dd>${inWords(expiresAt)}</dd></div>
+      <div><dt>Asked at</dt><dd>${timeInWords(createdAt)}${name !== openedWith && openedWith !== null && html`, with ${openedWith}`}, from ${openedFrom === null ? 'an unknown network' : html`the network ${openedFrom}`}</dd></div>
+      <div><dt>Code expires at</dt><dd>${timeInWords(expiresAt)}</dd></div>
       <div><dt>Registration</dt><dd><code>${registration.id}</code></dd></div>
       <div><dt>Kind</dt><dd><code>${registration.type}</code></dd></div>
       <div><dt>Scopes</dt>${scopes.map((scope) => html`<dd><code>${scope}</code></dd>`)}</div>

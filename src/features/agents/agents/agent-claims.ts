@@ -11,7 +11,9 @@ import { originOf } from '../../../http/origin.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { type Tx, WriteConflict } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
-import { accountOf, activityOf, announce, announceIn } from '../../identity/accounts/accounts.ts'
+import { accountOf } from '../../identity/accounts/accounts.ts'
+import { announce, announceIn } from '../../identity/account-events/account-events.ts'
+import { activityOf } from '../../../protocol/account-status.ts'
 import {
   completeClaim,
   expireClaim,

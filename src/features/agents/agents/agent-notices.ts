@@ -8,7 +8,7 @@ import { perContext } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { knownProgramOf } from '../../../protocol/user-agent.ts'
-import { announceIn } from '../../identity/accounts/accounts.ts'
+import { announceIn } from '../../identity/account-events/account-events.ts'
 import { enqueuePush } from '../../push/notifications/notifications.ts'
 import type { Claim } from './agent-claim-store.ts'
 

@@ -6,7 +6,7 @@
 import { route, type RouteCall } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
 import { ASSERTION_REVOKED } from '../../../protocol/agent-names.ts'
-import { announce } from '../../identity/accounts/accounts.ts'
+import { announce } from '../../identity/account-events/account-events.ts'
 import { endRegistration } from './agent-claims.ts'
 import { findRegistrationOfSubject } from './agent-registration-store.ts'
 import { isTime, verifyIssuerToken, type Claims, type TokenFault } from './issuer-tokens.ts'

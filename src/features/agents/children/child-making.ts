@@ -12,21 +12,16 @@
 import { createHash } from 'node:crypto'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { forbidden, invalidClaim, Refusal } from '../../../http/errors.ts'
+import { forgetAccount } from '../../../http/hooks.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
 import { checkCeremonyGenesis, type CeremonyIdentity } from '../../../protocol/ceremony-identity.ts'
 import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
 import { parseOperation, SIGNING_KEY_NAME, type Operation } from '../../../protocol/plc.ts'
-import {
-  accountOf,
-  accountStatus,
-  announce,
-  deleteAccountRow,
-  insertAccount,
-  signingKeyOf,
-  updateActivation,
-} from '../../identity/accounts/accounts.ts'
+import { accountOf, accountStatus, addAccount, activate } from '../../identity/accounts/accounts.ts'
+import { announce } from '../../identity/account-events/account-events.ts'
+import { signingKeyOf } from '../../identity/account-keys/account-keys.ts'
 import {
   assertionExpiry,
   clampedScopes,
@@ -47,14 +42,13 @@ import {
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import {
   bindReservedKey,
-  forgetDidDocument,
   isHandleFree,
   keepDidDocument,
   reservedKeyNamed,
   submitGenesis,
   takeReservedKey,
 } from '../../identity/identity/identity.ts'
-import { createRepo, deleteRepo, openingEvents } from '../../data/repo/repo.ts'
+import { createRepo, openingEvents } from '../../data/repo/repo.ts'
 
 /** What the parent gets. */
 export interface MadeChild extends CeremonyIdentity {
@@ -129,7 +123,7 @@ function begin({ ctx, stillStands }: Exchange, parent: Did, handle: Handle, iden
       throw new Refusal(409, 'HandleNotAvailable', `Handle already taken: ${handle}`)
     const key = await takeKey(tx, { did, signingKey, parent })
     const registrationId = newAgentId('reg')
-    await insertAccount(tx, {
+    await addAccount(tx, {
       did,
       handle,
       email: `${registrationId}@agents.invalid`,
@@ -186,13 +180,12 @@ async function publish(ctx: Context, { child: { did, genesis }, isFirst }: Begun
 }
 
 /** Remove an account that was never announced. */
-const undo = (ctx: Context, did: Did): Promise<void> =>
-  ctx.db.transaction(async (tx) => {
-    if ((await deleteChild(tx, did)) === 0) return
-    await deleteRepo(tx, did)
-    await forgetDidDocument(tx, did)
-    await deleteAccountRow(tx, did)
-  })
+async function undo(ctx: Context, did: Did): Promise<void> {
+  const sequel = await ctx.db.transaction(async (tx) =>
+    (await deleteChild(tx, did)) === 0 ? null : forgetAccount(ctx, tx, did),
+  )
+  await sequel?.()
+}
 
 // 3. The agent
 
@@ -218,7 +211,7 @@ const finish = (ctx: Context, parent: Did, did: Did): Promise<{ registration: Re
     // Unless an operator has activated it, which announced it too.
     if ((await accountStatus(tx, did)) === 'deactivated') {
       const repoEvents = await openingEvents(ctx, tx, did)
-      await updateActivation(tx, did, { deactivatedAt: null, deleteAfter: null })
+      await activate(tx, did)
       await sequenceEvents(ctx, tx, [...repoEvents, { type: 'account', did, status: 'active' }])
     }
     return { registration, isNew: true }

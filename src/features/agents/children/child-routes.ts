@@ -9,7 +9,7 @@ import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { INVALID_HANDLE, parseDid, wireTime, type Did } from '../../../protocol/identifiers.ts'
 import { scheduleChildDeletion } from '../../identity/account-changes/account-changes.ts'
-import { announce } from '../../identity/accounts/accounts.ts'
+import { announce } from '../../identity/account-events/account-events.ts'
 import {
   childrenOf,
   endRegistration,

@@ -7,7 +7,9 @@ import { randomBytes } from 'node:crypto'
 import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { formatServiceToken } from '../../../protocol/service-token.ts'
-import { accountSigner, refuseFallen, refuseMissing, refuseTakendown } from '../../identity/accounts/accounts.ts'
+import { accountSigner } from '../../identity/account-keys/account-keys.ts'
+import { refuseMissing, refuseTakendown } from '../../identity/accounts/accounts.ts'
+import { refuseFallen } from '../../../http/standing.ts'
 import type { Standing } from '../../../http/credential.ts'
 
 const TTL_SECS = 60

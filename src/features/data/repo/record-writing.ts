@@ -12,7 +12,9 @@ import {
   type Nsid,
   type RecordKey,
 } from '../../../protocol/identifiers.ts'
-import { accountAt, accountNotFound, onceSettled, requireActive, statusOf } from '../../identity/accounts/accounts.ts'
+import { accountAt, accountNotFound, requireActive } from '../../identity/accounts/accounts.ts'
+import { onceSettled } from '../../identity/account-keys/account-keys.ts'
+import { statusOf } from '../../../protocol/account-status.ts'
 import {
   isAgent,
   recordAgentUse,

@@ -21,13 +21,8 @@ import { publishedSigningKey } from '../../../protocol/did-document.ts'
 import type { Did, Tid } from '../../../protocol/identifiers.ts'
 import { formatDidKey, parseDidKey } from '../../../protocol/keys.ts'
 import { tidMicros } from '../../../protocol/tid.ts'
-import {
-  accountStatus,
-  refuseTakendown,
-  settledKeyOf,
-  settledTransaction,
-  signingKeyOf,
-} from '../../identity/accounts/accounts.ts'
+import { accountStatus, refuseTakendown } from '../../identity/accounts/accounts.ts'
+import { settledKeyOf, settledTransaction, signingKeyOf } from '../../identity/account-keys/account-keys.ts'
 import { replaceBlobReferences } from '../blobs/blobs.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { documentOfAccount } from '../../identity/identity/identity.ts'

@@ -1,16 +1,12 @@
 /** Methods of `com.atproto.sync`, and `importRepo`: repositories as archives, and their state. */
+import { didCursor, parseDidCursor } from '../../../http/did-cursor.ts'
 import { procedure, query, type Endpoint } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import { parseCid, type Cid } from '../../../protocol/cid.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import {
-  announce,
-  accountCursor,
-  accountOf,
-  accountsAfter,
-  activityOf,
-  parseAccountCursor,
-} from '../../identity/accounts/accounts.ts'
+import { announce } from '../../identity/account-events/account-events.ts'
+import { accountOf, accountsAfter } from '../../identity/accounts/accounts.ts'
+import { activityOf } from '../../../protocol/account-status.ts'
 import { access, optionalAccess, requireVisibleRepo } from '../../access/auth/auth.ts'
 import { repoHead, repoHeadsOf } from '../repo/repo.ts'
 import { exportBlocks, exportRecord, exportRepo } from './repo-export.ts'
@@ -87,7 +83,7 @@ export const syncRoutes: readonly Endpoint[] = [
   }),
   query('com.atproto.sync.listRepos', {
     async handler({ ctx: { db }, params: { limit, cursor } }) {
-      const accounts = await accountsAfter(db, parseAccountCursor(cursor), limit)
+      const accounts = await accountsAfter(db, parseDidCursor(cursor), limit)
       const heads = await repoHeadsOf(
         db,
         accounts.map(({ did }) => did),
@@ -97,7 +93,7 @@ export const syncRoutes: readonly Endpoint[] = [
         return head ? [{ did: account.did, head: head.head.toString(), rev: head.rev, ...activityOf(account) }] : []
       })
       const last = accounts.length === limit ? accounts.at(-1) : undefined
-      return { repos, ...(last && { cursor: accountCursor(last) }) }
+      return { repos, ...(last && { cursor: didCursor(last) }) }
     },
   }),
   procedure('com.atproto.repo.importRepo', {

@@ -5,7 +5,7 @@
  * delete rows of other features.
  */
 export { deleteAccount } from './account-deletion.ts'
-export { activateAccount, deactivateAccount, sequenceStatus, setTakedown } from './account-lifecycle.ts'
+export { activateAccount, deactivateAccount } from './account-lifecycle.ts'
 export { scheduleChildDeletion, scheduleChildrenOf } from './child-deletion.ts'
 export { changeEmail, confirmEmail, replaceEmail, requestEmailUpdate } from './email-changes.ts'
 export { suitReturningKey } from './returning-key.ts'

@@ -10,19 +10,17 @@ import type { Tx } from '../../../platform/database/database.ts'
 import { deleteStepsOf } from '../../../platform/running/steps.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountDeletionEnvelope } from '../../../protocol/signed-envelope.ts'
+import { accountOf, dueForDeletion } from '../accounts/accounts.ts'
+import { announce, type By } from '../account-events/account-events.ts'
 import {
-  accountOf,
-  announce,
-  type By,
-  isDueForDeletion,
   loginRefused,
   loginWithPassword,
   MAX_TRIED_PASSWORD_CHARS,
   noteFailedSignIn,
   provePassword,
-  redeemCode,
   type StillHolds,
-} from '../accounts/accounts.ts'
+} from '../passwords/passwords.ts'
+import { redeemCode } from '../mails/mails.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { checkProof, spendNonce, type ProofFault } from '../../access/wallet-proofs/wallet-proofs.ts'
 
@@ -111,7 +109,7 @@ export async function deleteAccount(by: By, did: Did, actor?: string): Promise<b
  */
 export async function deleteDueAccount(ctx: Context, did: Did): Promise<boolean> {
   const sequel = await ctx.db.transaction(async (tx) =>
-    (await isDueForDeletion(tx, did, ctx.clock.now())) ? purge(ctx, tx, did) : null,
+    (await dueForDeletion(tx, ctx.clock.now(), { limit: 1, did })).length > 0 ? purge(ctx, tx, did) : null,
   )
   if (sequel === null) return false
   announce({ ctx }, 'deleted', did)

@@ -1,29 +1,15 @@
 /** Changes of an account's status, each in one transaction with the event that announces it to the network. */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
-import { endAccess } from '../../../http/hooks.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
-import {
-  accountOf,
-  announce,
-  announceIn,
-  settledKeyOf,
-  settledTransaction,
-  statusOf,
-  updateActivation,
-  updateTakedown,
-} from '../accounts/accounts.ts'
+import { accountOf, activate, deactivate } from '../accounts/accounts.ts'
+import { announce, announceIn } from '../account-events/account-events.ts'
+import { settledKeyOf, settledTransaction } from '../account-keys/account-keys.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { resignHead } from '../../data/repo/repo.ts'
 import { didFault } from './did-fitness.ts'
-
-/** Add an `#account` event with the account's current status. Does nothing if the account does not exist. */
-export async function sequenceStatus(ctx: Context, tx: Tx, did: Did): Promise<void> {
-  const account = await accountOf(tx, did)
-  if (account) await sequenceEvents(ctx, tx, [{ type: 'account', did, status: statusOf(account) }])
-}
 
 /**
  * Deactivate an account. Its sessions stay, so that the holder can activate it again or migrate its data. `actor` is
@@ -36,15 +22,13 @@ export async function deactivateAccount(
   actor?: string,
 ): Promise<void> {
   const { ctx } = exchange
-  const changed = await ctx.db.transaction(async (tx) => {
-    const changed = await updateActivation(tx, did, { deactivatedAt: ctx.clock.now(), deleteAfter })
-    if (changed > 0) await exchange.stillStands(tx)
-    await sequenceStatus(ctx, tx, did)
-    if (changed > 0 && deleteAfter !== null)
-      await announceIn(tx, exchange, 'deletionScheduled', did, { actor, deleteAfter })
-    return changed
+  const isDone = await ctx.db.transaction(async (tx) => {
+    if (!(await deactivate(ctx, tx, did, deleteAfter))) return false
+    await exchange.stillStands(tx)
+    if (deleteAfter !== null) await announceIn(tx, exchange, 'deletionScheduled', did, { actor, deleteAfter })
+    return true
   })
-  if (changed === 0) throw invalidRequest('Account not found')
+  if (!isDone) throw invalidRequest('Account not found')
   if (deleteAfter === null) announce(exchange, 'deactivated', did, { actor })
 }
 
@@ -61,18 +45,18 @@ export async function activateAccount(exchange: Exchange, did: Did, actor?: stri
   if (fault) throw invalidRequest(fault)
   await settledTransaction(ctx, did, async (tx) => {
     await exchange.stillStands(tx)
-    await activate(ctx, tx, did)
+    await reopen(ctx, tx, did)
   })
   announce(exchange, 'activated', did, { actor })
 }
 
 /** Reads the account again, because it may have changed while the directory was asked. */
-async function activate(ctx: Context, tx: Tx, did: Did): Promise<void> {
+async function reopen(ctx: Context, tx: Tx, did: Did): Promise<void> {
   const account = await accountOf(tx, did)
   const key = await settledKeyOf(ctx, tx, did)
   if (!account || account.takedownRef !== null || !key) throw userNotFound()
   const { handle } = account
-  await updateActivation(tx, did, { deactivatedAt: null, deleteAfter: null })
+  await activate(tx, did)
   const sync = await resignHead(ctx, tx, did, key)
   await sequenceEvents(ctx, tx, [
     { type: 'account', did, status: 'active' },
@@ -82,10 +66,3 @@ async function activate(ctx: Context, tx: Tx, did: Did): Promise<void> {
 }
 
 const userNotFound = () => new Refusal(400, 'AccountNotFound', 'user not found')
-
-/** Take an account down, or lift the takedown with a null `ref`, which ends the sessions from before as well. */
-export async function setTakedown(ctx: Context, tx: Tx, did: Did, ref: string | null): Promise<void> {
-  await updateTakedown(tx, did, ref)
-  await endAccess(ctx, tx, did, ref === null ? 'restored' : 'taken_down')
-  await sequenceStatus(ctx, tx, did)
-}

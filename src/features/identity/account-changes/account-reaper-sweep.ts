@@ -1,6 +1,6 @@
 /** Deletes deactivated accounts whose deletion date has passed. */
 import type { Sweep } from '../../../platform/running/sweeps.ts'
-import { listDueForDeletion } from '../accounts/accounts.ts'
+import { dueForDeletion } from '../accounts/accounts.ts'
 import { deleteDueAccount } from './account-deletion.ts'
 
 const PAGE_ACCOUNTS = 100
@@ -12,7 +12,7 @@ export const accountReaperSweep: Sweep = {
   counts: { swept: 'account_reaper_swept_total' },
   async run(ctx) {
     const report = { swept: 0, errors: 0 }
-    for (const did of await listDueForDeletion(ctx.db, ctx.clock.now(), PAGE_ACCOUNTS)) {
+    for (const did of await dueForDeletion(ctx.db, ctx.clock.now(), { limit: PAGE_ACCOUNTS })) {
       try {
         if (await deleteDueAccount(ctx, did)) report.swept++
       } catch (error) {

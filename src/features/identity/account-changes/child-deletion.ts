@@ -5,7 +5,7 @@
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
-import { accountOf, statusOf, updateActivation } from '../accounts/accounts.ts'
+import { accountOf, scheduleDeletion } from '../accounts/accounts.ts'
 import {
   endRegistration,
   findChild,
@@ -13,7 +13,6 @@ import {
   livingChildrenOf,
   setChildDeletion,
 } from '../../agents/agents/agents.ts'
-import { sequenceStatus } from './account-lifecycle.ts'
 
 /**
  * End the agent of a child, and deactivate its account until it is deleted. Returns when that is. Returns the time of
@@ -28,8 +27,7 @@ export async function scheduleChildDeletion(ctx: Context, tx: Tx, did: Did): Pro
   const registration = await findRegistration(tx, child.registrationId)
   if (registration) await endRegistration(tx, registration, now)
   await setChildDeletion(tx, did, deleteAfter)
-  await updateActivation(tx, did, { deactivatedAt: account.deactivatedAt ?? now, deleteAfter })
-  if (statusOf(account) === 'active') await sequenceStatus(ctx, tx, did)
+  await scheduleDeletion(ctx, tx, account, deleteAfter)
   return deleteAfter
 }
 

@@ -5,7 +5,7 @@ import { pdsEndpoint, publishedSigningKey } from '../../../protocol/did-document
 import type { Did } from '../../../protocol/identifiers.ts'
 import { formatDidKey } from '../../../protocol/keys.ts'
 import { isPlcDid, PDS_SERVICE_NAME, SIGNING_KEY_NAME } from '../../../protocol/plc.ts'
-import { signingKeyOf } from '../accounts/accounts.ts'
+import { signingKeyOf } from '../account-keys/account-keys.ts'
 import { findChild } from '../../agents/agents/agents.ts'
 import { documentOfAccount, heldRotationKey } from '../identity/identity.ts'
 

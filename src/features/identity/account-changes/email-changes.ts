@@ -4,26 +4,17 @@ import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import { isUniqueViolation, type Tx } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import {
-  accountOf,
   addressOf,
-  AddressTaken,
-  announce,
-  announceIn,
   askedBy,
   type CodeFault,
   codeRefused,
-  deleteMailedCodesOf,
-  emailNotSupported,
-  keepFormerAddress,
   mailCode,
-  parseEmailAddress,
   presentAccount,
   redeemCode,
-  requireLastingAddress,
-  updateEmail,
-  updateEmailConfirmed,
-} from '../accounts/accounts.ts'
-import { deleteRecoveryCodesOf } from '../escrow/escrow.ts'
+} from '../mails/mails.ts'
+import { AddressTaken, emailNotSupported, parseEmailAddress, requireLastingAddress } from '../addresses/addresses.ts'
+import { announce, announceIn } from '../account-events/account-events.ts'
+import { confirmAddress, replaceAddress } from '../accounts/accounts.ts'
 import { isEmailPromised } from '../identity/identity.ts'
 
 /**
@@ -67,11 +58,7 @@ export async function replaceEmail(
       const fault = await permits(tx)
       if (fault) return fault
       if (await isEmailPromised(tx, email, ctx.clock.now())) throw emailTaken(email)
-      const before = (await accountOf(tx, did))?.email ?? null
-      await updateEmail(tx, did, email)
-      if (before !== null && before !== email) await keepFormerAddress(tx, did, before, ctx.clock.now())
-      await deleteMailedCodesOf(tx, did)
-      await deleteRecoveryCodesOf(tx, did)
+      const before = await replaceAddress(ctx, tx, did, email)
       // No mail if an operator replaces the address: the holder may have lost the old mailbox.
       if (before !== email)
         await announceIn(tx, exchange, 'emailChanged', did, { actor, to: actor === undefined ? before : null })
@@ -106,7 +93,7 @@ export async function confirmEmail(exchange: Exchange, did: Did, address: string
   const fault = await ctx.db.transaction(async (tx) => {
     await exchange.stillStands(tx)
     const fault = await redeemCode(ctx, tx, { did, purpose: 'confirm_email', code })
-    if (!fault) await updateEmailConfirmed(tx, did, ctx.clock.now())
+    if (!fault) await confirmAddress(ctx, tx, did)
     return fault
   })
   if (fault) throw codeRefused(fault)

@@ -1,7 +1,8 @@
 /** com.atproto.server endpoints for the account's email address. */
 import { procedure } from '../../../http/endpoint.ts'
 import type { Permissions } from '../../../protocol/scopes.ts'
-import { mailsOf, requestCode, withinRefusedAddresses } from '../accounts/accounts.ts'
+import { mailsOf, requestCode } from '../mails/mails.ts'
+import { withinRefusedAddresses } from '../addresses/addresses.ts'
 import { access } from '../../access/auth/auth.ts'
 import { changeEmail, confirmEmail, requestEmailUpdate } from './email-changes.ts'
 

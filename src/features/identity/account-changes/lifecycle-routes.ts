@@ -1,6 +1,9 @@
 /** com.atproto.server endpoints for activation, deactivation and deletion. */
 import { procedure, query } from '../../../http/endpoint.ts'
-import { accountNotFound, accountOf, announce, mailsOf, requestCode, statusOf } from '../accounts/accounts.ts'
+import { accountNotFound, accountOf } from '../accounts/accounts.ts'
+import { announce } from '../account-events/account-events.ts'
+import { mailsOf, requestCode } from '../mails/mails.ts'
+import { statusOf } from '../../../protocol/account-status.ts'
 import { access, fullAccess } from '../../access/auth/auth.ts'
 import { countBlobs } from '../../data/blobs/blobs.ts'
 import { repoTotals } from '../../data/repo/repo.ts'

@@ -2,29 +2,20 @@
 import { createHash } from 'node:crypto'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { authenticationRequired, invalidRequest } from '../../../http/errors.ts'
-import { endAccess } from '../../../http/hooks.ts'
 import type { Context } from '../../../platform/context.ts'
-import type { Tx } from '../../../platform/database/database.ts'
 import type { StepKind } from '../../../platform/running/steps.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
+import { accountWithEmail } from '../accounts/accounts.ts'
+import { addMail, askedBy, codeRefused, orderCode, redeemAnonymousCode, type Told } from '../mails/mails.ts'
+import { announceIn } from '../account-events/account-events.ts'
 import {
-  accountWithEmail,
-  addMail,
-  announceIn,
-  askedBy,
-  codeRefused,
-  deleteMailedCode,
   hashPassword,
   loginRefused,
   loginWithPassword,
-  orderCode,
   passwordFault,
-  redeemAnonymousCode,
-  updatePassword,
+  replacePassword,
   type StillHolds,
-  type Told,
-} from '../accounts/accounts.ts'
-import { cancelRunningTransfer } from '../transfers/transfers.ts'
+} from '../passwords/passwords.ts'
 
 /** No email address is longer. RFC 5321 section 4.5.3.1. */
 const MAX_ADDRESS_CHARS = 320
@@ -68,8 +59,7 @@ export async function resetPassword(exchange: Exchange, code: string, password: 
   const redeemed = await ctx.db.transaction(async (tx) => {
     const redeemed = await redeemAnonymousCode(ctx, tx, 'reset_password', code)
     if (redeemed.ok) {
-      await replacePassword(ctx, tx, redeemed.did, hash)
-      await endAccess(ctx, tx, redeemed.did, 'reset_password')
+      await replacePassword(ctx, tx, redeemed.did, { hash, why: 'reset_password' })
       await announceIn(tx, exchange, 'passwordReset', redeemed.did)
     }
     return redeemed
@@ -103,8 +93,7 @@ export async function setPassword(
   const hash = await hashAcceptable(ctx, password)
   await ctx.db.transaction(async (tx) => {
     if (stillHolds && !(await stillHolds(tx))) throw wrongPassword()
-    await replacePassword(ctx, tx, did, hash)
-    await endAccess(ctx, tx, did, 'new_password')
+    await replacePassword(ctx, tx, did, { hash, why: 'new_password' })
     await announceIn(tx, exchange, 'passwordChanged', did, { actor })
   })
 }
@@ -113,11 +102,4 @@ async function hashAcceptable(ctx: Context, password: string): Promise<string> {
   const refused = passwordFault(password)
   if (refused) throw invalidRequest(refused.fault === 'long' ? 'Invalid password length.' : refused.message)
   return hashPassword(ctx, password)
-}
-
-/** A running transfer is cancelled, because the old password may have opened the session that began it. */
-async function replacePassword({ clock }: Pick<Context, 'clock'>, tx: Tx, did: Did, hash: string): Promise<void> {
-  await updatePassword(tx, did, hash)
-  await deleteMailedCode(tx, did, 'reset_password')
-  await cancelRunningTransfer(tx, did, clock.now())
 }

@@ -21,17 +21,10 @@ import {
   type Operation,
   type PlcState,
 } from '../../../protocol/plc.ts'
-import {
-  type Account,
-  accountNotFound,
-  accountOf,
-  announce,
-  codeRefused,
-  mailsOf,
-  redeemCode,
-  requestCode,
-  settledKeyOf,
-} from '../accounts/accounts.ts'
+import { type Account, accountNotFound, accountOf } from '../accounts/accounts.ts'
+import { announce } from '../account-events/account-events.ts'
+import { codeRefused, mailsOf, redeemCode, requestCode } from '../mails/mails.ts'
+import { settledKeyOf } from '../account-keys/account-keys.ts'
 import { suitReturningKey } from './returning-key.ts'
 import { access } from '../../access/auth/auth.ts'
 import type { Permissions } from '../../../protocol/scopes.ts'

@@ -6,15 +6,14 @@
 import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { curveOf, formatDidKey, type Curve } from '../../../protocol/keys.ts'
+import { accountOf, type Account } from '../accounts/accounts.ts'
 import {
-  accountOf,
   makeAccountKey,
   settledKeyOf,
   settledTransaction,
   signingKeyOf,
-  updateSigningKey,
-  type Account,
-} from '../accounts/accounts.ts'
+  replaceSigningKey,
+} from '../account-keys/account-keys.ts'
 import { resignHead } from '../../data/repo/repo.ts'
 import { claimsOf } from './did-fitness.ts'
 
@@ -33,7 +32,7 @@ export async function suitReturningKey(ctx: Context, did: Did): Promise<void> {
       !now ||
       !isLeftBehind(now) ||
       !(await settledKeyOf(ctx, tx, did)) ||
-      (await updateSigningKey(tx, did, own, made)) === 0
+      !(await replaceSigningKey(tx, did, own, made))
     )
       return
     // The stored head always matches the stored key; the next import or the activation signs again anyway.

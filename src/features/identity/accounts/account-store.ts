@@ -1,8 +1,10 @@
 /** SQL of the `account` table. */
 import { parseDid, parseHandle, type Did, type Handle, type Millis } from '../../../protocol/identifiers.ts'
 import { sql, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
-import { statusOf, type AccountStatus } from './account-status.ts'
-import { standsColumn } from './standing.ts'
+import type { DidPlace } from '../../../http/did-cursor.ts'
+import { statusOf, type AccountStatus } from '../../../protocol/account-status.ts'
+import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'
+import { standsColumn } from '../../../http/standing.ts'
 import type { Standing } from '../../../http/credential.ts'
 
 export interface Account {
@@ -55,15 +57,12 @@ export const accountOf = (reader: Reader, did: Did): Promise<Account | null> => 
 export const accountWithEmail = (reader: Reader, email: string): Promise<Account | null> =>
   findBy(reader, sql`email = ${email.toLowerCase()}`)
 
-/** Position of an account in the list of all accounts, oldest first. */
-export type AccountPlace = Pick<Account, 'createdAt' | 'did'>
-
 /** Returns the accounts after a place, or the first ones if it is null. */
 export function accountsAfter(
   reader: Reader,
-  place: AccountPlace | null,
+  place: DidPlace | null,
   limit: number,
-): Promise<(AccountPlace & Pick<Account, 'deactivatedAt' | 'takedownRef'>)[]> {
+): Promise<(DidPlace & Pick<Account, 'deactivatedAt' | 'takedownRef'>)[]> {
   const condition = place === null ? sql`1 = 1` : sql`(created_at, did) > (${place.createdAt}, ${place.did})`
   return reader.all(sql`
     SELECT did, created_at AS "createdAt", deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef"
@@ -74,7 +73,7 @@ export function accountsAfter(
 export async function accountsByEmail(
   reader: Reader,
   text: string,
-  place: AccountPlace | null,
+  place: DidPlace | null,
   limit: number,
 ): Promise<Account[]> {
   const pattern = `%${text.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
@@ -154,12 +153,6 @@ export async function statusOfCaller(
   return row && { status: statusOf(row), stands: row.stands }
 }
 
-/** A key pair as stored: the private key wrapped under the master key, the public key as a did:key. */
-export interface WrappedKey {
-  signingKey: string
-  wrapped: string
-}
-
 export interface NewAccount extends WrappedKey {
   did: Did
   /** Null if the account takes its handle later. */
@@ -172,7 +165,7 @@ export interface NewAccount extends WrappedKey {
 }
 
 /** Throws a unique violation if the DID, handle or email address belongs to another account. */
-export async function insertAccount(tx: Tx, account: NewAccount): Promise<void> {
+export async function addAccount(tx: Tx, account: NewAccount): Promise<void> {
   const { did, handle, email, passwordHash, signingKey, wrapped, createdAt, deactivatedAt, deleteAfter } = account
   await tx.run(sql`
     INSERT INTO account (did, handle, email, password_hash, signing_key, signing_key_wrapped, created_at, deactivated_at, delete_after)
@@ -181,45 +174,8 @@ export async function insertAccount(tx: Tx, account: NewAccount): Promise<void> 
 }
 
 /** Throws a unique violation if the handle is the first one of another account. */
-export const setHandle = (tx: Tx, did: Did, handle: Handle | null): Promise<number> =>
+export const updateHandle = (tx: Tx, did: Did, handle: Handle | null): Promise<number> =>
   tx.run(sql`UPDATE account SET handle = ${handle} WHERE did = ${did}`)
-
-export const findPasswordHash = async (reader: Reader, did: Did): Promise<string | null> =>
-  (await reader.get<{ hash: string | null }>(sql`SELECT password_hash AS hash FROM account WHERE did = ${did}`))
-    ?.hash ?? null
-
-/** Returns 0 if the current key is no longer `before`. The account may sign again, if it was held. */
-export const updateSigningKey = (
-  tx: Tx,
-  did: Did,
-  before: string,
-  { signingKey, wrapped }: WrappedKey,
-): Promise<number> =>
-  tx.run(sql`
-    UPDATE account SET signing_key = ${signingKey}, signing_key_wrapped = ${wrapped}, signing_held_at = NULL
-    WHERE did = ${did} AND signing_key = ${before}`)
-
-/** Since when the account signs no commits; null if it may sign. */
-export const updateSigningHold = (tx: Tx, did: Did, heldAt: Millis | null): Promise<number> =>
-  tx.run(sql`UPDATE account SET signing_held_at = ${heldAt} WHERE did = ${did}`)
-
-/** Everything that a commit needs to know of its account. */
-export interface AccountSigner extends WrappedKey, Pick<Account, 'deactivatedAt' | 'takedownRef'> {
-  /** Since when its identity may name another key, so that it must sign no commit; null if it may sign. */
-  heldAt: Millis | null
-  /** Whether the caller whose standing was asked for may still act. */
-  stands: number
-}
-
-export const findSigner = (reader: Reader, did: Did, standing: Standing | null = null): Promise<AccountSigner | null> =>
-  reader.get(sql`
-    SELECT signing_key AS "signingKey", signing_key_wrapped AS wrapped, deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef",
-      signing_held_at AS "heldAt", ${standsColumn(standing)}
-    FROM account WHERE did = ${did}`)
-
-/** A null hash removes the password. */
-export const updatePassword = (tx: Tx, did: Did, hash: string | null): Promise<number> =>
-  tx.run(sql`UPDATE account SET password_hash = ${hash} WHERE did = ${did}`)
 
 /** Set an address, not yet confirmed. Throws a unique violation if it belongs to another account. */
 export const updateEmail = (tx: Tx, did: Did, email: string): Promise<number> =>
@@ -239,21 +195,25 @@ export const updateActivation = (
 export const updateTakedown = (tx: Tx, did: Did, takedownRef: string | null): Promise<number> =>
   tx.run(sql`UPDATE account SET takedown_ref = ${takedownRef} WHERE did = ${did}`)
 
-export const setInvitesDisabled = (tx: Tx, did: Did, disabled: boolean): Promise<number> =>
-  tx.run(sql`UPDATE account SET invites_disabled = ${disabled ? 1 : 0} WHERE did = ${did}`)
+/** Let an account get invite codes, or no more of them. */
+export const allowInvites = (tx: Tx, did: Did, isAllowed: boolean): Promise<number> =>
+  tx.run(sql`UPDATE account SET invites_disabled = ${isAllowed ? 0 : 1} WHERE did = ${did}`)
 
 export const deleteAccountRow = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM account WHERE did = ${did}`)
 
-/** Deactivated, and past the scheduled time of deletion. */
-const isDue = (now: Millis) => sql`delete_after <= ${now} AND deactivated_at IS NOT NULL`
-
-export const listDueForDeletion = async (reader: Reader, now: Millis, limit: number): Promise<Did[]> =>
-  (
-    await reader.all<{ did: Did }>(
-      sql`SELECT did FROM account WHERE ${isDue(now)} ORDER BY delete_after LIMIT ${limit}`,
-    )
-  ).map(({ did }) => did)
-
-export const isDueForDeletion = async (reader: Reader, did: Did, now: Millis): Promise<boolean> =>
-  (await reader.get(sql`SELECT 1 FROM account WHERE did = ${did} AND ${isDue(now)}`)) !== null
+/**
+ * Returns deactivated accounts whose scheduled time of deletion has come, the longest due first. With a `did`, returns
+ * it if it is one of them.
+ */
+export async function dueForDeletion(
+  reader: Reader,
+  now: Millis,
+  { limit, did }: { limit: number; did?: Did },
+): Promise<Did[]> {
+  const among = did === undefined ? sql`1 = 1` : sql`did = ${did}`
+  const rows = await reader.all<{ did: Did }>(sql`
+    SELECT did FROM account
+    WHERE delete_after <= ${now} AND deactivated_at IS NOT NULL AND ${among} ORDER BY delete_after LIMIT ${limit}`)
+  return rows.map((row) => row.did)
+}

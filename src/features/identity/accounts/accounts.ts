@@ -1,30 +1,11 @@
 /**
- * The door of accounts: which accounts exist, their status, their keys, and the passwords and codes that open them.
+ * The door of accounts: which accounts exist, their status, their names and their addresses.
  *
- * An account exists if and only if its row does. This feature depends on no other, so that guards can look up accounts;
- * changes that also end sessions or write events are in `account-changes`.
+ * An account exists if and only if its row does. Guards look accounts up here, so this feature depends on no other but
+ * the firehose, to which a change of status or handle adds its event. What else the row holds belongs to others: the
+ * signing key to `account-keys`, the hash of the password to `passwords`.
  */
-export { keepFormerAddress } from './former-address-store.ts'
-export { announce, announceIn, announceSignIn, requireStill, type By } from './account-events.ts'
-export { accountCursor, parseAccountCursor } from './account-cursor.ts'
-export {
-  accountSigner,
-  activeSigningKey,
-  isSigningHeld,
-  makeAccountKey,
-  settledKeyOf,
-  signingKeyOf,
-} from './account-keys.ts'
-export {
-  accountNotFound,
-  accountTakedown,
-  activityOf,
-  refuseMissing,
-  refuseTakendown,
-  requireActive,
-  statusOf,
-  type AccountStatus,
-} from './account-status.ts'
+export { accountNotFound, accountTakedown, refuseMissing, refuseTakendown, requireActive } from './account-refusals.ts'
 export {
   accountAt,
   accountNamed,
@@ -33,61 +14,15 @@ export {
   accountsAfter,
   accountsByEmail,
   accountStatus,
-  accountWithEmail,
-  deleteAccountRow,
-  insertAccount,
-  isDueForDeletion,
-  listDueForDeletion,
-  setHandle,
-  setInvitesDisabled,
-  statusOfCaller,
   accountSummary,
-  updateActivation,
-  updateEmail,
-  updateEmailConfirmed,
-  updatePassword,
-  updateSigningHold,
-  updateSigningKey,
-  updateTakedown,
+  accountWithEmail,
+  addAccount,
+  allowInvites,
+  dueForDeletion,
+  statusOfCaller,
   type Account,
-  type WrappedKey,
 } from './account-store.ts'
-export { askedBy, chargeMail, mailCode, mailsOf, orderCode, presentAccount, requestCode } from './code-requests.ts'
-export {
-  deleteFurtherHandle,
-  deleteFurtherHandlesOf,
-  furtherHandlesOf,
-  insertFurtherHandle,
-} from './further-handle-store.ts'
-export { parseEmailAddress } from './email-address.ts'
-export { deletePlacesOf, insertPlace } from './known-place-store.ts'
-export { emailNotSupported, isLastingAddress, requireLastingAddress } from './lasting-address.ts'
-export { onceSettled, SETTLE_KEY_STEP, settledTransaction, SigningHeld } from './signing-hold.ts'
-export { refuseFallen } from './standing.ts'
-export { AddressTaken, withinRefusedAddresses } from './taken-address.ts'
-export {
-  attemptLogin,
-  loginRefused,
-  loginWithPassword,
-  noteFailedSignIn,
-  provePassword,
-  type StillHolds,
-} from './logins.ts'
-export { deleteMailedCode, deleteMailedCodesOf } from './mailed-code-store.ts'
-export {
-  CODE_TTL_SECS,
-  codeRefused,
-  issueCode,
-  redeemAnonymousCode,
-  redeemCode,
-  type CodeFault,
-} from './mailed-codes.ts'
-export { addMail, sendMail } from './mail-steps.ts'
-export { addressOf, inWords, recoveryCodeMail, type Told } from './mails.ts'
-export {
-  hashGeneratedPassword,
-  hashPassword,
-  MAX_TRIED_PASSWORD_CHARS,
-  MIN_PASSWORD_CHARS,
-  passwordFault,
-} from './passwords.ts'
+export { activate, addStatusEvent, deactivate, scheduleDeletion, takeDown } from './activation.ts'
+export { confirmAddress, replaceAddress } from './account-address.ts'
+export { giveFurtherHandle, giveHandle, takeHandle } from './account-handles.ts'
+export { furtherHandlesOf } from './further-handle-store.ts'

@@ -11,7 +11,7 @@ import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
 import type { Handle, Millis } from '../../../protocol/identifiers.ts'
-import { AddressTaken, withinRefusedAddresses } from '../accounts/accounts.ts'
+import { AddressTaken, withinRefusedAddresses } from '../addresses/addresses.ts'
 import { reservedFor, reserveName, setReservedUntil } from '../identity/identity.ts'
 import {
   hasUsedInvite,

@@ -1,7 +1,7 @@
 /** SQL of the `ceremony` table. */
 import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
 import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
-import type { WrappedKey } from '../accounts/accounts.ts'
+import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'
 
 /** A pending account. */
 export interface Ceremony {

@@ -27,15 +27,10 @@ import { didWebUrl } from '../../../protocol/did-document.ts'
 import { parseShare, shareIndexes, type EscrowShare } from '../../../protocol/escrow-share.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { operationCid, type Operation } from '../../../protocol/plc.ts'
-import {
-  accountOf,
-  announce,
-  hashPassword,
-  insertAccount,
-  insertPlace,
-  passwordFault,
-  signingKeyOf,
-} from '../accounts/accounts.ts'
+import { accountOf, addAccount } from '../accounts/accounts.ts'
+import { announce, rememberPlace } from '../account-events/account-events.ts'
+import { hashPassword, passwordFault } from '../passwords/passwords.ts'
+import { signingKeyOf } from '../account-keys/account-keys.ts'
 import { depositShare } from '../escrow/escrow.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { fetchPublished, keepDidDocument, passOnReservations, putWebDocument } from '../identity/identity.ts'
@@ -219,7 +214,7 @@ async function promote<Entry>(
   // it.
   if ((await passOnReservations(tx, id, { owner: did, until: now + HANDLE_KEPT_MILLIS })) === 0)
     throw authenticationRequired('The ceremony has ended')
-  await insertAccount(tx, {
+  await addAccount(tx, {
     did,
     handle: null,
     email: ceremony.email,
@@ -236,7 +231,7 @@ async function promote<Entry>(
   await passOnInvites(tx, id, did)
   await deleteDevicesOf(tx, id)
   await deleteCeremony(tx, id)
-  await insertPlace(tx, did, originOf(exchange))
+  await rememberPlace(tx, did, originOf(exchange))
   const entry = await enter(tx, did)
   const repoEvents = await createRepo(ctx, tx, did, (await signingKeyOf(ctx, tx, did))!)
   await sequenceEvents(ctx, tx, [...repoEvents, { type: 'account', did, status: 'active' }])

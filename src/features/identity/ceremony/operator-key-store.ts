@@ -1,7 +1,7 @@
 /** SQL of the `operator_key` table. */
 import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
-import type { WrappedKey } from '../accounts/accounts.ts'
+import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'
 
 export const insertOperatorKey = (tx: Tx, { signingKey, wrapped }: WrappedKey, createdAt: Millis): Promise<number> =>
   tx.run(

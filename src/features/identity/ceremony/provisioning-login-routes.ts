@@ -4,14 +4,9 @@ import { route } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
 import { readJson } from '../../../http/json-input.ts'
 import { originOf } from '../../../http/origin.ts'
-import {
-  accountStatus,
-  announceSignIn,
-  attemptLogin,
-  loginRefused,
-  MAX_TRIED_PASSWORD_CHARS,
-  provePassword,
-} from '../accounts/accounts.ts'
+import { accountStatus } from '../accounts/accounts.ts'
+import { announceSignIn } from '../account-events/account-events.ts'
+import { attemptLogin, loginRefused, MAX_TRIED_PASSWORD_CHARS, provePassword } from '../passwords/passwords.ts'
 import { openWalletSession } from '../../access/auth/auth.ts'
 
 const wrongCredentials = () =>

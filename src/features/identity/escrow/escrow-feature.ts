@@ -3,6 +3,7 @@ import { deleteEscrowOf } from './escrow-shares.ts'
 import { escrowRoutes } from './escrow-routes.ts'
 import { countReleases } from './escrow-store.ts'
 import { recoveryCodeSweep } from './recovery-code-sweep.ts'
+import { deleteRecoveryCodesOf } from './recovery-code-store.ts'
 import { recoveryRequestStep } from './recovery-codes.ts'
 
 export const escrow: Feature = {
@@ -17,4 +18,7 @@ export const escrow: Feature = {
     )
   },
   forgetAccount: (_, tx, did) => deleteEscrowOf(tx, did),
+  async endAddress(_, tx, did) {
+    await deleteRecoveryCodesOf(tx, did)
+  },
 }

@@ -2,11 +2,11 @@
 import { Type } from '@sinclair/typebox'
 import { route } from '../../../http/endpoint.ts'
 import { authenticationRequired, invalidRequest } from '../../../http/errors.ts'
+import { didCursor, parseDidCursor } from '../../../http/did-cursor.ts'
 import { clamp, integerParam, readJson } from '../../../http/json-input.ts'
 import { requireMasterKey } from '../../../http/master-key.ts'
 import { formatShare, parseShare, shareIndexes, type EscrowShare } from '../../../protocol/escrow-share.ts'
 import { wireTime } from '../../../protocol/identifiers.ts'
-import { accountCursor, parseAccountCursor } from '../accounts/accounts.ts'
 import { owner } from '../../access/auth/auth.ts'
 import { operator } from '../../operations/operators/operators.ts'
 import { deleteShare, takeShare } from './escrow-shares.ts'
@@ -90,7 +90,7 @@ export const escrowRoutes = [
     auth: operator(),
     async handler({ ctx: { db, clock }, url: { searchParams } }) {
       const limit = clamp(integerParam(searchParams, 'limit', DEFAULT_PAGE), 1, MAX_PAGE)
-      const place = parseAccountCursor(searchParams.get('cursor') || undefined)
+      const place = parseDidCursor(searchParams.get('cursor') || undefined)
       const releases = await listReleases(db, place && { did: place.did, requestedAt: place.createdAt }, limit)
       const last = releases.at(-1)
       const now = clock.now()
@@ -102,7 +102,7 @@ export const escrowRoutes = [
           available: collectableAt <= now,
         })),
         cursor:
-          last && releases.length === limit ? accountCursor({ createdAt: last.requestedAt, did: last.did }) : undefined,
+          last && releases.length === limit ? didCursor({ createdAt: last.requestedAt, did: last.did }) : undefined,
       }
     },
   }),

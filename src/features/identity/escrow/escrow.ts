@@ -3,6 +3,5 @@
  * seed, so the share alone reveals nothing.
  */
 export { deleteShare, depositShare, escrowState, type EscrowState } from './escrow-shares.ts'
-export { deleteRecoveryCodesOf } from './recovery-code-store.ts'
 export { requestRecovery, startRecovery } from './recovery-codes.ts'
 export { cancelRelease, releaseShare, type ReleaseAnswer } from './share-releases.ts'

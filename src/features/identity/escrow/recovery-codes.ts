@@ -13,16 +13,9 @@ import type { Tx } from '../../../platform/database/database.ts'
 import type { StepKind } from '../../../platform/running/steps.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import {
-  accountAt,
-  accountOf,
-  addMail,
-  askedBy,
-  recoveryCodeMail,
-  statusOf,
-  type Account,
-  type Told,
-} from '../accounts/accounts.ts'
+import { accountAt, accountOf, type Account } from '../accounts/accounts.ts'
+import { addMail, askedBy, recoveryCodeMail, type Told } from '../mails/mails.ts'
+import { statusOf } from '../../../protocol/account-status.ts'
 import { countRecoveryCodes, insertRecoveryCode, takeRecoveryCode } from './recovery-code-store.ts'
 
 const CODE_TTL_MILLIS = HOUR_MILLIS

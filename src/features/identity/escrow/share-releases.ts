@@ -10,7 +10,8 @@ import type { Tx } from '../../../platform/database/database.ts'
 import { readShare, shareIndexes } from '../../../protocol/escrow-share.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
-import { accountAt, announce, announceIn, type By } from '../accounts/accounts.ts'
+import { accountAt } from '../accounts/accounts.ts'
+import { announce, announceIn, type By } from '../account-events/account-events.ts'
 import {
   clearRelease,
   findShare,

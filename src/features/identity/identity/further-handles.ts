@@ -1,7 +1,5 @@
 /**
- * Several handles for one account. The oldest one stands in the account's row and is the one that sessions report; the
- * others stand in `further_handle`. A handle belongs to one account, wherever it stands. Claim it before you assign it
- * (`name-claims.ts`).
+ * Several handles for one account, for its wallet to add and to remove.
  *
  * The directory is not told. The holder of a rotation key decides which of its handles an identity names.
  */
@@ -14,16 +12,11 @@ import {
   accountAt,
   accountNotFound,
   accountOf,
-  announce,
-  announceIn,
-  deleteFurtherHandle,
   furtherHandlesOf,
-  insertFurtherHandle,
-  requireStill,
-  setHandle,
-  type By,
+  giveFurtherHandle,
+  takeHandle,
 } from '../accounts/accounts.ts'
-import { sequenceEvents } from '../../data/firehose/firehose.ts'
+import { announce, announceIn, requireStill, type By } from '../account-events/account-events.ts'
 import { findDidDocument, replaceDidDocument } from './did-document-store.ts'
 import { admitServedHandle, isGivenName } from './handle-admission.ts'
 import { claimName, endClaim, forgetName, type HeldName } from './name-claims.ts'
@@ -70,10 +63,9 @@ async function take(ctx: Context, tx: Tx, held: HeldName): Promise<void> {
   if (!account) throw accountNotFound()
   // Other handles may have been added since the claim was made.
   await requireRoom(tx, did)
-  await (account.handle === null ? setHandle(tx, did, handle) : insertFurtherHandle(tx, did, handle, ctx.clock.now()))
+  await giveFurtherHandle(ctx, tx, account, handle)
   await deleteReservation(tx, handle)
   await renameCached(tx, did)
-  await sequenceEvents(ctx, tx, [{ type: 'identity', did, handle }])
 }
 
 /**
@@ -89,18 +81,10 @@ export async function removeHandle(by: By, did: Did, text: string): Promise<void
     const holder = await accountAt(tx, handle)
     if (!holder) throw handleUnknown()
     if (holder.did !== did) throw forbidden('The handle belongs to another account')
-    if (holder.handle === handle) await promoteNext(tx, did)
-    else await deleteFurtherHandle(tx, did, handle)
+    await takeHandle(ctx, tx, holder, handle)
     await renameCached(tx, did)
-    await sequenceEvents(ctx, tx, [{ type: 'identity', did }])
     await announceIn(tx, by, 'handleRemoved', did, { handle })
   })
-}
-
-async function promoteNext(tx: Tx, did: Did): Promise<void> {
-  const [next = null] = await furtherHandlesOf(tx, did)
-  if (next !== null) await deleteFurtherHandle(tx, did, next)
-  await setHandle(tx, did, next)
 }
 
 /**

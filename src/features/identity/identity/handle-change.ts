@@ -9,7 +9,8 @@ import { claimedHandle } from '../../../protocol/did-document.ts'
 import type { Did, Handle } from '../../../protocol/identifiers.ts'
 import type { SigningKey } from '../../../protocol/keys.ts'
 import { isPlcDid, nextOperation, signOperation, stateOf, withHandle, type Operation } from '../../../protocol/plc.ts'
-import { accountAt, accountOf, requireStill, type By } from '../accounts/accounts.ts'
+import { accountAt, accountOf } from '../accounts/accounts.ts'
+import { requireStill, type By } from '../account-events/account-events.ts'
 import { resolveDid } from './did-resolution.ts'
 import { documentOfAccount } from './web-documents.ts'
 import { admitHandle, isGivenName } from './handle-admission.ts'
@@ -17,7 +18,7 @@ import { heldRotationKey, isOfWallet } from './identity-keys.ts'
 import {
   claimName,
   forgetName,
-  giveHandle,
+  giveClaimedHandle,
   isDirectoryRefusal,
   leaveName,
   submitOnce,
@@ -74,7 +75,8 @@ async function publishAndGive(by: By, held: HeldName, actor?: string): Promise<v
     // From here on, the directory may name the handle already, or soon.
     isTold = isPlcDid(did)
     if (typeof publication === 'object') await submitOnce(ctx, did, publication)
-    if (!(await giveHandle(by, held, { actor, unpublished: publication === 'by wallet' }))) throw accountNotFound()
+    if (!(await giveClaimedHandle(by, held, { actor, unpublished: publication === 'by wallet' })))
+      throw accountNotFound()
   } catch (error) {
     await (isTold && !isDirectoryRefusal(error) ? leaveName(ctx, held) : forgetName(ctx, held))
     throw error

@@ -3,7 +3,7 @@ import { sql, type Database, type Reader, type Tx, type Writer } from '../../../
 import { isHolderGone } from '../../../platform/database/row-holders.ts'
 import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
 import { parseOperation, type LogOperation } from '../../../protocol/plc.ts'
-import type { WrappedKey } from '../accounts/accounts.ts'
+import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'
 
 /**
  * The identity of an account that does not exist yet: its genesis operation, and the signing key that the operation

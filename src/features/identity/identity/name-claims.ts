@@ -30,16 +30,8 @@ import {
   tombstone,
   type LogOperation,
 } from '../../../protocol/plc.ts'
-import {
-  accountAt,
-  accountOf,
-  accountWithEmail,
-  announceIn,
-  deleteFurtherHandlesOf,
-  setHandle,
-  type By,
-} from '../accounts/accounts.ts'
-import { sequenceEvents } from '../../data/firehose/firehose.ts'
+import { accountAt, accountOf, accountWithEmail, giveHandle } from '../accounts/accounts.ts'
+import { announceIn, type By } from '../account-events/account-events.ts'
 import { serverRotationKey } from './identity-keys.ts'
 import {
   deleteClaim,
@@ -216,7 +208,7 @@ export const leaveNamesOfGone = ({ db, clock }: Context): Promise<void> =>
  * Returns false, and changes no account, if another attempt has taken over the claim or the account was deleted in the
  * meantime. A deleted account gets no event, because its deletion must be the last one.
  */
-export function giveHandle(
+export function giveClaimedHandle(
   by: By,
   held: Pick<HeldName, 'handle' | 'did' | 'attempt'>,
   details: { actor?: string; unpublished?: boolean } = {},
@@ -225,10 +217,8 @@ export function giveHandle(
   const { handle, did } = held
   return ctx.db.transaction(async (tx) => {
     const before = await accountOf(tx, did)
-    if ((await deleteClaim(tx, held)) === 0 || (await setHandle(tx, did, handle)) === 0) return false
-    await deleteFurtherHandlesOf(tx, did)
+    if ((await deleteClaim(tx, held)) === 0 || !(await giveHandle(ctx, tx, did, handle))) return false
     await deleteReservation(tx, handle)
-    await sequenceEvents(ctx, tx, [{ type: 'identity', did, handle }])
     if (before?.handle !== handle) await announceIn(tx, by, 'handleChanged', did, { handle, ...details })
     return true
   })
@@ -248,7 +238,7 @@ async function reconcile(ctx: Context, claim: HeldName): Promise<boolean> {
     }
     const state = isPlcDid(did) && (await accountOf(ctx.db, did)) ? await ctx.plc.state(did) : null
     if (state === null || claimedHandle(state) !== handle) return true
-    return !(await giveHandle({ ctx }, claim))
+    return !(await giveClaimedHandle({ ctx }, claim))
   } catch (error) {
     await endAttempt(ctx.db, { handle, attempt, heldUntil: ctx.clock.now() })
     throw error

@@ -1,7 +1,7 @@
 /** SQL of the `reserved_signing_key` table. */
 import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
-import type { WrappedKey } from '../accounts/accounts.ts'
+import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'
 
 /** Returns null if no key is reserved for the DID. */
 export const findReservedKey = (reader: Reader, did: Did): Promise<WrappedKey | null> =>

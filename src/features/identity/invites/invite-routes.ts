@@ -3,7 +3,8 @@
  */
 import { procedure, query } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
-import { accountOf, setInvitesDisabled, statusOf } from '../accounts/accounts.ts'
+import { accountOf, allowInvites } from '../accounts/accounts.ts'
+import { statusOf } from '../../../protocol/account-status.ts'
 import { admin, fullAccess, moderator } from '../../access/auth/auth.ts'
 import { logOperator, recordAudit } from '../../operations/operators/operators.ts'
 import {
@@ -122,7 +123,7 @@ export const inviteRoutes = [
     async handler(call) {
       const { ctx, caller, input } = call
       const { account } = input
-      await ctx.db.transaction((tx) => setInvitesDisabled(tx, account, true))
+      await ctx.db.transaction((tx) => allowInvites(tx, account, false))
       logOperator(call, { actor: caller.actor, action: 'invites_disabled', subject: account })
     },
   }),
@@ -131,7 +132,7 @@ export const inviteRoutes = [
     async handler(call) {
       const { ctx, caller, input } = call
       const { account } = input
-      await ctx.db.transaction((tx) => setInvitesDisabled(tx, account, false))
+      await ctx.db.transaction((tx) => allowInvites(tx, account, true))
       logOperator(call, { actor: caller.actor, action: 'invites_enabled', subject: account })
     },
   }),

@@ -20,17 +20,15 @@ import {
   type AuditEntry,
   type Operation,
 } from '../../../protocol/plc.ts'
+import { accountNotFound, accountStatus, refuseTakendown } from '../accounts/accounts.ts'
+import { announce } from '../account-events/account-events.ts'
 import {
-  accountNotFound,
-  accountStatus,
-  announce,
   makeAccountKey,
-  refuseTakendown,
   settledTransaction,
   SigningHeld,
   signingKeyOf,
-  updateSigningHold,
-} from '../accounts/accounts.ts'
+  holdSigning,
+} from '../account-keys/account-keys.ts'
 import { signingAuthority } from '../identity/identity.ts'
 import { unknownAuthority } from '../../access/wallet-proofs/wallet-proofs.ts'
 import { isSettledWith, settleStep } from './key-settlement.ts'
@@ -160,7 +158,7 @@ async function submit(by: Exchange, did: Did, signingKey: string, operation: Ope
     if (staged.operation !== null && (await isStepWaiting(tx, settleStep, did))) return 'under way'
     if (staged.operation === null) {
       await updateOperation(tx, did, signingKey, operation)
-      await updateSigningHold(tx, did, ctx.clock.now())
+      await holdSigning(ctx, tx, did)
     }
     await ctx.steps.add(tx, settleStep, { key: did, did, payload: { origin: originOf(by) } })
     return 'begun'

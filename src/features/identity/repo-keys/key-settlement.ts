@@ -19,15 +19,10 @@ import {
   type Operation,
   type ValidOperation,
 } from '../../../protocol/plc.ts'
-import {
-  accountOf,
-  announceIn,
-  SETTLE_KEY_STEP,
-  signingKeyOf,
-  statusOf,
-  updateSigningHold,
-  updateSigningKey,
-} from '../accounts/accounts.ts'
+import { accountOf } from '../accounts/accounts.ts'
+import { announceIn } from '../account-events/account-events.ts'
+import { SETTLE_KEY_STEP, signingKeyOf, releaseSigning, replaceSigningKey } from '../account-keys/account-keys.ts'
+import { statusOf } from '../../../protocol/account-status.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { isDirectoryRefusal, resolveDid, submitOnce } from '../identity/identity.ts'
 import { resignHead } from '../../data/repo/repo.ts'
@@ -166,7 +161,7 @@ const promote = (ctx: Context, did: Did, staged: StagedKey, origin: Origin): Pro
     const account = await accountOf(tx, did)
     const before = await signingKeyOf(ctx, tx, did)
     if (!account || !before || (await deleteSubmittedKey(tx, did, staged.signingKey)) === 0) return
-    await updateSigningKey(tx, did, formatDidKey(before.publicKey), staged)
+    await replaceSigningKey(tx, did, formatDidKey(before.publicKey), staged)
     const sync = await resignHead(ctx, tx, did, (await signingKeyOf(ctx, tx, did))!)
     // No #sync for an inactive account: activation will emit one.
     await sequenceEvents(ctx, tx, [{ type: 'identity', did }, ...(statusOf(account) === 'active' ? [sync] : [])])
@@ -176,7 +171,7 @@ const promote = (ctx: Context, did: Did, staged: StagedKey, origin: Origin): Pro
 /** End the hold. The key stays staged, for another operation. */
 async function undo(ctx: Context, did: Did, staged: StagedKey, reason: string): Promise<void> {
   await ctx.db.transaction(async (tx) => {
-    if ((await updateOperation(tx, did, staged.signingKey, null)) > 0) await updateSigningHold(tx, did, null)
+    if ((await updateOperation(tx, did, staged.signingKey, null)) > 0) await releaseSigning(tx, did)
   })
   ctx.log.warn('signing key not replaced: the operation did not take effect', { did, reason })
 }

@@ -2,7 +2,7 @@
 import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { parseOperation, type Operation } from '../../../protocol/plc.ts'
-import type { WrappedKey } from '../accounts/accounts.ts'
+import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'
 
 /** A key that is to replace the signing key of an account. */
 export interface StagedKey extends WrappedKey {

@@ -9,7 +9,8 @@ import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { checkCeremonyGenesis } from '../../../protocol/ceremony-identity.ts'
 import type { Did, Handle } from '../../../protocol/identifiers.ts'
 import { parseOperation, SIGNING_KEY_NAME, type Operation } from '../../../protocol/plc.ts'
-import { accountOf, type WrappedKey } from '../accounts/accounts.ts'
+import { accountOf } from '../accounts/accounts.ts'
+import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'
 import { bindReservedKey, reservedKeyNamed } from '../identity/identity.ts'
 
 export interface BroughtIdentity {

@@ -5,15 +5,15 @@ import { requireMasterKey } from '../../../http/master-key.ts'
 import type { Reader } from '../../../platform/database/database.ts'
 import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
 import { parseDidKey } from '../../../protocol/keys.ts'
+import { accountOf } from '../accounts/accounts.ts'
 import {
-  accountOf,
   AddressTaken,
   emailNotSupported,
   parseEmailAddress,
-  passwordFault,
   requireLastingAddress,
   withinRefusedAddresses,
-} from '../accounts/accounts.ts'
+} from '../addresses/addresses.ts'
+import { passwordFault } from '../passwords/passwords.ts'
 import { admitHandle, isNameTaken, leaveOwnName } from '../identity/identity.ts'
 import { checkBroughtIdentity, type BroughtIdentity } from './brought-identity.ts'
 import { isInviteUsable } from '../invites/invites.ts'

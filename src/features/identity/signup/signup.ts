@@ -17,17 +17,11 @@ import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { parseHandle, type Did, type Handle } from '../../../protocol/identifiers.ts'
 import { formatDidKey } from '../../../protocol/keys.ts'
 import { genesisDid, genesisOperation, signOperation, type LogOperation } from '../../../protocol/plc.ts'
-import {
-  accountOf,
-  announce,
-  hashPassword,
-  insertAccount,
-  insertPlace,
-  makeAccountKey,
-  signingKeyOf,
-  updatePassword,
-  type WrappedKey,
-} from '../accounts/accounts.ts'
+import { accountOf, addAccount } from '../accounts/accounts.ts'
+import { announce, rememberPlace } from '../account-events/account-events.ts'
+import { hashPassword, givePassword } from '../passwords/passwords.ts'
+import { makeAccountKey, signingKeyOf } from '../account-keys/account-keys.ts'
+import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'
 import { bindBroughtKey } from './brought-identity.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { createRepo } from '../../data/repo/repo.ts'
@@ -115,7 +109,7 @@ export async function createAccount<Entry>(
     const { did, prepared } = await register(ctx, claimed, fresh, { isBrought: brought !== null })
     const entry = await ctx.db.transaction(async (tx) => {
       await establish(ctx, tx, admitted, { ...claimed, did }, { ...(prepared?.key ?? key), passwordHash })
-      await insertPlace(tx, did, origin)
+      await rememberPlace(tx, did, origin)
       return enter(tx, did)
     })
     announce(exchange, admitted.did === null ? 'created' : 'arrived', did, { handle })
@@ -152,7 +146,7 @@ async function arriveAgain<Entry>(
   return ctx.db.transaction(async (tx) => {
     const account = await isHere(tx)
     if (!account) return null
-    if (passwordHash !== null) await updatePassword(tx, provenDid, passwordHash)
+    if (passwordHash !== null) await givePassword(tx, provenDid, passwordHash)
     return { did: provenDid, handle: account.handle!, genesis: null, entry: await enter(tx, provenDid) }
   })
 }
@@ -216,7 +210,7 @@ async function establish(
   const now = ctx.clock.now()
   // The owner of a DID may already have published the key that was reserved for it.
   const { signingKey, wrapped } = (isMadeHere && brought === null ? null : await takeReservedKey(tx, did)) ?? made
-  await insertAccount(tx, {
+  await addAccount(tx, {
     did,
     handle,
     email,

@@ -5,5 +5,5 @@
  * token (`wallet-devices`). Either of them completes it: every session of the account ends, and so do the tokens of its
  * other devices. The identity itself changes by an operation that the wallet signs, not here.
  */
-export { cancelRunningTransfer, cancelTransfer, revokeTransferDevice, runningTransfer } from './transferring.ts'
+export { cancelTransfer, revokeTransferDevice, runningTransfer } from './transferring.ts'
 export { type Transfer } from './transfer-store.ts'

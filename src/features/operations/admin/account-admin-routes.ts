@@ -1,4 +1,5 @@
 /** Account methods of com.atproto.admin.*: reading accounts, repairing them and deleting them. */
+import { didCursor, parseDidCursor } from '../../../http/did-cursor.ts'
 import { createHash } from 'node:crypto'
 import { procedure, query, type Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
@@ -6,16 +7,8 @@ import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { INVALID_HANDLE, wireTime, type Did } from '../../../protocol/identifiers.ts'
 import { deleteAccount, replaceEmail, setPassword } from '../../identity/account-changes/account-changes.ts'
-import {
-  accountAt,
-  accountCursor,
-  accountOf,
-  accountsByEmail,
-  addressOf,
-  parseAccountCursor,
-  sendMail,
-  type Account,
-} from '../../identity/accounts/accounts.ts'
+import { accountAt, accountOf, accountsByEmail, type Account } from '../../identity/accounts/accounts.ts'
+import { addressOf, sendMail } from '../../identity/mails/mails.ts'
 import { admin, moderator } from '../../access/auth/auth.ts'
 import { changeHandle } from '../../identity/identity/identity.ts'
 import { codeView, codeViewsOf, findCodeUsedBy } from '../../identity/invites/invites.ts'
@@ -77,11 +70,11 @@ export const accountAdminRoutes = [
   query('com.atproto.admin.searchAccounts', {
     auth: moderator,
     async handler({ ctx, params: { email = '', limit, cursor } }) {
-      const accounts = await accountsByEmail(ctx.db, email, parseAccountCursor(cursor), limit)
+      const accounts = await accountsByEmail(ctx.db, email, parseDidCursor(cursor), limit)
       const last = accounts.at(-1)
       return {
         accounts: await views(ctx.db, accounts),
-        ...(last && accounts.length === limit ? { cursor: accountCursor(last) } : {}),
+        ...(last && accounts.length === limit ? { cursor: didCursor(last) } : {}),
       }
     },
   }),

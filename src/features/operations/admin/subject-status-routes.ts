@@ -5,13 +5,8 @@ import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { parseDid, recordUri, recordUriParts, wireTime, type AtUri, type Did } from '../../../protocol/identifiers.ts'
 import type { LexDefs } from '../../../protocol/lexicons/generated/types.ts'
-import {
-  activateAccount,
-  deactivateAccount,
-  sequenceStatus,
-  setTakedown,
-} from '../../identity/account-changes/account-changes.ts'
-import { accountAt, accountOf } from '../../identity/accounts/accounts.ts'
+import { activateAccount, deactivateAccount } from '../../identity/account-changes/account-changes.ts'
+import { accountAt, accountOf, addStatusEvent, takeDown } from '../../identity/accounts/accounts.ts'
 import { moderator } from '../../access/auth/auth.ts'
 import { blobTakedown, setBlobTakedown } from '../../data/blobs/blobs.ts'
 import { logOperator, recordAudit } from '../operators/operators.ts'
@@ -36,7 +31,7 @@ async function takeAccountDown(exchange: Exchange, tx: Tx, did: Did, ref: string
   const account = await accountOf(tx, did)
   if (!account) throw subjectNotFound()
   if ((account.takedownRef === null) === (ref === null)) return
-  await setTakedown(exchange.ctx, tx, did, ref)
+  await takeDown(exchange.ctx, tx, did, ref)
   await recordAudit(exchange, tx, {
     actor,
     action: ref === null ? 'account_restore' : 'account_takedown',
@@ -52,7 +47,7 @@ async function updateAccount(
   const { ctx } = exchange
   if (!(await accountOf(ctx.db, did))) throw subjectNotFound()
   if (takedown) await ctx.db.transaction((tx) => takeAccountDown(exchange, tx, did, takedownRef(ctx, takedown), actor))
-  if (!takedown && !deactivated) await ctx.db.transaction((tx) => sequenceStatus(ctx, tx, did))
+  if (!takedown && !deactivated) await ctx.db.transaction((tx) => addStatusEvent(ctx, tx, did))
   if (!deactivated) return
   await (deactivated.applied ? deactivateAccount(exchange, did, null, actor) : activateAccount(exchange, did, actor))
 }

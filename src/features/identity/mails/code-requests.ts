@@ -6,11 +6,11 @@ import { originOf } from '../../../http/origin.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import { accountOf, type Account } from './account-store.ts'
+import { accountOf, type Account } from '../accounts/accounts.ts'
 import type { CodePurpose } from './mailed-code-store.ts'
 import { issueCode } from './mailed-codes.ts'
 import { sendMail, type MailOrder } from './mail-steps.ts'
-import { addressOf, codeMail, type Told } from './mails.ts'
+import { addressOf, codeMail, type Told } from './mail-texts.ts'
 
 /** Returns the caller's account. Throws `InvalidRequest` if it was deleted after the caller authenticated. */
 export const presentAccount = ({ db }: Context, did: Did): Promise<Account> => present(db, did)

@@ -1,6 +1,6 @@
 /** Reads whether the caller may still act, with the row of the account. */
-import type { Standing } from '../../../http/credential.ts'
-import { sql, type Sql } from '../../../platform/database/database.ts'
+import type { Standing } from './credential.ts'
+import { sql, type Sql } from '../platform/database/database.ts'
 
 /** A column `stands`: 1 if the condition holds, or if there is none. */
 export const standsColumn = (standing: Standing | null): Sql =>

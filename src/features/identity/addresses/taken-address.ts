@@ -11,10 +11,9 @@ import { budgetsOf } from '../../../http/client-address.ts'
 import { chargesOf, refuseSpent } from '../../../http/limiting.ts'
 import { KeyedQueue } from '../../../base/keyed-queue.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
-import { accountWithEmail } from './account-store.ts'
+import { accountWithEmail } from '../accounts/accounts.ts'
 import { emailNotSupported } from './lasting-address.ts'
-import { addMail } from './mail-steps.ts'
-import { addressWantedMail } from './mails.ts'
+import { addMail, addressWantedMail } from '../mails/mails.ts'
 
 /** The default words say only that the address is refused, for strangers. */
 export class AddressTaken extends Refusal {

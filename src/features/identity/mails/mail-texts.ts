@@ -1,4 +1,5 @@
 /** The mails to account holders, in plain text. A code is alone on its line, so that it is easy to copy. */
+import { timeInWords } from '../../../base/time-words.ts'
 import { invalidRequest } from '../../../http/errors.ts'
 import type { Origin } from '../../../http/origin.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
@@ -6,7 +7,7 @@ import type { Context } from '../../../platform/context.ts'
 import type { Mail } from '../../../platform/network/mailer.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { knownProgramOf } from '../../../protocol/user-agent.ts'
-import type { Account } from './account-store.ts'
+import type { Account } from '../accounts/accounts.ts'
 import type { CodePurpose } from './mailed-code-store.ts'
 
 interface Text {
@@ -169,18 +170,13 @@ function withoutClaims(told: Told): Told {
 
 const circumstances = ({ at, origin, actor }: Told): string =>
   [
-    `When: ${inWords(at)}`,
+    `When: ${timeInWords(at)}`,
     actor !== undefined && 'By: the operator of this server',
     origin && `With: ${origin.openedWith ?? 'an unknown app'}`,
     origin?.openedFrom && `From: the network ${origin.openedFrom}`,
   ]
     .filter(Boolean)
     .join('\n')
-
-/** Returns a time as `22 November 2026 at 12:31 UTC`. */
-export const inWords = (at: Millis): string => `${dayAndTime.format(at)} UTC`
-
-const dayAndTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' })
 
 /** The mail to the holder of an address that someone tried to use for another account. */
 export function addressWantedMail({ config }: Pick<Context, 'config'>, account: Account & { email: string }): Mail {

@@ -1,15 +1,28 @@
-/** The signing keys of accounts: generated here, stored wrapped, unwrapped on use. */
+/**
+ * The door of account keys: the signing keys of accounts, generated here, stored wrapped, unwrapped on use, and the
+ * holds on signing.
+ */
 import { perContext, type Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
-import { newSigningSecret, openSigningKey } from '../../../platform/secrets/signing-keys.ts'
+import { newSigningSecret, openSigningKey, type WrappedKey } from '../../../platform/secrets/signing-keys.ts'
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { curveOf, formatDidKey, type Curve, type SigningKey } from '../../../protocol/keys.ts'
-import { requireActive, statusOf, type AccountStatus } from './account-status.ts'
-import { findSigner, type WrappedKey } from './account-store.ts'
+import { statusOf, type AccountStatus } from '../../../protocol/account-status.ts'
+import { requireActive } from '../accounts/accounts.ts'
+import { findSigner, updateSigningKey } from './account-key-store.ts'
 import { SigningHeld } from './signing-hold.ts'
-import { refuseFallen } from './standing.ts'
+import { refuseFallen } from '../../../http/standing.ts'
 import type { Standing } from '../../../http/credential.ts'
+
+export {
+  holdSigning,
+  onceSettled,
+  releaseSigning,
+  SETTLE_KEY_STEP,
+  settledTransaction,
+  SigningHeld,
+} from './signing-hold.ts'
 
 /** Maximum number of unwrapped keys in memory. */
 const MAX_SIGNING_KEYS = 20_000
@@ -68,6 +81,13 @@ export async function activeSigningKey(ctx: Context, tx: Tx, did: Did, standing:
   if (signer!.heldAt !== null) throw new SigningHeld()
   return unwrapped(ctx, signer!)
 }
+
+/**
+ * Replace the key with which an account signs, and end the hold, if there is one. Returns false if the key is no longer
+ * `before`, a did:key. The caller signs the head of the repository again.
+ */
+export const replaceSigningKey = async (tx: Tx, did: Did, before: string, key: WrappedKey): Promise<boolean> =>
+  (await updateSigningKey(tx, did, before, key)) > 0
 
 /** The curve follows from the public key. */
 function unwrapped(ctx: Context, { signingKey: name, wrapped }: WrappedKey): SigningKey {

@@ -1,26 +1,6 @@
-/** The states of an account, and the refusals for each. */
+/** The refusals for what the state of an account does not allow. */
 import { Refusal } from '../../../http/errors.ts'
-import type { Millis } from '../../../protocol/identifiers.ts'
-
-export type AccountStatus = 'active' | 'deactivated' | 'takendown'
-
-/** The columns that decide the state. */
-interface Restrictions {
-  takedownRef: string | null
-  deactivatedAt: Millis | null
-}
-
-/** A takedown outweighs a deactivation. */
-export function statusOf({ takedownRef, deactivatedAt }: Restrictions): AccountStatus {
-  if (takedownRef !== null) return 'takendown'
-  return deactivatedAt === null ? 'active' : 'deactivated'
-}
-
-/** Returns the state as lexicons write it: `active`, and the reason if it is false. */
-export function activityOf(account: Restrictions): { active: boolean; status?: Exclude<AccountStatus, 'active'> } {
-  const status = statusOf(account)
-  return status === 'active' ? { active: true } : { active: false, status }
-}
+import type { AccountStatus } from '../../../protocol/account-status.ts'
 
 export const accountNotFound = () => new Refusal(403, 'AccountNotFound', 'Account not found')
 export const accountTakedown = () => new Refusal(401, 'AccountTakedown', 'Account has been taken down')

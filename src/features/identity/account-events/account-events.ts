@@ -6,6 +6,7 @@
  * response and never fails a request. Each account gets a bounded number of mails per kind of event, so that one kind
  * cannot use up the allowance of another.
  */
+import { timeInWords } from '../../../base/time-words.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { plainName } from '../../../http/html.ts'
 import { originOf, type Origin } from '../../../http/origin.ts'
@@ -13,11 +14,12 @@ import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import type { StepKind } from '../../../platform/running/steps.ts'
 import { wireTime, type Did } from '../../../protocol/identifiers.ts'
-import { accountOf, type Account } from './account-store.ts'
+import { accountOf, type Account } from '../accounts/accounts.ts'
 import { formerAddresses } from './former-address-store.ts'
 import { forgetOldPlaces, insertPlace, isKnownPlace } from './known-place-store.ts'
-import { addMail } from './mail-steps.ts'
-import { inWords, noticeMail, type EventDetails, type Notice, type Told } from './mails.ts'
+import { addMail, noticeMail, type EventDetails, type Notice, type Told } from '../mails/mails.ts'
+
+export { insertPlace as rememberPlace } from './known-place-store.ts'
 
 interface AccountEvent {
   /** The log message, at level `info`. */
@@ -197,7 +199,7 @@ const accountEvents = {
     notice: {
       subject: 'Your account is scheduled for deletion',
       what: ({ deleteAfter }) =>
-        `Your account is deactivated, and will be deleted after ${deleteAfter === undefined ? 'a time' : inWords(deleteAfter)}. To keep it, activate it again before then.`,
+        `Your account is deactivated, and will be deleted after ${deleteAfter === undefined ? 'a time' : timeInWords(deleteAfter)}. To keep it, activate it again before then.`,
       remedies: ['account', 'password', 'operator'],
     },
   },
@@ -228,13 +230,13 @@ const accountEvents = {
     notice: {
       subject: 'Recovery of your account was requested',
       what: ({ collectableAt }) =>
-        `Someone used a code that we emailed to you to request the share of your recovery key that this server holds. It can be collected from ${collectableAt === undefined ? 'now' : inWords(collectableAt)} on. Together with one of your other shares, it gives control of your identity.`,
+        `Someone used a code that we emailed to you to request the share of your recovery key that this server holds. It can be collected from ${collectableAt === undefined ? 'now' : timeInWords(collectableAt)} on. Together with one of your other shares, it gives control of your identity.`,
       remedies: ['cancelRecovery', 'mailbox', 'operator'],
     },
     formerNotice: {
       subject: 'Recovery of your account was requested',
       what: ({ collectableAt }) =>
-        `${FORMERLY} Someone used a code that was sent to its current address to request the share of its recovery key that this server holds. It can be collected from ${collectableAt === undefined ? 'now' : inWords(collectableAt)} on. Together with one of the other shares, it gives control of the identity.`,
+        `${FORMERLY} Someone used a code that was sent to its current address to request the share of its recovery key that this server holds. It can be collected from ${collectableAt === undefined ? 'now' : timeInWords(collectableAt)} on. Together with one of the other shares, it gives control of the identity.`,
       remedies: ['cancelRecovery', 'operator'],
     },
   },

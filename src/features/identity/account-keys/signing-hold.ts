@@ -9,6 +9,7 @@ import { Refusal } from '../../../http/errors.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
+import { updateSigningHold } from './account-key-store.ts'
 
 /** Name of the steps that settle holds. Their key is the DID. */
 export const SETTLE_KEY_STEP = 'settle-signing-key'
@@ -26,6 +27,13 @@ export class SigningHeld extends Refusal {
     })
   }
 }
+
+/** Have the account sign no commit until the hold is released, or the key is replaced. */
+export const holdSigning = ({ clock }: Pick<Context, 'clock'>, tx: Tx, did: Did): Promise<number> =>
+  updateSigningHold(tx, did, clock.now())
+
+/** Let the account sign with the key that it has. */
+export const releaseSigning = (tx: Tx, did: Did): Promise<number> => updateSigningHold(tx, did, null)
 
 const waiting = perContext(() => ({ count: 0 }))
 

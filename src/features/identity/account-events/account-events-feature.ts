@@ -1,0 +1,23 @@
+/** The mails about events, the places from which accounts were signed in to, and the addresses that they had. */
+import type { Feature } from '../../../http/feature.ts'
+import { noticeStep } from './account-events.ts'
+import { deleteFormerAddressesOf, keepFormerAddress } from './former-address-store.ts'
+import { formerAddressSweep } from './former-address-sweep.ts'
+import { deletePlacesOf } from './known-place-store.ts'
+
+export const accountEvents: Feature = {
+  name: 'account-events',
+  sweeps: [formerAddressSweep],
+  steps: [noticeStep],
+  async forgetAccount(_, tx, did) {
+    await deletePlacesOf(tx, did)
+    await deleteFormerAddressesOf(tx, did)
+  },
+  async endAddress({ clock }, tx, did, { before, after }) {
+    if (before !== null && before !== after) await keepFormerAddress(tx, did, before, clock.now())
+  },
+  async endAccess(_, tx, did, why) {
+    // An intruder may have used some of the known places.
+    if (why !== 'new_password' && why !== 'transferred') await deletePlacesOf(tx, did)
+  },
+}

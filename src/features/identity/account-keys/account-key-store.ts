@@ -1,0 +1,36 @@
+/** SQL of the signing key in the row of an account, which a commit reads together with the status. */
+import { standsColumn } from '../../../http/standing.ts'
+import type { Standing } from '../../../http/credential.ts'
+import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
+import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import type { Account } from '../accounts/accounts.ts'
+
+/** Everything that a commit needs to know of its account. */
+export interface AccountSigner extends WrappedKey, Pick<Account, 'deactivatedAt' | 'takedownRef'> {
+  /** Since when its identity may name another key, so that it must sign no commit; null if it may sign. */
+  heldAt: Millis | null
+  /** Whether the caller whose standing was asked for may still act. */
+  stands: number
+}
+
+export const findSigner = (reader: Reader, did: Did, standing: Standing | null = null): Promise<AccountSigner | null> =>
+  reader.get(sql`
+    SELECT signing_key AS "signingKey", signing_key_wrapped AS wrapped, deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef",
+      signing_held_at AS "heldAt", ${standsColumn(standing)}
+    FROM account WHERE did = ${did}`)
+
+/** Returns 0 if the current key is no longer `before`. The account may sign again, if it was held. */
+export const updateSigningKey = (
+  tx: Tx,
+  did: Did,
+  before: string,
+  { signingKey, wrapped }: WrappedKey,
+): Promise<number> =>
+  tx.run(sql`
+    UPDATE account SET signing_key = ${signingKey}, signing_key_wrapped = ${wrapped}, signing_held_at = NULL
+    WHERE did = ${did} AND signing_key = ${before}`)
+
+/** Since when the account signs no commits; null if it may sign. */
+export const updateSigningHold = (tx: Tx, did: Did, heldAt: Millis | null): Promise<number> =>
+  tx.run(sql`UPDATE account SET signing_held_at = ${heldAt} WHERE did = ${did}`)

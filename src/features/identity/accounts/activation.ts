@@ -1,0 +1,43 @@
+/** Changes of an account's status, each with the event that tells the network of it. */
+import { endAccess } from '../../../http/hooks.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Tx } from '../../../platform/database/database.ts'
+import { statusOf } from '../../../protocol/account-status.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import { sequenceEvents } from '../../data/firehose/firehose.ts'
+import { accountOf, updateActivation, updateTakedown, type Account } from './account-store.ts'
+
+/** Add an `#account` event with the account's current status. Does nothing if the account does not exist. */
+export async function addStatusEvent(ctx: Context, tx: Tx, did: Did): Promise<void> {
+  const account = await accountOf(tx, did)
+  if (account) await sequenceEvents(ctx, tx, [{ type: 'account', did, status: statusOf(account) }])
+}
+
+/**
+ * Deactivate an account, to be deleted at `deleteAfter` unless that is null. Its sessions stay. Returns false if there
+ * is no such account.
+ */
+export async function deactivate(ctx: Context, tx: Tx, did: Did, deleteAfter: Millis | null): Promise<boolean> {
+  if ((await updateActivation(tx, did, { deactivatedAt: ctx.clock.now(), deleteAfter })) === 0) return false
+  await addStatusEvent(ctx, tx, did)
+  return true
+}
+
+/** Have an account deleted at `deleteAfter`, deactivated from now on unless it is already. */
+export async function scheduleDeletion(ctx: Context, tx: Tx, account: Account, deleteAfter: Millis): Promise<void> {
+  const { did, deactivatedAt } = account
+  await updateActivation(tx, did, { deactivatedAt: deactivatedAt ?? ctx.clock.now(), deleteAfter })
+  if (statusOf(account) === 'active') await addStatusEvent(ctx, tx, did)
+}
+
+/** Activate an account, whose deletion is cancelled. The caller adds its events, with those of its repository. */
+export async function activate(tx: Tx, did: Did): Promise<void> {
+  await updateActivation(tx, did, { deactivatedAt: null, deleteAfter: null })
+}
+
+/** Take an account down, or lift the takedown with a null `ref`, which ends the sessions from before as well. */
+export async function takeDown(ctx: Context, tx: Tx, did: Did, ref: string | null): Promise<void> {
+  await updateTakedown(tx, did, ref)
+  await endAccess(ctx, tx, did, ref === null ? 'restored' : 'taken_down')
+  await addStatusEvent(ctx, tx, did)
+}

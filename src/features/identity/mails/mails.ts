@@ -1,0 +1,20 @@
+/** The door of mails: the texts that account holders get, the codes in them, and the step that sends them. */
+export { askedBy, chargeMail, mailCode, mailsOf, orderCode, presentAccount, requestCode } from './code-requests.ts'
+export {
+  CODE_TTL_SECS,
+  codeRefused,
+  issueCode,
+  redeemAnonymousCode,
+  redeemCode,
+  type CodeFault,
+} from './mailed-codes.ts'
+export { addMail, sendMail } from './mail-steps.ts'
+export {
+  addressOf,
+  addressWantedMail,
+  noticeMail,
+  recoveryCodeMail,
+  type EventDetails,
+  type Notice,
+  type Told,
+} from './mail-texts.ts'

@@ -1,0 +1,23 @@
+/** Gives accounts passwords, and ends what the one before was good for. */
+import type { AccessEnd } from '../../../http/feature.ts'
+import { endAccess } from '../../../http/hooks.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Tx } from '../../../platform/database/database.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { updatePasswordHash } from './password-store.ts'
+
+/** Give a password to an account that is not in use yet. Ends no session. */
+export async function givePassword(tx: Tx, did: Did, hash: string): Promise<void> {
+  await updatePasswordHash(tx, did, hash)
+}
+
+/** Replace the password of an account. Ends the access that the old one gave, as far as the reason calls for it. */
+export async function replacePassword(
+  ctx: Context,
+  tx: Tx,
+  did: Did,
+  { hash, why }: { hash: string; why: Extract<AccessEnd, 'new_password' | 'reset_password'> },
+): Promise<void> {
+  await updatePasswordHash(tx, did, hash)
+  await endAccess(ctx, tx, did, why)
+}

@@ -1,0 +1,8 @@
+/** The attempts to sign in that the nodes of a cluster count together. */
+import type { Feature } from '../../../http/feature.ts'
+import { deleteOldAttempts } from './sign-in-attempt-store.ts'
+
+export const passwords: Feature = {
+  name: 'passwords',
+  reclaim: ({ db, clock }) => deleteOldAttempts(db, clock.now()),
+}

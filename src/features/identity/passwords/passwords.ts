@@ -1,0 +1,17 @@
+/** The door of passwords: how they are hashed and replaced, and the attempts to sign in with them. */
+export {
+  attemptLogin,
+  loginRefused,
+  loginWithPassword,
+  noteFailedSignIn,
+  provePassword,
+  type StillHolds,
+} from './logins.ts'
+export {
+  hashGeneratedPassword,
+  hashPassword,
+  MAX_TRIED_PASSWORD_CHARS,
+  MIN_PASSWORD_CHARS,
+  passwordFault,
+} from './password-hashing.ts'
+export { givePassword, replacePassword } from './password-replacement.ts'
