@@ -9,7 +9,7 @@ import { auth } from './features/access/auth/auth-feature.ts'
 import { backup } from './features/operations/backup/backup.ts'
 import { blobGc } from './features/data/blob-gc/blob-gc.ts'
 import { blobs } from './features/data/blobs/blobs-feature.ts'
-import { children } from './features/agents/children/children.ts'
+import { children } from './features/agents/children/children-feature.ts'
 import { ceremony } from './features/identity/ceremony/ceremony-feature.ts'
 import { doctor } from './features/operations/doctor/doctor-feature.ts'
 import { escrow } from './features/identity/escrow/escrow-feature.ts'
@@ -66,13 +66,13 @@ export const features: readonly Feature[] = [
   pages,
   oauth,
   agents,
+  children,
   signup,
   walletDevices,
   transfers,
   accountChanges,
   ceremony,
   repoKeys,
-  children,
   waitlist,
   admin,
   backup,

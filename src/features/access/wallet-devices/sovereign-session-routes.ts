@@ -18,7 +18,7 @@ import { accountOf, type Account } from '../../identity/accounts/accounts.ts'
 import { announceSignIn } from '../../identity/account-events/account-events.ts'
 import { noteFailedSignIn } from '../../identity/passwords/passwords.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
-import { findChild } from '../../agents/agents/agents.ts'
+import { findChild } from '../../agents/children/children.ts'
 import {
   checkProof,
   proofMembers,

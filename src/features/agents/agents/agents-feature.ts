@@ -3,7 +3,6 @@ import type { Feature } from '../../../http/feature.ts'
 import { endAgentsOf } from './agent-owners.ts'
 import { deleteShownClaimsOf } from './agent-claim-page-store.ts'
 import { deleteAgentsOf } from './agent-registration-store.ts'
-import { buryChild } from './child-store.ts'
 import { agentAdminRoutes } from './agent-admin-routes.ts'
 import { agentCredential } from './agent-credential.ts'
 import { agentClaimPageRoutes } from './agent-claim-page-routes.ts'
@@ -28,9 +27,8 @@ export const agents: Feature = {
   sweeps: [agentClaimSweep],
   credentials: [agentCredential],
   grants: agentGrants,
-  async forgetAccount({ clock }, tx, did) {
+  async forgetAccount(_, tx, did) {
     await deleteAgentsOf(tx, did)
-    await buryChild(tx, did, clock.now())
   },
   async endAccess({ clock }, tx, did, why) {
     if (why !== 'transferred') await deleteShownClaimsOf(tx, did)

@@ -25,20 +25,15 @@ import { signingKeyOf } from '../../identity/account-keys/account-keys.ts'
 import {
   assertionExpiry,
   clampedScopes,
-  deleteChild,
-  findChild,
   findRegistration,
   insertAgentEvent,
-  insertChild,
   insertRegistration,
   issueAssertion,
   newAgentId,
-  setChildFinished,
-  setChildPublished,
   updateAssertionExpiry,
-  type Child,
   type Registration,
 } from '../agents/agents.ts'
+import { deleteChild, findChild, insertChild, setChildFinished, setChildPublished, type Child } from './child-store.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import {
   bindReservedKey,

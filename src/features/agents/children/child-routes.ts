@@ -8,16 +8,10 @@ import { requireMasterKey } from '../../../http/master-key.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { INVALID_HANDLE, parseDid, wireTime, type Did } from '../../../protocol/identifiers.ts'
-import { scheduleChildDeletion } from '../../identity/account-changes/account-changes.ts'
+import { scheduleChildDeletion } from './child-deletion.ts'
 import { announce } from '../../identity/account-events/account-events.ts'
-import {
-  childrenOf,
-  endRegistration,
-  findChild,
-  findRegistration,
-  firstParentOf,
-  type Child,
-} from '../agents/agents.ts'
+import { childrenOf, findChild, firstParentOf, type Child } from './child-store.ts'
+import { endRegistration, findRegistration } from '../agents/agents.ts'
 import { parent, type OwnerCaller } from '../../access/auth/auth.ts'
 import { admitServedHandle } from '../../identity/identity/identity.ts'
 import { makeChild } from './child-making.ts'

@@ -6,7 +6,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { formatDidKey } from '../../../protocol/keys.ts'
 import { isPlcDid, PDS_SERVICE_NAME, SIGNING_KEY_NAME } from '../../../protocol/plc.ts'
 import { signingKeyOf } from '../account-keys/account-keys.ts'
-import { findChild } from '../../agents/agents/agents.ts'
+import { findChild } from '../../agents/children/children.ts'
 import { documentOfAccount, heldRotationKey } from '../identity/identity.ts'
 
 /** What an identity says about its server and keys. */

@@ -2,7 +2,7 @@
 import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
 import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
 import { parseOperation, type LogOperation } from '../../../protocol/plc.ts'
-import type { RegistrationStatus } from './agent-registration-store.ts'
+import type { RegistrationStatus } from '../agents/agents.ts'
 
 /** An account that another account made for an agent. The account itself may be gone. */
 export interface Child {

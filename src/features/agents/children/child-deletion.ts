@@ -5,14 +5,9 @@
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
-import { accountOf, scheduleDeletion } from '../accounts/accounts.ts'
-import {
-  endRegistration,
-  findChild,
-  findRegistration,
-  livingChildrenOf,
-  setChildDeletion,
-} from '../../agents/agents/agents.ts'
+import { accountOf, scheduleDeletion } from '../../identity/accounts/accounts.ts'
+import { endRegistration, findRegistration } from '../agents/agents.ts'
+import { findChild, livingChildrenOf, setChildDeletion } from './child-store.ts'
 
 /**
  * End the agent of a child, and deactivate its account until it is deleted. Returns when that is. Returns the time of
