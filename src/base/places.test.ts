@@ -113,3 +113,25 @@ test('a provider with hundreds of networks keeps nobody else from waiting, and f
   expect(entered.slice(1)).toEqual(['flood 1', 'new', 'new too'])
   expect(places.waiting).toBe(198 - 1)
 })
+
+test('who a client is matters only while its network may have used up its places', async () => {
+  const places = new Places({ size: 3, ofNetwork: 2, maxWaiting: 100 })
+  const { come, leave, entered, settle } = visits(places)
+  let questions = 0
+  const asked = (network: string): Client => ({
+    ...client(network),
+    get network() {
+      questions++
+      return network
+    },
+  })
+  await come('a0', asked('a'))
+  await come('a1', asked('a'))
+  expect(questions).toBe(0)
+  await come('a2', asked('a'))
+  expect(entered).toEqual(['a0', 'a1'])
+  expect(questions).toBeGreaterThan(0)
+  leave('a0')
+  await settle()
+  expect(entered).toEqual(['a0', 'a1', 'a2'])
+})

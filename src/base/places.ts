@@ -23,16 +23,16 @@ interface Waiting {
 /** A bounded number of places. Clients that wait for one take turns, as in `FairQueue`. */
 export class Places {
   readonly #waiting = new FairQueue<Waiting>()
-  /** Places taken, by network. */
-  readonly #taken = new Map<string, number>()
-  #free: number
+  /** One for each place that is taken. */
+  readonly #holders = new Set<{ readonly client: Client }>()
+  readonly #ofNetwork: number
 
   constructor(readonly bounds: PlaceBounds) {
-    this.#free = bounds.size
+    this.#ofNetwork = bounds.ofNetwork ?? bounds.size
   }
 
   get taken(): number {
-    return this.bounds.size - this.#free
+    return this.#holders.size
   }
 
   get waiting(): number {
@@ -42,11 +42,11 @@ export class Places {
   /**
    * Take a place. Resolves to the function that gives it back; only its first call counts. Throws `NoPlace`, or the
    * reason of the signal that `gone` returns if that aborts before there is a place. `gone` is called only if the
-   * client has to wait.
+   * client has to wait. What `client` says is read only while places are scarce.
    */
   async enter(client: Client, gone?: () => AbortSignal): Promise<() => void> {
     // A free place is taken at once, unless the network has used up its own.
-    return this.#admits(client.network) ? this.#take(client.network) : this.#turn(client, gone?.())
+    return this.#admits(client) ? this.#take(client) : this.#turn(client, gone?.())
   }
 
   async run<T>(client: Client, work: () => Promise<T>): Promise<T> {
@@ -58,28 +58,30 @@ export class Places {
     }
   }
 
-  #admits(network: string): boolean {
-    return this.#free > 0 && (this.#taken.get(network) ?? 0) < (this.bounds.ofNetwork ?? this.bounds.size)
+  #admits(client: Client): boolean {
+    if (this.taken >= this.bounds.size) return false
+    return this.taken < this.#ofNetwork || (this.#takenByNetwork().get(client.network) ?? 0) < this.#ofNetwork
   }
 
-  #take(network: string): () => void {
-    this.#free--
-    this.#taken.set(network, (this.#taken.get(network) ?? 0) + 1)
-    let hasLeft = false
+  #takenByNetwork(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>()
+    for (const { client } of this.#holders) counts.set(client.network, (counts.get(client.network) ?? 0) + 1)
+    return counts
+  }
+
+  #take(client: Client): () => void {
+    const holder = { client }
+    this.#holders.add(holder)
     return () => {
-      if (hasLeft) return
-      hasLeft = true
-      this.#leave(network)
+      if (this.#holders.delete(holder)) this.#startNext()
     }
   }
 
-  #leave(network: string): void {
-    this.#free++
-    const left = this.#taken.get(network)! - 1
-    if (left > 0) this.#taken.set(network, left)
-    else this.#taken.delete(network)
-    const next = this.#waiting.shift((waiting) => this.#admits(waiting))
-    next?.start(this.#take(next.client.network))
+  #startNext(): void {
+    if (this.#waiting.size === 0) return
+    const counts = this.#takenByNetwork()
+    const next = this.#waiting.shift((network) => (counts.get(network) ?? 0) < this.#ofNetwork)
+    next?.start(this.#take(next.client))
   }
 
   async #turn(client: Client, signal: AbortSignal | undefined): Promise<() => void> {

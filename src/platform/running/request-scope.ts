@@ -40,8 +40,28 @@ export const requestIdHere = (): string | undefined => scope.getStore()?.request
 /** What the server does for itself, which gets its turns like any client. */
 const server: Client = { address: '', network: '', provider: '' }
 
-/** Returns the client of the current request; outside requests, the server itself. */
-export const clientHere = (): Client => scope.getStore()?.client ?? server
+/** A client whose address is determined when it is first read, which takes longer than many requests. */
+class ClientOf implements Client {
+  constructor(readonly origin: Origin) {}
+
+  get address(): string {
+    return (this.origin.client ?? server).address
+  }
+
+  get network(): string {
+    return (this.origin.client ?? server).network
+  }
+
+  get provider(): string {
+    return (this.origin.client ?? server).provider
+  }
+}
+
+/** Returns the client of the current request; outside requests, the server itself. Read it before the request ends. */
+export function clientHere(): Client {
+  const origin = scope.getStore()
+  return origin === undefined ? server : new ClientOf(origin)
+}
 
 /** Call it where code continues after it has waited for a socket, a disk or another thread. */
 export const resumed = (): void => scope.getStore()?.resumed()

@@ -51,8 +51,8 @@ export class StreamPlaces {
 
   /** Throws `NoPlace` after too long a wait, or the reason of the request's signal if the client goes away. */
   async enter(request: Pick<Request, 'signal'>): Promise<StreamPlace> {
-    const { network } = clientHere()
-    const leave = await this.#places.enter(clientHere(), () => request.signal)
+    const client = clientHere()
+    const leave = await this.#places.enter(client, () => request.signal)
     resumed()
     let timer: ReturnType<typeof setTimeout> | undefined
     let forget: (() => void) | null = null
@@ -66,6 +66,7 @@ export class StreamPlaces {
       },
       handOver: (cut) => {
         if (isOver) return
+        const { network } = client
         timer = setTimeout(() => {
           forget = this.#straggle(network, cut)
           leave()
