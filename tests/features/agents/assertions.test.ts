@@ -212,7 +212,7 @@ describe('what is not signed with the key', () => {
   test('texts that are large, or no text', async () => {
     for (const jwt of [
       '.',
-      '../..',
+      '..',
       '...',
       'a.b.c.d',
       '\u0000',

@@ -236,7 +236,7 @@ describe('a first start', () => {
 
   test('with the database elsewhere leaves the marker with the data', async () => {
     const dataDir = place()
-    const database = join(place(), '../..', 'pds.sqlite')
+    const database = join(place(), '..', 'pds.sqlite')
     await stop(await start(dataDir, { SERVICE_DATABASE_URL: `sqlite://${database}` }))
     expect(readdirSync(dataDir).sort()).toEqual([
       'blobs',
@@ -347,7 +347,7 @@ describe('a network share', () => {
     'of type %s holds no data, and is not touched',
     async (type) => {
       const dataDir = place()
-      expect(await refusal(dataDir, {}, mounted(type, join(dataDir, '../..')))).toBe(
+      expect(await refusal(dataDir, {}, mounted(type, join(dataDir, '..')))).toBe(
         `holdfast dev: ${dataDir} is on a network share (${type}), where locks and flushes may fail and damage the database: set data_dir to a folder on a disk of this machine, or network_share_allowed (SERVICE_NETWORK_SHARE_ALLOWED) to true`,
       )
       expect(existsSync(dataDir)).toBe(false)
@@ -356,7 +356,7 @@ describe('a network share', () => {
 
   test.each(['xfs', 'fuse.mergerfs', 'overlay', 'fuseblk'])('is none that is of type %s', async (type) => {
     const dataDir = place()
-    await stop(await start(dataDir, {}, mounted(type, join(dataDir, '../..'))))
+    await stop(await start(dataDir, {}, mounted(type, join(dataDir, '..'))))
     expect(existsSync(join(dataDir, 'holdfast.db'))).toBe(true)
   })
 
@@ -389,7 +389,7 @@ describe('what cannot be used is told with its path and what to do', () => {
 
   test('a folder that cannot be made', async () => {
     const dataDir = place()
-    chmodSync(join(dataDir, '../..'), 0o500)
+    chmodSync(join(dataDir, '..'), 0o500)
     expect(await refusal(dataDir, {}, asOrdinaryUser)).toMatch(
       new RegExp(
         `^holdfast dev: this process \\(user ${user}\\) cannot create ${dataDir}, because .* belongs to .*: create it and give it to that user, or set data_dir`,
@@ -429,10 +429,10 @@ describe('what cannot be used is told with its path and what to do', () => {
 
   test('a folder behind a closed one is not called missing by the doctor', async () => {
     const dataDir = await used()
-    chmodSync(join(dataDir, '../..'), 0o000)
+    chmodSync(join(dataDir, '..'), 0o000)
     const { out } = await runProgram(['doctor', '--dev'], await envOf(dataDir), asOrdinaryUser)
     expect(out).toContain(`${dataDir} is not accessible to this user`)
-    chmodSync(join(dataDir, '../..'), 0o755)
+    chmodSync(join(dataDir, '..'), 0o755)
   })
 
   test('a place for backups that cannot be written', async () => {

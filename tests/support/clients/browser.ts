@@ -39,7 +39,7 @@ async function launch(): Promise<Browser> {
 
 /** Unpacked into the temporary folder at first use. */
 async function openPackaged(): Promise<Browser> {
-  const archives = join(dirname(fileURLToPath(import.meta.resolve('@sparticuz/chromium'))), '../..', 'bin')
+  const archives = join(dirname(fileURLToPath(import.meta.resolve('@sparticuz/chromium'))), '..', 'bin')
   const [executablePath, libraries] = await Promise.all([
     packaged.executablePath(),
     inflate(join(archives, 'al2023.tar.br')),
