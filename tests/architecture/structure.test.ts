@@ -47,7 +47,9 @@ const securityFeatures = [
   'signup',
   'tokens',
   'service-auth',
+  'page-parts',
   'pages',
+  'scope-words',
   'account-pages',
 ]
 const isSecurity = (path: string) =>

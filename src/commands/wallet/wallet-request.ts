@@ -25,7 +25,7 @@ const ACCOUNT_PAGE =
   'This is not an app: approving it signs that browser in to your account page, where it can manage your account.'
 
 async function permissionsText({ requestedScope }: ShownRequest): Promise<string> {
-  const { wordsOf } = await import('../../features/access/pages/pages.ts')
+  const { wordsOf } = await import('../../features/access/scope-words/scope-words.ts')
   const scopes = requestedScope.map((scope) => {
     const { what, more, isGrave } = wordsOf({ scope, grants: [scope], title: null, detail: null })
     const named = inOneLine(what === scope ? scope : `${what} (${scope})`)

@@ -2,7 +2,7 @@
 import { html, type Html } from '../../../http/html.ts'
 import { accountForm, accountName, outcomeOf, type AccountView, type Section } from './account-view.ts'
 import { identityUrl } from './identity-page.ts'
-import { codeField, field, hidden, newPasswordField, passwordField } from '../pages/pages.ts'
+import { codeField, field, hidden, newPasswordField, passwordField } from '../page-parts/page-parts.ts'
 
 export function accountDetails(view: AccountView): Html {
   const { account } = view

@@ -11,7 +11,9 @@ import { agentsPart } from './agents-page.ts'
 import { accountForm, accountName, outcomeOf, type AccountView } from './account-view.ts'
 import { pushPart } from './push-part.ts'
 import { walletPart } from './wallet-matters-view.ts'
-import { day, field, hidden, sentence, wordsOf, type KnownBrowser } from '../pages/pages.ts'
+import { day, field, hidden } from '../page-parts/page-parts.ts'
+import { sentence, wordsOf } from '../scope-words/scope-words.ts'
+import type { KnownBrowser } from '../pages/pages.ts'
 
 export function accountPage({ config }: Context, view: AccountView): Response {
   return page(config, {

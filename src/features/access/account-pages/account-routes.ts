@@ -38,17 +38,15 @@ import {
   browsersOf,
   deleteOtherSignIns,
   deleteSignIn,
-  faultOf,
   holderForm,
   holderOf,
   requireNavigation,
-  seeOther,
   signIn,
   signInUrl,
   signOut,
   type Holder,
-  type PageCall,
 } from '../pages/pages.ts'
+import { faultOf, seeOther, type PageCall } from '../page-parts/page-parts.ts'
 
 type PageOptions = Partial<Pick<AccountView, 'outcome' | 'secret' | 'awaitsEmailCode'>>
 

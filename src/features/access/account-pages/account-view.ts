@@ -7,7 +7,8 @@ import type { PushRegistration } from '../../push/notifications/notifications.ts
 import type { Consent, OAuthSession } from '../oauth/oauth.ts'
 import type { Transfer } from '../../identity/transfers/transfers.ts'
 import type { Device as WalletDevice } from '../wallet-devices/wallet-devices.ts'
-import { errorNote, goodNote, hidden, type Device, type Fault, type KnownBrowser } from '../pages/pages.ts'
+import { errorNote, goodNote, hidden, type Fault } from '../page-parts/page-parts.ts'
+import type { Device, KnownBrowser } from '../pages/pages.ts'
 
 /** Sections with forms. Each name is an id in the page. */
 export type Section =

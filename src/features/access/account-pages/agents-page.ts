@@ -19,20 +19,9 @@ import {
   type Registration,
 } from '../../agents/agents/agents.ts'
 import { accountForm, outcomeOf, type AccountView } from './account-view.ts'
-import {
-  collectionWords,
-  day,
-  hidden,
-  holderOf,
-  listed,
-  requireNavigation,
-  seeOther,
-  sentence,
-  signInUrl,
-  wordsOf,
-  type Holder,
-  type PageCall,
-} from '../pages/pages.ts'
+import { collectionWords, listed, sentence, wordsOf } from '../scope-words/scope-words.ts'
+import { day, hidden, seeOther, type PageCall } from '../page-parts/page-parts.ts'
+import { holderOf, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
 
 const RECORD_PATH = '/account/agents/record'
 const EVENTS_PER_PAGE = 50

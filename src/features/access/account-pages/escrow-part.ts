@@ -14,7 +14,8 @@ import {
   type EscrowState,
 } from '../../identity/escrow/escrow.ts'
 import { accountForm } from './account-view.ts'
-import { day, holderForm, seeOther, type Holder } from '../pages/pages.ts'
+import { day, seeOther } from '../page-parts/page-parts.ts'
+import { holderForm, type Holder } from '../pages/pages.ts'
 
 const PATH = 'identity/escrow'
 

@@ -8,16 +8,8 @@ import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { endHosting, startHosting, whatToPublish } from '../../identity/identity/identity.ts'
 import { accountForm } from './account-view.ts'
-import {
-  errorNote,
-  faultOf,
-  hidden,
-  holderForm,
-  seeOther,
-  type Fault,
-  type Holder,
-  type PageCall,
-} from '../pages/pages.ts'
+import { errorNote, faultOf, hidden, seeOther, type Fault, type PageCall } from '../page-parts/page-parts.ts'
+import { holderForm, type Holder } from '../pages/pages.ts'
 
 type Published = NonNullable<Awaited<ReturnType<typeof whatToPublish>>>
 

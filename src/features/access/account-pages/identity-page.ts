@@ -10,16 +10,8 @@ import { controlOf, type ControllingKey, type IdentityControl } from '../../iden
 import { accountName } from './account-view.ts'
 import { escrowForms, escrowOf, escrowPart } from './escrow-part.ts'
 import { hostingForms, hostingOf, hostingPart } from './hosting-part.ts'
-import {
-  day,
-  holderOf,
-  requireNavigation,
-  seeOther,
-  signInUrl,
-  type Fault,
-  type Holder,
-  type PageCall,
-} from '../pages/pages.ts'
+import { day, seeOther, type Fault, type PageCall } from '../page-parts/page-parts.ts'
+import { holderOf, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
 
 const PATH = '/account/identity'
 

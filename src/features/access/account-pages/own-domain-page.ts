@@ -9,19 +9,8 @@ import { page } from '../../../http/page.ts'
 import { parseHandle, type Did, type Handle, type Millis } from '../../../protocol/identifiers.ts'
 import { changeHandle, publishedDids, type PublishedDids } from '../../identity/identity/identity.ts'
 import { accountForm, accountName } from './account-view.ts'
-import {
-  errorNote,
-  faultOf,
-  hidden,
-  holderForm,
-  holderOf,
-  requireNavigation,
-  seeOther,
-  signInUrl,
-  type Fault,
-  type Holder,
-  type PageCall,
-} from '../pages/pages.ts'
+import { errorNote, faultOf, hidden, seeOther, type Fault, type PageCall } from '../page-parts/page-parts.ts'
+import { holderForm, holderOf, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
 
 const PATH = '/account/handle/domain'
 

@@ -4,7 +4,7 @@ import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { pushDevicesOf, removeRegistration, type PushRegistration } from '../../push/notifications/notifications.ts'
 import { accountForm, outcomeOf, type AccountView } from './account-view.ts'
-import { day, hidden } from '../pages/pages.ts'
+import { day, hidden } from '../page-parts/page-parts.ts'
 
 /** Characters of a device's id that are shown: those of a UUID fit. */
 const MAX_ID_CHARS = 36

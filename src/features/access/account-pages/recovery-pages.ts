@@ -18,14 +18,12 @@ import {
   faultAt,
   faultOf,
   field,
-  formProof,
   goodNote,
-  readOwnForm,
-  requireNavigation,
   seeOther,
   type Fault,
   type PageCall,
-} from '../pages/pages.ts'
+} from '../page-parts/page-parts.ts'
+import { formProof, readOwnForm, requireNavigation } from '../pages/pages.ts'
 
 const PATH = '/account/recovery'
 

@@ -9,15 +9,13 @@ import {
   errorNote,
   faultOf,
   field,
-  formProof,
   goodNote,
   newPasswordField,
-  readOwnForm,
-  requireNavigation,
   seeOther,
   type Fault,
   type PageCall,
-} from '../pages/pages.ts'
+} from '../page-parts/page-parts.ts'
+import { formProof, readOwnForm, requireNavigation } from '../pages/pages.ts'
 
 function forgottenPage(call: PageCall, given: URLSearchParams, fault: Fault | null): Response {
   return page(call.ctx.config, {

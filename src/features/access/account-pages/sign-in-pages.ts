@@ -7,24 +7,19 @@ import type { Account } from '../../identity/accounts/accounts.ts'
 import { hasKnownWallets } from '../wallet-proofs/wallet-proofs.ts'
 import { accountName } from './account-view.ts'
 import { walletSignInForm } from './wallet-sign-in-pages.ts'
+import { deviceOf, formProof, readOwnForm, requireNavigation, signIn, withPassword } from '../pages/pages.ts'
 import {
-  deviceOf,
   errorNote,
   faultAt,
   faultOf,
-  formProof,
   goodNote,
   identifierField,
   passwordField,
-  readOwnForm,
   rememberField,
-  requireNavigation,
   seeOther,
-  signIn,
-  withPassword,
   type Fault,
   type PageCall,
-} from '../pages/pages.ts'
+} from '../page-parts/page-parts.ts'
 
 const notices = new Map([
   ['reset', 'Your password is changed. Please sign in with the new one.'],

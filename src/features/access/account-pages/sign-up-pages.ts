@@ -6,20 +6,17 @@ import { page } from '../../../http/page.ts'
 import type { Context } from '../../../platform/context.ts'
 import { HAS_ACCOUNT } from '../oauth/oauth.ts'
 import { createAccount } from '../../identity/signup/signup.ts'
+import { entryOf, formProof, readOwnForm, requireNavigation } from '../pages/pages.ts'
 import {
-  entryOf,
   errorNote,
   faultOf,
   field,
-  formProof,
   hidden,
   newPasswordField,
-  readOwnForm,
-  requireNavigation,
   seeOther,
   type Fault,
   type PageCall,
-} from '../pages/pages.ts'
+} from '../page-parts/page-parts.ts'
 
 /** Returns the authorization request that the person came from and returns to, or null if there is none. */
 function requestOf(given: URLSearchParams): Record<string, string> | null {

@@ -12,7 +12,7 @@ import { appHost, consentsAwaiting, type Consent } from '../oauth/oauth.ts'
 import { runningTransfer, type Transfer } from '../../identity/transfers/transfers.ts'
 import { devicesOf, type Device } from '../wallet-devices/wallet-devices.ts'
 import { accountForm, outcomeOf, type AccountView, type WalletMatters } from './account-view.ts'
-import { day, hidden } from '../pages/pages.ts'
+import { day, hidden } from '../page-parts/page-parts.ts'
 
 /** Only active accounts see requests, because only they can answer them. */
 export async function walletMatters(ctx: Context, account: Account): Promise<WalletMatters> {

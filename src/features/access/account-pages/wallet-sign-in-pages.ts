@@ -6,21 +6,16 @@ import { html, type Html } from '../../../http/html.ts'
 import { page } from '../../../http/page.ts'
 import { announceSignIn } from '../../identity/account-events/account-events.ts'
 import { beginBrowserSignIn, browserSignInOf, completeBrowserSignIn, waitScript, walletBlock } from '../oauth/oauth.ts'
+import { browserHashOf, deviceOf, entryOf, formProof, readOwnForm, requireNavigation } from '../pages/pages.ts'
 import {
-  browserHashOf,
-  deviceOf,
-  entryOf,
   errorNote,
   faultOf,
-  formProof,
   hidden,
-  readOwnForm,
   rememberField,
-  requireNavigation,
   seeOther,
   type Fault,
   type PageCall,
-} from '../pages/pages.ts'
+} from '../page-parts/page-parts.ts'
 
 const PATH = '/account/sign-in/wallet'
 

@@ -4,19 +4,16 @@ import { page } from '../../../http/page.ts'
 import type { Context } from '../../../platform/context.ts'
 import { isLoopbackClientId } from '../../../protocol/client-metadata.ts'
 import { BASE_SCOPE, type ExpandedScope } from '../../../protocol/scopes.ts'
+import { accountChooser, type Device, type SignedIn } from '../pages/pages.ts'
 import {
-  accountChooser,
   errorNote,
   hidden,
   identifierField,
   passwordField,
-  permissionList,
   rememberField,
-  scopeLine,
-  type Device,
   type Fault,
-  type SignedIn,
-} from '../pages/pages.ts'
+} from '../page-parts/page-parts.ts'
+import { permissionList, scopeLine } from '../scope-words/scope-words.ts'
 import type { PendingRequest } from './authorization-request-store.ts'
 import { waitScript, walletBlock } from './wallet-consent-block.ts'
 import type { Consent } from './wallet-consent-store.ts'

@@ -18,19 +18,21 @@ import {
   type Device,
   deviceOf,
   formProof,
+  readOwnForm,
+  requireFormToken,
+  requireNavigation,
+  signIn,
+  withPassword,
+} from '../pages/pages.ts'
+import {
   type Fault,
   faultAt,
   faultOf,
   type PageCall,
   pageRefusal,
-  readOwnForm,
-  requireFormToken,
-  requireNavigation,
   seeOther,
   signedInElsewhere,
-  signIn,
-  withPassword,
-} from '../pages/pages.ts'
+} from '../page-parts/page-parts.ts'
 import { decideRequest, openRequest, requestHash, type Decision } from './authorization-requests.ts'
 import { authorizePage, HAS_ACCOUNT, mustSignInAgain, preselected, signUpUrl, type Filled } from './authorize-page.ts'
 import { clientOf } from './clients.ts'

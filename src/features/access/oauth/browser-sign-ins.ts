@@ -18,7 +18,7 @@ import { parseDid, parseHandle, type Did } from '../../../protocol/identifiers.t
 import { BASE_SCOPE } from '../../../protocol/scopes.ts'
 import { twoDigits } from '../../../protocol/short-code.ts'
 import { accountStatus } from '../../identity/accounts/accounts.ts'
-import { pageRefusal } from '../pages/pages.ts'
+import { pageRefusal } from '../page-parts/page-parts.ts'
 import { REQUEST_TTL_SECS } from './authorization-requests.ts'
 import { insertRequest, takeRequest, type PendingRequest } from './authorization-request-store.ts'
 import { insertConsentEvent } from './wallet-consent-event-store.ts'

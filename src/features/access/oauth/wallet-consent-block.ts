@@ -2,7 +2,7 @@
 import encodeQR from 'qr'
 import { asset } from '../../../http/asset.ts'
 import { html, type Html } from '../../../http/html.ts'
-import { hidden } from '../pages/pages.ts'
+import { hidden } from '../page-parts/page-parts.ts'
 import type { Consent } from './wallet-consent-store.ts'
 import script from './wallet-consent.js' with { type: 'text' }
 

@@ -18,7 +18,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { opaqueTokenHash, parseOpaqueToken } from '../../../protocol/opaque-token.ts'
 import { accountOf, type Account } from '../../identity/accounts/accounts.ts'
 import { deleteDevice, deleteSignIn, insertDevice, signInsOf } from './device-store.ts'
-import { hidden, readForm, type PageCall } from './page-parts.ts'
+import { hidden, readForm, type PageCall } from '../page-parts/page-parts.ts'
 
 /** Lifetime with "stay signed in", and without, which also ends when the browser closes. */
 const REMEMBERED_SECS = 90 * DAY_SECS

@@ -3,7 +3,7 @@ import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { parseDid } from '../../../protocol/identifiers.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import { type Device, deviceOf, readOwnForm, requireFormToken } from './devices.ts'
-import { seeOther, type PageCall } from './page-parts.ts'
+import { seeOther, type PageCall } from '../page-parts/page-parts.ts'
 
 export interface Holder {
   account: Account

@@ -1,6 +1,4 @@
-/**
- * What pages share: how a route shows one, form parts, the browser and who is signed in there, and scopes in words.
- */
+/** The door of pages: the browser that asks for one, and who is signed in there. */
 export { accountChooser, chosenAccount } from './account-chooser.ts'
 export { browsersOf, deleteDevicesBefore, deleteOtherSignIns, deleteSignIn, type KnownBrowser } from './device-store.ts'
 export {
@@ -17,23 +15,5 @@ export {
   type Device,
   type SignedIn,
 } from './devices.ts'
-export { faultAt, faultOf, signedInElsewhere, type Fault } from './faults.ts'
-export {
-  codeField,
-  day,
-  errorNote,
-  field,
-  goodNote,
-  hidden,
-  identifierField,
-  newPasswordField,
-  pageRefusal,
-  passwordField,
-  rememberField,
-  seeOther,
-  type PageCall,
-} from './page-parts.ts'
-export { withPassword } from './sign-in.ts'
-export { permissionList, scopeLine, type PermissionLine } from './scope-view.ts'
 export { holderForm, holderOf, signInUrl, type Holder } from './holders.ts'
-export { collectionWords, listed, sentence, wordsOf } from './scope-words.ts'
+export { withPassword } from './sign-in.ts'

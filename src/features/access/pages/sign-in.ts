@@ -7,8 +7,7 @@ import { announceSignIn } from '../../identity/account-events/account-events.ts'
 import { attemptLogin, MAX_TRIED_PASSWORD_CHARS, provePassword } from '../../identity/passwords/passwords.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import { deviceOf, type Confirm } from './devices.ts'
-import { faultAt, type Fault } from './faults.ts'
-import type { PageCall } from './page-parts.ts'
+import { faultAt, type Fault, type PageCall } from '../page-parts/page-parts.ts'
 
 type SignInOutcome<T> = { ok: true; value: T } | { ok: false; fault: Fault }
 

@@ -12,18 +12,20 @@ import type { Account } from '../../identity/accounts/accounts.ts'
 import {
   chosenAccount,
   deviceOf,
-  faultAt,
-  faultOf,
-  pageRefusal,
   readOwnForm,
   requireFormToken,
   requireNavigation,
-  signedInElsewhere,
   withPassword,
   type Confirm,
+} from '../../access/pages/pages.ts'
+import {
+  faultAt,
+  faultOf,
+  pageRefusal,
+  signedInElsewhere,
   type Fault,
   type PageCall,
-} from '../../access/pages/pages.ts'
+} from '../../access/page-parts/page-parts.ts'
 import { hasKnownWallets } from '../../access/wallet-proofs/wallet-proofs.ts'
 import {
   CLAIM_PATH,

@@ -4,19 +4,16 @@ import { page } from '../../../http/page.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import { timeInWords } from '../../../base/time-words.ts'
+import { accountChooser, type Device } from '../../access/pages/pages.ts'
 import {
-  accountChooser,
   errorNote,
   field,
   hidden,
   identifierField,
   passwordField,
-  permissionList,
-  scopeLine,
-  type Device,
   type Fault,
-  type PermissionLine,
-} from '../../access/pages/pages.ts'
+} from '../../access/page-parts/page-parts.ts'
+import { permissionList, scopeLine, type PermissionLine } from '../../access/scope-words/scope-words.ts'
 import type { Claim } from './agent-claim-store.ts'
 import type { Registration } from './agent-registration-store.ts'
 

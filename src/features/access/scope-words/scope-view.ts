@@ -1,7 +1,7 @@
 /** How pages show requested permissions: one line for each, with its meaning folded away. */
 import { html, type Html } from '../../../http/html.ts'
 import { BASE_SCOPE, type ExpandedScope } from '../../../protocol/scopes.ts'
-import { wordsOf, type Words } from './scope-words.ts'
+import { wordsOf, type Words } from './scope-phrases.ts'
 
 /** Lines that are shown at once. The others open, so that a long request does not push the decision off the screen. */
 const MAX_LINES = 3

@@ -1,0 +1,18 @@
+/** The door of page parts: fields, notes and faults of forms, for all pages. */
+export { faultAt, faultOf, signedInElsewhere, type Fault } from './faults.ts'
+export {
+  codeField,
+  day,
+  errorNote,
+  field,
+  goodNote,
+  hidden,
+  identifierField,
+  newPasswordField,
+  pageRefusal,
+  passwordField,
+  readForm,
+  rememberField,
+  seeOther,
+  type PageCall,
+} from './form-parts.ts'
