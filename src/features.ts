@@ -7,7 +7,6 @@ import { admin } from './features/operations/admin/admin.ts'
 import { agents } from './features/agents/agents/agents-feature.ts'
 import { auth } from './features/access/auth/auth-feature.ts'
 import { backup } from './features/operations/backup/backup.ts'
-import { blobGc } from './features/data/blob-gc/blob-gc.ts'
 import { blobs } from './features/data/blobs/blobs-feature.ts'
 import { children } from './features/agents/children/children-feature.ts'
 import { ceremony } from './features/identity/ceremony/ceremony-feature.ts'
@@ -59,7 +58,6 @@ export const features: readonly Feature[] = [
   blobs,
   repo,
   proxy,
-  blobGc,
   sync,
   preferences,
   labels,

@@ -3,10 +3,10 @@ import type { CredentialKind } from './credential.ts'
 import type { Endpoint, Exchange } from './endpoint.ts'
 import type { CapabilityName } from '../platform/configuration/capabilities.ts'
 import type { Context } from '../platform/context.ts'
-import type { Tx } from '../platform/database/database.ts'
+import type { Reader, Tx } from '../platform/database/database.ts'
 import type { Sweep } from '../platform/running/sweeps.ts'
 import type { StepKind } from '../platform/running/steps.ts'
-import type { Did } from '../protocol/identifiers.ts'
+import type { Did, Tid } from '../protocol/identifiers.ts'
 
 export interface Feature {
   name: string
@@ -47,8 +47,29 @@ export interface Feature {
   grants?(ctx: Context): Readonly<Record<string, Grant>>
   /** Sends a public read that this server cannot answer to the service that can. At most one feature declares it. */
   passOn?(exchange: Exchange): Promise<Response>
+  /** Shows all records to features that repositories build on. At most one feature declares it. */
+  records?: RecordSource
   /** Runs once the port is open. Returns a function that stops what it started, if anything. */
   start?(ctx: Context): (() => void | Promise<void>) | void
+}
+
+/** The records of all accounts, including those taken down. */
+export interface RecordSource {
+  /** A page of repositories in order of their DIDs, after `after`, each with its revision. */
+  repos(reader: Reader, after: Did | null, limit: number): Promise<{ did: Did; rev: Tid }[]>
+  /** A page of an account's records in order of their paths, after `after`. */
+  page(reader: Reader, did: Did, after: string, limit: number): Promise<SourceRecord[]>
+  /** Returns null if there is no such record. */
+  find(reader: Reader, did: Did, path: string): Promise<SourceRecord | null>
+}
+
+export interface SourceRecord {
+  /** `collection/rkey`. */
+  path: string
+  /** Revision of the commit that wrote it. */
+  rev: Tid
+  /** The record's block, in DAG-CBOR. */
+  value: Uint8Array
 }
 
 /** Answers a request to the token endpoint. Throws an `OAuthError`. */

@@ -7,7 +7,7 @@ import type { Tx } from '../platform/database/database.ts'
 import type { Did } from '../protocol/identifiers.ts'
 import type { Credential, CredentialKind } from './credential.ts'
 import type { Exchange } from './endpoint.ts'
-import type { AccessEnd, AddressChange, EndedAccess, Feature, Grant } from './feature.ts'
+import type { AccessEnd, AddressChange, EndedAccess, Feature, Grant, RecordSource } from './feature.ts'
 
 const registry = perContext<{ features: readonly Feature[] }>(() => ({ features: [] }))
 
@@ -54,6 +54,13 @@ export function passOn(exchange: Exchange): Promise<Response> {
   const forwarder = registry(exchange.ctx).features.find((feature) => feature.passOn)
   if (forwarder === undefined) throw new Error('no feature forwards requests')
   return forwarder.passOn!(exchange)
+}
+
+/** The records of all accounts, for features that repositories build on. */
+export function recordSource(ctx: Context): RecordSource {
+  const source = registry(ctx).features.find((feature) => feature.records)
+  if (source === undefined) throw new Error('no feature has records')
+  return source.records!
 }
 
 const credentialsOf = perContext(

@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import {
   applyBlobChanges,
   countBlobs,
-  deleteAccountBlobs,
   replaceBlobReferences,
   setBlobTakedown,
-  type AddedReference,
 } from '../../../src/features/data/blobs/blobs.ts'
+import { deleteAccountBlobs } from '../../../src/features/data/blobs/blob-removal.ts'
+import type { AddedReference } from '../../../src/features/data/blobs/blob-references.ts'
 import { listMissing, listReferencedCids } from '../../../src/features/data/blobs/reference-store.ts'
 import { sql, type Database } from '../../../src/platform/database/database.ts'
 import { migrate } from '../../../src/platform/database/migrations.ts'

@@ -1,6 +1,7 @@
 /** The garbage collector, seen by those whose blobs it takes. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { deleteAccountBlobs, removeBlobFiles, setBlobTakedown } from '../../../src/features/data/blobs/blobs.ts'
+import { deleteAccountBlobs, removeBlobFiles } from '../../../src/features/data/blobs/blob-removal.ts'
+import { setBlobTakedown } from '../../../src/features/data/blobs/blobs.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import { bearer } from '../../support/clients/http.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'

@@ -1,6 +1,7 @@
 /** Before the collector deletes: references that do not say what the records say. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { correctClocks, insertReferences } from '../../../src/features/data/blobs/blobs.ts'
+import { correctClocks } from '../../../src/features/data/blobs/blob-store.ts'
+import { insertReferences } from '../../../src/features/data/blobs/reference-store.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import { parseCid } from '../../../src/protocol/cid.ts'
 import type { Tid } from '../../../src/protocol/identifiers.ts'

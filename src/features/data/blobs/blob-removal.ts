@@ -13,10 +13,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { HOUR_MILLIS } from '../../../base/durations.ts'
 import { Refusal } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { lockOn, type Lock, type Tx } from '../../../platform/database/database.ts'
 import type { IncomingBlob } from './blob-storage.ts'
-import { hasOwner } from './blob-store.ts'
+import { deleteAllBlobs, hasOwner } from './blob-store.ts'
 import { blobStorage } from './open-storage.ts'
+import { deleteAllReferences } from './reference-store.ts'
 import {
   deleteRemovals,
   deleteTombstone,
@@ -99,6 +101,15 @@ export async function cancelRemoval(tx: Tx, cid: string, lastTaker: string | nul
 async function dropPlaced(ctx: Context, cid: string): Promise<void> {
   if (!blobStorage(ctx).isShared) return removeUnowned(ctx, cid)
   await ctx.db.transaction((tx) => insertRemovalOfUnowned(tx, cid, ctx.clock.now()))
+}
+
+/**
+ * Call in the transaction that purges an account. Returns the CIDs for `removeBlobFiles`, to be called once it is
+ * durable.
+ */
+export async function deleteAccountBlobs(tx: Tx, did: Did, now: Millis): Promise<string[]> {
+  await deleteAllReferences(tx, did)
+  return deleteAllBlobs(tx, did, now)
 }
 
 /**

@@ -1,10 +1,10 @@
 /** Uploads, and what keeps them whole. Apart from the door, because the routes need guards and guards need accounts. */
 import type { Feature } from '../../../http/feature.ts'
-import { removeBlobFiles } from './blob-removal.ts'
-import { deleteAccountBlobs } from './blobs.ts'
+import { removeBlobFiles, deleteAccountBlobs } from './blob-removal.ts'
 import { blobRoutes } from './blob-routes.ts'
 import { restoreMissing } from './boot-restore.ts'
 import { fullScrubSweep } from './full-scrub-sweep.ts'
+import { gcSweep } from './gc-sweep.ts'
 import { mirrorSweep } from './mirror-sweep.ts'
 import { scrubSweep } from './scrub-sweep.ts'
 import { prepareStorage } from './storage-check.ts'
@@ -12,7 +12,7 @@ import { prepareStorage } from './storage-check.ts'
 export const blobs: Feature = {
   name: 'blobs',
   routes: blobRoutes,
-  sweeps: [mirrorSweep, scrubSweep, fullScrubSweep],
+  sweeps: [gcSweep, mirrorSweep, scrubSweep, fullScrubSweep],
   async prepare(ctx) {
     await prepareStorage(ctx)
     await restoreMissing(ctx)

@@ -26,7 +26,7 @@ import { countTakedown, disownRepo, repoHead, type RepoHead } from './repo-store
 import { pathBlocks, recentNodes } from './tree-nodes.ts'
 
 export { blocksOf } from './commit-blocks.ts'
-export { applyCommit, createRepo, nextRev, resignHead, syncEvent } from './commit-writer.ts'
+export { createRepo, nextRev, resignHead, syncEvent } from './commit-writer.ts'
 export { writeRecords } from './record-writing.ts'
 export { repoBlocks } from './repo-blocks.ts'
 export { repoFaults } from './repo-verification.ts'

@@ -4,25 +4,16 @@
  * Rows are deleted first, then files. Before any blob of an account is deleted, the account's references are compared
  * with its records. If that fails, the account keeps all its blobs.
  */
+import { recordSource } from '../../../http/hooks.ts'
 import type { Context } from '../../../platform/context.ts'
 import { inPages } from '../../../platform/database/database.ts'
 import { throttle, type Throttle } from '../../../base/pace.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
-import {
-  deleteExpired,
-  deleteRemovals,
-  findExpired,
-  findReconciled,
-  listRemovals,
-  continueRemovals,
-  forgetRemovals,
-  removeFiles,
-  upsertReconciled,
-  type ExpiredBlob,
-} from '../blobs/blobs.ts'
-import { repoHeads } from '../repo/repo.ts'
+import { deleteExpired, findExpired, findReconciled, upsertReconciled, type ExpiredBlob } from './blob-store.ts'
+import { deleteRemovals, listRemovals } from './removal-store.ts'
+import { continueRemovals, forgetRemovals, removeFiles } from './blob-removal.ts'
 import { reconcileAccount } from './reconcile.ts'
 
 /** Rows in one transaction; requests wait while it runs. */
@@ -75,7 +66,7 @@ async function reconcileChanged(pass: Pass): Promise<void> {
   const { ctx, throttled } = pass
   const start: { did: Did | null } = { did: null }
   for await (const heads of inPages(PAGE_HEADS, start, ({ did }, limit) =>
-    throttled(() => repoHeads(ctx.db, did, limit)),
+    throttled(() => recordSource(ctx).repos(ctx.db, did, limit)),
   )) {
     const known = await findReconciled(
       ctx.db,

@@ -7,28 +7,19 @@
  * Pages of records and references are compared outside a transaction; only differences are read again and corrected
  * inside one.
  */
+import { recordSource } from '../../../http/hooks.ts'
 import type { Context } from '../../../platform/context.ts'
 import { inPages, type Tx } from '../../../platform/database/database.ts'
 import { decode } from '../../../protocol/cbor.ts'
 import { blobCids } from '../../../protocol/data-model.ts'
 import type { Throttle } from '../../../base/pace.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
-import {
-  blobStorage,
-  cancelRemoval,
-  deleteReferences,
-  findMimeType,
-  HEAD_BYTES,
-  insertReferences,
-  listClocks,
-  listReferenced,
-  listReferences,
-  mimeTypeOf,
-  Overtaken,
-  correctClocks,
-  upsertUpload,
-} from '../blobs/blobs.ts'
-import { readRecord, recordsOf } from '../repo/repo.ts'
+import { blobStorage } from './blobs.ts'
+import { cancelRemoval, Overtaken } from './blob-removal.ts'
+import { deleteReferences, insertReferences, listReferenced, listReferences } from './reference-store.ts'
+import { findMimeType, listClocks, correctClocks, upsertUpload } from './blob-store.ts'
+import { HEAD_BYTES } from './blob-storage.ts'
+import { mimeTypeOf } from './mime-type.ts'
 
 /** Rows compared at once; requests wait in the meantime. */
 const PAGE_RECORDS = 25
@@ -61,7 +52,7 @@ async function mendReferences(ctx: Context, did: Did, throttled: Throttle): Prom
   for (let after: string | null = ''; after !== null;) {
     const { end, differing }: Page = await throttled(() => comparePage(ctx, did, after!))
     for (const path of differing) {
-      if (!(await throttled(() => ctx.db.transaction((tx) => mendRecord(tx, did, path))))) continue
+      if (!(await throttled(() => ctx.db.transaction((tx) => mendRecord(ctx, tx, did, path))))) continue
       mended++
       ctx.log.warn('blob references corrected', { did, path })
     }
@@ -76,8 +67,9 @@ interface Page {
   differing: string[]
 }
 
-async function comparePage({ db }: Context, did: Did, after: string): Promise<Page> {
-  const records = await recordsOf(db, did, after, PAGE_RECORDS)
+async function comparePage(ctx: Context, did: Did, after: string): Promise<Page> {
+  const { db } = ctx
+  const records = await recordSource(ctx).page(db, did, after, PAGE_RECORDS)
   const end = records.length < PAGE_RECORDS ? null : records.at(-1)!.path
   const truth = new Map(records.map(({ path, value }) => [path, blobsIn(value)]))
   const claimed = Map.groupBy(await listReferences(db, did, { after, end }), ({ record }) => record)
@@ -93,8 +85,8 @@ async function comparePage({ db }: Context, did: Did, after: string): Promise<Pa
 }
 
 /** Returns false if a commit has put the references right in the meantime. */
-async function mendRecord(tx: Tx, did: Did, path: string): Promise<boolean> {
-  const record = await readRecord(tx, did, path)
+async function mendRecord(ctx: Context, tx: Tx, did: Did, path: string): Promise<boolean> {
+  const record = await recordSource(ctx).find(tx, did, path)
   const truth = record === null ? [] : blobsIn(record.value)
   const claimed = await deleteReferences(tx, did, [path])
   if (record !== null)
