@@ -97,31 +97,37 @@ export async function exportBlocks(
 ): Promise<{ ok: true; response: Response } | { ok: false; missing: Cid[] }> {
   const missing: Cid[] = []
   const response = await sent(recipient, async (outgoing) => {
-    const pages = blockPages(recipient, did, cids, missing)
-    if (cids.length > BLOCKS_AT_ONCE) for await (const chunk of writeCar(null, pages)) outgoing.push(chunk)
-    else for await (const blocks of pages) outgoing.push(carOf(null, blocks))
+    if (cids.length <= BLOCKS_AT_ONCE) outgoing.push(carOf(null, await blocksAmong(recipient, did, cids, missing)))
+    else for await (const chunk of writeCar(null, blockPages(recipient, did, cids, missing))) outgoing.push(chunk)
     return missing.length === 0
   })
   return response === null ? { ok: false, missing } : { ok: true, response }
 }
 
-/** Yields the blocks that exist, and adds the CIDs of the others to `missing`. */
+/** Yields the blocks that exist, in pages, and adds the CIDs of the others to `missing`. */
 async function* blockPages(
-  { ctx }: Recipient,
+  recipient: Recipient,
   did: Did,
   cids: readonly Cid[],
   missing: Cid[],
 ): AsyncGenerator<Block[]> {
   for (let start = 0; start < cids.length; start += BLOCKS_AT_ONCE) {
-    const some = cids.slice(start, start + BLOCKS_AT_ONCE)
-    if (start > 0) await nextTurn(ctx)
-    const found = await ctx.db.shortSnapshot(async (reader) => {
-      const repo = await repoHead(reader, did)
-      return repo === null ? some.map(() => null) : blocksOf(ctx, reader, repo, some)
-    })
-    missing.push(...some.filter((_, i) => found[i] === null))
-    yield some.flatMap((cid, i) => (found[i] ? { cid, bytes: found[i] } : []))
+    if (start > 0) await nextTurn(recipient.ctx)
+    yield await blocksAmong(recipient, did, cids.slice(start, start + BLOCKS_AT_ONCE), missing)
   }
+}
+
+/** Returns the blocks that exist, and adds the CIDs of the others to `missing`. */
+function blocksAmong({ ctx }: Recipient, did: Did, cids: readonly Cid[], missing: Cid[]): Promise<Block[]> {
+  return ctx.db.shortSnapshot(async (reader) => {
+    const repo = await repoHead(reader, did)
+    const found = repo === null ? cids.map(() => null) : await blocksOf(ctx, reader, repo, cids)
+    return cids.flatMap((cid, i) => {
+      if (found[i]) return { cid, bytes: found[i] }
+      missing.push(cid)
+      return []
+    })
+  })
 }
 
 /** Exports a record with the proof that it exists, or the proof that it does not. Null if there is no repository. */
