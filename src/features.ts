@@ -5,7 +5,7 @@ import { accounts } from './features/identity/accounts/accounts-feature.ts'
 import { accountEvents } from './features/identity/account-events/account-events-feature.ts'
 import { admin } from './features/operations/admin/admin.ts'
 import { agents } from './features/agents/agents/agents-feature.ts'
-import { auth } from './features/access/auth/auth-feature.ts'
+import { sessions } from './features/access/sessions/sessions-feature.ts'
 import { backup } from './features/operations/backup/backup.ts'
 import { blobs } from './features/data/blobs/blobs-feature.ts'
 import { children } from './features/agents/children/children-feature.ts'
@@ -46,7 +46,7 @@ export const features: readonly Feature[] = [
   accountEvents,
   passwords,
   tokens,
-  auth,
+  sessions,
   iroh,
   operators,
   notifications,

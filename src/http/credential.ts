@@ -44,7 +44,7 @@ export interface Credential<Caller> extends CredentialKind<Caller> {
    */
   may?(caller: Caller, demand: Demand, exchange: Exchange): void | Promise<void>
   /** Revalidates the caller, as a condition to be read with the account; null if SQL cannot express it. */
-  standing?(caller: Caller): Standing | null
+  standing?(caller: Caller, ctx: Context): Standing | null
   /**
    * Throws a `Refusal` if the caller has ended since. If omitted, the kind cannot be taken back while a request runs.
    */

@@ -4,7 +4,9 @@
  */
 import { expect, test } from 'bun:test'
 import type { SessionDemand } from '../../../src/http/credential.ts'
-import { reachesMethod, sessionCredential } from '../../../src/features/access/auth/session-credential.ts'
+import { mayHaveCalled } from '../../../src/features/access/auth/auth.ts'
+import type { SessionKind } from '../../../src/features/access/callers/callers.ts'
+import { sessionCallerOf, sessionCredential } from '../../../src/features/access/sessions/session-credential.ts'
 import { features } from '../../../src/features.ts'
 import { endpointName, type Exchange } from '../../../src/http/endpoint.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
@@ -88,14 +90,15 @@ const sessions = {
   every: { full: true, privileged: true, app: true, takendown: true },
 } as const
 
+const callerBy = (kind: SessionKind) =>
+  sessionCallerOf({ did: 'did:web:a.test' as Did, sessionId: 'a', kind, personalDetails: false })
+
 test('a session meets the demands that its kind is for', () => {
-  const isLetIn = (kind: 'full' | 'privileged' | 'app' | 'takendown', demand: SessionDemand) => {
+  const isLetIn = (kind: SessionKind, demand: SessionDemand) => {
     try {
-      void sessionCredential.may?.(
-        { did: 'did:web:a.test' as Did, credential: kind, permissions: null, personalDetails: false, sessionId: 'a' },
-        { sessions: demand, handlerAsksStanding: true },
-        { ctx: {} } as Exchange,
-      )
+      void sessionCredential.may?.(callerBy(kind), { sessions: demand, handlerAsksStanding: true }, {
+        ctx: {},
+      } as Exchange)
       return true
     } catch {
       return false
@@ -110,7 +113,7 @@ test('a session meets the demands that its kind is for', () => {
 
 test('only an app password without direct messages is kept from them, and from moving the account', () => {
   for (const nsid of ['chat.bsky.convo.getLog', 'com.atproto.server.createAccount'])
-    expect(['full', 'privileged', 'app', 'takendown'].filter((kind) => !reachesMethod(kind as 'full', nsid))).toEqual([
-      'app',
-    ])
+    expect(
+      (['full', 'privileged', 'app', 'takendown'] as const).filter((kind) => !mayHaveCalled(callerBy(kind), nsid)),
+    ).toEqual(['app'])
 })

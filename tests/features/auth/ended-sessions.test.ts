@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto'
 import { AtpAgent } from '@atproto/api'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
-import { issueAccessToken, sessionTokenKey } from '../../../src/features/access/auth/session-tokens.ts'
+import { issueAccessToken, sessionTokenKey } from '../../../src/features/access/sessions/session-tokens.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { withAgents } from '../../support/clients/registered-agent.ts'

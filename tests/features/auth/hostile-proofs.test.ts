@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from
 import { p256, p384 } from '@noble/curves/nist.js'
 import { createHash, randomBytes } from 'node:crypto'
 import { base58btc } from 'multiformats/bases/base58'
-import { listSessions } from '../../../src/features/access/auth/auth.ts'
+import { listSessions } from '../../../src/features/access/sessions/sessions.ts'
 import { base64url, parseBase64url } from '../../../src/protocol/base64url.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import type { Curve } from '../../../src/protocol/keys.ts'

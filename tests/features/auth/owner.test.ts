@@ -1,6 +1,6 @@
 /** Who is taken for the owner of an account on the routes of `/v1`, and how everybody else is refused. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { openWalletSession } from '../../../src/features/access/auth/auth.ts'
+import { openWalletSession } from '../../../src/features/access/sessions/sessions.ts'
 import { addDevice, revokeDevices } from '../../../src/features/access/wallet-devices/wallet-devices.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'

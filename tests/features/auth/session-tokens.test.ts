@@ -6,7 +6,7 @@ import {
   readAccessToken,
   readRefreshToken,
   sessionTokenKey,
-} from '../../../src/features/access/auth/session-tokens.ts'
+} from '../../../src/features/access/sessions/session-tokens.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
 

@@ -1,6 +1,6 @@
 /** Sessions that wallets open with a key of the identity: what they are, and how everything else is refused. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { listSessions } from '../../../src/features/access/auth/auth.ts'
+import { listSessions } from '../../../src/features/access/sessions/sessions.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { nextOperation, signOperation, tombstone } from '../../../src/protocol/plc.ts'
 import { holder, logIn, xrpc, type TestAccount } from '../../support/clients/account.ts'

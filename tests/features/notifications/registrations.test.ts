@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
 import { enqueuePush } from '../../../src/features/push/notifications/notifications.ts'
-import { openWalletSession } from '../../../src/features/access/auth/auth.ts'
+import { openWalletSession } from '../../../src/features/access/sessions/sessions.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import { formatDidKey, signingKey } from '../../../src/protocol/keys.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'

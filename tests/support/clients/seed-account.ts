@@ -1,7 +1,7 @@
 /** An account with a real did:plc, put in place without signing up. */
 import { addAccount } from '../../../src/features/identity/accounts/accounts.ts'
 import { makeAccountKey } from '../../../src/features/identity/account-keys/account-keys.ts'
-import type { SessionKind } from '../../../src/features/access/auth/session-tokens.ts'
+import type { SessionKind } from '../../../src/features/access/callers/callers.ts'
 import { serverRotationKey } from '../../../src/features/identity/identity/identity.ts'
 import type { Did, Handle } from '../../../src/protocol/identifiers.ts'
 import { formatDidKey, type SigningKey } from '../../../src/protocol/keys.ts'

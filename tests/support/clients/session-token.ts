@@ -1,7 +1,8 @@
 /** Access tokens for accounts that have no password to sign in with. */
-import type { SessionCaller } from '../../../src/features/access/auth/session-credential.ts'
-import { insertSession } from '../../../src/features/access/auth/session-store.ts'
-import { issueAccessToken, type SessionKind } from '../../../src/features/access/auth/session-tokens.ts'
+import type { SessionCaller, SessionKind } from '../../../src/features/access/callers/callers.ts'
+import { sessionCallerOf } from '../../../src/features/access/sessions/session-credential.ts'
+import { insertSession } from '../../../src/features/access/sessions/session-store.ts'
+import { issueAccessToken } from '../../../src/features/access/sessions/session-tokens.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import type { TestPds } from '../servers/pds.ts'
 
@@ -28,5 +29,5 @@ export async function sessionCaller(pds: Pick<TestPds, 'ctx'>, did: Did): Promis
   const payload = JSON.parse(Buffer.from((await sessionToken(pds, did)).split('.')[1]!, 'base64url').toString()) as {
     sid: string
   }
-  return { did, credential: 'full', sessionId: payload.sid, permissions: null, personalDetails: true }
+  return sessionCallerOf({ did, sessionId: payload.sid, kind: 'full', personalDetails: false })
 }

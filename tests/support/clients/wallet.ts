@@ -2,7 +2,7 @@
  * A wallet, as far as it signs: keys of a device, and proofs over what it asks for. `holdfast wallet` is the whole one.
  */
 import { randomBytes } from 'node:crypto'
-import { openWalletSession } from '../../../src/features/access/auth/auth.ts'
+import { openWalletSession } from '../../../src/features/access/sessions/sessions.ts'
 import type { Config } from '../../../src/platform/configuration/config.ts'
 import type { Clock } from '../../../src/platform/running/clock.ts'
 import { base64url } from '../../../src/protocol/base64url.ts'

@@ -24,7 +24,7 @@ import {
   listSessions,
   listWalletSessions,
   revokeAppPassword,
-} from '../auth/auth.ts'
+} from '../sessions/sessions.ts'
 import { endAgent, listAgents } from '../../agents/agents/agents.ts'
 import { changeHandle, externalHandle, publishedDids } from '../../identity/identity/identity.ts'
 import { deleteOAuthSession, denyAsHolder, findOAuthSession, oauthSessionsOf } from '../oauth/oauth.ts'

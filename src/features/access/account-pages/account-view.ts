@@ -2,7 +2,7 @@
 import { html, type Html } from '../../../http/html.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import type { ListedAgent } from '../../agents/agents/agents.ts'
-import type { AppPassword, ListedSession, ListedWalletSession } from '../auth/auth.ts'
+import type { AppPassword, ListedSession, ListedWalletSession } from '../sessions/sessions.ts'
 import type { PushRegistration } from '../../push/notifications/notifications.ts'
 import type { Consent, OAuthSession } from '../oauth/oauth.ts'
 import type { Transfer } from '../../identity/transfers/transfers.ts'

@@ -1,14 +1,17 @@
 /**
+ * The door of auth: the guards of endpoints.
+ *
  * Guards decide who may call an endpoint. An endpoint declares its guard, which runs before the body is read and
  * returns the caller to the handler. A guard lists the credentials that it accepts, in order. Without one it throws
  * `AuthMissing`; with another or a malformed one, `InvalidToken`; with an expired one, `ExpiredToken`.
  */
+import { authorizationOf } from '../../../http/authorization-header.ts'
 import type { CredentialKind, Demand } from '../../../http/credential.ts'
+import { besideSessions, presentedAs, refuseOthers, strict, taking } from '../../../http/credential-guards.ts'
 import type { Guard } from '../../../http/endpoint.ts'
-import { authenticationRequired, insufficientScope, Refusal } from '../../../http/errors.ts'
-import { isAccountMethod, isPrivateMethod } from '../../../protocol/guarded-methods.ts'
+import { authenticationRequired, insufficientScope } from '../../../http/errors.ts'
+import { isAccountMethod, isPrivateMethod, isPrivilegedMethod } from '../../../protocol/guarded-methods.ts'
 import type { Permissions } from '../../../protocol/scopes.ts'
-import { authorizationOf } from './authorization-header.ts'
 import {
   agentKind,
   appKind,
@@ -16,57 +19,23 @@ import {
   moderationKind,
   operatorKind,
   serviceKind,
+  sessionKind,
+  walletKind,
   type AccessCaller,
   type AdminCaller,
   type ServiceAccountCaller,
   type ServiceCaller,
-} from './callers.ts'
-import { besideSessions, presentedAs, refuseOthers, taking } from './credential-guards.ts'
+  type WalletCaller,
+} from '../callers/callers.ts'
 import { assertPermission } from './permissions.ts'
-import { refreshCredential } from './refresh-credential.ts'
-import { reachesMethod, sessionCredential } from './session-credential.ts'
-import type { RefreshCaller } from './sessions.ts'
 import type { Viewer } from './visibility.ts'
-import { walletCredential, type WalletCaller } from './wallet-credential.ts'
 
-export { authorizationOf } from './authorization-header.ts'
-export {
-  agentKind,
-  appKind,
-  delegatedKind,
-  isAgent,
-  moderationKind,
-  operatorKind,
-  recordAgentUse,
-  refuseEndedAgent,
-  serviceKind,
-  standingOf,
-  type AccessCaller,
-  type AdminCaller,
-  type AgentCaller,
-  type GrantCaller,
-  type ServiceAccountCaller,
-  type ServiceCaller,
-} from './callers.ts'
-export { createAppPassword, revokeAppPassword } from './app-passwords.ts'
-export {
-  inOtherWords,
-  presentedAs,
-  presentedOpaqueToken,
-  requireNotTakendown,
-  requireStanding,
-  taking,
-} from './credential-guards.ts'
-export { listAppPasswords, type AppPassword } from './app-password-store.ts'
+export { requireNotTakendown, requireStanding } from './account-guards.ts'
 export { accountItself, owner, parent, type OwnerCaller } from './owner-guard.ts'
 export { requireGrant } from './permissions.ts'
-export { openSession, sessionTokens } from './sessions.ts'
-export { deleteSession, findSession, listSessions, type ListedSession } from './session-store.ts'
-export { openWalletSession, walletCredential, type WalletCaller } from './wallet-credential.ts'
-export { deleteWalletSession, listWalletSessions, type ListedWalletSession } from './wallet-session-store.ts'
 export { requireVisible, requireVisibleRepo, type Viewer } from './visibility.ts'
 
-const holders: readonly CredentialKind<AccessCaller>[] = [agentKind, sessionCredential, appKind]
+const holders: readonly CredentialKind<AccessCaller>[] = [agentKind, sessionKind, appKind]
 
 /** Guard for account holders. By default it accepts any session except that of a taken-down account, and no apps. */
 export const access = (demand: Demand = {}): Guard<AccessCaller> => taking(holders, refuseOthers, demand)
@@ -92,7 +61,7 @@ export function requirePermission(
  */
 export function mayHaveCalled(caller: AccessCaller, nsid: string): boolean {
   if (caller.credential === 'agent') return !isAccountMethod(nsid)
-  return caller.permissions !== null || reachesMethod(caller.credential, nsid)
+  return caller.permissions !== null || caller.privilegedMethods || !isPrivilegedMethod(nsid)
 }
 
 /**
@@ -104,32 +73,12 @@ export function refusePrivate(caller: AccessCaller, nsid: string): void {
     throw insufficientScope('The account holder does not let this agent read what only the account sees')
 }
 
-/** Guard for the holder of a refresh token. `expired` accepts an expired one too. */
-export const refresh = ({ expired = false } = {}): Guard<RefreshCaller> =>
-  taking([refreshCredential({ expired })], refuseOthers)
-
 function refuseStrangers(): never {
   throw authenticationRequired()
 }
 
-/** For routes of wallets: a malformed `Authorization` header is refused like a wrong token. */
-export const strict = <Caller>(guard: Guard<Caller>): Guard<Caller> => ({
-  ...guard,
-  check(exchange) {
-    try {
-      authorizationOf(exchange.request)
-    } catch (error) {
-      if (error instanceof Refusal) throw authenticationRequired(error.message)
-      throw error
-    }
-    return guard.check(exchange)
-  },
-})
-
 /** Guard for wallets alone. Throws `AuthenticationRequired` without a live session. */
-export const wallet: Guard<WalletCaller> = strict(
-  taking([walletCredential], refuseStrangers, { refusesTakendown: true }),
-)
+export const wallet: Guard<WalletCaller> = strict(taking([walletKind], refuseStrangers, { refusesTakendown: true }))
 
 /** Guard for the operator. Throws `AuthenticationRequired`. */
 export const admin: Guard<AdminCaller> = taking([operatorKind], refuseStrangers)

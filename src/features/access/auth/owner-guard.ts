@@ -7,17 +7,24 @@
 import type { Exchange, Guard } from '../../../http/endpoint.ts'
 import { forbidden, Refusal } from '../../../http/errors.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import { agentKind, appKind, type AgentCaller, type GrantCaller } from './callers.ts'
-import { inOtherWords, refuseOthers, taking } from './credential-guards.ts'
-import { sessionCredential, type SessionCaller } from './session-credential.ts'
-import { walletCredential, type WalletCaller } from './wallet-credential.ts'
+import {
+  agentKind,
+  appKind,
+  sessionKind,
+  walletKind,
+  type AgentCaller,
+  type GrantCaller,
+  type SessionCaller,
+  type WalletCaller,
+} from '../callers/callers.ts'
+import { inOtherWords, refuseOthers, taking } from '../../../http/credential-guards.ts'
 
 export interface OwnerCaller {
   did: Did
 }
 
 const holder: Guard<OwnerCaller> = taking<WalletCaller | AgentCaller | SessionCaller | GrantCaller>(
-  [walletCredential, agentKind, sessionCredential, appKind],
+  [walletKind, agentKind, sessionKind, appKind],
   refuseOthers,
   { sessions: 'owner', grants: 'refuse', refusesTakendown: true },
 )
@@ -44,7 +51,7 @@ export const owner: Guard<OwnerCaller> = restating(holder, restated)
 
 /** Sessions of every reach are recognised, so that those which do not suffice are refused as what they are. */
 const anyHolder = taking<WalletCaller | AgentCaller | SessionCaller | GrantCaller>(
-  [walletCredential, agentKind, sessionCredential, appKind],
+  [walletKind, agentKind, sessionKind, appKind],
   refuseOthers,
   { sessions: 'every', grants: 'refuse', refusesTakendown: true },
 )

@@ -1,13 +1,8 @@
 /** The credential of OAuth apps: an access token with a DPoP proof of the key that it is bound to. RFC 9449. */
 import type { Credential } from '../../../http/credential.ts'
-import {
-  appKind,
-  presentedAs,
-  requireGrant,
-  requireNotTakendown,
-  requireStanding,
-  type GrantCaller,
-} from '../auth/auth.ts'
+import { appKind, type GrantCaller } from '../callers/callers.ts'
+import { requireGrant, requireNotTakendown, requireStanding } from '../auth/auth.ts'
+import { presentedAs } from '../../../http/credential-guards.ts'
 import { oauthSessionStanding, verifyDpopToken } from './oauth.ts'
 
 export const appCredential: Credential<GrantCaller> = {

@@ -7,13 +7,13 @@ import { decodeJws } from '../../../protocol/jws.ts'
 import {
   delegatedKind,
   moderationKind,
-  presentedAs,
-  requireNotTakendown,
   serviceKind,
   type AdminCaller,
   type ServiceAccountCaller,
   type ServiceCaller,
-} from '../auth/auth.ts'
+} from '../callers/callers.ts'
+import { requireNotTakendown } from '../auth/auth.ts'
+import { presentedAs } from '../../../http/credential-guards.ts'
 import { LABELER, verifyServiceToken } from './service-tokens.ts'
 
 const bearer = presentedAs('bearer')

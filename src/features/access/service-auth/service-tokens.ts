@@ -11,7 +11,7 @@ import { verificationKey } from '../../../protocol/did-document.ts'
 import { parseDid } from '../../../protocol/identifiers.ts'
 import { decodeJws, verifyJws, type Jws } from '../../../protocol/jws.ts'
 import { parseDidKey } from '../../../protocol/keys.ts'
-import type { ServiceCaller } from '../auth/auth.ts'
+import type { ServiceCaller } from '../callers/callers.ts'
 import { resolveDid } from '../../identity/identity/identity.ts'
 
 interface ServiceToken {

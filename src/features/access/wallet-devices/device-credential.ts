@@ -2,7 +2,7 @@
 import type { Credential } from '../../../http/credential.ts'
 import type { Guard } from '../../../http/endpoint.ts'
 import { authenticationRequired } from '../../../http/errors.ts'
-import { presentedOpaqueToken, strict, taking } from '../auth/auth.ts'
+import { presentedOpaqueToken, strict, taking } from '../../../http/credential-guards.ts'
 import { findDeviceByToken, type Device } from './wallet-device-store.ts'
 
 export interface DeviceCaller {

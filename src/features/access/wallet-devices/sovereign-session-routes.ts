@@ -26,7 +26,7 @@ import {
   type GivenProof,
   type ProofFault,
 } from '../wallet-proofs/wallet-proofs.ts'
-import { openSession, sessionTokens } from '../auth/auth.ts'
+import { openSession, sessionTokens } from '../sessions/sessions.ts'
 
 const sovereignRequest = Type.Object({ did: Type.String(), ...proofMembers }, { additionalProperties: false })
 

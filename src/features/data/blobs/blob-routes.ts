@@ -5,12 +5,11 @@ import { accountStatus, refuseMissing } from '../../identity/accounts/accounts.t
 import {
   access,
   accessOrServiceAuth,
-  isAgent,
   optionalAccess,
-  recordAgentUse,
   requirePermission,
   requireVisibleRepo,
 } from '../../access/auth/auth.ts'
+import { isAgent, recordAgentUse } from '../../access/callers/callers.ts'
 import { downloadBlob } from './blob-download.ts'
 import { uploadBlob } from './blob-upload.ts'
 import { listMissing, listReferencedCids } from './reference-store.ts'

@@ -4,7 +4,7 @@
  * ended; a session once a second, so that most requests cost no look at all.
  */
 import type { Exchange } from '../../../http/endpoint.ts'
-import { isAgent, type AccessCaller } from '../../access/auth/auth.ts'
+import { isAgent, type AccessCaller } from '../../access/callers/callers.ts'
 
 /** How long a look at a session counts. */
 const LOOK_MILLIS = 1000

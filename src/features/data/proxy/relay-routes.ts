@@ -4,7 +4,8 @@
 import { procedure, query, type XrpcCall } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
 import { parseDid, recordUriParts, type Did } from '../../../protocol/identifiers.ts'
-import { access, type AccessCaller } from '../../access/auth/auth.ts'
+import { access } from '../../access/auth/auth.ts'
+import type { AccessCaller } from '../../access/callers/callers.ts'
 import { appviewService, askJson, forward } from './proxy.ts'
 import { requireRpc, rpc } from './rpc-guard.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { Did } from '../../../protocol/identifiers.ts'
-import type { AccessCaller } from '../../access/auth/auth.ts'
+import type { AccessCaller } from '../../access/callers/callers.ts'
 import { permissionsOf } from '../../../protocol/scopes.ts'
 import { isOpenRead, requireRpc } from './rpc-guard.ts'
 

@@ -19,11 +19,11 @@ import {
   isAgent,
   recordAgentUse,
   refuseEndedAgent,
-  requirePermission,
   standingOf,
   type AccessCaller,
   type AgentCaller,
-} from '../../access/auth/auth.ts'
+} from '../../access/callers/callers.ts'
+import { requirePermission } from '../../access/auth/auth.ts'
 import { applyCommit, nextRecordKey, type CommitJob, type CommitMeta, type Write } from './commit-writer.ts'
 import { PROFILE, withPresentImages } from './profile-images.ts'
 import { prepareRecord, type ValidationStatus } from './record-preparation.ts'

@@ -4,7 +4,7 @@ import { route } from '../../../http/endpoint.ts'
 import { underMasterKey } from '../../../http/master-key.ts'
 import { readJson } from '../../../http/json-input.ts'
 import { originOf } from '../../../http/origin.ts'
-import { openWalletSession } from '../../access/auth/auth.ts'
+import { openWalletSession } from '../../access/sessions/sessions.ts'
 import { createDid } from './ceremony.ts'
 import { pending } from './pending-credential.ts'
 

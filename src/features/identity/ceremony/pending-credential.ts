@@ -2,7 +2,8 @@
 import type { Credential } from '../../../http/credential.ts'
 import type { Guard } from '../../../http/endpoint.ts'
 import { authenticationRequired, authMissing } from '../../../http/errors.ts'
-import { authorizationOf, presentedOpaqueToken, strict, taking } from '../../access/auth/auth.ts'
+import { authorizationOf } from '../../../http/authorization-header.ts'
+import { presentedOpaqueToken, strict, taking } from '../../../http/credential-guards.ts'
 import { findCeremonyBySession, type Ceremony } from './ceremony-store.ts'
 
 export interface PendingCaller {

@@ -7,7 +7,7 @@ import { originOf } from '../../../http/origin.ts'
 import { accountStatus } from '../accounts/accounts.ts'
 import { announceSignIn } from '../account-events/account-events.ts'
 import { attemptLogin, loginRefused, MAX_TRIED_PASSWORD_CHARS, provePassword } from '../passwords/passwords.ts'
-import { openWalletSession } from '../../access/auth/auth.ts'
+import { openWalletSession } from '../../access/sessions/sessions.ts'
 
 const wrongCredentials = () =>
   new Refusal(401, 'AuthenticationRequired', 'Invalid email or password', { code: 'AUTHENTICATION_REQUIRED' })

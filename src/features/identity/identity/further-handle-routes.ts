@@ -3,7 +3,8 @@ import { Type } from '@sinclair/typebox'
 import { route, type CallLimit } from '../../../http/endpoint.ts'
 import { authenticationRequired } from '../../../http/errors.ts'
 import { readJson } from '../../../http/json-input.ts'
-import { wallet, type WalletCaller } from '../../access/auth/auth.ts'
+import { wallet } from '../../access/auth/auth.ts'
+import type { WalletCaller } from '../../access/callers/callers.ts'
 import { addHandle, removeHandle } from './further-handles.ts'
 
 /** Each change is an event for the whole network. */

@@ -5,7 +5,8 @@
  */
 import type { Exchange, Guard } from '../../../http/endpoint.ts'
 import { authenticationRequired, authMissing, Refusal } from '../../../http/errors.ts'
-import { taking, walletCredential, type WalletCaller } from '../../access/auth/auth.ts'
+import { taking } from '../../../http/credential-guards.ts'
+import { walletKind, type WalletCaller } from '../../access/callers/callers.ts'
 import { deviceCredential, type DeviceCaller } from '../../access/wallet-devices/wallet-devices.ts'
 
 export type TransferParty = WalletCaller | DeviceCaller
@@ -14,7 +15,7 @@ function refuseStrangers(): never {
   throw authenticationRequired()
 }
 
-const wallet = taking<TransferParty>([walletCredential], refuseStrangers, { refusesTakendown: true })
+const wallet = taking<TransferParty>([walletKind], refuseStrangers, { refusesTakendown: true })
 const device = taking<TransferParty>([deviceCredential], refuseStrangers)
 
 /**

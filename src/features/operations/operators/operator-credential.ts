@@ -1,7 +1,7 @@
 /** The operator's credential: the admin token, or the signature of a paired device. */
 import type { Credential } from '../../../http/credential.ts'
 import { authenticationRequired } from '../../../http/errors.ts'
-import { operatorKind, type AdminCaller } from '../../access/auth/auth.ts'
+import { operatorKind, type AdminCaller } from '../../access/callers/callers.ts'
 import { actorOf, operatorOf } from './operators.ts'
 
 export const operatorCredential: Credential<AdminCaller> = {

@@ -7,15 +7,15 @@
  */
 import { invalidToken } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
-import { isPrivilegedMethod } from '../../../protocol/guarded-methods.ts'
-import type { Did } from '../../../protocol/identifiers.ts'
 import { refuseFallen } from '../../../http/standing.ts'
 import { refuseTakendown, statusOfCaller } from '../../identity/accounts/accounts.ts'
 import { boundTokenAsBearer, claimsToBeAccessToken } from '../tokens/tokens.ts'
-import { presentedAs, requireStanding } from './credential-guards.ts'
+import { presentedAs } from '../../../http/credential-guards.ts'
 import type { Credential, SessionDemand } from '../../../http/credential.ts'
 import { sessionStanding, wasFoundEnded } from './session-standing.ts'
-import { acceptedToken, readAccessToken, type SessionKind } from './session-tokens.ts'
+import { requireStanding } from '../auth/auth.ts'
+import { sessionKind, type SessionCaller, type SessionKind } from '../callers/callers.ts'
+import { acceptedToken, readAccessToken, type AccessClaims } from './session-tokens.ts'
 
 interface Reach {
   /** Demands of endpoints that the session meets. */
@@ -34,36 +34,33 @@ const reach: Readonly<Record<SessionKind, Reach>> = {
   takendown: { meets: ['leaving', 'every'], privilegedMethods: true, personalDetails: 'never' },
 }
 
-export interface SessionCaller {
-  did: Did
-  credential: SessionKind
-  sessionId: string
-  permissions: null
-  /** Whether the caller may read and set the birth date. */
-  personalDetails: boolean
+/** Returns the caller that an access token stands for, with what its kind of session may. */
+export function sessionCallerOf({ did, sessionId, kind, personalDetails: isGranted }: AccessClaims): SessionCaller {
+  const { personalDetails, privilegedMethods } = reach[kind]
+  return {
+    did,
+    credential: kind,
+    sessionId,
+    permissions: null,
+    personalDetails: personalDetails === 'always' || (personalDetails === 'granted' && isGranted),
+    privilegedMethods,
+  }
 }
 
 export const sessionCredential: Credential<SessionCaller> = {
-  name: 'session',
+  ...sessionKind,
   recognises: presentedAs('bearer'),
   async check({ ctx }, token) {
     const read = await readAccessToken(ctx, token)
     if (!read.ok && claimsToBeAccessToken(token)) throw boundTokenAsBearer()
-    const { did, sessionId, kind, personalDetails: isGranted } = acceptedToken(read)
-    const { personalDetails } = reach[kind]
-    return {
-      did,
-      credential: kind,
-      sessionId,
-      permissions: null,
-      personalDetails: personalDetails === 'always' || (personalDetails === 'granted' && isGranted),
-    }
+    return sessionCallerOf(acceptedToken(read))
   },
   may(caller, { sessions = 'everyday', refusesTakendown = false, handlerAsksStanding = false }, { ctx }) {
     if (!reach[caller.credential].meets.includes(sessions)) throw invalidToken('Bad token scope')
     if (!handlerAsksStanding || refusesTakendown || wasFoundEnded(ctx, caller))
       return lookUp(ctx, caller, refusesTakendown)
   },
+  standing: (caller, ctx) => sessionStanding(ctx, caller),
   again: (caller, ctx, reader) => requireStanding(reader, caller.did, sessionStanding(ctx, caller)),
 }
 
@@ -77,7 +74,3 @@ async function lookUp(ctx: Context, caller: SessionCaller, refusesTakendown: boo
   if (refusesTakendown) refuseTakendown(account?.status ?? null)
   if (account !== null) refuseFallen(standing, account)
 }
-
-/** Whether a session may have this method of another service called on its behalf. */
-export const reachesMethod = (kind: SessionKind, nsid: string): boolean =>
-  reach[kind].privilegedMethods || !isPrivilegedMethod(nsid)

@@ -9,18 +9,13 @@ import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import { presentedOpaqueToken, requireNotTakendown } from './credential-guards.ts'
+import { presentedOpaqueToken } from '../../../http/credential-guards.ts'
+import { requireNotTakendown } from '../auth/auth.ts'
+import { walletKind, type WalletCaller } from '../callers/callers.ts'
 import type { Credential } from '../../../http/credential.ts'
 import { findWalletSession, insertWalletSession } from './wallet-session-store.ts'
 
 const WALLET_SESSION_TTL_SECS = 365 * DAY_SECS
-
-export interface WalletCaller {
-  did: Did
-  credential: 'wallet'
-  /** Names the session that calls. */
-  tokenHash: string
-}
 
 /** Open a session in the caller's transaction. Returns its token. */
 export async function openWalletSession(
@@ -46,7 +41,7 @@ async function liveSession({ clock }: Context, reader: Reader, tokenHash: string
 
 /** Throws `AuthenticationRequired` if the session is unknown, has ended or has expired. */
 export const walletCredential: Credential<WalletCaller> = {
-  name: 'wallet session',
+  ...walletKind,
   recognises: presentedOpaqueToken,
   async check({ ctx }, tokenHash) {
     const { did } = await liveSession(ctx, ctx.db, tokenHash)

@@ -1,12 +1,38 @@
-/** Who may call, by the credential that they present, and the kinds of credentials that other features declare. */
+/**
+ * The door of callers: who may call, by the credential that they present. The features that issue or check a kind of
+ * credential declare it in their `Feature`, and import this one.
+ */
 import type { Act, CredentialKind, Standing } from '../../../http/credential.ts'
 import { credentialOf } from '../../../http/hooks.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import type { Permissions } from '../../../protocol/scopes.ts'
-import type { SessionCaller } from './session-credential.ts'
-import { sessionStanding } from './session-standing.ts'
+
+/**
+ * What opened a session: the account password, an app password with or without direct messages, a taken-down account.
+ */
+export type SessionKind = 'full' | 'privileged' | 'app' | 'takendown'
+
+/** The holder of a session. */
+export interface SessionCaller {
+  did: Did
+  credential: SessionKind
+  sessionId: string
+  permissions: null
+  /** Whether the caller may read and set the birth date. */
+  personalDetails: boolean
+  /** Whether the caller may call privileged methods of other services: direct messages, and account migration. */
+  privilegedMethods: boolean
+}
+
+/** A wallet, by a session of the account's owner. */
+export interface WalletCaller {
+  did: Did
+  credential: 'wallet'
+  /** Names the session that calls. */
+  tokenHash: string
+}
 
 /** An agent, limited to its scopes. */
 export interface AgentCaller {
@@ -60,7 +86,8 @@ export type AccessCaller = SessionCaller | GrantCaller | AgentCaller
 
 const kind = <Caller>(name: string): CredentialKind<Caller> => ({ name })
 
-/** The features that declare them import this one. */
+export const sessionKind = kind<SessionCaller>('session')
+export const walletKind = kind<WalletCaller>('wallet session')
 export const agentKind = kind<AgentCaller>('agent')
 export const appKind = kind<GrantCaller>('app')
 export const operatorKind = kind<AdminCaller>('operator')
@@ -76,7 +103,9 @@ export const isAgent = (caller: { credential: string }): caller is AgentCaller =
  */
 export function standingOf(ctx: Context, caller: AccessCaller | ServiceAccountCaller): Standing | null {
   if (caller.credential === 'agent' || caller.credential === 'service') return null
-  return caller.credential === 'oauth' ? credentialOf(ctx, appKind).standing!(caller) : sessionStanding(ctx, caller)
+  return caller.credential === 'oauth'
+    ? credentialOf(ctx, appKind).standing!(caller, ctx)
+    : credentialOf(ctx, sessionKind).standing!(caller, ctx)
 }
 
 /** Throws `InvalidToken` (401) if the agent may no longer act. */

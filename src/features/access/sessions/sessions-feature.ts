@@ -1,18 +1,21 @@
-/** Authentication: sessions and app passwords. */
+/** Sessions: of passwords, of app passwords, and of wallets. */
 import type { Feature } from '../../../http/feature.ts'
 import { deleteAppPasswordsOf } from './app-password-store.ts'
 import { deleteSessionsByPassword, deleteSessionsOf } from './session-store.ts'
+import { walletCredential } from './wallet-credential.ts'
 import { deleteWalletSessionsByPassword, deleteWalletSessionsOf } from './wallet-session-store.ts'
 import { appPasswordRoutes } from './app-password-routes.ts'
 import { expiredSessionsSweep } from './expired-sessions-sweep.ts'
 import { sessionRoutes } from './session-routes.ts'
+import { sessionCredential } from './session-credential.ts'
 import { sessionTokenKey } from './session-tokens.ts'
 
-export const auth: Feature = {
-  name: 'auth',
+export const sessions: Feature = {
+  name: 'sessions',
   capabilities: ['appPasswordPersonalDetails'],
   routes: [...sessionRoutes, ...appPasswordRoutes],
   sweeps: [expiredSessionsSweep],
+  credentials: [sessionCredential, walletCredential],
   async prepare(ctx) {
     await sessionTokenKey(ctx)
   },

@@ -1,7 +1,7 @@
 /**
  * Parses the `Authorization` header: a scheme and one value, separated by one space. RFC 9110 section 11.6.2, narrowed.
  */
-import { invalidToken } from '../../../http/errors.ts'
+import { invalidToken } from './errors.ts'
 
 export interface Authorization {
   scheme: 'basic' | 'bearer' | 'dpop'

@@ -12,14 +12,10 @@ import { BoundedCache } from '../../../base/bounded-cache.ts'
 import { serverSecret } from '../../../platform/secrets/vault.ts'
 import { parseDid, type Did, type Millis } from '../../../protocol/identifiers.ts'
 import { encodeObject } from '../../../protocol/jws.ts'
+import type { SessionKind } from '../callers/callers.ts'
 
 const ACCESS_TTL_SECS = 120 * 60
 export const REFRESH_TTL_SECS = 90 * DAY_SECS
-
-/**
- * What opened a session: the account password, an app password with or without direct messages, a taken-down account.
- */
-export type SessionKind = 'full' | 'privileged' | 'app' | 'takendown'
 
 const scopes: Record<SessionKind, string> = {
   full: 'com.atproto.access',

@@ -1,5 +1,5 @@
 /** com.atproto.server.createSession, refreshSession, deleteSession and getSession. */
-import { type Exchange, procedure, query } from '../../../http/endpoint.ts'
+import { type Exchange, type Guard, procedure, query } from '../../../http/endpoint.ts'
 import { accountLock } from '../../../platform/database/database.ts'
 import { authenticationRequired } from '../../../http/errors.ts'
 import { originOf } from '../../../http/origin.ts'
@@ -19,7 +19,10 @@ import {
 } from '../../identity/passwords/passwords.ts'
 import { refuseFallen } from '../../../http/standing.ts'
 import { matchAppPassword } from './app-passwords.ts'
-import { access, refresh, standingOf } from './auth.ts'
+import { refuseOthers, taking } from '../../../http/credential-guards.ts'
+import { access } from '../auth/auth.ts'
+import { standingOf } from '../callers/callers.ts'
+import { refreshCredential } from './refresh-credential.ts'
 import {
   endSession,
   openSession,
@@ -28,8 +31,13 @@ import {
   sessionTokens,
   takendownTokens,
   userInfoNotFound,
+  type RefreshCaller,
   type Tokens,
-} from './sessions.ts'
+} from './session-life.ts'
+
+/** Guard for the holder of a refresh token. `expired` accepts an expired one too. */
+const refresh = ({ expired = false } = {}): Guard<RefreshCaller> =>
+  taking([refreshCredential({ expired })], refuseOthers)
 
 const wrongCredentials = () => authenticationRequired('Invalid identifier or password')
 

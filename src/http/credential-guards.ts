@@ -1,15 +1,11 @@
 /** How guards try the credentials that they accept. */
-import type { Credential, CredentialKind, Demand, Standing } from '../../../http/credential.ts'
-import type { Exchange, Guard } from '../../../http/endpoint.ts'
-import { authMissing, invalidToken, Refusal } from '../../../http/errors.ts'
-import { credentialOf } from '../../../http/hooks.ts'
-import { perContext } from '../../../platform/context.ts'
-import type { Reader } from '../../../platform/database/database.ts'
-import type { Did } from '../../../protocol/identifiers.ts'
-import { decodeObject } from '../../../protocol/jws.ts'
-import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
-import { accountNotFound, accountStatus, refuseTakendown, statusOfCaller } from '../../identity/accounts/accounts.ts'
-import { refuseFallen } from '../../../http/standing.ts'
+import type { Credential, CredentialKind, Demand } from './credential.ts'
+import type { Exchange, Guard } from './endpoint.ts'
+import { authenticationRequired, authMissing, invalidToken, Refusal } from './errors.ts'
+import { credentialOf } from './hooks.ts'
+import { perContext } from '../platform/context.ts'
+import { decodeObject } from '../protocol/jws.ts'
+import { opaqueTokenHash } from '../protocol/opaque-token.ts'
 import { authorizationOf, type Authorization } from './authorization-header.ts'
 
 /**
@@ -91,18 +87,6 @@ export function presentedOpaqueToken(exchange: Exchange): string | null {
   return token === null ? null : opaqueTokenHash(token)
 }
 
-/** Throws `AccountTakedown`, or `AccountNotFound` if the account is missing. */
-export async function requireNotTakendown({ ctx }: Exchange, did: Did): Promise<void> {
-  refuseTakendown(await accountStatus(ctx.db, did))
-}
-
-/** Throws `AccountNotFound`, or the refusal of a caller whose access has ended. */
-export async function requireStanding(reader: Reader, did: Did, standing: Standing): Promise<void> {
-  const account = await statusOfCaller(reader, did, standing)
-  if (account === null) throw accountNotFound()
-  refuseFallen(standing, account)
-}
-
 /**
  * The kind, of service tokens, for a guard that accepts sessions too: a service token is recognised by its `lxm`, which
  * session tokens lack. Throws `InvalidToken` if the token is not a JWT.
@@ -119,3 +103,17 @@ function namingMethod(exchange: Exchange): string | null {
   if (!payload) throw invalidToken('Token could not be verified')
   return payload['lxm'] === undefined ? null : token
 }
+
+/** For routes of wallets: a malformed `Authorization` header is refused like a wrong token. */
+export const strict = <Caller>(guard: Guard<Caller>): Guard<Caller> => ({
+  ...guard,
+  check(exchange) {
+    try {
+      authorizationOf(exchange.request)
+    } catch (error) {
+      if (error instanceof Refusal) throw authenticationRequired(error.message)
+      throw error
+    }
+    return guard.check(exchange)
+  },
+})

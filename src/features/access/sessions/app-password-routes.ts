@@ -5,7 +5,7 @@ import { procedure, query } from '../../../http/endpoint.ts'
 import { wireTime } from '../../../protocol/identifiers.ts'
 import { listAppPasswords, type AppPassword } from './app-password-store.ts'
 import { createAppPassword, revokeAppPassword } from './app-passwords.ts'
-import { fullAccess } from './auth.ts'
+import { fullAccess } from '../auth/auth.ts'
 
 const appPasswordView = ({ name, createdAt, privileged, personalDetails }: AppPassword) => ({
   name,

@@ -1,9 +1,9 @@
 /** The refresh token of a session. `sessions.ts` checks that the session still exists when the token is exchanged. */
 import { expiredToken } from '../../../http/errors.ts'
-import { presentedAs } from './credential-guards.ts'
+import { presentedAs } from '../../../http/credential-guards.ts'
 import type { Credential } from '../../../http/credential.ts'
 import { acceptedToken, readRefreshToken } from './session-tokens.ts'
-import type { RefreshCaller } from './sessions.ts'
+import type { RefreshCaller } from './session-life.ts'
 
 /** `expired` accepts an expired token too. Throws `InvalidToken`, or `ExpiredToken`. */
 export const refreshCredential = ({ expired }: { expired: boolean }): Credential<RefreshCaller> => ({
