@@ -1,6 +1,7 @@
 /** How a feature plugs in: one value that lists everything it contributes. `features.ts` lists the features. */
 import type { CredentialKind } from './credential.ts'
 import type { Endpoint, Exchange } from './endpoint.ts'
+import type { OAuthParameters } from './oauth-parameters.ts'
 import type { CapabilityName } from '../platform/configuration/capabilities.ts'
 import type { Context } from '../platform/context.ts'
 import type { Reader, Tx } from '../platform/database/database.ts'
@@ -73,7 +74,7 @@ export interface SourceRecord {
 }
 
 /** Answers a request to the token endpoint. Throws an `OAuthError`. */
-export type Grant = (exchange: Exchange, parameters: Readonly<Record<string, string | undefined>>) => Promise<object>
+export type Grant = (exchange: Exchange, parameters: OAuthParameters) => Promise<object>
 
 /**
  * Why access to an account ends. `new_password`: the holder changed it, knowing the old one. `reset_password`: with a

@@ -13,7 +13,7 @@ import { thumbprint } from '../../../protocol/jwk.ts'
 import { decodeJws } from '../../../protocol/jws.ts'
 import { keyOfClient } from './client-keys.ts'
 import { clientOf, invalidClient } from './clients.ts'
-import { invalidOAuthRequest, required, type Parameters } from './parameters.ts'
+import { invalidOAuthRequest, required, type OAuthParameters } from '../../../http/oauth-parameters.ts'
 import { useOnce } from '../tokens/tokens.ts'
 
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
@@ -51,7 +51,7 @@ export interface AuthenticatedClient {
  */
 export async function authenticateClient(
   ctx: Context,
-  parameters: Parameters,
+  parameters: OAuthParameters,
   { mayFetch }: { mayFetch: boolean },
 ): Promise<AuthenticatedClient> {
   const client = await clientOf(ctx, required(parameters, 'client_id'), { mayFetch })

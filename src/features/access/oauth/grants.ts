@@ -11,7 +11,7 @@ import { codeChallengeOf, isCodeVerifier } from '../../../protocol/pkce.ts'
 import { accountStatus } from '../../identity/accounts/accounts.ts'
 import { type AuthenticatedClient, isKeyPublished } from './client-authentication.ts'
 import { findAuthorizationCode, takeAuthorizationCode, type Grant } from './authorization-code-store.ts'
-import { required, type Parameters } from './parameters.ts'
+import { required, type OAuthParameters } from '../../../http/oauth-parameters.ts'
 import { effectiveScope } from './permission-sets.ts'
 import { firstRefreshToken, refreshSecret, SESSION_ID_BYTES, sessionIdOf, successorOf } from './oauth-refresh-tokens.ts'
 import {
@@ -67,7 +67,7 @@ const invalidGrant = (reason: string) => new OAuthError(400, 'invalid_grant', re
 export async function redeemAuthorizationCode(
   ctx: Context,
   requester: Requester,
-  parameters: Parameters,
+  parameters: OAuthParameters,
 ): Promise<TokenAnswer> {
   const { db, clock } = ctx
   const hash = opaqueTokenHash(required(parameters, 'code'))
@@ -95,7 +95,7 @@ async function exchangeCode(
   tx: Tx,
   hash: string | null,
   requester: Requester,
-  parameters: Parameters,
+  parameters: OAuthParameters,
 ): Promise<GrantOutcome> {
   const now = clock.now()
   const grant = hash && (await takeAuthorizationCode(tx, hash, now))
@@ -120,7 +120,7 @@ async function exchangeCode(
 function codeFault(
   { request, clientKey }: Grant,
   { client, key, jkt }: Requester,
-  { redirect_uri, code_verifier = '' }: Parameters,
+  { redirect_uri, code_verifier = '' }: OAuthParameters,
 ): string | null {
   if (request.clientId !== client.clientId) return 'the code was issued to another client'
   if (clientKey !== null && clientKey.jkt !== key?.jkt) return 'the code was requested with another key of the client'
@@ -172,7 +172,11 @@ const lifetimeOf = (key: object | null) => lifetimes[key === null ? 'public' : '
  *
  * Source: RFC 6749, section 6; RFC 9700, 4.14.2 for rotation.
  */
-export async function refreshTokens(ctx: Context, requester: Requester, parameters: Parameters): Promise<TokenAnswer> {
+export async function refreshTokens(
+  ctx: Context,
+  requester: Requester,
+  parameters: OAuthParameters,
+): Promise<TokenAnswer> {
   const { db } = ctx
   const text = required(parameters, 'refresh_token')
   const id = sessionIdOf(text)

@@ -12,7 +12,7 @@ import { pushRequest } from './authorization-requests.ts'
 import { authenticateClient, spendAssertion } from './client-authentication.ts'
 import { findAuthorizationCode, takeAuthorizationCode } from './authorization-code-store.ts'
 import { redeemAuthorizationCode, refreshTokens, type Requester } from './grants.ts'
-import { readParameters, required, type Parameters } from './parameters.ts'
+import { readParameters, required, type OAuthParameters } from '../../../http/oauth-parameters.ts'
 import { expanded } from './permission-sets.ts'
 import { sessionIdOf } from './oauth-refresh-tokens.ts'
 import { deleteOAuthSession, findOAuthSession, oauthSessionOfCode } from './oauth-session-store.ts'
@@ -66,7 +66,7 @@ async function push(call: Call): Promise<Response> {
 /**
  * Handlers of the grants of apps, by `grant_type`. Each one authenticates the client and checks the DPoP proof itself.
  */
-const grants: Readonly<Record<string, (call: Call, parameters: Parameters) => Promise<object>>> = {
+const grants: Readonly<Record<string, (call: Call, parameters: OAuthParameters) => Promise<object>>> = {
   async authorization_code(call, parameters) {
     return redeemAuthorizationCode(call.ctx, await requesterOf(call, parameters), parameters)
   },
@@ -92,7 +92,7 @@ async function token(call: Call): Promise<object> {
 /**
  * Authenticate the client, check the proof, then spend the assertion: a client that needs a nonce may send it again.
  */
-async function requesterOf(call: Call, parameters: Parameters): Promise<Requester> {
+async function requesterOf(call: Call, parameters: OAuthParameters): Promise<Requester> {
   const authenticated = await authenticateClient(call.ctx, parameters, { mayFetch: false })
   const jkt = await proofKey(call)
   await spendAssertion(call.ctx, authenticated, jkt)

@@ -5,6 +5,7 @@ import type { Exchange } from '../../../http/endpoint.ts'
 import { OAuthError } from '../../../http/errors.ts'
 import type { Grant } from '../../../http/feature.ts'
 import { charge } from '../../../http/limiting.ts'
+import { required, type OAuthParameters } from '../../../http/oauth-parameters.ts'
 import { wantsAgents } from '../../../platform/configuration/capabilities.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { lockOn, type Tx } from '../../../platform/database/database.ts'
@@ -29,17 +30,9 @@ import {
   readAssertion,
 } from './agent-tokens.ts'
 
-type Parameters = Readonly<Record<string, string | undefined>>
-
 const refused = (error: string, reason: string) => new OAuthError(400, error, reason)
 const invalidGrant = (reason: string) => refused('invalid_grant', reason)
 const revoked = () => refused('access_denied', 'The registration was revoked')
-
-function required(parameters: Parameters, name: string): string {
-  const value = parameters[name]
-  if (value === undefined || value === '') throw refused('invalid_request', `${name} is missing`)
-  return value
-}
 
 /** Returns the grants of agents by `grant_type`; none if no agent can register here. */
 export const agentGrants = ({ config }: Context): Readonly<Record<string, Grant>> => (wantsAgents(config) ? grants : {})
@@ -101,7 +94,7 @@ const chargeToken = (exchange: Exchange, registrationId: string): void => charge
 // The assertion grant
 
 /** Source: RFC 7523, 2.1; RFC 8707, section 2. */
-async function exchangeAssertion(exchange: Exchange, parameters: Parameters): Promise<object> {
+async function exchangeAssertion(exchange: Exchange, parameters: OAuthParameters): Promise<object> {
   const { ctx } = exchange
   const { config, db, clock } = ctx
   const text = required(parameters, 'assertion')
@@ -154,7 +147,7 @@ function waitForTurn(ctx: Context, hash: string): void {
 const MIN_ASSERTION_MILLIS = MINUTE_MILLIS
 
 /** Report the state of a claim to the agent, and issue tokens once it is confirmed. */
-async function pollClaim(exchange: Exchange, parameters: Parameters): Promise<object> {
+async function pollClaim(exchange: Exchange, parameters: OAuthParameters): Promise<object> {
   const { ctx } = exchange
   const { db, clock } = ctx
   const hash = claimTokenHash(required(parameters, 'claim_token'))

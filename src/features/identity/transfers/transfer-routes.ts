@@ -18,7 +18,7 @@ const invalidCode = () => invalidClaim('The transfer code is unknown, or no long
 const text = Type.Optional(Type.String())
 
 /** Returns the first spelling that was given. Throws `InvalidRequest` (422) if none was. `name` is the usual one. */
-function required(name: string, ...spellings: (string | undefined)[]): string {
+function firstSpelling(name: string, ...spellings: (string | undefined)[]): string {
   const given = spellings.find((spelling) => spelling !== undefined)
   if (given === undefined) throw new Refusal(422, 'InvalidRequest', `/${name}: Expected string`)
   return given
@@ -48,8 +48,10 @@ export const transferRoutes = [
           platform: deviceMembers.platform,
         }),
       )
-      const code = required('transferCode', given.transferCode, given.transfer_code, given.code).trim().toUpperCase()
-      const publicKey = required('devicePublicKey', given.devicePublicKey, given.device_public_key)
+      const code = firstSpelling('transferCode', given.transferCode, given.transfer_code, given.code)
+        .trim()
+        .toUpperCase()
+      const publicKey = firstSpelling('devicePublicKey', given.devicePublicKey, given.device_public_key)
       requireDeviceKey(publicKey)
       if (!codePattern.test(code)) throw invalidCode()
       const acceptance = await acceptTransfer(call, code, { publicKey, platform: given.platform as string })
@@ -66,7 +68,7 @@ export const transferRoutes = [
     auth: transferParty,
     async handler(call) {
       const given = await readJson(call.body, Type.Object({ transferId: text, transfer_id: text }))
-      const transferId = required('transferId', given.transferId, given.transfer_id)
+      const transferId = firstSpelling('transferId', given.transferId, given.transfer_id)
       switch (await completeTransfer(call, call.caller, transferId)) {
         case 'complete':
           return { transferId, status: 'complete' }

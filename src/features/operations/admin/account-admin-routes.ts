@@ -40,7 +40,7 @@ async function views(reader: Reader, accounts: readonly Account[]) {
   return made
 }
 
-async function required({ db }: Context, did: Did): Promise<Account> {
+async function existingAccount({ db }: Context, did: Did): Promise<Account> {
   const account = await accountOf(db, did)
   if (!account) throw accountNotFound()
   return account
@@ -53,7 +53,7 @@ const audited = (call: Exchange, actor: string, action: AuditAction, subject: Di
 export const accountAdminRoutes = [
   query('com.atproto.admin.getAccountInfo', {
     auth: moderator,
-    handler: async ({ ctx, params }) => view(ctx.db, await required(ctx, params.did)),
+    handler: async ({ ctx, params }) => view(ctx.db, await existingAccount(ctx, params.did)),
   }),
   query('com.atproto.admin.getAccountInfos', {
     auth: moderator,
@@ -121,7 +121,7 @@ export const accountAdminRoutes = [
     async handler(call) {
       const { ctx, caller, input } = call
       const { did, password } = input
-      await required(ctx, did)
+      await existingAccount(ctx, did)
       await setPassword(call, did, password, { actor: caller.actor })
       await audited(call, caller.actor, 'password_updated', did)
     },

@@ -1,6 +1,6 @@
-/** Reads the parameters of the endpoints that clients post to: a form or a JSON object, with one string per name. */
-import type { RequestBody } from '../../../http/body.ts'
-import { OAuthError } from '../../../http/errors.ts'
+/** Reads the parameters that OAuth clients post: a form or a JSON object, with one string per name. */
+import type { RequestBody } from './body.ts'
+import { OAuthError } from './errors.ts'
 
 /** Kept small, because pushing a request needs no account, and it is stored until it expires. */
 const MAX_BODY_BYTES = 32 * 1024
@@ -10,7 +10,7 @@ const MAX_BODY_BYTES = 32 * 1024
  */
 const repeatable: readonly string[] = ['resource']
 
-export type Parameters = Readonly<Record<string, string | undefined>>
+export type OAuthParameters = Readonly<Record<string, string | undefined>>
 
 export const invalidOAuthRequest = (reason: string) => new OAuthError(400, 'invalid_request', reason)
 
@@ -19,7 +19,7 @@ export const invalidOAuthRequest = (reason: string) => new OAuthError(400, 'inva
  * string. Throws `PayloadTooLargeError` if the body is larger than `MAX_BODY_BYTES`, and as `RequestBody` does if it
  * cannot be decoded.
  */
-export async function readParameters(body: RequestBody): Promise<Parameters> {
+export async function readParameters(body: RequestBody): Promise<OAuthParameters> {
   switch (body.contentType) {
     case 'application/x-www-form-urlencoded':
       return onceEach([...new URLSearchParams(await body.text(MAX_BODY_BYTES))])
@@ -36,7 +36,7 @@ function members(value: unknown): [string, unknown][] {
   return Object.entries(value)
 }
 
-function onceEach(entries: readonly [string, unknown][]): Parameters {
+function onceEach(entries: readonly [string, unknown][]): OAuthParameters {
   const parameters = new Map<string, string>()
   for (const [name, value] of entries) {
     if (typeof value !== 'string') throw invalidOAuthRequest(`${name} must be a string`)
@@ -48,7 +48,7 @@ function onceEach(entries: readonly [string, unknown][]): Parameters {
 }
 
 /** Returns a parameter. Throws `invalid_request` if it is missing or empty. */
-export function required(parameters: Parameters, name: string): string {
+export function required(parameters: OAuthParameters, name: string): string {
   const value = parameters[name]
   if (value === undefined || value === '') throw invalidOAuthRequest(`${name} is missing`)
   return value
