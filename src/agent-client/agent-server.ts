@@ -1,6 +1,6 @@
 /** The server at which an agent is registered: where its endpoints are, and what it answers. */
 import { OperatorError } from '../base/operator-error.ts'
-import { fetchJson, inOneLine, NoAnswer, originOf, refusalOf, textOf, type Answer } from '../base/server-request.ts'
+import { fetchJson, inOneLine, NoAnswer, serverOrigin, refusalOf, textOf, type Answer } from '../base/server-request.ts'
 import { userAgentHeader } from '../base/user-agent-header.ts'
 import { CLAIM_GRANT, JWT_BEARER_GRANT } from '../protocol/agent-names.ts'
 import type { ClaimCode, RegistrationType } from './agent-contents.ts'
@@ -30,7 +30,7 @@ const UPLOAD_TIMEOUT_MILLIS = 300_000
 export class AgentServer {
   #endpoints: Promise<Endpoints> | null = null
 
-  /** `url` is an origin, as `originOf` returns it. */
+  /** `url` is an origin, as `serverOrigin` returns it. */
   constructor(readonly url: string) {}
 
   /** Throws OperatorError if agents of this type cannot register here. */
@@ -104,7 +104,7 @@ export class AgentServer {
     if (originOrNull(resource['resource']) !== this.url)
       throw new NoAnswer(`${this.url} calls itself ${shown(resource['resource'])}`)
     const servers = resource['authorization_servers']
-    const issuer = originOf(String(Array.isArray(servers) ? servers[0] : ''))
+    const issuer = serverOrigin(String(Array.isArray(servers) ? servers[0] : ''))
     const metadata = await this.#ask(`${issuer}/.well-known/oauth-authorization-server`, {})
     if (originOrNull(metadata['issuer']) !== issuer)
       throw new NoAnswer(`${issuer} calls itself ${shown(metadata['issuer'])}`)
@@ -138,7 +138,7 @@ export function claimCodeOf(claim: unknown, expiresAt: unknown): ClaimCode {
   const [userCode, uri] = [textOf(answer, 'user_code'), URL.parse(textOf(answer, 'verification_uri'))]
   if (!/^[\dA-Za-z-]{4,16}$/.test(userCode))
     throw new NoAnswer('the server returned a code in a form that is not known')
-  if (uri === null || originOf(uri.href) !== uri.origin || uri.href.length > MAX_URI_CHARS)
+  if (uri === null || serverOrigin(uri.href) !== uri.origin || uri.href.length > MAX_URI_CHARS)
     throw new NoAnswer('the server named no address at which to enter the code')
   const expires = new Date(typeof expiresAt === 'string' ? expiresAt : NaN)
   if (Number.isNaN(expires.getTime())) throw new NoAnswer('the server does not say when the code expires')

@@ -37,13 +37,16 @@ export class NoAnswer extends OperatorError {}
 export type Answer = Readonly<Record<string, unknown>>
 
 /** Returns the origin of a URL. Throws OperatorError unless it is https, or http on this machine. */
-export function originOf(text: string): string {
+export function serverOrigin(text: string): string {
   const url = URL.parse(/^https?:/.test(text) ? text : `https://${text}`)
   if (url === null || url.hostname === '') throw new OperatorError(`${text} is not the address of a server`)
-  if (url.protocol === 'http:' && !/^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(url.hostname))
-    throw new OperatorError(`data sent to ${url.origin} would not be encrypted: use https`)
+  if (!isConfidential(url)) throw new OperatorError(`data sent to ${url.origin} would not be encrypted: use https`)
   return url.origin
 }
+
+/** Whether no network sees what is sent there: it is encrypted, or stays on this machine. */
+export const isConfidential = ({ protocol, hostname }: URL): boolean =>
+  protocol === 'https:' || /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)
 
 export interface JsonAnswer {
   status: number

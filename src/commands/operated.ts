@@ -1,5 +1,6 @@
 /** Commands that control a running server: the one that the configuration describes, or the one that `--url` names. */
 import { OperatorError } from '../base/operator-error.ts'
+import { isConfidential } from '../base/server-request.ts'
 import { type Command, exitCodes, type ExitCode, type Invocation, Misuse, type Terminal } from './command.ts'
 import { adminTokenFor, configurationOf, devOption } from './configuration.ts'
 import { Server, serverOf } from './operator-server.ts'
@@ -53,7 +54,7 @@ async function serverFor(invocation: Invocation): Promise<Server | null> {
   if (typeof url === 'string') {
     const token = given ?? terminal.env[TOKEN]?.trim()
     if (!token) throw new OperatorError(`the admin token of ${url} is required, in ${TOKEN} or with --token-file`)
-    return new Server(originOf(url), token)
+    return new Server(operatedOrigin(url), token)
   }
   // Warnings concern the running server, which logged them when it started.
   const config = configurationOf(invocation, () => {})
@@ -72,11 +73,9 @@ async function tokenFrom(file: string | boolean | undefined, terminal: Terminal)
  * Returns the origin of a server URL. Throws `Misuse` if the token would cross a network unencrypted: only loopback may
  * use http.
  */
-function originOf(text: string): string {
+function operatedOrigin(text: string): string {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol)) throw new Misuse(`${text} is not the URL of a server`)
-  const isHere = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(url.hostname)
-  if (url.protocol === 'http:' && !isHere)
-    throw new Misuse(`the admin token would be sent to ${url.origin} unencrypted: use https`)
+  if (!isConfidential(url)) throw new Misuse(`the admin token would be sent to ${url.origin} unencrypted: use https`)
   return url.origin
 }

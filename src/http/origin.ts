@@ -21,7 +21,7 @@ const MAX_ORIGIN_CHARS = 270
 /** The origin in a row that may predate the recording of origins. */
 export type KnownOrigin = Omit<Origin, 'openedAt'> & { openedAt: Millis | null }
 
-export function originOf({ ctx, request, ip }: Exchange): Origin {
+export function requestOrigin({ ctx, request, ip }: Exchange): Origin {
   const program = programOf(request.headers.get('user-agent') ?? '')
   const site = siteOf(request.headers.get('origin'), ctx.config.publicUrl)
   const openedWith = site === null ? program : `${site}${program === null ? '' : ` in ${program}`}`

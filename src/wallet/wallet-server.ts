@@ -43,7 +43,7 @@ export class WalletServer {
   #description: Promise<ServerDescription> | null = null
 
   /**
-   * Both are origins, as `originOf` returns them. The directory is asked about a server that is not named after its
+   * Both are origins, as `serverOrigin` returns them. The directory is asked about a server that is not named after its
    * host.
    */
   constructor(

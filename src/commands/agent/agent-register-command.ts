@@ -69,7 +69,7 @@ async function agentToRegister(invocation: Invocation) {
 
 /** The agent that the options describe. Throws `Misuse` if they do not fit together. */
 export async function newAgent({ options }: Invocation, server: string) {
-  const [{ freshAgent, registrationTypes }, { originOf }] = await Promise.all([
+  const [{ freshAgent, registrationTypes }, { serverOrigin }] = await Promise.all([
     import('../../agent-client/agent-contents.ts'),
     import('../../base/server-request.ts'),
   ])
@@ -81,7 +81,7 @@ export async function newAgent({ options }: Invocation, server: string) {
   if (assertionFile !== undefined && type !== 'identity_assertion')
     throw new Misuse('--assertion-file requires --type identity_assertion')
   return freshAgent({
-    server: originOf(server),
+    server: serverOrigin(server),
     type,
     name: typeof name === 'string' ? agentName(name) : null,
     loginHint: typeof loginHint === 'string' ? loginHint.trim() : null,

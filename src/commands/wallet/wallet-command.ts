@@ -129,10 +129,10 @@ export async function openWallet(invocation: Invocation): Promise<Wallet> {
 
 /** Open the wallet that is there. Throws OperatorError if the options name another server than it is for. */
 async function openSame(invocation: Invocation): Promise<Wallet> {
-  const { originOf } = await import('../../base/server-request.ts')
+  const { serverOrigin } = await import('../../base/server-request.ts')
   const wallet = await openWallet(invocation)
   const { server } = invocation.options
-  if (typeof server === 'string' && originOf(server) !== wallet.contents.server)
+  if (typeof server === 'string' && serverOrigin(server) !== wallet.contents.server)
     throw new OperatorError(`this wallet is for ${wallet.contents.server}; name another --file`)
   return wallet
 }
@@ -142,7 +142,7 @@ async function openSame(invocation: Invocation): Promise<Wallet> {
  */
 export async function openOrMakeWallet(invocation: Invocation): Promise<Wallet> {
   const { terminal, options } = invocation
-  const [{ WalletFile }, { Wallet, freshContents }, { originOf }, { directoryOf }, path] = await Promise.all([
+  const [{ WalletFile }, { Wallet, freshContents }, { serverOrigin }, { directoryOf }, path] = await Promise.all([
     import('../../wallet/wallet-file.ts'),
     import('../../wallet/wallet.ts'),
     import('../../base/server-request.ts'),
@@ -150,9 +150,9 @@ export async function openOrMakeWallet(invocation: Invocation): Promise<Wallet> 
     walletPath(invocation),
   ])
   if (WalletFile.exists(path)) return openSame(invocation)
-  const server = originOf(await wanted(invocation, 'server', 'Server URL: '))
+  const server = serverOrigin(await wanted(invocation, 'server', 'Server URL: '))
   const { directory } = options
-  const contents = freshContents(server, typeof directory === 'string' ? originOf(directory) : directoryOf(server))
+  const contents = freshContents(server, typeof directory === 'string' ? serverOrigin(directory) : directoryOf(server))
   const passphrase = await passphraseFor(terminal, { isNew: true })
   return new Wallet(WalletFile.fresh(path, passphrase, await workFactor(terminal)), contents, terminal.now)
 }

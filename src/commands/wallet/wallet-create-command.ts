@@ -65,8 +65,8 @@ interrupted, run it again to continue.`,
 /** The directory of a ceremony that has not ended may be corrected. */
 async function changeDirectory({ options: { directory } }: Invocation, wallet: Wallet): Promise<void> {
   if (wallet.contents.unfinished?.what !== 'creation' || typeof directory !== 'string') return
-  const { originOf } = await import('../../base/server-request.ts')
-  await wallet.update({ directory: originOf(directory) })
+  const { serverOrigin } = await import('../../base/server-request.ts')
+  await wallet.update({ directory: serverOrigin(directory) })
 }
 
 /** A wallet holds one identity. One whose ceremony has not ended may be restarted. */

@@ -45,12 +45,12 @@ server. If the move is interrupted, run the command again to continue. You can m
 
 async function wishes(invocation: Invocation, wallet: Wallet) {
   const { positionals, options } = invocation
-  const [{ originOf }, { parseHandle }] = await Promise.all([
+  const [{ serverOrigin }, { parseHandle }] = await Promise.all([
     import('../../base/server-request.ts'),
     import('../../protocol/identifiers.ts'),
   ])
   if (positionals[0] === undefined) throw new Misuse('the URL of the new server is required')
-  const to = originOf(positionals[0])
+  const to = serverOrigin(positionals[0])
   const typed = await wanted(invocation, 'handle', 'Handle at the new server: ')
   const handle = parseHandle(typed.replace(/^@/, ''))
   if (handle === null) throw new OperatorError(`${typed} is not a handle`)

@@ -6,7 +6,7 @@
  */
 import { route } from '../../../http/endpoint.ts'
 import { chargeAddress } from '../../../http/limiting.ts'
-import { originOf } from '../../../http/origin.ts'
+import { requestOrigin } from '../../../http/origin.ts'
 import { isRegistered } from '../../../protocol/redirect-uris.ts'
 import { narrowedScopes } from '../../../protocol/scopes.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
@@ -182,7 +182,7 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
     return decided(
       call,
       opened,
-      { kind: 'approve', did: account.did, scopes, scopeIsFixed: false, origin: originOf(call) },
+      { kind: 'approve', did: account.did, scopes, scopeIsFixed: false, origin: requestOrigin(call) },
       confirm,
     )
   }

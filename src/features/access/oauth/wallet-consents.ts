@@ -10,7 +10,7 @@ import { DAY_MILLIS, HOUR_SECS } from '../../../base/durations.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { isStorageOutage } from '../../../http/errors.ts'
 import { chargesOf } from '../../../http/limiting.ts'
-import { originOf } from '../../../http/origin.ts'
+import { requestOrigin } from '../../../http/origin.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
@@ -163,7 +163,7 @@ export function newConsent(exchange: Exchange, asked: Asked): NewConsent {
     userCode: hyphenated(shortCode(8, randomBytes)),
     webOrigin: webOriginOf(exchange.request),
     ip: exchange.ip,
-    openedWith: originOf(exchange).openedWith,
+    openedWith: requestOrigin(exchange).openedWith,
     matchCode: null,
     browserHash: null,
     createdAt: now,

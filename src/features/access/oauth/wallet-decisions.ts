@@ -8,7 +8,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { forbidden, invalidRequest, notFound, Refusal } from '../../../http/errors.ts'
-import { originOf } from '../../../http/origin.ts'
+import { requestOrigin } from '../../../http/origin.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { parseDid, parseHandle, type Did } from '../../../protocol/identifiers.ts'
@@ -177,7 +177,7 @@ export async function completeByWallet(call: PageCall, requestId: string): Promi
   const { ctx } = call
   const status = await shownStatus(ctx, requestId)
   if (status !== 'approved') throw pageRefusal(unfinished[status])
-  const origin = originOf(call)
+  const origin = requestOrigin(call)
   const { location, did, clientId } = await ctx.db.transaction(async (tx) => {
     const approved = await completeConsent(tx, requestId)
     if (approved === null) throw pageRefusal(unfinished.completed)

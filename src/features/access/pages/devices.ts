@@ -10,7 +10,7 @@ import type { Exchange } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
 import type { Html } from '../../../http/html.ts'
 import { ageOf } from '../../../platform/running/clock.ts'
-import { originOf } from '../../../http/origin.ts'
+import { requestOrigin } from '../../../http/origin.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
@@ -103,7 +103,7 @@ export function entryOf(
   const { token, hash } = newToken()
   const now = ctx.clock.now()
   const lifeSecs = remember ? REMEMBERED_SECS : UNREMEMBERED_SECS
-  const origin = originOf(exchange)
+  const origin = requestOrigin(exchange)
   return {
     async keep(tx, did) {
       const known = before ? await signInsOf(tx, before, now) : []

@@ -2,7 +2,7 @@
 import { type Exchange, type Guard, procedure, query } from '../../../http/endpoint.ts'
 import { accountLock } from '../../../platform/database/database.ts'
 import { authenticationRequired } from '../../../http/errors.ts'
-import { originOf } from '../../../http/origin.ts'
+import { requestOrigin } from '../../../http/origin.ts'
 import {
   accountOfCaller,
   accountStatus,
@@ -56,7 +56,7 @@ async function logIn(
   if (account === null || !stillHolds || (match && isTakendown)) return null
   if (isTakendown && !allowTakendown) throw accountTakedown()
   const credential = match?.appPassword ?? null
-  const origin = originOf(exchange)
+  const origin = requestOrigin(exchange)
   const tokenId = await ctx.db.transactionOn(accountLock(account.did), async (tx) => {
     if (!(await stillHolds(tx))) throw wrongCredentials()
     if (!isTakendown) refuseTakendown(await accountStatus(tx, account.did))

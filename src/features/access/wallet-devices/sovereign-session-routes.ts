@@ -10,7 +10,7 @@ import { Type } from '@sinclair/typebox'
 import { route, type Exchange } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
 import { readJson } from '../../../http/json-input.ts'
-import { originOf } from '../../../http/origin.ts'
+import { requestOrigin } from '../../../http/origin.ts'
 import type { Reader } from '../../../platform/database/database.ts'
 import { INVALID_HANDLE, parseDid, type Did } from '../../../protocol/identifiers.ts'
 import { sovereignSessionEnvelope } from '../../../protocol/signed-envelope.ts'
@@ -53,7 +53,7 @@ async function openWithProof(exchange: Exchange, did: Did | null, given: GivenPr
   })
   if (!checked.ok) return checked
   const { proof } = checked
-  const origin = originOf(exchange)
+  const origin = requestOrigin(exchange)
   return ctx.db.transaction(async (tx): Promise<Outcome> => {
     const account = await accountOf(tx, proof.signer.did)
     if (account === null || !(await maySignIn(tx, account)))

@@ -7,7 +7,7 @@ import { KeyedQueue } from '../../../base/keyed-queue.ts'
 import { OAuthError } from '../../../http/errors.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { refuseSpent } from '../../../http/limiting.ts'
-import { originOf } from '../../../http/origin.ts'
+import { requestOrigin } from '../../../http/origin.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { type Tx, WriteConflict } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
@@ -62,7 +62,7 @@ export async function openClaim(
   const { config, clock } = exchange.ctx
   const now = clock.now()
   await expireClaimsOf(tx, { id: registrationId, did }, now)
-  const { openedWith, openedFrom } = originOf(exchange)
+  const { openedWith, openedFrom } = requestOrigin(exchange)
   const claim: Claim = {
     id: newAgentId('cla'),
     registrationId,

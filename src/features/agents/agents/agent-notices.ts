@@ -3,7 +3,7 @@
  * of theirs.
  */
 import type { Exchange } from '../../../http/endpoint.ts'
-import { originOf, type Origin } from '../../../http/origin.ts'
+import { requestOrigin, type Origin } from '../../../http/origin.ts'
 import { perContext } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -13,7 +13,7 @@ import { enqueuePush } from '../../push/notifications/notifications.ts'
 import type { Claim } from './agent-claim-store.ts'
 
 function strangerAt(exchange: Exchange): Origin {
-  const origin = originOf(exchange)
+  const origin = requestOrigin(exchange)
   return { ...origin, openedWith: origin.openedWith && knownProgramOf(origin.openedWith) }
 }
 

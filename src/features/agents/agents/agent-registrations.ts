@@ -3,7 +3,7 @@ import type { Exchange } from '../../../http/endpoint.ts'
 import { OAuthError } from '../../../http/errors.ts'
 import { plainName } from '../../../http/html.ts'
 import { chargeAddress, chargeAll } from '../../../http/limiting.ts'
-import { originOf } from '../../../http/origin.ts'
+import { requestOrigin } from '../../../http/origin.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { ID_JAG, MAX_AGENT_NAME_CHARS } from '../../../protocol/agent-names.ts'
 import { wireTime, type Did, type Millis } from '../../../protocol/identifiers.ts'
@@ -67,7 +67,7 @@ async function addRegistration(
 ): Promise<{ registration: Registration; claimToken: string }> {
   const { config, clock } = exchange.ctx
   const now = clock.now()
-  const { openedWith, openedFrom } = originOf(exchange)
+  const { openedWith, openedFrom } = requestOrigin(exchange)
   const { claimToken, hash } = newClaimToken()
   const registration: Registration = {
     id: newAgentId('reg'),

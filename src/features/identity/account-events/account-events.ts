@@ -9,7 +9,7 @@
 import { timeInWords } from '../../../base/time-words.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { plainName } from '../../../http/html.ts'
-import { originOf, type Origin } from '../../../http/origin.ts'
+import { requestOrigin, type Origin } from '../../../http/origin.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import type { StepKind } from '../../../platform/running/steps.ts'
@@ -326,7 +326,7 @@ export async function announceIn(tx: Tx, by: By, event: NoticedEvent, did: Did, 
 }
 
 const originFor = (by: By, { actor, origin }: Details): Origin | null =>
-  actor === undefined && 'request' in by ? originOf(by) : (origin ?? null)
+  actor === undefined && 'request' in by ? requestOrigin(by) : (origin ?? null)
 
 function logEvent(by: By, event: EventName, did: Did, details: Details): void {
   const { actor, handle, means, clientId, deleteAfter } = details
@@ -405,7 +405,7 @@ export function announceSignIn(exchange: Exchange, did: Did, means: Means, { isK
   announce(exchange, 'signedIn', did, { means })
   const notice = signIns[means]
   if (notice === null) return
-  const origin = originOf(exchange)
+  const origin = requestOrigin(exchange)
   ctx.background.run('mail about a sign-in', async () => {
     if (await isKnownPlace(ctx.db, did, origin)) return
     if (!isKnownBrowser && ctx.limits.charge({ name: 'signInNotice', key: did })?.allowed === false) return

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { HOUR_MILLIS } from '../../../base/durations.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { claimCodeRedeemed, invalidClaim, notFound, Refusal } from '../../../http/errors.ts'
-import { originOf } from '../../../http/origin.ts'
+import { requestOrigin } from '../../../http/origin.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
@@ -114,7 +114,7 @@ const deviceOf = (exchange: Exchange, owner: string, { devicePublicKey: publicKe
   owner,
   publicKey,
   platform,
-  openedWith: originOf(exchange).openedWith,
+  openedWith: requestOrigin(exchange).openedWith,
 })
 
 /** Returns null if the names are not those of a ceremony, or if its code or its device is another one. */

@@ -3,7 +3,7 @@ import { Type, type TSchema } from '@sinclair/typebox'
 import { route } from '../../../http/endpoint.ts'
 import { underMasterKey } from '../../../http/master-key.ts'
 import { readJson } from '../../../http/json-input.ts'
-import { originOf } from '../../../http/origin.ts'
+import { requestOrigin } from '../../../http/origin.ts'
 import { openWalletSession } from '../../access/sessions/sessions.ts'
 import { createDid } from './ceremony.ts'
 import { pending } from './pending-credential.ts'
@@ -34,7 +34,7 @@ export const ceremonyRoutes = [
       } = await readJson(call.body, didRequest)
       const request = { rotationKeyPublic, signedCreationOp, didWebDocument, password, recoveryKey, escrowShare }
       const made = await createDid(call, call.caller.ceremony, request, (tx, did) =>
-        openWalletSession(tx, did, { byPassword: false }, originOf(call)),
+        openWalletSession(tx, did, { byPassword: false }, requestOrigin(call)),
       )
       return { did: made.did, did_document: made.document, status: 'active', session_token: made.entry }
     },

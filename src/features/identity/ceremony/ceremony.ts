@@ -13,7 +13,7 @@ import { DAY_MILLIS } from '../../../base/durations.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { authenticationRequired, internalError, invalidClaim, Refusal } from '../../../http/errors.ts'
 import { isDeeperThan } from '../../../http/json-depth.ts'
-import { originOf } from '../../../http/origin.ts'
+import { requestOrigin } from '../../../http/origin.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
@@ -231,7 +231,7 @@ async function promote<Entry>(
   await passOnInvites(tx, id, did)
   await deleteDevicesOf(tx, id)
   await deleteCeremony(tx, id)
-  await rememberPlace(tx, did, originOf(exchange))
+  await rememberPlace(tx, did, requestOrigin(exchange))
   const entry = await enter(tx, did)
   const repoEvents = await createRepo(ctx, tx, did, (await signingKeyOf(ctx, tx, did))!)
   await sequenceEvents(ctx, tx, [...repoEvents, { type: 'account', did, status: 'active' }])

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { route } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
 import { readJson } from '../../../http/json-input.ts'
-import { originOf } from '../../../http/origin.ts'
+import { requestOrigin } from '../../../http/origin.ts'
 import { accountStatus } from '../accounts/accounts.ts'
 import { announceSignIn } from '../account-events/account-events.ts'
 import { attemptLogin, loginRefused, MAX_TRIED_PASSWORD_CHARS, provePassword } from '../passwords/passwords.ts'
@@ -19,7 +19,7 @@ export const provisioningLoginRoutes = [
       const { ctx, body } = call
       const { email, password } = await readJson(body, Type.Object({ email: Type.String(), password: Type.String() }))
       if (password.length > MAX_TRIED_PASSWORD_CHARS) throw wrongCredentials()
-      const origin = originOf(call)
+      const origin = requestOrigin(call)
       // The session is opened within the attempt: only a stored one clears the failures.
       const login = await attemptLogin(call, email, async (named) => {
         const account = named?.email === email.trim().toLowerCase() ? named : null

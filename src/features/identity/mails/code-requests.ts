@@ -2,7 +2,7 @@
 import type { CallLimit, Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest } from '../../../http/errors.ts'
 import { charge } from '../../../http/limiting.ts'
-import { originOf } from '../../../http/origin.ts'
+import { requestOrigin } from '../../../http/origin.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -26,7 +26,7 @@ export const requestCode = (exchange: Exchange, did: Did, purpose: CodePurpose):
   mailCode(exchange.ctx, did, purpose, askedBy(exchange))
 
 /** Returns what a mail says about the request that caused it. */
-export const askedBy = (exchange: Exchange): Told => ({ at: exchange.ctx.clock.now(), origin: originOf(exchange) })
+export const askedBy = (exchange: Exchange): Told => ({ at: exchange.ctx.clock.now(), origin: requestOrigin(exchange) })
 
 /**
  * Issue a code and mail it. `record` runs in the same transaction. Throws `InvalidRequest` if there is no account or it

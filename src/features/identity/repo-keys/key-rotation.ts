@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, notFound, Refusal } from '../../../http/errors.ts'
-import { originOf } from '../../../http/origin.ts'
+import { requestOrigin } from '../../../http/origin.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { Lane } from '../../../platform/running/lane.ts'
 import { isStepWaiting } from '../../../platform/running/steps.ts'
@@ -160,7 +160,7 @@ async function submit(by: Exchange, did: Did, signingKey: string, operation: Ope
       await updateOperation(tx, did, signingKey, operation)
       await holdSigning(ctx, tx, did)
     }
-    await ctx.steps.add(tx, settleStep, { key: did, did, payload: { origin: originOf(by) } })
+    await ctx.steps.add(tx, settleStep, { key: did, did, payload: { origin: requestOrigin(by) } })
     return 'begun'
   })
   if (submission === 'begun') await ctx.steps.nextTry(settleStep, did, MAX_SETTLING_MILLIS)

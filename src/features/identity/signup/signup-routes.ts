@@ -1,6 +1,6 @@
 /** com.atproto.server.createAccount and com.atproto.temp.checkSignupQueue. */
 import { procedure, query } from '../../../http/endpoint.ts'
-import { originOf } from '../../../http/origin.ts'
+import { requestOrigin } from '../../../http/origin.ts'
 import type { Context } from '../../../platform/context.ts'
 import { renderDidDocument, type DidDocument } from '../../../protocol/did-document.ts'
 import { stateOf } from '../../../protocol/plc.ts'
@@ -23,7 +23,7 @@ export const signupRoutes = [
     limit: 'createAccount',
     async handler(call) {
       const { ctx, caller, input } = call
-      const origin = originOf(call)
+      const origin = requestOrigin(call)
       const byPassword = input.password !== undefined
       const made = await createAccount(call, input, caller?.iss ?? null, (tx, did) =>
         openSession(tx, did, null, origin, { byPassword }),

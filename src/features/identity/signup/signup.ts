@@ -11,7 +11,7 @@
 import { DAY_SECS } from '../../../base/durations.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
-import { originOf } from '../../../http/origin.ts'
+import { requestOrigin } from '../../../http/origin.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { parseHandle, type Did, type Handle } from '../../../protocol/identifiers.ts'
@@ -80,7 +80,7 @@ export async function createAccount<Entry>(
   enter: Enter<Entry>,
 ): Promise<NewIdentity<Entry>> {
   const { ctx } = exchange
-  const origin = originOf(exchange)
+  const origin = requestOrigin(exchange)
   const arrived = await arriveAgain(ctx, request, provenDid, enter)
   if (arrived) {
     announce(exchange, 'arrived', arrived.did, { handle: arrived.handle })

@@ -4,7 +4,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { endAccess } from '../../../http/hooks.ts'
-import { originOf } from '../../../http/origin.ts'
+import { requestOrigin } from '../../../http/origin.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
@@ -82,7 +82,7 @@ export function acceptTransfer(
     if (isExpired(transfer, now)) await end(tx, transfer, 'expired', now)
     if (isExpired(transfer, now) || status === null || status === 'takendown')
       return { ok: false, fault: 'no such code' }
-    const added = await addDevice(tx, { owner: transfer.did, ...device, openedWith: originOf(by).openedWith }, now)
+    const added = await addDevice(tx, { owner: transfer.did, ...device, openedWith: requestOrigin(by).openedWith }, now)
     await updateAccepted(tx, transfer.id, added.deviceId, now)
     await announceIn(tx, by, 'transferAccepted', transfer.did)
     return { ok: true, transferId: transfer.id, ...added }
