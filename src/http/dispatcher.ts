@@ -7,7 +7,7 @@ import { inRequest } from '../platform/running/request-scope.ts'
 import type { Endpoint } from './endpoint.ts'
 import { notFound } from './errors.ts'
 import { RequestExchange } from './exchange.ts'
-import { chargeEntry } from './limiting.ts'
+import { chargeDeclared } from './limiting.ts'
 import type { Peer } from './peer.ts'
 import { failure, preflight, success, unsentFile } from './reply.ts'
 import { Hosts } from './site.ts'
@@ -52,7 +52,7 @@ export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): 
     let response: Response | null = null
     running++
     try {
-      const charged = chargeEntry(exchange, target.limits)
+      const charged = chargeDeclared(exchange, target.limits)
       if (charged) await charged
       if (site === 'handle' && !rawPath.startsWith('/.well-known/')) throw notFound()
       return (response = success(exchange, await target.run(exchange)))

@@ -16,7 +16,7 @@ import { announcedBytes, DEFAULT_JSON_BYTES, type RequestBody } from './body.ts'
 import { anyone, JsonText, limitsOf, type CallLimit, type Common, type Endpoint } from './endpoint.ts'
 import { invalidRequest, methodNotImplemented, notFound, Refusal } from './errors.ts'
 import type { RequestExchange } from './exchange.ts'
-import { chargeCall } from './limiting.ts'
+import { chargeDeclared } from './limiting.ts'
 import { PathTable } from './path-table.ts'
 import { queryOf } from './query.ts'
 
@@ -143,7 +143,7 @@ async function runQuery(
   exchange.caller = await authenticate(exchange, endpoint.spec)
   // The runtime does not expose the body of a GET, so its announced length has to do.
   if ((announcedBytes(request) ?? 0) > 0) throw unexpectedBody()
-  const charged = chargeCall(exchange, limits)
+  const charged = chargeDeclared(exchange, limits)
   if (charged) await charged
   return checked(exchange, method, await endpoint.handler(exchange))
 }
@@ -161,7 +161,7 @@ async function runProcedure(
   exchange.params = paramsOf(exchange, method.nsid)
   exchange.caller = await authenticate(exchange, endpoint.spec)
   exchange.input = await inputOf(exchange.body, method, endpoint.spec.maxBytes ?? DEFAULT_JSON_BYTES)
-  const charged = chargeCall(exchange, limits)
+  const charged = chargeDeclared(exchange, limits)
   if (charged) await charged
   return checked(exchange, method, await endpoint.handler(exchange))
 }
@@ -172,7 +172,7 @@ async function runRoute(
   limits: CallLimits,
 ): Promise<unknown> {
   exchange.caller = await authenticate(exchange, spec)
-  const charged = chargeCall(exchange, limits)
+  const charged = chargeDeclared(exchange, limits)
   if (charged) await charged
   return handler(exchange)
 }
@@ -188,7 +188,7 @@ async function runUnserved(
     throw invalidRequest('XRPC requests only supports GET and POST')
   if (fallback === null) throw methodNotImplemented()
   exchange.caller = await authenticate(exchange, fallback.spec)
-  const charged = chargeCall(exchange, limits)
+  const charged = chargeDeclared(exchange, limits)
   if (charged) await charged
   return fallback.handler(exchange as RequestExchange & { nsid: string })
 }

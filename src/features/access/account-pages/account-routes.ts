@@ -1,7 +1,7 @@
 /** The account page and its forms. Every form names its account and carries the token of the page. */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { authenticationRequired } from '../../../http/errors.ts'
-import { chargeAddress } from '../../../http/limiting.ts'
+import { charge } from '../../../http/limiting.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import { chargeMail, requestCode } from '../../identity/mails/mails.ts'
@@ -223,7 +223,7 @@ export const accountRoutes: Endpoint[] = [
     const external = externalHandle(ctx, wanted)
     let isMissing = false
     const refused = await showFault(call, holder, { section: 'handle', form }, async () => {
-      chargeAddress(call, ['updateHandle'])
+      charge(call, 'updateHandle')
       if (external !== null) {
         const { dns, web } = await publishedDids(ctx, external)
         isMissing = (dns ?? web) !== did
@@ -248,7 +248,7 @@ export const accountRoutes: Endpoint[] = [
   ...act('password', 'password', 'password', async (call, holder, form) => {
     const { did } = holder.account
     const refused = await showFault(call, holder, { section: 'password', form }, async () => {
-      chargeAddress(call, ['createSession'])
+      charge(call, 'createSession')
       await changePassword(call, did, form.get('current') ?? '', form.get('next') ?? '')
     })
     if (refused === null) await signIn(call, did, { remember: false })
@@ -284,7 +284,7 @@ async function moveAddress(
   { did, hasPassword }: Account,
   form: URLSearchParams,
 ): Promise<string | null> {
-  chargeAddress(call, ['createSession'])
+  charge(call, 'createSession')
   if (hasPassword) {
     const login = await loginWithPassword(call, did, form.get('current') ?? '')
     if (!login.ok) throw loginRefused(login.fault, authenticationRequired('Invalid password'))

@@ -4,7 +4,7 @@
  */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { html, type Html } from '../../../http/html.ts'
-import { chargeAddress } from '../../../http/limiting.ts'
+import { charge } from '../../../http/limiting.ts'
 import { page } from '../../../http/page.ts'
 import { parseHandle, type Did, type Handle, type Millis } from '../../../protocol/identifiers.ts'
 import { changeHandle, publishedDids, type PublishedDids } from '../../identity/identity/identity.ts'
@@ -112,7 +112,7 @@ export const ownDomainRoutes: Endpoint[] = [
     if (!handle) return seeOther('/account#handle')
     let check: Check | null = null
     const fault = await faultOf(async () => {
-      chargeAddress(call, ['updateHandle'])
+      charge(call, 'updateHandle')
       const published = await publishedDids(ctx, handle)
       if ((published.dns ?? published.web) !== did) check = { at: ctx.clock.now(), published }
       else await changeHandle(call, did, handle)

@@ -6,7 +6,7 @@
  */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { html, type Html } from '../../../http/html.ts'
-import { chargeAddress } from '../../../http/limiting.ts'
+import { charge } from '../../../http/limiting.ts'
 import { requireMasterKey } from '../../../http/master-key.ts'
 import { page } from '../../../http/page.ts'
 import { formatShare } from '../../../protocol/escrow-share.ts'
@@ -52,7 +52,7 @@ async function ask(call: PageCall): Promise<Response> {
   const form = await readOwnForm(call)
   const identifier = identifierOf(form)
   const fault = await faultOf(() => {
-    chargeAddress(call, ['recovery'])
+    charge(call, 'recovery')
     requireMasterKey(call.ctx)
     return requestRecovery(call, identifier)
   })
@@ -107,7 +107,7 @@ async function openOrCollect(call: PageCall): Promise<Response> {
   const code = (form.get('code') ?? '').trim()
   let answer: ReleaseAnswer | null = null
   const fault = await faultOf(async () => {
-    chargeAddress(call, ['recovery'])
+    charge(call, 'recovery')
     requireMasterKey(call.ctx)
     answer = await releaseShare(call, { identifier: identifierOf(form), code: code === '' ? undefined : code })
   })

@@ -1,7 +1,7 @@
 /** The pages to choose a new password with a mailed code. */
 import { route } from '../../../http/endpoint.ts'
 import { html } from '../../../http/html.ts'
-import { chargeAddress } from '../../../http/limiting.ts'
+import { charge } from '../../../http/limiting.ts'
 import { page } from '../../../http/page.ts'
 import { requestPasswordReset, resetPassword } from '../../identity/account-changes/account-changes.ts'
 import {
@@ -39,7 +39,7 @@ function forgottenPage(call: PageCall, given: URLSearchParams, fault: Fault | nu
 async function sendCode(call: PageCall): Promise<Response> {
   const form = await readOwnForm(call)
   const fault = await faultOf(() => {
-    chargeAddress(call, ['requestPasswordReset'])
+    charge(call, 'requestPasswordReset')
     return requestPasswordReset(call, (form.get('email') ?? '').trim())
   })
   return fault === null ? seeOther('/account/reset-password/code?sent=yes') : forgottenPage(call, form, fault)
@@ -70,7 +70,7 @@ function codePage(call: PageCall, given: URLSearchParams, fault: Fault | null): 
 async function reset(call: PageCall): Promise<Response> {
   const form = await readOwnForm(call)
   const fault = await faultOf(async () => {
-    chargeAddress(call, ['resetPassword'])
+    charge(call, 'resetPassword')
     await resetPassword(call, (form.get('code') ?? '').trim(), form.get('password') ?? '')
   })
   return fault === null ? seeOther('/account/sign-in?done=reset') : codePage(call, form, fault)

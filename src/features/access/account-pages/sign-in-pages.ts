@@ -1,7 +1,7 @@
 /** The sign-in page of the account page. */
 import { route } from '../../../http/endpoint.ts'
 import { html, type Html } from '../../../http/html.ts'
-import { chargeAddress } from '../../../http/limiting.ts'
+import { charge } from '../../../http/limiting.ts'
 import { page } from '../../../http/page.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import { hasKnownWallets } from '../wallet-proofs/wallet-proofs.ts'
@@ -98,7 +98,7 @@ const takenDown = faultAt(null, 'This account has been taken down. Please contac
 
 async function enter(call: PageCall): Promise<Response> {
   const form = await readOwnForm(call)
-  const limited = await faultOf(() => chargeAddress(call, ['createSession']))
+  const limited = await faultOf(() => charge(call, 'createSession'))
   if (limited) return signInPage(call, form, limited)
   const outcome = await withPassword(
     call,

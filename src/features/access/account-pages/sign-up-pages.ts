@@ -1,7 +1,7 @@
 /** The sign-up page, which returns to the app that the person came from. */
 import { route } from '../../../http/endpoint.ts'
 import { html, type Html } from '../../../http/html.ts'
-import { chargeAddress } from '../../../http/limiting.ts'
+import { charge } from '../../../http/limiting.ts'
 import { page } from '../../../http/page.ts'
 import type { Context } from '../../../platform/context.ts'
 import { HAS_ACCOUNT } from '../oauth/oauth.ts'
@@ -111,7 +111,7 @@ async function join(call: PageCall): Promise<Response> {
   const { ctx } = call
   const form = await readOwnForm(call)
   const fault = await faultOf(async () => {
-    chargeAddress(call, ['createAccount'])
+    charge(call, 'createAccount')
     const entry = entryOf(call, { remember: false })
     await createAccount(call, wantedAccount(ctx, form), null, (tx, did) => entry.keep(tx, did))
     entry.tell()

@@ -5,7 +5,7 @@
  * Source: RFC 6749, 3.1 and 4.1; RFC 9126, section 4.
  */
 import { route } from '../../../http/endpoint.ts'
-import { chargeAddress } from '../../../http/limiting.ts'
+import { charge } from '../../../http/limiting.ts'
 import { requestOrigin } from '../../../http/origin.ts'
 import { isRegistered } from '../../../protocol/redirect-uris.ts'
 import { narrowedScopes } from '../../../protocol/scopes.ts'
@@ -202,7 +202,7 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
   }
   const identifier = chosen?.account.did ?? form.get('identifier') ?? ''
   if (chosen && !chosen.account.hasPassword) return renderConsent(call, opened, { filled, fault: needsWallet })
-  const limited = await faultOf(() => chargeAddress(call, ['createSession']))
+  const limited = await faultOf(() => charge(call, 'createSession'))
   if (limited) return renderConsent(call, opened, { filled, fault: limited })
   const outcome = await withPassword(call, identifier, form.get('password') ?? '', async (account, confirm) => {
     const response = await accept(account, confirm)

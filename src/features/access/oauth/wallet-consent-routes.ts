@@ -4,7 +4,7 @@ import { route, type RouteCall } from '../../../http/endpoint.ts'
 import { invalidRequest } from '../../../http/errors.ts'
 import { plainName } from '../../../http/html.ts'
 import { readJson } from '../../../http/json-input.ts'
-import { chargeAddress } from '../../../http/limiting.ts'
+import { charge } from '../../../http/limiting.ts'
 import { perContext } from '../../../platform/context.ts'
 import { faultAt, seeOther, type PageCall } from '../page-parts/page-parts.ts'
 import { readOwnForm } from '../pages/pages.ts'
@@ -39,7 +39,7 @@ async function poll(call: RouteCall<null>): Promise<Response | { status: string 
   const last = others.length === 0 ? polls(ctx).get(id) : undefined
   const at = ctx.clock.monotonic()
   const isTooSoon = last !== undefined && at - last.at < POLL_MILLIS
-  if (isTooSoon || !last?.isKnown) chargeAddress(call, ['globalIp'])
+  if (isTooSoon || !last?.isKnown) charge(call, 'globalIp')
   if (isTooSoon)
     return Response.json(
       { status: 'slow_down' },

@@ -4,7 +4,7 @@
  */
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { route } from '../../../http/endpoint.ts'
-import { chargeAddress } from '../../../http/limiting.ts'
+import { charge } from '../../../http/limiting.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
 import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
@@ -86,7 +86,7 @@ async function identify(call: PageCall, form: URLSearchParams): Promise<Response
     if (!chosen.isStale) return look(call, chosen.account, entered)
     if (!chosen.account.hasPassword) return showAgain(call, entered, walletFirst)
   }
-  const limited = await faultOf(() => chargeAddress(call, ['createSession']))
+  const limited = await faultOf(() => charge(call, 'createSession'))
   if (limited) return showAgain(call, entered, limited)
   const outcome = await withPassword(
     call,

@@ -89,7 +89,8 @@ const tokenReply = async (ctx: Context, { registration, did, scopes }: Granted) 
 })
 
 /** Throws `RateLimitExceeded` for an agent that fetches far more tokens than it needs. */
-const chargeToken = (exchange: Exchange, registrationId: string): void => charge(exchange, 'agentToken', registrationId)
+const chargeToken = (exchange: Exchange, registrationId: string): void =>
+  charge(exchange, { name: 'agentToken', key: registrationId })
 
 // The assertion grant
 

@@ -2,7 +2,7 @@
 import type { Exchange } from '../../../http/endpoint.ts'
 import { OAuthError } from '../../../http/errors.ts'
 import { plainName } from '../../../http/html.ts'
-import { chargeAddress, chargeAll } from '../../../http/limiting.ts'
+import { charge } from '../../../http/limiting.ts'
 import { requestOrigin } from '../../../http/origin.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { ID_JAG, MAX_AGENT_NAME_CHARS } from '../../../protocol/agent-names.ts'
@@ -104,7 +104,8 @@ async function addRegistration(
  * Charged once a registration is about to add rows. Each way to register has a budget of its own: flooding one that is
  * open to everyone must not lock out agents with a provider, or other networks. Throws `RateLimitExceeded`.
  */
-const chargeRow = (exchange: Exchange, type: RegistrationType): void => chargeAll(exchange, 'agentIdentityTotal', type)
+const chargeRow = (exchange: Exchange, type: RegistrationType): void =>
+  charge(exchange, { name: 'agentIdentityTotal', key: type, from: exchange.client })
 
 async function registerAnonymously(exchange: Exchange, request: IdentityRequest): Promise<object> {
   const { ctx } = exchange
@@ -167,7 +168,7 @@ async function registerForAddress(exchange: Exchange, request: IdentityRequest):
   if (!serviceAuthEnabled) throw notEnabled(400, 'service_auth_not_enabled')
   const email = hint.trim().toLowerCase()
   if (email === '') throw invalid('login_hint is missing')
-  chargeAddress(exchange, ['agentServiceAuth'])
+  charge(exchange, 'agentServiceAuth')
   const account = await holderAt(exchange, email)
   if (account === null) throw accessDenied(400, 'No account here has this email address')
   chargeRow(exchange, 'service_auth')

@@ -1,7 +1,7 @@
 /** Endpoints that resolve handles, DIDs and documents, and that say which handles are available. */
 import { anyone, procedure, query } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
-import { chargeAddress } from '../../../http/limiting.ts'
+import { charge } from '../../../http/limiting.ts'
 import { underMasterKey } from '../../../http/master-key.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { SingleFlight } from '../../../base/single-flight.ts'
@@ -87,7 +87,7 @@ export const resolutionRoutes = [
       const kept = did && (await findReservedKey(ctx.db, did))
       if (kept) return { signingKey: kept.signingKey }
       // A DID that has a reserved key is not charged. A new key is stored, so making one is limited.
-      chargeAddress(call, ['reserveSigningKey'])
+      charge(call, 'reserveSigningKey')
       const curve = did === null ? 'p256' : await curveFor(ctx, did, { live: true })
       const { signingKey } = await reserveKey(ctx, did, curve)
       return { signingKey }

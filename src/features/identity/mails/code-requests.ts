@@ -71,6 +71,6 @@ export const mailsOf = (purpose: CodePurpose): CallLimit<{ caller: { did: Did } 
 
 /** The same for a page, which shows the refusal in its form. Throws `RateLimitExceeded`. */
 export const chargeMail = (exchange: Exchange, did: Did, purpose: CodePurpose): void =>
-  charge(exchange, 'requestMail', mailKey(did, purpose))
+  charge(exchange, { name: 'requestMail', key: mailKey(did, purpose) })
 
 const mailKey = (did: Did, purpose: CodePurpose): string => `${purpose} ${did}`

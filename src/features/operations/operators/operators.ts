@@ -9,7 +9,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Exchange, Guard } from '../../../http/endpoint.ts'
 import { authenticationRequired, forbidden } from '../../../http/errors.ts'
 import { requireJson } from '../../../http/json-input.ts'
-import { chargeAddress, refuseSpent } from '../../../http/limiting.ts'
+import { charge, refuseSpent } from '../../../http/limiting.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { LogRateLimiter } from '../../../platform/running/log-rate-limiter.ts'
@@ -70,7 +70,7 @@ export async function guess<Right>(exchange: Exchange, check: () => Promise<Righ
   if (right === null) {
     const { ctx, ip, client } = exchange
     guessLines(ctx).within(client.address, (omitted) => ctx.log.warn('operator credential refused', { ip, omitted }))
-    chargeAddress(exchange, ['operatorGuess'])
+    charge(exchange, 'operatorGuess')
   }
   return right
 }
