@@ -4,52 +4,43 @@
  *
  * Every refusal looks the same, as on the routes for wallets.
  */
-import { route, type Endpoint } from '../../../http/endpoint.ts'
+import type { Endpoint } from '../../../http/endpoint.ts'
 import { html, type Html } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
 import { requireMasterKey } from '../../../http/master-key.ts'
-import { page } from '../../../http/page.ts'
 import { formatShare } from '../../../protocol/escrow-share.ts'
 import { timeInWords } from '../../../base/time-words.ts'
 import { releaseShare, requestRecovery, type ReleaseAnswer } from '../../identity/escrow/escrow.ts'
-import {
-  codeField,
-  errorNote,
-  faultAt,
-  faultOf,
-  field,
-  goodNote,
-  seeOther,
-  type Fault,
-  type PageCall,
-} from '../page-parts/page-parts.ts'
-import { formProof, readOwnForm, requireNavigation } from '../pages/pages.ts'
+import { codeField, faultAt, faultOf, field, seeOther, type Fault, type PageCall } from '../page-parts/page-parts.ts'
+import { formPage, formRoutes } from './form-page.ts'
 
 const PATH = '/account/recovery'
 
 const refused = faultAt('code', 'The handle or the code is wrong. Please check both, or request a new code.', 401)
 
-function askPage(call: PageCall, given: URLSearchParams, fault: Fault | null): Response {
-  return page(call.ctx.config, {
-    title: 'Recover your account',
-    status: fault?.status,
-    body: html`
-<form method="post" action="${PATH}" class="card">
-  ${formProof(call)}
-  <div class="tight">
-    <h1>Recover your account</h1>
-    <p class="quiet">If you have lost your wallet: this server holds one of the three shares of your recovery key. With it and one of your own shares, a new wallet can take over your account.</p>
-  </div>
-  ${errorNote(fault)}
-  ${field({ name: 'identifier', label: 'Handle or DID', value: given.get('identifier') ?? '', autocomplete: 'username', required: true, autofocus: true, fault })}
-  <div class="actions"><button class="primary">Send a code to my email address</button></div>
-  <p class="links"><a href="${PATH}/share">I already have a code</a></p>
-</form>`,
+const identifierPart = (given: URLSearchParams, fault: Fault | null, autofocus = false): Html =>
+  field({
+    name: 'identifier',
+    label: 'Handle or DID',
+    value: given.get('identifier') ?? '',
+    autocomplete: 'username',
+    required: true,
+    autofocus,
+    fault,
   })
-}
 
-async function ask(call: PageCall): Promise<Response> {
-  const form = await readOwnForm(call)
+const askPage = (call: PageCall, given: URLSearchParams, fault: Fault | null): Response =>
+  formPage(call, {
+    title: 'Recover your account',
+    lead: 'If you have lost your wallet: this server holds one of the three shares of your recovery key. With it and one of your own shares, a new wallet can take over your account.',
+    action: PATH,
+    fault,
+    fields: identifierPart(given, fault, true),
+    submit: 'Send a code to my email address',
+    links: html`<a href="${PATH}/share">I already have a code</a>`,
+  })
+
+async function ask(call: PageCall, form: URLSearchParams): Promise<Response> {
   const identifier = identifierOf(form)
   const fault = await faultOf(() => {
     charge(call, 'recovery')
@@ -60,37 +51,33 @@ async function ask(call: PageCall): Promise<Response> {
   return seeOther(`${PATH}/share?${new URLSearchParams({ identifier, sent: 'yes' })}`)
 }
 
+const AFTER_A_WAIT =
+  'The code starts a waiting period. During it you can cancel, in case someone else is reading your email. Afterwards, come back to this page without a code.'
+const AT_ONCE = 'With the code you get the share at once. Anyone who reads your email can do the same.'
+
 function sharePage(
   call: PageCall,
   given: URLSearchParams,
   fault: Fault | null,
   answer: ReleaseAnswer | null = null,
 ): Response {
-  const sent = given.has('sent') ? 'If this account exists, we have sent a code to its email address.' : null
-  return page(call.ctx.config, {
+  const isReleased = answer?.status === 'released'
+  const isSent = answer === null && given.has('sent')
+  return formPage(call, {
     title: 'Your recovery share',
-    status: fault?.status,
-    body: html`
-<form method="post" action="${PATH}/share" class="card">
-  ${formProof(call)}
-  <div class="tight">
-    <h1>Your recovery share</h1>
-    <p class="quiet">${call.ctx.config.recovery.releaseDelaySecs > 0 ? 'The code starts a waiting period. During it you can cancel, in case someone else is reading your email. Afterwards, come back to this page without a code.' : 'With the code you get the share at once. Anyone who reads your email can do the same.'}</p>
-  </div>
-  ${fault === null && answer === null && goodNote(sent)}
-  ${errorNote(fault)}
-  ${answer && answerPart(answer)}
-  ${
-    answer?.status !== 'released' &&
-    html`
-  ${field({ name: 'identifier', label: 'Handle or DID', value: given.get('identifier') ?? '', autocomplete: 'username', required: true, fault })}
-  ${codeField({ required: false, maxLength: 100, hint: 'After the waiting period, you need it only if a wallet started the recovery.', fault })}
-  <div class="actions"><button class="primary">Continue</button></div>`
-  }
-  <p class="links"><a href="${PATH}">Send another code</a></p>
-</form>`,
+    lead: call.ctx.config.recovery.releaseDelaySecs > 0 ? AFTER_A_WAIT : AT_ONCE,
+    action: `${PATH}/share`,
+    notice: isSent ? 'If this account exists, we have sent a code to its email address.' : null,
+    fault,
+    fields: html`${answer && answerPart(answer)}${!isReleased && shareFields(given, fault)}`,
+    submit: isReleased ? null : 'Continue',
+    links: html`<a href="${PATH}">Send another code</a>`,
   })
 }
+
+const shareFields = (given: URLSearchParams, fault: Fault | null): Html => html`
+${identifierPart(given, fault)}
+${codeField({ required: false, maxLength: 100, hint: 'After the waiting period, you need it only if a wallet started the recovery.', fault })}`
 
 function answerPart(answer: ReleaseAnswer): Html {
   if (answer.status === 'pending')
@@ -102,8 +89,7 @@ function answerPart(answer: ReleaseAnswer): Html {
 </div>`
 }
 
-async function openOrCollect(call: PageCall): Promise<Response> {
-  const form = await readOwnForm(call)
+async function openOrCollect(call: PageCall, form: URLSearchParams): Promise<Response> {
   const code = (form.get('code') ?? '').trim()
   let answer: ReleaseAnswer | null = null
   const fault = await faultOf(async () => {
@@ -116,15 +102,7 @@ async function openOrCollect(call: PageCall): Promise<Response> {
 
 const identifierOf = (form: URLSearchParams): string => (form.get('identifier') ?? '').trim().replace(/^@/, '')
 
-const pageHandler =
-  (show: (call: PageCall, given: URLSearchParams, fault: null) => Response) => async (call: PageCall) => {
-    requireNavigation(call)
-    return show(call, call.url.searchParams, null)
-  }
-
 export const recoveryRoutes: Endpoint[] = [
-  route('GET', PATH, { capability: 'escrow', handler: pageHandler(askPage) }),
-  route('POST', PATH, { capability: 'escrow', handler: ask }),
-  route('GET', `${PATH}/share`, { capability: 'escrow', handler: pageHandler(sharePage) }),
-  route('POST', `${PATH}/share`, { capability: 'escrow', handler: openOrCollect }),
+  ...formRoutes(PATH, { capability: 'escrow', show: askPage, send: ask }),
+  ...formRoutes(`${PATH}/share`, { capability: 'escrow', show: sharePage, send: openOrCollect }),
 ]

@@ -1,13 +1,13 @@
 /** The sign-in page of the account page. */
-import { route } from '../../../http/endpoint.ts'
 import { html, type Html } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
 import { page } from '../../../http/page.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import { hasKnownWallets } from '../wallet-proofs/wallet-proofs.ts'
 import { accountName } from './account-view.ts'
+import { formRoutes } from './form-page.ts'
 import { walletSignInForm } from './wallet-sign-in-pages.ts'
-import { deviceOf, formProof, readOwnForm, requireNavigation, signIn, withPassword } from '../pages/pages.ts'
+import { deviceOf, formProof, signIn, withPassword } from '../pages/pages.ts'
 import {
   errorNote,
   faultAt,
@@ -96,8 +96,7 @@ function passwordPart(proof: Html[] | null, given: URLSearchParams, { notice, fa
 
 const takenDown = faultAt(null, 'This account has been taken down. Please contact the operator of this server.', 200)
 
-async function enter(call: PageCall): Promise<Response> {
-  const form = await readOwnForm(call)
+async function enter(call: PageCall, form: URLSearchParams): Promise<Response> {
   const limited = await faultOf(() => charge(call, 'createSession'))
   if (limited) return signInPage(call, form, limited)
   const outcome = await withPassword(
@@ -114,12 +113,4 @@ async function enter(call: PageCall): Promise<Response> {
   return outcome.value.takedownRef === null ? seeOther('/account') : signInPage(call, form, takenDown)
 }
 
-export const signInRoutes = [
-  route('GET', '/account/sign-in', {
-    async handler(call) {
-      requireNavigation(call)
-      return signInPage(call, call.url.searchParams, null)
-    },
-  }),
-  route('POST', '/account/sign-in', { handler: enter }),
-]
+export const signInRoutes = formRoutes('/account/sign-in', { show: signInPage, send: enter })

@@ -1,14 +1,11 @@
 /** The sign-up page, which returns to the app that the person came from. */
-import { route } from '../../../http/endpoint.ts'
 import { html, type Html } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
-import { page } from '../../../http/page.ts'
 import type { Context } from '../../../platform/context.ts'
 import { HAS_ACCOUNT } from '../oauth/oauth.ts'
 import { createAccount } from '../../identity/signup/signup.ts'
-import { entryOf, formProof, readOwnForm, requireNavigation } from '../pages/pages.ts'
+import { entryOf } from '../pages/pages.ts'
 import {
-  errorNote,
   faultOf,
   field,
   hidden,
@@ -17,6 +14,9 @@ import {
   type Fault,
   type PageCall,
 } from '../page-parts/page-parts.ts'
+import { formPage, formRoutes } from './form-page.ts'
+
+const PATH = '/account/sign-up'
 
 /** Returns the authorization request that the person came from and returns to, or null if there is none. */
 function requestOf(given: URLSearchParams): Record<string, string> | null {
@@ -63,25 +63,26 @@ function walletPart({ config }: Context, given: URLSearchParams, fault: Fault | 
 }
 
 function signUpPage(call: PageCall, given: URLSearchParams, fault: Fault | null): Response {
-  const { publicUrl, inviteCodeRequired, links, accounts } = call.ctx.config
   const request = requestOf(given)
-  return page(call.ctx.config, {
+  return formPage(call, {
     title: 'Create an account',
-    status: fault?.status,
-    body: html`
-<form method="post" action="/account/sign-up${request && `?${new URLSearchParams(request)}`}" class="card">
-  ${formProof(call)}
-  <div class="tight">
-    <h1>Create an account</h1>
-    <p class="quiet">Your posts, follows and everything else will be stored on ${new URL(publicUrl).host}. You can move away at any time.</p>
-  </div>
-  ${errorNote(fault)}
-  ${request && hidden(request)}
+    lead: `Your posts, follows and everything else will be stored on ${new URL(call.ctx.config.publicUrl).host}. You can move away at any time.`,
+    action: request === null ? PATH : `${PATH}?${new URLSearchParams(request)}`,
+    fault,
+    fields: html`${request && hidden(request)}${accountFields(call.ctx, given, fault)}`,
+    submit: 'Create account',
+    links: html`<a href="${returnPath(given)}">I have an account</a>`,
+  })
+}
+
+function accountFields(ctx: Context, given: URLSearchParams, fault: Fault | null): Html {
+  const { inviteCodeRequired, links, accounts } = ctx.config
+  return html`
   ${field({
     name: 'handle',
     label: 'Handle',
     value: given.get('handle') ?? '',
-    affix: domainPart(servedDomains(call.ctx), given.get('domain')),
+    affix: domainPart(servedDomains(ctx), given.get('domain')),
     required: true,
     autofocus: fault === null,
     hint: 'How others find and mention you. Letters, digits and hyphens. You can change it later, for example to your own domain.',
@@ -98,18 +99,13 @@ function signUpPage(call: PageCall, given: URLSearchParams, fault: Fault | null)
     fault,
   })}
   ${newPasswordField({ label: 'Password', required: !accounts.passwordOptional, fault })}
-  ${walletPart(call.ctx, given, fault)}
+  ${walletPart(ctx, given, fault)}
   ${inviteCodeRequired && field({ name: 'invite_code', label: 'Invite code', value: given.get('invite_code') ?? '', required: true, hint: 'From someone who has an account here, or from the operator of this server.', fault })}
-  ${links.termsOfService && html`<p class="quiet">By creating an account you agree to the <a href="${links.termsOfService}">terms</a>.</p>`}
-  <div class="actions"><button class="primary">Create account</button></div>
-  <p class="links"><a href="${returnPath(given)}">I have an account</a></p>
-</form>`,
-  })
+  ${links.termsOfService && html`<p class="quiet">By creating an account you agree to the <a href="${links.termsOfService}">terms</a>.</p>`}`
 }
 
-async function join(call: PageCall): Promise<Response> {
+async function join(call: PageCall, form: URLSearchParams): Promise<Response> {
   const { ctx } = call
-  const form = await readOwnForm(call)
   const fault = await faultOf(async () => {
     charge(call, 'createAccount')
     const entry = entryOf(call, { remember: false })
@@ -135,12 +131,4 @@ function wantedAccount(ctx: Context, form: URLSearchParams) {
   }
 }
 
-export const signUpRoutes = [
-  route('GET', '/account/sign-up', {
-    async handler(call) {
-      requireNavigation(call)
-      return signUpPage(call, call.url.searchParams, null)
-    },
-  }),
-  route('POST', '/account/sign-up', { handler: join }),
-]
+export const signUpRoutes = formRoutes(PATH, { show: signUpPage, send: join })

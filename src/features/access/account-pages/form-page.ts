@@ -1,0 +1,63 @@
+/** Pages of one form, for people who are not signed in: what it is for, its fields, its button and further links. */
+import { route, type Endpoint } from '../../../http/endpoint.ts'
+import { html, type Html } from '../../../http/html.ts'
+import { page } from '../../../http/page.ts'
+import type { CapabilityName } from '../../../platform/configuration/capabilities.ts'
+import { errorNote, goodNote, type Fault, type PageCall } from '../page-parts/page-parts.ts'
+import { formProof, readOwnForm, requireNavigation } from '../pages/pages.ts'
+
+export interface FormPage {
+  title: string
+  /** Below the title: what the form is for. */
+  lead: string
+  /** Where the form goes. */
+  action: string
+  /** What was done before; not shown beside a fault. */
+  notice?: string | null
+  fault: Fault | null
+  fields: Html
+  /** What the button says; null if there is nothing to send. */
+  submit: string | null
+  links: Html
+}
+
+export const formPage = (
+  call: PageCall,
+  { title, lead, action, notice = null, fault, fields, submit, links }: FormPage,
+): Response =>
+  page(call.ctx.config, {
+    title,
+    status: fault?.status,
+    body: html`
+<form method="post" action="${action}" class="card">
+  ${formProof(call)}
+  <div class="tight">
+    <h1>${title}</h1>
+    <p class="quiet">${lead}</p>
+  </div>
+  ${errorNote(fault) ?? goodNote(notice)}
+  ${fields}
+  ${submit !== null && html`<div class="actions"><button class="primary">${submit}</button></div>`}
+  <p class="links">${links}</p>
+</form>`,
+  })
+
+interface FormHandlers {
+  capability?: CapabilityName
+  /** Shows the page, with the values in the address, or with what was sent and the fault in it. */
+  show: (call: PageCall, given: URLSearchParams, fault: Fault | null) => Response | Promise<Response>
+  /** Handles a form that was sent from a page of ours. */
+  send: (call: PageCall, form: URLSearchParams) => Promise<Response>
+}
+
+/** Declare a page that opens in a tab, and the form that it sends to its own address. */
+export const formRoutes = (path: string, { capability, show, send }: FormHandlers): Endpoint[] => [
+  route('GET', path, {
+    capability,
+    async handler(call) {
+      requireNavigation(call)
+      return show(call, call.url.searchParams, null)
+    },
+  }),
+  route('POST', path, { capability, handler: async (call) => send(call, await readOwnForm(call)) }),
+]
