@@ -46,16 +46,3 @@ export function integerParam(params: URLSearchParams, name: string, fallback: nu
   if (!/^-?\d{1,15}$/.test(text)) throw invalidRequest(`${name} must be an integer`)
   return Number(text)
 }
-
-export const clamp = (value: number, min: number, max: number): number => Math.min(max, Math.max(min, value))
-
-/**
- * Returns the number below which the next page of rows starts, in descending order, or null for the first page. Throws
- * `InvalidRequest` if malformed.
- */
-export function beforeCursor(params: URLSearchParams): number | null {
-  const text = params.get('cursor')
-  if (text === null || text === '') return null
-  if (!/^\d{1,15}$/.test(text)) throw invalidRequest('Malformed cursor')
-  return Number(text)
-}

@@ -5,7 +5,7 @@
 import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { notFound } from '../../../http/errors.ts'
 import { html, plainName, type Html } from '../../../http/html.ts'
-import { beforeCursor } from '../../../http/json-input.ts'
+import { bySeq, placeIn } from '../../../http/paged-list.ts'
 import { page } from '../../../http/page.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -113,7 +113,7 @@ async function recordPage({ ctx, url: { searchParams } }: PageCall, { account: {
   const agent = await visibleAgent(ctx.db, did, searchParams.get('id') ?? '')
   if (agent === null) throw notFound('There is no such agent.')
   const { events, cursor } = await auditPage(ctx, agent.id, {
-    beforeSeq: beforeCursor(searchParams),
+    beforeSeq: placeIn(searchParams, bySeq)?.seq ?? null,
     limit: EVENTS_PER_PAGE,
   })
   return page(ctx.config, {

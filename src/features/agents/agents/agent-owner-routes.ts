@@ -1,7 +1,7 @@
 /** Lists and revokes an account's agents. Always mounted: turning agents off must not hide existing ones. */
 import { route } from '../../../http/endpoint.ts'
 import { invalidClaim, notFound } from '../../../http/errors.ts'
-import { clamp } from '../../../http/json-input.ts'
+import { clamp } from '../../../http/paged-list.ts'
 import { wireTime } from '../../../protocol/identifiers.ts'
 import { owner } from '../../access/auth/auth.ts'
 import type { AgentEvent } from './agent-event-store.ts'

@@ -1,7 +1,7 @@
 /** Methods of `com.atproto.sync`, and `importRepo`: repositories as archives, and their state. */
-import { didCursor, parseDidCursor } from '../../../http/did-cursor.ts'
 import { procedure, query, type Endpoint } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
+import { didCursor, nextCursor } from '../../../http/paged-list.ts'
 import { parseCid, type Cid } from '../../../protocol/cid.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { announce } from '../../identity/account-events/account-events.ts'
@@ -83,7 +83,8 @@ export const syncRoutes: readonly Endpoint[] = [
   }),
   query('com.atproto.sync.listRepos', {
     async handler({ ctx: { db }, params: { limit, cursor } }) {
-      const accounts = await accountsAfter(db, parseDidCursor(cursor), limit)
+      const after = cursor === undefined ? null : didCursor.read(cursor)
+      const accounts = await accountsAfter(db, after, limit)
       const heads = await repoHeadsOf(
         db,
         accounts.map(({ did }) => did),
@@ -92,8 +93,7 @@ export const syncRoutes: readonly Endpoint[] = [
         const head = heads.get(account.did)
         return head ? [{ did: account.did, head: head.head.toString(), rev: head.rev, ...activityOf(account) }] : []
       })
-      const last = accounts.length === limit ? accounts.at(-1) : undefined
-      return { repos, ...(last && { cursor: didCursor(last) }) }
+      return { repos, cursor: nextCursor(didCursor, accounts, limit) }
     },
   }),
   procedure('com.atproto.repo.importRepo', {

@@ -1,7 +1,7 @@
 /** SQL of the `account` table. */
 import { parseDid, parseHandle, type Did, type Handle, type Millis } from '../../../protocol/identifiers.ts'
 import { sql, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
-import type { DidPlace } from '../../../http/did-cursor.ts'
+import type { DidPlace } from '../../../http/paged-list.ts'
 import { statusOf, type AccountStatus } from '../../../protocol/account-status.ts'
 import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'
 import { standsColumn } from '../../../http/standing.ts'

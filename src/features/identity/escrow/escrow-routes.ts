@@ -2,20 +2,23 @@
 import { Type } from '@sinclair/typebox'
 import { route } from '../../../http/endpoint.ts'
 import { authenticationRequired, invalidRequest } from '../../../http/errors.ts'
-import { didCursor, parseDidCursor } from '../../../http/did-cursor.ts'
-import { clamp, integerParam, readJson } from '../../../http/json-input.ts'
+import { readJson } from '../../../http/json-input.ts'
 import { requireMasterKey } from '../../../http/master-key.ts'
+import { byPair, pageOf, type Pages } from '../../../http/paged-list.ts'
 import { formatShare, parseShare, shareIndexes, type EscrowShare } from '../../../protocol/escrow-share.ts'
 import { wireTime } from '../../../protocol/identifiers.ts'
 import { owner } from '../../access/auth/auth.ts'
 import { operator } from '../../operations/operators/operators.ts'
 import { deleteShare, takeShare } from './escrow-shares.ts'
-import { listReleases } from './escrow-store.ts'
+import { listReleases, type ReleasePlace } from './escrow-store.ts'
 import { requestRecovery } from './recovery-codes.ts'
 import { cancelRelease, releaseShare, type ReleaseAnswer } from './share-releases.ts'
 
-const DEFAULT_PAGE = 100
-const MAX_PAGE = 100
+const releasePages: Pages<ReleasePlace> = {
+  cursor: byPair('requestedAt', '::', 'did', 'did:'),
+  maxRows: 100,
+  usualRows: 100,
+}
 
 const recoveryMembers = Type.Object({
   identifier: Type.String(),
@@ -89,20 +92,18 @@ export const escrowRoutes = [
   route('GET', '/v1/admin/recovery-releases', {
     auth: operator(),
     async handler({ ctx: { db, clock }, url: { searchParams } }) {
-      const limit = clamp(integerParam(searchParams, 'limit', DEFAULT_PAGE), 1, MAX_PAGE)
-      const place = parseDidCursor(searchParams.get('cursor') || undefined)
-      const releases = await listReleases(db, place && { did: place.did, requestedAt: place.createdAt }, limit)
-      const last = releases.at(-1)
+      const { rows, cursor } = await pageOf(searchParams, releasePages, (after, limit) =>
+        listReleases(db, after, limit),
+      )
       const now = clock.now()
       return {
-        releases: releases.map(({ did, requestedAt, collectableAt }) => ({
+        releases: rows.map(({ did, requestedAt, collectableAt }) => ({
           did,
           requestedAt: wireTime(requestedAt),
           availableAt: wireTime(collectableAt),
           available: collectableAt <= now,
         })),
-        cursor:
-          last && releases.length === limit ? didCursor({ createdAt: last.requestedAt, did: last.did }) : undefined,
+        cursor,
       }
     },
   }),

@@ -3,6 +3,7 @@
  */
 import { procedure, query } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
+import { byPair } from '../../../http/paged-list.ts'
 import { accountOf, allowInvites } from '../accounts/accounts.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
 import { admin, fullAccess, moderator } from '../../access/auth/auth.ts'
@@ -21,14 +22,7 @@ import { codeView, isUsedUp, makeCodes, makeEarnedCodes, OPERATOR } from './invi
 const MAX_CODES = 1000
 
 const isSort = (text: string): text is CodeSort => text === 'recent' || text === 'usage'
-const formatPlace = ({ value, code }: CodePlace) => `${value}::${code}`
-
-function parsePlace(cursor: string | undefined): CodePlace | null {
-  if (cursor === undefined) return null
-  const [, value, code] = cursor.match(/^([0-9]{1,15})::(.+)$/) ?? []
-  if (value === undefined || code === undefined) throw invalidRequest('Malformed cursor')
-  return { value: Number(value), code }
-}
+const codeCursor = byPair<CodePlace>('value', '::', 'code')
 
 function requireSensible(uses: number, count: number): void {
   if (uses < 1 || count < 1 || count > MAX_CODES)
@@ -101,8 +95,9 @@ export const inviteRoutes = [
     auth: moderator,
     async handler({ ctx, params: { sort, limit, cursor } }) {
       if (!isSort(sort)) throw invalidRequest(`unknown sort method: ${sort}`)
-      const { codes, end } = await listCodePage(ctx.db, sort, parsePlace(cursor), limit)
-      return { codes: codes.map(codeView), ...(end ? { cursor: formatPlace(end) } : {}) }
+      const after = cursor === undefined ? null : codeCursor.read(cursor)
+      const { codes, end } = await listCodePage(ctx.db, sort, after, limit)
+      return { codes: codes.map(codeView), ...(end && { cursor: codeCursor.write(end) }) }
     },
   }),
   procedure('com.atproto.admin.disableInviteCodes', {

@@ -6,15 +6,15 @@ import { Type } from '@sinclair/typebox'
 import { route } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import type { Feature } from '../../../http/feature.ts'
-import { beforeCursor, clamp, integerParam, readJson } from '../../../http/json-input.ts'
+import { readJson } from '../../../http/json-input.ts'
+import { bySeq, pageOf } from '../../../http/paged-list.ts'
 import { parseHandle, wireTime } from '../../../protocol/identifiers.ts'
 import { operator } from '../../operations/operators/operators.ts'
 import { countEntries, insertEntry, listEntries } from './waitlist-store.ts'
 
 const MIN_EMAIL_LENGTH = 3
 const MAX_EMAIL_LENGTH = 320
-const DEFAULT_PAGE = 50
-const MAX_PAGE = 100
+const MAX_PAGE_ROWS = 100
 
 /**
  * Returns the address in lower case. Null unless it has one `@` with text on both sides, no spaces and no control
@@ -50,8 +50,11 @@ export const waitlist: Feature = {
     route('GET', '/v1/admin/waitlist', {
       auth: operator(),
       async handler({ ctx: { db }, url: { searchParams } }) {
-        const limit = clamp(integerParam(searchParams, 'limit', DEFAULT_PAGE), 1, MAX_PAGE)
-        const rows = await listEntries(db, { beforeSeq: beforeCursor(searchParams), limit })
+        const { rows, cursor } = await pageOf(
+          searchParams,
+          { cursor: bySeq, maxRows: MAX_PAGE_ROWS },
+          (before, limit) => listEntries(db, { beforeSeq: before?.seq ?? null, limit }),
+        )
         return {
           signups: rows.map(({ email, handle, createdAt }) => ({
             email,
@@ -59,7 +62,7 @@ export const waitlist: Feature = {
             createdAt: wireTime(createdAt),
           })),
           total: await countEntries(db),
-          cursor: rows.length === limit ? String(rows.at(-1)!.seq) : undefined,
+          cursor,
         }
       },
     }),

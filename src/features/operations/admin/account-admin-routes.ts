@@ -1,8 +1,8 @@
 /** Account methods of com.atproto.admin.*: reading accounts, repairing them and deleting them. */
-import { didCursor, parseDidCursor } from '../../../http/did-cursor.ts'
 import { createHash } from 'node:crypto'
 import { procedure, query, type Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
+import { didCursor, nextCursor } from '../../../http/paged-list.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { INVALID_HANDLE, wireTime, type Did } from '../../../protocol/identifiers.ts'
@@ -70,12 +70,9 @@ export const accountAdminRoutes = [
   query('com.atproto.admin.searchAccounts', {
     auth: moderator,
     async handler({ ctx, params: { email = '', limit, cursor } }) {
-      const accounts = await accountsByEmail(ctx.db, email, parseDidCursor(cursor), limit)
-      const last = accounts.at(-1)
-      return {
-        accounts: await views(ctx.db, accounts),
-        ...(last && accounts.length === limit ? { cursor: didCursor(last) } : {}),
-      }
+      const after = cursor === undefined ? null : didCursor.read(cursor)
+      const accounts = await accountsByEmail(ctx.db, email, after, limit)
+      return { accounts: await views(ctx.db, accounts), cursor: nextCursor(didCursor, accounts, limit) }
     },
   }),
   procedure('com.atproto.admin.sendEmail', {

@@ -2,7 +2,8 @@
 import { Type } from '@sinclair/typebox'
 import { route } from '../../../http/endpoint.ts'
 import { invalidRequest, notFound } from '../../../http/errors.ts'
-import { clamp, integerParam, readJson } from '../../../http/json-input.ts'
+import { readJson } from '../../../http/json-input.ts'
+import { pageOf, type Pages } from '../../../http/paged-list.ts'
 import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
 import { accountNamed, furtherHandlesOf } from '../../identity/accounts/accounts.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
@@ -20,16 +21,19 @@ import {
 } from './account-report-store.ts'
 import { namedAccount } from './named-account.ts'
 
-const MAX_PAGE = 100
-const DEFAULT_PAGE = 50
-
 /** Returns the used share of the quota in percent, with one decimal. */
 const percent = (bytes: number, quota: number) => Math.round((bytes / quota) * 1000) / 10
 
-/** Returns null, the start of the list, for a missing or malformed cursor. */
-function parseCursor(text: string | null): AccountFilter['after'] {
-  const match = /^([01]):(did:.+)$/.exec(text ?? '')
-  return match && { flagged: match[1] === '1' ? 1 : 0, did: match[2]! }
+const accountPages: Pages<NonNullable<AccountFilter['after']>> = {
+  cursor: {
+    write: ({ flagged, did }) => `${flagged}:${did}`,
+    // A malformed cursor is the start of the list.
+    read(text) {
+      const match = /^([01]):(did:.+)$/.exec(text)
+      return match && { flagged: match[1] === '1' ? 1 : 0, did: match[2]! }
+    },
+  },
+  maxRows: 100,
 }
 
 function parseStatus(text: string | null): ReportedStatus | null {
@@ -48,13 +52,10 @@ export const accountReportRoutes = [
     auth: operator(),
     async handler({ ctx: { db, clock, config }, url: { searchParams } }) {
       const now = clock.now()
-      const limit = clamp(integerParam(searchParams, 'limit', DEFAULT_PAGE), 1, MAX_PAGE)
-      const filter = {
-        status: parseStatus(searchParams.get('status')),
-        text: searchParams.get('q') || null,
-        after: parseCursor(searchParams.get('cursor')),
-      }
-      const rows = await listAccounts(db, filter, now, limit)
+      const filter = { status: parseStatus(searchParams.get('status')), text: searchParams.get('q') || null }
+      const { rows, cursor } = await pageOf(searchParams, accountPages, (after, limit) =>
+        listAccounts(db, { ...filter, after }, now, limit),
+      )
       const flags = await findFlags(
         db,
         rows.map(({ did }) => did),
@@ -62,7 +63,6 @@ export const accountReportRoutes = [
       )
       const flagsOf = Map.groupBy(flags, ({ did }) => did)
       const quotaBytes = config.blobs.maxStoragePerAccount
-      const last = rows.at(-1)
       return {
         accounts: rows.map((row) => ({
           did: row.did,
@@ -76,7 +76,7 @@ export const accountReportRoutes = [
         })),
         quotaBytes,
         flaggedTotal: await countFlaggedAccounts(db, now),
-        cursor: last && rows.length === limit ? `${last.flagged}:${last.did}` : undefined,
+        cursor,
       }
     },
   }),

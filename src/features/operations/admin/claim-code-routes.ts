@@ -2,8 +2,9 @@
 import { Type } from '@sinclair/typebox'
 import { HOUR_MILLIS } from '../../../base/durations.ts'
 import { route } from '../../../http/endpoint.ts'
-import { claimCodeRedeemed, invalidClaim, invalidRequest, notFound } from '../../../http/errors.ts'
-import { integerParam, readJson } from '../../../http/json-input.ts'
+import { claimCodeRedeemed, invalidClaim, notFound } from '../../../http/errors.ts'
+import { readJson } from '../../../http/json-input.ts'
+import { byPair, pageOf, type Pages } from '../../../http/paged-list.ts'
 import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
 import {
   findClaimCode,
@@ -19,8 +20,12 @@ const MAX_BATCH = 10
 const DEFAULT_HOURS = 24
 /** A hundred years. The limit keeps the expiry time within what RFC 3339 can express. */
 const MAX_HOURS = 24 * 36_525
-const MAX_PAGE = 200
-const DEFAULT_PAGE = 50
+
+const codePages: Pages<Pick<ClaimCode, 'createdAt' | 'code'>> = {
+  cursor: byPair('createdAt', '|', 'code'),
+  maxRows: 200,
+  isStrict: true,
+}
 
 /** A code that was redeemed or revoked keeps that status after it expires. */
 function statusOf(
@@ -30,13 +35,6 @@ function statusOf(
   if (isRedeemed) return 'redeemed'
   if (isRevoked) return 'revoked'
   return expiresAt <= now ? 'expired' : 'pending'
-}
-
-function parseCursor(text: string | null): { createdAt: Millis; code: string } | null {
-  if (text === null || text === '') return null
-  const [createdAt = '', code = ''] = text.split('|')
-  if (!/^\d{1,15}$/.test(createdAt) || code === '') throw invalidRequest('Malformed cursor')
-  return { createdAt: Number(createdAt), code }
 }
 
 export const claimCodeRoutes = [
@@ -73,10 +71,9 @@ export const claimCodeRoutes = [
   route('GET', '/v1/accounts/claim-codes', {
     auth: operator(),
     async handler({ ctx, url: { searchParams } }) {
-      const limit = integerParam(searchParams, 'limit', DEFAULT_PAGE)
-      if (limit < 1 || limit > MAX_PAGE) throw invalidRequest(`limit must be from 1 to ${MAX_PAGE}`)
-      const rows = await listClaimCodes(ctx.db, parseCursor(searchParams.get('cursor')), limit)
-      const last = rows.at(-1)
+      const { rows, cursor } = await pageOf(searchParams, codePages, (after, limit) =>
+        listClaimCodes(ctx.db, after, limit),
+      )
       return {
         codes: rows.map((row) => ({
           code: row.code,
@@ -86,7 +83,7 @@ export const claimCodeRoutes = [
           redeemedAt: row.redeemedAt === null ? undefined : wireTime(row.redeemedAt),
           revokedAt: row.revokedAt === null ? undefined : wireTime(row.revokedAt),
         })),
-        cursor: last && rows.length === limit ? `${last.createdAt}|${last.code}` : undefined,
+        cursor,
       }
     },
   }),

@@ -3,13 +3,12 @@
  * came of it.
  */
 import { route } from '../../../http/endpoint.ts'
-import { beforeCursor, clamp, integerParam } from '../../../http/json-input.ts'
+import { bySeq, pageOf } from '../../../http/paged-list.ts'
 import { wireTime } from '../../../protocol/identifiers.ts'
 import { listConsentEvents, type ConsentEvent } from '../../access/oauth/oauth.ts'
 import { operator } from '../operators/operators.ts'
 
-const MAX_PAGE = 200
-const DEFAULT_PAGE = 50
+const MAX_PAGE_ROWS = 200
 
 const eventView = ({ id, requestHash, action, accountDid, clientId, detail, createdAt }: ConsentEvent) => ({
   id,
@@ -25,10 +24,11 @@ export const consentEventRoutes = [
   route('GET', '/v1/admin/consents', {
     auth: operator(),
     async handler({ ctx, url: { searchParams } }) {
-      const limit = clamp(integerParam(searchParams, 'limit', DEFAULT_PAGE), 1, MAX_PAGE)
-      const filter = { accountDid: searchParams.get('subject'), beforeSeq: beforeCursor(searchParams) }
-      const events = await listConsentEvents(ctx.db, filter, limit)
-      return { events: events.map(eventView), cursor: events.length === limit ? String(events.at(-1)!.seq) : undefined }
+      const accountDid = searchParams.get('subject')
+      const { rows, cursor } = await pageOf(searchParams, { cursor: bySeq, maxRows: MAX_PAGE_ROWS }, (before, limit) =>
+        listConsentEvents(ctx.db, { accountDid, beforeSeq: before?.seq ?? null }, limit),
+      )
+      return { events: rows.map(eventView), cursor }
     },
   }),
 ]

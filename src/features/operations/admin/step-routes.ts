@@ -2,7 +2,8 @@
 import { Type } from '@sinclair/typebox'
 import { route, type RouteCall } from '../../../http/endpoint.ts'
 import { invalidRequest, notFound } from '../../../http/errors.ts'
-import { clamp, integerParam, readJson } from '../../../http/json-input.ts'
+import { readJson } from '../../../http/json-input.ts'
+import { pageOf, type Pages } from '../../../http/paged-list.ts'
 import type { RequestBody } from '../../../http/body.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import {
@@ -16,8 +17,10 @@ import {
 import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
 import { actorOf, operator, recordAudit, type AuditAction, type Operator } from '../operators/operators.ts'
 
-const MAX_PAGE = 100
-const DEFAULT_PAGE = 50
+const stepPages: Pages<Pick<StepRow, 'id'>> = {
+  cursor: { write: ({ id }) => id, read: (id) => ({ id }) },
+  maxRows: 100,
+}
 
 const wireTimeOrNull = (at: Millis | null) => (at === null ? null : wireTime(at))
 
@@ -80,17 +83,11 @@ export const stepRoutes = [
   route('GET', '/v1/admin/steps', {
     auth: operator(),
     async handler({ ctx, url: { searchParams } }) {
-      const limit = clamp(integerParam(searchParams, 'limit', DEFAULT_PAGE), 1, MAX_PAGE)
-      const steps = await listSteps(
-        ctx.db,
-        { kind: searchParams.get('kind') || null, after: searchParams.get('cursor') ?? '' },
-        limit,
+      const kind = searchParams.get('kind') || null
+      const { rows, cursor } = await pageOf(searchParams, stepPages, (after, limit) =>
+        listSteps(ctx.db, { kind, after: after?.id ?? '' }, limit),
       )
-      return {
-        kinds: (await ctx.steps.summaries()).map(summaryView),
-        steps: steps.map(stepView),
-        ...(steps.length === limit ? { cursor: steps.at(-1)!.id } : {}),
-      }
+      return { kinds: (await ctx.steps.summaries()).map(summaryView), steps: rows.map(stepView), cursor }
     },
   }),
 

@@ -5,7 +5,8 @@ import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { route } from '../../../http/endpoint.ts'
 import { invalidRequest, notFound } from '../../../http/errors.ts'
 import { endOperatorDevice } from '../../../http/hooks.ts'
-import { beforeCursor, clamp, integerParam, readJson } from '../../../http/json-input.ts'
+import { readJson } from '../../../http/json-input.ts'
+import { bySeq, pageOf } from '../../../http/paged-list.ts'
 import { isSignedBy, registrationText } from '../../../protocol/admin-request.ts'
 import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
 import { auditActions, listAudit } from './audit-store.ts'
@@ -24,8 +25,7 @@ const PAIRING_CODE_BYTES = 16
 const DEFAULT_PAIRING_MINUTES = 5
 /** Maximum length of labels and platform names, in characters. */
 const MAX_NAME_LENGTH = 100
-const MAX_PAGE = 100
-const DEFAULT_PAGE = 50
+const MAX_PAGE_ROWS = 100
 
 const hashOf = (code: string) => createHash('sha256').update(code).digest('hex')
 
@@ -126,17 +126,13 @@ export const operatorRoutes = [
   route('GET', '/v1/admin/audit', {
     auth: operator(),
     async handler({ ctx, url: { searchParams } }) {
-      const limit = clamp(integerParam(searchParams, 'limit', DEFAULT_PAGE), 1, MAX_PAGE)
       const action = searchParams.get('action')
       if (action !== null && !(auditActions as readonly string[]).includes(action))
         throw invalidRequest('unknown action')
-      const filter = {
-        action,
-        actor: searchParams.get('actor'),
-        subject: searchParams.get('subject'),
-        beforeSeq: beforeCursor(searchParams),
-      }
-      const rows = await listAudit(ctx.db, filter, limit)
+      const filter = { action, actor: searchParams.get('actor'), subject: searchParams.get('subject') }
+      const { rows, cursor } = await pageOf(searchParams, { cursor: bySeq, maxRows: MAX_PAGE_ROWS }, (before, limit) =>
+        listAudit(ctx.db, { ...filter, beforeSeq: before?.seq ?? null }, limit),
+      )
       return {
         events: rows.map(({ id, actor, action: did, subject, outcome, detail, createdAt }) => ({
           id,
@@ -147,7 +143,7 @@ export const operatorRoutes = [
           detail: detail ?? undefined,
           createdAt: wireTime(createdAt),
         })),
-        cursor: rows.length === limit ? String(rows.at(-1)!.seq) : undefined,
+        cursor,
       }
     },
   }),
