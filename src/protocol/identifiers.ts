@@ -30,6 +30,7 @@ export type Millis = number
 
 /** RFC 3339 in UTC, with milliseconds and `Z`. */
 export const wireTime = (at: Millis): string => new Date(at).toISOString()
+export const wireTimeOrNull = (at: Millis | null): string | null => (at === null ? null : wireTime(at))
 
 export const parseDid = (text: string): Did | null => (isValidDid(text) ? (text as string as Did) : null)
 /** Returns the handle in lower case, because handles are case-insensitive; null if it is not valid. */

@@ -2,7 +2,7 @@
 import { route } from '../../../http/endpoint.ts'
 import { invalidClaim, notFound } from '../../../http/errors.ts'
 import { clamp } from '../../../http/paged-list.ts'
-import { wireTime } from '../../../protocol/identifiers.ts'
+import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
 import { owner } from '../../access/auth/auth.ts'
 import type { AgentEvent } from './agent-event-store.ts'
 import { auditPage, endAgent, visibleAgent } from './agent-owners.ts'
@@ -41,7 +41,7 @@ const agentView = ({
   status,
   createdAt: wireTime(createdAt),
   updatedAt: wireTime(updatedAt),
-  lastUsedAt: lastUsedAt === null ? undefined : wireTime(lastUsedAt),
+  lastUsedAt: wireTimeOrNull(lastUsedAt) ?? undefined,
 })
 
 const eventView = ({ id, type, did, detail, createdAt }: AgentEvent) => ({

@@ -2,7 +2,7 @@
 import { route } from '../../../http/endpoint.ts'
 import { notFound, Refusal } from '../../../http/errors.ts'
 import { byPair, pageOf, type Pages } from '../../../http/paged-list.ts'
-import { wireTime } from '../../../protocol/identifiers.ts'
+import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
 import { actorOf, operator } from '../../operations/operators/operators.ts'
 import { listTransfers, type TransferPlace } from './transfer-store.ts'
 import { cancelTransferAs } from './transferring.ts'
@@ -24,7 +24,7 @@ export const transferAdminRoutes = [
           status,
           createdAt: wireTime(createdAt),
           expiresAt: wireTime(expiresAt),
-          acceptedAt: acceptedAt === null ? undefined : wireTime(acceptedAt),
+          acceptedAt: wireTimeOrNull(acceptedAt) ?? undefined,
           acceptedDevicePlatform: platform ?? undefined,
         })),
         cursor,

@@ -4,7 +4,7 @@ import { route } from '../../../http/endpoint.ts'
 import { invalidRequest, notFound } from '../../../http/errors.ts'
 import { readJson } from '../../../http/json-input.ts'
 import { pageOf, type Pages } from '../../../http/paged-list.ts'
-import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
+import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
 import { accountNamed, furtherHandlesOf } from '../../identity/accounts/accounts.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
 import { escrowState } from '../../identity/escrow/escrow.ts'
@@ -44,8 +44,6 @@ function parseStatus(text: string | null): ReportedStatus | null {
 }
 
 const flagView = ({ val, labeler, labelledAt }: Flag) => ({ val, labelerDid: labeler, cts: wireTime(labelledAt) })
-
-const wireTimeOrNull = (at: Millis | null) => (at === null ? null : wireTime(at))
 
 export const accountReportRoutes = [
   route('GET', '/v1/admin/accounts', {

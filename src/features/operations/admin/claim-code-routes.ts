@@ -5,7 +5,7 @@ import { route } from '../../../http/endpoint.ts'
 import { claimCodeRedeemed, invalidClaim, notFound } from '../../../http/errors.ts'
 import { readJson } from '../../../http/json-input.ts'
 import { byPair, pageOf, type Pages } from '../../../http/paged-list.ts'
-import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
+import { wireTime, wireTimeOrNull, type Millis } from '../../../protocol/identifiers.ts'
 import {
   findClaimCode,
   insertClaimCodes,
@@ -80,8 +80,8 @@ export const claimCodeRoutes = [
           status: statusOf(row, ctx.clock.now()),
           createdAt: wireTime(row.createdAt),
           expiresAt: wireTime(row.expiresAt),
-          redeemedAt: row.redeemedAt === null ? undefined : wireTime(row.redeemedAt),
-          revokedAt: row.revokedAt === null ? undefined : wireTime(row.revokedAt),
+          redeemedAt: wireTimeOrNull(row.redeemedAt) ?? undefined,
+          revokedAt: wireTimeOrNull(row.revokedAt) ?? undefined,
         })),
         cursor,
       }

@@ -3,7 +3,7 @@ import { route } from '../../../http/endpoint.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import type { Cluster, Database } from '../../../platform/database/database.ts'
 import { isOfPass } from '../../../platform/running/sweep-passes.ts'
-import { wireTime } from '../../../protocol/identifiers.ts'
+import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
 import { unnumberedEvents } from '../../data/firehose/firehose.ts'
 import { isLeaseInUse } from '../../push/iroh/iroh.ts'
 import { operator } from '../operators/operators.ts'
@@ -50,6 +50,6 @@ async function stateOf(config: Config, db: Database, cluster: Cluster) {
         takenAt: wireTime(takenAt),
       })),
     /** Events that no subscriber has seen, because they have no number yet. */
-    unnumberedEvents: { count, oldestAt: oldestAt === null ? null : wireTime(oldestAt) },
+    unnumberedEvents: { count, oldestAt: wireTimeOrNull(oldestAt) },
   }
 }

@@ -6,7 +6,7 @@ import { sql, type Reader } from '../../../platform/database/database.ts'
 import { VERSION } from '../../../base/version.ts'
 import type { Stall } from '../../../platform/running/loop-watch.ts'
 import type { StepSummary } from '../../../platform/running/step-store.ts'
-import { wireTime } from '../../../protocol/identifiers.ts'
+import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
 import { askCrawlers, firehoseReadout, headSeq, sequencedAt } from '../../data/firehose/firehose.ts'
 import { irohReadout } from '../../push/iroh/iroh.ts'
 import { relayReadout } from '../../push/notifications/notifications.ts'
@@ -154,7 +154,7 @@ export const serviceReportRoutes = [
         ...view,
         pdsHeadSeq,
         gap: view.relaySeq === null ? null : pdsHeadSeq - view.relaySeq,
-        relayCursorAt: relayCursorAt === null ? null : wireTime(relayCursorAt),
+        relayCursorAt: wireTimeOrNull(relayCursorAt),
         checkedAt,
       }
     },

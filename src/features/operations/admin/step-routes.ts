@@ -14,15 +14,13 @@ import {
   type StepRow,
   type StepSummary,
 } from '../../../platform/running/step-store.ts'
-import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
+import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
 import { actorOf, operator, recordAudit, type AuditAction, type Operator } from '../operators/operators.ts'
 
 const stepPages: Pages<Pick<StepRow, 'id'>> = {
   cursor: { write: ({ id }) => id, read: (id) => ({ id }) },
   maxRows: 100,
 }
-
-const wireTimeOrNull = (at: Millis | null) => (at === null ? null : wireTime(at))
 
 const summaryView = ({ oldestAt, nextAt, ...counts }: StepSummary) => ({
   ...counts,

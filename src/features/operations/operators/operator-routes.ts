@@ -8,7 +8,7 @@ import { endOperatorDevice } from '../../../http/hooks.ts'
 import { readJson } from '../../../http/json-input.ts'
 import { bySeq, pageOf } from '../../../http/paged-list.ts'
 import { isSignedBy, registrationText } from '../../../protocol/admin-request.ts'
-import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
+import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
 import { auditActions, listAudit } from './audit-store.ts'
 import {
   findOperatorDevice,
@@ -28,8 +28,6 @@ const MAX_NAME_LENGTH = 100
 const MAX_PAGE_ROWS = 100
 
 const hashOf = (code: string) => createHash('sha256').update(code).digest('hex')
-
-const wireTimeOrNull = (at: Millis | null) => (at === null ? null : wireTime(at))
 
 const deviceView = ({ id, label, publicKey, platform, createdAt, lastSeenAt, revokedAt }: OperatorDevice) => ({
   id,

@@ -1,6 +1,6 @@
 /** What operators see of the relay and its queue. */
 import type { Context } from '../../../platform/context.ts'
-import { wireTime } from '../../../protocol/identifiers.ts'
+import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
 import { handleStep } from './handle-steps.ts'
 import { pushStep } from './push-steps.ts'
 import { relayOf } from './relay.ts'
@@ -30,7 +30,7 @@ export async function relayReadout(ctx: Context) {
   return {
     relay: ctx.config.notifications.relay,
     connected: isConnected,
-    lastAnswerAt: answeredAt === null ? null : wireTime(answeredAt),
+    lastAnswerAt: wireTimeOrNull(answeredAt),
     failingSince: failure === null ? null : wireTime(failure.since),
     lastError: failure?.reason ?? null,
     queue,
