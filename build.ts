@@ -8,7 +8,7 @@
  * import becomes a chunk of its own, which takes no memory before it is loaded. The executable reads no .env and no
  * bunfig.toml from its working directory: its configuration has one place.
  */
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -17,20 +17,22 @@ import { SOFTWARE } from './src/base/version.ts'
 
 /** The platforms to build for, as Bun names them without the prefix `bun-`, and as npm names them. */
 const targets = {
-  'linux-x64': ['--os=linux', '--cpu=x64', '--libc=glibc'],
-  'linux-x64-baseline': ['--os=linux', '--cpu=x64', '--libc=glibc'],
-  'linux-x64-musl': ['--os=linux', '--cpu=x64', '--libc=musl'],
-  'linux-arm64': ['--os=linux', '--cpu=arm64', '--libc=glibc'],
-  'linux-arm64-musl': ['--os=linux', '--cpu=arm64', '--libc=musl'],
-  'darwin-x64': ['--os=darwin', '--cpu=x64'],
-  'darwin-arm64': ['--os=darwin', '--cpu=arm64'],
-  'windows-x64': ['--os=win32', '--cpu=x64'],
+  'linux-x64': { os: 'linux', cpu: 'x64', libc: 'glibc' },
+  'linux-x64-baseline': { os: 'linux', cpu: 'x64', libc: 'glibc' },
+  'linux-x64-musl': { os: 'linux', cpu: 'x64', libc: 'musl' },
+  'linux-arm64': { os: 'linux', cpu: 'arm64', libc: 'glibc' },
+  'linux-arm64-musl': { os: 'linux', cpu: 'arm64', libc: 'musl' },
+  'darwin-x64': { os: 'darwin', cpu: 'x64' },
+  'darwin-arm64': { os: 'darwin', cpu: 'arm64' },
+  'windows-x64': { os: 'win32', cpu: 'x64' },
 } as const
 type Target = keyof typeof targets
 
 /** Libraries of which npm installs the native build for one platform, in a package of its own. */
 const nativeLibraries = ['@node-rs/argon2', '@number0/iroh'] as const
-const nativeBuild = /^@(?:node-rs\/argon2|number0\/iroh)-/
+const nativePackage = /^@(?:node-rs\/argon2|number0\/iroh)-/
+/** What names a native build: such a package, or a file of a library that brings the builds for all platforms along. */
+const nativeBuild = /^@(?:node-rs\/argon2|number0\/iroh)-|^secp256k1\/prebuilds\//
 
 const MEBIBYTE = 1024 * 1024
 
@@ -52,7 +54,7 @@ export async function buildExecutable(outfile: string, target: Target | null): P
       splitting: true,
       // Native libraries are embedded as files, which the program unpacks: `native-library.ts` says why.
       loader: { '.node': 'file' },
-      plugins: folder === null ? [] : [nativeBuildsIn(folder)],
+      plugins: [nativeBuildsFor(target, folder ?? import.meta.dir)],
       sourcemap: 'inline',
       define: { 'process.env.NODE_ENV': '"production"' },
       compile: {
@@ -94,7 +96,7 @@ async function installNativeLibraries(target: Target): Promise<string> {
     '--no-audit',
     '--no-fund',
     '--loglevel=error',
-    ...targets[target],
+    ...Object.entries(targets[target]).map(([name, value]) => `--${name}=${value}`),
     ...versions,
   ]
   const npm = Bun.spawn(['npm', ...words], { cwd: folder, stdout: 'ignore', stderr: 'inherit' })
@@ -104,17 +106,27 @@ async function installNativeLibraries(target: Target): Promise<string> {
   return folder
 }
 
-/** Takes native builds from the folder instead of from those installed for this machine. Others are left out. */
-const nativeBuildsIn = (folder: string): BunPlugin => ({
+/** Embeds the native builds for the target, as far as they are installed. All others become null. */
+const nativeBuildsFor = (target: Target | null, folder: string): BunPlugin => ({
   name: 'native builds of the target',
   setup(build) {
-    build.onResolve({ filter: nativeBuild }, ({ path }) =>
-      existsSync(join(folder, 'node_modules', path))
-        ? { path: Bun.resolveSync(path, folder) }
-        : { path, external: true },
-    )
+    const { os, cpu } = target === null ? { os: process.platform, cpu: process.arch } : targets[target]
+    build.onResolve({ filter: nativeBuild }, ({ path }) => {
+      const isWanted = path.includes(`${os}-${cpu}`)
+      const file = isWanted ? resolvedIn(nativePackage.test(path) ? folder : import.meta.dir, path) : null
+      return file === null ? { path, namespace: 'left-out' } : { path: file }
+    })
+    build.onLoad({ filter: /./, namespace: 'left-out' }, () => ({ contents: 'module.exports = null', loader: 'js' }))
   },
 })
+
+function resolvedIn(folder: string, path: string): string | null {
+  try {
+    return Bun.resolveSync(path, folder)
+  } catch {
+    return null // npm installs no build for another C library
+  }
+}
 
 function chosenTargets(): (Target | null)[] {
   const { values } = parseArgs({ options: { target: { type: 'string' } } })

@@ -4,56 +4,30 @@
  */
 import { tmpdir } from 'node:os'
 import { inWords, type OperatorError } from '../../base/operator-error.ts'
-import { firstToLoad } from '../secrets/native-library.ts'
+import { nativeBuild, PLATFORM, type NativeBuilds } from '../secrets/native-library.ts'
 
 export type IrohLibrary = Pick<
   typeof import('@number0/iroh'),
   'Endpoint' | 'EndpointAddr' | 'EndpointId' | 'RelayMode' | 'SecretKey'
 >
 
-/** The platforms for which the library is published. */
-const platforms: readonly string[] = ['linux-x64', 'darwin-arm64']
-
-const PLATFORM = `${process.platform}-${process.arch}`
+const builds: NativeBuilds<IrohLibrary> = {
+  'linux-x64': [() => require('@number0/iroh-linux-x64-gnu'), () => require('@number0/iroh-linux-x64-musl')],
+  'darwin-arm64': [() => require('@number0/iroh-darwin-arm64')],
+}
 
 /** Whether the library is published for this platform. */
-export const hasIroh = platforms.includes(PLATFORM)
+export const hasIroh = PLATFORM in builds
 
 /** Why a server on this platform has no endpoint. */
 export const NO_IROH = `the QUIC library has no build for ${PLATFORM}, only for Linux on x64 and for macOS on arm64`
-
-/**
- * Yields the builds of the library for this platform. The bundler can decide the conditions, so an executable contains
- * the builds for its own platform only. The bundler accepts packages that are not installed only inside a `try`.
- */
-function* builds(): Iterable<IrohLibrary | string> {
-  if (process.platform === 'linux' && process.arch === 'x64') {
-    try {
-      yield require('@number0/iroh-linux-x64-gnu')
-    } catch {
-      /* not installed */
-    }
-    try {
-      yield require('@number0/iroh-linux-x64-musl')
-    } catch {
-      /* not installed */
-    }
-  }
-  if (process.platform === 'darwin' && process.arch === 'arm64') {
-    try {
-      yield require('@number0/iroh-darwin-arm64')
-    } catch {
-      /* not installed */
-    }
-  }
-}
 
 let loaded: IrohLibrary | null = null
 
 /** Returns the library, which is loaded on first use. Throws `OperatorError` if it cannot be loaded. */
 export function irohLibrary(): IrohLibrary {
   if (loaded !== null) return loaded
-  const { library, faults } = firstToLoad(builds())
+  const { library, faults } = nativeBuild(builds)
   if (library === null) throw notLoaded(faults)
   return (loaded = library)
 }

@@ -7,7 +7,7 @@
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 import { unpaddedBase64 } from '../../protocol/base64url.ts'
-import { loadNative } from './native-library.ts'
+import { nativeBuildOrNull, type NativeBuilds } from './native-library.ts'
 
 export interface Argon2Cost {
   memoryKib: number
@@ -33,60 +33,16 @@ const computeInRuntime: Compute = (password, salt, { memoryKib, passes }) =>
 
 type Library = Pick<typeof import('@node-rs/argon2'), 'hashRaw'>
 
-/**
- * Yields the builds of the library for this platform. The bundler can decide the conditions, so an executable contains
- * the builds for its own platform only. The bundler accepts packages that are not installed only inside a `try`.
- */
-function* builds(): Iterable<Library | string> {
-  if (process.platform === 'linux' && process.arch === 'x64') {
-    try {
-      yield require('@node-rs/argon2-linux-x64-gnu')
-    } catch {
-      /* not installed */
-    }
-    try {
-      yield require('@node-rs/argon2-linux-x64-musl')
-    } catch {
-      /* not installed */
-    }
-  }
-  if (process.platform === 'linux' && process.arch === 'arm64') {
-    try {
-      yield require('@node-rs/argon2-linux-arm64-gnu')
-    } catch {
-      /* not installed */
-    }
-    try {
-      yield require('@node-rs/argon2-linux-arm64-musl')
-    } catch {
-      /* not installed */
-    }
-  }
-  if (process.platform === 'darwin' && process.arch === 'x64') {
-    try {
-      yield require('@node-rs/argon2-darwin-x64')
-    } catch {
-      /* not installed */
-    }
-  }
-  if (process.platform === 'darwin' && process.arch === 'arm64') {
-    try {
-      yield require('@node-rs/argon2-darwin-arm64')
-    } catch {
-      /* not installed */
-    }
-  }
-  if (process.platform === 'win32' && process.arch === 'x64') {
-    try {
-      yield require('@node-rs/argon2-win32-x64-msvc')
-    } catch {
-      /* not installed */
-    }
-  }
+const builds: NativeBuilds<Library> = {
+  'linux-x64': [() => require('@node-rs/argon2-linux-x64-gnu'), () => require('@node-rs/argon2-linux-x64-musl')],
+  'linux-arm64': [() => require('@node-rs/argon2-linux-arm64-gnu'), () => require('@node-rs/argon2-linux-arm64-musl')],
+  'darwin-x64': [() => require('@node-rs/argon2-darwin-x64')],
+  'darwin-arm64': [() => require('@node-rs/argon2-darwin-arm64')],
+  'win32-x64': [() => require('@node-rs/argon2-win32-x64-msvc')],
 }
 
 function load(): Compute {
-  const library = loadNative(builds())
+  const library = nativeBuildOrNull(builds)
   if (library === null) return computeInRuntime
   return (password, salt, { memoryKib, passes }) =>
     library.hashRaw(password, { salt, memoryCost: memoryKib, timeCost: passes, parallelism: 1, outputLen: HASH_BYTES })

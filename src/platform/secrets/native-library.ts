@@ -9,6 +9,16 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
+/** This machine, as libraries name it: `linux-x64`, `darwin-arm64`, `win32-x64`. */
+export const PLATFORM = `${process.platform}-${process.arch}`
+
+/**
+ * The builds of a library by platform, in the order in which they are tried. A build is what `require` returns for it:
+ * the exports when run from source, the path of the file in the executable, which contains the builds for its own
+ * platform only (`build.ts`), and null for others.
+ */
+export type NativeBuilds<Library> = Readonly<Record<string, readonly (() => Library | string | null)[]>>
+
 export interface Loaded<Library> {
   /** The exports, or null if no build could be loaded. */
   library: Library | null
@@ -16,16 +26,15 @@ export interface Loaded<Library> {
   faults: readonly unknown[]
 }
 
-/**
- * Returns the first build that loads. A build is what `require` returns for it: the exports when run from source, the
- * path of the file in the executable.
- */
-export function firstToLoad<Library extends object>(builds: Iterable<Library | string>): Loaded<Library> {
+/** Returns the first build for this platform that loads. */
+export function nativeBuild<Library extends object>(builds: NativeBuilds<Library>): Loaded<Library> {
   const faults: unknown[] = []
-  for (const build of builds) {
-    if (typeof build !== 'string') return { library: build, faults }
+  for (const build of builds[PLATFORM] ?? []) {
+    const found = installed(build)
+    if (found === null) continue
+    if (typeof found !== 'string') return { library: found, faults }
     try {
-      return { library: unpacked(build), faults }
+      return { library: unpacked(found), faults }
     } catch (error) {
       faults.push(error)
     }
@@ -33,12 +42,20 @@ export function firstToLoad<Library extends object>(builds: Iterable<Library | s
   return { library: null, faults }
 }
 
+function installed<Library>(build: () => Library | string | null): Library | string | null {
+  try {
+    return build()
+  } catch {
+    return null // not installed, or for another C library
+  }
+}
+
 /**
  * Returns the first build that loads, or null if none does. Writes a warning if there are builds but none can be
  * loaded.
  */
-export function loadNative<Library extends object>(builds: Iterable<Library | string>): Library | null {
-  const { library, faults } = firstToLoad(builds)
+export function nativeBuildOrNull<Library extends object>(builds: NativeBuilds<Library>): Library | null {
+  const { library, faults } = nativeBuild(builds)
   if (library === null && faults.length > 0)
     process.stderr.write(
       `holdfast: a native library cannot be loaded from ${tmpdir()}, so a slower implementation is used: set TMPDIR to a folder from which programs may run (${faults.map(String).join('; ')})\n`,

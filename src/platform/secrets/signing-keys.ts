@@ -15,7 +15,7 @@ import {
   type PublicKey,
   type SigningKey,
 } from '../../protocol/keys.ts'
-import { loadNative } from './native-library.ts'
+import { nativeBuildOrNull, type NativeBuilds } from './native-library.ts'
 
 /** A key pair as stored: the private key wrapped under the master key, the public key as a did:key. */
 export interface WrappedKey {
@@ -60,7 +60,7 @@ export const verifierOf = ({ curve }: PublicKey): K256 | undefined => (curve ===
 
 /** Returns null if there is no build for the platform, or if none can be loaded. */
 export function loadNativeK256(): K256 | null {
-  const build = loadNative(builds())
+  const build = nativeBuildOrNull(builds)
   if (build === null) return null
   // Assembled here, because the package looks for its build at run time, and an executable has no folder to look in.
   const library = require('secp256k1/lib/index.js')(new build.Secp256k1()) as Library
@@ -86,32 +86,11 @@ interface Build {
   Secp256k1: new () => object
 }
 
-/** Yields the builds for this platform. The bundler can decide the conditions, so an executable contains no others. */
-function* builds(): Iterable<Build | string> {
-  if (process.platform === 'linux' && process.arch === 'x64') {
-    try {
-      yield require('secp256k1/prebuilds/linux-x64/secp256k1.glibc.node')
-    } catch {
-      /* does not load here */
-    }
-    try {
-      yield require('secp256k1/prebuilds/linux-x64/secp256k1.musl.node')
-    } catch {
-      /* does not load here */
-    }
-  }
-  if (process.platform === 'darwin' && process.arch === 'arm64') {
-    try {
-      yield require('secp256k1/prebuilds/darwin-arm64/secp256k1.node')
-    } catch {
-      /* does not load here */
-    }
-  }
-  if (process.platform === 'win32' && process.arch === 'x64') {
-    try {
-      yield require('secp256k1/prebuilds/win32-x64/secp256k1.node')
-    } catch {
-      /* does not load here */
-    }
-  }
+const builds: NativeBuilds<Build> = {
+  'linux-x64': [
+    () => require('secp256k1/prebuilds/linux-x64/secp256k1.glibc.node'),
+    () => require('secp256k1/prebuilds/linux-x64/secp256k1.musl.node'),
+  ],
+  'darwin-arm64': [() => require('secp256k1/prebuilds/darwin-arm64/secp256k1.node')],
+  'win32-x64': [() => require('secp256k1/prebuilds/win32-x64/secp256k1.node')],
 }
