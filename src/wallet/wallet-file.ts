@@ -1,12 +1,8 @@
 /** The file of a wallet, encrypted with a passphrase. */
-import { requireLength, SealedFile, userDataPath } from '../base/sealed-file.ts'
+import { requireLength, SealedFile } from '../base/sealed-file.ts'
 import { WALLET_FORMAT, type WalletContents } from './wallet-contents.ts'
 
 const walletKind = { name: 'wallet', format: WALLET_FORMAT }
-
-/** Where the wallet is kept unless a path is given. */
-export const defaultWalletPath = (env: Readonly<Record<string, string | undefined>>): string =>
-  userDataPath(env, 'wallet.age')
 
 export type WalletFile = SealedFile<WalletContents>
 

@@ -4,40 +4,33 @@ import type { AgentContents } from '../../agent-client/agent-contents.ts'
 import type { Agent } from '../../agent-client/agent.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import type { Seal, SealedFile } from '../../base/sealed-file.ts'
-import { type Command, exitCodes, type ExitCode, type Invocation, type Option, type Terminal } from '../command.ts'
-import { askPassphrase, workFactorFrom } from '../passphrase.ts'
+import type { Invocation, Terminal } from '../command.ts'
+import {
+  passphraseOf,
+  passphraseVariable,
+  sealedFileCommand,
+  sealedFilePath,
+  workFactorOf,
+  type SealedFileKind,
+} from '../sealed-file-command.ts'
 
-const PASSPHRASE = 'HOLDFAST_AGENT_PASSPHRASE'
-const WORK_FACTOR = 'HOLDFAST_AGENT_WORK_FACTOR'
+const VARIABLES = 'HOLDFAST_AGENT'
+const PASSPHRASE = passphraseVariable({ variables: VARIABLES })
 
-const fileOptions = {
-  file: { value: 'FILE', doc: "Path of the agent's file. Default: holdfast/agent.age in your data folder." },
-  'key-file': { value: 'FILE', doc: 'Path of the key that decrypts it. Default: FILE.key.' },
-} as const satisfies Record<string, Option>
-
-const HOW_IT_OPENS = `The credential is one encrypted file. The key that decrypts it is in a second file, created with the first and readable only
-by you. If ${PASSPHRASE} is set at that time, the file is encrypted with that passphrase instead, and there is no key file.`
-
-interface AgentCommand extends Omit<Command, 'run'> {
-  run(invocation: Invocation): Promise<void>
+const credentialFile: SealedFileKind = {
+  fileName: 'agent.age',
+  variables: VARIABLES,
+  options: {
+    file: { value: 'FILE', doc: "Path of the agent's file. Default: holdfast/agent.age in your data folder." },
+    'key-file': { value: 'FILE', doc: 'Path of the key that decrypts it. Default: FILE.key.' },
+  },
+  howItOpens: `The credential is one encrypted file. The key that decrypts it is in a second file, created with the first and readable only
+by you. If ${PASSPHRASE} is set at that time, the file is encrypted with that passphrase instead, and there is no key file.`,
 }
 
-export function agentCommand({ details, options, run, ...command }: AgentCommand): Command {
-  return {
-    ...command,
-    details: `${details}\n\n${HOW_IT_OPENS}`,
-    options: { ...options, ...fileOptions },
-    async run(invocation): Promise<ExitCode> {
-      await run(invocation)
-      return exitCodes.ok
-    },
-  }
-}
+export const agentCommand = sealedFileCommand(credentialFile)
 
-export async function agentPath({ terminal, options: { file } }: Invocation): Promise<string> {
-  const { userDataPath } = await import('../../base/sealed-file.ts')
-  return typeof file === 'string' ? resolve(file) : userDataPath(terminal.env, 'agent.age')
-}
+export const agentPath = (invocation: Invocation): Promise<string> => sealedFilePath(credentialFile, invocation)
 
 /** The agent of the options; null if there is none. */
 export async function findAgent(invocation: Invocation): Promise<Agent | null> {
@@ -87,9 +80,9 @@ async function agentOf(terminal: Terminal, file: SealedFile<AgentContents>, cont
 
 async function passphraseSeal(terminal: Terminal, how: { isNew: boolean }): Promise<Seal> {
   const { requireLength } = await import('../../base/sealed-file.ts')
-  const passphrase = await askPassphrase(terminal, PASSPHRASE, how)
+  const passphrase = await passphraseOf(credentialFile, terminal, how)
   if (how.isNew) requireLength(passphrase)
-  return { passphrase, workFactor: await workFactorFrom(terminal, WORK_FACTOR) }
+  return { passphrase, workFactor: await workFactorOf(credentialFile, terminal) }
 }
 
 const keyPath = ({ options }: Invocation, path: string): string => {

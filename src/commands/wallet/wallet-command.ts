@@ -2,25 +2,25 @@
  * What the commands of a wallet share: the file and its passphrase, questions, and shares for paper. The wallet itself
  * is loaded on use.
  */
-import { resolve } from 'node:path'
 import type { Wallet } from '../../wallet/wallet.ts'
 import { OperatorError } from '../../base/operator-error.ts'
+import { type Command, type Invocation, Misuse, type Option, type Terminal } from '../command.ts'
 import {
-  type Command,
-  exitCodes,
-  type ExitCode,
-  type Invocation,
-  Misuse,
-  type Option,
-  type Terminal,
-} from '../command.ts'
-import { askPassphrase, workFactorFrom } from '../passphrase.ts'
+  passphraseOf,
+  passphraseVariable,
+  sealedFileCommand,
+  sealedFilePath,
+  workFactorOf,
+  type SealedFileKind,
+} from '../sealed-file-command.ts'
 
-const PASSPHRASE = 'HOLDFAST_WALLET_PASSPHRASE'
-const WORK_FACTOR = 'HOLDFAST_WALLET_WORK_FACTOR'
+const VARIABLES = 'HOLDFAST_WALLET'
 
-const fileOption = {
-  file: { value: 'FILE', doc: 'Path of the wallet. Default: holdfast/wallet.age in your data folder.' },
+const walletFile: SealedFileKind = {
+  fileName: 'wallet.age',
+  variables: VARIABLES,
+  options: { file: { value: 'FILE', doc: 'Path of the wallet. Default: holdfast/wallet.age in your data folder.' } },
+  howItOpens: `The wallet is one file, encrypted with a passphrase (prompted for, or taken from ${passphraseVariable({ variables: VARIABLES })}).`,
 }
 
 export const newWalletOptions = {
@@ -31,24 +31,8 @@ export const newWalletOptions = {
   },
 } as const satisfies Record<string, Option>
 
-const HOW_IT_OPENS = `The wallet is one file, encrypted with a passphrase (prompted for, or taken from ${PASSPHRASE}).`
-
-interface WalletCommand extends Omit<Command, 'run'> {
-  run(invocation: Invocation): Promise<void>
-}
-
 /** A command that opens its wallet itself, because there may be none yet. */
-export function walletCommand({ details, options, run, ...command }: WalletCommand): Command {
-  return {
-    ...command,
-    details: `${details}\n\n${HOW_IT_OPENS}`,
-    options: { ...options, ...fileOption },
-    async run(invocation): Promise<ExitCode> {
-      await run(invocation)
-      return exitCodes.ok
-    },
-  }
-}
+export const walletCommand = sealedFileCommand(walletFile)
 
 interface IdentityCommand extends Omit<Command, 'run'> {
   /** The wallet has an identity, and no operation is half done. */
@@ -103,11 +87,7 @@ export async function requireSettled({ terminal }: Pick<Invocation, 'terminal'>,
   else if (what !== null) terminal.err(`finished first: ${pendingSteps[what]}`)
 }
 
-export async function walletPath({ terminal, options }: Invocation): Promise<string> {
-  const { defaultWalletPath } = await import('../../wallet/wallet-file.ts')
-  const { file } = options
-  return typeof file === 'string' ? resolve(file) : defaultWalletPath(terminal.env)
-}
+export const walletPath = (invocation: Invocation): Promise<string> => sealedFilePath(walletFile, invocation)
 
 /** Open the wallet of the options. Throws OperatorError if there is none, or the passphrase does not open it. */
 export async function openWallet(invocation: Invocation): Promise<Wallet> {
@@ -157,11 +137,10 @@ export async function openOrMakeWallet(invocation: Invocation): Promise<Wallet> 
   return new Wallet(WalletFile.fresh(path, passphrase, await workFactor(terminal)), contents, terminal.now)
 }
 
-/** The cost of deriving a key from the passphrase. Throws `Misuse` if the variable is not a number in the bounds. */
-export const workFactor = (terminal: Terminal): Promise<number> => workFactorFrom(terminal, WORK_FACTOR)
+export const workFactor = (terminal: Terminal): Promise<number> => workFactorOf(walletFile, terminal)
 
 export const passphraseFor = (terminal: Terminal, how: { isNew: boolean; name?: string }): Promise<string> =>
-  askPassphrase(terminal, PASSPHRASE, how)
+  passphraseOf(walletFile, terminal, how)
 
 /** The value of an option, or the answer to the prompt. Throws `Misuse` if there is neither. */
 export async function wanted({ terminal, options }: Invocation, option: string, question: string): Promise<string> {

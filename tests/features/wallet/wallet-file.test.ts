@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { expect, test } from 'bun:test'
 import { Decrypter } from 'age-encryption'
 import { freshContents } from '../../../src/wallet/wallet.ts'
-import { defaultWalletPath, WalletFile } from '../../../src/wallet/wallet-file.ts'
+import { userDataPath } from '../../../src/base/sealed-file.ts'
+import { WalletFile } from '../../../src/wallet/wallet-file.ts'
 import { PASSPHRASE, WalletUser } from '../../support/clients/wallet-user.ts'
 
 const DID = 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa'
@@ -59,11 +60,10 @@ test('of a later version is refused', async () => {
 })
 
 test('is where the desktop keeps data of programs', () => {
-  expect(defaultWalletPath({ XDG_DATA_HOME: '/data', HOME: '/home/alice' })).toBe('/data/holdfast/wallet.age')
-  expect(defaultWalletPath({ XDG_DATA_HOME: 'data', HOME: '/home/alice' })).toBe(
-    '/home/alice/.local/share/holdfast/wallet.age',
-  )
-  expect(defaultWalletPath({ HOME: '/home/alice' })).toBe('/home/alice/.local/share/holdfast/wallet.age')
+  const pathFor = (env: Record<string, string>) => userDataPath(env, 'wallet.age')
+  expect(pathFor({ XDG_DATA_HOME: '/data', HOME: '/home/alice' })).toBe('/data/holdfast/wallet.age')
+  expect(pathFor({ XDG_DATA_HOME: 'data', HOME: '/home/alice' })).toBe('/home/alice/.local/share/holdfast/wallet.age')
+  expect(pathFor({ HOME: '/home/alice' })).toBe('/home/alice/.local/share/holdfast/wallet.age')
 })
 
 test('needs a passphrase of some length, twice the same, and somebody to ask for it', async () => {

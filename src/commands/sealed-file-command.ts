@@ -1,0 +1,80 @@
+/**
+ * Commands that open an encrypted file of their user: where it is, and the passphrase that opens it, from an
+ * environment variable or typed at the terminal. What seals and opens files is loaded on use.
+ */
+import { resolve } from 'node:path'
+import {
+  type Command,
+  exitCodes,
+  type ExitCode,
+  type Invocation,
+  Misuse,
+  type Option,
+  type Terminal,
+} from './command.ts'
+
+/** A kind of file, and what its commands have in common. */
+export interface SealedFileKind {
+  /** Its name in the data folder of the user. `--file` names another path. */
+  fileName: string
+  /** How the names of its environment variables begin. */
+  variables: string
+  options: Readonly<Record<string, Option>>
+  /** The end of the help of each command. */
+  howItOpens: string
+}
+
+interface FileCommand extends Omit<Command, 'run'> {
+  run(invocation: Invocation): Promise<void>
+}
+
+export const sealedFileCommand =
+  (kind: SealedFileKind) =>
+  ({ details, options, run, ...command }: FileCommand): Command => ({
+    ...command,
+    details: `${details}\n\n${kind.howItOpens}`,
+    options: { ...options, ...kind.options },
+    async run(invocation): Promise<ExitCode> {
+      await run(invocation)
+      return exitCodes.ok
+    },
+  })
+
+export async function sealedFilePath(
+  { fileName }: SealedFileKind,
+  { terminal, options: { file } }: Invocation,
+): Promise<string> {
+  const { userDataPath } = await import('../base/sealed-file.ts')
+  return typeof file === 'string' ? resolve(file) : userDataPath(terminal.env, fileName)
+}
+
+export const passphraseVariable = ({ variables }: Pick<SealedFileKind, 'variables'>): string =>
+  `${variables}_PASSPHRASE`
+
+/** The cost of deriving a key from the passphrase. Throws `Misuse` if the variable is not a number in the bounds. */
+export async function workFactorOf({ variables }: SealedFileKind, { env }: Terminal): Promise<number> {
+  const { DEFAULT_WORK_FACTOR, MIN_WORK_FACTOR, MAX_WORK_FACTOR } = await import('../base/sealed-file.ts')
+  const variable = `${variables}_WORK_FACTOR`
+  const text = env[variable]
+  if (text === undefined) return DEFAULT_WORK_FACTOR
+  const factor = Number(text)
+  if (!Number.isInteger(factor) || factor < MIN_WORK_FACTOR || factor > MAX_WORK_FACTOR)
+    throw new Misuse(`${variable} takes a whole number from ${MIN_WORK_FACTOR} to ${MAX_WORK_FACTOR}`)
+  return factor
+}
+
+/** Throws `Misuse` if there is neither the variable nor a terminal, or if a new passphrase is typed in two ways. */
+export async function passphraseOf(
+  kind: SealedFileKind,
+  terminal: Terminal,
+  { isNew, name = 'Passphrase' }: { isNew: boolean; name?: string },
+): Promise<string> {
+  const variable = passphraseVariable(kind)
+  const given = terminal.env[variable]
+  if (given !== undefined) return given
+  if (!terminal.isInteractive) throw new Misuse(`there is no terminal to prompt for the passphrase: set ${variable}`)
+  const passphrase = await terminal.ask(`${name}: `, { hidden: true })
+  if (isNew && passphrase !== (await terminal.ask('Once more: ', { hidden: true })))
+    throw new Misuse('the two passphrases differ')
+  return passphrase
+}
