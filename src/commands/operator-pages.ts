@@ -1,5 +1,8 @@
 import { OperatorError } from '../base/operator-error.ts'
+import type { Command } from './command.ts'
+import { operated } from './operated.ts'
 import type { Parameters, Server } from './operator-server.ts'
+import { table } from './report.ts'
 
 interface Bounds {
   /** Maximum number of items to return; undefined returns all. */
@@ -33,3 +36,24 @@ export async function pages<Item>(
   } while (cursor !== undefined && items.length < limit)
   return items
 }
+
+interface ListCommand<Item> extends Pick<Command, 'name' | 'summary' | 'details'> {
+  path: string
+  /** Member of each page that holds the items. */
+  member: string
+  /** Maximum page size of the route. */
+  pageSize: number
+  /** The cells of a row, by the title of their column. */
+  columns: Readonly<Record<string, (item: Item) => string>>
+}
+
+/** A command that lists all that a paginated route returns. */
+export const listCommand = <Item>({ path, member, pageSize, columns, ...command }: ListCommand<Item>): Command =>
+  operated({
+    ...command,
+    async run({ server }) {
+      const items = await pages<Item>(server, path, member, {}, { limit: undefined, pageSize })
+      const rows = items.map((item) => Object.values(columns).map((cell) => cell(item)))
+      return { value: items, text: table(Object.keys(columns), rows) }
+    },
+  })

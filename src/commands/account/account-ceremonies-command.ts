@@ -1,6 +1,5 @@
-import { operated } from '../operated.ts'
-import { pages } from '../operator-pages.ts'
-import { age, table } from '../report.ts'
+import { listCommand } from '../operator-pages.ts'
+import { age } from '../report.ts'
 
 interface CeremonyView {
   accountId: string
@@ -16,28 +15,21 @@ interface CeremonyView {
 
 const yes = (flag: boolean) => (flag ? 'yes' : 'no')
 
-export const accountCeremoniesCommand = operated({
+export const accountCeremoniesCommand = listCommand<CeremonyView>({
   name: 'account ceremonies',
   summary: 'List account creations in progress.',
   details: `Lists accounts whose identities wallets create, newest first. STATE is created, key_issued, did_stored or registered.
 CODE says whether the claim code is still unused, SESSION whether the wallet can continue without the code. An abandoned
 creation is deleted after a week, or after a month if its identity is already in the directory.`,
-  async run({ server }) {
-    const ceremonies = await pages<CeremonyView>(
-      server,
-      '/v1/admin/ceremonies',
-      'ceremonies',
-      {},
-      { limit: undefined, pageSize: 100 },
-    )
-    const rows = ceremonies.map(({ handle, state, ageSecs, hasCode, hasSession, did }) => [
-      handle,
-      state,
-      age(ageSecs),
-      yes(hasCode),
-      yes(hasSession),
-      did ?? '-',
-    ])
-    return { value: ceremonies, text: table(['HANDLE', 'STATE', 'AGE', 'CODE', 'SESSION', 'IDENTITY'], rows) }
+  path: '/v1/admin/ceremonies',
+  member: 'ceremonies',
+  pageSize: 100,
+  columns: {
+    HANDLE: ({ handle }) => handle,
+    STATE: ({ state }) => state,
+    AGE: ({ ageSecs }) => age(ageSecs),
+    CODE: ({ hasCode }) => yes(hasCode),
+    SESSION: ({ hasSession }) => yes(hasSession),
+    IDENTITY: ({ did }) => did ?? '-',
   },
 })

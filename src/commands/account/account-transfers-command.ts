@@ -1,6 +1,5 @@
-import { operated } from '../operated.ts'
-import { pages } from '../operator-pages.ts'
-import { minute, table } from '../report.ts'
+import { listCommand } from '../operator-pages.ts'
+import { minute } from '../report.ts'
 
 interface TransferView {
   id: string
@@ -12,26 +11,19 @@ interface TransferView {
   acceptedDevicePlatform?: string
 }
 
-export const accountTransfersCommand = operated({
+export const accountTransfersCommand = listCommand<TransferView>({
   name: 'account transfers',
   summary: 'List account transfers in progress.',
   details: 'Newest first. A pending transfer ends when its code expires. An accepted one has yet to be completed.',
-  async run({ server }) {
-    const transfers = await pages<TransferView>(
-      server,
-      '/v1/admin/transfers',
-      'transfers',
-      {},
-      { limit: undefined, pageSize: 200 },
-    )
-    const rows = transfers.map(({ id, did, handle, status, createdAt, expiresAt, acceptedDevicePlatform }) => [
-      id,
-      handle ?? did,
-      status,
-      minute(createdAt)!,
-      minute(expiresAt)!,
-      acceptedDevicePlatform ?? '',
-    ])
-    return { value: transfers, text: table(['ID', 'ACCOUNT', 'STATUS', 'BEGUN', 'CODE EXPIRES', 'DEVICE'], rows) }
+  path: '/v1/admin/transfers',
+  member: 'transfers',
+  pageSize: 200,
+  columns: {
+    ID: ({ id }) => id,
+    ACCOUNT: ({ handle, did }) => handle ?? did,
+    STATUS: ({ status }) => status,
+    BEGUN: ({ createdAt }) => minute(createdAt)!,
+    'CODE EXPIRES': ({ expiresAt }) => minute(expiresAt)!,
+    DEVICE: ({ acceptedDevicePlatform }) => acceptedDevicePlatform ?? '',
   },
 })
