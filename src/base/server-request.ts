@@ -4,6 +4,7 @@
  */
 import { MINUTE_MILLIS } from './durations.ts'
 import { OperatorError } from './operator-error.ts'
+import { parsedJson } from './parsed-json.ts'
 
 /** Timeout of a request. A ceremony waits for the directory, which the server gives 10 s. */
 const TIMEOUT_MILLIS = MINUTE_MILLIS
@@ -64,7 +65,7 @@ export async function fetchJson(url: string, init: RequestInit, timeoutMillis = 
       ...safeRoute(protocol),
       signal: AbortSignal.timeout(timeoutMillis),
     })
-    return { status: response.status, body: jsonOf(await boundedText(response)), headers: response.headers }
+    return { status: response.status, body: parsedJson(await boundedText(response)) ?? null, headers: response.headers }
   } catch (error) {
     throw new NoAnswer(`${origin} cannot be reached: ${(error as Error).message}`, { cause: error })
   }
@@ -85,14 +86,6 @@ async function boundedText(response: Response): Promise<string> {
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString()
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
 }
 
 /**

@@ -1,6 +1,7 @@
 /** HTTP client for a running server, authenticated by the admin token. */
 import type { Config } from '../platform/configuration/config.ts'
 import { OperatorError } from '../base/operator-error.ts'
+import { parsedJson } from '../base/parsed-json.ts'
 import { userAgentHeader } from '../base/user-agent-header.ts'
 import { ownUrl } from '../platform/configuration/own-url.ts'
 
@@ -77,7 +78,7 @@ export class Server {
     const text = await response.text()
     if (!response.ok) throw new OperatorError(faultOf(response.status, text))
     if (text === '') return null as T
-    const value = jsonOf(text)
+    const value = parsedJson(text) ?? null
     if (value === null) throw new OperatorError(`${this.url} is not a Holdfast server`)
     return value as T
   }
@@ -101,15 +102,7 @@ export const serverOf = (config: Config, token: string | null): Server => new Se
  * Returns the server's error message, from `{ error, message }` under `/xrpc` or `{ error: { message } }` under `/v1`.
  */
 function faultOf(status: number, text: string): string {
-  const body = jsonOf(text) as { error?: { message?: unknown }; message?: unknown } | null
+  const body = parsedJson(text) as { error?: { message?: unknown }; message?: unknown } | null | undefined
   const message = body?.message ?? body?.error?.message
   return typeof message === 'string' && message !== '' ? message : `the server returned status ${status}`
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
 }

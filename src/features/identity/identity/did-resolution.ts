@@ -15,6 +15,7 @@ import { sql } from '../../../platform/database/database.ts'
 import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
 import { OutboundError } from '../../../platform/network/outbound.ts'
 import { LookupsFull } from '../../../platform/network/resolver.ts'
+import { parsedJson } from '../../../base/parsed-json.ts'
 import { SingleFlight } from '../../../base/single-flight.ts'
 import { didWebUrl, parseDidDocument, type DidDocument } from '../../../protocol/did-document.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
@@ -123,7 +124,7 @@ async function fetchPlcDocument({ plc, log }: Context, did: Did): Promise<DidRes
 export async function fetchWebDocument(ctx: Pick<Context, 'outbound'>, did: Did, url: URL): Promise<DidResolution> {
   const published = await fetchPublished(ctx, url)
   if (!published.ok) return published
-  const document = parseDidDocument(parseJson(new TextDecoder().decode(published.bytes)), did)
+  const document = parseDidDocument(parsedJson(new TextDecoder().decode(published.bytes)), did)
   return document ? { ok: true, document } : { ok: false, fault: 'unreadable' }
 }
 
@@ -156,11 +157,3 @@ export async function fetchPublished({ outbound }: Pick<Context, 'outbound'>, ur
 }
 
 const webFaults: Record<number, 'not-found' | 'deactivated'> = { 404: 'not-found', 410: 'deactivated' }
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}

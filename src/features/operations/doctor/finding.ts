@@ -1,4 +1,5 @@
 /** The input of a check, and its finding: the state, and the remedy if something is wrong. */
+import { parsedJson } from '../../../base/parsed-json.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import type { Mailer } from '../../../platform/network/mailer.ts'
 import type { Outbound } from '../../../platform/network/outbound.ts'
@@ -45,18 +46,8 @@ export async function ask({ upstream }: Patient, url: string): Promise<{ status:
       bodyTimeoutMillis: TIMEOUT_MILLIS,
       maxBytes: MAX_ANSWER_BYTES,
     })
-    return { status: response.status, json: parsed(await response.text()) }
+    return { status: response.status, json: parsedJson(await response.text()) }
   } catch (error) {
     return wordsOf(error)
-  }
-}
-
-/** Returns the parsed JSON, or undefined if the text is not JSON. */
-export function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    // A proxy that responds in place of the server often sends an HTML page.
-    return undefined
   }
 }

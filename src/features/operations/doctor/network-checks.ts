@@ -1,6 +1,7 @@
 /** Checks of how requests reach the server: DNS, certificate, the server itself and its reverse proxy. */
 import { connect as connectTls } from 'node:tls'
 import { DAY_MILLIS, MINUTE_MILLIS } from '../../../base/durations.ts'
+import { parsedJson } from '../../../base/parsed-json.ts'
 import { isNear } from '../../../http/client-address.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import { ownUrl } from '../../../platform/configuration/own-url.ts'
@@ -9,7 +10,6 @@ import {
   ask,
   fault,
   ok,
-  parsed,
   skipped,
   TIMEOUT_MILLIS,
   warning,
@@ -172,7 +172,7 @@ async function probe(
     headersTimeoutMillis: BIG_BODY_TIMEOUT_MILLIS,
   })
   const text = await response.text()
-  const json = parsed(text) as Partial<Probed> | undefined
+  const json = parsedJson(text) as Partial<Probed> | undefined
   if (response.ok && typeof json?.bytes === 'number') return json as Probed
   if (response.status === 401)
     return fault(

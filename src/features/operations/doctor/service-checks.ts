@@ -1,12 +1,12 @@
 /** Checks of the services that this server needs. */
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
+import { parsedJson } from '../../../base/parsed-json.ts'
 import { ownUrl } from '../../../platform/configuration/own-url.ts'
 import type { IrohReadout } from '../../push/iroh/iroh.ts'
 import {
   ask,
   fault,
   ok,
-  parsed,
   skipped,
   TIMEOUT_MILLIS,
   warning,
@@ -104,7 +104,7 @@ async function askAsOperator<T>({ config, upstream }: Patient, path: string): Pr
     headersTimeoutMillis: TIMEOUT_MILLIS,
     bodyTimeoutMillis: TIMEOUT_MILLIS,
   })
-  const answer = parsed(await response.text())
+  const answer = parsedJson(await response.text())
   return response.ok && typeof answer === 'object' && answer !== null
     ? (answer as T)
     : `the running server returns ${response.status}`
