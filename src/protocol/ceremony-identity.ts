@@ -4,6 +4,7 @@
  *
  * Nothing is corrected: the wallet has signed or published exactly these bytes, and they must be right.
  */
+import { parsedJson } from '../base/parsed-json.ts'
 import { withoutTrailingSlashes } from '../base/trailing.ts'
 import { parseDidDocument, renderDidDocument, type DidDocument } from './did-document.ts'
 import { parseDid, type Did, type Handle } from './identifiers.ts'
@@ -70,6 +71,26 @@ export function checkCeremonyGenesis(
 }
 
 /**
+ * Check a genesis operation that a client brings along, signed with its highest rotation key. `recoveryKey` is a
+ * did:key that it must name; null if the client wants none. Returns the identity and its signing key, a did:key, or the
+ * first fault in words.
+ */
+export function checkBroughtGenesis(
+  operation: unknown,
+  recoveryKey: string | null,
+  site: Omit<CeremonyTerms, 'signingKey'>,
+): CeremonyOutcome<CeremonyIdentity & { genesis: Operation; signingKey: string }> {
+  const parsed = parseOperation(operation)
+  const highest = parsed?.type === 'plc_operation' ? parsed.rotationKeys[0] : undefined
+  const signingKey = parsed?.type === 'plc_operation' ? parsed.verificationMethods[SIGNING_KEY_NAME] : undefined
+  if (highest === undefined || signingKey === undefined)
+    return refuse('plcOp is not an operation with a rotation key and a signing key')
+  const keys = { deviceKey: highest, recoveryKey: recoveryKey ?? highest }
+  const outcome = checkCeremonyGenesis(operation, keys, { ...site, signingKey })
+  return outcome.ok ? { ok: true, identity: { ...outcome.identity, signingKey } } : outcome
+}
+
+/**
  * Check a did:web document that a wallet says it has published. `deviceKey` is a did:key. Ids must be written in full.
  * Returns the identity, or the first fault in words. The caller compares the text with what is published.
  */
@@ -104,12 +125,4 @@ export function checkCeremonyDocument(
   return isHere
     ? { ok: true, identity: { did: document.id, document } }
     : refuse(`service must name this server as #${PDS_SERVICE_NAME}`)
-}
-
-function parsedJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -118,18 +118,23 @@ export const withHandles = (
   ...alsoKnownAs.filter((name) => !name.startsWith('at://')),
 ]
 
+/** The entry for a key, a did:key, among the verification methods of a document. */
+export const multikeyMethod = (did: string, name: string, key: string) => ({
+  id: `${did}#${name}`,
+  type: 'Multikey',
+  controller: did,
+  publicKeyMultibase: key.slice('did:key:'.length),
+})
+
 /** Renders the document of a PLC identity: the atproto key and service first, others by name. */
 export function renderDidDocument(did: Did, state: PlcState): DidDocument {
   return {
     '@context': ['https://www.w3.org/ns/did/v1'],
     id: did,
     alsoKnownAs: state.alsoKnownAs,
-    verificationMethod: ordered(state.verificationMethods, SIGNING_KEY_NAME).map(([name, key]) => ({
-      id: `${did}#${name}`,
-      type: 'Multikey',
-      controller: did,
-      publicKeyMultibase: key.slice('did:key:'.length),
-    })),
+    verificationMethod: ordered(state.verificationMethods, SIGNING_KEY_NAME).map(([name, key]) =>
+      multikeyMethod(did, name, key),
+    ),
     service: ordered(state.services, PDS_SERVICE_NAME).map(([name, { type, endpoint }]) => ({
       id: `#${name}`,
       type,

@@ -7,7 +7,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { OperatorError } from '../base/operator-error.ts'
-import { didWebUrl } from '../protocol/did-document.ts'
+import { didWebUrl, multikeyMethod } from '../protocol/did-document.ts'
 import { parseHandle, type Did, type Handle } from '../protocol/identifiers.ts'
 import { formatMultikey, parseDidKey } from '../protocol/keys.ts'
 import { genesisDid, genesisOperation, PDS_SERVICE_NAME, SIGNING_KEY_NAME, signOperation } from '../protocol/plc.ts'
@@ -219,17 +219,14 @@ function newIdentity(
 
 /** The text that has to be published: the server compares it byte by byte. */
 function webDocument(wallet: Wallet, did: string, handle: string, repoKey: string): string {
-  const method = (name: string, key: string) => ({
-    id: `${did}#${name}`,
-    type: 'Multikey',
-    controller: did,
-    publicKeyMultibase: key.slice('did:key:'.length),
-  })
   const document = {
     '@context': ['https://www.w3.org/ns/did/v1', 'https://w3id.org/security/multikey/v1'],
     id: did,
     alsoKnownAs: [`at://${handle}`],
-    verificationMethod: [method(SIGNING_KEY_NAME, repoKey), method('device', wallet.deviceDid)],
+    verificationMethod: [
+      multikeyMethod(did, SIGNING_KEY_NAME, repoKey),
+      multikeyMethod(did, 'device', wallet.deviceDid),
+    ],
     service: [
       { id: `${did}#${PDS_SERVICE_NAME}`, type: 'AtprotoPersonalDataServer', serviceEndpoint: wallet.server.url },
     ],

@@ -1,6 +1,6 @@
 /** What the holder of an account sees of its agents and does about them, and what operators do. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { insertAgentEvent } from '../../../src/features/agents/agents/agents.ts'
+import { insertAgentEvent } from '../../../src/features/agents/agents/agent-event-store.ts'
 import { insertClaim } from '../../../src/features/agents/agents/agent-claim-store.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'

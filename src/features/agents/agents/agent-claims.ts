@@ -31,6 +31,7 @@ import { announceRefusedAgent, noteRequest, pushClaim } from './agent-notices.ts
 import {
   confirmRegistration,
   findRegistration,
+  insertRegistration,
   ownNameOf,
   revokeRegistration,
   type Registration,
@@ -119,6 +120,19 @@ export const endClaim = async (tx: Tx, claim: Claim, now: Millis): Promise<numbe
 
 async function expireClaimsOf(tx: Tx, { id, did }: Pick<Registration, 'id' | 'did'>, now: Millis): Promise<void> {
   for (const claim of await pendingClaimsOf(tx, id)) await expireOne(tx, claim, did, now)
+}
+
+/** Insert a registration, with its event. Throws a unique violation as `insertRegistration` does. */
+export async function enterRegistration(tx: Tx, registration: Registration, now: Millis): Promise<void> {
+  const { id, did, type, scopes } = registration
+  await insertRegistration(tx, registration)
+  await insertAgentEvent(tx, {
+    registrationId: id,
+    type: 'registered',
+    did,
+    detail: { registration_type: type, scopes },
+    now,
+  })
 }
 
 /**

@@ -10,13 +10,11 @@ import { wireTime, type Did, type Millis } from '../../../protocol/identifiers.t
 import { accountOf, accountWithEmail, type Account } from '../../identity/accounts/accounts.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
 import { findLiveClaim, type Claim } from './agent-claim-store.ts'
-import { claimWords, openClaim } from './agent-claims.ts'
-import { insertAgentEvent } from './agent-event-store.ts'
+import { claimWords, enterRegistration, openClaim } from './agent-claims.ts'
 import { newAgentId, newClaimToken } from './agent-ids.ts'
 import { announceRefusedAgent } from './agent-notices.ts'
 import {
   findRegistrationOfSubject,
-  insertRegistration,
   updateAssertionExpiry,
   updateClaimToken,
   type Registration,
@@ -88,15 +86,7 @@ async function addRegistration(
     updatedAt: now,
     ...given,
   }
-  const { id, did, type, scopes } = registration
-  await insertRegistration(tx, registration)
-  await insertAgentEvent(tx, {
-    registrationId: id,
-    type: 'registered',
-    did,
-    detail: { registration_type: type, scopes },
-    now,
-  })
+  await enterRegistration(tx, registration, now)
   return { registration, claimToken }
 }
 

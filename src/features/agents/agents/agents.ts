@@ -2,12 +2,11 @@
  * The door of agents: programs that act for an account, within scopes that its holder has confirmed, until the holder
  * or their provider ends it.
  */
-export { insertAgentEvent, type AgentEvent } from './agent-event-store.ts'
+export type { AgentEvent } from './agent-event-store.ts'
 export { auditPage, endAgent, visibleAgent } from './agent-owners.ts'
-export { endRegistration } from './agent-claims.ts'
+export { enterRegistration, endRegistration } from './agent-claims.ts'
 export {
   findRegistration,
-  insertRegistration,
   listAgents,
   updateAssertionExpiry,
   type ListedAgent,

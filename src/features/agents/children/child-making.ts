@@ -16,18 +16,17 @@ import { forgetAccount } from '../../../http/hooks.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
-import { checkCeremonyGenesis, type CeremonyIdentity } from '../../../protocol/ceremony-identity.ts'
+import { checkBroughtGenesis, type CeremonyIdentity } from '../../../protocol/ceremony-identity.ts'
 import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
-import { parseOperation, SIGNING_KEY_NAME, type Operation } from '../../../protocol/plc.ts'
+import type { Operation } from '../../../protocol/plc.ts'
 import { accountOf, accountStatus, addAccount, activate } from '../../identity/accounts/accounts.ts'
 import { announce } from '../../identity/account-events/account-events.ts'
 import { signingKeyOf } from '../../identity/account-keys/account-keys.ts'
 import {
+  enterRegistration,
   assertionExpiry,
   clampedScopes,
   findRegistration,
-  insertAgentEvent,
-  insertRegistration,
   issueAssertion,
   newAgentId,
   updateAssertionExpiry,
@@ -83,15 +82,9 @@ async function requireActiveParent(reader: Reader, parent: Did): Promise<void> {
 }
 
 function checkIdentity({ config }: Context, handle: Handle, plcOp: unknown): ChildIdentity {
-  const parsed = parseOperation(plcOp)
-  const highest = parsed?.type === 'plc_operation' ? parsed.rotationKeys[0] : undefined
-  const signingKey = parsed?.type === 'plc_operation' ? parsed.verificationMethods[SIGNING_KEY_NAME] : undefined
-  if (highest === undefined || signingKey === undefined)
-    throw invalidClaim('plcOp is not an operation with a rotation key and a signing key')
-  const terms = { handle, signingKey, publicUrl: config.publicUrl }
-  const outcome = checkCeremonyGenesis(plcOp, { deviceKey: highest, recoveryKey: highest }, terms)
+  const outcome = checkBroughtGenesis(plcOp, null, { handle, publicUrl: config.publicUrl })
   if (!outcome.ok) throw invalidClaim(outcome.fault)
-  return { ...outcome.identity, signingKey }
+  return outcome.identity
 }
 
 // 1. The account
@@ -194,15 +187,7 @@ const finish = (ctx: Context, parent: Did, did: Did): Promise<{ registration: Re
     if ((await setChildFinished(tx, did, now)) === 0)
       return { registration: await assertedAgain(ctx, tx, child, now), isNew: false }
     const registration = registrationOf(ctx, child, now)
-    const { id, type, scopes } = registration
-    await insertRegistration(tx, registration)
-    await insertAgentEvent(tx, {
-      registrationId: id,
-      type: 'registered',
-      did,
-      detail: { registration_type: type, scopes },
-      now,
-    })
+    await enterRegistration(tx, registration, now)
     // Unless an operator has activated it, which announced it too.
     if ((await accountStatus(tx, did)) === 'deactivated') {
       const repoEvents = await openingEvents(ctx, tx, did)

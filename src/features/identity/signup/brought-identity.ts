@@ -6,9 +6,9 @@ import { createHash } from 'node:crypto'
 import { Refusal } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
-import { checkCeremonyGenesis } from '../../../protocol/ceremony-identity.ts'
+import { checkBroughtGenesis } from '../../../protocol/ceremony-identity.ts'
 import type { Did, Handle } from '../../../protocol/identifiers.ts'
-import { parseOperation, SIGNING_KEY_NAME, type Operation } from '../../../protocol/plc.ts'
+import type { Operation } from '../../../protocol/plc.ts'
 import { accountOf } from '../accounts/accounts.ts'
 import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'
 import { bindReservedKey, reservedKeyNamed } from '../identity/identity.ts'
@@ -36,15 +36,9 @@ export async function checkBroughtIdentity(
   handle: Handle,
   recoveryKey: string | null,
 ): Promise<BroughtIdentity> {
-  const parsed = parseOperation(operation)
-  const highest = parsed?.type === 'plc_operation' ? parsed.rotationKeys[0] : undefined
-  const signingKey = parsed?.type === 'plc_operation' ? parsed.verificationMethods[SIGNING_KEY_NAME] : undefined
-  if (highest === undefined || signingKey === undefined)
-    throw incompatible('plcOp is not an operation with a rotation key and a signing key')
-  const terms = { handle, signingKey, publicUrl: ctx.config.publicUrl }
-  const outcome = checkCeremonyGenesis(operation, { deviceKey: highest, recoveryKey: recoveryKey ?? highest }, terms)
+  const outcome = checkBroughtGenesis(operation, recoveryKey, { handle, publicUrl: ctx.config.publicUrl })
   if (!outcome.ok) throw incompatible(outcome.fault)
-  const { did, genesis } = outcome.identity
+  const { did, genesis, signingKey } = outcome.identity
   await requireNoAccount(ctx.db, did)
   const key = await reservedKeyNamed(ctx.db, signingKey, did)
   if (key === null) throw notReserved()
