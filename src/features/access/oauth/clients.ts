@@ -8,7 +8,7 @@ import { DAY_MILLIS, MINUTE_MILLIS } from '../../../base/durations.ts'
 import { OAuthError } from '../../../http/errors.ts'
 import { ageOf } from '../../../platform/running/clock.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
-import { BoundedTable } from '../../../platform/database/bounded-table.ts'
+import { cachedDocuments, type CachedDocument } from '../../../platform/database/cached-documents.ts'
 import { sql } from '../../../platform/database/database.ts'
 import { SingleFlight } from '../../../base/single-flight.ts'
 import { BoundedCache } from '../../../base/bounded-cache.ts'
@@ -22,7 +22,6 @@ import {
   type ClientOutcome,
 } from '../../../protocol/client-metadata.ts'
 import { fetchDocument } from '../../../platform/network/json-document.ts'
-import { findClientDocument, keepClientDocument, type KeptDocument } from './client-store.ts'
 
 const FRESH_MILLIS = 600_000
 /** How long a stored document may be used while the client cannot be reached. */
@@ -31,8 +30,8 @@ export const STALE_MILLIS = DAY_MILLIS
 const FAULT_MILLIS = MINUTE_MILLIS
 const MAX_FAULTS = 1024
 const MAX_REASON_CHARS = 2500
-const MAX_KEPT_DOCUMENTS = 20_000
-const MAX_KEPT_BYTES = 64 * 1024 ** 2
+
+export const clientDocuments = cachedDocuments(sql`oauth_client`, sql`client_id`)
 
 /** A document that was recently refused or unreachable. */
 interface ClientFault {
@@ -44,13 +43,7 @@ interface ClientFault {
 }
 
 const state = perContext(({ db }) => ({
-  kept: new BoundedTable(db, {
-    table: sql`oauth_client`,
-    key: sql`client_id`,
-    document: sql`document`,
-    maxRows: MAX_KEPT_DOCUMENTS,
-    maxBytes: MAX_KEPT_BYTES,
-  }),
+  kept: clientDocuments.bounded(db),
   fetches: new SingleFlight<string, ClientOutcome>(),
   /** By the id of the client. */
   faults: new BoundedCache<ClientFault>(MAX_FAULTS),
@@ -83,21 +76,21 @@ async function discovered(ctx: Context, clientId: string, mayFetch: boolean): Pr
     return { ok: false, reason: 'an app cannot be on the host of this server' }
   const now = ctx.clock.now()
   const { fetches, faults } = state(ctx)
-  const kept = await findClientDocument(ctx.db, clientId)
-  if (kept && ageOf(kept.fetchedAt, now) < FRESH_MILLIS) return discoverableClient(clientId, JSON.parse(kept.document))
+  const kept = await clientDocuments.find(ctx.db, clientId)
+  if (kept && ageOf(kept.fetchedAt, now) < FRESH_MILLIS) return discoverableClient(clientId, JSON.parse(kept.text))
   if (!kept && !mayFetch) return { ok: false, reason: 'this server does not know the client yet' }
   const fault = faults.get(clientId)
   if (fault && fault.until > ctx.clock.monotonic()) return outcomeOf(fault, clientId, kept, now)
   return fetches.run(clientId, () => refetched(ctx, clientId, kept))
 }
 
-async function refetched(ctx: Context, clientId: string, kept: KeptDocument | null): Promise<ClientOutcome> {
+async function refetched(ctx: Context, clientId: string, kept: CachedDocument | null): Promise<ClientOutcome> {
   const fetched = await fetchDocument(ctx, clientId)
   if (!fetched.ok)
     return failed(ctx, clientId, kept, { reason: `the document at ${clientId}: ${fetched.reason}`, isOutage: true })
   const read = discoverableClient(clientId, fetched.document)
   if (!read.ok) return failed(ctx, clientId, kept, { reason: read.reason, isOutage: false })
-  await keepClientDocument(ctx.db, clientId, JSON.stringify(fetched.document), ctx.clock.now())
+  await clientDocuments.put(ctx.db, clientId, JSON.stringify(fetched.document), ctx.clock.now())
   await state(ctx).kept.grown()
   return read
 }
@@ -105,7 +98,7 @@ async function refetched(ctx: Context, clientId: string, kept: KeptDocument | nu
 function failed(
   ctx: Context,
   clientId: string,
-  kept: KeptDocument | null,
+  kept: CachedDocument | null,
   { reason, isOutage }: Omit<ClientFault, 'until'>,
 ): ClientOutcome {
   const fault = { reason: reason.slice(0, MAX_REASON_CHARS), isOutage, until: ctx.clock.monotonic() + FAULT_MILLIS }
@@ -120,11 +113,11 @@ function failed(
 const outcomeOf = (
   { reason, isOutage }: ClientFault,
   clientId: string,
-  kept: KeptDocument | null,
+  kept: CachedDocument | null,
   now: Millis,
 ): ClientOutcome => (isOutage ? lastGood(clientId, kept, now) : null) ?? { ok: false, reason }
 
 /** Returns the outcome of the stored document; null if there is none or it is too old. */
-function lastGood(clientId: string, kept: KeptDocument | null, now: Millis): ClientOutcome | null {
-  return kept && now - kept.fetchedAt < STALE_MILLIS ? discoverableClient(clientId, JSON.parse(kept.document)) : null
+function lastGood(clientId: string, kept: CachedDocument | null, now: Millis): ClientOutcome | null {
+  return kept && now - kept.fetchedAt < STALE_MILLIS ? discoverableClient(clientId, JSON.parse(kept.text)) : null
 }

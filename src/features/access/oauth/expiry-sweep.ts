@@ -2,8 +2,7 @@
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { deleteDevicesBefore } from '../pages/pages.ts'
 import { deleteUsedBefore, forgetOldProofs } from '../tokens/tokens.ts'
-import { deleteClientDocumentsBefore } from './client-store.ts'
-import { STALE_MILLIS } from './clients.ts'
+import { clientDocuments, STALE_MILLIS } from './clients.ts'
 import { deleteAuthorizationCodesBefore } from './authorization-code-store.ts'
 import { deleteRequestsBefore } from './authorization-request-store.ts'
 import { deleteEndedOAuthSessions } from './oauth-session-store.ts'
@@ -25,7 +24,7 @@ export const expirySweep: Sweep = {
       sessions: await deleteEndedOAuthSessions(tx, now),
       devices: await deleteDevicesBefore(tx, now),
       used: await deleteUsedBefore(tx, now),
-      clients: await deleteClientDocumentsBefore(tx, now - STALE_MILLIS),
+      clients: await clientDocuments.forgetBefore(tx, now - STALE_MILLIS),
     }))
     if (db.cluster !== null) await forgetOldProofs(db.cluster)
     return { ...deleted, ...(await forgetOldConsents(ctx)) }

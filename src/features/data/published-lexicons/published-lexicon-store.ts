@@ -1,30 +1,22 @@
-/** SQL of the `published_lexicon` table. */
+/** The cached documents of lexicons, with one statement more than others have, and another bound. */
+import { cachedDocuments, type CachedDocument } from '../../../platform/database/cached-documents.ts'
 import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
 import type { Millis, Nsid } from '../../../protocol/identifiers.ts'
 
-export interface KeptLexicon {
-  /** The JSON of the document; null if it is the one that was fetched at the time that the caller knows. */
-  text: string | null
-  fetchedAt: Millis
-}
+export const publishedLexicons = cachedDocuments(sql`published_lexicon`, sql`nsid`)
 
 /**
  * Returns null if the document is not stored. `knownFetchedAt`: of the version that the caller has; null if it has
- * none.
+ * none. The text is null if that is the stored one.
  */
-export const findLexicon = (reader: Reader, nsid: Nsid, knownFetchedAt: Millis | null): Promise<KeptLexicon | null> =>
-  reader.get<KeptLexicon>(sql`
+export const findLexicon = (
+  reader: Reader,
+  nsid: Nsid,
+  knownFetchedAt: Millis | null,
+): Promise<(Omit<CachedDocument, 'text'> & { text: string | null }) | null> =>
+  reader.get(sql`
     SELECT CASE WHEN fetched_at = ${knownFetchedAt ?? -1} THEN NULL ELSE document END AS text, fetched_at AS "fetchedAt"
     FROM published_lexicon WHERE nsid = ${nsid}`)
-
-export async function putLexicon(tx: Tx, nsid: Nsid, text: string, fetchedAt: Millis): Promise<void> {
-  await tx.run(sql`
-    INSERT INTO published_lexicon (nsid, document, fetched_at) VALUES (${nsid}, ${text}, ${fetchedAt})
-    ON CONFLICT (nsid) DO UPDATE SET document = excluded.document, fetched_at = excluded.fetched_at`)
-}
-
-export const deleteLexicon = (tx: Tx, nsid: Nsid): Promise<number> =>
-  tx.run(sql`DELETE FROM published_lexicon WHERE nsid = ${nsid}`)
 
 /** Delete all but the documents that were fetched last: `maxCount` of them, and `maxBytes` together. */
 export const trimLexicons = (tx: Tx, maxCount: number, maxBytes: number): Promise<number> =>

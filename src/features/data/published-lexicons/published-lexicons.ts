@@ -19,7 +19,7 @@ import {
 import type { RecordOutcome } from '../../../protocol/lexicons/lexicons.ts'
 import { PublishedValidation, type PublishedRecord } from '../../../protocol/lexicons/published-record.ts'
 import { fetchLexicon } from './lexicon-fetch.ts'
-import { deleteLexicon, findLexicon, putLexicon, trimLexicons } from './published-lexicon-store.ts'
+import { findLexicon, publishedLexicons, trimLexicons } from './published-lexicon-store.ts'
 
 const FRESH_MILLIS = DAY_MILLIS
 const RETRY_MILLIS = 60 * 1000
@@ -97,14 +97,14 @@ async function renew(ctx: Context, nsid: Nsid, kept: ParsedLexicon | null): Prom
     const excess = fetched.fault === 'too-large' ? fetched.excess : null
     state(ctx).failures.set(nsid, { excess, retryAt: ctx.clock.monotonic() + RETRY_MILLIS })
     if (fetched.fault === 'unreachable' && kept) return { ok: true, document: kept.document }
-    if (kept) await ctx.db.transaction((tx) => deleteLexicon(tx, nsid))
+    if (kept) await ctx.db.transaction((tx) => publishedLexicons.forget(tx, nsid))
     return { ok: false, excess }
   }
   const { document } = fetched
   const text = JSON.stringify(document)
   const fetchedAt = ctx.clock.now()
   await ctx.db.transaction(async (tx) => {
-    await putLexicon(tx, nsid, text, fetchedAt)
+    await publishedLexicons.put(tx, nsid, text, fetchedAt)
     await trimLexicons(tx, MAX_KEPT, MAX_KEPT_BYTES)
   })
   remember(ctx, document, text, fetchedAt)

@@ -10,8 +10,6 @@
 import { HOUR_MILLIS } from '../../../base/durations.ts'
 import { ageOf } from '../../../platform/running/clock.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
-import { BoundedTable } from '../../../platform/database/bounded-table.ts'
-import { sql } from '../../../platform/database/database.ts'
 import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
 import { OutboundError } from '../../../platform/network/outbound.ts'
 import { LookupsFull } from '../../../platform/network/resolver.ts'
@@ -20,7 +18,7 @@ import { SingleFlight } from '../../../base/single-flight.ts'
 import { didWebUrl, parseDidDocument, type DidDocument } from '../../../protocol/did-document.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { isPlcDid } from '../../../protocol/plc.ts'
-import { findDidDocument, forgetDidDocument, putDidDocument } from './did-document-store.ts'
+import { didDocuments, findDidDocument, forgetDidDocument, putDidDocument } from './did-document-store.ts'
 
 export type ResolutionFault =
   | 'not-found'
@@ -36,18 +34,7 @@ export const DOCUMENT_KEPT_MILLIS = 24 * FRESH_MILLIS
 const DID_WEB_TIMEOUT_MILLIS = 3000
 const MAX_DOCUMENT_BYTES = 64 * 1024
 
-const MAX_KEPT_DOCUMENTS = 20_000
-const MAX_KEPT_BYTES = 64 * 1024 ** 2
-const keptDocuments = perContext(
-  ({ db }) =>
-    new BoundedTable(db, {
-      table: sql`did_document`,
-      key: sql`did`,
-      document: sql`document`,
-      maxRows: MAX_KEPT_DOCUMENTS,
-      maxBytes: MAX_KEPT_BYTES,
-    }),
-)
+const keptDocuments = perContext(({ db }) => didDocuments.bounded(db))
 
 /** Callers that ask for the same DID while it is being fetched share that fetch. */
 const fetches = perContext(() => new SingleFlight<Did, DidResolution>())
