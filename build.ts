@@ -14,6 +14,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { BunPlugin } from 'bun'
 import { SOFTWARE } from './src/base/version.ts'
+import { migrations } from './src/platform/database/embedded-migrations.ts'
 
 /** The platforms to build for, as Bun names them without the prefix `bun-`, and as npm names them. */
 const targets = {
@@ -54,7 +55,7 @@ export async function buildExecutable(outfile: string, target: Target | null): P
       splitting: true,
       // Native libraries are embedded as files, which the program unpacks: `native-library.ts` says why.
       loader: { '.node': 'file' },
-      plugins: [nativeBuildsFor(target, folder ?? import.meta.dir)],
+      plugins: [embeddedMigrations, nativeBuildsFor(target, folder ?? import.meta.dir)],
       sourcemap: 'inline',
       define: { 'process.env.NODE_ENV': '"production"' },
       compile: {
@@ -104,6 +105,15 @@ async function installNativeLibraries(target: Target): Promise<string> {
   for (const [path, { integrity }] of Object.entries(lockAt(join(folder, 'node_modules/.package-lock.json')).packages))
     if (integrity !== packages[path]?.integrity) throw new Error(`${path} is not the one that package-lock.json names`)
   return folder
+}
+
+/** An executable has no folder to read: the module that reads the migrations is replaced by what it has read here. */
+const embeddedMigrations: BunPlugin = {
+  name: 'migrations',
+  setup(build) {
+    const contents = `export const migrations = ${JSON.stringify(migrations)}`
+    build.onLoad({ filter: /[\\/]embedded-migrations\.ts$/ }, () => ({ contents, loader: 'js' }))
+  },
 }
 
 /** Embeds the native builds for the target, as far as they are installed. All others become null. */
