@@ -1,6 +1,9 @@
 const MAX_EDITS = 2
 
-/** Returns the candidate closest to a misspelt name, at most two edits away; null if there is none. */
+/**
+ * Returns the candidate closest to a misspelt name, at most two edits away; null if there is none. Called once, for the
+ * hint in an error message, so the plain algorithm will do.
+ */
 export function nearest(name: string, candidates: readonly string[]): string | null {
   const [best] = candidates
     .map((candidate) => ({ candidate, edits: editDistance(name, candidate) }))

@@ -1,6 +1,7 @@
 /** Determines which address a request comes from. */
 import { BlockList, isIP } from 'node:net'
 import type { Client } from '../base/fair-queue.ts'
+import { leadingGroups } from '../protocol/ip-address.ts'
 
 /** A dual-stack listener reports an IPv4 peer as `::ffff:192.0.2.1`. */
 const normalizeAddress = (address: string): string =>
@@ -97,13 +98,7 @@ export function clientOf(ip: string): Client {
     return { address: ip, network: `${a}.${b}.${c}.0/24`, provider: `${a}.${b}.0.0/16` }
   }
   if (family === 0) return { address: ip, network: ip, provider: ip }
-  const [head = '', tail] = ip.split('::')
-  const left = head === '' ? [] : head.split(':')
-  const right = tail === undefined || tail === '' ? [] : tail.split(':')
-  const zeros = tail === undefined ? 0 : Math.max(0, 8 - left.length - right.length)
-  const groups = [...left, ...Array<string>(zeros).fill('0'), ...right]
-    .slice(0, 4)
-    .map((group) => group.replace(/^0+(?=.)/, ''))
+  const groups = leadingGroups(ip, 4)
   const prefix = (count: number) => groups.slice(0, count).join(':')
   return { address: prefix(4) + SUBNET, network: `${prefix(3)}::/48`, provider: `${prefix(2)}::/32` }
 }

@@ -1,6 +1,9 @@
 /**
  * Describes a `User-Agent` header in a few words that a person recognises. The header is unverified; it is only
  * displayed.
+ *
+ * Mails repeat only what is in these tables (`knownProgramOf`). A library would return parts of the header, which the
+ * sender of a request chooses.
  */
 
 const browsers: readonly [pattern: RegExp, name: string][] = [

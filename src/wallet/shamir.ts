@@ -3,7 +3,8 @@
  * it.
  *
  * Each byte is the value at 0 of a line over GF(2^8) with the polynomial 0x11b; the shares are its values at 1, 2 and
- * 3.
+ * 3. Other wallets rely on these places. The library `shamir-secret-sharing` draws its own, and looks products up in
+ * tables, so that its timing may depend on the secret.
  *
  * Source: Shamir, "How to Share a Secret" (1979).
  */
