@@ -1,8 +1,9 @@
 /** Stores authorization codes, by hash. */
 import type { Origin } from '../../../http/origin.ts'
-import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
+import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import type { PendingRequest } from './authorization-request-store.ts'
+import { expiringContents } from './expiring-contents.ts'
 
 /** The decided request that a code stands for. */
 export interface Grant extends PendingRequest {
@@ -15,13 +16,7 @@ export interface Grant extends PendingRequest {
   origin?: Origin
 }
 
-interface Row {
-  content: string
-  expiresAt: Millis
-}
-
-const grantOf = (row: Row | null, now: Millis): Grant | null =>
-  row && row.expiresAt > now ? (JSON.parse(row.content) as Grant) : null
+const codes = expiringContents<Grant>(sql`oauth_code`, sql`code_hash`)
 
 export const insertAuthorizationCode = (tx: Tx, codeHash: string, grant: Grant, expiresAt: Millis): Promise<number> =>
   tx.run(
@@ -29,27 +24,15 @@ export const insertAuthorizationCode = (tx: Tx, codeHash: string, grant: Grant, 
   )
 
 /** Returns what the code stands for; null if it is unknown, used or expired. */
-export async function findAuthorizationCode(reader: Reader, codeHash: string, now: Millis): Promise<Grant | null> {
-  return grantOf(
-    await reader.get<Row>(sql`SELECT content, expires_at AS "expiresAt" FROM oauth_code WHERE code_hash = ${codeHash}`),
-    now,
-  )
-}
+export const findAuthorizationCode = async (reader: Reader, codeHash: string, now: Millis): Promise<Grant | null> =>
+  (await codes.find(reader, codeHash, now))?.content ?? null
 
 /** Delete the code and return what it stands for; null if it is unknown, used or expired. */
-export async function takeAuthorizationCode(tx: Tx, codeHash: string, now: Millis): Promise<Grant | null> {
-  return grantOf(
-    await tx.get<Row>(
-      sql`DELETE FROM oauth_code WHERE code_hash = ${codeHash} RETURNING content, expires_at AS "expiresAt"`,
-    ),
-    now,
-  )
-}
+export const takeAuthorizationCode = async (tx: Tx, codeHash: string, now: Millis): Promise<Grant | null> =>
+  (await codes.take(tx, codeHash, now))?.content ?? null
 
 /** Returns how many codes of the account were deleted. */
 export const deleteAuthorizationCodesOf = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM oauth_code WHERE did = ${did}`)
 
-/** Delete the codes that have expired at `now`. Returns how many. */
-export const deleteAuthorizationCodesBefore = (writer: Writer, now: Millis): Promise<number> =>
-  writer.run(sql`DELETE FROM oauth_code WHERE expires_at <= ${now}`)
+export const deleteAuthorizationCodesBefore = codes.deleteExpired

@@ -4,6 +4,7 @@ import type { AuthorizationRequest } from '../../../protocol/authorization-reque
 import type { ClientMetadata } from '../../../protocol/client-metadata.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import type { ClientKey } from './client-authentication.ts'
+import { expiringContents, type Expiring } from './expiring-contents.ts'
 
 /** A request that awaits a decision, with the client's metadata and key at the time of the push. */
 export interface PendingRequest {
@@ -17,13 +18,10 @@ export interface OpenRequest extends PendingRequest {
   expiresAt: Millis
 }
 
-interface Row {
-  content: string
-  expiresAt: Millis
-}
+const requests = expiringContents<PendingRequest>(sql`oauth_request`, sql`id_hash`)
 
-const pendingOf = (row: Row | null, now: Millis): OpenRequest | null =>
-  row && row.expiresAt > now ? { ...(JSON.parse(row.content) as PendingRequest), expiresAt: row.expiresAt } : null
+const opened = (found: Expiring<PendingRequest> | null): OpenRequest | null =>
+  found && { ...found.content, expiresAt: found.expiresAt }
 
 export const insertRequest = (
   writer: Writer,
@@ -36,12 +34,8 @@ export const insertRequest = (
   )
 
 /** Returns the request; null if it is unknown, decided or expired. */
-export async function findRequest(reader: Reader, idHash: string, now: Millis): Promise<OpenRequest | null> {
-  return pendingOf(
-    await reader.get<Row>(sql`SELECT content, expires_at AS "expiresAt" FROM oauth_request WHERE id_hash = ${idHash}`),
-    now,
-  )
-}
+export const findRequest = async (reader: Reader, idHash: string, now: Millis): Promise<OpenRequest | null> =>
+  opened(await requests.find(reader, idHash, now))
 
 /** Never shortens the lifetime. */
 export const extendRequest = (writer: Writer, idHash: string, expiresAt: Millis): Promise<number> =>
@@ -50,18 +44,10 @@ export const extendRequest = (writer: Writer, idHash: string, expiresAt: Millis)
   )
 
 /** Delete the request and return it; null if it is unknown, decided or expired. */
-export async function takeRequest(tx: Tx, idHash: string, now: Millis): Promise<OpenRequest | null> {
-  return pendingOf(
-    await tx.get<Row>(
-      sql`DELETE FROM oauth_request WHERE id_hash = ${idHash} RETURNING content, expires_at AS "expiresAt"`,
-    ),
-    now,
-  )
-}
+export const takeRequest = async (tx: Tx, idHash: string, now: Millis): Promise<OpenRequest | null> =>
+  opened(await requests.take(tx, idHash, now))
 
 export const deleteRequest = (writer: Writer, idHash: string): Promise<number> =>
   writer.run(sql`DELETE FROM oauth_request WHERE id_hash = ${idHash}`)
 
-/** Delete the requests that have expired at `now`. Returns how many. */
-export const deleteRequestsBefore = (writer: Writer, now: Millis): Promise<number> =>
-  writer.run(sql`DELETE FROM oauth_request WHERE expires_at <= ${now}`)
+export const deleteRequestsBefore = requests.deleteExpired

@@ -1,0 +1,31 @@
+/** What stands for something until it expires: rows with the columns `content` (JSON) and `expires_at`. */
+import { sql, type Reader, type Sql, type Tx, type Writer } from '../../../platform/database/database.ts'
+import type { Millis } from '../../../protocol/identifiers.ts'
+
+interface Row {
+  content: string
+  expiresAt: Millis
+}
+
+export interface Expiring<Content> {
+  content: Content
+  expiresAt: Millis
+}
+
+/** A row that has expired is no longer there, whether or not it has been deleted. */
+const liveAt = <Content>(row: Row | null, now: Millis): Expiring<Content> | null =>
+  row && row.expiresAt > now ? { content: JSON.parse(row.content) as Content, expiresAt: row.expiresAt } : null
+
+const columns = sql`content, expires_at AS "expiresAt"`
+
+export const expiringContents = <Content>(table: Sql, key: Sql) => ({
+  /** Returns null if there is none, or it has expired. */
+  find: async (reader: Reader, id: string, now: Millis): Promise<Expiring<Content> | null> =>
+    liveAt(await reader.get<Row>(sql`SELECT ${columns} FROM ${table} WHERE ${key} = ${id}`), now),
+  /** Delete it and return it; null if there is none, or it has expired. */
+  take: async (tx: Tx, id: string, now: Millis): Promise<Expiring<Content> | null> =>
+    liveAt(await tx.get<Row>(sql`DELETE FROM ${table} WHERE ${key} = ${id} RETURNING ${columns}`), now),
+  /** Delete what has expired at `now`. Returns how many. */
+  deleteExpired: (writer: Writer, now: Millis): Promise<number> =>
+    writer.run(sql`DELETE FROM ${table} WHERE expires_at <= ${now}`),
+})
