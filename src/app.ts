@@ -122,18 +122,22 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
 }
 
 /**
- * Run `work` with a context but without listening, as commands do. The database must exist. Everything is closed
- * afterwards. `mayLackHistory`: as in `History`, the database may be broken.
+ * Run `work` with a context but without listening, as commands do. The database must exist, unless `mayBeNew`.
+ * Everything is closed afterwards. `mayLackHistory`: as in `History`, the database may be broken.
  */
 export async function withContext<T>(
   config: Config,
   work: (ctx: Context) => Promise<T>,
-  { mayLackHistory = false, ...overrides }: Overrides & { mayLackHistory?: boolean } = {},
+  {
+    mayLackHistory = false,
+    mayBeNew = false,
+    ...overrides
+  }: Overrides & { mayLackHistory?: boolean; mayBeNew?: boolean } = {},
 ): Promise<T> {
-  requireDatabase(config.databaseUrl)
+  if (!mayBeNew) requireDatabase(config.databaseUrl)
   const undos: Undo[] = []
   try {
-    const ctx = await openContext(config, overrides, undos, { mustExist: true })
+    const ctx = await openContext(config, overrides, undos, { mustExist: !mayBeNew })
     const broken = ctx.db.cluster?.history.broken
     if (broken && !mayLackHistory) throw broken
     return await work(ctx)

@@ -25,6 +25,7 @@ import { passwords } from './features/identity/passwords/passwords-feature.ts'
 import { plcDirectory } from './features/operations/plc-directory/plc-directory.ts'
 import { preferences } from './features/data/preferences/preferences.ts'
 import { proxy } from './features/data/proxy/proxy-feature.ts'
+import { referenceImport } from './features/operations/reference-import/reference-import.ts'
 import { repo } from './features/data/repo/repo-feature.ts'
 import { repoKeys } from './features/identity/repo-keys/repo-keys.ts'
 import { serverInfo } from './features/operations/server-info/server-info.ts'
@@ -74,6 +75,7 @@ export const features: readonly Feature[] = [
   waitlist,
   admin,
   backup,
+  referenceImport,
   doctor,
   plcDirectory,
   serverInfo,

@@ -23,6 +23,7 @@ import { clusterStatusCommand } from './server/cluster-status-command.ts'
 import type { Command } from './command.ts'
 import { configCheckCommand } from './server/config-check-command.ts'
 import { copyCommand } from './server/copy-command.ts'
+import { importReferenceCommand } from './server/import-reference-command.ts'
 import { devCommand } from './server/dev-command.ts'
 import { doctorCommand } from './server/doctor-command.ts'
 import { firehoseCommand } from './server/firehose-command.ts'
@@ -101,6 +102,7 @@ export const commands: readonly Command[] = [
   backupCommand,
   restoreCommand,
   copyCommand,
+  importReferenceCommand,
   verifyCommand,
   sweepCommand,
   rewrapCommand,

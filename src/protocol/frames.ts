@@ -44,6 +44,13 @@ export function eventFrame(event: RepoEvent, seq: number, sequencedAt: Millis): 
   ])
 }
 
+/** Encodes an event as another server has stored it: `body` lacks number and time only. */
+export const storedEventFrame = (type: EventType, body: DataObject, seq: number, sequencedAt: Millis): Uint8Array =>
+  encodeSequence([
+    { op: 1, t: `#${type}` },
+    { ...body, seq, time: wireTime(sequencedAt) },
+  ])
+
 function bodyFields(event: RepoEvent): DataObject {
   switch (event.type) {
     case 'commit': {

@@ -21,6 +21,7 @@ const searches: Readonly<Record<string, string>> = {
   'features/data/blobs/blob-folder.ts: (await readdir(join(this.dir, shard.name))).filter(': 'each folder once',
   'features/data/blobs/scrubbing.ts: names.filter(': 'each page once',
   'features/identity/identity/identity-keys.ts: rotationKeys.includes(': 'two keys are looked for',
+  'features/access/sessions/session-tokens.ts: token.lastIndexOf(': 'at most 17 keys, and a token of bounded length',
   'features/access/oauth/authorize-routes.ts: form.getAll(name).every(': 'seven names are looked for',
   'features/access/oauth/client-keys.ts: (keys as readonly Jwk[]).find(':
     'once for the keys that are cached, and once for those fetched anew',

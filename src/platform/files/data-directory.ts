@@ -142,6 +142,17 @@ export async function openData(
   }
 }
 
+/** Whether no server has used the database yet. Changes nothing. */
+export async function isUnused({ databaseUrl }: Pick<DataPlace, 'databaseUrl'>): Promise<boolean> {
+  if (!isPostgresUrl(databaseUrl)) return !isDatabaseThere(sqlitePath(databaseUrl))
+  const db = await openDatabase({ databaseUrl, access: 'shared' })
+  try {
+    return !(await hasHistory(db, await tablesOf(db)))
+  } finally {
+    await db.close()
+  }
+}
+
 async function requireHistory(db: Database, { databaseUrl }: DataPlace): Promise<void> {
   const tables = await tablesOf(db)
   if (await hasHistory(db, tables)) return

@@ -9,7 +9,7 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../configuration/config.ts'
-import { sql, type Database, type Reader } from '../database/database.ts'
+import { sql, sqlList, type Database, type Reader, type Tx } from '../database/database.ts'
 import { type Explained, inWords, OperatorError } from '../../base/operator-error.ts'
 
 const NONCE_BYTES = 12
@@ -128,6 +128,24 @@ export async function openVault(db: Database, place: KeyPlace): Promise<Vault> {
   await serverSecret(db, vault, CHECK_NAME)
   return vault
 }
+
+/** Returns the secrets with these names, by name; those that are not stored are left out. */
+export async function findSecrets(
+  db: Reader,
+  vault: Vault,
+  names: readonly string[],
+): Promise<Map<string, Uint8Array>> {
+  const rows = await db.all<{ name: string; wrapped: string }>(
+    sql`SELECT name, wrapped FROM server_secret WHERE name IN ${sqlList(names)}`,
+  )
+  return new Map(rows.map(({ name, wrapped }) => [name, vault.unwrap(wrapped)]))
+}
+
+/** Store a secret that comes from elsewhere, in place of one with this name. */
+export const putSecret = (tx: Tx, vault: Vault, name: string, secret: Uint8Array): Promise<number> =>
+  tx.run(sql`
+    INSERT INTO server_secret (name, wrapped) VALUES (${name}, ${vault.wrap(secret)})
+    ON CONFLICT (name) DO UPDATE SET wrapped = excluded.wrapped`)
 
 /** Returns a secret of the server itself, created on first use. `name` is its row. */
 export async function serverSecret(

@@ -30,6 +30,8 @@ const isOwned = ({ name }: Column) => name in accountColumns
 
 /** Tables whose rows about the account stay, and why. */
 const staying: Record<string, string> = {
+  reference_import_account:
+    'says that the account has moved in, so that repeating the move does not bring it back; the end of the move deletes it',
   child_account:
     'the row by which the parent of a deleted child is answered; tests/features/agents/children.test.ts says when it goes',
   ceremony: 'an account in the making, which is none yet; the step that makes it one deletes the row',
@@ -61,6 +63,7 @@ const aboutNobody: readonly string[] = [
   'operator_pairing_code',
   'published_lexicon',
   'push_sender_key',
+  'reference_import',
   'repo_seq_past',
   'schema_migration',
   'server_secret',

@@ -22,6 +22,7 @@ import {
   type ClientOutcome,
 } from '../../../protocol/client-metadata.ts'
 import { fetchDocument } from '../../../platform/network/json-document.ts'
+import { hasSessionOfClient } from './client-session-store.ts'
 
 const FRESH_MILLIS = 600_000
 /** How long a stored document may be used while the client cannot be reached. */
@@ -52,8 +53,8 @@ const state = perContext(({ db }) => ({
 export const invalidClient = (reason: string) => new OAuthError(400, 'invalid_client', reason)
 
 /**
- * Returns the metadata of a client. `mayFetch`: fetch the document of a client that is not stored here; otherwise such
- * a client is refused. A stored document is renewed either way.
+ * Returns the metadata of a client. `mayFetch`: fetch the document of a client that is neither stored here nor has a
+ * session; otherwise such a client is refused. A stored document is renewed either way.
  *
  * Throws `invalid_client` if the id or the metadata is refused or cannot be fetched, and `LookupsFull` when too many
  * names are being looked up.
@@ -78,7 +79,8 @@ async function discovered(ctx: Context, clientId: string, mayFetch: boolean): Pr
   const { fetches, faults } = state(ctx)
   const kept = await clientDocuments.find(ctx.db, clientId)
   if (kept && ageOf(kept.fetchedAt, now) < FRESH_MILLIS) return discoverableClient(clientId, JSON.parse(kept.text))
-  if (!kept && !mayFetch) return { ok: false, reason: 'this server does not know the client yet' }
+  if (!kept && !mayFetch && !(await hasSessionOfClient(ctx.db, clientId)))
+    return { ok: false, reason: 'this server does not know the client yet' }
   const fault = faults.get(clientId)
   if (fault && fault.until > ctx.clock.monotonic()) return outcomeOf(fault, clientId, kept, now)
   return fetches.run(clientId, () => refetched(ctx, clientId, kept))

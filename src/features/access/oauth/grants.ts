@@ -13,7 +13,14 @@ import { type AuthenticatedClient, isKeyPublished } from './client-authenticatio
 import { findAuthorizationCode, takeAuthorizationCode, type Grant } from './authorization-code-store.ts'
 import { required, type OAuthParameters } from '../../../http/oauth-parameters.ts'
 import { effectiveScope } from './permission-sets.ts'
-import { firstRefreshToken, refreshSecret, SESSION_ID_BYTES, sessionIdOf, successorOf } from './oauth-refresh-tokens.ts'
+import {
+  firstRefreshToken,
+  inOwnSpelling,
+  refreshSecret,
+  SESSION_ID_BYTES,
+  sessionIdOf,
+  successorOf,
+} from './oauth-refresh-tokens.ts'
 import {
   deleteOAuthSession,
   findOAuthSession,
@@ -158,7 +165,7 @@ function sessionOf(
   }
 }
 
-const lifetimeOf = (key: object | null) => lifetimes[key === null ? 'public' : 'confidential']
+export const lifetimeOf = (key: object | null) => lifetimes[key === null ? 'public' : 'confidential']
 
 // Refresh tokens
 
@@ -178,7 +185,7 @@ export async function refreshTokens(
   parameters: OAuthParameters,
 ): Promise<TokenAnswer> {
   const { db } = ctx
-  const text = required(parameters, 'refresh_token')
+  const text = inOwnSpelling(required(parameters, 'refresh_token'))
   const id = sessionIdOf(text)
   const known = id === null ? null : await findOAuthSession(db, id)
   if (!known) throw invalidGrant('the refresh token is not valid')

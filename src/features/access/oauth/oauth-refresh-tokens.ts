@@ -14,6 +14,18 @@ import {
   parseOpaqueToken,
 } from '../../../protocol/opaque-token.ts'
 
+/** The spelling of the reference: the same number of bytes, in hexadecimal. */
+const formerSpelling = /^ref-([\da-f]{64})$/
+
+/**
+ * Returns a refresh token in the spelling of this server. Apps of accounts that have moved here from the reference send
+ * the token that they got there, until they exchange it.
+ */
+export function inOwnSpelling(text: string): string {
+  const hex = formerSpelling.exec(text)?.[1]
+  return hex === undefined ? text : formatOpaqueToken(Buffer.from(hex, 'hex'))
+}
+
 export const SESSION_ID_BYTES = 16
 const SECRET_BYTES = OPAQUE_TOKEN_BYTES - SESSION_ID_BYTES
 

@@ -10,6 +10,7 @@ import { deleteAuthorizationCodesOf } from './authorization-code-store.ts'
 import { deleteOAuthSessionsOf, isOAuthSessionAlive, oauthSessionExists } from './oauth-session-store.ts'
 import { deleteConsentsBy } from './wallet-consent-store.ts'
 
+export { endsOf, isFormerRefreshToken, keepOAuthSession, type FormerOAuthSession } from './former-oauth-sessions.ts'
 export { appHost, HAS_ACCOUNT } from './authorize-page.ts'
 export { deleteOAuthSession, findOAuthSession, oauthSessionsOf, type OAuthSession } from './oauth-session-store.ts'
 export { listConsentEvents, type ConsentEvent } from './wallet-consent-event-store.ts'

@@ -14,7 +14,7 @@ import { findAuthorizationCode, takeAuthorizationCode } from './authorization-co
 import { redeemAuthorizationCode, refreshTokens, type Requester } from './grants.ts'
 import { readParameters, required, type OAuthParameters } from '../../../http/oauth-parameters.ts'
 import { expanded } from './permission-sets.ts'
-import { sessionIdOf } from './oauth-refresh-tokens.ts'
+import { inOwnSpelling, sessionIdOf } from './oauth-refresh-tokens.ts'
 import { deleteOAuthSession, findOAuthSession, oauthSessionOfCode } from './oauth-session-store.ts'
 import { offerNonce, readOAuthAccessToken, useProof } from '../tokens/tokens.ts'
 
@@ -110,7 +110,7 @@ async function requesterOf(call: Call, parameters: OAuthParameters): Promise<Req
 async function revoke(call: Call): Promise<object> {
   await prepareReply(call)
   const parameters = await readParameters(call.body)
-  const text = required(parameters, 'token')
+  const text = inOwnSpelling(required(parameters, 'token'))
   const { client, jkt } = await requesterOf(call, parameters)
   const { db, clock } = call.ctx
   const sessionId = await sessionOfToken(call.ctx, text)

@@ -14,8 +14,8 @@ import { requestOrigin } from '../../../http/origin.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
-import type { Did } from '../../../protocol/identifiers.ts'
-import { opaqueTokenHash, parseOpaqueToken } from '../../../protocol/opaque-token.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import { formatOpaqueToken, opaqueTokenHash, parseOpaqueToken } from '../../../protocol/opaque-token.ts'
 import { accountOf, type Account } from '../../identity/accounts/accounts.ts'
 import { deleteDevice, deleteSignIn, insertDevice, signInsOf } from './device-store.ts'
 import { hidden, readForm, type PageCall } from '../page-parts/page-parts.ts'
@@ -52,9 +52,54 @@ const isSecure = ({ config }: Context) => config.publicUrl.startsWith('https://'
 const cookieName = (ctx: Context) => (isSecure(ctx) ? '__Host-holdfast' : 'holdfast')
 const formCookieName = (ctx: Context) => `${cookieName(ctx)}-form`
 
+/**
+ * Returns the token of the browser. A browser that signed in at the reference, before its accounts moved here, has two
+ * cookies of 16 bytes instead, which together are such a token; the next sign-in replaces them.
+ */
+const tokenOf = ({ ctx, request }: Exchange): string | null =>
+  cookieOf(request, cookieName(ctx)) ??
+  formerDeviceToken(cookieOf(request, 'dev-id') ?? '', cookieOf(request, 'ses-id') ?? '')
+
+/** Returns the token that stands for the cookies of the reference; null if they are malformed. */
+export function formerDeviceToken(deviceId: string, sessionId: string): string | null {
+  const [, device] = /^dev-([\da-f]{32})$/.exec(deviceId) ?? []
+  const [, session] = /^ses-([\da-f]{32})$/.exec(sessionId) ?? []
+  if (device === undefined || session === undefined) return null
+  return formatOpaqueToken(Buffer.from(device + session, 'hex'))
+}
+
+/** A browser in which accounts had signed in at another server. */
+export interface FormerBrowser {
+  /** As in `formerDeviceToken`. */
+  token: string
+  seenAt: Millis
+  signIns: readonly { did: Did; signedInAt: Millis }[]
+}
+
+/** When the accounts are no longer signed in there. */
+const formerEndOf = ({ seenAt }: FormerBrowser): Millis => seenAt + REMEMBERED_SECS * 1000
+
+/** Whether a browser of another server would still be signed in here. */
+export const isBrowserAlive = (browser: FormerBrowser, now: Millis): boolean => formerEndOf(browser) > now
+
+/** Keep a browser of another server, with the accounts that are signed in there. Does nothing if it is here already. */
+export async function keepBrowser(tx: Tx, browser: FormerBrowser, now: Millis): Promise<void> {
+  const hash = opaqueTokenHash(browser.token)!
+  if ((await signInsOf(tx, hash, now)).length > 0) return
+  const signIns = browser.signIns.slice(0, MAX_ACCOUNTS)
+  const origin = { openedAt: null, openedWith: null, openedFrom: null }
+  await insertDevice(
+    tx,
+    hash,
+    signIns.map((one) => ({ ...origin, ...one })),
+    formerEndOf(browser),
+  )
+}
+
 /** Returns the browser, or null if no account is signed in there. */
-export async function deviceOf({ ctx, request }: Exchange): Promise<Device | null> {
-  const token = cookieOf(request, cookieName(ctx))
+export async function deviceOf(exchange: Exchange): Promise<Device | null> {
+  const { ctx } = exchange
+  const token = tokenOf(exchange)
   const tokenHash = token && opaqueTokenHash(token)
   if (!token || !tokenHash) return null
   const now = ctx.clock.now()
@@ -98,8 +143,8 @@ export function entryOf(
   exchange: Exchange,
   { remember }: { remember: boolean },
 ): { keep(tx: Tx, did: Did): Promise<void>; tell(): void } {
-  const { ctx, replyHeaders, request } = exchange
-  const before = opaqueTokenHash(cookieOf(request, cookieName(ctx)) ?? '')
+  const { ctx, replyHeaders } = exchange
+  const before = opaqueTokenHash(tokenOf(exchange) ?? '')
   const { token, hash } = newToken()
   const now = ctx.clock.now()
   const lifeSecs = remember ? REMEMBERED_SECS : UNREMEMBERED_SECS
@@ -184,9 +229,9 @@ export async function readOwnForm(call: PageCall, { needsNoCookie = false } = {}
 }
 
 /** The form tokens that pages in this browser may contain. */
-const ownFormTokens = ({ ctx, request }: PageCall): string[] =>
-  [cookieName(ctx), formCookieName(ctx)].flatMap((name) => {
-    const token = cookieOf(request, name) ?? ''
+const ownFormTokens = (call: PageCall): string[] =>
+  [tokenOf(call), cookieOf(call.request, formCookieName(call.ctx))].flatMap((found) => {
+    const token = found ?? ''
     return parseOpaqueToken(token) ? [formTokenOf(token)] : []
   })
 

@@ -5,7 +5,10 @@ export {
   browserHashOf,
   deviceOf,
   entryOf,
+  formerDeviceToken,
   formProof,
+  isBrowserAlive,
+  keepBrowser,
   readOwnForm,
   requireFormToken,
   requireNavigation,
@@ -13,6 +16,7 @@ export {
   signOut,
   type Confirm,
   type Device,
+  type FormerBrowser,
   type SignedIn,
 } from './devices.ts'
 export { holderForm, holderOf, signInUrl, type Holder } from './holders.ts'

@@ -50,6 +50,10 @@ export async function findAppPassword(
   return row && fromRow(row)
 }
 
+/** Replace the hash of the same app password. Returns 0 if none of the account has the hash `before`. */
+export const replaceAppPasswordHash = (tx: Tx, did: Did, before: string, hash: string): Promise<number> =>
+  tx.run(sql`UPDATE app_password SET password_hash = ${hash} WHERE did = ${did} AND password_hash = ${before}`)
+
 export const deleteAppPassword = (tx: Tx, did: Did, name: string): Promise<number> =>
   tx.run(sql`DELETE FROM app_password WHERE did = ${did} AND name = ${name}`)
 export const deleteAppPasswordsOf = (tx: Tx, did: Did): Promise<number> =>

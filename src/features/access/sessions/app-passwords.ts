@@ -7,12 +7,18 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { base32 } from '../../../protocol/cid.ts'
 import { accountStatus, refuseTakendown } from '../../identity/accounts/accounts.ts'
 import { announce, announceIn } from '../../identity/account-events/account-events.ts'
-import { hashGeneratedPassword, type StillHolds } from '../../identity/passwords/passwords.ts'
+import {
+  expectsForeignHashes,
+  hashGeneratedElsewhere,
+  hashGeneratedPassword,
+  type StillHolds,
+} from '../../identity/passwords/passwords.ts'
 import {
   deleteAppPassword,
   findAppPassword,
   insertAppPassword,
   listAppPasswords,
+  replaceAppPasswordHash,
   type AppPassword,
 } from './app-password-store.ts'
 import { deleteSessionsOfAppPassword } from './session-store.ts'
@@ -78,6 +84,25 @@ export async function matchAppPassword(
 ): Promise<{ appPassword: AppPassword; stillHolds: StillHolds } | null> {
   if (!formatPattern.test(password)) return null
   const hash = await hashGeneratedPassword(ctx, did ?? NO_ACCOUNT, password)
-  const appPassword = did && (await findAppPassword(ctx.db, did, { hash }))
-  return appPassword && { appPassword, stillHolds: async (tx) => (await findAppPassword(tx, did, { hash })) !== null }
+  const known = did && (await findAppPassword(ctx.db, did, { hash }))
+  const appPassword = known ?? (await renewedAppPassword(ctx, did, password, hash))
+  return (
+    appPassword && did && { appPassword, stillHolds: async (tx) => (await findAppPassword(tx, did, { hash })) !== null }
+  )
+}
+
+/**
+ * Finds an app password by the hash that the reference made, which `hash` then replaces. The work is the same for all.
+ */
+async function renewedAppPassword(
+  ctx: Context,
+  did: Did | null,
+  password: string,
+  hash: string,
+): Promise<AppPassword | null> {
+  if (!(await expectsForeignHashes(ctx))) return null
+  const foreign = await hashGeneratedElsewhere(ctx, did ?? NO_ACCOUNT, password)
+  if (did === null) return null
+  await ctx.db.transaction((tx) => replaceAppPasswordHash(tx, did, foreign, hash))
+  return findAppPassword(ctx.db, did, { hash })
 }

@@ -66,6 +66,37 @@ export async function openSession(
   return tokenId
 }
 
+/** A session as another server had it. */
+export interface FormerSession {
+  did: Did
+  /** Id of its refresh token: 32 bytes in base64. */
+  tokenId: string
+  /** Id of the token that it was exchanged for, in the last hours; null if it was not. */
+  successorId: string | null
+  appPassword: string | null
+  expiresAt: Millis
+}
+
+const unknownOrigin = { openedAt: null, openedWith: null, openedFrom: null }
+
+/** Whether the id of a refresh token can name a session here. */
+export const isTokenId = (text: string): boolean => {
+  const bytes = Buffer.from(text, 'base64')
+  return bytes.length === TOKEN_ID_BYTES && bytes.toString('base64') === text
+}
+
+/**
+ * Keep a session of another server, in the caller's transaction: its refresh token can be exchanged here. One that was
+ * exchanged there a moment ago is exchanged for the same successor here, whose session is another row.
+ */
+export async function keepSession(tx: Tx, { did, tokenId, successorId, ...rest }: FormerSession): Promise<void> {
+  const id = sessionIdOf(tokenId)
+  await insertSession(tx, { id, did, byPassword: true, currentToken: tokenId, ...rest }, unknownOrigin)
+  if (successorId === null) return
+  const { expiresAt } = rest
+  await rotateSession(tx, id, { token: successorId, now: expiresAt - REUSE_GRACE_SECS * 1000, expiresAt })
+}
+
 /** Returns the tokens of a stored session. */
 export async function sessionTokens(ctx: Context, did: Did, credential: OpenedWith, tokenId: string): Promise<Tokens> {
   const [accessJwt, refreshJwt] = await Promise.all([

@@ -1,5 +1,5 @@
 /** SQL of the `session` table. */
-import type { KnownOrigin, Origin } from '../../../http/origin.ts'
+import type { KnownOrigin } from '../../../http/origin.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { sql, type Reader, type Sql, type Tx, type Writer } from '../../../platform/database/database.ts'
 
@@ -15,7 +15,7 @@ export interface Session {
 export async function insertSession(
   tx: Tx,
   session: Omit<Session, 'previousToken' | 'rotatedAt'> & { byPassword: boolean; expiresAt: Millis },
-  { openedAt, openedWith, openedFrom }: Origin,
+  { openedAt, openedWith, openedFrom }: KnownOrigin,
 ): Promise<void> {
   const { id, did, appPassword, byPassword, currentToken, expiresAt } = session
   await tx.run(sql`

@@ -1,8 +1,10 @@
 /**
  * Session tokens: HS256 JWTs that the service issues to itself.
  *
- * Only tokens with exactly one of our two headers are read, so the caller chooses neither algorithm nor type. Access
- * tokens live for two hours. Both kinds name their session and are worth nothing without its row (`session-store.ts`).
+ * Only tokens with exactly one of our two headers are read, so the caller chooses neither algorithm nor type. The
+ * reference writes the same headers; its tokens are read too if its accounts have moved here (`former-issuers.ts`).
+ * Access tokens live for two hours. Both kinds name their session and are worth nothing without its row
+ * (`session-store.ts`).
  */
 import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'node:crypto'
 import { DAY_SECS } from '../../../base/durations.ts'
@@ -13,6 +15,7 @@ import { serverSecret } from '../../../platform/secrets/vault.ts'
 import { parseDid, type Did, type Millis } from '../../../protocol/identifiers.ts'
 import { encodeObject } from '../../../protocol/jws.ts'
 import type { SessionKind } from '../callers/callers.ts'
+import { formerKeys } from './former-issuers.ts'
 
 const ACCESS_TTL_SECS = 120 * 60
 export const REFRESH_TTL_SECS = 90 * DAY_SECS
@@ -109,21 +112,20 @@ export async function readAccessToken(
   const verified = verifiedTokens(ctx)
   let read = verified.get(token) ?? null
   if (read === null) {
-    read = verifiedToken(ctx, await sessionTokenKey(ctx), token)
+    read = verifiedToken(await openByAny(ctx, ACCESS_HEADER, token))
     if (read === null) return { ok: false, fault: 'unverifiable' }
     verified.set(token, read)
   }
   return ctx.clock.now() < read.expiresAt ? read.answer : { ok: false, fault: 'expired' }
 }
 
-function verifiedToken(ctx: Context, key: KeyObject, token: string): VerifiedToken | null {
-  const read = open(ctx, key, ACCESS_HEADER, token)
+function verifiedToken(read: Opened): VerifiedToken | null {
   if (!read.ok) return null
   const { sub, sid, scope, exp, personal_details: personalDetails } = read.payload
   const did = parseDid(sub)
   const kind = kinds.get(scope)
   if (did === null || kind === undefined) return null
-  // Version 0.1.0 named no session. Such a token is over, and its client gets another one with its refresh token.
+  // Version 0.1.0 and the reference name no session. The token is over; its client gets another with its refresh token.
   if (sid === undefined) return { answer: { ok: false, fault: 'expired' }, expiresAt: exp * 1000 }
   return {
     answer: { ok: true, did, sessionId: sid, kind, personalDetails: personalDetails === true },
@@ -136,7 +138,7 @@ export async function readRefreshToken(
   ctx: Context,
   token: string,
 ): Promise<({ ok: true; expired: boolean } & RefreshClaims) | { ok: false; fault: Fault }> {
-  const read = open(ctx, await sessionTokenKey(ctx), REFRESH_HEADER, token)
+  const read = await openByAny(ctx, REFRESH_HEADER, token)
   if (!read.ok) return read
   const did = parseDid(read.payload.sub)
   const { jti, scope } = read.payload
@@ -162,19 +164,27 @@ function issue(header: string, key: KeyObject, payload: Payload): string {
   return `${signed}.${mac(key, signed).toString('base64url')}`
 }
 
-function open(
-  ctx: Context,
-  key: KeyObject,
-  header: string,
-  token: string,
-): { ok: true; payload: Payload; expired: boolean } | { ok: false; fault: 'unverifiable' } {
+type Opened = { ok: true; payload: Payload; expired: boolean } | { ok: false; fault: 'unverifiable' }
+
+/** Opens a token of this server, or of one whose accounts have moved here. */
+async function openByAny(ctx: Context, header: string, token: string): Promise<Opened> {
+  const own = open(ctx, await sessionTokenKey(ctx), header, token)
+  if (own.ok || !token.startsWith(`${header}.`)) return own
+  for (const key of await formerKeys(ctx)) {
+    const read = open(ctx, key, header, token)
+    if (read.ok) return read
+  }
+  return own
+}
+
+function open(ctx: Context, key: KeyObject, header: string, token: string): Opened {
   const unverifiable = { ok: false, fault: 'unverifiable' } as const
   const end = token.lastIndexOf('.')
   if (!token.startsWith(`${header}.`) || end <= header.length) return unverifiable
   const given = Buffer.from(token.slice(end + 1), 'base64url')
   const expected = mac(key, token.slice(0, end))
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) return unverifiable
-  // A valid signature means that `issue` wrote the payload, so it needs no validation.
+  // A valid signature means that `issue` wrote the payload, or the reference in the same form: it needs no validation.
   const payload = JSON.parse(Buffer.from(token.slice(header.length + 1, end), 'base64url').toString()) as Payload
   if (payload.aud !== ctx.config.serverDid) return unverifiable
   return { ok: true, payload, expired: ctx.clock.now() >= payload.exp * 1000 }

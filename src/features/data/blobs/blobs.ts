@@ -4,6 +4,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { blobUsage } from './blob-store.ts'
 import { countReferencedCids } from './reference-store.ts'
 
+export { arrivalLocks, ownArrivedBlobs, placeBlob, type ArrivedBlob } from './blob-arrival.ts'
 export { applyBlobChanges, replaceBlobReferences } from './blob-references.ts'
 export { blobFolderIn, blobStorage, openBlobBucket, openStorageOf } from './open-storage.ts'
 export type { BlobStorage, StoredBlob } from './blob-storage.ts'

@@ -35,6 +35,19 @@ export async function insertEvents(tx: Tx, events: readonly EventRow[]): Promise
   await tx.run(sql`INSERT INTO repo_seq (seq, did, event_type, sequenced_at, frame) VALUES ${sqlRows(rows)}`)
 }
 
+/** The same, for events of another server, under the numbers that they had there. Those that are here stay. */
+export async function keepEvents(tx: Tx, events: readonly EventRow[]): Promise<void> {
+  if (events.length === 0) return
+  const rows = events.map(({ seq, did, type, sequencedAt, frame }) => [seq, did, type, sequencedAt, frame])
+  await tx.run(sql`
+    INSERT INTO repo_seq (seq, did, event_type, sequenced_at, frame) VALUES ${sqlRows(rows)} ON CONFLICT (seq) DO NOTHING`)
+}
+
+/** Numbers up to this one are no longer in the log. */
+export async function raisePruned(tx: Tx, prunedThrough: number): Promise<void> {
+  await tx.run(sql`UPDATE repo_seq_past SET pruned_through = ${prunedThrough} WHERE pruned_through < ${prunedThrough}`)
+}
+
 /**
  * Delete the account's events. The caller must add a newer row in the same transaction, which keeps the head from
  * falling back.

@@ -16,7 +16,7 @@ import { countEvents, deleteEventsOf, headSeq, insertEvents, type EventRow } fro
 import { tailOf } from './tail.ts'
 import { eventFrame, type RepoEvent } from '../../../protocol/frames.ts'
 
-export { headSeq, raiseSeq, sequencedAt } from './event-log.ts'
+export { headSeq, keepEvents, raisePruned, raiseSeq, sequencedAt, type EventRow } from './event-log.ts'
 export { EVENT_NUMBERS } from './numbering.ts'
 export { sentEventsOf, type Sent } from './sent-events.ts'
 export { numberRest, unnumberedEvents } from './numbering-store.ts'

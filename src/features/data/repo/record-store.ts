@@ -32,6 +32,8 @@ export interface NewRecord {
   /** URI or DID that a like, repost, follow or block is about; null for other records. */
   subject: string | null
   value: Uint8Array
+  /** When another server stored it, and with which revision; otherwise it is stored as written now, with the commit. */
+  written?: { rev: Tid; at: Millis }
 }
 
 interface RecordRow {
@@ -87,10 +89,10 @@ export async function addRecords(
   now: Millis,
   records: readonly NewRecord[],
 ): Promise<void> {
-  const insert = ({ path, cid, subject, value }: NewRecord) =>
+  const insert = ({ path, cid, subject, value, written = { rev, at: now } }: NewRecord) =>
     tx.run(sql`
       INSERT INTO record (repo_id, path, cid, rev, indexed_at, subject, value, framing)
-      VALUES (${repoId}, ${path}, ${cid.bytes}, ${rev}, ${now}, ${subject}, ${value}, ${framingOf(value)})`)
+      VALUES (${repoId}, ${path}, ${cid.bytes}, ${written.rev}, ${written.at}, ${subject}, ${value}, ${framingOf(value)})`)
   for (const piece of inPieces(records)) await together(...piece.map(insert))
 }
 

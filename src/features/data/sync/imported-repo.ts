@@ -1,9 +1,9 @@
 /**
- * An untrusted archive, read and checked before any of it is used.
+ * An untrusted archive, or the blocks in a folder of another server, read and checked before any of it is used.
  *
- * Its blocks are written to an unnamed file as they arrive. Then the tree is walked from the commit, which means that
- * only blocks that the commit vouches for are imported, whatever else the archive holds. Memory use does not depend on
- * its size.
+ * Blocks of an archive are written to an unnamed file as they arrive. Then the tree is walked from the commit, which
+ * means that only blocks that the commit vouches for are imported, whatever else the archive holds. Memory use does not
+ * depend on its size.
  */
 import { setImmediate } from 'node:timers/promises'
 import { forbidden, invalidRequest } from '../../../http/errors.ts'
@@ -41,6 +41,13 @@ export interface ImportedRecord extends NewRecord {
   blobs: readonly string[]
 }
 
+/** Where blocks are. Those that it returns have been compared with their CIDs. */
+export interface BlockSource {
+  /** Returns null if the block is missing. */
+  get(cid: Cid): Uint8Array | null
+  close(): void
+}
+
 /** Blocks in the order of storage: records by path, nodes by CID among those collected. */
 export interface ImportedPage {
   nodes: Block[]
@@ -51,8 +58,19 @@ export class ImportedRepo {
   private constructor(
     readonly root: Cid,
     readonly commit: Commit,
-    readonly blocks: BlockFile,
+    readonly blocks: BlockSource,
   ) {}
+
+  /** Throws as `receive` does. The caller closes `blocks` then. */
+  static of(did: Did, root: Cid, blocks: BlockSource): ImportedRepo {
+    try {
+      const bytes = blocks.get(root)
+      if (bytes === null) throw invalidRequest('the root of the repository is missing')
+      return new ImportedRepo(root, commitOf(did, bytes), blocks)
+    } catch (error) {
+      throw refusalOf(error)
+    }
+  }
 
   /**
    * Receive an archive into a temporary file in `dir`. Refuses with `InvalidRequest` what is not an archive of a
@@ -70,9 +88,7 @@ export class ImportedRepo {
       }
       const bytes = blocks.get(root)
       if (bytes === null) throw invalidRequest('CAR does not hold its root')
-      const commit = parseCommit(bytes)
-      if (commit.did !== did) throw forbidden(`The repository belongs to ${commit.did}`)
-      return new ImportedRepo(root, commit, blocks)
+      return new ImportedRepo(root, commitOf(did, bytes), blocks)
     } catch (error) {
       blocks.close()
       throw refusalOf(error)
@@ -125,6 +141,12 @@ export class ImportedRepo {
   close(): void {
     this.blocks.close()
   }
+}
+
+function commitOf(did: Did, bytes: Uint8Array): Commit {
+  const commit = parseCommit(bytes)
+  if (commit.did !== did) throw forbidden(`The repository belongs to ${commit.did}`)
+  return commit
 }
 
 const inOrder = (nodes: Block[]): Block[] => nodes.sort((a, b) => Buffer.compare(a.cid.bytes, b.cid.bytes))

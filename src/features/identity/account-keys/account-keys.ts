@@ -30,8 +30,11 @@ const MAX_SIGNING_KEYS = 20_000
 const signingKeys = perContext(() => new BoundedCache<SigningKey>(MAX_SIGNING_KEYS))
 
 /** Returns a new key pair for an account, ready to be stored. */
-export function makeAccountKey({ vault }: Pick<Context, 'vault'>, curve: Curve): WrappedKey {
-  const secret = newSigningSecret(curve)
+export const makeAccountKey = (ctx: Pick<Context, 'vault'>, curve: Curve): WrappedKey =>
+  wrapAccountKey(ctx, curve, newSigningSecret(curve))
+
+/** Returns a key pair that another server made, ready to be stored. Throws if the secret is no scalar of the curve. */
+export function wrapAccountKey({ vault }: Pick<Context, 'vault'>, curve: Curve, secret: Uint8Array): WrappedKey {
   return { signingKey: formatDidKey(openSigningKey(curve, secret).publicKey), wrapped: vault.wrap(secret) }
 }
 

@@ -23,6 +23,7 @@ export {
   type Account,
 } from './account-store.ts'
 export { activate, addStatusEvent, deactivate, scheduleDeletion, takeDown } from './activation.ts'
+export { addArrivedAccount, type ArrivedAccount } from './arrived-account.ts'
 export { confirmAddress, replaceAddress } from './account-address.ts'
 export { giveFurtherHandle, giveHandle, takeHandle } from './account-handles.ts'
 export { furtherHandlesOf } from './further-handle-store.ts'

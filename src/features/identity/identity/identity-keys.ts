@@ -3,8 +3,8 @@
  */
 import { perContext, type Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
-import { newSigningSecret, type WrappedKey } from '../../../platform/secrets/signing-keys.ts'
-import { serverSecret } from '../../../platform/secrets/vault.ts'
+import { newSigningSecret, openSigningKey, type WrappedKey } from '../../../platform/secrets/signing-keys.ts'
+import { findSecrets, putSecret, serverSecret } from '../../../platform/secrets/vault.ts'
 import { publishedSigningKey } from '../../../protocol/did-document.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { curveOf, formatDidKey, signingKey, type Curve, type SigningKey } from '../../../protocol/keys.ts'
@@ -28,9 +28,44 @@ const rotationKeys = perContext((ctx) =>
  */
 export const serverRotationKey = (ctx: Context): Promise<SigningKey> => rotationKeys(ctx)
 
+/** Names of the rotation keys that servers had whose accounts have moved here: a prefix and the did:key. */
+const FORMER_KEY_PREFIX = `${ROTATION_KEY_NAME} `
+/** The limit of a PLC operation, and more than any identity has. */
+const MAX_ROTATION_KEYS = 16
+
 /**
- * Returns the key in `rotationKeys` that the service holds: the account's own, else the service's rotation key. Returns
- * null if it holds none of them. Throws `ServiceUnavailable` while the account's own key is being replaced.
+ * Keep the rotation key of a server whose accounts move here: it keeps changing their identities. Throws if the secret
+ * is no scalar of the curve. Returns the key as a did:key.
+ */
+export async function keepFormerRotationKey(
+  { vault }: Pick<Context, 'vault'>,
+  tx: Tx,
+  curve: Curve,
+  secret: Uint8Array,
+): Promise<string> {
+  const name = formatDidKey(openSigningKey(curve, secret).publicKey)
+  await putSecret(tx, vault, FORMER_KEY_PREFIX + name, secret)
+  return name
+}
+
+async function formerRotationKey({ db, vault }: Context, rotationKeys: readonly string[]): Promise<SigningKey | null> {
+  const names = rotationKeys.slice(0, MAX_ROTATION_KEYS)
+  const found = await findSecrets(
+    db,
+    vault,
+    names.map((name) => FORMER_KEY_PREFIX + name),
+  )
+  for (const name of names) {
+    const secret = found.get(FORMER_KEY_PREFIX + name)
+    if (secret !== undefined) return openSigningKey(curveOf(name)!, secret)
+  }
+  return null
+}
+
+/**
+ * Returns the key in `rotationKeys` that the service holds: the account's own, else the service's rotation key, else
+ * one of a server whose accounts have moved here. Returns null if it holds none of them. Throws `ServiceUnavailable`
+ * while the account's own key is being replaced.
  */
 export async function heldRotationKey(
   ctx: Context,
@@ -38,7 +73,8 @@ export async function heldRotationKey(
   rotationKeys: readonly string[],
 ): Promise<SigningKey | null> {
   const ours = [await settledKeyOf(ctx, ctx.db, did), await serverRotationKey(ctx)]
-  return ours.find((key) => key && rotationKeys.includes(formatDidKey(key.publicKey))) ?? null
+  const held = ours.find((key) => key && rotationKeys.includes(formatDidKey(key.publicKey)))
+  return held ?? formerRotationKey(ctx, rotationKeys)
 }
 
 /**
@@ -49,7 +85,8 @@ export async function heldRotationKey(
 export async function isOfWallet(ctx: Context, did: Did, rotationKeys: readonly string[]): Promise<boolean> {
   const own = await settledKeyOf(ctx, ctx.db, did)
   const isListed = (key: SigningKey | null) => key !== null && rotationKeys.includes(formatDidKey(key.publicKey))
-  return isListed(own) && !isListed(await serverRotationKey(ctx))
+  if (!isListed(own) || isListed(await serverRotationKey(ctx))) return false
+  return (await formerRotationKey(ctx, rotationKeys)) === null
 }
 
 /**

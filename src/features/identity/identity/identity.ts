@@ -9,7 +9,14 @@ export { admitHandle, admitServedHandle, externalHandle, isGivenName } from './h
 export { changeHandle, didEnded } from './handle-change.ts'
 export { publishedDids, type PublishedDids } from './handle-resolution.ts'
 export { forgetDidDocument, putDidDocument as keepDidDocument } from './did-document-store.ts'
-export { curveFor, heldRotationKey, isOfWallet, serverRotationKey, takeReservedKey } from './identity-keys.ts'
+export {
+  curveFor,
+  heldRotationKey,
+  isOfWallet,
+  keepFormerRotationKey,
+  serverRotationKey,
+  takeReservedKey,
+} from './identity-keys.ts'
 export { controlOf, type ControllingKey, type IdentityControl } from './identity-control.ts'
 export { resolveHandle } from './identity-lookup.ts'
 export {
@@ -30,7 +37,7 @@ export {
   type HeldName,
 } from './name-claims.ts'
 export { deleteReservationsOf, passOnReservations, reservedFor, setReservedUntil } from './name-reservation-store.ts'
-export { bindReservedKey, reservedKeyNamed } from './reserved-key-store.ts'
+export { bindReservedKey, keepReservedKey, reservedKeyNamed } from './reserved-key-store.ts'
 export { signingAuthority, type SigningAuthority } from './signing-authority.ts'
 export { documentOfAccount, endHosting, keepArrivingDocument, startHosting, whatToPublish } from './web-documents.ts'
 export { findWebDocument, hostingStateOf, putWebDocument, setHostedSince } from './web-document-store.ts'

@@ -37,6 +37,17 @@ export const insertReservedKey = (
     sql`INSERT INTO reserved_signing_key (signing_key, did, wrapped, created_at) VALUES (${signingKey}, ${did}, ${wrapped}, ${now})`,
   )
 
+/** The same, for a key that another server had reserved. Does nothing if the key, or one for the DID, is there. */
+export const keepReservedKey = (
+  tx: Tx,
+  { signingKey, wrapped }: WrappedKey,
+  did: Did | null,
+  now: Millis,
+): Promise<number> =>
+  tx.run(sql`
+    INSERT INTO reserved_signing_key (signing_key, did, wrapped, created_at) VALUES (${signingKey}, ${did}, ${wrapped}, ${now})
+    ON CONFLICT DO NOTHING`)
+
 export const forgetReservedKey = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM reserved_signing_key WHERE did = ${did}`)
 

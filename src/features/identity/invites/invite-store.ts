@@ -38,6 +38,19 @@ export async function insertCodes(tx: Tx, codes: readonly NewCode[]): Promise<vo
   )
 }
 
+/** Store codes with their uses as another server had them. Codes that are here stay as they are. */
+export async function keepInvites(tx: Tx, codes: readonly InviteCode[]): Promise<void> {
+  for (const { code, available, disabled, forAccount, createdBy, createdAt, uses } of codes) {
+    await tx.run(sql`
+      INSERT INTO invite_code (code, available_uses, disabled, for_account, created_by, created_at)
+      VALUES (${code}, ${available}, ${disabled ? 1 : 0}, ${forAccount}, ${createdBy}, ${createdAt}) ON CONFLICT (code) DO NOTHING`)
+    for (const { usedBy, usedAt } of uses)
+      await tx.run(sql`
+        INSERT INTO invite_use (code, used_by, used_at) VALUES (${code}, ${usedBy}, ${usedAt})
+        ON CONFLICT (code, used_by) DO NOTHING`)
+  }
+}
+
 /** Uses, including those of sign-ups in progress. */
 const usesAt = (now: Millis) => sql`(SELECT COUNT(*) FROM invite_use u WHERE u.code = c.code)
   + (SELECT COUNT(*) FROM name_claim n WHERE n.invite_code = c.code AND n.held_until > ${now})`

@@ -15,8 +15,10 @@ export {
   inviteBoundTo,
   isInviteUsable,
   isInviteUsedUp,
+  keepInvites,
   passOnInvites,
   useInvite,
+  type InviteCode,
 } from './invite-store.ts'
 
 /** Creator of codes that no account earned, and owner of codes that belong to no account. */

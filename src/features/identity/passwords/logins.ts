@@ -5,9 +5,10 @@ import type { Clock } from '../../../platform/running/clock.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { LogRateLimiter } from '../../../platform/running/log-rate-limiter.ts'
 import type { Tx } from '../../../platform/database/database.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
 import { accountNamed, type Account } from '../accounts/accounts.ts'
-import { findPasswordHash } from './password-store.ts'
-import { verifyPassword } from './password-hashing.ts'
+import { findPasswordHash, replacePasswordHash } from './password-store.ts'
+import { hashPassword, isForeignHash, verifyPassword } from './password-hashing.ts'
 import { enterShared, type SharedAttempt } from './shared-attempts.ts'
 import { WINDOW_MILLIS } from './sign-in-attempt-store.ts'
 
@@ -136,7 +137,15 @@ export async function provePassword(
   const hash = account && (await findPasswordHash(ctx.db, account.did))
   const isRight = await verifyPassword(ctx, password, hash)
   if (!account || !isRight) return null
-  return async (tx) => (await findPasswordHash(tx, account.did)) === hash
+  const kept = isForeignHash(hash) ? await renewHash(ctx, account.did, password, hash) : hash
+  return async (tx) => (await findPasswordHash(tx, account.did)) === kept
+}
+
+/** Replace a hash that another server made, unless the password was changed meanwhile. Returns the new hash. */
+async function renewHash(ctx: Context, did: Did, password: string, before: string): Promise<string> {
+  const hash = await hashPassword(ctx, password)
+  await ctx.db.transaction((tx) => replacePasswordHash(tx, did, before, hash))
+  return hash
 }
 
 /** Attempt a login with the account's own password, whatever the account's status. */

@@ -1,16 +1,20 @@
 /**
  * Passwords: argon2id, with a bound on concurrent computations, because each takes 19 MiB and tens of milliseconds.
  *
- * An attempt on an account that does not exist, or has no password, costs as much as a wrong password.
+ * Accounts from a reference server bring hashes of scrypt, which the next sign-in replaces. An attempt on an account
+ * that does not exist, or has no password, costs as much as a wrong password. While hashes of both kinds are stored,
+ * each failed attempt computes both.
  */
 import { createHash } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { Refusal } from '../../../http/errors.ts'
 import { hashArgon2, SALT_BYTES, verifyArgon2, type Argon2Cost } from '../../../platform/secrets/argon2.ts'
+import { hashScrypt, isScryptHash, verifyScrypt } from '../../../platform/secrets/scrypt.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { NoPlace, Places } from '../../../base/places.ts'
 import { clientHere, resumed } from '../../../platform/running/request-scope.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
+import { hasForeignHash } from './foreign-hash-store.ts'
 
 const hashCost: Argon2Cost = { memoryKib: 19_456, passes: 2 }
 const MAX_CONCURRENT = Math.min(4, availableParallelism())
@@ -53,14 +57,37 @@ export function passwordFault(password: string): PasswordFault | null {
 export const hashPassword = (ctx: Context, password: string): Promise<string> =>
   withPermit(ctx, () => hashArgon2(password, hashCost))
 
+const NOBODYS_SCRYPT =
+  '$scrypt$ln=14,r=8,p=1$ESIY5SbNRjpH+nySQKp5og$Dvv/XFgsk2RUrVUN2tGCWZ2OnPFXtXvHBI5SKKAGGvRWFUGsrdyAB8RgvxUtGVVUnUpWRG3RUkTCXUsrkGjl2g'
+
+/** Whether a hash of another server may be stored. Only a move brings some, for which the server has to be stopped. */
+const mayHaveForeign = perContext(() => ({ known: true }))
+
+/** Returns whether a hash of another server is stored, for an account or an app password. */
+export async function expectsForeignHashes(ctx: Context): Promise<boolean> {
+  const state = mayHaveForeign(ctx)
+  if (state.known) state.known = await hasForeignHash(ctx.db)
+  return state.known
+}
+
 /**
  * A null `hash` never matches, but takes the same work. Throws `NotEnoughResources` (503) if too many attempts are
  * waiting.
  */
 export async function verifyPassword(ctx: Context, password: string, hash: string | null): Promise<boolean> {
-  const matches = await withPermit(ctx, () => verifyArgon2(password, hash ?? NOBODYS_HASH))
+  const isForeign = hash !== null && isScryptHash(hash)
+  const matches = await withPermit(ctx, () =>
+    isForeign ? verifyScrypt(password, hash) : verifyArgon2(password, hash ?? NOBODYS_HASH),
+  )
+  if (!matches && (await expectsForeignHashes(ctx)))
+    await withPermit(ctx, () =>
+      isForeign ? verifyArgon2(password, NOBODYS_HASH) : verifyScrypt(password, NOBODYS_SCRYPT),
+    )
   return matches && hash !== null
 }
+
+/** Whether a hash has another form than the one that this server gives to new passwords. */
+export const isForeignHash = (hash: string | null): hash is string => hash !== null && isScryptHash(hash)
 
 /**
  * Hash a generated password with a salt that depends on the account only, so that one computation finds its row among
@@ -69,4 +96,13 @@ export async function verifyPassword(ctx: Context, password: string, hash: strin
 export function hashGeneratedPassword(ctx: Context, did: Did, password: string): Promise<string> {
   const salt = createHash('sha256').update(did).digest().subarray(0, SALT_BYTES)
   return withPermit(ctx, () => hashArgon2(password, hashCost, salt))
+}
+
+/** The same, in the form in which the reference hashes app passwords. */
+export function hashGeneratedElsewhere(ctx: Context, did: Did, password: string): Promise<string> {
+  const salt = createHash('sha256')
+    .update(did)
+    .digest('hex')
+    .slice(0, 2 * SALT_BYTES)
+  return withPermit(ctx, () => hashScrypt(password, Buffer.from(salt)))
 }

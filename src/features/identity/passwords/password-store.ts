@@ -8,3 +8,7 @@ export const findPasswordHash = async (reader: Reader, did: Did): Promise<string
 
 export const updatePasswordHash = (tx: Tx, did: Did, hash: string): Promise<number> =>
   tx.run(sql`UPDATE account SET password_hash = ${hash} WHERE did = ${did}`)
+
+/** Replace the hash of the same password. Returns 0 if the hash is no longer `before`. */
+export const replacePasswordHash = (tx: Tx, did: Did, before: string, hash: string): Promise<number> =>
+  tx.run(sql`UPDATE account SET password_hash = ${hash} WHERE did = ${did} AND password_hash = ${before}`)

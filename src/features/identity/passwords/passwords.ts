@@ -8,6 +8,8 @@ export {
   type StillHolds,
 } from './logins.ts'
 export {
+  expectsForeignHashes,
+  hashGeneratedElsewhere,
   hashGeneratedPassword,
   hashPassword,
   MAX_TRIED_PASSWORD_CHARS,

@@ -1,0 +1,173 @@
+import { withContext } from '../../app.ts'
+import {
+  hasBlobFolder,
+  importReference,
+  obstacleTo,
+  openReferenceFolder,
+  survey,
+  termsOf,
+  type Moved,
+  type ReferenceFolder,
+  type Survey,
+  type Terms,
+} from '../../features/operations/reference-import/reference-import.ts'
+import type { Config } from '../../platform/configuration/config.ts'
+import type { Context } from '../../platform/context.ts'
+import { isUnused } from '../../platform/files/data-directory.ts'
+import { exitCodes, type ExitCode, type Terminal } from '../command.ts'
+import { configured } from '../configuration.ts'
+import { bytes, facts } from '../report.ts'
+import { remainingSettings, type RemainingSettings } from './reference-settings.ts'
+
+/** Accounts between two lines about the progress. */
+const PROGRESS_ACCOUNTS = 500
+
+export const importReferenceCommand = configured({
+  name: 'import-reference',
+  summary: 'Move a whole server of the reference implementation into this one.',
+  parameters: ['<its data folder>'],
+  details: `Takes the data folder of the reference PDS: accounts with passwords, app passwords, sessions and preferences,
+repositories with their keys, blobs, invites, takedowns, and the event log, which continues above the old one. Handles,
+followers and apps keep working, and people stay signed in.
+
+Stop the old server, or name a copy of its folder. Nothing in the folder is changed, so the old server can be started
+again. Stop this server too. Verifies every repository by its signature and tree, and every blob by its hash. Reports
+what the folder holds, and what cannot come along, before it writes anything; --check reads everything and writes nothing.
+
+Can be interrupted and repeated: accounts that are complete stay, and the others follow. Exits with 1 if an account or
+a blob is missing. See docs/moving-in.md.`,
+  options: {
+    env: { value: 'file', doc: 'The environment of the old server. Without it, pds.env in the data folder.' },
+    check: { doc: 'Verify everything, and write nothing.' },
+    json: { doc: 'Print the report as JSON.' },
+  },
+  async run({ terminal, config, positionals: [path], options }) {
+    const [env, isCheck, isJson] = [options['env'], options['check'] === true, options['json'] === true]
+    const folder = openReferenceFolder(path!, typeof env === 'string' ? env : null)
+    try {
+      const terms = termsOf(folder, config, terminal.now())
+      const settings = remainingSettings(config, folder.env)
+      const run: Run = { terminal, config, folder, terms, settings, isJson }
+      return await (isCheck ? check(run) : move(run))
+    } finally {
+      folder.close()
+    }
+  },
+})
+
+interface Run {
+  terminal: Terminal
+  config: Config
+  folder: ReferenceFolder
+  terms: Terms
+  settings: RemainingSettings
+  isJson: boolean
+}
+
+async function check(run: Run): Promise<ExitCode> {
+  const { config, folder } = run
+  const found = (await isUnused(config))
+    ? await surveyed(run, { ctx: null, isThorough: true })
+    : await withContext(config, (ctx) => surveyed(run, { ctx, isThorough: true }), { sharesDatabase: false })
+  folder.requireUnchanged()
+  tell(run, found, null)
+  return found.faults.length === 0 ? exitCodes.ok : exitCodes.failed
+}
+
+const move = (run: Run): Promise<ExitCode> =>
+  withContext(
+    run.config,
+    async (ctx) => {
+      const { folder, terms, terminal } = run
+      const found = await surveyed(run, { ctx: null, isThorough: false })
+      if (!run.isJson) tell(run, found, null)
+      const faults: string[] = []
+      const moved = await importReference(ctx, {
+        folder,
+        terms,
+        onFault: (fault) => void faults.push(fault),
+        onProgress: ({ accounts }) => sayProgress(terminal, accounts, 'moved'),
+      })
+      tell(run, { ...found, faults }, moved)
+      return faults.length === 0 ? exitCodes.ok : exitCodes.failed
+    },
+    { sharesDatabase: false, mayBeNew: true },
+  )
+
+const surveyed = (
+  { folder, terms, terminal }: Run,
+  { ctx, isThorough }: { ctx: Context | null; isThorough: boolean },
+): Promise<Survey> =>
+  survey(folder, terms, {
+    now: terminal.now(),
+    isThorough,
+    onProgress: (accounts) => sayProgress(terminal, accounts, isThorough ? 'verified' : 'counted'),
+    obstacle: async (account) => ctx && obstacleTo(ctx, account),
+  })
+
+function sayProgress(terminal: Terminal, accounts: number, done: string): void {
+  if (accounts > 0 && accounts % PROGRESS_ACCOUNTS === 0) terminal.err(`${accounts} accounts ${done}`)
+}
+
+/** Print what was found, or, if accounts have moved, what has. */
+function tell({ terminal, folder, terms, settings, isJson }: Run, found: Survey, moved: Moved | null): void {
+  const faults = [...(hasBlobFolder(folder) ? [] : ['blobs: their folder is missing']), ...found.faults]
+  const { sessionFault } = terms
+  if (isJson) {
+    const { counts, losses, signedElsewhere } = found
+    const rotationKey = terms.rotationKey !== null
+    return terminal.out(
+      JSON.stringify(
+        { counts, losses, signedElsewhere, sessionFault, rotationKey, ...settings, faults, moved },
+        null,
+        2,
+      ),
+    )
+  }
+  for (const line of moved === null ? reportOf(found, terms, settings) : endOf(moved)) terminal.out(line)
+  for (const fault of faults) terminal.err(fault)
+}
+
+function* reportOf(
+  { counts, losses, signedElsewhere }: Survey,
+  terms: Terms,
+  settings: RemainingSettings,
+): Iterable<string> {
+  yield 'Comes along:'
+  yield facts({
+    accounts: `${counts.accounts}, of which ${counts.deactivated} are deactivated and ${counts.takenDown} taken down`,
+    records: counts.records,
+    blobs: `${counts.blobs}, ${bytes(counts.blobBytes)}`,
+    'app passwords': counts.appPasswords,
+    'invite codes': counts.invites,
+    sessions: counts.sessions,
+    'sessions of apps': counts.appSessions,
+    'signed-in browsers': counts.browsers,
+    'reserved keys': counts.reservedKeys,
+    'recent events': counts.events,
+    'signed again': signedElsewhere || null,
+  })
+  yield 'Does not come along:'
+  yield facts({
+    sessions: `${losses.sessions}${terms.sessionFault === null ? '' : `: ${terms.sessionFault}`}`,
+    'sessions of apps': `${losses.appSessions} without a refresh token or a key`,
+    'mailed codes': `${losses.mailedCodes}: people ask for new ones`,
+    'requests of apps': `${losses.requests}: people start them again`,
+    'remembered consents': `${losses.consents}: apps ask once more at the next sign-in`,
+    'rotation key':
+      terms.rotationKey === null ? 'not known: this server cannot change identities made by the old one' : null,
+  })
+  const { toSet, dropped } = settings
+  if (Object.keys(toSet).length > 0) yield 'Set before you start this server:'
+  for (const [key, value] of Object.entries(toSet)) yield `  ${key} = ${value}`
+  if (Object.keys(dropped).length > 0) yield 'Has no counterpart:'
+  for (const [name, why] of Object.entries(dropped)) yield `  ${name}: ${why}`
+}
+
+function* endOf({ accounts, before, records, blobs, missingAccounts, missingBlobs, seq }: Moved): Iterable<string> {
+  yield `${accounts} accounts moved in with ${records} records and ${blobs} blobs${before > 0 ? `, ${before} had come before` : ''}`
+  yield `The event log continues after ${seq}`
+  if (missingBlobs > 0) yield `${missingBlobs} blobs are missing or damaged at the old server`
+  if (missingAccounts > 0)
+    yield `${missingAccounts} accounts did not come: correct the faults, and run the same command again`
+}

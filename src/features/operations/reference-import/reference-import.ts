@@ -1,0 +1,228 @@
+/**
+ * Moves a whole server of the reference into this one, in place: `holdfast import-reference`.
+ *
+ * The order lets the command be killed anywhere and run again. First the numbers of the event log are raised above
+ * those of the old server, so that none is given twice; then its keys are kept; then accounts arrive one by one, each
+ * in one transaction that also notes its arrival; then codes, browsers and recent events follow, which may be written
+ * twice; and the end is noted last. Nothing of the old folder is changed.
+ */
+import { concurrently } from '../../../base/concurrently.ts'
+import { OperatorError } from '../../../base/operator-error.ts'
+import type { Feature } from '../../../http/feature.ts'
+import type { Context } from '../../../platform/context.ts'
+import { storageFaultOf } from '../../../platform/files/storage-faults.ts'
+import { wireTime, type Did } from '../../../protocol/identifiers.ts'
+import { keepFormerIssuer, REFRESH_TTL_SECS } from '../../access/sessions/sessions.ts'
+import { keepBrowser } from '../../access/pages/pages.ts'
+import { blobStorage } from '../../data/blobs/blobs.ts'
+import { headSeq, keepEvents, raisePruned, raiseSeq } from '../../data/firehose/firehose.ts'
+import { repoHead } from '../../data/repo/repo.ts'
+import { wrapAccountKey } from '../../identity/account-keys/account-keys.ts'
+import { accountOf } from '../../identity/accounts/accounts.ts'
+import { isNameTaken, keepFormerRotationKey, keepReservedKey } from '../../identity/identity/identity.ts'
+import { keepInvites } from '../../identity/invites/invites.ts'
+import { bringAccount } from './account-arrival.ts'
+import { isFaultOfAccount } from './former-repo.ts'
+import { accountsOf, browsersIn, invitesOf, type FormerAccount } from './reference-accounts.ts'
+import { ReferenceActor } from './reference-actor.ts'
+import { formerBlobs, type FormerBlobs } from './reference-blobs.ts'
+import { eventsFrom, firstSeqSinceOf, lastSeqOf } from './reference-events.ts'
+import { reservedKeysOf, type ReferenceFolder } from './reference-folder.ts'
+import { findMove, finishMove, hasArrived, insertMove, type Move } from './reference-import-store.ts'
+import { ACCOUNTS_AT_ONCE, belongingsOf, promisedTo, type Terms } from './reference-survey.ts'
+
+export { openReferenceFolder, type ReferenceFolder } from './reference-folder.ts'
+export { parseReferenceEnv, secretKeys, translateReferenceEnv, type Translation } from './reference-env.ts'
+export { hasBlobFolder, survey, termsOf, type Survey, type Terms } from './reference-survey.ts'
+
+/** Browsers and codes in one transaction. */
+const BATCH = 200
+
+export const referenceImport: Feature = { name: 'reference-import' }
+
+export interface Moving {
+  folder: ReferenceFolder
+  terms: Terms
+  /** Called with each fault of an account or a blob. */
+  onFault(fault: string): void
+  /** Called after each account. */
+  onProgress(soFar: Moved): void
+}
+
+export interface Moved {
+  accounts: number
+  /** Accounts that an earlier run had brought. */
+  before: number
+  records: number
+  blobs: number
+  /** Accounts that did not come, and blobs that did not. */
+  missingAccounts: number
+  missingBlobs: number
+  /** The number after which the event log continues. */
+  seq: number
+}
+
+/**
+ * Bring everything here. Faults of single accounts are told to `onFault`, and a later run tries them again. Throws
+ * `OperatorError` if the old server has moved in before, or if this machine is full.
+ */
+export async function importReference(ctx: Context, moving: Moving): Promise<Moved> {
+  try {
+    await blobStorage(ctx).prepare({ mustReach: true })
+    const move = await begin(ctx, moving)
+    const moved = await bringAccounts(ctx, moving)
+    await bringRest(ctx, moving, move)
+    moving.folder.requireUnchanged()
+    if (moved.missingAccounts === 0) await ctx.db.transaction((tx) => finishMove(tx, move.serverDid, ctx.clock.now()))
+    return { ...moved, seq: await headSeq(ctx.db) }
+  } catch (error) {
+    const fault = storageFaultOf(error)
+    if (fault === null || error instanceof OperatorError) throw error
+    throw new OperatorError(`${fault}: make room, and run the same command again. It continues with the next account`, {
+      cause: error,
+    })
+  }
+}
+
+/** Raise the numbers of events, and keep the keys of the old server. */
+async function begin(ctx: Context, { folder, terms }: Moving): Promise<Move> {
+  const { serverDid, sessionKey, rotationKey } = terms
+  return ctx.db.transaction(async (tx) => {
+    const now = ctx.clock.now()
+    const known = await findMove(tx, serverDid)
+    if (known !== null && known.finishedAt !== null)
+      throw new OperatorError(
+        `${serverDid} has moved in already, on ${wireTime(known.finishedAt)}: there is nothing to do`,
+      )
+    if (sessionKey !== null) await keepFormerIssuer(ctx, tx, { key: sessionKey, until: now + REFRESH_TTL_SECS * 1000 })
+    if (rotationKey !== null) await keepFormerRotationKey(ctx, tx, 'k256', rotationKey)
+    if (known !== null) return known
+    const [head, last] = [await headSeq(tx), lastSeqOf(folder.sequencer)]
+    const from = firstSeqSinceOf(folder.sequencer, terms.eventsSince)
+    // Events keep their numbers, so those of the old server can only be added below all others.
+    const move = { serverDid, lastSeq: last, eventsFrom: from !== null && head < from ? from : null, finishedAt: null }
+    if (last > head) {
+      await raiseSeq(tx, last)
+      await raisePruned(tx, move.eventsFrom === null ? last : move.eventsFrom - 1)
+    }
+    await insertMove(tx, move, now)
+    return move
+  })
+}
+
+async function bringAccounts(ctx: Context, { folder, terms, onFault, onProgress }: Moving): Promise<Moved> {
+  const moved: Moved = { accounts: 0, before: 0, records: 0, blobs: 0, missingAccounts: 0, missingBlobs: 0, seq: 0 }
+  const blobs = formerBlobs(folder)
+  await concurrently(each(accountsOf(folder.accounts)), ACCOUNTS_AT_ONCE, async (account) => {
+    const { did } = account
+    const isHere = await hasArrived(ctx.db, did)
+    const reason = await (isHere ? staleness(ctx, folder, did) : obstacleTo(ctx, account))
+    if (reason !== null) {
+      moved.missingAccounts++
+      onFault(`${did}: ${reason}`)
+    } else if (isHere) moved.before++
+    else await bringOne({ ctx, folder, terms, blobs, onFault }, account, moved)
+    onProgress(moved)
+  })
+  return moved
+}
+
+interface Bringing extends Pick<Moving, 'folder' | 'terms' | 'onFault'> {
+  ctx: Context
+  blobs: FormerBlobs
+}
+
+async function bringOne(
+  { ctx, folder, terms, blobs, onFault }: Bringing,
+  account: FormerAccount,
+  moved: Moved,
+): Promise<void> {
+  const { did } = account
+  try {
+    const {
+      records,
+      blobs: arrivedBlobs,
+      blobFaults,
+    } = await withActor(folder, did, (actor) =>
+      bringAccount(ctx, belongingsOf(folder, account, terms, ctx.clock.now()), actor, blobs),
+    )
+    moved.accounts++
+    moved.records += records
+    moved.blobs += arrivedBlobs
+    moved.missingBlobs += blobFaults.length
+    for (const fault of blobFaults) onFault(`${did}: ${fault}`)
+  } catch (error) {
+    if (!isFaultOfAccount(error)) throw error
+    moved.missingAccounts++
+    onFault(`${did}: ${error.message}`)
+  }
+}
+
+async function withActor<T>(
+  folder: ReferenceFolder,
+  did: Did,
+  work: (actor: ReferenceActor) => Promise<T>,
+): Promise<T> {
+  const actor = ReferenceActor.open(folder, did)
+  try {
+    return await work(actor)
+  } finally {
+    actor.close()
+  }
+}
+
+/** Returns why an account cannot come here; null if it can. */
+export async function obstacleTo(
+  { db, clock }: Context,
+  { did, handle, email }: FormerAccount,
+): Promise<string | null> {
+  const now = clock.now()
+  if ((await accountOf(db, did)) !== null) return 'an account with this DID is here already'
+  if (handle !== null && (await isNameTaken.handle(db, handle, now))) return `the handle ${handle} is taken here`
+  if (email !== null && (await isNameTaken.email(db, email, now))) return 'its email address is taken here'
+  return null
+}
+
+/** Returns a fault if the old server has written to an account since it came here; null otherwise. */
+async function staleness({ db }: Context, folder: ReferenceFolder, did: Did): Promise<string | null> {
+  const here = await repoHead(db, did)
+  if (here === null) return null
+  try {
+    const { rev } = await withActor(folder, did, async (actor) => actor.head())
+    return rev > here.rev ? `the old server has written to it since it came here (${rev})` : null
+  } catch (error) {
+    if (!isFaultOfAccount(error)) throw error
+    return error.message
+  }
+}
+
+/** Bring what belongs to no single account. All of it may be written twice. */
+async function bringRest(ctx: Context, { folder }: Moving, { eventsFrom: from }: Move): Promise<void> {
+  const { clock, db } = ctx
+  for (const some of batches(invitesOf(folder.accounts))) await db.transaction((tx) => keepInvites(tx, some))
+  for (const some of batches(browsersIn(folder.accounts, clock.now())))
+    await db.transaction(async (tx) => {
+      for (const browser of some) await keepBrowser(tx, browser, clock.now())
+    })
+  for (const { name, secret } of reservedKeysOf(folder)) {
+    const key = wrapAccountKey(ctx, 'k256', secret)
+    await db.transaction((tx) => keepReservedKey(tx, key, promisedTo(name), clock.now()))
+  }
+  if (from === null) return
+  for (const events of eventsFrom(folder.sequencer, from)) await db.transaction((tx) => keepEvents(tx, events))
+}
+
+function* batches<T>(items: Iterable<T>): Generator<T[]> {
+  let some: T[] = []
+  for (const item of items) {
+    some.push(item)
+    if (some.length < BATCH) continue
+    yield some
+    some = []
+  }
+  if (some.length > 0) yield some
+}
+
+async function* each<T>(items: Iterable<T>): AsyncGenerator<T> {
+  yield* items
+}

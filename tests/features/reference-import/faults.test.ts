@@ -1,0 +1,311 @@
+/** A folder that cannot move in, or only a part of it: what is said, and what a later run does. */
+import { Database } from 'bun:sqlite'
+import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { cpSync, existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { runCommand } from '../../../src/cli.ts'
+import { createAccount, logIn } from '../../support/clients/account.ts'
+import { bearer, request } from '../../support/clients/http.ts'
+import { quietTerminal } from '../../support/clients/terminal.ts'
+import { startBucket } from '../../support/servers/bucket-host.ts'
+import { startPds } from '../../support/servers/pds.ts'
+import { SOURCE } from '../../support/servers/program.ts'
+import { FORMER_PASSWORD, LivedFolder, type LivedPerson } from '../../support/servers/reference-folder.ts'
+import { until } from '../../support/until.ts'
+
+setDefaultTimeout(60_000)
+
+const URL_OF_BOTH = 'http://localhost:2599'
+const scratch = mkdtempSync(join(tmpdir(), 'holdfast-moving-'))
+const png = new Uint8Array(5000).fill(3)
+
+/** A folder of three people, which each test gets a copy of. */
+let original: LivedFolder
+let [anna, otto, rosa]: LivedPerson[] = []
+let session: ReturnType<LivedFolder['openSession']>
+let count = 0
+let folder: string
+let dataDir: string
+
+beforeAll(() => {
+  original = lived(join(scratch, 'original'))
+  anna = original.add({ name: 'anna', blobs: [png] })
+  otto = original.add({ name: 'otto', records: 20 })
+  rosa = original.add({ name: 'rosa' })
+  session = original.openSession(anna.did)
+  original.close()
+})
+beforeEach(() => {
+  count++
+  folder = join(scratch, `old-${count}`)
+  dataDir = join(scratch, `new-${count}`)
+  cpSync(original.path, folder, { recursive: true })
+})
+afterAll(() => rmSync(scratch, { recursive: true }))
+
+const lived = (path: string) =>
+  new LivedFolder(path, { url: URL_OF_BOTH, serverDid: 'did:web:localhost%3A2599', domain: 'test' })
+
+const env = () => ({
+  SERVICE_DATA_DIR: dataDir,
+  SERVICE_PUBLIC_URL: URL_OF_BOTH,
+  SERVICE_PORT: '1',
+  SERVICE_LOG_LEVEL: 'error',
+})
+
+async function move(...words: string[]): Promise<[code: number, text: string]> {
+  const lines: string[] = []
+  const code = await runCommand(quietTerminal(env(), lines), ['import-reference', folder, ...words, '--dev'])
+  return [code, lines.join('\n')]
+}
+
+const actorFile = (person: LivedPerson | undefined, name: string) =>
+  join(original.actorFolder(person!.did).replace(original.path, folder), name)
+
+function change(path: string, statement: string): void {
+  const database = new Database(path)
+  database.run(statement)
+  database.close()
+}
+
+const arrived = async () => {
+  const pds = new Database(join(dataDir, 'holdfast.db'), { readonly: true })
+  const rows = pds.query('SELECT handle FROM account ORDER BY handle').all() as { handle: string }[]
+  pds.close()
+  return rows.map(({ handle }) => handle)
+}
+
+test('--check verifies everything and writes nothing', async () => {
+  const [code, text] = await move('--check')
+  expect([code, text]).toEqual([0, expect.stringMatching(/records\s+26/)])
+  expect(existsSync(dataDir)).toBe(false)
+})
+
+test('--json is the report as a document, with what is to be set and without secrets', async () => {
+  writeFileSync(
+    join(folder, 'pds.env'),
+    'PDS_ADMIN_PASSWORD=very-secret\nPDS_REDIS_SCRATCH_ADDRESS=x\nPDS_BLOB_UPLOAD_LIMIT=7\n',
+  )
+  const [code, text] = await move('--check', '--json')
+  expect(text).not.toContain('very-secret')
+  expect([code, JSON.parse(text)]).toMatchObject([
+    0,
+    {
+      counts: { accounts: 3, records: 26, blobs: 1, blobBytes: 5000, sessions: 0 },
+      losses: { sessions: 1 },
+      rotationKey: false,
+      toSet: { 'blobs.max_blob_size': '7' },
+      dropped: { PDS_REDIS_SCRATCH_ADDRESS: 'rate limits of several servers are shared in the database' },
+      faults: [],
+    },
+  ])
+})
+
+test('without its environment, the report says how many sessions cannot go on, and why', async () => {
+  rmSync(join(folder, 'pds.env'))
+  const [code, text] = await move('--check')
+  expect([code, text]).toEqual([
+    0,
+    expect.stringMatching(/sessions\s+1: PDS_JWT_SECRET is not known: name the environment with --env/),
+  ])
+  expect(text).toContain('this server cannot change identities made by the old one')
+})
+
+test('a folder in use is refused', async () => {
+  const script = `const { Database } = require('bun:sqlite'); const db = new Database(process.argv[1]); db.run('PRAGMA journal_mode = WAL');
+    db.query('SELECT count(*) FROM actor').get(); console.log('open'); setInterval(() => {}, 1000)`
+  const user = Bun.spawn([process.execPath, '-e', script, join(folder, 'account.sqlite')], { stdout: 'pipe' })
+  try {
+    await user.stdout.getReader().read()
+    expect(await move()).toEqual([1, expect.stringContaining('account.sqlite is in use: stop the old server')])
+  } finally {
+    user.kill('SIGKILL')
+    await user.exited
+  }
+  expect((await move())[0]).toBe(0)
+})
+
+test('a server that was killed has left a log: what is in it comes along', async () => {
+  const script = `const { Database } = require('bun:sqlite'); const db = new Database(process.argv[1]); db.run('PRAGMA journal_mode = WAL');
+    db.run("UPDATE actor SET handle = 'logged.test' WHERE handle = 'rosa.test'"); console.log('written'); setInterval(() => {}, 1000)`
+  const user = Bun.spawn([process.execPath, '-e', script, join(folder, 'account.sqlite')], { stdout: 'pipe' })
+  await user.stdout.getReader().read()
+  user.kill('SIGKILL')
+  await user.exited
+  expect(existsSync(join(folder, 'account.sqlite-wal'))).toBe(true)
+  expect((await move())[0]).toBe(0)
+  expect(await arrived()).toEqual(['anna.test', 'logged.test', 'otto.test'])
+})
+
+test('what is no folder, or not one of the reference, is refused by name', async () => {
+  rmSync(join(folder, 'account.sqlite'))
+  expect(await move()).toEqual([1, expect.stringContaining('it has no account.sqlite')])
+  rmSync(folder, { recursive: true })
+  expect(await move()).toEqual([1, expect.stringContaining(`there is no folder at ${folder}`)])
+})
+
+test('a folder that was copied in part is refused, or its accounts are named', async () => {
+  rmSync(actorFile(otto, 'store.sqlite'))
+  expect(await move('--check')).toEqual([1, expect.stringMatching(/did:plc:\w+: .*store\.sqlite is missing/)])
+  rmSync(join(folder, 'sequencer.sqlite'))
+  expect(await move()).toEqual([1, expect.stringContaining('sequencer.sqlite is missing: the folder is incomplete')])
+})
+
+test('a newer and an older schema are refused, with what to do', async () => {
+  change(join(folder, 'account.sqlite'), "INSERT INTO kysely_migration VALUES ('008', '')")
+  expect(await move()).toEqual([1, expect.stringContaining('newer version of the reference (migration 008')])
+  change(join(folder, 'account.sqlite'), "DELETE FROM kysely_migration WHERE name > '004'")
+  expect(await move()).toEqual([1, expect.stringContaining('upgrade the reference and start it once')])
+})
+
+test('a database that is damaged is named', async () => {
+  writeFileSync(join(folder, 'account.sqlite'), 'SQLite format 3\0 and nothing else')
+  expect(await move()).toEqual([1, expect.stringMatching(/account\.sqlite is damaged/)])
+})
+
+test('the folder of another host is refused', async () => {
+  writeFileSync(join(folder, 'pds.env'), 'PDS_HOSTNAME=pds.elsewhere.example\n')
+  expect(await move()).toEqual([
+    1,
+    expect.stringContaining('is of pds.elsewhere.example, and public_url names localhost'),
+  ])
+})
+
+test('an account behind an entryway cannot move', async () => {
+  writeFileSync(join(folder, 'pds.env'), 'PDS_ENTRYWAY_URL=https://entry.example\n')
+  expect(await move()).toEqual([1, expect.stringContaining('behind an entryway')])
+})
+
+const damages: [name: string, damage: () => void, fault: RegExp][] = [
+  [
+    'a missing block',
+    () =>
+      change(
+        actorFile(otto, 'store.sqlite'),
+        'DELETE FROM repo_block WHERE size > 100 AND cid <> (SELECT cid FROM repo_root)',
+      ),
+    /MST|missing|does not hold/,
+  ],
+  [
+    'a block with other content',
+    () =>
+      change(
+        actorFile(otto, 'store.sqlite'),
+        "UPDATE repo_block SET content = x'a0' WHERE cid = (SELECT cid FROM record LIMIT 1)",
+      ),
+    /does not hold the record at/,
+  ],
+  ['no key', () => rmSync(actorFile(otto, 'key')), /key is missing/],
+  ['half a key', () => writeFileSync(actorFile(otto, 'key'), new Uint8Array(16)), /a key has 32 bytes/],
+  ['no repository', () => change(actorFile(otto, 'store.sqlite'), 'DELETE FROM repo_root'), /holds no repository/],
+]
+for (const [name, damage, fault] of damages)
+  test(`an account with ${name} is named and left out, the others come, and it follows once it is repaired`, async () => {
+    damage()
+    const [checked, report] = await move('--check')
+    expect([checked, report]).toEqual([1, expect.stringMatching(new RegExp(`${otto!.did}.*${fault.source}`))])
+    const [code, text] = await move()
+    expect([code, text]).toEqual([1, expect.stringMatching(new RegExp(`${otto!.did}.*${fault.source}`))])
+    expect(text).toContain('1 accounts did not come: correct the faults, and run the same command again')
+    expect(await arrived()).toEqual(['anna.test', 'rosa.test'])
+    rmSync(folder, { recursive: true })
+    cpSync(original.path, folder, { recursive: true })
+    expect(await move()).toEqual([
+      0,
+      expect.stringContaining('1 accounts moved in with 20 records and 0 blobs, 2 had come before'),
+    ])
+    expect(await arrived()).toEqual(['anna.test', 'otto.test', 'rosa.test'])
+  })
+
+test('a blob that is missing or has other content is named, and its account comes without it', async () => {
+  const blob = join(folder, 'blocks', anna!.did, anna!.blobs[0]!)
+  writeFileSync(blob, 'something else')
+  expect(await move('--check')).toEqual([1, expect.stringContaining(`blob ${anna!.blobs[0]} has other content`)])
+  rmSync(blob)
+  expect(await move()).toEqual([1, expect.stringContaining(`blob ${anna!.blobs[0]} is missing`)])
+  expect(await arrived()).toHaveLength(3)
+})
+
+test('an account that the old server has written to since it came is named', async () => {
+  rmSync(actorFile(otto, 'key'))
+  expect((await move())[0]).toBe(1)
+  change(actorFile(rosa, 'store.sqlite'), "UPDATE repo_root SET rev = '7zzzzzzzzzzzz'")
+  expect(await move()).toEqual([
+    1,
+    expect.stringContaining(`${rosa!.did}: the old server has written to it since it came here`),
+  ])
+})
+
+test('a DID, a handle or an address that exists here already is named, and nothing of it is touched', async () => {
+  await using pds = await startPds({}, { publicUrl: URL_OF_BOTH, onFile: true })
+  dataDir = pds.dataDir
+  await createAccount(pds, 'anna', { email: 'anna@elsewhere.example' })
+  await createAccount(pds, 'otherwise', { email: 'otto@example.com' })
+  await pds.stop()
+  const [checked, report] = await move('--check')
+  expect([checked, report]).toEqual([1, expect.stringContaining(`${anna!.did}: the handle anna.test is taken here`)])
+  const [code, text] = await move()
+  expect([code, text]).toEqual([1, expect.stringContaining(`${otto!.did}: its email address is taken here`)])
+  expect(await arrived()).toEqual(['anna.test', 'otherwise.test', 'rosa.test'])
+})
+
+test('a move that is killed and run again has the same result', async () => {
+  rmSync(folder, { recursive: true })
+  const large = lived(folder)
+  for (let i = 0; i < 60; i++) large.add({ name: `person${i}`, records: 5, blobs: [new Uint8Array(100 + i)] })
+  large.close()
+  const program = Bun.spawn([...SOURCE, 'import-reference', folder, '--dev'], {
+    cwd: scratch,
+    env: { PATH: process.env['PATH'] ?? '', HOME: scratch, ...env() },
+    stdout: 'ignore',
+    stderr: 'ignore',
+  })
+  const path = join(dataDir, 'holdfast.db')
+  await until(async () => existsSync(path) && (await arrived().catch(() => [])).length > 5)
+  program.kill('SIGKILL')
+  await program.exited
+  const before = (await arrived()).length
+  expect(before).toBeLessThan(60)
+  expect(await move()).toEqual([0, expect.stringMatching(/\d+ accounts moved in .* had come before/)])
+  expect(await arrived()).toHaveLength(60)
+  const lines: string[] = []
+  expect(await runCommand(quietTerminal(env(), lines), ['verify', '--quick', '--dev'])).toBe(0)
+  expect(lines).toEqual(['60 repositories and 60 blobs verified, 0 faults'])
+})
+
+test('blobs come from the bucket of the old server', async () => {
+  await using bucket = await startBucket()
+  const { s3Bucket, s3Endpoint, s3AccessKeyId, s3SecretAccessKey } = bucket.primary
+  const [cid] = anna!.blobs
+  renameSync(join(folder, 'blocks'), join(folder, 'gone'))
+  writeFileSync(
+    join(folder, 'pds.env'),
+    [
+      `PDS_BLOBSTORE_S3_BUCKET=${s3Bucket}`,
+      `PDS_BLOBSTORE_S3_ENDPOINT=${s3Endpoint}`,
+      'PDS_BLOBSTORE_S3_FORCE_PATH_STYLE=true',
+      `PDS_BLOBSTORE_S3_ACCESS_KEY_ID=${s3AccessKeyId}`,
+      `PDS_BLOBSTORE_S3_SECRET_ACCESS_KEY=${s3SecretAccessKey.reveal()}`,
+    ].join('\n'),
+  )
+  expect(await move()).toEqual([1, expect.stringContaining(`blob ${cid} is missing`)])
+  rmSync(dataDir, { recursive: true })
+  await bucket.write(`blocks/${anna!.did}/${cid}`, png)
+  expect(await move()).toEqual([0, expect.stringContaining('3 accounts moved in with 26 records and 1 blobs')])
+})
+
+test('sessions of the old server end 90 days after the move, and nobody else can use their key', async () => {
+  await using pds = await startPds({}, { publicUrl: URL_OF_BOTH, onFile: true })
+  dataDir = pds.dataDir
+  await pds.stop()
+  expect((await move())[0]).toBe(0)
+  await pds.restart()
+  const exchange = (token: string) =>
+    request(`${pds.url}/xrpc/com.atproto.server.refreshSession`, { method: 'POST', headers: bearer(token) })
+  const unknown = original.forge(anna!.did)
+  expect(await exchange(unknown)).toMatchObject({ status: 400, body: { error: 'ExpiredToken' } })
+  pds.clock.advance({ days: 91 })
+  expect(await exchange(session.refreshJwt)).toMatchObject({ status: 400, body: { error: 'InvalidToken' } })
+  await logIn(pds, anna!, FORMER_PASSWORD)
+})
