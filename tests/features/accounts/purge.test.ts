@@ -1,14 +1,16 @@
 /** Nothing of a deleted account stays: every table of the schema is looked through, so that none is forgotten. */
 import { expect, test } from 'bun:test'
 import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
-import { Sql, type SqlValue } from '../../../src/platform/database/database.ts'
+import { Sql, type Reader, type SqlValue } from '../../../src/platform/database/database.ts'
+import { features } from '../../../src/features.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { sources } from '../../architecture/sources.ts'
 import { onPostgres } from '../../support/servers/suite.ts'
 
 interface Person {
-  did: string
+  did: Did
   /** Number of the repository. */
   repo: number
   /** Id of a registration of an agent. */
@@ -114,8 +116,8 @@ test('a table either says whose its rows are, or is about nobody', async () => {
   expect(unknown.map(([table]) => table)).toEqual([])
 })
 
-test('no table holds a row of a deleted account', async () => {
-  await using pds = await startPds()
+/** A server with two accounts, each of which has a row in every table that is about accounts. */
+async function peopled(pds: TestPds) {
   const { ctx } = pds
   const [ann, ben] = [await createAccount(pds, 'ann'), await createAccount(pds, 'ben')]
   for (const { did, call } of [ann, ben]) {
@@ -129,16 +131,16 @@ test('no table holds a row of a deleted account', async () => {
   const schema = [...(await schemaOf(pds))].filter(([table]) => !aboutNobody.includes(table) && !(table in staying))
   const person = async ({ did }: TestAccount): Promise<Person> => {
     const repo = (await ctx.db.get<{ id: number }>(raw('SELECT id FROM repo WHERE did = ?', did)))!.id
-    return { did, repo, agent: `agent of ${did}` }
+    return { did: did as Did, repo, agent: `agent of ${did}` }
   }
   const people = { ann: await person(ann), ben: await person(ben) }
-  const rowsOf = async (person: Person) => {
+  const rowsOf = async (person: Person, reader: Reader = ctx.db) => {
     const found: Record<string, number> = {}
     for (const [table, columns] of schema) {
       const owners = columns.filter(isOwned)
       const condition = owners.map(({ name }) => `${name} = ?`).join(' OR ')
       const values = owners.map(({ name }) => accountColumns[name]!(person))
-      const { n } = (await ctx.db.get<{ n: number }>(
+      const { n } = (await reader.get<{ n: number }>(
         raw(`SELECT CAST(count(*) AS INTEGER) AS n FROM ${table} WHERE ${condition}`, ...values),
       ))!
       if (n > 0) found[table] = n
@@ -163,12 +165,59 @@ test('no table holds a row of a deleted account', async () => {
   }
   const tables = schema.map(([table]) => table)
   expect(Object.keys(await rowsOf(people.ann))).toEqual(tables)
-  const others = await rowsOf(people.ben)
+  /** Tables of a repository, which a sweep empties piece by piece. */
+  const swept = schema
+    .filter(([, columns]) => columns.filter(isOwned).every(({ name }) => name === 'repo_id'))
+    .map(([table]) => table)
+  return { ...people, rowsOf, tables, swept }
+}
+
+test('no table holds a row of a deleted account', async () => {
+  await using pds = await startPds()
+  const { ctx } = pds
+  const { ann, ben, rowsOf, tables } = await peopled(pds)
+  const others = await rowsOf(ben)
   expect(Object.keys(others)).toEqual(tables)
 
-  expect(await deleteAccount({ ctx }, ann.did as Did)).toBe(true)
-  // A repository goes piece by piece.
+  expect(await deleteAccount({ ctx }, ann.did)).toBe(true)
   await pds.runSweep('abandoned-repos')
-  expect(await rowsOf(people.ann)).toEqual({})
-  expect(await rowsOf(people.ben)).toEqual(others)
+  expect(await rowsOf(ann)).toEqual({})
+  expect(await rowsOf(ben)).toEqual(others)
+})
+
+/** For each table the features that insert rows, by the code; `platform` if that does. */
+const writersOf = Map.groupBy(
+  sources.flatMap(({ path, text }) => {
+    const [shelf, , feature] = path.split('/')
+    const writer = shelf === 'features' ? feature! : shelf!
+    return [...new Set([...text.matchAll(/\bINSERT INTO (\w+)/g)].map(([, table]) => table!))].map((table) => ({
+      table,
+      writer,
+    }))
+  }),
+  ({ table }) => table,
+)
+
+test('a feature forgets an account in the tables that it writes, and in no others', async () => {
+  await using pds = await startPds()
+  const { ctx } = pds
+  const { ann, rowsOf, tables, swept } = await peopled(pds)
+  const forgotten: Record<string, string[]> = {}
+  for (const { name, forgetAccount } of features) {
+    const undone = new Error('undone')
+    const work = ctx.db.transaction(async (tx) => {
+      await forgetAccount?.(ctx, tx, ann.did)
+      const left = await rowsOf(ann, tx)
+      forgotten[name] = tables.filter((table) => !(table in left))
+      throw undone
+    })
+    expect(await work.catch((error: unknown) => error)).toBe(undone)
+  }
+  const owned = Map.groupBy(
+    tables.filter((table) => !swept.includes(table)),
+    (table) => [...new Set(writersOf.get(table)?.map(({ writer }) => writer))].join(' and '),
+  )
+  // A deletion drops the steps of the account itself.
+  forgotten['platform'] = ['step']
+  expect(forgotten).toEqual(Object.fromEntries([...features.map(({ name }) => [name, []] as const), ...owned]))
 })
