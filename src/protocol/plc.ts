@@ -175,6 +175,8 @@ export function unsignedBytes(operation: UnsignedOperation | UnsignedTombstone |
 
 export const operationBytes = (operation: LogOperation): Uint8Array => encode(operation as unknown as DataObject)
 export const operationCid = (operation: LogOperation): Cid => cidOfCbor(operationBytes(operation))
+export const isSameOperation = (one: LogOperation, other: LogOperation): boolean =>
+  operationCid(one).equals(operationCid(other))
 
 const DID_SUFFIX_CHARS = 24
 

@@ -39,8 +39,9 @@ import {
   isHandleFree,
   keepDidDocument,
   reservedKeyNamed,
-  submitGenesis,
+  submitOperation,
   takeReservedKey,
+  verdictOf,
 } from '../../identity/identity/identity.ts'
 import { createRepo, openingEvents } from '../../data/repo/repo.ts'
 
@@ -155,12 +156,12 @@ async function takeKey(tx: Tx, { did, signingKey, parent }: { did: Did; signingK
 
 async function publish(ctx: Context, { child: { did, genesis }, isFirst }: Begun): Promise<void> {
   try {
-    await submitGenesis(ctx, did, genesis)
+    await submitOperation(ctx, did, genesis, 'first')
   } catch (error) {
     if (!(error instanceof PlcDirectoryError)) throw error
     // It will not take it later either, so the handle is free again. If it was sent before, the directory may have it
     // after all.
-    if (error.status === 400 && isFirst) await undo(ctx, did)
+    if (isFirst && verdictOf(error) === 'invalid') await undo(ctx, did)
     ctx.log.warn('could not submit the identity of a child account to the PLC directory', { did, status: error.status })
     throw new Refusal(502, 'PlcDirectoryError', 'The PLC directory did not take the identity')
   }

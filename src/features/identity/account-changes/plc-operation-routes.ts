@@ -35,7 +35,7 @@ import {
   isOfWallet,
   resolveDid,
   serverRotationKey,
-  submitOnce,
+  submitOperation,
 } from '../identity/identity.ts'
 
 const stateMembers = new Set(['rotationKeys', 'alsoKnownAs', 'verificationMethods', 'services'])
@@ -170,7 +170,7 @@ export const plcOperationRoutes = [
       const fault = await unfitness(ctx, await expectedOf(ctx, did), operation)
       if (fault !== null) throw invalidRequest(fault)
       await call.stillStands(ctx.db)
-      await submitOnce(ctx, did, operation)
+      await submitOperation(ctx, did, operation)
       await ctx.db.transaction(async (tx) => {
         // If the account was deleted in the meantime, its deletion must stay the last event that subscribers get.
         if (!(await accountOf(tx, did))) throw accountNotFound()

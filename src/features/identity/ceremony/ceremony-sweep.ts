@@ -14,8 +14,8 @@ import { deleteQuietCeremony, listQuietCeremonies, type Ceremony } from './cerem
 import { noteRegistered } from './registration.ts'
 
 const PAGE_CEREMONIES = 100
-/** How long before the names would be free the directory is asked for an identity that it may have. */
-const DOUBT_MILLIS = DAY_MILLIS
+/** How long before the names become free the directory is asked for an identity that it may have. */
+const ASKED_AHEAD_MILLIS = DAY_MILLIS
 
 export const ceremonySweep: Sweep = {
   name: 'ceremonies',
@@ -26,7 +26,7 @@ export const ceremonySweep: Sweep = {
     const now = ctx.clock.now()
     const choices = [
       // While their names are still kept.
-      { kind: 'doubtful', before: now - QUIET_MILLIS + DOUBT_MILLIS, ends: false },
+      { kind: 'doubtful', before: now - QUIET_MILLIS + ASKED_AHEAD_MILLIS, ends: false },
       { kind: 'unregistered', before: now - QUIET_MILLIS, ends: true },
       { kind: 'registered', before: now - REGISTERED_QUIET_MILLIS, ends: true },
     ] as const

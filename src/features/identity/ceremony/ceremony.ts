@@ -26,14 +26,21 @@ import {
 import { didWebUrl } from '../../../protocol/did-document.ts'
 import { parseShare, shareIndexes, type EscrowShare } from '../../../protocol/escrow-share.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import { operationCid, type Operation } from '../../../protocol/plc.ts'
+import type { Operation } from '../../../protocol/plc.ts'
 import { accountOf, addAccount } from '../accounts/accounts.ts'
 import { announce, rememberPlace } from '../account-events/account-events.ts'
 import { hashPassword, passwordFault } from '../passwords/passwords.ts'
 import { signingKeyOf } from '../account-keys/account-keys.ts'
 import { depositShare } from '../escrow/escrow.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
-import { fetchPublished, keepDidDocument, passOnReservations, putWebDocument } from '../identity/identity.ts'
+import {
+  fetchPublished,
+  keepDidDocument,
+  passOnReservations,
+  putWebDocument,
+  submitOperation,
+  verdictOf,
+} from '../identity/identity.ts'
 import { passOnInvites } from '../invites/invites.ts'
 import { createRepo } from '../../data/repo/repo.ts'
 import { deleteDevicesOf } from '../../access/wallet-devices/wallet-devices.ts'
@@ -166,30 +173,15 @@ function storeDid({ db }: Context, id: string, did: Did): Promise<void> {
 /** Submit the identity to the directory, and store that it has it. */
 async function register(ctx: Context, ceremony: Ceremony, did: Did, genesis: Operation): Promise<void> {
   try {
-    await ctx.plc.submit(did, genesis)
+    await submitOperation(ctx, did, genesis, 'first')
   } catch (error) {
     if (!(error instanceof PlcDirectoryError)) throw error
-    const isKnown = await isInDirectory(ctx, did, genesis)
-    if (isKnown !== true) {
-      // It will not take it later either, so the wallet may send another one.
-      if (error.status === 400 && isKnown === false)
-        await ctx.db.transaction((tx) => clearCeremonyDid(tx, ceremony.id, did))
-      ctx.log.warn('could not submit an identity to the PLC directory', { did, status: error.status })
-      throw directoryFailed('The PLC directory did not take the identity')
-    }
+    // The directory will not take it later either, so the wallet may send another one.
+    if (verdictOf(error) === 'invalid') await ctx.db.transaction((tx) => clearCeremonyDid(tx, ceremony.id, did))
+    ctx.log.warn('could not submit an identity to the PLC directory', { did, status: error.status })
+    throw directoryFailed('The PLC directory did not take the identity')
   }
   await noteRegistered(ctx, ceremony)
-}
-
-/** Whether the log of the DID begins with this operation; null if the directory cannot be asked. */
-async function isInDirectory({ plc }: Context, did: Did, genesis: Operation): Promise<boolean | null> {
-  try {
-    const [first] = (await plc.auditLog(did)) ?? []
-    return first !== undefined && operationCid(first.operation).equals(operationCid(genesis))
-  } catch (error) {
-    if (error instanceof PlcDirectoryError) return null
-    throw error
-  }
 }
 
 async function promote<Entry>(

@@ -15,15 +15,8 @@ import { resolveDid } from './did-resolution.ts'
 import { documentOfAccount } from './web-documents.ts'
 import { admitHandle, isGivenName } from './handle-admission.ts'
 import { heldRotationKey, isOfWallet } from './identity-keys.ts'
-import {
-  claimName,
-  forgetName,
-  giveClaimedHandle,
-  isDirectoryRefusal,
-  leaveName,
-  submitOnce,
-  type HeldName,
-} from './name-claims.ts'
+import { claimName, forgetName, giveClaimedHandle, leaveName, type HeldName } from './name-claims.ts'
+import { submitOperation, verdictOf } from './submission.ts'
 
 const accountNotFound = () => invalidRequest('Account not found')
 const handleTaken = (handle: Handle) => new Refusal(400, 'HandleNotAvailable', `Handle already taken: ${handle}`)
@@ -74,11 +67,11 @@ async function publishAndGive(by: By, held: HeldName, actor?: string): Promise<v
     const publication = isPlcDid(did) ? await publicationOf(ctx, did, handle) : await requirePublished(ctx, did, handle)
     // From here on, the directory may name the handle already, or soon.
     isTold = isPlcDid(did)
-    if (typeof publication === 'object') await submitOnce(ctx, did, publication)
+    if (typeof publication === 'object') await submitOperation(ctx, did, publication)
     if (!(await giveClaimedHandle(by, held, { actor, unpublished: publication === 'by wallet' })))
       throw accountNotFound()
   } catch (error) {
-    await (isTold && !isDirectoryRefusal(error) ? leaveName(ctx, held) : forgetName(ctx, held))
+    await (isTold && verdictOf(error) === 'unknown' ? leaveName(ctx, held) : forgetName(ctx, held))
     throw error
   }
 }

@@ -24,7 +24,6 @@ export {
   deleteAllClaims,
   endClaim,
   forgetName,
-  isDirectoryRefusal,
   isEmailPromised,
   isHandleFree,
   isNameTaken,
@@ -32,12 +31,11 @@ export {
   leaveOwnName,
   replaceName,
   reserveName,
-  submitGenesis,
-  submitOnce,
   type HeldName,
 } from './name-claims.ts'
 export { deleteReservationsOf, passOnReservations, reservedFor, setReservedUntil } from './name-reservation-store.ts'
 export { bindReservedKey, keepReservedKey, reservedKeyNamed } from './reserved-key-store.ts'
 export { signingAuthority, type SigningAuthority } from './signing-authority.ts'
+export { requireNoDoubt, submitOperation, verdictOf } from './submission.ts'
 export { documentOfAccount, endHosting, keepArrivingDocument, startHosting, whatToPublish } from './web-documents.ts'
 export { findWebDocument, hostingStateOf, putWebDocument, setHostedSince } from './web-document-store.ts'

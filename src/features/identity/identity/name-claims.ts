@@ -8,7 +8,7 @@
  *   rotation keys, the old identity is ended with a tombstone first.
  * - A handle change may have reached the directory. If the directory names the handle, the account gets it; if not, the
  *   handle is free again.
- * - While an operation of unknown outcome may still arrive at the directory (`DOUBT_SECS`), only an attempt that
+ * - While an operation of unknown outcome may still arrive at the directory (`submission.ts`), only an attempt that
  *   continues with the same claim is admitted.
  * - An identity that a client made and signed itself is left to its keys, and blocks no other claim.
  */
@@ -17,13 +17,12 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { holderOf } from '../../../platform/database/row-holders.ts'
-import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
 import { claimedHandle } from '../../../protocol/did-document.ts'
 import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
 import { formatDidKey, type SigningKey } from '../../../protocol/keys.ts'
 import {
   isPlcDid,
-  operationCid,
+  isSameOperation,
   signerOf,
   signOperation,
   stateOf,
@@ -57,13 +56,12 @@ import {
   reservedFor,
   type Reservation,
 } from './name-reservation-store.ts'
+import { doubtUntil, submitOperation } from './submission.ts'
 
 export { deleteAllClaims, deleteClaim as endClaim } from './name-claim-store.ts'
 
 /** Longest time an attempt can take, because everything it waits for has a time-out. */
 const MAX_ATTEMPT_SECS = 300
-/** How long an operation that got no response may still arrive at the directory. */
-const DOUBT_SECS = 60
 
 export interface WantedName extends Claimant {
   handle: Handle
@@ -187,7 +185,7 @@ export const forgetName = (ctx: Context, held: Pick<HeldName, 'handle' | 'attemp
 export const leaveName = (
   { db, clock }: Context,
   { handle, attempt }: Pick<HeldName, 'handle' | 'attempt'>,
-): Promise<number> => endAttempt(db, { handle, attempt, heldUntil: clock.now() + DOUBT_SECS * 1000 })
+): Promise<number> => endAttempt(db, { handle, attempt, heldUntil: doubtUntil(clock.now()) })
 
 /**
  * End the earlier attempt of a sign-up that is being retried, for example because the directory does not respond. The
@@ -196,11 +194,10 @@ export const leaveName = (
 export const leaveOwnName = async (
   { db, clock }: Context,
   sameSignup: Omit<Parameters<typeof endAttemptOf>[1], 'heldUntil'>,
-): Promise<void> => void (await endAttemptOf(db, { ...sameSignup, heldUntil: clock.now() + DOUBT_SECS * 1000 }))
+): Promise<void> => void (await endAttemptOf(db, { ...sameSignup, heldUntil: doubtUntil(clock.now()) }))
 
 /** End the attempts of processes that were stopped in the middle of them. */
-export const leaveNamesOfGone = ({ db, clock }: Context): Promise<void> =>
-  endAttempts(db, clock.now() + DOUBT_SECS * 1000)
+export const leaveNamesOfGone = ({ db, clock }: Context): Promise<void> => endAttempts(db, doubtUntil(clock.now()))
 
 /**
  * Give the handle to the account that claimed it, in place of all that it had, end the claim, and emit an `#identity`
@@ -253,50 +250,9 @@ async function endIdentity(ctx: Context, did: Did, { genesis }: PreparedIdentity
   const key = await serverRotationKey(ctx)
   if (!isSignedBy(genesis, key)) return
   const last = await ctx.plc.lastOperation(did)
-  if (last !== null && isSame(last, genesis)) await submitOnce(ctx, did, signOperation(tombstone(genesis), key))
+  if (last !== null && isSameOperation(last, genesis))
+    await submitOperation(ctx, did, signOperation(tombstone(genesis), key))
 }
-
-const isSame = (one: LogOperation, other: LogOperation): boolean => operationCid(one).equals(operationCid(other))
-
-/**
- * Submit an operation to the directory. If the submission fails, the log of the DID decides: an operation that is its
- * last entry has arrived. Otherwise throws the `PlcDirectoryError` of the submission, or the one of reading the log.
- */
-export async function submitOnce({ plc }: Pick<Context, 'plc'>, did: Did, operation: LogOperation): Promise<void> {
-  try {
-    await plc.submit(did, operation)
-  } catch (error) {
-    if (!(error instanceof PlcDirectoryError)) throw error
-    const last = await unjudged(plc.lastOperation(did))
-    if (last === null || !isSame(last, operation)) throw error
-  }
-}
-
-/**
- * Submit the first operation of an identity that others may change afterwards. If the submission fails, the log
- * decides: an operation that is its first entry has arrived. Throws as `submitOnce`.
- */
-export async function submitGenesis({ plc }: Pick<Context, 'plc'>, did: Did, genesis: LogOperation): Promise<void> {
-  try {
-    await plc.submit(did, genesis)
-  } catch (error) {
-    if (!(error instanceof PlcDirectoryError)) throw error
-    const [first] = (await unjudged(plc.auditLog(did))) ?? []
-    if (first === undefined || !isSame(first.operation, genesis)) throw error
-  }
-}
-
-/** A read that fails says nothing about the operation, whatever its status. */
-const unjudged = <Value>(read: Promise<Value>): Promise<Value> =>
-  read.catch((error: unknown) => {
-    throw error instanceof PlcDirectoryError ? new PlcDirectoryError(null, error.message, { cause: error }) : error
-  })
-
-/**
- * Whether the directory refused an operation with a 4xx status, so that the operation certainly did not take effect.
- */
-export const isDirectoryRefusal = (error: unknown): boolean =>
-  error instanceof PlcDirectoryError && error.status !== null && error.status >= 400 && error.status < 500
 
 /** Whether an account has the handle or the email address, an attempt under way holds it, or it is reserved. */
 export const isNameTaken = {

@@ -11,7 +11,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { formatDidKey } from '../../../protocol/keys.ts'
 import {
   isPlcDid,
-  operationCid,
+  isSameOperation,
   parseOperation,
   PDS_SERVICE_NAME,
   SIGNING_KEY_NAME,
@@ -31,7 +31,7 @@ import {
 } from '../account-keys/account-keys.ts'
 import { signingAuthority } from '../identity/identity.ts'
 import { unknownAuthority } from '../../access/wallet-proofs/wallet-proofs.ts'
-import { isSettledWith, settleStep } from './key-settlement.ts'
+import { settleStep } from './key-settlement.ts'
 import { findStagedKey, putStagedKey, updateOperation } from './staged-key-store.ts'
 
 /** Longest wait for the directory: most wallets give up after a minute. */
@@ -106,7 +106,7 @@ async function tryToComplete(by: Exchange, did: Did, operation: Operation): Prom
   const head = authority.head!
   const wanted = wantedKey(operation, head)
   if (!staged) {
-    if (isHead(operation, head) && (await currentKey(ctx, did)) === wanted) return wanted
+    if (isSameOperation(operation, head.operation) && (await currentKey(ctx, did)) === wanted) return wanted
     throw invalidRequest('No rotation is under way')
   }
   if (wanted !== staged.signingKey) throw invalidRequest('The operation does not name the staged key')
@@ -117,15 +117,13 @@ async function tryToComplete(by: Exchange, did: Did, operation: Operation): Prom
   return outcome(ctx, did, staged.signingKey)
 }
 
-const isHead = (operation: Operation, head: AuditEntry) => operationCid(operation).toString() === head.cid
-
 /**
  * Returns the signing key that the operation names. Throws `InvalidRequest` unless it may follow `head`, or is `head`.
  */
 function wantedKey(operation: Operation, head: AuditEntry): string {
   const current = stateOf(head.operation)
   if (!current) throw invalidRequest('Did is tombstoned')
-  const isAccepted = isHead(operation, head)
+  const isAccepted = isSameOperation(operation, head.operation)
   if (!isAccepted && signerOf(operation, current.rotationKeys) === null)
     throw invalidRequest('The operation is not signed by a rotation key of the identity')
   if (!isAccepted && operation.prev !== head.cid)
@@ -154,7 +152,7 @@ async function submit(by: Exchange, did: Did, signingKey: string, operation: Ope
     refuseTakendown(await accountStatus(tx, did))
     const staged = await findStagedKey(tx, did)
     if (staged?.signingKey !== signingKey) return 'gone'
-    if (staged.operation !== null && !isSettledWith(staged.operation, operation)) throw new SigningHeld()
+    if (staged.operation !== null && !isSameOperation(staged.operation, operation)) throw new SigningHeld()
     if (staged.operation !== null && (await isStepWaiting(tx, settleStep, did))) return 'under way'
     if (staged.operation === null) {
       await updateOperation(tx, did, signingKey, operation)

@@ -12,7 +12,6 @@ import { formatDidKey } from '../../../protocol/keys.ts'
 import {
   checkNext,
   headOf,
-  operationCid,
   SIGNING_KEY_NAME,
   stateOf,
   type AuditEntry,
@@ -24,7 +23,7 @@ import { announceIn } from '../account-events/account-events.ts'
 import { SETTLE_KEY_STEP, signingKeyOf, releaseSigning, replaceSigningKey } from '../account-keys/account-keys.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
-import { isDirectoryRefusal, resolveDid, submitOnce } from '../identity/identity.ts'
+import { requireNoDoubt, resolveDid, submitOperation, verdictOf } from '../identity/identity.ts'
 import { resignHead } from '../../data/repo/repo.ts'
 import {
   deleteSubmittedKey,
@@ -58,16 +57,8 @@ export const settleStep: StepKind<Settlement> = {
   },
 }
 
-/** Whether two operations are one and the same, so that settling one settles the other. */
-export const isSettledWith = (one: Operation, other: Operation): boolean =>
-  operationCid(one).equals(operationCid(other))
-
-/** How long an operation that was sent without an answer may still arrive at the directory. */
-const DOUBT_SECS = 60
 /** How long an operation that was sent without an answer is not sent again: two at once could both be taken. */
 const ARRIVAL_MILLIS = 3000
-/** Statuses that mean "try again", not "refused": timeout, too many requests. */
-const postponing: readonly (number | null)[] = [408, 429]
 
 /**
  * Submit the operation unless the directory has it. Returns null if the identity names the key now, or why it never
@@ -85,26 +76,22 @@ async function refusalOfDirectory(
   const { log, head } = await settledLog(ctx, did, staged, operation)
   if (names(head, signingKey)) return null
   const now = clock.now()
-  const mayArrive = unansweredAt !== null && unansweredAt <= now && now < unansweredAt + DOUBT_SECS * 1000
-  const refused = (reason: string): string => {
-    if (mayArrive) throw new PlcDirectoryError(null, 'an earlier submission of the operation may still arrive')
-    return reason
-  }
   if (head.cid !== operation.prev) {
     // A key of higher rank could still overrule what came first.
-    const isOver = !checkNext(did, validOperations(log), operation, now).ok
-    return isOver ? OVERTAKEN : refused(OVERTAKEN)
+    if (checkNext(did, validOperations(log), operation, now).ok) requireNoDoubt(unansweredAt, now)
+    return OVERTAKEN
   }
   try {
     // Before it is sent: the process may end before the answer comes.
     await updateUnanswered(db, did, signingKey, now)
-    await submitOnce({ plc }, did, operation)
+    await submitOperation({ plc }, did, operation)
     return null
   } catch (error) {
-    if (!isDirectoryRefusal(error) || postponing.includes((error as PlcDirectoryError).status)) throw error
+    if (['unknown', 'postponed'].includes(verdictOf(error))) throw error
     // This one was answered; the one before may not have been.
     await updateUnanswered(db, did, signingKey, unansweredAt)
-    return refused((error as PlcDirectoryError).message)
+    requireNoDoubt(unansweredAt, now)
+    return (error as PlcDirectoryError).message
   }
 }
 

@@ -31,14 +31,13 @@ import {
   endClaim,
   forgetName,
   type HeldName,
-  isDirectoryRefusal,
   keepArrivingDocument,
   leaveName,
   replaceName,
   serverRotationKey,
-  submitGenesis,
-  submitOnce,
+  submitOperation,
   takeReservedKey,
+  verdictOf,
 } from '../identity/identity.ts'
 import { useInvite } from '../invites/invites.ts'
 import { noteWallet } from '../../access/wallet-proofs/wallet-proofs.ts'
@@ -115,7 +114,7 @@ export async function createAccount<Entry>(
     announce(exchange, admitted.did === null ? 'created' : 'arrived', did, { handle })
     return { did, handle, genesis: prepared?.genesis ?? null, entry }
   } catch (error) {
-    const isUntold = claimed.prepared === null || isDirectoryRefusal(error)
+    const isUntold = claimed.prepared === null || verdictOf(error) !== 'unknown'
     await (isUntold ? forgetName(ctx, claimed) : leaveName(ctx, claimed))
     throw error
   }
@@ -181,10 +180,10 @@ async function register(
 ): Promise<Identity> {
   if (claimed.prepared === null) return claimed
   try {
-    await (isBrought ? submitGenesis : submitOnce)(ctx, claimed.did, claimed.prepared.genesis)
+    await submitOperation(ctx, claimed.did, claimed.prepared.genesis, isBrought ? 'first' : 'newest')
     return claimed
   } catch (error) {
-    if (claimed.did === fresh.did || !isDirectoryRefusal(error)) throw error
+    if (claimed.did === fresh.did || verdictOf(error) === 'unknown') throw error
     if (!(await replaceName(ctx, { ...claimed, ...fresh }))) throw tookTooLong()
     return register(ctx, { ...claimed, ...fresh }, fresh, { isBrought })
   }

@@ -1,0 +1,90 @@
+/**
+ * Operations that were **sent** to the PLC directory. Each is **settled** once the directory has it, **refused** once
+ * the directory said no, and of **unknown** outcome until one of both is certain: an answer may be lost on its way, and
+ * an operation may arrive long after the client has given up waiting.
+ *
+ * - After a failure the log of the DID decides (`submitOperation`). A directory refuses an operation that it has
+ *   already, so a refusal alone says nothing either.
+ * - An operation of unknown outcome may still arrive for `DOUBT_MILLIS`. Until then a refusal of the same operation
+ *   does not count, because it may be an earlier submission that takes effect.
+ *
+ * Sign-ups and handle changes keep their name claimed while they are in doubt (`name-claims.ts`), a key rotation keeps
+ * its account from signing (`repo-keys/key-settlement.ts`), a ceremony keeps to its identity (`ceremony/ceremony.ts`),
+ * and a child keeps its rows (`children/child-making.ts`).
+ */
+import { MINUTE_MILLIS } from '../../../base/durations.ts'
+import type { Context } from '../../../platform/context.ts'
+import { PlcDirectoryError, type PlcDirectory } from '../../../platform/network/directory-client.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import { isSameOperation, type LogOperation } from '../../../protocol/plc.ts'
+
+/** How long an operation that was sent without an answer may still arrive at the directory. */
+const DOUBT_MILLIS = MINUTE_MILLIS
+
+/** Until when an operation that was sent at `sentAt`, without an answer, may still arrive. */
+export const doubtUntil = (sentAt: Millis): Millis => sentAt + DOUBT_MILLIS
+
+/**
+ * Call it before a refusal counts. `unansweredAt` is when the operation was last sent without an answer, or null.
+ * Throws `PlcDirectoryError` while that submission may still arrive. A time in the future was written before the clock
+ * was set back, and is ignored.
+ */
+export function requireNoDoubt(unansweredAt: Millis | null, now: Millis): void {
+  if (unansweredAt !== null && unansweredAt <= now && now < doubtUntil(unansweredAt))
+    throw new PlcDirectoryError(null, 'an earlier submission of the operation may still arrive')
+}
+
+/**
+ * Where the log shows that the directory has the operation: as the newest entry, or as the first of an identity that
+ * others may have changed since.
+ */
+type Place = 'newest' | 'first'
+
+const entryAt: Readonly<Record<Place, (plc: PlcDirectory, did: Did) => Promise<LogOperation | null>>> = {
+  newest: (plc, did) => plc.lastOperation(did),
+  first: async (plc, did) => (await plc.auditLog(did))?.[0]?.operation ?? null,
+}
+
+/**
+ * Submit an operation to the directory. If the submission fails, the log of the DID decides whether it has arrived.
+ * Otherwise throws the `PlcDirectoryError` of the submission, or the one of reading the log, without a status: a read
+ * that fails says nothing about the operation.
+ */
+export async function submitOperation(
+  { plc }: Pick<Context, 'plc'>,
+  did: Did,
+  operation: LogOperation,
+  place: Place = 'newest',
+): Promise<void> {
+  try {
+    await plc.submit(did, operation)
+  } catch (error) {
+    if (!(error instanceof PlcDirectoryError)) throw error
+    const entry = await unjudged(entryAt[place](plc, did))
+    if (entry === null || !isSameOperation(entry, operation)) throw error
+  }
+}
+
+const unjudged = <Value>(read: Promise<Value>): Promise<Value> =>
+  read.catch((error: unknown) => {
+    throw error instanceof PlcDirectoryError ? new PlcDirectoryError(null, error.message, { cause: error }) : error
+  })
+
+/**
+ * What the failure of a submission says about the operation.
+ *
+ * - `invalid`: the directory has judged it, and will never take it.
+ * - `refused`: it did not take effect.
+ * - `postponed`: the same, and the directory asks to try again.
+ * - `unknown`: it may have taken effect, or may yet.
+ */
+type Verdict = 'invalid' | 'refused' | 'postponed' | 'unknown'
+
+/** By status of the directory. Of the others, 4xx is a refusal. */
+const verdicts: Readonly<Record<number, Verdict>> = { 400: 'invalid', 408: 'postponed', 429: 'postponed' }
+
+/** The verdict of what `submitOperation` has thrown. Any other error is `unknown`. */
+export function verdictOf(error: unknown): Verdict {
+  if (!(error instanceof PlcDirectoryError) || error.status === null) return 'unknown'
+  return verdicts[error.status] ?? (error.status >= 400 && error.status < 500 ? 'refused' : 'unknown')
+}
