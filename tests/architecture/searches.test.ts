@@ -34,7 +34,6 @@ const searches: Readonly<Record<string, string>> = {
   'features/data/proxy/feed-munging.ts: munged.splice(': 'at most ten posts are inserted',
   'features/identity/repo-keys/key-rotation.ts: operation.rotationKeys.includes(': 'at most five rotation keys',
   'features/data/repo/tree-nodes.ts: stored.find(': 'not a list: a query',
-  'features/access/tokens/shared-proofs.ts: this.#waiting.splice(': 'takes a whole batch from the queue',
   'http/path-table.ts: this.find(': 'two methods',
   'http/path-table.ts: pattern.every(': 'the segments of a route',
   'http/query.ts: text.includes(': 'its own parameter, once',

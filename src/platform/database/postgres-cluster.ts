@@ -8,6 +8,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { CLOCK_IDS } from '../../protocol/tid.ts'
+import { BatchLoop } from '../running/batch-loop.ts'
 import { outsideRequests } from '../running/request-scope.ts'
 import {
   ALIVE_MILLIS,
@@ -66,7 +67,7 @@ export class PostgresCluster implements Cluster {
   readonly #held = new Map<string, HeldLease>()
   readonly #due = new Set<string>()
   readonly #ends = new Set<() => Promise<void>>()
-  #sending: Promise<void> | null = null
+  readonly #notifications = new BatchLoop(() => this.#send())
   #version: string | null = null
   #clockId = Math.floor(Math.random() * CLOCK_IDS)
   #heartbeat: Timer | null = null
@@ -211,24 +212,20 @@ export class PostgresCluster implements Cluster {
   notify(tx: Pick<Tx, 'afterCommit'>, channel: string): void {
     tx.afterCommit(() => {
       this.#due.add(channel)
-      this.#sending ??= outsideRequests(() => this.#send())
+      this.#notifications.wake()
     })
   }
 
-  async #send(): Promise<void> {
-    while (this.#due.size > 0) {
-      const channels = [...this.#due]
-      this.#due.clear()
-      // Listeners look from time to time, and whenever their connection was lost.
-      await this.#wakes
-        .use((pool) =>
-          pool.unsafe("SELECT pg_notify(channel, '') FROM unnest($1::text[]) AS channel", [
-            pool.array(channels, 'TEXT'),
-          ]),
-        )
-        .catch(() => undefined)
-    }
-    this.#sending = null
+  async #send(): Promise<boolean> {
+    const channels = [...this.#due]
+    this.#due.clear()
+    // Listeners look from time to time, and whenever their connection was lost.
+    await this.#wakes
+      .use((pool) =>
+        pool.unsafe("SELECT pg_notify(channel, '') FROM unnest($1::text[]) AS channel", [pool.array(channels, 'TEXT')]),
+      )
+      .catch(() => undefined)
+    return this.#due.size > 0
   }
 
   listen(channel: string, act: () => void): () => void {
@@ -356,7 +353,7 @@ export class PostgresCluster implements Cluster {
       await ended(this.#ask((session) => session.all(sql`DELETE FROM node WHERE id = ${this.node.id}`)))
     }
     await Promise.all([this.#session.close(), this.#beside.close()])
-    await ended(Promise.resolve(this.#sending))
+    await ended(this.#notifications.idle())
     await this.#wakes.close()
   }
 }

@@ -25,7 +25,8 @@ import {
 import { OperatorError } from '../../base/operator-error.ts'
 import { isPostgresUrl, withoutPassword } from './postgres.ts'
 import { storageFaultOf } from '../files/storage-faults.ts'
-import { onBehalf, outsideRequests } from '../running/request-scope.ts'
+import { BatchLoop } from '../running/batch-loop.ts'
+import { onBehalf } from '../running/request-scope.ts'
 import { Checkpointer, WriteAheadLog } from './wal.ts'
 
 /** Most transactions in one COMMIT; the bound keeps the first of them from waiting long. */
@@ -343,7 +344,8 @@ type Outcome = { ok: true; value: unknown } | { ok: false; error: unknown }
 
 class WriterQueue {
   readonly #waiting: Waiting[] = []
-  #running: Promise<void> | null = null
+  // Waiting one turn of the event loop lets the requests of one tick share a commit.
+  readonly #groups = new BatchLoop(() => this.#nextGroup(), { gathering: nextTurn })
   #flushing: Promise<void> | null = null
   /** The work that runs has asked for a turn of the event loop. */
   #isTurning = false
@@ -376,8 +378,7 @@ class WriterQueue {
   enter<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     this.#waiting.push({ work, resolve: resolve as (value: unknown) => void, reject })
-    // Waiting one turn of the event loop lets the requests of one tick share a commit.
-    this.#running ??= outsideRequests(() => nextTurn().then(() => this.#drain()))
+    this.#groups.wake()
     return promise
   }
 
@@ -393,18 +394,16 @@ class WriterQueue {
   }
 
   async close(): Promise<void> {
-    while (this.#running) await this.#running
+    await this.#groups.idle()
     await this.#checkpointer.close()
     this.#log.close()
   }
 
-  async #drain(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      await this.#group()
-      // A failed checkpoint is repeated later; it must not block the transactions that wait.
-      await this.#keepLog().catch((error: unknown) => this.#noteFault(error))
-    }
-    this.#running = null
+  async #nextGroup(): Promise<boolean> {
+    await this.#group()
+    // A failed checkpoint is repeated later; it must not block the transactions that wait.
+    await this.#keepLog().catch((error: unknown) => this.#noteFault(error))
+    return this.#waiting.length > 0
   }
 
   /** Runs one BEGIN … COMMIT. The promises of its members resolve only after the COMMIT is durable. */

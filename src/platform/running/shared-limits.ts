@@ -11,8 +11,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { MINUTE_MILLIS } from '../../base/durations.ts'
 import { ALIVE_MILLIS, sql, type Cluster } from '../database/database.ts'
+import { BatchLoop } from './batch-loop.ts'
 import type { Clock } from './clock.ts'
-import { outsideRequests } from './request-scope.ts'
 
 /** Between two statements of a node. */
 const SYNC_MILLIS = 25
@@ -77,7 +77,9 @@ export class SharedLimits {
   /** By the same id. A statement asks for the first of each. */
   readonly #wishes = new Map<string, Wish[]>()
   readonly #stopping = new AbortController()
-  #sending: Promise<void> | null = null
+  // Requests of one turn share a statement.
+  readonly #statements = new BatchLoop(() => this.#send(), { gathering: () => pause(0) })
+  /** Resolves with the statement that is under way, or the next one. */
   #round = Promise.withResolvers<void>()
   /** Statements in a row that failed. */
   #failures = 0
@@ -116,7 +118,7 @@ export class SharedLimits {
     if (this.#stopping.signal.aborted) return
     window.share ??= newShare()
     this.#due.set(idOf(rule, key), { rule, key, window: window as Entry['window'] })
-    this.#sending ??= outsideRequests(() => this.#send())
+    this.#statements.wake()
   }
 
   /** Count points in the table, if that does not exceed the limit. Returns false if it would, or if that is unknown. */
@@ -145,7 +147,7 @@ export class SharedLimits {
 
   /** Resolves once the next statement has ended, for a request that waits for a sum. */
   async learned(): Promise<void> {
-    if (this.#sending !== null) await this.#round.promise
+    if (this.#statements.isRunning) await this.#round.promise
   }
 
   /** Whether everything that this node took from a window is part of a sum that it learned at this time or later. */
@@ -160,14 +162,12 @@ export class SharedLimits {
 
   async stop(): Promise<void> {
     this.#stopping.abort()
-    await this.#sending
+    await this.#statements.idle()
   }
 
-  async #send(): Promise<void> {
+  async #send(): Promise<boolean> {
     const { signal } = this.#stopping
-    // Requests of one turn share a statement.
-    await pause(0)
-    while (this.#due.size > 0 && !signal.aborted) {
+    if (!signal.aborted) {
       try {
         await this.#sendSome()
         this.#failures = 0
@@ -175,14 +175,14 @@ export class SharedLimits {
       } catch (error) {
         if (++this.#failures >= MAX_FAILURES) this.#failRound(error)
       }
-      await pause(this.#failures === 0 ? SYNC_MILLIS : RETRY_MILLIS, undefined, { ref: false, signal }).catch(
-        () => undefined,
-      )
+      const waitMillis = this.#failures === 0 ? SYNC_MILLIS : RETRY_MILLIS
+      await pause(waitMillis, undefined, { ref: false, signal }).catch(() => undefined)
     }
+    if (this.#due.size > 0 && !signal.aborted) return true
     this.#endRound()
     for (const wishes of this.#wishes.values()) for (const { settle } of wishes) settle(false)
     this.#wishes.clear()
-    this.#sending = null
+    return false
   }
 
   #settle(id: string, isGranted: boolean): void {

@@ -20,6 +20,7 @@ import type { Millis } from '../../protocol/identifiers.ts'
 import type { Context } from '../context.ts'
 import { inPieces, type Tx } from '../database/database.ts'
 import { holderOf } from '../database/row-holders.ts'
+import { BatchLoop } from './batch-loop.ts'
 import { inRequest, outsideRequests } from './request-scope.ts'
 import { StepWatches } from './step-watches.ts'
 import { StepPostponed, type AddedStep, type Step, type StepKindOf, type Steps } from './step-kind.ts'
@@ -65,8 +66,7 @@ export class StepRunner implements Steps {
   #isStarted = false
   #isStopped = false
   #timer: Timer | null = null
-  #looking: Promise<void> | null = null
-  #isLookDue = false
+  readonly #looks = new BatchLoop(() => this.#lookOnce())
   /** Tries in progress, by step id. */
   readonly #running = new Map<string, { kind: string; end: Promise<void> }>()
   readonly #watches: StepWatches
@@ -148,8 +148,7 @@ export class StepRunner implements Steps {
 
   wake(): void {
     if (!this.#isStarted || this.#isStopped) return
-    this.#isLookDue = true
-    this.#looking ??= outsideRequests(() => this.#lookWhileDue())
+    this.#looks.wake()
   }
 
   async workOff(): Promise<void> {
@@ -158,8 +157,8 @@ export class StepRunner implements Steps {
   }
 
   async #quiet(): Promise<void> {
-    while (this.#looking !== null || this.#running.size > 0)
-      await Promise.allSettled([this.#looking, ...Array.from(this.#running.values(), ({ end }) => end)])
+    while (this.#looks.isRunning || this.#running.size > 0)
+      await Promise.allSettled([this.#looks.idle(), ...Array.from(this.#running.values(), ({ end }) => end)])
   }
 
   async nextTry<Payload>({ name }: StepKindOf<never, Payload>, key: string, timeoutMillis: number): Promise<boolean> {
@@ -204,18 +203,15 @@ export class StepRunner implements Steps {
     ]
   }
 
-  async #lookWhileDue(): Promise<void> {
-    while (this.#isLookDue && !this.#isStopped) {
-      this.#isLookDue = false
-      try {
-        this.#lookAgainIn(await this.#look())
-      } catch (error) {
-        if (!this.#isStopped) this.ctx.log.error('could not read the due steps', { error })
-        this.#lookAgainIn(MAX_TRY_MILLIS)
-      }
+  async #lookOnce(): Promise<boolean> {
+    if (this.#isStopped) return false
+    try {
+      this.#lookAgainIn(await this.#look())
+    } catch (error) {
+      if (!this.#isStopped) this.ctx.log.error('could not read the due steps', { error })
+      this.#lookAgainIn(MAX_TRY_MILLIS)
     }
-    // Nothing is awaited after the flag was last read, so no wake-up is missed.
-    this.#looking = null
+    return false
   }
 
   #lookAgainIn(millis: number | null): void {

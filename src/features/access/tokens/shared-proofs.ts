@@ -3,7 +3,7 @@
  * way share the next one, so that a busy node sends a few hundred statements a second, however many requests it has.
  */
 import { sql, type Cluster } from '../../../platform/database/database.ts'
-import { outsideRequests } from '../../../platform/running/request-scope.ts'
+import { BatchLoop } from '../../../platform/running/batch-loop.ts'
 import { PROOF_MEMORY_SECS } from '../../../protocol/dpop.ts'
 
 /** Most proofs in one statement. */
@@ -21,7 +21,7 @@ const nowMillis = sql`CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGIN
 
 export class SharedProofs {
   readonly #waiting: Waiting[] = []
-  #sending: Promise<void> | null = null
+  readonly #batches = new BatchLoop(() => this.#send())
 
   constructor(readonly cluster: Cluster) {}
 
@@ -35,21 +35,19 @@ export class SharedProofs {
       .digest('hex')
       .slice(0, 2 * DIGEST_BYTES)
     this.#waiting.push({ digest, resolve, reject })
-    if (this.#sending === null) this.#sending = outsideRequests(() => this.#send())
+    this.#batches.wake()
     return promise
   }
 
-  async #send(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, MAX_BATCH)
-      try {
-        const fresh = await this.#insert(batch.map(({ digest }) => digest))
-        for (const { digest, resolve } of batch) resolve(fresh.has(digest))
-      } catch (error) {
-        for (const { reject } of batch) reject(error)
-      }
+  async #send(): Promise<boolean> {
+    const batch = this.#waiting.splice(0, MAX_BATCH)
+    try {
+      const fresh = await this.#insert(batch.map(({ digest }) => digest))
+      for (const { digest, resolve } of batch) resolve(fresh.has(digest))
+    } catch (error) {
+      for (const { reject } of batch) reject(error)
     }
-    this.#sending = null
+    return this.#waiting.length > 0
   }
 
   /** Returns those that were not there. In one order at all nodes, so that two of them do not wait for each other. */

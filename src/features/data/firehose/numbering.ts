@@ -22,6 +22,7 @@
  */
 import { LeaseLost, type Cluster, type Lease, type Tx } from '../../../platform/database/database.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
+import { BatchLoop } from '../../../platform/running/batch-loop.ts'
 import type { RepoEvent } from '../../../protocol/frames.ts'
 import { crawlersOf } from './crawlers.ts'
 import { deleteEventsOf } from './event-log.ts'
@@ -98,31 +99,40 @@ export class Numberer {
 
   async #whileHolding(lease: Lease): Promise<void> {
     const crawlers = crawlersOf(this.#ctx)
-    const bell = new Bell()
-    const unlisten = this.#cluster.listen(channels.written, () => bell.ring())
-    const poll = setInterval(() => bell.ring(), POLL_MILLIS)
-    const end = () => bell.ring()
-    lease.lost.addEventListener('abort', end)
+    const { promise: end, resolve: over, reject: failed } = Promise.withResolvers<void>()
+    const floor = new Floor()
+    const batches = new BatchLoop(() =>
+      this.#numberSome(lease, floor).catch((error: unknown) => {
+        failed(error)
+        return false
+      }),
+    )
+    const wake = () => batches.wake()
+    const unlisten = this.#cluster.listen(channels.written, wake)
+    const poll = setInterval(wake, POLL_MILLIS)
+    lease.lost.addEventListener('abort', () => over(), { once: true })
     this.#isHolding = true
     crawlers.start()
     try {
-      await this.#numberUntilLost(lease, bell)
+      if (lease.lost.aborted) return
+      wake()
+      await end
     } finally {
       crawlers.rest()
       this.#isHolding = false
-      lease.lost.removeEventListener('abort', end)
       clearInterval(poll)
       unlisten()
+      await batches.idle()
     }
   }
 
-  async #numberUntilLost(lease: Lease, bell: Bell): Promise<void> {
-    const floor = new Floor()
-    while (!lease.lost.aborted) {
-      const waiting = await this.#cluster.beside(anyUnnumbered(floor.id))
-      if (waiting.length === 0) await bell.rung()
-      else await this.#batch(lease, floor)
-    }
+  /** Number one batch of the events that have no number yet. Returns whether there may be more. */
+  async #numberSome(lease: Lease, floor: Floor): Promise<boolean> {
+    if (lease.lost.aborted) return false
+    const waiting = await this.#cluster.beside(anyUnnumbered(floor.id))
+    if (waiting.length === 0) return false
+    await this.#batch(lease, floor)
+    return true
   }
 
   async #batch(lease: Lease, floor: Floor): Promise<void> {
@@ -151,23 +161,6 @@ export class Numberer {
 
 /** Null on SQLite, which needs none. */
 export const numbererOf = perContext((ctx) => (ctx.db.cluster === null ? null : new Numberer(ctx, ctx.db.cluster)))
-
-/** Wakes one waiter. A signal without a waiter is kept. */
-class Bell {
-  #isRung = false
-  #wake: (() => void) | null = null
-
-  ring(): void {
-    this.#isRung = true
-    this.#wake?.()
-  }
-
-  async rung(): Promise<void> {
-    if (!this.#isRung) await new Promise<void>((resolve) => (this.#wake = resolve))
-    this.#isRung = false
-    this.#wake = null
-  }
-}
 
 /** Reset the low-water mark after this many batches, as a safeguard. */
 const FLOOR_BATCHES = 10_000

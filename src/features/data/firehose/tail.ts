@@ -7,6 +7,7 @@
  * itself: no event is ever in neither place.
  */
 import { perContext, type Context } from '../../../platform/context.ts'
+import { BatchLoop } from '../../../platform/running/batch-loop.ts'
 import { outsideRequests } from '../../../platform/running/request-scope.ts'
 import { eventsAfter, headSeq, type StoredEvent } from './event-log.ts'
 import { sentEventsOf, type SentEvents } from './sent-events.ts'
@@ -21,8 +22,7 @@ export class Tail {
   readonly #followers = new Set<() => void>()
   /** Ends listening for notifications. */
   #unlisten: (() => void) | null = null
-  #reading = false
-  #stale = false
+  readonly #reads = new BatchLoop(() => this.#read())
   /** Something was not sent because the database may have lost it. */
   #isWithheld = false
   /** Holds all events after `#floor` up to `#head`. */
@@ -54,7 +54,7 @@ export class Tail {
   follow(onNews: () => void): () => void {
     this.#followers.add(onNews)
     this.#unlisten ??= this.#listen()
-    this.#wake()
+    this.#reads.wake()
     return () => {
       this.#followers.delete(onNews)
       if (this.#followers.size === 0) this.#rest()
@@ -84,7 +84,7 @@ export class Tail {
   /** Receive the events of a transaction that has just become durable. */
   take(events: readonly StoredEvent[]): void {
     if (this.#followers.size === 0) return
-    if (this.#floor === null || events[0]!.seq !== this.#head + 1) return this.#wake()
+    if (this.#floor === null || events[0]!.seq !== this.#head + 1) return this.#reads.wake()
     this.#append(events)
     this.#tell()
   }
@@ -99,9 +99,9 @@ export class Tail {
     const { db, signals } = this.#ctx
     const { cluster } = db
     if (cluster === null) return null
-    const unlisten = cluster.listen(channels.numbered, () => this.#wake())
+    const unlisten = cluster.listen(channels.numbered, () => this.#reads.wake())
     const unlistenErased = cluster.listen(channels.erased, () => this.forget())
-    const poll = outsideRequests(() => setInterval(() => this.#wake(), POLL_MILLIS))
+    const poll = outsideRequests(() => setInterval(() => this.#reads.wake(), POLL_MILLIS))
     const end = () => {
       unlisten()
       unlistenErased()
@@ -117,32 +117,25 @@ export class Tail {
     for (const onNews of this.#followers) onNews()
   }
 
-  #wake(): void {
-    this.#stale = true
-    if (!this.#reading) void this.#catchUp()
-  }
-
-  async #catchUp(): Promise<void> {
-    this.#reading = true
+  /** Read the next events of the log, if there are followers. Returns whether there may be more. */
+  async #read(): Promise<boolean> {
+    if (this.#followers.size === 0) return false
     try {
-      while (this.#stale && this.#followers.size > 0) {
-        this.#stale = false
-        const starts = this.#floor === null
-        if (starts) this.#head = this.#floor = await headSeq(this.#ctx.db)
-        const erasures = this.#erasures
-        this.#sent?.raise(this.#head)
-        const events = await eventsAfter(this.#ctx.db, this.#head)
-        // In the meantime, all followers may have left and new ones arrived, or some of the events been deleted.
-        if (this.#floor !== null && erasures === this.#erasures) this.#append(events)
-        if (events.length > 0) this.#stale = true
-        else if (!starts && !this.#isWithheld) continue
+      const starts = this.#floor === null
+      if (starts) this.#head = this.#floor = await headSeq(this.#ctx.db)
+      const erasures = this.#erasures
+      this.#sent?.raise(this.#head)
+      const events = await eventsAfter(this.#ctx.db, this.#head)
+      // In the meantime, all followers may have left and new ones arrived, or some of the events been deleted.
+      if (this.#floor !== null && erasures === this.#erasures) this.#append(events)
+      if (events.length > 0 || starts || this.#isWithheld) {
         this.#isWithheld = false
         this.#tell()
       }
+      return events.length > 0
     } catch (error) {
       this.#ctx.log.error('could not read the event log', { error })
-    } finally {
-      this.#reading = false
+      return false
     }
   }
 
