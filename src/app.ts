@@ -27,6 +27,7 @@ import { Metrics } from './platform/running/metrics.ts'
 import { createOutbound } from './platform/network/outbound.ts'
 import { systemResolver } from './platform/network/resolver.ts'
 import { Signal } from './base/signal.ts'
+import type { Cluster } from './platform/database/database.ts'
 import { inDatabaseWords } from './platform/database/database-words.ts'
 import { requireDatabase, sharesDatabase } from './platform/database/open-database.ts'
 import { Reclaiming } from './platform/running/reclaiming.ts'
@@ -96,17 +97,7 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
       if (end) undos.push(end)
     }
     await ctx.steps.start()
-    const { cluster } = ctx.db
-    if (cluster !== null) {
-      const reclaims = active.map((feature) => async () => feature.reclaim?.(ctx))
-      const reclaiming = new Reclaiming({ ...ctx, cluster }, [
-        () => ctx.limits.meet(),
-        () => ctx.steps.reclaim(),
-        ...reclaims,
-      ])
-      reclaiming.start()
-      undos.push(() => reclaiming.stop())
-    }
+    if (ctx.db.cluster !== null) undos.push(startReclaiming(ctx, ctx.db.cluster, active))
     ctx.sweeps.start()
     undos.push(() => ctx.sweeps.stop())
     const drain = () => {
@@ -119,6 +110,17 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
     await unwind(undos)
     throw ended?.aborted ? ended.reason : error
   }
+}
+
+function startReclaiming(ctx: Context, cluster: Cluster, active: readonly Feature[]): Undo {
+  const reclaims = active.map((feature) => async () => feature.reclaim?.(ctx))
+  const reclaiming = new Reclaiming({ ...ctx, cluster }, [
+    () => ctx.limits.meet(),
+    () => ctx.steps.reclaim(),
+    ...reclaims,
+  ])
+  reclaiming.start()
+  return () => reclaiming.stop()
 }
 
 /**
@@ -172,15 +174,6 @@ async function openContext(
 
   const tracing = config.telemetry.enabled ? await startTracing(config, log) : null
   if (tracing !== null) undos.push(() => tracing.stop())
-  const resolver = overrides.resolver ?? systemResolver()
-  // Strangers can exhaust the lookup limits of `resolver`. The operator's own services therefore use a resolver with
-  // separate limits.
-  const upstream = createOutbound({
-    resolver: overrides.resolver ?? systemResolver({ asksSystem: true }),
-    reach: 'anywhere',
-    comparison: new ClockComparison({ clock, log }),
-  })
-
   const background = new Background(log)
   undos.push(() => background.end(overrides.stopGraceMillis ?? STOP_GRACE_MILLIS))
   const limits = new Limits(config, clock, db.cluster && new SharedLimits(db.cluster, clock))
@@ -198,40 +191,68 @@ async function openContext(
     tracing,
     db,
     vault: await openVault(db, config),
-    mailer: overrides.mailer ?? createMailer(config, { upstream, log }),
-    resolver,
-    outbound: overrides.outbound ?? createOutbound({ resolver, reach: config.development ? 'loopback' : 'public' }),
-    upstream,
-    plc:
-      overrides.plc ??
-      (config.plcDirectoryUrl === null
-        ? localPlcDirectory({ db, clock })
-        : remotePlcDirectory(config.plcDirectoryUrl, upstream)),
+    ...openNetwork(config, overrides, { clock, log, db }),
     limits,
     background,
     signals: { isDraining: false, stopping: new Signal() },
     get capabilities() {
-      return capabilities
+      return plugged.capabilities
     },
     get steps() {
-      return steps
+      return plugged.steps
     },
     get sweeps() {
-      return sweeps
+      return plugged.sweeps
     },
   }
+  const plugged = plugIn(ctx)
+  return ctx
+}
+
+/** How the server reaches other services. */
+function openNetwork(
+  config: Config,
+  overrides: Overrides,
+  { clock, log, db }: Pick<Context, 'clock' | 'log' | 'db'>,
+): Pick<Context, 'resolver' | 'outbound' | 'upstream' | 'plc' | 'mailer'> {
+  const resolver = overrides.resolver ?? systemResolver()
+  // Strangers can exhaust the lookup limits of `resolver`. The operator's own services therefore use a resolver with
+  // separate limits.
+  const upstream = createOutbound({
+    resolver: overrides.resolver ?? systemResolver({ asksSystem: true }),
+    reach: 'anywhere',
+    comparison: new ClockComparison({ clock, log }),
+  })
+  const directory = () =>
+    config.plcDirectoryUrl === null
+      ? localPlcDirectory({ db, clock })
+      : remotePlcDirectory(config.plcDirectoryUrl, upstream)
+  return {
+    resolver,
+    upstream,
+    outbound: overrides.outbound ?? createOutbound({ resolver, reach: config.development ? 'loopback' : 'public' }),
+    plc: overrides.plc ?? directory(),
+    mailer: overrides.mailer ?? createMailer(config, { upstream, log }),
+  }
+}
+
+/** What the enabled features add to the context. */
+function plugIn(ctx: Context): Pick<Context, 'capabilities' | 'steps' | 'sweeps'> {
   registerFeatures(ctx, features)
   const active = activeFeatures(ctx)
-  const capabilities = offeredCapabilities(config, builtBy(active))
-  const steps = new StepRunner(
-    ctx,
-    active.flatMap((feature) => feature.steps ?? []),
-  )
-  const sweeps = new SweepRunner(
-    ctx,
-    active.flatMap((feature) => feature.sweeps ?? []),
-  )
-  return ctx
+  const all = <Part>(partsOf: (feature: Feature) => readonly Part[] | undefined): Part[] =>
+    active.flatMap((feature) => partsOf(feature) ?? [])
+  return {
+    capabilities: offeredCapabilities(ctx.config, builtBy(active)),
+    steps: new StepRunner(
+      ctx,
+      all(({ steps }) => steps),
+    ),
+    sweeps: new SweepRunner(
+      ctx,
+      all(({ sweeps }) => sweeps),
+    ),
+  }
 }
 
 const activeFeatures = (ctx: Context): Feature[] => features.filter((feature) => feature.enabled?.(ctx) ?? true)

@@ -63,133 +63,172 @@ const page = {
   cursor: Type.Optional(Type.String({ description: 'The cursor of the previous page.', maxLength: 2048 })),
 }
 
+/** What the tools of one agent work with. */
+interface Parts {
+  actions: Actions
+  reads: Reads
+  authorization: Authorization
+}
+
+/** A tool as it is declared. It is the same for all agents, so that it gets the parts of one with its input. */
+interface Declared extends Pick<Tool, 'name' | 'title' | 'description' | 'schema'> {
+  writes: boolean
+  repeatable: boolean
+  run(parts: Parts, input: unknown): Promise<object | string>
+}
+
+/** Declare a tool that needs the account holder's consent. Without it, the answer says how to get it. */
+const tool = <Schema extends TSchema>(
+  name: string,
+  title: string,
+  description: string,
+  schema: Schema,
+  run: (parts: Parts, input: Static<Schema>) => Promise<object | string>,
+  { writes = false, repeatable = !writes }: { writes?: boolean; repeatable?: boolean } = {},
+): Declared => ({
+  name,
+  title,
+  description,
+  schema,
+  writes,
+  repeatable,
+  run: (parts, input) => run(parts, checked(schema, input)),
+})
+
+const write = { writes: true }
+const once = { writes: true, repeatable: true }
+
+const writingTools = [
+  tool(
+    'authorize',
+    'Authorize',
+    'Get the consent of the account holder. The first call returns a code and the address where to enter it: show both to the person. Then call it again: it waits for the confirmation. If the access was ended, it requests a new confirmation.',
+    Type.Object(
+      {
+        wait_seconds: Type.Optional(
+          Type.Integer({ minimum: 0, maximum: MAX_WAIT_SECS, description: 'How long to wait for the confirmation.' }),
+        ),
+      },
+      closed,
+    ),
+    ({ authorization }, { wait_seconds = DEFAULT_WAIT_SECS }) => authorization.authorize(wait_seconds * 1000),
+    once,
+  ),
+  tool(
+    'post',
+    'Post',
+    'Publish a post.',
+    Type.Object({ text, images, langs }, closed),
+    ({ actions }, input) => actions.post(input),
+    write,
+  ),
+  tool(
+    'reply',
+    'Reply',
+    'Publish a reply to a post.',
+    Type.Object({ uri, text, images, langs }, closed),
+    ({ actions }, { uri, ...draft }) => actions.post({ ...draft, replyTo: postUri(uri) }),
+    write,
+  ),
+  tool(
+    'like',
+    'Like',
+    'Like a post.',
+    Type.Object({ uri }, closed),
+    ({ actions }, { uri }) => actions.like(postUri(uri)),
+    once,
+  ),
+  tool(
+    'follow',
+    'Follow',
+    'Follow an account.',
+    Type.Object({ actor }, closed),
+    ({ actions }, { actor }) => actions.follow(actor),
+    once,
+  ),
+]
+
+/** Its description says where the images are. */
+const imageTool = (folder: ImageFolder | null): Declared =>
+  tool(
+    'upload_image',
+    'Upload an image',
+    'Upload an image (PNG, JPEG, GIF or WebP, at most 2 MB), for "post" or "reply".',
+    Type.Object(
+      {
+        path: Type.Optional(
+          Type.String({
+            description:
+              folder === null ? 'Not possible: no folder was named.' : `A file in ${folder.path}, or below it.`,
+          }),
+        ),
+        data: Type.Optional(Type.String({ description: 'The image in base64, instead of a file.' })),
+        alt,
+      },
+      closed,
+    ),
+    ({ actions }, input) => actions.uploadImage(input),
+    once,
+  )
+
+const readingTools = [
+  tool('timeline', 'Timeline', 'Read the home timeline.', Type.Object(page, closed), ({ reads }, input) =>
+    reads.timeline(input),
+  ),
+  tool(
+    'thread',
+    'Thread',
+    'Read a post with those above it and the replies.',
+    Type.Object({ uri }, closed),
+    ({ reads }, { uri }) => reads.thread(postUri(uri)),
+  ),
+  tool(
+    'profile',
+    'Profile',
+    'Read the profile of an account.',
+    Type.Object({ actor }, closed),
+    ({ reads }, { actor }) => reads.profile(actor),
+  ),
+  tool(
+    'notifications',
+    'Notifications',
+    'Read the notifications of the account.',
+    Type.Object(page, closed),
+    ({ reads }, input) => reads.notifications(input),
+  ),
+  tool(
+    'search',
+    'Search',
+    'Search for posts.',
+    Type.Object({ query: Type.String({ minLength: 1, maxLength: 500 }), ...page }, closed),
+    ({ reads }, { query, ...rest }) => reads.search(query, rest),
+  ),
+]
+
 export function agentTools(agent: Agent, time: Time, folder: ImageFolder | null): Tool[] {
-  const actions = new Actions(agent, () => time.now(), folder)
-  const reads = new Reads(agent)
-  const authorization = new Authorization(agent)
-  /** A tool that needs the account holder's consent. Without it, the answer says how to get it. */
-  const tool = <Schema extends TSchema>(
-    name: string,
-    title: string,
-    description: string,
-    schema: Schema,
-    run: (input: Static<Schema>) => Promise<object | string>,
-    { writes = false, repeatable = !writes }: { writes?: boolean; repeatable?: boolean } = {},
-  ): Tool => ({
-    name,
-    title,
-    description,
-    schema,
+  const parts = {
+    actions: new Actions(agent, () => time.now(), folder),
+    reads: new Reads(agent),
+    authorization: new Authorization(agent),
+  }
+  return [...writingTools, imageTool(folder), ...readingTools].map((declared) => toolOf(parts, declared))
+}
+
+function toolOf(parts: Parts, { writes, run, ...declared }: Declared): Tool {
+  return {
+    ...declared,
     reads: !writes,
-    repeatable,
     async run(input) {
       try {
-        return await authorization.explain(() => run(checked(schema, input)))
+        return await parts.authorization.explain(() => run(parts, input))
       } catch (error) {
-        if (repeatable || !(error instanceof NoAnswer)) throw error
+        if (declared.repeatable || !(error instanceof NoAnswer)) throw error
         throw new OperatorError(`${error.message}. It may have been published anyway: check before you retry`, {
           cause: error,
         })
       }
     },
-  })
-  const write = { writes: true }
-  const once = { writes: true, repeatable: true }
-  return [
-    {
-      ...tool(
-        'authorize',
-        'Authorize',
-        'Get the consent of the account holder. The first call returns a code and the address where to enter it: show both to the person. Then call it again: it waits for the confirmation. If the access was ended, it requests a new confirmation.',
-        Type.Object(
-          {
-            wait_seconds: Type.Optional(
-              Type.Integer({
-                minimum: 0,
-                maximum: MAX_WAIT_SECS,
-                description: 'How long to wait for the confirmation.',
-              }),
-            ),
-          },
-          closed,
-        ),
-        ({ wait_seconds = DEFAULT_WAIT_SECS }) => authorization.authorize(wait_seconds * 1000),
-      ),
-      reads: false,
-    },
-    tool(
-      'post',
-      'Post',
-      'Publish a post.',
-      Type.Object({ text, images, langs }, closed),
-      (input) => actions.post(input),
-      write,
-    ),
-    tool(
-      'reply',
-      'Reply',
-      'Publish a reply to a post.',
-      Type.Object({ uri, text, images, langs }, closed),
-      ({ uri, ...draft }) => actions.post({ ...draft, replyTo: postUri(uri) }),
-      write,
-    ),
-    tool('like', 'Like', 'Like a post.', Type.Object({ uri }, closed), ({ uri }) => actions.like(postUri(uri)), once),
-    tool(
-      'follow',
-      'Follow',
-      'Follow an account.',
-      Type.Object({ actor }, closed),
-      ({ actor }) => actions.follow(actor),
-      once,
-    ),
-    tool(
-      'upload_image',
-      'Upload an image',
-      'Upload an image (PNG, JPEG, GIF or WebP, at most 2 MB), for "post" or "reply".',
-      Type.Object(
-        {
-          path: Type.Optional(
-            Type.String({
-              description:
-                folder === null ? 'Not possible: no folder was named.' : `A file in ${folder.path}, or below it.`,
-            }),
-          ),
-          data: Type.Optional(Type.String({ description: 'The image in base64, instead of a file.' })),
-          alt,
-        },
-        closed,
-      ),
-      (input) => actions.uploadImage(input),
-      once,
-    ),
-    tool('timeline', 'Timeline', 'Read the home timeline.', Type.Object(page, closed), (input) =>
-      reads.timeline(input),
-    ),
-    tool(
-      'thread',
-      'Thread',
-      'Read a post with those above it and the replies.',
-      Type.Object({ uri }, closed),
-      ({ uri }) => reads.thread(postUri(uri)),
-    ),
-    tool('profile', 'Profile', 'Read the profile of an account.', Type.Object({ actor }, closed), ({ actor }) =>
-      reads.profile(actor),
-    ),
-    tool(
-      'notifications',
-      'Notifications',
-      'Read the notifications of the account.',
-      Type.Object(page, closed),
-      (input) => reads.notifications(input),
-    ),
-    tool(
-      'search',
-      'Search',
-      'Search for posts.',
-      Type.Object({ query: Type.String({ minLength: 1, maxLength: 500 }), ...page }, closed),
-      ({ query, ...rest }) => reads.search(query, rest),
-    ),
-  ]
+  }
 }
 
 /** Throws OperatorError with the first fault. */

@@ -81,13 +81,23 @@ export function loadConfig(sources: Sources, mode: Mode): Loaded {
 
   const config = draft as unknown as Config
   // If the file is unreadable, checks across keys would mislead.
-  for (const check of file.ok ? checks : []) {
-    const key = configKeys.find(({ name }) => name === check.key)
-    const fault = key === undefined || faulty.has(key.name) ? null : check.find(config, mode)
-    if (key !== undefined && fault !== null)
-      (check.level === 'fault' ? problems : warnings).push({ subject: subjectOf(key), fault })
+  if (file.ok) {
+    const found = findingsOf(config, mode, faulty)
+    problems.push(...found.fault)
+    warnings.push(...found.warning)
   }
   return problems.length > 0 ? { ok: false, problems, warnings } : { ok: true, config, warnings }
+}
+
+/** What checks across keys find, except about keys that are faulty themselves. */
+function findingsOf(config: Config, mode: Mode, faulty: ReadonlySet<string>): Record<'fault' | 'warning', Problem[]> {
+  const found: Record<'fault' | 'warning', Problem[]> = { fault: [], warning: [] }
+  for (const check of checks) {
+    const key = configKeys.find(({ name }) => name === check.key)
+    const fault = key === undefined || faulty.has(key.name) ? null : check.find(config, mode)
+    if (key !== undefined && fault !== null) found[check.level].push({ subject: subjectOf(key), fault })
+  }
+  return found
 }
 
 /** Returns the text for the operator: a headline, then one line per problem. */

@@ -89,52 +89,21 @@ export const databaseFiles = (databaseUrl: string): string[] =>
  * Lock the directory for this process, and open its database with the schema of this version. Throws `OperatorError` if
  * another process holds the lock, the database was lost, or the system refuses access.
  */
-export async function openData(
-  place: UsedPlace,
-  {
-    log,
-    now,
-    strict,
-    nodeName,
-    shared = false,
-    isLocked = false,
-    isCopyTarget = false,
-    mustExist = false,
-  }: OpenOptions,
-): Promise<OpenData> {
+export async function openData(place: UsedPlace, options: OpenOptions): Promise<OpenData> {
   makeDataDirectory(place)
   const [path] = databaseFiles(place.databaseUrl)
-  const unlock = isLocked ? () => {} : lockDirectory(place.dataDir)
+  const unlock = options.isLocked ? () => {} : lockDirectory(place.dataDir)
   try {
-    keepPrivate(place, log)
+    keepPrivate(place, options.log)
     if (path !== undefined && !isDatabaseThere(path)) refuseLoss(place, existsSync(path) ? 'is empty' : 'is missing')
-    const db = await openDatabase({
-      databaseUrl: place.databaseUrl,
-      strict,
-      access: shared ? 'shared' : 'exclusive',
-      nodeName,
-    })
-    try {
-      if (mustExist) await requireHistory(db, place)
-      const applied = await migrate(db, migrations, now, {
-        beforeFirst: () => refuseLoss(place, 'holds nothing'),
-        isShared: shared,
-        isCopyTarget,
-        name: withoutPassword(place.databaseUrl),
-      })
-      await db.cluster?.join(VERSION, { isAlone: !shared })
-      mark(place)
-      return {
-        db,
-        applied: applied.length,
-        async close() {
-          await db.close()
-          unlock()
-        },
-      }
-    } catch (error) {
-      await db.close().catch((cause: unknown) => log.warn('could not close the database', { error: cause }))
-      throw error
+    const { db, applied } = await openMigrated(place, options)
+    return {
+      db,
+      applied,
+      async close() {
+        await db.close()
+        unlock()
+      },
     }
   } catch (error) {
     unlock()
@@ -150,6 +119,30 @@ export async function isUnused({ databaseUrl }: Pick<DataPlace, 'databaseUrl'>):
     return !(await hasHistory(db, await tablesOf(db)))
   } finally {
     await db.close()
+  }
+}
+
+/** Open the database with the schema of this version, and join its cluster. `applied` counts the migrations. */
+async function openMigrated(
+  place: UsedPlace,
+  { log, now, strict, nodeName, shared = false, isCopyTarget = false, mustExist = false }: OpenOptions,
+): Promise<Pick<OpenData, 'db' | 'applied'>> {
+  const { databaseUrl } = place
+  const db = await openDatabase({ databaseUrl, strict, access: shared ? 'shared' : 'exclusive', nodeName })
+  try {
+    if (mustExist) await requireHistory(db, place)
+    const applied = await migrate(db, migrations, now, {
+      beforeFirst: () => refuseLoss(place, 'holds nothing'),
+      isShared: shared,
+      isCopyTarget,
+      name: withoutPassword(databaseUrl),
+    })
+    await db.cluster?.join(VERSION, { isAlone: !shared })
+    mark(place)
+    return { db, applied: applied.length }
+  } catch (error) {
+    await db.close().catch((cause: unknown) => log.warn('could not close the database', { error: cause }))
+    throw error
   }
 }
 

@@ -61,12 +61,12 @@ function logMailer(log: Log): Mailer {
 }
 
 /** Certificates are always checked. With `starttls`, nothing is sent before the connection is encrypted (RFC 3207). */
-function smtpMailer(
-  { from, fromName, smtpHost, smtpPort, smtpTls, smtpUsername, smtpPassword, smtpTimeoutSecs }: Config['email'],
-  authority?: string,
-): Mailer {
+function transportOf(
+  { smtpHost, smtpPort, smtpTls, smtpUsername, smtpPassword, smtpTimeoutSecs }: Config['email'],
+  authority: string | undefined,
+) {
   const timeoutMillis = smtpTimeoutSecs * 1000
-  const transport = createTransport({
+  return createTransport({
     host: smtpHost ?? '',
     port: smtpPort,
     secure: smtpTls === 'implicit',
@@ -82,6 +82,11 @@ function smtpMailer(
     disableFileAccess: true,
     disableUrlAccess: true,
   })
+}
+
+function smtpMailer(config: Config['email'], authority?: string): Mailer {
+  const { from, fromName } = config
+  const transport = transportOf(config, authority)
   const sender = fromName === null ? (from ?? '') : { name: fromName, address: from ?? '' }
   return {
     async send({ to, subject, text }, id) {

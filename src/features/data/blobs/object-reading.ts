@@ -43,75 +43,131 @@ export class ObjectReading {
     return Math.min(MAX_PIECE_BYTES, Math.max(MIN_PIECE_BYTES, Math.floor((PIECES_BYTES - this.#held) * PART_OF_LEFT)))
   }
 
+  /** Count the bytes that streams hold in memory; negative when they let go of some. */
+  hold(bytes: number): void {
+    this.#held += bytes
+  }
+
   /**
    * Returns the rest of an object as a stream, `start` being its first piece. If all of the object is read, its last
    * bytes are sent only if its digest is right. A part cannot be verified alone: it must be of an object that was.
    */
   stream(
-    { key, cid, size }: ReadableObject,
-    { first, last }: ByteRange,
+    object: ReadableObject,
+    range: ByteRange,
     start: Piece,
     { gone, onEnd }: { gone: AbortSignal | undefined; onEnd: (() => void) | undefined },
   ): ReadableStream<Uint8Array> {
-    const hasher = first === 0 && last === size - 1 ? new Bun.CryptoHasher('sha256') : null
     const cancelled = new AbortController()
     const signal = gone === undefined ? cancelled.signal : AbortSignal.any([gone, cancelled.signal])
-    // The first piece itself must not be kept for as long as the client reads.
-    const { tag } = start
-    let next: Piece | null = start
-    let at = first
-    let held = 0
-    const hold = (bytes: number) => {
-      this.#held += bytes - held
-      held = bytes
-    }
-    let hasEnded = false
-    const end = () => {
-      if (hasEnded) return
-      hasEnded = true
-      hold(0)
-      onEnd?.()
-    }
-    hold(start.bytes.byteLength)
-    const read = async (): Promise<Uint8Array> => {
-      const piece =
-        next ?? (await this.bucket.read(key, { first: at, last: Math.min(last, at + this.pieceBytes() - 1), signal }))
-      next = null
-      if (piece?.size !== size || piece.tag !== tag) throw new DamagedOnTheWay(cid)
-      at += piece.bytes.byteLength
-      hold(piece.bytes.byteLength)
-      hasher?.update(piece.bytes)
-      if (at <= last || hasher === null) return piece.bytes
-      if (cidOfBlobDigest(hasher.digest()).toString() !== cid) throw new DamagedOnTheWay(cid)
-      this.onVerified(cid, tag)
-      return piece.bytes
-    }
+    const pieces = new Pieces(this, object, range, start, { signal, onEnd })
     return new ReadableStream<Uint8Array>(
       {
         start: (controller) =>
           signal.addEventListener('abort', () => {
-            if (hasEnded) return
-            end()
+            if (pieces.hasEnded) return
+            pieces.end()
             controller.error(signal.reason)
           }),
         pull: async (controller) => {
           try {
-            controller.enqueue(await read())
-            if (at <= last) return
-            end()
+            controller.enqueue(await pieces.read())
+            if (!pieces.areRead) return
+            pieces.end()
             controller.close()
           } catch (error) {
-            end()
-            if (!signal.aborted) this.onFault(cid, error)
+            pieces.end()
+            if (!signal.aborted) this.onFault(object.cid, error)
             controller.error(error)
           }
         },
         cancel: (reason) => {
-          end()
+          pieces.end()
           cancelled.abort(reason)
         },
       },
       { highWaterMark: 0 },
     )
+  }
+}
+
+/** The pieces of one stream, in order, and what they hold. */
+class Pieces {
+  readonly #reading: ObjectReading
+  readonly #object: ReadableObject
+  readonly #last: number
+  readonly #tag: string
+  readonly #signal: AbortSignal
+  readonly #onEnd: (() => void) | undefined
+  /** Null for a part, which cannot be verified. */
+  readonly #hasher: Bun.CryptoHasher | null
+  /** The first piece, until it is read: it must not be kept for as long as the client reads. */
+  #start: Piece | null
+  #at: number
+  /** Bytes of the newest piece. */
+  #held = 0
+  #hasEnded = false
+
+  constructor(
+    reading: ObjectReading,
+    object: ReadableObject,
+    { first, last }: ByteRange,
+    start: Piece,
+    { signal, onEnd }: { signal: AbortSignal; onEnd: (() => void) | undefined },
+  ) {
+    this.#reading = reading
+    this.#object = object
+    this.#last = last
+    this.#tag = start.tag
+    this.#signal = signal
+    this.#onEnd = onEnd
+    this.#hasher = first === 0 && last === object.size - 1 ? new Bun.CryptoHasher('sha256') : null
+    this.#start = start
+    this.#at = first
+    this.#hold(start.bytes.byteLength)
+  }
+
+  get areRead(): boolean {
+    return this.#at > this.#last
+  }
+
+  get hasEnded(): boolean {
+    return this.#hasEnded
+  }
+
+  /** Throws `DamagedOnTheWay` if the object was replaced, or if its digest is not that of the CID. */
+  async read(): Promise<Uint8Array> {
+    const { cid, size } = this.#object
+    const piece = this.#start ?? (await this.#fetch())
+    this.#start = null
+    if (piece?.size !== size || piece.tag !== this.#tag) throw new DamagedOnTheWay(cid)
+    this.#at += piece.bytes.byteLength
+    this.#hold(piece.bytes.byteLength)
+    this.#hasher?.update(piece.bytes)
+    if (this.areRead && this.#hasher !== null) this.#verify(this.#hasher)
+    return piece.bytes
+  }
+
+  #fetch(): Promise<Piece | null> {
+    const last = Math.min(this.#last, this.#at + this.#reading.pieceBytes() - 1)
+    return this.#reading.bucket.read(this.#object.key, { first: this.#at, last, signal: this.#signal })
+  }
+
+  #verify(hasher: Bun.CryptoHasher): void {
+    const { cid } = this.#object
+    if (cidOfBlobDigest(hasher.digest()).toString() !== cid) throw new DamagedOnTheWay(cid)
+    this.#reading.onVerified(cid, this.#tag)
+  }
+
+  #hold(bytes: number): void {
+    this.#reading.hold(bytes - this.#held)
+    this.#held = bytes
+  }
+
+  end(): void {
+    if (this.#hasEnded) return
+    this.#hasEnded = true
+    this.#hold(0)
+    this.#onEnd?.()
   }
 }

@@ -68,43 +68,55 @@ export async function fetchSnapshot(
     throw new OperatorError(
       'a backup can be restored into a SQLite database only, and database_url names a PostgreSQL server',
     )
-  const target = sqlitePath(config.databaseUrl)
-  // SQLite would read a write-ahead log that has lost its database as part of the next database of that name.
-  for (const path of [target, `${target}-wal`])
-    if (isDatabaseThere(path)) throw new OperatorError(`${path} exists; a restore needs an empty data directory`)
+  requireEmpty(sqlitePath(config.databaseUrl))
   const manifest = await readManifest(archive, snapshot)
   if (manifest === null) throw new OperatorError(`there is no complete backup named ${snapshot}`)
-  const part = async (name: string) => {
+  const part: Part = async (name) => {
     const content = await archive.read(name + unseal.suffix)
     return content && unseal.open(content)
   }
   makeDataDirectory(config)
-
   const databasePath = restoringPath(config)
-  for (const left of [databasePath, `${databasePath}-wal`, `${databasePath}-shm`]) await rm(left, { force: true })
-  const database = await part(inSnapshot(snapshot, 'database'))
-  if (database === null) throw new OperatorError('the backup lacks its database')
-  const { sha256 } = await spool(databasePath, database)
-  if (sha256 !== manifest.database.sha256)
-    throw new OperatorError('the backup is damaged: its database does not match the manifest')
-
+  await fetchDatabase(databasePath, await part(inSnapshot(snapshot, 'database')), manifest.database.sha256)
   const masterKey = await part(inSnapshot(snapshot, 'master-key'))
   if (masterKey !== null && config.signingKeyMasterKey === null)
     await placeMasterKey(masterKeyFile(config.dataDir), masterKey)
+  return { databasePath, missingBlobs: await fetchBlobs(config, await part(inSnapshot(snapshot, 'blobs')), part) }
+}
 
+/** Returns an unsealed part of the backup, or null if it is missing. */
+type Part = (name: string) => Promise<AsyncIterable<Uint8Array> | null>
+
+/** SQLite would read a write-ahead log that has lost its database as part of the next database of that name. */
+function requireEmpty(databasePath: string): void {
+  for (const path of [databasePath, `${databasePath}-wal`])
+    if (isDatabaseThere(path)) throw new OperatorError(`${path} exists; a restore needs an empty data directory`)
+}
+
+async function fetchDatabase(
+  path: string,
+  content: AsyncIterable<Uint8Array> | null,
+  expectedSha256: string,
+): Promise<void> {
+  for (const left of [path, `${path}-wal`, `${path}-shm`]) await rm(left, { force: true })
+  if (content === null) throw new OperatorError('the backup lacks its database')
+  const { sha256 } = await spool(path, content)
+  if (sha256 !== expectedSha256)
+    throw new OperatorError('the backup is damaged: its database does not match the manifest')
+}
+
+/** Fetch the listed blobs that are not in the storage. Returns those that are missing or damaged. */
+async function fetchBlobs(config: Config, list: AsyncIterable<Uint8Array> | null, part: Part): Promise<string[]> {
   const storage = openStorageOf(config, { clock: systemClock, log: processLog(config) })
   await storage.prepare()
-  const missingBlobs: string[] = []
-  const list = await part(inSnapshot(snapshot, 'blobs'))
-  if (list !== null) {
-    for await (const cid of linesOf(list)) {
-      // A bucket outlives the server, and its blobs are in no backup.
-      if (storage.isShared && (await storage.sizeOf(cid)) !== null) continue
-      const content = await part(blobName(cid))
-      if (content === null || !(await placeBlob(storage, cid, content))) missingBlobs.push(cid)
-    }
+  const missing: string[] = []
+  for await (const cid of list === null ? [] : linesOf(list)) {
+    // A bucket outlives the server, and its blobs are in no backup.
+    if (storage.isShared && (await storage.sizeOf(cid)) !== null) continue
+    const content = await part(blobName(cid))
+    if (content === null || !(await placeBlob(storage, cid, content))) missing.push(cid)
   }
-  return { databasePath, missingBlobs }
+  return missing
 }
 
 /** Never overwrites a different key: it may be the only one that opens some other database. */
