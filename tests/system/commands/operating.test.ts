@@ -281,14 +281,14 @@ test('transfers to other devices are listed and cancelled', async () => {
   await request(`${pds.url}/v1/transfer/accept`, {
     json: { transferCode, devicePublicKey: 'zKey', platform: 'android' },
   })
-  const { out } = await run(['transfer', 'list'])
+  const { out } = await run(['account', 'transfers'])
   expect(out).toMatch(new RegExp(`^${transferId}  uma.test +accepted +.* android$`, 'm'))
   expect(out).not.toContain(transferCode)
-  expect((await run(['transfer', 'cancel', transferId])).out).toBe(
+  expect((await run(['account', 'cancel-transfer', transferId])).out).toBe(
     'The transfer is cancelled. The device that had accepted it is signed out.\n',
   )
-  expect(await json(['transfer', 'list'])).toEqual([])
-  expect(await run(['transfer', 'cancel', 'nothing'])).toMatchObject({
+  expect(await json(['account', 'transfers'])).toEqual([])
+  expect(await run(['account', 'cancel-transfer', 'nothing'])).toMatchObject({
     code: 1,
     err: expect.stringContaining('No such transfer'),
   })
