@@ -12,12 +12,13 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import type { BunPlugin } from 'bun'
+import type { BuildConfig, BunPlugin } from 'bun'
+import { releaseDefinition, type ReleaseOrigin } from './src/base/release-origin.ts'
 import { SOFTWARE } from './src/base/version.ts'
 import { migrations } from './src/platform/database/embedded-migrations.ts'
 
 /** The platforms to build for, as Bun names them without the prefix `bun-`, and as npm names them. */
-const targets = {
+export const targets = {
   'linux-x64': { os: 'linux', cpu: 'x64', libc: 'glibc' },
   'linux-x64-baseline': { os: 'linux', cpu: 'x64', libc: 'glibc' },
   'linux-x64-musl': { os: 'linux', cpu: 'x64', libc: 'musl' },
@@ -27,44 +28,55 @@ const targets = {
   'darwin-arm64': { os: 'darwin', cpu: 'arm64' },
   'windows-x64': { os: 'win32', cpu: 'x64' },
 } as const
-type Target = keyof typeof targets
+export type Target = keyof typeof targets
 
 /** Libraries of which npm installs the native build for one platform, in a package of its own. */
 const nativeLibraries = ['@node-rs/argon2', '@number0/iroh'] as const
-const nativePackage = /^@(?:node-rs\/argon2|number0\/iroh)-/
+export const nativePackage = /^@(?:node-rs\/argon2|number0\/iroh)-/
 /** What names a native build: such a package, or a file of a library that brings the builds for all platforms along. */
 const nativeBuild = /^@(?:node-rs\/argon2|number0\/iroh)-|^secp256k1\/prebuilds\//
 
 const MEBIBYTE = 1024 * 1024
 
-/** Build one executable at `outfile`. Returns whether that succeeded; errors are written to standard error. */
-export async function buildExecutable(outfile: string, target: Target | null): Promise<boolean> {
+/** What every executable is bundled from, and how. */
+export const bundleOptions = {
+  entrypoints: ['src/main.ts', 'src/platform/database/checkpoint-worker.ts'].map((path) => join(import.meta.dir, path)),
+  // The entry points are placed side by side, so that the program finds the worker by the same relative name as in the
+  // source.
+  naming: { entry: '[name].[ext]' },
+  target: 'bun',
+  format: 'esm',
+  minify: true,
+  bytecode: true,
+  splitting: true,
+  // Native libraries are embedded as files, which the program unpacks: `native-library.ts` says why.
+  loader: { '.node': 'file' },
+  sourcemap: 'inline',
+  define: { 'process.env.NODE_ENV': '"production"' },
+  throw: false,
+} as const satisfies BuildConfig
+
+/**
+ * Build one executable at `outfile`, which knows the release it belongs to, if any. Returns whether that succeeded;
+ * errors are written to standard error.
+ */
+export async function buildExecutable(
+  outfile: string,
+  target: Target | null,
+  origin: ReleaseOrigin | null = null,
+): Promise<boolean> {
   const folder = target === null ? null : await installNativeLibraries(target)
   try {
     const { success, logs, outputs } = await Bun.build({
-      entrypoints: ['src/main.ts', 'src/platform/database/checkpoint-worker.ts'].map((path) =>
-        join(import.meta.dir, path),
-      ),
-      // The entry points are placed side by side, so that the program finds the worker by the same relative name as in
-      // the source.
-      naming: { entry: '[name].[ext]' },
-      target: 'bun',
-      format: 'esm',
-      minify: true,
-      bytecode: true,
-      splitting: true,
-      // Native libraries are embedded as files, which the program unpacks: `native-library.ts` says why.
-      loader: { '.node': 'file' },
-      plugins: [embeddedMigrations, nativeBuildsFor(target, folder ?? import.meta.dir)],
-      sourcemap: 'inline',
-      define: { 'process.env.NODE_ENV': '"production"' },
+      ...bundleOptions,
+      plugins: bundlePlugins(target, folder ?? import.meta.dir),
+      define: { ...bundleOptions.define, ...(origin !== null && releaseDefinition(origin)) },
       compile: {
         outfile,
         autoloadDotenv: false,
         autoloadBunfig: false,
         ...(target !== null && { target: `bun-${target}` }),
       },
-      throw: false,
     })
     for (const message of logs) console.error(message)
     // The source maps are also inside the executable, so that stack traces name the source.
@@ -115,6 +127,12 @@ const embeddedMigrations: BunPlugin = {
     build.onLoad({ filter: /[\\/]embedded-migrations\.ts$/ }, () => ({ contents, loader: 'js' }))
   },
 }
+
+/** What the bundler reads differently for a target, whose native builds are installed in `folder`. */
+export const bundlePlugins = (target: Target | null, folder: string): BunPlugin[] => [
+  embeddedMigrations,
+  nativeBuildsFor(target, folder),
+]
 
 /** Embeds the native builds for the target, as far as they are installed. All others become null. */
 const nativeBuildsFor = (target: Target | null, folder: string): BunPlugin => ({

@@ -27,6 +27,7 @@ import { importReferenceCommand } from './server/import-reference-command.ts'
 import { devCommand } from './server/dev-command.ts'
 import { doctorCommand } from './server/doctor-command.ts'
 import { firehoseCommand } from './server/firehose-command.ts'
+import { healthCommand } from './server/health-command.ts'
 import { inviteCreateCommand } from './invite/invite-create-command.ts'
 import { inviteDisableCommand } from './invite/invite-disable-command.ts'
 import { inviteListCommand } from './invite/invite-list-command.ts'
@@ -45,6 +46,7 @@ import { stepDropCommand } from './step/step-drop-command.ts'
 import { stepListCommand } from './step/step-list-command.ts'
 import { stepRetryCommand } from './step/step-retry-command.ts'
 import { sweepCommand } from './server/sweep-command.ts'
+import { upgradeCommand } from './upgrade/upgrade-command.ts'
 import { verifyCommand } from './server/verify-command.ts'
 import { versionCommand } from './server/version-command.ts'
 import { walletAdoptCommand } from './wallet/wallet-adopt-command.ts'
@@ -69,7 +71,9 @@ export const commands: readonly Command[] = [
   serveCommand,
   devCommand,
   configCheckCommand,
+  healthCommand,
   doctorCommand,
+  upgradeCommand,
   mailTestCommand,
   accountListCommand,
   accountShowCommand,

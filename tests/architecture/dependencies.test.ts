@@ -54,7 +54,7 @@ const filesOf = (folder: string): string[] =>
     .map((path) => `${folder}/${path}`)
 const atTheTop = readdirSync(root).filter((name) => name.endsWith('.ts'))
 const program = filesOf('src').filter((path) => !path.endsWith('.test.ts') && path !== generator)
-const everything = [...filesOf('src'), ...filesOf('tests'), ...atTheTop]
+const everything = [...filesOf('src'), ...filesOf('tests'), ...filesOf('release'), ...atTheTop]
 
 test('the reader of imports sees all kinds', () => {
   const used = importsOf(everything)

@@ -9,7 +9,7 @@ const text = (document: string): string => readFileSync(join(root, document), 'u
 
 const files = [
   ...readdirSync(root),
-  ...['src', 'tests', 'migrations', 'docs', '.ci', '.github'].flatMap((folder) =>
+  ...['src', 'tests', 'migrations', 'docs', 'release', '.ci', '.github'].flatMap((folder) =>
     [...new Bun.Glob('**/*').scanSync({ cwd: join(root, folder), dot: true })].map((path) => `${folder}/${path}`),
   ),
 ]

@@ -1,0 +1,147 @@
+import { ownPlatform, releaseOrigin } from '../../base/release-origin.ts'
+import { serverOrigin } from '../../base/server-request.ts'
+import { OperatorError } from '../../base/operator-error.ts'
+import { compareVersions, VERSION } from '../../base/version.ts'
+import { migrations } from '../../platform/database/embedded-migrations.ts'
+import { createOutbound } from '../../platform/network/outbound.ts'
+import { systemResolver } from '../../platform/network/resolver.ts'
+import { isCompiled } from '../../platform/running/self.ts'
+import { parseMinisignKey } from '../../protocol/minisign.ts'
+import type { ReleaseManifest } from '../../protocol/release-manifest.ts'
+import { type Command, exitCodes, type ExitCode, integerOption, type Invocation, Misuse } from '../command.ts'
+import { devOption } from '../configuration.ts'
+import { facts } from '../report.ts'
+import { placeOf, requireWritable } from './executable-swap.ts'
+import { fetchManifest, type ReleaseSource } from './release-source.ts'
+import { findManager, runToEnd } from './service-manager.ts'
+import { fileFor, type Installed, type UpgradeReport, upgradeTo, versionOf } from './upgrade.ts'
+
+const DEFAULT_HEALTH_SECS = 120
+const DEFAULT_UNIT = 'holdfast.service'
+
+export const upgradeCommand: Command = {
+  name: 'upgrade',
+  summary: 'Replace this executable by the newest release, and return to it if the new one does not work.',
+  details: `Fetches the newest release and verifies its signature and digest, makes a backup at backup.destination, swaps the
+executable, restarts the service of systemd that runs it, and waits until the server works. If it does not, the old
+executable is put in place again. The old one stays beside the new one, as holdfast.previous.
+
+Run it as root if systemd runs the server: commands that need the server's configuration get the environment and the
+user of the service. Otherwise they use the environment of this command, as "holdfast serve" does.
+
+It can be interrupted, and run again. Refuses older versions without --downgrade. Exits with 1 if nothing was upgraded
+although there is a newer version, also if it returned to the old one.`,
+  options: {
+    check: { doc: 'Only say whether there is a newer version.' },
+    downgrade: { doc: 'Allow an older version.' },
+    from: { value: 'URL', doc: 'The folder of the release, instead of where this executable came from.' },
+    'public-key': { value: 'KEY', doc: 'Trust this key of minisign (RW…) instead of the one in the executable.' },
+    executable: { value: 'FILE', doc: 'Upgrade this executable instead of the running one.' },
+    'executable-only': { doc: 'No server runs here: make no backup, and restart nothing.' },
+    'backup-to': { value: 'PLACE', doc: 'Make the backup in this folder or s3://bucket/prefix.' },
+    'no-backup': { doc: 'Make no backup first.' },
+    service: { value: 'UNIT', doc: `The unit of systemd (${DEFAULT_UNIT}).` },
+    'restart-with': { value: 'COMMAND', doc: 'Restart the server with this command of the shell.' },
+    'health-timeout': { value: 'SECS', doc: `How long the server may take until it works (${DEFAULT_HEALTH_SECS}).` },
+    json: { doc: 'Print JSON, for scripts.' },
+    ...devOption,
+  },
+  async run(invocation): Promise<ExitCode> {
+    const { terminal, options } = invocation
+    const source = sourceOf(invocation)
+    const installed = await findInstalled(invocation)
+    const manifest = await fetchManifest(source)
+    if (options['check'] === true) return tell(invocation, installed, manifest, null)
+    if (process.platform === 'win32')
+      throw new OperatorError(
+        'on Windows a program cannot replace itself: stop the server, and replace the file by hand',
+      )
+    await refusePackaged(installed.place.path)
+    requireWritable(installed.place)
+    const manager =
+      options['executable-only'] === true
+        ? null
+        : await findManager(installed.place.path, {
+            restartWith: textOption(options, 'restart-with'),
+            unit: textOption(options, 'service') ?? DEFAULT_UNIT,
+          })
+    const report = await upgradeTo(manifest, source, installed, {
+      manager,
+      commandArgs: options['dev'] === true ? ['--dev'] : [],
+      backup: options['no-backup'] === true ? null : { to: textOption(options, 'backup-to') },
+      isDowngradeAllowed: options['downgrade'] === true,
+      healthMillis: (integerOption(options, 'health-timeout', 1) ?? DEFAULT_HEALTH_SECS) * 1000,
+      onStep: (text) => options['json'] !== true && terminal.out(text),
+      pause: terminal.pause,
+    })
+    return tell(invocation, installed, manifest, report)
+  },
+}
+
+function textOption(options: Invocation['options'], name: string): string | null {
+  const value = options[name]
+  return typeof value === 'string' ? value : null
+}
+
+function sourceOf({ options }: Invocation): ReleaseSource {
+  const url = textOption(options, 'from') ?? releaseOrigin?.url
+  const keyText = textOption(options, 'public-key') ?? releaseOrigin?.publicKey
+  if (url === undefined || keyText === undefined)
+    throw new Misuse(
+      'this executable is not of a release: --from says where releases are, and --public-key who signs them',
+    )
+  serverOrigin(url)
+  const key = parseMinisignKey(keyText)
+  if (key === null) throw new Misuse('--public-key takes a public key of minisign: RW and 54 more characters')
+  const outbound = createOutbound({ resolver: systemResolver({ asksSystem: true }), reach: 'anywhere' })
+  return { outbound, url: url.replace(/\/$/, ''), key }
+}
+
+async function findInstalled({ options }: Invocation): Promise<Installed> {
+  const named = textOption(options, 'executable')
+  if (named === null && !isCompiled)
+    throw new Misuse('this program runs from its source: --executable names the file to upgrade')
+  const place = placeOf(named ?? process.execPath)
+  return {
+    place,
+    version: named === null ? VERSION : await versionOf(place.path),
+    platform: releaseOrigin?.platform ?? ownPlatform(),
+    migrations: migrations.map(({ number }) => number),
+  }
+}
+
+/** What a package manager installed, it also has to replace. */
+async function refusePackaged(executable: string): Promise<void> {
+  if (Bun.which('dpkg-query') === null || (await runToEnd(['dpkg-query', '--search', executable])).code !== 0) return
+  throw new OperatorError(
+    `${executable} belongs to a Debian package: make a backup, download the .deb of the new version, and install it with "apt install ./holdfast_….deb"`,
+  )
+}
+
+function tell(
+  { terminal, options }: Invocation,
+  { version, platform, place }: Installed,
+  manifest: ReleaseManifest,
+  report: UpgradeReport | null,
+): ExitCode {
+  const isNewer = compareVersions(manifest.version, version) > 0
+  const size = isNewer || report !== null ? fileFor(manifest, platform).size : undefined
+  const value = {
+    executable: place.path,
+    platform,
+    installed: version,
+    newest: manifest.version,
+    isNewer,
+    ...(report ?? { outcome: 'checked' }),
+  }
+  if (options['json'] === true) terminal.out(JSON.stringify(value, null, 2))
+  else {
+    const { executable, installed, newest, outcome } = value
+    terminal.out(
+      facts({ executable, installed, newest, outcome: report === null ? null : outcome, backup: report?.backup }),
+    )
+    if (report === null && isNewer) terminal.out(`"holdfast upgrade" installs it (${size} bytes).`)
+    for (const remark of report?.remarks ?? []) terminal.out(remark)
+  }
+  return report?.outcome === 'rolled-back' ? exitCodes.failed : exitCodes.ok
+}

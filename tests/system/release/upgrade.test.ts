@@ -1,0 +1,481 @@
+/** `holdfast upgrade`: what it trusts, what it leaves behind, and how it returns. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { runCommand } from '../../../src/cli.ts'
+import type { ExitCode } from '../../../src/commands/command.ts'
+import { VERSION } from '../../../src/base/version.ts'
+import { migrations } from '../../../src/platform/database/embedded-migrations.ts'
+import { quietTerminal } from '../../support/clients/terminal.ts'
+import { withSmallDisk } from '../../support/faults/small-disk.ts'
+import { freePort } from '../../support/ports.ts'
+import { asOrdinaryUser, runProgram, SOURCE } from '../../support/servers/program.ts'
+import {
+  EXECUTABLE,
+  freshKey,
+  programOf,
+  type ReleaseHost,
+  startReleaseHost,
+} from '../../support/servers/release-host.ts'
+import { superviseServer } from '../../support/servers/supervisor.ts'
+import { until } from '../../support/until.ts'
+
+const scratch = mkdtempSync(join(realpathSync(tmpdir()), 'holdfast-upgrade-'))
+chmodSync(scratch, 0o755)
+let releases: ReleaseHost
+let count = 0
+/** A folder of its own for each test, with the executable of an old version. */
+let folder: string
+let executable: string
+
+beforeAll(() => {
+  releases = startReleaseHost()
+})
+afterAll(async () => {
+  await releases[Symbol.asyncDispose]()
+  rmSync(scratch, { recursive: true, force: true })
+})
+beforeEach(async () => {
+  folder = join(scratch, `machine-${count++}`)
+  mkdirSync(folder)
+  executable = join(folder, 'holdfast')
+  install('0.0.9')
+  releases.answers = {}
+  releases.requests.length = 0
+  await releases.publish('0.2.0', programOf('0.2.0'))
+})
+
+function install(version: string, instead: Record<string, string> = {}) {
+  writeFileSync(executable, programOf(version, instead))
+  chmodSync(executable, 0o755)
+}
+
+const wordsOf = (...words: string[]) => [
+  'upgrade',
+  '--executable',
+  executable,
+  '--from',
+  releases.url,
+  '--public-key',
+  releases.key.publicKey,
+  ...words,
+]
+/** As a process of its own. */
+const upgrade = (words: string[], env: Record<string, string> = {}, program = SOURCE) =>
+  runProgram(wordsOf(...words), env, program)
+/** Within the test, for a machine without a server. */
+const upgradeAlone = (...words: string[]) => run(wordsOf('--executable-only', ...words))
+async function run(words: string[]) {
+  const lines: string[] = []
+  return { code: await runCommand(quietTerminal({}, lines), words), said: lines.join('\n') }
+}
+
+/** What the executable says, which must always run. */
+const versionThere = async () => {
+  const child = Bun.spawn([executable, 'version'], { stdout: 'pipe' })
+  return (await new Response(child.stdout).text()).trim()
+}
+const leftovers = () => readdirSync(folder).toSorted()
+
+describe('an executable without a server', () => {
+  test('is replaced by the newest one, and kept beside it', async () => {
+    expect(await upgradeAlone()).toEqual({ code: 0, said: expect.stringContaining('outcome     upgraded') })
+    expect(await versionThere()).toBe('holdfast v0.2.0')
+    expect(readFileSync(`${executable}.previous`, 'utf8')).toBe(programOf('0.0.9'))
+    expect(statSync(executable).mode & 0o777).toBe(0o755)
+    expect(leftovers()).toEqual(['holdfast', 'holdfast.previous'])
+    expect(await upgradeAlone()).toEqual({ code: 0, said: expect.stringContaining('outcome     current') })
+  })
+
+  test('is only looked at with --check, by any user', async () => {
+    const checked = await upgrade(['--check', '--json'], {}, asOrdinaryUser)
+    expect(JSON.parse(checked.out)).toMatchObject({
+      installed: '0.0.9',
+      newest: '0.2.0',
+      isNewer: true,
+      outcome: 'checked',
+    })
+    expect(releases.requests).toEqual(['latest.json', 'latest.json.minisig'])
+    expect(leftovers()).toEqual(['holdfast'])
+  })
+
+  test('is replaced where the symbolic link leads', async () => {
+    const link = join(folder, 'link')
+    symlinkSync('holdfast', link)
+    const { code } = await run(['upgrade', '--executable', link, ...wordsOf('--executable-only').slice(3)])
+    expect(code).toBe(0)
+    expect(await versionThere()).toBe('holdfast v0.2.0')
+    expect(realpathSync(link)).toBe(executable)
+    expect(leftovers()).toEqual(['holdfast', 'holdfast.previous', 'link'])
+  })
+
+  test('is an argument that must be there, and so are a place and a key', async () => {
+    const words = ['--from', releases.url, '--public-key', releases.key.publicKey]
+    const faults: [words: string[], code: ExitCode, fault: string][] = [
+      [words, 2, '--executable names the file to upgrade'],
+      [['--executable', executable], 2, '--public-key who signs them'],
+      [['--executable', executable, ...words.slice(0, 2), '--public-key', 'RWQ'], 2, '--public-key takes a public key'],
+      [['--executable', join(folder, 'none'), ...words], 1, 'there is no executable'],
+      [['--executable', executable, '--from', 'http://example.com', ...words.slice(2)], 1, 'use https'],
+    ]
+    for (const [given, code, fault] of faults)
+      expect(await run(['upgrade', ...given])).toEqual({ code, said: expect.stringContaining(fault) })
+  })
+})
+
+describe('a release that lies', () => {
+  afterEach(async () => {
+    expect(await versionThere()).toBe('holdfast v0.0.9')
+    expect(leftovers()).toEqual(['holdfast'])
+  })
+  const refused = async (fault: string) =>
+    expect(await upgradeAlone()).toEqual({ code: 1, said: expect.stringContaining(fault) })
+  const rewrite = (changes: object) => releases.publish('0.2.0', programOf('0.2.0'), changes)
+
+  test('with a changed manifest is refused before anything is downloaded', async () => {
+    const path = join(releases.folder, 'latest.json')
+    writeFileSync(path, readFileSync(path, 'utf8').replace('0.2.0', '0.3.0'))
+    await refused('its signature does not fit the file')
+    expect(releases.requests).not.toContain(EXECUTABLE)
+  })
+
+  test('with the signature of another key is refused', async () => {
+    releases.sign('latest.json', freshKey())
+    await refused('its signature was made with another key')
+  })
+
+  test('with another key that claims the same number is refused', async () => {
+    releases.sign('latest.json', { ...freshKey(), id: releases.key.id })
+    await refused('its signature does not fit the file')
+  })
+
+  test('without a signature, or with something else in its place, is refused', async () => {
+    releases.answers = { 'latest.json.minisig': () => new Response('no', { status: 404 }) }
+    await refused('status 404')
+    releases.answers = { 'latest.json.minisig': () => new Response('signed, honestly\n') }
+    await refused('is not a signature of minisign')
+  })
+
+  test.each([
+    ['of other software', { name: 'shackles' }, '"name"'],
+    ['of no version', { version: '0.2' }, '"version"'],
+    [
+      'with a file elsewhere',
+      { files: { 'linux-x64': { file: '../evil', size: 1, sha256: '0'.repeat(64) } } },
+      '"linux-x64" needs',
+    ],
+    [
+      'with a size that no executable has',
+      { files: { a: { file: 'a', size: 2 ** 40, sha256: '0'.repeat(64) } } },
+      '"a" needs',
+    ],
+    ['for other platforms', { files: {} }, 'no executable for'],
+    ['with migrations that are not numbers', { migrations: ['1'] }, '"migrations"'],
+  ])('%s is refused although it is signed', async (_, changes, fault) => {
+    await rewrite(changes)
+    await refused(fault)
+  })
+
+  test('with an endless manifest is cut off', async () => {
+    releases.answers = { 'latest.json': endless }
+    await refused('latest.json is larger than it should be')
+  })
+
+  test('with an endless executable is cut off at its size', async () => {
+    releases.answers = { [EXECUTABLE]: endless }
+    await refused(`${EXECUTABLE} is larger than it should be`)
+  })
+
+  test('with a changed, a shorter or an empty executable is refused', async () => {
+    const whole = programOf('0.2.0')
+    releases.answers = { [EXECUTABLE]: () => new Response(whole.replace('0.2.0', '0.2.1')) }
+    await refused('is not the file of the signed manifest')
+    releases.answers = { [EXECUTABLE]: () => new Response(whole.slice(0, -1)) }
+    await refused(`was cut off after ${whole.length - 1} of ${whole.length} bytes`)
+    releases.answers = { [EXECUTABLE]: () => new Response('') }
+    await refused(`was cut off after 0 of ${whole.length} bytes`)
+  })
+
+  test('with an executable of another version, or of another machine, is refused', async () => {
+    await releases.publish('0.2.0', programOf('0.1.9'))
+    await refused('the executable of version 0.2.0 says that it is 0.1.9')
+    await releases.publish('0.2.0', '\u007fELF of another machine')
+    await refused('does not run on this machine')
+  })
+
+  test('that is an old one, signed at its time, is refused without --downgrade', async () => {
+    await releases.publish('0.0.8', programOf('0.0.8'))
+    await refused('version 0.0.8 is older than 0.0.9, which is installed. It can open the database')
+    await releases.publish('0.0.8', programOf('0.0.8'), { migrations: [1] })
+    await refused('It cannot open a database of this version, with migration 2, 3, 4, 5, 8 and others: docs/upgrade.md')
+  })
+
+  const endless = () =>
+    new Response(
+      new ReadableStream({
+        pull: (controller) => controller.enqueue(new Uint8Array(65_536).fill(32)),
+      }),
+    )
+})
+
+test('an older version is installed with --downgrade', async () => {
+  await releases.publish('0.0.8', programOf('0.0.8'))
+  expect(await upgradeAlone('--downgrade')).toMatchObject({ code: 0 })
+  expect(await versionThere()).toBe('holdfast v0.0.8')
+})
+
+test('a folder that cannot be written is refused before anything is downloaded', async () => {
+  expect(await upgrade(['--executable-only'], {}, asOrdinaryUser)).toMatchObject({
+    code: 1,
+    err: expect.stringContaining(`${folder} cannot be written (EACCES)`),
+  })
+  expect(releases.requests).not.toContain(EXECUTABLE)
+})
+
+test('a full disk leaves the old executable', async () => {
+  await releases.publish('0.2.0', `${programOf('0.2.0')}#${'x'.repeat(1_000_000)}\n`)
+  const disk = join(scratch, 'disk')
+  const setUp =
+    'cp "$1" "$2/holdfast" && shift 2 && "$@"; status=$?; "$DISK/holdfast" version; ls "$DISK"; exit $status'
+  const { code, out, err } = await runProgram(
+    ['upgrade', '--executable', join(disk, 'holdfast'), ...wordsOf('--executable-only').slice(3)],
+    { DISK: disk },
+    [...withSmallDisk(disk, 200_000), 'sh', '-c', setUp, 'sh', executable, disk, ...SOURCE],
+  )
+  expect({ code, out }).toEqual({ code: 1, out: expect.stringMatching(/holdfast v0\.0\.9\nholdfast\n$/) })
+  expect(err).toMatch(/the disk of .*holdfast\.new is full: free some space/)
+})
+
+test('two upgrades at once: one is refused', async () => {
+  const { promise: gate, resolve: open } = Promise.withResolvers<void>()
+  const body = programOf('0.2.0')
+  releases.answers = { [EXECUTABLE]: () => gate.then(() => new Response(body)) }
+  const first = upgradeAlone()
+  await until(() => releases.requests.includes(EXECUTABLE))
+  // SQLite's locks are those of a process.
+  expect(await upgrade(['--executable-only'])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining(`another upgrade of ${executable} is running`),
+  })
+  open()
+  expect(await first).toMatchObject({ code: 0 })
+  expect(await versionThere()).toBe('holdfast v0.2.0')
+  expect(leftovers()).toEqual(['holdfast', 'holdfast.previous'])
+})
+
+test('killed at any moment it leaves an executable that runs, and the next upgrade finishes', async () => {
+  for (let round = 0; round < Number(process.env['UPGRADE_KILLS'] ?? 3); round++) {
+    install('0.0.9')
+    const child = Bun.spawn([...SOURCE, ...wordsOf('--executable-only')], { stdout: 'ignore', stderr: 'ignore' })
+    const before = releases.requests.length
+    await until(() => releases.requests.length > before + 2 || child.exitCode !== null)
+    // From the request of the executable on, at another moment in each round.
+    await Bun.sleep(Math.random() * 40)
+    child.kill('SIGKILL')
+    await child.exited
+    expect(await versionThere()).toMatch(/^holdfast v0\.(0\.9|2\.0)$/)
+    expect(await upgradeAlone()).toMatchObject({ code: 0 })
+    expect(await versionThere()).toBe('holdfast v0.2.0')
+    expect(leftovers().filter((name) => /\.(new|part|lock)$/.test(name))).toEqual([])
+  }
+}, 120_000)
+
+describe('a server', () => {
+  let env: Record<string, string>
+  let backups: string
+  const lastMigration = Math.max(...migrations.map(({ number }) => number))
+
+  beforeEach(async () => {
+    backups = join(folder, 'backups')
+    env = {
+      SERVICE_PORT: String(await freePort()),
+      SERVICE_DATA_DIR: join(folder, 'data'),
+      SERVICE_BACKUP_DESTINATION: backups,
+    }
+    // The source says this version when it runs, so this is the one that has to become healthy.
+    await releases.publish(VERSION, programOf(VERSION))
+  })
+  const supervised = () => superviseServer(executable, env, folder)
+  const withServer = (restartWith: string, ...words: string[]) =>
+    upgrade(['--dev', '--json', '--health-timeout', '60', '--restart-with', restartWith, ...words], env)
+  const snapshots = () => (existsSync(backups) ? readdirSync(join(backups, 'snapshots')) : [])
+
+  test('is backed up, restarted as the new version, and works', async () => {
+    await using supervisor = await supervised()
+    const { code, out, err } = await withServer(supervisor.restartWith)
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(JSON.parse(out)).toMatchObject({
+      outcome: 'upgraded',
+      server: 'healthy',
+      backup: expect.stringContaining('database of'),
+      remarks: [],
+    })
+    expect(supervisor.restarts).toBe(1)
+    expect(snapshots()).toHaveLength(1)
+    expect(leftovers()).not.toContain('holdfast.pending')
+    expect((await runProgram(['health', '--dev', '--wait', '5'], env)).out).toMatch(/^holdfast v.* works$/m)
+  }, 60_000)
+
+  test('that does not start as the new version returns to the old one, which works with its data', async () => {
+    await releases.publish('0.2.0', programOf('0.2.0', { dev: 'exit 1' }))
+    await using supervisor = await supervised()
+    const { code, out } = await withServer(supervisor.restartWith)
+    expect(code).toBe(1)
+    expect(JSON.parse(out)).toMatchObject({
+      outcome: 'rolled-back',
+      server: 'healthy',
+      remarks: [
+        expect.stringContaining('Version 0.2.0 did not work: '),
+        'The old version is in place again and works; its data needs nothing.',
+        expect.any(String),
+      ],
+    })
+    expect(supervisor.restarts).toBe(2)
+    expect(await versionThere()).toBe('holdfast v0.0.9')
+  }, 60_000)
+
+  test('that does not respond as the new version returns to the old one', async () => {
+    await releases.publish('0.2.0', programOf('0.2.0', { dev: 'touch "$HOME/hangs"; exec sleep 1000' }))
+    await using supervisor = await supervised()
+    const { code, out } = await withServer(supervisor.restartWith, '--health-timeout', '1')
+    expect({ code, outcome: JSON.parse(out).outcome }).toEqual({ code: 1, outcome: 'rolled-back' })
+    expect(await versionThere()).toBe('holdfast v0.0.9')
+  }, 60_000)
+
+  test('whose new version has migrated the database and then fails names the backup that the old one needs', async () => {
+    const marks = `'${process.execPath}' -e 'new (require("bun:sqlite").Database)("${join(folder, 'data/holdfast.db')}").run("INSERT OR IGNORE INTO schema_migration (number, name, applied_at) VALUES (${lastMigration + 1}, \\"new\\", 0)")'; exit 1`
+    await releases.publish('0.2.0', programOf('0.2.0', { dev: marks }), {
+      migrations: [...migrations.map(({ number }) => number), lastMigration + 1],
+    })
+    await using supervisor = await supervised()
+    const { code, out } = await withServer(supervisor.restartWith)
+    expect(code).toBe(1)
+    const report = JSON.parse(out)
+    expect(report).toMatchObject({ outcome: 'rolled-back', server: 'failing', backup: expect.any(String) })
+    expect(report.remarks.join('\n')).toContain(
+      `migration ${lastMigration + 1}, the new version has migrated the database`,
+    )
+    expect(snapshots()).toHaveLength(1)
+  }, 60_000)
+
+  test('without a destination for its backup is left alone, unless it is told to do without', async () => {
+    await using supervisor = await supervised()
+    const { SERVICE_BACKUP_DESTINATION: _, ...others } = env
+    env = others
+    expect(await withServer(supervisor.restartWith)).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/there is no backup: .*backup\.destination.*--no-backup upgrades without/),
+    })
+    expect(await versionThere()).toBe('holdfast v0.0.9')
+    expect(await withServer(supervisor.restartWith, '--no-backup')).toMatchObject({ code: 0 })
+    expect(await versionThere()).toBe(`holdfast v${VERSION}`)
+  }, 60_000)
+
+  test('whose configuration cannot be read is not upgraded behind its back', async () => {
+    expect(await upgrade(['--restart-with', 'true'], {})).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/the configuration of the server cannot be read .*--executable-only/s),
+    })
+    expect(await versionThere()).toBe('holdfast v0.0.9')
+  })
+
+  test('that is stopped stays stopped', async () => {
+    await (await supervised())[Symbol.asyncDispose]()
+    const { code, out } = await withServer('exit 1')
+    expect(code).toBe(0)
+    expect(JSON.parse(out)).toMatchObject({ outcome: 'upgraded', server: 'stopped' })
+  }, 60_000)
+
+  test('that nothing here can restart continues as the old version, and the operator is told', async () => {
+    await using supervisor = await supervised()
+    const { code, out } = await upgrade(['--dev', '--json'], env)
+    expect(code).toBe(0)
+    expect(JSON.parse(out)).toMatchObject({
+      server: 'needs-restart',
+      remarks: [expect.stringContaining('Restart the server at')],
+    })
+    expect(supervisor.restarts).toBe(0)
+  }, 60_000)
+
+  test('is judged by the next upgrade if this one was killed after the swap', async () => {
+    await releases.publish('0.2.0', programOf('0.2.0', { dev: 'exit 1' }))
+    await using supervisor = await supervised()
+    const { promise, resolve: open } = Promise.withResolvers<void>()
+    supervisor.gate = promise
+    const words = wordsOf('--dev', '--json', '--restart-with', supervisor.restartWith)
+    const child = Bun.spawn([...SOURCE, ...words], {
+      env: { ...process.env, ...env },
+      stdout: 'ignore',
+      stderr: 'ignore',
+    })
+    await until(() => supervisor.restarts === 1)
+    child.kill('SIGKILL')
+    await child.exited
+    expect(await versionThere()).toBe('holdfast v0.2.0')
+    expect(leftovers()).toContain('holdfast.pending')
+    open()
+    const again = await withServer(supervisor.restartWith)
+    expect(JSON.parse(again.out)).toMatchObject({ outcome: 'rolled-back', server: 'healthy' })
+    expect(await versionThere()).toBe('holdfast v0.0.9')
+    expect(leftovers()).not.toContain('holdfast.pending')
+  }, 60_000)
+
+  test('of systemd is backed up with its environment and user, and restarted by its name', async () => {
+    await using supervisor = await supervised()
+    const programs = join(folder, 'programs')
+    const log = join(folder, 'systemd.log')
+    mkdirSync(programs)
+    const program = (name: string, script: string) => {
+      writeFileSync(join(programs, name), `#!/bin/sh\necho "${name} $*" >>'${log}'\n${script}\n`)
+      chmodSync(join(programs, name), 0o755)
+    }
+    writeFileSync(
+      join(folder, 'server.env'),
+      Object.entries(env)
+        .map(([key, value]) => `${key}='${value}'\n`)
+        .join(''),
+    )
+    program(
+      'systemctl',
+      `if [ "$1" = show ]; then cat <<'END'
+LoadState=loaded
+User=holdfast
+WorkingDirectory=
+Environment=A=1 B=2
+EnvironmentFiles=${join(folder, 'server.env')} (ignore_errors=no)
+ExecStart={ path=${executable} ; argv[]=${executable} serve ; ignore_errors=no ; status=0/0 }
+END
+else ${supervisor.restartWith}; fi`,
+    )
+    program(
+      'systemd-run',
+      `set -a
+while case $1 in --*) true ;; *) false ;; esac; do
+  case $1 in --property=EnvironmentFile=*) . "\${1#--property=EnvironmentFile=}" ;; esac
+  shift
+done
+exec "$@"`,
+    )
+    const { code, out } = await upgrade(['--dev', '--json'], { PATH: `${programs}:${process.env['PATH']}` })
+    expect(code).toBe(0)
+    expect(JSON.parse(out)).toMatchObject({ outcome: 'upgraded', server: 'healthy', backup: expect.any(String) })
+    expect(snapshots()).toHaveLength(1)
+    const calls = readFileSync(log, 'utf8')
+    expect(calls).toContain('--property=User=holdfast --property=Environment=A=1 B=2 --property=EnvironmentFile=')
+    expect(calls).not.toContain('WorkingDirectory=')
+    expect(calls.trim().split('\n').at(-1)).toBe('systemctl restart holdfast.service')
+  }, 60_000)
+})
