@@ -29,7 +29,8 @@ export const taking = <Caller>(
         if (presented === null) continue
         const caller = await credential.check(exchange, presented)
         if (credential.may) await credential.may(caller, demand, exchange)
-        if (credential.again) exchange.stillStands = (reader) => credential.again!(caller, exchange.ctx, reader)
+        if (credential.revalidate)
+          exchange.revalidate = (reader) => credential.revalidate!(caller, exchange.ctx, reader)
         return caller
       }
       return otherwise(exchange)
@@ -52,8 +53,8 @@ export const inOtherWords = <Caller>(
       }
     }
     const caller = await reworded(() => guard.check(exchange))
-    const { stillStands } = exchange
-    exchange.stillStands = (reader) => reworded(() => stillStands(reader))
+    const { revalidate } = exchange
+    exchange.revalidate = (reader) => reworded(() => revalidate(reader))
     return caller
   },
 })

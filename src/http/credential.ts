@@ -3,10 +3,10 @@
  * check it, declares it in its `Feature`; guards name the kinds that they accept.
  */
 import type { Context } from '../platform/context.ts'
-import type { Reader, Sql, Tx } from '../platform/database/database.ts'
+import type { Reader, Tx } from '../platform/database/database.ts'
 import type { Permissions } from '../protocol/scopes.ts'
 import type { Exchange } from './endpoint.ts'
-import type { Refusal } from './errors.ts'
+import type { Revalidation } from './revalidation.ts'
 
 /** Names a kind of credential, whose guards hand a `Caller` to the handler. */
 export interface CredentialKind<Caller> {
@@ -15,16 +15,6 @@ export interface CredentialKind<Caller> {
   recognises?(exchange: Exchange): string | null
   /** Never set: it ties the type to the name. */
   readonly caller?: Caller
-}
-
-/**
- * Conditions that the caller must still meet when the request takes effect, for example a live session. They are read
- * with the row of the account, so they cost no statement of their own.
- */
-export interface Standing {
-  condition: Sql
-  /** Says why the caller may no longer act. */
-  fallen(): Refusal
 }
 
 /** Something that a caller did, for the record of the account. */
@@ -43,12 +33,10 @@ export interface Credential<Caller> extends CredentialKind<Caller> {
    * it.
    */
   may?(caller: Caller, demand: Demand, exchange: Exchange): void | Promise<void>
-  /** Revalidates the caller, as a condition to be read with the account; null if SQL cannot express it. */
-  standing?(caller: Caller, ctx: Context): Standing | null
-  /**
-   * Throws a `Refusal` if the caller has ended since. If omitted, the kind cannot be taken back while a request runs.
-   */
-  again?(caller: Caller, ctx: Context, reader: Reader): Promise<void>
+  /** How the caller is revalidated with the row of the account. If omitted, it takes more than a condition. */
+  revalidation?(caller: Caller, ctx: Context): Revalidation
+  /** If omitted, the kind cannot be taken back while a request runs. */
+  revalidate?(caller: Caller, ctx: Context, reader: Reader): Promise<void>
   /**
    * Records what the caller did, in the transaction that did it. Throws a `Refusal` if the caller has ended meanwhile.
    */
@@ -69,10 +57,10 @@ export interface Demand {
   /** Refuse taken-down and missing accounts in the guard instead of the handler. */
   refusesTakendown?: boolean
   /**
-   * The handler revalidates the caller (`standingOf`), before anything else that counts, and with a
-   * statement that it needs anyway. Otherwise the guard looks sessions up.
+   * The handler revalidates the caller (`revalidationOf`), before anything else that counts, and with a statement that
+   * it needs anyway. Otherwise the guard looks sessions up.
    */
-  handlerAsksStanding?: boolean
+  handlerRevalidates?: boolean
 }
 
 /**

@@ -12,11 +12,11 @@
 import type { Client } from '../base/fair-queue.ts'
 import type { CapabilityName } from '../platform/configuration/capabilities.ts'
 import type { Context } from '../platform/context.ts'
-import type { Reader } from '../platform/database/database.ts'
 import type { LimitName } from '../platform/running/limits.ts'
 import type { LexMethods } from '../protocol/lexicons/generated/types.ts'
 import type { RequestBody } from './body.ts'
 import { weakEtag } from './encoding.ts'
+import type { Revalidate } from './revalidation.ts'
 
 /** One request on its way through the edge. */
 export interface Exchange {
@@ -37,11 +37,8 @@ export interface Exchange {
   readonly nsid: string | null
   /** Headers for the response, whether it is a success or a failure. */
   readonly replyHeaders: Headers
-  /**
-   * Throws a `Refusal` if what the caller was let in with has ended since, a session for example. A body may take its
-   * time to arrive, so each transaction whose effect lasts asks again. The guard sets it; without one it does nothing.
-   */
-  stillStands(reader: Reader): Promise<void>
+  /** The guard sets it; without one it does nothing. */
+  revalidate: Revalidate
 }
 
 /** Identifies the caller, or throws a `Refusal`. Runs before the body is read. */

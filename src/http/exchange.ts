@@ -5,12 +5,13 @@ import { RequestBody } from './body.ts'
 import { clientAddress, clientOf, proxyList } from './client-address.ts'
 import type { Common, Exchange } from './endpoint.ts'
 import type { Peer } from './peer.ts'
+import type { Revalidate } from './revalidation.ts'
 import { surfaceOf, type Surface } from './surfaces.ts'
 
 const proxiesOf = perContext(({ config }) => proxyList(config.trustedProxies))
 
-/** For a request without a credential. */
-const standing = () => Promise.resolve()
+/** A request without a credential has nothing that could end. */
+const nothingToRevalidate: Revalidate = () => Promise.resolve()
 
 export class RequestExchange implements Exchange {
   readonly surface: Surface
@@ -18,7 +19,7 @@ export class RequestExchange implements Exchange {
   caller: unknown = null
   params: unknown = null
   input: unknown = null
-  stillStands: Exchange['stillStands'] = standing
+  revalidate = nothingToRevalidate
   #body: RequestBody | null = null
   #url: URL | null = null
   #ip: string | null = null

@@ -96,7 +96,7 @@ const callerBy = (kind: SessionKind) =>
 test('a session meets the demands that its kind is for', () => {
   const isLetIn = (kind: SessionKind, demand: SessionDemand) => {
     try {
-      void sessionCredential.may?.(callerBy(kind), { sessions: demand, handlerAsksStanding: true }, {
+      void sessionCredential.may?.(callerBy(kind), { sessions: demand, handlerRevalidates: true }, {
         ctx: {},
       } as Exchange)
       return true

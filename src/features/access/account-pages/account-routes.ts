@@ -5,7 +5,7 @@ import { charge } from '../../../http/limiting.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import { chargeMail, requestCode } from '../../identity/mails/mails.ts'
-import { loginRefused, loginWithPassword } from '../../identity/passwords/passwords.ts'
+import { loginWithPassword } from '../../identity/passwords/passwords.ts'
 import { withinRefusedAddresses } from '../../identity/addresses/addresses.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
 import {
@@ -285,10 +285,8 @@ async function moveAddress(
   form: URLSearchParams,
 ): Promise<string | null> {
   charge(call, 'createSession')
-  if (hasPassword) {
-    const login = await loginWithPassword(call, did, form.get('current') ?? '')
-    if (!login.ok) throw loginRefused(login.fault, authenticationRequired('Invalid password'))
-  }
+  if (hasPassword)
+    await loginWithPassword(call, did, form.get('current') ?? '', () => authenticationRequired('Invalid password'))
   const code = form.get('code')?.trim()
   if (code === undefined) {
     chargeMail(call, did, 'update_email')

@@ -103,9 +103,9 @@ async function enter(call: PageCall, form: URLSearchParams): Promise<Response> {
     call,
     form.get('identifier') ?? '',
     form.get('password') ?? '',
-    async (account, confirm) => {
+    async (account, revalidate) => {
       if (account.takedownRef === null)
-        await signIn(call, account.did, { remember: form.get('remember') === 'yes', confirm })
+        await signIn(call, account.did, { remember: form.get('remember') === 'yes', revalidate })
       return account
     },
   )

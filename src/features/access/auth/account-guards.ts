@@ -1,7 +1,6 @@
 /** What credentials demand of the account that they are for. */
-import type { Standing } from '../../../http/credential.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
-import { refuseFallen } from '../../../http/standing.ts'
+import { requireValid, type Revalidation } from '../../../http/revalidation.ts'
 import type { Reader } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountNotFound, accountStatus, refuseTakendown, statusOfCaller } from '../../identity/accounts/accounts.ts'
@@ -12,8 +11,8 @@ export async function requireNotTakendown({ ctx }: Exchange, did: Did): Promise<
 }
 
 /** Throws `AccountNotFound`, or the refusal of a caller whose access has ended. */
-export async function requireStanding(reader: Reader, did: Did, standing: Standing): Promise<void> {
-  const account = await statusOfCaller(reader, did, standing)
+export async function revalidateWithAccount(reader: Reader, revalidation: Revalidation): Promise<void> {
+  const account = await statusOfCaller(reader, revalidation.did, revalidation)
   if (account === null) throw accountNotFound()
-  refuseFallen(standing, account)
+  requireValid(revalidation, account)
 }

@@ -2,8 +2,9 @@
  * The door of callers: who may call, by the credential that they present. The features that issue or check a kind of
  * credential declare it in their `Feature`, and import this one.
  */
-import type { Act, CredentialKind, Standing } from '../../../http/credential.ts'
+import type { Act, CredentialKind } from '../../../http/credential.ts'
 import { credentialOf } from '../../../http/hooks.ts'
+import type { Revalidation } from '../../../http/revalidation.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -98,19 +99,19 @@ export const delegatedKind = kind<ServiceAccountCaller>('service of the account'
 export const isAgent = (caller: { credential: string }): caller is AgentCaller => caller.credential === 'agent'
 
 /**
- * What must still hold of the caller, to be read with the account; null for an agent, whose check is more than a SQL
- * condition, and for a service, whose token cannot be taken back.
+ * How the caller is revalidated with the row of the account; null for an agent, which takes more than a condition, and
+ * for a service, whose token cannot be taken back.
  */
-export function standingOf(ctx: Context, caller: AccessCaller | ServiceAccountCaller): Standing | null {
+export function revalidationOf(ctx: Context, caller: AccessCaller | ServiceAccountCaller): Revalidation | null {
   if (caller.credential === 'agent' || caller.credential === 'service') return null
   return caller.credential === 'oauth'
-    ? credentialOf(ctx, appKind).standing!(caller, ctx)
-    : credentialOf(ctx, sessionKind).standing!(caller, ctx)
+    ? credentialOf(ctx, appKind).revalidation!(caller, ctx)
+    : credentialOf(ctx, sessionKind).revalidation!(caller, ctx)
 }
 
 /** Throws `InvalidToken` (401) if the agent may no longer act. */
-export const refuseEndedAgent = (ctx: Context, reader: Reader, agent: AgentCaller): Promise<void> =>
-  credentialOf(ctx, agentKind).again!(agent, ctx, reader)
+export const revalidateAgent = (ctx: Context, reader: Reader, agent: AgentCaller): Promise<void> =>
+  credentialOf(ctx, agentKind).revalidate!(agent, ctx, reader)
 
 /**
  * Record what an agent did, in the transaction that did it. Throws `InvalidToken` (401) if it was ended meanwhile,

@@ -1,9 +1,9 @@
 /** The credential of OAuth apps: an access token with a DPoP proof of the key that it is bound to. RFC 9449. */
 import type { Credential } from '../../../http/credential.ts'
 import { appKind, type GrantCaller } from '../callers/callers.ts'
-import { requireGrant, requireNotTakendown, requireStanding } from '../auth/auth.ts'
+import { requireGrant, requireNotTakendown, revalidateWithAccount } from '../auth/auth.ts'
 import { presentedAs } from '../../../http/credential-guards.ts'
-import { oauthSessionStanding, verifyDpopToken } from './oauth.ts'
+import { oauthSessionRevalidation, verifyDpopToken } from './oauth.ts'
 
 export const appCredential: Credential<GrantCaller> = {
   ...appKind,
@@ -17,6 +17,6 @@ export const appCredential: Credential<GrantCaller> = {
     if (refusesTakendown) await requireNotTakendown(exchange, caller.did)
     requireGrant(caller, grants, exchange)
   },
-  standing: oauthSessionStanding,
-  again: (caller, _, reader) => requireStanding(reader, caller.did, oauthSessionStanding(caller)),
+  revalidation: oauthSessionRevalidation,
+  revalidate: (caller, _, reader) => revalidateWithAccount(reader, oauthSessionRevalidation(caller)),
 }

@@ -7,6 +7,7 @@
 import { route } from '../../../http/endpoint.ts'
 import { charge } from '../../../http/limiting.ts'
 import { requestOrigin } from '../../../http/origin.ts'
+import type { Revalidate } from '../../../http/revalidation.ts'
 import { isRegistered } from '../../../protocol/redirect-uris.ts'
 import { narrowedScopes } from '../../../protocol/scopes.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
@@ -14,7 +15,6 @@ import { announce } from '../../identity/account-events/account-events.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
 import {
   chosenAccount,
-  type Confirm,
   type Device,
   deviceOf,
   formProof,
@@ -135,18 +135,18 @@ function signsByWallet(pending: PendingRequest, { device, filled, hinted }: Mean
 }
 
 /**
- * Record the decision and redirect the browser to the app. `confirm` throws in the transaction if the password has
+ * Record the decision and redirect the browser to the app. `revalidate` throws in the transaction if the password has
  * changed.
  */
 async function decided(
   call: PageCall,
   { idHash, pending }: Opened,
   decision: Decision,
-  confirm?: Confirm,
+  revalidate?: Revalidate,
 ): Promise<Response> {
   const { ctx } = call
   const location = await ctx.db.transaction(async (tx) => {
-    await confirm?.(tx)
+    await revalidate?.(tx)
     return decideRequest(ctx, tx, idHash, decision)
   })
   if (location === null) throw gone()
@@ -175,7 +175,7 @@ async function decide(call: PageCall): Promise<Response> {
 
 async function approve(call: PageCall, opened: Opened, form: URLSearchParams): Promise<Response> {
   const granted = new Set(form.getAll('granted_scope'))
-  const accept = async (account: Account, confirm?: Confirm): Promise<Response> => {
+  const accept = async (account: Account, revalidate?: Revalidate): Promise<Response> => {
     if (!activityOf(account).active)
       return decided(call, opened, { kind: 'refuse', error: 'access_denied', reason: 'The account is not active' })
     const scopes = narrowedScopes(opened.pending.request.scopes, granted)
@@ -183,7 +183,7 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
       call,
       opened,
       { kind: 'approve', did: account.did, scopes, scopeIsFixed: false, origin: requestOrigin(call) },
-      confirm,
+      revalidate,
     )
   }
   const remember = form.get('remember') === 'yes'
@@ -204,9 +204,9 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
   if (chosen && !chosen.account.hasPassword) return renderConsent(call, opened, { filled, fault: needsWallet })
   const limited = await faultOf(() => charge(call, 'createSession'))
   if (limited) return renderConsent(call, opened, { filled, fault: limited })
-  const outcome = await withPassword(call, identifier, form.get('password') ?? '', async (account, confirm) => {
-    const response = await accept(account, confirm)
-    if (remember && activityOf(account).active) await signIn(call, account.did, { remember: true, confirm })
+  const outcome = await withPassword(call, identifier, form.get('password') ?? '', async (account, revalidate) => {
+    const response = await accept(account, revalidate)
+    if (remember && activityOf(account).active) await signIn(call, account.did, { remember: true, revalidate })
     return response
   })
   if (outcome.ok) return outcome.value

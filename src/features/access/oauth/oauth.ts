@@ -1,5 +1,5 @@
 /** The door of the feature. Guards verify the access tokens of apps here, and end the sessions of an account. */
-import type { Standing } from '../../../http/credential.ts'
+import type { Revalidation } from '../../../http/revalidation.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -61,9 +61,10 @@ export async function verifyDpopToken(exchange: Exchange, token: string): Promis
 }
 
 /** Revalidates an app: its session may end during a request. */
-export const oauthSessionStanding = ({ sessionId, did }: Pick<OAuthCaller, 'sessionId' | 'did'>): Standing => ({
+export const oauthSessionRevalidation = ({ sessionId, did }: Pick<OAuthCaller, 'sessionId' | 'did'>): Revalidation => ({
+  did,
   condition: oauthSessionExists(sessionId, did),
-  fallen: invalidAccessToken,
+  refusal: invalidAccessToken,
 })
 
 /**

@@ -11,6 +11,7 @@ import { Refusal } from '../../../http/errors.ts'
 import type { Html } from '../../../http/html.ts'
 import { ageOf } from '../../../platform/running/clock.ts'
 import { requestOrigin } from '../../../http/origin.ts'
+import type { Revalidate } from '../../../http/revalidation.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
@@ -40,12 +41,6 @@ export interface Device {
   /** Token that every form which acts for a signed-in account must contain. */
   formToken: string
 }
-
-/**
- * Await it in the transaction that acts on a sign-in. Throws `AuthenticationRequired` if the password was replaced
- * meanwhile.
- */
-export type Confirm = (tx: Tx) => Promise<void>
 
 const isSecure = ({ config }: Context) => config.publicUrl.startsWith('https://')
 /** The `__Host-` prefix makes browsers require https, this exact host and `Path=/`. RFC 6265bis section 4.1.3.2. */
@@ -125,11 +120,11 @@ const formTokenOf = (token: string): string =>
 export async function signIn(
   exchange: Exchange,
   did: Did,
-  { remember, confirm }: { remember: boolean; confirm?: Confirm },
+  { remember, revalidate }: { remember: boolean; revalidate?: Revalidate },
 ): Promise<void> {
   const entry = entryOf(exchange, { remember })
   await exchange.ctx.db.transaction(async (tx) => {
-    await confirm?.(tx)
+    await revalidate?.(tx)
     await entry.keep(tx, did)
   })
   entry.tell()

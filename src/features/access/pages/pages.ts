@@ -14,7 +14,6 @@ export {
   requireNavigation,
   signIn,
   signOut,
-  type Confirm,
   type Device,
   type FormerBrowser,
   type SignedIn,

@@ -7,13 +7,13 @@
  */
 import { invalidToken } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
-import { refuseFallen } from '../../../http/standing.ts'
+import { requireValid } from '../../../http/revalidation.ts'
 import { refuseTakendown, statusOfCaller } from '../../identity/accounts/accounts.ts'
 import { boundTokenAsBearer, claimsToBeAccessToken } from '../tokens/tokens.ts'
 import { presentedAs } from '../../../http/credential-guards.ts'
 import type { Credential, SessionDemand } from '../../../http/credential.ts'
-import { sessionStanding, wasFoundEnded } from './session-standing.ts'
-import { requireStanding } from '../auth/auth.ts'
+import { sessionRevalidation, wasFoundEnded } from './session-revalidation.ts'
+import { revalidateWithAccount } from '../auth/auth.ts'
 import { sessionKind, type SessionCaller, type SessionKind } from '../callers/callers.ts'
 import { acceptedToken, readAccessToken, type AccessClaims } from './session-tokens.ts'
 
@@ -55,13 +55,13 @@ export const sessionCredential: Credential<SessionCaller> = {
     if (!read.ok && claimsToBeAccessToken(token)) throw boundTokenAsBearer()
     return sessionCallerOf(acceptedToken(read))
   },
-  may(caller, { sessions = 'everyday', refusesTakendown = false, handlerAsksStanding = false }, { ctx }) {
+  may(caller, { sessions = 'everyday', refusesTakendown = false, handlerRevalidates = false }, { ctx }) {
     if (!reach[caller.credential].meets.includes(sessions)) throw invalidToken('Bad token scope')
-    if (!handlerAsksStanding || refusesTakendown || wasFoundEnded(ctx, caller))
+    if (!handlerRevalidates || refusesTakendown || wasFoundEnded(ctx, caller))
       return lookUp(ctx, caller, refusesTakendown)
   },
-  standing: (caller, ctx) => sessionStanding(ctx, caller),
-  again: (caller, ctx, reader) => requireStanding(reader, caller.did, sessionStanding(ctx, caller)),
+  revalidation: (caller, ctx) => sessionRevalidation(ctx, caller),
+  revalidate: (caller, ctx, reader) => revalidateWithAccount(reader, sessionRevalidation(ctx, caller)),
 }
 
 /**
@@ -69,8 +69,8 @@ export const sessionCredential: Credential<SessionCaller> = {
  * `refusesTakendown` is set.
  */
 async function lookUp(ctx: Context, caller: SessionCaller, refusesTakendown: boolean): Promise<void> {
-  const standing = sessionStanding(ctx, caller)
-  const account = await statusOfCaller(ctx.db, caller.did, standing)
+  const revalidation = sessionRevalidation(ctx, caller)
+  const account = await statusOfCaller(ctx.db, caller.did, revalidation)
   if (refusesTakendown) refuseTakendown(account?.status ?? null)
-  if (account !== null) refuseFallen(standing, account)
+  if (account !== null) requireValid(revalidation, account)
 }

@@ -17,11 +17,11 @@ import {
   MAX_TRIED_PASSWORD_CHARS,
   provePassword,
 } from '../../identity/passwords/passwords.ts'
-import { refuseFallen } from '../../../http/standing.ts'
+import { requireValid } from '../../../http/revalidation.ts'
 import { matchAppPassword } from './app-passwords.ts'
 import { refuseOthers, taking } from '../../../http/credential-guards.ts'
 import { access } from '../auth/auth.ts'
-import { standingOf } from '../callers/callers.ts'
+import { revalidationOf } from '../callers/callers.ts'
 import { refreshCredential } from './refresh-credential.ts'
 import {
   endSession,
@@ -49,16 +49,16 @@ async function logIn(
   allowTakendown: boolean,
 ): Promise<{ account: Account; tokens: Tokens } | null> {
   const { ctx } = exchange
-  const ownHolds = await provePassword(ctx, account, password)
-  const match = ownHolds ? null : await matchAppPassword(ctx, account?.did ?? null, password)
-  const stillHolds = ownHolds ?? match?.stillHolds
+  const own = await provePassword(ctx, account, password, wrongCredentials)
+  const match = own ? null : await matchAppPassword(ctx, account?.did ?? null, password, wrongCredentials)
+  const revalidate = own ?? match?.revalidate
   const isTakendown = account !== null && account.takedownRef !== null
-  if (account === null || !stillHolds || (match && isTakendown)) return null
+  if (account === null || !revalidate || (match && isTakendown)) return null
   if (isTakendown && !allowTakendown) throw accountTakedown()
   const credential = match?.appPassword ?? null
   const origin = requestOrigin(exchange)
   const tokenId = await ctx.db.transactionOn(accountLock(account.did), async (tx) => {
-    if (!(await stillHolds(tx))) throw wrongCredentials()
+    await revalidate(tx)
     if (!isTakendown) refuseTakendown(await accountStatus(tx, account.did))
     return openSession(tx, account.did, credential, origin)
   })
@@ -92,12 +92,12 @@ export const sessionRoutes = [
     handler: ({ ctx, caller }) => endSession(ctx, caller),
   }),
   query('com.atproto.server.getSession', {
-    auth: access({ grants: 'any', agents: true, handlerAsksStanding: true }),
+    auth: access({ grants: 'any', agents: true, handlerRevalidates: true }),
     async handler({ ctx, caller }) {
-      const standing = standingOf(ctx, caller)
-      const account = await accountOfCaller(ctx.db, caller.did, standing)
+      const revalidation = revalidationOf(ctx, caller)
+      const account = await accountOfCaller(ctx.db, caller.did, revalidation)
       if (!account || account.takedownRef !== null) throw userInfoNotFound(caller.did)
-      refuseFallen(standing, account)
+      requireValid(revalidation, account)
       const seesEmail = caller.permissions?.allowsAccount({ attr: 'email', action: 'read' }) ?? true
       return sessionAccount(account, { seesEmail })
     },

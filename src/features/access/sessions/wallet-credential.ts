@@ -47,7 +47,7 @@ export const walletCredential: Credential<WalletCaller> = {
     const { did } = await liveSession(ctx, ctx.db, tokenHash)
     return { did, credential: 'wallet', tokenHash }
   },
-  async again({ tokenHash }, ctx, reader) {
+  async revalidate({ tokenHash }, ctx, reader) {
     await liveSession(ctx, reader, tokenHash)
   },
   may({ did }, { refusesTakendown }, exchange) {

@@ -5,6 +5,7 @@
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { route } from '../../../http/endpoint.ts'
 import { charge } from '../../../http/limiting.ts'
+import type { Revalidate } from '../../../http/revalidation.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
 import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
@@ -16,7 +17,6 @@ import {
   requireFormToken,
   requireNavigation,
   withPassword,
-  type Confirm,
 } from '../../access/pages/pages.ts'
 import {
   faultAt,
@@ -92,13 +92,18 @@ async function identify(call: PageCall, form: URLSearchParams): Promise<Response
     call,
     chosen?.account.did ?? entered.identifier,
     form.get('password') ?? '',
-    (account, confirm) => look(call, account, entered, confirm),
+    (account, revalidate) => look(call, account, entered, revalidate),
   )
   return outcome.ok ? outcome.value : showAgain(call, entered, outcome.fault)
 }
 
-/** Show what the code asks for, and keep what is shown. `confirm` throws if the password was replaced meanwhile. */
-async function look(call: PageCall, account: Account, entered: EnteredClaim, confirm?: Confirm): Promise<Response> {
+/** Show what the code asks for, and keep what is shown. `revalidate` throws if the password was replaced meanwhile. */
+async function look(
+  call: PageCall,
+  account: Account,
+  entered: EnteredClaim,
+  revalidate?: Revalidate,
+): Promise<Response> {
   const { ctx } = call
   const { did } = account
   if (!activityOf(account).active) return showAgain(call, entered, notActive)
@@ -110,7 +115,7 @@ async function look(call: PageCall, account: Account, entered: EnteredClaim, con
   const scopes = grantedScopes(ctx)
   const expiresAt = ctx.clock.now() + DECISION_MILLIS
   await ctx.db.transaction(async (tx) => {
-    await confirm?.(tx)
+    await revalidate?.(tx)
     await insertShownClaim(tx, hash, { did, claimId: claim.id, scopes }, expiresAt)
   })
   return decideClaimPage(ctx, { pageId, account, claim, registration, scopes })

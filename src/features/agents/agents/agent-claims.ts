@@ -225,7 +225,7 @@ export async function confirmClaim(
   const now = ctx.clock.now()
   const scopes = grantedScopes(ctx)
   return ctx.db.transaction(async (tx): Promise<Decision> => {
-    await exchange.stillStands(tx)
+    await exchange.revalidate(tx)
     const account = await accountOf(tx, did)
     const claim = await findClaim(tx, claimId)
     const registration = claim && (await findRegistration(tx, claim.registrationId))

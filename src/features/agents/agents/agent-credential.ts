@@ -53,7 +53,7 @@ export const agentCredential: Credential<AgentCaller> = {
         throw refused('InvalidToken', 'Token could not be verified')
     }
   },
-  async again(caller, ctx, reader) {
+  async revalidate(caller, ctx, reader) {
     if ((await reachOf(ctx, reader, caller)) === null) throw agentEnded()
   },
   async record({ registrationId, did }, { clock }, tx, { type, detail }) {

@@ -96,10 +96,10 @@ interface Begun {
   isFirst: boolean
 }
 
-function begin({ ctx, stillStands }: Exchange, parent: Did, handle: Handle, identity: ChildIdentity): Promise<Begun> {
+function begin({ ctx, revalidate }: Exchange, parent: Did, handle: Handle, identity: ChildIdentity): Promise<Begun> {
   const { did, document, genesis, signingKey } = identity
   return ctx.db.transaction(async (tx) => {
-    await stillStands(tx)
+    await revalidate(tx)
     const now = ctx.clock.now()
     // Once more: a parent that was deleted meanwhile would leave a child that nothing deletes.
     await requireActiveParent(tx, parent)

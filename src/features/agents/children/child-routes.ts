@@ -70,7 +70,7 @@ async function withChild<Outcome>(
   const { ctx, caller, body } = call
   const did = parseDid((await readJson(body, didRequest, MAX_BODY_BYTES)).did)
   const outcome = await ctx.db.transaction(async (tx) => {
-    await call.stillStands(tx)
+    await call.revalidate(tx)
     const child = did && (await findChild(tx, did))
     return child?.parentDid === caller.did ? work(ctx, tx, child) : null
   })

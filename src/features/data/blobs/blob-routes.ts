@@ -28,7 +28,7 @@ export const blobRoutes = [
         permit: (mime) => requirePermission(caller, (granted) => granted.assertBlob({ mime })),
         async record(tx, blob) {
           // The caller may have been ended while it was sending.
-          await call.stillStands(tx)
+          await call.revalidate(tx)
           if (isAgent(caller))
             await recordAgentUse(ctx, tx, caller, {
               type: 'blob_upload',

@@ -60,7 +60,7 @@ export const preferences: Feature = {
         if (other) return forward(call, { service: other, caller, json: input })
         await ctx.db.transactionOn(accountLock(caller.did), async (tx) => {
           refuseTakendown(await accountStatus(tx, caller.did))
-          await call.stillStands(tx)
+          await call.revalidate(tx)
           const outcome = putPreferences(await findPreferences(tx, caller.did), input.preferences, caller)
           if (!outcome.ok) throw invalidRequest(outcome.message)
           await storePreferences(tx, caller.did, outcome.stored)

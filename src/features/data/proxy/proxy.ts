@@ -12,8 +12,8 @@ import { invalidRequest, upstreamFailure } from '../../../http/errors.ts'
 import type { CounterLabels } from '../../../platform/running/metrics.ts'
 import { OutboundError, type OutboundRequest } from '../../../platform/network/outbound.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import { standingOf, type AccessCaller } from '../../access/callers/callers.ts'
-import { watched, watchedResponse, watchOn } from './caller-watch.ts'
+import { revalidationOf, type AccessCaller } from '../../access/callers/callers.ts'
+import { revalidatedBody, revalidatedResponse, revalidator } from './revalidated-streams.ts'
 import type { ServiceName } from './proxy-header.ts'
 import { readJson, relayed } from './upstream-reply.ts'
 import { locate, type Located } from './upstream-services.ts'
@@ -90,8 +90,8 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
   if (!located.ok) throw invalidRequest((forwarding.faults ?? proxyFaults)[located.fault])
   const { label, url, outbound, toldName } = located.upstream
   if (toldName !== null) headers.set('atproto-proxy', toldName)
-  const watch = forwarding.caller && watchOn(call, forwarding.caller)
-  const body = watched(outgoingBody(request, forwarding, headers), watch)
+  const revalidate = forwarding.caller && revalidator(call, forwarding.caller)
+  const body = revalidatedBody(outgoingBody(request, forwarding, headers), revalidate)
   try {
     const response = await outbound.fetch(url + (forwarding.path ?? pathAndQuery(request.url)), {
       method: forwarding.path === undefined ? request.method : 'GET',
@@ -107,10 +107,10 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
     ctx.metrics.count('proxy_requests_total', { upstream: label, status_class: statusClass(response.status) })
     const [lagMillis] = /^\d{1,12}$/.exec(response.headers.get('atproto-upstream-lag') ?? '') ?? []
     if (lagMillis !== undefined) ctx.metrics.observe('proxy_upstream_lag_seconds', Number(lagMillis) / 1000)
-    return watch ? await watchedResponse(response, watch) : response
+    return revalidate ? await revalidatedResponse(response, revalidate) : response
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error
-    if (watch) await watch()
+    if (revalidate) await revalidate()
     ctx.metrics.count('proxy_requests_total', { upstream: label, status_class: '5xx' })
     call.ctx.log.warn('upstream unreachable', { route: call.nsid, reason: error.fault })
     throw upstreamFailure()
@@ -126,13 +126,12 @@ async function outgoingHeaders(
   })
   copy(request.headers, headers, passedHeaders)
   if (caller === null) return headers
-  const standing = standingOf(ctx, caller)
   const token = await upstreamToken(ctx, {
     iss: caller.did,
     aud: aud ?? service.did,
     lxm: lxm ?? nsid!,
     appeals,
-    standing,
+    revalidation: revalidationOf(ctx, caller),
   })
   headers.set('authorization', `Bearer ${token}`)
   return headers

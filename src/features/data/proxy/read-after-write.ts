@@ -69,7 +69,7 @@ export async function readAfterWrite<N extends MungedMethod>(
     changes,
     parseJson(bytes, response.headers.get('content-encoding'), MAX_MUNGED_BYTES),
   )
-  if (isAgent(caller)) await call.stillStands(ctx.db)
+  if (isAgent(caller)) await call.revalidate(ctx.db)
   if (munged === null) return passedOn(response, bytes)
   return mungedResponse(call, munged, changes, picked(response.headers, keptHeaders))
 }

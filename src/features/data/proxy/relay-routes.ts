@@ -46,7 +46,7 @@ export const relayRoutes = [
 
   query('app.bsky.feed.getFeed', {
     // It asks the AppView for the generator first.
-    auth: rpc({ also: SKELETON_METHOD, handlerAsksStanding: false }),
+    auth: rpc({ also: SKELETON_METHOD, handlerRevalidates: false }),
     async handler(call) {
       const { caller } = call
       const { service } = caller

@@ -11,21 +11,21 @@ import type { Demand } from '../../../http/credential.ts'
 /** The caller, with the service that the request names, or else the default service of its method. */
 export type RpcCaller = AccessCaller & { service: ServiceName }
 
-interface RpcOptions extends Pick<Demand, 'sessions' | 'handlerAsksStanding'> {
+interface RpcOptions extends Pick<Demand, 'sessions' | 'handlerRevalidates'> {
   /** Another method of the service that the token is used for, which the caller must be granted too. */
   also?: string
 }
 
 /**
- * Guard of requests that are forwarded, which asks for the standing of the caller (`ask`). It checks the syntax of
+ * Guard of requests that are forwarded, whose handler revalidates the caller (`ask`). It checks the syntax of
  * `atproto-proxy` before it identifies the caller. The named service is resolved later, when the request is forwarded.
  *
  * Throws `InvalidToken` if the method must not be called with a service token or by this caller, `MethodNotImplemented`
  * for draft methods and services, `InvalidRequest` if the header is malformed or no service is configured for the
  * method, what `requireRpc` throws, and what `access` throws.
  */
-export function rpc({ also, handlerAsksStanding = true, ...options }: RpcOptions = {}): Guard<RpcCaller> {
-  const holder = access({ ...options, handlerAsksStanding, grants: 'any', agents: true })
+export function rpc({ also, handlerRevalidates = true, ...options }: RpcOptions = {}): Guard<RpcCaller> {
+  const holder = access({ ...options, handlerRevalidates, grants: 'any', agents: true })
   return {
     ...holder,
     async check(exchange) {

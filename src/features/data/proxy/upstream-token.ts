@@ -9,8 +9,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { formatServiceToken } from '../../../protocol/service-token.ts'
 import { accountSigner } from '../../identity/account-keys/account-keys.ts'
 import { refuseMissing, refuseTakendown } from '../../identity/accounts/accounts.ts'
-import { refuseFallen } from '../../../http/standing.ts'
-import type { Standing } from '../../../http/credential.ts'
+import { requireValid, type Revalidation } from '../../../http/revalidation.ts'
 
 const TTL_SECS = 60
 
@@ -22,7 +21,7 @@ export interface TokenSubject {
   /** Also issue the token for an account that was taken down, so that its holder can appeal to the moderators. */
   appeals?: boolean
   /** Revalidates the caller. */
-  standing: Standing | null
+  revalidation: Revalidation | null
 }
 
 /**
@@ -32,13 +31,13 @@ export interface TokenSubject {
  */
 export async function upstreamToken(
   ctx: Context,
-  { appeals = false, standing, ...subject }: TokenSubject,
+  { appeals = false, revalidation, ...subject }: TokenSubject,
 ): Promise<string> {
-  const signer = await accountSigner(ctx, ctx.db, subject.iss, standing)
+  const signer = await accountSigner(ctx, ctx.db, subject.iss, revalidation)
   const status = signer?.status ?? null
   if (appeals) refuseMissing(status)
   else refuseTakendown(status)
-  refuseFallen(standing, signer!)
+  requireValid(revalidation, signer!)
   const iat = Math.floor(ctx.clock.now() / 1000)
   return formatServiceToken(signer!.key, { iat, ...subject, exp: iat + TTL_SECS, jti: randomBytes(16).toString('hex') })
 }

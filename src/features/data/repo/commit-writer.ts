@@ -31,7 +31,7 @@ import { changeNodes, StoredNodes } from './node-store.ts'
 import { deleteRecords, findPathsAbout, findRecordCid, putRecords } from './record-store.ts'
 import { findTree, insertRepo, repoHead, updateHead, updateTree } from './repo-store.ts'
 import { buildOnStored, recentNodes } from './tree-nodes.ts'
-import type { Standing } from '../../../http/credential.ts'
+import type { Revalidation } from '../../../http/revalidation.ts'
 
 /** A record that is ready to be stored. */
 export interface PreparedRecord extends Block {
@@ -59,7 +59,7 @@ export interface CommitJob {
   /** CID of the head that the commit must build on; any head if undefined. */
   swapCommit?: Cid
   /** Revalidates the caller. */
-  standing: Standing | null
+  revalidation: Revalidation | null
 }
 
 /** The new head, and what the commit changed. */
@@ -78,9 +78,9 @@ export interface CommitMeta {
 export async function applyCommit(
   ctx: Context,
   tx: Tx,
-  { did, writes, swapCommit, standing }: CommitJob,
+  { did, writes, swapCommit, revalidation }: CommitJob,
 ): Promise<CommitMeta | null> {
-  const [key, tree] = await together(activeSigningKey(ctx, tx, did, standing), findTree(tx, did))
+  const [key, tree] = await together(activeSigningKey(ctx, tx, did, revalidation), findTree(tx, did))
   const head = present(did, tree)
   const resolved = await resolveWrites(tx, head.id, writes)
   if (resolved.length === 0) return null

@@ -18,8 +18,8 @@ import { statusOf } from '../../../protocol/account-status.ts'
 import {
   isAgent,
   recordAgentUse,
-  refuseEndedAgent,
-  standingOf,
+  revalidateAgent,
+  revalidationOf,
   type AccessCaller,
   type AgentCaller,
 } from '../../access/callers/callers.ts'
@@ -88,7 +88,7 @@ export async function writeRecords(
     did,
     writes: prepared.map(({ write }) => write),
     swapCommit: cidOf(input.swapCommit) ?? undefined,
-    standing: standingOf(ctx, caller),
+    revalidation: revalidationOf(ctx, caller),
   }
   const apply = isAgent(caller)
     ? (tx: Tx) => commitOfAgent(ctx, tx, caller, job)
@@ -116,7 +116,7 @@ export async function writeRecords(
  */
 async function commitOfAgent(ctx: Context, tx: Tx, agent: AgentCaller, job: CommitJob): Promise<CommitMeta | null> {
   const commit = await applyCommit(ctx, tx, job)
-  if (commit === null) await refuseEndedAgent(ctx, tx, agent)
+  if (commit === null) await revalidateAgent(ctx, tx, agent)
   else await recordAgentUse(ctx, tx, agent, { type: 'repo_write', detail: changesOf(commit) })
   return commit
 }

@@ -16,7 +16,7 @@ import {
   type WriteResult,
 } from './record-writing.ts'
 
-const writer = access({ grants: 'any', agents: true, handlerAsksStanding: true })
+const writer = access({ grants: 'any', agents: true, handlerRevalidates: true })
 /** Bound of the request body. Records arrive as JSON, which is longer than the stored form. */
 const MAX_BYTES = 1_000_000
 
@@ -38,7 +38,7 @@ async function write(
     if (input.writes.length > MAX_OPS_PER_COMMIT) throw invalidRequest(`Too many writes. Max: ${MAX_OPS_PER_COMMIT}`)
     return await writeRecords(ctx, caller, await requireOwnRepo(ctx, caller, repo), input)
   } catch (error) {
-    await call.stillStands(ctx.db)
+    await call.revalidate(ctx.db)
     throw error
   }
 }

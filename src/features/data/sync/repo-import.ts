@@ -155,12 +155,12 @@ interface Adoption {
 }
 
 async function adopt(
-  { ctx, stillStands }: Exchange,
+  { ctx, revalidate }: Exchange,
   did: Did,
   { id, rev, commit, before, uses }: Adoption,
 ): Promise<void> {
   await settledTransaction(ctx, did, async (tx) => {
-    await stillStands(tx)
+    await revalidate(tx)
     const status = await accountStatus(tx, did)
     refuseTakendown(status)
     const present = await repoHead(tx, did)

@@ -5,6 +5,7 @@
 import type { Exchange } from '../../../http/endpoint.ts'
 import { authenticationRequired, invalidRequest } from '../../../http/errors.ts'
 import { forgetAccount } from '../../../http/hooks.ts'
+import type { Revalidate } from '../../../http/revalidation.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { deleteStepsOf } from '../../../platform/running/steps.ts'
@@ -12,14 +13,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { accountDeletionEnvelope } from '../../../protocol/signed-envelope.ts'
 import { accountOf, dueForDeletion } from '../accounts/accounts.ts'
 import { announce, type By } from '../account-events/account-events.ts'
-import {
-  loginRefused,
-  loginWithPassword,
-  MAX_TRIED_PASSWORD_CHARS,
-  noteFailedSignIn,
-  provePassword,
-  type StillHolds,
-} from '../passwords/passwords.ts'
+import { loginWithPassword, MAX_TRIED_PASSWORD_CHARS, noteFailedSignIn, provePassword } from '../passwords/passwords.ts'
 import { redeemCode } from '../mails/mails.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { checkProof, spendNonce, type ProofFault } from '../../access/wallet-proofs/wallet-proofs.ts'
@@ -48,11 +42,11 @@ export async function deleteOwnAccount(exchange: Exchange, request: DeletionRequ
   const proof = request.custos?.['proof'] ?? request.extension?.['proof'] ?? null
   if (token.trim() === '' || (password === '' && proof === null))
     throw invalidRequest('A token is required, and a password or a proof')
-  const stillHolds =
+  const revalidate =
     proof === null ? await checkPassword(exchange, did, password) : await spendProof(exchange, did, proof)
   const outcome = await ctx.db.transaction(async (tx) => {
     if ((await accountOf(tx, did)) === null) return 'gone already'
-    if (!(await stillHolds(tx))) return 'refused'
+    await revalidate(tx)
     const fault = await redeemCode(ctx, tx, { did, purpose: 'delete_account', code: token })
     return fault ? 'refused' : { sequel: await purge(ctx, tx, did) }
   })
@@ -64,19 +58,17 @@ export async function deleteOwnAccount(exchange: Exchange, request: DeletionRequ
 
 const deletionRefused = () => authenticationRequired('Invalid did, password, proof or token')
 
-async function checkPassword(exchange: Exchange, did: Did, password: string): Promise<StillHolds> {
+function checkPassword(exchange: Exchange, did: Did, password: string): Promise<Revalidate> {
   // A password that is too long is wrong like any other. Its end is left out, but not so much of it that it could be
   // right.
-  const login = await loginWithPassword(exchange, did, password.slice(0, MAX_TRIED_PASSWORD_CHARS + 1))
-  if (!login.ok) throw loginRefused(login.fault, deletionRefused())
-  return login.value
+  return loginWithPassword(exchange, did, password.slice(0, MAX_TRIED_PASSWORD_CHARS + 1), deletionRefused)
 }
 
 /** Check the proof and spend its nonce, durably: a wrong code does not make the proof usable again. */
-async function spendProof(exchange: Exchange, did: Did, given: unknown): Promise<StillHolds> {
+async function spendProof(exchange: Exchange, did: Did, given: unknown): Promise<Revalidate> {
   const { ctx } = exchange
   // Hash a dummy password, so that the time does not reveal which of the two was checked.
-  await provePassword(ctx, null, '')
+  await provePassword(ctx, null, '', deletionRefused)
   const checked = await checkProof(ctx, { did, given, envelopeOf: accountDeletionEnvelope, isAdmitted: () => true })
   const refuse = (fault: ProofFault): never => {
     noteFailedSignIn(exchange, fault, checked.account)
@@ -88,7 +80,7 @@ async function spendProof(exchange: Exchange, did: Did, given: unknown): Promise
     async (tx) => (await accountOf(tx, did)) === null || (await spendNonce(ctx, tx, checked.proof)),
   )
   if (!isFirstUse) return refuse('proof used before')
-  return () => Promise.resolve(true)
+  return () => Promise.resolve()
 }
 
 /**

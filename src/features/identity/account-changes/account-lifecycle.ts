@@ -24,7 +24,7 @@ export async function deactivateAccount(
   const { ctx } = exchange
   const isDone = await ctx.db.transaction(async (tx) => {
     if (!(await deactivate(ctx, tx, did, deleteAfter))) return false
-    await exchange.stillStands(tx)
+    await exchange.revalidate(tx)
     if (deleteAfter !== null) await announceIn(tx, exchange, 'deletionScheduled', did, { actor, deleteAfter })
     return true
   })
@@ -44,7 +44,7 @@ export async function activateAccount(exchange: Exchange, did: Did, actor?: stri
   const fault = await didFault(ctx, did)
   if (fault) throw invalidRequest(fault)
   await settledTransaction(ctx, did, async (tx) => {
-    await exchange.stillStands(tx)
+    await exchange.revalidate(tx)
     await reopen(ctx, tx, did)
   })
   announce(exchange, 'activated', did, { actor })

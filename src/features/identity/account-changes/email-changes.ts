@@ -54,7 +54,7 @@ export async function replaceEmail(
   if (email === null) throw emailNotSupported()
   try {
     const fault = await ctx.db.transaction(async (tx) => {
-      await exchange.stillStands(tx)
+      await exchange.revalidate(tx)
       const fault = await permits(tx)
       if (fault) return fault
       if (await isEmailPromised(tx, email, ctx.clock.now())) throw emailTaken(email)
@@ -91,7 +91,7 @@ export async function confirmEmail(exchange: Exchange, did: Did, address: string
   const { email } = await presentAccount(ctx, did)
   if (email !== address.toLowerCase()) throw new Refusal(400, 'InvalidEmail', 'invalid email')
   const fault = await ctx.db.transaction(async (tx) => {
-    await exchange.stillStands(tx)
+    await exchange.revalidate(tx)
     const fault = await redeemCode(ctx, tx, { did, purpose: 'confirm_email', code })
     if (!fault) await confirmAddress(ctx, tx, did)
     return fault

@@ -2,20 +2,14 @@
 import { createHash } from 'node:crypto'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { authenticationRequired, invalidRequest } from '../../../http/errors.ts'
+import type { Revalidate } from '../../../http/revalidation.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { StepKind } from '../../../platform/running/steps.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountWithEmail } from '../accounts/accounts.ts'
 import { addMail, askedBy, codeRefused, orderCode, redeemAnonymousCode, type Told } from '../mails/mails.ts'
 import { announceIn } from '../account-events/account-events.ts'
-import {
-  hashPassword,
-  loginRefused,
-  loginWithPassword,
-  passwordFault,
-  replacePassword,
-  type StillHolds,
-} from '../passwords/passwords.ts'
+import { hashPassword, loginWithPassword, passwordFault, replacePassword } from '../passwords/passwords.ts'
 
 /** No email address is longer. RFC 5321 section 4.5.3.1. */
 const MAX_ADDRESS_CHARS = 320
@@ -74,25 +68,24 @@ const wrongPassword = () => authenticationRequired('Invalid password')
  * `InvalidRequest` for an unacceptable new one.
  */
 export async function changePassword(exchange: Exchange, did: Did, current: string, next: string): Promise<void> {
-  const login = await loginWithPassword(exchange, did, current)
-  if (!login.ok) throw loginRefused(login.fault, wrongPassword())
-  await setPassword(exchange, did, next, { stillHolds: login.value })
+  const revalidate = await loginWithPassword(exchange, did, current, wrongPassword)
+  await setPassword(exchange, did, next, { revalidate })
 }
 
 /**
- * Set a new password, and end every session that the old one opened; OAuth apps and agents stay. If `stillHolds` is
- * given, the transaction checks it first. `actor` is the operator, if one does it.
+ * Set a new password, and end every session that the old one opened; OAuth apps and agents stay. If `revalidate` is
+ * given, the transaction calls it first. `actor` is the operator, if one does it.
  */
 export async function setPassword(
   exchange: Exchange,
   did: Did,
   password: string,
-  { stillHolds, actor }: { stillHolds?: StillHolds; actor?: string },
+  { revalidate, actor }: { revalidate?: Revalidate; actor?: string },
 ): Promise<void> {
   const { ctx } = exchange
   const hash = await hashAcceptable(ctx, password)
   await ctx.db.transaction(async (tx) => {
-    if (stillHolds && !(await stillHolds(tx))) throw wrongPassword()
+    await revalidate?.(tx)
     await replacePassword(ctx, tx, did, { hash, why: 'new_password' })
     await announceIn(tx, exchange, 'passwordChanged', did, { actor })
   })

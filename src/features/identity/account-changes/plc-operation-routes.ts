@@ -88,7 +88,7 @@ async function unfitness(
  * fails.
  */
 async function signNext(
-  { ctx, stillStands }: Exchange,
+  { ctx, revalidate }: Exchange,
   did: Did,
   code: string,
   wanted: Partial<PlcState>,
@@ -102,7 +102,7 @@ async function signNext(
   if (!key) throw forbidden('The service holds no rotation key of this DID')
   const fault = await ctx.db.transaction(async (tx) => {
     const fault = await redeemCode(ctx, tx, { did, purpose: 'plc_operation', code })
-    if (!fault) await stillStands(tx)
+    if (!fault) await revalidate(tx)
     return fault
   })
   if (fault) throw codeRefused(fault)
@@ -169,7 +169,7 @@ export const plcOperationRoutes = [
       requirePlc(did)
       const fault = await unfitness(ctx, await expectedOf(ctx, did), operation)
       if (fault !== null) throw invalidRequest(fault)
-      await call.stillStands(ctx.db)
+      await call.revalidate(ctx.db)
       await submitOperation(ctx, did, operation)
       await ctx.db.transaction(async (tx) => {
         // If the account was deleted in the meantime, its deletion must stay the last event that subscribers get.

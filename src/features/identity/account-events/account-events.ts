@@ -285,8 +285,8 @@ export type By = Exchange | { ctx: Context }
  * Throws a `Refusal` if the caller's access has ended since the request was admitted. Never throws for the server
  * itself.
  */
-export const requireStill = async (by: By, reader: Reader): Promise<void> => {
-  if ('stillStands' in by) await by.stillStands(reader)
+export const revalidate = async (by: By, reader: Reader): Promise<void> => {
+  if ('revalidate' in by) await by.revalidate(reader)
 }
 
 interface Details extends EventDetails {

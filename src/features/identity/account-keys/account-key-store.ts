@@ -1,6 +1,5 @@
 /** SQL of the signing key in the row of an account, which a commit reads together with the status. */
-import { standsColumn } from '../../../http/standing.ts'
-import type { Standing } from '../../../http/credential.ts'
+import { validColumn, type Revalidation } from '../../../http/revalidation.ts'
 import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
 import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
@@ -10,14 +9,18 @@ import type { Account } from '../accounts/accounts.ts'
 export interface AccountSigner extends WrappedKey, Pick<Account, 'deactivatedAt' | 'takedownRef'> {
   /** Since when its identity may name another key, so that it must sign no commit; null if it may sign. */
   heldAt: Millis | null
-  /** Whether the caller whose standing was asked for may still act. */
-  stands: number
+  /** As in `validColumn`. */
+  valid: number
 }
 
-export const findSigner = (reader: Reader, did: Did, standing: Standing | null = null): Promise<AccountSigner | null> =>
+export const findSigner = (
+  reader: Reader,
+  did: Did,
+  revalidation: Revalidation | null = null,
+): Promise<AccountSigner | null> =>
   reader.get(sql`
     SELECT signing_key AS "signingKey", signing_key_wrapped AS wrapped, deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef",
-      signing_held_at AS "heldAt", ${standsColumn(standing)}
+      signing_held_at AS "heldAt", ${validColumn(revalidation)}
     FROM account WHERE did = ${did}`)
 
 /** Returns 0 if the current key is no longer `before`. The account may sign again, if it was held. */

@@ -12,8 +12,7 @@ import { statusOf, type AccountStatus } from '../../../protocol/account-status.t
 import { requireActive } from '../accounts/accounts.ts'
 import { findSigner, updateSigningKey } from './account-key-store.ts'
 import { SigningHeld } from './signing-hold.ts'
-import { refuseFallen } from '../../../http/standing.ts'
-import type { Standing } from '../../../http/credential.ts'
+import { requireValid, type Revalidation } from '../../../http/revalidation.ts'
 
 export {
   holdSigning,
@@ -66,10 +65,10 @@ export async function accountSigner(
   ctx: Context,
   reader: Reader,
   did: Did,
-  standing: Standing | null = null,
-): Promise<{ key: SigningKey; status: AccountStatus; stands: number } | null> {
-  const signer = await findSigner(reader, did, standing)
-  return signer && { key: unwrapped(ctx, signer), status: statusOf(signer), stands: signer.stands }
+  revalidation: Revalidation | null = null,
+): Promise<{ key: SigningKey; status: AccountStatus; valid: number } | null> {
+  const signer = await findSigner(reader, did, revalidation)
+  return signer && { key: unwrapped(ctx, signer), status: statusOf(signer), valid: signer.valid }
 }
 
 /**
@@ -77,10 +76,15 @@ export async function accountSigner(
  * `AccountDeactivated`, the refusal of a caller whose access has ended, or `SigningHeld` while the identity may name
  * another key.
  */
-export async function activeSigningKey(ctx: Context, tx: Tx, did: Did, standing: Standing | null): Promise<SigningKey> {
-  const signer = await findSigner(tx, did, standing)
+export async function activeSigningKey(
+  ctx: Context,
+  tx: Tx,
+  did: Did,
+  revalidation: Revalidation | null,
+): Promise<SigningKey> {
+  const signer = await findSigner(tx, did, revalidation)
   requireActive(signer && statusOf(signer))
-  refuseFallen(standing, signer!)
+  requireValid(revalidation, signer!)
   if (signer!.heldAt !== null) throw new SigningHeld()
   return unwrapped(ctx, signer!)
 }

@@ -4,8 +4,7 @@ import { sql, type Reader, type Sql, type Tx } from '../../../platform/database/
 import type { DidPlace } from '../../../http/paged-list.ts'
 import { statusOf, type AccountStatus } from '../../../protocol/account-status.ts'
 import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'
-import { standsColumn } from '../../../http/standing.ts'
-import type { Standing } from '../../../http/credential.ts'
+import { validColumn, type Revalidation } from '../../../http/revalidation.ts'
 
 export interface Account {
   did: Did
@@ -45,12 +44,12 @@ const fromRow = (row: Row): Account => ({
 export async function accountOfCaller(
   reader: Reader,
   did: Did,
-  standing: Standing | null,
-): Promise<(Account & { stands: number }) | null> {
-  const row = await reader.get<Row & { stands: number }>(
-    sql`SELECT ${columns}, ${standsColumn(standing)} FROM account WHERE did = ${did}`,
+  revalidation: Revalidation | null,
+): Promise<(Account & { valid: number }) | null> {
+  const row = await reader.get<Row & { valid: number }>(
+    sql`SELECT ${columns}, ${validColumn(revalidation)} FROM account WHERE did = ${did}`,
   )
-  return row && { ...fromRow(row), stands: row.stands }
+  return row && { ...fromRow(row), valid: row.valid }
 }
 
 export const accountOf = (reader: Reader, did: Did): Promise<Account | null> => findBy(reader, sql`did = ${did}`)
@@ -145,12 +144,12 @@ export async function accountStatus(reader: Reader, did: Did): Promise<AccountSt
 export async function statusOfCaller(
   reader: Reader,
   did: Did,
-  standing: Standing | null,
-): Promise<{ status: AccountStatus; stands: number } | null> {
-  const row = await reader.get<Pick<Account, 'deactivatedAt' | 'takedownRef'> & { stands: number }>(
-    sql`SELECT deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef", ${standsColumn(standing)} FROM account WHERE did = ${did}`,
+  revalidation: Revalidation | null,
+): Promise<{ status: AccountStatus; valid: number } | null> {
+  const row = await reader.get<Pick<Account, 'deactivatedAt' | 'takedownRef'> & { valid: number }>(
+    sql`SELECT deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef", ${validColumn(revalidation)} FROM account WHERE did = ${did}`,
   )
-  return row && { status: statusOf(row), stands: row.stands }
+  return row && { status: statusOf(row), valid: row.valid }
 }
 
 export interface NewAccount extends WrappedKey {

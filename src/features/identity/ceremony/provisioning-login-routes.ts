@@ -23,11 +23,12 @@ export const provisioningLoginRoutes = [
       // The session is opened within the attempt: only a stored one clears the failures.
       const login = await attemptLogin(call, email, async (named) => {
         const account = named?.email === email.trim().toLowerCase() ? named : null
-        const stillHolds = await provePassword(ctx, account, password)
-        if (account === null || stillHolds === null) return null
+        const revalidate = await provePassword(ctx, account, password, wrongCredentials)
+        if (account === null || revalidate === null) return null
         const { did } = account
         return ctx.db.transaction(async (tx) => {
-          if (!(await stillHolds(tx)) || (await accountStatus(tx, did)) !== 'active') return null
+          await revalidate(tx)
+          if ((await accountStatus(tx, did)) !== 'active') return null
           return { did, sessionToken: await openWalletSession(tx, did, { byPassword: true }, origin) }
         })
       })

@@ -7,7 +7,7 @@ import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { SHARE_VERSION, type EscrowShare } from '../../../protocol/escrow-share.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { accountStatus, refuseMissing } from '../accounts/accounts.ts'
-import { announce, announceIn, requireStill, type By } from '../account-events/account-events.ts'
+import { announce, announceIn, revalidate, type By } from '../account-events/account-events.ts'
 import { noteWallet } from '../../access/wallet-proofs/wallet-proofs.ts'
 import { deleteEscrowEventsOf, deleteShareRow, findShare, insertEscrowEvent, putShare } from './escrow-store.ts'
 import { deleteRecoveryCodesOf } from './recovery-code-store.ts'
@@ -18,7 +18,7 @@ export type Deposit = 'deposited' | 'rotated'
 export async function takeShare(by: By, did: Did, share: EscrowShare): Promise<Deposit> {
   const { ctx } = by
   const deposit = await ctx.db.transaction(async (tx) => {
-    await requireStill(by, tx)
+    await revalidate(by, tx)
     refuseMissing(await accountStatus(tx, did))
     const deposit = await depositShare(ctx, tx, did, share)
     if (deposit === 'rotated') await announceIn(tx, by, 'shareRotated', did)
@@ -50,7 +50,7 @@ export async function depositShare(
 export function deleteShare(by: By, did: Did): Promise<boolean> {
   const { ctx } = by
   return ctx.db.transaction(async (tx) => {
-    await requireStill(by, tx)
+    await revalidate(by, tx)
     if ((await deleteShareRow(tx, did)) === 0) return false
     await insertEscrowEvent(tx, did, 'deleted', ctx.clock.now())
     await announceIn(tx, by, 'shareDeleted', did)

@@ -16,7 +16,7 @@ import {
   giveFurtherHandle,
   takeHandle,
 } from '../accounts/accounts.ts'
-import { announce, announceIn, requireStill, type By } from '../account-events/account-events.ts'
+import { announce, announceIn, revalidate, type By } from '../account-events/account-events.ts'
 import { findDidDocument, replaceDidDocument } from './did-document-store.ts'
 import { admitServedHandle, isGivenName } from './handle-admission.ts'
 import { claimName, endClaim, forgetName, type HeldName } from './name-claims.ts'
@@ -36,7 +36,7 @@ export async function addHandle(by: By, did: Did, text: string): Promise<Handle>
   const { ctx } = by
   const handle = admitServedHandle(ctx, text, { allowReserved: await isGivenName(ctx, text) })
   const held = await claimName(ctx, { handle, did, prepared: null }, async (tx) => {
-    await requireStill(by, tx)
+    await revalidate(by, tx)
     if (await accountAt(tx, handle)) throw handleTaken(handle)
     await requireRoom(tx, did)
   })
@@ -77,7 +77,7 @@ export async function removeHandle(by: By, did: Did, text: string): Promise<void
   const handle = parseHandle(text)
   if (handle === null) throw handleUnknown()
   await ctx.db.transaction(async (tx) => {
-    await requireStill(by, tx)
+    await revalidate(by, tx)
     const holder = await accountAt(tx, handle)
     if (!holder) throw handleUnknown()
     if (holder.did !== did) throw forbidden('The handle belongs to another account')

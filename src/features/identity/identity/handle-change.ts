@@ -10,7 +10,7 @@ import type { Did, Handle } from '../../../protocol/identifiers.ts'
 import type { SigningKey } from '../../../protocol/keys.ts'
 import { isPlcDid, nextOperation, signOperation, stateOf, withHandle, type Operation } from '../../../protocol/plc.ts'
 import { accountAt, accountOf } from '../accounts/accounts.ts'
-import { requireStill, type By } from '../account-events/account-events.ts'
+import { revalidate, type By } from '../account-events/account-events.ts'
 import { resolveDid } from './did-resolution.ts'
 import { documentOfAccount } from './web-documents.ts'
 import { admitHandle, isGivenName } from './handle-admission.ts'
@@ -49,7 +49,7 @@ export async function changeHandle(
   const handle = await admitHandle(ctx, text, did, { allowReserved: allowReserved || (await isGivenName(ctx, text)) })
   await changes(ctx).run(did, async () => {
     const held = await claimName(ctx, { handle, did, prepared: null }, async (tx) => {
-      await requireStill(by, tx)
+      await revalidate(by, tx)
       const holder = await accountAt(tx, handle)
       if (holder && holder.did !== did) throw handleTaken(handle)
     })

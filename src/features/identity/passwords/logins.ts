@@ -1,10 +1,10 @@
 /** Password attempts: sessions and OAuth consent share this one way in, and its count of failures. */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
+import type { Revalidate } from '../../../http/revalidation.ts'
 import type { Clock } from '../../../platform/running/clock.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { LogRateLimiter } from '../../../platform/running/log-rate-limiter.ts'
-import type { Tx } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountNamed, type Account } from '../accounts/accounts.ts'
 import { findPasswordHash, replacePasswordHash } from './password-store.ts'
@@ -123,22 +123,23 @@ export function noteFailedSignIn({ ctx, ip, client }: Exchange, reason: string, 
 }
 
 /**
- * Returns whether the password that was checked is still valid. Call it in the transaction that acts on it: hashing
- * takes time, and an old password must not sign in once it has been replaced.
+ * Returns null unless this is the account's own password. The work is the same without an account or a password. Call
+ * what it returns in the transaction that acts on the password: hashing takes time, and an old password must not sign
+ * in once it has been replaced. It throws `wrong` then.
  */
-export type StillHolds = (tx: Tx) => Promise<boolean>
-
-/** Returns null unless this is the account's own password. The work is the same without an account or a password. */
 export async function provePassword(
   ctx: Context,
   account: Account | null,
   password: string,
-): Promise<StillHolds | null> {
+  wrong: () => Refusal,
+): Promise<Revalidate | null> {
   const hash = account && (await findPasswordHash(ctx.db, account.did))
   const isRight = await verifyPassword(ctx, password, hash)
   if (!account || !isRight) return null
   const kept = isForeignHash(hash) ? await renewHash(ctx, account.did, password, hash) : hash
-  return async (tx) => (await findPasswordHash(tx, account.did)) === kept
+  return async (reader) => {
+    if ((await findPasswordHash(reader, account.did)) !== kept) throw wrong()
+  }
 }
 
 /** Replace a hash that another server made, unless the password was changed meanwhile. Returns the new hash. */
@@ -148,13 +149,22 @@ async function renewHash(ctx: Context, did: Did, password: string, before: strin
   return hash
 }
 
-/** Attempt a login with the account's own password, whatever the account's status. */
-export const loginWithPassword = (
+/**
+ * Attempt a login with the account's own password, whatever the account's status. Returns as `provePassword`. Throws
+ * `wrong`, or `RateLimitExceeded` after too many failures.
+ */
+export async function loginWithPassword(
   exchange: Exchange,
   identifier: string,
   password: string,
-): Promise<LoginOutcome<StillHolds>> =>
-  attemptLogin(exchange, identifier, (account) => provePassword(exchange.ctx, account, password))
+  wrong: () => Refusal,
+): Promise<Revalidate> {
+  const login = await attemptLogin(exchange, identifier, (account) =>
+    provePassword(exchange.ctx, account, password, wrong),
+  )
+  if (!login.ok) throw loginRefused(login.fault, wrong())
+  return login.value
+}
 
 /** Returns the refusal for a failed login: `RateLimitExceeded` if it was blocked, else `wrong`. */
 export const loginRefused = (fault: LoginFault, wrong: Refusal): Refusal =>

@@ -1,12 +1,5 @@
 /** The door of passwords: how they are hashed and replaced, and the attempts to sign in with them. */
-export {
-  attemptLogin,
-  loginRefused,
-  loginWithPassword,
-  noteFailedSignIn,
-  provePassword,
-  type StillHolds,
-} from './logins.ts'
+export { attemptLogin, loginRefused, loginWithPassword, noteFailedSignIn, provePassword } from './logins.ts'
 export {
   expectsForeignHashes,
   hashGeneratedElsewhere,

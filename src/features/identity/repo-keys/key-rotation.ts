@@ -60,7 +60,7 @@ export async function stageKey(by: Exchange, did: Did): Promise<string> {
   if (!key) throw notFound('The account has no signing key')
   const made = makeAccountKey(ctx, key.publicKey.curve)
   await settledTransaction(ctx, did, async (tx) => {
-    await by.stillStands(tx)
+    await by.revalidate(tx)
     refuseTakendown(await accountStatus(tx, did))
     if ((await putStagedKey(tx, did, made, ctx.clock.now())) === 0) throw new SigningHeld()
   })

@@ -47,7 +47,7 @@ export async function beginTransfer(
       expiresAt: now + CODE_TTL_SECS * 1000,
     }
     const outcome = await ctx.db.transaction(async (tx) => {
-      await by.stillStands(tx)
+      await by.revalidate(tx)
       refuseTakendown(await accountStatus(tx, did))
       const before = await findUnendedTransfer(tx, did)
       if (before && !isExpired(before, now)) return 'running'

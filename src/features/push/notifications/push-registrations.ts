@@ -21,9 +21,9 @@ const MAX_DEVICES = 20
 export type PushDevice = Omit<PushRegistration, 'owner' | 'handle' | 'renewedAt' | 'registeredAt'>
 
 /** Register a device of an account, or replace its registration. Throws `AccountNotFound` or `AccountTakedown`. */
-export async function registerDevice({ ctx, stillStands }: Exchange, did: Did, device: PushDevice): Promise<void> {
+export async function registerDevice({ ctx, revalidate }: Exchange, did: Did, device: PushDevice): Promise<void> {
   await ctx.db.transaction(async (tx) => {
-    await stillStands(tx)
+    await revalidate(tx)
     refuseTakendown(await accountStatus(tx, did))
     const registrations = await registrationsOf(tx, did)
     const others = registrations.filter(({ deviceId }) => deviceId !== device.deviceId)

@@ -6,7 +6,7 @@ import { BoundedCache } from '../../../base/bounded-cache.ts'
 import { expiredToken } from '../../../http/errors.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import type { Standing } from '../../../http/credential.ts'
+import type { Revalidation } from '../../../http/revalidation.ts'
 import { sessionExists } from './session-store.ts'
 
 interface SessionOf {
@@ -18,15 +18,16 @@ interface SessionOf {
 const MAX_ENDED_SESSIONS = 20_000
 
 /**
- * Sessions that were found to have ended. Some handlers ask for the standing of a session themselves; for these
- * sessions the guard asks as well, so that their requests are not charged to the account. Nothing is decided by it.
+ * Sessions that were found to have ended. Some handlers revalidate the caller themselves; for these sessions the guard
+ * asks as well, so that their requests are not charged to the account. Nothing is decided by it.
  */
 const endedSessions = perContext(() => new BoundedCache<true>(MAX_ENDED_SESSIONS))
 
 /** Clients react to `ExpiredToken` by using the refresh token, and sign out when that is refused too. */
-export const sessionStanding = (ctx: Context, { did, sessionId }: SessionOf): Standing => ({
+export const sessionRevalidation = (ctx: Context, { did, sessionId }: SessionOf): Revalidation => ({
+  did,
   condition: sessionExists(sessionId, did),
-  fallen() {
+  refusal() {
     endedSessions(ctx).set(sessionId, true)
     return expiredToken('Token has been revoked')
   },

@@ -1,0 +1,68 @@
+/**
+ * Ends what is forwarded for a caller who has signed out, or for an agent that may no longer act. A forwarded request
+ * may take most of a minute. An agent is revalidated for every piece that passes, so that nothing passes after it was
+ * ended; a session once a second, so that most requests cost no look-up at all.
+ */
+import type { Exchange } from '../../../http/endpoint.ts'
+import { isAgent, type AccessCaller } from '../../access/callers/callers.ts'
+
+/** How long a session that was revalidated counts as valid. */
+const VALID_MILLIS = 1000
+
+/** Throws a `Refusal` if the caller may no longer act. */
+type RevalidateHere = () => Promise<void>
+
+/** Returns how to revalidate a caller that was looked up just now. */
+export function revalidator(call: Exchange, caller: AccessCaller): RevalidateHere {
+  const { ctx } = call
+  const revalidate = () => call.revalidate(ctx.db)
+  if (isAgent(caller)) return revalidate
+  let validAt = ctx.clock.monotonic()
+  return async () => {
+    const now = ctx.clock.monotonic()
+    if (now - validAt < VALID_MILLIS) return
+    validAt = now
+    await revalidate()
+  }
+}
+
+/** Returns the body, revalidating the caller before each piece. Anything but a stream is sent at once. */
+export const revalidatedBody = <Body>(
+  body: Body,
+  revalidate: RevalidateHere | null,
+): Body | ReadableStream<Uint8Array> =>
+  revalidate !== null && body instanceof ReadableStream
+    ? revalidatedStream(body as ReadableStream<Uint8Array>, revalidate)
+    : body
+
+/** Throws if the caller has ended by now; the body of the returned response fails if that happens later. */
+export async function revalidatedResponse(response: Response, revalidate: RevalidateHere): Promise<Response> {
+  try {
+    await revalidate()
+  } catch (error) {
+    await response.body?.cancel()
+    throw error
+  }
+  const { status, statusText, headers } = response
+  return response.body === null
+    ? response
+    : new Response(revalidatedStream(response.body, revalidate), { status, statusText, headers })
+}
+
+function revalidatedStream(source: ReadableStream<Uint8Array>, revalidate: RevalidateHere): ReadableStream<Uint8Array> {
+  const reader = source.getReader()
+  return new ReadableStream({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read()
+        await revalidate()
+        if (value) controller.enqueue(value)
+        if (done) controller.close()
+      } catch (error) {
+        controller.error(error)
+        await reader.cancel(error).catch(() => undefined) // it has failed already
+      }
+    },
+    cancel: (reason) => reader.cancel(reason),
+  })
+}
