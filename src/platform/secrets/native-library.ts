@@ -1,9 +1,9 @@
 /**
  * Loads native libraries, which the system can load only from a disk.
  *
- * The executable contains them as embedded files. The runtime would unpack a library under a predictable name, and
- * would load any file of the same size that is already there. Here each library is written into a new folder with a
- * random name, which only this user can access. The folder is deleted once the library is loaded.
+ * The executable contains them as embedded files, compressed. The runtime would unpack a library under a predictable
+ * name, and would load any file of the same size that is already there. Here each library is written into a new folder
+ * with a random name, which only this user can access. The folder is deleted once the library is loaded.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,8 +14,8 @@ export const PLATFORM = `${process.platform}-${process.arch}`
 
 /**
  * The builds of a library by platform, in the order in which they are tried. A build is what `require` returns for it:
- * the exports when run from source, the path of the file in the executable, which contains the builds for its own
- * platform only (`build.ts`), and null for others.
+ * the exports when run from source, and in the executable the path of the compressed file, or null if the build is for
+ * another platform (`build.ts`).
  */
 export type NativeBuilds<Library> = Readonly<Record<string, readonly (() => Library | string | null)[]>>
 
@@ -67,7 +67,7 @@ function unpacked<Library>(file: string): Library {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-'))
   try {
     const path = join(folder, 'library.node')
-    writeFileSync(path, readFileSync(file), { flag: 'wx', mode: 0o500 })
+    writeFileSync(path, Bun.zstdDecompressSync(readFileSync(file)), { flag: 'wx', mode: 0o500 })
     const library = { exports: {} }
     process.dlopen(library, path)
     return library.exports as Library
