@@ -50,7 +50,9 @@ export async function packRelease(release: Release): Promise<string[]> {
       if (architecture === undefined) return []
       return write(`${SOFTWARE_NAME}_${release.version}_${architecture}.deb`, debOf(release, each.file, architecture))
     }),
-    ...['Dockerfile', 'compose.yaml', 'holdfast.service'].map((name) => write(name, fileText(name))),
+    ...['Dockerfile', 'compose.yaml', 'holdfast.service', 'holdfast.env', 'pds'].map((name) =>
+      write(name, fileText(name)),
+    ),
     write('install.sh', fileText('install.sh').replace('@URL@', url).replace('@PUBLIC_KEY@', key.publicKey), 0o755),
     write(`${SOFTWARE_NAME}.cdx.json`, `${JSON.stringify(bill, null, 2)}\n`),
     write('NOTES.md', notes.replace('-P KEY', `-P ${key.publicKey}`)),
