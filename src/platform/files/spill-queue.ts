@@ -19,7 +19,7 @@ const READ_BYTES = 64 * 1024
  * Idle limit: a reader that takes no queued bytes for this long is disconnected. Between two reads, a client empties
  * the system's buffer of its connection, which holds megabytes. A slow client needs minutes for that.
  */
-const STALL_MILLIS = 600_000
+const STALL_MILLIS = 10 * MINUTE_MILLIS
 /** Idle limit when another queue needs the space. */
 const IDLE_MILLIS = MINUTE_MILLIS
 

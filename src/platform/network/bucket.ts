@@ -5,6 +5,7 @@
  * timeout, and is retried if the transport or the store fails: all of them may be repeated.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { MINUTE_MILLIS } from '../../base/durations.ts'
 import type { ListObjectsV2Output } from '@aws-sdk/client-s3'
 import { BucketRefusal, bucketRefusalOf, BucketUnavailable } from './bucket-faults.ts'
 import { openStore, type BucketOptions, type S3Store } from './bucket-wire.ts'
@@ -12,7 +13,7 @@ import { openStore, type BucketOptions, type S3Store } from './bucket-wire.ts'
 /** Timeout until a response begins. */
 const ANSWER_TIMEOUT_MILLIS = 10_000
 /** Longest timeout of one object, from the first byte of the request to the last byte of the response. */
-export const OBJECT_TIMEOUT_MILLIS = 300_000
+export const OBJECT_TIMEOUT_MILLIS = 5 * MINUTE_MILLIS
 /** A slower upload counts as stalled. */
 const MIN_BYTES_PER_SEC = 128 * 1024
 /** Timeout of a read into memory, which is at most a megabyte. */

@@ -16,7 +16,7 @@ const MAX_DRIFT_MILLIS = MINUTE_MILLIS
 /** After a longer stop, the server cannot tell elapsed time from a clock that was set. */
 const MAX_PAUSE_MILLIS = DAY_MILLIS
 /** A check is recorded in the database if the previous record is older than this, or is in the future. */
-const NOTE_MILLIS = 600_000
+const NOTE_MILLIS = 10 * MINUTE_MILLIS
 
 export class ClockWatch {
   #wall: Millis

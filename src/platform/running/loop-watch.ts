@@ -5,6 +5,7 @@
  *
  * A mark costs a reading of the clock. While there are none, the timer rests: an idle server is not woken.
  */
+import { MINUTE_MILLIS } from '../../base/durations.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 import type { Clock } from './clock.ts'
 import { LogRateLimiter } from './log-rate-limiter.ts'
@@ -20,7 +21,7 @@ const COUNTED_MILLIS = 100
 const LOGGED_BUSY_MILLIS = 250
 const LOGGED_MILLIS = 5000
 /** The longest recent stall is that of one to two such spans. */
-const RECENT_MILLIS = 600_000
+const RECENT_MILLIS = 10 * MINUTE_MILLIS
 
 const NANOS_PER_MILLI = 1e6
 

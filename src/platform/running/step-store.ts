@@ -1,5 +1,5 @@
 /** SQL of the `step` table. */
-import { DAY_MILLIS } from '../../base/durations.ts'
+import { DAY_MILLIS, MINUTE_MILLIS } from '../../base/durations.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import {
   sql,
@@ -18,7 +18,7 @@ import { isHolderGone } from '../database/row-holders.ts'
  */
 export const MAX_WAIT_MILLIS = DAY_MILLIS
 /** How long a step that was taken is reserved for that try. */
-export const LEASE_MILLIS = 5 * 60 * 1000
+export const LEASE_MILLIS = 5 * MINUTE_MILLIS
 
 export interface StepRow {
   id: string

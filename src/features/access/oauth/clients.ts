@@ -24,7 +24,7 @@ import {
 import { fetchDocument } from '../../../platform/network/json-document.ts'
 import { hasSessionOfClient } from './client-session-store.ts'
 
-const FRESH_MILLIS = 600_000
+const FRESH_MILLIS = 10 * MINUTE_MILLIS
 /** How long a stored document may be used while the client cannot be reached. */
 export const STALE_MILLIS = DAY_MILLIS
 /** How long to wait after a failed fetch before the next one. */

@@ -5,7 +5,7 @@
  * A document is fresh for a day. An older one is still used while its authority cannot be reached. After a failed
  * fetch, the document is not fetched again for a minute.
  */
-import { DAY_MILLIS } from '../../../base/durations.ts'
+import { DAY_MILLIS, MINUTE_MILLIS } from '../../../base/durations.ts'
 import { ageOf } from '../../../platform/running/clock.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { SingleFlight } from '../../../base/single-flight.ts'
@@ -22,7 +22,7 @@ import { fetchLexicon } from './lexicon-fetch.ts'
 import { findLexicon, publishedLexicons, trimLexicons } from './published-lexicon-store.ts'
 
 const FRESH_MILLIS = DAY_MILLIS
-const RETRY_MILLIS = 60 * 1000
+const RETRY_MILLIS = MINUTE_MILLIS
 const MAX_KEPT = 1000
 const MAX_KEPT_BYTES = 32 * 1024 ** 2
 /** Memory of parsed and compiled documents, and an estimate of it for each character of one. */

@@ -1,5 +1,6 @@
 /** Counts what a reference folder holds, and finds what stands in the way, before anything is written. */
 import { existsSync } from 'node:fs'
+import { DAY_MILLIS } from '../../../base/durations.ts'
 import { concurrently } from '../../../base/concurrently.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
@@ -23,7 +24,7 @@ import { reservedKeysOf, type ReferenceFolder } from './reference-folder.ts'
 import type { Belongings } from './account-arrival.ts'
 
 /** How far back the old server sends events to subscribers, in milliseconds, unless its environment says otherwise. */
-const BACKFILL_MILLIS = 24 * 3600 * 1000
+const BACKFILL_MILLIS = DAY_MILLIS
 /** Accounts that are read at a time. */
 export const ACCOUNTS_AT_ONCE = 4
 

@@ -5,7 +5,7 @@
  * it is not sent again, except that a process which is killed after the answer and before the step is deleted sends the
  * push once more after its restart.
  */
-import { HOUR_SECS } from '../../../base/durations.ts'
+import { HOUR_SECS, MINUTE_MILLIS } from '../../../base/durations.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { LogRateLimiter } from '../../../platform/running/log-rate-limiter.ts'
@@ -19,7 +19,7 @@ import { inTurn, isAtRelay, relayOf } from './relay.ts'
 
 const DEFAULT_TTL_SECS = HOUR_SECS
 /** How long a device counts as reachable after its handle was asked for and before the relay gave it. */
-const HANDLE_MILLIS = 10 * 60 * 1000
+const HANDLE_MILLIS = 10 * MINUTE_MILLIS
 
 export const pushStep: StepKind<OrderedPush> = {
   name: 'push',

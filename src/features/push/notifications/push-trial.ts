@@ -1,4 +1,5 @@
 /** A push to every device of an account at an operator's request, with each step of it. It passes by the queue. */
+import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import type { Context } from '../../../platform/context.ts'
 import { hastenSteps } from '../../../platform/running/steps.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -17,7 +18,7 @@ export interface DeviceTrial {
   outcome: string
 }
 
-const GOOD_FOR_MILLIS = 5 * 60 * 1000
+const GOOD_FOR_MILLIS = 5 * MINUTE_MILLIS
 
 const isFault = (error: unknown): error is Error =>
   [RelayRefused, RelayUnanswered, RelayUnreachable, RelayWait].some((kind) => error instanceof kind)
