@@ -13,6 +13,7 @@ import { ceremony } from './features/identity/ceremony/ceremony-feature.ts'
 import { doctor } from './features/operations/doctor/doctor-feature.ts'
 import { escrow } from './features/identity/escrow/escrow-feature.ts'
 import { firehose } from './features/data/firehose/firehose-feature.ts'
+import { handles } from './features/identity/handles/handles-feature.ts'
 import { identity } from './features/identity/identity/identity-feature.ts'
 import { invites } from './features/identity/invites/invites-feature.ts'
 import { iroh } from './features/push/iroh/iroh.ts'
@@ -28,6 +29,7 @@ import { proxy } from './features/data/proxy/proxy-feature.ts'
 import { referenceImport } from './features/operations/reference-import/reference-import.ts'
 import { repo } from './features/data/repo/repo-feature.ts'
 import { repoKeys } from './features/identity/repo-keys/repo-keys.ts'
+import { reservedKeys } from './features/identity/reserved-keys/reserved-keys-feature.ts'
 import { serverInfo } from './features/operations/server-info/server-info.ts'
 import { serviceAuth } from './features/access/service-auth/service-auth.ts'
 import { signup } from './features/identity/signup/signup-feature.ts'
@@ -35,6 +37,7 @@ import { sync } from './features/data/sync/sync-feature.ts'
 import { tokens } from './features/access/tokens/tokens-feature.ts'
 import { transfers } from './features/identity/transfers/transfers-feature.ts'
 import { waitlist } from './features/identity/waitlist/waitlist.ts'
+import { webDocuments } from './features/identity/web-documents/web-documents-feature.ts'
 import { walletDevices } from './features/access/wallet-devices/wallet-devices-feature.ts'
 import { walletProofs } from './features/access/wallet-proofs/wallet-proofs-feature.ts'
 import { accountPages } from './features/access/account-pages/account-pages.ts'
@@ -52,6 +55,9 @@ export const features: readonly Feature[] = [
   operators,
   notifications,
   identity,
+  reservedKeys,
+  webDocuments,
+  handles,
   serviceAuth,
   walletProofs,
   escrow,

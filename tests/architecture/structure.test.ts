@@ -40,6 +40,7 @@ const securityFeatures = [
   'callers',
   'ceremony',
   'escrow',
+  'handles',
   'identity',
   'mails',
   'oauth',
@@ -47,12 +48,15 @@ const securityFeatures = [
   'passwords',
   'signup',
   'tokens',
+  'reserved-keys',
   'service-auth',
   'sessions',
   'page-parts',
   'pages',
   'scope-words',
   'account-pages',
+  'wallet-proofs',
+  'web-documents',
 ]
 const isSecurity = (path: string) =>
   securityFeatures.includes(featureOf(path) ?? '') ||

@@ -190,7 +190,9 @@ const writersOf = Map.groupBy(
   sources.flatMap(({ path, text }) => {
     const [shelf, , feature] = path.split('/')
     const writer = shelf === 'features' ? feature! : shelf!
-    return [...new Set([...text.matchAll(/\bINSERT INTO (\w+)/g)].map(([, table]) => table!))].map((table) => ({
+    return [
+      ...new Set([...text.matchAll(/\b(?:INSERT INTO |cachedDocuments\(sql`)(\w+)/g)].map(([, table]) => table!)),
+    ].map((table) => ({
       table,
       writer,
     }))

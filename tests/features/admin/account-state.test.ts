@@ -1,7 +1,8 @@
 /** What operators see of an account: how its holder signs in, its names, and how its share and its document stand. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { insertFurtherHandle } from '../../../src/features/identity/accounts/further-handle-store.ts'
-import { putWebDocument, setHostedSince } from '../../../src/features/identity/identity/identity.ts'
+import { putWebDocument } from '../../../src/features/identity/web-documents/web-documents.ts'
+import { setHostedSince } from '../../../src/features/identity/web-documents/web-document-store.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import type { Did, Handle } from '../../../src/protocol/identifiers.ts'
 import { createAccount } from '../../support/clients/account.ts'

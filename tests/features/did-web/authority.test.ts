@@ -1,6 +1,8 @@
 /** Who may sign for a did:web: the one device key of the document that its owner publishes. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { putWebDocument, setHostedSince, signingAuthority } from '../../../src/features/identity/identity/identity.ts'
+import { putWebDocument } from '../../../src/features/identity/web-documents/web-documents.ts'
+import { setHostedSince } from '../../../src/features/identity/web-documents/web-document-store.ts'
+import { signingAuthority } from '../../../src/features/access/wallet-proofs/wallet-proofs.ts'
 import { createOutbound } from '../../../src/platform/network/outbound.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { startWebHost, type WebHost } from '../../support/servers/did-web-host.ts'

@@ -1,7 +1,8 @@
 /** Several handles for one account: who gets one, where it counts, and what becomes of it. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { passOnReservations, reserveName, serverRotationKey } from '../../../src/features/identity/identity/identity.ts'
-import { leaveNamesOfGone } from '../../../src/features/identity/identity/name-claims.ts'
+import { passOnReservations, reserveName } from '../../../src/features/identity/handles/handles.ts'
+import { serverRotationKey } from '../../../src/features/identity/identity/identity.ts'
+import { leaveNamesOfGone } from '../../../src/features/identity/handles/name-claims.ts'
 import { holderOf } from '../../../src/platform/database/row-holders.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import type { Did, Handle } from '../../../src/protocol/identifiers.ts'

@@ -1,12 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { lookUpHandle } from '../../../src/features/identity/identity/handle-resolution.ts'
-import {
-  putWebDocument,
-  resolveDid,
-  setHostedSince,
-  signingAuthority,
-} from '../../../src/features/identity/identity/identity.ts'
+import { putWebDocument } from '../../../src/features/identity/web-documents/web-documents.ts'
+import { resolveDid } from '../../../src/features/identity/identity/identity.ts'
+import { setHostedSince } from '../../../src/features/identity/web-documents/web-document-store.ts'
+import { signingAuthority } from '../../../src/features/access/wallet-proofs/wallet-proofs.ts'
 import { createOutbound } from '../../../src/platform/network/outbound.ts'
 import type { PlcDirectory } from '../../../src/platform/network/directory-client.ts'
 import type { Did, Handle } from '../../../src/protocol/identifiers.ts'

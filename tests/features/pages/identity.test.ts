@@ -1,6 +1,7 @@
 /** The page that says who can move an account away. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { findWebDocument, putWebDocument, setHostedSince } from '../../../src/features/identity/identity/identity.ts'
+import { findWebDocument, putWebDocument } from '../../../src/features/identity/web-documents/web-documents.ts'
+import { setHostedSince } from '../../../src/features/identity/web-documents/web-document-store.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { nextOperation, signOperation, tombstone } from '../../../src/protocol/plc.ts'

@@ -105,7 +105,7 @@ const chargingThemselves = {
   'features/agents/agents/agent-grants.ts': 'it is charged to the registration of a token',
   'features/agents/agents/agent-registrations.ts': 'only what adds rows counts, and each way to register has a limit',
   'features/agents/children/child-routes.ts': 'whose child the caller is, is known from the database alone',
-  'features/identity/identity/resolution-routes.ts': 'only what is stored counts',
+  'features/identity/reserved-keys/reserved-key-routes.ts': 'only what is stored counts',
   'features/push/iroh/liveness-echo.ts': 'peers call no endpoint',
   'features/access/oauth/authorize-routes.ts': 'the form shows it',
   'features/access/oauth/wallet-consents.ts': 'without a consent, the page is shown all the same',

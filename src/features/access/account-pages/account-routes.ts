@@ -26,7 +26,8 @@ import {
   revokeAppPassword,
 } from '../sessions/sessions.ts'
 import { endAgent, listAgents } from '../../agents/agents/agents.ts'
-import { changeHandle, externalHandle, publishedDids } from '../../identity/identity/identity.ts'
+import { changeHandle, externalHandle } from '../../identity/handles/handles.ts'
+import { publishedDids } from '../../identity/identity/identity.ts'
 import { deleteOAuthSession, denyAsHolder, findOAuthSession, oauthSessionsOf } from '../oauth/oauth.ts'
 import { cancelTransfer, revokeTransferDevice } from '../../identity/transfers/transfers.ts'
 import { accountPage } from './account-page.ts'

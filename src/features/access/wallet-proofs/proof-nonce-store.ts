@@ -3,7 +3,7 @@ import { sql, type Tx, type Writer } from '../../../platform/database/database.t
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
 /** Returns 0 if the account has used the nonce before. */
-export const insertNonce = (tx: Tx, did: Did, nonce: string, usedAt: Millis): Promise<number> =>
+export const insertProofNonce = (tx: Tx, did: Did, nonce: string, usedAt: Millis): Promise<number> =>
   tx.run(
     sql`INSERT INTO proof_nonce (did, nonce, used_at) VALUES (${did}, ${nonce}, ${usedAt}) ON CONFLICT (did, nonce) DO NOTHING`,
   )

@@ -17,11 +17,12 @@ import { parseDidKey, type PublicKey } from '../../../protocol/keys.ts'
 import type { AuditEntry } from '../../../protocol/plc.ts'
 import type { Signer } from '../../../protocol/signed-envelope.ts'
 import { accountOf, type Account } from '../../identity/accounts/accounts.ts'
-import { signingAuthority, type SigningAuthority } from '../../identity/identity/identity.ts'
+import { signingAuthority, type SigningAuthority } from './signing-authority.ts'
 import { insertKnownWallet } from './known-wallet-store.ts'
-import { insertNonce } from './proof-nonce-store.ts'
+import { insertProofNonce } from './proof-nonce-store.ts'
 
 export { hasKnownWallets } from './known-wallet-store.ts'
+export { signingAuthority, type SigningAuthority } from './signing-authority.ts'
 
 /** How far a proof may be from the server's clock, in either direction. */
 const WINDOW_SECS = 60
@@ -130,7 +131,7 @@ export async function checkProof(
 
 /** Spend the nonce of a proof, in the transaction that acts on it. Returns false if it was spent before. */
 export async function spendNonce(ctx: Pick<Context, 'clock'>, tx: Tx, { signer }: Proof): Promise<boolean> {
-  if ((await insertNonce(tx, signer.did, signer.nonce, ctx.clock.now())) === 0) return false
+  if ((await insertProofNonce(tx, signer.did, signer.nonce, ctx.clock.now())) === 0) return false
   await noteWallet(ctx, tx, signer.did)
   return true
 }

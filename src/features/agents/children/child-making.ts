@@ -34,15 +34,9 @@ import {
 } from '../agents/agents.ts'
 import { deleteChild, findChild, insertChild, setChildFinished, setChildPublished, type Child } from './child-store.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
-import {
-  bindReservedKey,
-  isHandleFree,
-  keepDidDocument,
-  reservedKeyNamed,
-  submitOperation,
-  takeReservedKey,
-  verdictOf,
-} from '../../identity/identity/identity.ts'
+import { bindReservedKey, reservedKeyNamed, takeReservedKey } from '../../identity/reserved-keys/reserved-keys.ts'
+import { isHandleFree } from '../../identity/handles/handles.ts'
+import { keepDidDocument, submitOperation, verdictOf } from '../../identity/identity/identity.ts'
 import { createRepo, openingEvents } from '../../data/repo/repo.ts'
 
 /** What the parent gets. */

@@ -13,7 +13,7 @@ import { announce } from '../../identity/account-events/account-events.ts'
 import { childrenOf, findChild, firstParentOf, type Child } from './child-store.ts'
 import { endRegistration, findRegistration } from '../agents/agents.ts'
 import { parent, type OwnerCaller } from '../../access/auth/auth.ts'
-import { admitServedHandle } from '../../identity/identity/identity.ts'
+import { admitServedHandle } from '../../identity/handles/handles.ts'
 import { makeChild } from './child-making.ts'
 
 /** Largest body: the directory takes operations of a few kilobytes. */

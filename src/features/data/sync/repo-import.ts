@@ -25,7 +25,7 @@ import { accountStatus, refuseTakendown } from '../../identity/accounts/accounts
 import { settledKeyOf, settledTransaction, signingKeyOf } from '../../identity/account-keys/account-keys.ts'
 import { replaceBlobReferences } from '../blobs/blobs.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
-import { documentOfAccount } from '../../identity/identity/identity.ts'
+import { documentOfAccount } from '../../identity/web-documents/web-documents.ts'
 import { adoptRepo, nextRev, repoHead, stageBlocks, stageRepo, syncEvent, type RepoHead } from '../repo/repo.ts'
 import { ImportedRepo, type ImportedRecord } from './imported-repo.ts'
 

@@ -7,7 +7,8 @@ import { formatDidKey } from '../../../protocol/keys.ts'
 import { isPlcDid, PDS_SERVICE_NAME, SIGNING_KEY_NAME } from '../../../protocol/plc.ts'
 import { signingKeyOf } from '../account-keys/account-keys.ts'
 import { findChild } from '../../agents/children/children.ts'
-import { documentOfAccount, heldRotationKey } from '../identity/identity.ts'
+import { documentOfAccount } from '../web-documents/web-documents.ts'
+import { heldRotationKey } from '../identity/identity.ts'
 
 /** What an identity says about its server and keys. */
 export interface Claims {

@@ -15,7 +15,7 @@ import {
 import { AddressTaken, emailNotSupported, parseEmailAddress, requireLastingAddress } from '../addresses/addresses.ts'
 import { announce, announceIn } from '../account-events/account-events.ts'
 import { confirmAddress, replaceAddress } from '../accounts/accounts.ts'
-import { isEmailPromised } from '../identity/identity.ts'
+import { isEmailPromised } from '../handles/handles.ts'
 
 /**
  * Set a new address, not yet confirmed, and void the codes sent to the old one. `token` is required if the old address

@@ -12,7 +12,7 @@ import type { Tx } from '../../../platform/database/database.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
 import type { Handle, Millis } from '../../../protocol/identifiers.ts'
 import { AddressTaken, withinRefusedAddresses } from '../addresses/addresses.ts'
-import { reservedFor, reserveName, setReservedUntil } from '../identity/identity.ts'
+import { reservedFor, reserveName, setReservedUntil } from '../handles/handles.ts'
 import {
   hasUsedInvite,
   insertClaimCodes,

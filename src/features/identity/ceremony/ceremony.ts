@@ -33,14 +33,9 @@ import { hashPassword, passwordFault } from '../passwords/passwords.ts'
 import { signingKeyOf } from '../account-keys/account-keys.ts'
 import { depositShare } from '../escrow/escrow.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
-import {
-  fetchPublished,
-  keepDidDocument,
-  passOnReservations,
-  putWebDocument,
-  submitOperation,
-  verdictOf,
-} from '../identity/identity.ts'
+import { fetchPublished, keepDidDocument, submitOperation, verdictOf } from '../identity/identity.ts'
+import { passOnReservations } from '../handles/handles.ts'
+import { putWebDocument } from '../web-documents/web-documents.ts'
 import { passOnInvites } from '../invites/invites.ts'
 import { createRepo } from '../../data/repo/repo.ts'
 import { deleteDevicesOf } from '../../access/wallet-devices/wallet-devices.ts'

@@ -1,6 +1,6 @@
 /** What changes once the directory has the identity of a ceremony. */
 import type { Context } from '../../../platform/context.ts'
-import { setReservedUntil } from '../identity/identity.ts'
+import { setReservedUntil } from '../handles/handles.ts'
 import { keptUntil } from './ceremony-state.ts'
 import { setRegistered, type Ceremony } from './ceremony-store.ts'
 

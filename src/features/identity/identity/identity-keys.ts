@@ -1,18 +1,11 @@
-/**
- * Identity keys that the service holds: its rotation key in did:plc, and signing keys reserved for accounts to come.
- */
+/** Keys that may change identities and that the service holds: its rotation key in did:plc, and those of accounts. */
 import { perContext, type Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
-import { newSigningSecret, openSigningKey, type WrappedKey } from '../../../platform/secrets/signing-keys.ts'
+import { newSigningSecret, openSigningKey } from '../../../platform/secrets/signing-keys.ts'
 import { findSecrets, putSecret, serverSecret } from '../../../platform/secrets/vault.ts'
-import { publishedSigningKey } from '../../../protocol/did-document.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { curveOf, formatDidKey, signingKey, type Curve, type SigningKey } from '../../../protocol/keys.ts'
-import { isPlcDid } from '../../../protocol/plc.ts'
-import { makeAccountKey, settledKeyOf } from '../account-keys/account-keys.ts'
-import { resolveDid } from './did-resolution.ts'
-import { unresolvable } from './identity-lookup.ts'
-import { findReservedKey, forgetReservedKey, insertReservedKey } from './reserved-key-store.ts'
+import { settledKeyOf } from '../account-keys/account-keys.ts'
 
 const ROTATION_KEY_NAME = 'plc-rotation-key'
 
@@ -87,44 +80,4 @@ export async function isOfWallet(ctx: Context, did: Did, rotationKeys: readonly 
   const isListed = (key: SigningKey | null) => key !== null && rotationKeys.includes(formatDidKey(key.publicKey))
   if (!isListed(own) || isListed(await serverRotationKey(ctx))) return false
   return (await formerRotationKey(ctx, rotationKeys)) === null
-}
-
-/**
- * Returns the curve for the new signing key of an identity that moves here: the curve of the key that its DID document
- * names now, else P-256. The curve is kept because a service that has the old key cached fetches the new key only if a
- * token names the algorithm of the old one.
- *
- * `live` ignores the cached document. A did:web that does not respond gets P-256, because its owner may publish it only
- * once the new key is known. Throws `UpstreamFailure` if the PLC directory does not respond, and `LookupsFull` if too
- * many names are being looked up.
- */
-export async function curveFor(ctx: Context, did: Did, { live = false } = {}): Promise<Curve> {
-  const resolution = await resolveDid(ctx, did, { live })
-  if (!resolution.ok && resolution.fault === 'unreachable' && isPlcDid(did)) throw unresolvable(did, resolution.fault)
-  const named = resolution.ok ? publishedSigningKey(resolution.document) : null
-  return named === null ? 'p256' : curveOf(named)!
-}
-
-/**
- * Returns the key reserved for a DID. It stays the same until an account takes it or it expires. If `did` is null, the
- * key is new.
- */
-export function reserveKey(ctx: Context, did: Did | null, curve: Curve): Promise<WrappedKey> {
-  const made = makeAccountKey(ctx, curve)
-  return ctx.db.transaction(async (tx) => {
-    const kept = did && (await findReservedKey(tx, did))
-    if (kept) return kept
-    await insertReservedKey(tx, made, did, ctx.clock.now())
-    return made
-  })
-}
-
-/**
- * Returns the key reserved for a DID and ends the reservation, or null if none is reserved. Call it in the transaction
- * that creates the account.
- */
-export async function takeReservedKey(tx: Tx, did: Did): Promise<WrappedKey | null> {
-  const key = await findReservedKey(tx, did)
-  if (key) await forgetReservedKey(tx, did)
-  return key
 }

@@ -1,14 +1,12 @@
 /** Resolves a handle to its DID, and either of them to the whole identity. */
-import { Refusal, upstreamFailure } from '../../../http/errors.ts'
+import { invalidRequest, Refusal, upstreamFailure } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import { claimedHandle, type DidDocument } from '../../../protocol/did-document.ts'
 import { INVALID_HANDLE, parseDid, parseHandle, type Did, type Handle } from '../../../protocol/identifiers.ts'
 import { accountSummary } from '../accounts/accounts.ts'
 import { resolveDid, type ResolutionFault } from './did-resolution.ts'
-import { isOwnName } from './handle-admission.ts'
+import { isOwnName } from './own-names.ts'
 import { lookUpHandle } from './handle-resolution.ts'
-
-/** Reported instead of a handle that cannot be verified. */
 
 /**
  * Returns the DID of a handle, or null if the handle does not resolve. The active accounts of this server come first. A
@@ -61,3 +59,6 @@ export function unresolvable(did: Did, fault: ResolutionFault): Refusal {
       return upstreamFailure(`Could not resolve DID: ${did}`)
   }
 }
+
+/** Also the refusal for a DID that the directory does not know. */
+export const didEnded = () => invalidRequest('Did is tombstoned')

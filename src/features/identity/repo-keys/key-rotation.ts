@@ -29,8 +29,7 @@ import {
   signingKeyOf,
   holdSigning,
 } from '../account-keys/account-keys.ts'
-import { signingAuthority } from '../identity/identity.ts'
-import { unknownAuthority } from '../../access/wallet-proofs/wallet-proofs.ts'
+import { signingAuthority, unknownAuthority } from '../../access/wallet-proofs/wallet-proofs.ts'
 import { settleStep } from './key-settlement.ts'
 import { findStagedKey, putStagedKey, updateOperation } from './staged-key-store.ts'
 

@@ -11,7 +11,7 @@ import type { Did, Handle } from '../../../protocol/identifiers.ts'
 import type { Operation } from '../../../protocol/plc.ts'
 import { accountOf } from '../accounts/accounts.ts'
 import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'
-import { bindReservedKey, reservedKeyNamed } from '../identity/identity.ts'
+import { bindReservedKey, reservedKeyNamed } from '../reserved-keys/reserved-keys.ts'
 
 export interface BroughtIdentity {
   did: Did

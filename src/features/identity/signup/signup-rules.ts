@@ -14,7 +14,7 @@ import {
   withinRefusedAddresses,
 } from '../addresses/addresses.ts'
 import { passwordFault } from '../passwords/passwords.ts'
-import { admitHandle, isNameTaken, leaveOwnName } from '../identity/identity.ts'
+import { admitHandle, isNameTaken, leaveOwnName } from '../handles/handles.ts'
 import { checkBroughtIdentity, type BroughtIdentity } from './brought-identity.ts'
 import { isInviteUsable } from '../invites/invites.ts'
 

@@ -25,20 +25,10 @@ import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'
 import { bindBroughtKey } from './brought-identity.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { createRepo } from '../../data/repo/repo.ts'
-import {
-  claimName,
-  curveFor,
-  endClaim,
-  forgetName,
-  type HeldName,
-  keepArrivingDocument,
-  leaveName,
-  replaceName,
-  serverRotationKey,
-  submitOperation,
-  takeReservedKey,
-  verdictOf,
-} from '../identity/identity.ts'
+import { claimName, endClaim, forgetName, leaveName, replaceName, type HeldName } from '../handles/handles.ts'
+import { keepArrivingDocument } from '../web-documents/web-documents.ts'
+import { serverRotationKey, submitOperation, verdictOf } from '../identity/identity.ts'
+import { curveFor, takeReservedKey } from '../reserved-keys/reserved-keys.ts'
 import { useInvite } from '../invites/invites.ts'
 import { noteWallet } from '../../access/wallet-proofs/wallet-proofs.ts'
 import {

@@ -10,7 +10,7 @@ import { deleteAccount, replaceEmail, setPassword } from '../../identity/account
 import { accountAt, accountOf, accountsByEmail, type Account } from '../../identity/accounts/accounts.ts'
 import { addressOf, sendMail } from '../../identity/mails/mails.ts'
 import { admin, moderator } from '../../access/auth/auth.ts'
-import { changeHandle } from '../../identity/identity/identity.ts'
+import { changeHandle } from '../../identity/handles/handles.ts'
 import { codeView, codeViewsOf, findCodeUsedBy } from '../../identity/invites/invites.ts'
 import { logOperator, recordAudit, type AuditAction } from '../operators/operators.ts'
 

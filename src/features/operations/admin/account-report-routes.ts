@@ -8,7 +8,7 @@ import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
 import { accountNamed, furtherHandlesOf } from '../../identity/accounts/accounts.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
 import { escrowState } from '../../identity/escrow/escrow.ts'
-import { hostingStateOf } from '../../identity/identity/identity.ts'
+import { hostingStateOf } from '../../identity/web-documents/web-documents.ts'
 import { countFlaggedAccounts, findFlags, type Flag } from '../../data/labels/labels.ts'
 import { operator } from '../operators/operators.ts'
 import {

@@ -25,7 +25,7 @@ import { isSigningHeld, signingKeyOf } from '../../identity/account-keys/account
 import { statusOf } from '../../../protocol/account-status.ts'
 import { openStorageOf, type BlobStorage } from '../../data/blobs/blobs.ts'
 import { headSeq, raiseSeq, sequenceEvents, type RepoEvent, type Sent } from '../../data/firehose/firehose.ts'
-import { deleteAllClaims } from '../../identity/identity/identity.ts'
+import { deleteAllClaims } from '../../identity/handles/handles.ts'
 import { repoHeads, resignHead } from '../../data/repo/repo.ts'
 import { skipSenderKeyNumbers } from '../../push/notifications/notifications.ts'
 import { bytesOf, spool, spoolWhole, type Archive } from './archive.ts'

@@ -11,12 +11,10 @@ import type { SigningKey } from '../../../protocol/keys.ts'
 import { isPlcDid, nextOperation, signOperation, stateOf, withHandle, type Operation } from '../../../protocol/plc.ts'
 import { accountAt, accountOf } from '../accounts/accounts.ts'
 import { revalidate, type By } from '../account-events/account-events.ts'
-import { resolveDid } from './did-resolution.ts'
-import { documentOfAccount } from './web-documents.ts'
+import { didEnded, heldRotationKey, isOfWallet, resolveDid, submitOperation, verdictOf } from '../identity/identity.ts'
+import { documentOfAccount } from '../web-documents/web-documents.ts'
 import { admitHandle, isGivenName } from './handle-admission.ts'
-import { heldRotationKey, isOfWallet } from './identity-keys.ts'
 import { claimName, forgetName, giveClaimedHandle, leaveName, type HeldName } from './name-claims.ts'
-import { submitOperation, verdictOf } from './submission.ts'
 
 const accountNotFound = () => invalidRequest('Account not found')
 const handleTaken = (handle: Handle) => new Refusal(400, 'HandleNotAvailable', `Handle already taken: ${handle}`)
@@ -108,6 +106,3 @@ async function requirePublished(ctx: Context, did: Did, handle: Handle): Promise
     throw invalidRequest('DID is not properly configured for handle')
   return 'published'
 }
-
-/** Also the refusal for a DID that the directory does not know. */
-export const didEnded = () => invalidRequest('Did is tombstoned')

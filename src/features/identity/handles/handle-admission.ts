@@ -2,10 +2,10 @@
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import type { Context } from '../../../platform/context.ts'
-import { checkHandle, servedDomain, type HandlePolicy } from '../../../protocol/handle-policy.ts'
+import { checkHandle, type HandlePolicy } from '../../../protocol/handle-policy.ts'
 import { parseHandle, type Did, type Handle } from '../../../protocol/identifiers.ts'
 import { accountAt } from '../accounts/accounts.ts'
-import { lookUpHandle } from './handle-resolution.ts'
+import { lookUpHandle } from '../identity/identity.ts'
 import { reservedFor } from './name-reservation-store.ts'
 
 /** The list of reserved labels is long, so the set is made once. */
@@ -33,13 +33,6 @@ export async function isGivenName({ db, clock }: Pick<Context, 'db' | 'clock'>, 
     handle !== null && ((await accountAt(db, handle)) !== null || (await reservedFor(db, handle, clock.now())) !== null)
   )
 }
-
-export const isServedHandle = ({ config }: Pick<Context, 'config'>, handle: Handle): boolean =>
-  servedDomain(handle, config.availableUserDomains) !== null
-
-/** Whether the name is one of our domains or a name under one of them. Only this server can resolve such a name. */
-export const isOwnName = (ctx: Pick<Context, 'config'>, handle: Handle): boolean =>
-  isServedHandle(ctx, handle) || ctx.config.availableUserDomains.includes(handle)
 
 /**
  * Returns the handle if it is on a domain elsewhere, whose owner must confirm it; null if it is under our domains, or

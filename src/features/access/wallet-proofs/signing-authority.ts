@@ -12,8 +12,8 @@ import { didWebUrl, type DidDocument } from '../../../protocol/did-document.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { parseMultikey } from '../../../protocol/keys.ts'
 import { headOf, isPlcDid, stateOf, type AuditEntry } from '../../../protocol/plc.ts'
-import { fetchWebDocument } from './did-resolution.ts'
-import { hostingStateOf } from './web-document-store.ts'
+import { fetchWebDocument } from '../../identity/identity/identity.ts'
+import { hostingStateOf } from '../../identity/web-documents/web-documents.ts'
 
 export type SigningAuthority =
   /**

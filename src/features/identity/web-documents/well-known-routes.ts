@@ -13,7 +13,7 @@ import { parseHandle } from '../../../protocol/identifiers.ts'
 import { pdsService, PDS_SERVICE_NAME } from '../../../protocol/plc.ts'
 import { accountAt } from '../accounts/accounts.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
-import { isServedHandle } from './handle-admission.ts'
+import { isServedHandle } from '../identity/identity.ts'
 import { hostedDocument } from './web-documents.ts'
 
 /** Returns the host that the client requested, as the outermost proxy saw it. */

@@ -3,10 +3,10 @@ import type { Context } from '../../../platform/context.ts'
 import { didWebUrl } from '../../../protocol/did-document.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { formatDidKey } from '../../../protocol/keys.ts'
-import { signingKeyOf } from '../account-keys/account-keys.ts'
-import { serverRotationKey } from './identity-keys.ts'
-import { signingAuthority, type SigningAuthority } from './signing-authority.ts'
-import { findWebDocument } from './web-document-store.ts'
+import { signingKeyOf } from '../../identity/account-keys/account-keys.ts'
+import { serverRotationKey } from '../../identity/identity/identity.ts'
+import { signingAuthority, type SigningAuthority } from '../wallet-proofs/wallet-proofs.ts'
+import { findWebDocument } from '../../identity/web-documents/web-documents.ts'
 
 /** A rotation key of a did:plc, and whether this server holds it. */
 export interface ControllingKey {

@@ -31,7 +31,7 @@ import {
 } from '../../../protocol/plc.ts'
 import { accountAt, accountOf, accountWithEmail, giveHandle } from '../accounts/accounts.ts'
 import { announceIn, type By } from '../account-events/account-events.ts'
-import { serverRotationKey } from './identity-keys.ts'
+import { doubtUntil, serverRotationKey, submitOperation } from '../identity/identity.ts'
 import {
   deleteClaim,
   endAttempt,
@@ -56,7 +56,6 @@ import {
   reservedFor,
   type Reservation,
 } from './name-reservation-store.ts'
-import { doubtUntil, submitOperation } from './submission.ts'
 
 export { deleteAllClaims, deleteClaim as endClaim } from './name-claim-store.ts'
 

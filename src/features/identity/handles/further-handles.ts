@@ -6,7 +6,6 @@
 import { forbidden, Refusal } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
-import { withHandles } from '../../../protocol/did-document.ts'
 import { parseHandle, type Did, type Handle } from '../../../protocol/identifiers.ts'
 import {
   accountAt,
@@ -17,7 +16,7 @@ import {
   takeHandle,
 } from '../accounts/accounts.ts'
 import { announce, announceIn, revalidate, type By } from '../account-events/account-events.ts'
-import { findDidDocument, replaceDidDocument } from './did-document-store.ts'
+import { renameCachedDocument } from '../identity/identity.ts'
 import { admitServedHandle, isGivenName } from './handle-admission.ts'
 import { claimName, endClaim, forgetName, type HeldName } from './name-claims.ts'
 import { deleteReservation } from './name-reservation-store.ts'
@@ -65,7 +64,7 @@ async function take(ctx: Context, tx: Tx, held: HeldName): Promise<void> {
   await requireRoom(tx, did)
   await giveFurtherHandle(ctx, tx, account, handle)
   await deleteReservation(tx, handle)
-  await renameCached(tx, did)
+  await renameCachedDocument(tx, did)
 }
 
 /**
@@ -82,19 +81,7 @@ export async function removeHandle(by: By, did: Did, text: string): Promise<void
     if (!holder) throw handleUnknown()
     if (holder.did !== did) throw forbidden('The handle belongs to another account')
     await takeHandle(ctx, tx, holder, handle)
-    await renameCached(tx, did)
+    await renameCachedDocument(tx, did)
     await announceIn(tx, by, 'handleRemoved', did, { handle })
   })
-}
-
-/**
- * Have the cached document name the handles that the account has here. The published one follows when its owner changes
- * it.
- */
-async function renameCached(tx: Tx, did: Did): Promise<void> {
-  const account = await accountOf(tx, did)
-  const cached = await findDidDocument(tx, did)
-  if (!account || !cached) return
-  const handles = account.handle === null ? [] : [account.handle, ...(await furtherHandlesOf(tx, did))]
-  await replaceDidDocument(tx, { ...cached.document, alsoKnownAs: withHandles(cached.document, handles) })
 }

@@ -1,5 +1,5 @@
 /**
- * Documents of did:web accounts that this server serves for their owners, at their own domains.
+ * The door of web documents: those of did:web accounts that this server serves for their owners, at their own domains.
  *
  * Hosting begins and ends when the owner says so. While it lasts, any session of the account can edit the document, so
  * its keys open no sessions (`signing-authority.ts`).
@@ -13,10 +13,17 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { accountOf, accountStatus, furtherHandlesOf } from '../accounts/accounts.ts'
 import { announce, announceIn, type By } from '../account-events/account-events.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
-import { findDidDocument, forgetDidDocument } from './did-document-store.ts'
-import { HOST_DOCUMENT_PATH, resolveDid, type DidResolution } from './did-resolution.ts'
-import { isServedHandle } from './handle-admission.ts'
+import {
+  findDidDocument,
+  forgetDidDocument,
+  HOST_DOCUMENT_PATH,
+  resolveDid,
+  type DidResolution,
+  isServedHandle,
+} from '../identity/identity.ts'
 import { findWebDocument, hostingStateOf, putWebDocument, setHostedSince } from './web-document-store.ts'
+
+export { findWebDocument, hostingStateOf, putWebDocument } from './web-document-store.ts'
 
 export const MAX_WEB_DOCUMENT_BYTES = 64 * 1024
 

@@ -5,7 +5,7 @@ import type { Context } from '../../../platform/context.ts'
 import type { DidDocument } from '../../../protocol/did-document.ts'
 import { parseDid } from '../../../protocol/identifiers.ts'
 import { isPlcDid } from '../../../protocol/plc.ts'
-import { findDidDocument } from './did-document-store.ts'
+import { findDidDocument } from '../identity/identity.ts'
 import { findWebDocument } from './web-document-store.ts'
 
 /**

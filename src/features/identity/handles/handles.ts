@@ -1,0 +1,18 @@
+/** The door of handles: which ones accounts may have, who is about to get one, and for whom one is kept. */
+export { admitHandle, admitServedHandle, externalHandle, isGivenName } from './handle-admission.ts'
+export { changeHandle } from './handle-change.ts'
+export {
+  claimName,
+  deleteAllClaims,
+  endClaim,
+  forgetName,
+  isEmailPromised,
+  isHandleFree,
+  isNameTaken,
+  leaveName,
+  leaveOwnName,
+  replaceName,
+  reserveName,
+  type HeldName,
+} from './name-claims.ts'
+export { deleteReservationsOf, passOnReservations, reservedFor, setReservedUntil } from './name-reservation-store.ts'

@@ -1,0 +1,18 @@
+/** The names in cached documents of accounts here. */
+import type { Tx } from '../../../platform/database/database.ts'
+import { withHandles } from '../../../protocol/did-document.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { accountOf, furtherHandlesOf } from '../accounts/accounts.ts'
+import { findDidDocument, replaceDidDocument } from './did-document-store.ts'
+
+/**
+ * Have the cached document name the handles that the account has here. The published one follows when its owner changes
+ * it.
+ */
+export async function renameCachedDocument(tx: Tx, did: Did): Promise<void> {
+  const account = await accountOf(tx, did)
+  const cached = await findDidDocument(tx, did)
+  if (!account || !cached) return
+  const handles = account.handle === null ? [] : [account.handle, ...(await furtherHandlesOf(tx, did))]
+  await replaceDidDocument(tx, { ...cached.document, alsoKnownAs: withHandles(cached.document, handles) })
+}
