@@ -1,6 +1,6 @@
 /** The reference PDS as a process of its own, with an empty folder. `npm run test:peers` installs it. */
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../support/ports.ts'
@@ -20,6 +20,11 @@ export const referenceNode = (): string => {
 
 export interface Reference extends AsyncDisposable {
   readonly url: string
+  readonly port: number
+  /** Its data folder, with its environment in `pds.env`. */
+  readonly folder: string
+  /** Stop it, and leave its folder. */
+  stop(): Promise<void>
 }
 
 export interface Surroundings {
@@ -37,6 +42,29 @@ export async function startReference({ plcUrl, smtpUrl, handleDomain, appview }:
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-peer-'))
   const [port, blobs, temporary] = [await freePort(), join(folder, 'blobs'), join(folder, 'tmp')]
   for (const each of [blobs, temporary]) mkdirSync(each)
+  const settings = {
+    PDS_DEV_MODE: 'true',
+    PDS_HOSTNAME: 'localhost',
+    PDS_PORT: String(port),
+    PDS_DATA_DIRECTORY: folder,
+    PDS_BLOBSTORE_DISK_LOCATION: blobs,
+    PDS_BLOBSTORE_DISK_TMP_LOCATION: temporary,
+    PDS_DID_PLC_URL: plcUrl,
+    // The directory, and the other server, are on this machine.
+    PDS_DISABLE_SSRF_PROTECTION: 'true',
+    PDS_SERVICE_HANDLE_DOMAINS: handleDomain,
+    PDS_INVITE_REQUIRED: 'false',
+    PDS_RATE_LIMITS_ENABLED: 'false',
+    PDS_EMAIL_SMTP_URL: smtpUrl,
+    PDS_EMAIL_FROM_ADDRESS: 'peer@example.com',
+    PDS_ADMIN_PASSWORD: REFERENCE_ADMIN_PASSWORD,
+    PDS_JWT_SECRET: '5e'.repeat(32),
+    PDS_DPOP_SECRET: '6f'.repeat(32),
+    PDS_PLC_ROTATION_KEY_K256_PRIVATE_KEY_HEX: '3a'.repeat(32),
+    ...(appview ? { PDS_BSKY_APP_VIEW_URL: appview.url, PDS_BSKY_APP_VIEW_DID: appview.did } : {}),
+  }
+  const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`)
+  writeFileSync(join(folder, 'pds.env'), lines.join(''))
   const child = spawn(referenceNode(), ['start.mjs'], {
     cwd: PEERS,
     stdio: ['ignore', 'inherit', 'inherit'],
@@ -47,35 +75,23 @@ export async function startReference({ plcUrl, smtpUrl, handleDomain, appview }:
       NODE_ENV: 'production',
       LOG_ENABLED: 'false',
       UV_USE_IO_URING: '0',
-      PDS_DEV_MODE: 'true',
-      PDS_HOSTNAME: 'localhost',
-      PDS_PORT: String(port),
-      PDS_DATA_DIRECTORY: folder,
-      PDS_BLOBSTORE_DISK_LOCATION: blobs,
-      PDS_BLOBSTORE_DISK_TMP_LOCATION: temporary,
-      PDS_DID_PLC_URL: plcUrl,
-      // The directory, and the other server, are on this machine.
-      PDS_DISABLE_SSRF_PROTECTION: 'true',
-      PDS_SERVICE_HANDLE_DOMAINS: handleDomain,
-      PDS_INVITE_REQUIRED: 'false',
-      PDS_RATE_LIMITS_ENABLED: 'false',
-      PDS_EMAIL_SMTP_URL: smtpUrl,
-      PDS_EMAIL_FROM_ADDRESS: 'peer@example.com',
-      PDS_ADMIN_PASSWORD: REFERENCE_ADMIN_PASSWORD,
-      PDS_JWT_SECRET: '5e'.repeat(32),
-      PDS_DPOP_SECRET: '6f'.repeat(32),
-      PDS_PLC_ROTATION_KEY_K256_PRIVATE_KEY_HEX: '3a'.repeat(32),
-      ...(appview ? { PDS_BSKY_APP_VIEW_URL: appview.url, PDS_BSKY_APP_VIEW_DID: appview.did } : {}),
+      ...settings,
     },
   })
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const url = `http://localhost:${port}`
   await healthy(url, () => child.exitCode !== null)
+  const stop = async () => {
+    child.kill('SIGTERM')
+    await ended
+  }
   return {
     url,
+    port,
+    folder,
+    stop,
     async [Symbol.asyncDispose]() {
-      child.kill('SIGTERM')
-      await ended
+      await stop()
       rmSync(folder, { recursive: true, force: true })
     },
   }

@@ -254,7 +254,7 @@ export class LivedFolder {
     did: string,
     { appPassword = null, nextId = null }: { appPassword?: string | null; nextId?: string | null } = {},
   ) {
-    const id = randomBytes(32).toString('base64')
+    const id = randomBytes(32).toString('base64').replace('=', '')
     const exp = Math.floor(Date.now() / 1000) + 90 * 24 * 3600
     insert(this.accounts, 'refresh_token', {
       id,
@@ -275,7 +275,7 @@ export class LivedFolder {
   /** A refresh token that names no session, signed with the key of the server. */
   forge(did: string): string {
     const exp = Math.floor(Date.now() / 1000) + 3600
-    const jti = randomBytes(32).toString('base64')
+    const jti = randomBytes(32).toString('base64').replace('=', '')
     return this.#token('refresh+jwt', {
       scope: 'com.atproto.refresh',
       aud: this.server.serverDid,

@@ -10,6 +10,7 @@ import { HOUR_SECS } from '../../../base/durations.ts'
 import { expiredToken, invalidRequest } from '../../../http/errors.ts'
 import type { Origin } from '../../../http/origin.ts'
 import type { Context } from '../../../platform/context.ts'
+import { unpaddedBase64 } from '../../../protocol/base64url.ts'
 import { accountLock, type Tx } from '../../../platform/database/database.ts'
 import { INVALID_HANDLE, type Did, type Millis } from '../../../protocol/identifiers.ts'
 import { accountOf, accountTakedown, type Account } from '../../identity/accounts/accounts.ts'
@@ -69,7 +70,7 @@ export async function openSession(
 /** A session as another server had it. */
 export interface FormerSession {
   did: Did
-  /** Id of its refresh token: 32 bytes in base64. */
+  /** Id of its refresh token: 32 bytes in base64, with or without padding. */
   tokenId: string
   /** Id of the token that it was exchanged for, in the last hours; null if it was not. */
   successorId: string | null
@@ -79,10 +80,12 @@ export interface FormerSession {
 
 const unknownOrigin = { openedAt: null, openedWith: null, openedFrom: null }
 
-/** Whether the id of a refresh token can name a session here. */
+/**
+ * Whether the id of another server's refresh token can name a session here. The reference writes it without padding.
+ */
 export const isTokenId = (text: string): boolean => {
   const bytes = Buffer.from(text, 'base64')
-  return bytes.length === TOKEN_ID_BYTES && bytes.toString('base64') === text
+  return bytes.length === TOKEN_ID_BYTES && [bytes.toString('base64'), unpaddedBase64(bytes)].includes(text)
 }
 
 /**

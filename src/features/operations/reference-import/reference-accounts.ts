@@ -88,13 +88,18 @@ export function appPasswordsOf(database: ReferenceDatabase, did: Did): { appPass
   })
 }
 
-/** Sessions that passwords have opened and that have not ended. */
-export function sessionsOf(database: ReferenceDatabase, did: Did, now: Millis): FormerSession[] {
+/** Sessions that passwords have opened and that have not ended, and how many of them have ids of another form. */
+export function sessionsOf(
+  database: ReferenceDatabase,
+  did: Did,
+  now: Millis,
+): { sessions: FormerSession[]; lost: number } {
   const rows = database.all<{ id: string; nextId: string | null; appPasswordName: string | null; expiresAt: string }>(
     'SELECT id, nextId, appPasswordName, expiresAt FROM refresh_token WHERE did = ?',
     did,
   )
-  return rows
+  const alive = rows.filter(({ expiresAt }) => instant(expiresAt) > now)
+  const sessions = alive
     .filter(({ id, nextId }) => isTokenId(id) && (nextId === null || isTokenId(nextId)))
     .map(({ id, nextId, appPasswordName, expiresAt }) => ({
       did,
@@ -104,7 +109,7 @@ export function sessionsOf(database: ReferenceDatabase, did: Did, now: Millis): 
       // No token of the reference lives longer.
       expiresAt: Math.min(instant(expiresAt), now + REFRESH_TTL_SECS * 1000),
     }))
-    .filter(({ expiresAt }) => expiresAt > now)
+  return { sessions, lost: alive.length - sessions.length }
 }
 
 interface TokenRow {

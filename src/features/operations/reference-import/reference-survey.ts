@@ -122,7 +122,7 @@ export function belongingsOf(
   now: Millis,
 ): Belongings & { lost: Pick<Losses, 'sessions' | 'appSessions'> } {
   const { did } = account
-  const sessions = sessionsOf(accounts, did, now)
+  const { sessions, lost } = sessionsOf(accounts, did, now)
   const apps = appSessionsOf(accounts, did, now)
   const continues = sessionKey !== null
   return {
@@ -130,7 +130,7 @@ export function belongingsOf(
     appPasswords: appPasswordsOf(accounts, did),
     sessions: continues ? sessions : [],
     appSessions: apps.sessions,
-    lost: { sessions: continues ? 0 : sessions.length, appSessions: apps.lost },
+    lost: { sessions: lost + (continues ? 0 : sessions.length), appSessions: apps.lost },
   }
 }
 
