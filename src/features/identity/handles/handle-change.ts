@@ -4,7 +4,7 @@
  */
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
-import { Lane } from '../../../platform/running/lane.ts'
+import { KeyedLock } from '../../../platform/running/keyed-lock.ts'
 import { claimedHandle } from '../../../protocol/did-document.ts'
 import type { Did, Handle } from '../../../protocol/identifiers.ts'
 import type { SigningKey } from '../../../protocol/keys.ts'
@@ -20,7 +20,7 @@ const accountNotFound = () => invalidRequest('Account not found')
 const handleTaken = (handle: Handle) => new Refusal(400, 'HandleNotAvailable', `Handle already taken: ${handle}`)
 
 /** One change at a time per account, so that its row ends up with the handle that the directory received last. */
-const changes = perContext((ctx) => new Lane(ctx, 'handle change'))
+const changes = perContext((ctx) => new KeyedLock(ctx, 'handle change'))
 
 /**
  * Change the handle of an account. The handle that it already has is allowed and emits another `#identity` event.

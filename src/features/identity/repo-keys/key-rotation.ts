@@ -4,7 +4,7 @@ import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, notFound, Refusal } from '../../../http/errors.ts'
 import { requestOrigin } from '../../../http/origin.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
-import { Lane } from '../../../platform/running/lane.ts'
+import { KeyedLock } from '../../../platform/running/keyed-lock.ts'
 import { isStepWaiting } from '../../../platform/running/steps.ts'
 import { parseCid } from '../../../protocol/cid.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -37,7 +37,7 @@ import { findStagedKey, putStagedKey, updateOperation } from './staged-key-store
 const MAX_SETTLING_MILLIS = 30_000
 
 /** One completion at a time for each account: a repetition finds what became of the one before. */
-const completions = perContext((ctx) => new Lane(ctx, 'key rotation'))
+const completions = perContext((ctx) => new KeyedLock(ctx, 'key rotation'))
 
 /** The key with which an account signs now, as a did:key; null if there is no such account. */
 async function currentKey(ctx: Context, did: Did): Promise<string | null> {

@@ -1,7 +1,7 @@
 /**
- * Work that waits for the world outside and runs one at a time for each key, such as two operations on one identity. It
- * must not hold a transaction meanwhile, so on a cluster a row says whose turn it is; if its node dies, the row is
- * free.
+ * A lock for each key, for work that waits for the world outside and must run one at a time, such as two operations on
+ * one identity. It must not hold a transaction meanwhile, so on a cluster a row of `lane` says who has the lock; if its
+ * node dies, the row is free.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -16,10 +16,10 @@ const MAX_TURN_MILLIS = 10 * MINUTE_MILLIS
 /** Until a node looks again whether the turn of another has ended. */
 const LOOK_MILLIS = 100
 
-export class Lane {
+export class KeyedLock {
   readonly #queue = new KeyedQueue()
 
-  /** `name` tells the lanes of the server apart. */
+  /** `name` tells the locks of the server apart. */
   constructor(
     readonly ctx: Pick<Context, 'db' | 'clock' | 'log'>,
     readonly name: string,

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { stageBlocks, stageRepo, nextRev } from '../../../src/features/data/repo/repo.ts'
 import { sql } from '../../../src/platform/database/database.ts'
-import { Lane } from '../../../src/platform/running/lane.ts'
+import { KeyedLock } from '../../../src/platform/running/keyed-lock.ts'
 import { createAccount, holder, xrpc } from '../../support/clients/account.ts'
 import { startCluster, type TestCluster } from '../../support/servers/cluster.ts'
 import type { TestPds } from '../../support/servers/pds.ts'
@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => cluster[Symbol.asyncDispose]())
 
-const laneAt = (pds: TestPds) => new Lane(pds.ctx, 'test')
+const lockAt = (pds: TestPds) => new KeyedLock(pds.ctx, 'test')
 const rows = () => here.ctx.db.all(sql`SELECT name FROM lane`)
 
 test('turns with one key follow one another at all nodes, those with others do not', async () => {
@@ -29,13 +29,13 @@ test('turns with one key follow one another at all nodes, those with others do n
     await here.ctx.db.get(sql`SELECT 1`)
     running--
   }
-  const lanes = [laneAt(here), laneAt(there)]
-  await Promise.all(Array.from({ length: 10 }, (_, i) => lanes[i % 2]!.run('one', work)))
+  const locks = [lockAt(here), lockAt(there)]
+  await Promise.all(Array.from({ length: 10 }, (_, i) => locks[i % 2]!.run('one', work)))
   expect(most).toBe(1)
 
   const { promise, resolve } = Promise.withResolvers<void>()
-  const waiting = lanes[0]!.run('one', () => promise)
-  await lanes[1]!.run('other', async () => resolve())
+  const waiting = locks[0]!.run('one', () => promise)
+  await locks[1]!.run('other', async () => resolve())
   await waiting
   expect(await rows()).toEqual([])
 })
@@ -46,11 +46,11 @@ test('the turn of a node that died is over, and so is one that lasts for too lon
       sql`INSERT INTO lane (name, holder, turn, until) VALUES ('test left', ${holder}, ${holder}, ${untilMillis})`,
     )
   await left('a node that was killed', cluster.clock.now() + 600_000)
-  expect(await laneAt(there).run('left', async () => 'done')).toBe('done')
+  expect(await lockAt(there).run('left', async () => 'done')).toBe('done')
 
   await left(here.ctx.db.cluster!.node.id, cluster.clock.now() + 60_000)
   let isDone = false
-  const waiting = laneAt(there).run('left', async () => void (isDone = true))
+  const waiting = lockAt(there).run('left', async () => void (isDone = true))
   await until(async () => (await rows()).length === 1)
   expect(isDone).toBe(false)
   cluster.clock.advance({ secs: 61 })
@@ -59,11 +59,11 @@ test('the turn of a node that died is over, and so is one that lasts for too lon
 })
 
 test('a turn that fails makes room for the next', async () => {
-  const failing = laneAt(here).run('failing', async () => {
+  const failing = lockAt(here).run('failing', async () => {
     throw new Error('no')
   })
   await expect(failing).rejects.toThrow('no')
-  expect(await laneAt(there).run('failing', async () => 'done')).toBe('done')
+  expect(await lockAt(there).run('failing', async () => 'done')).toBe('done')
 })
 
 test('of handle changes at both nodes, the account ends up with the one that the directory has', async () => {
