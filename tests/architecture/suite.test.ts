@@ -21,7 +21,7 @@ test('a test file runs on PostgreSQL if it, or a helper of it, starts the server
   for (const path of [
     'tests/features/waitlist/waitlist.test.ts',
     'tests/features/notifications/delivery.test.ts',
-    'tests/system/cluster/readout.test.ts',
+    'tests/system/cluster/status-of-nodes.test.ts',
   ])
     expect(onDatabase).toContain(path)
   for (const path of [

@@ -8,14 +8,16 @@ import { emptyTally, livenessEcho } from '../../../src/features/push/iroh/livene
 import { openEndpoint } from '../../../src/platform/network/iroh-endpoint.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { runProgram } from '../../support/servers/program.ts'
-import { ECHO, readout, withEndpoint } from '../../support/servers/endpoint.ts'
+import { ECHO, endpointStatus, withEndpoint } from '../../support/servers/endpoint.ts'
 
 const ANY_PORT = String.raw`:\d+`
 
 test('a server for this machine alone stays on it, and one without IPv6 keeps that to this machine', async () => {
   const socketsOf = async (changes: Parameters<typeof startPds>[0]) => {
     await using pds = await startPds({ ...withEndpoint, ...changes })
-    return ((await readout(pds)).sockets as string[]).map((socket) => socket.replace(new RegExp(ANY_PORT + '$'), ''))
+    return ((await endpointStatus(pds)).sockets as string[]).map((socket) =>
+      socket.replace(new RegExp(ANY_PORT + '$'), ''),
+    )
   }
   expect(await socketsOf({ bindAddress: '127.0.0.1' })).toEqual(['127.0.0.1', '[::1]'])
   expect(await socketsOf({ bindAddress: '0.0.0.0' })).toEqual(['0.0.0.0', '[::]'])

@@ -5,7 +5,15 @@ import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { request } from '../../support/clients/http.ts'
 import { startQuicPeer, type QuicPeer } from '../../support/servers/quic-peer.ts'
 import { until } from '../../support/until.ts'
-import { addressOf, ECHO, echoed, opened, readout, refusalOf, withEndpoint } from '../../support/servers/endpoint.ts'
+import {
+  addressOf,
+  ECHO,
+  echoed,
+  opened,
+  endpointStatus,
+  refusalOf,
+  withEndpoint,
+} from '../../support/servers/endpoint.ts'
 
 const LONGEST = 64 * 1024
 
@@ -99,8 +107,8 @@ test('it carries no HTTP', async () => {
 })
 
 test('operators see what happens', async () => {
-  await until(async () => (await readout(pds)).openConnections === 1)
-  expect(await readout(pds)).toEqual({
+  await until(async () => (await endpointStatus(pds)).openConnections === 1)
+  expect(await endpointStatus(pds)).toEqual({
     nodeId: server.nodeId,
     isHere: true,
     sockets: [expect.stringMatching(/^127\.0\.0\.1:\d+$/), expect.stringMatching(/^\[::1\]:\d+$/)],

@@ -17,7 +17,7 @@ import { bearer, request } from '../../support/clients/http.ts'
 import { freePort, MASTER_KEY, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { startQuicPeer } from '../../support/servers/quic-peer.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
-import { addressOf, ECHO, echoed, readout, withEndpoint } from '../../support/servers/endpoint.ts'
+import { addressOf, ECHO, echoed, endpointStatus, withEndpoint } from '../../support/servers/endpoint.ts'
 
 const nodeIdOf = async (pds: Pick<TestPds, 'url'>): Promise<string> => (await addressOf(pds)).nodeId
 const iroh = (changes: Partial<(typeof withEndpoint)['iroh'] & { endpoint: string }>): ConfigOverrides => ({
@@ -49,7 +49,7 @@ test('the id stays the same when the endpoint was off for a while', async () => 
   await using pds = await startPds(withEndpoint)
   const nodeId = await nodeIdOf(pds)
   await pds.restart(iroh({ enabled: false }))
-  expect(await readout(pds)).toBeNull()
+  expect(await endpointStatus(pds)).toBeNull()
   await pds.restart(withEndpoint)
   expect(await nodeIdOf(pds)).toBe(nodeId)
 })

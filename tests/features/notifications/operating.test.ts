@@ -35,7 +35,7 @@ test('without a relay there is no queue, which differs from an empty one', async
   })
 })
 
-test('the state of relay and queue is in the health readout, the metrics and the diagnosis', async () => {
+test('the state of relay and queue is in the health endpointStatus, the metrics and the diagnosis', async () => {
   await using relay = await PushRelay.start({ codes: null })
   await using pds = await startWith(relay)
   expect(await healthOf(pds)).toMatchObject({

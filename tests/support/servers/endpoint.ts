@@ -10,10 +10,10 @@ export const ECHO = 'ezpds/iroh/0'
 export const withEndpoint = { iroh: { enabled: true, discovery: false }, signingKeyMasterKey: MASTER_KEY }
 
 /** The member `iroh` of the health report. */
-export const readout = async (pds: Pick<TestPds, 'url'>) => (await operate(pds, '/v1/admin/health')).body.iroh
+export const endpointStatus = async (pds: Pick<TestPds, 'url'>) => (await operate(pds, '/v1/admin/health')).body.iroh
 
 export async function addressOf(pds: Pick<TestPds, 'url'>): Promise<{ nodeId: string; addresses: string[] }> {
-  const { nodeId, sockets } = await readout(pds)
+  const { nodeId, sockets } = await endpointStatus(pds)
   return { nodeId, addresses: sockets }
 }
 

@@ -13,24 +13,24 @@ import { runProgram } from '../../support/servers/program.ts'
 import { PushRelay } from '../../support/servers/push-relay.ts'
 import { startQuicPeer } from '../../support/servers/quic-peer.ts'
 import { until } from '../../support/until.ts'
-import { addressOf, ECHO, echoed, readout, withEndpoint } from '../../support/servers/endpoint.ts'
+import { addressOf, ECHO, echoed, endpointStatus, withEndpoint } from '../../support/servers/endpoint.ts'
 import { Phone, tell, waitingSteps } from '../../support/clients/phone.ts'
 
 /** The servers that have an endpoint open. */
 const holders = async (nodes: readonly TestPds[]): Promise<TestPds[]> => {
-  const states = await Promise.all(nodes.map(readout))
+  const states = await Promise.all(nodes.map(endpointStatus))
   return nodes.filter((_, i) => states[i]!.isHere)
 }
-const untilHeldBy = async (node: TestPds) => until(async () => (await readout(node)).isHere)
+const untilHeldBy = async (node: TestPds) => until(async () => (await endpointStatus(node)).isHere)
 
 test('one server has the endpoint, all tell its id, and each push goes out once, whoever queued it', async () => {
   await using relay = await PushRelay.start({ codes: null })
   await using cluster = await startCluster(3, { ...relay.config, rateLimit: { enabled: false } })
   const [here, ...others] = cluster.nodes as [TestPds, TestPds, TestPds]
-  const { nodeId } = await readout(here)
+  const { nodeId } = await endpointStatus(here)
   expect(await holders(cluster.nodes)).toEqual([here])
   for (const other of others) {
-    expect(await readout(other)).toMatchObject({ nodeId, isHere: false, sockets: [] })
+    expect(await endpointStatus(other)).toMatchObject({ nodeId, isHere: false, sockets: [] })
     expect((await operate(other, '/v1/admin/cluster')).body.leases).toContainEqual(
       expect.objectContaining({
         name: 'iroh endpoint',
@@ -66,7 +66,7 @@ test('another server takes over the endpoint, and what waits for the relay, when
   await using relay = await PushRelay.start({ codes: null })
   await using cluster = await startCluster(2, { ...relay.config, rateLimit: { enabled: false } })
   const [first, second] = cluster.nodes as [TestPds, TestPds]
-  const { nodeId } = await readout(first)
+  const { nodeId } = await endpointStatus(first)
   await using peer = await startQuicPeer()
   const phone = new Phone(second, await createAccount(second, 'ann'))
   await phone.register()
@@ -75,7 +75,7 @@ test('another server takes over the endpoint, and what waits for the relay, when
   await first.stop()
   expect(await tell(second, phone, { title: 'while nobody has it' })).toBe(1)
   await untilHeldBy(second)
-  expect((await readout(second)).nodeId).toBe(nodeId)
+  expect((await endpointStatus(second)).nodeId).toBe(nodeId)
   const connection = await peer.dial(await addressOf(second), ECHO)
   expect(Buffer.from(await echoed(connection, Buffer.from('?'))).toString()).toBe('?')
   await relay.untilSent(1)

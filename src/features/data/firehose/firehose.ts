@@ -57,7 +57,7 @@ async function appendNumbered(ctx: Context, tx: Tx, events: readonly RepoEvent[]
 /** Ask every crawler now. Returns their responses. */
 export const askCrawlers = (ctx: Context): Promise<CrawlAnswer[]> => crawlersOf(ctx).ask()
 
-export interface FirehoseReadout {
+export interface FirehoseStatus {
   currentSeq: number
   subscribers: number
   retainedEvents: number
@@ -65,7 +65,7 @@ export interface FirehoseReadout {
   backfillWindowSecs: number | null
 }
 
-export async function firehoseReadout(ctx: Context): Promise<FirehoseReadout> {
+export async function firehoseStatus(ctx: Context): Promise<FirehoseStatus> {
   return {
     currentSeq: await headSeq(ctx.db),
     subscribers: tailOf(ctx).followers,

@@ -7,9 +7,9 @@ import { VERSION } from '../../../base/version.ts'
 import type { Stall } from '../../../platform/running/loop-watch.ts'
 import type { StepSummary } from '../../../platform/running/step-store.ts'
 import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
-import { askCrawlers, firehoseReadout, headSeq, sequencedAt } from '../../data/firehose/firehose.ts'
-import { irohReadout } from '../../push/iroh/iroh.ts'
-import { relayReadout } from '../../push/notifications/notifications.ts'
+import { askCrawlers, firehoseStatus, headSeq, sequencedAt } from '../../data/firehose/firehose.ts'
+import { irohStatus } from '../../push/iroh/iroh.ts'
+import { relayStatus } from '../../push/notifications/notifications.ts'
 import { countFlaggedAccounts } from '../../data/labels/labels.ts'
 import { actorOf, logOperator, operator, recordAudit } from '../operators/operators.ts'
 import { countAccounts, countBlocks } from './account-report-store.ts'
@@ -117,8 +117,8 @@ export const serviceReportRoutes = [
       const { db, clock, sweeps } = ctx
       const now = clock.now()
       const passes = await sweeps.lastPasses()
-      const { backfillWindowSecs: backfillWindowSeconds, ...firehose } = await firehoseReadout(ctx)
-      const pushes = await relayReadout(ctx)
+      const { backfillWindowSecs: backfillWindowSeconds, ...firehose } = await firehoseStatus(ctx)
+      const pushes = await relayStatus(ctx)
       return {
         version: VERSION,
         uptimeSeconds: Math.floor((clock.monotonic() - ctx.startedAt) / 1000),
@@ -133,7 +133,7 @@ export const serviceReportRoutes = [
         ),
         steps: await stepTotals(ctx),
         eventLoop: { longestStall: stallView(ctx.loop.longest) },
-        iroh: irohReadout(ctx),
+        iroh: irohStatus(ctx),
         notifications: pushes,
         notifyQueueDepth: pushes && pushes.queue.depth,
       }

@@ -2,7 +2,7 @@
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { parsedJson } from '../../../base/parsed-json.ts'
 import { ownUrl } from '../../../platform/configuration/own-url.ts'
-import type { IrohReadout } from '../../push/iroh/iroh.ts'
+import type { IrohStatus } from '../../push/iroh/iroh.ts'
 import {
   ask,
   fault,
@@ -189,7 +189,7 @@ async function checkPushes(patient: Patient): Promise<Finding> {
 async function checkQuic(patient: Patient): Promise<Finding> {
   const { iroh, signingKeyMasterKey } = patient.config
   if (!iroh.enabled) return ok('iroh.enabled is false')
-  const answer = await askAsOperator<{ iroh: IrohReadout | null }>(patient, '/v1/admin/health')
+  const answer = await askAsOperator<{ iroh: IrohStatus | null }>(patient, '/v1/admin/health')
   if (typeof answer === 'string') return skipped(answer)
   if (answer.iroh === null)
     return fault(

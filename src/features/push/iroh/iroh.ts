@@ -45,7 +45,7 @@ export const isLeaseInUse = ({ iroh: { enabled } }: Config, lease: string): bool
 export const advertisedNodeId = (ctx: Context): string | null => ctx.config.iroh.endpoint ?? stateOf(ctx).nodeId
 
 /** The state of the endpoint, for operators. */
-export interface IrohReadout {
+export interface IrohStatus {
   nodeId: string
   /**
    * False on a cluster while another server has the endpoint. All that follows is then that of this server: nothing.
@@ -63,7 +63,7 @@ export interface IrohReadout {
 }
 
 /** Returns null if there is no endpoint. */
-export function irohReadout(ctx: Context): IrohReadout | null {
+export function irohStatus(ctx: Context): IrohStatus | null {
   const { nodeId, endpoint, tally } = stateOf(ctx)
   return nodeId === null
     ? null

@@ -7,5 +7,5 @@
 export { enqueuePush } from './push-steps.ts'
 export { registrationsOf as pushDevicesOf, type PushRegistration } from './push-registration-store.ts'
 export { removeRegistration } from './push-registrations.ts'
-export { relayReadout } from './queue-readout.ts'
+export { relayStatus } from './queue-status.ts'
 export { skipSenderKeyNumbers } from './sender-key-store.ts'

@@ -5,14 +5,14 @@ import { handleStep } from './handle-steps.ts'
 import { pushStep } from './push-steps.ts'
 import { relayOf } from './relay.ts'
 
-interface Queue {
+interface QueueStatus {
   /** Jobs that are not finished, the one under way included. */
   depth: number
   oldestAgeSeconds: number | null
 }
 
 /** Returns null if no relay is configured. */
-async function queueReadout({ config, clock, steps }: Context): Promise<Queue | null> {
+async function queueStatus({ config, clock, steps }: Context): Promise<QueueStatus | null> {
   if (config.notifications.relay === null) return null
   const queues = (await steps.summaries()).filter(({ kind }) => kind === handleStep.name || kind === pushStep.name)
   const oldestAt = Math.min(...queues.map((queue) => queue.oldestAt ?? Infinity))
@@ -23,8 +23,8 @@ async function queueReadout({ config, clock, steps }: Context): Promise<Queue | 
 }
 
 /** Returns the state of the relay; null if none is configured. */
-export async function relayReadout(ctx: Context) {
-  const [relay, queue] = [relayOf(ctx), await queueReadout(ctx)]
+export async function relayStatus(ctx: Context) {
+  const [relay, queue] = [relayOf(ctx), await queueStatus(ctx)]
   if (relay === null || queue === null) return null
   const { isConnected, answeredAt, failure } = relay.client.state
   return {
@@ -42,11 +42,11 @@ export function declareQueueGauges(ctx: Context): void {
   metrics.gauge(
     'notify_queue_depth',
     'Pushes and registrations that the push relay has not dealt with yet; absent without a relay',
-    async () => (await queueReadout(ctx))?.depth ?? null,
+    async () => (await queueStatus(ctx))?.depth ?? null,
   )
   metrics.gauge(
     'notify_queue_oldest_age_seconds',
     'Age of the oldest of them; absent if there is none',
-    async () => (await queueReadout(ctx))?.oldestAgeSeconds ?? null,
+    async () => (await queueStatus(ctx))?.oldestAgeSeconds ?? null,
   )
 }
