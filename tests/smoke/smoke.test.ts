@@ -14,7 +14,7 @@ import { AtpAgent } from '@atproto/api'
 import { readCarWithRoot, verifyRepoCar } from '@atproto/repo'
 import type { Cid } from '../../src/protocol/cid.ts'
 import { freePort } from '../support/ports.ts'
-import { type RunningServer, startProgram } from '../support/servers/program.ts'
+import { type RunningServer, SOURCE, startProgram } from '../support/servers/program.ts'
 import { Subscriber } from '../support/clients/subscriber.ts'
 
 const { SMOKE_URL, SMOKE_IDENTIFIER, SMOKE_PASSWORD, SMOKE_INVITE_CODE } = process.env
@@ -35,7 +35,8 @@ interface Commit {
 }
 
 beforeAll(async () => {
-  if (SMOKE_URL === undefined) own = await startProgram(['dev'], { PORT: String(await freePort()) }, folder)
+  if (SMOKE_URL === undefined)
+    own = await startProgram(['dev'], { PORT: String(await freePort()) }, folder, { program: SOURCE })
   agent = new AtpAgent({ service: SMOKE_URL ?? own?.url ?? '' })
   firehose = new Subscriber(agent.serviceUrl.origin)
   await firehose.opened

@@ -16,6 +16,7 @@ import { startBucket, type BucketHost } from '../../support/servers/bucket-host.
 import { testConfig, type ConfigOverrides } from '../../support/servers/config.ts'
 import { ADMIN_TOKEN, freePort, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { emptyDatabase, type TestDatabase } from '../../support/servers/postgres.ts'
+import { PROGRAM } from '../../support/servers/program.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
 
@@ -272,7 +273,7 @@ test('a copy that was killed is no server, and is made anew by the same command'
     resolve()
     return true
   }
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../../src/main.ts'), ...words], {
+  const child = Bun.spawn([...PROGRAM, ...words], {
     cwd: scratch,
     env: { PATH: process.env['PATH'] ?? '', ...envOf(pds.dataDir) },
     stdout: 'ignore',

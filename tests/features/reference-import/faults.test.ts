@@ -10,7 +10,7 @@ import { bearer, request } from '../../support/clients/http.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
 import { startPds } from '../../support/servers/pds.ts'
-import { SOURCE } from '../../support/servers/program.ts'
+import { PROGRAM } from '../../support/servers/program.ts'
 import { FORMER_PASSWORD, LivedFolder, type LivedPerson } from '../../support/servers/reference-folder.ts'
 import { until } from '../../support/until.ts'
 
@@ -255,7 +255,7 @@ test('a move that is killed and run again has the same result', async () => {
   const large = lived(folder)
   for (let i = 0; i < 60; i++) large.add({ name: `person${i}`, records: 5, blobs: [new Uint8Array(100 + i)] })
   large.close()
-  const program = Bun.spawn([...SOURCE, 'import-reference', folder, '--dev'], {
+  const program = Bun.spawn([...PROGRAM, 'import-reference', folder, '--dev'], {
     cwd: scratch,
     env: { PATH: process.env['PATH'] ?? '', HOME: scratch, ...env() },
     stdout: 'ignore',

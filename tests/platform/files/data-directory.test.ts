@@ -26,7 +26,14 @@ import { join } from 'node:path'
 import { createAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { freePort } from '../../support/ports.ts'
-import { after, asOrdinaryUser, runProgram, startProgram, type RunningServer } from '../../support/servers/program.ts'
+import {
+  PROGRAM,
+  after,
+  asOrdinaryUser,
+  runProgram,
+  startProgram,
+  type RunningServer,
+} from '../../support/servers/program.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-files-'))
 chmodSync(scratch, 0o755)
@@ -210,7 +217,7 @@ describe('a first start', () => {
       'blobs',
     ]) {
       const dataDir = place()
-      const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../../src/main.ts'), 'dev'], {
+      const child = Bun.spawn([...PROGRAM, 'dev'], {
         env: { PATH: process.env['PATH'] ?? '', ...(await envOf(dataDir)) },
         cwd: scratch,
         stdout: 'ignore',

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, s
 import { join } from 'node:path'
 import { buildExecutable } from '../../../build.ts'
 import { OperatorError } from '../../../src/base/operator-error.ts'
-import { lockDirectory } from '../../../src/platform/files/directory-lock.ts'
+import { LOCK_FILE, lockDirectory } from '../../../src/platform/files/directory-lock.ts'
 
 const ROOT = join(import.meta.dir, '../../..')
 const FOLDER = join(ROOT, 'node_modules/.cache/holdfast')
@@ -16,18 +16,15 @@ const INGREDIENTS = ['src', 'migrations', 'build.ts', 'package.json', 'package-l
 /** Executables that are kept, the last used first. */
 const MAX_KEPT = 3
 
-/** A build takes a few seconds on an idle machine. Another process may have to end its own first. */
-export const BUILD_MILLIS = 120_000
+/** How long another process may build; it takes a few seconds on an idle machine. */
+const MAX_BUILD_MILLIS = 120_000
 const PAUSE_MILLIS = 100
 
-let made: Promise<string> | null = null
-
 /** Returns its path. Throws if the tree does not build. */
-export const builtExecutable = (): Promise<string> => (made ??= make())
-
-async function make(): Promise<string> {
-  mkdirSync(FOLDER, { recursive: true })
-  const path = join(FOLDER, `holdfast-${fingerprint()}`)
+export async function builtExecutable(): Promise<string> {
+  const folder = join(FOLDER, fingerprint())
+  const path = join(folder, 'holdfast')
+  mkdirSync(folder, { recursive: true })
   const unlock = await lock()
   try {
     if (!existsSync(path)) {
@@ -36,11 +33,11 @@ async function make(): Promise<string> {
       renameSync(part, path)
     }
     const now = new Date()
-    utimesSync(path, now, now)
+    utimesSync(folder, now, now)
     const usedAt = (name: string) => statSync(join(FOLDER, name)).mtimeMs
-    const kept = readdirSync(FOLDER).filter((name) => name.startsWith('holdfast-'))
-    const old = kept.toSorted((a, b) => usedAt(b) - usedAt(a)).slice(MAX_KEPT)
-    for (const name of old) rmSync(join(FOLDER, name))
+    const builds = readdirSync(FOLDER).filter((name) => name !== LOCK_FILE)
+    const old = builds.toSorted((a, b) => usedAt(b) - usedAt(a)).slice(MAX_KEPT)
+    for (const name of old) rmSync(join(FOLDER, name), { recursive: true, force: true })
     return path
   } finally {
     unlock()
@@ -55,12 +52,15 @@ function fingerprint(): string {
 
 function filesAt(path: string): string[] {
   if (!statSync(join(ROOT, path)).isDirectory()) return [path]
-  return [...new Bun.Glob('**/*').scanSync({ cwd: join(ROOT, path) })].toSorted().map((name) => join(path, name))
+  const names = [...new Bun.Glob('**/*').scanSync({ cwd: join(ROOT, path) })].filter(
+    (name) => !name.endsWith('.test.ts'),
+  )
+  return names.toSorted().map((name) => join(path, name))
 }
 
 /** Wait until no other process builds. */
 async function lock(): Promise<() => void> {
-  for (const deadline = performance.now() + BUILD_MILLIS; ;) {
+  for (const deadline = performance.now() + MAX_BUILD_MILLIS; ;) {
     try {
       return lockDirectory(FOLDER)
     } catch (error) {

@@ -1,8 +1,14 @@
-/** The program as a process of its own: `bun src/main.ts` with a folder and an environment that hold nothing else. */
+/**
+ * The program as a process of its own, with a folder and an environment that hold nothing else. It is the executable,
+ * which starts in a third of the time that the source takes.
+ */
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { liftFileLimit } from '../faults/process-limits.ts'
+import { builtExecutable } from './executable.ts'
+
+export const PROGRAM = [await builtExecutable()]
 
 /** The program from its source. */
 export const SOURCE = [process.execPath, join(import.meta.dir, '../../../src/main.ts')]
@@ -13,18 +19,18 @@ export interface Ended {
   err: string
 }
 
-/** The source as a user who may not do everything; as whoever runs the tests, unless that is root. */
+/** The program as a user who may not do everything; as whoever runs the tests, unless that is root. */
 export const asOrdinaryUser: string[] =
-  process.getuid?.() === 0 ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', ...SOURCE] : SOURCE
+  process.getuid?.() === 0 ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', ...PROGRAM] : PROGRAM
 
-/** The source in a shell that does something first: `umask 000`. */
-export const after = (preparation: string): string[] => ['sh', '-c', `${preparation}; exec "$@"`, 'sh', ...SOURCE]
+/** The program in a shell that does something first: `umask 000`. */
+export const after = (preparation: string): string[] => ['sh', '-c', `${preparation}; exec "$@"`, 'sh', ...PROGRAM]
 
 /** Run it to its end, with `input` on its standard input. */
 export async function runProgram(
   words: string[],
   env: Record<string, string> = {},
-  program = SOURCE,
+  program = PROGRAM,
   input?: string,
 ): Promise<Ended> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-cli-'))
@@ -50,7 +56,7 @@ export async function typeAtProgram(
   words: string[],
   env: Record<string, string>,
   answers: readonly (readonly [question: string, keys: string])[],
-  program = SOURCE,
+  program = PROGRAM,
 ): Promise<{ code: number; screen: string }> {
   const left = [...answers]
   let screen = ''
@@ -102,7 +108,7 @@ export interface RunningServer extends AsyncDisposable {
 }
 
 export interface StartOptions {
-  /** An executable, instead of the source. */
+  /** Another command line than that of the executable. */
   program?: string[]
   maxFileBytes?: number
 }
@@ -115,7 +121,7 @@ export async function startProgram(
   words: string[],
   env: Record<string, string>,
   folder: string,
-  { program = SOURCE, maxFileBytes }: StartOptions = {},
+  { program = PROGRAM, maxFileBytes }: StartOptions = {},
 ): Promise<RunningServer> {
   const child = spawn(
     words,
@@ -162,7 +168,7 @@ const spawn = (
   words: string[],
   env: Record<string, string>,
   folder: string,
-  program = SOURCE,
+  program = PROGRAM,
   wrapper: string[] = [],
   input?: string,
 ) =>

@@ -17,7 +17,7 @@ import { AgentUser, shownCode } from '../../support/clients/agent-user.ts'
 import { startFalseServer } from '../../support/servers/false-server.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { runProgram } from '../../support/servers/program.ts'
+import { PROGRAM, runProgram } from '../../support/servers/program.ts'
 import { startUpstream, tokenClaims, type Upstream } from '../../support/servers/upstream.ts'
 
 const png = Buffer.from(
@@ -129,16 +129,8 @@ const ROOT_CID = 'bafyreidykglsfhoixmivffc5uwhcgshx4j465xwqntbmu43nb2dzqwfvae'
 
 test('as a program over standard input and output, from the first call on', async () => {
   const transport = new StdioClientTransport({
-    command: process.execPath,
-    args: [
-      join(import.meta.dir, '../../../src/main.ts'),
-      'agent',
-      'mcp',
-      '--server',
-      pds.url,
-      '--file',
-      join(scratch, 'agent.age'),
-    ],
+    command: PROGRAM[0]!,
+    args: ['agent', 'mcp', '--server', pds.url, '--file', join(scratch, 'agent.age')],
     env: { PATH: process.env['PATH'] ?? '', HOME: scratch },
     stderr: 'pipe',
   })
@@ -163,15 +155,12 @@ test('as a program over standard input and output, from the first call on', asyn
 })
 
 test('the program ends with its assistant, also while it waits for a confirmation', async () => {
-  const child = Bun.spawn(
-    [process.execPath, join(import.meta.dir, '../../../src/main.ts'), 'agent', 'mcp', '--server', pds.url],
-    {
-      env: { PATH: process.env['PATH'] ?? '', HOME: join(scratch, 'gone') },
-      stdin: 'pipe',
-      stdout: 'pipe',
-      stderr: 'pipe',
-    },
-  )
+  const child = Bun.spawn([...PROGRAM, 'agent', 'mcp', '--server', pds.url], {
+    env: { PATH: process.env['PATH'] ?? '', HOME: join(scratch, 'gone') },
+    stdin: 'pipe',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
   const call = (id: number) =>
     `${JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'authorize', arguments: {} } })}\n`
   child.stdin.write(call(1))

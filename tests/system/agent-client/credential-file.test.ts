@@ -25,9 +25,8 @@ import { AgentUser, shownCode } from '../../support/clients/agent-user.ts'
 import { TestClock } from '../../support/clock.ts'
 import { CLAIM, shownClaim, startFalseAgentServer } from '../../support/servers/false-agent-server.ts'
 import type { FalseServer } from '../../support/servers/false-server.ts'
-import { runProgram } from '../../support/servers/program.ts'
+import { PROGRAM, runProgram } from '../../support/servers/program.ts'
 
-const MAIN = join(import.meta.dir, '../../../src/main.ts')
 const KILLS = 12
 
 let server: FalseServer
@@ -130,8 +129,7 @@ test('only its owner reads what is written, whatever the umask', async () => {
     '-c',
     'umask 000; exec "$@"',
     'sh',
-    process.execPath,
-    MAIN,
+    ...PROGRAM,
   ])
   expect(code).toBe(0)
   expect(files().map((name) => [name, statSync(join(folder, name)).mode & 0o777])).toEqual([
@@ -165,10 +163,10 @@ test('several assistants that start at once are one agent, with one code', async
   const clients = await Promise.all(
     [1, 2, 3].map(async () => {
       const client = new Client({ name: 'test', version: '1.0.0' })
-      const args = [MAIN, 'agent', 'mcp', '--server', server.url, '--file', path()]
+      const args = ['agent', 'mcp', '--server', server.url, '--file', path()]
       await client.connect(
         new StdioClientTransport({
-          command: process.execPath,
+          command: PROGRAM[0]!,
           args,
           env: { HOME: folder, PATH: process.env['PATH'] ?? '' },
         }),
@@ -225,14 +223,11 @@ test(`after ${KILLS} kills of a program that writes it, the file holds the old r
   expect((await agent(['register', '--server', server.url])).code).toBe(0)
   let before = (await contentsOf(path())).registration!.id
   for (let round = 0; round < KILLS; round++) {
-    const child = Bun.spawn(
-      [process.execPath, MAIN, 'agent', 'register', '--replace', '--server', server.url, '--file', path()],
-      {
-        env: { HOME: folder, PATH: process.env['PATH'] ?? '' },
-        stdout: 'ignore',
-        stderr: 'ignore',
-      },
-    )
+    const child = Bun.spawn([...PROGRAM, 'agent', 'register', '--replace', '--server', server.url, '--file', path()], {
+      env: { HOME: folder, PATH: process.env['PATH'] ?? '' },
+      stdout: 'ignore',
+      stderr: 'ignore',
+    })
     const { promise: answered, resolve } = Promise.withResolvers<void>()
     server.answers[CLAIM] = () => {
       resolve()

@@ -13,9 +13,8 @@ import { confirmAgent } from '../../support/clients/agent.ts'
 import { shownCode } from '../../support/clients/agent-user.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
-import { BUILD_MILLIS, builtExecutable } from '../../support/servers/executable.ts'
 import { freePort } from '../../support/ports.ts'
-import { runProgram, startProgram, type RunningServer } from '../../support/servers/program.ts'
+import { PROGRAM, runProgram, startProgram, type RunningServer } from '../../support/servers/program.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-agent-binary-'))
 const png = Buffer.from(
@@ -23,13 +22,11 @@ const png = Buffer.from(
   'base64',
 )
 
-let executable: string
 let server: RunningServer
 let publicUrl: string
 let alice: TestAccount
 
 beforeAll(async () => {
-  executable = await builtExecutable()
   const env = {
     SERVICE_PORT: String(await freePort()),
     SERVICE_DATA_DIR: join(scratch, 'data'),
@@ -38,10 +35,10 @@ beforeAll(async () => {
     SERVICE_AGENT_AUTH_ANONYMOUS_ENABLED: 'true',
   }
   mkdirSync(join(scratch, 'empty'))
-  server = await startProgram(['dev'], env, join(scratch, 'empty'), { program: [executable] })
+  server = await startProgram(['dev'], env, join(scratch, 'empty'))
   publicUrl = server.url.replace('127.0.0.1', 'localhost')
   alice = await createAccount(server, 'alice')
-}, BUILD_MILLIS)
+})
 
 afterAll(async () => {
   await server[Symbol.asyncDispose]()
@@ -57,7 +54,7 @@ const revokeAll = async () => {
 
 test('an assistant posts with a picture, until the account holder ends it', async () => {
   const transport = new StdioClientTransport({
-    command: executable,
+    command: PROGRAM[0]!,
     args: ['agent', 'mcp', '--server', publicUrl, '--file', file('assistant'), '--images', scratch],
     env: { HOME: scratch },
     stderr: 'pipe',
@@ -96,7 +93,7 @@ test('an assistant posts with a picture, until the account holder ends it', asyn
     const revoked = await runProgram(
       ['agent', 'revoke', '--account', 'alice.test', '--file', file('assistant')],
       { HOME: scratch },
-      [executable],
+      PROGRAM,
       PASSWORD,
     )
     expect(revoked).toMatchObject({ code: 0, err: '' })
@@ -126,7 +123,7 @@ test('an assistant posts with a picture, until the account holder ends it', asyn
 }, 60_000)
 
 test('an assistant that says what is no message gets on with the next one', async () => {
-  const child = Bun.spawn([executable, 'agent', 'mcp', '--server', publicUrl, '--file', file('confused')], {
+  const child = Bun.spawn([...PROGRAM, 'agent', 'mcp', '--server', publicUrl, '--file', file('confused')], {
     env: { HOME: scratch },
     stdin: 'pipe',
     stdout: 'pipe',
@@ -151,7 +148,7 @@ test('an assistant that says what is no message gets on with the next one', asyn
 
 test('a script registers, writes and is ended with the password of the account', async () => {
   const agent = (words: string[], input?: string) =>
-    runProgram(['agent', ...words, '--file', file('script')], { HOME: scratch }, [executable], input)
+    runProgram(['agent', ...words, '--file', file('script')], { HOME: scratch }, PROGRAM, input)
   const registered = await agent(['register', '--server', publicUrl])
   expect(registered).toMatchObject({ code: 0, err: '' })
   expect((await confirmAgent(server, alice, shownCode(registered.out))).status).toBe(200)

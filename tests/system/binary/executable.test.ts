@@ -15,9 +15,8 @@ import { startCollector, type Collector } from '../../support/servers/collector.
 import { bearer, request } from '../../support/clients/http.ts'
 import { startMailbox, type Mailbox } from '../../support/clients/mailbox.ts'
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
-import { BUILD_MILLIS, builtExecutable } from '../../support/servers/executable.ts'
 import { freePort } from '../../support/ports.ts'
-import { runProgram, startProgram, type RunningServer } from '../../support/servers/program.ts'
+import { PROGRAM, runProgram, startProgram, type RunningServer } from '../../support/servers/program.ts'
 import { startQuicPeer } from '../../support/servers/quic-peer.ts'
 import { addressOf, ECHO, echoed } from '../../support/servers/endpoint.ts'
 
@@ -27,7 +26,6 @@ const place = (name: string) => join(scratch, name)
 const BLOB = 'the bytes of a blob'
 const PROGRAMS_AT_ONCE = 4
 
-let executable: string
 let collector: Collector
 let bucket: BucketHost
 let mailbox: Mailbox
@@ -37,10 +35,9 @@ let alice: TestAccount
 let uri: string
 
 const holdfast = (words: string[], changes: Record<string, string> = {}) =>
-  runProgram([...words, '--dev'], { ...env, ...changes }, [executable])
+  runProgram([...words, '--dev'], { ...env, ...changes })
 
 beforeAll(async () => {
-  executable = await builtExecutable()
   ;[collector, bucket, mailbox] = await Promise.all([
     startCollector(),
     startBucket(),
@@ -74,9 +71,9 @@ beforeAll(async () => {
   mkdirSync(folder)
   writeFileSync(join(folder, '.env'), 'SERVICE_SERVICE_NAME=from-the-env-file\n')
   writeFileSync(join(folder, 'bunfig.toml'), 'preload = ["./nothing.ts"]\n')
-  server = await startProgram(['dev'], env, folder, { program: [executable] })
+  server = await startProgram(['dev'], env, folder)
   alice = await createAccount(server, 'alice')
-}, BUILD_MILLIS)
+})
 
 afterAll(async () => {
   await server[Symbol.asyncDispose]()
@@ -88,7 +85,7 @@ test('explains every command', async () => {
   for (let next = 0; next < commands.length; next += PROGRAMS_AT_ONCE)
     await Promise.all(
       commands.slice(next, next + PROGRAMS_AT_ONCE).map(async ({ name, summary, options = {} }) => {
-        const { code, out } = await runProgram([...name.split(' '), '--help'], {}, [executable])
+        const { code, out } = await runProgram([...name.split(' '), '--help'], {})
         expect({ name, code }).toEqual({ name, code: 0 })
         expect(out).toStartWith(`${summary}\n\nUsage: holdfast ${name}`)
         for (const option of Object.keys(options)) expect(out).toContain(`--${option}`)
@@ -185,7 +182,7 @@ test('exports its traces, stops when it is told to, and comes back from a backup
     out: expect.stringContaining('1 repositories and 1 blobs verified'),
   })
 
-  server = await startProgram(['dev'], { ...env, ...restored }, folder, { program: [executable] })
+  server = await startProgram(['dev'], { ...env, ...restored }, folder)
   const [, , repo, collection, rkey] = uri.split('/')
   expect(
     await request(
@@ -200,7 +197,7 @@ test('exports its traces, stops when it is told to, and comes back from a backup
 })
 
 test('refuses options for the runtime inside of it', async () => {
-  const { code, err, out } = await runProgram(['version'], { BUN_OPTIONS: '--smol' }, [executable])
+  const { code, err, out } = await runProgram(['version'], { BUN_OPTIONS: '--smol' })
   expect({ code, out }).toEqual({ code: 2, out: '' })
   expect(err).toContain('BUN_OPTIONS')
 })
@@ -211,7 +208,7 @@ test('brings native libraries along, and loads them from nowhere that others can
   const changes = { SERVICE_DATA_DIR: place('native'), SERVICE_PORT: String(await freePort()), TMPDIR: temporary }
   const watched: string[] = []
   const watcher = watch(temporary, (_, name) => void watched.push(name!))
-  await using other = await startProgram(['dev'], { ...env, ...changes }, folder, { program: [executable] })
+  await using other = await startProgram(['dev'], { ...env, ...changes }, folder)
   const { did } = await createAccount(other, 'bob')
   expect(did).toStartWith('did:plc:')
   watcher.close()
@@ -237,7 +234,7 @@ test.skipIf(!hasIroh)('brings the endpoint for QUIC along, with nothing installe
     TMPDIR: temporary,
     ...iroh,
   }
-  await using other = await startProgram(['dev'], { ...env, ...changes }, folder, { program: [executable] })
+  await using other = await startProgram(['dev'], { ...env, ...changes }, folder)
   expect(readdirSync(temporary)).toEqual([])
   await using peer = await startQuicPeer()
   const connection = await peer.dial(await addressOf(other), ECHO)
@@ -249,7 +246,7 @@ test.skipIf(!hasIroh)('brings the endpoint for QUIC along, with nothing installe
     SERVICE_PORT: String(await freePort()),
     TMPDIR: place('nowhere'),
   }
-  expect(await runProgram(['dev'], { ...env, ...unwritable }, [executable])).toMatchObject({
+  expect(await runProgram(['dev'], { ...env, ...unwritable })).toMatchObject({
     code: 1,
     err: expect.stringMatching(
       /the QUIC library cannot be loaded from .*: set TMPDIR to a folder that can be written and from which programs/,
@@ -260,7 +257,7 @@ test.skipIf(!hasIroh)('brings the endpoint for QUIC along, with nothing installe
 test('does without native libraries where nothing can be unpacked, and says so', async () => {
   const changes = { SERVICE_DATA_DIR: place('without'), SERVICE_PORT: String(await freePort()) }
   await using other = await startProgram(['dev'], { ...env, ...changes }, folder, {
-    program: ['sh', '-c', 'exec "$0" "$@" 2>&1', executable],
+    program: ['sh', '-c', 'exec "$0" "$@" 2>&1', ...PROGRAM],
   })
   for (const name of ['bob', 'carol']) expect((await createAccount(other, name)).did).toStartWith('did:plc:')
   expect(other.output().match(/a native library cannot be loaded from .*: set TMPDIR/g)).toHaveLength(1)

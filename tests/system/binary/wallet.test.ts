@@ -9,7 +9,6 @@ import { join } from 'node:path'
 import { bearer, request } from '../../support/clients/http.ts'
 import { startMailbox, type Mailbox } from '../../support/clients/mailbox.ts'
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
-import { BUILD_MILLIS, builtExecutable } from '../../support/servers/executable.ts'
 import { freePort } from '../../support/ports.ts'
 import { runProgram, startProgram, typeAtProgram, type RunningServer } from '../../support/servers/program.ts'
 import { loopbackClient } from '../../support/clients/standard-client.ts'
@@ -19,13 +18,11 @@ import { printedShare } from '../../support/clients/wallet-user.ts'
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-wallet-binary-'))
 const PASSPHRASE = 'the passphrase of a stranger'
 
-let executable: string
 let mailbox: Mailbox
 let server: RunningServer
 let place: string[]
 
 beforeAll(async () => {
-  executable = await builtExecutable()
   mailbox = await startMailbox({ tls: 'none' })
   const env = {
     SERVICE_PORT: String(await freePort()),
@@ -42,10 +39,10 @@ beforeAll(async () => {
     SERVICE_EMAIL_SMTP_TLS: 'none',
   }
   mkdirSync(join(scratch, 'empty'))
-  server = await startProgram(['dev'], env, join(scratch, 'empty'), { program: [executable] })
+  server = await startProgram(['dev'], env, join(scratch, 'empty'))
   // A server for development keeps a directory of its own.
   place = ['--server', publicUrl()]
-}, BUILD_MILLIS)
+})
 
 afterAll(async () => {
   await server[Symbol.asyncDispose]()
@@ -59,7 +56,7 @@ const file = (device: string) => ['--file', join(scratch, `${device}.age`)]
 /** Run `holdfast wallet` as a script does. Fails unless it succeeds. */
 async function wallet(device: string, words: string[]): Promise<string> {
   const env = { HOLDFAST_WALLET_PASSPHRASE: PASSPHRASE, HOLDFAST_WALLET_WORK_FACTOR: '10' }
-  const { code, out, err } = await runProgram(['wallet', ...words, ...file(device)], env, [executable])
+  const { code, out, err } = await runProgram(['wallet', ...words, ...file(device)], env)
   expect({ words, code, err }).toEqual({ words, code: 0, err: '' })
   return out
 }
@@ -77,23 +74,16 @@ let paper = ''
 let did = ''
 
 test('makes an account at a terminal, without showing the passphrase', async () => {
-  const invite = await runProgram(['invite', 'create', '--url', server.url], { SERVICE_ADMIN_TOKEN: ADMIN_TOKEN }, [
-    executable,
-  ])
+  const invite = await runProgram(['invite', 'create', '--url', server.url], { SERVICE_ADMIN_TOKEN: ADMIN_TOKEN })
   const words = ['wallet', 'create', ...place, ...file('first')]
-  const { code, screen } = await typeAtProgram(
-    words,
-    {},
-    [
-      ['Passphrase: ', `${PASSPHRASE}\r`],
-      ['Once more: ', `${PASSPHRASE}\r`],
-      ['Handle: ', 'alice.test\r'],
-      ['Email address: ', 'alice@example.com\r'],
-      ['Claim code: ', `${invite.out.trim()}\r`],
-      ['Press Enter', '\r'],
-    ],
-    [executable],
-  )
+  const { code, screen } = await typeAtProgram(words, {}, [
+    ['Passphrase: ', `${PASSPHRASE}\r`],
+    ['Once more: ', `${PASSPHRASE}\r`],
+    ['Handle: ', 'alice.test\r'],
+    ['Email address: ', 'alice@example.com\r'],
+    ['Claim code: ', `${invite.out.trim()}\r`],
+    ['Press Enter', '\r'],
+  ])
   expect(code).toBe(0)
   expect(screen).not.toContain(PASSPHRASE)
   paper = printedShare(screen.replaceAll('\r', ''))
@@ -153,7 +143,7 @@ test('comes back on another device', async () => {
   expect(await wallet('third', ['recover', '--code', code, '--share', paper])).toContain('alice.test is yours again')
   expect(await post('third')).toBe(200)
   const env = { HOLDFAST_WALLET_PASSPHRASE: PASSPHRASE }
-  expect((await runProgram(['wallet', 'sign-in', ...file('second')], env, [executable])).code).toBe(1)
+  expect((await runProgram(['wallet', 'sign-in', ...file('second')], env)).code).toBe(1)
 })
 
 test('leaves', async () => {

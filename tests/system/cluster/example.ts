@@ -39,15 +39,13 @@ export interface Example extends AsyncDisposable {
 }
 
 interface ExampleOptions {
-  /** An executable, instead of the source. */
-  program?: string[]
   /** More configuration for all nodes. */
   env?: Record<string, string>
   /** Where each node finds the database, which is one of the example's own if this is missing. */
   databaseUrls?: readonly string[]
 }
 
-export async function startExample({ program, env = {}, databaseUrls = [] }: ExampleOptions = {}): Promise<Example> {
+export async function startExample({ env = {}, databaseUrls = [] }: ExampleOptions = {}): Promise<Example> {
   await using resources = new AsyncDisposableStack()
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-cluster-'))
   resources.defer(() => rmSync(folder, { recursive: true, force: true }))
@@ -81,7 +79,7 @@ export async function startExample({ program, env = {}, databaseUrls = [] }: Exa
     ...(databaseUrls[i] !== undefined && { SERVICE_DATABASE_URL: databaseUrls[i] }),
   })
   // `dev` because it brings a PLC directory, which the nodes share with their database.
-  const start = (i: number) => startProgram(['dev'], environmentOf(i), folder, program && { program })
+  const start = (i: number) => startProgram(['dev'], environmentOf(i), folder)
   const nodes = await Promise.all(
     NAMES.map(async (name, i) => {
       let server = await start(i)

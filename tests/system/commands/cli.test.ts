@@ -7,7 +7,7 @@ import packageJson from '../../../package.json'
 import { commands } from '../../../src/commands/commands.ts'
 import { request } from '../../support/clients/http.ts'
 import { freePort } from '../../support/ports.ts'
-import { runProgram, startProgram, watchProgram } from '../../support/servers/program.ts'
+import { PROGRAM, runProgram, SOURCE, startProgram, watchProgram } from '../../support/servers/program.ts'
 
 const SOFTWARE = `holdfast v${packageJson.version}`
 
@@ -17,8 +17,11 @@ function temporaryFolder() {
 }
 
 describe('help', () => {
-  test('lists every command', async () => {
-    const { code, out } = await runProgram(['--help'])
+  test.each([
+    ['executable', PROGRAM],
+    ['source', SOURCE],
+  ])('of the %s lists every command', async (_, program) => {
+    const { code, out } = await runProgram(['--help'], {}, program)
     expect(code).toBe(0)
     for (const { name, summary } of commands) expect(out).toMatch(new RegExp(`^  ${name} .*${summary}$`, 'm'))
   })

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import packageJson from '../../../package.json'
 import { request } from '../../support/clients/http.ts'
 import { freePort } from '../../support/ports.ts'
-import { readOutput, runProgram, startProgram } from '../../support/servers/program.ts'
+import { PROGRAM, readOutput, runProgram, startProgram } from '../../support/servers/program.ts'
 
 const ROOT = join(import.meta.dir, '../../..')
 
@@ -20,7 +20,7 @@ const startDev = async (folder: string, env: Record<string, string> = {}) =>
 
 /** The program with a shell around it: `script` runs it as `"$@"`. */
 const inShell = (script: string, words: string[], env: Record<string, string> = {}) =>
-  runProgram(words, env, ['sh', '-c', script, 'sh', process.execPath, join(ROOT, 'src/main.ts')])
+  runProgram(words, env, ['sh', '-c', script, 'sh', ...PROGRAM])
 
 const FIRST_LINE = '{ "$@"; echo "status $?" >&2; } | head -n 1'
 
@@ -54,14 +54,11 @@ test('output that cannot be written is a failure, said in one sentence', async (
 test('a server goes on when the reader of its log goes away', async () => {
   using folder = temporaryFolder()
   const port = await freePort()
-  const pipeline = Bun.spawn(
-    ['sh', '-c', '"$@" & echo $!; wait', 'sh', process.execPath, join(ROOT, 'src/main.ts'), 'dev'],
-    {
-      cwd: folder.path,
-      env: { PATH: process.env['PATH'] ?? '', PORT: String(port), SERVICE_LOG_LEVEL: 'debug' },
-      stdout: 'pipe',
-    },
-  )
+  const pipeline = Bun.spawn(['sh', '-c', '"$@" & echo $!; wait', 'sh', ...PROGRAM, 'dev'], {
+    cwd: folder.path,
+    env: { PATH: process.env['PATH'] ?? '', PORT: String(port), SERVICE_LOG_LEVEL: 'debug' },
+    stdout: 'pipe',
+  })
   const reader = pipeline.stdout.getReader()
   let read = ''
   while (!read.includes('Read the firehose')) read += new TextDecoder().decode((await reader.read()).value)
@@ -114,7 +111,7 @@ test('one Ctrl-C is one, though a script runner passes on what the terminal sent
 test('a script runner that is killed leaves no server behind', async () => {
   using folder = temporaryFolder()
   const port = await freePort()
-  const runner = Bun.spawn(['sh', '-c', '"$@"; :', 'sh', process.execPath, join(ROOT, 'src/main.ts'), 'dev'], {
+  const runner = Bun.spawn(['sh', '-c', '"$@"; :', 'sh', ...PROGRAM, 'dev'], {
     cwd: folder.path,
     env: { PATH: process.env['PATH'] ?? '', npm_lifecycle_event: 'dev', PORT: String(port) },
     stdout: 'pipe',

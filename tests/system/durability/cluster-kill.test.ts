@@ -3,11 +3,10 @@
  * with -9, the numberer of events in every other round, while the others go on; CLUSTER_KILLS says how often. Then the
  * line of one to the database falls silent, and PostgreSQL fails over to a standby that lacks the last writes.
  */
-import { beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { type Example, type ExampleNode, numbererOf, startExample } from '../cluster/example.ts'
 import { startDatabaseLine } from '../../support/faults/database-line.ts'
 import { request } from '../../support/clients/http.ts'
-import { BUILD_MILLIS, builtExecutable } from '../../support/servers/executable.ts'
 import { startServer, startStandby, testDatabase } from '../../support/servers/postgres.ts'
 import { type Message, Subscriber } from '../../support/clients/subscriber.ts'
 import { until } from '../../support/until.ts'
@@ -23,13 +22,8 @@ const WRITES_AFTER_KILL = 40
 const MAX_MILLIS_PER_KILL = 20_000
 const MAX_MILLIS = 120_000
 
-let executable: string
-beforeAll(async () => {
-  executable = await builtExecutable()
-}, BUILD_MILLIS)
-
 const start = (databaseUrls: readonly string[] = [], env: Record<string, string> = {}) =>
-  startExample({ program: [executable], env: { SERVICE_RATE_LIMIT_ENABLED: 'false', ...env }, databaseUrls })
+  startExample({ env: { SERVICE_RATE_LIMIT_ENABLED: 'false', ...env }, databaseUrls })
 
 const createAccounts = ({ nodes }: Example): Promise<StormAccount[]> =>
   Promise.all(

@@ -8,7 +8,7 @@ import { SOFTWARE } from '../../../src/base/version.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { freePort, startPds } from '../../support/servers/pds.ts'
-import { SOURCE, startProgram } from '../../support/servers/program.ts'
+import { PROGRAM, startProgram } from '../../support/servers/program.ts'
 import { diskOf, withSmallDisk } from '../../support/faults/small-disk.ts'
 import { until } from '../../support/until.ts'
 
@@ -78,7 +78,7 @@ test('a disk that is really full, with the log on it: requests are told so, and 
       '-c',
       'exec "$@" > "$SERVICE_DATA_DIR.log" 2>&1',
       'sh',
-      ...SOURCE,
+      ...PROGRAM,
       'dev',
     ],
     {

@@ -1,12 +1,10 @@
 /**
- * `kill -9` in the middle of a storm of writes, again and again on the same data. DURABILITY_KILLS says how often. The
- * executable is what is killed: it starts several times faster than the source.
+ * `kill -9` in the middle of a storm of writes, again and again on the same data. DURABILITY_KILLS says how often.
  */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { BUILD_MILLIS, builtExecutable } from '../../support/servers/executable.ts'
 import { freePort } from '../../support/ports.ts'
 import { type RunningServer, startProgram } from '../../support/servers/program.ts'
 import { StormAccount } from './storm.ts'
@@ -26,8 +24,7 @@ test(
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'holdfast-durability-'))
     const env = { PORT: String(await freePort()), SERVICE_RATE_LIMIT_ENABLED: 'false' }
-    const executable = await builtExecutable()
-    const start = () => startProgram(['dev'], env, folder, { program: [executable] })
+    const start = () => startProgram(['dev'], env, folder)
     try {
       let accounts: StormAccount[] = []
       for (let round = 0; round < KILLS; round++) {
@@ -49,7 +46,7 @@ test(
       rmSync(folder, { recursive: true, force: true })
     }
   },
-  BUILD_MILLIS + KILLS * MAX_MILLIS_PER_KILL,
+  KILLS * MAX_MILLIS_PER_KILL,
 )
 
 async function stormAndKill(server: RunningServer, accounts: StormAccount[], writes: number): Promise<void> {

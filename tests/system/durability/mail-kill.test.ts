@@ -8,7 +8,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { request } from '../../support/clients/http.ts'
 import { startMailbox, type Mailbox, type Received } from '../../support/clients/mailbox.ts'
-import { BUILD_MILLIS, builtExecutable } from '../../support/servers/executable.ts'
 import { freePort } from '../../support/ports.ts'
 import { type RunningServer, startProgram } from '../../support/servers/program.ts'
 
@@ -67,8 +66,7 @@ test(
       SERVICE_EMAIL_SMTP_PORT: String(box.port),
       SERVICE_EMAIL_SMTP_TLS: 'none',
     }
-    const executable = await builtExecutable()
-    const start = () => startProgram(['dev'], env, folder, { program: [executable] })
+    const start = () => startProgram(['dev'], env, folder)
     try {
       for (let round = 0; round < KILLS; round++) {
         const email = `person${round}@example.com`
@@ -104,7 +102,7 @@ test(
       rmSync(folder, { recursive: true, force: true })
     }
   },
-  BUILD_MILLIS + KILLS * MAX_MILLIS_PER_KILL,
+  KILLS * MAX_MILLIS_PER_KILL,
 )
 
 const resets = async (server: RunningServer, box: Mailbox, email: string): Promise<boolean> =>

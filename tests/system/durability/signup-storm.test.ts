@@ -8,7 +8,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startFaultyLine, type FaultyLine } from '../../support/faults/faulty-line.ts'
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
-import { BUILD_MILLIS, builtExecutable } from '../../support/servers/executable.ts'
 import { freePort } from '../../support/ports.ts'
 import { startPlcServer } from '../../support/servers/plc-server.ts'
 import { type RunningServer, startProgram } from '../../support/servers/program.ts'
@@ -45,8 +44,7 @@ test(
       SERVICE_RATE_LIMIT_ENABLED: 'false',
       SERVICE_PLC_DIRECTORY_URL: line.url,
     }
-    const executable = await builtExecutable()
-    const start = () => startProgram(['dev'], env, folder, { program: [executable] })
+    const start = () => startProgram(['dev'], env, folder)
     try {
       for (let round = 0; round < KILLS; round++) {
         const wanted = people(round)
@@ -62,7 +60,7 @@ test(
       rmSync(folder, { recursive: true, force: true })
     }
   },
-  BUILD_MILLIS + KILLS * MAX_MILLIS_PER_KILL,
+  KILLS * MAX_MILLIS_PER_KILL,
 )
 
 /** On a connection of its own: one that is kept may lead to the server that was killed. */
