@@ -116,6 +116,8 @@ function duplicate(from: string, to: string): void {
     chmodSync(part, statSync(from).mode & 0o7777)
   }
   renameSync(part, to)
+  // A rename does nothing if both names are of the same file.
+  rmSync(part, { force: true })
 }
 
 /** Without it, the system may forget a rename when it loses power. */

@@ -25,14 +25,14 @@ export interface ReleaseHost extends AsyncDisposable {
 /** Name of the executable for this machine. */
 export const EXECUTABLE = `holdfast-${ownPlatform()}`
 
-/** A program that says it is this version, does what `instead` says for a word, and is otherwise that of the source. */
-export const programOf = (version: string, instead: Record<string, string> = {}): string =>
+/** A program that says it is this version, does what `instead` says for a word, and is otherwise `program`. */
+export const programOf = (version: string, instead: Record<string, string> = {}, program: string[] = SOURCE): string =>
   [
     '#!/bin/sh',
     'case $1 in',
     `  version) echo 'holdfast v${version}' ;;`,
     ...Object.entries(instead).map(([word, script]) => `  ${word}) ${script} ;;`),
-    `  *) exec ${SOURCE.map((word) => `'${word}'`).join(' ')} "$@" ;;`,
+    `  *) exec ${program.map((word) => `'${word}'`).join(' ')} "$@" ;;`,
     'esac',
     '',
   ].join('\n')

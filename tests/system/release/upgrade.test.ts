@@ -1,8 +1,7 @@
-/** `holdfast upgrade`: what it trusts, what it leaves behind, and how it returns. */
+/** `holdfast upgrade` of an executable: what it trusts, and what it leaves behind. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import {
   chmodSync,
-  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -17,11 +16,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runCommand } from '../../../src/cli.ts'
 import type { ExitCode } from '../../../src/commands/command.ts'
-import { VERSION } from '../../../src/base/version.ts'
-import { migrations } from '../../../src/platform/database/embedded-migrations.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
 import { withSmallDisk } from '../../support/faults/small-disk.ts'
-import { freePort } from '../../support/ports.ts'
 import { asOrdinaryUser, runProgram, SOURCE } from '../../support/servers/program.ts'
 import {
   EXECUTABLE,
@@ -30,7 +26,6 @@ import {
   type ReleaseHost,
   startReleaseHost,
 } from '../../support/servers/release-host.ts'
-import { superviseServer } from '../../support/servers/supervisor.ts'
 import { until } from '../../support/until.ts'
 
 const scratch = mkdtempSync(join(realpathSync(tmpdir()), 'holdfast-upgrade-'))
@@ -276,6 +271,14 @@ test('two upgrades at once: one is refused', async () => {
   expect(leftovers()).toEqual(['holdfast', 'holdfast.previous'])
 })
 
+test('a server whose configuration cannot be read is not upgraded behind its back', async () => {
+  expect(await upgrade(['--restart-with', 'true'])).toMatchObject({
+    code: 1,
+    err: expect.stringMatching(/the configuration of the server cannot be read .*--executable-only/s),
+  })
+  expect(await versionThere()).toBe('holdfast v0.0.9')
+})
+
 test('killed at any moment it leaves an executable that runs, and the next upgrade finishes', async () => {
   for (let round = 0; round < Number(process.env['UPGRADE_KILLS'] ?? 3); round++) {
     install('0.0.9')
@@ -292,190 +295,3 @@ test('killed at any moment it leaves an executable that runs, and the next upgra
     expect(leftovers().filter((name) => /\.(new|part|lock)$/.test(name))).toEqual([])
   }
 }, 120_000)
-
-describe('a server', () => {
-  let env: Record<string, string>
-  let backups: string
-  const lastMigration = Math.max(...migrations.map(({ number }) => number))
-
-  beforeEach(async () => {
-    backups = join(folder, 'backups')
-    env = {
-      SERVICE_PORT: String(await freePort()),
-      SERVICE_DATA_DIR: join(folder, 'data'),
-      SERVICE_BACKUP_DESTINATION: backups,
-    }
-    // The source says this version when it runs, so this is the one that has to become healthy.
-    await releases.publish(VERSION, programOf(VERSION))
-  })
-  const supervised = () => superviseServer(executable, env, folder)
-  const withServer = (restartWith: string, ...words: string[]) =>
-    upgrade(['--dev', '--json', '--health-timeout', '60', '--restart-with', restartWith, ...words], env)
-  const snapshots = () => (existsSync(backups) ? readdirSync(join(backups, 'snapshots')) : [])
-
-  test('is backed up, restarted as the new version, and works', async () => {
-    await using supervisor = await supervised()
-    const { code, out, err } = await withServer(supervisor.restartWith)
-    expect({ code, err }).toEqual({ code: 0, err: '' })
-    expect(JSON.parse(out)).toMatchObject({
-      outcome: 'upgraded',
-      server: 'healthy',
-      backup: expect.stringContaining('database of'),
-      remarks: [],
-    })
-    expect(supervisor.restarts).toBe(1)
-    expect(snapshots()).toHaveLength(1)
-    expect(leftovers()).not.toContain('holdfast.pending')
-    expect((await runProgram(['health', '--dev', '--wait', '5'], env)).out).toMatch(/^holdfast v.* works$/m)
-  }, 60_000)
-
-  test('that does not start as the new version returns to the old one, which works with its data', async () => {
-    await releases.publish('0.2.0', programOf('0.2.0', { dev: 'exit 1' }))
-    await using supervisor = await supervised()
-    const { code, out } = await withServer(supervisor.restartWith)
-    expect(code).toBe(1)
-    expect(JSON.parse(out)).toMatchObject({
-      outcome: 'rolled-back',
-      server: 'healthy',
-      remarks: [
-        expect.stringContaining('Version 0.2.0 did not work: '),
-        'The old version is in place again and works; its data needs nothing.',
-        expect.any(String),
-      ],
-    })
-    expect(supervisor.restarts).toBe(2)
-    expect(await versionThere()).toBe('holdfast v0.0.9')
-  }, 60_000)
-
-  test('that does not respond as the new version returns to the old one', async () => {
-    await releases.publish('0.2.0', programOf('0.2.0', { dev: 'touch "$HOME/hangs"; exec sleep 1000' }))
-    await using supervisor = await supervised()
-    const { code, out } = await withServer(supervisor.restartWith, '--health-timeout', '1')
-    expect({ code, outcome: JSON.parse(out).outcome }).toEqual({ code: 1, outcome: 'rolled-back' })
-    expect(await versionThere()).toBe('holdfast v0.0.9')
-  }, 60_000)
-
-  test('whose new version has migrated the database and then fails names the backup that the old one needs', async () => {
-    const marks = `'${process.execPath}' -e 'new (require("bun:sqlite").Database)("${join(folder, 'data/holdfast.db')}").run("INSERT OR IGNORE INTO schema_migration (number, name, applied_at) VALUES (${lastMigration + 1}, \\"new\\", 0)")'; exit 1`
-    await releases.publish('0.2.0', programOf('0.2.0', { dev: marks }), {
-      migrations: [...migrations.map(({ number }) => number), lastMigration + 1],
-    })
-    await using supervisor = await supervised()
-    const { code, out } = await withServer(supervisor.restartWith)
-    expect(code).toBe(1)
-    const report = JSON.parse(out)
-    expect(report).toMatchObject({ outcome: 'rolled-back', server: 'failing', backup: expect.any(String) })
-    expect(report.remarks.join('\n')).toContain(
-      `migration ${lastMigration + 1}, the new version has migrated the database`,
-    )
-    expect(snapshots()).toHaveLength(1)
-  }, 60_000)
-
-  test('without a destination for its backup is left alone, unless it is told to do without', async () => {
-    await using supervisor = await supervised()
-    const { SERVICE_BACKUP_DESTINATION: _, ...others } = env
-    env = others
-    expect(await withServer(supervisor.restartWith)).toMatchObject({
-      code: 1,
-      err: expect.stringMatching(/there is no backup: .*backup\.destination.*--no-backup upgrades without/),
-    })
-    expect(await versionThere()).toBe('holdfast v0.0.9')
-    expect(await withServer(supervisor.restartWith, '--no-backup')).toMatchObject({ code: 0 })
-    expect(await versionThere()).toBe(`holdfast v${VERSION}`)
-  }, 60_000)
-
-  test('whose configuration cannot be read is not upgraded behind its back', async () => {
-    expect(await upgrade(['--restart-with', 'true'], {})).toMatchObject({
-      code: 1,
-      err: expect.stringMatching(/the configuration of the server cannot be read .*--executable-only/s),
-    })
-    expect(await versionThere()).toBe('holdfast v0.0.9')
-  })
-
-  test('that is stopped stays stopped', async () => {
-    await (await supervised())[Symbol.asyncDispose]()
-    const { code, out } = await withServer('exit 1')
-    expect(code).toBe(0)
-    expect(JSON.parse(out)).toMatchObject({ outcome: 'upgraded', server: 'stopped' })
-  }, 60_000)
-
-  test('that nothing here can restart continues as the old version, and the operator is told', async () => {
-    await using supervisor = await supervised()
-    const { code, out } = await upgrade(['--dev', '--json'], env)
-    expect(code).toBe(0)
-    expect(JSON.parse(out)).toMatchObject({
-      server: 'needs-restart',
-      remarks: [expect.stringContaining('Restart the server at')],
-    })
-    expect(supervisor.restarts).toBe(0)
-  }, 60_000)
-
-  test('is judged by the next upgrade if this one was killed after the swap', async () => {
-    await releases.publish('0.2.0', programOf('0.2.0', { dev: 'exit 1' }))
-    await using supervisor = await supervised()
-    const { promise, resolve: open } = Promise.withResolvers<void>()
-    supervisor.gate = promise
-    const words = wordsOf('--dev', '--json', '--restart-with', supervisor.restartWith)
-    const child = Bun.spawn([...SOURCE, ...words], {
-      env: { ...process.env, ...env },
-      stdout: 'ignore',
-      stderr: 'ignore',
-    })
-    await until(() => supervisor.restarts === 1)
-    child.kill('SIGKILL')
-    await child.exited
-    expect(await versionThere()).toBe('holdfast v0.2.0')
-    expect(leftovers()).toContain('holdfast.pending')
-    open()
-    const again = await withServer(supervisor.restartWith)
-    expect(JSON.parse(again.out)).toMatchObject({ outcome: 'rolled-back', server: 'healthy' })
-    expect(await versionThere()).toBe('holdfast v0.0.9')
-    expect(leftovers()).not.toContain('holdfast.pending')
-  }, 60_000)
-
-  test('of systemd is backed up with its environment and user, and restarted by its name', async () => {
-    await using supervisor = await supervised()
-    const programs = join(folder, 'programs')
-    const log = join(folder, 'systemd.log')
-    mkdirSync(programs)
-    const program = (name: string, script: string) => {
-      writeFileSync(join(programs, name), `#!/bin/sh\necho "${name} $*" >>'${log}'\n${script}\n`)
-      chmodSync(join(programs, name), 0o755)
-    }
-    writeFileSync(
-      join(folder, 'server.env'),
-      Object.entries(env)
-        .map(([key, value]) => `${key}='${value}'\n`)
-        .join(''),
-    )
-    program(
-      'systemctl',
-      `if [ "$1" = show ]; then cat <<'END'
-LoadState=loaded
-User=holdfast
-WorkingDirectory=
-Environment=A=1 B=2
-EnvironmentFiles=${join(folder, 'server.env')} (ignore_errors=no)
-ExecStart={ path=${executable} ; argv[]=${executable} serve ; ignore_errors=no ; status=0/0 }
-END
-else ${supervisor.restartWith}; fi`,
-    )
-    program(
-      'systemd-run',
-      `set -a
-while case $1 in --*) true ;; *) false ;; esac; do
-  case $1 in --property=EnvironmentFile=*) . "\${1#--property=EnvironmentFile=}" ;; esac
-  shift
-done
-exec "$@"`,
-    )
-    const { code, out } = await upgrade(['--dev', '--json'], { PATH: `${programs}:${process.env['PATH']}` })
-    expect(code).toBe(0)
-    expect(JSON.parse(out)).toMatchObject({ outcome: 'upgraded', server: 'healthy', backup: expect.any(String) })
-    expect(snapshots()).toHaveLength(1)
-    const calls = readFileSync(log, 'utf8')
-    expect(calls).toContain('--property=User=holdfast --property=Environment=A=1 B=2 --property=EnvironmentFile=')
-    expect(calls).not.toContain('WorkingDirectory=')
-    expect(calls.trim().split('\n').at(-1)).toBe('systemctl restart holdfast.service')
-  }, 60_000)
-})
