@@ -80,6 +80,19 @@ describe('a document', () => {
     expect(fetched('client.json')).toBe(2)
   })
 
+  test('of an app that was away for days is fetched again when it refreshes, and that of an app without a session is not', async () => {
+    const app = client()
+    const { refresh_token: token } = await app.signIn(person)
+    pds.clock.advance({ days: 3 })
+    await pds.runSweep('oauth-expiry')
+    const before = fetched('client.json')
+    expect((await app.refresh(token)).status).toBe(200)
+    expect(fetched('client.json')).toBe(before + 1)
+    const stranger = new OAuthClient(pds, `https://${HOST}/${number}/unknown.json`, { key, kid: 'one' }, REDIRECT)
+    expect(await stranger.refresh(token)).toMatchObject(refusal('invalid_client'))
+    expect(fetched('unknown.json')).toBe(0)
+  })
+
   test('that breaks a rule, is no JSON, is too big or leads elsewhere makes no client', async () => {
     const answers: (() => Response)[] = [
       () => Response.json({ ...published, dpop_bound_access_tokens: false }),
