@@ -1,9 +1,9 @@
 import { withContext } from '../../app.ts'
 import {
-  hasBlobFolder,
   importReference,
   obstacleTo,
   openReferenceFolder,
+  requireBlobFolder,
   survey,
   termsOf,
   type Moved,
@@ -70,6 +70,7 @@ async function check(run: Run): Promise<ExitCode> {
     ? await surveyed(run, { ctx: null, isThorough: true })
     : await withContext(config, (ctx) => surveyed(run, { ctx, isThorough: true }), { sharesDatabase: false })
   folder.requireUnchanged()
+  requireBlobFolder(folder, found)
   tell(run, found, null)
   return found.faults.length === 0 ? exitCodes.ok : exitCodes.failed
 }
@@ -80,13 +81,14 @@ const move = (run: Run): Promise<ExitCode> =>
     async (ctx) => {
       const { folder, terms, terminal } = run
       const found = await surveyed(run, { ctx: null, isThorough: false })
+      requireBlobFolder(folder, found)
       if (!run.isJson) tell(run, found, null)
       const faults: string[] = []
       const moved = await importReference(ctx, {
         folder,
         terms,
         onFault: (fault) => void faults.push(fault),
-        onProgress: ({ accounts }) => sayProgress(terminal, accounts, 'moved'),
+        onProgress: progressOf(terminal, 'moved'),
       })
       tell(run, { ...found, faults }, moved)
       return faults.length === 0 ? exitCodes.ok : exitCodes.failed
@@ -101,17 +103,23 @@ const surveyed = (
   survey(folder, terms, {
     now: terminal.now(),
     isThorough,
-    onProgress: (accounts) => sayProgress(terminal, accounts, isThorough ? 'verified' : 'counted'),
+    onProgress: progressOf(terminal, isThorough ? 'verified' : 'counted'),
     obstacle: async (account) => ctx && obstacleTo(ctx, account),
   })
 
-function sayProgress(terminal: Terminal, accounts: number, done: string): void {
-  if (accounts > 0 && accounts % PROGRESS_ACCOUNTS === 0) terminal.err(`${accounts} accounts ${done}`)
+/** Returns a function that gets the number of accounts so far, and says each further `PROGRESS_ACCOUNTS` once. */
+function progressOf(terminal: Terminal, done: string): (accounts: number) => void {
+  let next = PROGRESS_ACCOUNTS
+  return (accounts) => {
+    if (accounts < next) return
+    terminal.err(`${next} accounts ${done}`)
+    next += PROGRESS_ACCOUNTS
+  }
 }
 
 /** Print what was found, or, if accounts have moved, what has. */
-function tell({ terminal, folder, terms, settings, isJson }: Run, found: Survey, moved: Moved | null): void {
-  const faults = [...(hasBlobFolder(folder) ? [] : ['blobs: their folder is missing']), ...found.faults]
+function tell({ terminal, terms, settings, isJson }: Run, found: Survey, moved: Moved | null): void {
+  const { faults } = found
   const { sessionFault } = terms
   if (isJson) {
     const { counts, losses, signedElsewhere } = found

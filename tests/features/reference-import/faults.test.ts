@@ -227,6 +227,16 @@ test('a blob that is missing or has other content is named, and its account come
   expect(await arrived()).toHaveLength(3)
 })
 
+test('blobs whose folder is not there at all stop the move before anything is written', async () => {
+  rmSync(join(folder, 'blocks'), { recursive: true })
+  for (const words of [['--check'], []])
+    expect(await move(...words)).toEqual([
+      1,
+      expect.stringMatching(/has 1 blobs, and .*blocks is missing: mount or copy it/),
+    ])
+  expect(await arrived()).toEqual([])
+})
+
 test('an account that the old server has written to since it came is named', async () => {
   rmSync(actorFile(otto, 'key'))
   expect((await move())[0]).toBe(1)

@@ -35,7 +35,7 @@ import { ACCOUNTS_AT_ONCE, belongingsOf, promisedTo, type Terms } from './refere
 
 export { openReferenceFolder, type ReferenceFolder } from './reference-folder.ts'
 export { parseReferenceEnv, secretKeys, translateReferenceEnv, type Translation } from './reference-env.ts'
-export { hasBlobFolder, survey, termsOf, type Survey, type Terms } from './reference-survey.ts'
+export { requireBlobFolder, survey, termsOf, type Survey, type Terms } from './reference-survey.ts'
 
 /** Browsers and codes in one transaction. */
 const BATCH = 200
@@ -47,8 +47,8 @@ export interface Moving {
   terms: Terms
   /** Called with each fault of an account or a blob. */
   onFault(fault: string): void
-  /** Called after each account. */
-  onProgress(soFar: Moved): void
+  /** Called after each account, with how many there were so far. */
+  onProgress(accounts: number): void
 }
 
 export interface Moved {
@@ -124,7 +124,7 @@ async function bringAccounts(ctx: Context, { folder, terms, onFault, onProgress 
       onFault(`${did}: ${reason}`)
     } else if (isHere) moved.before++
     else await bringOne({ ctx, folder, terms, blobs, onFault }, account, moved)
-    onProgress(moved)
+    onProgress(moved.accounts + moved.before + moved.missingAccounts)
   })
   return moved
 }

@@ -5,7 +5,7 @@ import { concurrently } from '../../../base/concurrently.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import { parseDid, type Did, type Millis } from '../../../protocol/identifiers.ts'
-import { countEventsOf, firstSeqSinceOf, lastSeqOf } from './reference-events.ts'
+import { countEventsOf, firstSeqSinceOf } from './reference-events.ts'
 import { isFaultOfAccount, verifyFormerBlobs, verifyFormerRepo } from './former-repo.ts'
 import {
   accountsOf,
@@ -223,12 +223,14 @@ async function surveyActor(found: Survey, folder: ReferenceFolder, did: Did, isT
 /** Whether the folder holds keys that were promised to accounts to come, and for whom. */
 export const promisedTo = (name: string): Did | null => (name.startsWith('did:key:') ? null : parseDid(name))
 
-export const lastSeq = ({ sequencer }: Pick<ReferenceFolder, 'sequencer'>): number => lastSeqOf(sequencer)
-
 async function* each<T>(items: Iterable<T>): AsyncGenerator<T> {
   yield* items
 }
 
-/** Whether the bytes of blobs can be there at all: a folder that was not mounted looks like one without blobs. */
-export const hasBlobFolder = ({ blobs }: Pick<ReferenceFolder, 'blobs'>): boolean =>
-  blobs === null || existsSync(blobs.stored)
+/** Throws `OperatorError` if there are blobs, and their folder is missing: it may be on a disk that is not mounted. */
+export function requireBlobFolder({ blobs }: Pick<ReferenceFolder, 'blobs'>, { counts }: Pick<Survey, 'counts'>): void {
+  if (counts.blobs > 0 && blobs !== null && !existsSync(blobs.stored))
+    throw new OperatorError(
+      `the old server has ${counts.blobs} blobs, and ${blobs.stored} is missing: mount or copy it, or name its environment with --env`,
+    )
+}
