@@ -25,7 +25,7 @@ import {
 } from './database.ts'
 import { faultOf } from './postgres-faults.ts'
 import { KEPT_MILLIS, nowMillis, type Beat, type PostgresHistory } from './postgres-history.ts'
-import { ended, Line, type Connect } from './postgres-line.ts'
+import { ended, SupervisedPool, type Connect } from './supervised-pool.ts'
 import { readerOn, send, statementOf } from './postgres-statements.ts'
 
 const HEARTBEAT_MILLIS = 3000
@@ -51,19 +51,19 @@ const lockOf = (lease: string) => sql`hashtextextended(${`lease ${lease}`}, 0)`
 export interface ClusterHooks {
   onJoin(): void
   /** Connections of the node beside those of the cluster. */
-  lines: readonly Line[]
+  pools: readonly SupervisedPool[]
 }
 
 /** How PostgreSQL names the connections of a node. */
 export const applicationOf = (node: string): string => `holdfast ${node}`
 
 export class PostgresCluster implements Cluster {
-  readonly #session: Line
+  readonly #session: SupervisedPool
   /** Notifications are sent on one connection and received on another, which the driver opens again if it is lost. */
-  readonly #wakes: Line
+  readonly #wakes: SupervisedPool
   /** Aborts when nothing is received on the pool that listens. */
   #listening = new AbortController()
-  readonly #beside: Line
+  readonly #beside: SupervisedPool
   readonly #held = new Map<string, HeldLease>()
   readonly #due = new Set<string>()
   readonly #ends = new Set<() => Promise<void>>()
@@ -85,7 +85,7 @@ export class PostgresCluster implements Cluster {
     readonly history: PostgresHistory,
     readonly hooks: ClusterHooks,
   ) {
-    this.#wakes = new Line({
+    this.#wakes = new SupervisedPool({
       open: () => connect(1),
       silenceMillis: SILENCE_MILLIS,
       onEnd: () => {
@@ -93,12 +93,12 @@ export class PostgresCluster implements Cluster {
         this.#listening = new AbortController()
       },
     })
-    this.#beside = new Line({
+    this.#beside = new SupervisedPool({
       open: (onclose) => connect(BESIDE_CONNECTIONS, { connection: besideSettings, onclose }),
       silenceMillis: SILENCE_MILLIS,
       onEnd: () => history.doubt(),
     })
-    this.#session = new Line({
+    this.#session = new SupervisedPool({
       open: (onclose) => connect(1, { connection: settings, onclose }),
       silenceMillis: SILENCE_MILLIS,
       onEnd: () => {
@@ -109,8 +109,8 @@ export class PostgresCluster implements Cluster {
     })
   }
 
-  get #lines(): Line[] {
-    return [this.#session, this.#beside, this.#wakes, ...this.hooks.lines]
+  get #pools(): SupervisedPool[] {
+    return [this.#session, this.#beside, this.#wakes, ...this.hooks.pools]
   }
 
   /** Runs `work` on the session. Its statements are on two connections if the first is lost in between. */
@@ -157,7 +157,7 @@ export class PostgresCluster implements Cluster {
   #hark(): void {
     if (++this.#silentLooks % (SILENCE_MILLIS / LOOK_MILLIS) > 0) return
     this.history.isSilent = true
-    for (const line of this.#lines) line.renewUnlessAnswered(ANSWERED_MILLIS)
+    for (const pool of this.#pools) pool.renewUnlessAnswered(ANSWERED_MILLIS)
   }
 
   get clockId(): number {
@@ -180,7 +180,7 @@ export class PostgresCluster implements Cluster {
 
   /** Sends the heartbeat that keeps the session alive; other nodes read it from the row. */
   async #beat(): Promise<void> {
-    for (const line of this.#lines) line.renewIfSilent()
+    for (const pool of this.#pools) pool.renewIfSilent()
     const { id, name } = this.node
     const before = this.history.acknowledged
     const asked = this.#ask((session) =>
@@ -236,7 +236,7 @@ export class PostgresCluster implements Cluster {
     void outsideRequests(async () => {
       while (!ending.signal.aborted && !this.#isClosed) {
         const { signal } = this.#listening
-        const subscription = await this.#wakes.pool.listen(channel, tell, tell).catch(() => null)
+        const subscription = await this.#wakes.current.listen(channel, tell, tell).catch(() => null)
         if (subscription === null) await pause(RETRY_MILLIS, undefined, { ref: false })
         else await aborted(AbortSignal.any([ending.signal, signal]))
         if (ending.signal.aborted) await subscription?.unlisten().catch(() => undefined)

@@ -6,7 +6,7 @@ import { MINUTE_MILLIS } from '../../base/durations.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import { isLost, unknownOutcome } from './postgres-faults.ts'
 import { changeMissing, unreachable, type PostgresHistory } from './postgres-history.ts'
-import { ended, Line, type Connect, type Question } from './postgres-line.ts'
+import { ended, SupervisedPool, type Connect, type Question } from './supervised-pool.ts'
 import { readerOn, send, statementOf } from './postgres-statements.ts'
 import { DatabaseUnavailable } from './database.ts'
 
@@ -70,7 +70,7 @@ interface Backend {
 }
 
 export class PostgresWriter {
-  readonly line: Line
+  readonly pool: SupervisedPool
   #id = randomUUID()
   readonly #mark: Mark = {
     leave: (connection) => this.#leaveMark(connection),
@@ -87,7 +87,7 @@ export class PostgresWriter {
     readonly state: WriterState,
   ) {
     const onconnect = () => (this.#isReady = false)
-    this.line = new Line({
+    this.pool = new SupervisedPool({
       open: (onclose) => connect(1, { connection: settings, onconnect, onclose }),
       silenceMillis: SILENCE_MILLIS,
       onEnd: () => state.history.doubt(),
@@ -96,7 +96,7 @@ export class PostgresWriter {
   }
 
   use<T>(work: (writing: Writing) => Promise<T>): Promise<T> {
-    return this.line.use(async (pool, question) => {
+    return this.pool.use(async (pool, question) => {
       const { ended } = this.state.history
       if (ended.aborted) throw ended.reason
       const connection = await pool.reserve()
@@ -223,13 +223,13 @@ export class PostgresWriter {
   /** Releases the server's lock at once, instead of when PostgreSQL notices that the connection is gone. */
   async close(): Promise<void> {
     if (this.#isReady) {
-      const { pool } = this.line
+      const { current: pool } = this.pool
       const forget = this.#hasRow
         ? pool.unsafe('DELETE FROM commit_mark WHERE writer = $1', [this.#id])
         : Promise.resolve()
       await ended(forget.finally(() => pool.unsafe('SELECT pg_advisory_unlock_all()')))
     }
-    await this.line.close()
+    await this.pool.close()
   }
 }
 

@@ -11,7 +11,7 @@ import type { ReservedSQL } from 'bun'
 import { WriteConflict, type DatabaseCounters, type Sql, type Tx } from './database.ts'
 import { isAborted, isConflict, isLost, unknownOutcome } from './postgres-faults.ts'
 import type { Mark } from './postgres-connection.ts'
-import type { Question } from './postgres-line.ts'
+import type { Question } from './supervised-pool.ts'
 import { commands, readerOn, send, statementOf, type Command, type Rows } from './postgres-statements.ts'
 import { resumed } from '../running/request-scope.ts'
 

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { DatabaseUnavailable, type DatabaseCounters, type Reader, type Sql } from './database.ts'
 import { faultOf, isLost } from './postgres-faults.ts'
 import type { PostgresHistory } from './postgres-history.ts'
-import { Line, type Connect } from './postgres-line.ts'
+import { SupervisedPool, type Connect } from './supervised-pool.ts'
 import { commands, readerOn, send, statementOf, type Rows } from './postgres-statements.ts'
 import { resumed } from '../running/request-scope.ts'
 
@@ -26,8 +26,8 @@ const settings = { statement_timeout: 20_000, idle_in_transaction_session_timeou
 const SILENCE_MILLIS = 30_000
 
 export class PostgresReaders implements Reader {
-  readonly #single: Line
-  readonly #longLine: Line
+  readonly #single: SupervisedPool
+  readonly #snapshotPool: SupervisedPool
   readonly #reader: Reader
   /** Snapshots that have a connection, or wait for one. */
   #snapshots = 0
@@ -40,19 +40,19 @@ export class PostgresReaders implements Reader {
     readonly counters: DatabaseCounters,
     readonly history: PostgresHistory,
   ) {
-    const line = (connections: number) =>
-      new Line({
+    const pool = (connections: number) =>
+      new SupervisedPool({
         open: (onclose) => connect(connections, { connection: settings, onclose }),
         silenceMillis: SILENCE_MILLIS,
         onEnd: () => history.doubt(),
       })
-    this.#single = line(READER_CONNECTIONS)
-    this.#longLine = line(SNAPSHOT_CONNECTIONS)
+    this.#single = pool(READER_CONNECTIONS)
+    this.#snapshotPool = pool(SNAPSHOT_CONNECTIONS)
     this.#reader = readerOn((query) => this.#read(query))
   }
 
-  get lines(): Line[] {
-    return [this.#single, this.#longLine]
+  get pools(): SupervisedPool[] {
+    return [this.#single, this.#snapshotPool]
   }
 
   readonly all = <Row>(query: Sql): Promise<Row[]> => this.#reader.all<Row>(query)
@@ -107,20 +107,20 @@ export class PostgresReaders implements Reader {
   async #long<T>(work: (reader: Reader) => Promise<T>): Promise<T> {
     this.#snapshots++
     try {
-      return await this.#steady(this.#longLine, work)
+      return await this.#steady(this.#snapshotPool, work)
     } finally {
       this.#snapshots--
     }
   }
 
-  async #steady<T>(line: Line, work: (reader: Reader) => Promise<T>): Promise<T> {
+  async #steady<T>(pool: SupervisedPool, work: (reader: Reader) => Promise<T>): Promise<T> {
     if (this.history.isDoubtful) await this.history.certain(PATIENCE_MILLIS)
-    const connection = await reserved(line.pool)
+    const connection = await reserved(pool.current)
     const reader = readerOn(async (query) => {
       const statement = statementOf(query)
       this.counters.statements++
       try {
-        return await line.use(() => send(connection, statement))
+        return await pool.use(() => send(connection, statement))
       } catch (error) {
         throw faultOf(error)
       }
@@ -139,7 +139,7 @@ export class PostgresReaders implements Reader {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    await Promise.all(this.lines.map((line) => line.close()))
+    await Promise.all(this.pools.map((pool) => pool.close()))
   }
 }
 

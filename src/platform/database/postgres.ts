@@ -4,7 +4,7 @@
  * | File | What it knows |
  * | --- | --- |
  * | `postgres-statements.ts` | texts, parameters and values |
- * | `postgres-line.ts` | a pool that does not wait forever |
+ * | `supervised-pool.ts` | a pool that does not wait forever |
  * | `postgres-faults.ts` | what an error means |
  * | `postgres-readers.ts` | reads and snapshots |
  * | `postgres-writer.ts` | the queue of transactions: which run together, beside others, and again |
@@ -21,7 +21,7 @@ import type { Database, DatabaseCounters, Dialect } from './database.ts'
 import { applicationOf, PostgresCluster } from './postgres-cluster.ts'
 import { PostgresWriter, type Access, type WriterState } from './postgres-connection.ts'
 import { PostgresHistory } from './postgres-history.ts'
-import { ended, type Connect } from './postgres-line.ts'
+import { ended, type Connect } from './supervised-pool.ts'
 import { PostgresReaders } from './postgres-readers.ts'
 import { WriterQueue } from './postgres-writer.ts'
 import { onBehalf } from '../running/request-scope.ts'
@@ -90,7 +90,7 @@ export async function openPostgres({
   const readers = new PostgresReaders(connect, counters, history)
   const cluster = new PostgresCluster(connect, node, history, {
     onJoin: () => (state.hasMarks = true),
-    lines: [...readers.lines, ...writers.map(({ line }) => line)],
+    pools: [...readers.pools, ...writers.map(({ pool }) => pool)],
   })
   const queue = new WriterQueue({ writers, history, counters, strict, exclusive })
   const closeAll = () => Promise.all([cluster, ...writers, readers].map((each) => each.close()))

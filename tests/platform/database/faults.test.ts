@@ -12,7 +12,7 @@ import {
   type Lease,
 } from '../../../src/platform/database/database.ts'
 import { openPostgres } from '../../../src/platform/database/postgres.ts'
-import { Line } from '../../../src/platform/database/postgres-line.ts'
+import { SupervisedPool } from '../../../src/platform/database/supervised-pool.ts'
 import { onCommit, startDatabaseLine, type DatabaseLine } from '../../support/faults/database-line.ts'
 import { testDatabase, type TestDatabase } from '../../support/servers/postgres.ts'
 import { until } from '../../support/until.ts'
@@ -203,7 +203,7 @@ test('a snapshot whose connection was cut fails as a whole', async () => {
 
 test('a pool whose line carries nothing any more is given up, and another one opened', async () => {
   let ends = 0
-  const pool = new Line({
+  const pool = new SupervisedPool({
     open: (onclose) => new SQL({ adapter: 'postgres', url: line.databaseUrl, max: 2, onclose }),
     silenceMillis: 200,
     onEnd: () => ends++,

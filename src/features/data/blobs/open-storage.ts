@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Config } from '../../../platform/configuration/config.ts'
 import { perContext } from '../../../platform/context.ts'
 import { blobsFolder } from '../../../platform/files/data-directory.ts'
-import { BucketLine } from '../../../platform/network/bucket-line.ts'
+import { BucketBreaker } from '../../../platform/network/bucket-breaker.ts'
 import { Bucket } from '../../../platform/network/bucket.ts'
 import type { Clock } from '../../../platform/running/clock.ts'
 import type { Log } from '../../../platform/running/log.ts'
@@ -40,7 +40,7 @@ export function openBlobBucket(
     forcePathStyle: blobs.s3ForcePathStyle,
   }
   return new BlobBucket({
-    bucket: new Bucket(options, new BucketLine(ctx, url)),
+    bucket: new Bucket(options, new BucketBreaker(ctx, url)),
     url,
     keyPrefix: s3KeyPrefix,
     spoolDir: join(blobsFolder(dataDir), '.incoming'),

@@ -1,7 +1,8 @@
 /**
- * A pool of connections that does not wait forever. A line may be cut without a sign, and the driver would wait for
- * answers until the system gives up, after a quarter of an hour. PostgreSQL ends every statement that takes too long,
- * so an answer that is still missing after that shows that the line is dead: the pool is closed and another one opened.
+ * A pool of connections that does not wait forever. A connection may be cut without a sign, and the driver would wait
+ * for answers until the system gives up, after a quarter of an hour. PostgreSQL ends every statement that takes too
+ * long, so an answer that is still missing after that shows that the connection is dead: the pool is closed and another
+ * one opened.
  */
 import type { SQL } from 'bun'
 
@@ -11,7 +12,7 @@ export type Connect = (
   options?: Pick<SQL.PostgresOrMySQLOptions, 'onconnect' | 'onclose' | 'connection'>,
 ) => SQL
 
-export interface LineOptions {
+export interface SupervisedPoolOptions {
   open(onClose: () => void): SQL
   /** Longest time until an answer, in milliseconds; more than what PostgreSQL allows a statement. */
   silenceMillis: number
@@ -39,7 +40,7 @@ export class Question {
   }
 }
 
-/** Most time that each part of closing may take: the line to the database may be dead. */
+/** Most time that each part of closing may take: the connection to the database may be dead. */
 const CLOSING_MILLIS = 2000
 
 /** Waits for the end of something, whatever it is, but not for ever. */
@@ -50,16 +51,16 @@ export async function ended(work: Promise<unknown>): Promise<void> {
   clearTimeout(timer)
 }
 
-export class Line {
+export class SupervisedPool {
   #pool: SQL
   readonly #outstanding = new Set<Question>()
   #answeredAt = -Infinity
 
-  constructor(readonly options: LineOptions) {
+  constructor(readonly options: SupervisedPoolOptions) {
     this.#pool = this.#open()
   }
 
-  get pool(): SQL {
+  get current(): SQL {
     return this.#pool
   }
 

@@ -1,7 +1,7 @@
 /**
- * The line to a bucket that requests of users wait for. It keeps a bucket that stalls from taking the rest of the
- * server with it: the number of concurrent requests is limited, and after several failures in a row every request fails
- * at once for a while, instead of waiting for its timeout.
+ * The circuit breaker of a bucket. It keeps a bucket that stalls from taking the rest of the server with it: the number
+ * of concurrent requests is limited, and after several failures in a row every request fails at once for a while,
+ * instead of waiting for its timeout.
  */
 import { NoPlace, Places } from '../../base/places.ts'
 import type { Clock } from '../running/clock.ts'
@@ -19,7 +19,7 @@ const MAX_FAILURES_IN_A_ROW = 8
 const REST_MILLIS = 5000
 const RETRY_AFTER_SECS = 10
 
-export class BucketLine implements Admission {
+export class BucketBreaker implements Admission {
   readonly #places = new Places({ size: MAX_AT_ONCE, maxWaiting: MAX_WAITING })
   #failures = 0
   /** On the monotonic clock. */
