@@ -8,6 +8,7 @@ import { runCommand } from '../../../src/cli.ts'
 import { createAccount, logIn } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
+import { withSmallDisk } from '../../support/faults/small-disk.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { PROGRAM } from '../../support/servers/program.ts'
@@ -282,6 +283,28 @@ test('a move that is killed and run again has the same result', async () => {
   const lines: string[] = []
   expect(await runCommand(quietTerminal(env(), lines), ['verify', '--quick', '--dev'])).toBe(0)
   expect(lines).toEqual(['60 repositories and 60 blobs verified, 0 faults'])
+})
+
+test('no space left half-way is said in a sentence, and with more room the same command continues', async () => {
+  rmSync(folder, { recursive: true })
+  const large = lived(folder)
+  for (let i = 0; i < 20; i++) large.add({ name: `person${i}`, blobs: [new Uint8Array(1024 ** 2).fill(i)] })
+  large.close()
+  const script = `"$@" import-reference ${folder} --dev; mount -o remount,size=200m ${dataDir}
+    "$@" import-reference ${folder} --dev && "$@" verify --quick --dev`
+  const program = Bun.spawn([...withSmallDisk(dataDir, 12 * 1024 ** 2), 'sh', '-c', script, 'sh', ...PROGRAM], {
+    cwd: scratch,
+    env: { PATH: process.env['PATH'] ?? '', HOME: scratch, ...env() },
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [out, err] = await Promise.all([new Response(program.stdout).text(), new Response(program.stderr).text()])
+  expect([await program.exited, err]).toEqual([
+    0,
+    expect.stringContaining('the disk is full: make room, and run the same'),
+  ])
+  expect(out).toMatch(/\d+ accounts moved in .* had come before/)
+  expect(out).toContain('20 repositories and 20 blobs verified, 0 faults')
 })
 
 test('blobs come from the bucket of the old server', async () => {
