@@ -40,6 +40,38 @@ export const sources: readonly Source[] = [...new Glob('**/*.ts').scanSync(ROOT)
     }
   })
 
+/** Names that a file declares and exports, types included. */
+export const declaredNames = ({ text }: Source): string[] =>
+  [...text.matchAll(/^export (?:abstract |async )*(?:function\*?|const|class|interface|type) (\w+)/gm)].map(
+    ([, name]) => name!,
+  )
+
+/** Names that a file exports in braces, most often those of another file. */
+export const passedNames = ({ text }: Source): string[] =>
+  [...text.matchAll(/^export (?:type )?\{([^}]*)\}/gm)].flatMap(([, list]) => namesOf(list!, 'after'))
+
+/** The names in braces of an import or export. Of `one as other`, the one before or after `as`. */
+const namesOf = (list: string, side: 'before' | 'after'): string[] =>
+  list
+    .split(',')
+    .map((item) =>
+      item
+        .trim()
+        .replace(/^type /, '')
+        .split(' as '),
+    )
+    .map((names) => (side === 'before' ? names[0]! : names.at(-1)!))
+    .filter((name) => name !== '')
+
+/** Names that a file takes from other files of ours, each with the path below `src/` of the one it names. */
+export const importedNames = ({ path, text }: Source): { target: string; name: string }[] =>
+  [
+    ...text.matchAll(/^import (?:type )?\{([^}]*)\} from '(\.[^']+)'/gm),
+    ...text.matchAll(/\bconst \{([^}]*)\} = await import\('(\.[^']+)'\)/g),
+  ].flatMap(([, list, target]) =>
+    namesOf(list!, 'before').map((name) => ({ target: join(dirname(path), target!), name })),
+  )
+
 export type Graph = ReadonlyMap<string, ReadonlySet<string>>
 
 /** For each node that can reach itself, a shortest way round; each way once. */

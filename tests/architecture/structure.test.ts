@@ -4,7 +4,7 @@
  */
 import { basename, dirname } from 'node:path'
 import { expect, test } from 'bun:test'
-import { cyclesOf, sources, type Graph } from './sources.ts'
+import { cyclesOf, declaredNames, importedNames, passedNames, sources, type Graph } from './sources.ts'
 
 /**
  * What the files of each shelf may import. The order is the arrow: base ← protocol ← platform ← http ← features ← app ←
@@ -83,6 +83,24 @@ test('the reader of imports sees values, types and workers', () => {
   expect(importsOf('features/data/blobs/blobs.ts')).toContain('features/data/blobs/blob-store.ts')
 })
 
+test('the reader of names sees what is declared, passed on and imported, types included', () => {
+  const source = {
+    path: 'features/data/a/a.ts',
+    text: `import { one, two as second, type Third } from './b.ts'
+export { one, second as two, type Third } from './b.ts'
+export async function* four() {}
+export interface Fifth {}
+const { six } = await import('../c/c.ts')`,
+    imports: [],
+  }
+  expect(declaredNames(source)).toEqual(['four', 'Fifth'])
+  expect(passedNames(source)).toEqual(['one', 'two', 'Third'])
+  expect(importedNames(source)).toEqual([
+    ...['one', 'two', 'Third'].map((name) => ({ target: 'features/data/a/b.ts', name })),
+    { target: 'features/data/c/c.ts', name: 'six' },
+  ])
+})
+
 test('every file stands on a shelf, and imports point one way', () => {
   const faults = sources.flatMap(({ path, imports }) => {
     const allowed = mayImport[shelfOf(path)]
@@ -118,6 +136,42 @@ test('a feature is used through its door', () => {
     if (path === 'features.ts' && target === doorOf(feature).replace(/\.ts$/, '-feature.ts')) return []
     return [`${path} imports the inside of ${feature}. Import ${doorOf(feature)}, and let it export what is needed`]
   })
+  expect(faults).toEqual([])
+})
+
+/** More names than that are more than one subject, or the inside of the feature. */
+const MAX_DOOR_NAMES = 30
+
+const doors = sources.filter(({ path }) => featureOf(path) !== null && path === doorOf(featureOf(path)!))
+
+test('a door is narrow: it exports at most 30 names', () => {
+  const faults = doors.flatMap((door) => {
+    const { length } = [...declaredNames(door), ...passedNames(door)]
+    return [
+      ...(length > MAX_DOOR_NAMES
+        ? [
+            `${door.path} exports ${length} names. Split the feature by subject, move what one caller needs to that caller, or make one verb of narrow functions that are called together`,
+          ]
+        : []),
+      ...(/^export \*/m.test(door.text) ? [`${door.path} exports everything of a file. Name what others need`] : []),
+    ]
+  })
+  expect(faults).toEqual([])
+})
+
+test('what a door takes from the inside of its feature is used outside', () => {
+  const used = new Set(
+    sources.flatMap((source) =>
+      importedNames(source)
+        .filter(({ target }) => featureOf(source.path) !== featureOf(target))
+        .map(({ target, name }) => `${target} ${name}`),
+    ),
+  )
+  const faults = doors.flatMap((door) =>
+    passedNames(door)
+      .filter((name) => !used.has(`${door.path} ${name}`))
+      .map((name) => `${door.path} exports ${name}, which nothing outside imports. Take it off the door`),
+  )
   expect(faults).toEqual([])
 })
 
@@ -174,14 +228,7 @@ test('file names are in kebab case and unique, so that a name is enough to find 
 test('names that security code exports are unique in it: two functions that look alike in a search are taken for one another', () => {
   const exported = sources
     .filter(({ path }) => isSecurity(path))
-    .flatMap(({ path, text }) =>
-      [...text.matchAll(/^export (?:abstract |async )*(?:function\*?|const|class|interface|type) (\w+)/gm)].map(
-        ([, name]) => ({
-          name: name!,
-          path,
-        }),
-      ),
-    )
+    .flatMap((source) => declaredNames(source).map((name) => ({ name, path: source.path })))
   const faults = [...Map.groupBy(exported, ({ name }) => name)]
     .filter(([, places]) => places.length > 1)
     .map(

@@ -8,8 +8,7 @@
  */
 import { Database as Connection } from 'bun:sqlite'
 import { join } from 'node:path'
-import { writeRecords } from '../../src/features/data/repo/repo.ts'
-import type { RecordWriteInput } from '../../src/features/data/repo/record-writing.ts'
+import { writeRecords, type RecordWriteInput } from '../../src/features/data/repo/record-writing.ts'
 import type { Did, Nsid, RecordKey } from '../../src/protocol/identifiers.ts'
 import { createAccount } from '../support/clients/account.ts'
 import { startPds } from '../support/servers/pds.ts'

@@ -10,7 +10,7 @@
  */
 import { activeSigningKey } from '../../src/features/identity/account-keys/account-keys.ts'
 import { prepareRecord } from '../../src/features/data/repo/record-preparation.ts'
-import { writeRecords } from '../../src/features/data/repo/repo.ts'
+import { writeRecords } from '../../src/features/data/repo/record-writing.ts'
 import { listen } from '../../src/http/listener.ts'
 import type { Sql, Tx } from '../../src/platform/database/database.ts'
 import { parseCid } from '../../src/protocol/cid.ts'

@@ -4,8 +4,7 @@
  *
  *   bun tests/bench/curve-costs.ts [records in each repository, 10000]
  */
-import { writeRecords } from '../../src/features/data/repo/repo.ts'
-import type { RecordWriteInput } from '../../src/features/data/repo/record-writing.ts'
+import { writeRecords, type RecordWriteInput } from '../../src/features/data/repo/record-writing.ts'
 import { loadNativeK256, newSigningSecret } from '../../src/platform/secrets/signing-keys.ts'
 import type { Did, Nsid } from '../../src/protocol/identifiers.ts'
 import { k256InScript, signingKey, type Curve, type SigningKey } from '../../src/protocol/keys.ts'

@@ -9,8 +9,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { writeRecords } from '../../src/features/data/repo/repo.ts'
-import type { RecordWriteInput } from '../../src/features/data/repo/record-writing.ts'
+import { writeRecords, type RecordWriteInput } from '../../src/features/data/repo/record-writing.ts'
 import type { Did, Nsid } from '../../src/protocol/identifiers.ts'
 import { createAccount } from '../support/clients/account.ts'
 import { startPds } from '../support/servers/pds.ts'

@@ -14,10 +14,8 @@ import { AtpAgent } from '@atproto/api'
 import { startApp, type App } from '../../src/app.ts'
 import { concurrently } from '../../src/base/concurrently.ts'
 import { runCommand } from '../../src/cli.ts'
-import {
-  parseReferenceEnv,
-  translateReferenceEnv,
-} from '../../src/features/operations/reference-import/reference-import.ts'
+import { parseReferenceEnv } from '../../src/features/operations/reference-import/reference-env.ts'
+import { translateReferenceEnv } from '../../src/features/operations/reference-import/reference-import.ts'
 import { thumbprint } from '../../src/protocol/jwk.ts'
 import { PASSWORD } from '../support/clients/account.ts'
 import { Consumer } from '../support/clients/consumer.ts'

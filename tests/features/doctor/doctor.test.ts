@@ -13,17 +13,11 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { makeBackup, openArchive } from '../../../src/features/operations/backup/backup.ts'
-import {
-  checks,
-  examine,
-  examineAll,
-  type Finding,
-  type Patient,
-} from '../../../src/features/operations/doctor/doctor.ts'
+import { checks, examine, examineAll, type Finding } from '../../../src/features/operations/doctor/doctor.ts'
+import type { Patient } from '../../../src/features/operations/doctor/finding.ts'
 import { createOutbound } from '../../../src/platform/network/outbound.ts'
 import { hasIroh } from '../../../src/platform/network/iroh-library.ts'
-import type { Resolver } from '../../../src/platform/network/resolver.ts'
-import { systemResolver } from '../../../src/platform/network/resolver.ts'
+import { type Resolver, systemResolver } from '../../../src/platform/network/resolver.ts'
 import { Secret } from '../../../src/base/secret.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
 import { untimely } from '../../support/certificates.ts'

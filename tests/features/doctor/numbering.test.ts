@@ -1,6 +1,7 @@
 /** What the doctor says of the numbers of events on PostgreSQL, whichever database the suite runs on. */
 import { expect, test } from 'bun:test'
-import { checks, examine, type Finding, type Patient } from '../../../src/features/operations/doctor/doctor.ts'
+import { checks, examine, type Finding } from '../../../src/features/operations/doctor/doctor.ts'
+import type { Patient } from '../../../src/features/operations/doctor/finding.ts'
 import { insertUnnumbered } from '../../../src/features/data/firehose/numbering-store.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import { openPostgres } from '../../../src/platform/database/postgres.ts'

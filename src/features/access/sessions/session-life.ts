@@ -13,8 +13,8 @@ import type { Context } from '../../../platform/context.ts'
 import { unpaddedBase64 } from '../../../protocol/base64url.ts'
 import { accountLock, type Tx } from '../../../platform/database/database.ts'
 import { INVALID_HANDLE, type Did, type Millis } from '../../../protocol/identifiers.ts'
-import { accountOf, accountTakedown, type Account } from '../../identity/accounts/accounts.ts'
-import { activityOf } from '../../../protocol/account-status.ts'
+import { accountOf, refuseTakendown, type Account } from '../../identity/accounts/accounts.ts'
+import { activityOf, statusOf } from '../../../protocol/account-status.ts'
 import { findAppPassword, type AppPassword } from './app-password-store.ts'
 import { deleteSession, findSession, insertSession, rotateSession, type Session } from './session-store.ts'
 import { issueAccessToken, issueRefreshToken, REFRESH_TTL_SECS, type AccessClaims } from './session-tokens.ts'
@@ -127,10 +127,6 @@ function reachOf(credential: OpenedWith): Pick<AccessClaims, 'kind' | 'personalD
   return { kind: credential.privileged ? 'privileged' : 'app', personalDetails: credential.personalDetails }
 }
 
-type TokenExchange =
-  | { ok: true; account: Account; credential: OpenedWith; tokenId: string }
-  | { ok: false; fault: 'no-account' | 'takendown' | 'revoked' }
-
 /**
  * Exchange a refresh token for new tokens. Throws `InvalidRequest` if the account is gone, `AccountTakedown`, or
  * `ExpiredToken` if the session has ended.
@@ -139,40 +135,35 @@ export async function refreshSession(
   ctx: Context,
   caller: RefreshCaller,
 ): Promise<{ account: Account; tokens: Tokens }> {
-  const exchange = await ctx.db.transactionOn(accountLock(caller.did), (tx) => exchangeToken(ctx, tx, caller))
-  if (exchange.ok)
-    return {
-      account: exchange.account,
-      tokens: await sessionTokens(ctx, caller.did, exchange.credential, exchange.tokenId),
-    }
-  switch (exchange.fault) {
-    case 'no-account':
-      throw userInfoNotFound(caller.did)
-    case 'takendown':
-      throw accountTakedown()
-    case 'revoked':
-      throw expiredToken('Token has been revoked')
-  }
+  const exchanged = await ctx.db.transactionOn(accountLock(caller.did), (tx) => exchangeToken(ctx, tx, caller))
+  if (exchanged === null) throw expiredToken('Token has been revoked')
+  const { account, credential, tokenId } = exchanged
+  return { account, tokens: await sessionTokens(ctx, caller.did, credential, tokenId) }
 }
 
 export const userInfoNotFound = (did: Did) => invalidRequest(`Could not find user info for account: ${did}`)
 
-async function exchangeToken({ clock }: Context, tx: Tx, { did, tokenId }: RefreshCaller): Promise<TokenExchange> {
+/** Returns null if the session has ended, also if a token that is used again too late has just ended it. */
+async function exchangeToken(
+  { clock }: Context,
+  tx: Tx,
+  { did, tokenId }: RefreshCaller,
+): Promise<{ account: Account; credential: OpenedWith; tokenId: string } | null> {
   const account = await accountOf(tx, did)
-  if (!account) return { ok: false, fault: 'no-account' }
-  if (account.takedownRef !== null) return { ok: false, fault: 'takendown' }
+  if (!account) throw userInfoNotFound(did)
+  refuseTakendown(statusOf(account))
   const session = await findSession(tx, sessionIdOf(tokenId), did)
-  if (!session) return { ok: false, fault: 'revoked' }
+  if (!session) return null
   const now = clock.now()
   const successor = successorOf(session, tokenId, now)
   const credential = session.appPassword === null ? null : await findAppPassword(tx, did, { name: session.appPassword })
   if (successor === null || (session.appPassword !== null && credential === null)) {
     await deleteSession(tx, session.id)
-    return { ok: false, fault: 'revoked' }
+    return null
   }
   if (successor !== session.currentToken)
     await rotateSession(tx, session.id, { token: successor, now, expiresAt: expiry(now) })
-  return { ok: true, account, credential, tokenId: successor }
+  return { account, credential, tokenId: successor }
 }
 
 /** Returns a new token id, the one already issued for a retry, or null if the token was reused too late. */

@@ -3,13 +3,7 @@ import { type Exchange, type Guard, procedure, query } from '../../../http/endpo
 import { accountLock } from '../../../platform/database/database.ts'
 import { authenticationRequired } from '../../../http/errors.ts'
 import { requestOrigin } from '../../../http/origin.ts'
-import {
-  accountOfCaller,
-  accountStatus,
-  accountTakedown,
-  refuseTakendown,
-  type Account,
-} from '../../identity/accounts/accounts.ts'
+import { accountOfCaller, accountStatus, refuseTakendown, type Account } from '../../identity/accounts/accounts.ts'
 import { announceSignIn } from '../../identity/account-events/account-events.ts'
 import {
   attemptLogin,
@@ -18,6 +12,7 @@ import {
   provePassword,
 } from '../../identity/passwords/passwords.ts'
 import { requireValid } from '../../../http/revalidation.ts'
+import { statusOf } from '../../../protocol/account-status.ts'
 import { matchAppPassword } from './app-passwords.ts'
 import { refuseOthers, taking } from '../../../http/credential-guards.ts'
 import { access } from '../auth/auth.ts'
@@ -54,7 +49,7 @@ async function logIn(
   const revalidate = own ?? match?.revalidate
   const isTakendown = account !== null && account.takedownRef !== null
   if (account === null || !revalidate || (match && isTakendown)) return null
-  if (isTakendown && !allowTakendown) throw accountTakedown()
+  if (!allowTakendown) refuseTakendown(statusOf(account))
   const credential = match?.appPassword ?? null
   const origin = requestOrigin(exchange)
   const tokenId = await ctx.db.transactionOn(accountLock(account.did), async (tx) => {

@@ -5,7 +5,8 @@
 import { fallback } from '../../../http/endpoint.ts'
 import type { Feature } from '../../../http/feature.ts'
 import { mungedRoutes } from './munged-routes.ts'
-import { appviewService, forward, namedService } from './proxy.ts'
+import { appviewService, forward } from './proxy.ts'
+import { namedService } from './upstream-services.ts'
 import { relayRoutes } from './relay-routes.ts'
 import { rpc } from './rpc-guard.ts'
 

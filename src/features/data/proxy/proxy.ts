@@ -20,7 +20,7 @@ import { locate, type Located } from './upstream-services.ts'
 import { upstreamToken } from './upstream-token.ts'
 
 export { serviceText } from './proxy-header.ts'
-export { appviewService, namedService, otherAppview } from './upstream-services.ts'
+export { appviewService, otherAppview } from './upstream-services.ts'
 
 const passedHeaders = ['accept-language', 'atproto-accept-labelers', 'x-bsky-topics']
 const passedBodyHeaders = ['content-type', 'content-length', 'content-encoding']

@@ -27,7 +27,6 @@ import { pathBlocks, recentNodes } from './tree-nodes.ts'
 
 export { blocksOf } from './commit-blocks.ts'
 export { createRepo, nextRev, resignHead, syncEvent } from './commit-writer.ts'
-export { writeRecords } from './record-writing.ts'
 export { repoBlocks } from './repo-blocks.ts'
 export { repoFaults } from './repo-verification.ts'
 export { secondOpinion } from './second-opinion.ts'

@@ -1,2 +1,2 @@
 /** The door of sync: whole repositories that come from elsewhere. */
-export { ImportedRepo, type BlockSource, type ImportedPage, type ImportedRecord } from './imported-repo.ts'
+export { ImportedRepo, type BlockSource, type ImportedRecord } from './imported-repo.ts'

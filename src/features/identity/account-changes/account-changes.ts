@@ -7,5 +7,4 @@
 export { deleteAccount } from './account-deletion.ts'
 export { activateAccount, deactivateAccount } from './account-lifecycle.ts'
 export { changeEmail, confirmEmail, replaceEmail, requestEmailUpdate } from './email-changes.ts'
-export { suitReturningKey } from './returning-key.ts'
 export { changePassword, requestPasswordReset, resetPassword, setPassword } from './password-changes.ts'

@@ -3,7 +3,7 @@ import { Refusal } from '../../../http/errors.ts'
 import type { AccountStatus } from '../../../protocol/account-status.ts'
 
 export const accountNotFound = () => new Refusal(403, 'AccountNotFound', 'Account not found')
-export const accountTakedown = () => new Refusal(401, 'AccountTakedown', 'Account has been taken down')
+const accountTakedown = () => new Refusal(401, 'AccountTakedown', 'Account has been taken down')
 const accountDeactivated = () => new Refusal(401, 'AccountDeactivated', 'Account is deactivated')
 
 /** Throws `AccountNotFound` if the account is gone, which the caller's token may outlive. */

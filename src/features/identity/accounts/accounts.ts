@@ -5,7 +5,7 @@
  * the firehose, to which a change of status or handle adds its event. What else the row holds belongs to others: the
  * signing key to `account-keys`, the hash of the password to `passwords`.
  */
-export { accountNotFound, accountTakedown, refuseMissing, refuseTakendown, requireActive } from './account-refusals.ts'
+export { accountNotFound, refuseMissing, refuseTakendown, requireActive } from './account-refusals.ts'
 export {
   accountAt,
   accountNamed,
@@ -23,7 +23,7 @@ export {
   type Account,
 } from './account-store.ts'
 export { activate, addStatusEvent, deactivate, scheduleDeletion, takeDown } from './activation.ts'
-export { addArrivedAccount, type ArrivedAccount } from './arrived-account.ts'
+export { addArrivedAccount } from './arrived-account.ts'
 export { confirmAddress, replaceAddress } from './account-address.ts'
 export { giveFurtherHandle, giveHandle, takeHandle } from './account-handles.ts'
 export { furtherHandlesOf } from './further-handle-store.ts'

@@ -34,7 +34,7 @@ import { findMove, finishMove, hasArrived, insertMove, type Move } from './refer
 import { ACCOUNTS_AT_ONCE, belongingsOf, promisedTo, type Terms } from './reference-survey.ts'
 
 export { openReferenceFolder, type ReferenceFolder } from './reference-folder.ts'
-export { parseReferenceEnv, secretKeys, translateReferenceEnv, type Translation } from './reference-env.ts'
+export { secretKeys, translateReferenceEnv } from './reference-env.ts'
 export { requireBlobFolder, survey, termsOf, type Survey, type Terms } from './reference-survey.ts'
 
 /** Browsers and codes in one transaction. */
