@@ -5,13 +5,13 @@
  * measures with a log that is flushed.
  */
 import { SQL } from 'bun'
-import { Floor } from '../../src/features/data/firehose/numbering.ts'
+import { Floor } from '../../src/features/data/firehose/sequencer.ts'
 import {
   BATCH_EVENTS,
   batchOf,
   insertUnnumbered,
   type Batch,
-} from '../../src/features/data/firehose/numbering-store.ts'
+} from '../../src/features/data/firehose/sequencer-store.ts'
 import { Sql } from '../../src/platform/database/database.ts'
 import { openPostgres } from '../../src/platform/database/postgres.ts'
 import { cidOfCbor } from '../../src/protocol/cid.ts'
@@ -42,7 +42,7 @@ const event = (i: number): RepoEvent => ({
   prevData: cid,
 })
 
-async function numbererAlone(hasOldSnapshot: boolean): Promise<void> {
+async function sequencerAlone(hasOldSnapshot: boolean): Promise<void> {
   const place = await testDatabase()
   const db = await openPostgres({ url: place.databaseUrl, access: 'shared' })
   const old = new SQL({ adapter: 'postgres', url: place.databaseUrl, max: 1 })
@@ -79,7 +79,7 @@ async function numbererAlone(hasOldSnapshot: boolean): Promise<void> {
   const sum = (values: number[]) => values.reduce((all, value) => all + value, 0)
   const mean = (values: number[]) => (sum(values) / values.length).toFixed(1)
   console.log(
-    `numberer alone${hasOldSnapshot ? ', beside an old snapshot' : ''}: ${((numbered / sum(millis)) * 1000).toFixed(0)} events/s` +
+    `sequencer alone${hasOldSnapshot ? ', beside an old snapshot' : ''}: ${((numbered / sum(millis)) * 1000).toFixed(0)} events/s` +
       ` (${numbered} events of ${CAR_BYTES} bytes; a batch takes ${mean(millis.slice(0, 10))} ms at first and ${mean(millis.slice(-10))} ms at last)`,
   )
   await old.close()
@@ -123,7 +123,7 @@ async function writes(): Promise<void> {
   )
 }
 
-await numbererAlone(false)
-await numbererAlone(true)
+await sequencerAlone(false)
+await sequencerAlone(true)
 await writes()
 process.exit(0)

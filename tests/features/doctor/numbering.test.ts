@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { checks, examine, type Finding } from '../../../src/features/operations/doctor/doctor.ts'
 import type { Patient } from '../../../src/features/operations/doctor/finding.ts'
-import { insertUnnumbered } from '../../../src/features/data/firehose/numbering-store.ts'
+import { insertUnnumbered } from '../../../src/features/data/firehose/sequencer-store.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import { openPostgres } from '../../../src/platform/database/postgres.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'

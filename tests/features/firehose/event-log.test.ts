@@ -113,7 +113,7 @@ test('who follows the tail is told of events when they are durable, and nobody r
     return { told: [...told], statements: db.counters.statements }
   })
   expect(whenWritten.told).toEqual([])
-  // On PostgreSQL, the numberer says that there is something to read.
+  // On PostgreSQL, the sequencer says that there is something to read.
   if (onPostgres) await until(() => tail.head === 2)
   else expect([told, whenWritten.statements]).toEqual([[2], db.counters.statements])
   expect(tail.after(0)!).toMatchObject(await eventsAfter(db, 0))

@@ -11,13 +11,13 @@ import {
   raiseSeq,
 } from '../../../src/features/data/firehose/event-log.ts'
 import { sequenceEvents, type RepoEvent } from '../../../src/features/data/firehose/firehose.ts'
-import { Floor, EVENT_NUMBERS } from '../../../src/features/data/firehose/numbering.ts'
+import { Floor, EVENT_NUMBERS } from '../../../src/features/data/firehose/sequencer.ts'
 import {
   batchOf,
   insertUnnumbered,
   writtenSeq,
   type Batch,
-} from '../../../src/features/data/firehose/numbering-store.ts'
+} from '../../../src/features/data/firehose/sequencer-store.ts'
 import { sql, type Sql, type Tx } from '../../../src/platform/database/database.ts'
 import { readerOn, send, statementOf } from '../../../src/platform/database/postgres-statements.ts'
 import { decode, decodeFirst } from '../../../src/protocol/cbor.ts'
@@ -234,9 +234,9 @@ test('from the answer on, nobody is sent the events of a deleted account, though
   await write(one, stays, 'numbered')
   for (const follower of followers) await follower.until(2)
 
-  await using numberer = await openTransaction()
+  await using sequencer = await openTransaction()
   // Batches wait for this row.
-  await numberer.tx.get(sql`SELECT 1 FROM lease WHERE name = ${EVENT_NUMBERS} FOR UPDATE`)
+  await sequencer.tx.get(sql`SELECT 1 FROM lease WHERE name = ${EVENT_NUMBERS} FOR UPDATE`)
   await write(other, gone, 'not numbered')
   const latecomer = new Subscriber(one.url)
   await latecomer.opened
@@ -256,7 +256,7 @@ test('from the answer on, nobody is sent the events of a deleted account, though
   // The other node hears of it by a notification.
   await until(async () => (await seenAt(other)).length === 0)
 
-  await numberer.commit()
+  await sequencer.commit()
   await write(one, stays, 'afterwards')
   for (const follower of followers) {
     await follower.untilSeen(() => about(follower, stays).length === 2)

@@ -1,6 +1,6 @@
 /** Events that belong to no repository, put into the log of a running server. */
 import { headSeq } from '../../../src/features/data/firehose/event-log.ts'
-import { unnumberedEvents } from '../../../src/features/data/firehose/numbering-store.ts'
+import { unnumberedEvents } from '../../../src/features/data/firehose/sequencer-store.ts'
 import { sequenceEvents, type RepoEvent } from '../../../src/features/data/firehose/firehose.ts'
 import type { TestPds } from '../servers/pds.ts'
 import type { Subscriber } from './subscriber.ts'

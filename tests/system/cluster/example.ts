@@ -102,7 +102,7 @@ export async function startExample({ env = {}, databaseUrls = [] }: ExampleOptio
 }
 
 /** The node that numbers events now, as the first of `asked` says. */
-export async function numbererOf({ nodes }: Example, asked = nodes): Promise<ExampleNode> {
+export async function sequencerOf({ nodes }: Example, asked = nodes): Promise<ExampleNode> {
   const { body } = await request(`${asked[0]!.server.url}/v1/admin/cluster`, {
     headers: { authorization: `Bearer ${EXAMPLE_TOKEN}` },
   })

@@ -1,10 +1,10 @@
 /**
  * Three nodes over one PostgreSQL and one bucket, in a storm of writes at all of them. Again and again one is killed
- * with -9, the numberer of events in every other round, while the others go on; CLUSTER_KILLS says how often. Then the
+ * with -9, the sequencer of events in every other round, while the others go on; CLUSTER_KILLS says how often. Then the
  * line of one to the database falls silent, and PostgreSQL fails over to a standby that lacks the last writes.
  */
 import { expect, test } from 'bun:test'
-import { type Example, type ExampleNode, numbererOf, startExample } from '../cluster/example.ts'
+import { type Example, type ExampleNode, sequencerOf, startExample } from '../cluster/example.ts'
 import { startDatabaseLine } from '../../support/faults/database-line.ts'
 import { request } from '../../support/clients/http.ts'
 import { startServer, startStandby, testDatabase } from '../../support/servers/postgres.ts'
@@ -39,7 +39,7 @@ test(
     const accounts = await createAccounts(cluster)
     const reader = new Reader(cluster.nodes)
     for (let round = 0; round < KILLS; round++) {
-      const victim = round % 2 === 0 ? await numbererOf(cluster) : cluster.nodes[round % cluster.nodes.length]!
+      const victim = round % 2 === 0 ? await sequencerOf(cluster) : cluster.nodes[round % cluster.nodes.length]!
       await stormAndKill(cluster, victim, accounts)
       await victim.restart()
       await cluster.untilReady(cluster.nodes.length)
@@ -51,7 +51,7 @@ test(
 )
 
 test(
-  'after the line of the numberer to the database was silent, every acknowledged write is there, and the numbers go on',
+  'after the line of the sequencer to the database was silent, every acknowledged write is there, and the numbers go on',
   async () => {
     await using resources = new AsyncDisposableStack()
     const { databaseUrl, drop } = await testDatabase()
@@ -63,7 +63,7 @@ test(
     const accounts = await createAccounts(cluster)
     for (const account of accounts) account.isPatient = true
     const reader = new Reader(cluster.nodes)
-    const victim = await numbererOf(cluster)
+    const victim = await sequencerOf(cluster)
     const line = lines[cluster.nodes.indexOf(victim)]!
 
     const storm = new Storm(cluster, accounts)
@@ -73,7 +73,7 @@ test(
     await until(async () => (await fetch(`${victim.server.url}/readyz`)).status === 503)
     await until(
       async () =>
-        (await numbererOf(
+        (await sequencerOf(
           cluster,
           cluster.nodes.filter((node) => node !== victim),
         )) !== victim,

@@ -7,8 +7,8 @@ import { crawlersOf, crawlStep } from './crawlers.ts'
 import { backfillWindowSecs } from './firehose.ts'
 import { headSeq } from './event-log.ts'
 import { Outbox } from './outbox.ts'
-import { numbererOf, type Numberer } from './numbering.ts'
-import { unnumberedEvents } from './numbering-store.ts'
+import { sequencerOf, type Sequencer } from './sequencer.ts'
+import { unnumberedEvents } from './sequencer-store.ts'
 import { retentionSweep } from './retention-sweep.ts'
 import { sentEventsOf, type SentEvents } from './sent-events.ts'
 import { tailOf } from './tail.ts'
@@ -25,14 +25,14 @@ export const firehose: Feature = {
       'Age of the oldest event that a cursor can still replay',
       () => backfillWindowSecs(ctx),
     )
-    const numberer = numbererOf(ctx)
-    if (numberer !== null) declareNumbering(ctx, numberer)
+    const sequencer = sequencerOf(ctx)
+    if (sequencer !== null) declareNumbering(ctx, sequencer)
     const sent = sentEventsOf(ctx)
     if (sent !== null) ctx.db.cluster?.history.witness((reader) => missingEvents(reader, sent))
   },
   start(ctx) {
     const crawlers = crawlersOf(ctx)
-    const endNumbering = numbererOf(ctx)?.start()
+    const endNumbering = sequencerOf(ctx)?.start()
     if (endNumbering === undefined) crawlers.start()
     return async () => {
       await endNumbering?.()
@@ -47,7 +47,7 @@ async function missingEvents(reader: Reader, sent: SentEvents): Promise<string |
   return head < known ? `event ${known} was sent, and ${head} is the newest` : null
 }
 
-function declareNumbering({ metrics, db, clock }: Context, numberer: Numberer): void {
+function declareNumbering({ metrics, db, clock }: Context, sequencer: Sequencer): void {
   metrics.gauge(
     'firehose_unnumbered_events',
     'Events of all nodes that have no number yet',
@@ -62,7 +62,7 @@ function declareNumbering({ metrics, db, clock }: Context, numberer: Numberer): 
     },
   )
   metrics.gauge('firehose_numberer', 'Whether this node numbers the events of all nodes', () =>
-    numberer.isHolding ? 1 : 0,
+    sequencer.isHolding ? 1 : 0,
   )
-  metrics.gauge('firehose_numbering_batches', 'Batches of events that this node has numbered', () => numberer.batches)
+  metrics.gauge('firehose_numbering_batches', 'Batches of events that this node has numbered', () => sequencer.batches)
 }

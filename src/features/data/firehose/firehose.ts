@@ -6,20 +6,20 @@
  *
  * On SQLite, transactions run one after another, and an event gets its number as it is written. The next number is read
  * from the log itself, which is correct after a rollback, a restart, or a command of another process. On PostgreSQL,
- * events get their numbers after the commit: see `numbering.ts`.
+ * events get their numbers after the commit: see `sequencer.ts`.
  */
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { crawlersOf, type CrawlAnswer } from './crawlers.ts'
-import { leaveToNumberer } from './numbering.ts'
+import { leaveToSequencer } from './sequencer.ts'
 import { countEvents, deleteEventsOf, headSeq, insertEvents, type EventRow } from './event-log.ts'
 import { tailOf } from './tail.ts'
 import { eventFrame, type RepoEvent } from '../../../protocol/frames.ts'
 
 export { headSeq, keepEvents, raisePruned, raiseSeq, sequencedAt, type EventRow } from './event-log.ts'
-export { EVENT_NUMBERS } from './numbering.ts'
+export { EVENT_NUMBERS } from './sequencer.ts'
 export { sentEventsOf, type Sent } from './sent-events.ts'
-export { numberRest, unnumberedEvents } from './numbering-store.ts'
+export { numberRest, unnumberedEvents } from './sequencer-store.ts'
 export type { RepoEvent } from '../../../protocol/frames.ts'
 
 /**
@@ -34,7 +34,7 @@ export async function sequenceEvents(ctx: Context, tx: Tx, events: readonly Repo
     for (const { type } of events) metrics.count('firehose_events_total', { frame: type })
   })
   if (db.cluster === null) await appendNumbered(ctx, tx, events)
-  else await leaveToNumberer(ctx, db.cluster, tx, events)
+  else await leaveToSequencer(ctx, db.cluster, tx, events)
 }
 
 async function appendNumbered(ctx: Context, tx: Tx, events: readonly RepoEvent[]): Promise<void> {

@@ -3,7 +3,7 @@
  *
  * While it has followers, writers pass it their events once these are durable. It reads the log when it starts and when
  * a number is missing. On PostgreSQL, where events get their numbers later and perhaps from another node, it reads the
- * log whenever the numberer says that there are new ones. A subscriber that is behind the kept events reads the log
+ * log whenever the sequencer says that there are new ones. A subscriber that is behind the kept events reads the log
  * itself: no event is ever in neither place.
  */
 import { perContext, type Context } from '../../../platform/context.ts'

@@ -1,4 +1,4 @@
-/** The SQL of events that have no number yet. For PostgreSQL alone: see `numbering.ts`. */
+/** The SQL of events that have no number yet. For PostgreSQL alone: see `sequencer.ts`. */
 import {
   accountLock,
   sql,
@@ -61,7 +61,7 @@ const BATCH_BYTES = 8 * 1024 * 1024
 export interface Batch {
   /** Whether the lease was still held; otherwise nothing was done. */
   isHeld: boolean
-  /** Whether the database has what it had acknowledged, as far as the numberer knows; otherwise nothing was done. */
+  /** Whether the database has what it had acknowledged, as far as the sequencer knows; otherwise nothing was done. */
   isWhole: boolean
   /** The newest number. */
   head: number

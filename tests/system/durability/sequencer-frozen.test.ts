@@ -3,7 +3,7 @@
  * takes over, and the first one numbers nothing more when it goes on.
  */
 import { expect, test } from 'bun:test'
-import { numbererOf, startExample, type ExampleNode } from '../cluster/example.ts'
+import { sequencerOf, startExample, type ExampleNode } from '../cluster/example.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 
@@ -12,10 +12,10 @@ const COLLECTION = 'com.example.note'
 const MAX_MILLIS = 90_000
 
 test(
-  'a numberer that freezes is replaced, and numbers nothing more when it thaws',
+  'a sequencer that freezes is replaced, and numbers nothing more when it thaws',
   async () => {
     await using cluster = await startExample({ env: { SERVICE_RATE_LIMIT_ENABLED: 'false' } })
-    const frozen = await numbererOf(cluster)
+    const frozen = await sequencerOf(cluster)
     const others = cluster.nodes.filter((node) => node !== frozen)
     const { body: account } = await request(`${others[0]!.server.url}/xrpc/com.atproto.server.createAccount`, {
       json: { handle: 'alice.test', email: 'alice@example.com', password: 'a long password' },
@@ -49,7 +49,7 @@ test(
     frozen.server.signal('SIGSTOP')
     for (let i = 0; i < 10; i++) await writeAt(others[i % 2]!)
     await seenAt(others[0]!)
-    expect((await numbererOf(cluster, others)).name).not.toBe(frozen.name)
+    expect((await sequencerOf(cluster, others)).name).not.toBe(frozen.name)
 
     frozen.server.signal('SIGCONT')
     await cluster.untilReady(cluster.nodes.length)

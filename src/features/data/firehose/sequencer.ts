@@ -2,7 +2,7 @@
  * Numbers the events that several nodes write into one PostgreSQL database.
  *
  * A number that is assigned in the writing transaction would let only one transaction of the whole cluster run at a
- * time. Transactions therefore store their events without a number, and one node at a time, the **numberer**, moves
+ * time. Transactions therefore store their events without a number, and one node at a time, the **sequencer**, moves
  * what has been committed into the log, in batches. On SQLite, where transactions run one after another anyway, events
  * get their numbers as they are written (`firehose.ts`).
  *
@@ -34,19 +34,19 @@ import {
   erasesEarlier,
   insertUnnumbered,
   type Batch,
-} from './numbering-store.ts'
+} from './sequencer-store.ts'
 import { sentEventsOf } from './sent-events.ts'
 import { tailOf } from './tail.ts'
 import { POLL_MILLIS, channels } from './wake-ups.ts'
 
-/** The lease of the numberer. */
+/** The lease of the sequencer. */
 export const EVENT_NUMBERS = 'event-numbers'
 
 /**
- * Store events that the numberer numbers once the transaction has committed. Those of a deleted account go at once,
+ * Store events that the sequencer numbers once the transaction has committed. Those of a deleted account go at once,
  * with the transaction, because it may take some time until its last event has a number.
  */
-export async function leaveToNumberer(
+export async function leaveToSequencer(
   ctx: Context,
   cluster: Cluster,
   tx: Tx,
@@ -62,7 +62,7 @@ export async function leaveToNumberer(
   cluster.notify(tx, channels.written)
 }
 
-export class Numberer {
+export class Sequencer {
   readonly #ctx: Context
   readonly #cluster: Cluster
   #isHolding = false
@@ -160,7 +160,7 @@ export class Numberer {
 }
 
 /** Null on SQLite, which needs none. */
-export const numbererOf = perContext((ctx) => (ctx.db.cluster === null ? null : new Numberer(ctx, ctx.db.cluster)))
+export const sequencerOf = perContext((ctx) => (ctx.db.cluster === null ? null : new Sequencer(ctx, ctx.db.cluster)))
 
 /** Reset the low-water mark after this many batches, as a safeguard. */
 const FLOOR_BATCHES = 10_000
