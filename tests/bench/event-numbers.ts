@@ -70,7 +70,7 @@ async function sequencerAlone(hasOldSnapshot: boolean): Promise<void> {
   let numbered = 0
   for (let start = performance.now(); ; start = performance.now()) {
     const query = batchOf({ lease, floor: floor.id, maxEvents: BATCH_EVENTS, sequencedAt: Date.now() })
-    const batch = (await db.cluster!.beside<Batch>(query))[0]!
+    const batch = (await db.cluster!.autocommit<Batch>(query))[0]!
     if (batch.events === 0) break
     floor.after(batch)
     numbered += batch.events

@@ -217,11 +217,11 @@ export interface Cluster {
   /** Every lease that was ever taken, by name. */
   leases(): Promise<LeaseState[]>
   /**
-   * Run one statement, a change too, beside all transactions, and return its rows. For what the nodes remember together
-   * for a while, such as counters, and no transaction reads. It may have run although it fails. Throws
-   * `DatabaseUnavailable`.
+   * Run one statement, a change too, as a transaction of its own that does not wait for others, and return its rows.
+   * For what the nodes remember together for a while, such as counters, and no transaction reads. It may have run
+   * although it fails. Throws `DatabaseUnavailable`.
    */
-  beside<Row>(query: Sql): Promise<Row[]>
+  autocommit<Row>(query: Sql): Promise<Row[]>
 }
 
 /** What the nodes know of the copy of the database that answers them. */

@@ -37,11 +37,11 @@ const SILENCE_MILLIS = 8000
 const LOOK_MILLIS = 1000
 /** A connection that has answered this recently is not silent, although that of the session is. */
 const ANSWERED_MILLIS = HEARTBEAT_MILLIS
-/** For statements beside transactions. Each is short, and requests wait for some of them. */
-const BESIDE_CONNECTIONS = 2
-const besideSettings = { statement_timeout: 5000 }
+/** For `autocommit`. Each statement is short, and requests wait for some of them. */
+const AUTOCOMMIT_CONNECTIONS = 2
+const autocommitSettings = { statement_timeout: 5000 }
 /** How long such a statement waits while connections are lost. */
-const BESIDE_PATIENCE_MILLIS = 1000
+const AUTOCOMMIT_PATIENCE_MILLIS = 1000
 /** Between tries to take a lease, and to listen. */
 const RETRY_MILLIS = 1000
 /** Nodes that join take turns. */
@@ -63,7 +63,7 @@ export class PostgresCluster implements Cluster {
   readonly #wakes: SupervisedPool
   /** Aborts when nothing is received on the pool that listens. */
   #listening = new AbortController()
-  readonly #beside: SupervisedPool
+  readonly #autocommit: SupervisedPool
   readonly #held = new Map<string, HeldLease>()
   readonly #due = new Set<string>()
   readonly #ends = new Set<() => Promise<void>>()
@@ -93,8 +93,8 @@ export class PostgresCluster implements Cluster {
         this.#listening = new AbortController()
       },
     })
-    this.#beside = new SupervisedPool({
-      open: (onclose) => connect(BESIDE_CONNECTIONS, { connection: besideSettings, onclose }),
+    this.#autocommit = new SupervisedPool({
+      open: (onclose) => connect(AUTOCOMMIT_CONNECTIONS, { connection: autocommitSettings, onclose }),
       silenceMillis: SILENCE_MILLIS,
       onEnd: () => history.doubt(),
     })
@@ -110,7 +110,7 @@ export class PostgresCluster implements Cluster {
   }
 
   get #pools(): SupervisedPool[] {
-    return [this.#session, this.#beside, this.#wakes, ...this.hooks.pools]
+    return [this.#session, this.#autocommit, this.#wakes, ...this.hooks.pools]
   }
 
   /** Runs `work` on the session. Its statements are on two connections if the first is lost in between. */
@@ -127,10 +127,10 @@ export class PostgresCluster implements Cluster {
     }
   }
 
-  async beside<Row>(query: Sql): Promise<Row[]> {
-    if (this.history.isDoubtful) await this.history.certain(BESIDE_PATIENCE_MILLIS)
+  async autocommit<Row>(query: Sql): Promise<Row[]> {
+    if (this.history.isDoubtful) await this.history.certain(AUTOCOMMIT_PATIENCE_MILLIS)
     try {
-      return await this.#beside.use((pool) => readerOn((one) => send(pool, statementOf(one))).all<Row>(query))
+      return await this.#autocommit.use((pool) => readerOn((one) => send(pool, statementOf(one))).all<Row>(query))
     } catch (error) {
       throw faultOf(error)
     }
@@ -352,7 +352,7 @@ export class PostgresCluster implements Cluster {
       clearInterval(this.#pulse)
       await ended(this.#ask((session) => session.all(sql`DELETE FROM node WHERE id = ${this.node.id}`)))
     }
-    await Promise.all([this.#session.close(), this.#beside.close()])
+    await Promise.all([this.#session.close(), this.#autocommit.close()])
     await ended(this.#notifications.idle())
     await this.#wakes.close()
   }

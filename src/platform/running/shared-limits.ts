@@ -251,7 +251,7 @@ export class SharedLimits {
     const part = (place: number) => sql`CAST(split_part(one, ' ', ${place}) AS BIGINT)`
     // A window that ends later than one that begins now was written by a node whose clock was ahead: what this node
     // knows counts.
-    return this.cluster.beside(sql`
+    return this.cluster.autocommit(sql`
       WITH sent AS MATERIALIZED (
         SELECT split_part(one, ' ', 1) AS id, ${part(2)} AS ends_at, ${part(3)} AS used, ${part(4)} AS known, ${now + SKEW_MILLIS} + ${part(5)} AS latest,
           ${part(6)} AS wanted, ${part(7)} AS most
@@ -282,7 +282,7 @@ export class SharedLimits {
   async #forget(now: number): Promise<void> {
     if (this.clock.monotonic() - this.#forgotAt < FORGET_MILLIS) return
     this.#forgotAt = this.clock.monotonic()
-    await this.cluster.beside(sql`DELETE FROM limit_window WHERE ends_at <= ${now}`)
+    await this.cluster.autocommit(sql`DELETE FROM limit_window WHERE ends_at <= ${now}`)
   }
 }
 

@@ -52,7 +52,7 @@ export class SharedProofs {
 
   /** Returns those that were not there. In one order at all nodes, so that two of them do not wait for each other. */
   async #insert(digests: readonly string[]): Promise<Set<string>> {
-    const rows = await this.cluster.beside<{ digest: string }>(sql`
+    const rows = await this.cluster.autocommit<{ digest: string }>(sql`
       INSERT INTO used_proof (digest, used_at)
       SELECT decode(one, 'hex'), ${nowMillis} FROM unnest(string_to_array(${digests.toSorted().join(' ')}, ' ')) AS one
       ON CONFLICT (digest) DO NOTHING RETURNING encode(digest, 'hex') AS digest`)
@@ -62,5 +62,5 @@ export class SharedProofs {
 
 /** Delete the proofs that are too old to be accepted again. */
 export async function forgetOldProofs(cluster: Cluster): Promise<void> {
-  await cluster.beside(sql`DELETE FROM used_proof WHERE used_at < ${nowMillis} - ${PROOF_MEMORY_SECS * 1000}`)
+  await cluster.autocommit(sql`DELETE FROM used_proof WHERE used_at < ${nowMillis} - ${PROOF_MEMORY_SECS * 1000}`)
 }

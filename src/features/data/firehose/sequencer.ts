@@ -129,7 +129,7 @@ export class Sequencer {
   /** Number one batch of the events that have no number yet. Returns whether there may be more. */
   async #numberSome(lease: Lease, floor: Floor): Promise<boolean> {
     if (lease.lost.aborted) return false
-    const waiting = await this.#cluster.beside(anyUnnumbered(floor.id))
+    const waiting = await this.#cluster.autocommit(anyUnnumbered(floor.id))
     if (waiting.length === 0) return false
     await this.#batch(lease, floor)
     return true
@@ -141,7 +141,7 @@ export class Sequencer {
     const { history } = this.#cluster
     const sent = sentEventsOf(this.#ctx)!
     const guards = { lease, whole: history.isWhole(), knownHead: sent.head }
-    const [batch] = await this.#cluster.beside<Batch>(
+    const [batch] = await this.#cluster.autocommit<Batch>(
       batchOf({ ...guards, floor: floor.id, maxEvents, sequencedAt: this.#ctx.clock.now() }),
     )
     this.#maxEvents = Math.min(BATCH_EVENTS, 2 * maxEvents)

@@ -41,5 +41,7 @@ export const clearFailures = (writer: Writer, { id, nameHash }: { id: string; na
   writer.run(sql`DELETE FROM sign_in_attempt WHERE id = ${id} OR (name_hash = ${nameHash} AND has_failed = 1)`)
 
 export async function deleteOldAttempts({ cluster }: Pick<Database, 'cluster'>, now: Millis): Promise<void> {
-  await cluster?.beside(sql`DELETE FROM sign_in_attempt WHERE until <= ${now} OR until > ${now + 2 * WINDOW_MILLIS}`)
+  await cluster?.autocommit(
+    sql`DELETE FROM sign_in_attempt WHERE until <= ${now} OR until > ${now + 2 * WINDOW_MILLIS}`,
+  )
 }
