@@ -1,6 +1,6 @@
 import { OperatorError } from '../base/operator-error.ts'
 import type { Command } from './command.ts'
-import { operated } from './operated.ts'
+import { adminCommand } from './admin-command.ts'
 import type { Parameters, Server } from './operator-server.ts'
 import { table } from './report.ts'
 
@@ -49,7 +49,7 @@ interface ListCommand<Item> extends Pick<Command, 'name' | 'summary' | 'details'
 
 /** A command that lists all that a paginated route returns. */
 export const listCommand = <Item>({ path, member, pageSize, columns, ...command }: ListCommand<Item>): Command =>
-  operated({
+  adminCommand({
     ...command,
     async run({ server }) {
       const items = await pages<Item>(server, path, member, {}, { limit: undefined, pageSize })

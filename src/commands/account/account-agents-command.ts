@@ -1,4 +1,4 @@
-import { operated } from '../operated.ts'
+import { adminCommand } from '../admin-command.ts'
 import { table } from '../report.ts'
 
 interface AgentsView {
@@ -7,7 +7,7 @@ interface AgentsView {
 
 const statuses: Record<string, string> = { active: 'waiting', claimed: 'confirmed', revoked: 'ended' }
 
-export const accountAgentsCommand = operated({
+export const accountAgentsCommand = adminCommand({
   name: 'account agents',
   summary: 'Count the programs that act for accounts.',
   details: `Counts by registration type and, for programs that an identity provider vouches for, by provider. Pending

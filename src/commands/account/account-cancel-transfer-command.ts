@@ -1,11 +1,11 @@
-import { operated } from '../operated.ts'
+import { adminCommand } from '../admin-command.ts'
 
 interface Cancelled {
   id: string
   revokedDeviceCredential: boolean
 }
 
-export const accountCancelTransferCommand = operated({
+export const accountCancelTransferCommand = adminCommand({
   name: 'account cancel-transfer',
   summary: 'Cancel the transfer of an account to another device.',
   parameters: ['<id>'],

@@ -1,5 +1,5 @@
 import { OperatorError } from '../../base/operator-error.ts'
-import { operated } from '../operated.ts'
+import { adminCommand } from '../admin-command.ts'
 import {
   describedServer,
   findAccount,
@@ -18,7 +18,7 @@ interface Made {
   refreshJwt: string
 }
 
-export const accountCreateCommand = operated({
+export const accountCreateCommand = adminCommand({
   name: 'account create',
   summary: 'Create an account, even if sign-up requires an invite code.',
   parameters: ['<handle>', '<address>'],

@@ -1,9 +1,9 @@
 import { OperatorError } from '../../base/operator-error.ts'
 import { Misuse } from '../command.ts'
-import { operated } from '../operated.ts'
+import { adminCommand } from '../admin-command.ts'
 import { findAccount, nameOf, NAMED_BY } from './operator-accounts.ts'
 
-export const accountDeleteCommand = operated({
+export const accountDeleteCommand = adminCommand({
   name: 'account delete',
   summary: 'Delete an account and all its data permanently.',
   parameters: ['<account>'],

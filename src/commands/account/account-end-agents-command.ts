@@ -1,7 +1,7 @@
 import { Misuse } from '../command.ts'
-import { operated } from '../operated.ts'
+import { adminCommand } from '../admin-command.ts'
 
-export const accountEndAgentsCommand = operated({
+export const accountEndAgentsCommand = adminCommand({
   name: 'account end-agents',
   summary: 'End a program that acts for an account, or all of an identity provider.',
   parameters: ['[registration]'],

@@ -1,5 +1,5 @@
 import { integerOption } from '../command.ts'
-import { operated } from '../operated.ts'
+import { adminCommand } from '../admin-command.ts'
 import { pages } from '../operator-pages.ts'
 import { bytes, minute, table } from '../report.ts'
 
@@ -12,7 +12,7 @@ interface ListedAccount {
   flags: { val: string }[]
 }
 
-export const accountListCommand = operated({
+export const accountListCommand = adminCommand({
   name: 'account list',
   summary: 'List the accounts.',
   details: 'Accounts that a watched labeler has flagged come first.',

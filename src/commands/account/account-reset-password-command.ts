@@ -1,5 +1,5 @@
 import { chosenOption, type Invocation } from '../command.ts'
-import { type Answer, operated } from '../operated.ts'
+import { type Answer, adminCommand } from '../admin-command.ts'
 import {
   findAccount,
   type FoundAccount,
@@ -31,7 +31,7 @@ const ways: Record<string, (account: FoundAccount, invocation: Invocation & { se
   },
 }
 
-export const accountResetPasswordCommand = operated({
+export const accountResetPasswordCommand = adminCommand({
   name: 'account reset-password',
   summary: 'Set a new password for an account, or issue a code to reset it.',
   parameters: ['<account>'],

@@ -1,8 +1,8 @@
 import { changeTakedown } from './change-takedown.ts'
-import { operated } from '../operated.ts'
+import { adminCommand } from '../admin-command.ts'
 import { NAMED_BY } from './operator-accounts.ts'
 
-export const accountRestoreCommand = operated({
+export const accountRestoreCommand = adminCommand({
   name: 'account restore',
   summary: 'Lift the takedown of an account.',
   parameters: ['<account>'],

@@ -1,4 +1,4 @@
-import { operated } from '../operated.ts'
+import { adminCommand } from '../admin-command.ts'
 import { findAccount, NAMED_BY } from './operator-accounts.ts'
 import { facts, minute } from '../report.ts'
 
@@ -10,7 +10,7 @@ const shares: Record<string, string> = {
   collected: 'handed out within the last hour',
 }
 
-export const accountShowCommand = operated({
+export const accountShowCommand = adminCommand({
   name: 'account show',
   summary: 'Show the data of an account.',
   parameters: ['<account>'],

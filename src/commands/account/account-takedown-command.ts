@@ -1,8 +1,8 @@
 import { changeTakedown } from './change-takedown.ts'
-import { operated } from '../operated.ts'
+import { adminCommand } from '../admin-command.ts'
 import { NAMED_BY } from './operator-accounts.ts'
 
-export const accountTakedownCommand = operated({
+export const accountTakedownCommand = adminCommand({
   name: 'account takedown',
   summary: 'Take an account down: hide it and refuse its writes. Its holder can still export, appeal and move away.',
   parameters: ['<account>'],

@@ -1,4 +1,4 @@
-import { operated } from '../operated.ts'
+import { adminCommand } from '../admin-command.ts'
 import { findAccount, nameOf, NAMED_BY } from './operator-accounts.ts'
 import { bytes, facts, minute } from '../report.ts'
 
@@ -16,7 +16,7 @@ interface Storage {
   largestBlob: { cid: string; size: number } | null
 }
 
-export const accountUsageCommand = operated({
+export const accountUsageCommand = adminCommand({
   name: 'account usage',
   summary: 'Show how much an account stores.',
   parameters: ['<account>'],

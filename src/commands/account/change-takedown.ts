@@ -1,6 +1,6 @@
 /** Change the takedown state of an account: shared by `account takedown` and `account restore`. */
 import { findAccount, nameOf } from './operator-accounts.ts'
-import type { Answer } from '../operated.ts'
+import type { Answer } from '../admin-command.ts'
 import type { Server } from '../operator-server.ts'
 
 export async function changeTakedown(

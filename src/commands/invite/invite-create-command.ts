@@ -1,8 +1,8 @@
 import { integerOption } from '../command.ts'
-import { operated } from '../operated.ts'
+import { adminCommand } from '../admin-command.ts'
 import { findAccount } from '../account/operator-accounts.ts'
 
-export const inviteCreateCommand = operated({
+export const inviteCreateCommand = adminCommand({
   name: 'invite create',
   summary: 'Create invite codes.',
   details: '',

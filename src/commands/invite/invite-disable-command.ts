@@ -1,8 +1,8 @@
 import { OperatorError } from '../../base/operator-error.ts'
-import { operated } from '../operated.ts'
+import { adminCommand } from '../admin-command.ts'
 import { allInvites } from './operator-invites.ts'
 
-export const inviteDisableCommand = operated({
+export const inviteDisableCommand = adminCommand({
   name: 'invite disable',
   summary: 'Disable an invite code.',
   parameters: ['<code>'],

@@ -1,4 +1,4 @@
-import { operated } from '../operated.ts'
+import { adminCommand } from '../admin-command.ts'
 import { allInvites, type Invite } from './operator-invites.ts'
 import { minute, table } from '../report.ts'
 
@@ -9,7 +9,7 @@ function stateOf({ disabled, uses, available }: Invite): string {
   return uses.length < available ? 'open' : 'used up'
 }
 
-export const inviteListCommand = operated({
+export const inviteListCommand = adminCommand({
   name: 'invite list',
   summary: 'List the invite codes that can still be used.',
   details: '',

@@ -1,7 +1,7 @@
-import { operated } from '../operated.ts'
+import { adminCommand } from '../admin-command.ts'
 import { SENDER_KEYS_PATH, senderKeyAnswer, type SenderKeys } from './push-sender-keys.ts'
 
-export const pushRevokeKeyCommand = operated({
+export const pushRevokeKeyCommand = adminCommand({
   name: 'push key revoke',
   summary: 'Revoke a key that seals push notifications permanently.',
   parameters: ['<key>'],

@@ -1,7 +1,7 @@
-import { operated } from '../operated.ts'
+import { adminCommand } from '../admin-command.ts'
 import { SENDER_KEYS_PATH, senderKeyAnswer, type SenderKeys } from './push-sender-keys.ts'
 
-export const pushRotateKeyCommand = operated({
+export const pushRotateKeyCommand = adminCommand({
   name: 'push key rotate',
   summary: 'Seal push notifications with a new key.',
   details: `Retires the current key: devices still accept what it sealed. Revoke it at once if it may be compromised, or else after

@@ -1,5 +1,5 @@
 /** The keys that seal push notifications, as the commands that manage them print them. */
-import type { Answer } from '../operated.ts'
+import type { Answer } from '../admin-command.ts'
 import { minute, table } from '../report.ts'
 
 export const SENDER_KEYS_PATH = '/v1/admin/notifications/sender-keys'

@@ -1,4 +1,4 @@
-import { operated } from '../operated.ts'
+import { adminCommand } from '../admin-command.ts'
 import { findAccount, NAMED_BY, nameOf } from '../account/operator-accounts.ts'
 import { facts, table } from '../report.ts'
 
@@ -8,7 +8,7 @@ interface Trial {
   devices: { deviceId: string; steps: { step: string; detail: string }[]; outcome: string }[]
 }
 
-export const pushTestCommand = operated({
+export const pushTestCommand = adminCommand({
   name: 'push test',
   summary: 'Send a push notification to every device of an account.',
   parameters: ['<account>'],

@@ -1,4 +1,4 @@
-import { operated } from '../operated.ts'
+import { adminCommand } from '../admin-command.ts'
 import { minute, table } from '../report.ts'
 
 interface ClusterView {
@@ -18,7 +18,7 @@ interface ClusterView {
   unnumberedEvents: { count: number; oldestAt: string | null } | null
 }
 
-export const clusterStatusCommand = operated({
+export const clusterStatusCommand = adminCommand({
   name: 'cluster status',
   summary: 'List the nodes and who holds each lease.',
   details: 'Exits with 1 if a node misses its heartbeats, or if no node holds a lease.',

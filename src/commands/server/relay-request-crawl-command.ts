@@ -1,4 +1,4 @@
-import { operated } from '../operated.ts'
+import { adminCommand } from '../admin-command.ts'
 import { table } from '../report.ts'
 
 interface Asked {
@@ -7,7 +7,7 @@ interface Asked {
   relays: { host: string; accepted: boolean; detail: string }[]
 }
 
-export const relayRequestCrawlCommand = operated({
+export const relayRequestCrawlCommand = adminCommand({
   name: 'relay request-crawl',
   summary: 'Ask the relays to crawl this server.',
   details: 'Calls every relay in crawlers.urls. Exits with 1 if one of them does not accept the request.',

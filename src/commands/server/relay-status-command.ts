@@ -1,4 +1,4 @@
-import { operated } from '../operated.ts'
+import { adminCommand } from '../admin-command.ts'
 import { facts, minute } from '../report.ts'
 
 interface RelayStatus {
@@ -13,7 +13,7 @@ interface RelayStatus {
   detail: string | null
 }
 
-export const relayStatusCommand = operated({
+export const relayStatusCommand = adminCommand({
   name: 'relay status',
   summary: 'Show the status of this server at the relay, and how far the relay has read.',
   details: 'Asks the first relay in crawlers.urls. Exits with 1 if it does not respond.',

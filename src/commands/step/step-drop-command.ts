@@ -1,7 +1,7 @@
-import { operated } from '../operated.ts'
+import { adminCommand } from '../admin-command.ts'
 import { chosenSteps, stepCount } from './step-choice.ts'
 
-export const stepDropCommand = operated({
+export const stepDropCommand = adminCommand({
   name: 'step drop',
   summary: 'Drop a step, or all steps of a kind.',
   parameters: ['<id or kind>'],

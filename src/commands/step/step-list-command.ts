@@ -1,4 +1,4 @@
-import { operated } from '../operated.ts'
+import { adminCommand } from '../admin-command.ts'
 import { pages } from '../operator-pages.ts'
 import { minute, table } from '../report.ts'
 
@@ -24,7 +24,7 @@ interface StepView {
 
 const NONE = '-'
 
-export const stepListCommand = operated({
+export const stepListCommand = adminCommand({
   name: 'step list',
   summary: 'List pending and failed durable steps, such as mail.',
   parameters: ['[kind]'],

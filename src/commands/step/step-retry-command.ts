@@ -1,7 +1,7 @@
-import { operated } from '../operated.ts'
+import { adminCommand } from '../admin-command.ts'
 import { chosenSteps, stepCount } from './step-choice.ts'
 
-export const stepRetryCommand = operated({
+export const stepRetryCommand = adminCommand({
   name: 'step retry',
   summary: 'Retry a step, or all steps of a kind, now.',
   parameters: ['<id or kind>'],

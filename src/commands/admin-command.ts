@@ -20,7 +20,7 @@ interface OperatorCommand extends Omit<Command, 'run'> {
 }
 
 /** Add the options that select the server and the output format to a command. */
-export function operated({ details, options, run, ...command }: OperatorCommand): Command {
+export function adminCommand({ details, options, run, ...command }: OperatorCommand): Command {
   return {
     ...command,
     details: `${details}${details === '' ? '' : '\n\n'}Calls the running server of the configuration, or the one that --url names, with the admin token. With --url,
@@ -54,7 +54,7 @@ async function serverFor(invocation: Invocation): Promise<Server | null> {
   if (typeof url === 'string') {
     const token = given ?? terminal.env[TOKEN]?.trim()
     if (!token) throw new OperatorError(`the admin token of ${url} is required, in ${TOKEN} or with --token-file`)
-    return new Server(operatedOrigin(url), token)
+    return new Server(adminOrigin(url), token)
   }
   // Warnings concern the running server, which logged them when it started.
   const config = configurationOf(invocation, () => {})
@@ -73,7 +73,7 @@ async function tokenFrom(file: string | boolean | undefined, terminal: Terminal)
  * Returns the origin of a server URL. Throws `Misuse` if the token would cross a network unencrypted: only loopback may
  * use http.
  */
-function operatedOrigin(text: string): string {
+function adminOrigin(text: string): string {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol)) throw new Misuse(`${text} is not the URL of a server`)
   if (!isConfidential(url)) throw new Misuse(`the admin token would be sent to ${url.origin} unencrypted: use https`)
