@@ -2,7 +2,7 @@ import { adminCommand } from '../admin-command.ts'
 import { findAccount, NAMED_BY, nameOf } from '../account/operator-accounts.ts'
 import { facts, table } from '../report.ts'
 
-interface Trial {
+interface TestPushes {
   nodeId: string | null
   relay: string
   devices: { deviceId: string; steps: { step: string; detail: string }[]; outcome: string }[]
@@ -19,19 +19,19 @@ once, ahead of the queue, even while pushes are paused because the relay refused
 that Apple accepted the push, not that the device showed it. A device that chose pings is woken without content.`,
   async run({ server, positionals: [name = ''] }) {
     const account = await findAccount(server, name)
-    const trial = await server.post<Trial>('/v1/admin/notifications/test', { did: account.did })
-    const { devices } = trial
+    const sent = await server.post<TestPushes>('/v1/admin/notifications/test', { did: account.did })
+    const { devices } = sent
     const rows = devices.flatMap(({ deviceId, steps, outcome }) => [
       ...steps.map(({ step, detail }) => [deviceId, step, detail]),
       [deviceId, 'outcome', outcome],
     ])
-    const ends = facts({ endpoint: trial.nodeId ?? 'none', relay: trial.relay })
+    const ends = facts({ endpoint: sent.nodeId ?? 'none', relay: sent.relay })
     const list =
       devices.length === 0
         ? `No device of ${nameOf(account)} has registered.`
         : table(['DEVICE', 'STEP', 'RESULT'], rows)
     return {
-      value: trial,
+      value: sent,
       text: `${ends}\n\n${list}`,
       failed: devices.length === 0 || devices.some(({ outcome }) => outcome !== 'delivered'),
     }

@@ -3,7 +3,7 @@ import { removeRegistration, removeRegistrationsOf } from './push-registrations.
 import { hastenSteps } from '../../../platform/running/steps.ts'
 import { handleStep } from './handle-steps.ts'
 import { pushRegistrationRoutes } from './push-registration-routes.ts'
-import { pushTrialRoutes } from './push-trial-routes.ts'
+import { testPushRoutes } from './test-push-routes.ts'
 import { declareQueueGauges } from './queue-status.ts'
 import { pushStep } from './push-steps.ts'
 import { senderKeyRoutes } from './sender-key-routes.ts'
@@ -11,7 +11,7 @@ import { relayOf } from './relay.ts'
 
 export const notifications: Feature = {
   name: 'notifications',
-  routes: [...senderKeyRoutes, ...pushRegistrationRoutes, ...pushTrialRoutes],
+  routes: [...senderKeyRoutes, ...pushRegistrationRoutes, ...testPushRoutes],
   steps: [handleStep, pushStep],
   /** Retry steps that wait for the relay: the operator may have restarted the server for that. */
   async prepare({ config, db, clock }) {

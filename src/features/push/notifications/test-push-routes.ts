@@ -6,7 +6,7 @@ import { parseDid } from '../../../protocol/identifiers.ts'
 import { accountStatus } from '../../identity/accounts/accounts.ts'
 import { isEndpointElsewhere, peersOf } from '../iroh/iroh.ts'
 import { actorOf, logOperator, operator } from '../../operations/operators/operators.ts'
-import { tryPushes } from './push-trial.ts'
+import { sendTestPushes } from './test-push.ts'
 import { relayOf } from './relay.ts'
 
 const elsewhere = () =>
@@ -16,7 +16,7 @@ const elsewhere = () =>
     'Another server of the cluster has the endpoint for QUIC: ask that one ("holdfast cluster status" names it)',
   )
 
-export const pushTrialRoutes = [
+export const testPushRoutes = [
   route('POST', '/v1/admin/notifications/test', {
     auth: operator(),
     // A relay may take its time for each device.
@@ -33,7 +33,7 @@ export const pushTrialRoutes = [
       return {
         nodeId: peersOf(ctx)?.nodeId ?? null,
         relay: ctx.config.notifications.relay,
-        devices: await tryPushes(ctx, relay, did),
+        devices: await sendTestPushes(ctx, relay, did),
       }
     },
   }),

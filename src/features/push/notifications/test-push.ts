@@ -1,4 +1,4 @@
-/** A push to every device of an account at an operator's request, with each step of it. It passes by the queue. */
+/** Test pushes: one to every device of an account at an operator's request, past the queue, with each step of it. */
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import type { Context } from '../../../platform/context.ts'
 import { hastenSteps } from '../../../platform/running/steps.ts'
@@ -10,7 +10,7 @@ import { registrationsOf, type PushRegistration } from './push-registration-stor
 import { RelayRefused, RelayUnanswered, RelayUnreachable, RelayWait } from './relay-client.ts'
 import type { Relay } from './relay.ts'
 
-export interface DeviceTrial {
+export interface TestPush {
   deviceId: string
   /** What was done, in order: `register`, `dial`, `enroll`, `sealed`. */
   steps: { step: string; detail: string }[]
@@ -23,14 +23,14 @@ const GOOD_FOR_MILLIS = 5 * MINUTE_MILLIS
 const isFault = (error: unknown): error is Error =>
   [RelayRefused, RelayUnanswered, RelayUnreachable, RelayWait].some((kind) => error instanceof kind)
 
-/** Try one device after the other. If the relay cannot be used, the devices that are left are not tried. */
-export async function tryPushes(ctx: Context, relay: Relay, did: Did): Promise<DeviceTrial[]> {
+/** Push to one device after the other. If the relay cannot be used, the devices that are left get no push. */
+export async function sendTestPushes(ctx: Context, relay: Relay, did: Did): Promise<TestPush[]> {
   relay.client.forgetDenial()
-  const trials: DeviceTrial[] = []
+  const sent: TestPush[] = []
   let fault: string | null = null
   for (const registration of await registrationsOf(ctx.db, did)) {
     const { deviceId } = registration
-    const steps: DeviceTrial['steps'] = []
+    const steps: TestPush['steps'] = []
     const outcome: string =
       fault ??
       (await relay.client
@@ -39,10 +39,10 @@ export async function tryPushes(ctx: Context, relay: Relay, did: Did): Promise<D
           if (!isFault(error)) throw error
           return (fault = error.message)
         }))
-    trials.push({ deviceId, steps, outcome })
+    sent.push({ deviceId, steps, outcome })
   }
-  if (trials.length > 0 && fault === null) await goOn(ctx)
-  return trials
+  if (sent.length > 0 && fault === null) await goOn(ctx)
+  return sent
 }
 
 /** The relay works, so waiting steps run now. */
