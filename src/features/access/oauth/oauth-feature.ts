@@ -7,13 +7,13 @@ import { authorizeRoutes } from './authorize-routes.ts'
 import { expirySweep } from './expiry-sweep.ts'
 import { metadataRoutes } from './metadata-routes.ts'
 import { refreshSecret } from './oauth-refresh-tokens.ts'
-import { tokenRoutes } from './token-routes.ts'
+import { clientRoutes } from './client-routes.ts'
 import { walletConsentRoutes } from './wallet-consent-routes.ts'
 import { waitScript } from './wallet-consent-block.ts'
 
 export const oauth: Feature = {
   name: 'oauth',
-  routes: [...metadataRoutes, ...tokenRoutes, ...authorizeRoutes, ...walletConsentRoutes, waitScript.route],
+  routes: [...metadataRoutes, ...clientRoutes, ...authorizeRoutes, ...walletConsentRoutes, waitScript.route],
   capabilities: ['walletConsent'],
   credentials: [appCredential],
   sweeps: [expirySweep],

@@ -141,7 +141,7 @@ const onlyPost = () => {
   throw new OAuthError(405, 'invalid_request', 'Method Not Allowed', { Allow: 'POST' })
 }
 
-export const tokenRoutes = [
+export const clientRoutes = [
   route('POST', '/oauth/par', { limit: 'pushRequest', handler: push }),
   route('GET', '/oauth/par', { handler: onlyPost }),
   route('PUT', '/oauth/par', { handler: onlyPost }),
