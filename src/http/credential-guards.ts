@@ -1,5 +1,5 @@
 /** How guards try the credentials that they accept. */
-import type { Credential, CredentialKind, Demand } from './credential.ts'
+import type { Credential, CredentialKind, RequiredScope } from './credential.ts'
 import type { Exchange, Guard } from './endpoint.ts'
 import { authenticationRequired, authMissing, invalidToken, Refusal } from './errors.ts'
 import { credentialOf } from './hooks.ts'
@@ -9,13 +9,13 @@ import { opaqueTokenHash } from '../protocol/opaque-token.ts'
 import { authorizationOf, type Authorization } from './authorization-header.ts'
 
 /**
- * Returns a guard that accepts these credentials under one demand. The first credential that the request presents
- * decides. If it presents none, `otherwise` returns the caller or throws.
+ * Returns a guard that accepts these credentials with one required scope. The first credential that the request
+ * presents decides. If it presents none, `otherwise` returns the caller or throws.
  */
 export const taking = <Caller>(
   kinds: readonly (CredentialKind<Caller> | Credential<Caller>)[],
   otherwise: (exchange: Exchange) => Caller,
-  demand: Demand = {},
+  required: RequiredScope = {},
 ): Guard<Caller> => {
   const credentialsOf = perContext((ctx) =>
     kinds.map((kind) => ('check' in kind ? kind : { ...credentialOf(ctx, kind), ...kind })),
@@ -28,7 +28,7 @@ export const taking = <Caller>(
         const presented = credential.recognises(exchange)
         if (presented === null) continue
         const caller = await credential.check(exchange, presented)
-        if (credential.may) await credential.may(caller, demand, exchange)
+        if (credential.may) await credential.may(caller, required, exchange)
         if (credential.revalidate)
           exchange.revalidate = (reader) => credential.revalidate!(caller, exchange.ctx, reader)
         return caller

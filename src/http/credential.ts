@@ -29,10 +29,10 @@ export interface Credential<Caller> extends CredentialKind<Caller> {
   /** Returns the caller. Throws a `Refusal` if the credential is forged, expired or revoked. */
   check(exchange: Exchange, presented: string): Caller | Promise<Caller>
   /**
-   * Throws a `Refusal` if the caller does not meet the demand. If omitted, every endpoint that accepts the kind allows
-   * it.
+   * Throws a `Refusal` if the caller does not have the required scope. If omitted, every endpoint that accepts the kind
+   * allows it.
    */
-  may?(caller: Caller, demand: Demand, exchange: Exchange): void | Promise<void>
+  may?(caller: Caller, required: RequiredScope, exchange: Exchange): void | Promise<void>
   /** How the caller is revalidated with the row of the account. If omitted, it takes more than a condition. */
   revalidation?(caller: Caller, ctx: Context): Revalidation
   /** If omitted, the kind cannot be taken back while a request runs. */
@@ -44,9 +44,9 @@ export interface Credential<Caller> extends CredentialKind<Caller> {
 }
 
 /** The requirements of an endpoint. Each kind of credential checks the members that concern it. */
-export interface Demand {
-  /** Which sessions may call; `session-credential.ts` defines what each kind meets. */
-  sessions?: SessionDemand
+export interface RequiredScope {
+  /** Which sessions may call; `session-credential.ts` says which kinds of sessions suffice. */
+  sessions?: RequiredSession
   /**
    * The scope that an app or agent needs: any grant, a check such as `assertRepo`, or `refuse` (with a message) for
    * none at all.
@@ -67,4 +67,4 @@ export interface Demand {
  * `everyday`: any session of an account that is not taken down. `owner`: only the account itself. `leaving`: `owner`,
  * and the holder of a taken-down account, to move away. `every`: `everyday`, and that holder, to fetch their own data.
  */
-export type SessionDemand = 'everyday' | 'owner' | 'leaving' | 'every'
+export type RequiredSession = 'everyday' | 'owner' | 'leaving' | 'every'

@@ -3,7 +3,7 @@
  * through (`conformance/credentials.test.ts`); and what each kind of session may.
  */
 import { expect, test } from 'bun:test'
-import type { SessionDemand } from '../../../src/http/credential.ts'
+import type { RequiredSession } from '../../../src/http/credential.ts'
 import { mayHaveCalled } from '../../../src/features/access/auth/auth.ts'
 import type { SessionKind } from '../../../src/features/access/callers/callers.ts'
 import { sessionCallerOf, sessionCredential } from '../../../src/features/access/sessions/session-credential.ts'
@@ -93,8 +93,8 @@ const sessions = {
 const callerBy = (kind: SessionKind) =>
   sessionCallerOf({ did: 'did:web:a.test' as Did, sessionId: 'a', kind, personalDetails: false })
 
-test('a session meets the demands that its kind is for', () => {
-  const isLetIn = (kind: SessionKind, demand: SessionDemand) => {
+test('a session suffices where its kind is required', () => {
+  const isLetIn = (kind: SessionKind, demand: RequiredSession) => {
     try {
       void sessionCredential.may?.(callerBy(kind), { sessions: demand, handlerRevalidates: true }, {
         ctx: {},
@@ -106,7 +106,7 @@ test('a session meets the demands that its kind is for', () => {
   }
   const found = Object.entries(sessions).map(([demand, kinds]) => [
     demand,
-    Object.fromEntries(Object.keys(kinds).map((kind) => [kind, isLetIn(kind as 'full', demand as SessionDemand)])),
+    Object.fromEntries(Object.keys(kinds).map((kind) => [kind, isLetIn(kind as 'full', demand as RequiredSession)])),
   ])
   expect(Object.fromEntries(found)).toEqual(sessions)
 })

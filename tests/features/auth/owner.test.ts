@@ -33,7 +33,7 @@ const asOwner = async (headers: Record<string, string>): Promise<string> => {
 }
 const OWNER = '400 InvalidRequest'
 
-test('the owner is who holds a session of a wallet, or one with the reach of the account', async () => {
+test('the owner is who holds a session of a wallet, or one with the scope of the account', async () => {
   expect(await asOwner(bearer(await openSession(alice.did)))).toBe(OWNER)
   expect(await asOwner(bearer(alice.accessJwt))).toBe(OWNER)
 })

@@ -6,7 +6,7 @@
  * `AuthMissing`; with another or a malformed one, `InvalidToken`; with an expired one, `ExpiredToken`.
  */
 import { authorizationOf } from '../../../http/authorization-header.ts'
-import type { CredentialKind, Demand } from '../../../http/credential.ts'
+import type { CredentialKind, RequiredScope } from '../../../http/credential.ts'
 import { besideSessions, presentedAs, refuseOthers, strict, taking } from '../../../http/credential-guards.ts'
 import type { Guard } from '../../../http/endpoint.ts'
 import { authenticationRequired, insufficientScope } from '../../../http/errors.ts'
@@ -38,11 +38,11 @@ export { requireVisible, requireVisibleRepo, type Viewer } from './visibility.ts
 const holders: readonly CredentialKind<AccessCaller>[] = [agentKind, sessionKind, appKind]
 
 /** Guard for account holders. By default it accepts any session except that of a taken-down account, and no apps. */
-export const access = (demand: Demand = {}): Guard<AccessCaller> => taking(holders, refuseOthers, demand)
+export const access = (required: RequiredScope = {}): Guard<AccessCaller> => taking(holders, refuseOthers, required)
 
 /** Guard for what only the account itself may do: refuses app passwords, apps and agents. */
-export const fullAccess = (demand: Pick<Demand, 'refusesTakendown'> = {}): Guard<AccessCaller> =>
-  access({ ...demand, sessions: 'owner' })
+export const fullAccess = (required: Pick<RequiredScope, 'refusesTakendown'> = {}): Guard<AccessCaller> =>
+  access({ ...required, sessions: 'owner' })
 
 /**
  * Check a permission that depends on the body. Throws `ScopeMissingError` if an app lacks it, and `InsufficientScope`
@@ -87,15 +87,15 @@ export const admin: Guard<AdminCaller> = taking([operatorKind], refuseStrangers)
 export const moderator: Guard<AdminCaller> = taking([moderationKind, operatorKind], refuseStrangers)
 
 /** Guard for account holders, and for the moderation service, which may see any account. */
-export const accessOrModerator = (demand: Demand): Guard<AccessCaller | AdminCaller> =>
-  taking<AccessCaller | AdminCaller>([besideSessions(moderationKind), ...holders], refuseOthers, demand)
+export const accessOrModerator = (required: RequiredScope): Guard<AccessCaller | AdminCaller> =>
+  taking<AccessCaller | AdminCaller>([besideSessions(moderationKind), ...holders], refuseOthers, required)
 
 /**
  * For account holders, and for services that hold a token of an account here for this method. The caller is that
  * account.
  */
-export const accessOrServiceAuth = (demand: Demand): Guard<AccessCaller | ServiceAccountCaller> =>
-  taking<AccessCaller | ServiceAccountCaller>([besideSessions(delegatedKind), ...holders], refuseOthers, demand)
+export const accessOrServiceAuth = (required: RequiredScope): Guard<AccessCaller | ServiceAccountCaller> =>
+  taking<AccessCaller | ServiceAccountCaller>([besideSessions(delegatedKind), ...holders], refuseOthers, required)
 
 /** Guard for everyone. The caller is the issuer of the service token, or null without an `Authorization` header. */
 export const optionalServiceAuth: Guard<ServiceCaller | null> = taking<ServiceCaller | null>(
@@ -107,10 +107,10 @@ export const optionalServiceAuth: Guard<ServiceCaller | null> = taking<ServiceCa
 )
 
 /** Guard for public reads that show more to the owner and to the operator. */
-export function optionalAccess(demand: Demand = { grants: 'any', agents: true }): Guard<Viewer> {
+export function optionalAccess(required: RequiredScope = { grants: 'any', agents: true }): Guard<Viewer> {
   // The operator may use Basic only: a bearer token here is that of an account.
   const operator = { ...operatorKind, recognises: presentedAs('basic') }
-  const known = taking<AccessCaller | AdminCaller | null>([operator, ...holders], () => null, demand)
+  const known = taking<AccessCaller | AdminCaller | null>([operator, ...holders], () => null, required)
   return {
     ...known,
     async check(exchange) {

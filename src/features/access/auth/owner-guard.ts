@@ -1,5 +1,5 @@
 /**
- * The guard of the routes of account owners under `/v1`: a wallet session, or a session with the reach of the account
+ * The guard of the routes of account owners under `/v1`: a wallet session, or a session with the scope of the account
  * itself. Apps, agents and app passwords are refused, whatever they were granted.
  *
  * These routes have statuses of their own for faults that XRPC reports as 400.
@@ -49,7 +49,7 @@ const restating = <Caller>(guard: Guard<Caller>, as: Restatement): Guard<Caller>
 /** Throws `AuthMissing`, `InvalidToken` or `ExpiredToken` (401), `InsufficientScope` (403), or `AccountTakedown`. */
 export const owner: Guard<OwnerCaller> = restating(holder, restated)
 
-/** Sessions of every reach are recognised, so that those which do not suffice are refused as what they are. */
+/** Sessions of every scope are recognised, so that those which do not suffice are refused as what they are. */
 const anyHolder = taking<WalletCaller | AgentCaller | SessionCaller | GrantCaller>(
   [walletKind, agentKind, sessionKind, appKind],
   refuseOthers,

@@ -1,6 +1,6 @@
 /** Enforces the grants of apps and agents. */
 import { ScopeMissingError } from '@atproto/oauth-scopes'
-import type { Demand } from '../../../http/credential.ts'
+import type { RequiredScope } from '../../../http/credential.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { forbidden, insufficientScope, Refusal } from '../../../http/errors.ts'
 import type { Permissions } from '../../../protocol/scopes.ts'
@@ -47,7 +47,7 @@ export function assertPermission(
  */
 export function requireGrant(
   { credential, permissions }: { credential: string; permissions: Permissions },
-  grants: NonNullable<Demand['grants']>,
+  grants: NonNullable<RequiredScope['grants']>,
   exchange: Exchange,
 ): void {
   if (grants === 'any') return

@@ -2,8 +2,8 @@
  * The credential of password sessions: opened with a password or an app password, or the limited session of a
  * taken-down account.
  *
- * The `reach` table is all that limits an app password: one without access to direct messages opens an `app` session,
- * one with access a `privileged` session.
+ * The table `grantedScopes` is all that limits an app password: one without access to direct messages opens an `app`
+ * session, one with access a `privileged` session.
  */
 import { invalidToken } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -11,32 +11,32 @@ import { requireValid } from '../../../http/revalidation.ts'
 import { refuseTakendown, statusOfCaller } from '../../identity/accounts/accounts.ts'
 import { boundTokenAsBearer, claimsToBeAccessToken } from '../tokens/tokens.ts'
 import { presentedAs } from '../../../http/credential-guards.ts'
-import type { Credential, SessionDemand } from '../../../http/credential.ts'
+import type { Credential, RequiredSession } from '../../../http/credential.ts'
 import { sessionRevalidation, wasFoundEnded } from './session-revalidation.ts'
 import { revalidateWithAccount } from '../auth/auth.ts'
 import { sessionKind, type SessionCaller, type SessionKind } from '../callers/callers.ts'
 import { acceptedToken, readAccessToken, type AccessClaims } from './session-tokens.ts'
 
-interface Reach {
-  /** Demands of endpoints that the session meets. */
-  meets: readonly SessionDemand[]
+interface GrantedScope {
+  /** What endpoints may require of the session. */
+  suffices: readonly RequiredSession[]
   /** Whether it may call privileged methods of other services: direct messages, and account migration. */
   privilegedMethods: boolean
   /** Whether it may read and set the birth date. `granted`: only if the app password has that grant. */
   personalDetails: 'always' | 'granted' | 'never'
 }
 
-const reach: Readonly<Record<SessionKind, Reach>> = {
-  full: { meets: ['everyday', 'owner', 'leaving', 'every'], privilegedMethods: true, personalDetails: 'always' },
-  privileged: { meets: ['everyday', 'every'], privilegedMethods: true, personalDetails: 'granted' },
-  app: { meets: ['everyday', 'every'], privilegedMethods: false, personalDetails: 'granted' },
+const grantedScopes: Readonly<Record<SessionKind, GrantedScope>> = {
+  full: { suffices: ['everyday', 'owner', 'leaving', 'every'], privilegedMethods: true, personalDetails: 'always' },
+  privileged: { suffices: ['everyday', 'every'], privilegedMethods: true, personalDetails: 'granted' },
+  app: { suffices: ['everyday', 'every'], privilegedMethods: false, personalDetails: 'granted' },
   // Only for migration to another server; endpoints that accept it restrict it further.
-  takendown: { meets: ['leaving', 'every'], privilegedMethods: true, personalDetails: 'never' },
+  takendown: { suffices: ['leaving', 'every'], privilegedMethods: true, personalDetails: 'never' },
 }
 
 /** Returns the caller that an access token stands for, with what its kind of session may. */
 export function sessionCallerOf({ did, sessionId, kind, personalDetails: isGranted }: AccessClaims): SessionCaller {
-  const { personalDetails, privilegedMethods } = reach[kind]
+  const { personalDetails, privilegedMethods } = grantedScopes[kind]
   return {
     did,
     credential: kind,
@@ -56,7 +56,7 @@ export const sessionCredential: Credential<SessionCaller> = {
     return sessionCallerOf(acceptedToken(read))
   },
   may(caller, { sessions = 'everyday', refusesTakendown = false, handlerRevalidates = false }, { ctx }) {
-    if (!reach[caller.credential].meets.includes(sessions)) throw invalidToken('Bad token scope')
+    if (!grantedScopes[caller.credential].suffices.includes(sessions)) throw invalidToken('Bad token scope')
     if (!handlerRevalidates || refusesTakendown || wasFoundEnded(ctx, caller))
       return lookUp(ctx, caller, refusesTakendown)
   },

@@ -25,7 +25,7 @@ const REUSE_GRACE_SECS = 2 * HOUR_SECS
 const SESSION_ID_BYTES = 16
 const TOKEN_ID_BYTES = 32
 
-/** The app password that opened a session; null for one with the reach of the account itself. */
+/** The app password that opened a session; null for one with the scope of the account itself. */
 export type OpenedWith = AppPassword | null
 
 /** The holder of a refresh token. */
@@ -103,7 +103,7 @@ export async function keepSession(tx: Tx, { did, tokenId, successorId, ...rest }
 /** Returns the tokens of a stored session. */
 export async function sessionTokens(ctx: Context, did: Did, credential: OpenedWith, tokenId: string): Promise<Tokens> {
   const [accessJwt, refreshJwt] = await Promise.all([
-    issueAccessToken(ctx, { did, sessionId: sessionIdOf(tokenId), ...reachOf(credential) }),
+    issueAccessToken(ctx, { did, sessionId: sessionIdOf(tokenId), ...scopeOfCredential(credential) }),
     issueRefreshToken(ctx, { did, tokenId }),
   ])
   return { accessJwt, refreshJwt }
@@ -122,7 +122,7 @@ export async function takendownTokens(ctx: Context, did: Did, tokenId: string): 
   return { accessJwt, refreshJwt }
 }
 
-function reachOf(credential: OpenedWith): Pick<AccessClaims, 'kind' | 'personalDetails'> {
+function scopeOfCredential(credential: OpenedWith): Pick<AccessClaims, 'kind' | 'personalDetails'> {
   if (credential === null) return { kind: 'full', personalDetails: false }
   return { kind: credential.privileged ? 'privileged' : 'app', personalDetails: credential.personalDetails }
 }

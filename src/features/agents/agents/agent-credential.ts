@@ -2,8 +2,8 @@
  * The credential of agents: an access token sent as `Bearer`. The registration behind it is read at every request, so
  * that an agent stops the moment it is revoked.
  *
- * An endpoint is closed to agents unless its demand says `agents`, whatever the scopes: a new endpoint, and everything
- * that manages accounts, identities or agents, must not open by a configured scope.
+ * An endpoint is closed to agents unless its required scope says `agents`, whatever the scopes: a new endpoint, and
+ * everything that manages accounts, identities or agents, must not open by a configured scope.
  */
 import type { Credential } from '../../../http/credential.ts'
 import { insufficientScope, Refusal } from '../../../http/errors.ts'
@@ -12,7 +12,7 @@ import { agentKind, type AgentCaller } from '../../access/callers/callers.ts'
 import { requireGrant } from '../../access/auth/auth.ts'
 import { presentedAs } from '../../../http/credential-guards.ts'
 import { insertAgentUse } from './agent-event-store.ts'
-import { reachOf } from './agent-standing.ts'
+import { grantedScopeOf } from './agent-granted-scope.ts'
 import { claimsToBeAgentToken, readAgentToken } from './agent-tokens.ts'
 
 const bearer = presentedAs('bearer')
@@ -54,7 +54,7 @@ export const agentCredential: Credential<AgentCaller> = {
     }
   },
   async revalidate(caller, ctx, reader) {
-    if ((await reachOf(ctx, reader, caller)) === null) throw agentEnded()
+    if ((await grantedScopeOf(ctx, reader, caller)) === null) throw agentEnded()
   },
   async record({ registrationId, did }, { clock }, tx, { type, detail }) {
     if ((await insertAgentUse(tx, { registrationId, did, type, detail, now: clock.now() })) === 0) throw agentEnded()

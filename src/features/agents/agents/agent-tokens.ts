@@ -12,7 +12,7 @@ import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { decodeJws, signJws, verifyJws } from '../../../protocol/jws.ts'
 import { issueOAuthAccessToken, readOAuthAccessToken, serverKey, type ReadOutcome } from '../../access/tokens/tokens.ts'
 import type { RegistrationType } from './agent-registration-store.ts'
-import { reachOf } from './agent-standing.ts'
+import { grantedScopeOf } from './agent-granted-scope.ts'
 
 export const AGENT_TOKEN_TTL_SECS = 300
 const ASSERTION_TYPE = 'JWT'
@@ -123,7 +123,7 @@ export async function readAgentToken(
   const { did, scope, tokenId, jkt, claims } = read.token
   const { registration_id: registrationId } = claims
   if (jkt !== null || typeof registrationId !== 'string') return { ok: false, fault: 'unverifiable' }
-  const reach = await reachOf(ctx, ctx.db, { registrationId, did }, scope.split(' '))
-  if (reach === null) return { ok: false, fault: 'revoked' }
-  return { ok: true, did, scope: reach.scopes.join(' '), privateReads: reach.privateReads, tokenId, registrationId }
+  const granted = await grantedScopeOf(ctx, ctx.db, { registrationId, did }, scope.split(' '))
+  if (granted === null) return { ok: false, fault: 'revoked' }
+  return { ok: true, did, scope: granted.scopes.join(' '), privateReads: granted.privateReads, tokenId, registrationId }
 }

@@ -6,12 +6,12 @@ import { access, mayHaveCalled, refusePrivate, requirePermission } from '../../a
 import type { AccessCaller } from '../../access/callers/callers.ts'
 import { serviceText, type ServiceName } from './proxy-header.ts'
 import { defaultService, namedService } from './upstream-services.ts'
-import type { Demand } from '../../../http/credential.ts'
+import type { RequiredScope } from '../../../http/credential.ts'
 
 /** The caller, with the service that the request names, or else the default service of its method. */
 export type RpcCaller = AccessCaller & { service: ServiceName }
 
-interface RpcOptions extends Pick<Demand, 'sessions' | 'handlerRevalidates'> {
+interface RpcOptions extends Pick<RequiredScope, 'sessions' | 'handlerRevalidates'> {
   /** Another method of the service that the token is used for, which the caller must be granted too. */
   also?: string
 }

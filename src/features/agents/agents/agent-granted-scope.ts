@@ -17,19 +17,19 @@ export interface Agent {
 }
 
 /** What the agent may do now. */
-export interface AgentReach {
+export interface AgentGrantedScope {
   scopes: readonly string[]
   /** Whether it may read what only the account sees. */
   privateReads: boolean
 }
 
 /** Returns what the agent may do now, of the scopes that it had once, or null if it may not act. */
-export async function reachOf(
+export async function grantedScopeOf(
   { config }: Pick<Context, 'config'>,
   reader: Reader,
   { registrationId, did }: Agent,
   had?: readonly string[],
-): Promise<AgentReach | null> {
+): Promise<AgentGrantedScope | null> {
   if (!wantsAgents(config)) return null
   const claimed = await findClaimed(reader, registrationId, did)
   if (claimed === null || !isVouchedFor(config, claimed) || (await accountStatus(reader, did)) !== 'active') return null
