@@ -1,7 +1,6 @@
 /** The `Terminal` of the running process. */
 import { fstatSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
-import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { printable } from '../base/printable.ts'
@@ -44,6 +43,7 @@ export function processTerminal(): Terminal {
 async function ask(text: string, { hidden } = { hidden: false }): Promise<string> {
   const question = printable(text)
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
+  const { createInterface } = await import('node:readline/promises')
   const reader = createInterface({ input: process.stdin, output: hidden ? nowhere : process.stderr, terminal: true })
   // Prompt only after readline has turned the echo off.
   if (hidden) process.stderr.write(question)

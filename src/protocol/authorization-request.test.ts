@@ -1,6 +1,6 @@
 import { expect, spyOn, test } from 'bun:test'
 import { checkAuthorizationRequest } from './authorization-request.ts'
-import { loopbackClient } from './client-metadata.ts'
+import { loopbackClient } from './client-validation.ts'
 
 const REDIRECT_URI = 'http://127.0.0.1/callback'
 const found = loopbackClient(`http://localhost?${new URLSearchParams({ redirect_uri: REDIRECT_URI })}`)

@@ -1,11 +1,10 @@
 /**
  * Verifies compact JWS of others, in any common algorithm. The caller names the algorithm: what the header says is
- * compared with it, and never followed.
+ * compared with it, and never followed. The library is loaded on first use.
  *
  * Source: RFC 7515, 5.2; RFC 8725, 3.1.
  */
 import type { KeyObject } from 'node:crypto'
-import { compactVerify, errors } from 'jose'
 import type { ForeignAlgorithm } from './foreign-keys.ts'
 
 /**
@@ -13,6 +12,7 @@ import type { ForeignAlgorithm } from './foreign-keys.ts'
  * invalid.
  */
 export async function verifyForeignJws(text: string, key: KeyObject, algorithm: ForeignAlgorithm): Promise<boolean> {
+  const { compactVerify, errors } = await import('jose')
   try {
     await compactVerify(text, key, { algorithms: [algorithm] })
     return true

@@ -1,32 +1,7 @@
 /** Redirect URIs: where the browser may be sent back to. Source: RFC 8252; atproto "OAuth", "Clients". */
-import { oauthRedirectUriSchema } from '@atproto/oauth-types'
 import { isIpAddress } from './ip-address.ts'
 
-export type ApplicationType = 'web' | 'native'
-
-const isLoopbackHost = (hostname: string): boolean => hostname === '127.0.0.1' || hostname === '[::1]'
-
-/** The reversed host of a client id: the only private-use scheme that the client may register. */
-const reversed = (hostname: string): string => hostname.split('.').reverse().join('.')
-
-/** Whether a client may register `redirectUri`. `clientHost` is the host name of its id, null for a loopback client. */
-export function isRegistrable(
-  redirectUri: string,
-  applicationType: ApplicationType,
-  clientHost: string | null,
-): boolean {
-  const url = URL.parse(redirectUri)
-  if (!url || url.username !== '' || url.password !== '' || !oauthRedirectUriSchema.safeParse(redirectUri).success)
-    return false
-  switch (url.protocol) {
-    case 'https:':
-      return isPublicHost(url.hostname)
-    case 'http:':
-      return applicationType === 'native' && isLoopbackHost(url.hostname)
-    default:
-      return applicationType === 'native' && clientHost !== null && url.protocol === `${reversed(clientHost)}:`
-  }
-}
+export const isLoopbackHost = (hostname: string): boolean => hostname === '127.0.0.1' || hostname === '[::1]'
 
 /** Whether the host is a public domain name: neither an IP address nor a name of a local network. */
 export function isPublicHost(hostname: string): boolean {

@@ -1,7 +1,7 @@
 import { makeBackup, openArchive } from '../../features/operations/backup/backup.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import type { Config } from '../../platform/configuration/config.ts'
-import { isPostgresUrl, withoutPassword } from '../../platform/database/postgres.ts'
+import { isPostgresUrl, withoutPassword } from '../../platform/database/database-url.ts'
 import { processLog } from '../../platform/running/log.ts'
 import { exitCodes, integerOption, Misuse } from '../command.ts'
 import { configured } from '../configuration.ts'

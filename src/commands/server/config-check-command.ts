@@ -1,6 +1,6 @@
 import type { Config } from '../../platform/configuration/config.ts'
 import { configKeys } from '../../platform/configuration/config-loading.ts'
-import { withoutPassword } from '../../platform/database/postgres.ts'
+import { withoutPassword } from '../../platform/database/database-url.ts'
 import { Secret } from '../../base/secret.ts'
 import { exitCodes } from '../command.ts'
 import { configured } from '../configuration.ts'

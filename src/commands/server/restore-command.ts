@@ -11,7 +11,7 @@ import {
 } from '../../features/operations/backup/backup.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import type { Config } from '../../platform/configuration/config.ts'
-import { isPostgresUrl } from '../../platform/database/postgres.ts'
+import { isPostgresUrl } from '../../platform/database/database-url.ts'
 import { exitCodes, Misuse, type ExitCode, type Terminal } from '../command.ts'
 import { configured } from '../configuration.ts'
 

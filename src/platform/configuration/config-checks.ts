@@ -3,7 +3,7 @@ import { parseBucketPlace } from '../../base/bucket-place.ts'
 import { isIPv4 } from 'node:net'
 import type { Config, Mode } from './config.ts'
 import { hasIroh, NO_IROH } from '../network/iroh-library.ts'
-import { isPostgresUrl } from '../database/postgres.ts'
+import { isPostgresUrl } from '../database/database-url.ts'
 
 export interface Check {
   key: string

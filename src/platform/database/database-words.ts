@@ -6,7 +6,7 @@ import { type Explained, inWords, OperatorError } from '../../base/operator-erro
 import { explain } from '../files/system-faults.ts'
 import { DatabaseUnavailable } from './database.ts'
 import { isLost } from './postgres-faults.ts'
-import { createStatement, isPostgresUrl, withoutPassword } from './postgres.ts'
+import { createStatement, isPostgresUrl, withoutPassword } from './database-url.ts'
 import { sqlitePath } from './sqlite.ts'
 
 interface PostgresPlace {

@@ -4,7 +4,7 @@ import { inWords, OperatorError } from '../../base/operator-error.ts'
 import type { Database } from './database.ts'
 import { explainDatabase } from './database-words.ts'
 import type { Access } from './postgres-connection.ts'
-import { isPostgresUrl, openPostgres } from './postgres.ts'
+import { isPostgresUrl } from './database-url.ts'
 import { existingSqlitePath, openSqlite, sqlitePath } from './sqlite.ts'
 
 export interface OpenOptions {
@@ -24,6 +24,8 @@ export async function openDatabase({ databaseUrl, strict, access, nodeName }: Op
     throw new OperatorError(
       'the address of the database is malformed: its form is postgres://user:password@host:port/database',
     )
+  // Imported here, so that servers on SQLite do not load it.
+  const { openPostgres } = await import('./postgres.ts')
   try {
     return await openPostgres({ url: databaseUrl, strict, access, nodeName })
   } catch (error) {

@@ -17,6 +17,7 @@ import { SQL, type ReservedSQL } from 'bun'
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { OperatorError } from '../../base/operator-error.ts'
+import { createStatement, withoutPassword } from './database-url.ts'
 import type { Database, DatabaseCounters, Dialect } from './database.ts'
 import { applicationOf, PostgresCluster } from './postgres-cluster.ts'
 import { PostgresWriter, type Access, type WriterState } from './postgres-connection.ts'
@@ -46,8 +47,6 @@ export interface PostgresOptions {
   /** For operators; the host name if it is not given. */
   nodeName?: string | null
 }
-
-export const isPostgresUrl = (databaseUrl: string): boolean => /^postgres(?:ql)?:\/\//.test(databaseUrl)
 
 /** PostgreSQL's names for the column types of the shared subset. */
 const columnTypes: readonly [RegExp, string][] = [
@@ -140,17 +139,4 @@ async function checkOrder(connection: ReservedSQL): Promise<void> {
   throw new OperatorError(
     `the database ${row.name} sorts text by a language's collation; create it with ${createStatement(row.name)}`,
   )
-}
-
-/** The statement that creates a database as the server needs it: text in the order of its bytes. */
-export const createStatement = (name: string): string =>
-  `CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'`
-
-/** Returns the URL without its password, for messages. A path is returned as it is. */
-export function withoutPassword(databaseUrl: string): string {
-  if (!isPostgresUrl(databaseUrl)) return databaseUrl
-  const parsed = URL.parse(databaseUrl)
-  if (parsed === null) return 'postgres://…'
-  parsed.password = ''
-  return parsed.href
 }

@@ -23,7 +23,7 @@ import {
   type WriteFault,
 } from './database.ts'
 import { OperatorError } from '../../base/operator-error.ts'
-import { isPostgresUrl, withoutPassword } from './postgres.ts'
+import { isPostgresUrl, withoutPassword } from './database-url.ts'
 import { storageFaultOf } from '../files/storage-faults.ts'
 import { BatchLoop } from '../running/batch-loop.ts'
 import { onBehalf } from '../running/request-scope.ts'

@@ -34,7 +34,7 @@ import { type Explained, inWords, OperatorError } from '../../base/operator-erro
 import { VERSION } from '../../base/version.ts'
 import { migrations } from '../database/embedded-migrations.ts'
 import { openDatabase } from '../database/open-database.ts'
-import { isPostgresUrl, withoutPassword } from '../database/postgres.ts'
+import { isPostgresUrl, withoutPassword } from '../database/database-url.ts'
 import { isDatabaseThere, sqlitePath } from '../database/sqlite.ts'
 import { masterKeyFile } from '../secrets/vault.ts'
 

@@ -19,7 +19,7 @@ export interface BucketOptions {
   forcePathStyle: boolean
 }
 
-export type S3Library = typeof import('@aws-sdk/client-s3')
+export type S3Library = typeof import('./bucket-library.ts')
 
 export interface S3Store {
   library: S3Library
@@ -36,7 +36,7 @@ export async function openStore({
   accessKeyId,
   secretAccessKey,
 }: BucketOptions): Promise<S3Store> {
-  const library = await import('@aws-sdk/client-s3')
+  const library = await import('./bucket-library.ts')
   const client = new library.S3Client({
     endpoint,
     region,

@@ -1,5 +1,7 @@
-/** Outgoing mail: over SMTP, through a provider's HTTP API, or, for development, into the log. */
-import { createTransport } from 'nodemailer'
+/**
+ * Outgoing mail: over SMTP, through a provider's HTTP API, or, for development, into the log. The library for SMTP is
+ * loaded with the first mail.
+ */
 import type { Config } from '../configuration/config.ts'
 import type { Log } from '../running/log.ts'
 import type { Outbound } from './outbound.ts'
@@ -61,11 +63,12 @@ function logMailer(log: Log): Mailer {
 }
 
 /** Certificates are always checked. With `starttls`, nothing is sent before the connection is encrypted (RFC 3207). */
-function transportOf(
+async function transportOf(
   { smtpHost, smtpPort, smtpTls, smtpUsername, smtpPassword, smtpTimeoutSecs }: Config['email'],
   authority: string | undefined,
 ) {
   const timeoutMillis = smtpTimeoutSecs * 1000
+  const { createTransport } = await import('nodemailer')
   return createTransport({
     host: smtpHost ?? '',
     port: smtpPort,
@@ -86,13 +89,16 @@ function transportOf(
 
 function smtpMailer(config: Config['email'], authority?: string): Mailer {
   const { from, fromName } = config
-  const transport = transportOf(config, authority)
+  let opened: ReturnType<typeof transportOf> | null = null
+  const transport = () => (opened ??= transportOf(config, authority))
   const sender = fromName === null ? (from ?? '') : { name: fromName, address: from ?? '' }
   return {
     async send({ to, subject, text }, id) {
       try {
         // Passed as an object, so that a comma in the address cannot add recipients.
-        await transport.sendMail({
+        await (
+          await transport()
+        ).sendMail({
           from: sender,
           to: { name: '', address: to },
           subject,
@@ -106,7 +112,7 @@ function smtpMailer(config: Config['email'], authority?: string): Mailer {
     },
     async check() {
       try {
-        await transport.verify()
+        await (await transport()).verify()
         return null
       } catch (error) {
         return error instanceof Error ? error.message : String(error)

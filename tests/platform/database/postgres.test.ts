@@ -12,7 +12,8 @@ import {
   type Database,
 } from '../../../src/platform/database/database.ts'
 import { migrate } from '../../../src/platform/database/migrations.ts'
-import { openPostgres, withoutPassword } from '../../../src/platform/database/postgres.ts'
+import { withoutPassword } from '../../../src/platform/database/database-url.ts'
+import { openPostgres } from '../../../src/platform/database/postgres.ts'
 import { migrations } from '../../../src/platform/database/embedded-migrations.ts'
 import { openSqlite } from '../../../src/platform/database/sqlite.ts'
 import { checks, examine } from '../../../src/features/operations/doctor/doctor.ts'

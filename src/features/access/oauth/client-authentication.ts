@@ -5,7 +5,7 @@
  * Source: RFC 7523, sections 2.2 and 3.
  */
 import { createPublicKey, type KeyObject, type webcrypto } from 'node:crypto'
-import { errors, jwtVerify, type JWTPayload } from 'jose'
+import type { JWTPayload } from 'jose'
 import type { Context } from '../../../platform/context.ts'
 import type { ClientMetadata } from '../../../protocol/client-metadata.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
@@ -103,6 +103,7 @@ async function verifiedClaims(
   alg: string,
 ): Promise<JWTPayload> {
   const key = publicKeyOf(jwk)
+  const { errors, jwtVerify } = await import('jose')
   try {
     const { payload } = await jwtVerify(text, key, { algorithms: [alg], currentDate: new Date(ctx.clock.now()) })
     return payload

@@ -13,14 +13,7 @@ import { sql } from '../../../platform/database/database.ts'
 import { SingleFlight } from '../../../base/single-flight.ts'
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
-import {
-  clientDocumentUrl,
-  discoverableClient,
-  isLoopbackClientId,
-  loopbackClient,
-  type ClientMetadata,
-  type ClientOutcome,
-} from '../../../protocol/client-metadata.ts'
+import { isLoopbackClientId, type ClientMetadata, type ClientOutcome } from '../../../protocol/client-metadata.ts'
 import { fetchDocument } from '../../../platform/network/json-document.ts'
 import { hasSessionOfClient } from './client-session-store.ts'
 
@@ -50,6 +43,8 @@ const state = perContext(({ db }) => ({
   faults: new BoundedCache<ClientFault>(MAX_FAULTS),
 }))
 
+const validation = () => import('../../../protocol/client-validation.ts')
+
 export const invalidClient = (reason: string) => new OAuthError(400, 'invalid_client', reason)
 
 /**
@@ -64,12 +59,15 @@ export async function clientOf(
   clientId: string,
   { mayFetch }: { mayFetch: boolean },
 ): Promise<ClientMetadata> {
-  const outcome = isLoopbackClientId(clientId) ? loopbackClient(clientId) : await discovered(ctx, clientId, mayFetch)
+  const outcome = isLoopbackClientId(clientId)
+    ? (await validation()).loopbackClient(clientId)
+    : await discovered(ctx, clientId, mayFetch)
   if (!outcome.ok) throw invalidClient(`invalid_client_metadata: ${outcome.reason}`)
   return outcome.client
 }
 
 async function discovered(ctx: Context, clientId: string, mayFetch: boolean): Promise<ClientOutcome> {
+  const { clientDocumentUrl, discoverableClient } = await validation()
   if (clientDocumentUrl(clientId) === null)
     return { ok: false, reason: 'client_id must be an https URL of a document, or of the form http://localhost' }
   // People know an app by the host of its id. A document on this host would be one that a user uploaded here.
@@ -90,6 +88,7 @@ async function refetched(ctx: Context, clientId: string, kept: CachedDocument | 
   const fetched = await fetchDocument(ctx, clientId)
   if (!fetched.ok)
     return failed(ctx, clientId, kept, { reason: `the document at ${clientId}: ${fetched.reason}`, isOutage: true })
+  const { discoverableClient } = await validation()
   const read = discoverableClient(clientId, fetched.document)
   if (!read.ok) return failed(ctx, clientId, kept, { reason: read.reason, isOutage: false })
   await clientDocuments.put(ctx.db, clientId, JSON.stringify(fetched.document), ctx.clock.now())
@@ -97,12 +96,12 @@ async function refetched(ctx: Context, clientId: string, kept: CachedDocument | 
   return read
 }
 
-function failed(
+async function failed(
   ctx: Context,
   clientId: string,
   kept: CachedDocument | null,
   { reason, isOutage }: Omit<ClientFault, 'until'>,
-): ClientOutcome {
+): Promise<ClientOutcome> {
   const fault = { reason: reason.slice(0, MAX_REASON_CHARS), isOutage, until: ctx.clock.monotonic() + FAULT_MILLIS }
   state(ctx).faults.set(clientId, fault)
   return outcomeOf(fault, clientId, kept, ctx.clock.now())
@@ -112,14 +111,16 @@ function failed(
  * If the client publishes an invalid document, it is refused at once. If the document cannot be fetched, the stored one
  * is used.
  */
-const outcomeOf = (
+const outcomeOf = async (
   { reason, isOutage }: ClientFault,
   clientId: string,
   kept: CachedDocument | null,
   now: Millis,
-): ClientOutcome => (isOutage ? lastGood(clientId, kept, now) : null) ?? { ok: false, reason }
+): Promise<ClientOutcome> => (isOutage ? await lastGood(clientId, kept, now) : null) ?? { ok: false, reason }
 
 /** Returns the outcome of the stored document; null if there is none or it is too old. */
-function lastGood(clientId: string, kept: CachedDocument | null, now: Millis): ClientOutcome | null {
-  return kept && now - kept.fetchedAt < STALE_MILLIS ? discoverableClient(clientId, JSON.parse(kept.text)) : null
+async function lastGood(clientId: string, kept: CachedDocument | null, now: Millis): Promise<ClientOutcome | null> {
+  if (!kept || now - kept.fetchedAt >= STALE_MILLIS) return null
+  const { discoverableClient } = await validation()
+  return discoverableClient(clientId, JSON.parse(kept.text))
 }

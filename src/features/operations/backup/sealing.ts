@@ -5,13 +5,15 @@
  * derivation from a passphrase is slow on purpose. Once the archive exists, making backups needs no passphrase.
  */
 import { Readable } from 'node:stream'
-import { Decrypter, Encrypter, generateX25519Identity, identityToRecipient } from 'age-encryption'
 import { OperatorError } from '../../../base/operator-error.ts'
 import { bytesOf, readWhole, type Archive } from './archive.ts'
 
 const ARCHIVE_FILE = 'archive.json'
 const IDENTITY_FILE = 'identity.age'
 const FORMAT = 1
+
+/** Loaded for encrypted backups only. */
+const library = () => import('age-encryption')
 
 interface ArchiveFile {
   format: number
@@ -50,6 +52,7 @@ export async function sealOf(archive: Archive, passphrase: string | null): Promi
   return {
     suffix: '.age',
     async close(content) {
+      const { Encrypter } = await library()
       const encrypter = new Encrypter()
       encrypter.addRecipient(recipient)
       return encrypter.encrypt(streamOf(content))
@@ -71,6 +74,7 @@ export async function unsealOf(archive: Archive, passphrase: string | null): Pro
   return {
     suffix: '.age',
     async open(content) {
+      const { Decrypter } = await library()
       const decrypter = new Decrypter()
       decrypter.addIdentity(identity)
       return decrypter.decrypt(streamOf(content))
@@ -81,6 +85,7 @@ export async function unsealOf(archive: Archive, passphrase: string | null): Pro
 async function found(archive: Archive, passphrase: string | null): Promise<ArchiveFile> {
   const file: ArchiveFile = { format: FORMAT, recipient: null }
   if (passphrase !== null) {
+    const { Encrypter, generateX25519Identity, identityToRecipient } = await library()
     const identity = await generateX25519Identity()
     file.recipient = await identityToRecipient(identity)
     const encrypter = new Encrypter()
@@ -103,6 +108,7 @@ async function archiveFile(archive: Archive): Promise<ArchiveFile | null> {
 
 async function openIdentity(sealed: Uint8Array | null, passphrase: string): Promise<string> {
   if (sealed === null) throw new OperatorError(`the archive lacks ${IDENTITY_FILE}, which holds the key of its backups`)
+  const { Decrypter } = await library()
   const decrypter = new Decrypter()
   decrypter.addPassphrase(passphrase)
   try {

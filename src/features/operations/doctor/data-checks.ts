@@ -18,7 +18,7 @@ import { sql, type Database, type SqlValue } from '../../../platform/database/da
 import { openNameless, writeAt } from '../../../platform/files/nameless-file.ts'
 import { openDatabase } from '../../../platform/database/open-database.ts'
 import { explainDatabase } from '../../../platform/database/database-words.ts'
-import { isPostgresUrl, withoutPassword } from '../../../platform/database/postgres.ts'
+import { isPostgresUrl, withoutPassword } from '../../../platform/database/database-url.ts'
 import { isDatabaseThere, sqlitePath } from '../../../platform/database/sqlite.ts'
 import { explain, userName } from '../../../platform/files/system-faults.ts'
 import { masterKeyFault, secretsQuery } from '../../../platform/secrets/vault.ts'

@@ -2,7 +2,7 @@
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { openDatabase } from '../../../platform/database/open-database.ts'
 import { sql, type Database } from '../../../platform/database/database.ts'
-import { isPostgresUrl } from '../../../platform/database/postgres.ts'
+import { isPostgresUrl } from '../../../platform/database/database-url.ts'
 import { EVENT_NUMBERS, unnumberedEvents } from '../../data/firehose/firehose.ts'
 import { fault, ok, skipped, warning, type Check, type Finding, type Patient } from './finding.ts'
 

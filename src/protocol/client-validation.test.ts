@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { clientDocumentUrl, discoverableClient, loopbackClient } from './client-metadata.ts'
+import { clientDocumentUrl, discoverableClient, isRegistrable, loopbackClient } from './client-validation.ts'
 
 const clientId = 'https://app.example.com/client/metadata.json'
 const document = {
@@ -170,4 +170,34 @@ test('a loopback client is described by its id', () => {
     'http://localhost.example.com',
   ])
     expect([bad, loopbackClient(bad).ok]).toEqual([bad, false])
+})
+
+test('what a client may register depends on its kind', () => {
+  const rows: [uri: string, web: boolean, native: boolean][] = [
+    ['https://app.example.com/callback', true, true],
+    ['https://127.0.0.1/callback', false, false],
+    ['https://localhost/callback', false, false],
+    ['https://intranet/callback', false, false],
+    ['https://printer.local/callback', false, false],
+    ['https://user:secret@app.example.com/callback', false, false],
+    ['http://127.0.0.1/callback', false, true],
+    ['http://127.0.0.1:8080/callback', false, true],
+    ['http://[::1]/callback', false, true],
+    ['http://localhost/callback', false, false],
+    ['http://app.example.com/callback', false, false],
+    ['com.example.app:/callback', false, true],
+    ['com.example.app://callback', false, false],
+    ['com.example.other:/callback', false, false],
+    ['myapp:/callback', false, false],
+    ['javascript:alert(1)', false, false],
+    ['data:text/html,hello', false, false],
+    ['not a url', false, false],
+  ]
+  for (const [uri, web, native] of rows)
+    expect([
+      uri,
+      isRegistrable(uri, 'web', 'app.example.com'),
+      isRegistrable(uri, 'native', 'app.example.com'),
+    ]).toEqual([uri, web, native])
+  expect(isRegistrable('com.example.app:/callback', 'native', null)).toBe(false)
 })
