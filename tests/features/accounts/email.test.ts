@@ -1,18 +1,15 @@
-import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from 'bun:test'
+import { beforeEach, expect, spyOn, test } from 'bun:test'
 import { createAccount, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { lastCode } from '../../support/servers/mail.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPds } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
 let alice: TestAccount
 let names = 0
-beforeAll(async () => {
-  pds = await startPds({ rateLimit: { enabled: false } })
-})
+const { pds } = useWorld({ config: { rateLimit: { enabled: false } } })
 beforeEach(async () => {
   alice = await createAccount(pds, `user${++names}`)
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 const requestConfirmation = () => alice.call('com.atproto.server.requestEmailConfirmation', { method: 'POST' })
 const confirm = (token: string, email = alice.email) =>

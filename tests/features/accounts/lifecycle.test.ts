@@ -1,5 +1,5 @@
 import { AtpAgent } from '@atproto/api'
-import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from 'bun:test'
+import { beforeEach, expect, spyOn, test } from 'bun:test'
 import { deleteAccount as deleteWithoutAsking } from '../../../src/features/identity/account-changes/account-changes.ts'
 import { takeDown } from '../../../src/features/identity/accounts/accounts.ts'
 import { sql, type Sql } from '../../../src/platform/database/database.ts'
@@ -9,17 +9,14 @@ import { allNumbered } from '../../support/clients/events.ts'
 import { lastCode } from '../../support/servers/mail.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { Subscriber, type Message } from '../../support/clients/subscriber.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
 let alice: TestAccount
 let names = 0
-beforeAll(async () => {
-  pds = await startPds({ rateLimit: { enabled: false } })
-})
+const { pds } = useWorld({ config: { rateLimit: { enabled: false } } })
 beforeEach(async () => {
   alice = await createAccount(pds, `user${++names}`)
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 const deactivate = (json: object = {}) => alice.call('com.atproto.server.deactivateAccount', { json })
 const activate = () => alice.call('com.atproto.server.activateAccount', { method: 'POST' })

@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import { createAccount, logIn, PASSWORD, xrpc } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { lastCode } from '../../support/servers/mail.ts'
 import { answerOf, OAuthClient } from '../../support/clients/oauth-client.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds({ rateLimit: { enabled: false }, accounts: { passwordOptional: true } })
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld({ config: { rateLimit: { enabled: false }, accounts: { passwordOptional: true } } })
 
 const requestReset = (email: string) => xrpc(pds, 'com.atproto.server.requestPasswordReset', { json: { email } })
 const reset = (token: string, password: string) =>

@@ -1,5 +1,5 @@
 /** Accounts without a password: how they come about, what opens them, and how they get a password. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { findPasswordHash } from '../../../src/features/identity/passwords/password-store.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { holder, logIn, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
@@ -7,7 +7,7 @@ import { bear, begin, forCeremonies, prepared, sendDid } from '../../support/cli
 import { bearer, request } from '../../support/clients/http.ts'
 import { lastCode } from '../../support/servers/mail.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { moveIn, stranger } from '../../support/clients/stranger.ts'
 import {
   askSession,
@@ -16,16 +16,13 @@ import {
   walletSession,
   type DeviceKey,
 } from '../../support/clients/wallet.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const config = { ...forCeremonies, accounts: { passwordOptional: true } }
 
-let pds: TestPds
-let alice: TestAccount & { device: DeviceKey }
-beforeAll(async () => {
-  pds = await startPds(config)
-  alice = await sovereignAccount(pds, 'alice', { password: undefined })
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld({ config })
+const alice = setUp(() => sovereignAccount(pds, 'alice', { password: undefined }))
 
 const createSession = (identifier: string, password: string) =>
   xrpc(pds, 'com.atproto.server.createSession', { json: { identifier, password } })

@@ -1,15 +1,13 @@
 /** Deleting an account with the proof of a wallet in place of the password. */
-import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import { deleteAccount as deleteWithoutAsking } from '../../../src/features/identity/account-changes/account-changes.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { base64url } from '../../../src/protocol/base64url.ts'
 import { sovereignSessionEnvelope } from '../../../src/protocol/signed-envelope.ts'
 import { PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
-import { startFaultyLine, type FaultyLine } from '../../support/faults/faulty-line.ts'
 import { basic } from '../../support/clients/http.ts'
 import { lastCode } from '../../support/servers/mail.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import {
   askSession,
   deletionProof,
@@ -19,26 +17,16 @@ import {
   sovereignAccount,
   type DeviceKey,
 } from '../../support/clients/wallet.ts'
+import { useWorld } from '../../support/world.ts'
 
 type Holder = TestAccount & { device: DeviceKey; token: string }
 
-let plc: PlcHost
-let line: FaultyLine
-let pds: TestPds
-beforeAll(async () => {
-  plc = await startPlcServer()
-  line = await startFaultyLine(plc.url)
-  pds = await startPds({
-    plcDirectoryUrl: line.url,
+const { pds, line } = useWorld({
+  line: true,
+  config: {
     rateLimit: { enabled: false },
     accounts: { passwordOptional: true },
-  })
-})
-beforeEach(() => {
-  line.fate = () => 'answered'
-})
-afterAll(async () => {
-  for (const server of [pds, line, plc]) await server[Symbol.asyncDispose]()
+  },
 })
 
 let names = 0

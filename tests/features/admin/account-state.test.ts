@@ -1,5 +1,5 @@
 /** What operators see of an account: how its holder signs in, its names, and how its share and its document stand. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { insertFurtherHandle } from '../../../src/features/identity/accounts/further-handle-store.ts'
 import { putWebDocument } from '../../../src/features/identity/web-documents/web-documents.ts'
 import { setHostedSince } from '../../../src/features/identity/web-documents/web-document-store.ts'
@@ -7,14 +7,11 @@ import { sql } from '../../../src/platform/database/database.ts'
 import type { Did, Handle } from '../../../src/protocol/identifiers.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { bear, forCeremonies, operate } from '../../support/clients/ceremony.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { runProgram } from '../../support/servers/program.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds({ ...forCeremonies, accounts: { passwordOptional: true } })
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld({ config: { ...forCeremonies, accounts: { passwordOptional: true } } })
 
 const lookUp = async (account: string) => (await operate(pds, '/v1/admin/accounts/lookup', { account })).body
 const shown = async (account: string) =>

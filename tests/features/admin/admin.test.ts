@@ -1,16 +1,13 @@
 /** The operator's interface: accounts, health, relay, claim codes. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, xrpc } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { startUpstream } from '../../support/servers/upstream.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds()
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld()
 
 const ask = (path: string, on: Pick<TestPds, 'url'> = pds) => request(on.url + path, { headers: bearer(ADMIN_TOKEN) })
 const tell = (path: string, json?: unknown, on: Pick<TestPds, 'url'> = pds) =>

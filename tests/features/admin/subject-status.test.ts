@@ -1,12 +1,13 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { beforeAll, beforeEach, expect, test } from 'bun:test'
 import { formatServiceToken } from '../../../src/protocol/service-token.ts'
 import { formatDidKey, signingKey } from '../../../src/protocol/keys.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { genesisDid, signOperation } from '../../../src/protocol/plc.ts'
 import { createAccount, logIn, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { basic, bearer } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { Subscriber, type Message } from '../../support/clients/subscriber.ts'
+import { useWorld } from '../../support/world.ts'
 
 /** A moderation service, with a key for itself and one for its labels. */
 const [key, labelKey] = [signingKey('p256', new Uint8Array(32).fill(7)), signingKey('k256', new Uint8Array(32).fill(9))]
@@ -23,17 +24,15 @@ const genesis = signOperation(
 )
 const moderationDid = genesisDid(genesis)
 
-let pds: TestPds
 let alice: TestAccount
 let names = 0
+const { pds } = useWorld({ config: { rateLimit: { enabled: false }, moderation: { did: moderationDid } } })
 beforeAll(async () => {
-  pds = await startPds({ rateLimit: { enabled: false }, moderation: { did: moderationDid } })
   await pds.ctx.plc.submit(moderationDid, genesis)
 })
 beforeEach(async () => {
   alice = await createAccount(pds, `user${++names}`)
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 const operator = (nsid: string, init: { json?: object } = {}) =>
   xrpc(pds, `com.atproto.admin.${nsid}`, { ...init, headers: basic('admin', ADMIN_TOKEN) })

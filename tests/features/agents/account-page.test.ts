@@ -1,10 +1,9 @@
 /** The part of the account page about agents, as a person without scripts uses it. */
-import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import type { Browser, Page } from 'playwright-core'
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import type { Page } from 'playwright-core'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
-import { freshPage, openBrowser } from '../../support/clients/browser.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { createPost, registerAgent } from '../../support/clients/registered-agent.ts'
+import { useWorld } from '../../support/world.ts'
 
 /** A browser on a busy machine takes its time. */
 setDefaultTimeout(60_000)
@@ -16,22 +15,13 @@ const ISSUER = {
   keys: { source: 'jwks', url: 'https://idp.test/jwks' },
 } as never
 
-let pds: TestPds
-let browser: Browser
-beforeAll(async () => {
-  const agentAuth = { anonymousEnabled: true, trustedIssuers: [ISSUER] }
-  ;[pds, browser] = await Promise.all([startPds({ agentAuth, rateLimit: { enabled: false } }), openBrowser()])
-})
-afterEach(async () => {
-  for (const context of browser.contexts()) await context.close()
-})
-afterAll(async () => {
-  await browser.close()
-  await pds[Symbol.asyncDispose]()
+const { pds, freshPage } = useWorld({
+  browser: true,
+  config: { agentAuth: { anonymousEnabled: true, trustedIssuers: [ISSUER] }, rateLimit: { enabled: false } },
 })
 
 async function signedIn({ handle, password }: TestAccount): Promise<Page> {
-  const page = await freshPage(browser)
+  const page = await freshPage()
   await page.goto(`${pds.url}/account/sign-in`)
   await page.getByLabel('Handle or email address').fill(handle)
   await page.getByLabel('Password', { exact: true }).fill(password)

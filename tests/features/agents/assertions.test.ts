@@ -3,7 +3,7 @@
  * The server signs with the key of the vectors, so that a test can sign whatever the server would not.
  */
 import { createHmac, createPrivateKey, createPublicKey } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { normalizeAtprotoOauthScopeValue } from '@atproto/oauth-scopes'
 import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount } from '../../support/clients/account.ts'
@@ -11,17 +11,15 @@ import { exchangeAgent, JWT_BEARER, tokenGrant } from '../../support/clients/age
 import { StillClock } from '../../support/clock.ts'
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
 import { newKey, signJwt, type Key } from '../../support/clients/oauth-client.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { Random } from '../../support/random.ts'
 import canonicalization from '../../vectors/contract/agents-scope-canonicalization.json' with { type: 'json' }
 import vectors from '../../vectors/contract/agents-assertion-and-set.json' with { type: 'json' }
 import { countOf } from '../../support/agent-rows.ts'
+import { useWorld } from '../../support/world.ts'
 
 const { assertionClaimed, assertionPreClaim, accessToken, jwtBearerRequest, serviceKey, publicUrl } = vectors
 const { claims, header } = assertionClaimed
 
-let pds: TestPds
-let clock: StillClock
 const key: Key = {
   privateKey: createPrivateKey({
     format: 'jwk',
@@ -30,9 +28,12 @@ const key: Key = {
   jwk: serviceKey.jwk,
 }
 
+const clock = new StillClock(vectors.now * 1000)
+const { pds } = useWorld({
+  config: { publicUrl, agentAuth: { anonymousEnabled: true }, rateLimit: { enabled: false } },
+  options: { clock },
+})
 beforeAll(async () => {
-  clock = new StillClock(vectors.now * 1000)
-  pds = await startPds({ publicUrl, agentAuth: { anonymousEnabled: true }, rateLimit: { enabled: false } }, { clock })
   const { did } = await createAccount(pds, 'alice')
   const { db, vault } = pds.ctx
   const wrapped = vault.wrap(Buffer.from(serviceKey.privateScalarHex, 'hex'))
@@ -43,7 +44,6 @@ beforeAll(async () => {
     VALUES (${claims.registration_id}, ${claims.sub}, 'anonymous', ${JSON.stringify(claims.scope.split(' '))}, 'claimed', 0, 0)`)
   await pds.restart()
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 beforeEach(() => setRegistration({}))
 
 const setRegistration = ({ did = claims.sub, status = 'claimed' }: { did?: string | null; status?: string }) =>

@@ -2,7 +2,7 @@
  * Accounts that an account makes for agents: how they are made, also after a kill, how they end, and how that is
  * undone.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
@@ -13,42 +13,30 @@ import { createAccount, PASSWORD, xrpc, type TestAccount } from '../../support/c
 import { confirmedAgent, exchangeAgent } from '../../support/clients/agent.ts'
 import { bring, reserveKey, type Bringing } from '../../support/clients/brought.ts'
 import { allNumbered } from '../../support/clients/events.ts'
-import { brokenByPost, startFaultyLine, type FaultyLine } from '../../support/faults/faulty-line.ts'
+import { brokenByPost } from '../../support/faults/faulty-line.ts'
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, MASTER_KEY, startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
+import { ADMIN_TOKEN, MASTER_KEY, startPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { askSession, deviceKey, sessionRequest, walletSession } from '../../support/clients/wallet.ts'
 import { eventsOf } from '../../support/agent-rows.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const SCOPES = ['atproto', 'blob:*/*', 'repo:*?action=create&action=update']
 const GRACE_SECS = 86_400
 
-let directory: PlcHost
-let line: FaultyLine
-let pds: TestPds
-let alice: TestAccount
 let wallet: string
-beforeAll(async () => {
-  directory = await startPlcServer()
-  line = await startFaultyLine(directory.url)
-  pds = await startPds({
-    plcDirectoryUrl: line.url,
+const { pds, line } = useWorld({
+  line: true,
+  config: {
     signingKeyMasterKey: MASTER_KEY,
     agentAuth: { anonymousEnabled: true },
     rateLimit: { enabled: false },
-  })
-  alice = await createAccount(pds, 'alice')
+  },
+})
+const alice = setUp(() => createAccount(pds, 'alice'))
+beforeAll(async () => {
   wallet = await walletSession(pds, alice.did)
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await line[Symbol.asyncDispose]()
-  await directory[Symbol.asyncDispose]()
-})
-
-beforeEach(() => {
-  line.fate = () => 'answered'
 })
 
 let names = 0

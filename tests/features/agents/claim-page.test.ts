@@ -1,33 +1,34 @@
 /** The page at which people enter the code of an agent and decide. It works without scripts, and without cookies. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { endAccess } from '../../../src/http/hooks.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
-import { createAccount, logIn, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
+import { createAccount, logIn, PASSWORD } from '../../support/clients/account.ts'
 import { confirmAgent, openAgentClaim, pollAgent, registerAgent } from '../../support/clients/agent.ts'
 import { StillClock } from '../../support/clock.ts'
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
 import { hiddenFields } from '../../support/clients/oauth-client.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPds } from '../../support/servers/pds.ts'
 import { eventsOf } from '../../support/agent-rows.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const GRANTED = ['atproto', 'identity:handle', 'repo:app.bsky.feed.post?action=create']
 
-let pds: TestPds
-let clock: StillClock
-let alice: TestAccount
-beforeAll(async () => {
-  clock = new StillClock()
-  const agentAuth = {
-    anonymousEnabled: true,
-    serviceAuthEnabled: true,
-    preClaimScopes: ['atproto'],
-    grantedScopes: GRANTED,
-  }
-  pds = await startPds({ agentAuth, rateLimit: { enabled: false } }, { clock })
-  alice = await createAccount(pds, 'alice')
+const clock = new StillClock()
+const { pds } = useWorld({
+  config: {
+    agentAuth: {
+      anonymousEnabled: true,
+      serviceAuthEnabled: true,
+      preClaimScopes: ['atproto'],
+      grantedScopes: GRANTED,
+    },
+    rateLimit: { enabled: false },
+  },
+  options: { clock },
 })
-afterAll(() => pds[Symbol.asyncDispose]())
+const alice = setUp(() => createAccount(pds, 'alice'))
 
 const submit = (
   fields: Record<string, string>,

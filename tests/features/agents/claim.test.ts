@@ -1,9 +1,9 @@
 /** Claims: the code that an agent shows, and the account holder who confirms it. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
-import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
+import { createAccount, logIn } from '../../support/clients/account.ts'
 import {
   confirmAgent,
   confirmedAgent,
@@ -16,30 +16,30 @@ import {
 import { StillClock } from '../../support/clock.ts'
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPds } from '../../support/servers/pds.ts'
 import { startPlcServer } from '../../support/servers/plc-server.ts'
 import { askSession, sessionRequest, sovereignAccount, walletSession } from '../../support/clients/wallet.ts'
 import { countOf, eventsOf } from '../../support/agent-rows.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const GRANTED = ['atproto', 'repo:*?action=create&action=update', 'transition:email']
 
-let pds: TestPds
-let clock: StillClock
-let alice: TestAccount
-let bob: TestAccount
-beforeAll(async () => {
-  clock = new StillClock()
-  const agentAuth = {
-    anonymousEnabled: true,
-    serviceAuthEnabled: true,
-    preClaimScopes: ['atproto'],
-    grantedScopes: GRANTED,
-  }
-  pds = await startPds({ agentAuth, rateLimit: { enabled: false } }, { clock })
-  alice = await createAccount(pds, 'alice')
-  bob = await createAccount(pds, 'bob')
+const clock = new StillClock()
+const { pds } = useWorld({
+  config: {
+    agentAuth: {
+      anonymousEnabled: true,
+      serviceAuthEnabled: true,
+      preClaimScopes: ['atproto'],
+      grantedScopes: GRANTED,
+    },
+    rateLimit: { enabled: false },
+  },
+  options: { clock },
 })
-afterAll(() => pds[Symbol.asyncDispose]())
+const alice = setUp(() => createAccount(pds, 'alice'))
+const bob = setUp(() => createAccount(pds, 'bob'))
 
 const refusal = ({ status, body }: Answer) => [status, body.error]
 

@@ -2,7 +2,7 @@
  * What people and operators do once somebody else was signed in to an account, and what it does to the agents that were
  * confirmed since.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { createAccount, logIn, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import {
   confirmAgent,
@@ -15,18 +15,19 @@ import {
 import { basic, bearer, request } from '../../support/clients/http.ts'
 import { fixedIssuer, identityAssertion, ISSUER, issuerKey } from '../../support/servers/issuer.ts'
 import { lastCode, noticesTo } from '../../support/servers/mail.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { eventsOf } from '../../support/agent-rows.ts'
+import { useWorld } from '../../support/world.ts'
 
 const NEW_PASSWORD = 'a password of the holder alone'
 const provider = issuerKey('one')
-let pds: TestPds
 let count = 0
-beforeAll(async () => {
-  const agentAuth = { anonymousEnabled: true, serviceAuthEnabled: true, trustedIssuers: [fixedIssuer([provider])] }
-  pds = await startPds({ agentAuth, rateLimit: { enabled: false } })
+const { pds } = useWorld({
+  config: {
+    agentAuth: { anonymousEnabled: true, serviceAuthEnabled: true, trustedIssuers: [fixedIssuer([provider])] },
+    rateLimit: { enabled: false },
+  },
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 const newcomer = () => createAccount(pds, `person${count++}`)
 const seen = (token: string) => request(`${pds.url}/xrpc/com.atproto.server.getSession`, { headers: bearer(token) })

@@ -1,9 +1,8 @@
 /** What an agent may do with what it was granted, method by method. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { createAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startUpstream, tokenClaims, type Upstream } from '../../support/servers/upstream.ts'
+import { tokenClaims } from '../../support/servers/upstream.ts'
 import {
   createPost,
   DEFAULT_SCOPES,
@@ -14,6 +13,8 @@ import {
   withAgents,
   type RegisteredAgent,
 } from '../../support/clients/registered-agent.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const APPVIEW = 'did:web:appview.test#bsky_appview'
 const CHAT = 'did:web:chat.test#bsky_chat'
@@ -38,29 +39,18 @@ const ALLOWED = [
   ...PREFERENCES,
 ]
 
-let pds: TestPds
-let appview: Upstream
-let chat: Upstream
-let alice: TestAccount
 let agent: RegisteredAgent
-beforeAll(async () => {
-  appview = startUpstream()
-  chat = startUpstream()
-  pds = await startPds({
+const { pds, appview, chat } = useWorld({
+  appview: true,
+  chat: true,
+  config: {
     agentAuth: { ...withAgents, grantedScopes: ALLOWED },
-    appview: { url: appview.url, did: APPVIEW },
-    chat: { url: chat.url, did: CHAT },
     rateLimit: { enabled: false },
-  })
-  alice = await createAccount(pds, 'alice')
+  },
+})
+const alice = setUp(() => createAccount(pds, 'alice'))
+beforeAll(async () => {
   agent = await registerAgent(pds, alice)
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  for (const upstream of [appview, chat]) await upstream[Symbol.asyncDispose]()
-})
-beforeEach(() => {
-  for (const upstream of [appview, chat]) upstream.received.length = 0
 })
 
 const granted = (...scopes: string[]) => registerAgent(pds, alice, { scopes: ['atproto', ...scopes] })

@@ -1,8 +1,8 @@
 /** The two grants by which agents get tokens. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { decodeJws } from '../../../src/protocol/jws.ts'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { createAccount } from '../../support/clients/account.ts'
 import {
   CLAIM_GRANT,
   confirmAgent,
@@ -16,23 +16,19 @@ import {
 } from '../../support/clients/agent.ts'
 import { StillClock } from '../../support/clock.ts'
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPds } from '../../support/servers/pds.ts'
 import { eventsOf } from '../../support/agent-rows.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const SCOPE = 'atproto blob:*/* repo:*?action=create&action=update'
 
-let pds: TestPds
-let clock: StillClock
-let alice: TestAccount
-beforeAll(async () => {
-  clock = new StillClock()
-  pds = await startPds(
-    { agentAuth: { anonymousEnabled: true, serviceAuthEnabled: true }, rateLimit: { enabled: false } },
-    { clock },
-  )
-  alice = await createAccount(pds, 'alice')
+const clock = new StillClock()
+const { pds } = useWorld({
+  config: { agentAuth: { anonymousEnabled: true, serviceAuthEnabled: true }, rateLimit: { enabled: false } },
+  options: { clock },
 })
-afterAll(() => pds[Symbol.asyncDispose]())
+const alice = setUp(() => createAccount(pds, 'alice'))
 
 const refusal = ({ status, body }: Answer) => [status, body.error]
 const revoke = (id: string) =>

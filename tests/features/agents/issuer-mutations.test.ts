@@ -1,5 +1,5 @@
 /** Thousands of tokens that were changed in one place or several, none of which may count, or break anything. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { createAccount } from '../../support/clients/account.ts'
 import type { Answer } from '../../support/clients/http.ts'
 import {
@@ -11,28 +11,26 @@ import {
   presentIdentity,
   revocation,
   startKeyHost,
-  type KeyHost,
 } from '../../support/servers/issuer.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { Random } from '../../support/random.ts'
 import { countOf } from '../../support/agent-rows.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const ROUNDS = 1250
 const BATCH = 25
 const PUBLISHED = 'https://jwks.example.net'
 
 const key = issuerKey('k')
-let pds: TestPds
-let host: KeyHost
-beforeAll(async () => {
-  host = startKeyHost([key.jwk])
-  const trustedIssuers = [fixedIssuer([key]), host.entry({ issuer: PUBLISHED })]
-  pds = await startPds({ agentAuth: { trustedIssuers }, rateLimit: { enabled: false } })
-  await createAccount(pds, 'alice')
+const host = setUp(() => startKeyHost([key.jwk]))
+const { pds } = useWorld({
+  config: () => ({
+    agentAuth: { trustedIssuers: [fixedIssuer([key]), host.entry({ issuer: PUBLISHED })] },
+    rateLimit: { enabled: false },
+  }),
 })
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await host[Symbol.asyncDispose]()
+beforeAll(async () => {
+  await createAccount(pds, 'alice')
 })
 
 const CHARS = 'ABCXYZabcxyz0189-_.=+/ \n\0é'

@@ -1,6 +1,6 @@
 /** Agents that trusted issuers vouch for: which assertions are believed, and what follows. */
 import { createPrivateKey, createPublicKey } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import type { TrustedIssuer } from '../../../src/platform/configuration/trusted-issuers.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
@@ -17,27 +17,28 @@ import {
   revocation,
   signedText,
 } from '../../support/servers/issuer.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPds } from '../../support/servers/pds.ts'
 import vectors from '../../vectors/contract/agents-assertion-and-set.json' with { type: 'json' }
 import { countOf, eventsOf } from '../../support/agent-rows.ts'
+import { useWorld } from '../../support/world.ts'
 
 const OTHER_ISSUER = 'https://other.example.net'
 const SCOPES = ['atproto', 'blob:*/*', 'repo:*?action=create&action=update']
 const key = issuerKey('idp-1')
 const [second, foreign, otherKey] = [issuerKey('idp-2'), issuerKey('idp-1'), issuerKey('other-1')]
 
-let pds: TestPds
-let clock: StillClock
-let server: { url: string; clock: StillClock }
 let alice: TestAccount
+const clock = new StillClock()
+const { pds } = useWorld({
+  config: {
+    agentAuth: { trustedIssuers: [fixedIssuer([key, second]), fixedIssuer([otherKey], { issuer: OTHER_ISSUER })] },
+    rateLimit: { enabled: false },
+  },
+  options: { clock },
+})
 beforeAll(async () => {
-  clock = new StillClock()
-  const trustedIssuers = [fixedIssuer([key, second]), fixedIssuer([otherKey], { issuer: OTHER_ISSUER })]
-  pds = await startPds({ agentAuth: { trustedIssuers }, rateLimit: { enabled: false } }, { clock })
-  server = { url: pds.url, clock }
   alice = await createAccount(pds, 'alice')
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 let subject = ''
 let people = 0
@@ -47,7 +48,7 @@ beforeEach(() => {
 
 type Made = Parameters<typeof identityAssertion>[2]
 const assertion = (claims: Record<string, unknown> = {}, header: Record<string, unknown> = {}, by = key) =>
-  identityAssertion(server, by, { header, claims: { sub: subject, ...claims } })
+  identityAssertion(pds, by, { header, claims: { sub: subject, ...claims } })
 const present = (claims: Record<string, unknown> = {}, made: Made = {}, by = key): Promise<Answer> =>
   presentIdentity(pds, assertion(claims, made?.header, by))
 const secs = () => clock.now() / 1000
@@ -212,7 +213,7 @@ describe('a person who is known', () => {
 
   test('and revoked, stays revoked, whatever the provider says', async () => {
     await claimed()
-    expect(await notifyEvent(pds, revocation(server, key, { claims: { sub: subject } }))).toMatchObject({ status: 202 })
+    expect(await notifyEvent(pds, revocation(pds, key, { claims: { sub: subject } }))).toMatchObject({ status: 202 })
     await refused(() => present(), { status: 403, body: { error: 'access_denied' } })
   })
 
@@ -471,7 +472,7 @@ describe('the signature of an assertion', () => {
 
 describe('an event of an issuer', () => {
   const event = (claims: Record<string, unknown> = {}, header: Record<string, unknown> = {}, by = key) =>
-    revocation(server, by, { header, claims: { sub: subject, ...claims } })
+    revocation(pds, by, { header, claims: { sub: subject, ...claims } })
   const ASSERTION_REVOKED = Object.keys(vectors.revocationSets[0]!.claims.events)[0]!
   const failed = (err: string) => ({ status: 400, body: { err, description: expect.any(String) } })
 
@@ -606,15 +607,13 @@ describe('the vectors of the contract', () => {
   const { jwk, privateScalarHex, issuer } = vectors.issuerKey
   const vectorKey = issuerKeyOf(jwk, privateScalarHex)
   const trusted: TrustedIssuer = fixedIssuer([vectorKey], { issuer, audience: vectors.publicUrl })
-  let vectorPds: TestPds
+  const { pds: vectorPds } = useWorld({
+    config: { agentAuth: { trustedIssuers: [trusted] }, rateLimit: { enabled: false } },
+    options: { clock: vectorClock },
+  })
   beforeAll(async () => {
-    vectorPds = await startPds(
-      { agentAuth: { trustedIssuers: [trusted] }, rateLimit: { enabled: false } },
-      { clock: vectorClock },
-    )
     await createAccount(vectorPds, 'alice', { email: vectors.idJag.claims.email })
   })
-  afterAll(() => vectorPds[Symbol.asyncDispose]())
 
   function issuerKeyOf(publicJwk: { x: string; y: string; kid: string }, scalarHex: string) {
     const made = issuerKey(publicJwk.kid)

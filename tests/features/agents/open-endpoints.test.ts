@@ -2,17 +2,17 @@
  * What agents may reach: every endpoint of every feature is called by an agent with the widest scopes that there are.
  * An endpoint is closed to agents unless it is listed here, so a new one is closed until somebody decides otherwise.
  */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { features } from '../../../src/features.ts'
 import { endpointName, type Endpoint } from '../../../src/http/endpoint.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { servedMethods } from '../../system/conformance/served-methods.ts'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { createAccount } from '../../support/clients/account.ts'
 import { forCeremonies } from '../../support/clients/ceremony.ts'
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startUpstream, type Upstream } from '../../support/servers/upstream.ts'
 import { registerAgent, withAgents, type RegisteredAgent } from '../../support/clients/registered-agent.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const APPVIEW = 'did:web:appview.test#bsky_appview'
 const REPORTS = 'did:web:reports.test' as Did
@@ -68,28 +68,22 @@ const open: Record<string, 'scoped' | 'public' | 'read'> = {
   'com.atproto.sync.listBlobs': 'public',
 }
 
-let pds: TestPds
-let appview: Upstream
-let alice: TestAccount
 let agent: RegisteredAgent
 let bare: RegisteredAgent
-beforeAll(async () => {
-  appview = startUpstream()
-  pds = await startPds({
+const { pds } = useWorld({
+  appview: true,
+  config: ({ appview }) => ({
     ...forCeremonies,
     agentAuth: { ...withAgents, grantedScopes: EVERYTHING },
-    appview: { url: appview.url, did: APPVIEW },
     moderation: { reportUrl: appview.url, reportDid: REPORTS },
     telemetry: { metricsRequireAdmin: true },
     waitlist: { enabled: true },
-  })
-  alice = await createAccount(pds, 'alice')
+  }),
+})
+const alice = setUp(() => createAccount(pds, 'alice'))
+beforeAll(async () => {
   agent = await registerAgent(pds, alice, { scopes: EVERYTHING })
   bare = await registerAgent(pds, alice, { scopes: ['atproto'] })
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await appview[Symbol.asyncDispose]()
 })
 
 const endpoints = features.flatMap(({ routes = [] }) => routes)

@@ -1,5 +1,5 @@
 /** What the holder of an account sees of its agents and does about them, and what operators do. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { insertAgentEvent } from '../../../src/features/agents/agents/agent-event-store.ts'
 import { insertClaim } from '../../../src/features/agents/agents/agent-claim-store.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
@@ -7,7 +7,7 @@ import { createAccount, logIn, type TestAccount } from '../../support/clients/ac
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
 import { noticesTo } from '../../support/servers/mail.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { runProgram } from '../../support/servers/program.ts'
 import {
   createPost,
@@ -17,6 +17,7 @@ import {
   withAgents,
   type RegisteredAgent,
 } from '../../support/clients/registered-agent.ts'
+import { useWorld } from '../../support/world.ts'
 
 const ISSUER = {
   issuer: 'https://idp.test',
@@ -25,12 +26,10 @@ const ISSUER = {
   keys: { source: 'jwks', url: 'https://idp.test/jwks' },
 } as never
 
-let pds: TestPds
 let count = 0
-beforeAll(async () => {
-  pds = await startPds({ agentAuth: { ...withAgents, trustedIssuers: [ISSUER] }, rateLimit: { enabled: false } })
+const { pds } = useWorld({
+  config: { agentAuth: { ...withAgents, trustedIssuers: [ISSUER] }, rateLimit: { enabled: false } },
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 const newcomer = () => createAccount(pds, `owner${++count}`)
 const at = (path: string, headers: Record<string, string>, json?: unknown): Promise<Answer> =>

@@ -1,25 +1,23 @@
 /** How agents register, and what is refused. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { decodeJws } from '../../../src/protocol/jws.ts'
 import { createAccount, PASSWORD, xrpc } from '../../support/clients/account.ts'
 import { exchangeAgent, openAgentClaim, pollAgent, registerAgent } from '../../support/clients/agent.ts'
 import { StillClock } from '../../support/clock.ts'
 import { request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPds } from '../../support/servers/pds.ts'
 import { countOf } from '../../support/agent-rows.ts'
+import { useWorld } from '../../support/world.ts'
 
 const SCOPES = ['atproto', 'blob:*/*', 'repo:*?action=create&action=update']
 const every = { agentAuth: { anonymousEnabled: true, serviceAuthEnabled: true }, rateLimit: { enabled: false } }
 
-let pds: TestPds
-let clock: StillClock
+const clock = new StillClock()
+const { pds } = useWorld({ config: every, options: { clock } })
 beforeAll(async () => {
-  clock = new StillClock()
-  pds = await startPds(every, { clock })
   await createAccount(pds, 'alice')
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 describe('an anonymous registration', () => {
   test('gets an assertion, its scopes and a claim token, which are in no log', async () => {

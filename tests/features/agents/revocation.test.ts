@@ -1,11 +1,10 @@
 /** An agent stops at once: at its next request, and in the requests that are running. */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import { afterEach, describe, expect, test } from 'bun:test'
 import { createAccount, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { basic, bearer, request, type Answer } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startUpstream, type Upstream } from '../../support/servers/upstream.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import {
   createPost,
   DEFAULT_SCOPES,
@@ -16,6 +15,8 @@ import {
   withAgents,
   type RegisteredAgent,
 } from '../../support/clients/registered-agent.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const APPVIEW = 'did:web:appview.test#bsky_appview'
 const rpc = (lxm: string) => `rpc:${lxm}?aud=${APPVIEW.replace('#', '%23')}`
@@ -29,26 +30,15 @@ const ISSUER = {
   keys: { source: 'jwks', url: 'https://idp.test/jwks' },
 } as never
 
-let pds: TestPds
-let appview: Upstream
-let alice: TestAccount
 let count = 0
-beforeAll(async () => {
-  appview = startUpstream()
-  pds = await startPds({
+const { pds, appview } = useWorld({
+  appview: true,
+  config: {
     agentAuth: { ...withAgents, grantedScopes: ALLOWED, trustedIssuers: [ISSUER] },
-    appview: { url: appview.url, did: APPVIEW },
     rateLimit: { enabled: false },
-  })
-  alice = await createAccount(pds, 'alice')
+  },
 })
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await appview[Symbol.asyncDispose]()
-})
-afterEach(() => {
-  appview.received.length = 0
-})
+const alice = setUp(() => createAccount(pds, 'alice'))
 
 const ended = { status: 401, body: { error: 'InvalidToken', message: 'The agent may no longer act for this account' } }
 const session = (agent: RegisteredAgent) => agent.call('com.atproto.server.getSession')

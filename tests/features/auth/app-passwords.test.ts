@@ -1,16 +1,12 @@
 import { AtpAgent } from '@atproto/api'
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createAccount, logIn, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
+import { expect, test } from 'bun:test'
+import { createAccount, logIn, PASSWORD, xrpc } from '../../support/clients/account.ts'
 import { bearer } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let alice: TestAccount
-beforeAll(async () => {
-  pds = await startPds({ rateLimit: { enabled: false } })
-  alice = await createAccount(pds, 'alice')
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld({ config: { rateLimit: { enabled: false } } })
+const alice = setUp(() => createAccount(pds, 'alice'))
 
 let names = 0
 const create = async (input: object = {}) =>

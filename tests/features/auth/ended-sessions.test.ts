@@ -1,7 +1,7 @@
 /** A session that has ended is over at once, for the access tokens that it still has as well. */
 import { createHmac } from 'node:crypto'
 import { AtpAgent } from '@atproto/api'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { issueAccessToken, sessionTokenKey } from '../../../src/features/access/sessions/session-tokens.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
@@ -10,31 +10,21 @@ import { setTakedown } from '../../system/conformance/callers.ts'
 import { createAccount, holder, logIn, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { basic, bearer, request, type Answer } from '../../support/clients/http.ts'
 import { lastCode } from '../../support/servers/mail.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
 import { newShare, withMasterKey } from '../../support/clients/recovery.ts'
-import { startUpstream, type Upstream } from '../../support/servers/upstream.ts'
+import { useWorld } from '../../support/world.ts'
 
 const APPVIEW = 'did:web:appview.test#bsky_appview'
 const COLLECTION = 'app.bsky.feed.post'
 
-let pds: TestPds
-let appview: Upstream
 let count = 0
-beforeAll(async () => {
-  appview = startUpstream()
-  pds = await startPds({
+const { pds, appview } = useWorld({
+  appview: true,
+  config: {
     ...withMasterKey,
     agentAuth: { ...withAgents },
-    appview: { url: appview.url, did: APPVIEW },
     rateLimit: { enabled: false },
-  })
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await appview[Symbol.asyncDispose]()
-})
-afterEach(() => {
-  appview.received.length = 0
+  },
 })
 
 const newcomer = () => createAccount(pds, `person${++count}`)

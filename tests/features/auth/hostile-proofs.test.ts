@@ -2,7 +2,7 @@
  * What is sent to the endpoints that take proofs by somebody who wants in, wants the server to ask somebody else, or
  * wants it to stumble. The directory is real, and what reaches it is counted.
  */
-import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { p256, p384 } from '@noble/curves/nist.js'
 import { createHash, randomBytes } from 'node:crypto'
 import { base58btc } from 'multiformats/bases/base58'
@@ -16,9 +16,6 @@ import {
   type Signer,
 } from '../../../src/protocol/signed-envelope.ts'
 import { xrpc, type TestAccount } from '../../support/clients/account.ts'
-import { startFaultyLine, type FaultyLine } from '../../support/faults/faulty-line.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
 import {
   askSession,
   deviceKey,
@@ -29,6 +26,7 @@ import {
   type SignedMembers,
 } from '../../support/clients/wallet.ts'
 import { Random } from '../../support/random.ts'
+import { useWorld } from '../../support/world.ts'
 
 setDefaultTimeout(120_000)
 
@@ -39,19 +37,16 @@ const MUTATED_DELETIONS = 100
 type Holder = TestAccount & { device: DeviceKey }
 type Body = SignedMembers & { did: string }
 
-let plc: PlcHost
-let line: FaultyLine
-let pds: TestPds
 let holders: Record<Curve, Holder>
 let sessionsBefore: number
-beforeAll(async () => {
-  plc = await startPlcServer()
-  line = await startFaultyLine(plc.url)
-  pds = await startPds({
-    plcDirectoryUrl: line.url,
+const { pds, line } = useWorld({
+  line: true,
+  config: {
     rateLimit: { enabled: false },
     accounts: { passwordOptional: true },
-  })
+  },
+})
+beforeAll(async () => {
   holders = {
     p256: await sovereignAccount(pds, 'alice', { password: undefined }),
     k256: await sovereignAccount(pds, 'kim', { password: undefined }, deviceKey('k256')),
@@ -66,9 +61,6 @@ const countSessions = async () => {
 beforeEach(async () => {
   line.arrived.length = 0
   sessionsBefore = await countSessions()
-})
-afterAll(async () => {
-  for (const server of [pds, line, plc]) await server[Symbol.asyncDispose]()
 })
 
 /** Nobody was let in, nobody was asked, and nothing went wrong. */

@@ -1,20 +1,19 @@
 /** Who is taken for the owner of an account on the routes of `/v1`, and how everybody else is refused. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { openWalletSession } from '../../../src/features/access/sessions/sessions.ts'
 import { addDevice, revokeDevices } from '../../../src/features/access/wallet-devices/wallet-devices.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
 let alice: TestAccount
+const { pds } = useWorld({ config: { rateLimit: { enabled: false } } })
 beforeAll(async () => {
-  pds = await startPds({ rateLimit: { enabled: false } })
   alice = await createAccount(pds, 'alice')
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 const openSession = (did: string, byPassword = false): Promise<string> =>
   pds.ctx.db.transaction((tx) =>

@@ -11,10 +11,7 @@ import { sql } from '../../../src/platform/database/database.ts'
 import { signingKey, type Curve } from '../../../src/protocol/keys.ts'
 import { bearer } from '../../support/clients/http.ts'
 import { xrpc } from '../../support/clients/account.ts'
-import { startWebHost, type WebHost } from '../../support/servers/did-web-host.ts'
-import { fakeDns } from '../../support/servers/dns.ts'
 import { lastCode } from '../../support/servers/mail.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { sessionToken } from '../../support/clients/session-token.ts'
 import { askSession, deviceKey, sessionRequest, type DeviceKey } from '../../support/clients/wallet.ts'
 import { seedAccount } from '../../support/clients/seed-account.ts'
@@ -22,6 +19,7 @@ import keys from '../../vectors/keys.json' with { type: 'json' }
 import authority from '../../vectors/plc-authority-v1.json' with { type: 'json' }
 import journey from '../../vectors/contract/sovereign-e2e-v1.json' with { type: 'json' }
 import proofs from '../../vectors/contract/signed-proofs-v1.json' with { type: 'json' }
+import { useWorld } from '../../support/world.ts'
 
 type Proof = { signingKey: string; timestamp: number; nonce: string; signature: string }
 type Body = Proof & { did: string; custos?: { proof: Proof } }
@@ -62,29 +60,16 @@ const entry = (did: string, of: object, nullified = false) => ({
   operation: of,
 })
 
-let pds: TestPds
-let web: WebHost
+const { pds, web } = useWorld({
+  web: ['web.test'],
+  config: {
+    plcDirectoryUrl: `http://127.0.0.1:${directory.port}`,
+    serverDid: proofs.serverDid as Did,
+    rateLimit: { enabled: false },
+  },
+  options: { clock },
+})
 beforeAll(async () => {
-  web = startWebHost()
-  const dns = fakeDns()
-  dns.setAddresses('web.test', '127.0.0.1')
-  pds = await startPds(
-    {
-      plcDirectoryUrl: `http://127.0.0.1:${directory.port}`,
-      serverDid: proofs.serverDid as Did,
-      rateLimit: { enabled: false },
-    },
-    {
-      clock,
-      resolver: dns,
-      outbound: createOutbound({
-        resolver: dns,
-        reach: 'loopback',
-        httpsPort: web.port,
-        certificateAuthorities: web.authority,
-      }),
-    },
-  )
   await seedAccount(pds, 'signer', { did: proofs.accountDid })
   await seedAccount(pds, 'journey', { did: journey.plcAuditLog[0]!.did })
 })
@@ -94,11 +79,7 @@ beforeEach(() => {
   logs.set(proofs.accountDid, () => Response.json([entry(proofs.accountDid, operation(proofs.authorisedKeys))]))
   logs.set(journey.plcAuditLog[0]!.did, () => Response.json(journey.plcAuditLog))
 })
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await web[Symbol.asyncDispose]()
-  await directory.stop(true)
-})
+afterAll(() => directory.stop(true))
 
 /** A wallet whose clock is that of the server. */
 const signing = () => ({ ctx: pds.ctx, clock })

@@ -1,23 +1,21 @@
 /** Service tokens with which an account arrives: which of them are taken, and when the directory is asked. */
-import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
+import { beforeAll, expect, spyOn, test } from 'bun:test'
 import { verifyServiceToken } from '../../../src/features/access/service-auth/service-tokens.ts'
 import { putDidDocument } from '../../../src/features/identity/identity/did-document-store.ts'
 import type { DidDocument } from '../../../src/protocol/did-document.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import vector from '../../vectors/contract/service-auth-v1.json'
+import { useWorld } from '../../support/world.ts'
 
 const ISSUER = vector.issuerDid as Did
 const METHOD = 'com.atproto.server.createAccount'
 /** The vector accepts a token that names no method. The reference refuses it, and so does this server. */
 const METHODLESS = 'no-lxm'
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds({ serverDid: vector.serverDid as Did })
+const { pds } = useWorld({ config: { serverDid: vector.serverDid as Did } })
+beforeAll(() => {
   pds.clock.jump({ secs: vector.now - Math.floor(Date.now() / 1000) })
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 const documentWith = (key: string): DidDocument => ({
   id: ISSUER,

@@ -1,22 +1,19 @@
 import { verifyJwt } from '@atproto/xrpc-server'
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { publishedSigningKey } from '../../../src/protocol/did-document.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
-import { createAccount, logIn, xrpc, type TestAccount } from '../../support/clients/account.ts'
+import { createAccount, logIn, xrpc } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { MASTER_KEY, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { MASTER_KEY } from '../../support/servers/pds.ts'
 import { stranger } from '../../support/clients/stranger.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const LXM = 'app.bsky.feed.getTimeline'
 const AUD = 'did:web:api.example.com'
 
-let pds: TestPds
-let alice: TestAccount
-beforeAll(async () => {
-  pds = await startPds({ signingKeyMasterKey: MASTER_KEY, rateLimit: { enabled: false } })
-  alice = await createAccount(pds, 'alice')
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld({ config: { signingKeyMasterKey: MASTER_KEY, rateLimit: { enabled: false } } })
+const alice = setUp(() => createAccount(pds, 'alice'))
 
 const ask = (params: Record<string, string>, who = alice) =>
   who.call(`com.atproto.server.getServiceAuth?${new URLSearchParams({ aud: AUD, ...params })}`)

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import {
   issueAccessToken,
@@ -8,16 +8,13 @@ import {
   sessionTokenKey,
 } from '../../../src/features/access/sessions/session-tokens.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPds } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
 const did = 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa' as Did
 const alice = { did, sessionId: 'a1', kind: 'full', personalDetails: false } as const
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds()
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld()
 
 const decode = (part: string | undefined) => JSON.parse(Buffer.from(part ?? '', 'base64url').toString())
 

@@ -1,13 +1,11 @@
 /** Sessions that wallets open with a key of the identity: what they are, and how everything else is refused. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { listSessions } from '../../../src/features/access/sessions/sessions.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { nextOperation, signOperation, tombstone } from '../../../src/protocol/plc.ts'
-import { holder, logIn, xrpc, type TestAccount } from '../../support/clients/account.ts'
-import { startFaultyLine, type FaultyLine } from '../../support/faults/faulty-line.ts'
+import { holder, logIn, xrpc } from '../../support/clients/account.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
+import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
 import {
   askSession,
   deviceKey,
@@ -15,27 +13,19 @@ import {
   sovereignAccount,
   type DeviceKey,
 } from '../../support/clients/wallet.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let plc: PlcHost
-let line: FaultyLine
-let pds: TestPds
-let alice: TestAccount & { device: DeviceKey }
-beforeAll(async () => {
-  plc = await startPlcServer()
-  line = await startFaultyLine(plc.url)
-  pds = await startPds({
-    plcDirectoryUrl: line.url,
+const { pds, line } = useWorld({
+  line: true,
+  config: {
     rateLimit: { enabled: false },
     accounts: { passwordOptional: true },
-  })
-  alice = await sovereignAccount(pds, 'alice', { password: undefined })
+  },
 })
+const alice = setUp(() => sovereignAccount(pds, 'alice', { password: undefined }))
 beforeEach(() => {
-  line.fate = () => 'answered'
   line.arrived.length = 0
-})
-afterAll(async () => {
-  for (const server of [pds, line, plc]) await server[Symbol.asyncDispose]()
 })
 
 const signIn = (account = alice, changes = {}) => askSession(pds, sessionRequest(pds, account, changes))

@@ -25,20 +25,20 @@ import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
 import { testConfig } from '../../support/servers/config.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, freePort, MASTER_KEY, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, freePort, MASTER_KEY, startPds } from '../../support/servers/pds.ts'
 import { moveIn, stranger } from '../../support/clients/stranger.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
 import { READER_DID, READER_METHOD, TokenReader } from '../../support/clients/token-reader.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-backup-'))
 const PASSPHRASE = 'a passphrase for backups'
-let pds: TestPds
-let alice: TestAccount
 let blobCid: string
+const { pds } = useWorld({ options: { onFile: true } })
+const alice = setUp(() => createAccount(pds, 'alice'))
 beforeAll(async () => {
-  pds = await startPds({}, { onFile: true })
-  alice = await createAccount(pds, 'alice')
   const uploaded = await alice.call('com.atproto.repo.uploadBlob', {
     method: 'POST',
     body: 'the bytes of a blob',
@@ -48,7 +48,6 @@ beforeAll(async () => {
   await post('with a blob', uploaded.body.blob)
 })
 afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
   rmSync(scratch, { recursive: true })
 })
 

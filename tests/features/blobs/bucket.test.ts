@@ -1,38 +1,26 @@
 /** Blobs in a bucket: what its faults do to those who upload and read, and to the rest of the server. */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { sql } from '../../../src/platform/database/database.ts'
 import { cidOfBlob } from '../../../src/protocol/cid.ts'
-import { startBucket, type BucketHost } from '../../support/servers/bucket-host.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { SlowDownload } from '../../support/faults/slow-download.ts'
 import { randomBytes, SERVED, Uploader } from '../../support/clients/uploader.ts'
+import { useWorld } from '../../support/world.ts'
 
 const MIB = 1024 ** 2
 
-let bucket: BucketHost
-let pds: TestPds
 let alice: Uploader
-beforeAll(async () => {
-  bucket = await startBucket()
-  pds = await startPds({ blobs: bucket.primary })
-})
+const { pds, bucket } = useWorld({ bucket: true, config: ({ bucket }) => ({ blobs: bucket.primary }) })
 let accounts = 0
 // Hours pass in these tests, and sessions end.
 beforeEach(async () => {
   alice = await Uploader.join(pds, `alice${accounts++}`)
 })
 afterEach(() => {
-  bucket.fault = null
-  bucket.intercept = null
   // A bucket that counted as lost is tried again.
   pds.clock.advance({ secs: 6 })
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await bucket[Symbol.asyncDispose]()
 })
 
 const keyOf = (cid: string) => `blobs/${cid.slice(7, 9)}/${cid}`

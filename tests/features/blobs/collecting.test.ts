@@ -1,26 +1,20 @@
 /** The garbage collector, seen by those whose blobs it takes. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { deleteAccountBlobs, removeBlobFiles } from '../../../src/features/data/blobs/blob-removal.ts'
 import { setBlobTakedown } from '../../../src/features/data/blobs/blobs.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import { bearer } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { Stored } from '../../support/stored-blobs.ts'
 import { randomBytes, SERVED, Uploader } from '../../support/clients/uploader.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const GRACE_SECS = 60
 
-let pds: TestPds
-let stored: Stored
-let alice: Uploader
-let bob: Uploader
-beforeAll(async () => {
-  pds = await startPds({ blobs: { tempTtlSecs: GRACE_SECS } })
-  stored = new Stored(pds)
-  alice = await Uploader.join(pds, 'alice')
-  bob = await Uploader.join(pds, 'bob')
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld({ config: { blobs: { tempTtlSecs: GRACE_SECS } } })
+const stored = new Stored(pds)
+const alice = setUp(() => Uploader.join(pds, 'alice'))
+const bob = setUp(() => Uploader.join(pds, 'bob'))
 
 const gc = () => pds.runSweep('blob-gc')
 const isThere = async (who: Uploader, cid: string) => (await who.read(cid, bearer(who.token))).status === 200

@@ -1,26 +1,15 @@
 /** The mirror, the restore at boot and the scrub, against a real S3 server on a wire that fails. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from '../../../src/platform/database/database.ts'
-import { startBucket, type BucketHost } from '../../support/servers/bucket-host.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { randomBytes, SERVED, Uploader, type Blob } from '../../support/clients/uploader.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let bucket: BucketHost
-let pds: TestPds
-let alice: Uploader
-beforeAll(async () => {
-  bucket = await startBucket()
-  pds = await startPds({ blobMirror: bucket.mirror })
-  alice = await Uploader.join(pds, 'alice')
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await bucket[Symbol.asyncDispose]()
-})
+const { pds, bucket } = useWorld({ bucket: true, config: ({ bucket }) => ({ blobMirror: bucket.mirror }) })
+const alice = setUp(() => Uploader.join(pds, 'alice'))
 beforeEach(async () => {
-  bucket.fault = null
   await settle()
 })
 

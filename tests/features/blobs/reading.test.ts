@@ -1,26 +1,24 @@
 /** Blobs, seen by those who read them. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { replaceBlobReferences, setBlobTakedown } from '../../../src/features/data/blobs/blobs.ts'
 import type { Tid } from '../../../src/protocol/identifiers.ts'
 import { cidOfBlob } from '../../../src/protocol/cid.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { Stored } from '../../support/stored-blobs.ts'
 import { BLOB_NOT_FOUND, png, randomBytes, SERVED, Uploader, type Blob } from '../../support/clients/uploader.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let stored: Stored
-let alice: Uploader
 let avatar: Blob
+const { pds } = useWorld()
+const stored = new Stored(pds)
+const alice = setUp(() => Uploader.join(pds, 'alice'))
 beforeAll(async () => {
-  pds = await startPds()
-  stored = new Stored(pds)
-  alice = await Uploader.join(pds, 'alice')
   avatar = await alice.upload(png, 'image/png')
   await alice.refer('a.b.c/avatar', avatar)
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 const published = async (bytes: Uint8Array, record: string, type?: string) => {
   const blob = await alice.upload(bytes, type)

@@ -1,5 +1,5 @@
 /** Before the collector deletes: references that do not say what the records say. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { correctClocks } from '../../../src/features/data/blobs/blob-store.ts'
 import { insertReferences } from '../../../src/features/data/blobs/reference-store.ts'
 import { sql } from '../../../src/platform/database/database.ts'
@@ -9,23 +9,17 @@ import { signingKey } from '../../../src/protocol/keys.ts'
 import { nextTid } from '../../../src/protocol/tid.ts'
 import { archiveOf } from '../../support/archive.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { Stored } from '../../support/stored-blobs.ts'
 import { BLOB_NOT_FOUND, randomBytes, SERVED, Uploader, type Blob } from '../../support/clients/uploader.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const GRACE_SECS = 60
 
-let pds: TestPds
-let stored: Stored
-let alice: Uploader
-let bob: Uploader
-beforeAll(async () => {
-  pds = await startPds({ blobs: { tempTtlSecs: GRACE_SECS } })
-  stored = new Stored(pds)
-  alice = await Uploader.join(pds, 'alice')
-  bob = await Uploader.join(pds, 'bob')
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld({ config: { blobs: { tempTtlSecs: GRACE_SECS } } })
+const stored = new Stored(pds)
+const alice = setUp(() => Uploader.join(pds, 'alice'))
+const bob = setUp(() => Uploader.join(pds, 'bob'))
 
 const gc = () => pds.runSweep('blob-gc')
 const db = () => pds.ctx.db

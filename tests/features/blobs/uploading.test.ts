@@ -1,5 +1,5 @@
 /** Uploads, seen by those who make them. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import { sql, type Sql } from '../../../src/platform/database/database.ts'
 import { signingKeyOf } from '../../../src/features/identity/account-keys/account-keys.ts'
@@ -7,22 +7,17 @@ import { setBlobTakedown } from '../../../src/features/data/blobs/blobs.ts'
 import { cidOfBlob } from '../../../src/protocol/cid.ts'
 import { formatServiceToken } from '../../../src/protocol/service-token.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { Stored } from '../../support/stored-blobs.ts'
 import { png, randomBytes, Uploader } from '../../support/clients/uploader.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const MAX_BLOB = 300_000
 const MAX_STORAGE = 1_000_000
 
-let pds: TestPds
-let stored: Stored
-let alice: Uploader
-beforeAll(async () => {
-  pds = await startPds({ blobs: { maxBlobSize: MAX_BLOB, maxStoragePerAccount: MAX_STORAGE } })
-  stored = new Stored(pds)
-  alice = await Uploader.join(pds, 'alice')
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld({ config: { blobs: { maxBlobSize: MAX_BLOB, maxStoragePerAccount: MAX_STORAGE } } })
+const stored = new Stored(pds)
+const alice = setUp(() => Uploader.join(pds, 'alice'))
 
 const incoming = () => stored.incoming()
 const files = () => stored.names()

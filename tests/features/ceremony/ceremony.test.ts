@@ -1,6 +1,6 @@
 /** The ceremony as a wallet goes through it, with a real directory and a consumer of the firehose. */
 import { AtpAgent } from '@atproto/api'
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { readCar } from '../../../src/protocol/car.ts'
 import { formatBareMultibase, formatDidKey, parseDidKey } from '../../../src/protocol/keys.ts'
@@ -20,23 +20,13 @@ import {
 import { Consumer } from '../../support/clients/consumer.ts'
 import { Subscriber, type Message } from '../../support/clients/subscriber.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
 import { xrpc } from '../../support/clients/account.ts'
+import { useWorld } from '../../support/world.ts'
 
 const OPAQUE_TOKEN = /^[A-Za-z0-9_-]{43}$/
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
-let plc: PlcHost
-let pds: TestPds
-beforeAll(async () => {
-  plc = await startPlcServer()
-  pds = await startPds({ ...forCeremonies, plcDirectoryUrl: plc.url, accounts: { passwordOptional: true } })
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await plc[Symbol.asyncDispose]()
-})
+const { pds, plc } = useWorld({ plc: true, config: { ...forCeremonies, accounts: { passwordOptional: true } } })
 
 test('the server offers the ceremony', async () => {
   const { body } = await xrpc(pds, 'com.atproto.server.describeServer')

@@ -1,5 +1,5 @@
 /** What is refused at the end of a ceremony, in which order, and that a refusal leaves nothing behind. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { base64url } from '../../../src/protocol/base64url.ts'
 import { genesisOperation, signOperation } from '../../../src/protocol/plc.ts'
@@ -12,32 +12,19 @@ import {
   prepared,
   sendDid,
   signingKeyFor,
-  type PendingWallet,
 } from '../../support/clients/ceremony.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
-import { startFaultyLine, type FaultyLine } from '../../support/faults/faulty-line.ts'
 import { deviceKey } from '../../support/clients/wallet.ts'
 import shares from '../../vectors/contract/shamir-share-v2.json' with { type: 'json' }
 import webVectors from '../../vectors/contract/did-web-ceremony-v1.json' with { type: 'json' }
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let plc: PlcHost
-let line: FaultyLine
-let pds: TestPds
-let wallet: PendingWallet
 let keyId: string
+const { pds, line } = useWorld({ line: true, config: forCeremonies })
+const wallet = setUp(() => begin(pds, 'alice'))
 beforeAll(async () => {
-  plc = await startPlcServer()
-  line = await startFaultyLine(plc.url)
-  pds = await startPds({ ...forCeremonies, plcDirectoryUrl: line.url })
-  wallet = await begin(pds, 'alice')
   keyId = (await signingKeyFor(pds, wallet)).body.keyId
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await line[Symbol.asyncDispose]()
-  await plc[Symbol.asyncDispose]()
 })
 
 const refused = (status: number, code: string) => ({ status, body: { error: { code } } })

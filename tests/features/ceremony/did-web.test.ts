@@ -1,41 +1,26 @@
 /**
  * The ceremony of a did:web: the document that the wallet sends must be the one that its host publishes, byte for byte.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { createOutbound } from '../../../src/platform/network/outbound.ts'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
-import { begin, forCeremonies, sendDid, signingKeyFor, type PendingWallet } from '../../support/clients/ceremony.ts'
-import { startWebHost, type WebHost } from '../../support/servers/did-web-host.ts'
-import { fakeDns } from '../../support/servers/dns.ts'
+import { begin, forCeremonies, sendDid, signingKeyFor } from '../../support/clients/ceremony.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import vectors from '../../vectors/contract/did-web-ceremony-v1.json' with { type: 'json' }
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const HOST = 'alice.web.test'
 const DID = `did:web:${HOST}`
 
-let web: WebHost
-let pds: TestPds
-let wallet: PendingWallet
 let keyId: string
-beforeAll(async () => {
-  web = startWebHost()
-  const dns = fakeDns()
-  for (const host of [HOST, 'bob.web.test']) dns.setAddresses(host, '127.0.0.1')
-  dns.setAddresses('inside.web.test', '10.0.0.1')
-  const outbound = createOutbound({
-    resolver: dns,
-    reach: 'loopback',
-    httpsPort: web.port,
-    certificateAuthorities: web.authority,
-  })
-  pds = await startPds({ ...forCeremonies, accounts: { passwordOptional: true } }, { outbound, resolver: dns })
-  wallet = await begin(pds, 'alice')
-  keyId = (await signingKeyFor(pds, wallet)).body.keyId
+const { pds, dns, web } = useWorld({
+  web: [HOST, 'bob.web.test'],
+  config: { ...forCeremonies, accounts: { passwordOptional: true } },
 })
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await web[Symbol.asyncDispose]()
+const wallet = setUp(() => begin(pds, 'alice'))
+beforeAll(async () => {
+  dns.setAddresses('inside.web.test', '10.0.0.1')
+  keyId = (await signingKeyFor(pds, wallet)).body.keyId
 })
 
 /** Of the vector, with the keys of this wallet and the address of this server. */

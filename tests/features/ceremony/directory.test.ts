@@ -1,5 +1,5 @@
 /** A directory that loses questions and answers, refuses, and is down, behind a line that a test controls. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { nextOperation, signOperation } from '../../../src/protocol/plc.ts'
 import {
@@ -12,27 +12,13 @@ import {
   sendDid,
   type PendingWallet,
 } from '../../support/clients/ceremony.ts'
-import { startFaultyLine, type Fate, type FaultyLine } from '../../support/faults/faulty-line.ts'
+import type { Fate } from '../../support/faults/faulty-line.ts'
 import { request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
+import { useWorld } from '../../support/world.ts'
 
-let plc: PlcHost
-let line: FaultyLine
-let pds: TestPds
-beforeAll(async () => {
-  plc = await startPlcServer()
-  line = await startFaultyLine(plc.url)
-  pds = await startPds({ ...forCeremonies, plcDirectoryUrl: line.url })
-})
+const { pds, plc, line } = useWorld({ line: true, config: forCeremonies })
 beforeEach(() => {
-  line.fate = () => 'answered'
   line.arrived.splice(0)
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await line[Symbol.asyncDispose]()
-  await plc[Symbol.asyncDispose]()
 })
 
 const DIRECTORY_FAILED = { status: 502, body: { error: { code: 'PLC_DIRECTORY_ERROR' } } }

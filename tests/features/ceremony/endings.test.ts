@@ -1,5 +1,5 @@
 /** How ceremonies end by themselves, and what becomes of their names. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { PASSWORD, xrpc } from '../../support/clients/account.ts'
 import {
@@ -15,29 +15,12 @@ import {
   signingKeyFor,
   type PendingWallet,
 } from '../../support/clients/ceremony.ts'
-import { startFaultyLine, type FaultyLine } from '../../support/faults/faulty-line.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
+import { useWorld } from '../../support/world.ts'
 
 const DAY = 24 * 3600
 
-let plc: PlcHost
-let line: FaultyLine
-let pds: TestPds
-beforeAll(async () => {
-  plc = await startPlcServer()
-  line = await startFaultyLine(plc.url)
-  pds = await startPds({ ...forCeremonies, plcDirectoryUrl: line.url })
-})
-beforeEach(() => {
-  line.fate = () => 'answered'
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await line[Symbol.asyncDispose]()
-  await plc[Symbol.asyncDispose]()
-})
+const { pds, line } = useWorld({ line: true, config: forCeremonies })
 
 const sweep = async () => {
   await pds.runSweep('ceremonies')

@@ -1,6 +1,6 @@
 /** Keys that the server makes for accounts in the making and for operators, and signing in to what a ceremony made. */
 import { AtpAgent } from '@atproto/api'
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { Secret } from '../../../src/base/secret.ts'
 import { rewrap } from '../../../src/platform/secrets/rewrap.ts'
 import { Vault } from '../../../src/platform/secrets/vault.ts'
@@ -22,12 +22,9 @@ import {
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { runProgram } from '../../support/servers/program.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds({ ...forCeremonies, accounts: { passwordOptional: true } })
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld({ config: { ...forCeremonies, accounts: { passwordOptional: true } } })
 
 const refused = (status: number, code: string) => ({ status, body: { error: { code } } })
 

@@ -3,22 +3,19 @@
  * `handle.invalid`.
  */
 import { AtpAgent } from '@atproto/api'
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { PASSWORD, xrpc } from '../../support/clients/account.ts'
-import { bear, forCeremonies, operate, type BornAccount } from '../../support/clients/ceremony.ts'
+import { bear, forCeremonies, operate } from '../../support/clients/ceremony.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let alice: BornAccount
-let agent: AtpAgent
+const { pds } = useWorld({ config: forCeremonies })
+const alice = setUp(() => bear(pds, 'alice'))
+const agent = setUp(() => new AtpAgent({ service: pds.url }))
 beforeAll(async () => {
-  pds = await startPds(forCeremonies)
-  alice = await bear(pds, 'alice')
-  agent = new AtpAgent({ service: pds.url })
   await agent.login({ identifier: alice.did, password: PASSWORD })
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 const ask = (path: string) => xrpc(pds, path, { headers: bearer(agent.session!.accessJwt) })
 

@@ -1,5 +1,5 @@
 /** How accounts in the making begin: with which codes, names and devices, and who is refused. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, PASSWORD, xrpc } from '../../support/clients/account.ts'
 import {
@@ -15,13 +15,10 @@ import {
   signingKeyFor,
 } from '../../support/clients/ceremony.ts'
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPds } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds({ ...forCeremonies, inviteCodeRequired: true })
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld({ config: { ...forCeremonies, inviteCodeRequired: true } })
 
 const refused = (status: number, code: string) => ({ status, body: { error: { code } } })
 const signUp = (handle: string, email: string, inviteCode: string): Promise<Answer> =>

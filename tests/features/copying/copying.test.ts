@@ -12,21 +12,19 @@ import { migrations } from '../../../src/platform/database/embedded-migrations.t
 import { markCopy, migrate } from '../../../src/platform/database/migrations.ts'
 import { openDatabase } from '../../../src/platform/database/open-database.ts'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
-import { startBucket, type BucketHost } from '../../support/servers/bucket-host.ts'
 import { testConfig, type ConfigOverrides } from '../../support/servers/config.ts'
-import { ADMIN_TOKEN, freePort, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, freePort } from '../../support/servers/pds.ts'
 import { emptyDatabase, type TestDatabase } from '../../support/servers/postgres.ts'
 import { PROGRAM } from '../../support/servers/program.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 // Whole servers are copied and verified.
 setDefaultTimeout(60_000)
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-copying-'))
-let bucket: BucketHost
-let pds: TestPds
-let alice: TestAccount
 let small: string
 let large: string
 const databases: TestDatabase[] = []
@@ -36,10 +34,9 @@ const emptyPostgres = async (): Promise<string> => {
   return database.databaseUrl
 }
 
+const { pds, bucket } = useWorld({ bucket: true, config: { blobs: { store: 'folder' } }, options: { onFile: true } })
+const alice = setUp(() => createAccount(pds, 'alice'))
 beforeAll(async () => {
-  bucket = await startBucket()
-  pds = await startPds({ blobs: { store: 'folder' } }, { onFile: true })
-  alice = await createAccount(pds, 'alice')
   const upload = async (body: Uint8Array<ArrayBuffer>) =>
     (
       await alice.call('com.atproto.repo.uploadBlob', {
@@ -56,9 +53,7 @@ beforeAll(async () => {
   await pds.stop()
 })
 afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
   for (const { drop } of databases) await drop()
-  await bucket[Symbol.asyncDispose]()
   rmSync(scratch, { recursive: true })
 })
 

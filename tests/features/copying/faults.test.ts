@@ -20,24 +20,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runCommand } from '../../../src/cli.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
-import { startBucket, type BucketHost } from '../../support/servers/bucket-host.ts'
+import { startBucket } from '../../support/servers/bucket-host.ts'
 import { startPds } from '../../support/servers/pds.ts'
-import {
-  emptyDatabase,
-  postgresServer,
-  type PostgresServer,
-  type TestDatabase,
-} from '../../support/servers/postgres.ts'
+import { emptyDatabase, postgresServer, type TestDatabase } from '../../support/servers/postgres.ts'
 import { asOrdinaryUser, runProgram } from '../../support/servers/program.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
+import { setUp } from '../../support/set-up.ts'
 
 setDefaultTimeout(60_000)
 
 const NOBODY = '65534:65534'
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-copy-faults-'))
 chmodSync(scratch, 0o755)
-let bucket: BucketHost
-let postgres: PostgresServer
+const bucket = setUp(startBucket)
+const postgres = setUp(postgresServer)
 let publicUrl: string
 /** A stopped server with two accounts and two blobs. */
 let source: string
@@ -46,8 +42,6 @@ let [cid, other] = [] as unknown as [string, string]
 const databases: TestDatabase[] = []
 
 beforeAll(async () => {
-  bucket = await startBucket()
-  postgres = await postgresServer()
   const pds = await startPds({ blobs: { store: 'folder' } }, { onFile: true })
   publicUrl = pds.url
   alice = await createAccount(pds, 'alice')
@@ -77,7 +71,6 @@ afterEach(() => {
 })
 afterAll(async () => {
   for (const { drop } of databases) await drop()
-  await bucket[Symbol.asyncDispose]()
   rmSync(scratch, { recursive: true })
 })
 

@@ -1,38 +1,19 @@
 /** Who may sign for a did:web: the one device key of the document that its owner publishes. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { putWebDocument } from '../../../src/features/identity/web-documents/web-documents.ts'
 import { setHostedSince } from '../../../src/features/identity/web-documents/web-document-store.ts'
 import { signingAuthority } from '../../../src/features/access/wallet-proofs/wallet-proofs.ts'
 import { createOutbound } from '../../../src/platform/network/outbound.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
-import { startWebHost, type WebHost } from '../../support/servers/did-web-host.ts'
-import { fakeDns } from '../../support/servers/dns.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import vector from '../../vectors/contract/did-web-ceremony-v1.json'
+import { useWorld } from '../../support/world.ts'
 
 const HOST = 'alice.web.test'
 const DID = `did:web:${HOST}` as Did
 /** The vector's documents are those of a host for which tests have no certificate. */
 const moved = (text: string): string => text.replaceAll('alice.example.net', HOST)
 
-let pds: TestPds
-let web: WebHost
-beforeAll(async () => {
-  const dns = fakeDns()
-  dns.setAddresses(HOST, '127.0.0.1')
-  web = startWebHost()
-  const outbound = createOutbound({
-    resolver: dns,
-    reach: 'loopback',
-    httpsPort: web.port,
-    certificateAuthorities: web.authority,
-  })
-  pds = await startPds({ availableUserDomains: ['pds.test'] }, { resolver: dns, outbound })
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await web[Symbol.asyncDispose]()
-})
+const { pds, web } = useWorld({ web: [HOST], config: { availableUserDomains: ['pds.test'] } })
 
 async function keysIn(document: string): Promise<string[] | string> {
   web.publish(HOST, '/.well-known/did.json', moved(document))

@@ -2,48 +2,29 @@
  * did:web documents that this server serves for their owners: who decides, what is served to whom, and what it may not
  * open.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
+import { afterEach, beforeAll, expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
-import { createOutbound } from '../../../src/platform/network/outbound.ts'
 import { createAccount, logIn, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
-import { startWebHost, type WebHost } from '../../support/servers/did-web-host.ts'
-import { fakeDns } from '../../support/servers/dns.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { askSession, deviceKey, sessionRequest, walletSession } from '../../support/clients/wallet.ts'
 import { arrive, askHost, method, pointAt, type WebHolder } from '../../support/clients/web-holder.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let web: WebHost
 let dora: WebHolder
-let alice: TestAccount
-let events: Subscriber
-const dns = fakeDns()
 
+const { pds, dns, web } = useWorld({
+  web: [],
+  config: { availableUserDomains: ['pds.test'], rateLimit: { enabled: false } },
+})
+const alice = setUp(() => createAccount(pds, 'alice', { handle: 'alice.pds.test' }))
 beforeAll(async () => {
-  web = startWebHost()
-  const outbound = createOutbound({
-    resolver: dns,
-    reach: 'loopback',
-    httpsPort: web.port,
-    certificateAuthorities: web.authority,
-  })
-  pds = await startPds(
-    { availableUserDomains: ['pds.test'], rateLimit: { enabled: false } },
-    { resolver: dns, outbound },
-  )
-  alice = await createAccount(pds, 'alice', { handle: 'alice.pds.test' })
   dora = await arrive({ pds, web, dns }, 'dora.web.test')
-  events = new Subscriber(pds.url)
-  await events.opened
 })
+const events = setUp(() => Subscriber.open(pds.url))
 afterEach(() => pds.ctx.background.settled())
-afterAll(async () => {
-  events.close()
-  await pds[Symbol.asyncDispose]()
-  await web[Symbol.asyncDispose]()
-})
 
 const ask = (account: TestAccount, path: string, json: object) =>
   request(`${pds.url}/v1/did-web/${path}`, { json, headers: bearer(account.accessJwt) })

@@ -1,26 +1,24 @@
 /** A share in escrow: how it is stored, and that it ends with the account. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { Secret } from '../../../src/base/secret.ts'
 import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
 import { depositShare } from '../../../src/features/identity/escrow/escrow.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import { parseShare } from '../../../src/protocol/escrow-share.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { createAccount } from '../../support/clients/account.ts'
 import { newRecoveryCode } from '../../support/clients/recovery.ts'
 import vector from '../../vectors/contract/escrow-at-rest-v1.json' with { type: 'json' }
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let alice: TestAccount
 let did: Did
 
-beforeAll(async () => {
-  pds = await startPds({ signingKeyMasterKey: new Secret(Buffer.from(vector.masterKeyHex, 'hex')) })
-  alice = await createAccount(pds, 'alice')
+const { pds } = useWorld({ config: { signingKeyMasterKey: new Secret(Buffer.from(vector.masterKeyHex, 'hex')) } })
+const alice = setUp(() => createAccount(pds, 'alice'))
+beforeAll(() => {
   did = alice.did as Did
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 const stored = async () =>
   (await pds.ctx.db.get<{ wrapped: string }>(sql`SELECT share_wrapped AS wrapped FROM escrow_share WHERE did = ${did}`))

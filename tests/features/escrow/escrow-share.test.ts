@@ -1,11 +1,10 @@
 /** What the owner of an account does with the share in escrow, against the published vectors. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { Secret } from '../../../src/base/secret.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import {
   cancelRelease,
   dropShare,
@@ -20,17 +19,15 @@ import {
 import { walletSession } from '../../support/clients/wallet.ts'
 import atRest from '../../vectors/contract/escrow-at-rest-v1.json' with { type: 'json' }
 import vectors from '../../vectors/contract/shamir-share-v2.json' with { type: 'json' }
+import { useWorld } from '../../support/world.ts'
+import { setUp } from '../../support/set-up.ts'
 
 const masterKey = { signingKeyMasterKey: new Secret(Buffer.from(atRest.masterKeyHex, 'hex')) }
 
-let pds: TestPds
 let people = 0
 let alice: TestAccount
 let wallet: string
-beforeAll(async () => {
-  pds = await startPds({ ...masterKey, recovery: { releaseDelaySecs: 0 }, rateLimit: { enabled: false } })
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld({ config: { ...masterKey, recovery: { releaseDelaySecs: 0 }, rateLimit: { enabled: false } } })
 beforeEach(async () => {
   alice = await createAccount(pds, `alice${++people}`)
   wallet = await walletSession(pds, alice.did)
@@ -159,13 +156,8 @@ describe('a share', () => {
 })
 
 describe('without a configured master key', () => {
-  let bare: TestPds
-  let bob: TestAccount
-  beforeAll(async () => {
-    bare = await startPds({ rateLimit: { enabled: false } })
-    bob = await createAccount(bare, 'bob')
-  })
-  afterAll(() => bare[Symbol.asyncDispose]())
+  const { pds: bare } = useWorld({ config: { rateLimit: { enabled: false } } })
+  const bob = setUp(() => createAccount(bare, 'bob'))
   const unavailable = { status: 503, body: { error: { code: 'SERVICE_UNAVAILABLE' } } }
 
   test('escrow is not offered, and takes no share that is one', async () => {

@@ -1,5 +1,5 @@
 /** What operators see of releases and do about keys, and what the page of an account needs to know. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { Secret } from '../../../src/base/secret.ts'
 import {
@@ -15,7 +15,7 @@ import { Vault } from '../../../src/platform/secrets/vault.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
 import { runProgram } from '../../support/servers/program.ts'
 import {
   newRecoveryCode,
@@ -26,12 +26,9 @@ import {
   withMasterKey,
 } from '../../support/clients/recovery.ts'
 import { walletSession } from '../../support/clients/wallet.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds({ ...withMasterKey, rateLimit: { enabled: false } })
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld({ config: { ...withMasterKey, rateLimit: { enabled: false } } })
 
 const list = async (query = '') =>
   (await request(`${pds.url}/v1/admin/recovery-releases${query}`, { headers: bearer(ADMIN_TOKEN) })).body

@@ -1,7 +1,7 @@
 /**
  * Codes by mail: who gets one, how long and how often it works, and that nobody learns or abuses anything by asking.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { createMailer } from '../../../src/platform/network/mailer.ts'
 import { createOutbound } from '../../../src/platform/network/outbound.ts'
@@ -12,7 +12,7 @@ import { testConfig } from '../../support/servers/config.ts'
 import { basic, request } from '../../support/clients/http.ts'
 import { testLog } from '../../support/log.ts'
 import { startMailbox } from '../../support/clients/mailbox.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
 import {
   initiate,
   newRecoveryCode,
@@ -23,17 +23,14 @@ import {
   release,
   withMasterKey,
 } from '../../support/clients/recovery.ts'
+import { useWorld } from '../../support/world.ts'
 
 const HOUR = { secs: 3601 }
 const JUST_UNDER_AN_HOUR = { secs: 3590 }
 
-let pds: TestPds
 let people = 0
 let alice: TestAccount
-beforeAll(async () => {
-  pds = await startPds({ ...withMasterKey, rateLimit: { enabled: false } })
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld({ config: { ...withMasterKey, rateLimit: { enabled: false } } })
 beforeEach(async () => {
   alice = await createAccount(pds, `alice${++people}`)
   await putShare(pds, alice.accessJwt, newShare())

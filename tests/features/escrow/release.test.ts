@@ -1,11 +1,11 @@
 /** The release of a share: opened by a code, waited for, collected for an hour; and all ways in which it is refused. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { parseShare } from '../../../src/protocol/escrow-share.ts'
 import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
 import { basic, request, type Answer } from '../../support/clients/http.ts'
 import { noticesTo } from '../../support/servers/mail.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
 import {
   cancelRelease,
   dropShare,
@@ -19,11 +19,11 @@ import {
   withMasterKey,
 } from '../../support/clients/recovery.ts'
 import { walletSession } from '../../support/clients/wallet.ts'
+import { useWorld } from '../../support/world.ts'
 
 const DAY_SECS = 86_400
 const HOUR_SECS = 3600
 
-let pds: TestPds
 let people = 0
 /** Somebody with a share in escrow. */
 let alice: TestAccount
@@ -31,10 +31,7 @@ let alice: TestAccount
 let wallet: string
 let share: string
 
-beforeAll(async () => {
-  pds = await startPds({ ...withMasterKey, rateLimit: { enabled: false } })
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld({ config: { ...withMasterKey, rateLimit: { enabled: false } } })
 beforeEach(async () => {
   alice = await createAccount(pds, `alice${++people}`)
   wallet = await walletSession(pds, alice.did)
@@ -351,11 +348,9 @@ describe('of many at once', () => {
 })
 
 describe('without a delay', () => {
-  let hasty: TestPds
-  beforeAll(async () => {
-    hasty = await startPds({ ...withMasterKey, recovery: { releaseDelaySecs: 0 }, rateLimit: { enabled: false } })
+  const { pds: hasty } = useWorld({
+    config: { ...withMasterKey, recovery: { releaseDelaySecs: 0 }, rateLimit: { enabled: false } },
   })
-  afterAll(() => hasty[Symbol.asyncDispose]())
 
   test('one call returns the share, only to those who show the code, and tells the holder of both', async () => {
     const bob = await createAccount(hasty, 'bob')

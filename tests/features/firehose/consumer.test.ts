@@ -1,19 +1,15 @@
 /** The stream as a real consumer follows it: every signature, tree and operation checked by the reference library. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { Consumer } from '../../support/clients/consumer.ts'
 import { followRepo } from '../../support/history.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
+import { useWorld } from '../../support/world.ts'
 
 const collection = 'com.example.note'
 const note = (text: string) => ({ $type: collection, text })
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds()
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld()
 
 const call = async (account: TestAccount, method: string, json: object) => {
   const answer = await account.call(`com.atproto.repo.${method}`, { json: { repo: account.did, ...json } })

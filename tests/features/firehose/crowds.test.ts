@@ -1,5 +1,5 @@
 /** Many subscribers, and such that do not read: how many there may be, and what each may hold. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import type { RepoEvent } from '../../../src/features/data/firehose/firehose.ts'
 import { tailOf } from '../../../src/features/data/firehose/tail.ts'
 import type { Did, Tid } from '../../../src/protocol/identifiers.ts'
@@ -7,6 +7,7 @@ import { sequence } from '../../support/clients/events.ts'
 import { raw, request } from '../../support/clients/http.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
+import { useWorld } from '../../support/world.ts'
 
 const PATH = '/xrpc/com.atproto.sync.subscribeRepos'
 const UPGRADE = {
@@ -46,11 +47,7 @@ const leave = async (subscribers: Subscriber[]) => {
 }
 
 describe('places', () => {
-  let pds: TestPds
-  beforeAll(async () => {
-    pds = await startPds({ firehose: { maxSubscribers: 12 } })
-  })
-  afterAll(() => pds[Symbol.asyncDispose]())
+  const { pds } = useWorld({ config: { firehose: { maxSubscribers: 12 } } })
 
   test.each([
     ['an address', () => '198.51.100.7'],
@@ -117,19 +114,18 @@ describe('places', () => {
 
   test('0 takes a bound away', async () => {
     await using open = await startPds({ firehose: { maxSubscribers: 0, maxSubscribersPerAddress: 0 } })
-    await leave(await Promise.all(Array.from({ length: 30 }, () => join(open, '198.51.100.7'))))
+    const clients = await Promise.all(Array.from({ length: 30 }, () => join(open, '198.51.100.7')))
+    expect(clients).toHaveLength(30)
+    await leave(clients)
   })
 })
 
 describe('those who do not read', () => {
-  let pds: TestPds
-  let seqs: number[]
+  const { pds } = useWorld({ config: { firehose: { stalledSecs: 1 } } })
+  const seqs: number[] = []
   beforeAll(async () => {
-    pds = await startPds({ firehose: { stalledSecs: 1 } })
-    seqs = []
     for (let i = 0; i < 15; i++) seqs.push(...(await sequence(pds, ...Array<RepoEvent>(100).fill(sync(20_000)))))
   })
-  afterAll(() => pds[Symbol.asyncDispose]())
 
   test.each(['?cursor=0', ''])('whoever takes nothing is sent away, pongs or not (%p)', async (query) => {
     const stuck = new Subscriber(pds.url, query)

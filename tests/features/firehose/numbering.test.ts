@@ -1,7 +1,7 @@
 /**
  * Several nodes on one PostgreSQL database, whichever database the suite runs on: who numbers their events, and how.
  */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import {
   eventsAfter,
@@ -24,7 +24,7 @@ import { decode, decodeFirst } from '../../../src/protocol/cbor.ts'
 import { eventFrame } from '../../../src/protocol/frames.ts'
 import type { Did, Handle, Tid } from '../../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
-import { startCluster, type TestCluster } from '../../support/servers/cluster.ts'
+import { startCluster } from '../../support/servers/cluster.ts'
 import { Consumer } from '../../support/clients/consumer.ts'
 import { startCrawler } from '../../support/servers/crawler.ts'
 import { allNumbered, sequence } from '../../support/clients/events.ts'
@@ -35,6 +35,8 @@ import type { TestPds } from '../../support/servers/pds.ts'
 import { testDatabase } from '../../support/servers/postgres.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { until } from '../../support/until.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useCluster } from '../../support/world.ts'
 
 const dids = ['a', 'b', 'c'].map((letter) => `did:plc:${letter.repeat(24)}` as Did)
 const [alice, bob] = dids as [Did, Did]
@@ -46,18 +48,11 @@ const sync = (did: Did): RepoEvent => ({
   blocks: new Uint8Array(5000).fill(7),
 })
 
-let cluster: TestCluster
-let [one, other] = [] as unknown as [TestPds, TestPds]
-let admin: SQL
-beforeAll(async () => {
-  cluster = await startCluster(2)
-  ;[one, other] = cluster.nodes as [TestPds, TestPds]
-  admin = new SQL({ adapter: 'postgres', url: cluster.databaseUrl, max: 1 })
-})
-afterAll(async () => {
-  await admin.close()
-  await cluster[Symbol.asyncDispose]()
-})
+const {
+  cluster,
+  nodes: [one, other],
+} = useCluster(2)
+const admin = setUp(() => new SQL({ adapter: 'postgres', url: cluster.databaseUrl, max: 1 }))
 
 const collection = 'com.example.note'
 const write = async (at: TestPds, { did, accessJwt }: TestAccount, text: string) => {

@@ -1,11 +1,11 @@
 /** What a subscriber sees: cursors, order, error frames, and no frame left out. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { RepoEvent } from '../../../src/features/data/firehose/firehose.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import type { Did, Handle, Tid } from '../../../src/protocol/identifiers.ts'
 import { sequence } from '../../support/clients/events.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
+import { useWorld } from '../../support/world.ts'
 
 const did = 'did:plc:aliceaaaaaaaaaaaaaaaaaaa' as Did
 const identity: RepoEvent = { type: 'identity', did, handle: 'alice.test' as Handle }
@@ -16,11 +16,7 @@ const sync = (bytes: number): RepoEvent => ({
   blocks: new Uint8Array(bytes),
 })
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds()
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld()
 
 const emit = (...events: RepoEvent[]): Promise<number[]> => sequence(pds, ...events)
 

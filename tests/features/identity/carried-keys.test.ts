@@ -1,38 +1,21 @@
 /** Keys of accounts that come from elsewhere: on the curve of the key that their identity named before. */
 import { AtpAgent } from '@atproto/api'
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { Did } from '../../../src/protocol/identifiers.ts'
-import { createOutbound } from '../../../src/platform/network/outbound.ts'
 import { formatMultikey, type Curve } from '../../../src/protocol/keys.ts'
 import { createAccount, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { Consumer } from '../../support/clients/consumer.ts'
-import { startWebHost, type WebHost } from '../../support/servers/did-web-host.ts'
-import { fakeDns } from '../../support/servers/dns.ts'
 import { lastCode } from '../../support/servers/mail.ts'
 import { moveAccount, returnHome, settleIn, verifiedRepo } from '../../support/clients/migration.ts'
 import { MASTER_KEY, startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
 import { moveIn, stranger } from '../../support/clients/stranger.ts'
 import { READER_DID, READER_METHOD, TokenReader } from '../../support/clients/token-reader.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let plc: PlcHost
-let web: WebHost
-let one: TestPds
-let two: TestPds
-const dns = fakeDns()
-beforeAll(async () => {
-  ;[plc, web] = [await startPlcServer(), startWebHost()]
-  const outbound = createOutbound({
-    resolver: dns,
-    reach: 'loopback',
-    httpsPort: web.port,
-    certificateAuthorities: web.authority,
-  })
-  const config = { plcDirectoryUrl: plc.url, signingKeyMasterKey: MASTER_KEY, rateLimit: { enabled: false } }
-  one = await startPds(config, { resolver: dns, outbound })
-  two = await startPds({ ...config, availableUserDomains: ['two.test'] })
-})
-afterAll(() => Promise.all([one, two, plc, web].map((server) => server[Symbol.asyncDispose]())))
+const config = { signingKeyMasterKey: MASTER_KEY, rateLimit: { enabled: false } }
+const { pds: one, plc, web, dns } = useWorld({ plc: true, web: [], config })
+const two = setUp(() => startPds({ ...config, plcDirectoryUrl: plc.url, availableUserDomains: ['two.test'] }))
 
 /** How a did:key begins. */
 const prefixes: Record<Curve, string> = { p256: 'did:key:zDn', k256: 'did:key:zQ3s' }

@@ -1,5 +1,5 @@
 /** Several handles for one account: who gets one, where it counts, and what becomes of it. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { passOnReservations, reserveName } from '../../../src/features/identity/handles/handles.ts'
 import { serverRotationKey } from '../../../src/features/identity/identity/identity.ts'
 import { leaveNamesOfGone } from '../../../src/features/identity/handles/name-claims.ts'
@@ -9,31 +9,24 @@ import type { Did, Handle } from '../../../src/protocol/identifiers.ts'
 import { nextOperation, signOperation } from '../../../src/protocol/plc.ts'
 import { createAccount, logIn, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { walletSession } from '../../support/clients/wallet.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let alice: TestAccount
-let bob: TestAccount
-let events: Subscriber
 /** Authorization headers of wallets. */
 let ofAlice: Record<string, string>
 let ofBob: Record<string, string>
 
+const { pds } = useWorld({ config: { reservedHandles: ['admin'], rateLimit: { enabled: false } } })
+const alice = setUp(() => createAccount(pds, 'alice'))
+const bob = setUp(() => createAccount(pds, 'bob'))
 beforeAll(async () => {
-  pds = await startPds({ reservedHandles: ['admin'], rateLimit: { enabled: false } })
-  alice = await createAccount(pds, 'alice')
-  bob = await createAccount(pds, 'bob')
   ofAlice = bearer(await walletSession(pds, alice.did))
   ofBob = bearer(await walletSession(pds, bob.did))
-  events = new Subscriber(pds.url)
-  await events.opened
 })
-afterAll(async () => {
-  events.close()
-  await pds[Symbol.asyncDispose]()
-})
+const events = setUp(() => Subscriber.open(pds.url))
 
 const add = (account: { did: string }, handle: string, headers = account.did === alice.did ? ofAlice : ofBob) =>
   request(`${pds.url}/v1/handles`, { json: { accountId: account.did, handle }, headers })

@@ -1,52 +1,29 @@
-import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { changeHandle } from '../../../src/features/identity/handles/handle-change.ts'
 import { createOutbound } from '../../../src/platform/network/outbound.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import { parseDidKey, signingKey } from '../../../src/protocol/keys.ts'
-import { startWebHost, type WebHost } from '../../support/servers/did-web-host.ts'
-import { fakeDns } from '../../support/servers/dns.ts'
 import { request } from '../../support/clients/http.ts'
-import { MASTER_KEY, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { MASTER_KEY } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { seedAccount, type SeededAccount } from '../../support/clients/seed-account.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let web: WebHost
-let alice: SeededAccount
-let bob: SeededAccount
-let events: Subscriber
-
-const dns = fakeDns()
-
-beforeAll(async () => {
-  web = startWebHost()
-  const outbound = createOutbound({
-    resolver: dns,
-    reach: 'loopback',
-    httpsPort: web.port,
-    certificateAuthorities: web.authority,
-  })
-  pds = await startPds(
-    {
-      availableUserDomains: ['pds.test'],
-      signingKeyMasterKey: MASTER_KEY,
-      reservedHandles: ['admin'],
-      blockedHandleWords: ['badword'],
-      rateLimit: { updateHandlePer5min: 0 },
-    },
-    { resolver: dns, outbound },
-  )
-  alice = await seedAccount(pds, 'alice.pds')
-  bob = await seedAccount(pds, 'bob.pds')
-  events = new Subscriber(pds.url)
-  await events.opened
+const { pds, dns, web } = useWorld({
+  web: [],
+  config: {
+    availableUserDomains: ['pds.test'],
+    signingKeyMasterKey: MASTER_KEY,
+    reservedHandles: ['admin'],
+    blockedHandleWords: ['badword'],
+    rateLimit: { updateHandlePer5min: 0 },
+  },
 })
-afterAll(async () => {
-  events.close()
-  await pds[Symbol.asyncDispose]()
-  await web[Symbol.asyncDispose]()
-})
+const alice = setUp(() => seedAccount(pds, 'alice.pds'))
+const bob = setUp(() => seedAccount(pds, 'bob.pds'))
+const events = setUp(() => Subscriber.open(pds.url))
 
 const updateHandle = async (
   account: SeededAccount,

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
+import { beforeAll, expect, spyOn, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
 import { sequenceEvents } from '../../../src/features/data/firehose/firehose.ts'
@@ -7,29 +7,24 @@ import { formatDidKey, signingKey } from '../../../src/protocol/keys.ts'
 import { nextOperation, operationCid, signOperation, tombstone, type PlcState } from '../../../src/protocol/plc.ts'
 import { allSeen } from '../../support/clients/events.ts'
 import { request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { seedAccount, type SeededAccount } from '../../support/clients/seed-account.ts'
+import { useWorld } from '../../support/world.ts'
+import { setUp } from '../../support/set-up.ts'
 
-let pds: TestPds
 let alice: SeededAccount
 let serverKey: string
-let events: Subscriber
 
 const owner = signingKey('k256', randomBytes(32))
 const ownerKey = formatDidKey(owner.publicKey)
 
+const { pds } = useWorld({ config: { recoveryDidKey: ownerKey } })
 beforeAll(async () => {
-  pds = await startPds({ recoveryDidKey: ownerKey })
   serverKey = formatDidKey((await serverRotationKey(pds.ctx)).publicKey)
   alice = await seedAccount(pds, 'alice', { rotationKeys: [ownerKey] })
-  events = new Subscriber(pds.url)
-  await events.opened
 })
-afterAll(async () => {
-  events.close()
-  await pds[Symbol.asyncDispose]()
-})
+const events = setUp(() => Subscriber.open(pds.url))
 
 const call = async (
   account: SeededAccount,

@@ -1,17 +1,17 @@
 /** Names that nobody may take as a handle, and those who had them before they were reserved. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { createAccount, logIn, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { begin, forCeremonies, mobile, prepared, sendDid, type PendingWallet } from '../../support/clients/ceremony.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
 let holder: TestAccount
 let alice: TestAccount
 /** In the middle of a ceremony. */
 let wallet: PendingWallet
+const { pds } = useWorld({ config: forCeremonies })
 beforeAll(async () => {
-  pds = await startPds(forCeremonies)
   await pds.restart({ reservedHandles: [] })
   holder = await createAccount(pds, 'atp')
   alice = await createAccount(pds, 'alice')
@@ -20,7 +20,6 @@ beforeAll(async () => {
   holder = await logIn(pds, holder, PASSWORD)
   alice = await logIn(pds, alice, PASSWORD)
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 const signUp = (handle: string) =>
   xrpc(pds, 'com.atproto.server.createAccount', { json: { handle, email: 'new@example.com', password: PASSWORD } })

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { lookUpHandle } from '../../../src/features/identity/identity/handle-resolution.ts'
 import { putWebDocument } from '../../../src/features/identity/web-documents/web-documents.ts'
@@ -9,36 +9,18 @@ import { createOutbound } from '../../../src/platform/network/outbound.ts'
 import type { PlcDirectory } from '../../../src/platform/network/directory-client.ts'
 import type { Did, Handle } from '../../../src/protocol/identifiers.ts'
 import authority from '../../vectors/plc-authority-v1.json'
-import { startWebHost, type WebHost } from '../../support/servers/did-web-host.ts'
-import { fakeDns } from '../../support/servers/dns.ts'
 import { request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { seedAccount, type SeededAccount } from '../../support/clients/seed-account.ts'
-
-let pds: TestPds
-let web: WebHost
-let alice: SeededAccount
+import { seedAccount } from '../../support/clients/seed-account.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const stranger = 'did:plc:ewvi7nxzyoun6zhxrhs64oiz' as Did
-const dns = fakeDns()
 
-beforeAll(async () => {
-  web = startWebHost()
-  for (const host of ['web.test', 'a.web.test', 'b.web.test', 'c.web.test', 'd.web.test', 'e.web.test'])
-    dns.setAddresses(host, '127.0.0.1')
-  const outbound = createOutbound({
-    resolver: dns,
-    reach: 'loopback',
-    httpsPort: web.port,
-    certificateAuthorities: web.authority,
-  })
-  pds = await startPds({ availableUserDomains: ['pds.test'] }, { resolver: dns, outbound })
-  alice = await seedAccount(pds, 'alice.pds')
+const { pds, dns, web } = useWorld({
+  web: ['web.test', 'a.web.test', 'b.web.test', 'c.web.test', 'd.web.test', 'e.web.test'],
+  config: { availableUserDomains: ['pds.test'] },
 })
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await web[Symbol.asyncDispose]()
-})
+const alice = setUp(() => seedAccount(pds, 'alice.pds'))
 
 const xrpc = (nsid: string, params: Record<string, string> = {}) =>
   request(`${pds.url}/xrpc/${nsid}?${new URLSearchParams(params)}`)

@@ -1,5 +1,5 @@
 /** Identities that wallets made: who changes them, what the server asks of them, and what it signs for them. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { formatDidKey } from '../../../src/protocol/keys.ts'
 import {
@@ -13,35 +13,24 @@ import {
 import { serverRotationKey } from '../../../src/features/identity/identity/identity.ts'
 import { holder, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { bear, forCeremonies, type BornAccount } from '../../support/clients/ceremony.ts'
-import { startFaultyLine, type FaultyLine } from '../../support/faults/faulty-line.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { askSession, sessionRequest, sovereignAccount } from '../../support/clients/wallet.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 type Sovereign = BornAccount & { session: string; as: TestAccount; signingKey: string }
 
-let directory: PlcHost
-let line: FaultyLine
-let pds: TestPds
 let alice: Sovereign
-let events: Subscriber
 
+const {
+  pds,
+  plc: directory,
+  line,
+} = useWorld({ line: true, config: { ...forCeremonies, accounts: { passwordOptional: true } } })
+const events = setUp(() => Subscriber.open(pds.url))
 beforeAll(async () => {
-  directory = await startPlcServer()
-  line = await startFaultyLine(directory.url)
-  pds = await startPds({ ...forCeremonies, plcDirectoryUrl: line.url, accounts: { passwordOptional: true } })
-  events = new Subscriber(pds.url)
-  await events.opened
   alice = await born('alice')
-})
-beforeEach(() => {
-  line.fate = () => 'answered'
-})
-afterAll(async () => {
-  events.close()
-  for (const server of [pds, line, directory]) await server[Symbol.asyncDispose]()
 })
 
 /** An account of the ceremony, without a password, with its handle and a session by its device. */

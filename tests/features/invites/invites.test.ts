@@ -1,15 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { createAccount, logIn, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { basic } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
 const DAY_SECS = 86_400
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds({ inviteCodeRequired: true, invites: { intervalSecs: DAY_SECS }, rateLimit: { enabled: false } })
+const { pds } = useWorld({
+  config: { inviteCodeRequired: true, invites: { intervalSecs: DAY_SECS }, rateLimit: { enabled: false } },
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 const operator = (nsid: string, init: { json?: object } = {}) =>
   xrpc(pds, nsid, { ...init, headers: basic('admin', ADMIN_TOKEN) })

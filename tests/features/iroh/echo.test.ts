@@ -1,9 +1,8 @@
 /** The echo by which others see that the server is reachable over QUIC. Anybody may connect: what must not happen? */
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { beforeAll, expect, test } from 'bun:test'
 import { request } from '../../support/clients/http.ts'
-import { startQuicPeer, type QuicPeer } from '../../support/servers/quic-peer.ts'
+import { startQuicPeer } from '../../support/servers/quic-peer.ts'
 import { until } from '../../support/until.ts'
 import {
   addressOf,
@@ -14,22 +13,17 @@ import {
   refusalOf,
   withEndpoint,
 } from '../../support/servers/endpoint.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const LONGEST = 64 * 1024
 
-let pds: TestPds
-let peer: QuicPeer
 let server: { nodeId: string; addresses: string[] }
 
+const { pds } = useWorld({ config: withEndpoint })
+const peer = setUp(startQuicPeer)
 beforeAll(async () => {
-  pds = await startPds(withEndpoint)
-  peer = await startQuicPeer()
   server = await addressOf(pds)
-})
-
-afterAll(async () => {
-  await peer.close()
-  await pds[Symbol.asyncDispose]()
 })
 
 /** A connection that is told apart from others by its end. */

@@ -2,30 +2,22 @@
  * Peers that send too much, too slowly or nothing at all: what they hold is bounded, and others are served meanwhile.
  */
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { emptyTally, livenessEcho, type EchoTally } from '../../../src/features/push/iroh/liveness-echo.ts'
 import { openEndpoint, type IrohEndpoint } from '../../../src/platform/network/iroh-endpoint.ts'
 import type { Service } from '../../../src/platform/network/iroh-listener.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPds } from '../../support/servers/pds.ts'
 import { startQuicPeer, type QuicPeer } from '../../support/servers/quic-peer.ts'
 import { until } from '../../support/until.ts'
 import { addressOf, ECHO, echoed, opened, refusalOf, withEndpoint } from '../../support/servers/endpoint.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const TOO_LATE = 2
 const REFUSED = 1
 
-let pds: TestPds
-let peer: QuicPeer
-
-beforeAll(async () => {
-  pds = await startPds(withEndpoint)
-  peer = await startQuicPeer()
-})
-
-afterAll(async () => {
-  await peer.close()
-  await pds[Symbol.asyncDispose]()
-})
+const { pds } = useWorld({ config: withEndpoint })
+const peer = setUp(startQuicPeer)
 
 interface Echo extends AsyncDisposable {
   tally: EchoTally

@@ -1,41 +1,36 @@
 /** Watched labelers flag hosted accounts. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { beforeAll, beforeEach, expect, test } from 'bun:test'
 import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
 import { countFlaggedAccounts, findFlags } from '../../../src/features/data/labels/labels.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { startUpstream, type Upstream } from '../../support/servers/upstream.ts'
 import { seedAccount } from '../../support/clients/seed-account.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let first: Upstream
-let second: Upstream
 let dids: Did[]
 /** What the labelers say, by labeler. */
 const said = new Map<string, object[]>()
 
-beforeAll(async () => {
-  first = startUpstream()
-  second = startUpstream()
-  for (const labeler of [first, second]) {
-    labeler.services['atproto_labeler'] = labeler.url
-  }
-  pds = await startPds({
+const first = setUp(startUpstream)
+const second = setUp(startUpstream)
+const { pds } = useWorld({
+  config: () => ({
     labeler: {
       watched: [
         { did: first.did, labels: [] },
         { did: second.did, labels: ['rude'] },
       ],
     },
-  })
+  }),
+})
+beforeAll(async () => {
+  for (const labeler of [first, second]) {
+    labeler.services['atproto_labeler'] = labeler.url
+  }
   dids = []
   for (let i = 0; i < 21; i++) dids.push((await seedAccount(pds, `user${i}`)).did)
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await first[Symbol.asyncDispose]()
-  await second[Symbol.asyncDispose]()
 })
 beforeEach(() => {
   said.clear()

@@ -1,10 +1,12 @@
 /** Pushes about programs that ask for an account: once for each code, and never with the code. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { confirmAgent, openAgentClaim, pollAgent, registerAgent } from '../../support/clients/agent.ts'
 import { MASTER_KEY, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { queuedPushes, registerDevices, RELAY } from '../../support/clients/queued.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const CODE_SECS = 600
 const withPushes = {
@@ -19,16 +21,12 @@ const withPushes = {
   },
 }
 
-let pds: TestPds
-let alice: TestAccount
-let bob: TestAccount
+const { pds } = useWorld({ config: { ...withPushes, rateLimit: { enabled: false } } })
+const alice = setUp(() => createAccount(pds, 'alice'))
+const bob = setUp(() => createAccount(pds, 'bob'))
 beforeAll(async () => {
-  pds = await startPds({ ...withPushes, rateLimit: { enabled: false } })
-  alice = await createAccount(pds, 'alice')
-  bob = await createAccount(pds, 'bob')
   await registerDevices(pds, alice, ['phone', 'tablet'])
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 const asking = async (account: TestAccount, at: TestPds = pds) => {
   const { status, body } = await registerAgent(at, { type: 'service_auth', login_hint: account.email })

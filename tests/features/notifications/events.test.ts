@@ -2,12 +2,11 @@
  * The whole way of an event: from the page of an app, or from a program that asks, to what the phone does with the
  * push.
  */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { beforeAll, expect, test } from 'bun:test'
+import { createAccount } from '../../support/clients/account.ts'
 import { confirmAgent, openAgentClaim, pollAgent, registerAgent } from '../../support/clients/agent.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
-import type { TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
+import { startPlcServer } from '../../support/servers/plc-server.ts'
 import { PushRelay } from '../../support/servers/push-relay.ts'
 import { until } from '../../support/until.ts'
 import {
@@ -21,29 +20,22 @@ import {
 import { sovereignAccount, type DeviceKey } from '../../support/clients/wallet.ts'
 import { Phone } from '../../support/clients/phone.ts'
 import { startWith } from '../../support/servers/pushing.ts'
+import { setUp } from '../../support/set-up.ts'
 
-let plc: PlcHost
-let relay: PushRelay
-let pds: TestPds
-let alice: TestAccount & { device: DeviceKey }
-let phone: Phone
-beforeAll(async () => {
-  plc = await startPlcServer()
-  relay = await PushRelay.start({ codes: null })
-  pds = await startWith(relay, {
+const plc = setUp(startPlcServer)
+const relay = setUp(() => PushRelay.start({ codes: null }))
+const pds = setUp(() =>
+  startWith(relay, {
     plcDirectoryUrl: plc.url,
     accounts: { passwordOptional: true },
     agentAuth: { serviceAuthEnabled: true },
-  })
-  alice = await sovereignAccount(pds, 'alice', { password: undefined })
-  phone = new Phone(pds, alice)
+  }),
+)
+const alice = setUp(() => sovereignAccount(pds, 'alice', { password: undefined }))
+const phone = setUp(() => new Phone(pds, alice))
+beforeAll(async () => {
   await phone.register()
   await pds.runSteps()
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await relay[Symbol.asyncDispose]()
-  await plc[Symbol.asyncDispose]()
 })
 
 /** The push that follows, once it is sent. */

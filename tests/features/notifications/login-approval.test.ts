@@ -1,15 +1,15 @@
 /** Pushes about requests that wait for a wallet: whom they reach, what they say, and what the page shows. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { plainName } from '../../../src/http/html.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
 import { MASTER_KEY, startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
 import { decisionOf, openConsent, previewOf, sendDecision, walletPathOf } from '../../support/clients/wallet-consent.ts'
 import { deviceKey, sovereignAccount, type DeviceKey } from '../../support/clients/wallet.ts'
 import { queuedPushes, registerDevices, RELAY, type QueuedPush } from '../../support/clients/queued.ts'
+import { useWorld } from '../../support/world.ts'
 
 const withPushes = {
   notifications: { relay: RELAY },
@@ -19,22 +19,15 @@ const withPushes = {
 
 type Holder = TestAccount & { device: DeviceKey }
 
-let plc: PlcHost
-let pds: TestPds
 /** Has two devices. */
 let alice: Holder
 /** Has none. */
 let bob: Holder
+const { pds } = useWorld({ plc: true, config: { ...withPushes, rateLimit: { enabled: false } } })
 beforeAll(async () => {
-  plc = await startPlcServer()
-  pds = await startPds({ ...withPushes, rateLimit: { enabled: false }, plcDirectoryUrl: plc.url })
   alice = await sovereignAccount(pds, 'alice', { password: undefined })
   bob = await sovereignAccount(pds, 'bob', { password: undefined }, deviceKey('k256'))
   await registerDevices(pds, alice, ['phone', 'tablet'])
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await plc[Symbol.asyncDispose]()
 })
 
 const queuedAbout = async (requestId: string, at: TestPds = pds) =>

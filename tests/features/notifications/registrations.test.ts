@@ -1,7 +1,7 @@
 /**
  * How devices register for pushes: who may, what a registration consists of, and when it is over. The relay is away.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
 import { enqueuePush } from '../../../src/features/push/notifications/notifications.ts'
 import { openWalletSession } from '../../../src/features/access/sessions/sessions.ts'
@@ -13,26 +13,27 @@ import { createAccount, logIn, type TestAccount } from '../../support/clients/ac
 import { bearer, request } from '../../support/clients/http.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
 import { OperatorDevice } from '../../support/clients/operator-device.ts'
-import { ADMIN_TOKEN, MASTER_KEY, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, MASTER_KEY, startPds } from '../../support/servers/pds.ts'
 import { PushDevice } from '../../support/clients/push-device.ts'
+import { useWorld } from '../../support/world.ts'
 
 const RELAY = 'ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c'
 const REGISTER = '/v1/notifications/register'
 const ADMIN_REGISTER = '/v1/admin/notifications/register'
 
-let pds: TestPds
 let alice: TestAccount
 let ben: TestAccount
-beforeAll(async () => {
-  pds = await startPds({
+const { pds } = useWorld({
+  config: {
     notifications: { relay: RELAY },
     signingKeyMasterKey: MASTER_KEY,
     rateLimit: { enabled: false },
     agentAuth: withAgents,
-  })
+  },
+})
+beforeAll(async () => {
   ;[alice, ben] = [await createAccount(pds, 'alice'), await createAccount(pds, 'ben')]
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 const key = new PushDevice().publicKey
 let made = 0

@@ -1,7 +1,7 @@
 /**
  * The connection to the relay: how it is opened, lost and given up. Against a real relay, with times that are short.
  */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { peersOf } from '../../../src/features/push/iroh/iroh.ts'
 import {
   RelayClient,
@@ -13,17 +13,14 @@ import {
   type RelayTiming,
 } from '../../../src/features/push/notifications/relay-client.ts'
 import { readRelayAnswer } from '../../../src/protocol/push/relay-frames.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPds } from '../../support/servers/pds.ts'
 import { PushRelay } from '../../support/servers/push-relay.ts'
 import { startQuicPeer } from '../../support/servers/quic-peer.ts'
 import { until } from '../../support/until.ts'
 import vectors from '../../vectors/contract/push-relay-frames.json' with { type: 'json' }
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds({ iroh: { enabled: true, discovery: false } })
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld({ config: { iroh: { enabled: true, discovery: false } } })
 
 const clientTo = ({ nodeId, config }: Pick<PushRelay, 'nodeId' | 'config'>, timing: Partial<RelayTiming> = {}) => {
   const { ctx } = pds

@@ -1,11 +1,11 @@
 /** The keys with which pushes are sealed: who gets them, how they change, and what is sealed with them. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { Secret } from '../../../src/base/secret.ts'
 import { fanOutSender, sealFor, senderNumbered } from '../../../src/features/push/notifications/sender-keys.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import { rewrap } from '../../../src/platform/secrets/rewrap.ts'
 import { Vault } from '../../../src/platform/secrets/vault.ts'
-import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
+import { createAccount, logIn } from '../../support/clients/account.ts'
 import { confirmedAgent } from '../../support/clients/agent.ts'
 import { startCluster } from '../../support/servers/cluster.ts'
 import { bearer, request } from '../../support/clients/http.ts'
@@ -14,19 +14,18 @@ import { OperatorDevice } from '../../support/clients/operator-device.ts'
 import { ADMIN_TOKEN, MASTER_KEY, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { PushDevice } from '../../support/clients/push-device.ts'
 import { walletSession } from '../../support/clients/wallet.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const RELAY = 'ab'.repeat(32)
 const PATH = '/v1/notifications/sender-keys'
 const ADMIN_PATH = '/v1/admin/notifications/sender-keys'
 const withPushes = { notifications: { relay: RELAY }, signingKeyMasterKey: MASTER_KEY }
 
-let pds: TestPds
-let alice: TestAccount
-beforeAll(async () => {
-  pds = await startPds({ ...withPushes, rateLimit: { enabled: false }, agentAuth: { anonymousEnabled: true } })
-  alice = await createAccount(pds, 'alice')
+const { pds } = useWorld({
+  config: { ...withPushes, rateLimit: { enabled: false }, agentAuth: { anonymousEnabled: true } },
 })
-afterAll(() => pds[Symbol.asyncDispose]())
+const alice = setUp(() => createAccount(pds, 'alice'))
 
 interface Key {
   kid: number

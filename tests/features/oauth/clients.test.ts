@@ -1,22 +1,17 @@
 /** Clients that publish who they are: their documents, their keys, their assertions, and what goes wrong with them. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { keyOfClient } from '../../../src/features/access/oauth/client-keys.ts'
 import type { ClientMetadata } from '../../../src/protocol/client-metadata.ts'
-import { createOutbound } from '../../../src/platform/network/outbound.ts'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
-import { startWebHost, type WebHost } from '../../support/servers/did-web-host.ts'
-import { fakeDns, type FakeDns } from '../../support/servers/dns.ts'
+import { createAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { answerOf, newKey, OAuthClient, type Key, type Misstep } from '../../support/clients/oauth-client.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPds } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const HOST = 'app.web.test'
 const REDIRECT = `https://${HOST}/callback`
 
-let web: WebHost
-let dns: FakeDns
-let pds: TestPds
-let alice: TestAccount
 let person: { identifier: string; password: string }
 let number = 0
 /** Of the client that the test is about; each test has a client of its own. */
@@ -25,23 +20,10 @@ let key: Key
 let published: Record<string, unknown>
 let keys: object[]
 
-beforeAll(async () => {
-  web = startWebHost()
-  dns = fakeDns()
-  dns.setAddresses(HOST, '127.0.0.1')
-  const outbound = createOutbound({
-    resolver: dns,
-    reach: 'loopback',
-    httpsPort: web.port,
-    certificateAuthorities: web.authority,
-  })
-  pds = await startPds({}, { outbound, resolver: dns })
-  alice = await createAccount(pds, 'alice')
+const { pds, dns, web } = useWorld({ web: [HOST] })
+const alice = setUp(() => createAccount(pds, 'alice'))
+beforeAll(() => {
   person = { identifier: alice.handle, password: alice.password }
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await web[Symbol.asyncDispose]()
 })
 
 beforeEach(() => {

@@ -2,8 +2,8 @@
  * The page of an authorization request, looked at and answered without a browser: what it shows, and what it must not
  * do.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { createAccount } from '../../support/clients/account.ts'
 import { request, type Answer } from '../../support/clients/http.ts'
 import {
   answerOf,
@@ -12,19 +12,18 @@ import {
   OAuthClient,
   REDIRECT_URI,
 } from '../../support/clients/oauth-client.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPds } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const SCOPE = 'atproto transition:generic transition:email repo:com.example.note'
 
-let pds: TestPds
-let alice: TestAccount
 let person: { identifier: string; password: string }
-beforeAll(async () => {
-  pds = await startPds({ rateLimit: { enabled: false } })
-  alice = await createAccount(pds, 'alice')
+const { pds } = useWorld({ config: { rateLimit: { enabled: false } } })
+const alice = setUp(() => createAccount(pds, 'alice'))
+beforeAll(() => {
   person = { identifier: alice.handle, password: alice.password }
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 const client = () => new OAuthClient(pds, loopbackClientId(SCOPE))
 const form = (fields: Record<string, string>, headers: Record<string, string> = {}): Parameters<typeof request>[1] => ({

@@ -1,19 +1,17 @@
 /** From the pushed request to the end of the session, and everything a client may do wrong on the way. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { createAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { answerOf, newKey, OAuthClient, REDIRECT_URI } from '../../support/clients/oauth-client.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let alice: TestAccount
 let person: { identifier: string; password: string }
-beforeAll(async () => {
-  pds = await startPds()
-  alice = await createAccount(pds, 'alice')
+const { pds } = useWorld()
+const alice = setUp(() => createAccount(pds, 'alice'))
+beforeAll(() => {
   person = { identifier: alice.handle, password: alice.password }
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 const getSession = 'com.atproto.server.getSession'
 const client = () => new OAuthClient(pds)

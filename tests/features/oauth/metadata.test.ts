@@ -1,14 +1,10 @@
 /** What clients discover, as they read it: byte for byte where they compare byte for byte. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { oauthAuthorizationServerMetadataSchema, oauthProtectedResourceMetadataSchema } from '@atproto/oauth-types'
 import { request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds({ serviceName: 'A quiet corner' })
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld({ config: { serviceName: 'A quiet corner' } })
 
 test('the resource names itself and its one authorization server', async () => {
   const { status, headers, body } = await request(`${pds.url}/.well-known/oauth-protected-resource`)

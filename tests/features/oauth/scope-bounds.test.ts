@@ -1,28 +1,20 @@
 /** How much an app may ask for: many scopes, long ones, and permission sets that their authors fill. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
-import { startLexiconAuthor, type LexiconAuthor } from '../../support/servers/lexicon-author.ts'
 import { answerOf, loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
 const MAX_SCOPES = 500
 const MAX_SCOPE_CHARS = 8192
 const MAX_TOKEN_CHARS = 8000
 
-let pds: TestPds
-let author: LexiconAuthor
 let alice: TestAccount
+const { pds, author } = useWorld({ author: true, config: { rateLimit: { enabled: false } } })
 beforeAll(async () => {
-  author = await startLexiconAuthor()
-  pds = await startPds({ rateLimit: { enabled: false } })
   pds.dns.setTexts('_lexicon.sets.test', `did=${author.did}`)
   alice = await createAccount(pds, 'alice')
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await author[Symbol.asyncDispose]()
 })
 
 const person = () => ({ identifier: alice.did, password: alice.password })

@@ -2,28 +2,21 @@
  * What an app may do with what it was granted: each method asks for its scope, and some are closed to apps whatever
  * they hold.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { basic, request } from '../../support/clients/http.ts'
-import { startLexiconAuthor, type LexiconAuthor } from '../../support/servers/lexicon-author.ts'
 import { answerOf, loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let author: LexiconAuthor
 let alice: TestAccount
+const { pds, author } = useWorld({ author: true, config: { rateLimit: { enabled: false } } })
 beforeAll(async () => {
-  author = await startLexiconAuthor()
-  pds = await startPds({ rateLimit: { enabled: false } })
   pds.dns.setTexts('_lexicon.notes.test', `did=${author.did}`)
   alice = await createAccount(pds, 'alice')
   await alice.call('com.atproto.repo.applyWrites', {
     json: { repo: alice.did, validate: false, writes: [write('create', 'changed'), write('create', 'doomed')] },
   })
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await author[Symbol.asyncDispose]()
 })
 
 let handles = 0

@@ -2,15 +2,11 @@
  * The network's own client, as it comes out of its package: public on this machine, and confidential with a published
  * key.
  */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { JoseKey } from '@atproto/oauth-client-node'
-import { createOutbound } from '../../../src/platform/network/outbound.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
-import { startWebHost, type WebHost } from '../../support/servers/did-web-host.ts'
-import { fakeDns } from '../../support/servers/dns.ts'
 import { request } from '../../support/clients/http.ts'
 import { hiddenFields } from '../../support/clients/oauth-client.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { loopbackClient, type StandardClient, standardClient } from '../../support/clients/standard-client.ts'
 import {
   completeConsent,
@@ -19,30 +15,13 @@ import {
   sendDecision,
   walletPathOf,
 } from '../../support/clients/wallet-consent.ts'
-import { type DeviceKey, sovereignAccount } from '../../support/clients/wallet.ts'
+import { sovereignAccount } from '../../support/clients/wallet.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let web: WebHost
-let pds: TestPds
-let alice: TestAccount
-let sovereign: TestAccount & { device: DeviceKey }
-beforeAll(async () => {
-  web = startWebHost()
-  const dns = fakeDns()
-  dns.setAddresses('app.web.test', '127.0.0.1')
-  const outbound = createOutbound({
-    resolver: dns,
-    reach: 'loopback',
-    httpsPort: web.port,
-    certificateAuthorities: web.authority,
-  })
-  pds = await startPds({ accounts: { passwordOptional: true } }, { outbound, resolver: dns })
-  alice = await createAccount(pds, 'alice')
-  sovereign = await sovereignAccount(pds, 'sovereign', { password: undefined })
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await web[Symbol.asyncDispose]()
-})
+const { pds, web } = useWorld({ web: ['app.web.test'], config: { accounts: { passwordOptional: true } } })
+const alice = setUp(() => createAccount(pds, 'alice'))
+const sovereign = setUp(() => sovereignAccount(pds, 'sovereign', { password: undefined }))
 
 /** What a person does with the page: read it, fill it in, and follow where it leads. */
 async function consent(url: URL): Promise<URLSearchParams> {

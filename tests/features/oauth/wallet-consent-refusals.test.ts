@@ -1,17 +1,16 @@
 /** What must not let an app in: a proof that is not quite one, one for something else, and two decisions at once. */
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { latchMatchCode } from '../../../src/features/access/oauth/wallet-consent-store.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import { base64url, parseBase64url } from '../../../src/protocol/base64url.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { nextOperation, signOperation, type PlcState } from '../../../src/protocol/plc.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
-import { startFaultyLine, type Fate, type FaultyLine } from '../../support/faults/faulty-line.ts'
+import type { Fate } from '../../support/faults/faulty-line.ts'
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
 import { answerOf, OAuthClient } from '../../support/clients/oauth-client.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import {
   completeConsent,
   decisionOf,
@@ -23,32 +22,22 @@ import {
   type Decider,
 } from '../../support/clients/wallet-consent.ts'
 import { deviceKey, type DeviceKey, sovereignAccount } from '../../support/clients/wallet.ts'
+import { useWorld } from '../../support/world.ts'
 
 type Holder = TestAccount & { device: DeviceKey }
 
-let plc: PlcHost
-let line: FaultyLine
-let pds: TestPds
 let alice: Holder
 let bob: Holder
-beforeAll(async () => {
-  plc = await startPlcServer()
-  line = await startFaultyLine(plc.url)
-  pds = await startPds({
+const { pds, plc, line } = useWorld({
+  line: true,
+  config: {
     rateLimit: { enabled: false },
     accounts: { passwordOptional: true },
-    plcDirectoryUrl: line.url,
-  })
+  },
+})
+beforeAll(async () => {
   alice = await sovereignAccount(pds, 'alice', { password: undefined })
   bob = await sovereignAccount(pds, 'bob', { password: undefined }, deviceKey('k256'))
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await line[Symbol.asyncDispose]()
-  await plc[Symbol.asyncDispose]()
-})
-beforeEach(() => {
-  line.fate = () => 'answered'
 })
 
 const client = () => new OAuthClient(pds)

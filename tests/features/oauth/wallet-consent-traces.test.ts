@@ -1,12 +1,12 @@
 /** What consents leave behind, for whom, and how many there may be. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { insertRequest, type PendingRequest } from '../../../src/features/access/oauth/authorization-request-store.ts'
 import { consentsAwaiting } from '../../../src/features/access/oauth/wallet-consents.ts'
 import { inPieces, sql, sqlRows } from '../../../src/platform/database/database.ts'
 import type { Did, Handle } from '../../../src/protocol/identifiers.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
 import {
   completeConsent,
   decisionOf,
@@ -17,15 +17,12 @@ import {
   walletPathOf,
 } from '../../support/clients/wallet-consent.ts'
 import { sovereignAccount } from '../../support/clients/wallet.ts'
+import { useWorld } from '../../support/world.ts'
 
 const passwordless = { accounts: { passwordOptional: true } }
 
 describe('events', () => {
-  let pds: TestPds
-  beforeAll(async () => {
-    pds = await startPds({ ...passwordless, rateLimit: { enabled: false } })
-  })
-  afterAll(() => pds[Symbol.asyncDispose]())
+  const { pds } = useWorld({ config: { ...passwordless, rateLimit: { enabled: false } } })
 
   const events = async (query: Record<string, string> = {}) => {
     const { body } = await request(`${pds.url}/v1/admin/consents?${new URLSearchParams(query)}`, {

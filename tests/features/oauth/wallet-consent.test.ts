@@ -1,16 +1,12 @@
 /** Apps that are let in by a wallet: who is offered that, what it shows, and the way from the page to a session. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import decodeQR from 'qr/decode.js'
 import { latchMatchCode } from '../../../src/features/access/oauth/wallet-consent-store.ts'
 import { sql } from '../../../src/platform/database/database.ts'
-import { createOutbound } from '../../../src/platform/network/outbound.ts'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
-import { startWebHost, type WebHost } from '../../support/servers/did-web-host.ts'
-import { fakeDns, type FakeDns } from '../../support/servers/dns.ts'
+import { createAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { startLexiconAuthor } from '../../support/servers/lexicon-author.ts'
 import { answerOf, loopbackClientId, OAuthClient, type Tokens } from '../../support/clients/oauth-client.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import {
   completeConsent,
   decisionOf,
@@ -20,39 +16,21 @@ import {
   statusOf,
   walletPathOf,
 } from '../../support/clients/wallet-consent.ts'
-import { type DeviceKey, sovereignAccount } from '../../support/clients/wallet.ts'
+import { sovereignAccount } from '../../support/clients/wallet.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const SCOPE = 'atproto transition:generic transition:email repo:com.example.note'
 const APP_HOST = 'app.web.test'
 
-let web: WebHost
-let dns: FakeDns
-let pds: TestPds
+const { pds, dns, web } = useWorld({
+  web: [APP_HOST],
+  config: { rateLimit: { enabled: false }, accounts: { passwordOptional: true } },
+})
 /** Has no password; its device is its key. */
-let alice: TestAccount & { device: DeviceKey }
+const alice = setUp(() => sovereignAccount(pds, 'alice', { password: undefined }))
 /** Has a password. */
-let bob: TestAccount
-beforeAll(async () => {
-  web = startWebHost()
-  dns = fakeDns()
-  dns.setAddresses(APP_HOST, '127.0.0.1')
-  const outbound = createOutbound({
-    resolver: dns,
-    reach: 'loopback',
-    httpsPort: web.port,
-    certificateAuthorities: web.authority,
-  })
-  pds = await startPds(
-    { rateLimit: { enabled: false }, accounts: { passwordOptional: true } },
-    { outbound, resolver: dns },
-  )
-  alice = await sovereignAccount(pds, 'alice', { password: undefined })
-  bob = await createAccount(pds, 'bob')
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await web[Symbol.asyncDispose]()
-})
+const bob = setUp(() => createAccount(pds, 'bob'))
 
 /** The QR code of a page as a picture, four pixels for each module. */
 function drawn(page: string): { width: number; height: number; data: Uint8Array } {

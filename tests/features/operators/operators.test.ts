@@ -1,15 +1,12 @@
 /** Operator credentials: the token, paired devices, and the audit of what they do. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
 import { OperatorDevice } from '../../support/clients/operator-device.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds()
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld()
 
 const DEVICES = '/v1/admin/devices'
 const denied = { status: 401, body: { error: { code: 'UNAUTHORIZED' } } }

@@ -1,48 +1,20 @@
 /**
  * What a person mends on the account page without any app: a domain as the handle, an address, an account that sleeps.
  */
-import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import type { Browser, Page } from 'playwright-core'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Page } from 'playwright-core'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { parseOperation } from '../../../src/protocol/plc.ts'
 import { createOutbound } from '../../../src/platform/network/outbound.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
-import { freshPage, openBrowser } from '../../support/clients/browser.ts'
-import { startWebHost, type WebHost } from '../../support/servers/did-web-host.ts'
-import { fakeDns, type FakeDns } from '../../support/servers/dns.ts'
 import { request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPds } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
 /** A browser on a busy machine takes its time. */
 setDefaultTimeout(60_000)
 
-let web: WebHost
-let dns: FakeDns
-let pds: TestPds
-let browser: Browser
-
-beforeAll(async () => {
-  web = startWebHost()
-  dns = fakeDns()
-  const outbound = createOutbound({
-    resolver: dns,
-    reach: 'loopback',
-    httpsPort: web.port,
-    certificateAuthorities: web.authority,
-  })
-  ;[pds, browser] = await Promise.all([
-    startPds({ rateLimit: { enabled: false } }, { outbound, resolver: dns }),
-    openBrowser(),
-  ])
-})
-afterEach(async () => {
-  for (const context of browser.contexts()) await context.close()
-})
-afterAll(async () => {
-  await browser.close()
-  await pds[Symbol.asyncDispose]()
-  await web[Symbol.asyncDispose]()
-})
+const { pds, dns, web, freshPage } = useWorld({ web: [], browser: true, config: { rateLimit: { enabled: false } } })
 
 async function signIn(page: Page, { handle, password }: Pick<TestAccount, 'handle' | 'password'>): Promise<void> {
   await page.goto(`${pds.url}/account/sign-in`)
@@ -70,7 +42,7 @@ describe('a domain of one’s own', () => {
 
   test('is told which record to publish; each check looks it up again, says what it found, and then changes the handle', async () => {
     const ann = await createAccount(pds, 'ann')
-    const page = await freshPage(browser)
+    const page = await freshPage()
     await signIn(page, ann)
     await ask(page, '@Ann.Web.test-domain.com')
     expect(await heading(page)).toBe('Use @ann.web.test-domain.com')
@@ -107,7 +79,7 @@ describe('a domain of one’s own', () => {
     await using other = await startPds({ availableUserDomains: ['people.test'] }, { outbound, resolver: dns })
     const bob = await createAccount(other, 'bob', { handle: 'bob.people.test' })
     dns.setAddresses('bob.web.test', '127.0.0.1')
-    const page = await freshPage(browser)
+    const page = await freshPage()
     await page.goto(`${other.url}/account/sign-in`)
     await page.getByLabel('Handle or email address').fill(bob.handle)
     await page.getByLabel('Password', { exact: true }).fill(bob.password)
@@ -122,7 +94,7 @@ describe('a domain of one’s own', () => {
 
   test('is told when a record that counts says otherwise', async () => {
     const bea = await createAccount(pds, 'bea')
-    const page = await freshPage(browser)
+    const page = await freshPage()
     await signIn(page, bea)
     const elsewhere = 'bea-elsewhere.com'
     await ask(page, elsewhere)
@@ -136,7 +108,7 @@ describe('a domain of one’s own', () => {
 
   test('that points to the account already is taken at once', async () => {
     const cai = await createAccount(pds, 'cai')
-    const page = await freshPage(browser)
+    const page = await freshPage()
     await signIn(page, cai)
     dns.setHandle('cai.com', cai.did)
     await ask(page, 'cai.com')
@@ -144,7 +116,7 @@ describe('a domain of one’s own', () => {
   })
 
   test('is shown to nobody who is not signed in, and a name that is none leads back', async () => {
-    const page = await freshPage(browser)
+    const page = await freshPage()
     await page.goto(`${pds.url}/account/handle/domain?handle=example.com`)
     expect(new URL(page.url()).pathname).toBe('/account/sign-in')
     const dee = await createAccount(pds, 'dee')
@@ -155,7 +127,7 @@ describe('a domain of one’s own', () => {
 
   test('a name of ours needs no domain to be typed', async () => {
     const eli = await createAccount(pds, 'eli')
-    const page = await freshPage(browser)
+    const page = await freshPage()
     await signIn(page, eli)
     await ask(page, 'eli-the-second')
     expect(await heading(page)).toBe('@eli-the-second.test')
@@ -165,7 +137,7 @@ describe('a domain of one’s own', () => {
 describe('an address that is not confirmed', () => {
   test('is confirmed with a code from the mail', async () => {
     const fin = await createAccount(pds, 'fin')
-    const page = await freshPage(browser)
+    const page = await freshPage()
     await signIn(page, fin)
     await page.getByRole('link', { name: 'Confirm it' }).click()
     await page.getByRole('button', { name: 'Send a code' }).click()
@@ -189,7 +161,7 @@ describe('an address that is not confirmed', () => {
 
   test('that was changed after the page was shown is not confirmed by it', async () => {
     const gus = await createAccount(pds, 'gus')
-    const page = await freshPage(browser)
+    const page = await freshPage()
     await signIn(page, gus)
     await page.getByRole('link', { name: 'Confirm it' }).click()
     await page.getByRole('button', { name: 'Send a code' }).click()
@@ -208,7 +180,7 @@ describe('an account that was deactivated', () => {
     const hal = await createAccount(pds, 'hal')
     const deleteAfter = new Date(pds.clock.now() + 10 * 86_400_000).toISOString()
     await hal.call('com.atproto.server.deactivateAccount', { json: { deleteAfter } })
-    const page = await freshPage(browser)
+    const page = await freshPage()
     await signIn(page, hal)
     expect(await page.getByText('This account is deactivated').textContent()).toContain('will be deleted after')
     await page.getByRole('button', { name: 'Reactivate account' }).click()
@@ -244,7 +216,7 @@ describe('an account that was deactivated', () => {
     })
     await pds.ctx.plc.submit(jan.did as Did, parseOperation(body.operation)!)
     await jan.call('com.atproto.server.deactivateAccount', { json: {} })
-    const page = await freshPage(browser)
+    const page = await freshPage()
     await signIn(page, jan)
     await page.getByRole('button', { name: 'Reactivate account' }).click()
     expect(await page.getByRole('alert').textContent()).toContain(words)
@@ -255,7 +227,7 @@ describe('an account that was deactivated', () => {
   test('wakes for its holder alone', async () => {
     const ivo = await createAccount(pds, 'ivo')
     await ivo.call('com.atproto.server.deactivateAccount', { json: {} })
-    const page = await freshPage(browser)
+    const page = await freshPage()
     await signIn(page, ivo)
     const form_token = await page.locator('[name=form_token]').first().inputValue()
     const [cookie] = await page.context().cookies(pds.url)

@@ -1,29 +1,18 @@
 /** Somebody with a phone lets a program act for them: in a browser, without scripts. */
-import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import type { Browser } from 'playwright-core'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { createAccount } from '../../support/clients/account.ts'
 import { openAgentClaim, pollAgent, registerAgent } from '../../support/clients/agent.ts'
-import { freshPage, openBrowser } from '../../support/clients/browser.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 /** A browser on a busy machine takes its time. */
 setDefaultTimeout(60_000)
 
-let pds: TestPds
-let browser: Browser
-let alice: TestAccount
-beforeAll(async () => {
-  const agentAuth = { anonymousEnabled: true }
-  ;[pds, browser] = await Promise.all([startPds({ agentAuth, rateLimit: { enabled: false } }), openBrowser()])
-  alice = await createAccount(pds, 'alice')
+const { pds, freshPage } = useWorld({
+  browser: true,
+  config: { agentAuth: { anonymousEnabled: true }, rateLimit: { enabled: false } },
 })
-afterEach(async () => {
-  for (const context of browser.contexts()) await context.close()
-})
-afterAll(async () => {
-  await browser.close()
-  await pds[Symbol.asyncDispose]()
-})
+const alice = setUp(() => createAccount(pds, 'alice'))
 
 async function waiting() {
   const { body } = await registerAgent(pds, { type: 'anonymous' })
@@ -36,7 +25,7 @@ test.each([
   ['Deny', 'Denied', 'expired_token'],
 ])('a person enters the code in two groups, reads, and chooses: %s', async (button, heading, error) => {
   const { token, code } = await waiting()
-  const page = await freshPage(browser)
+  const page = await freshPage()
   await page.goto(`${pds.url}/agent/claim`)
   await page.getByLabel('Code that the program shows').fill(`${code.slice(0, 3)} ${code.slice(3)}`)
   await page.getByLabel('Handle or email address').fill(alice.handle)
@@ -51,7 +40,7 @@ test.each([
 })
 
 test('the browser itself refuses what cannot be a code', async () => {
-  const page = await freshPage(browser)
+  const page = await freshPage()
   await page.goto(`${pds.url}/agent/claim`)
   const field = page.getByLabel('Code that the program shows')
   for (const [typed, fits] of [

@@ -1,29 +1,21 @@
 /** Refusals and faults, as a browser shows them. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import type { Browser } from 'playwright-core'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { createAccount } from '../../support/clients/account.ts'
-import { freshPage, openBrowser } from '../../support/clients/browser.ts'
 import { request } from '../../support/clients/http.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPds } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let browser: Browser
-
+const { pds, freshPage } = useWorld({ browser: true })
 beforeAll(async () => {
-  ;[pds, browser] = await Promise.all([startPds(), openBrowser()])
   await createAccount(pds, 'alice')
-})
-afterAll(async () => {
-  await browser.close()
-  await pds[Symbol.asyncDispose]()
 })
 
 const ACCEPT = 'text/html,application/xhtml+xml,*/*;q=0.8'
 const kind = (answer: { headers: Headers }) => answer.headers.get('content-type')!.split(';')[0]
 
 test('an address without a page says so, and leads on', async () => {
-  const page = await freshPage(browser)
+  const page = await freshPage()
   for (const path of ['/no/such/page', '/account/no-such-page', '/oauth/authorized']) {
     const response = await page.goto(pds.url + path)
     expect({
@@ -80,14 +72,14 @@ test('the host of a handle has no pages, and leads to the server with a style th
 
 test('a request that is one too many is told how long to wait', async () => {
   await using busy = await startPds({ rateLimit: { enabled: true, globalIpPer5min: 3 } })
-  const page = await freshPage(browser)
+  const page = await freshPage()
   for (let i = 0; i < 4; i++) await page.goto(`${busy.url}/account/sign-in`)
   expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Too many attempts')
   expect(await page.getByText('Please wait 5 minutes').count()).toBe(1)
 })
 
 test('a form of the consent page that is refused leads back to its request', async () => {
-  const page = await freshPage(browser)
+  const page = await freshPage()
   const app = new OAuthClient(pds)
   await page.goto(app.authorizeUrl(await app.requestUri()))
   await page.getByLabel('Handle or email address').fill('alice.test')
@@ -99,7 +91,7 @@ test('a form of the consent page that is refused leads back to its request', asy
 })
 
 test('who comes from an app is sent back to it', async () => {
-  const page = await freshPage(browser)
+  const page = await freshPage()
   await page.goto(`${pds.url}/oauth/authorize?client_id=https://app.example/`)
   expect(await page.getByText('go back to it and start again').count()).toBe(1)
   expect(await page.getByRole('link', { name: 'Your account' }).count()).toBe(1)

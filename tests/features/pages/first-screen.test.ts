@@ -2,18 +2,15 @@
  * The pages on which somebody signs in or decides: whole on the first screen of a phone and of a laptop, in the order
  * in which they are read, with nothing above anything else. Whoever presses the first button, or Enter, is led on.
  */
-import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import type { Browser, Locator, Page } from 'playwright-core'
-import { createOutbound } from '../../../src/platform/network/outbound.ts'
+import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Locator, Page } from 'playwright-core'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { openAgentClaim, pollAgent, registerAgent } from '../../support/clients/agent.ts'
-import { freshPage, openBrowser } from '../../support/clients/browser.ts'
-import { startWebHost, type WebHost } from '../../support/servers/did-web-host.ts'
-import { fakeDns } from '../../support/servers/dns.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { decisionOf, sendDecision } from '../../support/clients/wallet-consent.ts'
-import { type DeviceKey, sovereignAccount } from '../../support/clients/wallet.ts'
+import { sovereignAccount } from '../../support/clients/wallet.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 /** A browser on a busy machine takes its time. */
 setDefaultTimeout(60_000)
@@ -26,20 +23,23 @@ const LONG_SCOPE = `${SCOPE} identity:handle account:email?action=manage blob:*/
 const APP_HOST = 'flashes.web.test'
 const CLIENT_ID = `https://${APP_HOST}/client.json`
 
-let web: WebHost
-let pds: TestPds
-let browser: Browser
-let alice: TestAccount
-let bob: TestAccount
-/** Has no password. */
-let quinn: TestAccount & { device: DeviceKey }
 /** Where an app on this device takes its answers. */
-const app = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('back in the app') })
+const app = setUp(() => Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('back in the app') }))
 
-beforeAll(async () => {
-  web = startWebHost()
-  const dns = fakeDns()
-  dns.setAddresses(APP_HOST, '127.0.0.1')
+const { pds, web, freshPage } = useWorld({
+  web: [APP_HOST],
+  browser: true,
+  config: {
+    rateLimit: { enabled: false },
+    accounts: { passwordOptional: true },
+    agentAuth: { anonymousEnabled: true },
+  },
+})
+const alice = setUp(() => createAccount(pds, 'alice'))
+const bob = setUp(() => createAccount(pds, 'bob'))
+/** Has no password. */
+const quinn = setUp(() => sovereignAccount(pds, 'quinn', { password: undefined }))
+beforeAll(() => {
   web.publish(APP_HOST, '/client.json', () =>
     Response.json({
       client_id: CLIENT_ID,
@@ -53,30 +53,6 @@ beforeAll(async () => {
       tos_uri: `https://${APP_HOST}/terms`,
     }),
   )
-  const outbound = createOutbound({
-    resolver: dns,
-    reach: 'loopback',
-    httpsPort: web.port,
-    certificateAuthorities: web.authority,
-  })
-  const config = {
-    rateLimit: { enabled: false },
-    accounts: { passwordOptional: true },
-    agentAuth: { anonymousEnabled: true },
-  }
-  ;[pds, browser] = await Promise.all([startPds(config, { outbound, resolver: dns }), openBrowser()])
-  alice = await createAccount(pds, 'alice')
-  bob = await createAccount(pds, 'bob')
-  quinn = await sovereignAccount(pds, 'quinn', { password: undefined })
-})
-afterEach(async () => {
-  for (const context of browser.contexts()) await context.close()
-})
-afterAll(async () => {
-  await browser.close()
-  await app.stop(true)
-  await pds[Symbol.asyncDispose]()
-  await web[Symbol.asyncDispose]()
 })
 
 const published = () => new OAuthClient(pds, CLIENT_ID, null, `https://${APP_HOST}/callback`)
@@ -227,7 +203,7 @@ test.each(Object.keys(sights))(
   '%s is whole on the first screen of a phone and of a laptop, and nothing covers it',
   async (name) => {
     const { open, parts } = sights[name]!
-    const page = await freshPage(browser, { viewport: PHONE })
+    const page = await freshPage({ viewport: PHONE })
     await open(page)
     for (const screen of SCREENS) {
       for (const colorScheme of ['light', 'dark'] as const) {
@@ -277,7 +253,7 @@ const covering = `(() => {
 })()` as unknown as () => Covering
 
 test('what is folded away is granted too, and can be unticked', async () => {
-  const page = await freshPage(browser, { viewport: PHONE })
+  const page = await freshPage({ viewport: PHONE })
   const redirectUri = `http://127.0.0.1:${app.port}/callback`
   const client = new OAuthClient(pds, loopbackClientId(LONG_SCOPE, redirectUri), null, redirectUri)
   await openRequest(page, client, { scope: LONG_SCOPE, login_hint: alice.handle })
@@ -295,7 +271,7 @@ describe('the first button and Enter lead on', () => {
   const first = (page: Page) => page.locator('main button').first()
 
   test.each(['the first button', 'Enter'])('to the app, with a password: %s', async (way) => {
-    const page = await freshPage(browser, { viewport: PHONE })
+    const page = await freshPage({ viewport: PHONE })
     await openRequest(page, onThisDevice())
     expect(await first(page).innerText()).toBe('Allow access')
     await identifier(page).fill(alice.handle)
@@ -305,7 +281,7 @@ describe('the first button and Enter lead on', () => {
   })
 
   test('to the same page, with nothing filled in', async () => {
-    const page = await freshPage(browser, { viewport: PHONE })
+    const page = await freshPage({ viewport: PHONE })
     await openRequest(page, onThisDevice())
     const url = page.url()
     await first(page).click()
@@ -313,7 +289,7 @@ describe('the first button and Enter lead on', () => {
   })
 
   test('to the same request, before the wallet has approved it, and to the app afterwards', async () => {
-    const page = await freshPage(browser, { viewport: PHONE })
+    const page = await freshPage({ viewport: PHONE })
     const client = onThisDevice()
     await openRequest(page, client, { login_hint: quinn.handle })
     const requestId = (await page.locator('[data-request-id]').getAttribute('data-request-id'))!
@@ -326,7 +302,7 @@ describe('the first button and Enter lead on', () => {
   })
 
   test('to the password, after the wallet was pressed by mistake', async () => {
-    const page = await freshPage(browser, { viewport: PHONE })
+    const page = await freshPage({ viewport: PHONE })
     await openRequest(page, onThisDevice())
     await walletLine(page).click()
     await button(page, 'Continue').click()
@@ -335,20 +311,22 @@ describe('the first button and Enter lead on', () => {
     await password(page).fill(alice.password)
     await password(page).press('Enter')
     await page.waitForURL(/\/callback\?.*code=/)
+    expect(await page.textContent('body')).toBe('back in the app')
   })
 
   test('to the account page', async () => {
-    const page = await freshPage(browser, { viewport: PHONE })
+    const page = await freshPage({ viewport: PHONE })
     await page.goto(`${pds.url}/account/sign-in`)
     await identifier(page).fill(alice.handle)
     await password(page).fill(alice.password)
     await first(page).click()
     await page.waitForURL(`${pds.url}/account`)
+    expect(await heading(page).innerText()).toContain(alice.handle)
   })
 
   test('to the decision about a program, and to its end', async () => {
     const { token, code } = await waitingProgram()
-    const page = await freshPage(browser, { viewport: PHONE })
+    const page = await freshPage({ viewport: PHONE })
     await page.goto(`${pds.url}/agent/claim?code=${code}`)
     await identifier(page).fill(alice.handle)
     await password(page).fill(alice.password)
@@ -361,7 +339,7 @@ describe('the first button and Enter lead on', () => {
 
 describe('what goes wrong keeps the request, and leads back to it', () => {
   test('a sign-in in another tab: the page shows the accounts as they are, and goes on', async () => {
-    const page = await freshPage(browser, { viewport: PHONE })
+    const page = await freshPage({ viewport: PHONE })
     await signIn(page, alice)
     await openRequest(page, onThisDevice())
     const other = await page.context().newPage()
@@ -374,7 +352,7 @@ describe('what goes wrong keeps the request, and leads back to it', () => {
   })
 
   test('a decision about a program that took too long: the page asks for its code again', async () => {
-    const page = await freshPage(browser, { viewport: PHONE })
+    const page = await freshPage({ viewport: PHONE })
     await sights['the decision about a program']!.open(page)
     pds.clock.advance({ secs: 301 })
     await button(page, 'Approve').click()

@@ -1,31 +1,17 @@
 /** The page that says who can move an account away. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { findWebDocument, putWebDocument } from '../../../src/features/identity/web-documents/web-documents.ts'
 import { setHostedSince } from '../../../src/features/identity/web-documents/web-document-store.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { nextOperation, signOperation, tombstone } from '../../../src/protocol/plc.ts'
 import { createAccount, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
-import { startFaultyLine, type FaultyLine } from '../../support/faults/faulty-line.ts'
 import { request } from '../../support/clients/http.ts'
 import { hiddenFields } from '../../support/clients/oauth-client.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
 import { sovereignAccount } from '../../support/clients/wallet.ts'
+import { useWorld } from '../../support/world.ts'
 
-let plc: PlcHost
-let line: FaultyLine
-let pds: TestPds
-beforeAll(async () => {
-  plc = await startPlcServer()
-  line = await startFaultyLine(plc.url)
-  pds = await startPds({ rateLimit: { enabled: false }, plcDirectoryUrl: line.url })
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await line[Symbol.asyncDispose]()
-  await plc[Symbol.asyncDispose]()
-})
+const { pds, line } = useWorld({ line: true, config: { rateLimit: { enabled: false } } })
 
 async function signIn(account: Pick<TestAccount, 'did'>): Promise<string> {
   const signedIn = await request(`${pds.url}/account/sign-in`, {

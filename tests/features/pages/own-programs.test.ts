@@ -2,34 +2,29 @@
  * Our own programs say what they are, and agents what they are called: in consent, sessions, mails and the account
  * page.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
 import { confirmAgent, openAgentClaim, previewAgent, registerAgent } from '../../support/clients/agent.ts'
 import { AgentUser, shownCode } from '../../support/clients/agent-user.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { runProgram } from '../../support/servers/program.ts'
 import { until } from '../../support/until.ts'
 import { walletSession } from '../../support/clients/wallet.ts'
 import { walletHolder } from '../../support/clients/wallet-holder.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
+import { useWorld } from '../../support/world.ts'
 
 const SYSTEM = { linux: 'Linux', darwin: 'macOS', win32: 'Windows' }[process.platform as 'linux']
 
-let plc: PlcHost
-let pds: TestPds
 let alice: TestAccount
-beforeAll(async () => {
-  plc = await startPlcServer()
-  const agentAuth = { anonymousEnabled: true, serviceAuthEnabled: true }
-  pds = await startPds({ plcDirectoryUrl: plc.url, agentAuth, rateLimit: { enabled: false } })
-  alice = await createAccount(pds, 'alice')
+const { pds, plc } = useWorld({
+  plc: true,
+  config: { agentAuth: { anonymousEnabled: true, serviceAuthEnabled: true }, rateLimit: { enabled: false } },
 })
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await plc[Symbol.asyncDispose]()
+beforeAll(async () => {
+  alice = await createAccount(pds, 'alice')
 })
 beforeEach(async () => {
   alice = await logIn(pds, alice, PASSWORD)

@@ -1,35 +1,21 @@
 /** The pages in a real browser, without scripts: what a person reads, fills in and is led to. */
-import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import type { Browser, Page } from 'playwright-core'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Page } from 'playwright-core'
 import { createAccount, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
-import { DESKTOP, freshPage, openBrowser } from '../../support/clients/browser.ts'
+import { DESKTOP } from '../../support/clients/browser.ts'
 import { request } from '../../support/clients/http.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
 import { lastCode } from '../../support/servers/mail.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 /** A browser on a busy machine takes its time. */
 setDefaultTimeout(60_000)
 
-let pds: TestPds
-let browser: Browser
-let alice: TestAccount
-/** The app that the browser is sent back to: a server on this machine, on a port that nobody knew before. */
-let app: ReturnType<typeof Bun.serve>
-
-beforeAll(async () => {
-  ;[pds, browser] = await Promise.all([startPds({ rateLimit: { enabled: false } }), openBrowser()])
-  alice = await createAccount(pds, 'alice')
-  app = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('back in the app') })
-})
-afterEach(async () => {
-  for (const context of browser.contexts()) await context.close()
-})
-afterAll(async () => {
-  await browser.close()
-  await app.stop(true)
-  await pds[Symbol.asyncDispose]()
-})
+const { pds, freshPage } = useWorld({ browser: true, config: { rateLimit: { enabled: false } } })
+const alice = setUp(() => createAccount(pds, 'alice'))
+/** The app that the browser is sent back to, on a port that nobody knew before. */
+const app = setUp(() => Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('back in the app') }))
 
 const SCOPE = 'atproto transition:generic transition:email repo:app.bsky.feed.post?action=create'
 const newClient = () =>
@@ -63,7 +49,7 @@ const answerIn = (page: Page) => new URL(page.url()).searchParams
 const scopeOf = async (client: OAuthClient, page: Page) => (await client.redeem(answerIn(page).get('code')!)).body.scope
 
 test('a person reads what an app asks for, unticks some of it, and is led back', async () => {
-  const page = await freshPage(browser)
+  const page = await freshPage()
   const client = newClient()
   await openRequest(page, client, { login_hint: alice.handle })
   expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Sign in to an app on this device?')
@@ -79,7 +65,7 @@ test('a person reads what an app asks for, unticks some of it, and is led back',
 })
 
 test('the keyboard alone does, and Enter means yes', async () => {
-  const page = await freshPage(browser, { viewport: DESKTOP })
+  const page = await freshPage({ viewport: DESKTOP })
   const client = newClient()
   await openRequest(page, client, { login_hint: alice.handle })
   await page.getByLabel('Password', { exact: true }).focus()
@@ -90,7 +76,7 @@ test('the keyboard alone does, and Enter means yes', async () => {
 })
 
 test('saying no needs nothing filled in', async () => {
-  const page = await freshPage(browser)
+  const page = await freshPage()
   await openRequest(page, newClient())
   await page.getByRole('button', { name: 'Deny' }).click()
   await page.waitForURL(/\/callback/)
@@ -98,7 +84,7 @@ test('saying no needs nothing filled in', async () => {
 })
 
 test('a wrong password is shown at its field, and what was unticked stays so', async () => {
-  const page = await freshPage(browser)
+  const page = await freshPage()
   await openRequest(page, newClient(), { login_hint: alice.handle })
   await page.getByRole('checkbox', { name: 'Post and act as you' }).uncheck()
   await page.getByLabel('Password', { exact: true }).fill('not it')
@@ -113,7 +99,7 @@ test('a wrong password is shown at its field, and what was unticked stays so', a
 
 test('who stays signed in chooses an account the next time, and needs no password for a week', async () => {
   const bob = await createAccount(pds, 'bob')
-  const page = await freshPage(browser)
+  const page = await freshPage()
   await openRequest(page, newClient(), { login_hint: alice.handle })
   await page.getByLabel('Password', { exact: true }).fill(alice.password)
   await page.getByLabel('Stay signed in').check()
@@ -149,7 +135,7 @@ test('who stays signed in chooses an account the next time, and needs no passwor
 })
 
 test('somebody new makes an account on the way and comes back to the app', async () => {
-  const page = await freshPage(browser)
+  const page = await freshPage()
   const client = newClient()
   await openRequest(page, client)
   await page.getByRole('link', { name: 'Create an account' }).click()
@@ -172,7 +158,7 @@ test('a forgotten password is replaced with a code from the mail, which ends wha
   const carol = await createAccount(pds, 'carol')
   const client = newClient()
   const tokens = await client.signIn({ identifier: carol.handle, password: carol.password }, { scope: SCOPE })
-  const page = await freshPage(browser)
+  const page = await freshPage()
   await signIn(page, carol)
   await page.goto(`${pds.url}/.well-known/change-password`)
   await page.getByLabel('Email address').fill(carol.email)
@@ -194,7 +180,7 @@ test('a forgotten password is replaced with a code from the mail, which ends wha
 })
 
 test('asking for a code for an address that nobody has looks the same', async () => {
-  const page = await freshPage(browser)
+  const page = await freshPage()
   const mails = pds.mails.length
   await page.goto(`${pds.url}/account/reset-password`)
   await page.getByLabel('Email address').fill('nobody@example.com')
@@ -207,7 +193,7 @@ test('the account page ends the access of apps, app passwords and sessions at on
   const dora = await createAccount(pds, 'dora')
   const client = newClient()
   const tokens = await client.signIn({ identifier: dora.handle, password: dora.password }, { scope: SCOPE })
-  const page = await freshPage(browser, { viewport: DESKTOP })
+  const page = await freshPage({ viewport: DESKTOP })
   await signIn(page, dora)
   await page.getByRole('button', { name: 'End the access of an app on this device' }).click()
   expect(await page.getByRole('status').textContent()).toContain('no longer has access')
@@ -236,7 +222,7 @@ test('the account page ends the access of apps, app passwords and sessions at on
 
 test('the page of a new account has cards for what there is, and leads to another account', async () => {
   const newcomer = await createAccount(pds, 'emil')
-  const page = await freshPage(browser)
+  const page = await freshPage()
   await signIn(page, newcomer)
   const cards = () => page.getByRole('heading', { level: 2 }).allInnerTexts()
   expect(await cards()).toEqual(['Sessions', 'Account details'])
@@ -263,7 +249,7 @@ test('the page of a new account has cards for what there is, and leads to anothe
 
 test('handle, address and password are changed on the account page', async () => {
   const erin = await createAccount(pds, 'erin')
-  const page = await freshPage(browser)
+  const page = await freshPage()
   await signIn(page, erin)
   await page.getByText('Change handle').first().click()
   await page.getByLabel('New handle').fill('erin-elsewhere.test')
@@ -280,7 +266,7 @@ test('handle, address and password are changed on the account page', async () =>
   await page.getByRole('button', { name: 'Change email address' }).click()
   await page.getByText('erin@elsewhere.example').first().waitFor()
 
-  const elsewhere = await freshPage(browser)
+  const elsewhere = await freshPage()
   await signIn(elsewhere, { handle: 'erin-elsewhere.test', password: erin.password })
   await page.getByText('Change password').first().click()
   await page.getByLabel('Current password').fill(erin.password)
@@ -295,7 +281,7 @@ test('handle, address and password are changed on the account page', async () =>
 })
 
 test('a form that acts for somebody who is signed in needs the token of the page, and a page of ours', async () => {
-  const page = await freshPage(browser)
+  const page = await freshPage()
   await signIn(page)
   const [cookie] = await page.context().cookies(pds.url)
   const token = await page.locator('[name=form_token]').first().inputValue()
@@ -328,7 +314,7 @@ test('a form that acts for somebody who is signed in needs the token of the page
 })
 
 test('signing in replaces the cookie, so that one which was planted opens nothing', async () => {
-  const page = await freshPage(browser)
+  const page = await freshPage()
   const planted = 'A'.repeat(43)
   await page.context().addCookies([{ name: 'holdfast', value: planted, url: pds.url }])
   await signIn(page)
@@ -343,7 +329,7 @@ test('signing in replaces the cookie, so that one which was planted opens nothin
 })
 
 test('a page asks nobody else for anything, and says in which language it is', async () => {
-  const page = await freshPage(browser)
+  const page = await freshPage()
   const asked = new Set<string>()
   page.on('request', (one) => asked.add(new URL(one.url()).origin))
   await page.goto(pds.url)
@@ -356,7 +342,7 @@ test('a page asks nobody else for anything, and says in which language it is', a
 describe('an address of a form, opened by itself', () => {
   test('leads back to the section: Enter in the address bar after making an app password', async () => {
     const fay = await createAccount(pds, 'fay')
-    const page = await freshPage(browser)
+    const page = await freshPage()
     await signIn(page, fay)
     await page.getByText('New app password').click()
     await page.getByLabel('Name', { exact: true }).fill('An app')
@@ -375,7 +361,7 @@ describe('an address of a form, opened by itself', () => {
   test.each(['apps', 'sessions', 'browsers', 'app-passwords/revoke', 'handle', 'email', 'password', 'sign-out'])(
     '/account/%s is no dead end, and does nothing',
     async (path) => {
-      const page = await freshPage(browser)
+      const page = await freshPage()
       expect((await page.goto(`${pds.url}/account/${path}`))!.status()).toBe(200)
       expect(new URL(page.url()).pathname).toBe('/account/sign-in')
       await signIn(page)
@@ -386,7 +372,7 @@ describe('an address of a form, opened by itself', () => {
   )
 
   test('shows the consent page again after a wrong password', async () => {
-    const page = await freshPage(browser)
+    const page = await freshPage()
     await openRequest(page, newClient(), { login_hint: alice.handle })
     await page.getByLabel('Password', { exact: true }).fill('not it')
     await page.getByRole('button', { name: 'Allow access' }).click()
@@ -400,7 +386,7 @@ test.each([
   ['email', 'New email address'],
   ['password', 'Current password'],
 ])('#%s opens its form', async (section, label) => {
-  const page = await freshPage(browser)
+  const page = await freshPage()
   await signIn(page)
   expect(await page.getByLabel(label).isVisible()).toBe(false)
   await page.goto('about:blank')
@@ -426,7 +412,7 @@ describe('what is wrong with a form is told at the field, in words for people, w
     ['a handle that somebody has', { Handle: 'alice' }, 'Handle', 'already taken'],
     ['an address without a mailbox', { 'Email address': 'nobody@localhost' }, 'Email address', 'typing mistakes'],
   ])('sign-up: %s', async (_, changes, label, words) => {
-    const page = await freshPage(browser)
+    const page = await freshPage()
     await page.goto(`${pds.url}/account/sign-up`)
     const typed = { Handle: 'someone-new', 'Email address': 'someone-new@example.com', ...changes }
     for (const [name, value] of Object.entries(typed)) await page.getByLabel(name, { exact: true }).fill(value)
@@ -440,7 +426,7 @@ describe('what is wrong with a form is told at the field, in words for people, w
 
   test('a password that is too short: sign-up and change', async () => {
     const ida = await createAccount(pds, 'ida')
-    const page = await freshPage(browser)
+    const page = await freshPage()
     await page.goto(`${pds.url}/account/sign-up`)
     await page.getByLabel('Handle', { exact: true }).fill('too-short')
     await page.getByLabel('Email address').fill('too-short@example.com')
@@ -457,7 +443,7 @@ describe('what is wrong with a form is told at the field, in words for people, w
 
   test('account page: handle, address, password, name of an app password', async () => {
     const gil = await createAccount(pds, 'gil')
-    const page = await freshPage(browser)
+    const page = await freshPage()
     await signIn(page, gil)
     await page.goto(`${pds.url}/account#handle`)
     await page.getByLabel('New handle').fill('admin.test')

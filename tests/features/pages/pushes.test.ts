@@ -1,33 +1,22 @@
 /** The part of the account page about devices that are told by pushes, as a person without scripts uses it. */
-import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import type { Browser, Page } from 'playwright-core'
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import type { Page } from 'playwright-core'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
-import { freshPage, openBrowser } from '../../support/clients/browser.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import type { TestPds } from '../../support/servers/pds.ts'
 import { registerDevices, RELAY } from '../../support/clients/queued.ts'
+import { useWorld } from '../../support/world.ts'
 
 /** A browser on a busy machine takes its time. */
 setDefaultTimeout(60_000)
 
-let pds: TestPds
-let browser: Browser
-beforeAll(async () => {
-  ;[pds, browser] = await Promise.all([
-    startPds({ notifications: { relay: RELAY }, rateLimit: { enabled: false } }),
-    openBrowser(),
-  ])
-})
-afterEach(async () => {
-  for (const context of browser.contexts()) await context.close()
-})
-afterAll(async () => {
-  await browser.close()
-  await pds[Symbol.asyncDispose]()
+const { pds, freshPage } = useWorld({
+  browser: true,
+  config: { notifications: { relay: RELAY }, rateLimit: { enabled: false } },
 })
 
 async function signedIn({ handle, password }: TestAccount, at: TestPds = pds): Promise<Page> {
-  const page = await freshPage(browser, { javaScriptEnabled: false })
+  const page = await freshPage({ javaScriptEnabled: false })
   await page.goto(`${at.url}/account/sign-in`)
   await page.getByLabel('Handle or email address').fill(handle)
   await page.getByLabel('Password', { exact: true }).fill(password)

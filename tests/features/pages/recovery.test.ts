@@ -1,13 +1,13 @@
 /** Recovery by pages: the share in escrow on the page of the identity, and the pages that hand it out. */
-import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import type { Browser, Page } from 'playwright-core'
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import type { Page } from 'playwright-core'
 import { Secret } from '../../../src/base/secret.ts'
 import { PASSWORD, type TestAccount } from '../../support/clients/account.ts'
-import { freshPage, openBrowser } from '../../support/clients/browser.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPds } from '../../support/servers/pds.ts'
 import { sovereignAccount } from '../../support/clients/wallet.ts'
 import vector from '../../vectors/contract/escrow-at-rest-v1.json' with { type: 'json' }
+import { useWorld } from '../../support/world.ts'
 
 /** A browser on a busy machine takes its time. */
 setDefaultTimeout(60_000)
@@ -15,18 +15,9 @@ setDefaultTimeout(60_000)
 const SHARE = vector.submittedShareBase32
 const HOURS_24 = 24 * 3600
 
-let pds: TestPds
-let browser: Browser
-beforeAll(async () => {
-  const signingKeyMasterKey = new Secret(Buffer.from(vector.masterKeyHex, 'hex'))
-  ;[pds, browser] = await Promise.all([startPds({ rateLimit: { enabled: false }, signingKeyMasterKey }), openBrowser()])
-})
-afterEach(async () => {
-  for (const context of browser.contexts()) await context.close()
-})
-afterAll(async () => {
-  await browser.close()
-  await pds[Symbol.asyncDispose]()
+const { pds, freshPage } = useWorld({
+  browser: true,
+  config: { rateLimit: { enabled: false }, signingKeyMasterKey: new Secret(Buffer.from(vector.masterKeyHex, 'hex')) },
 })
 
 async function holderWithShare(name: string): Promise<TestAccount> {
@@ -41,7 +32,7 @@ async function holderWithShare(name: string): Promise<TestAccount> {
 }
 
 async function identityPage(account: TestAccount): Promise<Page> {
-  const page = await freshPage(browser)
+  const page = await freshPage()
   await page.goto(`${pds.url}/account/sign-in`)
   await page.getByLabel('Handle or email address').fill(account.handle)
   await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
@@ -76,7 +67,7 @@ async function submit(page: Page, code: string): Promise<string> {
 
 test('who has lost the wallet gets the share, after a code by mail and a day, for an hour', async () => {
   const account = await holderWithShare('lost')
-  const page = await freshPage(browser)
+  const page = await freshPage()
   await page.goto(`${pds.url}/account/sign-in`)
   await page.getByRole('link', { name: 'Lost your wallet?' }).click()
   await page.getByLabel('Handle or DID').fill('@lost.test')
@@ -98,7 +89,7 @@ test('who has lost the wallet gets the share, after a code by mail and a day, fo
 
 test('whatever is wrong, the page says the same', async () => {
   const account = await sovereignAccount(pds, 'bare')
-  const page = await freshPage(browser)
+  const page = await freshPage()
   const said = new Set<string>()
   for (const [identifier, code] of [
     ['nobody.test', 'A'.repeat(43)],

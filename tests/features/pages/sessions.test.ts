@@ -1,11 +1,10 @@
 /** What the account page tells of sessions, and which there are. */
-import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import type { Browser, Page } from 'playwright-core'
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import type { Page } from 'playwright-core'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
-import { freshPage, openBrowser } from '../../support/clients/browser.ts'
 import { request } from '../../support/clients/http.ts'
 import { askSession, sessionRequest, sovereignAccount } from '../../support/clients/wallet.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
 /** A browser on a busy machine takes its time. */
 setDefaultTimeout(60_000)
@@ -14,19 +13,7 @@ const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefo
 const SAFARI =
   'Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1'
 
-let pds: TestPds
-let browser: Browser
-
-beforeAll(async () => {
-  ;[pds, browser] = await Promise.all([startPds({ rateLimit: { enabled: false } }), openBrowser()])
-})
-afterEach(async () => {
-  for (const context of browser.contexts()) await context.close()
-})
-afterAll(async () => {
-  await browser.close()
-  await pds[Symbol.asyncDispose]()
-})
+const { pds, freshPage } = useWorld({ browser: true, config: { rateLimit: { enabled: false } } })
 
 async function signIn(page: Page, { handle, password }: Pick<TestAccount, 'handle' | 'password'>): Promise<void> {
   await page.goto(`${pds.url}/account/sign-in`)
@@ -67,9 +54,9 @@ test('browsers and apps are told apart by program, way of signing in and network
   ).toMatchObject({
     status: 200,
   })
-  await signIn(await freshPage(browser, from(SAFARI, '203.0.113.99')), ann)
+  await signIn(await freshPage(from(SAFARI, '203.0.113.99')), ann)
   pds.clock.advance({ days: 3 })
-  const page = await freshPage(browser, from(FIREFOX, '198.51.100.7'))
+  const page = await freshPage(from(FIREFOX, '198.51.100.7'))
   await signIn(page, ann)
   const told = await rows(page)
   const holding = (...words: string[]) => told.filter((row) => words.every((word) => row.includes(word)))
@@ -94,9 +81,9 @@ test('browsers and apps are told apart by program, way of signing in and network
 test('one browser is signed out, or all others', async () => {
   const ben = await createAccount(pds, 'ben')
   const [phone, laptop, desk] = await Promise.all([
-    freshPage(browser, from(SAFARI, '192.0.2.1')),
-    freshPage(browser),
-    freshPage(browser, from(FIREFOX, '192.0.2.2')),
+    freshPage(from(SAFARI, '192.0.2.1')),
+    freshPage(),
+    freshPage(from(FIREFOX, '192.0.2.2')),
   ])
   for (const page of [phone!, laptop!, desk!]) await signIn(page, ben)
   await desk!.getByRole('button', { name: 'Sign out of Safari on iPhone' }).click()
@@ -116,7 +103,7 @@ test('one browser is signed out, or all others', async () => {
 
 test("nobody's browser is signed out by another account", async () => {
   const [cat, dan] = [await createAccount(pds, 'cat'), await createAccount(pds, 'dan')]
-  const [hers, other, his] = [await freshPage(browser), await freshPage(browser), await freshPage(browser)]
+  const [hers, other, his] = [await freshPage(), await freshPage(), await freshPage()]
   await signIn(hers, cat)
   await signIn(other, cat)
   await signIn(his, dan)
@@ -133,7 +120,7 @@ test("nobody's browser is signed out by another account", async () => {
 })
 
 test('a sign-up on the web leaves one browser signed in, and no session that nobody holds', async () => {
-  const page = await freshPage(browser, from(SAFARI, '192.0.2.77'))
+  const page = await freshPage(from(SAFARI, '192.0.2.77'))
   await page.goto(`${pds.url}/account/sign-up`)
   await page.getByLabel('Handle', { exact: true }).fill('eve-anew')
   await page.getByLabel('Email address').fill('eve@example.com')
@@ -151,7 +138,7 @@ test('a sign-up on the web leaves one browser signed in, and no session that nob
 })
 
 test('a sign-up that is refused or left signs nobody in', async () => {
-  const page = await freshPage(browser)
+  const page = await freshPage()
   await page.goto(`${pds.url}/account/sign-up`)
   await page.getByLabel('Handle', { exact: true }).fill('x')
   await page.getByLabel('Email address').fill('x@example.com')

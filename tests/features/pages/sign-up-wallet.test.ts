@@ -1,33 +1,21 @@
 /** Signing up with the key of a wallet, beside a password or instead of one. */
-import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import type { Browser, Page } from 'playwright-core'
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import type { Page } from 'playwright-core'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { PASSWORD, xrpc } from '../../support/clients/account.ts'
-import { freshPage, openBrowser } from '../../support/clients/browser.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { deviceKey } from '../../support/clients/wallet.ts'
+import { useWorld } from '../../support/world.ts'
 
 /** A browser on a busy machine takes its time. */
 setDefaultTimeout(60_000)
 
-let pds: TestPds
-let browser: Browser
-beforeAll(async () => {
-  ;[pds, browser] = await Promise.all([
-    startPds({ rateLimit: { enabled: false }, accounts: { passwordOptional: true } }),
-    openBrowser(),
-  ])
-})
-afterEach(async () => {
-  for (const context of browser.contexts()) await context.close()
-})
-afterAll(async () => {
-  await browser.close()
-  await pds[Symbol.asyncDispose]()
+const { pds, freshPage } = useWorld({
+  browser: true,
+  config: { rateLimit: { enabled: false }, accounts: { passwordOptional: true } },
 })
 
 async function signUp(name: string, fields: { password?: string; key?: string }): Promise<Page> {
-  const page = await freshPage(browser)
+  const page = await freshPage()
   await page.goto(`${pds.url}/account/sign-up`)
   await page.getByLabel('Handle', { exact: true }).fill(name)
   await page.getByLabel('Email address').fill(`${name}@example.com`)
@@ -86,7 +74,7 @@ test('neither a key nor a password is a mistake, and so is a key that is none', 
 
 test('where passwords are required, a wallet does not replace one', async () => {
   await pds.restart({ accounts: { passwordOptional: false } })
-  const page = await freshPage(browser)
+  const page = await freshPage()
   await page.goto(`${pds.url}/account/sign-up`)
   expect(await page.getByLabel('Password', { exact: true }).getAttribute('required')).not.toBeNull()
   await page.evaluate('document.querySelector("form").noValidate = true')

@@ -1,24 +1,21 @@
 /** Every page, on screens of every width, with the longest names that there are. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import type { Browser, Page } from 'playwright-core'
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Page } from 'playwright-core'
 import { Secret } from '../../../src/base/secret.ts'
 import { latchMatchCode } from '../../../src/features/access/oauth/wallet-consent-store.ts'
-import { createOutbound } from '../../../src/platform/network/outbound.ts'
 import { registerAgent as confirmedAgent } from '../../support/clients/registered-agent.ts'
 import { registerDevices, RELAY } from '../../support/clients/queued.ts'
-import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
+import { createAccount, logIn } from '../../support/clients/account.ts'
 import { openAgentClaim, registerAgent } from '../../support/clients/agent.ts'
-import { freshPage, openBrowser } from '../../support/clients/browser.ts'
-import { startWebHost, type WebHost } from '../../support/servers/did-web-host.ts'
-import { fakeDns } from '../../support/servers/dns.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { decisionOf, sendDecision } from '../../support/clients/wallet-consent.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
-import { type DeviceKey, sovereignAccount, walletSession } from '../../support/clients/wallet.ts'
+import { sovereignAccount, walletSession } from '../../support/clients/wallet.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 /** A browser on a busy machine takes its time. */
 setDefaultTimeout(60_000)
@@ -53,43 +50,36 @@ const SCOPES = [
   ),
 ]
 
-let web: WebHost
-let pds: TestPds
-let browser: Browser
-let alice: TestAccount
+const config = {
+  rateLimit: { enabled: false },
+  agentAuth: { anonymousEnabled: true, grantedScopes: SCOPES, trustedIssuers: [PROVIDER] },
+  serviceName: LONG_NAME,
+  availableUserDomains: ['test', LONG_DOMAIN],
+  inviteCodeRequired: false,
+  accounts: { passwordOptional: true },
+  signingKeyMasterKey: new Secret(new Uint8Array(32).fill(7)),
+  notifications: { relay: RELAY },
+}
+const { pds, dns, web, freshPage } = useWorld({
+  web: [APP_HOST],
+  browser: true,
+  config: {
+    ...config,
+    links: {
+      termsOfService: `https://example.com/${'terms'.repeat(30)}`,
+      privacyPolicy: 'https://example.com/privacy',
+    },
+  },
+})
+const alice = setUp(() => createAccount(pds, 'alice', { email: `${'a'.repeat(60)}@${'mail'.repeat(15)}.example.com` }))
 /** Has no password. */
-let quinn: TestAccount & { device: DeviceKey }
-
-beforeAll(async () => {
-  web = startWebHost()
-  const dns = fakeDns()
-  dns.setAddresses(APP_HOST, '127.0.0.1')
-  const outbound = createOutbound({
-    resolver: dns,
-    reach: 'loopback',
-    httpsPort: web.port,
-    certificateAuthorities: web.authority,
-  })
-  const config = {
-    rateLimit: { enabled: false },
-    agentAuth: { anonymousEnabled: true, grantedScopes: SCOPES, trustedIssuers: [PROVIDER] },
-    serviceName: LONG_NAME,
-    availableUserDomains: ['test', LONG_DOMAIN],
-    inviteCodeRequired: false,
-    accounts: { passwordOptional: true },
-    signingKeyMasterKey: new Secret(new Uint8Array(32).fill(7)),
-    notifications: { relay: RELAY },
-  }
-  const links = {
-    termsOfService: `https://example.com/${'terms'.repeat(30)}`,
-    privacyPolicy: 'https://example.com/privacy',
-  }
-  ;[pds, browser] = await Promise.all([startPds({ ...config, links }, { outbound, resolver: dns }), openBrowser()])
-  alice = await createAccount(pds, 'alice', { email: `${'a'.repeat(60)}@${'mail'.repeat(15)}.example.com` })
-  quinn = await sovereignAccount(pds, 'q'.repeat(60), {
+const quinn = setUp(() =>
+  sovereignAccount(pds, 'q'.repeat(60), {
     password: undefined,
     email: `${'q'.repeat(60)}@${'mail'.repeat(15)}.example.com`,
-  })
+  }),
+)
+beforeAll(async () => {
   dns.setHandle(LONG_HANDLE, alice.did)
   const changed = await alice.call('com.atproto.identity.updateHandle', { json: { handle: LONG_HANDLE } })
   if (changed.status !== 200) throw new Error(JSON.stringify(changed.body))
@@ -107,14 +97,6 @@ beforeAll(async () => {
     }),
   )
   await client().signIn({ identifier: alice.did, password: alice.password }, { scope: SCOPES.join(' ') })
-})
-afterEach(async () => {
-  for (const context of browser.contexts()) await context.close()
-})
-afterAll(async () => {
-  await browser.close()
-  await pds[Symbol.asyncDispose]()
-  await web[Symbol.asyncDispose]()
 })
 
 const client = () => new OAuthClient(pds, `https://${APP_HOST}/client.json`, null, `https://${APP_HOST}/callback`)
@@ -306,7 +288,7 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
 }
 
 test.each(Object.keys(pages))('the page %s fits on every screen and can be read', async (name) => {
-  const page = await freshPage(browser)
+  const page = await freshPage()
   await pages[name]!(page)
   // A form may still be on its way to the page that answers it.
   await page.waitForLoadState()
@@ -336,7 +318,7 @@ test.each(Object.keys(pages))('the page %s fits on every screen and can be read'
 })
 
 test('what programs call a permission is folded away', async () => {
-  const page = await freshPage(browser)
+  const page = await freshPage()
   await openRequest(page)
   const raw = page.getByText('repo:app.bsky.feed.threadgate', { exact: true })
   expect(await raw.isVisible()).toBe(false)

@@ -1,41 +1,27 @@
 /** The consent page of an app while a wallet decides: with the page's script, and without. */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
-import type { Browser, Page } from 'playwright-core'
+import { beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Page } from 'playwright-core'
 import { latchMatchCode } from '../../../src/features/access/oauth/wallet-consent-store.ts'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
-import { freshPage, openBrowser } from '../../support/clients/browser.ts'
+import { createAccount } from '../../support/clients/account.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { decisionOf, sendDecision, statusOf } from '../../support/clients/wallet-consent.ts'
-import { type DeviceKey, sovereignAccount } from '../../support/clients/wallet.ts'
+import { sovereignAccount } from '../../support/clients/wallet.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 /** A browser on a busy machine takes its time. */
 setDefaultTimeout(60_000)
 
 const SCOPE = 'atproto transition:generic'
 
-let pds: TestPds
-let browser: Browser
-let alice: TestAccount & { device: DeviceKey }
-let bob: TestAccount
 /** Where the app takes its answers. */
-const app = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('back in the app') })
-beforeAll(async () => {
-  ;[pds, browser] = await Promise.all([
-    startPds({ rateLimit: { enabled: false }, accounts: { passwordOptional: true } }),
-    openBrowser(),
-  ])
-  alice = await sovereignAccount(pds, 'alice', { password: undefined })
-  bob = await createAccount(pds, 'bob')
+const app = setUp(() => Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('back in the app') }))
+const { pds, freshPage } = useWorld({
+  browser: true,
+  config: { rateLimit: { enabled: false }, accounts: { passwordOptional: true } },
 })
-afterEach(async () => {
-  for (const context of browser.contexts()) await context.close()
-})
-afterAll(async () => {
-  await browser.close()
-  await app.stop(true)
-  await pds[Symbol.asyncDispose]()
-})
+const alice = setUp(() => sovereignAccount(pds, 'alice', { password: undefined }))
+const bob = setUp(() => createAccount(pds, 'bob'))
 
 let client: OAuthClient
 beforeEach(() => {
@@ -52,7 +38,7 @@ interface Waiting {
 }
 
 async function open({ javaScriptEnabled = true, hint = alice.handle as string | undefined } = {}): Promise<Waiting> {
-  const page = await freshPage(browser, { javaScriptEnabled })
+  const page = await freshPage({ javaScriptEnabled })
   if (javaScriptEnabled) await page.clock.install()
   await page.goto(client.authorizeUrl(await client.requestUri({ scope: SCOPE, login_hint: hint })))
   const requestId = (await page.locator('[data-request-id]').getAttribute('data-request-id'))!

@@ -1,11 +1,9 @@
 /** What the account page shows of the holder's wallet, and what can be ended there. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import type { Browser, Page } from 'playwright-core'
+import { beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Page } from 'playwright-core'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
-import { freshPage, openBrowser } from '../../support/clients/browser.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import {
   completeConsent,
   decisionOf,
@@ -15,26 +13,16 @@ import {
 } from '../../support/clients/wallet-consent.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import { type DeviceKey, sovereignAccount, walletSession } from '../../support/clients/wallet.ts'
+import { useWorld } from '../../support/world.ts'
 
 /** A browser on a busy machine takes its time. */
 setDefaultTimeout(60_000)
 
 const SCOPE = 'atproto transition:generic'
 
-let pds: TestPds
-let browser: Browser
-beforeAll(async () => {
-  ;[pds, browser] = await Promise.all([
-    startPds({ rateLimit: { enabled: false }, accounts: { passwordOptional: true } }),
-    openBrowser(),
-  ])
-})
-afterEach(async () => {
-  for (const context of browser.contexts()) await context.close()
-})
-afterAll(async () => {
-  await browser.close()
-  await pds[Symbol.asyncDispose]()
+const { pds, freshPage } = useWorld({
+  browser: true,
+  config: { rateLimit: { enabled: false }, accounts: { passwordOptional: true } },
 })
 
 let names = 0
@@ -50,7 +38,7 @@ beforeEach(async () => {
   const choice = { grantedScope: 'atproto', matchCode: begun.matchCode! }
   await sendDecision(pds, decisionOf(pds, alice, begun, choice))
   await forms.complete(begun.requestId)
-  page = await freshPage(browser)
+  page = await freshPage()
   await page.context().addCookies([{ name: 'holdfast', value: forms.cookies.get('holdfast')!, url: pds.url }])
   await page.goto(`${pds.url}/account`)
 })

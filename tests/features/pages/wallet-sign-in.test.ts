@@ -1,36 +1,22 @@
 /** Signing in to the account page with a wallet, in a browser: with the page's script, and without. */
-import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import type { Browser, Page } from 'playwright-core'
-import type { TestAccount } from '../../support/clients/account.ts'
-import { freshPage, openBrowser } from '../../support/clients/browser.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import type { Page } from 'playwright-core'
 import { decisionOf, sendDecision } from '../../support/clients/wallet-consent.ts'
 import { walletHolder } from '../../support/clients/wallet-holder.ts'
-import { type DeviceKey, sovereignAccount } from '../../support/clients/wallet.ts'
+import { sovereignAccount } from '../../support/clients/wallet.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 /** A browser on a busy machine takes its time. */
 setDefaultTimeout(60_000)
 
-let plc: PlcHost
-let pds: TestPds
-let browser: Browser
+const { pds, plc, freshPage } = useWorld({
+  plc: true,
+  browser: true,
+  config: { rateLimit: { enabled: false }, accounts: { passwordOptional: true } },
+})
 /** Has no password. */
-let alice: TestAccount & { device: DeviceKey }
-beforeAll(async () => {
-  plc = await startPlcServer()
-  const config = { rateLimit: { enabled: false }, accounts: { passwordOptional: true }, plcDirectoryUrl: plc.url }
-  ;[pds, browser] = await Promise.all([startPds(config), openBrowser()])
-  alice = await sovereignAccount(pds, 'alice', { password: undefined })
-})
-afterEach(async () => {
-  for (const context of browser.contexts()) await context.close()
-})
-afterAll(async () => {
-  await browser.close()
-  await pds[Symbol.asyncDispose]()
-  await plc[Symbol.asyncDispose]()
-})
+const alice = setUp(() => sovereignAccount(pds, 'alice', { password: undefined }))
 
 async function begin(
   page: Page,
@@ -67,7 +53,7 @@ const expectAccount = async (page: Page, did: string): Promise<void> => {
 }
 
 test('the page continues by itself once the wallet has approved', async () => {
-  const page = await freshPage(browser, { javaScriptEnabled: true })
+  const page = await freshPage({ javaScriptEnabled: true })
   await page.clock.install()
   const begun = await begin(page)
   await page.getByLabel('Stay signed in').check()
@@ -81,7 +67,7 @@ test('the page continues by itself once the wallet has approved', async () => {
 })
 
 test('the page says so when the wallet denies', async () => {
-  const page = await freshPage(browser, { javaScriptEnabled: true })
+  const page = await freshPage({ javaScriptEnabled: true })
   await page.clock.install()
   await decide(await begin(page), 'deny')
   await poll(page, 3)
@@ -91,7 +77,7 @@ test('the page says so when the wallet denies', async () => {
 
 test('without script, a person continues by hand, with the wallet of the command line', async () => {
   using holder = await walletHolder(pds, plc.url, 'walter', { password: undefined })
-  const page = await freshPage(browser)
+  const page = await freshPage()
   const { userCode, matchCode } = await begin(page)
   const proceed = page.getByRole('button', { name: 'Continue to your account' })
   await proceed.click()
@@ -104,7 +90,7 @@ test('without script, a person continues by hand, with the wallet of the command
 })
 
 test('a sign-in of a week ago is renewed with the wallet, and the page asks for no password', async () => {
-  const page = await freshPage(browser)
+  const page = await freshPage()
   const first = await begin(page)
   await page.getByLabel('Stay signed in').check()
   await decide(first)

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { P256Keypair } from '@atproto/crypto'
 import { Client } from '@did-plc/lib'
@@ -18,20 +18,12 @@ import {
 } from '../../../src/protocol/plc.ts'
 import { fakeDns } from '../../support/servers/dns.ts'
 import { request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
+import { startPlcServer } from '../../support/servers/plc-server.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let real: PlcHost
-
-beforeAll(async () => {
-  pds = await startPds()
-  real = await startPlcServer()
-})
-afterAll(async () => {
-  await real[Symbol.asyncDispose]()
-  await pds[Symbol.asyncDispose]()
-})
+const { pds } = useWorld()
+const real = setUp(startPlcServer)
 
 interface TestKey extends SigningKey {
   did: string

@@ -1,15 +1,14 @@
 import { AtpAgent } from '@atproto/api'
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { createAccount, logIn, xrpc, type TestAccount } from '../../support/clients/account.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let alice: TestAccount
 let app: TestAccount
 let granted: TestAccount
+const { pds } = useWorld({ config: { rateLimit: { enabled: false } } })
+const alice = setUp(() => createAccount(pds, 'alice'))
 beforeAll(async () => {
-  pds = await startPds({ rateLimit: { enabled: false } })
-  alice = await createAccount(pds, 'alice')
   const logInWith = async (input: object) =>
     logIn(
       pds,
@@ -20,7 +19,6 @@ beforeAll(async () => {
   app = await logInWith({ privileged: true })
   granted = await logInWith({ personalDetails: true })
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 const born = { $type: 'app.bsky.actor.defs#personalDetailsPref', birthDate: '1990-01-01T00:00:00.000Z' }
 const adult = { $type: 'app.bsky.actor.defs#adultContentPref', enabled: true }

@@ -1,30 +1,22 @@
 /** Apps reach other services as far as their user let them. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { beforeAll, expect, test } from 'bun:test'
+import { createAccount } from '../../support/clients/account.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startUpstream, tokenClaims, type Upstream } from '../../support/servers/upstream.ts'
+import { tokenClaims } from '../../support/servers/upstream.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let appview: Upstream
-let other: Upstream
-let alice: TestAccount
-beforeAll(async () => {
-  appview = startUpstream()
-  other = startUpstream()
+const { pds, appview, other } = useWorld({
+  appview: true,
+  other: true,
+  config: ({ appview }) => ({
+    appview: { url: appview.url, did: 'did:web:appview.test#bsky_appview' },
+    chat: { url: appview.url, did: 'did:web:chat.test#bsky_chat' },
+  }),
+})
+const alice = setUp(() => createAccount(pds, 'alice'))
+beforeAll(() => {
   other.services['bsky_appview'] = other.url
-  const upstream = { url: appview.url, did: 'did:web:appview.test#bsky_appview' }
-  pds = await startPds({ appview: upstream, chat: { url: appview.url, did: 'did:web:chat.test#bsky_chat' } })
-  alice = await createAccount(pds, 'alice')
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await appview[Symbol.asyncDispose]()
-  await other[Symbol.asyncDispose]()
-})
-beforeEach(() => {
-  appview.received.length = 0
-  other.received.length = 0
 })
 
 /** An app with a grant of these scopes. */

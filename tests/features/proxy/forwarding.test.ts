@@ -1,5 +1,5 @@
 /** Requests for methods that other services answer. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import { verifyJwt } from '@atproto/xrpc-server'
 import { raw, request } from '../../support/clients/http.ts'
@@ -7,35 +7,19 @@ import type { SessionKind } from '../../../src/features/access/callers/callers.t
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { startRawUpstream, startUpstream, tokenClaims, type Upstream } from '../../support/servers/upstream.ts'
 import { seedAccount, type SeededAccount } from '../../support/clients/seed-account.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let appview: Upstream
-let chat: Upstream
-let other: Upstream
 let alice: SeededAccount
 /** What alice shows to say who asks. */
 let full: { authorization: string }
+const { pds, appview, chat, other } = useWorld({ appview: true, chat: true, other: true })
 beforeAll(async () => {
-  appview = startUpstream()
-  chat = startUpstream()
-  other = startUpstream()
   other.services['test_service'] = other.url
   other.services['test_private'] = 'http://10.1.2.3'
   other.services['test_intranet'] = 'https://intranet.test'
-  pds = await startPds({
-    appview: { url: appview.url, did: 'did:web:appview.test#bsky_appview' },
-    chat: { url: chat.url, did: 'did:web:chat.test#bsky_chat' },
-  })
   pds.dns.setAddresses('intranet.test', '10.0.0.1')
   alice = await seedAccount(pds, 'alice')
   full = await alice.as('full')
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  for (const upstream of [appview, chat, other]) await upstream[Symbol.asyncDispose]()
-})
-beforeEach(() => {
-  for (const upstream of [appview, chat, other]) upstream.received.length = 0
 })
 
 const xrpc = (path: string, init: Parameters<typeof request>[1] = {}) =>

@@ -1,28 +1,23 @@
 /** A fence around drafts that are not served here: permissioned data. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createAccount, xrpc, type TestAccount } from '../../support/clients/account.ts'
+import { beforeAll, expect, test } from 'bun:test'
+import { createAccount, xrpc } from '../../support/clients/account.ts'
 import { basic, bearer } from '../../support/clients/http.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startUpstream, type Upstream } from '../../support/servers/upstream.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { startUpstream } from '../../support/servers/upstream.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let space: Upstream
-let alice: TestAccount
 let app: (nsid: string, init?: RequestInit) => Promise<{ status: number; body: any }>
+const space = setUp(startUpstream)
+const { pds } = useWorld({ config: () => ({ appview: { url: space.url, did: 'did:web:appview.test#bsky_appview' } }) })
+const alice = setUp(() => createAccount(pds, 'alice'))
 beforeAll(async () => {
-  space = startUpstream()
   for (const fragment of ['atproto_space_host', 'bsky_appview', 'anything']) space.services[fragment] = space.url
-  pds = await startPds({ appview: { url: space.url, did: 'did:web:appview.test#bsky_appview' } })
-  alice = await createAccount(pds, 'alice')
   const scope = `atproto transition:generic rpc:*?aud=${space.did.replace('%', '%25')}%23anything rpc:com.atproto.space.getSpace?aud=*`
   const client = new OAuthClient(pds, loopbackClientId(scope))
   const { access_token } = await client.signIn({ identifier: alice.handle, password: alice.password }, { scope })
   app = (nsid, init = {}) => client.call(access_token, nsid, {}, init)
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await space[Symbol.asyncDispose]()
 })
 
 const methods = [

@@ -1,28 +1,27 @@
 /** Reading what one has just written, from an AppView that has not seen it yet. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { beforeAll, beforeEach, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import { AtpAgent } from '@atproto/api'
 import { setRecordTakedown } from '../../../src/features/data/repo/repo.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { bearer } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startUpstream, tokenClaims, type Upstream } from '../../support/servers/upstream.ts'
+import { tokenClaims } from '../../support/servers/upstream.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let appview: Upstream
-let alice: TestAccount
-let bob: TestAccount
 /** Alice's repository as the AppView knows it. */
 let knownRev: string
 
-beforeAll(async () => {
-  appview = startUpstream()
-  pds = await startPds({
+const { pds, appview } = useWorld({
+  appview: true,
+  config: ({ appview }) => ({
     appview: { url: appview.url, did: 'did:web:appview.test#bsky_appview', cdnUrl: 'https://cdn.test' },
-  })
-  alice = await createAccount(pds, 'alice')
-  bob = await createAccount(pds, 'bob')
+  }),
+})
+const alice = setUp(() => createAccount(pds, 'alice'))
+const bob = setUp(() => createAccount(pds, 'bob'))
+beforeAll(async () => {
   image = (
     await alice.call('com.atproto.repo.uploadBlob', {
       method: 'POST',
@@ -39,12 +38,7 @@ beforeAll(async () => {
   ).body.blob
   await write('app.bsky.actor.profile', { displayName: 'Alice' }, 'self')
 })
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await appview[Symbol.asyncDispose]()
-})
 beforeEach(async () => {
-  appview.received.length = 0
   // Whatever earlier tests wrote is known.
   knownRev = (await write('app.bsky.graph.follow', { subject: bob.did, createdAt: now() })).rev
   appview.answer('app.bsky.feed.getPosts', () => Response.json({ posts: [] }))

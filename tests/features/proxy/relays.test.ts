@@ -1,37 +1,27 @@
 /** Reports, feeds and push tokens: served by asking somebody else. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { AtpAgent } from '@atproto/api'
 import { request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startUpstream, tokenClaims, type Received, type Upstream } from '../../support/servers/upstream.ts'
-import { seedAccount, type SeededAccount } from '../../support/clients/seed-account.ts'
+import { tokenClaims, type Received } from '../../support/servers/upstream.ts'
+import { seedAccount } from '../../support/clients/seed-account.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let appview: Upstream
-let moderation: Upstream
-let other: Upstream
-let alice: SeededAccount
 /** What alice shows to say who asks. */
 let full: { authorization: string }
+const { pds, appview, other, moderation } = useWorld({
+  appview: true,
+  other: true,
+  moderation: true,
+  config: ({ moderation }) => ({
+    moderation: { reportUrl: moderation.url, reportDid: moderation.did },
+  }),
+})
+const alice = setUp(() => seedAccount(pds, 'alice'))
 beforeAll(async () => {
-  appview = startUpstream()
-  moderation = startUpstream()
-  other = startUpstream()
   other.services['bsky_notif'] = other.url
   other.services['atproto_labeler'] = other.url
-  pds = await startPds({
-    appview: { url: appview.url, did: 'did:web:appview.test#bsky_appview' },
-    moderation: { reportUrl: moderation.url, reportDid: moderation.did },
-  })
-  alice = await seedAccount(pds, 'alice')
   full = await alice.as('full')
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  for (const upstream of [appview, moderation, other]) await upstream[Symbol.asyncDispose]()
-})
-beforeEach(() => {
-  for (const upstream of [appview, moderation, other]) upstream.received.length = 0
 })
 
 const xrpc = (nsid: string, init: Parameters<typeof request>[1] = {}, as = full) =>

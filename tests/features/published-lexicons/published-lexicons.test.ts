@@ -1,5 +1,5 @@
 /** Lexicons that others publish, and the records they describe. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import {
   resolveLexicon,
   validateAsPublished,
@@ -7,22 +7,12 @@ import {
 import { sql } from '../../../src/platform/database/database.ts'
 import type { Nsid } from '../../../src/protocol/identifiers.ts'
 import { createAccount } from '../../support/clients/account.ts'
-import { startLexiconAuthor, type LexiconAuthor } from '../../support/servers/lexicon-author.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startLexiconAuthor } from '../../support/servers/lexicon-author.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let author: LexiconAuthor
-beforeAll(async () => {
-  author = await startLexiconAuthor()
-  pds = await startPds()
+const { pds, author } = useWorld({ author: true })
+beforeAll(() => {
   pds.dns.setTexts('_lexicon.books.test', 'v=spf1 -all', `did=${author.did}`)
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await author[Symbol.asyncDispose]()
-})
-beforeEach(() => {
-  author.received.length = 0
 })
 
 const resolve = async (nsid: string) => {

@@ -1,5 +1,5 @@
 /** The vector of a rotation, through the endpoint and with a real directory. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { addAccount } from '../../../src/features/identity/accounts/accounts.ts'
 import { putStagedKey } from '../../../src/features/identity/repo-keys/staged-key-store.ts'
 import { createRepo } from '../../../src/features/data/repo/repo.ts'
@@ -7,23 +7,22 @@ import type { Did, Handle } from '../../../src/protocol/identifiers.ts'
 import { signingKey } from '../../../src/protocol/keys.ts'
 import { operationCid, parseOperation, unsignedBytes } from '../../../src/protocol/plc.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { sessionToken } from '../../support/clients/session-token.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
 import { withMasterKey } from '../../support/clients/recovery.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import keys from '../../vectors/keys.json' with { type: 'json' }
 import vector from '../../vectors/plc-repo-key-rotation-v1.json' with { type: 'json' }
+import { useWorld } from '../../support/world.ts'
 
 const did = vector.did as Did
 const secretOf = (label: string) => Buffer.from(keys.keys.find((key) => key.label === label)!.privateKeyHex, 'hex')
 
-let directory: PlcHost
-let pds: TestPds
+const { pds, plc: directory } = useWorld({
+  plc: true,
+  config: { publicUrl: 'https://pds.holdfast.test', ...withMasterKey },
+})
 beforeAll(async () => {
-  directory = await startPlcServer()
   for (const { operation } of vector.auditLogBefore) await request(`${directory.url}/${did}`, { json: operation })
-  pds = await startPds({ publicUrl: 'https://pds.holdfast.test', plcDirectoryUrl: directory.url, ...withMasterKey })
   const { ctx } = pds
   const wrapped = ctx.vault.wrap(secretOf('repo'))
   const present = vector.auditLogBefore[0]!.operation.verificationMethods.atproto
@@ -42,10 +41,6 @@ beforeAll(async () => {
     await createRepo(ctx, tx, did, signingKey('p256', secretOf('repo')))
     await putStagedKey(tx, did, { signingKey: vector.stagedKey, wrapped: ctx.vault.wrap(secretOf('repo-staged')) }, 0)
   })
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await directory[Symbol.asyncDispose]()
 })
 
 const complete = async (operation: unknown) =>

@@ -1,19 +1,17 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { repoHead } from '../../../src/features/data/repo/repo.ts'
 import type { Did, Tid } from '../../../src/protocol/identifiers.ts'
-import { createAccount, type TestAccount, xrpc } from '../../support/clients/account.ts'
+import { createAccount, xrpc } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let alice: TestAccount
 let head: Tid
+const { pds } = useWorld()
+const alice = setUp(() => createAccount(pds, 'alice'))
 beforeAll(async () => {
-  pds = await startPds()
-  alice = await createAccount(pds, 'alice')
   head = await latest()
 })
-afterAll(() => pds.stop())
 
 const latest = async () => (await repoHead(pds.ctx.db, alice.did as Did))!.rev
 const collection = 'app.bsky.feed.post'

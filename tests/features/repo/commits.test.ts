@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { signingKeyOf } from '../../../src/features/identity/account-keys/account-keys.ts'
 import { nextRev, repoFaults, repoHead } from '../../../src/features/data/repo/repo.ts'
 import { findTree, replaceRepo, updateHead, updateTree } from '../../../src/features/data/repo/repo-store.ts'
@@ -7,16 +7,12 @@ import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { followRepo, type Followed } from '../../support/history.ts'
 import { oracleRoot } from '../../support/oracle.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { readCar } from '../../../src/protocol/car.ts'
 import { parseCid } from '../../../src/protocol/cid.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds()
-})
-afterAll(() => pds.stop())
+const { pds } = useWorld()
 
 const post = (text: string) => ({ $type: 'app.bsky.feed.post', text, createdAt: '2026-01-01T00:00:00.000Z' })
 

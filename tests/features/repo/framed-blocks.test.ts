@@ -1,5 +1,5 @@
 /** An archive whose sections the database frames is the archive that is written block by block. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { StoredNodes } from '../../../src/features/data/repo/node-store.ts'
 import { countMisframed, framedRecords } from '../../../src/features/data/repo/record-store.ts'
 import { stageBlocks, stageRepo } from '../../../src/features/data/repo/repo-staging.ts'
@@ -7,13 +7,9 @@ import { sql } from '../../../src/platform/database/database.ts'
 import { carOf, writeCar, type Block } from '../../../src/protocol/car.ts'
 import { cidOfCbor } from '../../../src/protocol/cid.ts'
 import type { Tid } from '../../../src/protocol/identifiers.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds()
-})
-afterAll(() => pds.stop())
+const { pds } = useWorld()
 
 const rev = '3labcdefghijk' as Tid
 const blockOf = (bytes: Uint8Array): Block => ({ cid: cidOfCbor(bytes), bytes })

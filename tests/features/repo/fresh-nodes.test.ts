@@ -2,7 +2,7 @@
  * Nodes in the row of their repository and outside, against a plain map: random commits, and every way to read what is
  * left.
  */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { FreshNodes } from '../../../src/features/data/repo/fresh-nodes.ts'
 import { changeNodes, StoredNodes } from '../../../src/features/data/repo/node-store.ts'
 import { findTree, insertRepo, updateTree } from '../../../src/features/data/repo/repo-store.ts'
@@ -12,13 +12,9 @@ import { encode } from '../../../src/protocol/cbor.ts'
 import { cidOfCbor } from '../../../src/protocol/cid.ts'
 import type { Did, Tid } from '../../../src/protocol/identifiers.ts'
 import { nextTid } from '../../../src/protocol/tid.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds()
-})
-afterAll(() => pds.stop())
+const { pds } = useWorld()
 
 /** Whole numbers below a bound, the same in every run. */
 function dice(seed: number): (below: number) => number {

@@ -1,19 +1,15 @@
 /** Profiles whose images are in the form of before: a client that sends them back keeps them. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { Uploader } from '../../support/clients/uploader.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const PROFILE = 'app.bsky.actor.profile'
 const ELSEWHERE = 'bafkreidgvpkjawlxz6sffxzwgooowe5yt7i6wsyg236mfoks77nywkptdq'
 
-let pds: TestPds
-let alice: Uploader
-beforeAll(async () => {
-  pds = await startPds()
-  alice = await Uploader.join(pds, 'alice')
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld()
+const alice = setUp(() => Uploader.join(pds, 'alice'))
 
 const put = (record: object, collection = PROFILE) =>
   request(`${pds.url}/xrpc/com.atproto.repo.putRecord`, {

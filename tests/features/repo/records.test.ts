@@ -1,22 +1,20 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { AtpAgent, XRPCError } from '@atproto/api'
 import { repoHead, setRecordTakedown } from '../../../src/features/data/repo/repo.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
-import { createAccount, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { createAccount, PASSWORD, xrpc } from '../../support/clients/account.ts'
+import { startPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let alice: TestAccount
-let agent: AtpAgent
+const { pds } = useWorld()
+const alice = setUp(() => createAccount(pds, 'alice'))
+const agent = setUp(() => new AtpAgent({ service: pds.url }))
 beforeAll(async () => {
-  pds = await startPds()
-  alice = await createAccount(pds, 'alice')
-  agent = new AtpAgent({ service: pds.url })
   await agent.login({ identifier: alice.handle, password: PASSWORD })
 })
-afterAll(() => pds.stop())
 
 const createdAt = '2026-01-01T00:00:00.000Z'
 const post = (text: string) => ({ $type: 'app.bsky.feed.post', text, createdAt })

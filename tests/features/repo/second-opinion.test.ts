@@ -1,5 +1,5 @@
 /** What a repository looks like to code that is not ours, whole and damaged. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { signingKeyOf } from '../../../src/features/identity/account-keys/account-keys.ts'
 import { repoHead, secondOpinion } from '../../../src/features/data/repo/repo.ts'
 import { sql } from '../../../src/platform/database/database.ts'
@@ -7,14 +7,10 @@ import { cidOfCbor } from '../../../src/protocol/cid.ts'
 import { formatDidKey } from '../../../src/protocol/keys.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
 let accounts = 0
-beforeAll(async () => {
-  pds = await startPds()
-})
-afterAll(() => pds.stop())
+const { pds } = useWorld()
 
 const post = (n: number) => ({
   $type: 'com.example.note',

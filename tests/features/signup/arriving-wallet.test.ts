@@ -1,18 +1,15 @@
 /** A wallet moves its account in: without a password, and with an identity that only the wallet changes. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { holder, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { reserveKey } from '../../support/clients/brought.ts'
 import { bearer } from '../../support/clients/http.ts'
-import { MASTER_KEY, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { MASTER_KEY } from '../../support/servers/pds.ts'
 import { stranger, type Stranger } from '../../support/clients/stranger.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { askSession, sessionRequest } from '../../support/clients/wallet.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds({ signingKeyMasterKey: MASTER_KEY, rateLimit: { enabled: false } })
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld({ config: { signingKeyMasterKey: MASTER_KEY, rateLimit: { enabled: false } } })
 
 const arrive = (
   mover: Stranger,

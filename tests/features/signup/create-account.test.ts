@@ -1,17 +1,14 @@
 import { AtpAgent } from '@atproto/api'
-import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import { PlcDirectoryError, type PlcDirectory } from '../../../src/platform/network/directory-client.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { signerOf, stateOf } from '../../../src/protocol/plc.ts'
 import { createAccount, PASSWORD, xrpc } from '../../support/clients/account.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds()
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld()
 
 let names = 0
 const fresh = () => {

@@ -1,17 +1,14 @@
 /** What a stranger learns of an address that has an account, and what its holder does. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createAccount, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
+import { expect, test } from 'bun:test'
+import { createAccount, PASSWORD, xrpc } from '../../support/clients/account.ts'
 import { basic } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { setTakedown } from '../../system/conformance/callers.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let alice: TestAccount
-beforeAll(async () => {
-  pds = await startPds({ rateLimit: { enabled: false } })
-  alice = await createAccount(pds, 'alice')
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld({ config: { rateLimit: { enabled: false } } })
+const alice = setUp(() => createAccount(pds, 'alice'))
 
 const operator = basic('admin', ADMIN_TOKEN)
 const FREE = 'nobody@example.com'

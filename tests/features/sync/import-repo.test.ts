@@ -1,5 +1,5 @@
 /** Moving in: what an import leaves, and everything that it must not. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readCar, verifyRepoCar } from '@atproto/repo'
 import { readdirSync, readlinkSync } from 'node:fs'
 import { serverRotationKey } from '../../../src/features/identity/identity/identity.ts'
@@ -16,15 +16,12 @@ import { archiveOf, post } from '../../support/archive.ts'
 import { basic, bearer, request, type Answer } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
+import { useWorld } from '../../support/world.ts'
 
 const CAR = 'application/vnd.ipld.car'
 const collection = 'app.bsky.feed.post'
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds()
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld()
 
 const foreignKey = signingKey('k256', new Uint8Array(32).fill(9))
 const revAt = (millis: number) => nextTid(null, millis * 1000, 7)

@@ -1,17 +1,18 @@
 /** Many exports at the same time, clients that take nothing, and what becomes of everybody else. */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
+import { afterEach, beforeAll, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { verifyRepoCar } from '@atproto/repo'
 import { signingKeyOf } from '../../../src/features/identity/account-keys/account-keys.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { formatDidKey, signingKey } from '../../../src/protocol/keys.ts'
 import { nextTid } from '../../../src/protocol/tid.ts'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { createAccount } from '../../support/clients/account.ts'
 import { archiveOf } from '../../support/archive.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { SlowDownload } from '../../support/faults/slow-download.ts'
 import { until } from '../../support/until.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 /** Places that a network has, and requests that wait for one. */
 const OF_NETWORK = 8
@@ -24,12 +25,10 @@ const TEXT_BYTES = (RECORD_CHARS * 3) / 4
 /** What coding does not make shorter by much. */
 const randomText = () => randomBytes(TEXT_BYTES).toString('base64')
 
-let pds: TestPds
-let alice: TestAccount
 let cids: string[]
+const { pds } = useWorld()
+const alice = setUp(() => createAccount(pds, 'alice'))
 beforeAll(async () => {
-  pds = await startPds()
-  alice = await createAccount(pds, 'alice')
   const records = Object.fromEntries(
     Array.from({ length: RECORDS }, (_, i) => [
       `org.example.note/${i}`,
@@ -50,7 +49,6 @@ beforeAll(async () => {
   })
   expect(imported.status).toBe(200)
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 const downloads: SlowDownload[] = []
 afterEach(async () => {

@@ -1,5 +1,5 @@
 /** What other servers read of a repository, checked by the reference implementation. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readCar as readTheirCar, verifyProofs, verifyRepoCar } from '@atproto/repo'
 import { formatDidKey } from '../../../src/protocol/keys.ts'
 import { signingKeyOf } from '../../../src/features/identity/account-keys/account-keys.ts'
@@ -9,15 +9,12 @@ import { parseCid } from '../../../src/protocol/cid.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { basic } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let alice: TestAccount
-beforeAll(async () => {
-  pds = await startPds()
-  alice = await createAccount(pds, 'alice')
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld()
+const alice = setUp(() => createAccount(pds, 'alice'))
 
 const collection = 'app.bsky.feed.post'
 const asAdmin = { headers: basic('admin', ADMIN_TOKEN) }

@@ -1,21 +1,11 @@
 /** Signing up with the key of a wallet, which then takes charge of the account. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { createAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
 import { printedShare, WalletUser } from '../../support/clients/wallet-user.ts'
+import { useWorld } from '../../support/world.ts'
 
-let plc: PlcHost
-let pds: TestPds
-beforeAll(async () => {
-  plc = await startPlcServer()
-  pds = await startPds({ plcDirectoryUrl: plc.url, rateLimit: { enabled: false } })
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await plc[Symbol.asyncDispose]()
-})
+const { pds, plc } = useWorld({ plc: true, config: { rateLimit: { enabled: false } } })
 
 const rotationKeys = async (did: string): Promise<string[]> =>
   (await request(`${plc.url}/${did}/data`)).body.rotationKeys

@@ -1,32 +1,23 @@
 /** Deciding with a wallet on an app that asks to sign in. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { latchMatchCode } from '../../../src/features/access/oauth/wallet-consent-store.ts'
 import { answerOf, loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
 import { completeConsent, openConsent, statusOf } from '../../support/clients/wallet-consent.ts'
-import { walletHolder, type WalletHolder } from '../../support/clients/wallet-holder.ts'
+import { walletHolder } from '../../support/clients/wallet-holder.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const SCOPES = 'atproto repo:app.bsky.feed.post transition:generic'
 
-let plc: PlcHost
-let pds: TestPds
-let alice: WalletHolder
 let app: OAuthClient
-beforeAll(async () => {
-  plc = await startPlcServer()
-  pds = await startPds({
-    plcDirectoryUrl: plc.url,
+const { pds, plc } = useWorld({
+  plc: true,
+  config: {
     rateLimit: { enabled: false },
     accounts: { passwordOptional: true },
-  })
-  alice = await walletHolder(pds, plc.url, 'alice', { password: undefined })
+  },
 })
-afterAll(async () => {
-  alice[Symbol.dispose]()
-  await pds[Symbol.asyncDispose]()
-  await plc[Symbol.asyncDispose]()
-})
+const alice = setUp(() => walletHolder(pds, plc.url, 'alice', { password: undefined }))
 
 /** The app asks, and a browser opens the page. */
 function open() {

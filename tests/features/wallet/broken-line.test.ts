@@ -2,41 +2,35 @@
  * A wallet whose line breaks at any of its requests, before or after the request has arrived: what it says again ends
  * well.
  */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { didWebOfHost } from '../../../src/protocol/did-document.ts'
 import { claimCode, forCeremonies } from '../../support/clients/ceremony.ts'
-import { startFaultyLine, type Fate, type FaultyLine } from '../../support/faults/faulty-line.ts'
+import { startFaultyLine, type Fate } from '../../support/faults/faulty-line.ts'
 import { request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
 import { recoveryCodes } from '../../support/clients/recovery.ts'
 import { printedShare, WalletUser, type WalletRun } from '../../support/clients/wallet-user.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let plc: PlcHost
-let pds: TestPds
-/** To the server, and to the directory; the server itself reaches the directory without it. */
-let lines: FaultyLine[]
-let place: string[]
-
-beforeAll(async () => {
-  plc = await startPlcServer()
-  const [toServer, toDirectory] = await Promise.all([startFaultyLine(), startFaultyLine(plc.url)])
-  const { host } = new URL(toServer.url)
-  pds = await startPds({
+const toServer = setUp(() => startFaultyLine())
+const { pds, plc } = useWorld({
+  plc: true,
+  config: () => ({
     ...forCeremonies,
     publicUrl: toServer.url,
-    serverDid: didWebOfHost(host)!,
-    plcDirectoryUrl: plc.url,
+    serverDid: didWebOfHost(new URL(toServer.url).host)!,
     accounts: { passwordOptional: true },
     recovery: { releaseDelaySecs: 0 },
-  })
-  toServer.to = pds.url
-  lines = [toServer, toDirectory]
-  place = ['--server', toServer.url, '--directory', toDirectory.url]
+  }),
 })
-afterAll(async () => {
-  for (const each of [...lines, pds, plc]) await each[Symbol.asyncDispose]()
+/** Only the wallet uses it; the server reaches the directory directly. */
+const toDirectory = setUp(() => startFaultyLine(plc.url))
+const lines = [toServer, toDirectory]
+let place: string[]
+beforeAll(() => {
+  toServer.to = pds.url
+  place = ['--server', toServer.url, '--directory', toDirectory.url]
 })
 
 const fates = ['question lost', 'answer lost'] as const

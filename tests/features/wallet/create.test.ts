@@ -1,5 +1,5 @@
 /** The ceremony by which `holdfast wallet create` makes an account, and where it may be cut off. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import decodeQR from 'qr/decode.js'
 import { sql } from '../../../src/platform/database/database.ts'
 import { checkAuditLog } from '../../../src/protocol/plc.ts'
@@ -7,28 +7,18 @@ import { parseShare } from '../../../src/protocol/escrow-share.ts'
 import { shareWords } from '../../../src/wallet/share-words.ts'
 import { createAccount, PASSWORD, xrpc } from '../../support/clients/account.ts'
 import { claimCode, forCeremonies } from '../../support/clients/ceremony.ts'
-import { brokenByPost, startFaultyLine, type FaultyLine } from '../../support/faults/faulty-line.ts'
+import { brokenByPost } from '../../support/faults/faulty-line.ts'
 import { request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
+import { startPds } from '../../support/servers/pds.ts'
+import { startPlcServer } from '../../support/servers/plc-server.ts'
 import { printedShare, WalletUser } from '../../support/clients/wallet-user.ts'
+import { useWorld } from '../../support/world.ts'
 
-let plc: PlcHost
-let line: FaultyLine
-let pds: TestPds
 let user: WalletUser
-beforeAll(async () => {
-  plc = await startPlcServer()
-  line = await startFaultyLine(plc.url)
-  pds = await startPds({ ...forCeremonies, plcDirectoryUrl: line.url, accounts: { passwordOptional: true } })
-})
+const { pds, plc, line } = useWorld({ line: true, config: { ...forCeremonies, accounts: { passwordOptional: true } } })
 beforeEach(() => {
-  line.fate = () => 'answered'
   user = new WalletUser(() => pds.clock.now())
   return () => user[Symbol.dispose]()
-})
-afterAll(async () => {
-  for (const each of [pds, line, plc]) await each[Symbol.asyncDispose]()
 })
 
 async function wish(name: string, given?: string): Promise<string[]> {

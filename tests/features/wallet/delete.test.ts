@@ -1,22 +1,12 @@
 /** Deleting an account with the key of its wallet and a mailed code. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { xrpc } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { lastCode } from '../../support/servers/mail.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
 import { walletHolder } from '../../support/clients/wallet-holder.ts'
+import { useWorld } from '../../support/world.ts'
 
-let plc: PlcHost
-let pds: TestPds
-beforeAll(async () => {
-  plc = await startPlcServer()
-  pds = await startPds({ plcDirectoryUrl: plc.url, rateLimit: { enabled: false } })
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await plc[Symbol.asyncDispose]()
-})
+const { pds, plc } = useWorld({ plc: true, config: { rateLimit: { enabled: false } } })
 
 const isHere = async (did: string) => (await xrpc(pds, `com.atproto.sync.getRepoStatus?did=${did}`)).status === 200
 const isEnded = async (did: string) => (await request(`${plc.url}/${did}/log/last`)).body.type === 'plc_tombstone'

@@ -2,7 +2,7 @@
  * An identity from its first day to its last, whose owner has nothing but `holdfast wallet`: two servers, a real
  * directory, the network's own client for apps, and a consumer of the firehose that verifies everything.
  */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { Agent, AtpAgent } from '@atproto/api'
 import type { Event } from '@atproto/sync'
 import { checkAuditLog } from '../../../src/protocol/plc.ts'
@@ -12,39 +12,30 @@ import { request } from '../../support/clients/http.ts'
 import { lastCode } from '../../support/servers/mail.ts'
 import { belongingsOf, settleIn, verifiedRepo } from '../../support/clients/migration.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
 import { recoveryCodes } from '../../support/clients/recovery.ts'
 import { loopbackClient } from '../../support/clients/standard-client.ts'
 import { completeConsent, walletPathOf } from '../../support/clients/wallet-consent.ts'
 import { printedShare, WalletUser } from '../../support/clients/wallet-user.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const EMAIL = 'alice@example.com'
 const DAY_SECS = 86_400
 
-let plc: PlcHost
-let home: TestPds
-let abroad: TestPds
-let user: WalletUser
-let atHome: Consumer
 let did = ''
 /** The words of the share that is on paper now. */
 let paper = ''
 /** The device that she uses now. */
 let device = 'first'
 
-beforeAll(async () => {
-  plc = await startPlcServer()
-  const config = { ...forCeremonies, plcDirectoryUrl: plc.url, accounts: { passwordOptional: true } }
-  home = await startPds(config)
-  abroad = await startPds({ ...config, availableUserDomains: ['abroad.test'] })
-  user = new WalletUser(() => home.clock.now())
-  atHome = new Consumer(home.url, { startCursor: 0, plcUrl: plc.url })
-})
-afterAll(async () => {
-  await atHome.stop()
-  user[Symbol.dispose]()
-  for (const each of [home, abroad, plc]) await each[Symbol.asyncDispose]()
-})
+const config = { ...forCeremonies, accounts: { passwordOptional: true } }
+const { pds: home, plc } = useWorld({ plc: true, config })
+const abroad = setUp(() => startPds({ ...config, plcDirectoryUrl: plc.url, availableUserDomains: ['abroad.test'] }))
+const user = setUp(() => new WalletUser(() => home.clock.now()))
+const atHome = setUp(
+  () => new Consumer(home.url, { startCursor: 0, plcUrl: plc.url }),
+  (consumer) => consumer.stop(),
+)
 
 const wallet = (words: string[], of = device) => user.do(words, { device: of })
 const operations = async () => (await request(`${plc.url}/${did}/log/audit`)).body

@@ -1,22 +1,12 @@
 /** Changing the handle of an account whose identity only its wallet can change. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { xrpc } from '../../support/clients/account.ts'
 import { claimCode, forCeremonies } from '../../support/clients/ceremony.ts'
 import { request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
 import { WalletUser } from '../../support/clients/wallet-user.ts'
+import { useWorld } from '../../support/world.ts'
 
-let plc: PlcHost
-let pds: TestPds
-beforeAll(async () => {
-  plc = await startPlcServer()
-  pds = await startPds({ ...forCeremonies, plcDirectoryUrl: plc.url, accounts: { passwordOptional: true } })
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await plc[Symbol.asyncDispose]()
-})
+const { pds, plc } = useWorld({ plc: true, config: { ...forCeremonies, accounts: { passwordOptional: true } } })
 
 async function born(name: string, email = `${name}@example.com`): Promise<WalletUser> {
   const user = new WalletUser(() => pds.clock.now())

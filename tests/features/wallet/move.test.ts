@@ -1,27 +1,18 @@
 /** Moving an account with the wallet that holds its key, to another server and back. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { AtpAgent } from '@atproto/api'
 import { brokenByPost, startFaultyLine } from '../../support/faults/faulty-line.ts'
 import { request } from '../../support/clients/http.ts'
 import { belongingsOf, settleIn, verifiedRepo } from '../../support/clients/migration.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
 import { walletHolder } from '../../support/clients/wallet-holder.ts'
 import type { WalletUser } from '../../support/clients/wallet-user.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let plc: PlcHost
-let here: TestPds
-let there: TestPds
-beforeAll(async () => {
-  plc = await startPlcServer()
-  const shared = { plcDirectoryUrl: plc.url, rateLimit: { enabled: false } }
-  here = await startPds(shared)
-  there = await startPds({ ...shared, availableUserDomains: ['there.test'] })
-})
-afterAll(async () => {
-  await Promise.all([here, there].map((pds) => pds[Symbol.asyncDispose]()))
-  await plc[Symbol.asyncDispose]()
-})
+const shared = { rateLimit: { enabled: false } }
+const { pds: here, plc } = useWorld({ plc: true, config: shared })
+const there = setUp(() => startPds({ ...shared, plcDirectoryUrl: plc.url, availableUserDomains: ['there.test'] }))
 
 async function agentOf(user: WalletUser, pds: TestPds): Promise<AtpAgent> {
   const { did, handle, accessJwt, refreshJwt } = JSON.parse(await user.do(['sign-in', '--print']))

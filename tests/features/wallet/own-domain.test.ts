@@ -1,36 +1,16 @@
 /** An identity that is a domain of its owner: its ceremony, and having its document published by the server. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createOutbound } from '../../../src/platform/network/outbound.ts'
+import { expect, test } from 'bun:test'
 import { claimCode, forCeremonies } from '../../support/clients/ceremony.ts'
-import { startWebHost, type WebHost } from '../../support/servers/did-web-host.ts'
-import { fakeDns } from '../../support/servers/dns.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { WalletUser } from '../../support/clients/wallet-user.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let web: WebHost
-let pds: TestPds
-let user: WalletUser
-const dns = fakeDns()
 const HOST = 'alice.web.test'
 const DID = `did:web:${HOST}`
-beforeAll(async () => {
-  web = startWebHost()
-  dns.setAddresses(HOST, '127.0.0.1')
-  const outbound = createOutbound({
-    resolver: dns,
-    reach: 'loopback',
-    httpsPort: web.port,
-    certificateAuthorities: web.authority,
-  })
-  pds = await startPds({ ...forCeremonies, accounts: { passwordOptional: true } }, { resolver: dns, outbound })
-  user = new WalletUser(() => pds.clock.now())
-})
-afterAll(async () => {
-  user[Symbol.dispose]()
-  for (const each of [pds, web]) await each[Symbol.asyncDispose]()
-})
+const { pds, web } = useWorld({ web: [HOST], config: { ...forCeremonies, accounts: { passwordOptional: true } } })
+const user = setUp(() => new WalletUser(() => pds.clock.now()))
 
 const hosted = async () => {
   const answer = await fetch(`${pds.url}/.well-known/did.json`, { headers: { host: HOST } })

@@ -1,25 +1,16 @@
 /** Getting an identity back whose device is lost, with the share on paper and the one of the server. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { noticesTo } from '../../support/servers/mail.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
+import { startPds } from '../../support/servers/pds.ts'
 import { recoveryCodes, REFUSED, release, withMasterKey } from '../../support/clients/recovery.ts'
 import { printedShare, WalletUser } from '../../support/clients/wallet-user.ts'
+import { useWorld } from '../../support/world.ts'
 
 const DELAY_SECS = 86_400
 
-let plc: PlcHost
-let pds: TestPds
-beforeAll(async () => {
-  plc = await startPlcServer()
-  pds = await startPds({ ...withMasterKey, plcDirectoryUrl: plc.url, rateLimit: { enabled: false } })
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await plc[Symbol.asyncDispose]()
-})
+const { pds, plc } = useWorld({ plc: true, config: { ...withMasterKey, rateLimit: { enabled: false } } })
 
 interface Owner extends Disposable {
   user: WalletUser

@@ -1,26 +1,17 @@
 /** A new key for the repository, signed into the identity by the wallet. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { Secret } from '../../../src/base/secret.ts'
 import { signingKey } from '../../../src/protocol/keys.ts'
 import { nextOperation, signOperation } from '../../../src/protocol/plc.ts'
 import { request } from '../../support/clients/http.ts'
 import { startFaultyLine } from '../../support/faults/faulty-line.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
+import { startPds } from '../../support/servers/pds.ts'
 import { walletHolder } from '../../support/clients/wallet-holder.ts'
+import { useWorld } from '../../support/world.ts'
 
 const config = { rateLimit: { enabled: false }, signingKeyMasterKey: new Secret(new Uint8Array(32).fill(7)) }
 
-let plc: PlcHost
-let pds: TestPds
-beforeAll(async () => {
-  plc = await startPlcServer()
-  pds = await startPds({ ...config, plcDirectoryUrl: plc.url })
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await plc[Symbol.asyncDispose]()
-})
+const { pds, plc } = useWorld({ plc: true, config })
 
 const stateOf = async (did: string) => (await request(`${plc.url}/${did}/data`)).body
 

@@ -1,24 +1,14 @@
 /** Signing in with the key of a wallet, and what the wallet says about the identity. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { signingKey } from '../../../src/protocol/keys.ts'
 import { nextOperation, signOperation } from '../../../src/protocol/plc.ts'
 import { xrpc } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
 import { deviceKey } from '../../support/clients/wallet.ts'
 import { walletHolder } from '../../support/clients/wallet-holder.ts'
+import { useWorld } from '../../support/world.ts'
 
-let plc: PlcHost
-let pds: TestPds
-beforeAll(async () => {
-  plc = await startPlcServer()
-  pds = await startPds({ plcDirectoryUrl: plc.url, rateLimit: { enabled: false } })
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await plc[Symbol.asyncDispose]()
-})
+const { pds, plc } = useWorld({ plc: true, config: { rateLimit: { enabled: false } } })
 
 const sessionOf = (accessJwt: string) => xrpc(pds, 'com.atproto.server.getSession', { headers: bearer(accessJwt) })
 

@@ -1,22 +1,12 @@
 /** Moving an identity from one device to another. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { claimCode, forCeremonies } from '../../support/clients/ceremony.ts'
 import { brokenByPost, startFaultyLine } from '../../support/faults/faulty-line.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
 import { printedShare, WalletUser } from '../../support/clients/wallet-user.ts'
+import { useWorld } from '../../support/world.ts'
 
-let plc: PlcHost
-let pds: TestPds
-beforeAll(async () => {
-  plc = await startPlcServer()
-  pds = await startPds({ ...forCeremonies, plcDirectoryUrl: plc.url, accounts: { passwordOptional: true } })
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await plc[Symbol.asyncDispose]()
-})
+const { pds, plc } = useWorld({ plc: true, config: { ...forCeremonies, accounts: { passwordOptional: true } } })
 
 const device = 'new'
 

@@ -1,19 +1,21 @@
 /** One service on several servers: whatever two of them are asked at once has one outcome, as on one. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { verifyEverything } from '../../../src/features/operations/backup/backup.ts'
 import { createAccount, holder, logIn, xrpc, type TestAccount } from '../../support/clients/account.ts'
-import { startCluster, type TestCluster } from '../../support/servers/cluster.ts'
+import { startCluster } from '../../support/servers/cluster.ts'
 import { MASTER_KEY, startPds } from '../../support/servers/pds.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import { bearer } from '../../support/clients/http.ts'
+import { useCluster } from '../../support/world.ts'
 
-let cluster: TestCluster
+const {
+  cluster,
+  nodes: [first],
+} = useCluster(2, { rateLimit: { enabled: false } })
 let alice: TestAccount
 beforeAll(async () => {
-  cluster = await startCluster(2, { rateLimit: { enabled: false } })
-  alice = await createAccount(cluster.nodes[0]!, 'alice')
+  alice = await createAccount(first, 'alice')
 })
-afterAll(() => cluster[Symbol.asyncDispose]())
 
 /** The same request at every node in turn, all at once. */
 const everywhere = <T>(times: number, ask: (url: { url: string }, i: number) => Promise<T>) =>

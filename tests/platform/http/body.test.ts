@@ -6,13 +6,12 @@ import { createDispatcher } from '../../../src/http/dispatcher.ts'
 import { route, subscription, type Socket } from '../../../src/http/endpoint.ts'
 import { listen, type Listener } from '../../../src/http/listener.ts'
 import { raw, request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
 const MAX_BYTES = 2000
 const FRAME_BYTES = 1024 ** 2
 const STREAMED_FRAMES = 400
 
-let pds: TestPds
 let edge: Listener
 let dropped = 0
 /** Frames of the streamed body that the client has sent, and the most bytes between it and the handler. */
@@ -56,13 +55,12 @@ const endpoints = [
   }),
 ]
 
-beforeAll(async () => {
-  pds = await startPds()
+const { pds } = useWorld()
+beforeAll(() => {
   edge = listen({ ...pds.ctx.config, port: 0 }, createDispatcher(pds.ctx, endpoints))
 })
 afterAll(async () => {
   await edge.stop(1000)
-  await pds[Symbol.asyncDispose]()
 })
 
 const post = (

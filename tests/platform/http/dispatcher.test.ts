@@ -1,29 +1,26 @@
 /** The dispatcher called by itself: no port, no socket, no HTTP library. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import type { Dispatcher } from '../../../src/http/dispatcher.ts'
 import type { SocketHandler } from '../../../src/http/endpoint.ts'
 import type { Peer } from '../../../src/http/peer.ts'
 import { PASSWORD } from '../../support/clients/account.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
 let dispatcher: Dispatcher
 /** Event streams that the peer took over. */
 const taken: SocketHandler[] = []
 
-beforeAll(async () => {
-  pds = await startPds(
-    { rateLimit: { createSessionPer5min: 2 }, firehose: { maxSubscribers: 1 } },
-    {
-      listen(_, given) {
-        dispatcher = given
-        return { url: 'nowhere', port: 0, stop: given.stop }
-      },
+const { pds } = useWorld({
+  config: { rateLimit: { createSessionPer5min: 2 }, firehose: { maxSubscribers: 1 } },
+  options: {
+    listen(_, given) {
+      dispatcher = given
+      return { url: 'nowhere', port: 0, stop: given.stop }
     },
-  )
+  },
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 const peerAt = (address: string, upgrades = false): Peer => ({
   addressOf: () => address,
@@ -55,9 +52,9 @@ function post(nsid: string, input: object, headers: Record<string, string> = {},
 
 test('nothing listens', async () => {
   const { port } = new URL(pds.url)
-  const refused = Promise.withResolvers<void>()
-  connect(Number(port), '127.0.0.1').on('error', () => refused.resolve())
-  await refused.promise
+  const refused = Promise.withResolvers<Error>()
+  connect(Number(port), '127.0.0.1').on('error', refused.resolve)
+  expect(await refused.promise).toMatchObject({ code: 'ECONNREFUSED' })
 })
 
 test('a query is answered', async () => {

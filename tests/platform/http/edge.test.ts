@@ -1,14 +1,11 @@
 /** The edge's promises to any client, and the traps of the runtime below it. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { VERSION } from '../../../src/base/version.ts'
 import { request, raw } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPds } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds()
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld()
 
 const xrpc = (path: string, init?: Parameters<typeof request>[1]) => request(`${pds.url}/xrpc/${path}`, init)
 

@@ -1,15 +1,12 @@
 /** Which host a request is for, as raw bytes: a bad one reaches no handler, whatever is asked for. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { raw } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds()
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld()
 
 const send = (requestLine: string, host: string, headers = '', body = '') =>
   raw(

@@ -1,12 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { Bucket } from '../../../src/platform/network/bucket.ts'
 import { Secret } from '../../../src/base/secret.ts'
 import { encodeObject } from '../../../src/protocol/jws.ts'
 import { LookupsFull, systemResolver, type ResolverOptions } from '../../../src/platform/network/resolver.ts'
 import { createAccount, logIn, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, raw } from '../../support/clients/http.ts'
-import { startNameServer, type NameServer } from '../../support/servers/name-server.ts'
+import { startNameServer } from '../../support/servers/name-server.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
 
 /** As many as the server looks up at one time, and lets wait. */
 const MAX_QUESTIONS = 128
@@ -16,9 +17,7 @@ const MAX_OF_CLIENT = 32
 /** Look-ups of these tests end when the name server answers. */
 const timeoutMillis = 25_000
 
-let names: NameServer
-beforeAll(async () => void (names = await startNameServer()))
-afterAll(() => names[Symbol.asyncDispose]())
+const names = setUp(startNameServer)
 
 const resolverFor = (options: ResolverOptions = {}) =>
   systemResolver({ servers: [names.address], hostsPath: '/nowhere', timeoutMillis, ...options })

@@ -1,17 +1,17 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import {
   createOutbound,
   OutboundError,
-  type Outbound,
   type OutboundFault,
   type OutboundOptions,
 } from '../../../src/platform/network/outbound.ts'
-import { startWebHost, type WebHost } from '../../support/servers/did-web-host.ts'
-import { fakeDns, type FakeDns } from '../../support/servers/dns.ts'
+import { startWebHost } from '../../support/servers/did-web-host.ts'
+import { fakeDns } from '../../support/servers/dns.ts'
+import { setUp } from '../../support/set-up.ts'
 
-let web: WebHost
-let dns: FakeDns
-let outbound: Outbound
+const web = setUp(() => startWebHost())
+const dns = fakeDns()
+for (const host of ['web.test', 'a.web.test', 'b.web.test', 'other.test']) dns.setAddresses(host, '127.0.0.1')
 
 const client = (changes: Partial<OutboundOptions> = {}) =>
   createOutbound({
@@ -22,13 +22,7 @@ const client = (changes: Partial<OutboundOptions> = {}) =>
     ...changes,
   })
 
-beforeAll(() => {
-  web = startWebHost()
-  dns = fakeDns()
-  outbound = client()
-  for (const host of ['web.test', 'a.web.test', 'b.web.test', 'other.test']) dns.setAddresses(host, '127.0.0.1')
-})
-afterAll(() => web[Symbol.asyncDispose]())
+const outbound = setUp(() => client())
 
 const gzip = (bytes: string | Uint8Array<ArrayBuffer>) => new Uint8Array(Bun.gzipSync(bytes))
 

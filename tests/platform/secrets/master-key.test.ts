@@ -1,5 +1,5 @@
 /** The master key: what opens, what refuses, and changing it. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,22 +9,17 @@ import { wrappedColumns } from '../../../src/platform/secrets/rewrap.ts'
 import { Secret } from '../../../src/base/secret.ts'
 import { Vault } from '../../../src/platform/secrets/vault.ts'
 import vectors from '../../vectors/contract/wrapped-secret-v1.json' with { type: 'json' }
-import { createAccount, logIn, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { createAccount, logIn, PASSWORD } from '../../support/clients/account.ts'
 import { moveIn, stranger } from '../../support/clients/stranger.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
 import { READER_DID, READER_METHOD, TokenReader } from '../../support/clients/token-reader.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let alice: TestAccount
+const { pds } = useWorld({ options: { onFile: true } })
+const alice = setUp(() => createAccount(pds, 'alice'))
 /** Has a key of the other curve. */
-let moved: TestAccount
-beforeAll(async () => {
-  pds = await startPds({}, { onFile: true })
-  alice = await createAccount(pds, 'alice')
-  moved = await moveIn(pds, await stranger(pds, 'k256'), 'moved')
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const moved = setUp(async () => moveIn(pds, await stranger(pds, 'k256'), 'moved'))
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 const first = randomBytes(32)

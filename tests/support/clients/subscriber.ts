@@ -14,7 +14,7 @@ export interface Closing {
   reason: string
 }
 
-export class Subscriber {
+export class Subscriber implements Disposable {
   readonly messages: Message[] = []
   readonly closed: Promise<Closing>
   readonly opened: Promise<void>
@@ -37,6 +37,13 @@ export class Subscriber {
       this.messages.push(parse(data))
       this.#onMessage?.()
     })
+  }
+
+  /** Returns once the connection is open. */
+  static async open(url: string): Promise<Subscriber> {
+    const subscriber = new Subscriber(url)
+    await subscriber.opened
+    return subscriber
   }
 
   /** Waits until so many messages have come. */
@@ -84,6 +91,10 @@ export class Subscriber {
 
   close(): void {
     this.#socket.close()
+  }
+
+  [Symbol.dispose](): void {
+    this.close()
   }
 }
 

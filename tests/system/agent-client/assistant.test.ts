@@ -19,32 +19,30 @@ import { bearer, request } from '../../support/clients/http.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { PROGRAM, runProgram } from '../../support/servers/program.ts'
 import { startUpstream, tokenClaims, type Upstream } from '../../support/servers/upstream.ts'
+import { useWorld } from '../../support/world.ts'
 
 const png = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
   'base64',
 )
 
-let pds: TestPds
-let appview: Upstream
 let alice: TestAccount
 let bob: TestAccount
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-assistant-'))
 const programs: AsyncDisposable[] = []
-beforeAll(async () => {
-  appview = startUpstream()
-  pds = await startPds({
+const { pds, appview } = useWorld({
+  appview: true,
+  config: {
     agentAuth: { anonymousEnabled: true, serviceAuthEnabled: true },
-    appview: { url: appview.url, did: 'did:web:appview.test#bsky_appview' },
     rateLimit: { enabled: false },
-  })
+  },
+})
+beforeAll(async () => {
   alice = await createAccount(pds, 'alice')
   bob = await createAccount(pds, 'bob')
 })
 afterAll(async () => {
   for (const program of programs) await program[Symbol.asyncDispose]()
-  await pds[Symbol.asyncDispose]()
-  await appview[Symbol.asyncDispose]()
   rmSync(scratch, { recursive: true, force: true })
 })
 

@@ -2,7 +2,7 @@
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Decrypter } from 'age-encryption'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
 import { confirmAgent, pollAgent } from '../../support/clients/agent.ts'
@@ -10,21 +10,24 @@ import { AgentUser, shownCode } from '../../support/clients/agent-user.ts'
 import { startFalseServer } from '../../support/servers/false-server.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { fixedIssuer, identityAssertion, issuerKey, notifyEvent, revocation } from '../../support/servers/issuer.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPds } from '../../support/servers/pds.ts'
 import { startPlcServer } from '../../support/servers/plc-server.ts'
 import { walletHolder } from '../../support/clients/wallet-holder.ts'
 import { PASSPHRASE } from '../../support/clients/wallet-user.ts'
+import { useWorld } from '../../support/world.ts'
 
 const provider = issuerKey('one')
-let pds: TestPds
 let alice: TestAccount
 let user: AgentUser
+const { pds } = useWorld({
+  config: {
+    agentAuth: { anonymousEnabled: true, serviceAuthEnabled: true, trustedIssuers: [fixedIssuer([provider])] },
+    rateLimit: { enabled: false },
+  },
+})
 beforeAll(async () => {
-  const agentAuth = { anonymousEnabled: true, serviceAuthEnabled: true, trustedIssuers: [fixedIssuer([provider])] }
-  pds = await startPds({ agentAuth, rateLimit: { enabled: false } })
   alice = await createAccount(pds, 'alice')
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 beforeEach(async () => {
   user = new AgentUser(pds.clock)
   // Tests let hours pass, which end a session.

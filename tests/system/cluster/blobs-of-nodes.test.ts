@@ -1,28 +1,25 @@
 /** Several servers keep the blobs of one database in one bucket. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { cidOfBlob } from '../../../src/protocol/cid.ts'
 import { randomBytes, SERVED, Uploader } from '../../support/clients/uploader.ts'
 import { logIn, PASSWORD } from '../../support/clients/account.ts'
-import { startBucket, type BucketHost } from '../../support/servers/bucket-host.ts'
-import { startCluster, type TestCluster } from '../../support/servers/cluster.ts'
+import { startBucket } from '../../support/servers/bucket-host.ts'
 import { bearer } from '../../support/clients/http.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useCluster } from '../../support/world.ts'
 
-let bucket: BucketHost
-let cluster: TestCluster
 /** One account, at each of the nodes. */
 let holders: Uploader[]
+const bucket = setUp(startBucket)
+const {
+  cluster,
+  nodes: [a, b],
+} = useCluster(2, () => ({ blobs: { ...bucket.primary, tempTtlSecs: 0 } }))
 beforeAll(async () => {
-  bucket = await startBucket()
-  cluster = await startCluster(2, { blobs: { ...bucket.primary, tempTtlSecs: 0 } })
-  const [a, b] = cluster.nodes as [(typeof cluster.nodes)[0], (typeof cluster.nodes)[0]]
   const alice = await Uploader.join(a, 'alice')
   const { accessJwt } = await logIn(b, { handle: 'alice.test', email: 'alice@example.com' }, PASSWORD)
   holders = [alice, Uploader.at(b, alice.did, accessJwt)]
-})
-afterAll(async () => {
-  await cluster[Symbol.asyncDispose]()
-  await bucket[Symbol.asyncDispose]()
 })
 
 const cidOf = (bytes: Uint8Array) => cidOfBlob(bytes).toString()

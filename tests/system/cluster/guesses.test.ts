@@ -1,15 +1,12 @@
 /** Guesses and rate limits on several servers: asking all of them gains nothing. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { createAccount, holder, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { startCluster, type TestCluster } from '../../support/servers/cluster.ts'
+import { startCluster } from '../../support/servers/cluster.ts'
+import { useCluster } from '../../support/world.ts'
 
-let cluster: TestCluster
 let names = 0
-beforeAll(async () => {
-  cluster = await startCluster(3, { rateLimit: { enabled: false } })
-})
-afterAll(() => cluster[Symbol.asyncDispose]())
+const { cluster } = useCluster(3, { rateLimit: { enabled: false } })
 
 const newAccount = () => createAccount(cluster.nodes[0]!, `guessed${++names}`)
 const signIn = ({ handle }: TestAccount, node: number, password: string) =>
@@ -45,15 +42,11 @@ test('the right password at all nodes at once signs everybody in, and clears the
 })
 
 describe('a limit of 30 requests', () => {
-  let limited: TestCluster
   const LIMIT = 30
-  beforeAll(async () => {
-    limited = await startCluster(3, {
-      rateLimit: { createSessionPer5min: LIMIT },
-      trustedProxies: ['127.0.0.1', '::1'],
-    })
+  const { cluster: limited } = useCluster(3, {
+    rateLimit: { createSessionPer5min: LIMIT },
+    trustedProxies: ['127.0.0.1', '::1'],
   })
-  afterAll(() => limited[Symbol.asyncDispose]())
 
   let addresses = 0
   let strangers = 0
@@ -111,12 +104,8 @@ describe('a limit of 500 points', () => {
   const POINTS = 500
   /** More than a node may take before it has asked the others. */
   const OF_TEN = 30
-  let limited: TestCluster
   let writers = 0
-  beforeAll(async () => {
-    limited = await startCluster(3, { rateLimit: { writePointsHourly: POINTS } })
-  })
-  afterAll(() => limited[Symbol.asyncDispose]())
+  const { cluster: limited } = useCluster(3, { rateLimit: { writePointsHourly: POINTS } })
 
   const collection = 'org.example.note'
   const record = { $type: collection, text: 'words' }

@@ -1,22 +1,18 @@
 /** What waits for the world outside, and runs one at a time for each account at all nodes. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { stageBlocks, stageRepo, nextRev } from '../../../src/features/data/repo/repo.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import { KeyedLock } from '../../../src/platform/running/keyed-lock.ts'
 import { createAccount, holder, xrpc } from '../../support/clients/account.ts'
-import { startCluster, type TestCluster } from '../../support/servers/cluster.ts'
 import type { TestPds } from '../../support/servers/pds.ts'
 import { until } from '../../support/until.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
+import { useCluster } from '../../support/world.ts'
 
-let cluster: TestCluster
-let here: TestPds
-let there: TestPds
-beforeAll(async () => {
-  cluster = await startCluster(2, { rateLimit: { enabled: false } })
-  ;[here, there] = cluster.nodes as [TestPds, TestPds]
-})
-afterAll(() => cluster[Symbol.asyncDispose]())
+const {
+  cluster,
+  nodes: [here, there],
+} = useCluster(2, { rateLimit: { enabled: false } })
 
 const lockAt = (pds: TestPds) => new KeyedLock(pds.ctx, 'test')
 const rows = () => here.ctx.db.all(sql`SELECT name FROM lane`)

@@ -1,26 +1,23 @@
 /** What is forbidden at one node is forbidden at another, from the next request on, whatever that one has in memory. */
-import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from 'bun:test'
+import { beforeEach, expect, spyOn, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { createPost, registerAgent, revoke, withAgents } from '../../support/clients/registered-agent.ts'
 import { createAccount, holder, logIn, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
-import { startCluster, type TestCluster } from '../../support/servers/cluster.ts'
 import { basic, bearer } from '../../support/clients/http.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import type { TestPds } from '../../support/servers/pds.ts'
 import { until } from '../../support/until.ts'
+import { useCluster } from '../../support/world.ts'
 
-let cluster: TestCluster
-let here: TestPds
-let there: TestPds
 let alice: TestAccount
 /** The same session, used at the other node. */
 let aliceThere: TestAccount
 let names = 0
-beforeAll(async () => {
-  cluster = await startCluster(2, { rateLimit: { enabled: false }, agentAuth: withAgents })
-  ;[here, there] = cluster.nodes as [TestPds, TestPds]
-})
+const {
+  cluster,
+  nodes: [here, there],
+} = useCluster(2, { rateLimit: { enabled: false }, agentAuth: withAgents })
 beforeEach(async () => {
   alice = await createAccount(here, `user${++names}`)
   aliceThere = holder(there, alice)
@@ -28,7 +25,6 @@ beforeEach(async () => {
   expect((await aliceThere.call('com.atproto.repo.createRecord', createPost(alice.did))).status).toBe(200)
   expect((await list()).body.records).toHaveLength(1)
 })
-afterAll(() => cluster[Symbol.asyncDispose]())
 
 const list = () => xrpc(there, `com.atproto.repo.listRecords?repo=${alice.did}&collection=app.bsky.feed.post`)
 const operator = (nsid: string, json: object) =>

@@ -1,15 +1,12 @@
 /** Whoever is signed out at one server is signed out at all of them. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { createAccount, logIn, xrpc } from '../../support/clients/account.ts'
-import { startCluster, type TestCluster } from '../../support/servers/cluster.ts'
+import type { TestCluster } from '../../support/servers/cluster.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
+import { useCluster } from '../../support/world.ts'
 
-let cluster: TestCluster
-beforeAll(async () => {
-  cluster = await startCluster(2, { rateLimit: { enabled: false } })
-})
-afterAll(() => cluster[Symbol.asyncDispose]())
+const { cluster } = useCluster(2, { rateLimit: { enabled: false } })
 
 test('a session that ends at one node opens nothing at another, which has just let it in', async () => {
   const [one, other] = cluster.nodes as [TestCluster['nodes'][0], TestCluster['nodes'][0]]

@@ -1,22 +1,18 @@
 /**
  * Durable steps and claims on names on several servers: each is performed once, and what a dead server held goes on.
  */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { Metrics } from '../../../src/platform/running/metrics.ts'
 import { StepRunner, type StepKind } from '../../../src/platform/running/steps.ts'
-import { startCluster, type TestCluster } from '../../support/servers/cluster.ts'
 import type { TestPds } from '../../support/servers/pds.ts'
 import { until } from '../../support/until.ts'
+import { useCluster } from '../../support/world.ts'
 
-let cluster: TestCluster
-let here: TestPds
-let there: TestPds
-beforeAll(async () => {
-  cluster = await startCluster(2, { rateLimit: { enabled: false } })
-  ;[here, there] = cluster.nodes as [TestPds, TestPds]
-})
-afterAll(() => cluster[Symbol.asyncDispose]())
+const {
+  cluster,
+  nodes: [here, there],
+} = useCluster(2, { rateLimit: { enabled: false } })
 
 const kindOf = (
   name: string,

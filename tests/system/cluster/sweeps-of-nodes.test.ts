@@ -1,5 +1,5 @@
 /** Sweeps on several servers: one of them makes a pass, and every one of them can tell how it went. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import { Metrics } from '../../../src/platform/running/metrics.ts'
 import { SweepRunner, type Sweep } from '../../../src/platform/running/sweeps.ts'
@@ -8,15 +8,12 @@ import { startCluster, type TestCluster } from '../../support/servers/cluster.ts
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import type { TestPds } from '../../support/servers/pds.ts'
 import { until } from '../../support/until.ts'
+import { useCluster } from '../../support/world.ts'
 
-let cluster: TestCluster
-let here: TestPds
-let there: TestPds
-beforeAll(async () => {
-  cluster = await startCluster(2)
-  ;[here, there] = cluster.nodes as [TestPds, TestPds]
-})
-afterAll(() => cluster[Symbol.asyncDispose]())
+const {
+  cluster,
+  nodes: [here, there],
+} = useCluster(2)
 
 const operator = bearer(ADMIN_TOKEN)
 const runnerAt = (pds: TestPds, sweep: Sweep) => new SweepRunner({ ...pds.ctx, metrics: new Metrics() }, [sweep])
@@ -79,7 +76,8 @@ test('a pass is told to end when its node has lost the lease', async () => {
   await there.ctx.db.all(cutOff)
   await until(() => passes[0]!.signal.aborted)
   passes[0]!.end(0)
-  await pass
+  expect(await pass).toEqual({ seen: 0 })
+  expect(passes).toHaveLength(1)
 })
 
 test('nodes that start and look again make one pass in an interval', async () => {

@@ -1,21 +1,18 @@
 /** The operator's commands against a running server. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, logIn, PASSWORD, xrpc } from '../../support/clients/account.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, freePort, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, freePort, startPds } from '../../support/servers/pds.ts'
 import { runProgram, startProgram, typeAtProgram } from '../../support/servers/program.ts'
 import { startUpstream } from '../../support/servers/upstream.ts'
 import { walletSession } from '../../support/clients/wallet.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds({ rateLimit: { enabled: false }, inviteCodeRequired: true })
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld({ config: { rateLimit: { enabled: false }, inviteCodeRequired: true } })
 
 const env = { SERVICE_ADMIN_TOKEN: ADMIN_TOKEN }
 const there = () => ['--url', pds.url]

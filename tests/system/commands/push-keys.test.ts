@@ -1,13 +1,10 @@
 /** The operator's commands about the keys that seal push notifications. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { runProgram } from '../../support/servers/program.ts'
-import { ADMIN_TOKEN, MASTER_KEY, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, MASTER_KEY } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-beforeAll(async () => {
-  pds = await startPds({ notifications: { relay: 'ab'.repeat(32) }, signingKeyMasterKey: MASTER_KEY })
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld({ config: { notifications: { relay: 'ab'.repeat(32) }, signingKeyMasterKey: MASTER_KEY } })
 
 const run = (words: string[], at = pds.url) => runProgram([...words, '--url', at], { SERVICE_ADMIN_TOKEN: ADMIN_TOKEN })
 const json = async (words: string[]) => JSON.parse((await run([...words, '--json'])).out)

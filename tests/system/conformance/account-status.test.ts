@@ -2,12 +2,13 @@
  * What a token is still worth when its account was taken down, deactivated or deleted after it was issued: for every
  * method that takes one, and on every way through to other services.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { createAccount, logIn, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, type Answer, type request } from '../../support/clients/http.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
-import { openStage, operator, SERVICES, setTakedown, type Stage } from './callers.ts'
+import { openStage, operator, SERVICES, setTakedown } from './callers.ts'
 import { servedMethods, type Served } from './served-methods.ts'
+import { setUp } from '../../support/set-up.ts'
 
 type Status = 'takendown' | 'deactivated' | 'deleted'
 type Outcomes = Record<Status, string>
@@ -104,7 +105,6 @@ const inputs: Record<string, (who: TestAccount) => Init> = {
   'app.bsky.notification.unregisterPush': () => ({ json: device }),
 }
 
-let stage: Stage
 let accounts: Record<Status, TestAccount>
 /** An app password's session of the account that was taken down. */
 let helper: TestAccount
@@ -113,8 +113,8 @@ let ended: TestAccount[]
 /** Apps that were authorized before, by their account's status. */
 let apps: Record<'takendown' | 'deactivated', { client: OAuthClient; token: string }>
 
+const stage = setUp(openStage)
 beforeAll(async () => {
-  stage = await openStage()
   const { pds, appview } = stage
   appview.answer('com.atproto.repo.getRecord', () => Response.json({ value: { did: stage.elsewhere.did } }))
   const [takendown, deactivated, deleted] = [
@@ -133,7 +133,6 @@ beforeAll(async () => {
   for (const { refreshJwt } of ended)
     await xrpc(pds, 'com.atproto.server.deleteSession', { method: 'POST', headers: bearer(refreshJwt) })
 })
-afterAll(() => stage[Symbol.asyncDispose]())
 
 async function letIn({ handle, password }: TestAccount): Promise<{ client: OAuthClient; token: string }> {
   const scope = 'atproto transition:generic'

@@ -1,34 +1,15 @@
 /** Answers are those of the reference, as they were recorded from it, but for the deviations that are listed. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { basic } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startUpstream, type Upstream } from '../../support/servers/upstream.ts'
-import {
-  answerAsAppview,
-  APPVIEW,
-  ask,
-  deviations,
-  expectAnswer,
-  populate,
-  rows,
-  type Told,
-  type World,
-} from './questions.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { answerAsAppview, ask, deviations, expectAnswer, populate, rows, type Told } from './questions.ts'
 import recorded from './reference-answers.json'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let appview: Upstream
-let pds: TestPds
-let world: World
-beforeAll(async () => {
-  appview = startUpstream()
-  answerAsAppview(appview)
-  pds = await startPds({ rateLimit: { enabled: false }, appview: { url: appview.url, did: `${APPVIEW}#bsky_appview` } })
-  world = await populate(pds.url, basic('admin', ADMIN_TOKEN))
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await appview[Symbol.asyncDispose]()
-})
+const { pds, appview } = useWorld({ appview: true, config: { rateLimit: { enabled: false } } })
+beforeAll(() => answerAsAppview(appview))
+const world = setUp(() => populate(pds.url, basic('admin', ADMIN_TOKEN)))
 
 const answers = new Map(Object.entries(recorded as Record<string, Told>))
 

@@ -1,17 +1,14 @@
 /**
  * Who may call what: every method with every kind of credential. What is asked is only whether the guard lets it pass.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { features } from '../../../src/features.ts'
 import { request, type Answer } from '../../support/clients/http.ts'
-import { openStage, SERVICES, type Kind, type Stage } from './callers.ts'
+import { openStage, SERVICES, type Kind } from './callers.ts'
 import { ANYBODY, EXTENSIONS, servedMethods, SUBSCRIPTIONS, type Served } from './served-methods.ts'
+import { setUp } from '../../support/set-up.ts'
 
-let stage: Stage
-beforeAll(async () => {
-  stage = await openStage()
-})
-afterAll(() => stage[Symbol.asyncDispose]())
+const stage = setUp(openStage)
 
 const subjects = (did: string) => ({
   did,

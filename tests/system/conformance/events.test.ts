@@ -1,27 +1,19 @@
 /** What each action tells the network, in which order, and what it does not. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { createAccount, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { lastCode } from '../../support/servers/mail.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { operator } from './callers.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let reader: Subscriber
 let alice: TestAccount
 let names = 0
-beforeAll(async () => {
-  pds = await startPds({ rateLimit: { enabled: false } })
-  reader = new Subscriber(pds.url)
-  await reader.opened
-})
+const { pds } = useWorld({ config: { rateLimit: { enabled: false } } })
+const reader = setUp(() => Subscriber.open(pds.url))
 beforeEach(async () => {
   alice = await createAccount(pds, `alice${++names}`)
-})
-afterAll(async () => {
-  reader.close()
-  await pds[Symbol.asyncDispose]()
 })
 
 const post = (nsid: string, json?: object) => alice.call(nsid, json === undefined ? { method: 'POST' } : { json })

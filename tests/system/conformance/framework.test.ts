@@ -1,16 +1,13 @@
 /** What holds for every method alike: verbs, parameters, bodies, order of checks, headers. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { methods, type MethodName } from '../../../src/protocol/lexicons/lexicons.ts'
 import { bearer, raw, request, type Answer } from '../../support/clients/http.ts'
-import { openStage, operator, SERVICES, type Stage } from './callers.ts'
+import { openStage, operator, SERVICES } from './callers.ts'
 import { ANYBODY, servedMethods, type Served } from './served-methods.ts'
+import { setUp } from '../../support/set-up.ts'
 
-let stage: Stage
-beforeAll(async () => {
-  stage = await openStage()
-})
-afterAll(() => stage[Symbol.asyncDispose]())
+const stage = setUp(openStage)
 
 const subjects = (did: string) => ({
   did,

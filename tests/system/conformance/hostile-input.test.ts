@@ -2,21 +2,20 @@
  * Input of the wrong type in every place of every method, made from the lexicons: whatever is sent, the answer is one
  * of ours, never a fault of the server, and the server goes on.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { findDefinition, methods, type MethodName } from '../../../src/protocol/lexicons/lexicons.ts'
 import type { Schema } from '../../../src/protocol/lexicons/schema.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { bearer, raw } from '../../support/clients/http.ts'
-import { openStage, operator, SERVICES, type Stage } from './callers.ts'
+import { openStage, operator, SERVICES } from './callers.ts'
 import { EXTENSIONS, servedMethods } from './served-methods.ts'
+import { setUp } from '../../support/set-up.ts'
 
-let stage: Stage
 let bob: string
+const stage = setUp(openStage)
 beforeAll(async () => {
-  stage = await openStage()
   bob = (await createAccount(stage.pds, 'bob')).did
 })
-afterAll(() => stage[Symbol.asyncDispose]())
 
 const subjects = {
   did: 'did:plc:placeholder',

@@ -1,38 +1,30 @@
 /**
  * What a stranger tries: sign up, post, watch the stream, take the repository out, and move with it to a second server.
  */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { AtpAgent } from '@atproto/api'
 import { readCarWithRoot } from '@atproto/repo'
 import { PASSWORD, xrpc } from '../../support/clients/account.ts'
 import { Consumer, resolverAt } from '../../support/clients/consumer.ts'
 import { lastCode } from '../../support/servers/mail.ts'
 import { belongingsOf, moveAccount, settleIn, verifiedRepo } from '../../support/clients/migration.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
+import { startPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let plc: PlcHost
-let [first, second]: TestPds[] = []
-beforeAll(async () => {
-  plc = await startPlcServer()
-  const config = { plcDirectoryUrl: plc.url, rateLimit: { enabled: false } }
-  ;[first, second] = await Promise.all([startPds(config), startPds(config)])
-})
-afterAll(async () => {
-  await Promise.all([first, second].map((server) => server![Symbol.asyncDispose]()))
-  await plc[Symbol.asyncDispose]()
-})
+const { pds: first, plc } = useWorld({ plc: true, config: { rateLimit: { enabled: false } } })
+const second = setUp(() => startPds({ plcDirectoryUrl: plc.url, rateLimit: { enabled: false } }))
 
 async function signUp(name: string): Promise<AtpAgent> {
-  const agent = new AtpAgent({ service: first!.url })
+  const agent = new AtpAgent({ service: first.url })
   await agent.createAccount({ handle: `${name}.test`, email: `${name}@example.com`, password: PASSWORD })
   return agent
 }
 
 test('a stranger signs up and posts, and the network can check every step', async () => {
-  expect(await (await fetch(`${first!.url}/xrpc/_health`)).json()).toMatchObject({ db: 'ok' })
-  const consumer = new Consumer(first!.url, { startCursor: 0, plcUrl: plc.url })
+  expect(await (await fetch(`${first.url}/xrpc/_health`)).json()).toMatchObject({ db: 'ok' })
+  const consumer = new Consumer(first.url, { startCursor: 0, plcUrl: plc.url })
   const alice = await signUp('alice')
   const { uri, cid } = await alice.post({ text: 'Hello from a stranger' })
   const events = await consumer.until((seen) => seen.some(({ event }) => event === 'create'))
@@ -52,18 +44,18 @@ test('an account moves to a second server with all it has, and the network follo
   await settleIn(bob)
   const before = await belongingsOf(bob, plc.url)
   expect([Object.keys(before.records).length, Object.keys(before.blobs).length]).toEqual([15, 3])
-  const [there, relay] = [new Subscriber(second!.url), new Subscriber(first!.url)]
-  const consumer = new Consumer(second!.url, { startCursor: 0, plcUrl: plc.url })
+  const [there, relay] = [new Subscriber(second.url), new Subscriber(first.url)]
+  const consumer = new Consumer(second.url, { startCursor: 0, plcUrl: plc.url })
   await Promise.all([there.opened, relay.opened])
   const old = await verifiedRepo(bob, plc.url)
 
   const moved = await moveAccount({
     from: bob,
-    to: second!.url,
+    to: second.url,
     handle: 'bob.test',
     email: 'bob@example.com',
     password: 'another password',
-    mailedCode: () => lastCode(first!, 'bob@example.com'),
+    mailedCode: () => lastCode(first, 'bob@example.com'),
   })
   expect(await belongingsOf(moved, plc.url)).toEqual(before)
 
@@ -88,12 +80,12 @@ test('an account moves to a second server with all it has, and the network follo
     type: '#account',
     body: { did: bob.assertDid, active: false, status: 'deactivated' },
   })
-  expect(await xrpc(first!, `com.atproto.sync.getRepo?did=${bob.assertDid}`)).toMatchObject({
+  expect(await xrpc(first, `com.atproto.sync.getRepo?did=${bob.assertDid}`)).toMatchObject({
     status: 400,
     body: { error: 'RepoDeactivated' },
   })
-  expect(await xrpc(first!, 'com.atproto.identity.resolveHandle?handle=bob.test')).toMatchObject({ status: 400 })
-  expect(await xrpc(second!, 'com.atproto.identity.resolveHandle?handle=bob.test')).toMatchObject({
+  expect(await xrpc(first, 'com.atproto.identity.resolveHandle?handle=bob.test')).toMatchObject({ status: 400 })
+  expect(await xrpc(second, 'com.atproto.identity.resolveHandle?handle=bob.test')).toMatchObject({
     body: { did: bob.assertDid },
   })
 
@@ -105,7 +97,7 @@ test('an account moves to a second server with all it has, and the network follo
   for (const reader of [there, relay]) reader.close()
   expect(await resolverAt(plc.url).did.resolve(bob.assertDid)).toMatchObject({
     alsoKnownAs: ['at://bob.test'],
-    service: [{ serviceEndpoint: second!.url }],
+    service: [{ serviceEndpoint: second.url }],
   })
 })
 
@@ -114,11 +106,11 @@ test('who comes back finds the account as it is now', async () => {
   await settleIn(carol)
   const away = await moveAccount({
     from: carol,
-    to: second!.url,
+    to: second.url,
     handle: 'carol.test',
     email: 'carol@example.com',
     password: PASSWORD,
-    mailedCode: () => lastCode(first!, 'carol@example.com'),
+    mailedCode: () => lastCode(first, 'carol@example.com'),
   })
   await away.post({ text: 'away from home' })
   const before = await belongingsOf(away, plc.url)
@@ -129,7 +121,7 @@ test('who comes back finds the account as it is now', async () => {
   await away.com.atproto.identity.requestPlcOperationSignature()
   const { data: credentials } = await carol.com.atproto.identity.getRecommendedDidCredentials()
   const { data: signed } = await away.com.atproto.identity.signPlcOperation({
-    token: await lastCode(second!, 'carol@example.com'),
+    token: await lastCode(second, 'carol@example.com'),
     ...credentials,
   })
   await carol.com.atproto.identity.submitPlcOperation({ operation: signed.operation })

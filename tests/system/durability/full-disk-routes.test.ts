@@ -2,20 +2,17 @@
  * Every endpoint that writes, on a disk that takes nothing: each says so in the format of its surface, and the same
  * request succeeds once there is room.
  */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { features } from '../../../src/features.ts'
 import { endpointName, type Endpoint } from '../../../src/http/endpoint.ts'
-import { createOutbound } from '../../../src/platform/network/outbound.ts'
 import { servedMethods } from '../conformance/served-methods.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
-import { startWebHost, type WebHost } from '../../support/servers/did-web-host.ts'
-import { fakeDns } from '../../support/servers/dns.ts'
 import { basic, bearer, request, type Answer } from '../../support/clients/http.ts'
 import { fixedIssuer, issuerKey } from '../../support/servers/issuer.ts'
-import { ADMIN_TOKEN, MASTER_KEY, startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
+import { ADMIN_TOKEN, MASTER_KEY } from '../../support/servers/pds.ts'
 import { liftFileLimit, limitFiles } from '../../support/faults/process-limits.ts'
 import { writingRoutes, type Send } from './writing-routes.ts'
+import { useWorld } from '../../support/world.ts'
 
 /** A hundred and twenty requests are prepared, each for an account of its own. */
 setDefaultTimeout(120_000)
@@ -81,38 +78,30 @@ function readsOf({ did, handle }: TestAccount): [name: string, path: string][] {
     })
 }
 
-let directory: PlcHost
-let web: WebHost
-let pds: TestPds
+const issuer = issuerKey('idp-1')
+const {
+  pds,
+  plc: directory,
+  web,
+} = useWorld({
+  plc: true,
+  web: [],
+  config: {
+    signingKeyMasterKey: MASTER_KEY,
+    rateLimit: { enabled: false },
+    accounts: { passwordOptional: true },
+    waitlist: { enabled: true },
+    notifications: { relay: RELAY },
+    agentAuth: { anonymousEnabled: true, serviceAuthEnabled: true, trustedIssuers: [fixedIssuer([issuer])] },
+  },
+  options: { onFile: true },
+})
 let names: string[]
 const full = new Map<string, Answer>()
 /** Of what reads, as an account holder and as the operator. */
 const read: [name: string, status: number][] = []
 const after = new Map<string, Answer>()
 beforeAll(async () => {
-  directory = await startPlcServer()
-  web = startWebHost()
-  const dns = fakeDns()
-  const issuer = issuerKey('idp-1')
-  const outbound = createOutbound({
-    resolver: dns,
-    reach: 'loopback',
-    httpsPort: web.port,
-    certificateAuthorities: web.authority,
-  })
-  const started = await startPds(
-    {
-      plcDirectoryUrl: directory.url,
-      signingKeyMasterKey: MASTER_KEY,
-      rateLimit: { enabled: false },
-      accounts: { passwordOptional: true },
-      waitlist: { enabled: true },
-      notifications: { relay: RELAY },
-      agentAuth: { anonymousEnabled: true, serviceAuthEnabled: true, trustedIssuers: [fixedIssuer([issuer])] },
-    },
-    { resolver: dns, outbound, onFile: true },
-  )
-  pds = Object.assign(started, { dns })
   const alice = await createAccount(pds, 'alice')
   const prepared: [name: string, send: Send][] = []
   for (const [name, prepare] of Object.entries(writingRoutes({ pds, directory, web, issuer })))
@@ -132,11 +121,6 @@ beforeAll(async () => {
   }
   pds.clock.advance({ secs: POLL_SECS })
   for (const [name, send] of prepared) after.set(name, await send())
-})
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  await web[Symbol.asyncDispose]()
-  await directory[Symbol.asyncDispose]()
 })
 
 test('no request is answered as if it had been done, nor as a fault of the server', () => {

@@ -1,5 +1,5 @@
 /** Somebody sets the clock, ahead and back, while the server runs and while it does not. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import type { RepoEvent } from '../../../src/features/data/firehose/firehose.ts'
 import { resolveDid } from '../../../src/features/identity/identity/identity.ts'
 import { sql } from '../../../src/platform/database/database.ts'
@@ -9,6 +9,7 @@ import { sequence } from '../../support/clients/events.ts'
 import { basic, request } from '../../support/clients/http.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
 
 const YEAR = { days: 365 }
 const BACK = { days: -365 }
@@ -21,12 +22,10 @@ const logIn = ({ url }: TestPds, identifier: string, password = 'no') =>
   request(`${url}/xrpc/com.atproto.server.createSession`, { json: { identifier, password } })
 
 describe('windows in memory are as long as they are', () => {
-  let pds: TestPds
+  const { pds } = useWorld({ config: { rateLimit: { createSessionPer5min: 10 } } })
   beforeAll(async () => {
-    pds = await startPds({ rateLimit: { createSessionPer5min: 10 } })
     await createAccount(pds, 'alice')
   })
-  afterAll(() => pds[Symbol.asyncDispose]())
 
   test('a limited address is admitted again after its five minutes, and not before', async () => {
     pds.clock.jump(YEAR)

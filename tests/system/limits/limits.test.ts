@@ -1,12 +1,13 @@
 /** Every limiter: what it counts, for whom, what shares it, and what it says. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { Secret } from '../../../src/base/secret.ts'
 import { limitNames, type LimitName } from '../../../src/platform/running/limits.ts'
 import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
 import { basic, bearer, request, type Answer } from '../../support/clients/http.ts'
 import { OperatorDevice } from '../../support/clients/operator-device.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
+import { useWorld } from '../../support/world.ts'
 
 const MINUTE = 60
 const MINUTES_5 = 300
@@ -26,10 +27,9 @@ interface Limiter {
   cost?: number
 }
 
-let pds: TestPds
 let alice: TestAccount
-beforeAll(async () => {
-  pds = await startPds({
+const { pds } = useWorld({
+  config: {
     waitlist: { enabled: true },
     agentAuth: { serviceAuthEnabled: true },
     signingKeyMasterKey: new Secret(new Uint8Array(32)),
@@ -43,10 +43,11 @@ beforeAll(async () => {
       transferAcceptPer5min: FEW,
       agentClaimConfirmPer5min: FEW,
     },
-  })
+  },
+})
+beforeAll(async () => {
   alice = await createAccount(pds, 'alice')
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 const xrpc =
   (nsid: string, init: () => Parameters<typeof request>[1] = () => ({})): Send =>

@@ -1,11 +1,11 @@
 /** Documents that anybody may publish, and whose texts were made to cost more than they weigh. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { beforeAll, beforeEach, expect, test } from 'bun:test'
 import { createAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
-import { startLexiconAuthor, type LexiconAuthor } from '../../support/servers/lexicon-author.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startUpstream, type Upstream } from '../../support/servers/upstream.ts'
+import { startUpstream } from '../../support/servers/upstream.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 /** A DID document may have 64 KiB. */
 const SLASHES = '/'.repeat(64_000)
@@ -14,20 +14,17 @@ const MAX_ENDPOINT_CHARS = 2048
 
 const upTo = (start: string, chars: number) => start + '/'.repeat(chars - start.length)
 
-let pds: TestPds
-let author: LexiconAuthor
-let service: Upstream
-let labeler: Upstream
-beforeAll(async () => {
-  author = await startLexiconAuthor()
-  service = startUpstream()
-  labeler = startUpstream()
-  pds = await startPds({ rateLimit: { enabled: false }, labeler: { watched: [{ did: labeler.did, labels: [] }] } })
-  pds.dns.setTexts('_lexicon.notes.test', `did=${author.did}`)
+const service = setUp(startUpstream)
+const { pds, author, labeler } = useWorld({
+  author: true,
+  labeler: true,
+  config: ({ labeler }) => ({
+    rateLimit: { enabled: false },
+    labeler: { watched: [{ did: labeler.did, labels: [] }] },
+  }),
 })
-afterAll(async () => {
-  await pds[Symbol.asyncDispose]()
-  for (const each of [author, service, labeler]) await each[Symbol.asyncDispose]()
+beforeAll(() => {
+  pds.dns.setTexts('_lexicon.notes.test', `did=${author.did}`)
 })
 beforeEach(() => {
   for (const each of [author, service, labeler]) each.received.length = 0

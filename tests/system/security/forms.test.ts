@@ -1,16 +1,13 @@
 /** Forms that anybody may send: from pages of ours, also in browsers that do not say where a form comes from. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { describe, expect, test } from 'bun:test'
+import { createAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPds } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let alice: TestAccount
-beforeAll(async () => {
-  pds = await startPds({ rateLimit: { enabled: false } })
-  alice = await createAccount(pds, 'alice')
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld({ config: { rateLimit: { enabled: false } } })
+const alice = setUp(() => createAccount(pds, 'alice'))
 
 type Fields = Record<string, string>
 

@@ -1,19 +1,15 @@
 /** What somebody learns who tries: nothing from the time of an answer, and five passwords a minute. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { expect, test } from 'bun:test'
+import { createAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let alice: TestAccount
-beforeAll(async () => {
-  pds = await startPds(
-    { rateLimit: { enabled: false } },
-    { mailer: { send: () => new Promise(() => undefined), check: async () => null } },
-  )
-  alice = await createAccount(pds, 'alice')
+const { pds } = useWorld({
+  config: { rateLimit: { enabled: false } },
+  options: { mailer: { send: () => new Promise(() => undefined), check: async () => null } },
 })
-afterAll(() => pds[Symbol.asyncDispose]())
+const alice = setUp(() => createAccount(pds, 'alice'))
 
 const form = (path: string, fields: Record<string, string>, cookie = '') =>
   request(`${pds.url}${path}`, {

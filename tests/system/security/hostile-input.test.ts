@@ -1,19 +1,16 @@
 /**
  * Input that was made to hurt: it is refused at little cost, and comes back in no header and no page as more than text.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { createAccount } from '../../support/clients/account.ts'
 import { bearer, raw, request } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-let alice: TestAccount
-beforeAll(async () => {
-  pds = await startPds({ rateLimit: { enabled: false }, waitlist: { enabled: true } })
-  alice = await createAccount(pds, 'alice')
-})
-afterAll(() => pds[Symbol.asyncDispose]())
+const { pds } = useWorld({ config: { rateLimit: { enabled: false }, waitlist: { enabled: true } } })
+const alice = setUp(() => createAccount(pds, 'alice'))
 
 const post = (path: string, body: string | Uint8Array, headers: Record<string, string> = {}) =>
   request(`${pds.url}${path}`, {

@@ -2,12 +2,14 @@
  * Who may call what outside the standard methods, whose table is in `tests/system/conformance`: every route stands here
  * with the kind of caller it is for, so that a new one without a guard fails.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { features } from '../../../src/features.ts'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { createAccount } from '../../support/clients/account.ts'
 import { forCeremonies } from '../../support/clients/ceremony.ts'
 import { basic, bearer, request, type Answer } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 /**
  * `open`: everybody. `operator`: the admin token or a paired device; `master`: the token alone. `holder`: who is signed
@@ -228,18 +230,17 @@ const routes: Record<string, For> = {
   'POST /:did': 'directory',
 }
 
-let pds: TestPds
-let alice: TestAccount
 /** Alice's browser, signed in. */
 let cookie: string
+const { pds } = useWorld({
+  config: { ...forCeremonies, waitlist: { enabled: true }, telemetry: { metricsRequireAdmin: true } },
+})
+const alice = setUp(() => createAccount(pds, 'alice'))
 beforeAll(async () => {
-  pds = await startPds({ ...forCeremonies, waitlist: { enabled: true }, telemetry: { metricsRequireAdmin: true } })
-  alice = await createAccount(pds, 'alice')
   const signedIn = await form('/account/sign-in', { identifier: alice.handle, password: alice.password })
   expect(signedIn.status).toBe(303)
   cookie = signedIn.headers.get('set-cookie')!.split(';')[0]!
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 const form = (path: string, fields: Record<string, string>, headers: Record<string, string> = {}) =>
   request(`${pds.url}${path}`, {

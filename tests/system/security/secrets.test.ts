@@ -2,25 +2,25 @@
  * Everything that people, apps, services and operators do, with the log at its most talkative: no secret is in it, nor
  * in metrics and traces.
  */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createLog } from '../../../src/platform/running/log.ts'
 import { Secret } from '../../../src/base/secret.ts'
 import { createAccount, logIn, PASSWORD } from '../../support/clients/account.ts'
 import { begin, claimCode, mobile, newWallet, prepared, sendDid } from '../../support/clients/ceremony.ts'
-import { startCollector, type Collector } from '../../support/servers/collector.ts'
+import { startCollector } from '../../support/servers/collector.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
 import { lineFault } from '../../support/log.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const NEW_PASSWORD = 'battery horse correct staple'
 const MASTER_KEY = 'c0ffee'.padEnd(64, '7')
 const MIRROR_SECRET = 'mirror-secret-access-key'
 
-let pds: TestPds
-let collector: Collector
 const lines: string[] = []
 /** What must not be seen, by what it is. */
 const secrets = new Map<string, string>()
@@ -36,31 +36,28 @@ const keepTokens = (name: string, { accessJwt, refreshJwt }: { accessJwt: string
 const mailedCode = (purpose: string) =>
   keep(`code to ${purpose}`, pds.mails.flatMap(({ text }) => text.match(/^[A-Z2-7]{5}-[A-Z2-7]{5}$/m) ?? []).at(-1))
 
-beforeAll(async () => {
-  collector = await startCollector()
-  pds = await startPds(
-    {
-      rateLimit: { enabled: false },
-      inviteCodeRequired: true,
-      waitlist: { enabled: true },
-      telemetry: { enabled: true, otlpEndpoint: collector.url },
-      signingKeyMasterKey: new Secret(Uint8Array.fromHex(MASTER_KEY)),
-      // Nobody answers there, so that its faults are told too.
-      blobMirror: {
-        bucket: 'copies',
-        endpoint: 'http://127.0.0.1:1',
-        accessKeyId: 'mirror-key-id',
-        secretAccessKey: new Secret(MIRROR_SECRET),
-        forcePathStyle: true,
-      },
+const collector = setUp(startCollector)
+const { pds } = useWorld({
+  config: () => ({
+    rateLimit: { enabled: false },
+    inviteCodeRequired: true,
+    waitlist: { enabled: true },
+    telemetry: { enabled: true, otlpEndpoint: collector.url },
+    signingKeyMasterKey: new Secret(Uint8Array.fromHex(MASTER_KEY)),
+    // Nobody answers there, so that its faults are told too.
+    blobMirror: {
+      bucket: 'copies',
+      endpoint: 'http://127.0.0.1:1',
+      accessKeyId: 'mirror-key-id',
+      secretAccessKey: new Secret(MIRROR_SECRET),
+      forcePathStyle: true,
     },
-    {
-      onFile: true,
-      log: createLog({ format: 'json', level: 'debug', now: Date.now, write: (line) => lines.push(line) }),
-    },
-  )
+  }),
+  options: {
+    onFile: true,
+    log: createLog({ format: 'json', level: 'debug', now: Date.now, write: (line) => lines.push(line) }),
+  },
 })
-afterAll(() => collector[Symbol.asyncDispose]())
 
 const xrpc = (nsid: string, init?: Parameters<typeof request>[1]) => request(`${pds.url}/xrpc/${nsid}`, init)
 const form = (path: string, fields: Record<string, string>, headers: Record<string, string> = {}) =>

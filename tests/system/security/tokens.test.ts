@@ -1,10 +1,12 @@
 /** Every kind of secret at every place that takes one: it opens its own, and nothing else. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { createHmac, createPublicKey } from 'node:crypto'
-import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
+import { createAccount, logIn } from '../../support/clients/account.ts'
 import { basic, bearer, request, type Answer } from '../../support/clients/http.ts'
 import { newKey, OAuthClient, REDIRECT_URI, signJwt, type Tokens } from '../../support/clients/oauth-client.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
 const kinds = [
   'access',
@@ -22,15 +24,13 @@ const kinds = [
 ] as const
 type Kind = (typeof kinds)[number]
 
-let pds: TestPds
-let alice: TestAccount
 let client: OAuthClient
 let granted: Tokens
 const secrets = {} as Record<Kind, string>
 
+const { pds } = useWorld({ config: { rateLimit: { enabled: false } } })
+const alice = setUp(() => createAccount(pds, 'alice'))
 beforeAll(async () => {
-  pds = await startPds({ rateLimit: { enabled: false } })
-  alice = await createAccount(pds, 'alice')
   const made = await alice.call('com.atproto.server.createAppPassword', { json: { name: 'app', privileged: true } })
   client = new OAuthClient(pds)
   const person = { identifier: alice.handle, password: alice.password }
@@ -64,7 +64,6 @@ beforeAll(async () => {
   } satisfies Record<Kind, unknown>)
   for (const kind of kinds) expect([kind, typeof secrets[kind]]).toEqual([kind, 'string'])
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 const xrpc = (nsid: string, init: Parameters<typeof request>[1]) => request(`${pds.url}/xrpc/${nsid}`, init)
 const upload = (headers: Record<string, string>) =>

@@ -2,14 +2,14 @@
  * Signing in to the account page with a wallet: what strangers, other browsers and other kinds of approval achieve,
  * which is nothing.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { noticesTo } from '../../support/servers/mail.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPds } from '../../support/servers/pds.ts'
 import {
   completeConsent,
   decisionOf,
@@ -20,22 +20,18 @@ import {
   type WalletPath,
 } from '../../support/clients/wallet-consent.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
-import { type DeviceKey, sovereignAccount } from '../../support/clients/wallet.ts'
+import { sovereignAccount } from '../../support/clients/wallet.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
-/** Has no password. */
-let alice: TestAccount & { device: DeviceKey }
-let mallory: TestAccount & { device: DeviceKey }
 let browser: CookieBrowser
-beforeAll(async () => {
-  pds = await startPds({ rateLimit: { enabled: false }, accounts: { passwordOptional: true } })
-  alice = await sovereignAccount(pds, 'alice', { password: undefined })
-  mallory = await sovereignAccount(pds, 'mallory')
-})
+const { pds } = useWorld({ config: { rateLimit: { enabled: false }, accounts: { passwordOptional: true } } })
+/** Has no password. */
+const alice = setUp(() => sovereignAccount(pds, 'alice', { password: undefined }))
+const mallory = setUp(() => sovereignAccount(pds, 'mallory'))
 beforeEach(() => {
   browser = new CookieBrowser(pds)
 })
-afterAll(() => pds[Symbol.asyncDispose]())
 
 type Begun = WalletPath & { clientId: string }
 type Choice = NonNullable<Parameters<typeof decisionOf>[3]>
