@@ -47,6 +47,7 @@ test('each crawler is asked', async () => {
   const crawlers = crawlersFor(one, other)
   crawlers.start()
   await Promise.all([one.until(1), other.until(1)])
+  expect([one.requests, other.requests]).toEqual([['pds.example.com'], ['pds.example.com']])
   crawlers.stop()
 })
 

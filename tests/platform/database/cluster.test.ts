@@ -71,6 +71,8 @@ test('a listener whose connection was lost is called again, because it may have 
   await other.transaction(async (tx) => other.cluster.notify(tx, 'news'))
   await until(() => calls === 3)
   end()
+  await other.transaction(async (tx) => other.cluster.notify(tx, 'news'))
+  expect(calls).toBe(3)
 })
 
 test('one node at a time holds a lease, and the number grows', async () => {
