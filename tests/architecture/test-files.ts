@@ -114,3 +114,7 @@ function isTest(callee: unknown): boolean {
     )
   return nameOf(callee) === 'test'
 }
+
+/** Whether a file writes statements of its own, or takes the database out of the context of a server. */
+export const usesDatabase = ({ text }: Source): boolean =>
+  /\bsql`|\.unsafe\(|from 'bun:sqlite'|\bctx\.db\b|\bdb\b[^=\n]*\} = [\w.!]*\bctx\b/.test(text)

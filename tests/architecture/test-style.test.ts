@@ -1,6 +1,6 @@
 /** How tests are written, held by rules. Each fault that is found says what to do about it. */
 import { expect, test } from 'bun:test'
-import { testSources, testsOf } from './test-files.ts'
+import { testSources, testsOf, usesDatabase } from './test-files.ts'
 
 const cases = testSources.filter(({ path }) => path.endsWith('.test.ts')).flatMap(testsOf)
 
@@ -21,5 +21,110 @@ test('every test has an expectation', () => {
       ({ path, line, name }) =>
         `${path}:${line} "${name}" expects nothing. Say what holds at its end with expect; waiting for it is not a check`,
     ),
+  ).toEqual([])
+})
+
+/**
+ * Files that still read or write tables themselves, or hand the database to a function of a feature: those about the
+ * database, and those about what only such a function does. Take a file off the list once it does neither; none joins
+ * it.
+ */
+const databaseUsers: ReadonlySet<string> = new Set([
+  'tests/features/accounts/email.test.ts',
+  'tests/features/accounts/lifecycle.test.ts',
+  'tests/features/accounts/password-reset.test.ts',
+  'tests/features/accounts/purge.test.ts',
+  'tests/features/accounts/wallet-deletion.test.ts',
+  'tests/features/admin/account-state.test.ts',
+  'tests/features/agents/claim-page.test.ts',
+  'tests/features/agents/owner.test.ts',
+  'tests/features/auth/hostile-proofs.test.ts',
+  'tests/features/auth/owner.test.ts',
+  'tests/features/auth/service-auth-vector.test.ts',
+  'tests/features/auth/sovereign-sessions.test.ts',
+  'tests/features/backup/backup.test.ts',
+  'tests/features/backup/database-restored.test.ts',
+  'tests/features/blobs/blob-references.test.ts',
+  'tests/features/blobs/breaking.test.ts',
+  'tests/features/blobs/collecting.test.ts',
+  'tests/features/blobs/reading.test.ts',
+  'tests/features/blobs/reconciling.test.ts',
+  'tests/features/blobs/uploading.test.ts',
+  'tests/features/ceremony/keys-and-login.test.ts',
+  'tests/features/copying/copying.test.ts',
+  'tests/features/copying/faults.test.ts',
+  'tests/features/doctor/numbering.test.ts',
+  'tests/features/escrow/deposit.test.ts',
+  'tests/features/escrow/operating-recovery.test.ts',
+  'tests/features/escrow/recovery-codes.test.ts',
+  'tests/features/firehose/event-log.test.ts',
+  'tests/features/firehose/numbering.test.ts',
+  'tests/features/identity/further-handles.test.ts',
+  'tests/features/identity/plc-operations.test.ts',
+  'tests/features/iroh/identity.test.ts',
+  'tests/features/labels/labeler-watch.test.ts',
+  'tests/features/notifications/queueing.test.ts',
+  'tests/features/notifications/registrations.test.ts',
+  'tests/features/notifications/relay-trouble.test.ts',
+  'tests/features/notifications/sender-keys.test.ts',
+  'tests/features/oauth/wallet-consent-proofs.test.ts',
+  'tests/features/oauth/wallet-consent-traces.test.ts',
+  'tests/features/proxy/read-after-write.test.ts',
+  'tests/features/repo-keys/rotation-vector.test.ts',
+  'tests/features/repo/bad-input.test.ts',
+  'tests/features/repo/commits.test.ts',
+  'tests/features/repo/framed-blocks.test.ts',
+  'tests/features/repo/fresh-nodes.test.ts',
+  'tests/features/repo/records.test.ts',
+  'tests/features/repo/second-opinion.test.ts',
+  'tests/features/signup/create-account.test.ts',
+  'tests/features/sync/import-repo.test.ts',
+  'tests/features/sync/many-exports.test.ts',
+  'tests/features/sync/sync-reads.test.ts',
+  'tests/platform/database/bounded-tables.test.ts',
+  'tests/platform/database/cluster.test.ts',
+  'tests/platform/database/concurrency.test.ts',
+  'tests/platform/database/faults.test.ts',
+  'tests/platform/database/history.test.ts',
+  'tests/platform/database/nodes.test.ts',
+  'tests/platform/database/postgres.test.ts',
+  'tests/platform/database/rolling-upgrade.test.ts',
+  'tests/platform/database/sqlite.test.ts',
+  'tests/platform/files/data-directory.test.ts',
+  'tests/platform/secrets/master-key.test.ts',
+  'tests/platform/steps/steps.test.ts',
+  'tests/support/clients/events.ts',
+  'tests/support/clients/phone.ts',
+  'tests/support/clients/registered-agent.ts',
+  'tests/support/clients/seed-account.ts',
+  'tests/support/clients/session-token.ts',
+  'tests/support/clients/wallet-consent.ts',
+  'tests/support/clients/wallet.ts',
+  'tests/support/servers/postgres.ts',
+  'tests/support/verbs.ts',
+  'tests/system/cluster/endpoint-of-nodes.test.ts',
+  'tests/system/cluster/lanes.test.ts',
+  'tests/system/cluster/readout.test.ts',
+  'tests/system/cluster/steps-of-nodes.test.ts',
+  'tests/system/cluster/sweeps-of-nodes.test.ts',
+  'tests/system/durability/child-kill.test.ts',
+  'tests/system/durability/filler.ts',
+  'tests/system/durability/full-database-disk.test.ts',
+  'tests/system/durability/full-disk.test.ts',
+])
+
+test('tests leave the database to the verbs of the server: rows, count, plant, damage, lose, age and hide', () => {
+  const users = testSources
+    .filter((source) => /^tests\/(?!architecture\/)/.test(source.path) && usesDatabase(source))
+    .map(({ path }) => path)
+  expect(
+    users
+      .filter((path) => !databaseUsers.has(path))
+      .map((path) => `${path} uses the database. Ask over the wire, or use a verb of tests/support/verbs.ts`),
+  ).toEqual([])
+  expect(
+    [...databaseUsers]
+      .filter((path) => !users.includes(path))
+      .map((path) => `${path} uses the database no more. Take it off the list`),
   ).toEqual([])
 })

@@ -1,15 +1,11 @@
 /** What is stored about agents. */
-import { sql } from '../../src/platform/database/database.ts'
 import type { TestPds } from './servers/pds.ts'
 
-const tables = { registrations: sql`agent_registration`, claims: sql`agent_claim`, events: sql`agent_event` }
+const tables = { registrations: 'agent_registration', claims: 'agent_claim', events: 'agent_event' } as const
 
-export async function countOf({ ctx }: Pick<TestPds, 'ctx'>): Promise<Record<keyof typeof tables, number>> {
+export async function countOf(pds: Pick<TestPds, 'count'>): Promise<Record<keyof typeof tables, number>> {
   const counts = await Promise.all(
-    Object.entries(tables).map(async ([name, table]) => [
-      name,
-      (await ctx.db.get<{ n: number }>(sql`SELECT CAST(COUNT(*) AS BIGINT) AS n FROM ${table}`))!.n,
-    ]),
+    Object.entries(tables).map(async ([name, table]) => [name, await pds.count(table)] as const),
   )
   return Object.fromEntries(counts) as Record<keyof typeof tables, number>
 }
@@ -21,9 +17,7 @@ export interface Event {
 }
 
 /** The record of a registration, oldest first. */
-export async function eventsOf({ ctx }: Pick<TestPds, 'ctx'>, registrationId: string): Promise<Event[]> {
-  const rows = await ctx.db.all<{ type: string; did: string | null; detail: string }>(
-    sql`SELECT type, did, detail FROM agent_event WHERE registration_id = ${registrationId} ORDER BY seq`,
-  )
-  return rows.map((row) => ({ ...row, detail: JSON.parse(row.detail) as Record<string, unknown> }))
+export async function eventsOf(pds: Pick<TestPds, 'rows'>, registrationId: string): Promise<Event[]> {
+  const rows = await pds.rows('agent_event', { registration_id: registrationId }, ['type', 'did', 'detail'])
+  return rows.map((row) => ({ ...row, detail: JSON.parse(row.detail!) as Record<string, unknown> }))
 }

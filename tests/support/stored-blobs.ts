@@ -1,7 +1,6 @@
 /** The blobs that a server has stored, seen behind its back: files in its folder, or objects in its bucket. */
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { sql } from '../../src/platform/database/database.ts'
 import type { TestPds } from './servers/pds.ts'
 
 export class Stored {
@@ -60,11 +59,10 @@ export class Stored {
 
   /** Let removals happen that wait, as they do in a bucket, and be forgotten. */
   async removalsEnd(): Promise<void> {
-    const { bucket, ctx } = this.pds
-    if (bucket === null) return
-    await ctx.db.run(sql`UPDATE blob_removal SET unowned_at = 0`)
+    if (this.pds.bucket === null) return
+    await this.pds.age('blob_removal')
     await this.pds.runSweep('blob-gc')
-    await ctx.db.run(sql`UPDATE blob_removal SET removed_at = 0 WHERE removed_at IS NOT NULL`)
+    await this.pds.age('blob_removal')
     await this.pds.runSweep('blob-gc')
   }
 }

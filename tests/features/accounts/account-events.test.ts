@@ -1,6 +1,5 @@
 /** What happens to accounts, as the log tells the operator and as mails tell the holder. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
 import { lastCode, noticesTo } from '../../support/servers/mail.ts'
@@ -331,10 +330,7 @@ test('a server that stops waits for mail that is on its way, sends the rest when
   )
   const ann = await createAccount(pds, 'ann')
   for (let i = 0; i < 105; i++) await signIn(pds, ann.handle, PASSWORD, from(`10.9.${i}`.replace('10.9', '203.9')))
-  const { count } = (await pds.ctx.db.get<{ count: number }>(
-    sql`SELECT count(*) AS count FROM known_place WHERE did = ${ann.did}`,
-  ))!
-  expect(count).toBeLessThanOrEqual(101)
+  expect(await pds.count('known_place', { did: ann.did })).toBeLessThanOrEqual(101)
   const stopped = pds.stop()
   take()
   await stopped

@@ -196,13 +196,17 @@ test('whoever has the password and the mailed code deletes the account, and noth
 test('what is on its way when an account is deleted leaves nothing behind', async () => {
   const { db } = pds.ctx
   const { transaction, transactionOn } = db
-  const requests: [nsid: string, init: Parameters<TestAccount['call']>[1], table: Sql][] = [
-    ['app.bsky.actor.putPreferences', { json: { preferences: [] } }, sql`preference`],
-    ['com.atproto.server.createAppPassword', { json: { name: 'late' } }, sql`app_password`],
+  const requests: [
+    nsid: string,
+    init: Parameters<TestAccount['call']>[1],
+    table: 'preference' | 'app_password' | 'blob',
+  ][] = [
+    ['app.bsky.actor.putPreferences', { json: { preferences: [] } }, 'preference'],
+    ['com.atproto.server.createAppPassword', { json: { name: 'late' } }, 'app_password'],
     [
       'com.atproto.repo.uploadBlob',
       { method: 'POST', body: 'late', headers: { 'content-type': 'text/plain' } },
-      sql`blob`,
+      'blob',
     ],
   ]
   for (const [nsid, init, table] of requests) {
@@ -220,7 +224,7 @@ test('what is on its way when an account is deleted leaves nothing behind', asyn
       nsid,
       { status: 403, body: { error: 'AccountNotFound' } },
     ])
-    expect(await db.get(sql`SELECT 1 FROM ${table} WHERE did = ${leaving.did}`)).toBeNull()
+    expect(await pds.rows(table, { did: leaving.did })).toEqual([])
   }
 })
 

@@ -31,7 +31,7 @@ const signUp = (name: string, changes: object, headers: Record<string, string> =
     json: { handle: `${name}.test`, email: `${name}@example.com`, ...changes },
     headers,
   })
-const hashOf = (did: string) => findPasswordHash(pds.ctx.db, did as Did)
+const hashOf = async (did: string) => (await pds.rows('account', { did }))[0]!.password_hash
 const byDevice = async (account: { did: string; email: string; device: DeviceKey }): Promise<TestAccount> => {
   const { status, body } = await askSession(pds, sessionRequest(pds, account))
   expect(status).toBe(200)

@@ -54,14 +54,14 @@ test('an account with a password and nothing else', async () => {
 test('a did:web whose document is served here, and one whose is not', async () => {
   const webster = await createAccount(pds, 'webster')
   const did = 'did:web:webster.example.com' as Did
-  await pds.ctx.db.run(sql`UPDATE account SET did = ${did} WHERE did = ${webster.did}`)
-  await putWebDocument(pds.ctx.db, did, '{}')
+  await pds.damage('account', { did: webster.did }, { did })
+  await pds.plant('web_document', { did, document: '{}' })
   const listed = async () =>
     (await operate(pds, '/v1/admin/accounts')).body.accounts.find((account: { did: string }) => account.did === did)
       .didWebHosting
   expect([await listed(), (await lookUp(did)).didWebHosting]).toEqual([false, false])
   expect(await shown(did)).toContain('document: not served here')
-  await setHostedSince(pds.ctx.db, did, pds.clock.now())
+  await pds.damage('web_document', { did }, { hosted_since: pds.clock.now() })
   expect([await listed(), (await lookUp(did)).didWebHosting]).toEqual([true, true])
   expect(await shown(did)).toContain('document: served here')
 })

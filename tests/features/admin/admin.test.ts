@@ -1,6 +1,5 @@
 /** The operator's interface: accounts, health, relay, claim codes. */
 import { expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, xrpc } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
@@ -31,11 +30,9 @@ test('accounts are listed with their state and usage, flagged ones first, in pag
     await createAccount(pds, 'bob'),
     await createAccount(pds, 'cat'),
   ]
-  await pds.ctx.db.run(sql`UPDATE account SET deactivated_at = 1 WHERE did = ${bob.did}`)
+  await pds.damage('account', { did: bob.did }, { deactivated_at: 1 })
   const last = [ann, bob, cat].toSorted((a, b) => (a.did < b.did ? -1 : 1))[2]!
-  await pds.ctx.db.run(
-    sql`INSERT INTO account_flag (labeler, did, val, labelled_at) VALUES ('did:plc:labeler', ${last.did}, 'spam', 1)`,
-  )
+  await pds.plant('account_flag', { labeler: 'did:plc:labeler', did: last.did, val: 'spam', labelled_at: 1 })
 
   const first = await ask('/v1/admin/accounts?limit=2')
   expect(first.body.accounts[0]).toMatchObject({

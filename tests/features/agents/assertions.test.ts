@@ -5,7 +5,6 @@
 import { createHmac, createPrivateKey, createPublicKey } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { normalizeAtprotoOauthScopeValue } from '@atproto/oauth-scopes'
-import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { exchangeAgent, JWT_BEARER, tokenGrant } from '../../support/clients/agent.ts'
 import { StillClock } from '../../support/clock.ts'
@@ -35,21 +34,24 @@ const { pds } = useWorld({
 })
 beforeAll(async () => {
   const { did } = await createAccount(pds, 'alice')
-  const { db, vault } = pds.ctx
-  const wrapped = vault.wrap(Buffer.from(serviceKey.privateScalarHex, 'hex'))
-  await db.run(sql`UPDATE server_secret SET wrapped = ${wrapped} WHERE name = 'oauth-signing-key'`)
-  await db.run(sql`UPDATE account SET did = ${claims.sub} WHERE did = ${did}`)
-  await db.run(sql`
-    INSERT INTO agent_registration (id, did, type, scopes, status, created_at, updated_at)
-    VALUES (${claims.registration_id}, ${claims.sub}, 'anonymous', ${JSON.stringify(claims.scope.split(' '))}, 'claimed', 0, 0)`)
+  const wrapped = pds.ctx.vault.wrap(Buffer.from(serviceKey.privateScalarHex, 'hex'))
+  await pds.damage('server_secret', { name: 'oauth-signing-key' }, { wrapped })
+  await pds.damage('account', { did }, { did: claims.sub })
+  await pds.plant('agent_registration', {
+    id: claims.registration_id,
+    did: claims.sub,
+    type: 'anonymous',
+    scopes: JSON.stringify(claims.scope.split(' ')),
+    status: 'claimed',
+    created_at: 0,
+    updated_at: 0,
+  })
   await pds.restart()
 })
 beforeEach(() => setRegistration({}))
 
 const setRegistration = ({ did = claims.sub, status = 'claimed' }: { did?: string | null; status?: string }) =>
-  pds.ctx.db.run(
-    sql`UPDATE agent_registration SET did = ${did}, status = ${status} WHERE id = ${claims.registration_id}`,
-  )
+  pds.damage('agent_registration', { id: claims.registration_id }, { did, status })
 
 const refusal = ({ status, body }: Answer) => [status, body.error]
 const INVALID = [400, 'invalid_grant']

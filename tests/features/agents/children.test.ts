@@ -4,7 +4,6 @@
  */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { decodeJws } from '../../../src/protocol/jws.ts'
 import { formatDidKey, parseDidKey } from '../../../src/protocol/keys.ts'
@@ -75,10 +74,8 @@ const statusOf = async (did: string) => (await xrpc(pds, `com.atproto.sync.getRe
 /** What the log of events says of an account, in order. */
 async function eventsAbout(did: string): Promise<string[]> {
   await allNumbered(pds)
-  const rows = await pds.ctx.db.all<{ type: string; frame: Uint8Array }>(
-    sql`SELECT event_type AS type, frame FROM repo_seq WHERE did = ${did} ORDER BY seq`,
-  )
-  return rows.map(({ type, frame }) => {
+  const rows = await pds.rows('repo_seq', { did })
+  return rows.map(({ event_type: type, frame }) => {
     const text = Buffer.from(frame).toString('latin1')
     return type === 'account' ? `account ${/deactivated|deleted|takendown/.exec(text)?.[0] ?? 'active'}` : type
   })
@@ -348,9 +345,13 @@ describe('making a child is refused', () => {
     ]
     for (const [i, child] of line.entries())
       if (i > 0)
-        await limited.ctx.db.run(sql`
-          INSERT INTO child_account (did, parent_did, registration_id, genesis, created_at)
-          VALUES (${child.did}, ${line[i - 1]!.did}, ${`reg_${i}`}, '{}', 0)`)
+        await limited.plant('child_account', {
+          did: child.did,
+          parent_did: line[i - 1]!.did,
+          registration_id: `reg_${i}`,
+          genesis: '{}',
+          created_at: 0,
+        })
     const attempt = ({ accessJwt }: TestAccount) =>
       request(`${limited.url}/agent/child`, { json: { handle: 'a.test', plcOp: {} }, headers: bearer(accessJwt) })
     for (let i = 0; i < 30; i++) expect((await attempt(line[i % 3]!)).status).not.toBe(429)
@@ -385,10 +386,8 @@ describe('whoever is not the account itself', () => {
 })
 
 describe('a child that was cut off', () => {
-  const accountsNamed = async (name: string) =>
-    await pds.ctx.db.all(sql`SELECT did FROM account WHERE handle = ${`${name}.test`}`)
-  const registrationsOf = async (did: string) =>
-    await pds.ctx.db.all(sql`SELECT id FROM agent_registration WHERE did = ${did}`)
+  const accountsNamed = async (name: string) => await pds.rows('account', { handle: `${name}.test` }, ['did'])
+  const registrationsOf = async (did: string) => await pds.rows('agent_registration', { did }, ['id'])
 
   async function finishes(name: string, brought: Bringing): Promise<void> {
     const did = genesisDid(brought.plcOp)
@@ -433,13 +432,19 @@ describe('a child that was cut off', () => {
     const brought = await bringAlone(name)
     const did = genesisDid(brought.plcOp)
     // What the third step adds is there already, as somebody else's, so that it fails.
-    await pds.ctx.db.transaction((tx) =>
-      tx.run(sql`INSERT INTO agent_registration (id, type, issuer, subject, scopes, status, created_at, updated_at)
-        VALUES ('reg_other', 'child', ${pds.url}, ${did}, '[]', 'revoked', 0, 0)`),
-    )
+    await pds.plant('agent_registration', {
+      id: 'reg_other',
+      type: 'child',
+      issuer: pds.url,
+      subject: did,
+      scopes: '[]',
+      status: 'revoked',
+      created_at: 0,
+      updated_at: 0,
+    })
     expect(await make(name, brought.plcOp)).toMatchObject({ status: 500 })
     await isQuiet(did)
-    await pds.ctx.db.transaction((tx) => tx.run(sql`DELETE FROM agent_registration WHERE id = 'reg_other'`))
+    await pds.lose('agent_registration', { id: 'reg_other' })
     line.fate = () => 'question lost'
     expect(await make(name, brought.plcOp)).toMatchObject({ status: 200 })
     await finishes(name, brought)
@@ -488,17 +493,23 @@ describe('a child that was cut off', () => {
     const [early, down] = [await bringAlone(names[0]!), await bringAlone(names[1]!)]
     line.fate = ({ method }) => (method === 'POST' ? 'answer lost' : 'answered')
     for (const [i, { plcOp }] of [early, down].entries()) {
-      await pds.ctx.db.transaction((tx) =>
-        tx.run(sql`INSERT INTO agent_registration (id, type, issuer, subject, scopes, status, created_at, updated_at)
-          VALUES (${`reg_${i}`}, 'child', ${pds.url}, ${genesisDid(plcOp)}, '[]', 'revoked', 0, 0)`),
-      )
+      await pds.plant('agent_registration', {
+        id: `reg_${i}`,
+        type: 'child',
+        issuer: pds.url,
+        subject: genesisDid(plcOp),
+        scopes: '[]',
+        status: 'revoked',
+        created_at: 0,
+        updated_at: 0,
+      })
       expect(await make(names[i]!, plcOp)).toMatchObject({ status: 500 })
-      await pds.ctx.db.transaction((tx) => tx.run(sql`DELETE FROM agent_registration WHERE id = ${`reg_${i}`}`))
+      await pds.lose('agent_registration', { id: `reg_${i}` })
     }
     line.fate = () => 'answered'
     const operate = (nsid: string, json: object) => xrpc(pds, nsid, { json, headers: bearer(ADMIN_TOKEN) })
     const [did, downDid] = [genesisDid(early.plcOp), genesisDid(down.plcOp)]
-    await pds.ctx.db.transaction((tx) => tx.run(sql`UPDATE account SET deactivated_at = NULL WHERE did = ${did}`))
+    await pds.damage('account', { did }, { deactivated_at: null })
     expect(await make(names[0]!, early.plcOp)).toMatchObject({ status: 200 })
     expect(await eventsAbout(did)).toEqual([])
     const subject = { $type: 'com.atproto.admin.defs#repoRef', did: downDid }
@@ -672,13 +683,13 @@ describe('deleting a parent', () => {
     wallet = await walletSession(pds, alice.did)
     for (const { did, registrationId } of [child, other]) {
       expect((await xrpc(pds, `com.atproto.sync.getRepoStatus?did=${did}`)).status).toBe(400)
-      const rows = await Promise.all(
-        [
-          sql`SELECT did FROM child_account WHERE did = ${did} OR parent_did = ${bob.did}`,
-          sql`SELECT id FROM agent_registration WHERE did = ${did} OR parent_did = ${bob.did}`,
-          sql`SELECT seq FROM agent_event WHERE registration_id = ${registrationId}`,
-        ].map((query) => pds.ctx.db.all(query)),
-      )
+      const rows = await Promise.all([
+        pds.rows('child_account', { did }),
+        pds.rows('child_account', { parent_did: bob.did }),
+        pds.rows('agent_registration', { did }),
+        pds.rows('agent_registration', { parent_did: bob.did }),
+        pds.rows('agent_event', { registration_id: registrationId }),
+      ])
       expect(rows.flat()).toEqual([])
     }
   })
@@ -693,7 +704,7 @@ describe('deleting a parent', () => {
     await pds.runSweep('account-reaper')
     expect(await statusOf(child.did)).toMatchObject({ active: true })
     await deleteAccount({ ctx: pds.ctx }, child.did as Did)
-    expect(await pds.ctx.db.all(sql`SELECT did FROM child_account WHERE did = ${child.did}`)).toEqual([])
+    expect(await pds.rows('child_account', { did: child.did }, ['did'])).toEqual([])
     wallet = await walletSession(pds, alice.did)
   })
 
@@ -710,13 +721,10 @@ describe('deleting a parent', () => {
 
 test('the signing key of a child is a key of this server, and the identity names no other', async () => {
   const child = await made()
-  const { wrapped, signingKey } = (await pds.ctx.db.get<{ wrapped: string; signingKey: string }>(
-    sql`SELECT signing_key_wrapped AS wrapped, signing_key AS "signingKey" FROM account WHERE did = ${child.did}`,
-  ))!
+  const [account] = await pds.rows('account', { did: child.did })
+  const { signing_key_wrapped: wrapped, signing_key: signingKey } = account!
   expect(signingKey).toBe(child.signingKey)
   expect(wrapped).not.toContain(child.signingKey)
   expect(formatDidKey(parseDidKey(signingKey)!)).toBe(child.signingKey as Did)
-  expect(
-    await pds.ctx.db.all(sql`SELECT did FROM reserved_signing_key WHERE signing_key = ${child.signingKey}`),
-  ).toEqual([])
+  expect(await pds.rows('reserved_signing_key', { signing_key: child.signingKey }, ['did'])).toEqual([])
 })

@@ -1,7 +1,6 @@
 /** The page at which people enter the code of an agent and decide. It works without scripts, and without cookies. */
 import { describe, expect, test } from 'bun:test'
 import { endAccess } from '../../../src/http/hooks.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, logIn, PASSWORD } from '../../support/clients/account.ts'
 import { confirmAgent, openAgentClaim, pollAgent, registerAgent } from '../../support/clients/agent.ts'
@@ -58,8 +57,7 @@ const identify = (code: string, { handle = alice.handle, password = PASSWORD } =
   submit({ step: 'identify', user_code: code, identifier: handle, password }, headers)
 const idOf = ({ body }: Answer) => hiddenFields(body)['id'] ?? 'none'
 const decide = (id: string, decision = 'approve', headers = {}) => submit({ step: 'decide', id, decision }, headers)
-const statusOf = async (id: string) =>
-  (await pds.ctx.db.get<{ status: string }>(sql`SELECT status FROM agent_registration WHERE id = ${id}`))!.status
+const statusOf = async (id: string) => (await pds.rows('agent_registration', { id }))[0]!.status
 const asks = (answer: Answer) => String(answer.body).includes('<h1>Let this program act for you?</h1>')
 const says = (answer: Answer) => /role="alert" id="fault">([^<]*)</.exec(String(answer.body))?.[1]
 

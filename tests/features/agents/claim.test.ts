@@ -1,7 +1,6 @@
 /** Claims: the code that an agent shows, and the account holder who confirms it. */
 import { describe, expect, test } from 'bun:test'
 import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, logIn } from '../../support/clients/account.ts'
 import {
@@ -55,10 +54,8 @@ async function waiting() {
   }
 }
 
-const revoke = (id: string) =>
-  pds.ctx.db.transaction((tx) => tx.run(sql`UPDATE agent_registration SET status = 'revoked' WHERE id = ${id}`))
-const statusOf = async (id: string) =>
-  (await pds.ctx.db.get<{ status: string }>(sql`SELECT status FROM agent_registration WHERE id = ${id}`))!.status
+const revoke = (id: string) => pds.damage('agent_registration', { id }, { status: 'revoked' })
+const statusOf = async (id: string) => (await pds.rows('agent_registration', { id }))[0]!.status
 
 describe('opening a claim', () => {
   test('shows a code of six digits, and where to enter it', async () => {
@@ -207,10 +204,12 @@ describe('confirming', () => {
       { type: 'claim_initiated', did: null, detail: { claim_attempt_id: attempt } },
       { type: 'claim_confirmed', did: alice.did, detail: { claim_attempt_id: attempt, scopes: shown.scopes } },
     ])
-    expect(await pds.ctx.db.get(sql`SELECT did, scopes FROM agent_registration WHERE id = ${id}`)).toEqual({
-      did: alice.did,
-      scopes: JSON.stringify(GRANTED),
-    })
+    expect(await pds.rows('agent_registration', { id }, ['did', 'scopes'])).toEqual([
+      {
+        did: alice.did,
+        scopes: JSON.stringify(GRANTED),
+      },
+    ])
   })
 
   test('may leave out what only the account sees, which the response repeats', async () => {
@@ -360,7 +359,7 @@ describe('confirming', () => {
     const { id, code } = await waiting()
     await erin.call('com.atproto.server.deactivateAccount', { json: {} })
     expect(refusal(await confirmAgent(pds, erin, code))).toEqual([403, 'access_denied'])
-    await pds.ctx.db.transaction((tx) => tx.run(sql`UPDATE account SET takedown_ref = 'x' WHERE did = ${erin.did}`))
+    await pds.damage('account', { did: erin.did }, { takedown_ref: 'x' })
     expect(refusal(await confirmAgent(pds, erin, code))).toEqual([403, 'access_denied'])
     expect(await statusOf(id)).toBe('active')
   })
@@ -488,8 +487,8 @@ test('a registration beside the deletion of its account leaves no row', async ()
     deleteAccount({ ctx: pds.ctx }, gina.did as Did),
     ...Array.from({ length: 5 }, () => registerAgent(pds, { type: 'service_auth', login_hint: gina.email })),
   ])
-  for (const table of [sql`agent_registration`, sql`agent_event`])
-    expect(await pds.ctx.db.all(sql`SELECT 1 FROM ${table} WHERE did = ${gina.did}`)).toEqual([])
+  for (const table of ['agent_registration', 'agent_event'] as const)
+    expect(await pds.rows(table, { did: gina.did })).toEqual([])
 })
 
 test('what is about an account goes with it', async () => {

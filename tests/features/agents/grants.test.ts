@@ -1,6 +1,5 @@
 /** The two grants by which agents get tokens. */
 import { describe, expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { decodeJws } from '../../../src/protocol/jws.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import {
@@ -31,8 +30,7 @@ const { pds } = useWorld({
 const alice = setUp(() => createAccount(pds, 'alice'))
 
 const refusal = ({ status, body }: Answer) => [status, body.error]
-const revoke = (id: string) =>
-  pds.ctx.db.transaction((tx) => tx.run(sql`UPDATE agent_registration SET status = 'revoked' WHERE id = ${id}`))
+const revoke = (id: string) => pds.damage('agent_registration', { id }, { status: 'revoked' })
 
 async function waiting() {
   const { body: registered } = await registerAgent(pds, { type: 'anonymous' })

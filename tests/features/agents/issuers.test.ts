@@ -1,7 +1,6 @@
 /** Agents that trusted issuers vouch for: which assertions are believed, and what follows. */
 import { createPrivateKey, createPublicKey } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import type { TrustedIssuer } from '../../../src/platform/configuration/trusted-issuers.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { confirmAgent, exchangeAgent, openAgentClaim, pollAgent } from '../../support/clients/agent.ts'
@@ -156,7 +155,7 @@ describe('the first sight of a person', () => {
     for (const answer of answers) expectAsked(answer)
     // Within five seconds the code is the same; the claim token is new each time, and the newest one alone counts.
     expect(new Set(answers.map(({ body }) => body.claim.user_code)).size).toBe(1)
-    const rows = await pds.ctx.db.all<{ id: string }>(sql`SELECT id FROM agent_registration WHERE subject = ${subject}`)
+    const rows = await pds.rows('agent_registration', { subject }, ['id'])
     expect(rows).toHaveLength(1)
     const polled = await Promise.all(answers.map(({ body }) => pollAgent(pds, body.claim_token)))
     expect(polled.map(({ body }) => body.error).toSorted()).toEqual([
@@ -164,9 +163,7 @@ describe('the first sight of a person', () => {
       'invalid_grant',
       'invalid_grant',
     ])
-    const registered = await pds.ctx.db.all(
-      sql`SELECT 1 FROM agent_event WHERE type = 'registered' AND registration_id = ${rows[0]!.id}`,
-    )
+    const registered = await pds.rows('agent_event', { type: 'registered', registration_id: rows[0]!.id })
     expect(registered).toHaveLength(1)
   })
 })
@@ -347,8 +344,7 @@ describe('an assertion', () => {
     const ownClock = new StillClock()
     await using own = await startPds({ agentAuth: { trustedIssuers: [fixedIssuer([key])] } }, { clock: ownClock })
     await createAccount(own, 'alice')
-    const used = async () =>
-      (await own.ctx.db.all(sql`SELECT value FROM oauth_replay WHERE kind = 'identity-assertion'`)).length
+    const used = () => own.count('oauth_replay', { kind: 'identity-assertion' })
     const text = identityAssertion({ url: own.url, clock: ownClock }, key)
     expectAsked(await presentIdentity(own, text))
     ownClock.advance({ secs: 360 })
@@ -443,7 +439,7 @@ describe('the signature of an assertion', () => {
     const claims = (first: string, last: string) =>
       `{"iss":"${ISSUER}","iss":"${ISSUER}","aud":"${pds.url}","sub":"${first}","exp":${secs() + 300},"email":"alice@example.com","sub":"${last}"}`
     expectAsked(await presentIdentity(pds, signedText(key, { alg: 'ES256' }, claims('first', subject))))
-    expect(await pds.ctx.db.get(sql`SELECT 1 FROM agent_registration WHERE subject = ${subject}`)).not.toBeNull()
+    expect(await pds.rows('agent_registration', { subject })).not.toEqual([])
     const header = '{"alg":"none","alg":"ES256"}'
     expectAsked(await presentIdentity(pds, signedText(key, header, claims('x', `${subject}-2`))))
     await refused(
@@ -670,12 +666,12 @@ describe('the vectors of the contract', () => {
   })
 
   test.each(vectors.revocationSets)('the event with $subjectFrom ends the agent', async ({ jwt }) => {
-    await vectorPds.ctx.db.transaction((tx) =>
-      tx.run(sql`UPDATE agent_registration SET status = 'claimed' WHERE subject = 'user-42'`),
-    )
+    await vectorPds.damage('agent_registration', { subject: 'user-42' }, { status: 'claimed' })
     expect(await notifyEvent(vectorPds, jwt)).toMatchObject({ status: 202, body: '' })
-    expect(await vectorPds.ctx.db.get(sql`SELECT status FROM agent_registration WHERE subject = 'user-42'`)).toEqual({
-      status: 'revoked',
-    })
+    expect(await vectorPds.rows('agent_registration', { subject: 'user-42' }, ['status'])).toEqual([
+      {
+        status: 'revoked',
+      },
+    ])
   })
 })

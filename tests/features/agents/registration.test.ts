@@ -1,6 +1,5 @@
 /** How agents register, and what is refused. */
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { decodeJws } from '../../../src/protocol/jws.ts'
 import { createAccount, PASSWORD, xrpc } from '../../support/clients/account.ts'
 import { exchangeAgent, openAgentClaim, pollAgent, registerAgent } from '../../support/clients/agent.ts'
@@ -65,7 +64,7 @@ describe('an anonymous registration', () => {
 
   test('stores the claim token as a hash alone', async () => {
     const { body } = await registerAgent(pds, { type: 'anonymous' })
-    const rows = await pds.ctx.db.all(sql`SELECT * FROM agent_registration`)
+    const rows = await pds.rows('agent_registration')
     expect(JSON.stringify(rows)).not.toContain(body.claim_token.slice(4))
   })
 })

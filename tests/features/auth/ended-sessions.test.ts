@@ -212,7 +212,7 @@ describe('nobody else is signed out', () => {
 
   test('by a new password, if a wallet opened the session', async () => {
     const account = await newcomer()
-    await pds.ctx.db.transaction((tx) => tx.run(sql`UPDATE session SET by_password = 0 WHERE did = ${account.did}`))
+    await pds.damage('session', { did: account.did }, { by_password: 0 })
     await endings['a password that the operator sets']!(account)
     expect((await session(account)).status).toBe(200)
   })
@@ -369,14 +369,13 @@ describe('a request that is running when the session ends', () => {
     },
   }
   const stateOf = async ({ did }: TestAccount) => ({
-    account: await pds.ctx.db.get(sql`SELECT handle, email, deactivated_at FROM account WHERE did = ${did}`),
-    repo: await pds.ctx.db.get(sql`SELECT head, rev FROM repo WHERE did = ${did}`),
-    rows: await pds.ctx.db.all(sql`
-      SELECT 'app password' AS what FROM app_password WHERE did = ${did}
-      UNION ALL SELECT 'blob' FROM blob WHERE did = ${did}
-      UNION ALL SELECT 'agent' FROM agent_registration WHERE did = ${did}
-      UNION ALL SELECT 'preferences' FROM preference WHERE did = ${did}
-      UNION ALL SELECT 'share' FROM escrow_share WHERE did = ${did}`),
+    account: await pds.rows('account', { did }, ['handle', 'email', 'deactivated_at']),
+    repo: await pds.rows('repo', { did }, ['head', 'rev']),
+    counts: await Promise.all(
+      (['app_password', 'blob', 'agent_registration', 'preference', 'escrow_share'] as const).map((table) =>
+        pds.count(table, { did }),
+      ),
+    ),
   })
   test.each(Object.entries(sent))(
     '%s has no effect',

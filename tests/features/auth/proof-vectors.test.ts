@@ -7,7 +7,6 @@ import { putWebDocument } from '../../../src/features/identity/web-documents/web
 import { setHostedSince } from '../../../src/features/identity/web-documents/web-document-store.ts'
 import { createOutbound } from '../../../src/platform/network/outbound.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import { signingKey, type Curve } from '../../../src/protocol/keys.ts'
 import { bearer } from '../../support/clients/http.ts'
 import { xrpc } from '../../support/clients/account.ts'
@@ -212,7 +211,7 @@ test('trouble with the directory has a status of its own, and nothing is spent',
 
 test('the answer names an account without address or handle', async () => {
   const { did } = await seedAccount(pds, 'bare', { did: 'did:plc:bare22222222222222222222', email: null })
-  await pds.ctx.db.run(sql`UPDATE account SET handle = NULL WHERE did = ${did}`)
+  await pds.damage('account', { did }, { handle: null })
   logs.set(did, () => Response.json([entry(did, operation([OWN.did]))]))
   const { status, body } = await askSession(pds, sessionRequest(signing(), { did, device: OWN }))
   expect({ status, body }).toMatchObject({ status: 200, body: { did, handle: 'handle.invalid', email: null } })
@@ -255,16 +254,17 @@ test('a did:web signs in with the one key named #device of its live document, un
     expect(await attempt()).toBe(outcome)
   }
   publish(document)
-  await putWebDocument(pds.ctx.db, did, '{}')
+  await pds.plant('web_document', { did, document: '{}' })
   expect(await attempt()).toBe('signed in')
-  await setHostedSince(pds.ctx.db, did, clock.now())
+  await pds.damage('web_document', { did }, { hosted_since: clock.now() })
   web.requests.length = 0
   expect(await attempt()).toBe(refused)
   expect(web.requests).toEqual([])
 })
 
 test('the example of a deletion deletes the account, with the code by mail', async () => {
-  const { did } = (await pds.ctx.db.get<{ did: Did }>(sql`SELECT did FROM account WHERE did = ${proofs.accountDid}`))!
+  const did = proofs.accountDid as Did
+  expect(await pds.count('account', { did })).toBe(1)
   const [{ requestBody }] = proofs.accept.filter(({ kind }) => kind === 'account-delete') as [
     (typeof proofs.accept)[number],
   ]

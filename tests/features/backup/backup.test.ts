@@ -86,9 +86,7 @@ async function startOn(dataDir: string) {
 
 test('a restored server holds what was there, and relays that were ahead follow on', async () => {
   const before = await post('in the backup')
-  await pds.ctx.db.run(
-    sql`INSERT INTO name_claim (handle, did, held_until) VALUES ('under-way.test', 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa', 0)`,
-  )
+  await pds.plant('name_claim', { handle: 'under-way.test', did: 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa', held_until: 0 })
   expect(await holdfast(pds.dataDir, ['backup', folder('plain')])).toMatchObject({ code: 0 })
   const after = await post('lost with the disk')
   const relay = new Subscriber(pds.url, '?cursor=0')

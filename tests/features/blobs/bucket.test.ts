@@ -2,7 +2,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect } from 'node:net'
-import { sql } from '../../../src/platform/database/database.ts'
 import { cidOfBlob } from '../../../src/protocol/cid.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { SlowDownload } from '../../support/faults/slow-download.ts'
@@ -422,7 +421,7 @@ test('an upload that breaks off between two parts leaves neither parts nor files
 test('a removal waits for an hour, and an upload in the meantime calls it off', async () => {
   const [kept, gone] = [randomBytes(300), randomBytes(301)]
   for (const bytes of [kept, gone]) await alice.upload(bytes)
-  await pds.ctx.db.run(sql`UPDATE blob SET unreferenced_at = 1 WHERE unreferenced_at IS NOT NULL`)
+  await pds.age('blob')
   expect(await gc()).toMatchObject({ errors: 0 })
   const has = (bytes: Uint8Array) => bucket.keys().includes(keyOf(cidOf(bytes)))
   expect([has(kept), has(gone)]).toEqual([true, true])
@@ -435,19 +434,17 @@ test('a removal waits for an hour, and an upload in the meantime calls it off', 
   await gc()
   expect([has(kept), has(gone)]).toEqual([true, false])
   // Remembered for as long, and then forgotten.
-  await pds.ctx.db.run(
-    sql`UPDATE blob_removal SET removed_at = ${pds.clock.now() - 3_600_001} WHERE removed_at IS NOT NULL`,
-  )
+  await pds.age('blob_removal')
   await gc()
-  expect(await pds.ctx.db.all(sql`SELECT cid FROM blob_removal`)).toEqual([])
+  expect(await pds.rows('blob_removal', {}, ['cid'])).toEqual([])
 })
 
 const removable = async (): Promise<Uint8Array<ArrayBuffer>> => {
   const bytes = randomBytes(400)
   await alice.upload(bytes)
-  await pds.ctx.db.run(sql`UPDATE blob SET unreferenced_at = 1 WHERE cid = ${cidOf(bytes)}`)
+  await pds.age('blob', { cid: cidOf(bytes) })
   await gc()
-  await pds.ctx.db.run(sql`UPDATE blob_removal SET unowned_at = 1 WHERE cid = ${cidOf(bytes)}`)
+  await pds.age('blob_removal', { cid: cidOf(bytes) })
   return bytes
 }
 
@@ -495,7 +492,7 @@ test('an upload waits until a removal under way has ended', async () => {
 test('a removal whose server died is taken up by another, and uploads ask for patience until then', async () => {
   const bytes = await removable()
   const cid = cidOf(bytes)
-  await pds.ctx.db.run(sql`UPDATE blob_removal SET taken_at = ${pds.clock.now()}, taker = 'dead' WHERE cid = ${cid}`)
+  await pds.damage('blob_removal', { cid }, { taken_at: pds.clock.now(), taker: 'dead' })
   await gc()
   const refused = await alice.post(bytes)
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '10'])

@@ -25,7 +25,7 @@ test('many uploads of several accounts go in one pass, and nothing is left to be
   expect(await gc()).toMatchObject({ swept: 23, errors: 0 })
   await stored.removalsEnd()
   expect(uploads.filter(({ ref }) => stored.has(ref.$link))).toEqual([])
-  expect(await pds.ctx.db.all(sql`SELECT cid FROM blob_removal`)).toEqual([])
+  expect(await pds.rows('blob_removal', {}, ['cid'])).toEqual([])
 })
 
 test('an upload nobody references is gone after its grace, and not before', async () => {
@@ -117,7 +117,7 @@ test('what is uploaded again while its file waits for removal stays', async () =
   const cid = (await alice.upload(bytes)).ref.$link
   await gc()
   expect(await isThere(alice, cid)).toBe(true)
-  expect(await pds.ctx.db.all(sql`SELECT cid FROM blob_removal`)).toEqual([])
+  expect(await pds.rows('blob_removal', {}, ['cid'])).toEqual([])
 })
 
 test('uploads and passes at the same time never lose what was answered', async () => {

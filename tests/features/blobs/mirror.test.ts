@@ -2,7 +2,6 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { sql } from '../../../src/platform/database/database.ts'
 import { randomBytes, SERVED, Uploader, type Blob } from '../../support/clients/uploader.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
@@ -18,7 +17,7 @@ const keyOf = (cid: string) => `blobs/${cid}`
 const onDisk = (cid: string) => existsSync(pathOf(cid)) && new Uint8Array(readFileSync(pathOf(cid)))
 const mirror = () => pds.runSweep('blob-mirror')
 const scrub = () => pds.runSweep('blob-scrub')
-const forget = (cid: string) => pds.ctx.db.run(sql`DELETE FROM blob WHERE cid = ${cid}`)
+const forget = (cid: string) => pds.lose('blob', { cid })
 let records = 0
 const publish = async (bytes: Uint8Array): Promise<Blob> => {
   const blob = await alice.upload(bytes)
@@ -29,7 +28,7 @@ const publish = async (bytes: Uint8Array): Promise<Blob> => {
 /** Everything copied, nothing surplus on either side. */
 async function settle(): Promise<void> {
   for (const entry of readdirSync(join(pds.dataDir, 'blobs'), { recursive: true, withFileTypes: true })) {
-    if (entry.isFile() && (await pds.ctx.db.get(sql`SELECT 1 FROM blob WHERE cid = ${entry.name}`)) === null)
+    if (entry.isFile() && (await pds.count('blob', { cid: entry.name })) === 0)
       rmSync(join(entry.parentPath, entry.name))
   }
   await mirror()
@@ -83,12 +82,11 @@ test('an empty table and a full bucket: nothing is deleted, however often it loo
   await publish(randomBytes(102))
   await mirror()
   const before = bucket.keys()
-  await pds.ctx.db.run(sql`CREATE TABLE kept AS SELECT * FROM blob`)
-  await pds.ctx.db.run(sql`DELETE FROM blob`)
+  const kept = await pds.rows('blob')
+  await pds.lose('blob')
   for (let pass = 0; pass < 3; pass++) expect(await mirror()).toMatchObject({ deleted: 0, errors: 1 })
   expect(bucket.keys()).toEqual(before)
-  await pds.ctx.db.run(sql`INSERT INTO blob SELECT * FROM kept`)
-  await pds.ctx.db.run(sql`DROP TABLE kept`)
+  await pds.plant('blob', kept)
   // Two whole passes are counted from here.
   const { ref } = await publish(randomBytes(103))
   await mirror()
@@ -192,7 +190,7 @@ test('a file nobody owns is told of and never deleted', async () => {
 test('a file that waits for its removal is no finding', async () => {
   const { ref } = await alice.upload(randomBytes(107))
   await forget(ref.$link)
-  await pds.ctx.db.run(sql`INSERT INTO blob_removal (cid) VALUES (${ref.$link})`)
+  await pds.plant('blob_removal', { cid: ref.$link })
   writeFileSync(join(pds.dataDir, 'blobs', 'stray.txt'), 'not in a shard')
   expect(await scrub()).toMatchObject({ flagged: 0 })
   await pds.runSweep('blob-gc')

@@ -3,7 +3,6 @@ import { beforeAll, expect, test } from 'bun:test'
 import { replaceBlobReferences, setBlobTakedown } from '../../../src/features/data/blobs/blobs.ts'
 import type { Tid } from '../../../src/protocol/identifiers.ts'
 import { cidOfBlob } from '../../../src/protocol/cid.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { Stored } from '../../support/stored-blobs.ts'
@@ -152,9 +151,7 @@ test('an account that is gone, taken down or deactivated shows its blobs to itse
   await fay.refer('a.b.c/1', blob)
   const cid = blob.ref.$link
   const state = (deactivated: number | null, takedown: string | null) =>
-    pds.ctx.db.run(
-      sql`UPDATE account SET deactivated_at = ${deactivated}, takedown_ref = ${takedown} WHERE did = ${fay.did}`,
-    )
+    pds.damage('account', { did: fay.did }, { deactivated_at: deactivated, takedown_ref: takedown })
   await state(1, null)
   expect(await fay.sees(cid)).toEqual({ status: 400, error: 'RepoDeactivated' })
   expect((await fay.read(cid, bearer(fay.token))).status).toBe(200)

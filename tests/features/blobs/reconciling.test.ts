@@ -22,7 +22,6 @@ const alice = setUp(() => Uploader.join(pds, 'alice'))
 const bob = setUp(() => Uploader.join(pds, 'bob'))
 
 const gc = () => pds.runSweep('blob-gc')
-const db = () => pds.ctx.db
 let records = 0
 const publish = async (
   who: Uploader,
@@ -34,8 +33,8 @@ const publish = async (
   return { blob, cid: blob.ref.$link, record }
 }
 const loseReference = async (cid: string) => {
-  await db().run(sql`DELETE FROM blob_reference WHERE cid = ${cid}`)
-  await db().run(sql`UPDATE blob SET unreferenced_at = 1 WHERE cid = ${cid}`)
+  await pds.lose('blob_reference', { cid })
+  await pds.damage('blob', { cid }, { unreferenced_at: 1 })
 }
 
 test('a reference that got lost is found again in the record, and its blob is not deleted', async () => {
@@ -51,7 +50,7 @@ test('a reference that got lost is found again in the record, and its blob is no
 test('a reference without its record goes, and the grace of its blob starts then', async () => {
   const blob = await alice.upload(randomBytes(101))
   const cid = blob.ref.$link
-  await db().transaction(async (tx) => {
+  await pds.ctx.db.transaction(async (tx) => {
     await insertReferences(tx, alice.did, '3k22222222222' as Tid, [{ record: 'zz.b.c/gone', cid }])
     await correctClocks(tx, alice.did, pds.clock.now())
   })
@@ -90,7 +89,7 @@ test('a reference in the shape of old records, which an import brings, keeps its
 test('a clock that starts during a pass does not end in it, even without a grace', async () => {
   await pds.restart({ blobs: { tempTtlSecs: 0 } })
   const { cid } = await publish(alice)
-  await db().run(sql`DELETE FROM record WHERE path = ${`a.b.c/${records}`}`)
+  await pds.lose('record', { path: `a.b.c/${records}` })
   expect(await gc()).toMatchObject({ mended: 1, swept: 0 })
   pds.clock.advance({ secs: 1 })
   expect(await gc()).toMatchObject({ swept: 1 })
@@ -104,14 +103,14 @@ test('an account whose records cannot be read keeps everything, and others do no
   const abandoned = (await alice.upload(randomBytes(102))).ref.$link
   const other = (await bob.upload(randomBytes(103))).ref.$link
   await loseReference(cid)
-  const [row] = await db().all<{ value: Uint8Array }>(sql`SELECT value FROM record WHERE path = ${`a.b.c/${records}`}`)
+  const [row] = await pds.rows('record', { path: `a.b.c/${records}` })
   const broken = Buffer.concat([Buffer.from([0xff]), row!.value])
-  await db().run(sql`UPDATE record SET value = ${broken} WHERE path = ${`a.b.c/${records}`}`)
+  await pds.damage('record', { path: `a.b.c/${records}` }, { value: broken })
   pds.clock.advance({ secs: GRACE_SECS * 2 })
   expect(await gc()).toMatchObject({ swept: 1, errors: 1 })
   await stored.removalsEnd()
   expect([cid, abandoned, other].map((each) => stored.has(each))).toEqual([true, true, false])
-  await db().run(sql`UPDATE record SET value = ${row!.value} WHERE path = ${`a.b.c/${records}`}`)
+  await pds.damage('record', { path: `a.b.c/${records}` }, { value: row!.value })
   expect(await gc()).toMatchObject({ swept: 1, errors: 0, mended: 1 })
   await stored.removalsEnd()
   expect([cid, abandoned].map((each) => stored.has(each))).toEqual([true, false])
@@ -120,11 +119,11 @@ test('an account whose records cannot be read keeps everything, and others do no
 test('a referenced file that is here already is adopted, with its type', async () => {
   const bytes = randomBytes(104)
   const { cid } = await publish(bob, bytes)
-  await db().run(sql`UPDATE blob SET mime_type = 'video/mp4' WHERE cid = ${cid}`)
+  await pds.damage('blob', { cid }, { mime_type: 'video/mp4' })
   const { cid: mine, record } = await publish(alice)
   // As an import leaves it: the record is here, the blob not yet.
-  const [row] = await db().all<{ value: Uint8Array }>(sql`SELECT value FROM record WHERE path = ${record}`)
-  await db().run(sql`UPDATE record SET value = ${swapCid(row!.value, mine, cid)} WHERE path = ${record}`)
+  const [row] = await pds.rows('record', { path: record })
+  await pds.damage('record', { path: record }, { value: swapCid(row!.value, mine, cid) })
   expect(await gc()).toMatchObject({ mended: 1, adopted: 1, errors: 0 })
   const response = await alice.read(cid)
   expect([response.status, response.headers.get('content-type')]).toEqual([200, 'video/mp4'])
@@ -140,8 +139,8 @@ test('what is wrong far into an account of many blobs is put right', async () =>
     .map(({ ref }) => ref.$link)
     .toSorted()
     .slice(-2) as [string, string]
-  await db().run(sql`DELETE FROM blob WHERE cid = ${unclaimed}`)
-  await db().run(sql`UPDATE blob SET unreferenced_at = 1 WHERE cid = ${stopped}`)
+  await pds.lose('blob', { cid: unclaimed })
+  await pds.damage('blob', { cid: stopped }, { unreferenced_at: 1 })
   expect(await gc()).toMatchObject({ swept: 0, adopted: 1, mended: 0, errors: 0 })
   expect(await alice.sees(unclaimed)).toEqual(SERVED)
   expect(await alice.sees(stopped)).toEqual(SERVED)

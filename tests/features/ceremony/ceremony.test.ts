@@ -1,7 +1,6 @@
 /** The ceremony as a wallet goes through it, with a real directory and a consumer of the firehose. */
 import { AtpAgent } from '@atproto/api'
 import { describe, expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { readCar } from '../../../src/protocol/car.ts'
 import { formatBareMultibase, formatDidKey, parseDidKey } from '../../../src/protocol/keys.ts'
 import {
@@ -166,7 +165,7 @@ describe('a wallet', () => {
   })
 
   test('has put a share into escrow, and its holder is in the log once', async () => {
-    expect(await pds.ctx.db.all(sql`SELECT event, detail FROM escrow_audit WHERE did = ${did}`)).toEqual([
+    expect(await pds.rows('escrow_audit', { did }, ['event', 'detail'])).toEqual([
       { event: 'deposited', detail: JSON.stringify({ set_id: 7, version: 2 }) },
     ])
     const lines = pds.log.filter((line) => line.did === did && line.message === 'account created')

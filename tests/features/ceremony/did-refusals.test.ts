@@ -1,6 +1,5 @@
 /** What is refused at the end of a ceremony, in which order, and that a refusal leaves nothing behind. */
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { base64url } from '../../../src/protocol/base64url.ts'
 import { genesisOperation, signOperation } from '../../../src/protocol/plc.ts'
 import {
@@ -36,8 +35,8 @@ const sent = () => line.arrived.length
 /** Nothing was told to the directory, nothing is stored, and the ceremony can go on. */
 async function expectUntouched(): Promise<void> {
   expect(sent()).toBe(0)
-  expect(await pds.ctx.db.get(sql`SELECT did FROM ceremony WHERE handle = ${wallet.handle}`)).toEqual({ did: null })
-  expect(await pds.ctx.db.all(sql`SELECT did FROM account`)).toEqual([])
+  expect(await pds.rows('ceremony', { handle: wallet.handle }, ['did'])).toEqual([{ did: null }])
+  expect(await pds.rows('account', {}, ['did'])).toEqual([])
 }
 
 describe('a request', () => {

@@ -2,7 +2,6 @@
  * The ceremony of a did:web: the document that the wallet sends must be the one that its host publishes, byte for byte.
  */
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { begin, forCeremonies, sendDid, signingKeyFor } from '../../support/clients/ceremony.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import vectors from '../../vectors/contract/did-web-ceremony-v1.json' with { type: 'json' }
@@ -77,8 +76,8 @@ describe('a document', () => {
   })
 
   test('leaves nothing behind when it is refused', async () => {
-    expect(await pds.ctx.db.get(sql`SELECT did FROM ceremony WHERE handle = ${wallet.handle}`)).toEqual({ did: null })
-    expect(await pds.ctx.db.all(sql`SELECT did FROM web_document`)).toEqual([])
+    expect(await pds.rows('ceremony', { handle: wallet.handle }, ['did'])).toEqual([{ did: null }])
+    expect(await pds.rows('web_document', {}, ['did'])).toEqual([])
   })
 
   test('that is published becomes an account without a share in escrow', async () => {
@@ -88,8 +87,8 @@ describe('a document', () => {
       status: 200,
       body: { did: DID, did_document: JSON.parse(documentOf()), status: 'active' },
     })
-    expect(await pds.ctx.db.all(sql`SELECT did FROM escrow_share`)).toEqual([])
-    expect(await pds.ctx.db.get(sql`SELECT document FROM web_document`)).toEqual({ document: documentOf() })
+    expect(await pds.rows('escrow_share', {}, ['did'])).toEqual([])
+    expect(await pds.rows('web_document', {}, ['document'])).toEqual([{ document: documentOf() }])
     const hosting = await request(`${pds.url}/v1/did-web/hosting`, {
       headers: bearer(body.session_token),
       json: { enabled: true },

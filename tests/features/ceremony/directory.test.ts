@@ -1,6 +1,5 @@
 /** A directory that loses questions and answers, refuses, and is down, behind a line that a test controls. */
 import { beforeEach, expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { nextOperation, signOperation } from '../../../src/protocol/plc.ts'
 import {
   begin,
@@ -29,8 +28,7 @@ const stateOf = async ({ handle }: PendingWallet): Promise<string | undefined> =
   (await operate(pds, '/v1/admin/ceremonies')).body.ceremonies.find((one: { handle: string }) => one.handle === handle)
     ?.state
 const logOf = async (did: string) => (await request(`${plc.url}/${did}/log`)).body
-const accountCount = async () =>
-  (await pds.ctx.db.get<{ count: number }>(sql`SELECT COUNT(*) AS count FROM account`))!.count
+const accountCount = () => pds.count('account')
 
 test('a question that is lost leaves no account, and the same request finishes', async () => {
   const wallet = await begin(pds, 'lost')
@@ -89,8 +87,7 @@ test('an identity that was changed since, by its wallet, is accepted for its fir
   line.fate = ({ method }) => (method === 'POST' ? 'answer lost' : 'question lost')
   expect(await sendDid(pds, wallet, json)).toMatchObject(DIRECTORY_FAILED)
   line.fate = () => 'answered'
-  const did = (await pds.ctx.db.get<{ did: string }>(sql`SELECT did FROM ceremony WHERE handle = ${wallet.handle}`))!
-    .did
+  const did = (await pds.rows('ceremony', { handle: wallet.handle }))[0]!.did
   const next = nextOperation(json.signedCreationOp, { rotationKeys: [wallet.device.did, wallet.recovery.did] })!
   expect((await request(`${plc.url}/${did}`, { json: signOperation(next, wallet.device.key) })).status).toBe(200)
   expect(await sendDid(pds, wallet, json)).toMatchObject({ status: 200, body: { did } })

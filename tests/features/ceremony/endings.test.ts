@@ -1,6 +1,5 @@
 /** How ceremonies end by themselves, and what becomes of their names. */
 import { describe, expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { PASSWORD, xrpc } from '../../support/clients/account.ts'
 import {
   bear,
@@ -34,8 +33,7 @@ const isFree = async (handle: string): Promise<boolean> =>
   (await xrpc(pds, `com.atproto.temp.checkHandleAvailability?handle=${handle}`)).body.result.$type.endsWith(
     '#resultAvailable',
   )
-const deviceCount = async () =>
-  (await pds.ctx.db.get<{ count: number }>(sql`SELECT COUNT(*) AS count FROM device`))!.count
+const deviceCount = () => pds.count('device')
 
 describe('a ceremony that nobody comes back to', () => {
   test('keeps its names for a week after its last session, and then ends', async () => {
@@ -188,6 +186,6 @@ describe('the handle of a new account', () => {
     const owner = await bear(pds, 'short-lived')
     await operate(pds, '/xrpc/com.atproto.admin.deleteAccount', { did: owner.did })
     expect(await isFree(owner.handle)).toBe(true)
-    expect(await pds.ctx.db.all(sql`SELECT did FROM wallet_session WHERE did = ${owner.did}`)).toEqual([])
+    expect(await pds.rows('wallet_session', { did: owner.did }, ['did'])).toEqual([])
   })
 })

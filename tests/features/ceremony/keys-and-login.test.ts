@@ -5,7 +5,6 @@ import { Secret } from '../../../src/base/secret.ts'
 import { rewrap } from '../../../src/platform/secrets/rewrap.ts'
 import { Vault } from '../../../src/platform/secrets/vault.ts'
 import { formatBareMultibase, parseDidKey } from '../../../src/protocol/keys.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, PASSWORD, xrpc } from '../../support/clients/account.ts'
 import {
   bear,
@@ -170,7 +169,7 @@ describe('signing in with address and password', () => {
     const dora = await createAccount(pds, 'dora')
     const { body } = await logIn({ email: dora.email, password: PASSWORD })
     await operate(pds, '/xrpc/com.atproto.admin.updateAccountPassword', { did: dora.did, password: 'another password' })
-    expect(await pds.ctx.db.all(sql`SELECT did FROM wallet_session WHERE did = ${dora.did}`)).toEqual([])
+    expect(await pds.rows('wallet_session', { did: dora.did }, ['did'])).toEqual([])
     expect(
       await request(`${pds.url}/v1/handles`, {
         headers: bearer(body.sessionToken),

@@ -1,6 +1,5 @@
 /** How accounts in the making begin: with which codes, names and devices, and who is refused. */
 import { describe, expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, PASSWORD, xrpc } from '../../support/clients/account.ts'
 import {
   bear,
@@ -27,8 +26,7 @@ const statusOfCode = async (code: string): Promise<string> =>
   (await operate(pds, '/v1/accounts/claim-codes?limit=200')).body.codes.find(
     (found: { code: string }) => found.code === code,
   )?.status
-const ceremonyCount = async () =>
-  (await pds.ctx.db.get<{ count: number }>(sql`SELECT COUNT(*) AS count FROM ceremony`))!.count
+const ceremonyCount = () => pds.count('ceremony')
 
 describe('a wallet with a code', () => {
   test('is refused for what its request lacks, and the code stays good', async () => {

@@ -41,12 +41,12 @@ test.each(vector.reject.map(({ name, didWebDocument }) => [name, didWebDocument]
 
 test('the document that this server serves grants nothing, and is not asked for', async () => {
   await keysIn(vector.publishedBytesMustEqual)
-  await putWebDocument(pds.ctx.db, DID, moved(vector.publishedBytesMustEqual))
-  await setHostedSince(pds.ctx.db, DID, pds.clock.now())
+  await pds.plant('web_document', { did: DID, document: moved(vector.publishedBytesMustEqual) })
+  await pds.damage('web_document', { did: DID }, { hosted_since: pds.clock.now() })
   const asked = web.requests.length
   expect(await keysIn(vector.publishedBytesMustEqual)).toEqual([])
   expect(web.requests.length).toBe(asked)
-  await setHostedSince(pds.ctx.db, DID, null)
+  await pds.damage('web_document', { did: DID }, { hosted_since: null })
   expect(await keysIn(vector.publishedBytesMustEqual)).toEqual([vector.authorityKey])
 })
 

@@ -3,7 +3,6 @@
  * open.
  */
 import { afterEach, beforeAll, expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, logIn, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
@@ -310,7 +309,7 @@ test('hosting begins with what the owner publishes at that moment, or else with 
 
 test('without a document there is nothing to turn on', async () => {
   const erin = await arrive({ pds, web, dns }, 'erin.web.test')
-  await pds.ctx.db.run(sql`DELETE FROM web_document WHERE did = ${erin.did}`)
+  await pds.lose('web_document', { did: erin.did })
   dns.setAddresses('erin.web.test')
   expect(await host(true, erin)).toMatchObject({ status: 400, body: { error: { code: 'InvalidRequest' } } })
   expect(await toPublish(erin)).toMatchObject({ status: 404, body: { error: { code: 'NOT_FOUND' } } })

@@ -3,7 +3,6 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import { Secret } from '../../../src/base/secret.ts'
 import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
 import { depositShare } from '../../../src/features/identity/escrow/escrow.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import { parseShare } from '../../../src/protocol/escrow-share.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount } from '../../support/clients/account.ts'
@@ -20,10 +19,8 @@ beforeAll(() => {
   did = alice.did as Did
 })
 
-const stored = async () =>
-  (await pds.ctx.db.get<{ wrapped: string }>(sql`SELECT share_wrapped AS wrapped FROM escrow_share WHERE did = ${did}`))
-    ?.wrapped ?? null
-const events = () => pds.ctx.db.all(sql`SELECT event, detail FROM escrow_audit WHERE did = ${did} ORDER BY seq`)
+const stored = async () => (await pds.rows('escrow_share', { did }))[0]?.share_wrapped ?? null
+const events = () => pds.rows('escrow_audit', { did }, ['event', 'detail'])
 
 describe('depositing', () => {
   const outcome = parseShare(vector.submittedShareBase32)
@@ -61,7 +58,7 @@ describe('depositing', () => {
 
   test('share, codes and audit log end with the account', async () => {
     await newRecoveryCode(pds, alice)
-    const codes = () => pds.ctx.db.all(sql`SELECT did FROM recovery_code`)
+    const codes = () => pds.rows('recovery_code', {}, ['did'])
     expect(await codes()).toEqual([{ did }])
     expect(await deleteAccount({ ctx: pds.ctx }, did)).toBe(true)
     expect([await stored(), await events(), await codes()]).toEqual([null, [], []])

@@ -1,7 +1,6 @@
 /** What the owner of an account does with the share in escrow, against the published vectors. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { Secret } from '../../../src/base/secret.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
@@ -61,7 +60,7 @@ describe('a share', () => {
 
   test('is as the published one at rest', async () => {
     await putShare(pds, wallet, newShare())
-    await pds.ctx.db.run(sql`UPDATE escrow_share SET share_wrapped = ${atRest.stored} WHERE did = ${alice.did}`)
+    await pds.damage('escrow_share', { did: alice.did }, { share_wrapped: atRest.stored })
     expect(await collected()).toBe(atRest.releasedShareBase32)
   })
 
@@ -83,9 +82,7 @@ describe('a share', () => {
     expect((await dropShare(pds, wallet)).body).toEqual({ status: 'deleted' })
     expect((await dropShare(pds, alice.accessJwt)).body).toEqual({ status: 'deleted' })
     expect((await putShare(pds, wallet, first)).body).toEqual({ status: 'deposited' })
-    const details = await pds.ctx.db.all(
-      sql`SELECT event, detail FROM escrow_audit WHERE did = ${alice.did} ORDER BY seq`,
-    )
+    const details = await pds.rows('escrow_audit', { did: alice.did }, ['event', 'detail'])
     expect(details).toEqual([
       { event: 'deposited', detail: '{"set_id":1,"version":2}' },
       { event: 'rotated', detail: '{"set_id":4294967295,"version":2}' },

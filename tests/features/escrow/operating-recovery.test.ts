@@ -9,7 +9,6 @@ import {
   startRecovery,
 } from '../../../src/features/identity/escrow/escrow.ts'
 import type { Exchange } from '../../../src/http/endpoint.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import { rewrap } from '../../../src/platform/secrets/rewrap.ts'
 import { Vault } from '../../../src/platform/secrets/vault.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
@@ -98,7 +97,7 @@ describe('operators', () => {
     const carol = await createAccount(pds, 'carol')
     const share = newShare()
     await putShare(pds, carol.accessJwt, share)
-    const rows = JSON.stringify(await pds.ctx.db.all(sql`SELECT * FROM escrow_share`))
+    const rows = JSON.stringify(await pds.rows('escrow_share'))
     expect(rows).not.toContain(share)
     expect(rows).not.toContain(share.slice(9, 50))
   })

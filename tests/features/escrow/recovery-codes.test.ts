@@ -2,7 +2,6 @@
  * Codes by mail: who gets one, how long and how often it works, and that nobody learns or abuses anything by asking.
  */
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { createMailer } from '../../../src/platform/network/mailer.ts'
 import { createOutbound } from '../../../src/platform/network/outbound.ts'
 import { systemResolver } from '../../../src/platform/network/resolver.ts'
@@ -105,7 +104,7 @@ describe('a code', () => {
     pds.clock.advance({ days: 3 })
     await pds.runSweep('recovery-codes')
     await pds.runSweep('recovery-codes')
-    expect(await pds.ctx.db.get(sql`SELECT count(*) AS count FROM recovery_code`)).toEqual({ count: 0 })
+    expect(await pds.rows('recovery_code')).toHaveLength(0)
   })
 
   test('is void once the account has another address', async () => {
@@ -117,7 +116,7 @@ describe('a code', () => {
   test('is nowhere but in the mail', async () => {
     const code = await newRecoveryCode(pds, alice)
     expect(JSON.stringify(pds.log)).not.toContain(code)
-    expect(JSON.stringify(await pds.ctx.db.all(sql`SELECT * FROM recovery_code`))).not.toContain(code)
+    expect(JSON.stringify(await pds.rows('recovery_code'))).not.toContain(code)
     const { body } = await request(`${pds.url}/v1/admin/steps?kind=mail`, {
       headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
     })
@@ -206,7 +205,7 @@ describe('asking', () => {
 
   test('answers 200 although nothing can be written', async () => {
     await using ill = await startPds({ ...withMasterKey })
-    await ill.ctx.db.run(sql`DROP TABLE step`)
+    await ill.hide('step')
     expect(await initiate(ill, 'nobody.test')).toMatchObject({ status: 200, body: '' })
     expect(ill.log.map(({ message }) => message)).toContain('could not store a request for a recovery code')
   })

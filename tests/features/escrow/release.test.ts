@@ -1,6 +1,5 @@
 /** The release of a share: opened by a code, waited for, collected for an hour; and all ways in which it is refused. */
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { parseShare } from '../../../src/protocol/escrow-share.ts'
 import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
 import { basic, request, type Answer } from '../../support/clients/http.ts'
@@ -291,11 +290,8 @@ describe('the one refusal', () => {
   test('a share that cannot be read is a fault of the server, and stays collectable', async () => {
     await open()
     pds.clock.advance({ days: 1 })
-    const { wrapped } = (await pds.ctx.db.get<{ wrapped: string }>(
-      sql`SELECT share_wrapped AS wrapped FROM escrow_share WHERE did = ${alice.did}`,
-    ))!
-    const store = (text: string) =>
-      pds.ctx.db.run(sql`UPDATE escrow_share SET share_wrapped = ${text} WHERE did = ${alice.did}`)
+    const wrapped = (await pds.rows('escrow_share', { did: alice.did }))[0]!.share_wrapped
+    const store = (text: string) => pds.damage('escrow_share', { did: alice.did }, { share_wrapped: text })
     for (const broken of ['', pds.ctx.vault.wrap(Buffer.from('not a share'))]) {
       await store(broken)
       expect(await poll()).toMatchObject({ status: 500, body: { error: { code: 'INTERNAL_ERROR' } } })
@@ -381,8 +377,7 @@ describe('without a delay', () => {
     const dave = await createAccount(hasty, 'dave')
     await putShare(hasty, dave.accessJwt, share)
     const code = await newRecoveryCode(hasty, dave)
-    const store = (text: string) =>
-      hasty.ctx.db.run(sql`UPDATE escrow_share SET share_wrapped = ${text} WHERE did = ${dave.did}`)
+    const store = (text: string) => hasty.damage('escrow_share', { did: dave.did }, { share_wrapped: text })
     await store('')
     expect((await release(hasty, dave.did, code)).status).toBe(500)
     await store(hasty.ctx.vault.wrap(bytesOf(share)))

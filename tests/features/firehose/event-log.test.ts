@@ -30,10 +30,7 @@ const sync = (bytes: number): RepoEvent => ({
   blocks: new Uint8Array(bytes),
 })
 
-const rows = ({ ctx }: TestPds) =>
-  ctx.db.all<{ seq: number; did: string; event_type: string }>(
-    sql`SELECT seq, did, event_type FROM repo_seq ORDER BY seq`,
-  )
+const rows = (pds: TestPds) => pds.rows('repo_seq', {}, ['seq', 'did', 'event_type'])
 
 test('events of one transaction are numbered in a row, and those of the next follow', async () => {
   await using pds = await startPds()
@@ -67,10 +64,8 @@ test('numbers go on where they were after a restart, even when no row is left', 
   await sequence(pds, identity(alice), identity(alice))
   await pds.restart()
   expect(await sequence(pds, identity(alice))).toEqual([3])
-  await pds.ctx.db.transaction(async (tx) => {
-    await tx.run(sql`UPDATE repo_seq_past SET spent_through = 3`)
-    await tx.run(sql`DELETE FROM repo_seq`)
-  })
+  await pds.damage('repo_seq_past', {}, { spent_through: 3 })
+  await pds.lose('repo_seq')
   await pds.restart()
   expect(await headSeq(pds.ctx.db)).toBe(3)
   expect(await sequence(pds, identity(alice))).toEqual([4])

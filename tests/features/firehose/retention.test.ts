@@ -1,7 +1,6 @@
 /** What the event log keeps. */
 import { expect, test } from 'bun:test'
 import type { RepoEvent } from '../../../src/features/data/firehose/firehose.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { sequence } from '../../support/clients/events.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
@@ -10,8 +9,7 @@ import { Subscriber } from '../../support/clients/subscriber.ts'
 const did = 'did:plc:aliceaaaaaaaaaaaaaaaaaaa' as Did
 
 const emit = (pds: TestPds, count: number) => sequence(pds, ...Array<RepoEvent>(count).fill({ type: 'identity', did }))
-const kept = async ({ ctx }: TestPds) =>
-  (await ctx.db.all<{ seq: number }>(sql`SELECT seq FROM repo_seq ORDER BY seq`)).map(({ seq }) => seq)
+const kept = async (pds: TestPds) => (await pds.rows('repo_seq', {}, ['seq'])).map(({ seq }) => seq)
 
 test('events older than the retention time go, and a cursor before them is told so', async () => {
   await using pds = await startPds({ firehose: { logRetentionSecs: 3600 } })

@@ -1,7 +1,6 @@
 /** What a subscriber sees: cursors, order, error frames, and no frame left out. */
 import { expect, test } from 'bun:test'
 import type { RepoEvent } from '../../../src/features/data/firehose/firehose.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import type { Did, Handle, Tid } from '../../../src/protocol/identifiers.ts'
 import { sequence } from '../../support/clients/events.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
@@ -118,9 +117,9 @@ test.each(['x', '-x', '1.5', '1e3', '99999999999999999999', '1&cursor=2', '0x10'
 
 test('a cursor that retention has overtaken is told so, and gets what is left', async () => {
   const seqs = await emit(identity, identity, identity)
-  const { db } = pds.ctx
-  await db.run(sql`DELETE FROM repo_seq WHERE seq <= ${seqs[0]!}`)
-  await db.run(sql`UPDATE repo_seq_past SET pruned_through = ${seqs[0]!}`)
+  for (const { seq } of await pds.rows('repo_seq', {}, ['seq']))
+    if (seq <= seqs[0]!) await pds.lose('repo_seq', { seq })
+  await pds.damage('repo_seq_past', {}, { pruned_through: seqs[0]! })
   const late = subscribe('?cursor=0')
   await late.until(3)
   expect(late.messages[0]).toMatchObject({

@@ -4,7 +4,6 @@ import { passOnReservations, reserveName } from '../../../src/features/identity/
 import { serverRotationKey } from '../../../src/features/identity/identity/identity.ts'
 import { leaveNamesOfGone } from '../../../src/features/identity/handles/name-claims.ts'
 import { holderOf } from '../../../src/platform/database/row-holders.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import type { Did, Handle } from '../../../src/protocol/identifiers.ts'
 import { nextOperation, signOperation } from '../../../src/protocol/plc.ts'
 import { createAccount, logIn, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
@@ -107,15 +106,18 @@ test('the handle that the identity names is the one that is shown, whichever of 
 test('an attempt that was cut off keeps a handle from its own account never, and from others for a minute', async () => {
   const ida = await createAccount(pds, 'ida')
   const interrupted = (handle: string) =>
-    pds.ctx.db.run(
-      sql`INSERT INTO name_claim (handle, did, attempt, held_until, attempt_by)
-        VALUES (${handle}, ${ida.did}, 'one', ${pds.clock.now() + 300_000}, ${holderOf(pds.ctx.db)})`,
-    )
+    pds.plant('name_claim', {
+      handle,
+      did: ida.did,
+      attempt: 'one',
+      held_until: pds.clock.now() + 300_000,
+      attempt_by: holderOf(pds.ctx.db),
+    })
   await interrupted('ida-two.test')
   await interrupted('ida-three.test')
   const wallet = bearer(await walletSession(pds, ida.did))
   expect((await add(ida, 'ida-two.test', wallet)).status).toBe(409)
-  await pds.ctx.db.run(sql`UPDATE name_claim SET attempt_by = NULL`)
+  await pds.damage('name_claim', {}, { attempt_by: null })
   await leaveNamesOfGone(pds.ctx) // as the server does when it starts
   expect((await add(ida, 'ida-two.test', wallet)).status).toBe(200)
   expect((await add(bob, 'ida-three.test')).status).toBe(409)

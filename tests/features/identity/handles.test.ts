@@ -147,9 +147,12 @@ test('availability is answered for anything that is asked', async () => {
     return [status, body.handle, body.result.$type.split('#')[1], body.result.suggestions]
   }
   expect(await available('free.pds.test')).toEqual([200, 'free.pds.test', 'resultAvailable', undefined])
-  await pds.ctx.db.run(
-    sql`INSERT INTO name_claim (handle, did, attempt, held_until) VALUES ('coming.pds.test', 'did:plc:x', 'one', ${pds.clock.now() + 1000})`,
-  )
+  await pds.plant('name_claim', {
+    handle: 'coming.pds.test',
+    did: 'did:plc:x',
+    attempt: 'one',
+    held_until: pds.clock.now() + 1000,
+  })
   for (const handle of [
     'alice.pds.test',
     'ALICE.pds.test',
@@ -227,9 +230,9 @@ for (const [query, status, message] of tlsChecks) {
 }
 
 test('no certificate is ordered for an account that is not active', async () => {
-  await pds.ctx.db.run(sql`UPDATE account SET deactivated_at = 1 WHERE did = ${bob.did}`)
+  await pds.damage('account', { did: bob.did }, { deactivated_at: 1 })
   expect((await request(`${pds.url}/tls-check?domain=bob.pds.test`)).status).toBe(404)
-  await pds.ctx.db.run(sql`UPDATE account SET deactivated_at = NULL WHERE did = ${bob.did}`)
+  await pds.damage('account', { did: bob.did }, { deactivated_at: null })
 })
 
 test('a key is promised to a DID once, and to nobody in particular every time', async () => {

@@ -1,5 +1,4 @@
 import { expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { lookUpHandle } from '../../../src/features/identity/identity/handle-resolution.ts'
 import { putWebDocument } from '../../../src/features/identity/web-documents/web-documents.ts'
 import { resolveDid } from '../../../src/features/identity/identity/identity.ts'
@@ -29,13 +28,13 @@ const webDocument = (did: string, changes: object = {}) => ({ id: did, alsoKnown
 
 test('a local handle resolves in any case, and only while its account is active', async () => {
   expect(await resolveHandle('Alice.PDS.test')).toMatchObject({ status: 200, body: { did: alice.did } })
-  for (const column of [sql`deactivated_at = 1`, sql`takedown_ref = 'x'`]) {
-    await pds.ctx.db.run(sql`UPDATE account SET ${column} WHERE did = ${alice.did}`)
+  for (const state of [{ deactivated_at: 1 }, { takedown_ref: 'x' }]) {
+    await pds.damage('account', { did: alice.did }, state)
     expect(await resolveHandle('alice.pds.test')).toMatchObject({
       status: 400,
       body: { error: 'HandleNotFound', message: 'Unable to resolve handle' },
     })
-    await pds.ctx.db.run(sql`UPDATE account SET deactivated_at = NULL, takedown_ref = NULL WHERE did = ${alice.did}`)
+    await pds.damage('account', { did: alice.did }, { deactivated_at: null, takedown_ref: null })
   }
 })
 
@@ -256,11 +255,11 @@ test('the key that speaks for a did:web is the one device key of its live docume
     return found.ok ? found.keys : found.fault
   }
   expect(await keysWith([device])).toEqual([alice.signingKey])
-  await putWebDocument(pds.ctx.db, did, '{}')
+  await pds.plant('web_document', { did, document: '{}' })
   expect(await keysWith([device])).toEqual([alice.signingKey])
-  await setHostedSince(pds.ctx.db, did, pds.clock.now())
+  await pds.damage('web_document', { did }, { hosted_since: pds.clock.now() })
   expect(await keysWith([device])).toEqual([])
-  await setHostedSince(pds.ctx.db, did, null)
+  await pds.damage('web_document', { did }, { hosted_since: null })
   const powerless = [
     [],
     [device, device],

@@ -7,7 +7,6 @@ import { runCommand } from '../../../src/cli.ts'
 import { startApp } from '../../../src/app.ts'
 import { Secret } from '../../../src/base/secret.ts'
 import { addDevice } from '../../../src/features/access/wallet-devices/wallet-devices.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import { rewrap } from '../../../src/platform/secrets/rewrap.ts'
 import { Vault } from '../../../src/platform/secrets/vault.ts'
 import { createAccount } from '../../support/clients/account.ts'
@@ -67,11 +66,9 @@ test('without a configured master key, every start has another id, and a warning
 
 test('a stored key that does not open stops the start, and is not replaced', async () => {
   await using pds = await startPds(withEndpoint)
-  const stored = async () =>
-    (await pds.ctx.db.get<{ wrapped: string }>(sql`SELECT wrapped FROM server_secret WHERE name = 'iroh-endpoint'`))!
+  const stored = async () => (await pds.rows('server_secret', { name: 'iroh-endpoint' }))[0]!
   const { wrapped } = await stored()
-  const store = (value: string) =>
-    pds.ctx.db.run(sql`UPDATE server_secret SET wrapped = ${value} WHERE name = 'iroh-endpoint'`)
+  const store = (value: string) => pds.damage('server_secret', { name: 'iroh-endpoint' }, { wrapped: value })
   await store(new Vault(new Uint8Array(32).fill(1)).wrap(new Uint8Array(32)))
   await expect(pds.restart()).rejects.toThrow(
     'the stored key of the QUIC endpoint (row iroh-endpoint of server_secret) does not open: restore',

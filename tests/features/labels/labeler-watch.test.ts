@@ -2,7 +2,6 @@
 import { beforeAll, beforeEach, expect, test } from 'bun:test'
 import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
 import { countFlaggedAccounts, findFlags } from '../../../src/features/data/labels/labels.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { startUpstream, type Upstream } from '../../support/servers/upstream.ts'
 import { seedAccount } from '../../support/clients/seed-account.ts'
@@ -101,7 +100,7 @@ test('flags go with the account', async () => {
   said.set(first.did, [label(first, did, 'spam')])
   await sweep()
   await deleteAccount(pds, did)
-  expect(await pds.ctx.db.get(sql`SELECT val FROM account_flag WHERE did = ${did}`)).toBeNull()
+  expect(await pds.rows('account_flag', { did })).toEqual([])
 })
 
 test('pages are read to their end', async () => {

@@ -1,6 +1,5 @@
 /** Pushes about programs that ask for an account: once for each code, and never with the code. */
 import { beforeAll, expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { confirmAgent, openAgentClaim, pollAgent, registerAgent } from '../../support/clients/agent.ts'
 import { MASTER_KEY, startPds, type TestPds } from '../../support/servers/pds.ts'
@@ -34,11 +33,7 @@ const asking = async (account: TestAccount, at: TestPds = pds) => {
   return { token: body.claim_token as string, code: body.claim.user_code as string, id: body.registration_id as string }
 }
 const attempts = async (registrationId: string) =>
-  (
-    await pds.ctx.db.all<{ id: string }>(
-      sql`SELECT id FROM agent_claim WHERE registration_id = ${registrationId} ORDER BY created_at`,
-    )
-  ).map(({ id }) => id)
+  (await pds.rows('agent_claim', { registration_id: registrationId }, ['id'])).map(({ id }) => id)
 const pushesOf = async (attempt: string) =>
   (await queuedPushes(pds)).filter(({ message }) => message.data['claimAttemptId'] === attempt)
 
@@ -111,9 +106,9 @@ test('what follows a code is not told: its confirmation, the first token', async
 
 test('there is no push about an attempt that was not stored', async () => {
   const before = await living()
-  await pds.ctx.db.run(sql`ALTER TABLE agent_event RENAME TO elsewhere`)
+  const restore = await pds.hide('agent_event')
   const { status } = await registerAgent(pds, { type: 'service_auth', login_hint: alice.email })
-  await pds.ctx.db.run(sql`ALTER TABLE elsewhere RENAME TO agent_event`)
+  await restore()
   expect(status).toBe(500)
   expect(await living()).toBe(before)
 })

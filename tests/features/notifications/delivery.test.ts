@@ -1,6 +1,5 @@
 /** Pushes on their way to devices, through a real relay over QUIC. */
 import { expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
@@ -82,7 +81,7 @@ test('a ping has no content, and no key is made for it', async () => {
   await pds.runSteps()
   expect(relay.ofType('push')).toMatchObject([{ kid: 0, enc: '', ct: '', ping: true }])
   expect(relay.sent).toMatchObject([{ ping: true, length: '{"aps":{"content-available":1}}'.length }])
-  expect(await pds.ctx.db.all(sql`SELECT kid FROM push_sender_key`)).toEqual([])
+  expect(await pds.rows('push_sender_key', {}, ['kid'])).toEqual([])
 })
 
 test('without a master key nothing can be sealed: devices that want content are not counted, the others are pinged', async () => {

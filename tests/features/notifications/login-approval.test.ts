@@ -1,7 +1,6 @@
 /** Pushes about requests that wait for a wallet: whom they reach, what they say, and what the page shows. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { plainName } from '../../../src/http/html.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
@@ -34,11 +33,9 @@ const queuedAbout = async (requestId: string, at: TestPds = pds) =>
   (await queuedPushes(at)).filter(({ message }) => message.data['requestId'] === requestId)
 
 const dispatched = async (at: TestPds = pds) =>
-  (
-    await at.ctx.db.all<{ detail: string }>(
-      sql`SELECT detail FROM wallet_consent_event WHERE action = 'push_dispatched' ORDER BY seq`,
-    )
-  ).map(({ detail }) => JSON.parse(detail) as unknown)
+  (await at.rows('wallet_consent_event', { action: 'push_dispatched' }, ['detail'])).map(
+    ({ detail }) => JSON.parse(detail) as unknown,
+  )
 
 describe('a page that names an account with devices', () => {
   test('tells each of them once, and shows the number that the wallet asks for', async () => {
@@ -145,14 +142,14 @@ describe('nobody is told', () => {
   })
 
   test('if pushes cannot be queued; the page offers the wallet all the same', async () => {
-    await pds.ctx.db.run(sql`ALTER TABLE push_registration RENAME TO elsewhere`)
+    const restore = await pds.hide('push_registration')
     try {
       expect((await openConsent(new OAuthClient(pds), { login_hint: alice.did })).matchCode).toBeNull()
       expect(
         pds.log.some(({ level, message }) => level === 'error' && message.startsWith('could not queue the push about')),
       ).toBe(true)
     } finally {
-      await pds.ctx.db.run(sql`ALTER TABLE elsewhere RENAME TO push_registration`)
+      await restore()
     }
     expect((await openConsent(new OAuthClient(pds), { login_hint: alice.did })).matchCode).not.toBeNull()
   })

@@ -1,7 +1,6 @@
 /** What an event adds to the queue of pushes. */
 import { expect, test } from 'bun:test'
 import { enqueuePush } from '../../../src/features/push/notifications/notifications.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { MASTER_KEY, startPds, type TestPds } from '../../support/servers/pds.ts'
@@ -15,14 +14,18 @@ const message = {
 }
 
 const enqueue = ({ ctx }: TestPds, did: string) => ctx.db.transaction((tx) => enqueuePush(ctx, tx, did as Did, message))
-const insert = ({ ctx, clock }: TestPds, did: string, device: string, handle: string | null) =>
-  ctx.db.run(sql`
-    INSERT INTO push_registration (owner, device_id, public_key, token, topic, is_ping, handle, registered_at)
-    VALUES (${did}, ${device}, 'did:key:z', ${`${did} ${device}`}, 'org.example', 0, ${handle}, ${clock.now()})`)
-const steps = ({ ctx }: TestPds) =>
-  ctx.db.all<{ key: string; did: string; wrapped: string }>(
-    sql`SELECT key, did, payload_wrapped AS wrapped FROM step WHERE kind = 'push'`,
-  )
+const insert = (pds: TestPds, did: string, device: string, handle: string | null) =>
+  pds.plant('push_registration', {
+    owner: did,
+    device_id: device,
+    public_key: 'did:key:z',
+    token: `${did} ${device}`,
+    topic: 'org.example',
+    is_ping: 0,
+    handle,
+    registered_at: pds.clock.now(),
+  })
+const steps = (pds: TestPds) => pds.rows('step', { kind: 'push' })
 
 test('an event adds one push for each device that can be reached, and its words are not readable in the rows', async () => {
   await using pds = await startPds({ notifications: { relay: RELAY }, signingKeyMasterKey: MASTER_KEY })

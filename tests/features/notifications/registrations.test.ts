@@ -49,19 +49,16 @@ const register = (json: unknown, headers: Record<string, string> = bearer(alice.
   request(`${pds.url}${REGISTER}`, { json, headers })
 const remove = (deviceUuid: string, headers: Record<string, string> = bearer(alice.accessJwt)) =>
   request(`${pds.url}${REGISTER}/${encodeURIComponent(deviceUuid)}`, { method: 'DELETE', headers })
-const rows = (owner: string) =>
-  pds.ctx.db.all<{ device: string; token: string; handle: string | null; ping: number }>(
-    sql`SELECT device_id AS device, token, handle, is_ping AS ping FROM push_registration WHERE owner = ${owner} ORDER BY registered_at, device_id`,
-  )
+const rows = async (owner: string) => {
+  const found = await pds.rows('push_registration', { owner })
+  return found.map(({ device_id: device, token, handle, is_ping: ping }) => ({ device, token, handle, ping }))
+}
 const devicesOf = async (owner: string) => (await rows(owner)).map(({ device }) => device)
-const giveHandle = (token: string, handle: string) =>
-  pds.ctx.db.run(sql`UPDATE push_registration SET handle = ${handle} WHERE token = ${token}`)
+const giveHandle = (token: string, handle: string) => pds.damage('push_registration', { token }, { handle })
 /** What waits to be told to the relay, oldest first. */
 const waiting = async (kind: string) => {
-  const steps = await pds.ctx.db.all<{ wrapped: string }>(
-    sql`SELECT payload_wrapped AS wrapped FROM step WHERE kind = ${kind} ORDER BY id`,
-  )
-  return steps.map(({ wrapped }) => JSON.parse(Buffer.from(pds.ctx.vault.unwrap(wrapped)).toString()))
+  const steps = await pds.rows('step', { kind })
+  return steps.map((step) => JSON.parse(Buffer.from(pds.ctx.vault.unwrap(step.payload_wrapped)).toString()))
 }
 const drops = async () => (await waiting('push-handle')).flatMap(({ ask, handle }) => (ask === 'drop' ? [handle] : []))
 
@@ -158,7 +155,7 @@ describe('who may register', () => {
 
   test('nobody whose account was taken down', async () => {
     const { did, accessJwt } = await createAccount(pds, 'gone')
-    await pds.ctx.db.run(sql`UPDATE account SET takedown_ref = 'for a reason' WHERE did = ${did}`)
+    await pds.damage('account', { did }, { takedown_ref: 'for a reason' })
     expect((await register(asked(), bearer(accessJwt))).status).toBe(401)
     expect(await devicesOf(did)).toEqual([])
   })
@@ -262,16 +259,23 @@ test('without a relay nobody can register, and everybody can still end it', asyn
   expect(await request(`${quiet.url}${REGISTER}`, { json: asked(), headers })).toMatchObject(unknown)
   const device = await OperatorDevice.paired(quiet)
   expect(await device.request(ADMIN_REGISTER, { json: asked() })).toMatchObject(unknown)
-  await quiet.ctx.db.run(
-    sql`INSERT INTO push_registration (owner, device_id, public_key, token, topic, is_ping, handle, registered_at) VALUES (${carol.did}, 'phone', ${key}, 'ab', 'org.example', 0, 'handle', 0)`,
-  )
+  await quiet.plant('push_registration', {
+    owner: carol.did,
+    device_id: 'phone',
+    public_key: key,
+    token: 'ab',
+    topic: 'org.example',
+    is_ping: 0,
+    handle: 'handle',
+    registered_at: 0,
+  })
   expect(await request(`${quiet.url}${REGISTER}/phone`, { method: 'DELETE', headers })).toMatchObject({
     body: { status: 'deleted' },
   })
   expect(await request(`${quiet.url}${REGISTER}/phone`, { method: 'DELETE', headers })).toMatchObject({
     body: { status: 'absent' },
   })
-  expect(await quiet.ctx.db.all(sql`SELECT id FROM step WHERE kind LIKE 'push%'`)).toEqual([])
+  expect((await quiet.rows('step')).filter(({ kind }) => kind.startsWith('push'))).toEqual([])
 })
 
 test('an account registers 30 times in an hour', async () => {

@@ -2,7 +2,6 @@
 import { expect, test } from 'bun:test'
 import { Secret } from '../../../src/base/secret.ts'
 import { enqueuePush } from '../../../src/features/push/notifications/notifications.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
@@ -314,9 +313,16 @@ test('a queue that nobody works off is bounded: the oldest pushes make room', as
   const ann = await createAccount(pds, 'ann')
   const { ctx } = pds
   await pds.ctx.steps.stop()
-  await ctx.db.run(sql`
-    INSERT INTO push_registration (owner, device_id, public_key, token, topic, is_ping, handle, registered_at)
-    VALUES (${ann.did}, 'phone', 'did:key:z', 'ab', 'org.example', 1, 'handle', 0)`)
+  await pds.plant('push_registration', {
+    owner: ann.did,
+    device_id: 'phone',
+    public_key: 'did:key:z',
+    token: 'ab',
+    topic: 'org.example',
+    is_ping: 1,
+    handle: 'handle',
+    registered_at: 0,
+  })
   for (let round = 0; round < 81; round++)
     await ctx.db.transaction(async (tx) => {
       for (let i = 0; i < 100; i++) await enqueuePush(ctx, tx, ann.did as Did, message)

@@ -2,7 +2,6 @@
 import { describe, expect, test } from 'bun:test'
 import { Secret } from '../../../src/base/secret.ts'
 import { fanOutSender, sealFor, senderNumbered } from '../../../src/features/push/notifications/sender-keys.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import { rewrap } from '../../../src/platform/secrets/rewrap.ts'
 import { Vault } from '../../../src/platform/secrets/vault.ts'
 import { createAccount, logIn } from '../../support/clients/account.ts'
@@ -40,8 +39,7 @@ const operate = (action: string, at: TestPds = pds) =>
     method: action === '/all' || action === '' ? 'GET' : 'POST',
     headers: bearer(ADMIN_TOKEN),
   })
-const count = async (at: TestPds = pds) =>
-  (await at.ctx.db.get<{ count: number }>(sql`SELECT count(*) AS count FROM push_sender_key`))!.count
+const count = (at: TestPds = pds) => at.count('push_sender_key')
 const fanOut = (at: TestPds = pds) => at.ctx.db.transaction((tx) => fanOutSender(at.ctx, tx))
 const numbers = (keys: Key[]) => keys.map(({ kid }) => kid)
 
@@ -153,10 +151,9 @@ describe('operators', () => {
     const [{ kid }] = (await published()) as [Key]
     expect(await operate(`/${kid}/revoke`)).toMatchObject({ status: 200 })
     expect(await operate(`/${kid}/revoke`)).toMatchObject({ status: 200 })
-    const row = await pds.ctx.db.get(
-      sql`SELECT state, secret_wrapped AS wrapped FROM push_sender_key WHERE kid = ${kid}`,
-    )
-    expect(row).toEqual({ state: 'revoked', wrapped: null })
+    expect(await pds.rows('push_sender_key', { kid }, ['state', 'secret_wrapped'])).toEqual([
+      { state: 'revoked', secret_wrapped: null },
+    ])
     expect(await operate(`/${kid}/retire`)).toMatchObject({ status: 409 })
     // Nothing seals now, so that the next who asks has a key made.
     expect(numbers(await published())).toEqual(expect.arrayContaining([kid + 1]))
@@ -228,8 +225,7 @@ test('a key that does not open is left out and logged; if none opens, nothing is
   const bob = await createAccount(other, 'bob')
   await operate('/rotate', other)
   await operate('/rotate', other)
-  const spoil = (kid: number) =>
-    other.ctx.db.run(sql`UPDATE push_sender_key SET secret_wrapped = ${'A'.repeat(80)} WHERE kid = ${kid}`)
+  const spoil = (kid: number) => other.damage('push_sender_key', { kid }, { secret_wrapped: 'A'.repeat(80) })
   await spoil(2)
   expect(numbers((await asked(bob.accessJwt, other)).body.keys)).toEqual([1])
   expect(other.log.filter(({ level, kid }) => level === 'error' && kid === 2).length).toBeGreaterThan(0)

@@ -3,7 +3,6 @@
  */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { bring } from '../../support/clients/brought.ts'
@@ -75,7 +74,7 @@ describe('a wallet is offered once there is an account', () => {
   test('that leaves a share of a recovery key', async () => {
     const both = await sovereignAccount(pds, 'both')
     const session = await walletSession(pds, both.did)
-    await pds.ctx.db.run(sql`DELETE FROM known_wallet`)
+    await pds.lose('known_wallet')
     const deposited = await request(`${pds.url}/v1/recovery/escrow-share`, {
       method: 'PUT',
       json: { share: newWallet('both').share },
@@ -86,7 +85,7 @@ describe('a wallet is offered once there is an account', () => {
 
   test('that signs in with a key which the server had not known of', async () => {
     const late = await sovereignAccount(pds, 'late')
-    await pds.ctx.db.run(sql`DELETE FROM known_wallet`)
+    await pds.lose('known_wallet')
     expect(await offering()).toEqual([])
     expect(await askSession(pds, sessionRequest(pds, late))).toMatchObject({ status: 200 })
     expect(await offering()).toEqual(EVERYWHERE)

@@ -1,6 +1,5 @@
 /** How much an app may ask for: many scopes, long ones, and permission sets that their authors fill. */
 import { beforeAll, expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { answerOf, loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
@@ -160,7 +159,7 @@ test('a set that grows between request and consent sends the browser back with t
   const requestUri = await client.requestUri({ scope })
   await publishSet('late', 501)
   await pds.restart()
-  await pds.ctx.db.transaction((tx) => tx.run(sql`DELETE FROM published_lexicon`))
+  await pds.lose('published_lexicon')
   const shown = await request(client.authorizeUrl(requestUri), { redirect: 'manual' })
   expect(shown.status).toBe(303)
   expect(answerOf(shown).get('error')).toBe('invalid_scope')

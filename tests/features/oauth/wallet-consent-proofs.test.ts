@@ -3,8 +3,7 @@ import { expect, test } from 'bun:test'
 import scopes from '../../vectors/contract/scope-hash-v1.json' with { type: 'json' }
 import proofs from '../../vectors/contract/signed-proofs-v1.json' with { type: 'json' }
 import { insertRequest, type PendingRequest } from '../../../src/features/access/oauth/authorization-request-store.ts'
-import { insertConsent, latchMatchCode } from '../../../src/features/access/oauth/wallet-consent-store.ts'
-import { sql } from '../../../src/platform/database/database.ts'
+import { insertConsent } from '../../../src/features/access/oauth/wallet-consent-store.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { startFaultyLine } from '../../support/faults/faulty-line.ts'
 import { request } from '../../support/clients/http.ts'
@@ -18,6 +17,7 @@ import {
   openConsent,
   previewOf,
   sendDecision,
+  latch,
 } from '../../support/clients/wallet-consent.ts'
 import { sovereignAccount } from '../../support/clients/wallet.ts'
 import { seedAccount } from '../../support/clients/seed-account.ts'
@@ -61,9 +61,9 @@ async function stage(pds: TestPds, requestId: string, clientId: string, requeste
     scopes: ['atproto'],
   }
   const pushed = { request, client: { clientId, name: null }, clientKey: null } as unknown as PendingRequest
+  await pds.lose('oauth_request')
+  await pds.lose('wallet_consent')
   await pds.ctx.db.transaction(async (tx) => {
-    await tx.run(sql`DELETE FROM oauth_request`)
-    await tx.run(sql`DELETE FROM wallet_consent`)
     await insertRequest(tx, REQUEST_HASH, pushed, now + 300_000)
     await insertConsent(tx, {
       requestId,
@@ -84,8 +84,7 @@ async function stage(pds: TestPds, requestId: string, clientId: string, requeste
 }
 
 const examples = proofs.accept.filter(({ kind }) => kind === 'consent')
-const grantedScope = async (pds: TestPds) =>
-  (await pds.ctx.db.get<{ scope: string | null }>(sql`SELECT granted_scope AS scope FROM wallet_consent`))!.scope
+const grantedScope = async (pds: TestPds) => (await pds.rows('wallet_consent'))[0]!.granted_scope
 
 test('the signed examples are accepted, and what is derived from them is refused', async () => {
   const directory = directoryOfExamples()
@@ -170,7 +169,7 @@ test('ten thousand decisions that are a little off let nobody in, break nothing,
   const alice = await sovereignAccount(pds, 'alice', { password: undefined })
   const consent = await openConsent(new OAuthClient(pds))
   // Required and not given, so that a change which leaves the proof as it was is refused as well.
-  await pds.ctx.db.transaction((tx) => latchMatchCode(tx, consent.requestId, '42', pds.clock.now()))
+  await latch(pds, consent.requestId, '42')
   const bodies = [
     decisionOf(pds, alice, consent),
     decisionOf(pds, alice, consent, { grantedScope: 'atproto' }),

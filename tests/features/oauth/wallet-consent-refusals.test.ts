@@ -1,8 +1,6 @@
 /** What must not let an app in: a proof that is not quite one, one for something else, and two decisions at once. */
 import { randomBytes } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { latchMatchCode } from '../../../src/features/access/oauth/wallet-consent-store.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import { base64url, parseBase64url } from '../../../src/protocol/base64url.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { nextOperation, signOperation, type PlcState } from '../../../src/protocol/plc.ts'
@@ -20,6 +18,7 @@ import {
   statusOf,
   walletPathOf,
   type Decider,
+  latch,
 } from '../../support/clients/wallet-consent.ts'
 import { deviceKey, type DeviceKey, sovereignAccount } from '../../support/clients/wallet.ts'
 import { useWorld } from '../../support/world.ts'
@@ -254,9 +253,7 @@ describe('a request with a match code', () => {
   const withCode = async (matchCode: string) => {
     const app = client()
     const consent = await openConsent(app, { login_hint: alice.did })
-    expect(
-      await pds.ctx.db.transaction((tx) => latchMatchCode(tx, consent.requestId, matchCode, pds.clock.now())),
-    ).toBe(1)
+    expect(await latch(pds, consent.requestId, matchCode)).toBe(1)
     return { app, consent }
   }
 
@@ -286,12 +283,10 @@ describe('a request with a match code', () => {
 
   test('keeps the first one, and gets none once it is decided', async () => {
     const { consent } = await withCode('12')
-    const latch = (matchCode: string) =>
-      pds.ctx.db.transaction((tx) => latchMatchCode(tx, consent.requestId, matchCode, pds.clock.now()))
-    expect(await latch('34')).toBe(0)
+    expect(await latch(pds, consent.requestId, '34')).toBe(0)
     const other = await openConsent(client())
     await sendDecision(pds, decisionOf(pds, alice, other))
-    expect(await pds.ctx.db.transaction((tx) => latchMatchCode(tx, other.requestId, '34', pds.clock.now()))).toBe(0)
+    expect(await latch(pds, other.requestId, '34')).toBe(0)
   })
 
   test('a code that comes while the directory is asked is required all the same', async () => {
@@ -304,7 +299,7 @@ describe('a request with a match code', () => {
     }
     const decision = sendDecision(pds, decisionOf(pds, alice, consent))
     await asked.promise
-    await pds.ctx.db.transaction((tx) => latchMatchCode(tx, consent.requestId, '55', pds.clock.now()))
+    await latch(pds, consent.requestId, '55')
     held.resolve('answered')
     expect(outcome(await decision)).toEqual({ status: 400, code: 'InvalidRequest' })
     expect(await isPending(consent.requestId)).toBe(true)
@@ -376,7 +371,7 @@ describe('of several decisions at once', () => {
 
   test('an account that is taken down meanwhile decides nothing', async () => {
     const grace = await sovereignAccount(pds, 'grace', { password: undefined })
-    const takeDown = () => pds.ctx.db.run(sql`UPDATE account SET takedown_ref = 'reason' WHERE did = ${grace.did}`)
+    const takeDown = () => pds.damage('account', { did: grace.did }, { takedown_ref: 'reason' })
     const consent = await openConsent(client())
     line.fate = async (): Promise<Fate> => {
       await takeDown()
@@ -438,9 +433,9 @@ describe('a completion', () => {
     const app = client()
     const consent = await openConsent(app)
     await sendDecision(pds, decisionOf(pds, alice, consent))
-    await pds.ctx.db.run(sql`ALTER TABLE oauth_code RENAME TO oauth_code_away`)
+    const restore = await pds.hide('oauth_code')
     expect((await completeConsent(pds, consent.requestId)).status).toBe(500)
-    await pds.ctx.db.run(sql`ALTER TABLE oauth_code_away RENAME TO oauth_code`)
+    await restore()
     const completed = await completeConsent(pds, consent.requestId)
     expect((await app.redeem(answerOf(completed).get('code')!)).status).toBe(200)
   })
@@ -449,9 +444,9 @@ describe('a completion', () => {
 test('a page that cannot offer a wallet offers the password', async () => {
   const app = client()
   const requestUri = await app.requestUri()
-  await pds.ctx.db.run(sql`ALTER TABLE wallet_consent RENAME TO wallet_consent_away`)
+  const restore = await pds.hide('wallet_consent')
   const { status, body } = await request(app.authorizeUrl(requestUri))
-  await pds.ctx.db.run(sql`ALTER TABLE wallet_consent_away RENAME TO wallet_consent`)
+  await restore()
   expect({ status, path: walletPathOf(body) }).toEqual({ status: 200, path: null })
   expect(body).toContain('name="password"')
 })

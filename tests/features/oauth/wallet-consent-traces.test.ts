@@ -2,7 +2,6 @@
 import { describe, expect, test } from 'bun:test'
 import { insertRequest, type PendingRequest } from '../../../src/features/access/oauth/authorization-request-store.ts'
 import { consentsAwaiting } from '../../../src/features/access/oauth/wallet-consents.ts'
-import { inPieces, sql, sqlRows } from '../../../src/platform/database/database.ts'
 import type { Did, Handle } from '../../../src/protocol/identifiers.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
@@ -30,10 +29,7 @@ describe('events', () => {
     })
     return body as { events: Record<string, any>[]; cursor?: string }
   }
-  const rows = async (table: 'wallet_consent' | 'wallet_consent_event') =>
-    pds.ctx.db.all(
-      table === 'wallet_consent' ? sql`SELECT * FROM wallet_consent` : sql`SELECT * FROM wallet_consent_event`,
-    )
+  const rows = (table: 'wallet_consent' | 'wallet_consent_event') => pds.rows(table)
 
   test('tell operators who let which app in, without any secret', async () => {
     const alice = await sovereignAccount(pds, 'alice', { password: undefined })
@@ -234,14 +230,22 @@ test('a hundred thousand waiting requests are in nobody’s way, and are swept w
   const pushed = { request: { clientId: 'x' }, client: { clientId: 'x' }, clientKey: null } as unknown as PendingRequest
   await pds.ctx.db.transaction((tx) => insertRequest(tx, 'shared', pushed, expiresAt))
   const ids = Array.from({ length: MANY }, (_, n) => n)
-  await pds.ctx.db.transaction(async (tx) => {
-    for (const piece of inPieces(ids))
-      await tx.run(sql`
-        INSERT INTO wallet_consent (request_id, request_hash, user_code, client_id, requested_scope, login_hint, ip, status, created_at,
-          expires_at)
-        VALUES ${sqlRows(piece.map((n) => [`many ${n}`, `hash ${n}`, `code ${n}`, 'x', 'atproto', `many${n % 1000}.test`, 'unknown', 'pending', now, expiresAt]))}`)
-  })
-  const count = async () => (await pds.ctx.db.get<{ n: number }>(sql`SELECT COUNT(*) AS n FROM wallet_consent`))!.n
+  await pds.plant(
+    'wallet_consent',
+    ids.map((n) => ({
+      request_id: `many ${n}`,
+      request_hash: `hash ${n}`,
+      user_code: `code ${n}`,
+      client_id: 'x',
+      requested_scope: 'atproto',
+      login_hint: `many${n % 1000}.test`,
+      ip: 'unknown',
+      status: 'pending',
+      created_at: now,
+      expires_at: expiresAt,
+    })),
+  )
+  const count = () => pds.count('wallet_consent')
   const app = new OAuthClient(pds)
   const consent = await openConsent(app, { login_hint: alice.did })
   expect((await previewOf(pds, { user_code: consent.userCode })).status).toBe(200)

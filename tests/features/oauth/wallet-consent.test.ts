@@ -1,8 +1,6 @@
 /** Apps that are let in by a wallet: who is offered that, what it shows, and the way from the page to a session. */
 import { describe, expect, test } from 'bun:test'
 import decodeQR from 'qr/decode.js'
-import { latchMatchCode } from '../../../src/features/access/oauth/wallet-consent-store.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { startLexiconAuthor } from '../../support/servers/lexicon-author.ts'
@@ -15,6 +13,7 @@ import {
   sendDecision,
   statusOf,
   walletPathOf,
+  latch,
 } from '../../support/clients/wallet-consent.ts'
 import { sovereignAccount } from '../../support/clients/wallet.ts'
 import { setUp } from '../../support/set-up.ts'
@@ -337,7 +336,7 @@ describe('a wallet is offered', () => {
     const requestUri = await app.requestUri({ login_hint: alice.handle })
     const { body } = await request(app.authorizeUrl(requestUri))
     const { requestId, userCode } = walletPathOf(body)!
-    await pds.ctx.db.transaction((tx) => latchMatchCode(tx, requestId, '07', pds.clock.now()))
+    await latch(pds, requestId, '07')
     const { body: withNumber } = await request(app.authorizeUrl(requestUri))
     for (const element of [
       '<div id="wallet-path">',
@@ -500,5 +499,5 @@ test('approvals can be completed for an hour, and then nothing of them is left',
   pds.clock.advance({ secs: 600 })
   await pds.runSweep('oauth-expiry')
   for (const { requestId } of [consent, forgotten])
-    expect(await pds.ctx.db.all(sql`SELECT status FROM wallet_consent WHERE request_id = ${requestId}`)).toEqual([])
+    expect(await pds.rows('wallet_consent', { request_id: requestId }, ['status'])).toEqual([])
 })

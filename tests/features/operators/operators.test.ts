@@ -1,6 +1,5 @@
 /** Operator credentials: the token, paired devices, and the audit of what they do. */
 import { expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
 import { OperatorDevice } from '../../support/clients/operator-device.ts'
 import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
@@ -78,9 +77,7 @@ test('a wrong content type costs no nonce, a broken body does', async () => {
     status: 415,
     body: { error: { code: 'InvalidRequest' } },
   })
-  const count = async () =>
-    (await pds.ctx.db.get<{ n: number }>(sql`SELECT count(*) AS n FROM operator_nonce WHERE device_id = ${device.id}`))!
-      .n
+  const count = () => pds.count('operator_nonce', { device_id: device.id })
   expect(await count()).toBe(0)
   await request(pds.url + path, {
     method: 'POST',
@@ -121,12 +118,12 @@ test('nonces are forgotten after their age', async () => {
 test('a change and its audit row vanish together', async () => {
   await using other = await startPds()
   const device = await OperatorDevice.paired(other)
-  await other.ctx.db.run(sql`ALTER TABLE operator_audit RENAME TO elsewhere`)
+  const restore = await other.hide('operator_audit')
   const failed = await request(`${other.url + DEVICES}/${device.id}/revoke`, {
     method: 'POST',
     headers: bearer(ADMIN_TOKEN),
   })
   expect(failed.status).toBe(500)
-  await other.ctx.db.run(sql`ALTER TABLE elsewhere RENAME TO operator_audit`)
+  await restore()
   expect(await device.request(DEVICES)).toMatchObject({ status: 200 })
 })

@@ -72,12 +72,12 @@ test('while the directory does not respond, the page says that and nothing else'
 test('a did:web belongs to whoever has the domain, and a hosted one to whoever is signed in', async () => {
   const did = 'did:web:owner.example.com' as Did
   const owner = await createAccount(pds, 'webster')
-  await pds.ctx.db.run(sql`UPDATE account SET did = ${did} WHERE did = ${owner.did}`)
+  await pds.damage('account', { did: owner.did }, { did })
   const page = await identityPage({ ...owner, did })
   expect(page).toContain('<strong>owner.example.com</strong>')
   expect(page).not.toContain('serves the document')
-  await putWebDocument(pds.ctx.db, did, '{}')
-  await setHostedSince(pds.ctx.db, did, pds.clock.now())
+  await pds.plant('web_document', { did, document: '{}' })
+  await pds.damage('web_document', { did }, { hosted_since: pds.clock.now() })
   const hosted = await identityPage({ ...owner, did })
   expect(hosted).toContain('serves the document')
   expect(hosted).toContain('https://owner.example.com/.well-known/did.json')
@@ -86,7 +86,7 @@ test('a did:web belongs to whoever has the domain, and a hosted one to whoever i
 test('the holder of a did:web lets this server serve its document, and takes it back', async () => {
   const did = 'did:web:switch.example.com' as Did
   const owner = await createAccount(pds, 'switcher')
-  await pds.ctx.db.run(sql`UPDATE account SET did = ${did} WHERE did = ${owner.did}`)
+  await pds.damage('account', { did: owner.did }, { did })
   const cookie = await signIn({ did })
   const switchTo = async (enabled: string) => {
     const { body } = await request(`${pds.url}/account/identity?account=${did}`, { headers: { cookie } })
@@ -97,8 +97,8 @@ test('the holder of a did:web lets this server serve its document, and takes it 
       body: new URLSearchParams(fields).toString(),
     })
   }
-  const isHosted = async () => (await findWebDocument(pds.ctx.db, did))?.hostedSince != null
-  await putWebDocument(pds.ctx.db, did, JSON.stringify({ id: did }))
+  const isHosted = async () => (await pds.rows('web_document', { did }))[0]!.hosted_since !== null
+  await pds.plant('web_document', { did, document: JSON.stringify({ id: did }) })
   expect((await switchTo('yes')).status).toBe(303)
   expect(await isHosted()).toBe(true)
   const served = await request(`${pds.url}/.well-known/did.json`, {

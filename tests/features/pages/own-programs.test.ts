@@ -3,7 +3,6 @@
  * page.
  */
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
 import { confirmAgent, openAgentClaim, previewAgent, registerAgent } from '../../support/clients/agent.ts'
 import { AgentUser, shownCode } from '../../support/clients/agent-user.ts'
@@ -49,9 +48,7 @@ async function mailed(): Promise<string[]> {
   return pds.mails.splice(0).map(({ text }) => text)
 }
 const confirmAddress = (confirmed: boolean) =>
-  pds.ctx.db.run(
-    sql`UPDATE account SET email_confirmed_at = ${confirmed ? pds.clock.now() : null} WHERE did = ${alice.did}`,
-  )
+  pds.damage('account', { did: alice.did }, { email_confirmed_at: confirmed ? pds.clock.now() : null })
 
 describe('an agent with a name', () => {
   test('is told from another one wherever its holder decides and looks', async () => {
@@ -178,10 +175,8 @@ test('a wallet and the command line are sessions and log lines of that name', as
   const told: string[] = []
   await until(async () => told.push(...(await mailed())) > 0)
   expect(told.join()).toContain(`With: Holdfast wallet on ${SYSTEM}`)
-  const session = await pds.ctx.db.get(
-    sql`SELECT opened_with AS program FROM session WHERE did = ${bob.account.did} ORDER BY opened_at DESC LIMIT 1`,
-  )
-  expect(session).toEqual({ program: `Holdfast wallet on ${SYSTEM}` })
+  const sessions = await pds.rows('session', { did: bob.account.did }, ['opened_at', 'opened_with'])
+  expect(sessions.at(-1)).toMatchObject({ opened_with: `Holdfast wallet on ${SYSTEM}` })
 
   const made = await runProgram(['account', 'create', 'carol', 'carol@example.com', '--generate', '--url', pds.url], {
     SERVICE_ADMIN_TOKEN: ADMIN_TOKEN,

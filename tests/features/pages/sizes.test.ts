@@ -4,14 +4,13 @@ import { join } from 'node:path'
 import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { Secret } from '../../../src/base/secret.ts'
-import { latchMatchCode } from '../../../src/features/access/oauth/wallet-consent-store.ts'
 import { registerAgent as confirmedAgent } from '../../support/clients/registered-agent.ts'
 import { registerDevices, RELAY } from '../../support/clients/queued.ts'
 import { createAccount, logIn } from '../../support/clients/account.ts'
 import { openAgentClaim, registerAgent } from '../../support/clients/agent.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { decisionOf, sendDecision } from '../../support/clients/wallet-consent.ts'
+import { decisionOf, sendDecision, latch } from '../../support/clients/wallet-consent.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import { sovereignAccount, walletSession } from '../../support/clients/wallet.ts'
 import { setUp } from '../../support/set-up.ts'
@@ -165,7 +164,7 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     const app = client()
     await page.goto(app.authorizeUrl(await app.requestUri({ scope: SCOPES.join(' ') })))
     const requestId = (await page.locator('[data-request-id]').getAttribute('data-request-id'))!
-    await pds.ctx.db.transaction((tx) => latchMatchCode(tx, requestId, '07', pds.clock.now()))
+    await latch(pds, requestId, '07')
     await page.reload()
     await page.locator('#match-code').waitFor()
   },

@@ -1,10 +1,9 @@
 /** The consent page of an app while a wallet decides: with the page's script, and without. */
 import { beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { latchMatchCode } from '../../../src/features/access/oauth/wallet-consent-store.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
-import { decisionOf, sendDecision, statusOf } from '../../support/clients/wallet-consent.ts'
+import { decisionOf, sendDecision, statusOf, latch } from '../../support/clients/wallet-consent.ts'
 import { sovereignAccount } from '../../support/clients/wallet.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
@@ -152,7 +151,7 @@ test('a part that is folded asks less often, and its number stands on the page o
   await page.getByText('Use your wallet instead').click()
   expect(await page.locator('.user-code').isVisible()).toBe(true)
   expect(await asked(page, 15)).toBeGreaterThan(2)
-  await pds.ctx.db.transaction((tx) => latchMatchCode(tx, requestId, '07', pds.clock.now()))
+  await latch(pds, requestId, '07')
   await page.reload()
   expect(await page.locator('#match-code').innerText()).toBe('07')
 })
@@ -182,7 +181,7 @@ test('without script, a person continues by hand once the wallet has approved', 
 
 test('the number for the wallet stands on the page', async () => {
   const { page, requestId, decide } = await open({ javaScriptEnabled: false })
-  await pds.ctx.db.transaction((tx) => latchMatchCode(tx, requestId, '07', pds.clock.now()))
+  await latch(pds, requestId, '07')
   await page.reload()
   expect(await page.locator('#match-code').innerText()).toBe('07')
   await decide('approve', '07')

@@ -4,7 +4,6 @@ import {
   resolveLexicon,
   validateAsPublished,
 } from '../../../src/features/data/published-lexicons/published-lexicons.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import type { Nsid } from '../../../src/protocol/identifiers.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { startLexiconAuthor } from '../../support/servers/lexicon-author.ts'
@@ -144,39 +143,32 @@ test('an author inside our own network is not reached', async () => {
 })
 
 test('what is kept is bounded', async () => {
-  await pds.ctx.db.transaction(async (tx) => {
-    for (let i = 0; i < 1100; i++)
-      await tx.run(
-        sql`INSERT INTO published_lexicon (nsid, document, fetched_at) VALUES (${`test.old.n${i}`}, '{}', ${i})`,
-      )
-  })
+  await pds.plant(
+    'published_lexicon',
+    Array.from({ length: 1100 }, (_, i) => ({ nsid: `test.old.n${i}`, document: '{}', fetched_at: i })),
+  )
   await using fresh = await startLexiconAuthor()
   pds.dns.setTexts('_lexicon.fresh.test', `did=${fresh.did}`)
   await fresh.publish('test.fresh.thing', recordLexicon('test.fresh.thing', {}))
   expect(await resolve('test.fresh.thing')).not.toBeNull()
-  expect(await pds.ctx.db.get<{ count: number }>(sql`SELECT COUNT(*) AS count FROM published_lexicon`)).toEqual({
-    count: 1000,
-  })
+  expect(await pds.count('published_lexicon')).toBe(1000)
 })
 
 test('the bytes of what is kept are bounded', async () => {
   const padded = JSON.stringify('x'.repeat(1024 ** 2))
-  await pds.ctx.db.transaction(async (tx) => {
-    for (let i = 0; i < 40; i++)
-      await tx.run(
-        sql`INSERT INTO published_lexicon (nsid, document, fetched_at) VALUES (${`test.padded.n${i}`}, ${padded}, ${2000 + i})`,
-      )
-  })
+  for (let i = 0; i < 40; i++)
+    await pds.plant('published_lexicon', { nsid: `test.padded.n${i}`, document: padded, fetched_at: 2000 + i })
   await using fresh = await startLexiconAuthor()
   pds.dns.setTexts('_lexicon.small.test', `did=${fresh.did}`)
   await fresh.publish('test.small.thing', recordLexicon('test.small.thing', {}))
   expect(await resolve('test.small.thing')).not.toBeNull()
-  const kept = await pds.ctx.db.all<{ nsid: string }>(
-    sql`SELECT nsid FROM published_lexicon WHERE nsid LIKE 'test.padded.%' ORDER BY fetched_at`,
-  )
+  const stored = await pds.rows('published_lexicon', {}, ['nsid', 'fetched_at'])
+  const kept = stored
+    .filter(({ nsid }) => nsid.startsWith('test.padded.'))
+    .toSorted((a, b) => a.fetched_at - b.fetched_at)
   expect(kept.length).toBeLessThan(32)
   expect(kept.length).toBeGreaterThan(25)
-  expect(kept.at(-1)).toEqual({ nsid: 'test.padded.n39' })
+  expect(kept.at(-1)).toMatchObject({ nsid: 'test.padded.n39' })
 })
 
 test('a stored document is parsed once, until another server has fetched a newer one', async () => {
@@ -188,8 +180,11 @@ test('a stored document is parsed once, until another server has fetched a newer
   expect(await resolve('test.often.thing')).toBe(first)
   const newer = recordLexicon('test.often.thing', { b: { type: 'string' } })
   pds.clock.advance({ secs: 1 })
-  await pds.ctx.db.run(sql`
-    UPDATE published_lexicon SET document = ${JSON.stringify(newer)}, fetched_at = ${pds.clock.now()} WHERE nsid = 'test.often.thing'`)
+  await pds.damage(
+    'published_lexicon',
+    { nsid: 'test.often.thing' },
+    { document: JSON.stringify(newer), fetched_at: pds.clock.now() },
+  )
   expect(await resolve('test.often.thing')).toEqual(newer as never)
 })
 
@@ -215,8 +210,7 @@ test('a document beyond the bounds is none, also one that was stored before ther
       'Invalid test.large.wide record: the lexicon test.large.wide is larger than this server accepts: it has more than 500 entries of required',
   })
   const stored = JSON.stringify(wide('test.large.stored', 501))
-  await pds.ctx.db.run(sql`
-    INSERT INTO published_lexicon (nsid, document, fetched_at) VALUES ('test.large.stored', ${stored}, ${pds.clock.now()})`)
+  await pds.plant('published_lexicon', { nsid: 'test.large.stored', document: stored, fetched_at: pds.clock.now() })
   expect(await resolve('test.large.stored')).toBeNull()
 })
 

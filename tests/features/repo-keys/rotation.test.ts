@@ -5,7 +5,6 @@ import { isDeepStrictEqual } from 'node:util'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
 import { continueSequence } from '../../../src/features/operations/backup/restoring.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { signOperation, tombstone, type Operation } from '../../../src/protocol/plc.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
@@ -58,9 +57,8 @@ async function walletOf(name: string): Promise<Wallet> {
 }
 
 const submissions = () => line.arrived.filter(({ method, body }) => method === 'POST' && body.includes('"prev":"'))
-const stagedRows = async () => (await pds.ctx.db.all(sql`SELECT 1 FROM staged_key`)).length
-const isHeld = async ({ account: { did } }: Wallet) =>
-  (await pds.ctx.db.get(sql`SELECT 1 FROM account WHERE did = ${did} AND signing_held_at IS NOT NULL`)) !== null
+const stagedRows = () => pds.count('staged_key')
+const isHeld = async ({ account: { did } }: Wallet) => (await pds.rows('account', { did }))[0]!.signing_held_at !== null
 const downLine = () => 'question lost' as const
 /** Holds operations up until they are let through. */
 function gate() {

@@ -3,7 +3,6 @@ import { expect, test } from 'bun:test'
 import { StoredNodes } from '../../../src/features/data/repo/node-store.ts'
 import { countMisframed, framedRecords } from '../../../src/features/data/repo/record-store.ts'
 import { stageBlocks, stageRepo } from '../../../src/features/data/repo/repo-staging.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import { carOf, writeCar, type Block } from '../../../src/protocol/car.ts'
 import { cidOfCbor } from '../../../src/protocol/cid.ts'
 import type { Tid } from '../../../src/protocol/identifiers.ts'
@@ -59,9 +58,9 @@ test('what a row keeps is held against its block', async () => {
   const { db } = pds.ctx
   const id = await storedRecords([1, 91, 92, 300, 16_347, 16_348, 70_000, 1_000_000].map(randomBlock))
   expect(await countMisframed(db, id)).toBe(0)
-  await db.run(sql`UPDATE record SET framing = NULL WHERE repo_id = ${id}`)
+  await pds.damage('record', { repo_id: id }, { framing: null })
   expect(await countMisframed(db, id)).toBe(8)
-  await db.run(sql`UPDATE record SET framing = ${new Uint8Array([0x80, 1])} WHERE repo_id = ${id}`)
+  await pds.damage('record', { repo_id: id }, { framing: new Uint8Array([0x80, 1]) })
   expect(await countMisframed(db, id)).toBe(7) // it is right for a block of 92 bytes
 })
 

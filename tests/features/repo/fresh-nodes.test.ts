@@ -6,7 +6,7 @@ import { expect, test } from 'bun:test'
 import { FreshNodes } from '../../../src/features/data/repo/fresh-nodes.ts'
 import { changeNodes, StoredNodes } from '../../../src/features/data/repo/node-store.ts'
 import { findTree, insertRepo, updateTree } from '../../../src/features/data/repo/repo-store.ts'
-import { sql, type Reader } from '../../../src/platform/database/database.ts'
+import type { Reader } from '../../../src/platform/database/database.ts'
 import type { Block } from '../../../src/protocol/car.ts'
 import { encode } from '../../../src/protocol/cbor.ts'
 import { cidOfCbor } from '../../../src/protocol/cid.ts'
@@ -108,7 +108,7 @@ test.each([1, 2, 3, 4])('after any commits the nodes are those of a plain map (%
     }
     revs.push(rev)
     if (commit % 5 === 0) {
-      const { id } = (await ctx.db.get<{ id: number }>(sql`SELECT id FROM repo WHERE did = ${did}`))!
+      const { id } = (await pds.rows('repo', { did }))[0]!
       await ctx.db.snapshot((reader) =>
         compare(reader, id, model, [...gone.values()].slice(-50), revs[below(revs.length)]!),
       )

@@ -1,7 +1,6 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { AtpAgent, XRPCError } from '@atproto/api'
 import { repoHead, setRecordTakedown } from '../../../src/features/data/repo/repo.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, PASSWORD, xrpc } from '../../support/clients/account.ts'
 import { startPds } from '../../support/servers/pds.ts'
@@ -405,7 +404,7 @@ test('only the owner writes, while the account is active', async () => {
   expect((await eve.call('com.atproto.repo.createRecord', { json: { ...json, repo: 'nobody.test' } })).body.error).toBe(
     'AccountNotFound',
   )
-  await pds.ctx.db.run(sql`UPDATE account SET deactivated_at = 1 WHERE did = ${eve.did}`)
+  await pds.damage('account', { did: eve.did }, { deactivated_at: 1 })
   const { status, body } = await eve.call('com.atproto.repo.createRecord', { json: { ...json, repo: eve.did } })
   expect({ status, error: body.error }).toEqual({ status: 401, error: 'AccountDeactivated' })
   expect((await xrpc(pds, `com.atproto.repo.listRecords?repo=${eve.did}&collection=${collection}`)).body).toEqual({

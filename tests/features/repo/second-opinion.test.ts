@@ -2,7 +2,6 @@
 import { expect, test } from 'bun:test'
 import { signingKeyOf } from '../../../src/features/identity/account-keys/account-keys.ts'
 import { repoHead, secondOpinion } from '../../../src/features/data/repo/repo.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import { cidOfCbor } from '../../../src/protocol/cid.ts'
 import { formatDidKey } from '../../../src/protocol/keys.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
@@ -57,11 +56,9 @@ test('records that are missing, left over or changed are found', async () => {
   const alice = await joined(120)
   const { id } = await repoOf(alice)
   const path = (n: number) => `com.example.note/post${n}`
-  await pds.ctx.db.run(sql`DELETE FROM record WHERE repo_id = ${id} AND path = ${path(7)}`)
-  await pds.ctx.db.run(sql`UPDATE record SET path = ${'zzz.zzz.zzz/last'} WHERE repo_id = ${id} AND path = ${path(50)}`)
-  await pds.ctx.db.run(
-    sql`UPDATE record SET value = ${new Uint8Array([0xa0])} WHERE repo_id = ${id} AND path = ${path(60)}`,
-  )
+  await pds.lose('record', { repo_id: id, path: path(7) })
+  await pds.damage('record', { repo_id: id, path: path(50) }, { path: 'zzz.zzz.zzz/last' })
+  await pds.damage('record', { repo_id: id, path: path(60) }, { value: new Uint8Array([0xa0]) })
   expect((await opinion(alice)).toSorted()).toEqual([
     `record ${path(50)} is missing`,
     `record ${path(60)} does not match its CID`,
@@ -73,14 +70,10 @@ test('records that are missing, left over or changed are found', async () => {
 test('a node that is missing, or is another, is found', async () => {
   const alice = await joined(450)
   const { id } = await repoOf(alice)
-  const nodes = await pds.ctx.db.all<{ cid: Uint8Array; bytes: Uint8Array }>(
-    sql`SELECT cid, bytes FROM repo_node WHERE repo_id = ${id} ORDER BY cid LIMIT 2`,
-  )
-  await pds.ctx.db.run(
-    sql`UPDATE repo_node SET bytes = ${nodes[1]!.bytes} WHERE repo_id = ${id} AND cid = ${nodes[0]!.cid}`,
-  )
+  const nodes = await pds.rows('repo_node', { repo_id: id }, ['cid', 'bytes'])
+  await pds.damage('repo_node', { repo_id: id, cid: nodes[0]!.cid }, { bytes: nodes[1]!.bytes })
   expect((await opinion(alice)).length).toBeGreaterThan(0)
-  await pds.ctx.db.run(sql`DELETE FROM repo_node WHERE repo_id = ${id} AND cid = ${nodes[0]!.cid}`)
+  await pds.lose('repo_node', { repo_id: id, cid: nodes[0]!.cid })
   expect((await opinion(alice)).join()).toContain('block not found')
 })
 
@@ -89,8 +82,8 @@ test('a commit that is another than its CID says is found', async () => {
   const { id, commitBlock } = await repoOf(alice)
   const changed = Uint8Array.from(commitBlock)
   changed[changed.length - 1]! ^= 1
-  await pds.ctx.db.run(sql`UPDATE repo SET commit_block = ${changed} WHERE id = ${id}`)
+  await pds.damage('repo', { id }, { commit_block: changed })
   expect(await opinion(alice)).toContain('the commit does not match its CID')
-  await pds.ctx.db.run(sql`UPDATE repo SET head = ${cidOfCbor(changed).bytes} WHERE id = ${id}`)
+  await pds.damage('repo', { id }, { head: cidOfCbor(changed).bytes })
   expect(await opinion(alice)).not.toEqual([])
 })

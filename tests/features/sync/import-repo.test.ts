@@ -5,7 +5,6 @@ import { readdirSync, readlinkSync } from 'node:fs'
 import { serverRotationKey } from '../../../src/features/identity/identity/identity.ts'
 import { signingKeyOf } from '../../../src/features/identity/account-keys/account-keys.ts'
 import { stageBlocks, stageRepo } from '../../../src/features/data/repo/repo.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import { cidOfBlob } from '../../../src/protocol/cid.ts'
 import type { Did, Tid } from '../../../src/protocol/identifiers.ts'
 import { formatDidKey, signingKey } from '../../../src/protocol/keys.ts'
@@ -69,10 +68,9 @@ const verified = async (account: TestAccount) =>
 /** Rows of repositories that no account has adopted, after the sweep. */
 async function abandonedRows(): Promise<number> {
   await pds.runSweep('abandoned-repos')
-  const counts = await pds.ctx.db.get<{ count: number }>(sql`
-    SELECT (SELECT count(*) FROM repo WHERE did IS NULL) + (SELECT count(*) FROM record WHERE repo_id NOT IN (SELECT id FROM repo))
-      + (SELECT count(*) FROM repo_node WHERE repo_id NOT IN (SELECT id FROM repo)) AS count`)
-  return counts!.count
+  const present = new Set((await pds.rows('repo', {}, ['id'])).map(({ id }) => id))
+  const parts = [...(await pds.rows('record', {}, ['repo_id'])), ...(await pds.rows('repo_node', {}, ['repo_id']))]
+  return (await pds.count('repo', { did: null })) + parts.filter((row) => !present.has(row.repo_id)).length
 }
 
 const records = (count: number) =>
@@ -303,8 +301,7 @@ test('parts of a repository that is being built stay, those of one whose time ra
   const { ctx, clock } = pds
   const rev = revAt(clock.now())
   const page = () => ({ nodes: [], records: [] })
-  const counts = async () =>
-    (await ctx.db.get<{ count: number }>(sql`SELECT count(*) AS count FROM repo WHERE did IS NULL`))!.count
+  const counts = () => pds.count('repo', { did: null })
   const building = stageRepo(ctx, rev, async (id) => {
     for (let part = 0; part < 3; part++) {
       clock.advance({ secs: 600 })
@@ -367,7 +364,7 @@ test('only the whole account may import, into itself, what is announced as an ar
       asBody(archiveOf(grace.did, revAt(pds.clock.now() + 3_600_000), records(2), foreignKey).bytes),
     ),
   ).toMatchObject({ status: 400, body: { message: 'The revision of the commit is in the future' } })
-  await pds.ctx.db.run(sql`UPDATE account SET takedown_ref = 'x' WHERE did = ${grace.did}`)
+  await pds.damage('account', { did: grace.did }, { takedown_ref: 'x' })
   expect(await importCar(grace, asBody(bytes))).toMatchObject({ status: 401, body: { error: 'AccountTakedown' } })
 })
 

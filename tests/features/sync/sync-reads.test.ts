@@ -4,7 +4,6 @@ import { readCar as readTheirCar, verifyProofs, verifyRepoCar } from '@atproto/r
 import { formatDidKey } from '../../../src/protocol/keys.ts'
 import { signingKeyOf } from '../../../src/features/identity/account-keys/account-keys.ts'
 import { exportBlocks, exportRecord } from '../../../src/features/data/sync/repo-export.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import { parseCid } from '../../../src/protocol/cid.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, xrpc, type TestAccount } from '../../support/clients/account.ts'
@@ -269,7 +268,7 @@ test('nobody reads what does not exist', async () => {
 test('a deactivated repository is for its owner and the operator; its status is for all', async () => {
   const dave = await createAccount(pds, 'dave')
   const { commit, cid, rkey } = await post(dave, 'hidden soon')
-  await pds.ctx.db.run(sql`UPDATE account SET deactivated_at = ${pds.clock.now()} WHERE did = ${dave.did}`)
+  await pds.damage('account', { did: dave.did }, { deactivated_at: pds.clock.now() })
   const owner = { headers: { authorization: `Bearer ${dave.accessJwt}` } }
   const reads = [
     ['getRepo', {}],

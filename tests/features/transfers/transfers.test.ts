@@ -6,7 +6,6 @@ import {
   runningTransfer,
 } from '../../../src/features/identity/transfers/transfers.ts'
 import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
 import { basic, bearer, request, type Answer } from '../../support/clients/http.ts'
@@ -355,7 +354,7 @@ test('the holder sees what runs and which devices there are, and ends either', a
 })
 
 test('what nobody ends, ends by itself', async () => {
-  const rows = async () => (await pds.ctx.db.all(sql`SELECT 1 FROM transfer`)).length
+  const rows = () => pds.count('transfer')
   await begun()
   pds.clock.advance({ secs: 15 * 60 })
   expect(await pds.runSweep('transfers')).toMatchObject({ expired: 1, deleted: 0 })
@@ -377,5 +376,5 @@ test('transfers end with the account', async () => {
   await deleteAccount(pds, alice.did as Did)
   expect(await accept(taken.transferCode)).toMatchObject(invalidClaim)
   expect(await complete(taken.transferId, taken.deviceToken)).toMatchObject(unauthorized)
-  expect(await pds.ctx.db.all(sql`SELECT 1 FROM transfer`)).toEqual([])
+  expect(await pds.rows('transfer')).toEqual([])
 })

@@ -1,8 +1,7 @@
 /** Deciding with a wallet on an app that asks to sign in. */
 import { describe, expect, test } from 'bun:test'
-import { latchMatchCode } from '../../../src/features/access/oauth/wallet-consent-store.ts'
 import { answerOf, loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
-import { completeConsent, openConsent, statusOf } from '../../support/clients/wallet-consent.ts'
+import { completeConsent, openConsent, statusOf, latch } from '../../support/clients/wallet-consent.ts'
 import { walletHolder } from '../../support/clients/wallet-holder.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
@@ -80,7 +79,7 @@ describe('an app is let in', () => {
 
   test('once the number on the page is repeated, if there is one', async () => {
     const { userCode, requestId } = await open()
-    await pds.ctx.db.transaction((tx) => latchMatchCode(tx, requestId, '07', pds.clock.now()))
+    await latch(pds, requestId, '07')
     expect(await alice.user.run(['approve', userCode, '--yes'])).toMatchObject({
       code: 2,
       err: expect.stringContaining('--match-code'),

@@ -3,7 +3,6 @@
  * well.
  */
 import { beforeAll, expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { didWebOfHost } from '../../../src/protocol/did-document.ts'
 import { claimCode, forCeremonies } from '../../support/clients/ceremony.ts'
 import { startFaultyLine, type Fate } from '../../support/faults/faulty-line.ts'
@@ -103,10 +102,8 @@ test.each(fates)(
       const { did, handle, unfinished, paperShare } = await user.contents()
       expect({ handle, unfinished, paperShare }).toEqual({ handle: `${name}.test`, unfinished: null, paperShare: null })
       expect(await log(did!)).toHaveLength(1)
-      expect(await pds.ctx.db.all(sql`SELECT did FROM account WHERE email = ${`${name}@example.com`}`)).toEqual([
-        { did },
-      ])
-      expect(await pds.ctx.db.all(sql`SELECT did FROM escrow_share WHERE did = ${did!}`)).toEqual([{ did }])
+      expect(await pds.rows('account', { email: `${name}@example.com` }, ['did'])).toEqual([{ did: did! }])
+      expect(await pds.rows('escrow_share', { did: did! }, ['did'])).toEqual([{ did: did! }])
     })
     expect(breaks).toBeGreaterThanOrEqual(5)
   },
@@ -136,9 +133,7 @@ test.each(fates)(
       expect({ handle, unfinished, paperShare }).toEqual({ handle: `${name}.test`, unfinished: null, paperShare: null })
       expect(await log(did!)).toHaveLength(1)
       expect(await user.do(['sign-in'])).toContain(`as ${name}.test`)
-      expect(await pds.ctx.db.all(sql`SELECT did FROM account WHERE email = ${`${name}@example.com`}`)).toEqual([
-        { did },
-      ])
+      expect(await pds.rows('account', { email: `${name}@example.com` }, ['did'])).toEqual([{ did: did! }])
     })
     expect(breaks).toBeGreaterThanOrEqual(6)
   },
@@ -191,10 +186,9 @@ test.each(fates)(
       const { verificationMethods, rotationKeys } = await state(did)
       expect(verificationMethods.atproto).not.toBe(before)
       expect(rotationKeys).toHaveLength(3)
-      const { signing_key: used } = (await pds.ctx.db.get<{ signing_key: string }>(
-        sql`SELECT signing_key FROM account WHERE did = ${did}`,
-      ))!
-      expect(used).toBe(verificationMethods.atproto)
+      expect(await pds.rows('account', { did }, ['signing_key'])).toEqual([
+        { signing_key: verificationMethods.atproto },
+      ])
       expect((await user.contents()).unfinished).toBeNull()
     })
     expect(breaks).toBeGreaterThanOrEqual(3)

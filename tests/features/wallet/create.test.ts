@@ -1,7 +1,6 @@
 /** The ceremony by which `holdfast wallet create` makes an account, and where it may be cut off. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import decodeQR from 'qr/decode.js'
-import { sql } from '../../../src/platform/database/database.ts'
 import { checkAuditLog } from '../../../src/protocol/plc.ts'
 import { parseShare } from '../../../src/protocol/escrow-share.ts'
 import { shareWords } from '../../../src/wallet/share-words.ts'
@@ -133,8 +132,7 @@ describe('at a server that is open to everyone, without a code,', () => {
     expect((log.ok && log.state?.rotationKeys.slice(0, 2)) || []).toEqual([await user.do(['key']), recoveryKey!])
     expect(await handleOf(did!)).toBe('olga.test')
     expect(await user.do(['sign-in'])).toContain('as olga.test')
-    const kept = await pds.ctx.db.get(sql`SELECT 1 FROM escrow_share WHERE did = ${did!}`)
-    expect(kept).not.toBeNull()
+    expect(await pds.count('escrow_share', { did: did! })).toBe(1)
   })
 
   test('an account is made with a password', async () => {
@@ -172,7 +170,7 @@ describe('at a server that is open to everyone, without a code,', () => {
     const device = 'late'
     expect((await user.run(openWish('uma'), { device })).code).toBe(1)
     line.fate = () => 'answered'
-    await pds.ctx.db.run(sql`DELETE FROM reserved_signing_key`)
+    await pds.lose('reserved_signing_key')
     expect((await user.run(['create'], { device })).code).toBe(1)
     await user.do(['create'], { device })
     expect(await handleOf((await user.contents(device)).did!)).toBe('uma.test')

@@ -1,6 +1,5 @@
 /** Which host a request is for, as raw bytes: a bad one reaches no handler, whatever is asked for. */
 import { expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { raw } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
@@ -116,7 +115,7 @@ test.each(requests)('$line is refused for every Host that is none', async ({ lin
   )
   for (const { host, answer } of answers)
     expect({ host, answer }).toEqual({ host, answer: expect.stringMatching(REFUSED) })
-  expect(await pds.ctx.db.get(sql`SELECT count(*) AS n FROM account`)).toEqual({ n: 0 })
+  expect(await pds.rows('account')).toHaveLength(0)
 })
 
 test('a request without a Host is refused, in the old version of HTTP too', async () => {

@@ -117,5 +117,5 @@ test('secrets move from the file to a configured key and on to another, and keep
   await pds.restart({ signingKeyMasterKey: new Secret(second) })
   expect(await isSigning()).toBe(true)
   // Refused changes are not counted.
-  expect(await pds.ctx.db.get(sql`SELECT generation FROM kek_generation`)).toEqual({ generation: 2 })
+  expect(await pds.rows('kek_generation', {}, ['generation'])).toEqual([{ generation: 2 }])
 })

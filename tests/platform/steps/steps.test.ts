@@ -1,7 +1,7 @@
 /** Durable steps: mail and requests to be crawled, with the other side away, slow, or refusing. */
 import { expect, test } from 'bun:test'
 import { checks, examine } from '../../../src/features/operations/doctor/doctor.ts'
-import { sql, type Tx } from '../../../src/platform/database/database.ts'
+import type { Tx } from '../../../src/platform/database/database.ts'
 import { Metrics } from '../../../src/platform/running/metrics.ts'
 import { StepPostponed, StepRunner, type StepKind, waitMillis } from '../../../src/platform/running/steps.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
@@ -54,7 +54,7 @@ const doctorOn = ({ ctx, clock }: TestPds) =>
     checks.find(({ name }) => name === 'steps')!,
     { ...ctx, now: () => clock.now() },
   )
-const payloads = (pds: TestPds) => pds.ctx.db.all<{ wrapped: string }>(sql`SELECT payload_wrapped AS wrapped FROM step`)
+const payloads = (pds: TestPds) => pds.rows('step', {}, ['payload_wrapped'])
 
 test('a code that the mail server could not take is told to whoever waits, and arrives when the mail server is back', async () => {
   const port = await freePort()
@@ -222,7 +222,7 @@ test('what an operator left undone for a month is forgotten', async () => {
   )
   const ann = await createAccount(pds, 'ann')
   await sendEmail(pds, ann.did, 'Hello')
-  await pds.ctx.db.run(sql`UPDATE step SET due_at = NULL`)
+  await pds.damage('step', {}, { due_at: null })
   expect(await pds.runSweep('steps')).toEqual({ deleted: 0 })
   pds.clock.advance({ days: 31 })
   expect(await pds.runSweep('steps')).toEqual({ deleted: 1 })
@@ -242,11 +242,11 @@ test('no code and no address stands in the rows, or in what operators see', asyn
   const ann = await createAccount(pds, 'ann')
   await requestReset(pds, ann.email)
   await pds.runSteps()
-  const [{ wrapped }] = (await payloads(pds)) as [{ wrapped: string }]
+  const [{ payload_wrapped: wrapped }] = (await payloads(pds)) as [{ payload_wrapped: string }]
   const code = codeLine.exec(
     (JSON.parse(Buffer.from(pds.ctx.vault.unwrap(wrapped)).toString()) as { mail: { text: string } }).mail.text,
   )![1]!
-  const rows = JSON.stringify(await pds.ctx.db.all(sql`SELECT * FROM step`))
+  const rows = JSON.stringify(await pds.rows('step'))
   const shown = JSON.stringify(await stepsOf(pds))
   for (const text of [rows, shown]) {
     expect(text).not.toContain(code)
@@ -292,7 +292,7 @@ test('an event adds nothing to the steps', async () => {
   await ann.call('com.atproto.repo.createRecord', {
     json: { repo: ann.did, collection: 'org.example.note', record: { text: 'written' } },
   })
-  expect(await pds.ctx.db.all(sql`SELECT id FROM step`)).toEqual([])
+  expect(await pds.rows('step', {}, ['id'])).toEqual([])
 })
 
 const counted = (taken: string[], changes: Partial<StepKind<string>> = {}): StepKind<string> => ({
@@ -346,7 +346,7 @@ test('two that work on one database take each step once, and what one leaves the
   expect(taken.toSorted()).toEqual(keys.toSorted())
 
   await pds.ctx.db.transaction((tx) => one.add(tx, kind, { key: 'left', payload: 'left', waitSecs: 5 }))
-  await pds.ctx.db.run(sql`UPDATE step SET due_at = 0, taken_until = ${pds.clock.now() + 60_000}`)
+  await pds.damage('step', {}, { due_at: 0, taken_until: pds.clock.now() + 60_000 })
   await other.workOff()
   expect(taken).not.toContain('left')
   pds.clock.advance({ secs: 61 })
@@ -391,12 +391,10 @@ test('in order, one that cannot be done yet keeps those after it waiting, and is
   await addAll(pds, runner, kind, ['d'])
   await runner.workOff()
   expect(taken).toEqual(['a', 'a'])
-  const [first, second] = await pds.ctx.db.all<{ dueAt: number }>(
-    sql`SELECT key, tries, due_at AS "dueAt", last_error AS error FROM step ORDER BY id LIMIT 2`,
-  )
-  expect(first).toMatchObject({ key: 'a', tries: 0, error: 'away' })
-  expect(second).toMatchObject({ key: 'b', tries: 0, error: null })
-  expect(Number.isInteger(first!.dueAt)).toBe(true)
+  const [first, second] = await pds.rows('step')
+  expect(first).toMatchObject({ key: 'a', tries: 0, last_error: 'away' })
+  expect(second).toMatchObject({ key: 'b', tries: 0, last_error: null })
+  expect(Number.isInteger(first!.due_at)).toBe(true)
   expect(pds.log.filter(({ message }) => message.startsWith('step failed'))).toEqual([])
 
   isAway = false
@@ -425,7 +423,7 @@ test('in order, one that has failed for good is left out, and a failure is waite
   pds.clock.advance({ secs: 11 })
   await runner.workOff()
   expect(taken).toEqual(['bad', 'bad', 'good'])
-  expect(await pds.ctx.db.all(sql`SELECT key, tries FROM step`)).toEqual([{ key: 'bad', tries: 2 }])
+  expect(await pds.rows('step', {}, ['key', 'tries'])).toEqual([{ key: 'bad', tries: 2 }])
   await runner.stop()
 })
 

@@ -2,7 +2,6 @@
 import { randomBytes } from 'node:crypto'
 import { enqueuePush } from '../../../src/features/push/notifications/notifications.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, type TestAccount } from './account.ts'
 import { bearer, request, type Answer } from './http.ts'
 import type { TestPds } from '../servers/pds.ts'
@@ -74,12 +73,8 @@ export const tell = (
     enqueuePush(pds.ctx, tx, account.did as Did, { ...message, ...changes }, ttlSecs === undefined ? {} : { ttlSecs }),
   )
 
-export const handlesIn = async ({ ctx }: TestPds): Promise<Record<string, string | null>> => {
-  const rows = await ctx.db.all<{ owner: string; handle: string | null }>(
-    sql`SELECT owner, handle FROM push_registration`,
-  )
-  return Object.fromEntries(rows.map(({ owner, handle }) => [owner, handle]))
-}
+export const handlesIn = async (pds: TestPds): Promise<Record<string, string | null>> =>
+  Object.fromEntries((await pds.rows('push_registration')).map(({ owner, handle }) => [owner, handle]))
 
 export const waitingSteps = async ({ ctx }: TestPds, kind: string): Promise<number> =>
   (await ctx.steps.summaries()).find((summary) => summary.kind === kind)!.waiting

@@ -1,6 +1,5 @@
 /** Devices that ask for pushes, and the pushes that wait to be sent to them. */
 import { expect } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import type { TestAccount } from './account.ts'
 import { bearer, request } from './http.ts'
 import type { TestPds } from '../servers/pds.ts'
@@ -31,8 +30,6 @@ export interface QueuedPush {
 
 /** The pushes that wait, the oldest first. */
 export async function queuedPushes(pds: TestPds): Promise<QueuedPush[]> {
-  const rows = await pds.ctx.db.all<{ wrapped: string }>(
-    sql`SELECT payload_wrapped AS wrapped FROM step WHERE kind = 'push' ORDER BY id`,
-  )
-  return rows.map(({ wrapped }) => JSON.parse(Buffer.from(pds.ctx.vault.unwrap(wrapped)).toString()))
+  const rows = await pds.rows('step', { kind: 'push' })
+  return rows.map((row) => JSON.parse(Buffer.from(pds.ctx.vault.unwrap(row.payload_wrapped)).toString()))
 }

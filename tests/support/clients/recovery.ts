@@ -1,7 +1,6 @@
 /** Recovery as a wallet goes about it, and what it finds in the holder's mail. */
 import { randomBytes } from 'node:crypto'
 import { Secret } from '../../../src/base/secret.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import { formatShare, shareEnvelope, type ShareIndex } from '../../../src/protocol/escrow-share.ts'
 import { bearer, request, type Answer } from './http.ts'
 import type { TestPds } from '../servers/pds.ts'
@@ -64,7 +63,5 @@ export async function newRecoveryCode(pds: TestPds, { did, email }: { did: strin
 }
 
 /** What the log of an account says, oldest first. */
-export const escrowEvents = async ({ ctx }: Pick<TestPds, 'ctx'>, did: string): Promise<string[]> =>
-  (await ctx.db.all<{ event: string }>(sql`SELECT event FROM escrow_audit WHERE did = ${did} ORDER BY seq`)).map(
-    ({ event }) => event,
-  )
+export const escrowEvents = async (pds: TestPds, did: string): Promise<string[]> =>
+  (await pds.rows('escrow_audit', { did })).map(({ event }) => event)

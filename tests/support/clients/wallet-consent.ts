@@ -1,4 +1,5 @@
 /** The page, the wallet and the browser of a consent that is given in a wallet. */
+import { latchMatchCode } from '../../../src/features/access/oauth/wallet-consent-store.ts'
 import { consentEnvelope, type Signer } from '../../../src/protocol/signed-envelope.ts'
 import { request, type Answer } from './http.ts'
 import { type OAuthClient } from './oauth-client.ts'
@@ -93,3 +94,7 @@ export const completeConsent = (
     headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
     body: new URLSearchParams({ request_id: requestId }).toString(),
   })
+
+/** Give a request the match code that devices are told. Returns 0 if it has one. */
+export const latch = (pds: Pick<TestPds, 'ctx' | 'clock'>, requestId: string, matchCode: string): Promise<number> =>
+  pds.ctx.db.transaction((tx) => latchMatchCode(tx, requestId, matchCode, pds.clock.now()))

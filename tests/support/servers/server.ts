@@ -14,8 +14,9 @@ import { fakeDns, type FakeDns } from './dns.ts'
 import { testLog, type LogLine } from '../log.ts'
 import { freePort } from '../ports.ts'
 import { placeDatabase } from './sqlite.ts'
+import { verbsOn, type Verbs } from '../verbs.ts'
 
-export interface TestPds extends AsyncDisposable {
+export interface TestPds extends AsyncDisposable, Verbs {
   /** Where to send requests; also the public address, if the test configures no other. */
   readonly url: string
   readonly dataDir: string
@@ -103,7 +104,12 @@ export async function startServerOn(
     await app?.stop()
     app = null
   }
+  const context = (): Context => {
+    if (!app) throw new Error('the server is stopped')
+    return app.ctx
+  }
   return {
+    ...verbsOn(() => context().db),
     url,
     dataDir,
     clock,
@@ -112,8 +118,7 @@ export async function startServerOn(
     bucket,
     log: lines,
     get ctx() {
-      if (!app) throw new Error('the server is stopped')
-      return app.ctx
+      return context()
     },
     runSweep: (name) => app!.ctx.sweeps.run(name),
     runSteps: () => app!.ctx.steps.workOff(),

@@ -3,7 +3,6 @@ import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path'
 import { Decrypter } from 'age-encryption'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
 import { confirmAgent, pollAgent } from '../../support/clients/agent.ts'
 import { AgentUser, shownCode } from '../../support/clients/agent-user.ts'
@@ -218,8 +217,7 @@ describe('revoke', () => {
   test('signs out again, also if the agent is that of another account', async () => {
     await confirmed()
     const bob = await createAccount(pds, `bob${pds.clock.now()}`)
-    const sessions = async ({ did }: TestAccount) =>
-      (await pds.ctx.db.all(sql`SELECT 1 FROM session WHERE did = ${did}`)).length
+    const sessions = ({ did }: TestAccount) => pds.count('session', { did })
     const before = [await sessions(alice), await sessions(bob)]
     expect(await user.run(['revoke', '--account', bob.handle], PASSWORD)).toMatchObject({
       code: 1,

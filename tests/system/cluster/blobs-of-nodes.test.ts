@@ -1,6 +1,5 @@
 /** Several servers keep the blobs of one database in one bucket. */
 import { beforeAll, expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { cidOfBlob } from '../../../src/protocol/cid.ts'
 import { randomBytes, SERVED, Uploader } from '../../support/clients/uploader.ts'
 import { logIn, PASSWORD } from '../../support/clients/account.ts'
@@ -24,7 +23,6 @@ beforeAll(async () => {
 
 const cidOf = (bytes: Uint8Array) => cidOfBlob(bytes).toString()
 const gc = () => Promise.all(cluster.nodes.map((node) => node.runSweep('blob-gc')))
-const db = () => cluster.nodes[0]!.ctx.db
 
 test('what one server took in, the others serve, whole and in part', async () => {
   const [here, there] = holders as [Uploader, Uploader]
@@ -42,19 +40,19 @@ test('uploads and removals of the same blobs at all servers never leave a row wi
   const contents = Array.from({ length: 6 }, () => randomBytes(500))
   for (let round = 0; round < 6; round++) {
     // Removals are due at once, as after an hour.
-    const due = db().run(sql`UPDATE blob_removal SET unowned_at = 0`)
+    const due = a.age('blob_removal')
     const uploads = contents.flatMap((bytes, i) => [
       holders[i % 2]!.upload(bytes),
       holders[(i + round) % 2]!.upload(bytes),
     ])
     await Promise.all([due, gc(), ...uploads, gc()])
-    const owned = await db().all<{ cid: string }>(sql`SELECT cid FROM blob`)
+    const owned = await a.rows('blob', {}, ['cid'])
     const keys = bucket.keys()
     expect(owned.map(({ cid }) => cid).filter((cid) => !keys.some((key) => key.endsWith(cid)))).toEqual([])
   }
   const last = await holders[0]!.upload(contents[0]!)
   await holders[0]!.refer('a.b.c/2', last)
-  await db().run(sql`UPDATE blob_removal SET unowned_at = 0`)
+  await a.age('blob_removal')
   await gc()
   expect(await holders[1]!.sees(last.ref.$link)).toEqual(SERVED)
 })

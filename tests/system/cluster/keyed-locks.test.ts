@@ -15,7 +15,7 @@ const {
 } = useCluster(2, { rateLimit: { enabled: false } })
 
 const lockAt = (pds: TestPds) => new KeyedLock(pds.ctx, 'test')
-const rows = () => here.ctx.db.all(sql`SELECT name FROM lane`)
+const rows = () => here.rows('lane', {}, ['name'])
 
 test('turns with one key follow one another at all nodes, those with others do not', async () => {
   let running = 0
@@ -38,9 +38,7 @@ test('turns with one key follow one another at all nodes, those with others do n
 
 test('the turn of a node that died is over, and so is one that lasts for too long', async () => {
   const left = (holder: string, untilMillis: number) =>
-    here.ctx.db.run(
-      sql`INSERT INTO lane (name, holder, turn, until) VALUES ('test left', ${holder}, ${holder}, ${untilMillis})`,
-    )
+    here.plant('lane', { name: 'test left', holder, turn: holder, until: untilMillis })
   await left('a node that was killed', cluster.clock.now() + 600_000)
   expect(await lockAt(there).run('left', async () => 'done')).toBe('done')
 

@@ -2,7 +2,6 @@
  * Durable steps and claims on names on several servers: each is performed once, and what a dead server held goes on.
  */
 import { expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import { Metrics } from '../../../src/platform/running/metrics.ts'
 import { StepRunner, type StepKind } from '../../../src/platform/running/steps.ts'
 import type { TestPds } from '../../support/servers/pds.ts'
@@ -32,10 +31,7 @@ const runnerAt = (pds: TestPds, kind: StepKind<string>) =>
   new StepRunner({ ...pds.ctx, metrics: new Metrics() }, [kind])
 const add = (pds: TestPds, runner: StepRunner, kind: StepKind<string>, key: string) =>
   pds.ctx.db.transaction((tx) => runner.add(tx, kind, { key, payload: key }))
-const rowOf = (kind: string) =>
-  here.ctx.db.get<{ takenBy: string; tries: number }>(
-    sql`SELECT taken_by AS "takenBy", tries FROM step WHERE kind = ${kind}`,
-  )
+const rowsOf = (kind: string) => here.rows('step', { kind }, ['taken_by', 'tries'])
 const theWorld = () => {
   const { promise, resolve } = Promise.withResolvers<void>()
   return { waits: promise, goesOn: resolve }
@@ -97,26 +93,28 @@ test('what a node holds stays with it when another one starts, and goes on when 
   await other.reclaim()
   await other.workOff()
   expect(ids).toHaveLength(1)
-  expect(await rowOf('held')).toEqual({ takenBy: here.ctx.db.cluster!.node.id, tries: 1 })
+  expect(await rowsOf('held')).toEqual([{ taken_by: here.ctx.db.cluster!.node.id, tries: 1 }])
 
-  await here.ctx.db.run(sql`UPDATE step SET taken_by = 'a node that was killed' WHERE kind = 'held'`)
+  await here.damage('step', { kind: 'held' }, { taken_by: 'a node that was killed' })
   await other.reclaim()
   await until(() => ids.length === 2)
   expect(ids[1]).toBe(ids[0]!)
   world.goesOn()
   await Promise.all([one.stop(), other.stop()])
-  expect(await rowOf('held')).toBeNull()
+  expect(await rowsOf('held')).toEqual([])
 })
 
 test('a claim on a handle outlives the start of another node, and ends with the node that made it', async () => {
   const claim = (handle: string, node: string) =>
-    here.ctx.db.run(sql`
-      INSERT INTO name_claim (handle, did, attempt, held_until, attempt_by)
-      VALUES (${handle}, 'did:plc:nobody', ${handle}, ${cluster.clock.now() + 300_000}, ${node})`)
+    here.plant('name_claim', {
+      handle,
+      did: 'did:plc:nobody',
+      attempt: handle,
+      held_until: cluster.clock.now() + 300_000,
+      attempt_by: node,
+    })
   const underWay = async () =>
-    (await here.ctx.db.all<{ handle: string }>(sql`SELECT handle FROM name_claim WHERE attempt IS NOT NULL`)).map(
-      ({ handle }) => handle,
-    )
+    (await here.rows('name_claim')).flatMap(({ handle, attempt }) => (attempt === null ? [] : [handle]))
   await claim('mine.test', here.ctx.db.cluster!.node.id)
   await claim('of-the-dead.test', 'a node that was killed')
   // Nodes look for what others left behind without being asked.

@@ -3,7 +3,6 @@ import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, logIn, PASSWORD, xrpc } from '../../support/clients/account.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN, freePort, startPds } from '../../support/servers/pds.ts'
@@ -33,7 +32,7 @@ describe('account create', () => {
     const { code, out, err } = await run(['account', 'create', 'alice', 'alice@example.com', '--generate'])
     expect({ code, err }).toEqual({ code: 0, err: '' })
     const [, password = ''] = /^password {2}([a-z2-7]{5}(?:-[a-z2-7]{5}){3}) /m.exec(out) ?? []
-    expect(await pds.ctx.db.get(sql`SELECT count(*) AS count FROM session`)).toEqual({ count: 0 })
+    expect(await pds.rows('session')).toHaveLength(0)
     expect((await login('alice.test', password)).body).toMatchObject({
       handle: 'alice.test',
       email: 'alice@example.com',
@@ -133,9 +132,13 @@ test('an account is found by handle, DID and address', async () => {
 
 test('accounts are listed over all pages, narrowed by text, status and number', async () => {
   for (let i = 0; i < 101; i++)
-    await pds.ctx.db.run(
-      sql`INSERT INTO account (did, handle, signing_key, signing_key_wrapped, created_at) VALUES (${`did:plc:many${i}`}, ${`many${i}.test`}, 'k', 'w', 1)`,
-    )
+    await pds.plant('account', {
+      did: `did:plc:many${i}`,
+      handle: `many${i}.test`,
+      signing_key: 'k',
+      signing_key_wrapped: 'w',
+      created_at: 1,
+    })
   const listed = await json(['account', 'list'])
   expect(listed.length).toBeGreaterThan(101)
   expect(new Set(listed.map(({ did }: { did: string }) => did)).size).toBe(listed.length)
@@ -150,13 +153,18 @@ test('accounts are listed over all pages, narrowed by text, status and number', 
     code: 1,
     err: expect.stringContaining('status must be one of'),
   })
-  await pds.ctx.db.run(sql`DELETE FROM account WHERE did LIKE 'did:plc:many%'`)
+  for (let i = 0; i < 101; i++) await pds.lose('account', { did: `did:plc:many${i}` })
 })
 
 test('names of strangers cannot command the terminal, nor make lines of their own', async () => {
-  await pds.ctx.db.run(
-    sql`INSERT INTO account (did, handle, email, signing_key, signing_key_wrapped, created_at) VALUES ('did:plc:nasty', ${'na\u001b[2J\nsty\u202e\u009b.test'}, 'nasty@example.com', 'k', 'w', 1)`,
-  )
+  await pds.plant('account', {
+    did: 'did:plc:nasty',
+    handle: 'na\u001b[2J\nsty\u202e\u009b.test',
+    email: 'nasty@example.com',
+    signing_key: 'k',
+    signing_key_wrapped: 'w',
+    created_at: 1,
+  })
   const { out } = await run(['account', 'list', '--search', 'plc:nasty'])
   expect(out.split('\n')[1]).toStartWith('na\\u001b[2J sty\\u202e\\u009b.test  did:plc:nasty')
   const raw = (await run(['account', 'list', '--search', 'plc:nasty', '--json'])).out
@@ -168,7 +176,7 @@ test('names of strangers cannot command the terminal, nor make lines of their ow
   expect(asked.code).toBe(1)
   expect(asked.screen).toContain('na\\u001b[2J')
   expect(asked.screen).not.toContain('na\u001b[2J')
-  await pds.ctx.db.run(sql`DELETE FROM account WHERE did = 'did:plc:nasty'`)
+  await pds.lose('account', { did: 'did:plc:nasty' })
 })
 
 test('usage tells records, blobs and quota', async () => {

@@ -2,7 +2,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import type { RepoEvent } from '../../../src/features/data/firehose/firehose.ts'
 import { resolveDid } from '../../../src/features/identity/identity/identity.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, PASSWORD } from '../../support/clients/account.ts'
 import { sequence } from '../../support/clients/events.ts'
@@ -16,8 +15,7 @@ const BACK = { days: -365 }
 const SKIPPED = { skipped: 1 }
 
 const identity: RepoEvent = { type: 'identity', did: 'did:plc:aliceaaaaaaaaaaaaaaaaaaa' as Did }
-const kept = async ({ ctx }: TestPds) =>
-  (await ctx.db.all<{ seq: number }>(sql`SELECT seq FROM repo_seq ORDER BY seq`)).map(({ seq }) => seq)
+const kept = async (pds: TestPds) => (await pds.rows('repo_seq', {}, ['seq'])).map(({ seq }) => seq)
 const logIn = ({ url }: TestPds, identifier: string, password = 'no') =>
   request(`${url}/xrpc/com.atproto.server.createSession`, { json: { identifier, password } })
 
@@ -79,7 +77,7 @@ describe('windows in memory are as long as they are', () => {
     pds.clock.jump(YEAR)
     expect(await resolveDid(pds.ctx, did)).toMatchObject({ ok: true })
     pds.clock.jump(BACK)
-    await pds.ctx.db.run(sql`DELETE FROM plc_operation WHERE did = ${did}`)
+    await pds.lose('plc_operation', { did })
     expect(await resolveDid(pds.ctx, did)).toEqual({ ok: false, fault: 'not-found' })
   })
 
@@ -192,8 +190,8 @@ describe('what deletes by age skips a pass', () => {
   test('a database of an older version is compared with its newest event', async () => {
     await using pds = await startPds()
     await sequence(pds, identity)
-    await pds.ctx.db.run(sql`DROP TABLE clock_seen`)
-    await pds.ctx.db.run(sql`DELETE FROM schema_migration WHERE name = 'clock-seen'`)
+    await pds.hide('clock_seen')
+    await pds.lose('schema_migration', { name: 'clock-seen' })
     await pds.stop()
     pds.clock.jump(YEAR)
     await pds.restart()

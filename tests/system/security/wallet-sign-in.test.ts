@@ -3,7 +3,6 @@
  * which is nothing.
  */
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
@@ -146,7 +145,7 @@ describe('one kind of approval is no other', () => {
       const answer = await completeConsent(pds, begun.requestId, headers)
       expect([answer.status, answer.headers.get('location')]).toEqual([400, null])
     }
-    expect(await pds.ctx.db.all(sql`SELECT code_hash FROM oauth_code`)).toEqual([])
+    expect(await pds.rows('oauth_code', {}, ['code_hash'])).toEqual([])
     // It is not spent either.
     await browser.complete(begun.requestId)
     expect(await browser.signedIn()).toBe(alice.did)
@@ -227,11 +226,11 @@ describe('a sign-in ends', () => {
   test('when the account is deactivated, taken down or has its credentials ended after the approval', async () => {
     const kate = await sovereignAccount(pds, 'kate', { password: undefined })
     const endings = [
-      () => pds.ctx.db.run(sql`UPDATE account SET deactivated_at = 1 WHERE did = ${kate.did}`),
-      () => pds.ctx.db.run(sql`UPDATE account SET deactivated_at = NULL, takedown_ref = 'x' WHERE did = ${kate.did}`),
+      () => pds.damage('account', { did: kate.did }, { deactivated_at: 1 }),
+      () => pds.damage('account', { did: kate.did }, { deactivated_at: null, takedown_ref: 'x' }),
     ]
     for (const end of endings) {
-      await pds.ctx.db.run(sql`UPDATE account SET deactivated_at = NULL, takedown_ref = NULL WHERE did = ${kate.did}`)
+      await pds.damage('account', { did: kate.did }, { deactivated_at: null, takedown_ref: null })
       const begun = await browser.begin()
       await approve(begun, kate)
       await end()
@@ -269,10 +268,8 @@ describe('a wallet', () => {
   test('gets no more than the sign-in, whatever scope it signs', async () => {
     const begun = await browser.begin()
     expect((await decide(begun, alice, { grantedScope: 'atproto transition:generic' })).status).toBe(200)
-    const [row] = await pds.ctx.db.all<{ scope: string }>(
-      sql`SELECT granted_scope AS scope FROM wallet_consent WHERE request_id = ${begun.requestId}`,
-    )
-    expect(row!.scope).toBe('atproto')
+    const [row] = await pds.rows('wallet_consent', { request_id: begun.requestId })
+    expect(row!.granted_scope).toBe('atproto')
   })
 
   test('of another account does not answer for an account that is named', async () => {

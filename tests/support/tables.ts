@@ -1,0 +1,125 @@
+/** The tables that tests look into, with the columns that they name. What the tables are for is in `migrations/`. */
+export interface Tables {
+  account: {
+    did: string
+    handle: string | null
+    email: string | null
+    email_confirmed_at: number | null
+    password_hash: string | null
+    signing_key: string
+    signing_key_wrapped: string
+    created_at: number
+    deactivated_at: number | null
+    takedown_ref: string | null
+    signing_held_at: number | null
+  }
+  account_flag: { labeler: string; did: string; val: string; labelled_at: number }
+  agent_claim: { id: string; registration_id: string }
+  agent_event: { registration_id: string; type: string; did: string | null; detail: string | null }
+  agent_registration: {
+    id: string
+    did: string | null
+    type: string
+    issuer: string | null
+    subject: string | null
+    parent_did: string | null
+    scopes: string
+    status: string
+    created_at: number
+    updated_at: number
+  }
+  app_password: { did: string }
+  blob: { did: string; cid: string; mime_type: string; unreferenced_at: number | null }
+  blob_reference: { cid: string }
+  blob_removal: {
+    cid: string
+    unowned_at: number
+    taken_at: number | null
+    taker: string | null
+    removed_at: number | null
+  }
+  ceremony: { handle: string; did: string | null }
+  child_account: { did: string; parent_did: string; registration_id: string; genesis: string; created_at: number }
+  clock_seen: { seen_at: number | null }
+  device: Record<never, never>
+  escrow_audit: { did: string; event: string; detail: string | null }
+  escrow_share: { did: string; share_wrapped: string }
+  kek_generation: { generation: number }
+  known_place: { did: string }
+  known_wallet: Record<never, never>
+  lane: { name: string; holder: string; turn: string; until: number }
+  name_claim: { handle: string; did: string; attempt: string | null; held_until: number; attempt_by: string | null }
+  oauth_code: { code_hash: string }
+  oauth_replay: { kind: string; value: string }
+  oauth_request: Record<never, never>
+  operator_audit: Record<never, never>
+  operator_nonce: { device_id: string }
+  plc_operation: { did: string }
+  preference: { did: string }
+  published_lexicon: { nsid: string; document: string; fetched_at: number }
+  push_registration: {
+    owner: string
+    device_id: string
+    public_key: string
+    token: string
+    topic: string
+    is_ping: number
+    handle: string | null
+    registered_at: number
+  }
+  push_sender_key: { kid: number; state: string; secret_wrapped: string | null }
+  record: { repo_id: number; path: string; value: Uint8Array; framing: Uint8Array | null }
+  recovery_code: { did: string }
+  repo: { id: number; did: string | null; rev: string; head: Uint8Array; commit_block: Uint8Array }
+  repo_node: { repo_id: number; cid: Uint8Array; bytes: Uint8Array }
+  repo_seq: { seq: number; did: string; event_type: string; frame: Uint8Array }
+  repo_seq_past: { spent_through: number; pruned_through: number }
+  reserved_signing_key: { signing_key: string; did: string | null }
+  schema_migration: { name: string }
+  server_secret: { name: string; wrapped: string }
+  session: { did: string; opened_at: number | null; opened_with: string | null; by_password: number }
+  staged_key: Record<never, never>
+  step: {
+    id: string
+    kind: string
+    key: string
+    did: string | null
+    payload_wrapped: string
+    due_at: number | null
+    taken_until: number | null
+    tries: number
+    last_error: string | null
+    taken_by: string | null
+  }
+  transfer: Record<never, never>
+  wallet_consent: {
+    request_id: string
+    request_hash: string
+    user_code: string
+    client_id: string
+    requested_scope: string
+    login_hint: string | null
+    ip: string
+    status: string
+    granted_scope: string | null
+    created_at: number
+    expires_at: number
+  }
+  wallet_consent_event: { action: string; detail: string }
+  wallet_session: { did: string }
+  web_document: { did: string; document: string; hosted_since: number | null }
+}
+
+export type Table = keyof Tables
+
+/** The column that says in which order rows came, for tables where tests ask. */
+export const cameBy: { readonly [Of in Table]?: string } = {
+  agent_claim: 'created_at',
+  agent_event: 'seq',
+  escrow_audit: 'seq',
+  push_registration: 'registered_at',
+  repo_seq: 'seq',
+  session: 'opened_at',
+  step: 'id',
+  wallet_consent_event: 'seq',
+}
