@@ -21,10 +21,10 @@ function visits(places: Places) {
         },
         (error: Error) => refused.push(`${name}: ${error.message}`),
       )
-      await Bun.sleep(0)
+      await new Promise(setImmediate)
     },
     async settle() {
-      await Bun.sleep(0)
+      await new Promise(setImmediate)
     },
   }
 }

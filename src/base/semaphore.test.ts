@@ -9,7 +9,7 @@ test('no more run at a time than there are permits, in the order they came, and 
   const work = (n: number) => async () => {
     most = Math.max(most, ++running)
     order.push(n)
-    await Bun.sleep(1)
+    await new Promise(setImmediate)
     running--
     if (n === 1) throw new Error('failed')
     return n

@@ -128,3 +128,33 @@ test('tests leave the database to the verbs of the server: rows, count, plant, d
       .map((path) => `${path} uses the database no more. Take it off the list`),
   ).toEqual([])
 })
+
+/** Files that let real time pass, and why nothing else would do. */
+const sleepers: Readonly<Record<string, string>> = {
+  'src/platform/running/stream-places.test.ts': 'the patience with a slow client is a real time-out, of 0 ms here',
+  'tests/features/firehose/crawlers.test.ts': 'the window between two requests is real, and nothing happens in it',
+  'tests/features/repo-keys/rotation-storm.test.ts': 'kills come at random moments',
+  'tests/platform/database/sqlite.test.ts': 'a transaction that waits for time is what is refused',
+  'tests/platform/files/nameless-files.test.ts': 'a reader is idle by real time',
+  'tests/support/clients/http.ts': 'the longest that a raw request waits for a server that keeps the connection',
+  'tests/support/servers/postgres.ts': 'PostgreSQL is asked again until it has started',
+  'tests/support/until.ts': 'the one that waits for all the others, within bounds',
+  'tests/system/durability/database-restart.test.ts': 'a client that is told to come back does not come at once',
+  'tests/system/durability/storm.ts': 'a client that is told to come back does not come at once',
+}
+
+test('no test sleeps: it waits with until, lets others have their turns, or advances the clock', () => {
+  const found = testSources.filter(({ path, text }) => !path.startsWith('tests/architecture/') && sleeps(text))
+  expect(
+    found
+      .filter(({ path }) => !(path in sleepers))
+      .map(({ path }) => `${path} sleeps, or waits in a loop of its own. Use tests/support/until.ts or pds.clock`),
+  ).toEqual([])
+  expect(
+    Object.keys(sleepers)
+      .filter((path) => !found.some((source) => source.path === path))
+      .map((path) => `${path} does not sleep any more. Take it off the list`),
+  ).toEqual([])
+})
+
+const sleeps = (text: string): boolean => /\bBun\.sleep\(|\bsetTimeout\(|\bwhile \(.*\bsetImmediate\b/.test(text)

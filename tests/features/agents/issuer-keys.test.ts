@@ -16,6 +16,7 @@ import {
 } from '../../support/servers/issuer.ts'
 import { startRawUpstream } from '../../support/servers/upstream.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { until } from '../../support/until.ts'
 
 const [first, second] = [issuerKey('key-1'), issuerKey('key-2')]
 
@@ -137,7 +138,7 @@ test('assertions that arrive together share one fetch, whether it succeeds or fa
   })
   await using server = await startServer(host.entry(), { jwksRefetchCooldownSecs: 0 })
   const answers = Array.from({ length: 10 }, () => verdict(server.present()))
-  while (host.asked === 0) await new Promise(setImmediate)
+  await until(() => host.asked > 0)
   open()
   expect(new Set(await Promise.all(answers))).toEqual(new Set([ACCEPTED]))
   expect(host.asked).toBe(1)

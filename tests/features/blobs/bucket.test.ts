@@ -7,6 +7,7 @@ import { bearer, request } from '../../support/clients/http.ts'
 import { SlowDownload } from '../../support/faults/slow-download.ts'
 import { randomBytes, SERVED, Uploader } from '../../support/clients/uploader.ts'
 import { useWorld } from '../../support/world.ts'
+import { eventLoopTurns, until } from '../../support/until.ts'
 
 const MIB = 1024 ** 2
 
@@ -46,10 +47,6 @@ const requestsOf = async (act: () => Promise<unknown>): Promise<string[]> => {
   const before = bucket.requests.length
   await act()
   return bucket.requests.slice(before)
-}
-const until = async (holds: () => boolean | Promise<boolean>) => {
-  for (let i = 0; i < 1000 && !(await holds()); i++) await Bun.sleep(10)
-  expect(await holds()).toBe(true)
 }
 /** Holds requests of a kind until they are let go. */
 const hold = (wanted: (request: IncomingMessage, key: string) => boolean) => {
@@ -483,7 +480,7 @@ test('an upload waits until a removal under way has ended', async () => {
   const removing = gc()
   await arrived
   const uploading = alice.upload(bytes)
-  await Promise.race([uploading.then(() => Promise.reject(new Error('it did not wait'))), Bun.sleep(100)])
+  await Promise.race([uploading.then(() => Promise.reject(new Error('it did not wait'))), eventLoopTurns(100)])
   release()
   await Promise.all([removing, uploading])
   expect(bucket.keys()).toContain(key)

@@ -11,6 +11,7 @@ import { Stored } from '../../support/stored-blobs.ts'
 import { png, randomBytes, Uploader } from '../../support/clients/uploader.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import { until } from '../../support/until.ts'
 
 const MAX_BLOB = 300_000
 const MAX_STORAGE = 1_000_000
@@ -22,11 +23,6 @@ const alice = setUp(() => Uploader.join(pds, 'alice'))
 const incoming = () => stored.incoming()
 const files = () => stored.names()
 const cidOf = (bytes: Uint8Array) => cidOfBlob(bytes).toString()
-
-async function until(holds: () => boolean): Promise<void> {
-  for (let i = 0; i < 500 && !holds(); i++) await Bun.sleep(10)
-  expect(holds()).toBe(true)
-}
 
 test('an upload is answered with its CID, the type of its bytes and its size', async () => {
   expect(await alice.upload(png, 'text/plain')).toEqual({

@@ -9,6 +9,7 @@ import { startCrawler, type FakeCrawler } from '../../support/servers/crawler.ts
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { sequence } from '../../support/clients/events.ts'
 import { startPds } from '../../support/servers/pds.ts'
+import { until } from '../../support/until.ts'
 
 const fast: CrawlTiming = { windowMillis: 300, retryDelaysMillis: [5, 10], timeoutMillis: 2000 }
 
@@ -59,18 +60,27 @@ test('a failing crawler is asked three times, a refusing one once', async () => 
   const crawlers = crawlersFor(failing, refusing)
   outcomes.length = 0
   crawlers.start()
-  while (outcomes.length < 2) await Bun.sleep(1)
+  await until(() => outcomes.length === 2)
   expect(outcomes).toEqual(['rejected', 'exhausted'])
   expect([failing.requests.length, refusing.requests.length]).toEqual([3, 1])
   crawlers.stop()
 })
+
+/** By then a crawler that was to be asked before has been asked. */
+async function anotherIsAsked(): Promise<void> {
+  await using other = startCrawler()
+  const crawlers = crawlersFor(other)
+  crawlers.start()
+  await other.until(1)
+  crawlers.stop()
+}
 
 test('a stopped server asks nobody', async () => {
   await using crawler = startCrawler()
   const crawlers = crawlersFor(crawler)
   crawlers.stop()
   crawlers.start()
-  await Bun.sleep(20)
+  await anotherIsAsked()
   expect(crawler.requests).toEqual([])
 })
 
@@ -80,7 +90,7 @@ test('commands that add events ask nobody', async () => {
   await using crawler = startCrawler()
   const crawlers = crawlersFor(crawler)
   crawlers.announce()
-  await Bun.sleep(20)
+  await anotherIsAsked()
   expect(crawler.requests).toEqual([])
 })
 

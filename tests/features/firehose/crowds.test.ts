@@ -8,6 +8,7 @@ import { raw, request } from '../../support/clients/http.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { useWorld } from '../../support/world.ts'
+import { eventLoopTurns, until } from '../../support/until.ts'
 
 const PATH = '/xrpc/com.atproto.sync.subscribeRepos'
 const UPGRADE = {
@@ -132,11 +133,11 @@ describe('those who do not read', () => {
     await stuck.opened
     stuck.pause()
     if (query === '') await sequence(pds, ...Array<RepoEvent>(400).fill(sync(20_000)))
-    while (tailOf(pds.ctx).followers === 0) await Bun.sleep(1)
-    while (tailOf(pds.ctx).followers > 0) {
+    await until(() => tailOf(pds.ctx).followers > 0)
+    await until(() => {
       stuck.pong()
-      await Bun.sleep(50)
-    }
+      return tailOf(pds.ctx).followers === 0
+    })
     stuck.resume()
     expect(await stuck.closed).toEqual({ code: 1008, reason: 'ConsumerTooSlow' })
     expect(stuck.messages.at(-1)).toMatchObject({ type: 'error', body: { error: 'ConsumerTooSlow' } })
@@ -147,7 +148,7 @@ describe('those who do not read', () => {
     for (let count = 1; count < seqs.length; count += 50) {
       await reader.until(count)
       reader.pause()
-      await Bun.sleep(1)
+      await eventLoopTurns(1)
       reader.resume()
     }
     await reader.until(seqs.length)

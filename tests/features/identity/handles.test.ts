@@ -10,6 +10,7 @@ import { Subscriber } from '../../support/clients/subscriber.ts'
 import { seedAccount, type SeededAccount } from '../../support/clients/seed-account.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import { eventLoopTurns, until } from '../../support/until.ts'
 
 const { pds, dns, web } = useWorld({
   web: [],
@@ -262,7 +263,7 @@ test('of two changes at once, the one that the directory took last stands', asyn
   told.mockImplementationOnce(async (did, operation) => {
     await plc.submit(did, operation)
     second = updateHandle(nora, 'nora2.pds.test')
-    await Promise.race([second, Bun.sleep(100)])
+    await Promise.race([second, eventLoopTurns(100)])
   })
   expect((await updateHandle(nora, 'nora1.pds.test')).status).toBe(200)
   expect(await second).toMatchObject({ status: 200 })
@@ -282,9 +283,9 @@ test('a document that was asked for before the change is not kept after it', asy
   })
   const identity = () => request(`${pds.url}/xrpc/com.atproto.identity.resolveIdentity?identifier=${nick.did}`)
   const before = identity()
-  while (asked.mock.calls.length === 0) await Bun.sleep(1)
+  await until(() => asked.mock.calls.length > 0)
   const changed = updateHandle(nick, 'nicholas.pds.test')
-  while ((await handleInDirectory(nick))[0] !== 'at://nicholas.pds.test') await Bun.sleep(1)
+  await until(async () => (await handleInDirectory(nick))[0] === 'at://nicholas.pds.test')
   gate.resolve()
   await Promise.all([before, changed])
   expect((await identity()).body).toMatchObject({

@@ -6,6 +6,7 @@ import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.t
 import { setTakedown } from '../../system/conformance/callers.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import { until } from '../../support/until.ts'
 
 const { pds } = useWorld({ config: { rateLimit: { enabled: false } } })
 const alice = setUp(() => createAccount(pds, 'alice'))
@@ -16,9 +17,8 @@ const wanted = (email: string, more: object = {}) => ({ handle: 'mallory.test', 
 const signUp = (json: object, on: Pick<TestPds, 'url'> = pds) => xrpc(on, 'com.atproto.server.createAccount', { json })
 const mailsTo = (address: string, on = pds) => on.mails.filter(({ to }) => to === address)
 
-async function mailed(count: number, address: string, on = pds): Promise<void> {
-  while (mailsTo(address, on).length < count) await Bun.sleep(5)
-}
+const mailed = (count: number, address: string, on = pds): Promise<void> =>
+  until(() => mailsTo(address, on).length >= count)
 
 test('an address that is taken is refused word for word as one that is not accepted, limits told included', async () => {
   await using limited = await startPds()

@@ -16,6 +16,7 @@ import { basic, bearer, request, type Answer } from '../../support/clients/http.
 import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { useWorld } from '../../support/world.ts'
+import { until } from '../../support/until.ts'
 
 const CAR = 'application/vnd.ipld.car'
 const collection = 'app.bsky.feed.post'
@@ -254,7 +255,7 @@ test('a write during an import wins, and the import is told', async () => {
   })
   const importing = importCar(erin, body)
   // The import has looked at the repository when it has opened its file.
-  while (archivesArriving(pds) === 0) await new Promise((next) => setImmediate(next))
+  await until(() => archivesArriving(pds) > 0)
   await write(erin, 'meanwhile')
   resolve()
   expect(await importing).toMatchObject({ status: 409, body: { error: 'Conflict' } })
@@ -284,7 +285,7 @@ test('archives that stand still keep nobody else from moving in, and one network
   }
   const accounts = await Promise.all(Array.from({ length: 6 }, (_, index) => createAccount(crowded, `mover${index}`)))
   const slow = accounts.slice(0, 4).map((account) => start(account, '192.0.2.1'))
-  while (archivesArriving(crowded) < slow.length) await new Promise((next) => setImmediate(next))
+  await until(() => archivesArriving(crowded) === slow.length)
   const refused = start(accounts[4]!, '192.0.2.1')
   refused.send()
   const answer = await refused.answer

@@ -34,6 +34,7 @@ import {
   startProgram,
   type RunningServer,
 } from '../../support/servers/program.ts'
+import { until } from '../../support/until.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-files-'))
 chmodSync(scratch, 0o755)
@@ -223,7 +224,7 @@ describe('a first start', () => {
         stdout: 'ignore',
         stderr: 'ignore',
       })
-      while (!existsSync(join(dataDir, appears)) && child.exitCode === null) await Bun.sleep(0)
+      await until(() => existsSync(join(dataDir, appears)) || child.exitCode !== null, { maxPauseMillis: 0 })
       child.kill('SIGKILL')
       await child.exited
       await stop(await start(dataDir))

@@ -7,6 +7,7 @@ import { BatchFile } from '../../../src/platform/files/batch-file.ts'
 import { SpillQueue, SpillRoom } from '../../../src/platform/files/spill-queue.ts'
 import { cidOfCbor } from '../../../src/protocol/cid.ts'
 import { openFiles } from '../../support/faults/open-files.ts'
+import { until } from '../../support/until.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'holdfast-files-'))
 afterAll(() => rmSync(dir, { recursive: true }))
@@ -162,7 +163,7 @@ test.each([10, 100])('a reader that takes nothing any more of %p chunks is given
   for (const chunk of chunks(count)) queue.push(chunk)
   const reader = queue.stream().getReader()
   await reader.read()
-  while (!queue.isCancelled) await Bun.sleep(1)
+  await until(() => queue.isCancelled)
   expect(openFiles().size).toBe(before)
   await expect(reader.read()).rejects.toThrow('the reader is idle')
 })

@@ -7,6 +7,7 @@ import { route, subscription, type Socket } from '../../../src/http/endpoint.ts'
 import { listen, type Listener } from '../../../src/http/listener.ts'
 import { raw, request } from '../../support/clients/http.ts'
 import { useWorld } from '../../support/world.ts'
+import { until } from '../../support/until.ts'
 
 const MAX_BYTES = 2000
 const FRAME_BYTES = 1024 ** 2
@@ -169,14 +170,14 @@ test('a frame that a slow reader has no room for is reported, not lost in silenc
     'GET /xrpc/com.atproto.sync.subscribeRepos HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
       'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
   )
-  while (dropped === 0) await Bun.sleep(5)
+  await until(() => dropped > 0)
   expect(dropped).toBe(1)
   expect(sent).toBeGreaterThan(10)
   socket.on('data', () => {})
   socket.resume()
-  while (drained === 0) await Bun.sleep(5)
+  await until(() => drained > 0)
   socket.destroy()
-  while (closed === 0) await Bun.sleep(5)
+  await until(() => closed > 0)
 })
 
 test('a subscription without an upgrade is no endpoint', async () => {

@@ -1,6 +1,7 @@
 /** The edge's promises to any client, and the traps of the runtime below it. */
 import { expect, test } from 'bun:test'
 import { VERSION } from '../../../src/base/version.ts'
+import { listen } from '../../../src/http/listener.ts'
 import { request, raw } from '../../support/clients/http.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { useWorld } from '../../support/world.ts'
@@ -99,7 +100,20 @@ test('the landing page escapes what it shows and allows no scripts', async () =>
 })
 
 test('a stop lets a running request finish and refuses new ones', async () => {
-  await using other = await startPds()
+  const arrived = Promise.withResolvers<void>()
+  await using other = await startPds(
+    {},
+    {
+      listen: (config, dispatcher) =>
+        listen(config, {
+          ...dispatcher,
+          dispatch(request, peer) {
+            arrived.resolve()
+            return dispatcher.dispatch(request, peer)
+          },
+        }),
+    },
+  )
   const { port } = new URL(other.url)
   const answers: string[] = []
   const socket = await Bun.connect({
@@ -110,7 +124,7 @@ test('a stop lets a running request finish and refuses new ones', async () => {
   socket.write(
     'POST /xrpc/com.atproto.server.describeServer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{',
   )
-  await Bun.sleep(20)
+  await arrived.promise
   const stopped = other.stop()
   socket.write('}')
   await stopped

@@ -8,6 +8,7 @@ import { bearer, raw } from '../../support/clients/http.ts'
 import { startNameServer } from '../../support/servers/name-server.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
+import { until } from '../../support/until.ts'
 
 /** As many as the server looks up at one time, and lets wait. */
 const MAX_QUESTIONS = 128
@@ -21,10 +22,6 @@ const names = setUp(startNameServer)
 
 const resolverFor = (options: ResolverOptions = {}) =>
   systemResolver({ servers: [names.address], hostsPath: '/nowhere', timeoutMillis, ...options })
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await Bun.sleep(5)
-}
 
 /** Everything that a person does in a minute. */
 async function ordinaryWork(pds: TestPds, account: TestAccount): Promise<number[]> {

@@ -11,6 +11,7 @@ import { basic, bearer, request } from '../../support/clients/http.ts'
 import { startMailbox, type Received } from '../../support/clients/mailbox.ts'
 import { ADMIN_TOKEN, freePort, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { runProgram } from '../../support/servers/program.ts'
+import { until } from '../../support/until.ts'
 
 const codeLine = /^([A-Z2-7]{5}-[A-Z2-7]{5})\r?$/m
 const codeIn = ({ source }: Received) => codeLine.exec(source)![1]!
@@ -273,7 +274,7 @@ test('a crawler that is away is asked again when it is back, with no event in be
   await crawler.until(3)
   const waiting = async () =>
     pds.ctx.steps.summaries().then((kinds) => kinds.find(({ kind }) => kind === 'crawl')!.waiting)
-  while ((await waiting()) === 0) await Bun.sleep(5)
+  await until(async () => (await waiting()) > 0)
   await pds.restart()
   await crawler.until(6)
   expect(await waiting()).toBe(1)

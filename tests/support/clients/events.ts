@@ -4,18 +4,11 @@ import { unnumberedEvents } from '../../../src/features/data/firehose/sequencer-
 import { sequenceEvents, type RepoEvent } from '../../../src/features/data/firehose/firehose.ts'
 import type { TestPds } from '../servers/pds.ts'
 import type { Subscriber } from './subscriber.ts'
-
-const MAX_WAIT_MILLIS = 20_000
+import { until } from '../until.ts'
 
 /** Waits until every event that is committed by now has a number, which takes a moment on PostgreSQL. */
-export async function allNumbered({ ctx }: Pick<TestPds, 'ctx'>): Promise<void> {
-  for (
-    const deadline = performance.now() + MAX_WAIT_MILLIS;
-    (await unnumberedEvents(ctx.db)).count > 0;
-    await Bun.sleep(2)
-  )
-    if (performance.now() > deadline) throw new Error('nobody numbers the events')
-}
+export const allNumbered = ({ ctx }: Pick<TestPds, 'ctx'>): Promise<void> =>
+  until(async () => (await unnumberedEvents(ctx.db)).count === 0)
 
 /** Append events in one transaction. Returns their numbers, in order, if no others are written meanwhile. */
 export async function sequence(pds: TestPds, ...events: RepoEvent[]): Promise<number[]> {

@@ -14,6 +14,7 @@ import { PassThrough } from 'node:stream'
 import S3rver from 's3rver'
 import { Bucket } from '../../../src/platform/network/bucket.ts'
 import { Secret } from '../../../src/base/secret.ts'
+import { until } from '../until.ts'
 
 const BUCKET = 'copies'
 const CONTENT_SUFFIX = '._S3rver_object'
@@ -107,7 +108,7 @@ export async function startBucket(): Promise<BucketHost> {
     if (headers['x-amz-copy-source'] !== undefined) return
     const id = searchParams.get('uploadId')
     const path = id === null ? fileOf(keyOf(url)) : join(uploadsDir, id, searchParams.get('partNumber') ?? '')
-    while ((statSync(path, { throwIfNoEntry: false })?.size ?? -1) < size) await new Promise(setImmediate)
+    await until(() => (statSync(path, { throwIfNoEntry: false })?.size ?? -1) >= size, { maxPauseMillis: 0 })
   }
   const uploadsDir = join(dir, BUCKET, UPLOADS)
   const uploads = () => (existsSync(uploadsDir) ? readdirSync(uploadsDir) : [])

@@ -1,6 +1,7 @@
 /** What a person finds in the mail. */
 import type { Mail } from '../../../src/platform/network/mailer.ts'
 import type { TestPds } from './pds.ts'
+import { until } from '../until.ts'
 
 /**
  * The code that stands alone on a line of the last mail to the address that has one. Waits for mail that is sent behind
@@ -9,7 +10,7 @@ import type { TestPds } from './pds.ts'
 export async function lastCode(pds: Pick<TestPds, 'mails'>, to: string, count = 1): Promise<string> {
   const codes = () =>
     pds.mails.filter((mail) => mail.to === to).flatMap(({ text }) => text.match(/^[A-Z2-7]{5}-[A-Z2-7]{5}$/m) ?? [])
-  while (codes().length < count) await Bun.sleep(1)
+  await until(() => codes().length >= count)
   return codes().at(-1)!
 }
 

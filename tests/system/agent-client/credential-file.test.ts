@@ -26,6 +26,7 @@ import { TestClock } from '../../support/clock.ts'
 import { CLAIM, shownClaim, startFalseAgentServer } from '../../support/servers/false-agent-server.ts'
 import type { FalseServer } from '../../support/servers/false-server.ts'
 import { PROGRAM, runProgram } from '../../support/servers/program.ts'
+import { eventLoopTurns } from '../../support/until.ts'
 
 const KILLS = 12
 
@@ -235,7 +236,7 @@ test(`after ${KILLS} kills of a program that writes it, the file holds the old r
     }
     await Promise.race([answered, child.exited])
     // Later in each round: the answer arrives, is sealed, written, flushed and put in place.
-    for (let turn = 0; turn < round * 40; turn++) await Bun.sleep(0)
+    await eventLoopTurns(round * 40)
     child.kill('SIGKILL')
     await child.exited
     const { id } = (await contentsOf(path())).registration!

@@ -19,6 +19,7 @@ import { freePort } from '../../support/ports.ts'
 import { PROGRAM, runProgram, startProgram, type RunningServer } from '../../support/servers/program.ts'
 import { startQuicPeer } from '../../support/servers/quic-peer.ts'
 import { addressOf, ECHO, echoed } from '../../support/servers/endpoint.ts'
+import { until } from '../../support/until.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-binary-'))
 const folder = join(scratch, 'empty')
@@ -138,7 +139,7 @@ test('copies its log into the database with a thread of its own', async () => {
       ).status,
     ).toBe(200)
   }
-  while (statSync(path).size < before + 8_000_000) await Bun.sleep(10)
+  await until(() => statSync(path).size >= before + 8_000_000)
 }, 30_000)
 
 test('sends mail over TLS', async () => {

@@ -8,6 +8,7 @@ import { commands } from '../../../src/commands/commands.ts'
 import { request } from '../../support/clients/http.ts'
 import { freePort } from '../../support/ports.ts'
 import { PROGRAM, runProgram, SOURCE, startProgram, watchProgram } from '../../support/servers/program.ts'
+import { until } from '../../support/until.ts'
 
 const SOFTWARE = `holdfast v${packageJson.version}`
 
@@ -271,7 +272,7 @@ describe('dev', () => {
     )
     await fetch(`${server.url}/xrpc/_health`)
     server.signal('SIGINT')
-    while (!server.output().includes('stopping')) await Bun.sleep(5)
+    await until(() => server.output().includes('stopping'))
     server.signal('SIGINT')
     expect(await server.exited).toBe(130)
     half.destroy()

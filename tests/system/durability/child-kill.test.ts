@@ -21,6 +21,7 @@ import { startPlcServer } from '../../support/servers/plc-server.ts'
 import { testDatabase } from '../../support/servers/postgres.ts'
 import { startProgram, type RunningServer } from '../../support/servers/program.ts'
 import { deviceKey } from '../../support/clients/wallet.ts'
+import { eventLoopTurns } from '../../support/until.ts'
 
 const KILLS = Number(process.env['CHILD_KILLS'] ?? 6)
 const CHILDREN_PER_ROUND = 4
@@ -250,7 +251,7 @@ describe.each(Object.entries(databases))('on %s', (_, database) => {
               ...leaving.map((child) => remove(server, child)),
             ]
             await Promise.race([reached, Promise.allSettled(storm)])
-            for (let turn = 0; turn < round * 25; turn++) await Bun.sleep(0)
+            await eventLoopTurns(round * 25)
             await kill(server, ...storm)
           }
           await withDatabase(async (db) => {

@@ -189,8 +189,8 @@ class Storm {
 
   async untilWritten(count: number): Promise<void> {
     const acknowledged = () => this.accounts.reduce((sum, { commits }) => sum + commits.length, 0)
-    for (const before = acknowledged(); acknowledged() - before < count;)
-      await Promise.race([this.#writing, Bun.sleep(1)])
+    const before = acknowledged()
+    await Promise.race([this.#writing, until(() => acknowledged() - before >= count, { maxPauseMillis: 1 })])
   }
 
   async end(): Promise<void> {
@@ -252,7 +252,7 @@ class Reader {
   }
 
   async untilSeen(seq: number): Promise<void> {
-    while ((this.#current?.messages.at(-1) ?? this.#before.at(-1))?.body.seq !== seq) await Bun.sleep(1)
+    await until(() => (this.#current?.messages.at(-1) ?? this.#before.at(-1))?.body.seq === seq)
     this.#isOver = true
     this.#current?.close()
     await this.#reading

@@ -57,7 +57,7 @@ test('a write that the disk refuses makes it ill; it recovers by itself, and so 
   expect(server.output().match(/service is failing/g)).toHaveLength(1)
 
   server.liftFileLimit()
-  while ((await health(server.url)).status !== 200) await Bun.sleep(50)
+  await until(async () => (await health(server.url)).status === 200)
   expect((await write('x'.repeat(100_000))).status).toBe(200)
   expect(await health(server.url)).toEqual(WELL)
   expect(server.output()).toContain('service has recovered')

@@ -9,6 +9,7 @@ import { freePort } from '../../support/ports.ts'
 import { type RunningServer, startProgram } from '../../support/servers/program.ts'
 import { StormAccount } from './storm.ts'
 import { checkBlobs, checkEventLog, checkRecords, checkRepositories } from './storm-checks.ts'
+import { until } from '../../support/until.ts'
 
 const KILLS = Number(process.env['DURABILITY_KILLS'] ?? 50)
 const ACCOUNTS = 3
@@ -56,7 +57,7 @@ async function stormAndKill(server: RunningServer, accounts: StormAccount[], wri
     Array.from({ length: WRITERS_PER_ACCOUNT }, (_, writer) => account.writeUntilGone(server.url, writer)),
   )
   const storm = Promise.all(writing)
-  while (acknowledged() - before < writes) await Promise.race([storm, Bun.sleep(1)])
+  await Promise.race([storm, until(() => acknowledged() - before >= writes, { maxPauseMillis: 1 })])
   server.signal('SIGKILL')
   await Promise.all([storm, server.exited])
 }

@@ -10,6 +10,7 @@ import { request } from '../../support/clients/http.ts'
 import { startMailbox, type Mailbox, type Received } from '../../support/clients/mailbox.ts'
 import { freePort } from '../../support/ports.ts'
 import { type RunningServer, startProgram } from '../../support/servers/program.ts'
+import { eventLoopTurns } from '../../support/until.ts'
 
 const KILLS = Number(process.env['MAIL_KILLS'] ?? 12)
 const MAX_MILLIS_PER_KILL = 10_000
@@ -31,9 +32,7 @@ interface Stage {
 /** When the server is killed after a request for a code. */
 const moments: ((stage: Stage) => Promise<unknown>)[] = [
   // Somewhere between the answer and the mail.
-  async ({ round }) => {
-    for (let turn = 0; turn < turnsBeforeKill(round); turn++) await Bun.sleep(0)
-  },
+  ({ round }) => eventLoopTurns(turnsBeforeKill(round)),
   // The mail server has the mail, and has not said so.
   ({ box, email }) => mailTo(box, email),
   // It has said so, and that may be written down or not.

@@ -11,7 +11,7 @@ import { request } from '../../support/clients/http.ts'
 import { freePort } from '../../support/ports.ts'
 import { type RunningServer, startProgram } from '../../support/servers/program.ts'
 import { PushRelay } from '../../support/servers/push-relay.ts'
-import { until } from '../../support/until.ts'
+import { eventLoopTurns, until } from '../../support/until.ts'
 import { Phone } from '../../support/clients/phone.ts'
 
 const KILLS = Number(process.env['PUSH_KILLS'] ?? 9)
@@ -31,16 +31,14 @@ interface Stage {
 /** When the server is killed after the event. */
 const moments: ((stage: Stage) => Promise<unknown>)[] = [
   // Somewhere between the answer and the push.
-  async ({ round }) => {
-    for (let turn = 0; turn < turnsBeforeKill(round); turn++) await Bun.sleep(0)
-  },
+  ({ round }) => eventLoopTurns(turnsBeforeKill(round)),
   // The relay has the push, and has not said so.
   ({ relay, before }) => until(() => relay.sent.length > before),
   // It has said so, and that may be written down or not.
   async ({ relay, before, round }) => {
     relay.held = null
     await until(() => relay.sent.length > before)
-    for (let turn = 0; turn < turnsBeforeKill(round); turn++) await Bun.sleep(0)
+    await eventLoopTurns(turnsBeforeKill(round))
   },
 ]
 

@@ -11,6 +11,7 @@ import { startMailbox, type Mailbox, type Received } from '../../support/clients
 import { freePort } from '../../support/ports.ts'
 import { startProgram } from '../../support/servers/program.ts'
 import { initiate, newShare, putShare, release } from '../../support/clients/recovery.ts'
+import { eventLoopTurns } from '../../support/until.ts'
 
 const MAX_MILLIS = 120_000
 const EMAIL = 'alice@example.com'
@@ -115,7 +116,7 @@ test(
             ({ status, body }) => (first = { status, body }),
             () => null,
           )
-          for (let turn = 0; turn < round * 4; turn++) await Bun.sleep(0)
+          await eventLoopTurns(round * 4)
           server.signal('SIGKILL')
           await Promise.all([server.exited, asked])
         }

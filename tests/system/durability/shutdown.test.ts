@@ -7,6 +7,7 @@ import { bearer, request } from '../../support/clients/http.ts'
 import { freePort } from '../../support/ports.ts'
 import { type RunningServer, startProgram } from '../../support/servers/program.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
+import { until } from '../../support/until.ts'
 
 const HALF = 'half of the bytes, '
 
@@ -37,7 +38,7 @@ async function createAlice(url: string): Promise<{ did: string; accessJwt: strin
 
 async function terminate(server: RunningServer): Promise<void> {
   server.signal('SIGTERM')
-  while (!server.output().includes('stopping')) await Bun.sleep(1)
+  await until(() => server.output().includes('stopping'))
 }
 
 /** An upload of which the server has the first half. */
@@ -125,7 +126,7 @@ test('a server that drains says so, serves on, and ends at a second signal', asy
   const subscriber = new Subscriber(url, '?cursor=0')
 
   server.signal('SIGTERM')
-  while (!server.output().includes('draining')) await Bun.sleep(1)
+  await until(() => server.output().includes('draining'))
   const refused = await request(`${url}/readyz`)
   expect(refused).toMatchObject({ status: 503, body: { status: 'unavailable', reason: 'the server is about to stop' } })
   expect(refused.headers.get('retry-after')).toBe('5')
