@@ -1,7 +1,5 @@
 /** Accounts without a password: how they come about, what opens them, and how they get a password. */
 import { expect, test } from 'bun:test'
-import { findPasswordHash } from '../../../src/features/identity/passwords/password-store.ts'
-import type { Did } from '../../../src/protocol/identifiers.ts'
 import { holder, logIn, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { bear, begin, forCeremonies, prepared, sendDid } from '../../support/clients/ceremony.ts'
 import { bearer, request } from '../../support/clients/http.ts'

@@ -2,7 +2,6 @@
 import { expect, test } from 'bun:test'
 import { deleteAccountBlobs, removeBlobFiles } from '../../../src/features/data/blobs/blob-removal.ts'
 import { setBlobTakedown } from '../../../src/features/data/blobs/blobs.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import { bearer } from '../../support/clients/http.ts'
 import { Stored } from '../../support/stored-blobs.ts'
 import { randomBytes, SERVED, Uploader } from '../../support/clients/uploader.ts'

@@ -2,7 +2,6 @@
 import { expect, test } from 'bun:test'
 import { correctClocks } from '../../../src/features/data/blobs/blob-store.ts'
 import { insertReferences } from '../../../src/features/data/blobs/reference-store.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import { parseCid } from '../../../src/protocol/cid.ts'
 import type { Tid } from '../../../src/protocol/identifiers.ts'
 import { signingKey } from '../../../src/protocol/keys.ts'

@@ -17,7 +17,7 @@ import {
   sendDecision,
   statusOf,
 } from '../../support/clients/wallet-consent.ts'
-import { sovereignAccount, type DeviceKey } from '../../support/clients/wallet.ts'
+import { sovereignAccount } from '../../support/clients/wallet.ts'
 import { Phone } from '../../support/clients/phone.ts'
 import { startWith } from '../../support/servers/pushing.ts'
 import { setUp } from '../../support/set-up.ts'
