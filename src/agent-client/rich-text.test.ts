@@ -35,7 +35,7 @@ describe('finds what the common library finds', () => {
   })
 })
 
-test('counts in bytes', () => {
+test('a facet counts in bytes of UTF-8', () => {
   expect(read('é @alice.test #ä')).toEqual([
     ['@alice.test', 'alice.test'],
     ['#ä', 'ä'],

@@ -256,7 +256,7 @@ describe('decoding', () => {
     }
   })
 
-  test('refuses every truncation', () => {
+  test('decoding refuses every truncation', () => {
     const bytes = encode({ a: [1, 300, 'text', null, new Uint8Array(30)], link, long: 'x'.repeat(300), n: -70_000 })
     for (let length = 0; length < bytes.length; length++)
       expect(() => decode(bytes.subarray(0, length))).toThrow(Malformed)

@@ -33,7 +33,7 @@ test('no special-purpose address is public', () => {
     expect([address, isIpAddress(address), isPublicAddress(address)]).toEqual([address, true, false])
 })
 
-test('their neighbours are', () => {
+test('the neighbours of special-purpose addresses are public', () => {
   for (const address of open) expect([address, isPublicAddress(address)]).toEqual([address, true])
 })
 

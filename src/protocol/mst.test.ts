@@ -68,13 +68,13 @@ function change(tree: Mst, entries: Map<string, Cid>, keys: string[]): void {
 }
 
 describe('interop vectors', () => {
-  test('key heights', () => {
+  test('a key has the height of its hash', () => {
     for (const { key, height } of keyHeights) expect([key, keyHeight(key)]).toEqual([key, height])
   })
-  test('shared prefixes', () => {
+  test('two keys share as many bytes as the vectors say', () => {
     for (const { left, right, len } of commonPrefixes) expect(sharedPrefix(left, right)).toBe(len)
   })
-  test('known roots', () => {
+  test('a tree has the root that others compute for its records', () => {
     const value = parseCid('bafyreie5cvv4h45feadgeuwhbcutmh6t2ceseocckahdoe6uat64zmz454') as Cid
     const roots: [string, string[]][] = [
       ['bafyreie5737gdxlw5i64vzichcalba3z2v5n6icifvx5xytvske7mr3hpm', []],

@@ -97,11 +97,15 @@ export function testsOf(source: Source): TestCase[] {
     return {
       path: source.path,
       line: source.text.slice(0, node.start).split('\n').length,
-      name: source.text.slice(title.start + 1, title.end - 1),
+      name: titleOf(title, source),
       expects: rest.some((argument) => hasExpect(argument, source.path, new Set())),
     }
   })
 }
+
+/** A title that is no text has only placeholders. */
+const titleOf = ({ type, start, end }: SyntaxNode, { text }: Source): string =>
+  /^(?:Literal|TemplateLiteral)$/.test(type) ? text.slice(start + 1, end - 1) : `\${${text.slice(start, end)}}`
 
 const argumentsOf = (node: SyntaxNode): SyntaxNode[] => (node['arguments'] as unknown[]).filter(isNode)
 

@@ -138,6 +138,7 @@ const sleepers: Readonly<Record<string, string>> = {
   'tests/platform/files/nameless-files.test.ts': 'a reader is idle by real time',
   'tests/support/clients/http.ts': 'the longest that a raw request waits for a server that keeps the connection',
   'tests/support/servers/postgres.ts': 'PostgreSQL is asked again until it has started',
+  'tests/support/servers/executable.ts': 'another process may be building it, for longer than until waits',
   'tests/support/until.ts': 'the one that waits for all the others, within bounds',
   'tests/system/durability/database-restart.test.ts': 'a client that is told to come back does not come at once',
   'tests/system/durability/storm.ts': 'a client that is told to come back does not come at once',
@@ -158,3 +159,12 @@ test('no test sleeps: it waits with until, lets others have their turns, or adva
 })
 
 const sleeps = (text: string): boolean => /\bBun\.sleep\(|\bsetTimeout\(|\bwhile \(.*\bsetImmediate\b/.test(text)
+
+test('the name of a test says something without that of its group', () => {
+  const faults = cases.filter(({ name }) => /^(?:and|but|or|nor) /.test(name) || !/%|\$|\S+ \S+ \S/.test(name))
+  expect(
+    faults.map(
+      ({ path, line, name }) => `${path}:${line} "${name}" is no sentence. Name what the test is about, and what holds`,
+    ),
+  ).toEqual([])
+})

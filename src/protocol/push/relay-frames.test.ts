@@ -73,7 +73,7 @@ test.each(malformed)('%s is no answer', (text) => {
   expect(readRelayAnswer(bytes(text)).ok).toBe(false)
 })
 
-test('nor are bytes that are no text', () => {
+test('bytes that are no text are no answer', () => {
   expect(
     readRelayAnswer(Buffer.concat([bytes('{"type":"badRequest","reason":"'), Buffer.from([0xff]), bytes('"}')])).ok,
   ).toBe(false)

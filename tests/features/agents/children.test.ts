@@ -148,7 +148,7 @@ describe('a child', () => {
     expect(await askSession(pds, sessionRequest(pds, { ...child, device: deviceKey() }))).toMatchObject({ status: 401 })
   })
 
-  test('gets no mail', async () => {
+  test('a child gets no mail', async () => {
     const child = await made()
     pds.mails.length = 0
     const { body } = await askSession(pds, sessionRequest(pds, child))
@@ -247,7 +247,7 @@ describe('making a child is refused', () => {
   })
 
   test.each(['', 'no handle', 'a.b.test', 'child.example.com', 'admin.test', 'x.test', '-a.test', 'test'])(
-    'with the handle %p',
+    'no child is made with the handle %p',
     async (handle) => {
       const { plcOp } = await bringAlone(newName())
       const answer = await request(`${pds.url}/agent/child`, { json: { handle, plcOp }, headers: bearer(wallet) })
@@ -262,7 +262,7 @@ describe('making a child is refused', () => {
     [{ handle: 'a.test', plcOp: 'x' }],
     [[]],
     [null],
-  ])('with the body %j', async (json) => {
+  ])('no child is made with the body %j', async (json) => {
     expect(await request(`${pds.url}/agent/child`, { json, headers: bearer(wallet) })).toMatchObject({ status: 422 })
   })
 
@@ -327,7 +327,7 @@ describe('making a child is refused', () => {
     expect(await make(newName(), plcOp)).toMatchObject(failed(413, 'PAYLOAD_TOO_LARGE'))
   })
 
-  test('too often', async () => {
+  test('a parent makes no more children than its rate limit allows', async () => {
     await using limited = await startPds({ signingKeyMasterKey: MASTER_KEY })
     const { accessJwt } = await createAccount(limited, 'alice')
     const attempt = () =>
@@ -467,7 +467,7 @@ describe('a child that was cut off', () => {
     expect(await pds.ctx.plc.state(genesisDid(loser.plcOp))).toBeNull()
   })
 
-  test('and that the directory refuses, leaves nothing', async () => {
+  test('a child that was cut off and that the directory refuses leaves nothing', async () => {
     const name = newName()
     const brought = await bringAlone(name)
     line.fate = ({ method }) => (method === 'POST' ? 400 : 'answered')

@@ -278,7 +278,7 @@ describe('deciding', () => {
     expect([await statusOf(id), await statusOf(late.id)]).toEqual(['claimed', 'active'])
   })
 
-  test('needs a decision', async () => {
+  test('the page of a claim needs a decision', async () => {
     const { id, code } = await waiting()
     const pageId = idOf(await identify(code))
     for (const decision of ['', 'maybe', 'toString']) expect((await decide(pageId, decision)).status).toBe(400)

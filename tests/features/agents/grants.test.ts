@@ -241,7 +241,7 @@ describe('exchanging an assertion', () => {
     expect(refusal(await exchangeAgent(pds, agent.assertion))).toEqual([400, 'invalid_grant'])
   })
 
-  test('ends with a revocation', async () => {
+  test('an assertion is exchanged no more after a revocation', async () => {
     const agent = await confirmedAgent(pds, alice)
     await revoke(agent.registrationId)
     expect(refusal(await exchangeAgent(pds, agent.assertion))).toEqual([400, 'access_denied'])

@@ -169,7 +169,7 @@ describe('the first sight of a person', () => {
 })
 
 describe('a person who is known', () => {
-  test('and waits, gets a new claim token each time, and a new code after five seconds', async () => {
+  test('a person who is known and waits gets a new claim token each time, and a new code after five seconds', async () => {
     const first = await present()
     clock.advance({ secs: 4 })
     const soon = await present()
@@ -208,7 +208,7 @@ describe('a person who is known', () => {
     expect(await present({ email: undefined })).toMatchObject({ status: 200, body: { registration_id: id } })
   })
 
-  test('and revoked, stays revoked, whatever the provider says', async () => {
+  test('a person who was revoked stays revoked, whatever the provider says', async () => {
     await claimed()
     expect(await notifyEvent(pds, revocation(pds, key, { claims: { sub: subject } }))).toMatchObject({ status: 202 })
     await refused(() => present(), { status: 403, body: { error: 'access_denied' } })
@@ -260,7 +260,7 @@ describe('an assertion', () => {
     await refused(() => request(`${pds.url}/agent/identity`, { json }), { status: 400, body: { error } })
   })
 
-  test('may name its type', async () => {
+  test('an assertion may name its type', async () => {
     expectAsked(await presentIdentity(pds, assertion(), { assertion_type: 'urn:ietf:params:oauth:token-type:id-jag' }))
   })
 

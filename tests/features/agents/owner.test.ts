@@ -143,7 +143,7 @@ describe('ending an agent', () => {
     expect(pds.mails.filter(({ to, subject }) => to === alice.email && /may no longer act/.test(subject))).toEqual([])
   })
 
-  test('needs no body', async () => {
+  test('ending an agent needs no body', async () => {
     const alice = await newcomer()
     const { id } = await registerAgent(pds, alice)
     const answer = await request(`${pds.url}/v1/agents/${id}/revoke`, {
@@ -299,7 +299,7 @@ describe('the record', () => {
     })
   })
 
-  test('ends with the account', async () => {
+  test('the record of an agent ends with the account', async () => {
     const alice = await newcomer()
     const agent = await registerAgent(pds, alice)
     await agent.call('com.atproto.repo.createRecord', createPost(alice.did))
@@ -402,7 +402,7 @@ describe('operators', () => {
     },
   )
 
-  test('have commands for it', async () => {
+  test('operators have commands for agents', async () => {
     const alice = await newcomer()
     const agent = await registerAgent(pds, alice)
     const run = (...words: string[]) => runProgram([...words, '--url', pds.url], { SERVICE_ADMIN_TOKEN: ADMIN_TOKEN })

@@ -147,7 +147,7 @@ describe('what the operator takes back', () => {
     expect(answer).toMatchObject({ status: 403, body: { error: 'InsufficientScope' } })
   })
 
-  test('agents altogether', async () => {
+  test('an operator who turns agents off ends all of them', async () => {
     const agent = await registerAgent(pds, alice)
     await restart({ anonymousEnabled: false, trustedIssuers: [] })
     expect(await session(agent)).toMatchObject(ended)

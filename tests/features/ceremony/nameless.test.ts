@@ -42,7 +42,7 @@ test('its holder uses it', async () => {
   expect(pds.mails.at(-1)?.text).toContain(alice.did)
 })
 
-test('operators find it', async () => {
+test('operators find an account without a handle', async () => {
   for (const path of [
     `/xrpc/com.atproto.admin.getAccountInfo?did=${alice.did}`,
     `/v1/admin/accounts?q=${alice.did}`,

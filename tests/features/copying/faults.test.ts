@@ -128,7 +128,7 @@ function expectSaid({ code, text }: { code: number; text: string }, ...words: (s
 }
 
 describe('a database that is not that of a server', () => {
-  test('is missing', async () => {
+  test('a database that is missing is not copied, nor created', async () => {
     const dir = place()
     for (const said of [await verify(dir), await copy(dir, ['--to', place()])])
       expectSaid(said, `there is no database at ${dir}/holdfast.db`)

@@ -45,7 +45,7 @@ const allSeen = async () => {
 const status = async (domain: string) => (await askHost(pds, domain)).status
 const tlsCheck = async (domain: string) => (await request(`${pds.url}/tls-check?domain=${domain}`)).status
 
-test('hosting is offered', async () => {
+test('the server description offers the hosting of did:web documents', async () => {
   const { body } = await xrpc(pds, 'com.atproto.server.describeServer')
   expect(body.custos.capabilities).toContain('didWebHosting')
 })

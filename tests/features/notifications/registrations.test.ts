@@ -238,7 +238,7 @@ describe('devices of operators', () => {
     expect(await device.request(ADMIN_REGISTER, { json: { ...json, apnsToken: 'no' } })).toMatchObject({ status: 400 })
   })
 
-  test('and no longer once they are revoked', async () => {
+  test('a device of an operator is told nothing once it is revoked', async () => {
     const [device, other] = [await OperatorDevice.paired(pds), await OperatorDevice.paired(pds)]
     for (const each of [device, other]) await each.request(ADMIN_REGISTER, { json: asked() })
     const path = `/v1/admin/devices/${device.id}/revoke`

@@ -244,7 +244,7 @@ describe('an assertion', () => {
     for (const parameters of attempts) expect(await app.push(parameters)).toMatchObject(refusal('invalid_client'))
   })
 
-  test('is used once', async () => {
+  test('an assertion of a client is used once', async () => {
     const app = client()
     const client_assertion = app.clientAssertion()
     await app.push()

@@ -169,7 +169,7 @@ describe('the answer', () => {
     expect(await post({ request_uri: requestUri, action: 'approve', ...person })).toMatchObject({ status: 303 })
   })
 
-  test('counts once', async () => {
+  test('the decision on a consent page counts once', async () => {
     const app = client()
     const requestUri = await app.requestUri()
     const fields = { request_uri: requestUri, client_id: app.clientId, action: 'approve', ...person }

@@ -48,7 +48,7 @@ test('a server whose accounts all have passwords offers none', async () => {
 })
 
 describe('a wallet is offered once there is an account', () => {
-  test('without a password', async () => {
+  test('a wallet is offered once there is an account without a password', async () => {
     await sovereignAccount(pds, 'quinn', { password: undefined })
     expect(await offering()).toEqual(EVERYWHERE)
   })

@@ -273,7 +273,7 @@ describe('a request with a match code', () => {
     expect((await sendDecision(pds, decisionOf(pds, alice, consent, { matchCode: '07' }))).status).toBe(200)
   })
 
-  test('is denied without it', async () => {
+  test('a request with a match code is denied without it', async () => {
     const { consent } = await withCode('99')
     expect((await sendDecision(pds, decisionOf(pds, alice, consent, { decision: 'deny' }))).body).toEqual({
       status: 'denied',

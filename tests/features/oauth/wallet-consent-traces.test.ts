@@ -93,7 +93,7 @@ describe('events', () => {
     expect(await rows('wallet_consent_event')).toEqual([])
   })
 
-  test('and requests of an account are gone when the account is', async () => {
+  test('events and requests of an account are gone when the account is', async () => {
     const carol = await sovereignAccount(pds, 'carol', { password: undefined })
     const approved = await openConsent(new OAuthClient(pds))
     await sendDecision(pds, decisionOf(pds, carol, approved))

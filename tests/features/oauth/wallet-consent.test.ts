@@ -372,7 +372,7 @@ describe('a wallet is offered', () => {
     })
   })
 
-  test('and denying on the page ends it for the wallet', async () => {
+  test('a request that is denied on the page has ended for the wallet', async () => {
     const app = client()
     const consent = await openConsent(app)
     const denied = await app.decide(consent.requestUri, { identifier: '', password: '' }, { action: 'deny' })

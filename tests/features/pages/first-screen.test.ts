@@ -314,7 +314,7 @@ describe('the first button and Enter lead on', () => {
     expect(await page.textContent('body')).toBe('back in the app')
   })
 
-  test('to the account page', async () => {
+  test('the sign-in leads on to the account page', async () => {
     const page = await freshPage({ viewport: PHONE })
     await page.goto(`${pds.url}/account/sign-in`)
     await identifier(page).fill(alice.handle)

@@ -145,7 +145,7 @@ describe('an agent with a name', () => {
     })
   })
 
-  test('cannot disguise it', async () => {
+  test('an agent with a name cannot disguise it', async () => {
     const { body } = await registerAgent(pds, {
       type: 'service_auth',
       login_hint: alice.email,

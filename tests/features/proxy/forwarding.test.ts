@@ -144,7 +144,7 @@ test('a browser runs nothing of what a service sends', async () => {
   }
 })
 
-test('HEAD stays HEAD', async () => {
+test('a HEAD request is forwarded as HEAD', async () => {
   expect((await xrpc('app.bsky.graph.getFollows?actor=a', { method: 'HEAD' })).status).toBe(200)
   expect(appview.received[0]!.method).toBe('HEAD')
 })

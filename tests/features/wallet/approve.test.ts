@@ -123,7 +123,7 @@ describe('nothing is decided', () => {
       })
   })
 
-  test('without being asked', async () => {
+  test('nothing is decided without the holder being asked', async () => {
     const { userCode, requestId } = await open()
     expect(await alice.user.run(['approve', userCode])).toMatchObject({
       code: 2,

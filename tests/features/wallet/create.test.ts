@@ -78,7 +78,7 @@ describe('an account is made', () => {
     expect(await user.do(['show'])).not.toContain('recovery share')
   })
 
-  test('with a password', async () => {
+  test('an account is made with a password', async () => {
     await user.do([...(await wish('bob')), '--password'], {
       answers: { 'Password: ': PASSWORD, 'Once more: ': PASSWORD, 'Press Enter': '' },
     })
@@ -89,7 +89,7 @@ describe('an account is made', () => {
     expect(login).toMatchObject({ status: 200, body: { did } })
   })
 
-  test('by answering questions', async () => {
+  test('an account is made by answering questions', async () => {
     await using closed = await startPds({ ...forCeremonies, plcDirectoryUrl: plc.url, inviteCodeRequired: true })
     const code = await claimCode(closed)
     const answers = {

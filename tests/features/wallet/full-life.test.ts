@@ -64,7 +64,7 @@ const accountEvents = (events: Event[]) =>
     .filter((event) => event.event === 'account' && event.did === did)
     .map((event) => (event.event === 'account' ? (event.status ?? event.active) : null))
 
-test('is born by the ceremony', async () => {
+test('an identity is born by the ceremony', async () => {
   const words = ['create', '--server', home.url, '--directory', plc.url, '--handle', 'alice.test', '--email', EMAIL]
   paper = printedShare(await wallet([...words, '--code', await claimCode(home)]))
   did = (await user.contents(device)).did!
@@ -72,12 +72,12 @@ test('is born by the ceremony', async () => {
   expect((await identity()).alsoKnownAs).toEqual(['at://alice.test'])
 })
 
-test('posts', async () => {
+test('an identity posts', async () => {
   await settleIn(await agentAt(home))
   await postHeardBy(atHome, home, 'hello')
 })
 
-test('approves an app, which then acts for it', async () => {
+test('an identity approves an app, which then acts for it', async () => {
   const { client } = loopbackClient({ url: home.url, plcUrl: plc.url })
   const page = await client.authorize('alice.test', { scope: 'atproto transition:generic' })
   const { userCode, requestId } = walletPathOf((await request(page.href)).body)!
@@ -91,7 +91,7 @@ test('approves an app, which then acts for it', async () => {
   await postHeardBy(atHome, home, 'after the app')
 })
 
-test('rotates the key of its repository', async () => {
+test('an identity rotates the key of its repository', async () => {
   const before = (await identity()).verificationMethods.atproto
   await wallet(['rotate-key'])
   const agent = await postHeardBy(atHome, home, 'with the new key')
@@ -99,7 +99,7 @@ test('rotates the key of its repository', async () => {
   await verifiedRepo(agent, plc.url)
 })
 
-test('moves away and comes back, with everything', async () => {
+test('an identity moves away and comes back, with everything', async () => {
   const before = await belongingsOf(await agentAt(home), plc.url)
   const away = await wallet(['move', abroad.url, '--handle', 'alice.abroad.test', '--email', EMAIL, '--yes'])
   expect(printedShare(away)).not.toBe(paper)
@@ -115,7 +115,7 @@ test('moves away and comes back, with everything', async () => {
   expect((await identity()).services.atproto_pds.endpoint).toBe(home.url)
 })
 
-test('loses its device, and comes back on another', async () => {
+test('an identity loses its device, and comes back on another', async () => {
   const lost = device
   device = 'second'
   await wallet(['recover', 'alice.test', '--server', home.url, '--directory', plc.url])
@@ -126,7 +126,7 @@ test('loses its device, and comes back on another', async () => {
   expect((await user.run(['sign-in'], { device: lost })).code).toBe(1)
 })
 
-test('moves to a third device, and both old ones are worth nothing', async () => {
+test('an identity moves to a third device, and both old ones are worth nothing', async () => {
   const old = device
   const printed = /holdfast wallet (transfer --join .*)/.exec(await wallet(['transfer']))![1]!
   const { recoveryKey } = await user.contents(old)
@@ -139,7 +139,7 @@ test('moves to a third device, and both old ones are worth nothing', async () =>
   expect((await identity()).rotationKeys).not.toContain(recoveryKey)
 })
 
-test('deletes its account and ends', async () => {
+test('an identity deletes its account and ends', async () => {
   await wallet(['delete'])
   await wallet(['delete', '--code', await lastCode(home, EMAIL), '--yes'])
   await atHome.until((events) => accountEvents(events).includes('deleted'))

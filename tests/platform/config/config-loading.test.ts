@@ -41,7 +41,7 @@ describe('required keys', () => {
     ])
   })
 
-  test('suffice', () => {
+  test('the required keys suffice', () => {
     expect(configOf({})).toMatchObject({
       bindAddress: '0.0.0.0',
       port: 8080,
@@ -97,7 +97,7 @@ describe('problems', () => {
     )
   })
 
-  test('never show a secret', () => {
+  test('problems never show a secret', () => {
     const secrets = {
       SERVICE_SIGNING_KEY_MASTER_KEY: 'correct-horse-1',
       SERVICE_ADMIN_TOKEN: 'correct-horse-2',
@@ -157,14 +157,14 @@ describe('secrets', () => {
     expect(String(adminToken)).toBe('[secret]')
   })
 
-  test('are revealed on request', () => {
+  test('secrets are revealed on request', () => {
     expect(adminToken?.reveal()).toBe('correct-horse')
     expect(signingKeyMasterKey?.reveal()).toEqual(new Uint8Array(32).fill(0xab))
   })
 })
 
 describe('the environment', () => {
-  test('beats the file', () => {
+  test('the environment beats the file', () => {
     expect(configOf({ ...withEnv({ SERVICE_PORT: '1111' }), file: 'port = 2222' }).port).toBe(1111)
   })
 
@@ -291,7 +291,7 @@ describe('a variable that is none of ours', () => {
     ])
   })
 
-  test('but names a key by its path leads to where the key is set', () => {
+  test('a variable of ours that names a key by its path leads to where the key is set', () => {
     expect(lines({ SERVICE_TELEMETRY_LOG_LEVEL: 'debug', SERVICE_BLOBS_MAX_BLOB_SIZE: '1' })).toEqual([
       'SERVICE_TELEMETRY_LOG_LEVEL: unknown variable; did you mean SERVICE_LOG_LEVEL?',
       'SERVICE_BLOBS_MAX_BLOB_SIZE: unknown variable; blobs.max_blob_size can be set in the file only',
@@ -321,7 +321,7 @@ describe('a variable that is none of ours', () => {
 })
 
 describe('the file', () => {
-  test('fills every table', () => {
+  test('the file fills every table', () => {
     const file = `
       public_url = "https://pds.example.com/"
       data_dir = "/data"

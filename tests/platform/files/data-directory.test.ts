@@ -145,7 +145,7 @@ describe('a database that is gone is not begun anew', () => {
     )
   })
 
-  test('by commands either', async () => {
+  test('commands do not begin a database that is gone anew', async () => {
     const dataDir = await used()
     emptied(dataDir)
     for (const words of [['verify'], ['sweep', 'firehose-gc'], ['backup', join(scratch, 'of-nothing')], ['rewrap']]) {
@@ -157,7 +157,7 @@ describe('a database that is gone is not begun anew', () => {
     }
   })
 
-  test('and comes back by a restore into the same folder, over the empty file', async () => {
+  test('a database that is gone comes back by a restore into the same folder, over the empty file', async () => {
     const dataDir = await used()
     const backups = place()
     expect(await runProgram(['backup', backups, '--dev'], await envOf(dataDir))).toMatchObject({ code: 0 })
@@ -324,7 +324,7 @@ describe('nobody else may read', () => {
     expect(lstatSync(dataDir).isSymbolicLink()).toBe(true)
   })
 
-  test('but a folder that holds what is not the server’s stays open to its owners', async () => {
+  test('a folder that holds what is not the server’s stays open to its owners', async () => {
     const dataDir = place()
     mkdirSync(dataDir)
     chmodSync(dataDir, 0o755)

@@ -50,7 +50,7 @@ function post(nsid: string, input: object, headers: Record<string, string> = {},
   )
 }
 
-test('nothing listens', async () => {
+test('a server whose listener is replaced listens nowhere', async () => {
   const { port } = new URL(pds.url)
   const refused = Promise.withResolvers<Error>()
   connect(Number(port), '127.0.0.1').on('error', refused.resolve)

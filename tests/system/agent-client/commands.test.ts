@@ -78,7 +78,7 @@ test('the credential is sealed, by a key that only its owner can read', async ()
   })
 })
 
-test('or by a passphrase', async () => {
+test('the credential is sealed by a passphrase, if there is one', async () => {
   user.env['HOLDFAST_AGENT_PASSPHRASE'] = 'short'
   expect(await user.run(['register', '--server', pds.url])).toMatchObject({
     code: 1,
@@ -275,7 +275,7 @@ describe('revoke', () => {
     expect(await user.do(['token'])).toStartWith('eyJ')
   })
 
-  test('says what is missing', async () => {
+  test('revoke says what is missing', async () => {
     await confirmed()
     expect(await user.run(['revoke'])).toMatchObject({ code: 2, err: expect.stringContaining('--account') })
   })
@@ -342,7 +342,7 @@ describe('a server that lies gets no credential', () => {
     expect(existsSync(user.path)).toBe(false)
   })
 
-  test('nor does a code reach a person in a form that misleads them', async () => {
+  test('no code reaches a person in a form that misleads them', async () => {
     await using server = startFalseServer()
     const claim = (user_code: string, verification_uri: string) => ({
       claim_attempt: { user_code, verification_uri },

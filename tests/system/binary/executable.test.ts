@@ -82,7 +82,7 @@ afterAll(async () => {
   rmSync(scratch, { recursive: true, force: true })
 })
 
-test('explains every command', async () => {
+test('the executable explains every command', async () => {
   for (let next = 0; next < commands.length; next += PROGRAMS_AT_ONCE)
     await Promise.all(
       commands.slice(next, next + PROGRAMS_AT_ONCE).map(async ({ name, summary, options = {} }) => {
@@ -94,13 +94,13 @@ test('explains every command', async () => {
     )
 })
 
-test('reads its configuration from its environment alone, and writes nothing where it is started', async () => {
+test('the executable reads its configuration from its environment alone, and writes nothing where it is started', async () => {
   expect((await holdfast(['config', 'check'])).out).toContain('service_name = "holdfast"')
   expect(await (await fetch(`${server.url}/account/sign-in`)).text()).not.toContain('from-the-env-file')
   expect(readdirSync(folder).toSorted()).toEqual(['.env', 'bunfig.toml'])
 })
 
-test('serves its pages with their stylesheet', async () => {
+test('the executable serves its pages with their stylesheet', async () => {
   const signIn = await request(`${server.url}/account/sign-in`)
   const [, style] = /<link rel="stylesheet" href="([^"]+)"/.exec(signIn.body)!
   const { status, headers, body } = await request(`${server.url}${style}`)
@@ -108,7 +108,7 @@ test('serves its pages with their stylesheet', async () => {
   expect(body).toContain(':root')
 })
 
-test('writes records, keeps blobs and copies them to the bucket', async () => {
+test('the executable writes records, keeps blobs and copies them to the bucket', async () => {
   const { body } = await alice.call('com.atproto.repo.uploadBlob', {
     method: 'POST',
     body: BLOB,
@@ -126,7 +126,7 @@ test('writes records, keeps blobs and copies them to the bucket', async () => {
   expect(new TextDecoder().decode(bucket.read(key))).toBe(BLOB)
 })
 
-test('copies its log into the database with a thread of its own', async () => {
+test('the executable copies its log into the database with a thread of its own', async () => {
   const path = join(place('data'), 'holdfast.db')
   const before = statSync(path).size
   const record = { text: 'x'.repeat(900_000) }
@@ -142,7 +142,7 @@ test('copies its log into the database with a thread of its own', async () => {
   await until(() => statSync(path).size >= before + 8_000_000)
 }, 30_000)
 
-test('sends mail over TLS', async () => {
+test('the executable sends mail over TLS', async () => {
   expect(await alice.call('com.atproto.server.requestEmailConfirmation', { method: 'POST' })).toMatchObject({
     status: 200,
   })
@@ -151,7 +151,7 @@ test('sends mail over TLS', async () => {
   expect(mailbox.received.at(-1)).toMatchObject({ to: ['somebody@example.org'] })
 })
 
-test('finds nothing wrong with itself', async () => {
+test('the executable finds nothing wrong with itself', async () => {
   const { out, err } = await holdfast(['doctor'])
   expect(out).toMatch(/^ok +database/m)
   expect(out).toMatch(/^ok +websocket/m)
@@ -159,13 +159,13 @@ test('finds nothing wrong with itself', async () => {
   expect(err).toBe('')
 })
 
-test('makes its scheduled backup by starting itself again', async () => {
+test('the executable makes its scheduled backup by starting itself again', async () => {
   const made = await holdfast(['sweep', 'backup'])
   expect(made).toMatchObject({ code: 0, out: expect.stringContaining('"made":1') })
   expect(readdirSync(place('scheduled'))).toContain('snapshots')
 })
 
-test('exports its traces, stops when it is told to, and comes back from a backup', async () => {
+test('the executable exports its traces, stops when it is told to, and comes back from a backup', async () => {
   const backup = await holdfast(['backup', place('backup')])
   expect(backup).toMatchObject({ code: 0, out: expect.stringContaining('1 blobs copied') })
   // Spans of earlier requests are dropped if a busy machine is late to take them.
@@ -197,13 +197,13 @@ test('exports its traces, stops when it is told to, and comes back from a backup
   })
 })
 
-test('refuses options for the runtime inside of it', async () => {
+test('the executable refuses options for the runtime inside of it', async () => {
   const { code, err, out } = await runProgram(['version'], { BUN_OPTIONS: '--smol' })
   expect({ code, out }).toEqual({ code: 2, out: '' })
   expect(err).toContain('BUN_OPTIONS')
 })
 
-test('brings native libraries along, and loads them from nowhere that others can write to or foresee', async () => {
+test('the executable brings native libraries along, and loads them from nowhere that others can write to or foresee', async () => {
   const temporary = place('temporary')
   mkdirSync(temporary)
   const changes = { SERVICE_DATA_DIR: place('native'), SERVICE_PORT: String(await freePort()), TMPDIR: temporary }
@@ -255,7 +255,7 @@ test.skipIf(!hasIroh)('brings the endpoint for QUIC along, with nothing installe
   })
 })
 
-test('does without native libraries where nothing can be unpacked, and says so', async () => {
+test('the executable does without native libraries where nothing can be unpacked, and says so', async () => {
   const changes = { SERVICE_DATA_DIR: place('without'), SERVICE_PORT: String(await freePort()) }
   await using other = await startProgram(['dev'], { ...env, ...changes }, folder, {
     program: ['sh', '-c', 'exec "$0" "$@" 2>&1', ...PROGRAM],

@@ -73,7 +73,7 @@ const show = async (device: string) => JSON.parse(await wallet(device, ['show', 
 let paper = ''
 let did = ''
 
-test('makes an account at a terminal, without showing the passphrase', async () => {
+test('the wallet of the executable makes an account at a terminal, without showing the passphrase', async () => {
   const invite = await runProgram(['invite', 'create', '--url', server.url], { SERVICE_ADMIN_TOKEN: ADMIN_TOKEN })
   const words = ['wallet', 'create', ...place, ...file('first')]
   const { code, screen } = await typeAtProgram(words, {}, [
@@ -101,7 +101,7 @@ const post = async (device: string) => {
     .status
 }
 
-test('writes with its key, and with another one', async () => {
+test('the wallet of the executable writes with its key, and with another one', async () => {
   expect(await post('first')).toBe(200)
   const before = (await show('first')).repositoryKey
   await wallet('first', ['rotate-key'])
@@ -116,7 +116,7 @@ async function waitingApp() {
   return { client, path: walletPathOf(String((await request(page.href)).body))! }
 }
 
-test('lets one app in and refuses another', async () => {
+test('the wallet of the executable lets one app in and refuses another', async () => {
   const { client, path } = await waitingApp()
   expect(await wallet('first', ['approve', path.userCode, '--yes'])).toContain('Approved.')
   const completed = await completeConsent({ url: publicUrl() }, path.requestId)
@@ -127,7 +127,7 @@ test('lets one app in and refuses another', async () => {
   expect((await statusOf({ url: publicUrl() }, other.path.requestId)).body.status).toBe('denied')
 })
 
-test('is copied, and moves to another device', async () => {
+test('the wallet of the executable is copied, and moves to another device', async () => {
   await wallet('first', ['export', join(scratch, 'copy.age')])
   expect(await show('copy')).toEqual(await show('first'))
   const [, command] = /holdfast wallet (transfer --join .*)/.exec(await wallet('first', ['transfer']))!
@@ -137,7 +137,7 @@ test('is copied, and moves to another device', async () => {
   expect(await post('second')).toBe(200)
 })
 
-test('comes back on another device', async () => {
+test('the wallet of the executable comes back on another device', async () => {
   expect(await wallet('third', ['recover', 'alice.test', ...place])).toContain('a code was mailed')
   const code = await mailed(/^Recovery code:\r?\n([A-Za-z0-9_-]{43})/m)
   expect(await wallet('third', ['recover', '--code', code, '--share', paper])).toContain('alice.test is yours again')
@@ -146,7 +146,7 @@ test('comes back on another device', async () => {
   expect((await runProgram(['wallet', 'sign-in', ...file('second')], env)).code).toBe(1)
 })
 
-test('leaves', async () => {
+test('the wallet of the executable leaves', async () => {
   await wallet('third', ['delete'])
   const code = await mailed(/^([A-Z2-7]{5}-[A-Z2-7]{5})/m)
   expect(await wallet('third', ['delete', '--code', code, '--yes'])).toContain('The identity is ended.')

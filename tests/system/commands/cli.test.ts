@@ -21,7 +21,7 @@ describe('help', () => {
   test.each([
     ['executable', PROGRAM],
     ['source', SOURCE],
-  ])('of the %s lists every command', async (_, program) => {
+  ])('help of the %s lists every command', async (_, program) => {
     const { code, out } = await runProgram(['--help'], {}, program)
     expect(code).toBe(0)
     for (const { name, summary } of commands) expect(out).toMatch(new RegExp(`^  ${name} .*${summary}$`, 'm'))

@@ -387,7 +387,7 @@ describe('the server that is meant', () => {
     expect(asked).toBe(0)
   })
 
-  test('is not followed elsewhere', async () => {
+  test('a command follows no redirection of the server elsewhere', async () => {
     let asked = 0
     using elsewhere = Bun.serve({
       port: 0,

@@ -75,7 +75,7 @@ describe('verbs', () => {
     expect((await request(url('com.atproto.server.describeServer/'))).status).toBe(200)
   })
 
-  test('names are matched to the letter', async () => {
+  test('names of methods are matched to the letter', async () => {
     expect((await request(url('com.atproto.server.DescribeServer'))).body.error).toBe('AuthMissing')
   })
 })

@@ -198,14 +198,14 @@ describe('a sign-in ends', () => {
     expect((await decide(begun)).status).toBe(404)
   })
 
-  test('with a denial', async () => {
+  test('a sign-in ends with a denial', async () => {
     const begun = await browser.begin()
     expect(await decide(begun, alice, { decision: 'deny' })).toMatchObject({ status: 200, body: { status: 'denied' } })
     await browser.complete(begun.requestId)
     expect(await browser.signedIn()).toBeNull()
   })
 
-  test('after five minutes', async () => {
+  test('a sign-in ends after five minutes', async () => {
     const begun = await browser.begin()
     pds.clock.advance({ secs: 301 })
     expect((await decide(begun)).status).toBe(404)
