@@ -1,5 +1,5 @@
 /** The server of a test file with the services around it: only those that the file asks for. */
-import { afterAll, afterEach, beforeAll, beforeEach } from 'bun:test'
+import { afterAll, afterEach, beforeAll, beforeEach, setDefaultTimeout } from 'bun:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { createOutbound } from '../../src/platform/network/outbound.ts'
 import { freshPage, openBrowser } from './clients/browser.ts'
@@ -96,6 +96,8 @@ interface Wishes extends Partial<Record<Exclude<Name, 'pds' | 'dns' | 'web'>, tr
   options?: Parameters<typeof startPds>[1]
   /** A headless browser. */
   browser?: true
+  /** Starts everything but the browser anew for each test. */
+  eachTest?: true
 }
 
 type World<Asked extends Wishes> = Pick<Parts, 'pds' | Extract<keyof Asked, Name> | Needed<Asked>> &
@@ -118,13 +120,14 @@ export function useWorld<const Asked extends Wishes>(wishes: Asked = {} as Asked
     const part = prepare<Parts[Each]>(() => start(parts as Parts, wishes))
     parts[name] = part.standIn
     prepared.push(part)
-    if (reset !== undefined) beforeEach(() => reset(part.standIn))
+    if (reset !== undefined && !wishes.eachTest) beforeEach(() => reset(part.standIn))
   }
   for (const name of names) if (asked.has(name)) add(name)
-  beforeAll(async () => {
+  const [before, after] = wishes.eachTest ? [beforeEach, afterEach] : [beforeAll, afterAll]
+  before(async () => {
     for (const part of prepared) await part.start()
   })
-  afterAll(async () => {
+  after(async () => {
     for (const part of prepared.toReversed()) await part.end()
   })
   return { ...parts, freshPage } as World<Asked>
@@ -158,8 +161,12 @@ function reaching({ dns, web }: Partial<Parts>): Parameters<typeof startPds>[1] 
   return { resolver: dns, outbound }
 }
 
+/** A browser on a busy machine takes its time. */
+const BROWSER_TEST_MILLIS = 60_000
+
 /** Starts a browser beside the servers. Pages are closed after each test. Returns a function that opens one. */
 function useBrowser(): (options?: BrowserContextOptions) => Promise<Page> {
+  setDefaultTimeout(BROWSER_TEST_MILLIS)
   let browser: Promise<Browser> | null = null
   beforeAll(() => {
     browser = openBrowser()

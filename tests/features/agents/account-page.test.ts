@@ -1,32 +1,20 @@
 /** The part of the account page about agents, as a person without scripts uses it. */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { createPost, registerAgent } from '../../support/clients/registered-agent.ts'
 import { useWorld } from '../../support/world.ts'
-
-/** A browser on a busy machine takes its time. */
-setDefaultTimeout(60_000)
-
-const ISSUER = {
-  issuer: 'https://idp.test',
-  audience: null,
-  algorithm: 'ES256',
-  keys: { source: 'jwks', url: 'https://idp.test/jwks' },
-} as never
+import { unaskedIssuer } from '../../support/servers/issuer.ts'
+import { signIn } from '../../support/clients/browser.ts'
 
 const { pds, freshPage } = useWorld({
   browser: true,
-  config: { agentAuth: { anonymousEnabled: true, trustedIssuers: [ISSUER] }, rateLimit: { enabled: false } },
+  config: { agentAuth: { anonymousEnabled: true, trustedIssuers: [unaskedIssuer] }, rateLimit: { enabled: false } },
 })
 
-async function signedIn({ handle, password }: TestAccount): Promise<Page> {
+async function signedIn(account: TestAccount): Promise<Page> {
   const page = await freshPage()
-  await page.goto(`${pds.url}/account/sign-in`)
-  await page.getByLabel('Handle or email address').fill(handle)
-  await page.getByLabel('Password', { exact: true }).fill(password)
-  await page.getByRole('button', { name: 'Sign in' }).click()
-  await page.waitForURL(`${pds.url}/account`)
+  await signIn(page, pds, account)
   return page
 }
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { endAccess } from '../../../src/http/hooks.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, logIn, PASSWORD } from '../../support/clients/account.ts'
-import { confirmAgent, openAgentClaim, pollAgent, registerAgent } from '../../support/clients/agent.ts'
+import { confirmAgent, openAgentClaim, pollAgent, registerAgent, withClaims } from '../../support/clients/agent.ts'
 import { StillClock } from '../../support/clock.ts'
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
 import { hiddenFields } from '../../support/clients/oauth-client.ts'
@@ -16,15 +16,7 @@ const GRANTED = ['atproto', 'identity:handle', 'repo:app.bsky.feed.post?action=c
 
 const clock = new StillClock()
 const { pds } = useWorld({
-  config: {
-    agentAuth: {
-      anonymousEnabled: true,
-      serviceAuthEnabled: true,
-      preClaimScopes: ['atproto'],
-      grantedScopes: GRANTED,
-    },
-    rateLimit: { enabled: false },
-  },
+  config: { agentAuth: withClaims(GRANTED), rateLimit: { enabled: false } },
   options: { clock },
 })
 const alice = setUp(() => createAccount(pds, 'alice'))

@@ -11,6 +11,7 @@ import {
   pollAgent,
   previewAgent,
   registerAgent,
+  withClaims,
 } from '../../support/clients/agent.ts'
 import { StillClock } from '../../support/clock.ts'
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
@@ -26,15 +27,7 @@ const GRANTED = ['atproto', 'repo:*?action=create&action=update', 'transition:em
 
 const clock = new StillClock()
 const { pds } = useWorld({
-  config: {
-    agentAuth: {
-      anonymousEnabled: true,
-      serviceAuthEnabled: true,
-      preClaimScopes: ['atproto'],
-      grantedScopes: GRANTED,
-    },
-    rateLimit: { enabled: false },
-  },
+  config: { agentAuth: withClaims(GRANTED), rateLimit: { enabled: false } },
   options: { clock },
 })
 const alice = setUp(() => createAccount(pds, 'alice'))

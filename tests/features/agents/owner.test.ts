@@ -18,17 +18,11 @@ import {
   type RegisteredAgent,
 } from '../../support/clients/registered-agent.ts'
 import { useWorld } from '../../support/world.ts'
-
-const ISSUER = {
-  issuer: 'https://idp.test',
-  audience: null,
-  algorithm: 'ES256',
-  keys: { source: 'jwks', url: 'https://idp.test/jwks' },
-} as never
+import { unaskedIssuer } from '../../support/servers/issuer.ts'
 
 let count = 0
 const { pds } = useWorld({
-  config: { agentAuth: { ...withAgents, trustedIssuers: [ISSUER] }, rateLimit: { enabled: false } },
+  config: { agentAuth: { ...withAgents, trustedIssuers: [unaskedIssuer] }, rateLimit: { enabled: false } },
 })
 
 const newcomer = () => createAccount(pds, `owner${++count}`)

@@ -17,24 +17,18 @@ import {
 } from '../../support/clients/registered-agent.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import { unaskedIssuer } from '../../support/servers/issuer.ts'
 
 const APPVIEW = 'did:web:appview.test#bsky_appview'
 const rpc = (lxm: string) => `rpc:${lxm}?aud=${APPVIEW.replace('#', '%23')}`
 const SEND = 'app.bsky.feed.sendInteractions'
 const PUT_PREFERENCES = 'app.bsky.actor.putPreferences'
 const ALLOWED = [...DEFAULT_SCOPES, rpc(SEND), rpc(PUT_PREFERENCES), 'repo:*']
-const ISSUER = {
-  issuer: 'https://idp.test',
-  audience: null,
-  algorithm: 'ES256',
-  keys: { source: 'jwks', url: 'https://idp.test/jwks' },
-} as never
-
 let count = 0
 const { pds, appview } = useWorld({
   appview: true,
   config: {
-    agentAuth: { ...withAgents, grantedScopes: ALLOWED, trustedIssuers: [ISSUER] },
+    agentAuth: { ...withAgents, grantedScopes: ALLOWED, trustedIssuers: [unaskedIssuer] },
     rateLimit: { enabled: false },
   },
 })
@@ -110,7 +104,7 @@ describe('the next request is refused on every path', () => {
 
 describe('what the operator takes back', () => {
   const restart = (agentAuth: object) =>
-    pds.restart({ agentAuth: { ...withAgents, grantedScopes: ALLOWED, trustedIssuers: [ISSUER], ...agentAuth } })
+    pds.restart({ agentAuth: { ...withAgents, grantedScopes: ALLOWED, trustedIssuers: [unaskedIssuer], ...agentAuth } })
   afterEach(() => restart({}))
 
   test('an issuer that is no longer trusted: its agents stop, others go on', async () => {

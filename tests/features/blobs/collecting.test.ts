@@ -3,17 +3,12 @@ import { expect, test } from 'bun:test'
 import { deleteAccountBlobs, removeBlobFiles } from '../../../src/features/data/blobs/blob-removal.ts'
 import { setBlobTakedown } from '../../../src/features/data/blobs/blobs.ts'
 import { bearer } from '../../support/clients/http.ts'
-import { Stored } from '../../support/stored-blobs.ts'
 import { randomBytes, SERVED, Uploader } from '../../support/clients/uploader.ts'
-import { setUp } from '../../support/set-up.ts'
-import { useWorld } from '../../support/world.ts'
+import { useUploaders } from '../../support/blob-world.ts'
 
 const GRACE_SECS = 60
 
-const { pds } = useWorld({ config: { blobs: { tempTtlSecs: GRACE_SECS } } })
-const stored = new Stored(pds)
-const alice = setUp(() => Uploader.join(pds, 'alice'))
-const bob = setUp(() => Uploader.join(pds, 'bob'))
+const { pds, stored, alice, bob } = useUploaders({ tempTtlSecs: GRACE_SECS })
 
 const gc = () => pds.runSweep('blob-gc')
 const isThere = async (who: Uploader, cid: string) => (await who.read(cid, bearer(who.token))).status === 200

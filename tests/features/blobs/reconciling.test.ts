@@ -8,17 +8,12 @@ import { signingKey } from '../../../src/protocol/keys.ts'
 import { nextTid } from '../../../src/protocol/tid.ts'
 import { archiveOf } from '../../support/archive.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { Stored } from '../../support/stored-blobs.ts'
 import { BLOB_NOT_FOUND, randomBytes, SERVED, Uploader, type Blob } from '../../support/clients/uploader.ts'
-import { setUp } from '../../support/set-up.ts'
-import { useWorld } from '../../support/world.ts'
+import { useUploaders } from '../../support/blob-world.ts'
 
 const GRACE_SECS = 60
 
-const { pds } = useWorld({ config: { blobs: { tempTtlSecs: GRACE_SECS } } })
-const stored = new Stored(pds)
-const alice = setUp(() => Uploader.join(pds, 'alice'))
-const bob = setUp(() => Uploader.join(pds, 'bob'))
+const { pds, stored, alice, bob } = useUploaders({ tempTtlSecs: GRACE_SECS })
 
 const gc = () => pds.runSweep('blob-gc')
 let records = 0

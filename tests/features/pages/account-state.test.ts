@@ -1,28 +1,18 @@
 /**
  * What a person mends on the account page without any app: a domain as the handle, an address, an account that sleeps.
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { parseOperation } from '../../../src/protocol/plc.ts'
 import { createOutbound } from '../../../src/platform/network/outbound.ts'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { createAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { useWorld } from '../../support/world.ts'
-
-/** A browser on a busy machine takes its time. */
-setDefaultTimeout(60_000)
+import { signIn } from '../../support/clients/browser.ts'
 
 const { pds, dns, web, freshPage } = useWorld({ web: [], browser: true, config: { rateLimit: { enabled: false } } })
-
-async function signIn(page: Page, { handle, password }: Pick<TestAccount, 'handle' | 'password'>): Promise<void> {
-  await page.goto(`${pds.url}/account/sign-in`)
-  await page.getByLabel('Handle or email address').fill(handle)
-  await page.getByLabel('Password', { exact: true }).fill(password)
-  await page.getByRole('button', { name: 'Sign in' }).click()
-  await page.waitForURL(`${pds.url}/account`)
-}
 
 const heading = (page: Page) => page.getByRole('heading', { level: 1 }).textContent()
 const codeFor = (email: string) =>
@@ -43,7 +33,7 @@ describe('a domain of one’s own', () => {
   test('is told which record to publish; each check looks it up again, says what it found, and then changes the handle', async () => {
     const ann = await createAccount(pds, 'ann')
     const page = await freshPage()
-    await signIn(page, ann)
+    await signIn(page, pds, ann)
     await ask(page, '@Ann.Web.test-domain.com')
     expect(await heading(page)).toBe('Use @ann.web.test-domain.com')
     const shown = await page.locator('.copy').allInnerTexts()
@@ -95,7 +85,7 @@ describe('a domain of one’s own', () => {
   test('is told when a record that counts says otherwise', async () => {
     const bea = await createAccount(pds, 'bea')
     const page = await freshPage()
-    await signIn(page, bea)
+    await signIn(page, pds, bea)
     const elsewhere = 'bea-elsewhere.com'
     await ask(page, elsewhere)
     dns.setTexts(`_atproto.${elsewhere}`, 'did=did:plc:aaaaaaaaaaaaaaaaaaaaaaaa')
@@ -109,7 +99,7 @@ describe('a domain of one’s own', () => {
   test('that points to the account already is taken at once', async () => {
     const cai = await createAccount(pds, 'cai')
     const page = await freshPage()
-    await signIn(page, cai)
+    await signIn(page, pds, cai)
     dns.setHandle('cai.com', cai.did)
     await ask(page, 'cai.com')
     expect(await heading(page)).toBe('@cai.com')
@@ -120,7 +110,7 @@ describe('a domain of one’s own', () => {
     await page.goto(`${pds.url}/account/handle/domain?handle=example.com`)
     expect(new URL(page.url()).pathname).toBe('/account/sign-in')
     const dee = await createAccount(pds, 'dee')
-    await signIn(page, dee)
+    await signIn(page, pds, dee)
     await page.goto(`${pds.url}/account/handle/domain?handle=%3Cb%3E`)
     expect(new URL(page.url()).pathname).toBe('/account')
   })
@@ -128,7 +118,7 @@ describe('a domain of one’s own', () => {
   test('a name of ours needs no domain to be typed', async () => {
     const eli = await createAccount(pds, 'eli')
     const page = await freshPage()
-    await signIn(page, eli)
+    await signIn(page, pds, eli)
     await ask(page, 'eli-the-second')
     expect(await heading(page)).toBe('@eli-the-second.test')
   })
@@ -138,7 +128,7 @@ describe('an address that is not confirmed', () => {
   test('is confirmed with a code from the mail', async () => {
     const fin = await createAccount(pds, 'fin')
     const page = await freshPage()
-    await signIn(page, fin)
+    await signIn(page, pds, fin)
     await page.getByRole('link', { name: 'Confirm it' }).click()
     await page.getByRole('button', { name: 'Send a code' }).click()
     expect(await page.getByRole('status').textContent()).toContain('sent a code')
@@ -162,7 +152,7 @@ describe('an address that is not confirmed', () => {
   test('that was changed after the page was shown is not confirmed by it', async () => {
     const gus = await createAccount(pds, 'gus')
     const page = await freshPage()
-    await signIn(page, gus)
+    await signIn(page, pds, gus)
     await page.getByRole('link', { name: 'Confirm it' }).click()
     await page.getByRole('button', { name: 'Send a code' }).click()
     await page.getByLabel('Code from the email').fill(codeFor(gus.email))
@@ -181,7 +171,7 @@ describe('an account that was deactivated', () => {
     const deleteAfter = new Date(pds.clock.now() + 10 * 86_400_000).toISOString()
     await hal.call('com.atproto.server.deactivateAccount', { json: { deleteAfter } })
     const page = await freshPage()
-    await signIn(page, hal)
+    await signIn(page, pds, hal)
     expect(await page.getByText('This account is deactivated').textContent()).toContain('will be deleted after')
     await page.getByRole('button', { name: 'Reactivate account' }).click()
     expect(await page.getByRole('status').textContent()).toContain('active again')
@@ -217,7 +207,7 @@ describe('an account that was deactivated', () => {
     await pds.ctx.plc.submit(jan.did as Did, parseOperation(body.operation)!)
     await jan.call('com.atproto.server.deactivateAccount', { json: {} })
     const page = await freshPage()
-    await signIn(page, jan)
+    await signIn(page, pds, jan)
     await page.getByRole('button', { name: 'Reactivate account' }).click()
     expect(await page.getByRole('alert').textContent()).toContain(words)
     expect(await page.getByRole('button', { name: 'Reactivate account' }).count()).toBe(1)
@@ -228,7 +218,7 @@ describe('an account that was deactivated', () => {
     const ivo = await createAccount(pds, 'ivo')
     await ivo.call('com.atproto.server.deactivateAccount', { json: {} })
     const page = await freshPage()
-    await signIn(page, ivo)
+    await signIn(page, pds, ivo)
     const form_token = await page.locator('[name=form_token]').first().inputValue()
     const [cookie] = await page.context().cookies(pds.url)
     const send = (fields: Record<string, string>) =>

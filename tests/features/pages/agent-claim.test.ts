@@ -1,12 +1,9 @@
 /** Somebody with a phone lets a program act for them: in a browser, without scripts. */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { createAccount } from '../../support/clients/account.ts'
 import { openAgentClaim, pollAgent, registerAgent } from '../../support/clients/agent.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
-
-/** A browser on a busy machine takes its time. */
-setDefaultTimeout(60_000)
 
 const { pds, freshPage } = useWorld({
   browser: true,

@@ -2,18 +2,16 @@
  * The pages on which somebody signs in or decides: whole on the first screen of a phone and of a laptop, in the order
  * in which they are read, with nothing above anything else. Whoever presses the first button, or Enter, is led on.
  */
-import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import type { Locator, Page } from 'playwright-core'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { createAccount } from '../../support/clients/account.ts'
 import { openAgentClaim, pollAgent, registerAgent } from '../../support/clients/agent.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
 import { decisionOf, sendDecision } from '../../support/clients/wallet-consent.ts'
 import { sovereignAccount } from '../../support/clients/wallet.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
-
-/** A browser on a busy machine takes its time. */
-setDefaultTimeout(60_000)
+import { signIn } from '../../support/clients/browser.ts'
 
 const PHONE = { width: 360, height: 740 }
 const LAPTOP = { width: 1280, height: 800 }
@@ -67,14 +65,6 @@ async function openRequest(
   changes: Record<string, string | undefined> = {},
 ): Promise<void> {
   await page.goto(client.authorizeUrl(await client.requestUri({ scope: SCOPE, ...changes })))
-}
-
-async function signIn(page: Page, { handle, password }: TestAccount): Promise<void> {
-  await page.goto(`${pds.url}/account/sign-in`)
-  await page.getByLabel('Handle or email address').fill(handle)
-  await page.getByLabel('Password', { exact: true }).fill(password)
-  await page.getByRole('button', { name: 'Sign in' }).click()
-  await page.waitForURL(`${pds.url}/account`)
 }
 
 async function waitingProgram(): Promise<{ token: string; code: string }> {
@@ -137,8 +127,8 @@ const sights: Record<string, Sight> = {
   },
   'the consent on a browser where two accounts are signed in': {
     async open(page) {
-      await signIn(page, bob)
-      await signIn(page, alice)
+      await signIn(page, pds, bob)
+      await signIn(page, pds, alice)
       await openRequest(page, published())
     },
     parts: (page) => [
@@ -182,7 +172,7 @@ const sights: Record<string, Sight> = {
   },
   'the decision about a program': {
     async open(page) {
-      await signIn(page, alice)
+      await signIn(page, pds, alice)
       await page.goto(`${pds.url}/agent/claim?code=${(await waitingProgram()).code}`)
       await button(page, 'Continue').click()
       await page.getByRole('heading', { name: 'Let this program act for you?' }).waitFor()
@@ -340,10 +330,10 @@ describe('the first button and Enter lead on', () => {
 describe('what goes wrong keeps the request, and leads back to it', () => {
   test('a sign-in in another tab: the page shows the accounts as they are, and goes on', async () => {
     const page = await freshPage({ viewport: PHONE })
-    await signIn(page, alice)
+    await signIn(page, pds, alice)
     await openRequest(page, onThisDevice())
     const other = await page.context().newPage()
-    await signIn(other, bob)
+    await signIn(other, pds, bob)
     await button(page, 'Allow access').click()
     expect(await page.getByRole('alert').innerText()).toContain('in another tab')
     await page.getByRole('radio', { name: '@bob.test' }).check()

@@ -1,16 +1,13 @@
 /** The pages in a real browser, without scripts: what a person reads, fills in and is led to. */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { createAccount, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
-import { DESKTOP } from '../../support/clients/browser.ts'
+import { createAccount, PASSWORD } from '../../support/clients/account.ts'
+import { DESKTOP, signIn } from '../../support/clients/browser.ts'
 import { request } from '../../support/clients/http.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
 import { lastCode } from '../../support/servers/mail.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
-
-/** A browser on a busy machine takes its time. */
-setDefaultTimeout(60_000)
 
 const { pds, freshPage } = useWorld({ browser: true, config: { rateLimit: { enabled: false } } })
 const alice = setUp(() => createAccount(pds, 'alice'))
@@ -32,17 +29,6 @@ async function openRequest(
   changes: Record<string, string | undefined> = {},
 ): Promise<void> {
   await page.goto(client.authorizeUrl(await client.requestUri({ scope: SCOPE, ...changes })))
-}
-
-async function signIn(
-  page: Page,
-  { handle, password }: Pick<TestAccount, 'handle' | 'password'> = alice,
-): Promise<void> {
-  await page.goto(`${pds.url}/account/sign-in`)
-  await page.getByLabel('Handle or email address').fill(handle)
-  await page.getByLabel('Password', { exact: true }).fill(password)
-  await page.getByRole('button', { name: 'Sign in' }).click()
-  await page.waitForURL(`${pds.url}/account`)
 }
 
 const answerIn = (page: Page) => new URL(page.url()).searchParams
@@ -159,7 +145,7 @@ test('a forgotten password is replaced with a code from the mail, which ends wha
   const client = newClient()
   const tokens = await client.signIn({ identifier: carol.handle, password: carol.password }, { scope: SCOPE })
   const page = await freshPage()
-  await signIn(page, carol)
+  await signIn(page, pds, carol)
   await page.goto(`${pds.url}/.well-known/change-password`)
   await page.getByLabel('Email address').fill(carol.email)
   await page.getByRole('button', { name: 'Send the code' }).click()
@@ -176,7 +162,7 @@ test('a forgotten password is replaced with a code from the mail, which ends wha
   await page.goto(`${pds.url}/account`)
   expect(page.url()).toBe(`${pds.url}/account/sign-in`)
   expect(await client.refresh(tokens.refresh_token)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
-  await signIn(page, { handle: carol.handle, password: 'a new one, and a long one' })
+  await signIn(page, pds, { handle: carol.handle, password: 'a new one, and a long one' })
 })
 
 test('asking for a code for an address that nobody has looks the same', async () => {
@@ -194,7 +180,7 @@ test('the account page ends the access of apps, app passwords and sessions at on
   const client = newClient()
   const tokens = await client.signIn({ identifier: dora.handle, password: dora.password }, { scope: SCOPE })
   const page = await freshPage({ viewport: DESKTOP })
-  await signIn(page, dora)
+  await signIn(page, pds, dora)
   await page.getByRole('button', { name: 'End the access of an app on this device' }).click()
   expect(await page.getByRole('status').textContent()).toContain('no longer has access')
   expect(await client.call(tokens.access_token, 'com.atproto.server.getSession')).toMatchObject({ status: 401 })
@@ -223,7 +209,7 @@ test('the account page ends the access of apps, app passwords and sessions at on
 test('the page of a new account has cards for what there is, and leads to another account', async () => {
   const newcomer = await createAccount(pds, 'emil')
   const page = await freshPage()
-  await signIn(page, newcomer)
+  await signIn(page, pds, newcomer)
   const cards = () => page.getByRole('heading', { level: 2 }).allInnerTexts()
   expect(await cards()).toEqual(['Sessions', 'Account details'])
   expect(await page.getByText('No app has been given access').isVisible()).toBe(true)
@@ -250,7 +236,7 @@ test('the page of a new account has cards for what there is, and leads to anothe
 test('handle, address and password are changed on the account page', async () => {
   const erin = await createAccount(pds, 'erin')
   const page = await freshPage()
-  await signIn(page, erin)
+  await signIn(page, pds, erin)
   await page.getByText('Change handle').first().click()
   await page.getByLabel('New handle').fill('erin-elsewhere.test')
   await page.getByRole('button', { name: 'Change handle' }).click()
@@ -267,7 +253,7 @@ test('handle, address and password are changed on the account page', async () =>
   await page.getByText('erin@elsewhere.example').first().waitFor()
 
   const elsewhere = await freshPage()
-  await signIn(elsewhere, { handle: 'erin-elsewhere.test', password: erin.password })
+  await signIn(elsewhere, pds, { handle: 'erin-elsewhere.test', password: erin.password })
   await page.getByText('Change password').first().click()
   await page.getByLabel('Current password').fill(erin.password)
   await page.getByLabel('New password').fill('another one, and a long one')
@@ -282,7 +268,7 @@ test('handle, address and password are changed on the account page', async () =>
 
 test('a form that acts for somebody who is signed in needs the token of the page, and a page of ours', async () => {
   const page = await freshPage()
-  await signIn(page)
+  await signIn(page, pds, alice)
   const [cookie] = await page.context().cookies(pds.url)
   const token = await page.locator('[name=form_token]').first().inputValue()
   const send = (path: string, fields: Record<string, string>, headers: Record<string, string> = {}) =>
@@ -317,9 +303,9 @@ test('signing in replaces the cookie, so that one which was planted opens nothin
   const page = await freshPage()
   const planted = 'A'.repeat(43)
   await page.context().addCookies([{ name: 'holdfast', value: planted, url: pds.url }])
-  await signIn(page)
+  await signIn(page, pds, alice)
   const [first] = await page.context().cookies(pds.url)
-  await signIn(page)
+  await signIn(page, pds, alice)
   const [second] = await page.context().cookies(pds.url)
   expect(new Set([planted, first!.value, second!.value]).size).toBe(3)
   for (const value of [planted, first!.value])
@@ -335,7 +321,7 @@ test('a page asks nobody else for anything, and says in which language it is', a
   await page.goto(pds.url)
   await openRequest(page, newClient())
   expect(await page.locator('html').getAttribute('lang')).toBe('en')
-  await signIn(page)
+  await signIn(page, pds, alice)
   expect([...asked].filter((origin) => origin !== 'null')).toEqual([pds.url])
 })
 
@@ -343,7 +329,7 @@ describe('an address of a form, opened by itself', () => {
   test('leads back to the section: Enter in the address bar after making an app password', async () => {
     const fay = await createAccount(pds, 'fay')
     const page = await freshPage()
-    await signIn(page, fay)
+    await signIn(page, pds, fay)
     await page.getByText('New app password').click()
     await page.getByLabel('Name', { exact: true }).fill('An app')
     await page.getByRole('button', { name: 'Create app password' }).click()
@@ -364,7 +350,7 @@ describe('an address of a form, opened by itself', () => {
       const page = await freshPage()
       expect((await page.goto(`${pds.url}/account/${path}`))!.status()).toBe(200)
       expect(new URL(page.url()).pathname).toBe('/account/sign-in')
-      await signIn(page)
+      await signIn(page, pds, alice)
       await page.goto(`${pds.url}/account/${path}?account=${alice.did}`)
       expect(new URL(page.url()).pathname).toBe('/account')
       expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('@alice.test')
@@ -387,7 +373,7 @@ test.each([
   ['password', 'Current password'],
 ])('#%s opens its form', async (section, label) => {
   const page = await freshPage()
-  await signIn(page)
+  await signIn(page, pds, alice)
   expect(await page.getByLabel(label).isVisible()).toBe(false)
   await page.goto('about:blank')
   await page.goto(`${pds.url}/account#${section}`)
@@ -433,7 +419,7 @@ describe('what is wrong with a form is told at the field, in words for people, w
     await page.getByLabel('Password', { exact: true }).fill('short')
     await page.getByRole('button', { name: 'Create account' }).click()
     await refused(page, 'Password', 'at least 8 characters')
-    await signIn(page, ida)
+    await signIn(page, pds, ida)
     await page.getByText('Change password').first().click()
     await page.getByLabel('Current password').fill(ida.password)
     await page.getByLabel('New password').fill('short')
@@ -444,7 +430,7 @@ describe('what is wrong with a form is told at the field, in words for people, w
   test('account page: handle, address, password, name of an app password', async () => {
     const gil = await createAccount(pds, 'gil')
     const page = await freshPage()
-    await signIn(page, gil)
+    await signIn(page, pds, gil)
     await page.goto(`${pds.url}/account#handle`)
     await page.getByLabel('New handle').fill('admin.test')
     await page.getByRole('button', { name: 'Change handle' }).click()

@@ -1,27 +1,21 @@
 /** The part of the account page about devices that are told by pushes, as a person without scripts uses it. */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import type { TestPds } from '../../support/servers/pds.ts'
 import { registerDevices, RELAY } from '../../support/clients/queued.ts'
 import { useWorld } from '../../support/world.ts'
-
-/** A browser on a busy machine takes its time. */
-setDefaultTimeout(60_000)
+import { signIn } from '../../support/clients/browser.ts'
 
 const { pds, freshPage } = useWorld({
   browser: true,
   config: { notifications: { relay: RELAY }, rateLimit: { enabled: false } },
 })
 
-async function signedIn({ handle, password }: TestAccount, at: TestPds = pds): Promise<Page> {
+async function signedIn(account: TestAccount, at: TestPds = pds): Promise<Page> {
   const page = await freshPage({ javaScriptEnabled: false })
-  await page.goto(`${at.url}/account/sign-in`)
-  await page.getByLabel('Handle or email address').fill(handle)
-  await page.getByLabel('Password', { exact: true }).fill(password)
-  await page.getByRole('button', { name: 'Sign in' }).click()
-  await page.waitForURL(`${at.url}/account`)
+  await signIn(page, at, account)
   return page
 }
 

@@ -1,16 +1,14 @@
 /** Recovery by pages: the share in escrow on the page of the identity, and the pages that hand it out. */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { Secret } from '../../../src/base/secret.ts'
-import { PASSWORD, type TestAccount } from '../../support/clients/account.ts'
+import type { TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { sovereignAccount } from '../../support/clients/wallet.ts'
 import vector from '../../vectors/contract/escrow-at-rest-v1.json' with { type: 'json' }
 import { useWorld } from '../../support/world.ts'
-
-/** A browser on a busy machine takes its time. */
-setDefaultTimeout(60_000)
+import { signIn } from '../../support/clients/browser.ts'
 
 const SHARE = vector.submittedShareBase32
 const HOURS_24 = 24 * 3600
@@ -33,11 +31,7 @@ async function holderWithShare(name: string): Promise<TestAccount> {
 
 async function identityPage(account: TestAccount): Promise<Page> {
   const page = await freshPage()
-  await page.goto(`${pds.url}/account/sign-in`)
-  await page.getByLabel('Handle or email address').fill(account.handle)
-  await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
-  await page.getByRole('button', { name: 'Sign in' }).click()
-  await page.waitForURL(`${pds.url}/account`)
+  await signIn(page, pds, account)
   await page.getByRole('link', { name: 'Who can move this account' }).click()
   await page.getByRole('heading', { name: 'Recovery share' }).waitFor()
   return page

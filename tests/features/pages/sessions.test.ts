@@ -1,28 +1,17 @@
 /** What the account page tells of sessions, and which there are. */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { createAccount, logIn, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
+import { createAccount, logIn, PASSWORD } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { askSession, sessionRequest, sovereignAccount } from '../../support/clients/wallet.ts'
 import { useWorld } from '../../support/world.ts'
-
-/** A browser on a busy machine takes its time. */
-setDefaultTimeout(60_000)
+import { signIn } from '../../support/clients/browser.ts'
 
 const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0'
 const SAFARI =
   'Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1'
 
 const { pds, freshPage } = useWorld({ browser: true, config: { rateLimit: { enabled: false } } })
-
-async function signIn(page: Page, { handle, password }: Pick<TestAccount, 'handle' | 'password'>): Promise<void> {
-  await page.goto(`${pds.url}/account/sign-in`)
-  await page.getByLabel('Handle or email address').fill(handle)
-  await page.getByLabel('Password', { exact: true }).fill(password)
-  await page.getByLabel('Stay signed in').check()
-  await page.getByRole('button', { name: 'Sign in' }).click()
-  await page.waitForURL(`${pds.url}/account`)
-}
 
 const from = (userAgent: string, address: string) => ({ userAgent, extraHTTPHeaders: { 'x-forwarded-for': address } })
 const rows = async (page: Page) =>
@@ -54,10 +43,10 @@ test('browsers and apps are told apart by program, way of signing in and network
   ).toMatchObject({
     status: 200,
   })
-  await signIn(await freshPage(from(SAFARI, '203.0.113.99')), ann)
+  await signIn(await freshPage(from(SAFARI, '203.0.113.99')), pds, ann, { stays: true })
   pds.clock.advance({ days: 3 })
   const page = await freshPage(from(FIREFOX, '198.51.100.7'))
-  await signIn(page, ann)
+  await signIn(page, pds, ann, { stays: true })
   const told = await rows(page)
   const holding = (...words: string[]) => told.filter((row) => words.every((word) => row.includes(word)))
   expect(holding('Firefox on Linux', 'This browser', '198.51.100.0/24')).toHaveLength(1)
@@ -71,7 +60,7 @@ test('browsers and apps are told apart by program, way of signing in and network
 
   // Signing in once more in the same browser is the same browser, first used when it was.
   pds.clock.advance({ days: 30 })
-  await signIn(page, ann)
+  await signIn(page, pds, ann, { stays: true })
   const first = (told: string[]) =>
     told.filter((row) => row.includes('This browser')).map((row) => /First used [^,]*/.exec(row)![0])
   expect(first(await rows(page))).toEqual(first(told))
@@ -85,14 +74,14 @@ test('one browser is signed out, or all others', async () => {
     freshPage(),
     freshPage(from(FIREFOX, '192.0.2.2')),
   ])
-  for (const page of [phone!, laptop!, desk!]) await signIn(page, ben)
+  for (const page of [phone!, laptop!, desk!]) await signIn(page, pds, ben, { stays: true })
   await desk!.getByRole('button', { name: 'Sign out of Safari on iPhone' }).click()
   expect(await desk!.getByRole('status').textContent()).toContain('Signed out')
   await phone!.goto(`${pds.url}/account`)
   expect(new URL(phone!.url()).pathname).toBe('/account/sign-in')
   await laptop!.goto(`${pds.url}/account`)
   expect(new URL(laptop!.url()).pathname).toBe('/account')
-  await signIn(phone!, ben)
+  await signIn(phone!, pds, ben, { stays: true })
   await desk!.goto(`${pds.url}/account`)
   await desk!.getByRole('button', { name: 'Sign out of all other browsers' }).click()
   for (const page of [phone!, laptop!]) {
@@ -104,9 +93,9 @@ test('one browser is signed out, or all others', async () => {
 test("nobody's browser is signed out by another account", async () => {
   const [cat, dan] = [await createAccount(pds, 'cat'), await createAccount(pds, 'dan')]
   const [hers, other, his] = [await freshPage(), await freshPage(), await freshPage()]
-  await signIn(hers, cat)
-  await signIn(other, cat)
-  await signIn(his, dan)
+  await signIn(hers, pds, cat, { stays: true })
+  await signIn(other, pds, cat, { stays: true })
+  await signIn(his, pds, dan, { stays: true })
   const id = await other.locator('#sessions [name=id]').first().inputValue()
   const [cookie] = await his.context().cookies(pds.url)
   const form_token = await his.locator('[name=form_token]').first().inputValue()

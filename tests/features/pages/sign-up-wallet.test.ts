@@ -1,13 +1,10 @@
 /** Signing up with the key of a wallet, beside a password or instead of one. */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { PASSWORD, xrpc } from '../../support/clients/account.ts'
 import { deviceKey } from '../../support/clients/wallet.ts'
 import { useWorld } from '../../support/world.ts'
-
-/** A browser on a busy machine takes its time. */
-setDefaultTimeout(60_000)
 
 const { pds, freshPage } = useWorld({
   browser: true,

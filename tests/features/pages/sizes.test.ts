@@ -1,7 +1,7 @@
 /** Every page, on screens of every width, with the longest names that there are. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { Secret } from '../../../src/base/secret.ts'
 import { registerAgent as confirmedAgent } from '../../support/clients/registered-agent.ts'
@@ -15,9 +15,6 @@ import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import { sovereignAccount, walletSession } from '../../support/clients/wallet.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
-
-/** A browser on a busy machine takes its time. */
-setDefaultTimeout(60_000)
 
 /** Where to put pictures of the pages, for somebody to look at. */
 const { SCREENSHOT_DIR } = process.env

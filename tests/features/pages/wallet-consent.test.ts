@@ -1,5 +1,5 @@
 /** The consent page of an app while a wallet decides: with the page's script, and without. */
-import { beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { createAccount } from '../../support/clients/account.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
@@ -7,9 +7,6 @@ import { decisionOf, sendDecision, statusOf, latch } from '../../support/clients
 import { sovereignAccount } from '../../support/clients/wallet.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
-
-/** A browser on a busy machine takes its time. */
-setDefaultTimeout(60_000)
 
 const SCOPE = 'atproto transition:generic'
 

@@ -1,5 +1,5 @@
 /** What the account page shows of the holder's wallet, and what can be ended there. */
-import { beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
@@ -14,9 +14,6 @@ import {
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import { type DeviceKey, sovereignAccount, walletSession } from '../../support/clients/wallet.ts'
 import { useWorld } from '../../support/world.ts'
-
-/** A browser on a busy machine takes its time. */
-setDefaultTimeout(60_000)
 
 const SCOPE = 'atproto transition:generic'
 

@@ -1,14 +1,11 @@
 /** Signing in to the account page with a wallet, in a browser: with the page's script, and without. */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { decisionOf, sendDecision } from '../../support/clients/wallet-consent.ts'
 import { walletHolder } from '../../support/clients/wallet-holder.ts'
 import { sovereignAccount } from '../../support/clients/wallet.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
-
-/** A browser on a busy machine takes its time. */
-setDefaultTimeout(60_000)
 
 const { pds, plc, freshPage } = useWorld({
   plc: true,

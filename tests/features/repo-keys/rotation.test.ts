@@ -2,16 +2,15 @@
  * Replacing the key of a repository, with a real directory on a bad line: what others verify, before, during and after.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
 import { continueSequence } from '../../../src/features/operations/backup/restoring.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { signOperation, tombstone, type Operation } from '../../../src/protocol/plc.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
 import { Consumer } from '../../support/clients/consumer.ts'
-import { startFaultyLine, type Fate, type FaultyLine } from '../../support/faults/faulty-line.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
+import { type Fate, holdPosts } from '../../support/faults/faulty-line.ts'
+import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
 import { Random } from '../../support/random.ts'
 import { moveIn, stranger } from '../../support/clients/stranger.ts'
 import { withMasterKey } from '../../support/clients/recovery.ts'
@@ -31,24 +30,21 @@ import {
   write,
   type Wallet,
 } from '../../support/clients/rotating.ts'
+import { useWorld } from '../../support/world.ts'
 
-let directory: PlcHost
-let line: FaultyLine
-let pds: TestPds
+const {
+  pds,
+  plc: directory,
+  line,
+} = useWorld({
+  eachTest: true,
+  line: true,
+  config: { rateLimit: { enabled: false }, ...withMasterKey },
+  options: { stopGraceMillis: 0 },
+})
 let alice: Wallet
 beforeEach(async () => {
-  directory = await startPlcServer()
-  line = await startFaultyLine(directory.url)
-  pds = await startPds(
-    { plcDirectoryUrl: line.url, rateLimit: { enabled: false }, ...withMasterKey },
-    { stopGraceMillis: 0 },
-  )
   alice = await walletOf('alice')
-})
-afterEach(async () => {
-  await pds[Symbol.asyncDispose]()
-  await line[Symbol.asyncDispose]()
-  await directory[Symbol.asyncDispose]()
 })
 
 async function walletOf(name: string): Promise<Wallet> {
@@ -60,17 +56,6 @@ const submissions = () => line.arrived.filter(({ method, body }) => method === '
 const stagedRows = () => pds.count('staged_key')
 const isHeld = async ({ account: { did } }: Wallet) => (await pds.rows('account', { did }))[0]!.signing_held_at !== null
 const downLine = () => 'question lost' as const
-/** Holds operations up until they are let through. */
-function gate() {
-  const waiting = Promise.withResolvers<void>()
-  const { promise, resolve } = Promise.withResolvers<Fate>()
-  line.fate = ({ method }) => {
-    if (method !== 'POST') return 'answered'
-    waiting.resolve()
-    return promise
-  }
-  return { reached: waiting.promise, open: (fate: Fate = 'answered') => resolve(fate) }
-}
 /**
  * The next operation meets this fate; what comes before and after it is answered, or lost if the line then breaks down.
  */
@@ -294,7 +279,7 @@ test('an operation that is repeated, or that the wallet published itself, is a r
 test('what the directory refuses changes nothing, and the same key can be published by another operation', async () => {
   const staged = await stagedKey(alice)
   const overtaken = await publishing(alice, staged)
-  const held = gate()
+  const held = holdPosts(line)
   const completing = complete(alice, overtaken)
   await held.reached
   // Somebody else is faster, past the server.
@@ -410,7 +395,7 @@ test('a wallet that repeats its request while the operation is being submitted h
   oneOperation('question lost', 'question lost')
   expect((await complete(alice, operation)).status).toBe(502)
   pds.clock.advance({ secs: 61 })
-  const { reached, open } = gate()
+  const { reached, open } = holdPosts(line)
   const settled = pds.runSteps()
   await reached
   const repeated = complete(alice, operation)
@@ -477,7 +462,7 @@ test('two completions at once are one rotation', async () => {
 
 test('writers wait while the directory is asked, and then sign with the new key', async () => {
   await write(alice, 'before')
-  const held = gate()
+  const held = holdPosts(line)
   const completing = complete(alice, await publishing(alice, await stagedKey(alice)))
   await held.reached
   let answered = 0
@@ -499,7 +484,7 @@ test('whoever else signs, waits as well: activation, and an import', async () =>
   )
   await account.call('com.atproto.server.deactivateAccount', { json: {} })
   const staged = await stagedKey(alice)
-  const held = gate()
+  const held = holdPosts(line)
   const completing = complete(alice, await publishing(alice, staged))
   await held.reached
   expect((await account.call('com.atproto.server.activateAccount', { method: 'POST' })).status).toBe(503)
@@ -520,7 +505,7 @@ test('whoever else signs, waits as well: activation, and an import', async () =>
 test('an account that is deleted while the directory takes its operation is not spoken of again', async () => {
   const events = new Subscriber(pds.url)
   await events.opened
-  const held = gate()
+  const held = holdPosts(line)
   const completing = complete(alice, await publishing(alice, await stagedKey(alice)))
   await held.reached
   expect(await deleteAccount(pds, alice.account.did as Did)).toBe(true)
@@ -538,7 +523,7 @@ test('other changes of the identity wait, or are refused by the directory, which
   const { account } = alice
   const staged = await stagedKey(alice)
   const operation = await publishing(alice, staged)
-  const held = gate()
+  const held = holdPosts(line)
   const completing = complete(alice, operation)
   await held.reached
   const rival = await publishing(alice, await namedKey(alice))
@@ -568,7 +553,7 @@ test('a taken-down account rotates nothing, and one that was taken down meanwhil
       },
       headers: basic('admin', ADMIN_TOKEN),
     })
-  const held = gate()
+  const held = holdPosts(line)
   const completing = complete(alice, await publishing(alice, staged))
   await held.reached
   expect((await takedown(true)).status).toBe(200)
@@ -583,7 +568,7 @@ test('a taken-down account rotates nothing, and one that was taken down meanwhil
 test('an account that is deactivated meanwhile is announced with its new key when it comes back', async () => {
   const events = new Subscriber(pds.url)
   await events.opened
-  const held = gate()
+  const held = holdPosts(line)
   const completing = complete(alice, await publishing(alice, await stagedKey(alice)))
   await held.reached
   expect((await alice.account.call('com.atproto.server.deactivateAccount', { json: {} })).status).toBe(200)

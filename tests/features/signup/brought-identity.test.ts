@@ -1,36 +1,31 @@
 /** Sign-up with an identity that the wallet has signed itself: what it has to say, and what an interruption leaves. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { formatDidKey, signingKey } from '../../../src/protocol/keys.ts'
 import { genesisDid, nextOperation, signOperation, type Operation } from '../../../src/protocol/plc.ts'
 import { PASSWORD, xrpc } from '../../support/clients/account.ts'
 import { bring, reserveKey, type Bringing } from '../../support/clients/brought.ts'
-import { startFaultyLine, type Fate, type FaultyLine } from '../../support/faults/faulty-line.ts'
+import type { Fate } from '../../support/faults/faulty-line.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { MASTER_KEY, startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
+import { MASTER_KEY, startPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { askSession, deviceKey, sessionRequest } from '../../support/clients/wallet.ts'
+import { useWorld } from '../../support/world.ts'
 
-let directory: PlcHost
-let line: FaultyLine
-let pds: TestPds
-beforeEach(async () => {
-  directory = await startPlcServer()
-  line = await startFaultyLine(directory.url)
-  pds = await startPds(
-    {
-      plcDirectoryUrl: line.url,
-      signingKeyMasterKey: MASTER_KEY,
-      accounts: { passwordOptional: true },
-      rateLimit: { enabled: false },
-    },
-    { stopGraceMillis: 0 },
-  )
-})
-afterEach(async () => {
-  for (const server of [pds, line, directory]) await server[Symbol.asyncDispose]()
+const {
+  pds,
+  plc: directory,
+  line,
+} = useWorld({
+  eachTest: true,
+  line: true,
+  config: {
+    signingKeyMasterKey: MASTER_KEY,
+    accounts: { passwordOptional: true },
+    rateLimit: { enabled: false },
+  },
+  options: { stopGraceMillis: 0 },
 })
 
 const signUp = (plcOp: unknown, changes: Record<string, unknown> = {}) =>

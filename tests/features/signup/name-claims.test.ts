@@ -2,31 +2,27 @@
  * Who gets a name when several want it, the directory fails, or the server is killed: against a real directory on a bad
  * line.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { formatDidKey, signingKey } from '../../../src/protocol/keys.ts'
 import { nextOperation, signOperation, type LogOperation } from '../../../src/protocol/plc.ts'
 import { createAccount, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
-import { startFaultyLine, type Fate, type FaultyLine, type PassingRequest } from '../../support/faults/faulty-line.ts'
+import { type Fate, type PassingRequest, holdPosts } from '../../support/faults/faulty-line.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
-import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
 import { walletSession } from '../../support/clients/wallet.ts'
+import { useWorld } from '../../support/world.ts'
 
 const RECOVERY_KEY = 'did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme'
 
-let directory: PlcHost
-let line: FaultyLine
-let pds: TestPds
-beforeEach(async () => {
-  directory = await startPlcServer()
-  line = await startFaultyLine(directory.url)
-  pds = await startPds({ plcDirectoryUrl: line.url, rateLimit: { enabled: false } }, { stopGraceMillis: 0 })
-})
-afterEach(async () => {
-  await pds[Symbol.asyncDispose]()
-  await line[Symbol.asyncDispose]()
-  await directory[Symbol.asyncDispose]()
+const {
+  pds,
+  plc: directory,
+  line,
+} = useWorld({
+  eachTest: true,
+  line: true,
+  config: { rateLimit: { enabled: false } },
+  options: { stopGraceMillis: 0 },
 })
 
 const alice = { handle: 'alice.test', email: 'alice@example.com', password: PASSWORD }
@@ -59,17 +55,6 @@ const downAfterOperation = () => {
     isOver = method === 'POST'
     return isOver ? 'answer lost' : 'answered'
   }
-}
-/** Holds operations up until they are let through. */
-function gate() {
-  const waiting = Promise.withResolvers<void>()
-  const { promise, resolve } = Promise.withResolvers<Fate>()
-  line.fate = ({ method }) => {
-    if (method !== 'POST') return 'answered'
-    waiting.resolve()
-    return promise
-  }
-  return { reached: waiting.promise, open: (fate: Fate = 'answered') => resolve(fate) }
 }
 
 test('a sign-up whose operation arrived, and whose answer was lost, is a sign-up', async () => {
@@ -146,7 +131,7 @@ test('an address is held with its handle, and is free as soon as the attempt has
 
 test('while an attempt is under way, others get neither its handle nor its address', async () => {
   const bob = await createAccount(pds, 'bob')
-  const held = gate()
+  const held = holdPosts(line)
   const first = signUp(alice)
   await held.reached
   expect(await signUp(mallory)).toMatchObject(taken)
@@ -260,7 +245,7 @@ test('an invite is held while its sign-up is under way, and free again when it f
   const admin = { authorization: `Basic ${btoa('admin:test-admin-token-of-more-than-32-characters')}` }
   const { body } = await xrpc(pds, 'com.atproto.server.createInviteCode', { json: { useCount: 1 }, headers: admin })
   const inviteCode = body.code
-  const held = gate()
+  const held = holdPosts(line)
   const first = signUp({ ...alice, inviteCode })
   await held.reached
   const other = { handle: 'bob.test', email: 'bob@example.com', password: PASSWORD, inviteCode }
@@ -278,7 +263,7 @@ test('an invite is held while its sign-up is under way, and free again when it f
 test('of three accounts that race for one handle, one tells the directory', async () => {
   const racers = [await createAccount(pds, 'one'), await createAccount(pds, 'two'), await createAccount(pds, 'three')]
   const before = writes().length
-  const held = gate()
+  const held = holdPosts(line)
   const answers = Promise.all(racers.map((racer) => updateHandle(racer, 'alice.test')))
   await held.reached
   held.open()
@@ -298,7 +283,7 @@ test('of three accounts that race for one handle, one tells the directory', asyn
 
 test('an account and a sign-up that race for one handle do not both get it', async () => {
   const bob = await createAccount(pds, 'bob')
-  const held = gate()
+  const held = holdPosts(line)
   const change = updateHandle(bob, 'alice.test')
   await held.reached
   expect(await signUp(alice)).toMatchObject(taken)

@@ -8,7 +8,7 @@ import { claimCode, forCeremonies } from '../../support/clients/ceremony.ts'
 import { startFaultyLine, type Fate } from '../../support/faults/faulty-line.ts'
 import { request } from '../../support/clients/http.ts'
 import { recoveryCodes } from '../../support/clients/recovery.ts'
-import { printedShare, WalletUser, type WalletRun } from '../../support/clients/wallet-user.ts'
+import { printedShare, WalletUser, type WalletRun, createWords } from '../../support/clients/wallet-user.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 
@@ -73,16 +73,7 @@ let people = 0
 
 async function born(user: WalletUser): Promise<{ name: string; paper: string; did: string }> {
   const name = `person${++people}`
-  const words = [
-    'create',
-    ...place,
-    '--handle',
-    `${name}.test`,
-    '--email',
-    `${name}@example.com`,
-    '--code',
-    await claimCode(pds),
-  ]
+  const words = createWords(place, name, await claimCode(pds))
   const paper = printedShare(await user.do(words))
   return { name, paper, did: (await user.contents()).did! }
 }
@@ -93,7 +84,7 @@ test.each(fates)(
     const breaks = await brokenEverywhere(fate, async (breaking) => {
       using user = new WalletUser(() => pds.clock.now())
       const name = `person${++people}`
-      const words = ['create', ...place, '--handle', `${name}.test`, '--email', `${name}@example.com`]
+      const words = createWords(place, name)
       const first = await breaking(() => user.run(words))
       const out = first.code === 0 ? first.out : await user.do(words)
       expect(printedShare(out).split(' ')).toHaveLength(42)
@@ -116,16 +107,7 @@ test.each(fates)(
     const breaks = await brokenEverywhere(fate, async (breaking) => {
       using user = new WalletUser(() => pds.clock.now())
       const name = `person${++people}`
-      const words = [
-        'create',
-        ...place,
-        '--handle',
-        `${name}.test`,
-        '--email',
-        `${name}@example.com`,
-        '--code',
-        await claimCode(pds),
-      ]
+      const words = createWords(place, name, await claimCode(pds))
       const first = await breaking(() => user.run(words))
       const out = first.code === 0 ? first.out : await user.do(words)
       expect(printedShare(out).split(' ')).toHaveLength(42)

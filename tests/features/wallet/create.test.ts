@@ -10,7 +10,7 @@ import { brokenByPost } from '../../support/faults/faulty-line.ts'
 import { request } from '../../support/clients/http.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { startPlcServer } from '../../support/servers/plc-server.ts'
-import { printedShare, WalletUser } from '../../support/clients/wallet-user.ts'
+import { printedShare, WalletUser, createWords } from '../../support/clients/wallet-user.ts'
 import { useWorld } from '../../support/world.ts'
 
 let user: WalletUser
@@ -23,7 +23,7 @@ beforeEach(() => {
 async function wish(name: string, given?: string): Promise<string[]> {
   const code = given ?? (await claimCode(pds))
   const place = ['--server', pds.url, '--directory', plc.url]
-  return ['create', ...place, '--handle', `${name}.test`, '--email', `${name}@example.com`, '--code', code]
+  return createWords(place, name, code)
 }
 const auditLog = async (did: string) => (await request(`${plc.url}/${did}/log/audit`)).body
 const handleOf = async (did: string) => (await xrpc(pds, `com.atproto.repo.describeRepo?repo=${did}`)).body.handle

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { claimCode, forCeremonies } from '../../support/clients/ceremony.ts'
 import { brokenByPost, startFaultyLine } from '../../support/faults/faulty-line.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { printedShare, WalletUser } from '../../support/clients/wallet-user.ts'
+import { printedShare, WalletUser, createWords } from '../../support/clients/wallet-user.ts'
 import { useWorld } from '../../support/world.ts'
 
 const { pds, plc } = useWorld({ plc: true, config: { ...forCeremonies, accounts: { passwordOptional: true } } })
@@ -13,16 +13,7 @@ const device = 'new'
 async function born(name: string): Promise<WalletUser> {
   const user = new WalletUser(() => pds.clock.now())
   const place = ['--server', pds.url, '--directory', plc.url]
-  await user.do([
-    'create',
-    ...place,
-    '--handle',
-    `${name}.test`,
-    '--email',
-    `${name}@example.com`,
-    '--code',
-    await claimCode(pds),
-  ])
+  await user.do(createWords(place, name, await claimCode(pds)))
   return user
 }
 

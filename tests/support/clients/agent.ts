@@ -79,3 +79,11 @@ async function succeed(answer: Promise<Answer>): Promise<Answer['body']> {
   expect({ status, body }).toEqual({ status: 200, body })
   return body
 }
+
+/** What an operator has to switch on, so that agents may ask for an account and get these scopes. */
+export const withClaims = (grantedScopes: string[]) => ({
+  anonymousEnabled: true,
+  serviceAuthEnabled: true,
+  preClaimScopes: ['atproto'],
+  grantedScopes,
+})

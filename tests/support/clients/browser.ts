@@ -61,3 +61,18 @@ export async function freshPage(browser: Browser, options: BrowserContextOptions
   })
   return context.newPage()
 }
+
+/** Sign in to the account page with a password. `stays`: with the box ticked that keeps the session. */
+export async function signIn(
+  page: Page,
+  { url }: { url: string },
+  { handle, password }: { handle: string; password: string },
+  { stays = false } = {},
+): Promise<void> {
+  await page.goto(`${url}/account/sign-in`)
+  await page.getByLabel('Handle or email address').fill(handle)
+  await page.getByLabel('Password', { exact: true }).fill(password)
+  if (stays) await page.getByLabel('Stay signed in').check()
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.waitForURL(`${url}/account`)
+}

@@ -99,6 +99,17 @@ function answerTo(question: string, answers: Answers): string {
   return typeof answer === 'string' ? answer : answer()
 }
 
+/** The command that makes `<name>.test`, with a code or without one. `place`: the options that say where. */
+export const createWords = (place: readonly string[], name: string, code?: string): string[] => [
+  'create',
+  ...place,
+  '--handle',
+  `${name}.test`,
+  '--email',
+  `${name}@example.com`,
+  ...(code === undefined ? [] : ['--code', code]),
+]
+
 /** The words of the share that a command printed, in one line. */
 export function printedShare(out: string): string {
   const words = /keep it where you will find it without this device:\n\n((?: {2}[a-z ]+\n)+)/.exec(out)?.[1]

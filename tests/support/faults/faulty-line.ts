@@ -69,3 +69,15 @@ export function brokenByPost(fate: Fate): FaultyLine['fate'] {
     return isBroken ? fate : 'answered'
   }
 }
+
+/** Holds POST requests up. `reached` resolves with the first; `open` lets all go on, or says what becomes of them. */
+export function holdPosts(line: FaultyLine) {
+  const waiting = Promise.withResolvers<void>()
+  const { promise, resolve } = Promise.withResolvers<Fate>()
+  line.fate = ({ method }) => {
+    if (method !== 'POST') return 'answered'
+    waiting.resolve()
+    return promise
+  }
+  return { reached: waiting.promise, open: (fate: Fate = 'answered') => resolve(fate) }
+}

@@ -152,3 +152,11 @@ export function startKeyHost(published: KeyHost['published']): KeyHost {
   }
   return host
 }
+
+/** A provider that is trusted, and never asked. */
+export const unaskedIssuer: TrustedIssuer = {
+  issuer: 'https://idp.test',
+  audience: null,
+  algorithm: 'ES256',
+  keys: { source: 'jwks', url: 'https://idp.test/jwks' },
+}

@@ -14,6 +14,14 @@ export type Kind = '-' | 'F' | 'V' | 'A' | 'T' | 'R' | 'B' | 'M'
 /** Their addresses are configured, so that nobody looks them up; and a scope cannot name a port. */
 export const SERVICES = { appview: 'did:web:appview.test' as Did, reports: 'did:web:reports.test' as Did }
 
+/** What a table of methods is made for: somebody's DID, or one that stands for it until the server runs. */
+export const subjectsOf = (did = 'did:plc:placeholder') => ({
+  did,
+  handle: 'alice.test',
+  appview: `${SERVICES.appview}#bsky_appview`,
+  reports: `${SERVICES.reports}#atproto_labeler`,
+})
+
 export const operator = basic('admin', ADMIN_TOKEN)
 
 export interface Stage extends AsyncDisposable {

@@ -4,22 +4,16 @@
 import { describe, expect, test } from 'bun:test'
 import { features } from '../../../src/features.ts'
 import { request, type Answer } from '../../support/clients/http.ts'
-import { openStage, SERVICES, type Kind } from './callers.ts'
+import { openStage, type Kind, subjectsOf } from './callers.ts'
 import { ANYBODY, EXTENSIONS, servedMethods, SUBSCRIPTIONS, type Served } from './served-methods.ts'
 import { setUp } from '../../support/set-up.ts'
 
 const stage = setUp(openStage)
 
-const subjects = (did: string) => ({
-  did,
-  handle: 'alice.test',
-  appview: `${SERVICES.appview}#bsky_appview`,
-  reports: `${SERVICES.reports}#atproto_labeler`,
-})
-const placeholders = servedMethods(subjects('did:plc:placeholder'))
+const placeholders = servedMethods(subjectsOf())
 /** With the account that exists once the server runs. */
 const actual = ({ nsid }: Served): Served =>
-  servedMethods(subjects(stage.alice.did)).find((served) => served.nsid === nsid)!
+  servedMethods(subjectsOf(stage.alice.did)).find((served) => served.nsid === nsid)!
 
 const pathOf = ({ nsid, query }: Served) => (query === undefined ? nsid : `${nsid}?${new URLSearchParams(query)}`)
 /** Nobody takes this as input, and authentication comes before input. */

@@ -3,21 +3,15 @@ import { describe, expect, test } from 'bun:test'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { methods, type MethodName } from '../../../src/protocol/lexicons/lexicons.ts'
 import { bearer, raw, request, type Answer } from '../../support/clients/http.ts'
-import { openStage, operator, SERVICES } from './callers.ts'
+import { openStage, operator, subjectsOf } from './callers.ts'
 import { ANYBODY, servedMethods, type Served } from './served-methods.ts'
 import { setUp } from '../../support/set-up.ts'
 
 const stage = setUp(openStage)
 
-const subjects = (did: string) => ({
-  did,
-  handle: 'alice.test',
-  appview: `${SERVICES.appview}#bsky_appview`,
-  reports: `${SERVICES.reports}#atproto_labeler`,
-})
-const table = servedMethods(subjects('did:plc:placeholder'))
+const table = servedMethods(subjectsOf())
 const actual = ({ nsid }: Served): Served =>
-  servedMethods(subjects(stage.alice.did)).find((served) => served.nsid === nsid)!
+  servedMethods(subjectsOf(stage.alice.did)).find((served) => served.nsid === nsid)!
 const encodingOf = ({ nsid }: Served) => methods().get(nsid as MethodName)!.inputEncoding
 
 const url = (path: string) => `${stage.pds.url}/xrpc/${path}`

@@ -7,7 +7,7 @@ import { findDefinition, methods, type MethodName } from '../../../src/protocol/
 import type { Schema } from '../../../src/protocol/lexicons/schema.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { bearer, raw } from '../../support/clients/http.ts'
-import { openStage, operator, SERVICES } from './callers.ts'
+import { openStage, operator, subjectsOf } from './callers.ts'
 import { EXTENSIONS, servedMethods } from './served-methods.ts'
 import { setUp } from '../../support/set-up.ts'
 
@@ -17,13 +17,7 @@ beforeAll(async () => {
   bob = (await createAccount(stage.pds, 'bob')).did
 })
 
-const subjects = {
-  did: 'did:plc:placeholder',
-  handle: 'alice.test',
-  appview: `${SERVICES.appview}#bsky_appview`,
-  reports: `${SERVICES.reports}#atproto_labeler`,
-}
-const nsids = [...servedMethods(subjects).map(({ nsid }) => nsid), ...EXTENSIONS]
+const nsids = [...servedMethods(subjectsOf()).map(({ nsid }) => nsid), ...EXTENSIONS]
 const kindOf = (nsid: string) => methods().get(nsid as MethodName)!
 const queries = nsids.filter((nsid) => kindOf(nsid).kind === 'query')
 const procedures = nsids.filter((nsid) => kindOf(nsid).inputEncoding === 'application/json')
@@ -122,7 +116,7 @@ function plausible(name: string, schema: Schema, nsid: string): unknown {
 }
 
 async function send(nsid: string, path: string, init: RequestInit): Promise<{ status: number; text: string }> {
-  const served = servedMethods(subjects).find((one) => one.nsid === nsid)
+  const served = servedMethods(subjectsOf()).find((one) => one.nsid === nsid)
   const headers =
     served === undefined
       ? nsid.includes('.admin.')
