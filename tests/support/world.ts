@@ -82,7 +82,7 @@ const table: { readonly [Each in Name]: Part<Parts[Each]> } = {
   other: service,
   pds: {
     async start(parts, wishes) {
-      const pds = await startPds(configFor(parts, wishes), { ...reaching(parts), ...wishes.options })
+      const pds = await startPds(configFor(parts, wishes), { ...reaching(parts), ...optionsOf(wishes) })
       return parts.dns === undefined ? pds : Object.assign(pds, { dns: parts.dns })
     },
   },
@@ -143,6 +143,9 @@ function configFor(parts: Partial<Parts>, { config = {} }: Wishes): ConfigOverri
     ...(typeof config === 'function' ? config(parts as Parts) : config),
   }
 }
+
+/** The server of a single test waits for no connection that the test has left open. */
+const optionsOf = ({ eachTest, options }: Wishes) => ({ ...(eachTest && { stopGraceMillis: 0 }), ...options })
 
 function dnsWith(hosts: readonly string[]): FakeDns {
   const dns = fakeDns()

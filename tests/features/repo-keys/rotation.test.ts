@@ -40,7 +40,6 @@ const {
   eachTest: true,
   line: true,
   config: { rateLimit: { enabled: false }, ...withMasterKey },
-  options: { stopGraceMillis: 0 },
 })
 let alice: Wallet
 beforeEach(async () => {

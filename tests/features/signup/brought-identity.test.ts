@@ -25,7 +25,6 @@ const {
     accounts: { passwordOptional: true },
     rateLimit: { enabled: false },
   },
-  options: { stopGraceMillis: 0 },
 })
 
 const signUp = (plcOp: unknown, changes: Record<string, unknown> = {}) =>

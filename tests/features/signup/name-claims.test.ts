@@ -22,7 +22,6 @@ const {
   eachTest: true,
   line: true,
   config: { rateLimit: { enabled: false } },
-  options: { stopGraceMillis: 0 },
 })
 
 const alice = { handle: 'alice.test', email: 'alice@example.com', password: PASSWORD }
