@@ -70,6 +70,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/features/oauth/wallet-consent-proofs.test.ts',
   'tests/features/oauth/wallet-consent-traces.test.ts',
   'tests/features/proxy/read-after-write.test.ts',
+  'tests/features/reference-import/faults.test.ts',
   'tests/features/repo-keys/rotation-vector.test.ts',
   'tests/features/repo/bad-input.test.ts',
   'tests/features/repo/commits.test.ts',
@@ -86,6 +87,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/platform/database/concurrency.test.ts',
   'tests/platform/database/faults.test.ts',
   'tests/platform/database/history.test.ts',
+  'tests/platform/database/migration-files.test.ts',
   'tests/platform/database/nodes.test.ts',
   'tests/platform/database/postgres.test.ts',
   'tests/platform/database/rolling-upgrade.test.ts',
@@ -101,6 +103,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/support/clients/wallet-consent.ts',
   'tests/support/clients/wallet.ts',
   'tests/support/servers/postgres.ts',
+  'tests/support/servers/reference-folder.ts',
   'tests/support/verbs.ts',
   'tests/system/cluster/endpoint-of-nodes.test.ts',
   'tests/system/cluster/lanes.test.ts',
@@ -142,6 +145,7 @@ const sleepers: Readonly<Record<string, string>> = {
   'tests/support/until.ts': 'the one that waits for all the others, within bounds',
   'tests/system/durability/database-restart.test.ts': 'a client that is told to come back does not come at once',
   'tests/system/durability/storm.ts': 'a client that is told to come back does not come at once',
+  'tests/system/release/upgrade.test.ts': 'kills come at random moments',
 }
 
 test('no test sleeps: it waits with until, lets others have their turns, or advances the clock', () => {

@@ -3,8 +3,8 @@ const MAX_MILLIS = 20_000
 const MAX_PAUSE_MILLIS = 10
 
 /**
- * Resolves when the condition holds. Fails if it does not hold in time. Looks often at first; `maxPauseMillis` 0 goes on
- * with that, for what must not be missed by much.
+ * Resolves when the condition holds. Fails if it does not hold in time. Looks often at first; `maxPauseMillis` 0 goes
+ * on with that, for what must not be missed by much.
  */
 export async function until(
   condition: () => boolean | Promise<boolean>,

@@ -5,7 +5,6 @@ import { createOutbound } from '../../src/platform/network/outbound.ts'
 import { freshPage, openBrowser } from './clients/browser.ts'
 import { startFaultyLine, type FaultyLine } from './faults/faulty-line.ts'
 import { startBucket, type BucketHost } from './servers/bucket-host.ts'
-import { startCluster } from './servers/cluster.ts'
 import type { ConfigOverrides } from './servers/config.ts'
 import { startWebHost, type WebHost } from './servers/did-web-host.ts'
 import { fakeDns, type FakeDns } from './servers/dns.ts'
@@ -13,7 +12,7 @@ import { startLexiconAuthor, type LexiconAuthor } from './servers/lexicon-author
 import { startPds, type TestPds } from './servers/pds.ts'
 import { startPlcServer, type PlcHost } from './servers/plc-server.ts'
 import { startUpstream, type Upstream } from './servers/upstream.ts'
-import { prepare, setUp, type Prepared } from './set-up.ts'
+import { prepare, type Prepared } from './set-up.ts'
 
 interface Parts {
   /** A real directory, which the server uses. */
@@ -181,15 +180,4 @@ function useBrowser(): (options?: BrowserContextOptions) => Promise<Page> {
   })
   afterAll(async () => (await browser)?.close())
   return async (options) => freshPage((await browser)!, options)
-}
-
-/**
- * Starts nodes that share a PostgreSQL database, before the tests of the file or group. A function as `config` is called
- * once it is their turn to start.
- */
-export function useCluster(size: number, config: ConfigOverrides | (() => ConfigOverrides) = {}) {
-  const cluster = setUp(() => startCluster(size, typeof config === 'function' ? config() : config))
-  const belongsToCluster = () => undefined
-  const nodes = Array.from({ length: size }, (_, i) => setUp(() => cluster.nodes[i]!, belongsToCluster))
-  return { cluster, nodes: nodes as [TestPds, TestPds, ...TestPds[]] }
 }

@@ -36,7 +36,7 @@ import { testDatabase } from '../../support/servers/postgres.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { until } from '../../support/until.ts'
 import { setUp } from '../../support/set-up.ts'
-import { useCluster } from '../../support/world.ts'
+import { useCluster } from '../../support/cluster-world.ts'
 
 const dids = ['a', 'b', 'c'].map((letter) => `did:plc:${letter.repeat(24)}` as Did)
 const [alice, bob] = dids as [Did, Did]

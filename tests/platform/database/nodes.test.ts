@@ -6,7 +6,7 @@ import { startCluster } from '../../support/servers/cluster.ts'
 import { MASTER_KEY, startPds } from '../../support/servers/pds.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import { bearer } from '../../support/clients/http.ts'
-import { useCluster } from '../../support/world.ts'
+import { useCluster } from '../../support/cluster-world.ts'
 
 const {
   cluster,

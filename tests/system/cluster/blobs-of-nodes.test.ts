@@ -6,7 +6,7 @@ import { logIn, PASSWORD } from '../../support/clients/account.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
 import { bearer } from '../../support/clients/http.ts'
 import { setUp } from '../../support/set-up.ts'
-import { useCluster } from '../../support/world.ts'
+import { useCluster } from '../../support/cluster-world.ts'
 
 /** One account, at each of the nodes. */
 let holders: Uploader[]

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { createAccount, holder, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { startCluster } from '../../support/servers/cluster.ts'
-import { useCluster } from '../../support/world.ts'
+import { useCluster } from '../../support/cluster-world.ts'
 
 let names = 0
 const { cluster } = useCluster(3, { rateLimit: { enabled: false } })

@@ -7,7 +7,7 @@ import { createAccount, holder, xrpc } from '../../support/clients/account.ts'
 import type { TestPds } from '../../support/servers/pds.ts'
 import { until } from '../../support/until.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
-import { useCluster } from '../../support/world.ts'
+import { useCluster } from '../../support/cluster-world.ts'
 
 const {
   cluster,

@@ -8,7 +8,7 @@ import { OAuthClient } from '../../support/clients/oauth-client.ts'
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import type { TestPds } from '../../support/servers/pds.ts'
 import { until } from '../../support/until.ts'
-import { useCluster } from '../../support/world.ts'
+import { useCluster } from '../../support/cluster-world.ts'
 
 let alice: TestAccount
 /** The same session, used at the other node. */

@@ -4,7 +4,7 @@ import { createAccount, logIn, xrpc } from '../../support/clients/account.ts'
 import type { TestCluster } from '../../support/servers/cluster.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
-import { useCluster } from '../../support/world.ts'
+import { useCluster } from '../../support/cluster-world.ts'
 
 const { cluster } = useCluster(2, { rateLimit: { enabled: false } })
 

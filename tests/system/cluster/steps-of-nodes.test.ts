@@ -6,7 +6,7 @@ import { Metrics } from '../../../src/platform/running/metrics.ts'
 import { StepRunner, type StepKind } from '../../../src/platform/running/steps.ts'
 import type { TestPds } from '../../support/servers/pds.ts'
 import { until } from '../../support/until.ts'
-import { useCluster } from '../../support/world.ts'
+import { useCluster } from '../../support/cluster-world.ts'
 
 const {
   cluster,

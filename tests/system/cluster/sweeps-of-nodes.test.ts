@@ -7,7 +7,7 @@ import { bearer, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import type { TestPds } from '../../support/servers/pds.ts'
 import { until } from '../../support/until.ts'
-import { useCluster } from '../../support/world.ts'
+import { useCluster } from '../../support/cluster-world.ts'
 
 const {
   cluster,
