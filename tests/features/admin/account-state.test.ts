@@ -1,9 +1,6 @@
 /** What operators see of an account: how its holder signs in, its names, and how its share and its document stand. */
 import { expect, test } from 'bun:test'
 import { insertFurtherHandle } from '../../../src/features/identity/accounts/further-handle-store.ts'
-import { putWebDocument } from '../../../src/features/identity/web-documents/web-documents.ts'
-import { setHostedSince } from '../../../src/features/identity/web-documents/web-document-store.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import type { Did, Handle } from '../../../src/protocol/identifiers.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { bear, forCeremonies, operate } from '../../support/clients/ceremony.ts'

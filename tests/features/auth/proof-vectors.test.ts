@@ -3,9 +3,6 @@
  * keys of an identity are read, with a directory and hosts of did:web that answer as a test says.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { putWebDocument } from '../../../src/features/identity/web-documents/web-documents.ts'
-import { setHostedSince } from '../../../src/features/identity/web-documents/web-document-store.ts'
-import { createOutbound } from '../../../src/platform/network/outbound.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { signingKey, type Curve } from '../../../src/protocol/keys.ts'
 import { bearer } from '../../support/clients/http.ts'

@@ -1,9 +1,6 @@
 /** Who may sign for a did:web: the one device key of the document that its owner publishes. */
 import { expect, test } from 'bun:test'
-import { putWebDocument } from '../../../src/features/identity/web-documents/web-documents.ts'
-import { setHostedSince } from '../../../src/features/identity/web-documents/web-document-store.ts'
 import { signingAuthority } from '../../../src/features/access/wallet-proofs/wallet-proofs.ts'
-import { createOutbound } from '../../../src/platform/network/outbound.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import vector from '../../vectors/contract/did-web-ceremony-v1.json'
 import { useWorld } from '../../support/world.ts'

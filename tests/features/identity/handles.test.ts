@@ -1,8 +1,6 @@
 import { expect, spyOn, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { changeHandle } from '../../../src/features/identity/handles/handle-change.ts'
-import { createOutbound } from '../../../src/platform/network/outbound.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import { parseDidKey, signingKey } from '../../../src/protocol/keys.ts'
 import { request } from '../../support/clients/http.ts'
 import { MASTER_KEY } from '../../support/servers/pds.ts'

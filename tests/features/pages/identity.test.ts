@@ -1,8 +1,5 @@
 /** The page that says who can move an account away. */
 import { expect, test } from 'bun:test'
-import { findWebDocument, putWebDocument } from '../../../src/features/identity/web-documents/web-documents.ts'
-import { setHostedSince } from '../../../src/features/identity/web-documents/web-document-store.ts'
-import { sql } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { nextOperation, signOperation, tombstone } from '../../../src/protocol/plc.ts'
 import { createAccount, PASSWORD, type TestAccount } from '../../support/clients/account.ts'

@@ -16,9 +16,8 @@ import { confirmAgent } from '../../support/clients/agent.ts'
 import { AgentUser, shownCode } from '../../support/clients/agent-user.ts'
 import { startFalseServer } from '../../support/servers/false-server.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { PROGRAM, runProgram } from '../../support/servers/program.ts'
-import { startUpstream, tokenClaims, type Upstream } from '../../support/servers/upstream.ts'
+import { tokenClaims } from '../../support/servers/upstream.ts'
 import { useWorld } from '../../support/world.ts'
 
 const png = Buffer.from(
