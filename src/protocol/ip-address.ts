@@ -94,7 +94,7 @@ export function leadingGroups(ip: string, count: number): string[] {
 export function networkOf(text: string): string | null {
   const family = familyOf(text)
   if (family === null) return null
-  if (family === 'ipv4') return text.replace(/[0-9]+$/, '0/24')
+  if (family === 'ipv4') return `${text.slice(0, text.lastIndexOf('.'))}.0/24`
   const groups = leadingGroups(text.toLowerCase(), 3)
   while (groups.at(-1) === '0') groups.pop()
   return `${groups.join(':')}::/48`
