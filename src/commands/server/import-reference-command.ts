@@ -1,4 +1,5 @@
 import { withContext } from '../../app.ts'
+import { OperatorError } from '../../base/operator-error.ts'
 import {
   importReference,
   obstacleTo,
@@ -14,6 +15,7 @@ import {
 import type { Config } from '../../platform/configuration/config.ts'
 import type { Context } from '../../platform/context.ts'
 import { isUnused } from '../../platform/files/data-directory.ts'
+import { storageFaultOf } from '../../platform/files/storage-faults.ts'
 import { exitCodes, type ExitCode, type Terminal } from '../command.ts'
 import { configured } from '../configuration.ts'
 import { bytes, facts } from '../report.ts'
@@ -75,26 +77,36 @@ async function check(run: Run): Promise<ExitCode> {
   return found.faults.length === 0 ? exitCodes.ok : exitCodes.failed
 }
 
-const move = (run: Run): Promise<ExitCode> =>
-  withContext(
-    run.config,
-    async (ctx) => {
-      const { folder, terms, terminal } = run
-      const found = await surveyed(run, { ctx: null, isThorough: false })
-      requireBlobFolder(folder, found)
-      if (!run.isJson) tell(run, found, null)
-      const faults: string[] = []
-      const moved = await importReference(ctx, {
-        folder,
-        terms,
-        onFault: (fault) => void faults.push(fault),
-        onProgress: progressOf(terminal, 'moved'),
-      })
-      tell(run, { ...found, faults }, moved)
-      return faults.length === 0 ? exitCodes.ok : exitCodes.failed
-    },
-    { sharesDatabase: false, mayBeNew: true },
-  )
+async function move(run: Run): Promise<ExitCode> {
+  try {
+    return await withContext(
+      run.config,
+      async (ctx) => {
+        const { folder, terms, terminal } = run
+        const found = await surveyed(run, { ctx: null, isThorough: false })
+        requireBlobFolder(folder, found)
+        if (!run.isJson) tell(run, found, null)
+        const faults: string[] = []
+        const moved = await importReference(ctx, {
+          folder,
+          terms,
+          onFault: (fault) => void faults.push(fault),
+          onProgress: progressOf(terminal, 'moved'),
+        })
+        tell(run, { ...found, faults }, moved)
+        return faults.length === 0 ? exitCodes.ok : exitCodes.failed
+      },
+      { sharesDatabase: false, mayBeNew: true },
+    )
+  } catch (error) {
+    // A full disk may be noticed when the database is opened or closed, too.
+    const fault = storageFaultOf(error)
+    if (fault === null || error instanceof OperatorError) throw error
+    throw new OperatorError(`${fault}: make room, and run the same command again. It continues with the next account`, {
+      cause: error,
+    })
+  }
+}
 
 const surveyed = (
   { folder, terms, terminal }: Run,

@@ -10,7 +10,6 @@ import { concurrently } from '../../../base/concurrently.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Feature } from '../../../http/feature.ts'
 import type { Context } from '../../../platform/context.ts'
-import { storageFaultOf } from '../../../platform/files/storage-faults.ts'
 import { wireTime, type Did } from '../../../protocol/identifiers.ts'
 import { keepFormerIssuer, REFRESH_TTL_SECS } from '../../access/sessions/sessions.ts'
 import { keepBrowser } from '../../access/pages/pages.ts'
@@ -66,24 +65,16 @@ export interface Moved {
 
 /**
  * Bring everything here. Faults of single accounts are told to `onFault`, and a later run tries them again. Throws
- * `OperatorError` if the old server has moved in before, or if this machine is full.
+ * `OperatorError` if the old server has moved in before. It may be called again after any error.
  */
 export async function importReference(ctx: Context, moving: Moving): Promise<Moved> {
-  try {
-    await blobStorage(ctx).prepare({ mustReach: true })
-    const move = await begin(ctx, moving)
-    const moved = await bringAccounts(ctx, moving)
-    await bringRest(ctx, moving, move)
-    moving.folder.requireUnchanged()
-    if (moved.missingAccounts === 0) await ctx.db.transaction((tx) => finishMove(tx, move.serverDid, ctx.clock.now()))
-    return { ...moved, seq: await headSeq(ctx.db) }
-  } catch (error) {
-    const fault = storageFaultOf(error)
-    if (fault === null || error instanceof OperatorError) throw error
-    throw new OperatorError(`${fault}: make room, and run the same command again. It continues with the next account`, {
-      cause: error,
-    })
-  }
+  await blobStorage(ctx).prepare({ mustReach: true })
+  const move = await begin(ctx, moving)
+  const moved = await bringAccounts(ctx, moving)
+  await bringRest(ctx, moving, move)
+  moving.folder.requireUnchanged()
+  if (moved.missingAccounts === 0) await ctx.db.transaction((tx) => finishMove(tx, move.serverDid, ctx.clock.now()))
+  return { ...moved, seq: await headSeq(ctx.db) }
 }
 
 /** Raise the numbers of events, and keep the keys of the old server. */
