@@ -38,7 +38,7 @@ export interface Release {
 
 /** Write what belongs to the executables of the folder, and sign everything. Returns the names of all files. */
 export async function packRelease(release: Release): Promise<string[]> {
-  const { folder, notes, bill, built, key, url } = release
+  const { folder, notes, bill, built, key } = release
   const write = (name: string, content: string | Uint8Array, mode = 0o644): string => {
     writeFileSync(join(folder, name), content, { mode })
     return name
@@ -53,7 +53,7 @@ export async function packRelease(release: Release): Promise<string[]> {
     ...['Dockerfile', 'compose.yaml', 'holdfast.service', 'holdfast.env', 'pds'].map((name) =>
       write(name, fileText(name)),
     ),
-    write('install.sh', fileText('install.sh').replace('@URL@', url).replace('@PUBLIC_KEY@', key.publicKey), 0o755),
+    write('install.sh', installScript(release), 0o755),
     write(`${SOFTWARE_NAME}.cdx.json`, `${JSON.stringify(bill, null, 2)}\n`),
     write('NOTES.md', notes.replace('-P KEY', `-P ${key.publicKey}`)),
     write(MANIFEST, `${JSON.stringify(await manifestOf(release), null, 2)}\n`),
@@ -78,6 +78,9 @@ async function manifestOf({ folder, version, built }: Release): Promise<ReleaseM
     migrations: migrations.map(({ number }) => number).toSorted((a, b) => a - b),
   }
 }
+
+const installScript = ({ url, key, version }: Release): string =>
+  fileText('install.sh').replace('@URL@', url).replace('@PUBLIC_KEY@', key.publicKey).replace('@VERSION@', version)
 
 /** The comment is signed: a signature cannot be passed off as that of another file or version. */
 async function signatureOf(path: string, { version, key, at }: Release): Promise<string> {

@@ -9,6 +9,7 @@ set -eu
 
 url='@URL@'
 key='@PUBLIC_KEY@'
+release='@VERSION@'
 folder=/usr/local/bin
 max_list_bytes=65536
 max_executable_bytes=1073741824
@@ -134,6 +135,9 @@ main() {
   fetch SHA256SUMS "$max_list_bytes"
   fetch SHA256SUMS.minisig "$max_list_bytes"
   verified "$work/SHA256SUMS" || fail "the signature of $url/SHA256SUMS is not one by $key. Nothing was installed"
+  # The comment is signed too: the list of an older release is no list of this one.
+  sed -n 3p "$work/SHA256SUMS.minisig" | tr '\t' '\n' | grep -qxF "version:$release" ||
+    fail "$url/SHA256SUMS is that of another version than $release: download this script again. Nothing was installed"
   digest=$(sed -n "s/^\([0-9a-f]\{64\}\)  $name\$/\1/p" "$work/SHA256SUMS")
   [ -n "$digest" ] || fail "this release has no $name"
 

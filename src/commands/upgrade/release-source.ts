@@ -47,6 +47,11 @@ export async function fetchManifest(source: ReleaseSource): Promise<ReleaseManif
     )
   const parsed = parseReleaseManifest(text.toString(), SOFTWARE_NAME)
   if (!parsed.ok) throw new OperatorError(`${source.url}/${MANIFEST} ${parsed.fault}`)
+  const signedFor = new Set(verified.comment.split('\t'))
+  if (!signedFor.has(`file:${MANIFEST}`) || !signedFor.has(`version:${parsed.manifest.version}`))
+    throw new OperatorError(
+      `${source.url}/${MANIFEST} cannot be trusted: its signature is that of another file or version. Nothing was changed`,
+    )
   return parsed.manifest
 }
 

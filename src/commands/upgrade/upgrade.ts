@@ -238,5 +238,6 @@ const afterFailedReturn = ({ reason }: ServerHealth, unknown: readonly number[])
   `The old version is in place again, but does not work either: ${reason}.`,
   unknown.length === 0
     ? 'The new version has no other migrations, so the data is not the reason: read the log.'
-    : `If its log names ${migrationsIn(unknown)}, the new version has migrated the database: ${DOWNGRADE_GUIDE}.`,
+    : `If its log names ${migrationsIn(unknown)}, the new version has migrated the database. Nothing is lost if you run ` +
+      `"holdfast upgrade" again, with a longer --health-timeout if the migration was still running; ${DOWNGRADE_GUIDE}.`,
 ]

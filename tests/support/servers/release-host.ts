@@ -19,7 +19,7 @@ export interface ReleaseHost extends AsyncDisposable {
   /** Make a release of one executable for this machine, which takes the place of the last one. */
   publish(version: string, executable: string, changes?: object): Promise<void>
   /** Sign a file again, after a change. */
-  sign(name: string, key?: ReleaseKey): void
+  sign(name: string, key?: ReleaseKey, comment?: string): void
 }
 
 /** Name of the executable for this machine. */
@@ -56,6 +56,10 @@ export function startReleaseHost(): ReleaseHost {
   })
   const key = freshKey()
   const url = `http://127.0.0.1:${server.port}`
+  const commentOf = (name: string): string => {
+    const { version } = JSON.parse(readFileSync(join(folder, 'latest.json'), 'utf8')) as { version: string }
+    return `file:${name}\tversion:${version}`
+  }
   const host: ReleaseHost = {
     url,
     folder,
@@ -72,9 +76,9 @@ export function startReleaseHost(): ReleaseHost {
       writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, 'utf8')), ...changes }))
       host.sign('latest.json')
     },
-    sign(name, signer = key) {
+    sign(name, signer = key, comment = commentOf(name)) {
       const digest = new Bun.CryptoHasher('blake2b512').update(readFileSync(join(folder, name))).digest()
-      writeFileSync(join(folder, `${name}.minisig`), signMinisign(digest, signer.id, signer.key, `file:${name}`))
+      writeFileSync(join(folder, `${name}.minisig`), signMinisign(digest, signer.id, signer.key, comment))
     },
     async [Symbol.asyncDispose]() {
       await server.stop(true)

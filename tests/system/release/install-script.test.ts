@@ -67,6 +67,14 @@ test('installs the executable of this machine, once', async () => {
   expect(readFileSync(join(folder, 'holdfast'), 'utf8')).toBe(programOf('0.2.0'))
 })
 
+test('refuses the list of another version, although it is signed', async () => {
+  const ofToday = readFileSync(script(), 'utf8')
+  await releases.publish('0.1.0', programOf('0.1.0'))
+  writeFileSync(script(), ofToday)
+  expect(await install()).toMatchObject({ code: 1, err: expect.stringContaining('another version than 0.2.0') })
+  expect(readdirSync(folder)).toEqual([])
+})
+
 test('takes another key and another place from its arguments', async () => {
   expect(await install('--public-key', freshKey().publicKey)).toMatchObject({
     code: 1,

@@ -157,6 +157,13 @@ describe('a release that lies', () => {
     await refused('its signature does not fit the file')
   })
 
+  test('with the signature of another file or version is refused', async () => {
+    for (const comment of ['file:SHA256SUMS\tversion:0.2.0', 'file:latest.json\tversion:0.1.0', '']) {
+      releases.sign('latest.json', releases.key, comment)
+      await refused('its signature is that of another file or version')
+    }
+  })
+
   test('without a signature, or with something else in its place, is refused', async () => {
     releases.answers = { 'latest.json.minisig': () => new Response('no', { status: 404 }) }
     await refused('status 404')
