@@ -62,5 +62,5 @@ function declaredAge(stored: readonly Preference[], now: Millis): Preference | n
 
 const isReserved = ({ $type }: Preference) => $type === PERSONAL_DETAILS
 
-const isPreference = (value: unknown): value is Preference =>
+export const isPreference = (value: unknown): value is Preference =>
   typeof value === 'object' && value !== null && typeof (value as { $type?: unknown }).$type === 'string'

@@ -17,18 +17,29 @@ export const signInsOf = (reader: Reader, tokenHash: string, now: Millis): Promi
     SELECT a.did, a.signed_in_at AS "signedInAt", ${origin} FROM oauth_device_account a JOIN oauth_device d ON d.token_hash = a.token_hash
     WHERE a.token_hash = ${tokenHash} AND d.expires_at > ${now} ORDER BY a.signed_in_at DESC`)
 
-/** Store a browser and the accounts signed in there. `tokenHash` is the hash of its token. */
+/**
+ * Store a browser and the accounts signed in there, unless it is stored already. `tokenHash` is the hash of its token.
+ */
 export async function insertDevice(
   tx: Tx,
   tokenHash: string,
   signIns: readonly SignIn[],
   expiresAt: Millis,
 ): Promise<void> {
-  await tx.run(sql`INSERT INTO oauth_device (token_hash, expires_at) VALUES (${tokenHash}, ${expiresAt})`)
+  const inserted = await tx.run(
+    sql`INSERT INTO oauth_device (token_hash, expires_at) VALUES (${tokenHash}, ${expiresAt}) ON CONFLICT DO NOTHING`,
+  )
+  if (inserted === 0) return
   for (const { did, signedInAt, openedAt, openedWith, openedFrom } of signIns)
     await tx.run(sql`
       INSERT INTO oauth_device_account (token_hash, did, signed_in_at, opened_at, opened_with, opened_from)
       VALUES (${tokenHash}, ${did}, ${signedInAt}, ${openedAt}, ${openedWith}, ${openedFrom})`)
+}
+
+/** Give a browser another token. Returns 0 if it has none with the hash `before`. */
+export async function renameDevice(tx: Tx, before: string, tokenHash: string): Promise<number> {
+  await tx.run(sql`UPDATE oauth_device_account SET token_hash = ${tokenHash} WHERE token_hash = ${before}`)
+  return tx.run(sql`UPDATE oauth_device SET token_hash = ${tokenHash} WHERE token_hash = ${before}`)
 }
 
 /** Delete a browser and its sign-ins. */

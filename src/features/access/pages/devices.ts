@@ -18,7 +18,7 @@ import { newToken } from '../../../platform/secrets/new-token.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { formatOpaqueToken, opaqueTokenHash, parseOpaqueToken } from '../../../protocol/opaque-token.ts'
 import { accountOf, type Account } from '../../identity/accounts/accounts.ts'
-import { deleteDevice, deleteSignIn, insertDevice, signInsOf } from './device-store.ts'
+import { deleteDevice, deleteSignIn, insertDevice, renameDevice, signInsOf } from './device-store.ts'
 import { hidden, readForm, type PageCall } from '../page-parts/page-parts.ts'
 
 /** Lifetime with "stay signed in", and without, which also ends when the browser closes. */
@@ -47,13 +47,29 @@ const isSecure = ({ config }: Context) => config.publicUrl.startsWith('https://'
 const cookieName = (ctx: Context) => (isSecure(ctx) ? '__Host-holdfast' : 'holdfast')
 const formCookieName = (ctx: Context) => `${cookieName(ctx)}-form`
 
-/**
- * Returns the token of the browser. A browser that signed in at the reference, before its accounts moved here, has two
- * cookies of 16 bytes instead, which together are such a token; the next sign-in replaces them.
- */
-const tokenOf = ({ ctx, request }: Exchange): string | null =>
-  cookieOf(request, cookieName(ctx)) ??
+/** Returns the token of the browser, which this response may have set; null if it has none. */
+const tokenOf = ({ ctx, request, replyHeaders }: Exchange): string | null =>
+  cookieIn(replyHeaders.getSetCookie().toReversed(), cookieName(ctx)) ?? cookieOf(request, cookieName(ctx))
+
+const formerTokenOf = ({ request }: Exchange): string | null =>
   formerDeviceToken(cookieOf(request, 'dev-id') ?? '', cookieOf(request, 'ses-id') ?? '')
+
+/**
+ * Returns the token of the browser. If it signed in at the reference, before its accounts moved here, it has two
+ * cookies of 16 bytes instead. Other hosts of the domain can set those, so they count once: the response replaces them
+ * by our own cookie.
+ */
+async function settledTokenOf(exchange: Exchange): Promise<string | null> {
+  const known = tokenOf(exchange)
+  if (known !== null) return known
+  const { ctx, replyHeaders } = exchange
+  const before = opaqueTokenHash(formerTokenOf(exchange) ?? '')
+  if (!before || (await signInsOf(ctx.db, before, ctx.clock.now())).length === 0) return null
+  const { token, hash } = newToken()
+  if ((await ctx.db.transaction((tx) => renameDevice(tx, before, hash))) === 0) return null
+  replyHeaders.append('Set-Cookie', cookie(ctx, cookieName(ctx), token, REMEMBERED_SECS))
+  return token
+}
 
 /** Returns the token that stands for the cookies of the reference; null if they are malformed. */
 export function formerDeviceToken(deviceId: string, sessionId: string): string | null {
@@ -78,14 +94,12 @@ const formerEndOf = ({ seenAt }: FormerBrowser): Millis => seenAt + REMEMBERED_S
 export const isBrowserAlive = (browser: FormerBrowser, now: Millis): boolean => formerEndOf(browser) > now
 
 /** Keep a browser of another server, with the accounts that are signed in there. Does nothing if it is here already. */
-export async function keepBrowser(tx: Tx, browser: FormerBrowser, now: Millis): Promise<void> {
-  const hash = opaqueTokenHash(browser.token)!
-  if ((await signInsOf(tx, hash, now)).length > 0) return
+export async function keepBrowser(tx: Tx, browser: FormerBrowser): Promise<void> {
   const signIns = browser.signIns.slice(0, MAX_ACCOUNTS)
   const origin = { openedAt: null, openedWith: null, openedFrom: null }
   await insertDevice(
     tx,
-    hash,
+    opaqueTokenHash(browser.token)!,
     signIns.map((one) => ({ ...origin, ...one })),
     formerEndOf(browser),
   )
@@ -94,7 +108,7 @@ export async function keepBrowser(tx: Tx, browser: FormerBrowser, now: Millis): 
 /** Returns the browser, or null if no account is signed in there. */
 export async function deviceOf(exchange: Exchange): Promise<Device | null> {
   const { ctx } = exchange
-  const token = tokenOf(exchange)
+  const token = await settledTokenOf(exchange)
   const tokenHash = token && opaqueTokenHash(token)
   if (!token || !tokenHash) return null
   const now = ctx.clock.now()
@@ -108,10 +122,15 @@ export async function deviceOf(exchange: Exchange): Promise<Device | null> {
   return accounts.length === 0 ? null : { tokenHash, accounts, formToken: formTokenOf(token) }
 }
 
-function cookieOf(request: Request, name: string): string | null {
-  const pair = (request.headers.get('cookie') ?? '').split(/;\s*/).find((one) => one.startsWith(`${name}=`))
-  return pair?.slice(name.length + 1) ?? null
-}
+const cookieOf = (request: Request, name: string): string | null =>
+  cookieIn((request.headers.get('cookie') ?? '').split(/;\s*/), name)
+
+/** Returns the value of the first of some cookies that has a name. Attributes that follow it do not count. */
+const cookieIn = (cookies: readonly string[], name: string): string | null =>
+  cookies
+    .find((one) => one.startsWith(`${name}=`))
+    ?.slice(name.length + 1)
+    .split(';', 1)[0] ?? null
 
 const formTokenOf = (token: string): string =>
   createHmac('sha256', parseOpaqueToken(token)!).update('form').digest('base64url')
@@ -139,7 +158,7 @@ export function entryOf(
   { remember }: { remember: boolean },
 ): { keep(tx: Tx, did: Did): Promise<void>; tell(): void } {
   const { ctx, replyHeaders } = exchange
-  const before = opaqueTokenHash(tokenOf(exchange) ?? '')
+  const before = opaqueTokenHash(tokenOf(exchange) ?? formerTokenOf(exchange) ?? '')
   const { token, hash } = newToken()
   const now = ctx.clock.now()
   const lifeSecs = remember ? REMEMBERED_SECS : UNREMEMBERED_SECS

@@ -39,6 +39,11 @@ export interface Belongings {
   appSessions: readonly FormerOAuthSession[]
 }
 
+export interface Arriving extends Belongings {
+  /** As in `formerStateOf`. */
+  formerState: string
+}
+
 export interface Arrived {
   records: number
   blobs: number
@@ -54,7 +59,7 @@ interface BlobUse {
 /** Throws `OperatorError` or `Refusal` if the repository is damaged; then nothing of the account is here. */
 export async function bringAccount(
   ctx: Context,
-  belongings: Belongings,
+  belongings: Arriving,
   actor: ReferenceActor,
   formerBlobs: FormerBlobs,
 ): Promise<Arrived> {
@@ -107,7 +112,7 @@ async function placeBlobs(
 }
 
 interface Settling {
-  belongings: Belongings
+  belongings: Arriving
   actor: ReferenceActor
   former: FormerRepo
   /** The staged repository. */
@@ -136,7 +141,7 @@ async function settle(ctx: Context, tx: Tx, { belongings, actor, former, id, use
   for (const { appPassword, hash } of belongings.appPasswords) await insertAppPassword(tx, did, appPassword, hash)
   for (const session of belongings.sessions) await keepSession(tx, session)
   for (const session of belongings.appSessions) await keepOAuthSession(tx, session)
-  await noteArrival(tx, did, now)
+  await noteArrival(tx, { did, formerState: belongings.formerState }, now)
   if (former.isSigned) return
   const event = await resignHead(ctx, tx, did, actor.key)
   const isActive = account.takedownRef === null && account.deactivatedAt === null

@@ -40,6 +40,10 @@ interface AccountRow {
 const instant = (text: string): Millis => Date.parse(text) || 0
 const optionalInstant = (text: string | null): Millis | null => (text === null ? null : instant(text))
 
+/** Whether the old server has the account. */
+export const isAccountOf = (database: ReferenceDatabase, did: Did): boolean =>
+  database.get('SELECT 1 FROM actor WHERE did = ?', did) !== null
+
 /** Yields all accounts in the order of their DIDs. */
 export function* accountsOf(database: ReferenceDatabase): Generator<FormerAccount> {
   for (let last = ''; ;) {

@@ -1,17 +1,14 @@
 /** Reads one account's `store.sqlite`: its repository, blobs and preferences, and the key in the file beside it. */
-import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { OperatorError } from '../../../base/operator-error.ts'
 import { isBlockOf, parseCid, type Cid } from '../../../protocol/cid.ts'
 import { parseTid, type Did, type Millis, type Tid } from '../../../protocol/identifiers.ts'
-import { openSigningKey } from '../../../platform/secrets/signing-keys.ts'
 import type { SigningKey } from '../../../protocol/keys.ts'
-import type { Preference } from '../../../protocol/preference-rules.ts'
+import { isPreference, type Preference } from '../../../protocol/preference-rules.ts'
 import type { BlockSource } from '../../data/sync/sync.ts'
 import { openReferenceDatabase, type ReferenceDatabase } from './reference-database.ts'
 import { actorFolder, type ReferenceFolder } from './reference-folder.ts'
-
-const KEY_BYTES = 32
+import { formerKeyAt } from './reference-key.ts'
 
 export interface FormerBlob {
   cid: string
@@ -34,8 +31,7 @@ export class ReferenceActor implements BlockSource {
   /** Throws `OperatorError` if the key or the database is missing or damaged. */
   static open(folder: Pick<ReferenceFolder, 'actors'>, did: Did): ReferenceActor {
     const path = actorFolder(folder, did)
-    const secret = secretAt(join(path, 'key'))
-    const key = openSigningKey('k256', secret)
+    const { key, secret } = formerKeyAt(join(path, 'key'))
     return new ReferenceActor(openReferenceDatabase(join(path, 'store.sqlite'), 'actor'), key, secret)
   }
 
@@ -79,9 +75,19 @@ export class ReferenceActor implements BlockSource {
     return this.database.all('SELECT cid, mimeType, size, tempKey, takedownRef FROM blob ORDER BY cid')
   }
 
+  /** Throws `OperatorError` if one is malformed. */
   preferences(): Preference[] {
-    const rows = this.database.all<{ valueJson: string }>('SELECT valueJson FROM account_pref ORDER BY id')
-    return rows.map(({ valueJson }) => JSON.parse(valueJson) as Preference)
+    const rows = this.database.all<{ id: number; valueJson: string }>(
+      'SELECT id, valueJson FROM account_pref ORDER BY id',
+    )
+    return rows.map(({ id, valueJson }) => {
+      const value = valueOf(valueJson)
+      if (!isPreference(value))
+        throw new OperatorError(
+          `${this.database.path} is damaged: preference ${id} is malformed. Restore a backup of it`,
+        )
+      return value
+    })
   }
 
   close(): void {
@@ -89,11 +95,11 @@ export class ReferenceActor implements BlockSource {
   }
 }
 
-function secretAt(path: string): Uint8Array {
-  if (!statSync(path, { throwIfNoEntry: false })?.isFile())
-    throw new OperatorError(`${path} is missing: it is the key that signs the repository. Copy the folder again`)
-  const secret = readFileSync(path)
-  if (secret.length !== KEY_BYTES)
-    throw new OperatorError(`${path} is damaged: a key has ${KEY_BYTES} bytes. Restore a backup of it`)
-  return secret
+/** Returns the value of JSON text; undefined if it is malformed. */
+function valueOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }

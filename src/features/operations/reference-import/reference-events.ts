@@ -1,6 +1,8 @@
 /** Reads the event log of a reference PDS. */
-import { decode, type DataObject } from '../../../protocol/cbor.ts'
+import { decode, type Data, type DataObject } from '../../../protocol/cbor.ts'
 import { storedEventFrame, type EventType } from '../../../protocol/frames.ts'
+import { isObject } from '../../../protocol/lexicons/schema.ts'
+import { Malformed } from '../../../protocol/malformed.ts'
 import { parseDid, type Millis } from '../../../protocol/identifiers.ts'
 import type { EventRow } from '../../data/firehose/firehose.ts'
 import type { ReferenceDatabase } from './reference-database.ts'
@@ -33,21 +35,53 @@ export const countEventsOf = (database: ReferenceDatabase, from: number): number
   database.get<{ count: number }>('SELECT count(*) AS count FROM repo_seq WHERE seq >= ? AND invalidated = 0', from)!
     .count
 
-/** Yields the events from a number on, in pages, in the form in which subscribers receive them. */
-export function* eventsFrom(database: ReferenceDatabase, from: number): Generator<EventRow[]> {
+interface StoredEvent {
+  seq: number
+  did: string
+  eventType: string
+  event: unknown
+  sequencedAt: string
+}
+
+/**
+ * Yields the events from a number on, in pages, in the form in which subscribers receive them. Those that are malformed
+ * are left out, and told to `onFault`.
+ */
+export function* eventsFrom(
+  database: ReferenceDatabase,
+  from: number,
+  onFault: (fault: string) => void,
+): Generator<EventRow[]> {
   for (let next = from; ;) {
-    const rows = database.all<{ seq: number; did: string; eventType: string; event: Uint8Array; sequencedAt: string }>(
+    const rows = database.all<StoredEvent>(
       `SELECT seq, did, eventType, event, sequencedAt FROM repo_seq WHERE seq >= ? AND invalidated = 0 ORDER BY seq LIMIT ${PAGE}`,
       next,
     )
     if (rows.length === 0) return
     next = rows.at(-1)!.seq + 1
-    yield rows.flatMap(({ seq, did: text, eventType, event, sequencedAt: time }) => {
-      const [type, did, sequencedAt] = [types[eventType], parseDid(text), Date.parse(time)]
-      if (type === undefined || did === null) return []
-      return [
-        { seq, did, type, sequencedAt, frame: storedEventFrame(type, decode(event) as DataObject, seq, sequencedAt) },
-      ]
+    yield rows.flatMap((row) => {
+      const type = types[row.eventType]
+      if (type === undefined) return []
+      const event = eventOf(type, row)
+      if (event === null) onFault(`event ${row.seq} in ${database.path} is malformed: it is left out`)
+      return event ?? []
     })
+  }
+}
+
+function eventOf(type: EventType, { seq, did: text, event, sequencedAt: time }: StoredEvent): EventRow | null {
+  const [did, sequencedAt] = [parseDid(text), Date.parse(time)]
+  const body = event instanceof Uint8Array ? decodedOf(event) : null
+  if (did === null || Number.isNaN(sequencedAt) || !isObject(body)) return null
+  return { seq, did, type, sequencedAt, frame: storedEventFrame(type, body as DataObject, seq, sequencedAt) }
+}
+
+/** Returns null for malformed bytes. */
+function decodedOf(bytes: Uint8Array): Data {
+  try {
+    return decode(bytes)
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+    return null
   }
 }

@@ -6,6 +6,7 @@ import { OperatorError } from '../../../base/operator-error.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { openReferenceDatabase, type ReferenceDatabase } from './reference-database.ts'
 import { parseReferenceEnv, variable, type ReferenceEnv } from './reference-env.ts'
+import { formerKeyAt } from './reference-key.ts'
 import { refuseUsed, stampsOf } from './reference-use.ts'
 
 /** The name that the installer of the reference gives to its environment. */
@@ -107,11 +108,25 @@ export function actorFolder({ actors }: Pick<ReferenceFolder, 'actors'>, did: Di
   return join(actors, shard, did)
 }
 
-/** Keys that the old server had promised to accounts to come: by the DID or the did:key that they are stored under. */
-export function reservedKeysOf({ actors }: Pick<ReferenceFolder, 'actors'>): { name: string; secret: Uint8Array }[] {
+/**
+ * Keys that the old server had promised to accounts to come: by the DID or the did:key that they are stored under.
+ * Files without a key are left out, and told to `onFault`.
+ */
+export function reservedKeysOf(
+  { actors }: Pick<ReferenceFolder, 'actors'>,
+  onFault: (fault: string) => void,
+): { name: string; secret: Uint8Array }[] {
   const folder = join(actors, 'reserved_keys')
   if (!existsSync(folder)) return []
   return readdirSync(folder)
     .filter((name) => name.startsWith('did:'))
-    .map((name) => ({ name, secret: readFileSync(join(folder, name)) }))
+    .flatMap((name) => {
+      try {
+        return [{ name, secret: formerKeyAt(join(folder, name)).secret }]
+      } catch (error) {
+        if (!(error instanceof OperatorError)) throw error
+        onFault(error.message)
+        return []
+      }
+    })
 }

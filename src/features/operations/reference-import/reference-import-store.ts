@@ -8,17 +8,23 @@ export interface Move {
   lastSeq: number
   /** The first of its events that are taken over; null if none are. */
   eventsFrom: number | null
+  /** When its browsers had come; null if they have not. */
+  browsersAt: Millis | null
   finishedAt: Millis | null
 }
 
 export const findMove = (reader: Reader, serverDid: string): Promise<Move | null> =>
   reader.get(sql`
-    SELECT server_did AS "serverDid", last_seq AS "lastSeq", events_from AS "eventsFrom", finished_at AS "finishedAt"
+    SELECT server_did AS "serverDid", last_seq AS "lastSeq", events_from AS "eventsFrom", browsers_at AS "browsersAt",
+      finished_at AS "finishedAt"
     FROM reference_import WHERE server_did = ${serverDid}`)
 
 export const insertMove = (tx: Tx, { serverDid, lastSeq, eventsFrom }: Move, now: Millis): Promise<number> =>
   tx.run(sql`
     INSERT INTO reference_import (server_did, begun_at, last_seq, events_from) VALUES (${serverDid}, ${now}, ${lastSeq}, ${eventsFrom})`)
+
+export const noteBrowsers = (tx: Tx, serverDid: string, now: Millis): Promise<number> =>
+  tx.run(sql`UPDATE reference_import SET browsers_at = ${now} WHERE server_did = ${serverDid}`)
 
 /** End the move. What is known of single accounts is no longer needed. */
 export async function finishMove(tx: Tx, serverDid: string, now: Millis): Promise<void> {
@@ -26,8 +32,21 @@ export async function finishMove(tx: Tx, serverDid: string, now: Millis): Promis
   await tx.run(sql`DELETE FROM reference_import_account`)
 }
 
-export const hasArrived = async (reader: Reader, did: Did): Promise<boolean> =>
-  (await reader.get(sql`SELECT 1 FROM reference_import_account WHERE did = ${did}`)) !== null
+export interface Arrival {
+  did: Did
+  /** As in `formerStateOf`; null if it is not known. */
+  formerState: string | null
+}
 
-export const noteArrival = (tx: Tx, did: Did, now: Millis): Promise<number> =>
-  tx.run(sql`INSERT INTO reference_import_account (did, imported_at) VALUES (${did}, ${now})`)
+const arrival = sql`SELECT did, former_state AS "formerState" FROM reference_import_account`
+
+export const findArrival = (reader: Reader, did: Did): Promise<Arrival | null> =>
+  reader.get<Arrival>(sql`${arrival} WHERE did = ${did}`)
+
+/** Returns arrivals in the order of their DIDs. */
+export const arrivalsAfter = (reader: Reader, did: string, limit: number): Promise<Arrival[]> =>
+  reader.all<Arrival>(sql`${arrival} WHERE did > ${did} ORDER BY did LIMIT ${limit}`)
+
+export const noteArrival = (tx: Tx, { did, formerState }: Arrival, now: Millis): Promise<number> =>
+  tx.run(sql`
+    INSERT INTO reference_import_account (did, imported_at, former_state) VALUES (${did}, ${now}, ${formerState})`)

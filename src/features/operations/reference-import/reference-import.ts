@@ -3,19 +3,19 @@
  *
  * The order lets the command be killed anywhere and run again. First the numbers of the event log are raised above
  * those of the old server, so that none is given twice; then its keys are kept; then accounts arrive one by one, each
- * in one transaction that also notes its arrival; then codes, browsers and recent events follow, which may be written
- * twice; and the end is noted last. Nothing of the old folder is changed.
+ * in one transaction that also notes its arrival; then recent events, codes and reserved keys follow, which may be
+ * written twice, and browsers, which are written once; and the end is noted last. Nothing of the old folder is changed.
  */
 import { concurrently } from '../../../base/concurrently.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Feature } from '../../../http/feature.ts'
 import type { Context } from '../../../platform/context.ts'
+import { inPages } from '../../../platform/database/database.ts'
 import { wireTime, type Did } from '../../../protocol/identifiers.ts'
 import { keepFormerIssuer, REFRESH_TTL_SECS } from '../../access/sessions/sessions.ts'
 import { keepBrowser } from '../../access/pages/pages.ts'
 import { blobStorage } from '../../data/blobs/blobs.ts'
 import { headSeq, keepEvents, raisePruned, raiseSeq } from '../../data/firehose/firehose.ts'
-import { repoHead } from '../../data/repo/repo.ts'
 import { wrapAccountKey } from '../../identity/account-keys/account-keys.ts'
 import { accountOf } from '../../identity/accounts/accounts.ts'
 import { isNameTaken } from '../../identity/handles/handles.ts'
@@ -24,20 +24,32 @@ import { keepReservedKey } from '../../identity/reserved-keys/reserved-keys.ts'
 import { keepInvites } from '../../identity/invites/invites.ts'
 import { bringAccount } from './account-arrival.ts'
 import { isFaultOfAccount } from './former-repo.ts'
-import { accountsOf, browsersIn, invitesOf, type FormerAccount } from './reference-accounts.ts'
+import { formerStateOf } from './former-state.ts'
+import { accountsOf, browsersIn, invitesOf, isAccountOf, type FormerAccount } from './reference-accounts.ts'
 import { ReferenceActor } from './reference-actor.ts'
 import { formerBlobs, type FormerBlobs } from './reference-blobs.ts'
 import { eventsFrom, firstSeqSinceOf, lastSeqOf } from './reference-events.ts'
 import { reservedKeysOf, type ReferenceFolder } from './reference-folder.ts'
-import { findMove, finishMove, hasArrived, insertMove, type Move } from './reference-import-store.ts'
+import {
+  arrivalsAfter,
+  findArrival,
+  findMove,
+  finishMove,
+  insertMove,
+  noteBrowsers,
+  type Arrival,
+  type Move,
+} from './reference-import-store.ts'
 import { ACCOUNTS_AT_ONCE, belongingsOf, promisedTo, type Terms } from './reference-survey.ts'
 
 export { openReferenceFolder, type ReferenceFolder } from './reference-folder.ts'
 export { secretKeys, translateReferenceEnv } from './reference-env.ts'
 export { requireBlobFolder, survey, termsOf, type Survey, type Terms } from './reference-survey.ts'
 
-/** Browsers and codes in one transaction. */
+/** Codes in one transaction. */
 const BATCH = 200
+/** Arrivals in one page. */
+const ARRIVALS = 500
 
 export const referenceImport: Feature = { name: 'reference-import' }
 
@@ -65,12 +77,14 @@ export interface Moved {
 
 /**
  * Bring everything here. Faults of single accounts are told to `onFault`, and a later run tries them again. Throws
- * `OperatorError` if the old server has moved in before. It may be called again after any error.
+ * `OperatorError` if the old server has moved in before, or has run since the move began. It may be called again after
+ * any error.
  */
 export async function importReference(ctx: Context, moving: Moving): Promise<Moved> {
   await blobStorage(ctx).prepare({ mustReach: true })
   const move = await begin(ctx, moving)
   const moved = await bringAccounts(ctx, moving)
+  moved.missingAccounts += await reportGone(ctx, moving)
   await bringRest(ctx, moving, move)
   moving.folder.requireUnchanged()
   if (moved.missingAccounts === 0) await ctx.db.transaction((tx) => finishMove(tx, move.serverDid, ctx.clock.now()))
@@ -87,13 +101,17 @@ async function begin(ctx: Context, { folder, terms }: Moving): Promise<Move> {
       throw new OperatorError(
         `${serverDid} has moved in already, on ${wireTime(known.finishedAt)}: there is nothing to do`,
       )
+    const last = lastSeqOf(folder.sequencer)
+    if (known !== null && last > known.lastSeq)
+      throw new OperatorError('the old server has run since the move began: start again with an empty data folder')
     if (sessionKey !== null) await keepFormerIssuer(ctx, tx, { key: sessionKey, until: now + REFRESH_TTL_SECS * 1000 })
     if (rotationKey !== null) await keepFormerRotationKey(ctx, tx, 'k256', rotationKey)
     if (known !== null) return known
-    const [head, last] = [await headSeq(tx), lastSeqOf(folder.sequencer)]
+    const head = await headSeq(tx)
     const from = firstSeqSinceOf(folder.sequencer, terms.eventsSince)
     // Events keep their numbers, so those of the old server can only be added below all others.
-    const move = { serverDid, lastSeq: last, eventsFrom: from !== null && head < from ? from : null, finishedAt: null }
+    const isFollowed = from !== null && head < from
+    const move = { serverDid, lastSeq: last, eventsFrom: isFollowed ? from : null, browsersAt: null, finishedAt: null }
     if (last > head) {
       await raiseSeq(tx, last)
       await raisePruned(tx, move.eventsFrom === null ? last : move.eventsFrom - 1)
@@ -108,12 +126,12 @@ async function bringAccounts(ctx: Context, { folder, terms, onFault, onProgress 
   const blobs = formerBlobs(folder)
   await concurrently(each(accountsOf(folder.accounts)), ACCOUNTS_AT_ONCE, async (account) => {
     const { did } = account
-    const isHere = await hasArrived(ctx.db, did)
-    const reason = await (isHere ? staleness(ctx, folder, did) : obstacleTo(ctx, account))
+    const arrival = await findArrival(ctx.db, did)
+    const reason = await (arrival === null ? obstacleTo(ctx, account) : staleness(folder, arrival))
     if (reason !== null) {
       moved.missingAccounts++
       onFault(`${did}: ${reason}`)
-    } else if (isHere) moved.before++
+    } else if (arrival !== null) moved.before++
     else await bringOne({ ctx, folder, terms, blobs, onFault }, account, moved)
     onProgress(moved.accounts + moved.before + moved.missingAccounts)
   })
@@ -137,7 +155,15 @@ async function bringOne(
       blobs: arrivedBlobs,
       blobFaults,
     } = await withActor(folder, did, (actor) =>
-      bringAccount(ctx, belongingsOf(folder, account, terms, ctx.clock.now()), actor, blobs),
+      bringAccount(
+        ctx,
+        {
+          ...belongingsOf(folder, account, terms, ctx.clock.now()),
+          formerState: formerStateOf(folder, actor, did),
+        },
+        actor,
+        blobs,
+      ),
     )
     moved.accounts++
     moved.records += records
@@ -177,32 +203,52 @@ export async function obstacleTo(
 }
 
 /** Returns a fault if the old server has written to an account since it came here; null otherwise. */
-async function staleness({ db }: Context, folder: ReferenceFolder, did: Did): Promise<string | null> {
-  const here = await repoHead(db, did)
-  if (here === null) return null
+async function staleness(folder: ReferenceFolder, { did, formerState }: Arrival): Promise<string | null> {
+  if (formerState === null) return null
   try {
-    const { rev } = await withActor(folder, did, async (actor) => actor.head())
-    return rev > here.rev ? `the old server has written to it since it came here (${rev})` : null
+    const state = await withActor(folder, did, async (actor) => formerStateOf(folder, actor, did))
+    return state === formerState
+      ? null
+      : 'the old server has written to it since it came here: start again with an empty data folder'
   } catch (error) {
     if (!isFaultOfAccount(error)) throw error
     return error.message
   }
 }
 
-/** Bring what belongs to no single account. All of it may be written twice. */
-async function bringRest(ctx: Context, { folder }: Moving, { eventsFrom: from }: Move): Promise<void> {
+/** Tell which accounts are here and no longer at the old server. Returns how many. */
+async function reportGone({ db }: Context, { folder, onFault }: Moving): Promise<number> {
+  let gone = 0
+  const pages = inPages(ARRIVALS, { did: '' }, ({ did }, limit) => arrivalsAfter(db, did, limit))
+  for await (const page of pages)
+    for (const { did } of page.filter((arrival) => !isAccountOf(folder.accounts, arrival.did))) {
+      gone++
+      onFault(`${did}: the old server has deleted it since it came here: start again with an empty data folder`)
+    }
+  return gone
+}
+
+/** Bring what belongs to no single account. All of it but the browsers may be written twice. */
+async function bringRest(
+  ctx: Context,
+  { folder, onFault }: Moving,
+  { serverDid, eventsFrom: from, browsersAt }: Move,
+): Promise<void> {
   const { clock, db } = ctx
+  if (from !== null)
+    for (const events of eventsFrom(folder.sequencer, from, onFault))
+      await db.transaction((tx) => keepEvents(tx, events))
   for (const some of batches(invitesOf(folder.accounts))) await db.transaction((tx) => keepInvites(tx, some))
-  for (const some of batches(browsersIn(folder.accounts, clock.now())))
+  if (browsersAt === null)
     await db.transaction(async (tx) => {
-      for (const browser of some) await keepBrowser(tx, browser, clock.now())
+      const now = clock.now()
+      for (const browser of browsersIn(folder.accounts, now)) await keepBrowser(tx, browser)
+      await noteBrowsers(tx, serverDid, now)
     })
-  for (const { name, secret } of reservedKeysOf(folder)) {
+  for (const { name, secret } of reservedKeysOf(folder, onFault)) {
     const key = wrapAccountKey(ctx, 'k256', secret)
     await db.transaction((tx) => keepReservedKey(tx, key, promisedTo(name), clock.now()))
   }
-  if (from === null) return
-  for (const events of eventsFrom(folder.sequencer, from)) await db.transaction((tx) => keepEvents(tx, events))
 }
 
 function* batches<T>(items: Iterable<T>): Generator<T[]> {

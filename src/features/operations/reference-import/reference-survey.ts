@@ -5,7 +5,7 @@ import { concurrently } from '../../../base/concurrently.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import { parseDid, type Did, type Millis } from '../../../protocol/identifiers.ts'
-import { countEventsOf, firstSeqSinceOf } from './reference-events.ts'
+import { countEventsOf, eventsFrom, firstSeqSinceOf } from './reference-events.ts'
 import { isFaultOfAccount, verifyFormerBlobs, verifyFormerRepo } from './former-repo.ts'
 import {
   accountsOf,
@@ -148,26 +148,41 @@ export async function survey(folder: ReferenceFolder, terms: Terms, options: Sur
   const { accounts, sequencer } = folder
   const { now } = options
   const from = firstSeqSinceOf(sequencer, terms.eventsSince)
+  const faults: string[] = []
+  const onFault = (fault: string) => void faults.push(fault)
   const found: Survey = {
     counts: {
       ...noCounts,
       invites: invitesOf(accounts).length,
       browsers: [...browsersIn(accounts, now)].length,
-      reservedKeys: reservedKeysOf(folder).length,
-      events: from === null ? 0 : countEventsOf(sequencer, from),
+      reservedKeys: reservedKeysOf(folder, onFault).length,
+      events: from === null ? 0 : countEvents(folder, from, options.isThorough, onFault),
     },
     losses: { sessions: 0, appSessions: 0, ...leftBehind(accounts, now) },
     signedElsewhere: 0,
-    faults: [],
+    faults,
   }
   await concurrently(each(accountsOf(accounts)), ACCOUNTS_AT_ONCE, async (account) => {
     countAccount(found, belongingsOf(folder, account, terms, now))
     const obstacle = await options.obstacle(account)
-    if (obstacle !== null) found.faults.push(`${account.did}: ${obstacle}`)
+    if (obstacle !== null) onFault(`${account.did}: ${obstacle}`)
     await surveyActor(found, folder, account.did, options.isThorough)
     options.onProgress(found.counts.accounts)
   })
   return found
+}
+
+/** Read them too if `isThorough`, and count only those that can come along. */
+function countEvents(
+  { sequencer }: Pick<ReferenceFolder, 'sequencer'>,
+  from: number,
+  isThorough: boolean,
+  onFault: (fault: string) => void,
+): number {
+  if (!isThorough) return countEventsOf(sequencer, from)
+  let events = 0
+  for (const page of eventsFrom(sequencer, from, onFault)) events += page.length
+  return events
 }
 
 const noCounts: Counts = {
@@ -207,6 +222,7 @@ async function surveyActor(found: Survey, folder: ReferenceFolder, did: Did, isT
       const blobs = actor.blobs()
       counts.blobs += blobs.length
       for (const { size } of blobs) counts.blobBytes += size
+      actor.preferences()
       if (!isThorough) return
       const { isSigned } = await verifyFormerRepo(actor, did)
       if (!isSigned) found.signedElsewhere++

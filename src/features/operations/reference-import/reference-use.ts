@@ -2,13 +2,17 @@
  * Finds out whether a reference PDS uses its folder.
  *
  * A process that has a database open in its log mode holds a lock on the file and one on the index of the log beside
- * it. Linux lists all locks. Where they are not listed, an index of the log means that the database is in use, because
- * the last process that closes it removes the index. Files that change while they are read are found by `stampsOf`.
+ * it. Linux lists all locks, but in a container only those of its own processes. Where they are not all listed, an
+ * index of the log means that the database is in use, because the last process that closes it removes the index. Files
+ * that change while they are read are found by `stampsOf`.
  */
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync, readlinkSync, statSync } from 'node:fs'
 import { OperatorError } from '../../../base/operator-error.ts'
 
 const LOCKS = '/proc/locks'
+const PROCESSES = '/proc/self/ns/pid'
+/** The namespace that shows the processes of the whole machine. Linux, include/linux/proc_ns.h: PROC_PID_INIT_INO. */
+const ALL_PROCESSES = 'pid:[4026531836]'
 
 /** Throws `OperatorError` if a process has one of the databases open. */
 export function refuseUsed(paths: readonly string[]): void {
@@ -25,9 +29,10 @@ export function refuseUsed(paths: readonly string[]): void {
   }
 }
 
-/** Inodes on which any process holds a lock; null if the system does not list them. */
+/** Inodes on which any process of the machine holds a lock; null if the system does not list them all. */
 function lockedInodes(): Set<number> | null {
   try {
+    if (readlinkSync(PROCESSES) !== ALL_PROCESSES) return null
     const lines = readFileSync(LOCKS, 'utf8').split('\n')
     return new Set(lines.flatMap((line) => /\s[\da-f]+:[\da-f]+:(\d+)\s/.exec(line)?.[1] ?? []).map(Number))
   } catch (error) {
