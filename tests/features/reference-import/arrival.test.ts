@@ -1,9 +1,11 @@
 /** A whole server of the reference moves in: what its people and their apps find afterwards. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { createHmac } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runCommand } from '../../../src/cli.ts'
+import { readAccessToken } from '../../../src/features/access/sessions/session-tokens.ts'
 import { newSigningSecret, openSigningKey } from '../../../src/platform/secrets/signing-keys.ts'
 import { logIn } from '../../support/clients/account.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
@@ -143,6 +145,17 @@ test('an app password opens the sessions that it opened there', async () => {
   }
 })
 
+test('the key of the old server makes no access tokens, whatever they say', async () => {
+  const { body } = await request(`${pds.url}/xrpc/com.atproto.server.createSession`, {
+    json: { identifier: alice.handle, password: FORMER_PASSWORD },
+  })
+  const { sid } = JSON.parse(Buffer.from(body.accessJwt.split('.')[1], 'base64url').toString())
+  const forged = folder.forgeAccess(alice.did, sid)
+  expect(await readAccessToken(pds.ctx, forged)).toEqual({ ok: false, fault: 'expired' })
+  const get = await request(`${pds.url}/xrpc/com.atproto.server.getSession`, { headers: bearer(forged) })
+  expect([get.status, get.body.error]).toEqual([400, 'ExpiredToken'])
+})
+
 test('a session goes on: its access token has expired, and its refresh token is exchanged', async () => {
   const get = await request(`${pds.url}/xrpc/com.atproto.server.getSession`, { headers: bearer(session.accessJwt) })
   expect([get.status, get.body.error]).toEqual([400, 'ExpiredToken'])
@@ -184,9 +197,28 @@ test('an app goes on with the refresh token, the key and the scopes that it had'
   expect(again.status).toBe(200)
 })
 
-test('a browser is still signed in on the account page', async () => {
-  const page = await fetch(`${pds.url}/account`, { headers: { cookie: cookies } })
+test('a browser is still signed in on the account page, with a cookie of ours from then on', async () => {
+  const open = (cookie: string) => fetch(`${pds.url}/account`, { headers: { cookie }, redirect: 'manual' })
+  const page = await open(cookies)
   expect(await page.text()).toContain(alice.handle)
+  const [own] = page.headers.getSetCookie().map((cookie) => cookie.split(';', 1)[0]!)
+  expect(own).toStartWith('holdfast=')
+  expect(await (await open(`${cookies}; ${own}`)).text()).toContain(alice.handle)
+  expect(await (await open(cookies)).text()).not.toContain(alice.handle)
+})
+
+test('cookies of the old server that another host has planted prove no form', async () => {
+  const [device, session] = ['1', '2'].map((digit) => digit.repeat(32))
+  const form_token = createHmac('sha256', Buffer.from(`${device}${session}`, 'hex'))
+    .update('form')
+    .digest('base64url')
+  const sent = await fetch(`${pds.url}/account/sign-in`, {
+    method: 'POST',
+    headers: { cookie: `dev-id=dev-${device}; ses-id=ses-${session}`, origin: 'null' },
+    body: new URLSearchParams({ identifier: alice.handle, password: FORMER_PASSWORD, form_token }),
+    redirect: 'manual',
+  })
+  expect([sent.status, sent.headers.getSetCookie()]).toEqual([403, []])
 })
 
 test('repositories are the same: head, records with their revisions, blobs', async () => {

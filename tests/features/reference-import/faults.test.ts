@@ -5,6 +5,8 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFi
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runCommand } from '../../../src/cli.ts'
+import { matchAppPassword } from '../../../src/features/access/sessions/app-passwords.ts'
+import { invalidRequest } from '../../../src/http/errors.ts'
 import { createAccount, logIn } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
@@ -436,6 +438,19 @@ test('blobs come from the bucket of the old server', async () => {
   rmSync(dataDir, { recursive: true })
   await bucket.write(`blocks/${anna!.did}/${cid}`, png)
   expect(await move()).toEqual([0, expect.stringContaining('3 accounts moved in with 26 records and 1 blobs')])
+})
+
+test('a wrong app password writes nothing while old hashes are stored', async () => {
+  await using pds = await startPds({}, { publicUrl: URL_OF_BOTH, onFile: true })
+  dataDir = pds.dataDir
+  await pds.stop()
+  expect((await move())[0]).toBe(0)
+  await pds.restart()
+  const { counters } = pds.ctx.db
+  const before = counters.transactions
+  const wrong = () => invalidRequest('wrong')
+  expect(await matchAppPassword(pds.ctx, anna!.did, 'aaaa-bbbb-cccc-dddd', wrong)).toBeNull()
+  expect(counters.transactions).toBe(before)
 })
 
 test('sessions of the old server end 90 days after the move, and nobody else can use their key', async () => {

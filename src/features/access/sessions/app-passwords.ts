@@ -3,7 +3,7 @@ import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, type Refusal } from '../../../http/errors.ts'
 import type { Revalidate } from '../../../http/revalidation.ts'
 import type { Context } from '../../../platform/context.ts'
-import { isUniqueViolation } from '../../../platform/database/database.ts'
+import { accountLock, isUniqueViolation } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { base32 } from '../../../protocol/cid.ts'
 import { accountStatus, refuseTakendown } from '../../identity/accounts/accounts.ts'
@@ -106,7 +106,7 @@ async function renewedAppPassword(
 ): Promise<AppPassword | null> {
   if (!(await expectsForeignHashes(ctx))) return null
   const foreign = await hashGeneratedElsewhere(ctx, did ?? NO_ACCOUNT, password)
-  if (did === null) return null
-  await ctx.db.transaction((tx) => replaceAppPasswordHash(tx, did, foreign, hash))
+  if (did === null || (await findAppPassword(ctx.db, did, { hash: foreign })) === null) return null
+  await ctx.db.transactionOn(accountLock(did), (tx) => replaceAppPasswordHash(tx, did, foreign, hash))
   return findAppPassword(ctx.db, did, { hash })
 }

@@ -2,7 +2,8 @@
  * Session tokens: HS256 JWTs that the service issues to itself.
  *
  * Only tokens with exactly one of our two headers are read, so the caller chooses neither algorithm nor type. The
- * reference writes the same headers; its tokens are read too if its accounts have moved here (`former-issuers.ts`).
+ * reference writes the same headers. If its accounts have moved here, its refresh tokens are read too, and its access
+ * tokens have expired, whatever they say (`former-issuers.ts`).
  * Access tokens live for two hours. Both kinds name their session and are worth nothing without its row
  * (`session-store.ts`).
  */
@@ -112,8 +113,9 @@ export async function readAccessToken(
   const verified = verifiedTokens(ctx)
   let read = verified.get(token) ?? null
   if (read === null) {
-    read = verifiedToken(await openByAny(ctx, ACCESS_HEADER, token))
-    if (read === null) return { ok: false, fault: 'unverifiable' }
+    read = verifiedToken(open(ctx, await sessionTokenKey(ctx), ACCESS_HEADER, token))
+    if (read === null)
+      return { ok: false, fault: (await formerKeyOf(ctx, ACCESS_HEADER, token)) ? 'expired' : 'unverifiable' }
     verified.set(token, read)
   }
   return ctx.clock.now() < read.expiresAt ? read.answer : { ok: false, fault: 'expired' }
@@ -125,7 +127,7 @@ function verifiedToken(read: Opened): VerifiedToken | null {
   const did = parseDid(sub)
   const kind = kinds.get(scope)
   if (did === null || kind === undefined) return null
-  // Version 0.1.0 and the reference name no session. The token is over; its client gets another with its refresh token.
+  // Version 0.1.0 names no session. The token is over; its client gets another with its refresh token.
   if (sid === undefined) return { answer: { ok: false, fault: 'expired' }, expiresAt: exp * 1000 }
   return {
     answer: { ok: true, did, sessionId: sid, kind, personalDetails: personalDetails === true },
@@ -138,7 +140,9 @@ export async function readRefreshToken(
   ctx: Context,
   token: string,
 ): Promise<({ ok: true; expired: boolean } & RefreshClaims) | { ok: false; fault: Fault }> {
-  const read = await openByAny(ctx, REFRESH_HEADER, token)
+  const own = open(ctx, await sessionTokenKey(ctx), REFRESH_HEADER, token)
+  const formerKey = own.ok ? null : await formerKeyOf(ctx, REFRESH_HEADER, token)
+  const read = formerKey === null ? own : open(ctx, formerKey, REFRESH_HEADER, token)
   if (!read.ok) return read
   const did = parseDid(read.payload.sub)
   const { jti, scope } = read.payload
@@ -166,24 +170,22 @@ function issue(header: string, key: KeyObject, payload: Payload): string {
 
 type Opened = { ok: true; payload: Payload; expired: boolean } | { ok: false; fault: 'unverifiable' }
 
-/** Opens a token of this server, or of one whose accounts have moved here. */
-async function openByAny(ctx: Context, header: string, token: string): Promise<Opened> {
-  const own = open(ctx, await sessionTokenKey(ctx), header, token)
-  if (own.ok || !token.startsWith(`${header}.`)) return own
-  for (const key of await formerKeys(ctx)) {
-    const read = open(ctx, key, header, token)
-    if (read.ok) return read
-  }
-  return own
+/** Returns the key with which a server whose accounts have moved here has signed a token; null if none has. */
+const formerKeyOf = async (ctx: Context, header: string, token: string): Promise<KeyObject | null> =>
+  (await formerKeys(ctx)).find((key) => isSealed(key, header, token)) ?? null
+
+function isSealed(key: KeyObject, header: string, token: string): boolean {
+  const end = token.lastIndexOf('.')
+  if (!token.startsWith(`${header}.`) || end <= header.length) return false
+  const given = Buffer.from(token.slice(end + 1), 'base64url')
+  const expected = mac(key, token.slice(0, end))
+  return given.length === expected.length && timingSafeEqual(given, expected)
 }
 
 function open(ctx: Context, key: KeyObject, header: string, token: string): Opened {
   const unverifiable = { ok: false, fault: 'unverifiable' } as const
+  if (!isSealed(key, header, token)) return unverifiable
   const end = token.lastIndexOf('.')
-  if (!token.startsWith(`${header}.`) || end <= header.length) return unverifiable
-  const given = Buffer.from(token.slice(end + 1), 'base64url')
-  const expected = mac(key, token.slice(0, end))
-  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return unverifiable
   // A valid signature means that `issue` wrote the payload, or the reference in the same form: it needs no validation.
   const payload = JSON.parse(Buffer.from(token.slice(header.length + 1, end), 'base64url').toString()) as Payload
   if (payload.aud !== ctx.config.serverDid) return unverifiable
