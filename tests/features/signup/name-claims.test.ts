@@ -55,6 +55,21 @@ const downAfterOperation = () => {
     return isOver ? 'answer lost' : 'answered'
   }
 }
+/** Loses the next operations, the first of which arrives when the test says so. */
+function lostOperation() {
+  let lost: PassingRequest | undefined
+  line.fate = (passing) => {
+    if (passing.method !== 'POST') return 'answered'
+    lost ??= passing
+    return 'question lost'
+  }
+  return {
+    async arrives(): Promise<PassingRequest> {
+      expect(await request(directory.url + lost!.path, { json: JSON.parse(lost!.body) })).toMatchObject({ status: 200 })
+      return lost!
+    },
+  }
+}
 
 test('a sign-up whose operation arrived, and whose answer was lost, is a sign-up', async () => {
   line.fate = operations('answer lost')
@@ -170,6 +185,17 @@ test('whoever tries again while the first attempt still hangs goes on at once, a
   expect(await resolves('alice.test')).toBe(second.body.did)
   expect(await namesInDirectory(second.body.did)).toEqual(['at://alice.test'])
   expect(await signUp(alice)).toMatchObject(taken)
+})
+
+test('a directory that has too much to do does not make a second identity of one that may still arrive', async () => {
+  const lost = lostOperation()
+  expect(await signUp(alice)).toMatchObject({ status: 502 })
+  line.fate = operations(429)
+  expect((await signUp(alice)).status).not.toBe(200)
+  line.fate = () => 'answered'
+  const { path, body } = await lost.arrives()
+  expect(await signUp(alice)).toMatchObject({ status: 200, body: { did: path.slice(1) } })
+  expect(writes().map((each) => each.body)).toEqual([body])
 })
 
 test('an identity with other rotation keys is ended before another is made for its handle', async () => {
@@ -319,6 +345,24 @@ test('a change of unknown outcome is decided by the directory when others ask fo
   expect(await signUp(alice)).toMatchObject(taken)
   expect(await resolves('alice.test')).toBe(bob.did)
   expect(writes()).toHaveLength(2)
+})
+
+test('a second try that the directory cannot hear, or refuses, does not free a handle that the first may still get', async () => {
+  const bob = await createAccount(pds, 'bob')
+  for (const [handle, second] of [
+    ['bobby.test', isDown],
+    ['robert.test', operations(400)],
+  ] as const) {
+    const lost = lostOperation()
+    expect(await updateHandle(bob, handle)).toMatchObject({ status: 502 })
+    line.fate = second
+    expect((await updateHandle(bob, handle)).status).not.toBe(200)
+    line.fate = () => 'answered'
+    await lost.arrives()
+    expect(await signUp({ ...alice, handle })).toMatchObject({ status: 400 })
+    expect(await updateHandle(bob, handle)).toMatchObject({ status: 200 })
+    expect(await resolves(handle)).toBe(bob.did)
+  }
 })
 
 test('a change that a killed server left is reconciled by the sweep', async () => {

@@ -18,7 +18,7 @@ import {
 import { announce, announceIn, revalidate, type By } from '../account-events/account-events.ts'
 import { renameCachedDocument } from '../identity/identity.ts'
 import { admitServedHandle, isGivenName } from './handle-admission.ts'
-import { claimName, endClaim, forgetName, type HeldName } from './name-claims.ts'
+import { claimName, endClaim, endFailedAttempt, type HeldName } from './name-claims.ts'
 import { deleteReservation } from './name-reservation-store.ts'
 
 const MAX_HANDLES = 10
@@ -43,7 +43,7 @@ export async function addHandle(by: By, did: Did, text: string): Promise<Handle>
   try {
     await ctx.db.transaction((tx) => take(ctx, tx, held))
   } catch (error) {
-    await forgetName(ctx, held)
+    await endFailedAttempt(ctx, held, error, { isSent: false })
     throw error
   }
   announce(by, 'handleAdded', did, { handle })

@@ -11,10 +11,10 @@ import type { SigningKey } from '../../../protocol/keys.ts'
 import { isPlcDid, nextOperation, signOperation, stateOf, withHandle, type Operation } from '../../../protocol/plc.ts'
 import { accountAt, accountOf } from '../accounts/accounts.ts'
 import { revalidate, type By } from '../account-events/account-events.ts'
-import { didEnded, heldRotationKey, isOfWallet, resolveDid, submitOperation, verdictOf } from '../identity/identity.ts'
+import { didEnded, heldRotationKey, isOfWallet, resolveDid, submitOperation } from '../identity/identity.ts'
 import { documentOfAccount } from '../web-documents/web-documents.ts'
 import { admitHandle, isGivenName } from './handle-admission.ts'
-import { claimName, forgetName, giveClaimedHandle, leaveName, type HeldName } from './name-claims.ts'
+import { claimName, endFailedAttempt, giveClaimedHandle, type HeldName } from './name-claims.ts'
 
 const accountNotFound = () => invalidRequest('Account not found')
 const handleTaken = (handle: Handle) => new Refusal(400, 'HandleNotAvailable', `Handle already taken: ${handle}`)
@@ -60,16 +60,16 @@ export async function changeHandle(
 async function publishAndGive(by: By, held: HeldName, actor?: string): Promise<void> {
   const { ctx } = by
   const { did, handle } = held
-  let isTold = false
+  let isSent = false
   try {
     const publication = isPlcDid(did) ? await publicationOf(ctx, did, handle) : await requirePublished(ctx, did, handle)
     // From here on, the directory may name the handle already, or soon.
-    isTold = isPlcDid(did)
+    isSent = isPlcDid(did)
     if (typeof publication === 'object') await submitOperation(ctx, did, publication)
     if (!(await giveClaimedHandle(by, held, { actor, unpublished: publication === 'by wallet' })))
       throw accountNotFound()
   } catch (error) {
-    await (isTold && verdictOf(error) === 'unknown' ? leaveName(ctx, held) : forgetName(ctx, held))
+    await endFailedAttempt(ctx, held, error, { isSent })
     throw error
   }
 }

@@ -31,7 +31,7 @@ import {
 } from '../../../protocol/plc.ts'
 import { accountAt, accountOf, accountWithEmail, giveHandle } from '../accounts/accounts.ts'
 import { announceIn, type By } from '../account-events/account-events.ts'
-import { doubtUntil, serverRotationKey, submitOperation } from '../identity/identity.ts'
+import { doubtUntil, serverRotationKey, submitOperation, verdictOf } from '../identity/identity.ts'
 import {
   deleteClaim,
   endAttempt,
@@ -72,14 +72,17 @@ export interface WantedName extends Claimant {
 }
 
 /** A claimed handle and its claimant, who is either the one requested or the one that an earlier attempt left. */
-export type HeldName = Claimant & Pick<Hold, 'handle' | 'attempt'>
+export interface HeldName extends Claimant, Pick<Hold, 'handle' | 'attempt'> {
+  /** Whether an operation of an earlier attempt may still arrive at the directory. */
+  mayArrive: boolean
+}
 
 /**
  * Claim a handle. Returns null if an account or another attempt has it, or if it is reserved for another person.
  * `admit` runs in the same transaction and throws if the claim is not allowed.
  *
- * The caller must end the claim: by `endClaim` in the transaction that gives the handle to an account, by `forgetName`,
- * or by `leaveName`.
+ * The caller must end the claim: by `endClaim` in the transaction that gives the handle to an account, or by
+ * `endFailedAttempt`.
  *
  * Throws what `admit` throws. Throws `PlcDirectoryError` if the directory fails while an abandoned claim is being
  * reconciled.
@@ -115,11 +118,11 @@ export async function claimName(
     }
     if (found) await takeUpClaim(tx, hold)
     else await insertClaim(tx, hold, wanted)
-    return found
+    return found && { ...found, mayArrive: isHeld(found, now) }
   })
   if (found === 'taken') return null
-  if (found && goesOn(found, wanted, serverKey)) return { handle, attempt, did: found.did, prepared: found.prepared }
-  const held: HeldName = { handle, attempt, did, prepared }
+  if (found && goesOn(found, wanted, serverKey)) return { ...found, attempt }
+  const held: HeldName = { handle, attempt, did, prepared, mayArrive: false }
   if (found === null) return held
   return (await reconcile(ctx, { ...found, attempt })) && (await replaceName(ctx, held)) ? held : null
 }
@@ -172,16 +175,31 @@ export const replaceName = async (ctx: Context, held: HeldName): Promise<boolean
   (await ctx.db.transaction((tx) => replaceClaimant(tx, held, held))) > 0
 
 /**
- * Free a handle that was never sent to the directory, or that the directory refused. Returns 0 if another attempt has
- * the claim.
+ * Whether an attempt that failed with `error` has had no effect on the directory. It sent an operation, unless `isSent`
+ * is false. A refusal does not count while an earlier operation may still arrive.
  */
-export const forgetName = (ctx: Context, held: Pick<HeldName, 'handle' | 'attempt'>): Promise<number> =>
+const isWithoutEffect = ({ mayArrive }: HeldName, error: unknown, isSent: boolean): boolean =>
+  !mayArrive && (!isSent || verdictOf(error) !== 'unknown')
+
+/**
+ * End an attempt that failed with `error`. Frees the handle, unless the directory may have taken it, or may yet.
+ * `isSent` says whether the attempt has sent an operation. Returns 0 if another attempt has the claim.
+ */
+export const endFailedAttempt = (
+  ctx: Context,
+  held: HeldName,
+  error: unknown,
+  { isSent }: { isSent: boolean },
+): Promise<number> => (isWithoutEffect(held, error, isSent) ? forgetName(ctx, held) : leaveName(ctx, held))
+
+/** Free a handle. Returns 0 if another attempt has the claim. */
+const forgetName = (ctx: Context, held: Pick<HeldName, 'handle' | 'attempt'>): Promise<number> =>
   ctx.db.transaction((tx) => deleteClaim(tx, held))
 
 /**
  * End an attempt that may have reached the directory. The claim stays. Returns 0 if another attempt has taken it over.
  */
-export const leaveName = (
+const leaveName = (
   { db, clock }: Context,
   { handle, attempt }: Pick<HeldName, 'handle' | 'attempt'>,
 ): Promise<number> => endAttempt(db, { handle, attempt, heldUntil: doubtUntil(clock.now()) })
@@ -318,5 +336,5 @@ const takeUnheld = (ctx: Context, handle: Handle, heldUntil: Millis): Promise<He
       inviteCode: null,
       holder: holderOf(ctx.db),
     })
-    return { ...found, attempt }
+    return { ...found, attempt, mayArrive: false }
   })

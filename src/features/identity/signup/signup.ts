@@ -25,7 +25,7 @@ import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'
 import { bindBroughtKey } from './brought-identity.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { createRepo } from '../../data/repo/repo.ts'
-import { claimName, endClaim, forgetName, leaveName, replaceName, type HeldName } from '../handles/handles.ts'
+import { claimName, endClaim, endFailedAttempt, replaceName, type HeldName } from '../handles/handles.ts'
 import { keepArrivingDocument } from '../web-documents/web-documents.ts'
 import { serverRotationKey, submitOperation, verdictOf } from '../identity/identity.ts'
 import { curveFor, takeReservedKey } from '../reserved-keys/reserved-keys.ts'
@@ -104,8 +104,7 @@ export async function createAccount<Entry>(
     announce(exchange, admitted.did === null ? 'created' : 'arrived', did, { handle })
     return { did, handle, genesis: prepared?.genesis ?? null, entry }
   } catch (error) {
-    const isUntold = claimed.prepared === null || verdictOf(error) !== 'unknown'
-    await (isUntold ? forgetName(ctx, claimed) : leaveName(ctx, claimed))
+    await endFailedAttempt(ctx, claimed, error, { isSent: claimed.prepared !== null })
     throw error
   }
 }
@@ -173,9 +172,13 @@ async function register(
     await submitOperation(ctx, claimed.did, claimed.prepared.genesis, isBrought ? 'first' : 'newest')
     return claimed
   } catch (error) {
-    if (claimed.did === fresh.did || verdictOf(error) === 'unknown') throw error
-    if (!(await replaceName(ctx, { ...claimed, ...fresh }))) throw tookTooLong()
-    return register(ctx, { ...claimed, ...fresh }, fresh, { isBrought })
+    const verdict = verdictOf(error)
+    // The directory never takes an invalid one, even if it was sent before.
+    const isOver = verdict === 'invalid' || (verdict !== 'unknown' && !claimed.mayArrive)
+    if (claimed.did === fresh.did || !isOver) throw error
+    const replaced = { ...claimed, ...fresh, mayArrive: false }
+    if (!(await replaceName(ctx, replaced))) throw tookTooLong()
+    return register(ctx, replaced, fresh, { isBrought })
   }
 }
 
