@@ -1,7 +1,7 @@
 /**
  * Where no account has a wallet, no page speaks of wallets; where one has, every page offers them, whoever is meant.
  */
-import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount } from '../../support/clients/account.ts'
@@ -9,21 +9,16 @@ import { bring } from '../../support/clients/brought.ts'
 import { bear, forCeremonies, newWallet } from '../../support/clients/ceremony.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { askSession, sessionRequest, sovereignAccount, walletSession } from '../../support/clients/wallet.ts'
+import { useWorld } from '../../support/world.ts'
 
 /** A server on a busy machine takes its time to start. */
 setDefaultTimeout(30_000)
 
-let pds: TestPds
-beforeEach(async () => {
-  pds = await startPds({
-    ...forCeremonies,
-    accounts: { passwordOptional: true },
-    agentAuth: { anonymousEnabled: true },
-  })
+const { pds } = useWorld({
+  eachTest: true,
+  config: { ...forCeremonies, accounts: { passwordOptional: true }, agentAuth: { anonymousEnabled: true } },
 })
-afterEach(() => pds[Symbol.asyncDispose]())
 
 /** The pages that offer a wallet, to somebody of whom nothing is known. */
 async function offering(): Promise<string[]> {

@@ -1,5 +1,5 @@
 /** Moving an account to another device by a code: who gets what, and what ends. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import {
   cancelTransfer,
   revokeTransferDevice,
@@ -10,19 +10,18 @@ import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
 import { basic, bearer, request, type Answer } from '../../support/clients/http.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { walletSession } from '../../support/clients/wallet.ts'
+import { useWorld } from '../../support/world.ts'
 
-let pds: TestPds
+const { pds } = useWorld({ eachTest: true, config: { rateLimit: { enabled: false } } })
 let alice: TestAccount
 /** The session of her wallet. */
 let wallet: string
 beforeEach(async () => {
-  pds = await startPds({ rateLimit: { enabled: false } })
   alice = await createAccount(pds, 'alice')
   wallet = await walletSession(pds, alice.did)
 })
-afterEach(() => pds[Symbol.asyncDispose]())
 
 const post = (path: string, json?: object, token?: string): Promise<Answer> =>
   request(`${pds.url}/v1/transfer/${path}`, { method: 'POST', json, headers: token === undefined ? {} : bearer(token) })
