@@ -70,6 +70,7 @@ test('the install script knows its place and its key', () => {
   expect(statSync(join(folder, 'install.sh')).mode & 0o777).toBe(0o755)
 })
 
+// Only Debian and what is made from it has the program that reads packages.
 test.skipIf(Bun.which('dpkg-deb') === null)('the packages for Debian are such that dpkg reads them', () => {
   expect(names.filter((name) => name.endsWith('.deb'))).toEqual([
     'holdfast_0.2.0_amd64.deb',
@@ -94,6 +95,7 @@ test.skipIf(Bun.which('dpkg-deb') === null)('the packages for Debian are such th
     expect(existsSync(join(root, line))).toBe(true)
 })
 
+// Systems without systemd have no program that reads units.
 test.skipIf(Bun.which('systemd-analyze') === null)('systemd finds nothing wrong with the unit', () => {
   const root = join(scratch, 'unit-root')
   run('dpkg-deb', '--extract', join(folder, 'holdfast_0.2.0_amd64.deb'), root)
