@@ -1,5 +1,5 @@
 /** The shape of a `holdfast` command. `commands.ts` lists all commands. */
-import type { Sources } from '../platform/configuration/config-loading.ts'
+import type { Sources } from '../platform/configuration/config-files.ts'
 import { OperatorError } from '../base/operator-error.ts'
 
 export const exitCodes = { ok: 0, failed: 1, misused: 2, interrupted: 130 } as const

@@ -1,26 +1,14 @@
 /**
- * Loads the configuration: environment variables over a TOML file over the declared defaults. Loading performs no I/O
+ * Loads the configuration: environment variables over files over the declared defaults. Loading performs no I/O
  * of its own, reports every problem at once, and never reveals the value of a secret.
  */
-import { TomlError, parse } from 'smol-toml'
 import type { Config, Mode } from './config.ts'
 import { checks } from './config-checks.ts'
 import { Derived, ENV_PREFIX, type Key, type Known, listKeys, variableOf } from './config-fields.ts'
+import { CONFIG_VARIABLE, readConfigFiles, type Problem, type Sources, type Table } from './config-files.ts'
 import type { Parsed } from './config-kinds.ts'
 import { declared } from './config-sections.ts'
 import { nearest } from '../../base/nearest.ts'
-
-export interface Sources {
-  env: Readonly<Record<string, string | undefined>>
-  /** Returns the text of a file, or null if it does not exist. Throws if it cannot be read. */
-  readFile(path: string): string | null
-}
-
-/** `subject` names a key and its variable, or the file. */
-export interface Problem {
-  subject: string
-  fault: string
-}
 
 export type Loaded =
   | { ok: true; config: Config; warnings: readonly Problem[] }
@@ -28,37 +16,27 @@ export type Loaded =
 
 export const configKeys: readonly Key[] = listKeys(declared)
 
-const DEFAULT_FILE = './pds.toml'
-const unreadableFaults: Readonly<Record<string, string>> = {
-  EACCES: 'this user has no permission to read it; give the file to the user or its group',
-  EISDIR: 'it is a folder',
-}
-export const CONFIG_VARIABLE = 'SERVICE_CONFIG'
-
 /** Set by systemd for the commands that run after a service has stopped. */
 const SYSTEMD_VARIABLE = 'SERVICE_RESULT'
 
 /** Values that commands read from the environment only. */
 export const rewrapVariables = { old: 'SERVICE_REWRAP_OLD_MASTER_KEY', new: 'SERVICE_REWRAP_NEW_MASTER_KEY' } as const
 
-type Table = Readonly<Record<string, unknown>>
-
 /** Returns the configuration and its warnings, or every problem that keeps it from being used. Never throws. */
 export function loadConfig(sources: Sources, mode: Mode): Loaded {
-  const file = readConfigFile(sources)
-  const table = file.ok ? file.table : {}
-  const problems: Problem[] = [...(file.ok ? brokenSections(table) : [file.problem]), ...unknownVariables(sources.env)]
-  const warnings: Problem[] = [...unknownKeys(table), ...referenceVariables(sources.env)]
+  const { table, env, problem } = readConfigFiles(sources)
+  const problems: Problem[] = [...(problem === null ? brokenSections(table) : [problem]), ...unknownVariables(env)]
+  const warnings: Problem[] = [...unknownKeys(table), ...referenceVariables(env)]
   const faulty = new Set<string>()
   const draft: Draft = {}
   const derivations: { key: Key; from: Derived<unknown> }[] = []
 
   for (const key of configKeys) {
-    const given = readKey(key, sources.env, table)
+    const given = readKey(key, env, table) ?? readKey(key, sources.fallbacks ?? {}, {})
     const fallback = fallbackOf(key, mode)
     if (given === null) {
       // If the file is unreadable, it may well set the key.
-      if (fallback === undefined && file.ok) problems.push({ subject: subjectOf(key), fault: 'required' })
+      if (fallback === undefined && problem === null) problems.push({ subject: subjectOf(key), fault: 'required' })
       if (fallback === undefined) faulty.add(key.name)
     } else if (given.parsed.ok) {
       put(draft, key, given.parsed.value)
@@ -81,7 +59,7 @@ export function loadConfig(sources: Sources, mode: Mode): Loaded {
 
   const config = draft as unknown as Config
   // If the file is unreadable, checks across keys would mislead.
-  if (file.ok) {
+  if (problem === null) {
     const found = findingsOf(config, mode, faulty)
     problems.push(...found.fault)
     warnings.push(...found.warning)
@@ -107,25 +85,6 @@ export function describeProblems(problems: readonly Problem[]): string {
     `configuration is invalid (${count})`,
     ...problems.map(({ subject, fault }) => `- ${subject}: ${fault}`),
   ].join('\n')
-}
-
-function readConfigFile({ env, readFile }: Sources): { ok: true; table: Table } | { ok: false; problem: Problem } {
-  const named = env[CONFIG_VARIABLE]?.trim() || null
-  const path = named ?? DEFAULT_FILE
-  const broken = (subject: string, fault: string) => ({ ok: false as const, problem: { subject, fault } })
-  try {
-    const text = readFile(path)
-    if (text !== null) return { ok: true, table: parse(text, { integersAsBigInt: true }) }
-    return named === null ? { ok: true, table: {} } : broken(path, `there is no such file (${CONFIG_VARIABLE})`)
-  } catch (error) {
-    // Only the first line: the parser's message continues with the lines around the fault, which may contain a secret.
-    if (error instanceof TomlError)
-      return broken(`${path}:${error.line}:${error.column}`, error.message.split('\n', 1)[0] ?? '')
-    return broken(
-      path,
-      `cannot be read: ${unreadableFaults[(error as NodeJS.ErrnoException).code ?? ''] ?? (error as Error).message}`,
-    )
-  }
 }
 
 interface Given {

@@ -383,6 +383,58 @@ describe('the file', () => {
   })
 })
 
+describe('a file of variables', () => {
+  const loadFrom = (files: Record<string, string>, env: Record<string, string> = {}) =>
+    loadConfig({ env, readFile: (path) => files[path] ?? null }, 'serve')
+  const variables = `# a comment
+SERVICE_PUBLIC_URL=https://pds.example.com
+SERVICE_AVAILABLE_USER_DOMAINS='pds.example.com, example.org'
+SERVICE_DATA_DIR="/srv/a folder"
+`
+
+  test('is read if its name ends in .env, or if there is no other file', () => {
+    for (const loaded of [
+      loadFrom({ '/etc/any.env': variables }, { SERVICE_CONFIG: '/etc/any.env' }),
+      loadFrom({ './holdfast.env': variables }),
+    ])
+      expect(loaded).toMatchObject({
+        ok: true,
+        config: {
+          publicUrl: 'https://pds.example.com',
+          availableUserDomains: ['pds.example.com', 'example.org'],
+          dataDir: '/srv/a folder',
+        },
+      })
+  })
+
+  test('counts less than the environment', () => {
+    expect(loadFrom({ './holdfast.env': variables }, { SERVICE_DATA_DIR: '/other' })).toMatchObject({
+      config: { dataDir: '/other' },
+    })
+  })
+
+  test('may name a file of keys, for those without a variable', () => {
+    const files = {
+      './holdfast.env': `${variables}SERVICE_CONFIG=/etc/keys.toml\n`,
+      '/etc/keys.toml': '[contact]\nemail = "ops@example.com"',
+    }
+    expect(loadFrom(files)).toMatchObject({ ok: true, config: { contact: { email: 'ops@example.com' } } })
+  })
+
+  test('with unknown variables or without the files that it names is refused', () => {
+    expect(loadFrom({ './holdfast.env': `${variables}SERVICE_PROT=1\nSERVICE_CONFIG=/none.toml` })).toMatchObject({
+      ok: false,
+      problems: [
+        { subject: '/none.toml', fault: 'there is no such file (SERVICE_CONFIG)' },
+        { subject: 'SERVICE_PROT', fault: 'unknown variable; did you mean SERVICE_PORT?' },
+      ],
+    })
+    expect(loadFrom({}, { SERVICE_CONFIG: '/none.env' })).toMatchObject({
+      problems: expect.arrayContaining([{ subject: '/none.env', fault: 'there is no such file (SERVICE_CONFIG)' }]),
+    })
+  })
+})
+
 describe('bounds', () => {
   const positive = configKeys.filter(
     ({ name }) =>
