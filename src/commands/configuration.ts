@@ -2,7 +2,7 @@
 import type { Config, Mode } from '../platform/configuration/config.ts'
 import { describeProblems, loadConfig } from '../platform/configuration/config-loading.ts'
 import type { Secret } from '../base/secret.ts'
-import { findDevelopmentToken } from '../platform/secrets/development-token.ts'
+import { findOwnToken } from '../platform/secrets/own-admin-token.ts'
 import { type Command, exitCodes, type ExitCode, type Invocation, type Terminal } from './command.ts'
 
 interface ConfiguredCommand extends Omit<Command, 'run'> {
@@ -38,7 +38,7 @@ export function configurationOf({ terminal, options }: Invocation, warn: (warnin
  * Returns the operator's credential: the configured one, or with `--dev` the one that the development server has made.
  */
 export const adminTokenFor = ({ options }: Invocation, { adminToken, dataDir }: Config): Secret<string> | null =>
-  adminToken ?? (options['dev'] === true ? findDevelopmentToken(dataDir) : null)
+  adminToken ?? (options['dev'] === true ? findOwnToken(dataDir) : null)
 
 /** Returns the configuration of a mode, or null after writing its problems to standard error. */
 export function loadOrExplain(terminal: Terminal, mode: Mode, warn: (warning: string) => void): Config | null {

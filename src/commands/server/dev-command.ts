@@ -11,7 +11,10 @@ mail to the log; and runs its own PLC directory, so it needs no network.
 
 Every configuration key still works, for example PORT=3000.`,
   run: ({ terminal }) =>
-    runServer(terminal, 'dev', (app, config) => terminal.out(introduction(app, config, terminal.self))),
+    runServer(terminal, 'dev', {
+      makesToken: true,
+      onListening: (app, config) => terminal.out(introduction(app, config, terminal.self)),
+    }),
 }
 
 function introduction({ url }: App, { availableUserDomains, publicUrl }: Config, self: string): string {

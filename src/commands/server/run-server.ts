@@ -6,7 +6,7 @@ import type { Config, Mode } from '../../platform/configuration/config.ts'
 import { HistoryContinued, HistoryLost } from '../../platform/database/database.ts'
 import { makeDataDirectory } from '../../platform/files/data-directory.ts'
 import { type Log, processLog } from '../../platform/running/log.ts'
-import { makeDevelopmentToken } from '../../platform/secrets/development-token.ts'
+import { makeOwnToken } from '../../platform/secrets/own-admin-token.ts'
 import { exitCodes, type ExitCode, type Terminal } from '../command.ts'
 import { loadOrExplain } from '../configuration.ts'
 
@@ -14,10 +14,14 @@ import { loadOrExplain } from '../configuration.ts'
 const MAX_TRIES = 30
 const RETRY_MILLIS = 1000
 
+/**
+ * If it `makesToken` and none is configured, the server makes an admin token of its own. `onListening` gets the
+ * configuration without that.
+ */
 export async function runServer(
   terminal: Terminal,
   mode: Mode,
-  onListening: (app: App, config: Config) => void,
+  { makesToken, onListening }: { makesToken: boolean; onListening: (app: App, config: Config) => void },
 ): Promise<ExitCode> {
   const warnings: string[] = []
   const loaded = loadOrExplain(terminal, mode, (warning) => warnings.push(warning))
@@ -25,17 +29,18 @@ export async function runServer(
     for (const warning of warnings) terminal.err(`warning: ${warning}`)
     return exitCodes.failed
   }
-  const config = mode === 'dev' && loaded.adminToken === null ? withDevelopmentToken(loaded) : loaded
+  const config = makesToken && loaded.adminToken === null ? withOwnToken(loaded) : loaded
 
   const log = processLog(config)
-  for (const warning of warnings) log.warn('configuration', { warning })
+  for (const warning of warnings)
+    if (config === loaded || !warning.startsWith('admin_token ')) log.warn('configuration', { warning })
   process.on('unhandledRejection', (error) => log.error('unhandled rejection', { error }))
 
   const stopRequested = stopRequest(terminal, mode, log)
   for (let former: App | null = null; ;) {
     const app: App = await start(config, log, former)
     log.info('listening', { software: SOFTWARE, url: app.url, publicUrl: config.publicUrl })
-    onListening(app, config)
+    onListening(app, loaded)
 
     const reason = await Promise.race([stopRequested, ending(app.ended)])
     if (typeof reason === 'string') {
@@ -51,9 +56,9 @@ export async function runServer(
   }
 }
 
-function withDevelopmentToken(config: Config): Config {
+function withOwnToken(config: Config): Config {
   makeDataDirectory(config)
-  return { ...config, adminToken: makeDevelopmentToken(config.dataDir) }
+  return { ...config, adminToken: makeOwnToken(config.dataDir) }
 }
 
 const ending = (ended: AbortSignal): Promise<OperatorError> =>

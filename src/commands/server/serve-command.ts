@@ -1,14 +1,54 @@
-import type { Command } from '../command.ts'
+import type { App } from '../../app.ts'
+import type { Config } from '../../platform/configuration/config.ts'
+import { ownTokenPath } from '../../platform/secrets/own-admin-token.ts'
+import type { Command, Terminal } from '../command.ts'
+import { requireServiceDomain, variablesOf } from '../service-domain.ts'
 import { runServer } from './run-server.ts'
+
+const DEFAULT_FOLDER = './data'
 
 export const serveCommand: Command = {
   name: 'serve',
   summary: 'Run the server.',
-  details: `Reads the configuration from the file that SERVICE_CONFIG names, or ./pds.toml, and from environment variables, which
-take precedence.
+  details: `Reads the configuration from the file that SERVICE_CONFIG names, or ./pds.toml, or ./holdfast.env, and from environment
+variables, which take precedence.
 Three keys have no default: SERVICE_PUBLIC_URL, SERVICE_AVAILABLE_USER_DOMAINS and SERVICE_DATA_DIR.
+
+--domain sets the first two for https://DOMAIN and handles under it, and the third to ./data unless it is set. If no
+admin token is configured, the server makes one, in holdfast.admin-token in the data folder, and keeps it; its master
+key is in master.key there. "holdfast init" writes a configuration instead.
 
 On SIGTERM or SIGINT, the server finishes the requests in progress and exits with 0. A second signal makes it exit at
 once with 130.`,
-  run: ({ terminal }) => runServer(terminal, 'serve', () => {}),
+  options: { domain: { value: 'DOMAIN', doc: 'Serve this domain, without any other configuration.' } },
+  run: ({ terminal, options: { domain } }) =>
+    typeof domain === 'string'
+      ? runServer(ofDomain(terminal, domain), 'serve', {
+          makesToken: true,
+          onListening: (app, config) => introduce(terminal, app, config),
+        })
+      : runServer(terminal, 'serve', { makesToken: false, onListening: () => {} }),
+}
+
+function ofDomain(terminal: Terminal, given: string): Terminal {
+  const { env } = terminal
+  const { SERVICE_PUBLIC_URL, ...rest } = variablesOf(
+    requireServiceDomain(given, { allowsTest: env['SERVICE_DEVELOPMENT'] === 'true' }),
+  )
+  return {
+    ...terminal,
+    env: { ...env, SERVICE_PUBLIC_URL },
+    fallbacks: { ...rest, SERVICE_DATA_DIR: DEFAULT_FOLDER },
+  }
+}
+
+/** Say how to use the server. On standard error, because the log is on the other. */
+function introduce(
+  terminal: Terminal,
+  { url }: App,
+  { publicUrl, adminToken, dataDir, inviteCodeRequired }: Config,
+): void {
+  const credential = adminToken === null ? ` --token-file ${ownTokenPath(dataDir)}` : ''
+  const invite = inviteCodeRequired ? `, with a code of: ${terminal.self} invite create --url ${url}${credential}` : ''
+  terminal.err(`People sign up at ${publicUrl}/account/sign-up${invite}`)
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -153,6 +153,63 @@ describe('serve', () => {
     expect(err.trim().split('\n')).toEqual([
       expect.stringMatching(/^holdfast dev: port \d+ of 127.0.0.1 is in use by another process: stop that process/),
     ])
+  })
+})
+
+describe('serve --domain', () => {
+  const start = async (folder: string, env: Record<string, string> = {}) =>
+    startProgram(
+      ['serve', '--domain', 'pds.example.com'],
+      { SERVICE_BIND_ADDRESS: '127.0.0.1', SERVICE_PORT: String(await freePort()), SERVICE_CRAWLERS: '', ...env },
+      folder,
+    )
+
+  test('needs no other configuration: it makes its own secrets, and keeps them', async () => {
+    using folder = temporaryFolder()
+    const token = join(folder.path, 'data/holdfast.admin-token')
+    const inviteAt = (url: string) => runProgram(['invite', 'create', '--url', url, '--token-file', token])
+    await using server = await start(folder.path)
+    expect((await request(`${server.url}/xrpc/com.atproto.server.describeServer`)).body).toMatchObject({
+      did: 'did:web:pds.example.com',
+      availableUserDomains: ['.pds.example.com'],
+      inviteCodeRequired: true,
+    })
+    for (const name of ['holdfast.admin-token', 'master.key'])
+      expect((statSync(join(folder.path, 'data', name)).mode & 0o777).toString(8)).toBe('600')
+    expect(await inviteAt(server.url)).toMatchObject({ code: 0, out: expect.stringMatching(/^pds-example-com-/) })
+    server.signal('SIGTERM')
+    expect(await server.exited).toBe(0)
+    expect(server.output()).toContain(
+      `People sign up at https://pds.example.com/account/sign-up, with a code of: holdfast invite create --url ${server.url} --token-file data/holdfast.admin-token`,
+    )
+    expect(server.output()).not.toContain('admin_token')
+    const kept = readFileSync(token, 'utf8')
+    await using again = await start(folder.path)
+    expect(readFileSync(token, 'utf8')).toBe(kept)
+    expect((await inviteAt(again.url)).code).toBe(0)
+  })
+
+  test('leaves what is configured as it is, except the address', async () => {
+    using folder = temporaryFolder()
+    const env = {
+      SERVICE_PUBLIC_URL: 'https://other.example.com',
+      SERVICE_AVAILABLE_USER_DOMAINS: 'example.org',
+      SERVICE_DATA_DIR: join(folder.path, 'kept'),
+      SERVICE_ADMIN_TOKEN: 'a token of more than thirty-two characters',
+    }
+    await using server = await start(folder.path, env)
+    expect((await request(`${server.url}/xrpc/com.atproto.server.describeServer`)).body).toMatchObject({
+      did: 'did:web:pds.example.com',
+      availableUserDomains: ['.example.org'],
+    })
+    expect(existsSync(join(folder.path, 'kept/holdfast.admin-token'))).toBe(false)
+  })
+
+  test('refuses what is no domain', async () => {
+    expect(await runProgram(['serve', '--domain', 'https://pds.example.com'])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('give the name alone, pds.example.com'),
+    })
   })
 })
 

@@ -1,6 +1,6 @@
 /**
- * The admin token of a development server, which needs no configuration: a file in the data directory, so that commands
- * of the same user on the same machine find it with `--dev`.
+ * The admin token that a server without one makes for itself, in development and with `serve --domain`: a file in the
+ * data directory, for commands of the same user on the same machine.
  */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -11,14 +11,14 @@ import { explained } from '../files/system-faults.ts'
 const TOKEN_FILE = 'holdfast.admin-token'
 const TOKEN_BYTES = 32
 
-const tokenPath = (dataDir: string): string => join(dataDir, TOKEN_FILE)
+export const ownTokenPath = (dataDir: string): string => join(dataDir, TOKEN_FILE)
 
 /**
- * Returns the token of a data directory; null if no development server has made one. Throws `OperatorError` if it
+ * Returns the token of a data directory; null if no server has made one. Throws `OperatorError` if it
  * cannot be read.
  */
-export function findDevelopmentToken(dataDir: string): Secret<string> | null {
-  const path = tokenPath(dataDir)
+export function findOwnToken(dataDir: string): Secret<string> | null {
+  const path = ownTokenPath(dataDir)
   try {
     const token = existsSync(path) ? readFileSync(path, 'utf8').trim() : ''
     return token === '' ? null : new Secret(token)
@@ -28,10 +28,10 @@ export function findDevelopmentToken(dataDir: string): Secret<string> | null {
 }
 
 /** Returns the token of a data directory, which exists. Makes one if there is none. */
-export function makeDevelopmentToken(dataDir: string): Secret<string> {
-  const known = findDevelopmentToken(dataDir)
+export function makeOwnToken(dataDir: string): Secret<string> {
+  const known = findOwnToken(dataDir)
   if (known !== null) return known
   const token = randomBytes(TOKEN_BYTES).toString('hex')
-  writeFileSync(tokenPath(dataDir), `${token}\n`, { mode: 0o600 })
+  writeFileSync(ownTokenPath(dataDir), `${token}\n`, { mode: 0o600 })
   return new Secret(token)
 }
