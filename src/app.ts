@@ -90,8 +90,15 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
     // Clean-up runs in reverse order, so steps stop after the listener: the last requests may still add steps.
     undos.push(() => ctx.steps.stop())
     await ctx.limits.meet()
-    const listener = (overrides.listen ?? listen)(config, createDispatcher(ctx, offeredEndpoints(ctx, active)))
-    undos.push(() => listener.stop(overrides.stopGraceMillis ?? STOP_GRACE_MILLIS))
+    const dispatcher = createDispatcher(ctx, offeredEndpoints(ctx, active))
+    const graceMillis = overrides.stopGraceMillis ?? STOP_GRACE_MILLIS
+    const listener = (overrides.listen ?? listen)(config, dispatcher)
+    undos.push(() => listener.stop(graceMillis))
+    if (config.tls.mode !== 'off') {
+      const { listenTls } = await import('./http/tls-listener.ts')
+      const encrypted = await listenTls(ctx, dispatcher)
+      undos.push(() => encrypted.stop(graceMillis))
+    }
     for (const feature of active) {
       const end = feature.start?.(ctx)
       if (end) undos.push(end)

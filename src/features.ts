@@ -8,6 +8,7 @@ import { agents } from './features/agents/agents/agents-feature.ts'
 import { sessions } from './features/access/sessions/sessions-feature.ts'
 import { backup } from './features/operations/backup/backup.ts'
 import { blobs } from './features/data/blobs/blobs-feature.ts'
+import { certificates } from './features/operations/certificates/certificates.ts'
 import { children } from './features/agents/children/children-feature.ts'
 import { ceremony } from './features/identity/ceremony/ceremony-feature.ts'
 import { doctor } from './features/operations/doctor/doctor-feature.ts'
@@ -82,6 +83,7 @@ export const features: readonly Feature[] = [
   admin,
   backup,
   referenceImport,
+  certificates,
   doctor,
   plcDirectory,
   serverInfo,

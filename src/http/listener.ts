@@ -1,27 +1,9 @@
-/**
- * The listener connects sockets to the dispatcher. It is the only module that knows Elysia.
- *
- * Elysia sends every path to one handler and parses no bodies. It infers what to parse from the handler's source text,
- * which a minifier changes; literal destructuring and `parse: 'none'` survive that.
- */
-import { Elysia } from 'elysia'
-import type { ServerWebSocket } from 'bun'
+/** The listener for requests that are not encrypted: those of a reverse proxy, or of this machine. */
 import type { Config } from '../platform/configuration/config.ts'
+import { plainAddress } from '../platform/configuration/own-url.ts'
 import { listenFault } from '../platform/files/system-faults.ts'
 import type { Dispatcher } from './dispatcher.ts'
-import type { Socket, SocketHandler } from './endpoint.ts'
-import type { Peer } from './peer.ts'
-
-/** Upper bound for any request body; every route has its own, lower bound. */
-const MAX_REQUEST_BYTES = 16 * 1024 ** 3
-/** A connection that is idle for this long is closed; `long` endpoints are exempt. */
-const IDLE_TIMEOUT_SECS = 90
-/** Clients have nothing to send over a WebSocket, and a message is buffered until it is complete. */
-const SOCKET_MESSAGE_BYTES = 1024
-/** Unread bytes of a client above which a message is dropped; `Socket.send` then returns false. */
-const SOCKET_BACKPRESSURE_BYTES = 16 * 1024 ** 2
-/** A silent WebSocket client is pinged, and dropped if it stays silent for this long. */
-const SOCKET_IDLE_SECS = 30
+import { openHttpServer, type HttpServer } from './http-server.ts'
 
 export interface Listener {
   /** `http://<address>:<port>` of the listener. */
@@ -32,74 +14,33 @@ export interface Listener {
 }
 
 /** Open the port. Throws an error for the operator, from `listenFault`, if that fails. */
-export function listen(config: Config, { dispatch, unsent, stop }: Dispatcher): Listener {
-  const sockets = new Set<ServerWebSocket<unknown>>()
-  const app = new Elysia({
-    aot: true,
-    // Search for the path directly after `http://`: Elysia otherwise skips a few characters, and a host may be short.
-    handler: { standardHostname: false },
-    serve: {
-      hostname: config.bindAddress,
-      port: config.port,
-      reusePort: false,
-      development: false,
-      maxRequestBodySize: MAX_REQUEST_BYTES,
-      idleTimeout: IDLE_TIMEOUT_SECS,
-      error: unsent,
-    },
-    websocket: {
-      perMessageDeflate: false,
-      maxPayloadLength: SOCKET_MESSAGE_BYTES,
-      backpressureLimit: SOCKET_BACKPRESSURE_BYTES,
-      closeOnBackpressureLimit: false,
-      idleTimeout: SOCKET_IDLE_SECS,
-      sendPings: true,
-    },
+export function listen(config: Config, dispatcher: Dispatcher): Listener {
+  const server = openOr(() => openHttpServer(dispatcher, { hostname: plainAddress(config), port: config.port }), {
+    bindAddress: plainAddress(config),
+    port: config.port,
   })
-  // Ask the server per request: a property on Elysia's context would cost every request a getter.
-  const peer: Peer = {
-    addressOf: (request) => app.server!.requestIP(request)?.address ?? '',
-    withoutTimeout: (request) => app.server!.timeout(request, 0),
-    upgrade: (request, handler) => app.server!.upgrade(request, { data: socketData(handler, sockets) }),
-  }
-  app.all('/*', ({ request }) => dispatch(request, peer), { parse: 'none' })
-  try {
-    app.listen({})
-  } catch (error) {
-    throw listenFault(error, config)
-  }
+  return { url: server.url, port: server.port, stop: (graceMillis) => stopAll(dispatcher, [server], graceMillis) }
+}
 
-  const server = app.server!
-  return {
-    url: `http://${server.hostname}:${server.port}`,
-    port: server.port!,
-    async stop(graceMillis) {
-      const stopped = stop(graceMillis)
-      const closed = server.stop()
-      for (const socket of sockets) socket.close(1001, 'server is shutting down')
-      await stopped
-      await server.stop(true)
-      await closed
-    },
+/** Returns what `open` opens. Throws what `listenFault` says of its error. */
+export function openOr<Server>(open: () => Server, place: Parameters<typeof listenFault>[1]): Server {
+  try {
+    return open()
+  } catch (error) {
+    throw listenFault(error, place)
   }
 }
 
-/** The callbacks that Elysia calls during the life of a WebSocket. */
-const socketData = (handler: SocketHandler, sockets: Set<ServerWebSocket<unknown>>) => ({
-  open(raw: ServerWebSocket<unknown>) {
-    sockets.add(raw)
-    handler.open(socketOf(raw))
-  },
-  drain: () => handler.drain(),
-  close(raw: ServerWebSocket<unknown>) {
-    sockets.delete(raw)
-    handler.closed()
-  },
-})
-
-const socketOf = (raw: ServerWebSocket<unknown>): Socket => ({
-  send: (message) => raw.sendBinary(message) !== 0,
-  bufferedBytes: () => raw.getBufferedAmount(),
-  batch: (work) => void raw.cork(work),
-  close: (code, reason) => raw.close(code, reason),
-})
+/** Stop servers that share a dispatcher, as `Listener.stop` says. */
+export async function stopAll(
+  dispatcher: Pick<Dispatcher, 'stop'>,
+  servers: readonly HttpServer[],
+  graceMillis: number,
+): Promise<void> {
+  const stopped = dispatcher.stop(graceMillis)
+  const retired = servers.map((server) => server.retire())
+  for (const server of servers) server.closeSockets(1001, 'server is shutting down')
+  await stopped
+  for (const server of servers) await server.close()
+  await Promise.all(retired)
+}

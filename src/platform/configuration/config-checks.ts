@@ -112,6 +112,35 @@ export const checks: readonly Check[] = [
       : null,
   ),
   requiredWhen(
+    'tls.certificate_files',
+    'when tls.mode is files',
+    ({ tls }) => tls.mode === 'files' && tls.certificateFiles.length === 0,
+  ),
+  fault('tls.key_files', ({ tls }) =>
+    tls.mode === 'files' && tls.keyFiles.length !== tls.certificateFiles.length
+      ? `must name as many files as tls.certificate_files, which has ${tls.certificateFiles.length}`
+      : null,
+  ),
+  fault('tls.http_port', ({ tls }) => {
+    if (tls.mode === 'off') return null
+    if (tls.httpPort === tls.port) return 'must differ from tls.port'
+    return tls.mode === 'acme' && tls.acmeChallenge === 'http-01' && tls.httpPort === 0
+      ? 'must not be 0 when tls.acme_challenge is http-01, which asks it'
+      : null
+  }),
+  fault('tls.port', ({ tls, port }) =>
+    tls.mode !== 'off' && [tls.port, tls.httpPort].includes(port)
+      ? 'must differ from port, as must tls.http_port'
+      : null,
+  ),
+  fault('tls.mode', ({ tls }) => (tls.mode === 'acme' ? 'cannot be acme in this version' : null)),
+  fault('tls.mode', ({ tls, publicUrl }) =>
+    tls.mode !== 'off' && !publicUrl.startsWith('https:') ? 'must be off, because public_url is not https' : null,
+  ),
+  fault('tls.acme_directory_url', ({ tls }) =>
+    tls.mode === 'acme' && !tls.acmeDirectoryUrl.startsWith('https:') ? 'must start with https://' : null,
+  ),
+  requiredWhen(
     'email.from',
     'unless email.provider is log',
     ({ email }) => email.provider !== 'log' && email.from === null,

@@ -128,6 +128,61 @@ export const declared = {
     doc: 'A did:key placed before the rotation key of the service in every new did:plc identity.',
   }),
 
+  tls: section({
+    mode: field(choice('off', 'files', 'acme'), {
+      default: 'off',
+      addition: true,
+      doc: 'Who encrypts connections: `off`, a reverse proxy in front of the server; `files`, the server, with certificates in files; `acme`, the server, with certificates that it gets and renews itself. See docs/certificates.md. Unless it is `off`, `port` is open on this machine only.',
+    }),
+    port: field(integer({ min: 1, max: 65_535 }), {
+      default: 443,
+      addition: true,
+      doc: 'Port for HTTPS, on `bind_address`, unless `mode` is `off`.',
+    }),
+    httpPort: field(integer({ max: 65_535 }), {
+      default: 80,
+      addition: true,
+      doc: 'Port on `bind_address` that redirects to HTTPS and answers HTTP-01 challenges. 0: none.',
+    }),
+    certificateFiles: field(listOf(path), {
+      default: [],
+      addition: true,
+      doc: 'PEM files, each with a certificate followed by its chain. Required if `mode` is `files`. Changed files are taken over within seconds.',
+    }),
+    keyFiles: field(listOf(path), {
+      default: [],
+      addition: true,
+      doc: 'PEM files with the private keys, in the order of `certificate_files`.',
+    }),
+    acmeDirectoryUrl: field(httpUrl, {
+      default: 'https://acme-v02.api.letsencrypt.org/directory',
+      addition: true,
+      doc: 'Directory of the certificate authority (RFC 8555), whose terms of service apply.',
+    }),
+    acmeRootFile: optional(path, {
+      addition: true,
+      doc: 'PEM file with the root certificate of a private certificate authority, for requests to its directory.',
+    }),
+    acmeEmail: optional(emailAddress, {
+      addition: true,
+      doc: 'Where the certificate authority sends notices. Unset: it gets no address.',
+    }),
+    acmeChallenge: field(choice('http-01', 'dns-01'), {
+      default: 'http-01',
+      addition: true,
+      doc: 'How the server proves that names are its own: `http-01`, through port 80, with a certificate for each handle; `dns-01`, through its own DNS responder, with one certificate for all handles. The latter needs a record `_acme-challenge.<domain> NS <host of public_url>` for each domain.',
+    }),
+    dnsAddress: optional(ipAddress, {
+      addition: true,
+      doc: 'Address of the DNS responder, which is open during a DNS-01 challenge only. Unset: `bind_address`.',
+    }),
+    dnsPort: field(integer({ min: 1, max: 65_535 }), {
+      default: 53,
+      addition: true,
+      doc: 'Port of the DNS responder, UDP and TCP. Resolvers ask port 53; another one needs a redirection to it.',
+    }),
+  }),
+
   database: section({
     afterFailover: field(choice('stop', 'continue'), {
       default: 'stop',

@@ -2,6 +2,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { type Explained, inWords } from '../../base/operator-error.ts'
+import { variableOf } from '../configuration/config-fields.ts'
 
 interface About {
   path: string
@@ -57,24 +58,33 @@ export const explained = (error: unknown, about: About): unknown => sentence(err
 interface Listener {
   bindAddress: string
   port: number
+  /** The key that sets the port; `port` when omitted. */
+  key?: string
 }
 
+const portKey = (key: string) => `${key} (${variableOf(key)})`
+
 const listenerFaults: Readonly<Record<string, (listener: Listener) => Explained>> = {
-  EADDRINUSE: ({ bindAddress, port }) =>
+  EADDRINUSE: ({ bindAddress, port, key = 'port' }) =>
     says(
       `port ${port} of ${bindAddress} is in use by another process`,
-      'stop that process, or set port (SERVICE_PORT) to another port',
+      `stop that process, or set ${portKey(key)} to another port`,
     ),
   EADDRNOTAVAIL: ({ bindAddress }) =>
     says(
       `${bindAddress} is not an address of this machine`,
       'set bind_address (SERVICE_BIND_ADDRESS) to one of its addresses, or to 0.0.0.0 for all of them',
     ),
-  EACCES: ({ port }) =>
-    says(
-      `port ${port} is reserved for root`,
-      'set port (SERVICE_PORT) to 1024 or above, and let the reverse proxy forward requests to it',
-    ),
+  EACCES: ({ port, key = 'port' }) =>
+    key === 'port'
+      ? says(
+          `port ${port} is reserved for root`,
+          'set port (SERVICE_PORT) to 1024 or above, and let the reverse proxy forward requests to it',
+        )
+      : says(
+          `port ${port} is reserved for root`,
+          `give the server the capability CAP_NET_BIND_SERVICE (systemd: AmbientCapabilities=CAP_NET_BIND_SERVICE), or set ${portKey(key)} to another port`,
+        ),
 }
 
 /** Does the same as `explained` for errors of a listener. */

@@ -1,0 +1,65 @@
+/** The certificates with which this server encrypts connections. */
+import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto'
+import { Signal } from '../../base/signal.ts'
+import { perContext } from '../context.ts'
+import type { Millis } from '../../protocol/identifiers.ts'
+
+/** A certificate with its key. */
+export interface Certificate {
+  /** The DNS names that it is for, in lower case; a wildcard begins with `*.`. */
+  names: readonly string[]
+  /** The certificate and its chain, in PEM. */
+  chain: string
+  /** In PEM. */
+  key: string
+  notBefore: Millis
+  notAfter: Millis
+}
+
+/** What the listener serves. Features put it here, and listeners learn that it has changed. */
+export class CertificateShelf {
+  #served: readonly Certificate[] = []
+  readonly changed = new Signal()
+  /** Returns what proves to a certificate authority that the token of an HTTP-01 challenge came here, or null. */
+  answerTo: (token: string) => string | null = () => null
+
+  get served(): readonly Certificate[] {
+    return this.#served
+  }
+
+  /** Serve these certificates instead of the former ones. */
+  serve(certificates: readonly Certificate[]): void {
+    this.#served = certificates
+    this.changed.notify()
+  }
+}
+
+export const certificatesOf = perContext(() => new CertificateShelf())
+
+/** Returns the certificate, or why it cannot be served. `chain` and `key` are in PEM. */
+export function readCertificate(chain: string, key: string): Certificate | { fault: string } {
+  const leaf = attempt(() => new X509Certificate(chain))
+  if (leaf === null) return { fault: 'has no certificate in PEM' }
+  const privateKey = attempt(() => createPrivateKey(key))
+  if (privateKey === null) return { fault: 'has a key that is not a private key in PEM without a passphrase' }
+  if (!leaf.checkPrivateKey(privateKey)) return { fault: 'has a key of another certificate' }
+  const names = namesOf(leaf)
+  if (names.length === 0) return { fault: 'has no DNS name' }
+  return { names, chain, key, notBefore: Date.parse(leaf.validFrom), notAfter: Date.parse(leaf.validTo) }
+}
+
+function attempt<T extends X509Certificate | KeyObject>(read: () => T): T | null {
+  try {
+    return read()
+  } catch {
+    return null
+  }
+}
+
+/** Quotes stand around names that hold more than host names do, and those are no host names. */
+const namesOf = ({ subjectAltName = '' }: X509Certificate): string[] =>
+  subjectAltName.split(', ').flatMap((name) => (name.startsWith('DNS:') ? [name.slice(4).toLowerCase()] : []))
+
+/** Whether a certificate for these names is one for a host: a wildcard stands for one label. RFC 6125, 6.4.3. */
+export const covers = ({ names }: Pick<Certificate, 'names'>, host: string): boolean =>
+  names.includes(host) || names.includes(`*.${host.slice(host.indexOf('.') + 1)}`)

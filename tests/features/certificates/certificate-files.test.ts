@@ -1,0 +1,200 @@
+/** Connections that the server encrypts itself, with certificates in files. */
+import { expect, test } from 'bun:test'
+import { X509Certificate } from 'node:crypto'
+import { mkdtempSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connect, type TLSSocket } from 'node:tls'
+import WebSocket from 'ws'
+import { serverCertificate, serverKey, testAuthority, untimely } from '../../support/certificates.ts'
+import { createAccount } from '../../support/clients/account.ts'
+import { raw, request } from '../../support/clients/http.ts'
+import type { ConfigOverrides } from '../../support/servers/config.ts'
+import { freePort, startPds } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { until } from '../../support/until.ts'
+
+/** Not the address of the port that is not encrypted. */
+const ADDRESS = '127.0.0.2'
+const COMMIT_BYTES = 100
+
+/** A folder with a certificate and its key, as a link to it, which is what programs that renew certificates replace. */
+class Folder implements Disposable {
+  readonly #root = mkdtempSync(join(tmpdir(), 'holdfast-tls-'))
+  readonly certificateFile = join(this.#root, 'certificate.pem')
+  readonly keyFile = join(this.#root, 'key.pem')
+  #versions = 0
+
+  constructor() {
+    this.place('certificate.pem', serverCertificate)
+    this.place('key.pem', serverKey)
+  }
+
+  place(name: string, pem: string): void {
+    const version = join(this.#root, `${++this.#versions}`)
+    writeFileSync(version, pem)
+    rmSync(join(this.#root, name), { force: true })
+    symlinkSync(version, join(this.#root, name))
+  }
+
+  remove(name: string): void {
+    unlinkSync(join(this.#root, name))
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.#root, { recursive: true })
+  }
+}
+
+const folder = setUp(() => new Folder())
+
+async function encrypting(tls: ConfigOverrides['tls'] = {}) {
+  const [port, httpPort] = [await freePort(), await freePort()]
+  const pds = await startPds(
+    {
+      bindAddress: ADDRESS,
+      tls: {
+        mode: 'files',
+        port,
+        httpPort,
+        certificateFiles: [folder.certificateFile],
+        keyFiles: [folder.keyFile],
+        ...tls,
+      },
+    },
+    { publicUrl: `https://localhost:${port}` },
+  )
+  return Object.assign(pds, { secure: `https://${ADDRESS}:${port}`, plain: `http://${ADDRESS}:${httpPort}` })
+}
+
+const pds = setUp(() => encrypting())
+
+const trusted = { tls: { ca: testAuthority, serverName: 'localhost' }, keepalive: false }
+const secureRequest = (path: string, init: Parameters<typeof request>[1] = {}) =>
+  request(`${pds.secure}/xrpc/${path}`, { ...trusted, ...init })
+
+function handshake(servername: string): Promise<TLSSocket> {
+  const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>()
+  const { port } = new URL(pds.secure)
+  const socket = connect({ host: ADDRESS, port: Number(port), servername, rejectUnauthorized: false }, () =>
+    resolve(socket),
+  )
+  socket.on('error', reject)
+  return promise
+}
+
+async function servedTo(servername: string): Promise<string> {
+  const socket = await handshake(servername)
+  const { serialNumber } = socket.getPeerCertificate()
+  socket.destroy()
+  return serialNumber
+}
+
+const serialOf = (pem: string) => new X509Certificate(pem).serialNumber
+
+async function openFirehose(): Promise<{ socket: WebSocket; received: number[] }> {
+  const url = `${pds.secure.replace('https', 'wss')}/xrpc/com.atproto.sync.subscribeRepos`
+  const socket = new WebSocket(url, { rejectUnauthorized: false })
+  const received: number[] = []
+  socket.on('message', (data: Buffer) => received.push(data.length))
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  socket.on('open', () => resolve())
+  socket.on('error', reject)
+  await promise
+  return { socket, received }
+}
+
+test('requests, uploads and the firehose work over encrypted connections', async () => {
+  const alice = await createAccount(pds, 'alice')
+  const { socket, received } = await openFirehose()
+  const auth = { authorization: `Bearer ${alice.accessJwt}` }
+  const bytes = new Uint8Array(4 * 1024 * 1024).fill(7)
+  const blob = await secureRequest('com.atproto.repo.uploadBlob', {
+    method: 'POST',
+    body: bytes,
+    headers: { ...auth, 'content-type': 'application/octet-stream' },
+  })
+  expect(blob.body.blob.size).toBe(bytes.length)
+  const record = { $type: 'app.example.note', text: 'over TLS' }
+  const json = { repo: alice.did, collection: 'app.example.note', record, validate: false }
+  expect(await secureRequest('com.atproto.repo.createRecord', { json, headers: auth })).toMatchObject({ status: 200 })
+  await until(() => received.some((length) => length > COMMIT_BYTES))
+  socket.close()
+})
+
+test('what is not encrypted is answered on the loopback address only', async () => {
+  const { port } = new URL(pds.url)
+  expect(await request(`http://127.0.0.1:${port}/xrpc/_health`)).toMatchObject({ status: 200 })
+  await expect(request(`http://${ADDRESS}:${port}/xrpc/_health`)).rejects.toThrow()
+  await expect(request(`${pds.secure.replace('https', 'http')}/xrpc/_health`)).rejects.toThrow()
+})
+
+test('the other port redirects to the public address with path and query', async () => {
+  const { port } = new URL(pds.secure)
+  const { status, headers } = await request(`${pds.plain}/oauth/authorize?a=1%202`, { headers: { host: 'localhost' } })
+  expect(status).toBe(308)
+  expect(headers.get('location')).toBe(`https://localhost:${port}/oauth/authorize?a=1%202`)
+})
+
+test('the other port answers neither unknown challenges nor requests without a host', async () => {
+  expect(await request(`${pds.plain}/.well-known/acme-challenge/token`)).toMatchObject({ status: 404 })
+  expect(await raw(pds.plain, 'GET / HTTP/1.1\r\nHost: a b\r\nConnection: close\r\n\r\n')).toContain(' 400 ')
+})
+
+test('a client that asks for another name gets the certificate of the service', async () => {
+  expect(await servedTo('nobody.invalid')).toBe(serialOf(serverCertificate))
+})
+
+test('protocols before TLS 1.2 are refused', async () => {
+  const { port } = new URL(pds.secure)
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const socket = connect(
+    { host: ADDRESS, port: Number(port), rejectUnauthorized: false, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' },
+    () => resolve(socket.getProtocol() ?? ''),
+  )
+  socket.on('error', () => resolve('refused'))
+  expect(await promise).toBe('refused')
+})
+
+test('replaced files are served to new connections, and open ones continue', async () => {
+  const bob = await createAccount(pds, 'bob')
+  const { socket, received } = await openFirehose()
+  folder.place('certificate.pem', untimely.notYetValid)
+  await until(() => pds.log.some(({ message }) => message.startsWith('the former certificates stay')))
+  expect(await servedTo('localhost')).toBe(serialOf(serverCertificate))
+  folder.place('key.pem', untimely.key)
+  await until(async () => (await servedTo('localhost')) === serialOf(untimely.notYetValid))
+  const before = received.length
+  await bob.call('com.atproto.repo.createRecord', {
+    json: { repo: bob.did, collection: 'app.example.note', record: { $type: 'app.example.note' }, validate: false },
+  })
+  await until(() => received.length > before)
+  expect(socket.readyState).toBe(WebSocket.OPEN)
+  socket.close()
+})
+
+test('expired and missing files are not served', async () => {
+  folder.place('certificate.pem', untimely.expired)
+  await until(() => pds.log.some(({ reason }) => reason?.includes('has expired') ?? false))
+  folder.remove('certificate.pem')
+  await until(() => pds.log.some(({ reason }) => reason?.includes('cannot be read') ?? false))
+  expect(await servedTo('localhost')).toBe(serialOf(untimely.notYetValid))
+})
+
+test('a server whose files cannot be served does not start, and says which', async () => {
+  using wrong = new Folder()
+  wrong.place('key.pem', untimely.key)
+  const files = { certificateFiles: [wrong.certificateFile], keyFiles: [wrong.keyFile] }
+  await expect(encrypting(files)).rejects.toThrow(`${wrong.certificateFile} has a key of another certificate`)
+})
+
+test('a server whose port is in use does not start, and names the key', async () => {
+  using right = new Folder()
+  const files = { certificateFiles: [right.certificateFile], keyFiles: [right.keyFile] }
+  const other = createServer()
+  const httpPort = await freePort()
+  await new Promise<void>((resolve) => other.listen(httpPort, ADDRESS, resolve))
+  await expect(encrypting({ ...files, httpPort })).rejects.toThrow('set tls.http_port (SERVICE_TLS_HTTP_PORT)')
+  await new Promise((resolve) => other.close(resolve))
+})
