@@ -127,6 +127,9 @@ export interface SocketHandler {
   closed(): void
 }
 
+/** Decides about a WebSocket before it opens. */
+export type Accept = (exchange: Exchange) => SocketHandler | Promise<SocketHandler>
+
 export type Endpoint =
   | {
       kind: 'query'
@@ -140,7 +143,7 @@ export type Endpoint =
       spec: Common<unknown> & { maxBytes?: number }
       handler: (call: XrpcCall<unknown, unknown, unknown>) => unknown
     }
-  | { kind: 'subscription'; nsid: string; accept: (exchange: Exchange) => SocketHandler }
+  | { kind: 'subscription'; nsid: string; accept: Accept }
   | {
       kind: 'route'
       method: string
@@ -195,7 +198,7 @@ export function procedure<N extends Procedures, Caller = null>(
 }
 
 /** Declare a WebSocket subscription. `accept` may throw a `Refusal` before the upgrade. */
-export function subscription(nsid: string, accept: (exchange: Exchange) => SocketHandler): Endpoint {
+export function subscription(nsid: string, accept: Accept): Endpoint {
   return { kind: 'subscription', nsid, accept }
 }
 

@@ -235,8 +235,8 @@ function checked({ ctx }: RequestExchange, { nsid }: Method, answer: unknown): u
 
 const unexpectedBody = () => invalidRequest('A request body was provided when none was expected')
 
-function openSocket(exchange: RequestExchange, { accept }: Of<'subscription'>): Response {
-  const handler = accept(exchange)
+async function openSocket(exchange: RequestExchange, { accept }: Of<'subscription'>): Promise<Response> {
+  const handler = await accept(exchange)
   let upgraded = false
   try {
     upgraded = exchange.peer.upgrade(exchange.request, handler)

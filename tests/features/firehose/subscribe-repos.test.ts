@@ -45,6 +45,19 @@ test('without a cursor only what comes next is sent', async () => {
   reader.close()
 })
 
+test('whatever happens once a client is connected reaches it, however many connect', async () => {
+  const subscribers = Array.from({ length: 40 }, (_, i) => new Subscriber(pds.url, '', `198.51.100.${i}`))
+  await Promise.all(
+    subscribers.map(async (subscriber) => {
+      await subscriber.opened
+      const [seq] = await emit(identity)
+      await subscriber.untilSeen((messages) => messages.some(({ body }) => body.seq === seq))
+    }),
+  )
+  for (const subscriber of subscribers) subscriber.close()
+  await Promise.all(subscribers.map(({ closed }) => closed))
+})
+
 test('a frame is a header and a body, complete and the same at every replay', async () => {
   const before = Date.now()
   const [seq] = await emit({ type: 'account', did, status: 'deactivated' })

@@ -15,7 +15,7 @@ import { tailOf } from './tail.ts'
 
 export const firehose: Feature = {
   name: 'firehose',
-  routes: [subscription('com.atproto.sync.subscribeRepos', (exchange) => new Outbox(exchange))],
+  routes: [subscription('com.atproto.sync.subscribeRepos', (exchange) => Outbox.accept(exchange))],
   sweeps: [retentionSweep],
   steps: [crawlStep],
   async prepare(ctx) {

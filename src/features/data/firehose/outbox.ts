@@ -33,7 +33,7 @@ const consumerTooSlow: Refused = { ok: false, error: 'ConsumerTooSlow', message:
 
 export class Outbox implements SocketHandler {
   readonly #ctx: Context
-  readonly #params: URLSearchParams
+  readonly #start: Start
   readonly #givePlaceBack: () => void
   #hasEnded = false
   #hasNews = false
@@ -42,10 +42,24 @@ export class Outbox implements SocketHandler {
   /** Head of the log when the buffer became full; null while it is not full. */
   #fullSince: number | null = null
 
-  constructor(exchange: Pick<Exchange, 'ctx' | 'url' | 'client'>) {
-    this.#ctx = exchange.ctx
-    this.#params = exchange.url.searchParams
-    this.#givePlaceBack = takePlace(exchange)
+  private constructor(ctx: Context, start: Start, givePlaceBack: () => void) {
+    this.#ctx = ctx
+    this.#start = start
+    this.#givePlaceBack = givePlaceBack
+  }
+
+  /**
+   * Takes a place for a subscriber, and finds where it starts before its connection opens: a client without a cursor gets
+   * whatever happens once it is connected.
+   */
+  static async accept(exchange: Pick<Exchange, 'ctx' | 'url' | 'client'>): Promise<Outbox> {
+    const givePlaceBack = takePlace(exchange)
+    try {
+      return new Outbox(exchange.ctx, await startOf(exchange.ctx, exchange.url.searchParams), givePlaceBack)
+    } catch (error) {
+      givePlaceBack()
+      throw error
+    }
   }
 
   open(socket: Socket): void {
@@ -66,7 +80,7 @@ export class Outbox implements SocketHandler {
   }
 
   async #run(socket: Socket): Promise<void> {
-    const start = await startOf(this.#ctx, this.#params)
+    const start = this.#start
     if (!start.ok) return this.#refuse(socket, start)
     if (start.isOutdated)
       socket.send(infoFrame('OutdatedCursor', 'Requested cursor exceeded limit. Possibly missing events'))
