@@ -129,6 +129,8 @@ export class SweepRunner implements Sweeps {
       }
     } catch (error) {
       if (!this.#stopping.signal.aborted) this.ctx.log.error('sweep failed', { sweep: sweep.name, error })
+    } finally {
+      this.ctx.loop.leave(`sweep ${sweep.name}`)
     }
     this.#schedule(sweep, waitMillis)
   }

@@ -411,11 +411,12 @@ test('a wallet that repeats its request while the rotation is finished gets the 
   const operation = await publishing(alice, staged)
   oneOperation('answer lost', 'question lost')
   expect((await complete(alice, operation)).status).toBe(502)
-  pds.clock.advance({ secs: 61 })
   let isFinished = false
   line.fate = async (): Promise<Fate> => {
     if (!isFinished) {
       isFinished = true
+      // Not earlier: the step must not be the one whose question waits here.
+      pds.clock.advance({ secs: 61 })
       await pds.runSteps()
     }
     return 'answered'
