@@ -47,13 +47,14 @@ test('without a cursor only what comes next is sent', async () => {
 
 test('whatever happens once a client is connected reaches it, however many connect', async () => {
   const subscribers = Array.from({ length: 40 }, (_, i) => new Subscriber(pds.url, '', `198.51.100.${i}`))
-  await Promise.all(
+  const heard = await Promise.all(
     subscribers.map(async (subscriber) => {
       await subscriber.opened
       const [seq] = await emit(identity)
-      await subscriber.untilSeen((messages) => messages.some(({ body }) => body.seq === seq))
+      return subscriber.untilSeen((messages) => messages.some(({ body }) => body.seq === seq))
     }),
   )
+  expect(heard).toHaveLength(subscribers.length)
   for (const subscriber of subscribers) subscriber.close()
   await Promise.all(subscribers.map(({ closed }) => closed))
 })

@@ -49,8 +49,8 @@ export class Outbox implements SocketHandler {
   }
 
   /**
-   * Takes a place for a subscriber, and finds where it starts before its connection opens: a client without a cursor gets
-   * whatever happens once it is connected.
+   * Takes a place for a subscriber, and finds where it starts before its connection opens: a client without a cursor
+   * gets whatever happens once it is connected.
    */
   static async accept(exchange: Pick<Exchange, 'ctx' | 'url' | 'client'>): Promise<Outbox> {
     const givePlaceBack = takePlace(exchange)
