@@ -31,6 +31,8 @@ import { healthCommand } from './server/health-command.ts'
 import { inviteCreateCommand } from './invite/invite-create-command.ts'
 import { inviteDisableCommand } from './invite/invite-disable-command.ts'
 import { inviteListCommand } from './invite/invite-list-command.ts'
+import { quotaSetCommand } from './quota/quota-set-command.ts'
+import { quotaShowCommand } from './quota/quota-show-command.ts'
 import { mailTestCommand } from './server/mail-test-command.ts'
 import { pushKeysCommand } from './push/push-keys-command.ts'
 import { pushRetireKeyCommand } from './push/push-retire-key-command.ts'
@@ -92,6 +94,8 @@ export const commands: readonly Command[] = [
   inviteCreateCommand,
   inviteListCommand,
   inviteDisableCommand,
+  quotaShowCommand,
+  quotaSetCommand,
   relayRequestCrawlCommand,
   relayStatusCommand,
   clusterStatusCommand,

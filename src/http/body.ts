@@ -50,6 +50,11 @@ export class RequestBody {
     return announcedBytes(this.request)
   }
 
+  /** The number of bytes that the body will have; null if it is not announced, or another one before it is decoded. */
+  get length(): number | null {
+    return this.request.headers.has('content-encoding') ? null : this.announcedBytes
+  }
+
   /** Whether the headers announce a body, even an empty one. RFC 9112 section 6. */
   get isAnnounced(): boolean {
     return this.request.headers.has('content-length') || this.request.headers.has('transfer-encoding')

@@ -8,7 +8,7 @@
  *
  * Client, subscriber and server are one process: the first and the last step include the work of the client.
  */
-import { activeSigningKey } from '../../src/features/identity/account-keys/account-keys.ts'
+import { activeSigner } from '../../src/features/identity/account-keys/account-keys.ts'
 import { prepareRecord } from '../../src/features/data/repo/record-preparation.ts'
 import { writeRecords } from '../../src/features/data/repo/record-writing.ts'
 import { listen } from '../../src/http/listener.ts'
@@ -198,7 +198,7 @@ async function printSteps(): Promise<void> {
 
 /** Parts of those steps, each alone in a loop. */
 async function printParts(): Promise<void> {
-  const key = await ctx.db.transaction((tx) => activeSigningKey(ctx, tx, did, null))
+  const { key } = await ctx.db.transaction((tx) => activeSigner(ctx, tx, did, null))
   const data = parseCid('bafyreie5737gdxlw5i64vzichcalba3z2v5n6icifvx5xytvske7mr3hpm')!
   const record = post('a post')
   const parts: Record<string, () => unknown> = {

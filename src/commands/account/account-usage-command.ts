@@ -11,6 +11,7 @@ interface Usage {
 interface Storage {
   blobCount: number
   totalBytes: number
+  /** 0: no limit. */
   quotaBytes: number
   quotaUsedPct: number
   largestBlob: { cid: string; size: number } | null
@@ -33,7 +34,10 @@ export const accountUsageCommand = adminCommand({
       records: usage.recordsCount,
       'commits in the log': usage.commitsCount,
       blobs: storage.blobCount,
-      storage: `${bytes(storage.totalBytes)} of ${bytes(storage.quotaBytes)} (${storage.quotaUsedPct} %)`,
+      storage:
+        storage.quotaBytes === 0
+          ? bytes(storage.totalBytes)
+          : `${bytes(storage.totalBytes)} of ${bytes(storage.quotaBytes)} (${storage.quotaUsedPct} %)`,
       'largest blob': storage.largestBlob && `${bytes(storage.largestBlob.size)} ${storage.largestBlob.cid}`,
       'last record': minute(usage.lastActive) ?? 'none',
     })

@@ -269,14 +269,19 @@ export const declared = {
       addition: true,
       doc: 'Largest repository import.',
     }),
+    maxRecordsPerAccount: field(integer(), {
+      default: 0,
+      addition: true,
+      doc: 'Records per account. 0: no limit. `holdfast quota set` replaces it while the server runs.',
+    }),
   }),
 
   blobs: section({
     maxBlobSize: field(bytes({ min: 1 }), { default: 50 * MEBIBYTE, env: fileOnly, doc: 'Largest blob.' }),
-    maxStoragePerAccount: field(bytes({ min: 1 }), {
+    maxStoragePerAccount: field(bytes(), {
       default: 1024 * MEBIBYTE,
       env: fileOnly,
-      doc: 'Blob storage per account.',
+      doc: 'Blob storage per account. 0: no limit. `holdfast quota set` replaces it while the server runs.',
     }),
     gcIntervalSecs: field(seconds({ min: 1 }), {
       default: 1800,

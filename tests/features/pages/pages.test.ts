@@ -213,6 +213,7 @@ test('the page of a new account has cards for what there is, and leads to anothe
   const cards = () => page.getByRole('heading', { level: 2 }).allInnerTexts()
   expect(await cards()).toEqual(['Sessions', 'Account details'])
   expect(await page.getByText('No app has been given access').isVisible()).toBe(true)
+  expect(await page.getByText('0 records, 0 of 1,073.7 MB of media').isVisible()).toBe(true)
   for (const link of await page.getByRole('navigation', { name: 'On this page' }).getByRole('link').all())
     expect(await page.locator((await link.getAttribute('href'))!).count()).toBe(1)
 

@@ -92,7 +92,7 @@ test.each([1, 2, 3, 4])('after any commits the nodes are those of a plain map (%
       const fresh = new FreshNodes(before.fresh)
       const stored = new StoredNodes(tx, before.id, fresh)
       const packed = await changeNodes(tx, stored, { rev, created, removed: removed.map(({ cid }) => cid) })
-      await updateTree(tx, before, { rev, head: someCid, data: someCid, commitBlock }, packed)
+      await updateTree(tx, before, { rev, head: someCid, data: someCid, commitBlock }, packed, null)
       const after = new FreshNodes(packed)
       seen.spills += Number(fresh.nodes.length > 0 && after.stale.length === 0 && fresh.stale.length > 0)
       seen.staleAtOnce = Math.max(seen.staleAtOnce, after.stale.length)

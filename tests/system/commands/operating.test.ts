@@ -193,6 +193,25 @@ test('usage tells records, blobs and quota', async () => {
   expect((await run(['account', 'usage', 'frank.test'])).out).toMatch(/^records +1$/m)
 })
 
+test('quotas of all accounts and of one are shown, set and taken back', async () => {
+  expect((await run(['quota', 'show'])).out).toMatch(/^records +no limit \(default\)\nblobs +1\.1 GB \(default\)$/m)
+  expect(await json(['quota', 'set', '--records', '1000', '--blobs', '2GB'])).toEqual({
+    quota: { records: 1000, blobBytes: 2_000_000_000 },
+    own: { records: 1000, blobBytes: 2_000_000_000 },
+  })
+  const { out } = await run(['quota', 'set', 'frank.test', '--blobs', 'none'])
+  expect(out).toContain('frank.test')
+  expect(out).toMatch(/^records +1 of 1000 \(default\)\nblobs +0 B of no limit$/m)
+  expect((await json(['quota', 'set', 'frank.test', '--records', '5'])).own).toEqual({ records: 5, blobBytes: 0 })
+  expect((await json(['quota', 'show', 'frank.test'])).quota).toEqual({ records: 5, blobBytes: 0 })
+  expect((await json(['quota', 'set', '--records', 'default', '--blobs', 'default'])).own).toEqual({
+    records: null,
+    blobBytes: null,
+  })
+  for (const words of [[], ['--records', '0'], ['--records', '5GB'], ['--blobs', '5 furlongs']])
+    expect((await run(['quota', 'set', ...words])).code).toBe(2)
+})
+
 describe('account reset-password', () => {
   test('sets a password that is made up, typed or read', async () => {
     const grace = await invited('grace')

@@ -5,7 +5,8 @@ import { identityUrl } from './identity-page.ts'
 import { codeField, field, hidden, newPasswordField, passwordField } from '../page-parts/page-parts.ts'
 
 export function accountDetails(view: AccountView): Html {
-  const { account } = view
+  const { account, storage } = view
+  const { used, quota } = storage
   const { email, emailConfirmedAt } = account
   return html`
 <section class="card" id="details">
@@ -13,6 +14,7 @@ export function accountDetails(view: AccountView): Html {
   <dl class="facts">
     <div><dt>Handle</dt><dd>${accountName(account)}</dd></div>
     <div><dt>Email address</dt><dd>${email ?? 'none'} ${email !== null && html`<small>(${emailConfirmedAt === null && 'not '}confirmed)</small>`}</dd></div>
+    <div><dt>Stored</dt><dd>${inUse('records', used.records, quota.records)}, ${inUse('MB of media', used.blobBytes, quota.blobBytes, 1e6)}</dd></div>
     <div><dt>Identity</dt><dd><a href="${identityUrl(account.did)}">Who can move this account</a></dd></div>
   </dl>
   ${folded(view, 'handle', 'Change handle', handleForm(view))}
@@ -20,6 +22,12 @@ export function accountDetails(view: AccountView): Html {
   ${folded(view, 'email', 'Change email address', emailForm(view))}
   ${account.hasPassword ? folded(view, 'password', 'Change password', passwordForm(view)) : folded(view, 'password', 'Set a password', firstPassword(email))}
 </section>`
+}
+
+/** The amount in use, and the quota if there is one: `12.5 of 1,000 MB of media`. */
+function inUse(unit: string, used: number, quota: number, size = 1): string {
+  const amount = (count: number) => (count / size).toLocaleString('en', { maximumFractionDigits: 1 })
+  return quota === 0 ? `${amount(used)} ${unit}` : `${amount(used)} of ${amount(quota)} ${unit}`
 }
 
 /** Open if the form was just sent. The id is inside, so that a browser unfolds it when the URL names it. */

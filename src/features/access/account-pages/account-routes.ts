@@ -4,10 +4,14 @@ import { authenticationRequired } from '../../../http/errors.ts'
 import { charge } from '../../../http/limiting.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
+import { quotaOf } from '../../identity/quotas/quotas.ts'
+import { countBlobs } from '../../data/blobs/blobs.ts'
+import { recordTotal } from '../../data/repo/repo.ts'
 import { chargeMail, requestCode } from '../../identity/mails/mails.ts'
 import { loginWithPassword } from '../../identity/passwords/passwords.ts'
 import { withinRefusedAddresses } from '../../identity/addresses/addresses.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
 import {
   activateAccount,
   changeEmail,
@@ -59,18 +63,30 @@ async function renderAccountPage(
   const { db, clock } = ctx
   const { did } = account
   const now = clock.now()
-  const [apps, agents, appPasswords, sessions, browsers, walletSessions, wallet, pushDevices] = await Promise.all([
-    oauthSessionsOf(db, did, now),
-    listAgents(db, did),
-    listAppPasswords(db, did),
-    listSessions(db, did, now),
-    browsersOf(db, did, now),
-    listWalletSessions(db, did, now),
-    walletMatters(ctx, account),
-    toldDevices(ctx, did),
-  ])
-  const lists = { apps, agents, appPasswords, sessions, browsers, walletSessions, wallet, pushDevices }
+  const [apps, agents, appPasswords, sessions, browsers, walletSessions, wallet, pushDevices, storage] =
+    await Promise.all([
+      oauthSessionsOf(db, did, now),
+      listAgents(db, did),
+      listAppPasswords(db, did),
+      listSessions(db, did, now),
+      browsersOf(db, did, now),
+      listWalletSessions(db, did, now),
+      walletMatters(ctx, account),
+      toldDevices(ctx, did),
+      storageOf(ctx, did),
+    ])
+  const lists = { apps, agents, appPasswords, sessions, browsers, walletSessions, wallet, pushDevices, storage }
   return accountPage(ctx, { account, device, ...lists, outcome, secret, awaitsEmailCode })
+}
+
+async function storageOf(ctx: Context, did: Did): Promise<AccountView['storage']> {
+  const { db } = ctx
+  const [quota, records, { bytes }] = await Promise.all([
+    quotaOf(ctx, db, did),
+    recordTotal(db, did),
+    countBlobs(db, did),
+  ])
+  return { quota, used: { records, blobBytes: bytes } }
 }
 
 const notices = new Map<string, { section: Section; notice: string }>([

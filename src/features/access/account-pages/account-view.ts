@@ -7,6 +7,7 @@ import type { PushRegistration } from '../../push/notifications/notifications.ts
 import type { Consent, OAuthSession } from '../oauth/oauth.ts'
 import type { Transfer } from '../../identity/transfers/transfers.ts'
 import type { Device as WalletDevice } from '../wallet-devices/wallet-devices.ts'
+import type { Quota } from '../../identity/quotas/quotas.ts'
 import { errorNote, goodNote, hidden, type Fault } from '../page-parts/page-parts.ts'
 import type { Device, KnownBrowser } from '../pages/pages.ts'
 
@@ -43,6 +44,7 @@ export interface AccountView {
   browsers: readonly KnownBrowser[]
   walletSessions: readonly ListedWalletSession[]
   wallet: WalletMatters
+  storage: { used: Quota; quota: Quota }
   /** Devices that are told by pushes. */
   pushDevices: readonly PushRegistration[]
   /** Result of the form that was sent; null if none was. */

@@ -2,6 +2,7 @@
 import type { StoredBlob } from './blob-storage.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { setImmediate } from 'node:timers/promises'
+import { maxBlobBytesOf } from '../../identity/quotas/quotas.ts'
 import { insertRemovals } from './removal-store.ts'
 import { inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
 
@@ -159,6 +160,22 @@ export function blobTakedown(reader: Reader, did: Did, cid: string): Promise<{ r
 export async function blobUsage(reader: Reader, did: Did): Promise<{ count: number; bytes: number }> {
   return (await reader.get<{ count: number; bytes: number }>(sql`
     SELECT COUNT(*) AS count, CAST(COALESCE(SUM(size), 0) AS BIGINT) AS bytes FROM blob WHERE did = ${did}`))!
+}
+
+/**
+ * The bytes of the account's blobs, the quota that was set for them (null if none was), and whether one of the blobs
+ * has `size` bytes.
+ */
+export async function blobRoom(
+  reader: Reader,
+  did: Did,
+  size: number,
+): Promise<{ bytes: number; maxBytes: number | null; ownsSize: boolean }> {
+  const row = await reader.get<{ bytes: number; maxBytes: number | null; sameSize: number }>(sql`
+    SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) AS bytes, ${maxBlobBytesOf(did)} AS "maxBytes",
+      COUNT(CASE WHEN size = ${size} THEN 1 END) AS "sameSize"
+    FROM blob WHERE did = ${did}`)
+  return { bytes: row!.bytes, maxBytes: row!.maxBytes, ownsSize: row!.sameSize > 0 }
 }
 
 export async function hasBlobs(reader: Reader): Promise<boolean> {

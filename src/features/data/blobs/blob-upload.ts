@@ -1,12 +1,13 @@
 /** Receives a blob: bytes first, then row. A crash in between leaves unowned bytes, never a row without bytes. */
-import { payloadTooLarge, Refusal } from '../../../http/errors.ts'
+import { Refusal } from '../../../http/errors.ts'
 import type { RequestBody } from '../../../http/body.ts'
 import type { Context } from '../../../platform/context.ts'
 import { accountLock, type Reader, type Tx } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountStatus, refuseTakendown } from '../../identity/accounts/accounts.ts'
+import { effectiveQuota, refuseBlobBytes } from '../../identity/quotas/quotas.ts'
 import { keepBlob } from './blob-removal.ts'
-import { blobTakedown, blobUsage, upsertUpload, type BlobRow } from './blob-store.ts'
+import { blobRoom, blobTakedown, upsertUpload, type BlobRow } from './blob-store.ts'
 import { mimeTypeOf } from './mime-type.ts'
 import { blobStorage } from './open-storage.ts'
 
@@ -31,28 +32,39 @@ export async function uploadBlob(
   { permit, record }: Admission,
 ): Promise<BlobRow> {
   const { maxBlobSize } = ctx.config.blobs
+  if (body.length !== null) await admitLength(ctx, did, body.length)
   await using incoming = await blobStorage(ctx).receive(body.stream(maxBlobSize))
   const { cid, size } = incoming
   const blob: BlobRow = { did, cid, size, mimeType: await mimeTypeOf(incoming.head, body.contentType) }
   permit(blob.mimeType)
-  await admitUpload(ctx, ctx.db, blob)
+  await admitBlob(ctx, ctx.db, blob)
   await keepBlob(ctx, incoming, accountLock(did), async (tx) => {
     // An upload may take long; its account may have been deleted in the meantime.
     refuseTakendown(await accountStatus(tx, did))
-    await admitUpload(ctx, tx, blob)
+    await admitBlob(ctx, tx, blob)
     await upsertUpload(tx, blob, ctx.clock.now())
     await record(tx, blob)
   })
   return blob
 }
 
+/**
+ * Refuse what would exceed the quota before it is sent. If the account owns a blob of the same length, it may be that
+ * one, which only its bytes can show.
+ */
+async function admitLength({ config, db }: Context, did: Did, length: number): Promise<void> {
+  const { bytes, maxBytes, ownsSize } = await blobRoom(db, did, length)
+  if (ownsSize) return
+  refuseBlobBytes(bytes + length, effectiveQuota(config, { records: null, blobBytes: maxBytes }).blobBytes)
+}
+
 /** A blob that the account already owns does not count again. */
-async function admitUpload({ config }: Context, reader: Reader, { did, cid, size }: BlobRow): Promise<void> {
+async function admitBlob({ config }: Context, reader: Reader, { did, cid, size }: BlobRow): Promise<void> {
   const owned = await blobTakedown(reader, did, cid)
   if (owned !== null) {
     if (owned.ref !== null) throw new Refusal(400, 'InvalidRequest', 'Blob has been takendown, cannot re-upload')
     return
   }
-  const { bytes } = await blobUsage(reader, did)
-  if (bytes + size > config.blobs.maxStoragePerAccount) throw payloadTooLarge()
+  const { bytes, maxBytes } = await blobRoom(reader, did, size)
+  refuseBlobBytes(bytes + size, effectiveQuota(config, { records: null, blobBytes: maxBytes }).blobBytes)
 }

@@ -23,13 +23,14 @@ import type { RepoEvent } from '../../../protocol/frames.ts'
 import type { Did, Tid } from '../../../protocol/identifiers.ts'
 import type { SigningKey } from '../../../protocol/keys.ts'
 import { CLOCK_IDS, nextTid } from '../../../protocol/tid.ts'
-import { activeSigningKey } from '../../identity/account-keys/account-keys.ts'
+import { activeSigner } from '../../identity/account-keys/account-keys.ts'
+import { refuseRecords } from '../../identity/quotas/quotas.ts'
 import { applyBlobChanges } from '../blobs/blobs.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { FreshNodes } from './fresh-nodes.ts'
 import { changeNodes, StoredNodes } from './node-store.ts'
-import { deleteRecords, findPathsAbout, findRecordCid, putRecords } from './record-store.ts'
-import { findTree, insertRepo, repoHead, updateHead, updateTree } from './repo-store.ts'
+import { countRecords, deleteRecords, findPathsAbout, findRecordCid, putRecords } from './record-store.ts'
+import { findTree, insertRepo, repoHead, updateHead, updateTree, type StoredTree } from './repo-store.ts'
 import { buildOnStored, recentNodes } from './tree-nodes.ts'
 import type { Revalidation } from '../../../http/revalidation.ts'
 
@@ -72,20 +73,21 @@ export interface CommitMeta {
 /**
  * The only function that changes the records of a repository. Returns the new head, or null if there was nothing to do.
  *
- * Refuses with the lexicon's `InvalidSwap`, with `RepoNotFound` or `RecordNotFound`, and with `InvalidRequest` if a
- * record exists, a path is written twice, or the commit is too large.
+ * Refuses with the lexicon's `InvalidSwap`, with `RepoNotFound` or `RecordNotFound`, with `InvalidRequest` if a record
+ * exists, a path is written twice, or the commit is too large, and with `PayloadTooLarge` above the quota of records.
  */
 export async function applyCommit(
   ctx: Context,
   tx: Tx,
   { did, writes, swapCommit, revalidation }: CommitJob,
 ): Promise<CommitMeta | null> {
-  const [key, tree] = await together(activeSigningKey(ctx, tx, did, revalidation), findTree(tx, did))
+  const [{ key, maxRecords }, tree] = await together(activeSigner(ctx, tx, did, revalidation), findTree(tx, did))
   const head = present(did, tree)
   const resolved = await resolveWrites(tx, head.id, writes)
   if (resolved.length === 0) return null
   if (swapCommit && !swapCommit.equals(head.head)) throw invalidSwap(`Commit was at ${head.head}`)
 
+  const records = await recordsAfter(tx, head, resolved, maxRecords)
   const rev = nextRev(ctx, head.rev)
   const nodes = new StoredNodes(tx, head.id, new FreshNodes(head.fresh))
   const built = await buildOnStored(nodes, recentNodes(ctx), { did, rev, prevData: head.data, writes: resolved, key })
@@ -107,7 +109,13 @@ export async function applyCommit(
       now,
       stored.map(({ path, record }) => ({ path, cid: record.cid, subject: record.subject, value: record.bytes })),
     ),
-    updateTree(tx, head, { rev, head: built.commit.cid, data: built.data, commitBlock: built.commit.bytes }, fresh),
+    updateTree(
+      tx,
+      head,
+      { rev, head: built.commit.cid, data: built.data, commitBlock: built.commit.bytes },
+      fresh,
+      records,
+    ),
     applyBlobChanges(tx, {
       did,
       rev,
@@ -166,6 +174,28 @@ async function resolveWrites(tx: Tx, repoId: number, writes: readonly Write[]): 
     }
   }
   return resolved
+}
+
+/**
+ * The number of records after the writes; null if it need not be known. Refuses with `PayloadTooLarge` writes that add
+ * records above the quota (0: none), while others may always be made.
+ *
+ * Commits under a quota keep the number in the row that they write anyway. It is counted once: at the first commit that
+ * adds records since there is a quota, or since the repository was replaced.
+ */
+async function recordsAfter(
+  tx: Tx,
+  head: StoredTree,
+  writes: readonly ResolvedWrite[],
+  maxRecords: number,
+): Promise<number | null> {
+  if (maxRecords === 0) return null
+  let added = 0
+  for (const { action } of writes) added += { create: 1, update: 0, delete: -1 }[action]
+  if (head.records === null && added <= 0) return null
+  const records = (head.records ?? (await countRecords(tx, head.id))) + added
+  if (added > 0) refuseRecords(records, maxRecords)
+  return records
 }
 
 const commitEvent = (

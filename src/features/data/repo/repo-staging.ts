@@ -61,11 +61,11 @@ const slices = <Row>(rows: readonly Row[]): (readonly Row[])[] =>
   Array.from({ length: Math.ceil(rows.length / ROWS) }, (_, i) => rows.slice(i * ROWS, (i + 1) * ROWS))
 
 /**
- * Give the account the new repository, in place of its present one if it has one. Takedowns are copied, which keeps an
- * import from undoing them.
+ * Give the account the new repository, which has `records`, in place of its present one if it has one. Takedowns are
+ * copied, which keeps an import from undoing them.
  */
-export async function adoptRepo(tx: Tx, did: Did, id: number, state: RepoState): Promise<void> {
+export async function adoptRepo(tx: Tx, did: Did, id: number, state: RepoState, records: number): Promise<void> {
   const before = await repoHead(tx, did)
   if (before !== null) await copyTakedowns(tx, { from: before.id, to: id })
-  await replaceRepo(tx, did, before, { id, rev: state.rev }, state)
+  await replaceRepo(tx, did, before, { id, rev: state.rev }, state, records)
 }

@@ -42,13 +42,29 @@ export async function repoHeadsOf(reader: Reader, dids: readonly Did[]): Promise
   return new Map(rows.map((row) => [row.did, headOf(row)]))
 }
 
-/** What a commit builds on: the current tree, and the packed fresh nodes of its row. */
-export type StoredTree = Pick<RepoHead, 'id' | 'rev' | 'head' | 'data'> & { fresh: Uint8Array }
+/** What a commit builds on: the current tree, and what else its row has. */
+export interface StoredTree extends Pick<RepoHead, 'id' | 'rev' | 'head' | 'data'> {
+  /** The packed fresh nodes. */
+  fresh: Uint8Array
+  /** Number of records; null if it is not known without counting them. */
+  records: number | null
+}
+
+/** The number of records that is stored, if it is that of the present revision. */
+const storedCount = sql`CASE WHEN counted_rev = rev THEN record_count END`
 
 export async function findTree(tx: Tx, did: Did): Promise<StoredTree | null> {
-  const row = await tx.get<Pick<HeadRow, 'id' | 'rev' | 'head' | 'data'> & { fresh: Uint8Array }>(sql`
-    SELECT id, rev, head, data, fresh FROM repo WHERE did = ${did}`)
+  const row = await tx.get<Pick<HeadRow, 'id' | 'rev' | 'head' | 'data'> & Pick<StoredTree, 'fresh' | 'records'>>(sql`
+    SELECT id, rev, head, data, fresh, ${storedCount} AS records FROM repo WHERE did = ${did}`)
   return row && { ...row, head: new Cid(row.head), data: new Cid(row.data) }
+}
+
+/** The number of records of an account; 0 if it has no repository. Counts them only if the number is not stored. */
+export async function recordTotal(reader: Reader, did: Did): Promise<number> {
+  const row = await reader.get<{ records: number }>(sql`
+    SELECT COALESCE(${storedCount}, (SELECT count(*) FROM record WHERE repo_id = repo.id)) AS records
+    FROM repo WHERE did = ${did}`)
+  return row?.records ?? 0
 }
 
 /** A text that changes whenever reads of records may return something else. Null if there is no repository. */
@@ -104,17 +120,19 @@ export async function extendStaging(tx: Tx, id: number, until: Millis): Promise<
 export type ReadRepo = Pick<RepoHead, 'id' | 'rev'>
 
 /**
- * Replace the head that was read. `fresh` holds the packed nodes of the row. Throws `WriteConflict` if the head has
- * changed.
+ * Replace the head that was read. `fresh` holds the packed nodes of the row; `records` is their number, or null if that
+ * is not kept. Throws `WriteConflict` if the head has changed.
  */
 export async function updateTree(
   tx: Tx,
   before: ReadRepo,
   { rev, head, data, commitBlock }: RepoState,
   fresh: Uint8Array,
+  records: number | null,
 ): Promise<void> {
+  const counted = records === null ? sql`` : sql`, record_count = ${records}, counted_rev = ${rev}`
   const updated = await tx.run(sql`
-    UPDATE repo SET rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}, fresh = ${fresh}
+    UPDATE repo SET rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}, fresh = ${fresh}${counted}
     WHERE id = ${before.id} AND rev = ${before.rev}`)
   requireUpdated(updated, before)
 }
@@ -136,13 +154,17 @@ export function disownRepo(tx: Tx, did: Did): Promise<number> {
   return tx.run(sql`UPDATE repo SET did = NULL WHERE did = ${did}`)
 }
 
-/** Replace the repository that was read, if any, by a staged one. Throws `WriteConflict` if either has changed. */
+/**
+ * Replace the repository that was read, if any, by a staged one, which has `records`. Throws `WriteConflict` if either
+ * has changed.
+ */
 export async function replaceRepo(
   tx: Tx,
   did: Did,
   before: ReadRepo | null,
   staged: ReadRepo,
   { rev, head, data, commitBlock }: RepoState,
+  records: number,
 ): Promise<void> {
   if (before !== null)
     requireUpdated(
@@ -150,7 +172,8 @@ export async function replaceRepo(
       before,
     )
   const owned = await tx.run(sql`
-    UPDATE repo SET did = ${did}, rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}, staged_until = NULL
+    UPDATE repo SET did = ${did}, rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}, staged_until = NULL,
+      record_count = ${records}, counted_rev = ${rev}
     WHERE id = ${staged.id} AND staged_until IS NOT NULL`)
   requireUpdated(owned, staged)
 }

@@ -33,7 +33,7 @@ export { secondOpinion } from './second-opinion.ts'
 export { subjectOf } from './record-preparation.ts'
 export { adoptRepo, stageBlocks, stageRepo } from './repo-staging.ts'
 export { readRecord, type NewRecord, type StoredRecord } from './record-store.ts'
-export { repoHead, repoHeads, repoHeadsOf, type RepoHead } from './repo-store.ts'
+export { recordTotal, repoHead, repoHeads, repoHeadsOf, type RepoHead } from './repo-store.ts'
 
 /** Head, revision and counts of stored blocks and records; null if the account has no repository. */
 export async function repoTotals(

@@ -23,6 +23,7 @@ import { formatDidKey, parseDidKey } from '../../../protocol/keys.ts'
 import { tidMicros } from '../../../protocol/tid.ts'
 import { accountStatus, refuseTakendown } from '../../identity/accounts/accounts.ts'
 import { settledKeyOf, settledTransaction, signingKeyOf } from '../../identity/account-keys/account-keys.ts'
+import { quotaOf, refuseRecords } from '../../identity/quotas/quotas.ts'
 import { replaceBlobReferences } from '../blobs/blobs.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { documentOfAccount } from '../../identity/web-documents/web-documents.ts'
@@ -65,8 +66,8 @@ const places = perContext(() => ({
  * Replace the account's repository by the one in an archive (`com.atproto.repo.importRepo`).
  *
  * Refuses with `InvalidRequest` an archive that is malformed or signed by another key, `Forbidden` another account's
- * repository, `Conflict` if the repository changed meanwhile, `RequestTimeout` if the upload stalls, and
- * `ServiceUnavailable` if too many imports run.
+ * repository, `PayloadTooLarge` one with more records than the quota, `Conflict` if the repository changed meanwhile,
+ * `RequestTimeout` if the upload stalls, and `ServiceUnavailable` if too many imports run.
  */
 export async function importRepo(exchange: Exchange, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
   const { ctx } = exchange
@@ -114,13 +115,17 @@ async function replaceBy(exchange: Exchange, did: Did, imported: ImportedRepo, b
     await checkSignature(ctx, did, commit)
     // The stored tree is the same, and its commit is not older.
     if (before !== null && before.data.equals(commit.data) && before.rev >= commit.rev) return
+    const quota = await quotaOf(ctx, ctx.db, did)
+    let records = 0
     const rev = nextRev(ctx, before !== null && before.rev > commit.rev ? before.rev : commit.rev)
     await stageRepo(ctx, rev, async (id) => {
       for await (const page of imported.pages()) {
+        records += page.records.length
+        refuseRecords(records, quota.records)
         await stageBlocks(ctx, id, rev, page)
         uses.add(page.records.flatMap(usesOf))
       }
-      await adopt(exchange, did, { id, rev, commit, before, uses })
+      await adopt(exchange, did, { id, rev, commit, before, uses, records })
     })
   } finally {
     uses.close()
@@ -152,12 +157,14 @@ interface Adoption {
   /** Head of the account's repository when the import began. */
   before: RepoHead | null
   uses: BatchFile<BlobUse>
+  /** Number of records in the archive. */
+  records: number
 }
 
 async function adopt(
   { ctx, revalidate }: Exchange,
   did: Did,
-  { id, rev, commit, before, uses }: Adoption,
+  { id, rev, commit, before, uses, records }: Adoption,
 ): Promise<void> {
   await settledTransaction(ctx, did, async (tx) => {
     await revalidate(tx)
@@ -165,11 +172,12 @@ async function adopt(
     refuseTakendown(status)
     const present = await repoHead(tx, did)
     if (present?.rev !== before?.rev) throw new Refusal(409, 'Conflict', 'The repository was changed during the import')
+    refuseRecords(records, (await quotaOf(ctx, tx, did)).records)
     const key = await settledKeyOf(ctx, tx, did)
     const head: Block = signCommit(unsignedCommit(did, rev, commit.data), key!)
     const now = ctx.clock.now()
     await replaceBlobReferences(tx, { did, rev, now, batches: uses.batches() })
-    await adoptRepo(tx, did, id, { rev, head: head.cid, data: commit.data, commitBlock: head.bytes })
+    await adoptRepo(tx, did, id, { rev, head: head.cid, data: commit.data, commitBlock: head.bytes }, records)
     // No #sync for an inactive account: activation will emit one.
     if (status === 'active') await sequenceEvents(ctx, tx, [syncEvent(did, rev, head)])
   })

@@ -4,11 +4,14 @@ import { sql, type Reader, type Tx } from '../../../platform/database/database.t
 import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import type { Account } from '../accounts/accounts.ts'
+import { maxRecordsColumn } from '../quotas/quotas.ts'
 
 /** Everything that a commit needs to know of its account. */
 export interface AccountSigner extends WrappedKey, Pick<Account, 'deactivatedAt' | 'takedownRef'> {
   /** Since when its identity may name another key, so that it must sign no commit; null if it may sign. */
   heldAt: Millis | null
+  /** The quota of records that was set for it; null if none was. */
+  maxRecords: number | null
   /** As in `validColumn`. */
   valid: number
 }
@@ -20,7 +23,7 @@ export const findSigner = (
 ): Promise<AccountSigner | null> =>
   reader.get(sql`
     SELECT signing_key AS "signingKey", signing_key_wrapped AS wrapped, deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef",
-      signing_held_at AS "heldAt", ${validColumn(revalidation)}
+      signing_held_at AS "heldAt", ${maxRecordsColumn} AS "maxRecords", ${validColumn(revalidation)}
     FROM account WHERE did = ${did}`)
 
 /** Returns 0 if the current key is no longer `before`. The account may sign again, if it was held. */

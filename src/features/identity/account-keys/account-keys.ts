@@ -10,6 +10,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { curveOf, formatDidKey, type Curve, type SigningKey } from '../../../protocol/keys.ts'
 import { statusOf, type AccountStatus } from '../../../protocol/account-status.ts'
 import { requireActive } from '../accounts/accounts.ts'
+import { effectiveQuota } from '../quotas/quotas.ts'
 import { findSigner, updateSigningKey } from './account-key-store.ts'
 import { SigningHeld } from './signing-hold.ts'
 import { requireValid, type Revalidation } from '../../../http/revalidation.ts'
@@ -72,21 +73,23 @@ export async function accountSigner(
 }
 
 /**
- * Returns the key with which an active account signs a commit. Throws `AccountNotFound`, `AccountTakedown`,
+ * Returns the key with which an active account signs a commit, and how many records it may have (0: any number).
+ * Throws `AccountNotFound`, `AccountTakedown`,
  * `AccountDeactivated`, the refusal of a caller whose access has ended, or `SigningHeld` while the identity may name
  * another key.
  */
-export async function activeSigningKey(
+export async function activeSigner(
   ctx: Context,
   tx: Tx,
   did: Did,
   revalidation: Revalidation | null,
-): Promise<SigningKey> {
+): Promise<{ key: SigningKey; maxRecords: number }> {
   const signer = await findSigner(tx, did, revalidation)
   requireActive(signer && statusOf(signer))
   requireValid(revalidation, signer!)
   if (signer!.heldAt !== null) throw new SigningHeld()
-  return unwrapped(ctx, signer!)
+  const { records } = effectiveQuota(ctx.config, { records: signer!.maxRecords, blobBytes: null })
+  return { key: unwrapped(ctx, signer!), maxRecords: records }
 }
 
 /**

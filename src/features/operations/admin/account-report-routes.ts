@@ -7,6 +7,7 @@ import { pageOf, type Pages } from '../../../http/paged-list.ts'
 import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
 import { accountNamed, furtherHandlesOf } from '../../identity/accounts/accounts.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
+import { effectiveQuota, findDefaultQuota, quotaOf } from '../../identity/quotas/quotas.ts'
 import { escrowState } from '../../identity/escrow/escrow.ts'
 import { hostingStateOf } from '../../identity/web-documents/web-documents.ts'
 import { countFlaggedAccounts, findFlags, type Flag } from '../../data/labels/labels.ts'
@@ -21,8 +22,8 @@ import {
 } from './account-report-store.ts'
 import { namedAccount } from './named-account.ts'
 
-/** Returns the used share of the quota in percent, with one decimal. */
-const percent = (bytes: number, quota: number) => Math.round((bytes / quota) * 1000) / 10
+/** Returns the used share of the quota in percent, with one decimal; 0 if there is none. */
+const percent = (bytes: number, quota: number) => (quota === 0 ? 0 : Math.round((bytes / quota) * 1000) / 10)
 
 const accountPages: Pages<NonNullable<AccountFilter['after']>> = {
   cursor: {
@@ -60,7 +61,8 @@ export const accountReportRoutes = [
         now,
       )
       const flagsOf = Map.groupBy(flags, ({ did }) => did)
-      const quotaBytes = config.blobs.maxStoragePerAccount
+      const set = await findDefaultQuota(db)
+      const limitOf = (blobBytes: number | null) => effectiveQuota(config, { records: null, blobBytes }).blobBytes
       return {
         accounts: rows.map((row) => ({
           did: row.did,
@@ -68,11 +70,11 @@ export const accountReportRoutes = [
           createdAt: wireTime(row.createdAt),
           status: statusOf(row),
           totalBytes: row.totalBytes,
-          quotaUsedPct: percent(row.totalBytes, quotaBytes),
+          quotaUsedPct: percent(row.totalBytes, limitOf(row.maxBlobBytes)),
           didWebHosting: row.isHosted === 1,
           flags: (flagsOf.get(row.did) ?? []).map(flagView),
         })),
-        quotaBytes,
+        quotaBytes: limitOf(set.blobBytes),
         flaggedTotal: await countFlaggedAccounts(db, now),
         cursor,
       }
@@ -128,10 +130,11 @@ export const accountReportRoutes = [
 
   route('GET', '/v1/accounts/:did/storage', {
     auth: operator(),
-    async handler({ ctx: { db, config }, path }) {
+    async handler({ ctx, path }) {
+      const { db } = ctx
       const { did } = await namedAccount(db, path)
       const { blobCount, totalBytes, largestCid, largestSize } = await storageOf(db, did)
-      const quotaBytes = config.blobs.maxStoragePerAccount
+      const quotaBytes = (await quotaOf(ctx, db, did)).blobBytes
       return {
         blobCount,
         totalBytes,

@@ -1,6 +1,7 @@
 /** Account reports for operators. The queries read the tables of several features and change none of them. */
 import { sql, sqlAnd, type Reader, type Sql } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import { maxBlobBytesColumn } from '../../identity/quotas/quotas.ts'
 import { isFlagged } from '../../data/labels/labels.ts'
 
 export const statuses = ['active', 'deactivated', 'suspended', 'takendown'] as const
@@ -22,6 +23,8 @@ export interface AccountRow {
   takedownRef: string | null
   flagged: 0 | 1
   totalBytes: number
+  /** The quota of blobs that was set for it or for all accounts; null if none was. */
+  maxBlobBytes: number | null
   /** Whether this server serves the document of its did:web. */
   isHosted: 0 | 1
 }
@@ -54,6 +57,7 @@ export function listAccounts(
   return reader.all<AccountRow>(sql`
     SELECT did, handle, created_at AS "createdAt", deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef", ${flagged} AS flagged,
       (SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM blob WHERE blob.did = account.did) AS "totalBytes",
+      ${maxBlobBytesColumn} AS "maxBlobBytes",
       CASE WHEN EXISTS (SELECT 1 FROM web_document w WHERE w.did = account.did AND w.hosted_since IS NOT NULL) THEN 1 ELSE 0 END AS "isHosted"
     FROM account WHERE ${sqlAnd(conditions)} ORDER BY flagged DESC, did LIMIT ${limit}`)
 }

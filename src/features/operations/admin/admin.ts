@@ -7,6 +7,7 @@ import { accountRepairRoutes } from './account-repair-routes.ts'
 import { clusterRoutes } from './cluster-routes.ts'
 import { claimCodeRoutes } from './claim-code-routes.ts'
 import { consentEventRoutes } from './consent-event-routes.ts'
+import { quotaRoutes } from './quota-routes.ts'
 import { serviceReportRoutes } from './service-report-routes.ts'
 import { stepRoutes } from './step-routes.ts'
 import { subjectStatusRoutes } from './subject-status-routes.ts'
@@ -20,6 +21,7 @@ export const admin: Feature = {
     ...accountRepairRoutes,
     ...claimCodeRoutes,
     ...consentEventRoutes,
+    ...quotaRoutes,
     ...serviceReportRoutes,
     ...clusterRoutes,
     ...stepRoutes,

@@ -24,6 +24,7 @@ export const auditActions = [
   'agents_ended',
   'sender_key_rotated',
   'sender_key_revoked',
+  'quota_set',
 ] as const
 export type AuditAction = (typeof auditActions)[number]
 

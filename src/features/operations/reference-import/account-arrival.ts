@@ -80,7 +80,9 @@ export async function bringAccount(
         records += page.records.length
       }
       const locks = [accountLock(did), ...arrivalLocks(blobs)]
-      await ctx.db.transactionOn(locks, (tx) => settle(ctx, tx, { belongings, actor, former, id, uses, blobs }))
+      await ctx.db.transactionOn(locks, (tx) =>
+        settle(ctx, tx, { belongings, actor, former, id, uses, records, blobs }),
+      )
     })
     return { records, blobs: blobs.length, blobFaults: faults }
   } finally {
@@ -118,10 +120,15 @@ interface Settling {
   /** The staged repository. */
   id: number
   uses: BatchFile<BlobUse>
+  records: number
   blobs: readonly ArrivedBlob[]
 }
 
-async function settle(ctx: Context, tx: Tx, { belongings, actor, former, id, uses, blobs }: Settling): Promise<void> {
+async function settle(
+  ctx: Context,
+  tx: Tx,
+  { belongings, actor, former, id, uses, records, blobs }: Settling,
+): Promise<void> {
   const { account } = belongings
   const { did } = account
   const { commit, root, blocks } = former.repo
@@ -133,7 +140,7 @@ async function settle(ctx: Context, tx: Tx, { belongings, actor, former, id, use
     deleteAfter: account.deleteAfter === null ? null : Math.max(account.deleteAfter, now + MIN_TIME_TO_DELETION_MILLIS),
   })
   await replaceBlobReferences(tx, { did, rev, now, batches: uses.batches() })
-  await adoptRepo(tx, did, id, { rev, head: root, data, commitBlock: blocks.get(root)! })
+  await adoptRepo(tx, did, id, { rev, head: root, data, commitBlock: blocks.get(root)! }, records)
   for (const { path, ref } of actor.takendownRecords()) await setRecordTakedown(tx, { did, path, ref })
   await ownArrivedBlobs(ctx, tx, blobs, now)
   const preferences = actor.preferences()

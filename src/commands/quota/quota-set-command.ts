@@ -1,0 +1,47 @@
+import { adminCommand } from '../admin-command.ts'
+import { Misuse, type Invocation } from '../command.ts'
+import { NAMED_BY } from '../account/operator-accounts.ts'
+import { OF_WHOM, quotaTarget, quotaText, type QuotaView } from './operator-quotas.ts'
+
+const units = { '': 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12 }
+
+export const quotaSetCommand = adminCommand({
+  name: 'quota set',
+  summary: 'Set how much an account, or every account, may store.',
+  parameters: ['[account]'],
+  details: `${OF_WHOM}
+
+Applies at once, to writes, uploads and imports; whatever is stored already stays. An account above its quota can still
+change and delete records. Both options also take "none", for no limit, and "default", which takes back what was set.
+
+${NAMED_BY}`,
+  options: {
+    records: { value: 'n', doc: 'Number of records.' },
+    blobs: { value: 'SIZE', doc: 'Size of all blobs together, in bytes, or as in 500MB or 2GB.' },
+  },
+  async run({ server, positionals: [name], options }) {
+    const records = quotaOption(options, 'records', { '': 1 })
+    const blobBytes = quotaOption(options, 'blobs', units)
+    if (records === undefined && blobBytes === undefined) throw new Misuse('add --records or --blobs')
+    const { path, whose } = await quotaTarget(server, name)
+    const view = await server.post<QuotaView>(path, { records, blobBytes })
+    return { value: view, text: quotaText(whose, view) }
+  },
+})
+
+/** Undefined if the option was not given; null for "default", and 0 for "none". */
+function quotaOption(
+  options: Invocation['options'],
+  name: string,
+  factors: Readonly<Record<string, number>>,
+): number | null | undefined {
+  const text = options[name]
+  if (text === undefined) return undefined
+  if (text === 'default') return null
+  if (text === 'none') return 0
+  const [, digits = '', unit = ''] = /^(\d{1,12}) ?([kMGT]B)?$/.exec(String(text)) ?? []
+  const count = Number(digits) * (factors[unit] ?? 0)
+  if (count === 0 || !Number.isSafeInteger(count))
+    throw new Misuse(`--${name} takes a number above 0, "none" or "default"`)
+  return count
+}
