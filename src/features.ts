@@ -3,6 +3,7 @@ import type { Feature } from './http/feature.ts'
 import { accountChanges } from './features/identity/account-changes/account-changes-feature.ts'
 import { accounts } from './features/identity/accounts/accounts-feature.ts'
 import { accountEvents } from './features/identity/account-events/account-events-feature.ts'
+import { alerts } from './features/operations/alerts/alerts.ts'
 import { admin } from './features/operations/admin/admin.ts'
 import { agents } from './features/agents/agents/agents-feature.ts'
 import { sessions } from './features/access/sessions/sessions-feature.ts'
@@ -87,5 +88,6 @@ export const features: readonly Feature[] = [
   doctor,
   plcDirectory,
   serverInfo,
+  alerts,
   accountPages,
 ]

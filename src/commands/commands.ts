@@ -18,6 +18,7 @@ import { agentRegisterCommand } from './agent/agent-register-command.ts'
 import { agentRevokeCommand } from './agent/agent-revoke-command.ts'
 import { agentTokenCommand } from './agent/agent-token-command.ts'
 import { agentWaitCommand } from './agent/agent-wait-command.ts'
+import { alertsCommand } from './server/alerts-command.ts'
 import { backupCommand } from './server/backup-command.ts'
 import { clusterStatusCommand } from './server/cluster-status-command.ts'
 import type { Command } from './command.ts'
@@ -75,6 +76,7 @@ export const commands: readonly Command[] = [
   configCheckCommand,
   healthCommand,
   doctorCommand,
+  alertsCommand,
   upgradeCommand,
   mailTestCommand,
   accountListCommand,

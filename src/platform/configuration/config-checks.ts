@@ -32,6 +32,8 @@ const loopbackHost = /^(?:localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 /** Expects a hostname from `URL`, which writes every IPv4 notation in dotted form and IPv6 in brackets. */
 const isAddress = (hostname: string): boolean => hostname.startsWith('[') || isIPv4(hostname)
 
+const MAX_ALERT_ADDRESSES = 10
+
 /** Rules that all S3-compatible stores share. */
 const bucketName = /^[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]$/i
 const keyPrefix = /^(?:[\w.-]+\/)*$/
@@ -169,6 +171,9 @@ export const checks: readonly Check[] = [
     email.smtpTls === 'none' && (email.smtpUsername !== null || email.smtpPassword !== null)
       ? 'none would send the user name and password in the clear'
       : null,
+  ),
+  fault('alerts.mail_to', ({ alerts }) =>
+    alerts.mailTo.length > MAX_ALERT_ADDRESSES ? `has more than ${MAX_ALERT_ADDRESSES} addresses` : null,
   ),
   fault('iroh.enabled', ({ iroh }) => (iroh.enabled && !hasIroh ? `must be false here: ${NO_IROH}` : null)),
   fault('notifications.relay', ({ notifications, iroh }) =>

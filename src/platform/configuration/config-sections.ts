@@ -592,6 +592,24 @@ export const declared = {
     { blankIsUnset: true },
   ),
 
+  alerts: section({
+    mailTo: field(listOf(emailAddress), {
+      default: [],
+      addition: true,
+      doc: 'Addresses that are mailed alerts: what operators have to act on, once when it begins and once when it is over. Empty: none. See docs/alerts.md.',
+    }),
+    reminderSecs: field(seconds(), {
+      default: DAY_SECS,
+      addition: true,
+      doc: 'Time after which an alert that lasts is told again. 0: never.',
+    }),
+    diskFreeBytes: field(bytes(), {
+      default: 2048 * MEBIBYTE,
+      addition: true,
+      doc: 'Free space at `data_dir` below which the disk counts as nearly full.',
+    }),
+  }),
+
   rateLimit: section({
     enabled: field(boolean, {
       default: true,

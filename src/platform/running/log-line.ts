@@ -51,6 +51,7 @@ const fields = {
   file: text,
   snapshot: text,
   sweep: text,
+  alert: text,
   /** Id of a durable step, and its kind. */
   step: text,
   stepKind: text,

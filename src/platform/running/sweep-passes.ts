@@ -4,7 +4,7 @@
  */
 import type { Context } from '../context.ts'
 import { sql, type Cluster, type Database } from '../database/database.ts'
-import type { SweepState } from './sweep-state.ts'
+import type { SweepFailure, SweepState } from './sweep-state.ts'
 
 const LEASE = 'sweep '
 
@@ -14,7 +14,11 @@ export const isOfPass = (lease: string): boolean => lease.startsWith(LEASE)
 export interface SweepPasses {
   all(): Promise<ReadonlyMap<string, SweepState>>
   last(name: string): Promise<SweepState | null>
+  /** A pass has been completed, which ends its failures. */
   record(name: string, pass: SweepState): Promise<void>
+  failures(): Promise<ReadonlyMap<string, SweepFailure>>
+  /** A pass has failed. */
+  fail(name: string, failure: Omit<SweepFailure, 'count'>): Promise<void>
   /**
    * Call `work` unless another node makes a pass, and return what it returned, else null. `signal` aborts if another
    * node may begin.
@@ -27,10 +31,19 @@ export const sweepPasses = ({ db }: Pick<Context, 'db'>, stopping: AbortSignal):
 
 function ownPasses(stopping: AbortSignal): SweepPasses {
   const passes = new Map<string, SweepState>()
+  const failures = new Map<string, SweepFailure>()
   return {
     all: async () => passes,
     last: async (name) => passes.get(name) ?? null,
-    record: async (name, pass) => void passes.set(name, pass),
+    async record(name, pass) {
+      passes.set(name, pass)
+      failures.delete(name)
+    },
+    failures: async () => failures,
+    async fail(name, { since, error }) {
+      const { count, ...first } = failures.get(name) ?? { count: 0, since }
+      failures.set(name, { ...first, count: count + 1, error })
+    },
     exclusively: (_name, work) => work(stopping),
   }
 }
@@ -60,6 +73,16 @@ const sharedPasses = (db: Database, cluster: Cluster, stopping: AbortSignal): Sw
     await db.run(sql`
       INSERT INTO sweep_report (name, completed_at, node, report) VALUES (${name}, ${completedAt}, ${cluster.node.id}, ${JSON.stringify(report)})
       ON CONFLICT (name) DO UPDATE SET completed_at = excluded.completed_at, node = excluded.node, report = excluded.report`)
+    await db.run(sql`DELETE FROM sweep_failure WHERE name = ${name}`)
+  },
+  async failures() {
+    const rows = await db.all<SweepFailure & { name: string }>(sql`SELECT name, since, count, error FROM sweep_failure`)
+    return new Map(rows.map(({ name, ...failure }) => [name, failure]))
+  },
+  async fail(name, { since, error }) {
+    await db.run(sql`
+      INSERT INTO sweep_failure (name, since, count, error) VALUES (${name}, ${since}, 1, ${error})
+      ON CONFLICT (name) DO UPDATE SET count = sweep_failure.count + 1, error = excluded.error`)
   },
   async exclusively(name, work) {
     const lease = await cluster.take(LEASE + name)

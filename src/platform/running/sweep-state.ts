@@ -8,10 +8,21 @@ export interface SweepState {
   report: SweepReport
 }
 
+/** Passes that have failed one after another. */
+export interface SweepFailure {
+  /** Time of the first of them. */
+  since: Millis
+  count: number
+  /** Message of the last of them. */
+  error: string
+}
+
 export interface Sweeps {
   readonly sweeps: readonly { readonly name: string; readonly destructive?: boolean }[]
   /** The last completed pass of each sweep, by name; on a cluster, of whichever node made it. */
   lastPasses(): Promise<ReadonlyMap<string, SweepState>>
+  /** The sweeps whose last pass failed, by name; on a cluster, whichever node made it. */
+  failures(): Promise<ReadonlyMap<string, SweepFailure>>
   start(): void
   /** Run one pass now, or join the one in progress, whichever node makes it. Throws if no sweep has this name. */
   run(name: string): Promise<SweepReport>

@@ -2,9 +2,9 @@
  * Periodic background passes. The runner owns the interval, the last report and the errors; a sweep is a value.
  *
  * Passes of one sweep never overlap. A pass that overruns delays the next one, and missed passes are not made up. A
- * failed pass leaves the last report as it was: a stale timestamp is the alarm. If the clock was set, a destructive
- * sweep skips one pass and leaves its report too, so the operator has one interval to notice and correct a wrong clock.
- * The next pass trusts the clock.
+ * failed pass leaves the last report as it was, and is counted until one is completed. If the clock was set, a
+ * destructive sweep skips one pass and leaves its report too, so the operator has one interval to notice and correct a
+ * wrong clock. The next pass trusts the clock.
  *
  * On a cluster, one node at a time makes a pass of a sweep, and none begins one that another has made within the
  * interval. Reports are rows, so that every node tells the same.
@@ -15,7 +15,7 @@ import { ClockWatch } from './clock-watch.ts'
 import type { Config } from '../configuration/config.ts'
 import type { Context } from '../context.ts'
 import { sweepPasses, type SweepPasses } from './sweep-passes.ts'
-import type { Sweeps, SweepReport, SweepState } from './sweep-state.ts'
+import type { SweepFailure, Sweeps, SweepReport, SweepState } from './sweep-state.ts'
 import { inRequest } from './request-scope.ts'
 
 /** The longest delay that a timer accepts; with a longer one it would fire at once. */
@@ -42,6 +42,9 @@ export interface Sweep {
   /** Run one pass. A long pass throws when `stopping` aborts, so a pass must be correct wherever it ends. */
   run(ctx: Context, stopping: AbortSignal): Promise<SweepReport>
 }
+
+/** Longest error message of a failed pass that is kept. */
+const MAX_ERROR_CHARS = 500
 
 /** The report of a skipped pass. */
 const skippedPass: SweepReport = { skipped: 1 }
@@ -74,6 +77,15 @@ export class SweepRunner implements Sweeps {
         },
       )
     }
+    ctx.metrics.gauges(
+      'sweep_failures',
+      'Passes of a sweep that have failed since the last completed one',
+      'sweep',
+      async () => {
+        const failures = await this.failures()
+        return sweeps.map(({ name }): [string, number] => [name, failures.get(name)?.count ?? 0])
+      },
+    )
   }
 
   start(): void {
@@ -86,6 +98,10 @@ export class SweepRunner implements Sweeps {
 
   lastPasses(): Promise<ReadonlyMap<string, SweepState>> {
     return this.#passes.all()
+  }
+
+  failures(): Promise<ReadonlyMap<string, SweepFailure>> {
+    return this.#passes.failures()
   }
 
   /** Run one pass now, or join the one in progress. Throws if no sweep has this name. */
@@ -164,11 +180,22 @@ export class SweepRunner implements Sweeps {
     return this.#passes.exclusively(name, async (signal) => {
       // The pass of another node may have ended in between.
       if (isRegular && (await this.#earlyMillis(sweep)) > 0) return null
-      const report = await sweep.run(this.ctx, signal)
+      const report = await sweep.run(this.ctx, signal).catch((error: unknown) => this.#failed(name, error))
       await this.#passes.record(name, { completedAt: this.ctx.clock.now(), report })
       for (const [field, counter] of Object.entries(counts)) this.#tallies.get(counter)!(report[field] ?? 0)
       return report
     })
+  }
+
+  /** Count a failed pass, unless the server is shutting down. Throws its error. */
+  async #failed(name: string, error: unknown): Promise<never> {
+    const words = (error instanceof Error ? error.message : String(error)).slice(0, MAX_ERROR_CHARS)
+    const failure = { since: this.ctx.clock.now(), error: words }
+    if (!this.#stopping.signal.aborted)
+      await this.#passes
+        .fail(name, failure)
+        .catch((cause: unknown) => this.ctx.log.error('could not count a failed pass', { sweep: name, error: cause }))
+    throw error
   }
 
   /**

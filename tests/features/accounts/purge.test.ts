@@ -45,6 +45,8 @@ const staying: Record<string, string> = {
 
 /** Tables that are about no account. A new table either has one of the columns above or stands here. */
 const aboutNobody: readonly string[] = [
+  'alert',
+  'alert_message',
   'blob_removal',
   'clock_seen',
   'commit_mark',
@@ -70,6 +72,7 @@ const aboutNobody: readonly string[] = [
   'schema_migration',
   'server_secret',
   'sign_in_attempt',
+  'sweep_failure',
   'sweep_report',
   'used_proof',
   'waitlist_entry',

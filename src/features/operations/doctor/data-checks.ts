@@ -29,7 +29,6 @@ import { listSnapshots, openArchive, readManifest, sealOf, snapshotName } from '
 import { fault, ok, warning, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
 
 const DISK_FAULT_BYTES = 256 * 1024 ** 2
-const DISK_WARNING_BYTES = 2 * 1024 ** 3
 const GIB = 1024 ** 3
 /**
  * A backup is late after this many intervals: it takes time, and after a restart the first one waits for a whole
@@ -64,13 +63,18 @@ async function checkDisk({ config }: Patient): Promise<Finding> {
   }
   const unwritable = writeFault(config)
   if (unwritable !== null) return unwritable
-  const { bavail, bsize } = await statfs(dataDir)
-  const free = bavail * bsize
+  const free = await freeBytesOf(dataDir)
   const text = `${(free / GIB).toFixed(1)} GiB free at ${dataDir}`
   if (free < DISK_FAULT_BYTES) return fault(text, 'free some space: writes fail when the disk is full')
-  return free < DISK_WARNING_BYTES
+  return free < config.alerts.diskFreeBytes
     ? warning(text, 'free some space before uploads and the event log fill the disk')
     : ok(text)
+}
+
+/** Returns how many bytes an ordinary user can still write to the file system of a folder. */
+export async function freeBytesOf(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder)
+  return bavail * bsize
 }
 
 /**

@@ -9,6 +9,7 @@ import { networkChecks } from './network-checks.ts'
 import { numberingCheck } from './numbering-check.ts'
 import { serviceChecks } from './service-checks.ts'
 
+export { freeBytesOf } from './data-checks.ts'
 export type { Finding } from './finding.ts'
 
 export const checks: readonly Check[] = [...dataChecks, numberingCheck, clockCheck, ...networkChecks, ...serviceChecks]

@@ -1,0 +1,29 @@
+/** What operators see of alerts: those that last, and those that are over. */
+import { route } from '../../../http/endpoint.ts'
+import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
+import { operator } from '../operators/operators.ts'
+import { areAlertsOn } from './alert.ts'
+import { listAlerts, type AlertRow } from './alert-store.ts'
+
+/** `pending`: it holds, but not for long enough to be told. */
+const stateOf = ({ told }: AlertRow): 'pending' | 'on' | 'over' =>
+  ({ nothing: 'pending', begun: 'on', over: 'over' })[told] as 'pending' | 'on' | 'over'
+
+const alertView = (row: AlertRow) => ({
+  name: row.name,
+  subject: row.subject === '' ? null : row.subject,
+  state: stateOf(row),
+  text: row.text,
+  since: wireTime(row.since),
+  toldAt: wireTimeOrNull(row.toldAt),
+  overSince: row.told === 'over' ? wireTimeOrNull(row.clearSince) : null,
+})
+
+export const alertRoutes = [
+  route('GET', '/v1/admin/alerts', {
+    auth: operator(),
+    async handler({ ctx }) {
+      return { enabled: areAlertsOn(ctx.config), alerts: (await listAlerts(ctx.db)).map(alertView) }
+    },
+  }),
+]
