@@ -1,6 +1,7 @@
 /** All features of the service, each after those that it builds on. */
 import type { Feature } from './http/feature.ts'
 import { accountChanges } from './features/identity/account-changes/account-changes-feature.ts'
+import { accountArchives } from './features/data/account-archives/account-archives-feature.ts'
 import { accounts } from './features/identity/accounts/accounts-feature.ts'
 import { accountEvents } from './features/identity/account-events/account-events-feature.ts'
 import { alerts } from './features/operations/alerts/alerts.ts'
@@ -69,6 +70,7 @@ export const features: readonly Feature[] = [
   proxy,
   sync,
   preferences,
+  accountArchives,
   labels,
   pages,
   oauth,

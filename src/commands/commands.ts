@@ -4,6 +4,7 @@ import { accountCeremoniesCommand } from './account/account-ceremonies-command.t
 import { accountCreateCommand } from './account/account-create-command.ts'
 import { accountDeleteCommand } from './account/account-delete-command.ts'
 import { accountEndAgentsCommand } from './account/account-end-agents-command.ts'
+import { accountExportCommand } from './account/account-export-command.ts'
 import { accountListCommand } from './account/account-list-command.ts'
 import { accountRecoveriesCommand } from './account/account-recoveries-command.ts'
 import { accountResetPasswordCommand } from './account/account-reset-password-command.ts'
@@ -87,6 +88,7 @@ export const commands: readonly Command[] = [
   accountRestoreCommand,
   accountDeleteCommand,
   accountUsageCommand,
+  accountExportCommand,
   accountAgentsCommand,
   accountEndAgentsCommand,
   accountCeremoniesCommand,

@@ -2,6 +2,7 @@
 import type { Config } from '../platform/configuration/config.ts'
 import { OperatorError } from '../base/operator-error.ts'
 import { parsedJson } from '../base/parsed-json.ts'
+import { unstalled } from '../base/unstalled.ts'
 import { userAgentHeader } from '../base/user-agent-header.ts'
 import { ownUrl } from '../platform/configuration/own-url.ts'
 
@@ -48,30 +49,42 @@ export class Server {
     )
   }
 
+  /** Yields the bytes of a download, which may take as long as bytes keep arriving. */
+  async *download(path: string): AsyncGenerator<Uint8Array> {
+    const response = await this.#authorized(path, { method: 'GET' }, null)
+    if (!response.ok) throw new OperatorError(faultOf(response.status, await response.text()))
+    yield* unstalled(response.body!, TIMEOUT_MILLIS)
+  }
+
   async #ask<T>(path: string, init: Request): Promise<T> {
+    return this.#answer<T>(await this.#authorized(path, init, TIMEOUT_MILLIS))
+  }
+
+  async #authorized(path: string, init: Request, timeoutMillis: number | null): Promise<Response> {
     // Basic authentication (RFC 7617) is accepted both under `/xrpc` and under `/v1`.
     const authorization: Record<string, string> =
       this.#token === null ? {} : { authorization: `Basic ${Buffer.from(`admin:${this.#token}`).toString('base64')}` }
-    const response = await this.#fetch(path, { ...init, headers: { ...init.headers, ...authorization } })
-    if (response.status !== 401) return this.#answer<T>(response)
+    const headers = { ...init.headers, ...authorization }
+    const response = await this.#fetch(path, { ...init, headers }, timeoutMillis)
+    if (response.status !== 401) return response
     if (this.#token !== null) throw new OperatorError(`${this.url} does not accept this admin token`)
     throw new OperatorError(
       'the running server requires the admin token: set admin_token (SERVICE_ADMIN_TOKEN) for the server and for this command',
     )
   }
 
-  #fetch(path: string, init: Request): Promise<Response> {
+  /** `timeoutMillis` limits how long all of the response may take; null if it may take any time. */
+  #fetch(path: string, init: Request, timeoutMillis: number | null = TIMEOUT_MILLIS): Promise<Response> {
     // A redirect could send the credential to another host. A proxy from the environment could read unencrypted
     // requests.
     const route = { redirect: 'manual', ...(this.url.startsWith('http:') ? { proxy: false } : {}) } as const
     const headers = { ...init.headers, 'user-agent': userAgentHeader('cli') }
-    return fetch(this.url + path, { ...init, ...route, headers, signal: AbortSignal.timeout(TIMEOUT_MILLIS) }).catch(
-      (error: Error & { code?: string }) => {
-        if (error.code === 'ECONNREFUSED' || error.code === 'ConnectionRefused')
-          throw new NoServer(`no server is listening at ${this.url}: start it, or name another with --url`)
-        throw new OperatorError(`${this.url} cannot be reached: ${error.message}`)
-      },
-    )
+    const signal = timeoutMillis === null ? null : AbortSignal.timeout(timeoutMillis)
+    return fetch(this.url + path, { ...init, ...route, headers, signal }).catch((error: Error & { code?: string }) => {
+      if (error.code === 'ECONNREFUSED' || error.code === 'ConnectionRefused')
+        throw new NoServer(`no server is listening at ${this.url}: start it, or name another with --url`)
+      throw new OperatorError(`${this.url} cannot be reached: ${error.message}`)
+    })
   }
 
   async #answer<T>(response: Response): Promise<T> {

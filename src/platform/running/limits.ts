@@ -74,6 +74,11 @@ const rules = {
   ],
   operatorGuess: [{ windowSecs: MINUTES_5, points: () => 30 }],
   getRepo: [{ windowSecs: MINUTES_5, points: () => 6000 }],
+  // Each reads the whole account. By account.
+  exportAccount: [
+    { windowSecs: HOUR_SECS, points: () => 10 },
+    { windowSecs: DAY_SECS, points: () => 30 },
+  ],
   deleteAccount: [{ windowSecs: MINUTES_5, points: () => 50 }],
   requestPasswordReset: [
     { windowSecs: HOUR_SECS, points: () => 15 },

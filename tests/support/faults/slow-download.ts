@@ -16,8 +16,9 @@ export class SlowDownload {
   #status: number | null = null
   #isReading = false
 
-  constructor(url: string, path: string, address: string) {
+  constructor(url: string, path: string, address: string, headers: Record<string, string> = {}) {
     const { hostname, port, host } = new URL(url)
+    const further = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
     const over = () => this.#closed.resolve()
     this.#socket = Bun.connect({
       hostname,
@@ -25,7 +26,7 @@ export class SlowDownload {
       socket: {
         open: (socket) =>
           void socket.write(
-            `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\nX-Forwarded-For: ${address}\r\n\r\n`,
+            `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\nX-Forwarded-For: ${address}\r\n${further.join('')}\r\n`,
           ),
         data: (socket, chunk) => this.#take(socket, chunk),
         close: over,

@@ -106,6 +106,8 @@ const routes: Record<string, For> = {
   'POST /account/app-passwords': 'holder',
   'GET /account/app-passwords/revoke': 'open',
   'POST /account/app-passwords/revoke': 'holder',
+  'GET /account/archive': 'open',
+  'POST /account/archive': 'holder',
   'GET /account/handle/domain': 'holder',
   'POST /account/handle/domain': 'holder',
   'GET /account/identity': 'holder',
@@ -187,6 +189,8 @@ const routes: Record<string, For> = {
   'POST /v1/recovery/release': 'open',
 
   'GET /v1/admin/recovery-releases': 'operator',
+  'GET /v1/account/archive': 'owner',
+  'GET /v1/admin/accounts/:did/archive': 'operator',
   'GET /v1/admin/accounts': 'operator',
   'POST /v1/admin/accounts/:did/email': 'operator',
   'POST /v1/admin/accounts/lookup': 'operator',

@@ -21,6 +21,7 @@ export function accountDetails(view: AccountView): Html {
   ${email !== null && (emailConfirmedAt === null || view.outcome?.section === 'confirm-email') && folded(view, 'confirm-email', 'Confirm email address', confirmForms(view, email))}
   ${folded(view, 'email', 'Change email address', emailForm(view))}
   ${account.hasPassword ? folded(view, 'password', 'Change password', passwordForm(view)) : folded(view, 'password', 'Set a password', firstPassword(email))}
+  ${folded(view, 'archive', 'Download your data', archiveForm(view))}
 </section>`
 }
 
@@ -107,6 +108,16 @@ ${newPasswordField({ id: 'new-password', name: 'next', fault: fault?.field === '
 <div><button>Change password</button></div>`,
   )
 }
+
+const archiveForm = (view: AccountView): Html =>
+  accountForm(
+    view,
+    'archive',
+    html`
+<p>One file with your posts and all other records, your images and videos, your preferences, and tables that you can open in a spreadsheet. You can keep it as a copy, or move to another server with it.</p>
+<p class="quiet">The file is private: do not hand it on. It has no password in it. For a large account it takes a moment until the download begins.</p>
+<div><button>Download</button></div>`,
+  )
 
 /** An account without a password gets one like a forgotten one, so that the address is known to work. */
 const firstPassword = (email: string | null): Html => html`

@@ -29,6 +29,7 @@ import {
   listWalletSessions,
   revokeAppPassword,
 } from '../sessions/sessions.ts'
+import { archiveOfAccount } from '../../data/account-archives/account-archives.ts'
 import { endAgent, listAgents } from '../../agents/agents/agents.ts'
 import { changeHandle, externalHandle } from '../../identity/handles/handles.ts'
 import { publishedDids } from '../../identity/identity/identity.ts'
@@ -133,13 +134,23 @@ type Work = (call: PageCall, holder: Holder, form: URLSearchParams) => Promise<R
  * Declare a form of the page. `done` names the notice of success. If a browser opens the form's address directly (Enter
  * in the address bar, a restored tab), it is redirected to the section of the page.
  */
-const act = (path: string, section: Section, done: string, work: Work): Endpoint[] => [
-  holderForm(`/account/${path}`, async (call, holder, form) => {
-    const response = await work(call, holder, form)
-    return (
-      response ?? seeOther(placeInPage(notices.get(done)?.section ?? section, { account: holder.account.did, done }))
-    )
-  }),
+const act = (
+  path: string,
+  section: Section,
+  done: string,
+  work: Work,
+  options: Parameters<typeof holderForm>[2] = {},
+): Endpoint[] => [
+  holderForm(
+    `/account/${path}`,
+    async (call, holder, form) => {
+      const response = await work(call, holder, form)
+      return (
+        response ?? seeOther(placeInPage(notices.get(done)?.section ?? section, { account: holder.account.did, done }))
+      )
+    },
+    options,
+  ),
   route('GET', `/account/${path}`, {
     async handler({ url }) {
       const account = url.searchParams.get('account')
@@ -228,6 +239,7 @@ export const accountRoutes: Endpoint[] = [
     await revokeAppPassword(call, account.did, form.get('name') ?? '')
     return null
   }),
+  ...act('archive', 'archive', '', download, { long: true }),
   ...act('reactivate', 'account', 'reactivated', (call, holder, form) =>
     showFault(call, holder, { section: 'account', form }, async () => {
       if (!activityOf(holder.account).active) await activateAccount(call, holder.account.did)
@@ -272,6 +284,16 @@ export const accountRoutes: Endpoint[] = [
     return refused
   }),
 ]
+
+async function download(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response | null> {
+  const { did } = holder.account
+  let archive: Response | null = null
+  const refused = await showFault(call, holder, { section: 'archive', form }, async () => {
+    charge(call, { name: 'exportAccount', key: did })
+    archive = await archiveOfAccount(call, did)
+  })
+  return refused ?? archive
+}
 
 /** A handle under the server's first domain may be typed without the domain. */
 function wantedHandle({ config }: Context, form: URLSearchParams): string {

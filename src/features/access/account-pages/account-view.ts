@@ -24,6 +24,7 @@ export type Section =
   | 'email'
   | 'confirm-email'
   | 'password'
+  | 'archive'
 
 /** The pending requests, transfers and devices of a wallet's holder. */
 export interface WalletMatters {

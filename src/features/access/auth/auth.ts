@@ -31,7 +31,7 @@ import { assertPermission } from './permissions.ts'
 import type { Viewer } from './visibility.ts'
 
 export { requireNotTakendown, revalidateWithAccount } from './account-guards.ts'
-export { accountItself, owner, parent, type OwnerCaller } from './owner-guard.ts'
+export { accountItself, leavingOwner, owner, parent, type OwnerCaller } from './owner-guard.ts'
 export { requireGrant } from './permissions.ts'
 export { requireVisible, requireVisibleRepo, type Viewer } from './visibility.ts'
 

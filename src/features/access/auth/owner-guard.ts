@@ -49,6 +49,16 @@ const restating = <Caller>(guard: Guard<Caller>, as: Restatement): Guard<Caller>
 /** Throws `AuthMissing`, `InvalidToken` or `ExpiredToken` (401), `InsufficientScope` (403), or `AccountTakedown`. */
 export const owner: Guard<OwnerCaller> = restating(holder, restated)
 
+/** As `owner`, and for the holder of a taken-down account, who may take their data along. */
+export const leavingOwner: Guard<OwnerCaller> = restating(
+  taking<WalletCaller | AgentCaller | SessionCaller | GrantCaller>(
+    [walletKind, agentKind, sessionKind, appKind],
+    refuseOthers,
+    { sessions: 'leaving', grants: 'refuse' },
+  ),
+  restated,
+)
+
 /** Sessions of every scope are recognised, so that those which do not suffice are refused as what they are. */
 const anyHolder = taking<WalletCaller | AgentCaller | SessionCaller | GrantCaller>(
   [walletKind, agentKind, sessionKind, appKind],

@@ -1,5 +1,5 @@
 /** Forms that act for a signed-in account, and who may send them. */
-import { route, type Endpoint } from '../../../http/endpoint.ts'
+import { route, type Common, type Endpoint } from '../../../http/endpoint.ts'
 import { parseDid } from '../../../protocol/identifiers.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import { type Device, deviceOf, readOwnForm, requireFormToken } from './devices.ts'
@@ -33,8 +33,10 @@ export async function signInUrl(call: PageCall, wanted: string | null): Promise<
 export const holderForm = (
   path: string,
   work: (call: PageCall, holder: Holder, form: URLSearchParams) => Promise<Response>,
+  options: Pick<Common<null>, 'long'> = {},
 ): Endpoint =>
   route('POST', path, {
+    ...options,
     async handler(call) {
       const form = await readOwnForm(call)
       const holder = await holderOf(call, form.get('account'))

@@ -215,6 +215,19 @@ export async function findReadable(reader: Reader, did: Did, cid: string): Promi
   return row && { mimeType: row.mimeType, size: row.size, isPermanent: row.unreferencedAt === null }
 }
 
+export interface AccountBlob extends StoredBlob {
+  mimeType: string
+  isTakenDown: boolean
+}
+
+/** A page of the blobs that an account owns, ascending by CID, after `after`. */
+export async function accountBlobs(reader: Reader, did: Did, after: string, limit: number): Promise<AccountBlob[]> {
+  const rows = await reader.all<StoredBlob & { mimeType: string; takedownRef: string | null }>(sql`
+    SELECT cid, size, mime_type AS "mimeType", takedown_ref AS "takedownRef" FROM blob
+    WHERE did = ${did} AND cid > ${after} ORDER BY cid LIMIT ${limit}`)
+  return rows.map(({ takedownRef, ...blob }) => ({ ...blob, isTakenDown: takedownRef !== null }))
+}
+
 /** Every stored blob, ascending by CID, in pages; yields to other work between pages. */
 export async function* storedBlobs(reader: Reader, pageSize: number): AsyncGenerator<StoredBlob[]> {
   for (let last = ''; ;) {

@@ -9,7 +9,16 @@ export { applyBlobChanges, replaceBlobReferences } from './blob-references.ts'
 export { blobFolderIn, blobStorage, openBlobBucket, openStorageOf } from './open-storage.ts'
 export type { BlobStorage, StoredBlob } from './blob-storage.ts'
 export type { BlobFolder } from './blob-folder.ts'
-export { blobTakedown, findReadable, hasBlobs, ownedAmong, setBlobTakedown, storedBlobs } from './blob-store.ts'
+export {
+  accountBlobs,
+  blobTakedown,
+  findReadable,
+  hasBlobs,
+  ownedAmong,
+  setBlobTakedown,
+  storedBlobs,
+  type AccountBlob,
+} from './blob-store.ts'
 
 /** Counts of referenced and of stored blobs, and stored bytes. */
 export async function countBlobs(

@@ -12,7 +12,7 @@ import { access, accessOrModerator } from '../../access/auth/auth.ts'
 import { appviewService, forward, otherAppview, serviceText } from '../proxy/proxy.ts'
 import { deletePreferencesOf, findPreferences, storePreferences } from './preference-store.ts'
 
-export { storePreferences } from './preference-store.ts'
+export { findPreferences, storePreferences } from './preference-store.ts'
 
 /** Requires the RPC permission for the AppView that the request names, or for the configured one. */
 const asksAppview = (permissions: Permissions, exchange: Exchange) =>

@@ -2,6 +2,7 @@
 import type { Feature } from '../../../http/feature.ts'
 import { stepSweep } from '../../../platform/running/step-sweep.ts'
 import { accountAdminRoutes } from './account-admin-routes.ts'
+import { accountArchiveRoutes } from './account-archive-routes.ts'
 import { accountReportRoutes } from './account-report-routes.ts'
 import { accountRepairRoutes } from './account-repair-routes.ts'
 import { clusterRoutes } from './cluster-routes.ts'
@@ -18,6 +19,7 @@ export const admin: Feature = {
     ...accountAdminRoutes,
     ...subjectStatusRoutes,
     ...accountReportRoutes,
+    ...accountArchiveRoutes,
     ...accountRepairRoutes,
     ...claimCodeRoutes,
     ...consentEventRoutes,

@@ -5,6 +5,7 @@ import type { Millis } from '../../../protocol/identifiers.ts'
 export const auditActions = [
   'account_takedown',
   'account_restore',
+  'account_exported',
   'credentials_revoked',
   'claim_codes_minted',
   'claim_code_revoked',

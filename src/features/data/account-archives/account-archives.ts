@@ -1,0 +1,2 @@
+/** The door of account archives: everything that this server stores of an account, in one file. */
+export { archiveOfAccount } from './archive-stream.ts'

@@ -1,0 +1,41 @@
+/** The names of the files in an archive. */
+import { isCid } from '../../../protocol/cid.ts'
+
+export const ARCHIVE_FORMAT = 'holdfast-account-archive'
+export const ARCHIVE_VERSION = 1
+
+const BLOB_FOLDER = 'blobs/'
+
+/** By media type, what people's programs recognise files by. */
+const extensions: Readonly<Record<string, string>> = {
+  'image/jpeg': '.jpg',
+  'image/png': '.png',
+  'image/gif': '.gif',
+  'image/webp': '.webp',
+  'image/avif': '.avif',
+  'image/svg+xml': '.svg',
+  'video/mp4': '.mp4',
+  'video/webm': '.webm',
+  'video/quicktime': '.mov',
+  'text/vtt': '.vtt',
+  'text/plain': '.txt',
+}
+
+export const archiveNames = {
+  readMe: 'README.txt',
+  manifest: 'manifest.json',
+  account: 'account.json',
+  preferences: 'preferences.json',
+  repo: 'repo.car',
+  blobList: 'blobs.csv',
+  table: (name: string) => `tables/${name}.csv`,
+  blob: (cid: string, mimeType: string) => `${BLOB_FOLDER}${cid}${extensions[mimeType] ?? ''}`,
+} as const
+
+/** Returns the CID in the name of a blob's file; null if the name is another one. */
+export function blobNamed(name: string): string | null {
+  if (!name.startsWith(BLOB_FOLDER)) return null
+  const [cid = '', extension, ...others] = name.slice(BLOB_FOLDER.length).split('.')
+  const isPlain = others.length === 0 && (extension === undefined || /^[a-z0-9]{1,8}$/.test(extension))
+  return isPlain && isCid(cid) ? cid : null
+}

@@ -1,0 +1,214 @@
+/**
+ * Sends an account as one ZIP archive.
+ *
+ * What the database says is read first, from one snapshot, into a temporary file. Then the archive is made at the speed
+ * of the client, one blob after another, so memory use depends neither on the account nor on the client. A blob that
+ * was deleted meanwhile is listed as missing. Archives have places, because each takes a file as large as the
+ * repository.
+ */
+import { setImmediate } from 'node:timers/promises'
+import { MINUTE_MILLIS } from '../../../base/durations.ts'
+import { OneByOne } from '../../../base/one-by-one.ts'
+import type { Exchange } from '../../../http/endpoint.ts'
+import { runsNothing } from '../../../http/foreign-bytes.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
+import { Spool } from '../../../platform/files/spool.ts'
+import { ZipWriter } from '../../../platform/files/zip-writer.ts'
+import { resumed } from '../../../platform/running/request-scope.ts'
+import { StreamPlaces, type StreamBounds, type StreamPlace } from '../../../platform/running/stream-places.ts'
+import { csvRow, BYTE_ORDER_MARK } from '../../../protocol/csv.ts'
+import { parseCid } from '../../../protocol/cid.ts'
+import { wireTime, type Did, type Millis } from '../../../protocol/identifiers.ts'
+import { blobStorage, type AccountBlob } from '../blobs/blobs.ts'
+import { closeContents, collect, CollectedFiles, jsonText, type Contents } from './archive-contents.ts'
+import { ARCHIVE_FORMAT, ARCHIVE_VERSION, archiveNames } from './archive-names.ts'
+
+/** Collecting an account reads all of it. More at a time would not be faster, and take more of the disk. */
+const archiveBounds: StreamBounds = {
+  size: 4,
+  ofNetwork: 2,
+  maxWaiting: 64,
+  waitMillis: 15_000,
+  patienceMillis: 1000,
+  maxStragglers: 64,
+}
+/** A client that takes nothing for this long is disconnected. */
+const STALL_MILLIS = 10 * MINUTE_MILLIS
+
+const archiving = perContext(({ config }) => new StreamPlaces(config, archiveBounds))
+const turns = perContext(() => new OneByOne())
+
+export function measureArchives(ctx: Context): void {
+  const places = archiving(ctx)
+  ctx.metrics.gauge('account_archives_running', 'Archives of accounts that have a place', () => places.taken)
+  ctx.metrics.gauge(
+    'account_archives_straggling',
+    'Archives of accounts that only wait for slow clients',
+    () => places.stragglers,
+  )
+}
+
+/**
+ * Returns the archive of an account as a download. Throws `AccountNotFound` if there is no such account, and `NoPlace`
+ * if too many archives are being made.
+ */
+export async function archiveOfAccount({ ctx, request }: Exchange, did: Did): Promise<Response> {
+  const place = await archiving(ctx).enter(request)
+  const nextTurn = async () => {
+    await turns(ctx).next()
+    resumed()
+    request.signal.throwIfAborted()
+  }
+  let contents: Contents
+  try {
+    contents = await ctx.db.snapshot((reader) => collect(ctx, reader, did, nextTurn))
+  } catch (error) {
+    place.leave()
+    throw error
+  }
+  const made = ctx.clock.now()
+  const name = (contents.account.handle ?? did).replaceAll(/[^a-z0-9.-]/gi, '-')
+  const headers = {
+    'Content-Type': 'application/zip',
+    'Content-Disposition': `attachment; filename="${name}-${wireTime(made).slice(0, 10)}.zip"`,
+    ...runsNothing,
+  }
+  if (request.method !== 'HEAD') return new Response(outgoing(ctx, contents, place, made), { headers })
+  closeContents(contents)
+  place.leave()
+  return new Response(null, { headers })
+}
+
+/** The archive as a stream, which gives everything back when it ends, or when its client is gone or too slow. */
+function outgoing(ctx: Context, contents: Contents, place: StreamPlace, made: Millis): ReadableStream<Uint8Array> {
+  const gone = new AbortController()
+  const pieces = archivePieces(ctx, contents, { made, gone: gone.signal })
+  let stall: ReturnType<typeof setTimeout> | undefined
+  const end = async () => {
+    clearTimeout(stall)
+    gone.abort()
+    // A piece that is on its way comes first.
+    await pieces.return(undefined)
+    closeContents(contents)
+    place.leave()
+  }
+  return new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        const cut = (reason: string) => {
+          controller.error(new Error(reason))
+          void end()
+        }
+        place.handOver(() => cut('too many other clients are slow'))
+        stall = setTimeout(() => cut('the reader is idle'), STALL_MILLIS)
+        stall.unref()
+      },
+      async pull(controller) {
+        stall?.refresh()
+        try {
+          const { done, value } = await pieces.next()
+          if (gone.signal.aborted) return
+          if (!done) return controller.enqueue(value)
+          await end()
+          controller.close()
+        } catch (error) {
+          if (gone.signal.aborted) return
+          ctx.log.error('export aborted', { did: contents.account.did, error })
+          await end()
+          controller.error(error)
+        }
+      },
+      cancel: end,
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+interface Making {
+  made: Millis
+  /** Aborts when the client is gone. */
+  gone: AbortSignal
+}
+
+async function* archivePieces(ctx: Context, contents: Contents, making: Making): AsyncGenerator<Uint8Array> {
+  const { dataDir, publicUrl } = ctx.config
+  const modifiedAt = making.made
+  const writer = new ZipWriter(dataDir)
+  const late = new CollectedFiles(dataDir)
+  const list = new Spool(dataDir)
+  const totals = { included: 0, missing: 0, bytes: 0 }
+  try {
+    for (const file of contents.files.list) yield* writer.entry({ ...file, modifiedAt }, contents.files.read(file))
+    list.append(Buffer.from(BYTE_ORDER_MARK + csvRow(['file', 'cid', 'sha256', 'bytes', 'mediaType', 'state'])))
+    for (const batch of contents.blobs.batches())
+      for (const blob of batch) {
+        const name = archiveNames.blob(blob.cid, blob.mimeType)
+        const bytes = blob.isTakenDown ? null : await bytesOf(ctx, blob, making.gone)
+        const state = blob.isTakenDown ? 'taken down' : bytes === null ? 'missing' : 'included'
+        const sha256 = Buffer.from(parseCid(blob.cid)!.digest).toString('hex')
+        list.append(
+          Buffer.from(csvRow([bytes === null ? '' : name, blob.cid, sha256, String(blob.size), blob.mimeType, state])),
+        )
+        if (bytes === null) totals.missing++
+        else {
+          yield* writer.entry({ name, size: blob.size, crc32: null, modifiedAt }, bytes)
+          totals.included++
+          totals.bytes += blob.size
+        }
+      }
+    await late.add(archiveNames.blobList, list.read(), () => setImmediate())
+    const { account, repo } = contents
+    const manifest = {
+      format: ARCHIVE_FORMAT,
+      version: ARCHIVE_VERSION,
+      did: account.did,
+      handle: account.handle,
+      service: publicUrl,
+      createdAt: wireTime(making.made),
+      repo: repo && { rev: repo.rev, head: repo.head.toString() },
+      blobs: { ...totals, list: archiveNames.blobList },
+      files: [...contents.files.list, ...late.list].map(({ name, size, sha256 }) => ({ name, bytes: size, sha256 })),
+    }
+    await late.add(archiveNames.manifest, [jsonText(manifest)], () => setImmediate())
+    for (const file of late.list) yield* writer.entry({ ...file, modifiedAt }, late.read(file))
+    yield* writer.end()
+  } finally {
+    writer.close()
+    late.close()
+    list.close()
+  }
+}
+
+/**
+ * Returns the bytes of a blob, all of which are right; null if the blob is missing or damaged. A bucket shows damage
+ * only with the last bytes, so what comes from there is received before any of it is sent.
+ */
+async function bytesOf(ctx: Context, blob: AccountBlob, gone: AbortSignal): Promise<AsyncIterable<Uint8Array> | null> {
+  const storage = blobStorage(ctx)
+  const body = await storage.open(blob, { gone: () => gone })
+  if (body === null) return null
+  const stream = new Response(body as ConstructorParameters<typeof Response>[0]).body!
+  return storage.isShared ? received(ctx, blob, stream) : stream
+}
+
+async function received(
+  ctx: Context,
+  { cid }: AccountBlob,
+  stream: AsyncIterable<Uint8Array>,
+): Promise<AsyncIterable<Uint8Array> | null> {
+  const spool = new Spool(ctx.config.dataDir)
+  try {
+    for await (const chunk of stream) spool.append(chunk)
+  } catch (error) {
+    spool.close()
+    ctx.log.error('blob file is missing or damaged', { cid, error })
+    return null
+  }
+  return (async function* () {
+    try {
+      yield* spool.read()
+    } finally {
+      spool.close()
+    }
+  })()
+}

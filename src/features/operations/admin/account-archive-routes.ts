@@ -1,0 +1,20 @@
+/** The archive of an account for operators: for people who can no longer sign in, or ask for their data in writing. */
+import { route } from '../../../http/endpoint.ts'
+import { archiveOfAccount } from '../../data/account-archives/account-archives.ts'
+import { actorOf, operator, recordAudit } from '../operators/operators.ts'
+import { namedAccount } from './named-account.ts'
+
+export const accountArchiveRoutes = [
+  route('GET', '/v1/admin/accounts/:did/archive', {
+    auth: operator(),
+    long: true,
+    async handler(call) {
+      const { ctx, caller, path } = call
+      const { did } = await namedAccount(ctx.db, path)
+      await ctx.db.transaction((tx) =>
+        recordAudit(call, tx, { actor: actorOf(caller), action: 'account_exported', subject: did }),
+      )
+      return archiveOfAccount(call, did)
+    },
+  }),
+]
