@@ -1,4 +1,5 @@
-import { adminCommand } from '../admin-command.ts'
+import { adminCommand, type Answer } from '../admin-command.ts'
+import type { Server } from '../operator-server.ts'
 import { minute, table } from '../report.ts'
 
 interface AlertsView {
@@ -14,31 +15,55 @@ interface AlertsView {
   }[]
 }
 
-const OFF = 'Alerts are off: set alerts.mail_to.'
+interface TestOutcome {
+  mail: { to: string; sent: boolean }[]
+  webhook: boolean | null
+}
+
+const OFF = 'Alerts are off: set alerts.mail_to or alerts.webhook_url.'
+const outcome = (sent: boolean) => (sent ? 'sent' : 'not sent yet: the log says why, and the server tries again')
 
 export const alertsCommand = adminCommand({
   name: 'alerts',
   summary: 'List the alerts that last, and those that are over.',
   details: `Alerts are what operators have to act on, such as a disk that is nearly full: docs/alerts.md lists them. "pending" is
-one that has not lasted for long enough to be told. Exits with 1 while an alert is on.`,
-  async run({ server }) {
-    const view = await server.get<AlertsView>('/v1/admin/alerts')
-    const rows = view.alerts.map(({ name, subject, state, since, overSince, text }) => [
-      name,
-      subject ?? '',
-      state,
-      minute(since)!,
-      minute(overSince) ?? '',
-      text,
-    ])
-    const list =
-      rows.length === 0
-        ? 'There has been no alert.'
-        : table(['ALERT', 'ABOUT', 'STATE', 'SINCE', 'OVER SINCE', 'FACT'], rows)
-    return {
-      value: view,
-      text: view.enabled ? list : `${OFF}\n${list}`,
-      failed: view.alerts.some(({ state }) => state === 'on'),
-    }
+one that has not lasted for long enough to be told. Exits with 1 while an alert is on, or if a test was not sent.`,
+  options: { test: { doc: 'Send a test to every recipient, and say which were reached.' } },
+  async run({ server, options }) {
+    return options['test'] === true ? tested(server) : listed(server)
   },
 })
+
+async function tested(server: Server): Promise<Answer> {
+  const found = await server.post<TestOutcome>('/v1/admin/alerts/test')
+  const results = [
+    ...found.mail.map(({ to, sent }) => [to, sent] as const),
+    ...(found.webhook === null ? [] : [['the webhook', found.webhook] as const]),
+  ]
+  return {
+    value: found,
+    text: results.map(([to, sent]) => `${to}: ${outcome(sent)}`).join('\n'),
+    failed: results.some(([, sent]) => !sent),
+  }
+}
+
+async function listed(server: Server): Promise<Answer> {
+  const view = await server.get<AlertsView>('/v1/admin/alerts')
+  const rows = view.alerts.map(({ name, subject, state, since, overSince, text }) => [
+    name,
+    subject ?? '',
+    state,
+    minute(since)!,
+    minute(overSince) ?? '',
+    text,
+  ])
+  const list =
+    rows.length === 0
+      ? 'There has been no alert.'
+      : table(['ALERT', 'ABOUT', 'STATE', 'SINCE', 'OVER SINCE', 'FACT'], rows)
+  return {
+    value: view,
+    text: view.enabled ? list : `${OFF}\n${list}`,
+    failed: view.alerts.some(({ state }) => state === 'on'),
+  }
+}

@@ -3,6 +3,7 @@ import { parseBucketPlace } from '../../base/bucket-place.ts'
 import { isIPv4 } from 'node:net'
 import type { Config, Mode } from './config.ts'
 import { hasIroh, NO_IROH } from '../network/iroh-library.ts'
+import { parseWebhookSecret } from '../../protocol/webhook-signature.ts'
 import { isPostgresUrl } from '../database/database-url.ts'
 
 export interface Check {
@@ -174,6 +175,16 @@ export const checks: readonly Check[] = [
   ),
   fault('alerts.mail_to', ({ alerts }) =>
     alerts.mailTo.length > MAX_ALERT_ADDRESSES ? `has more than ${MAX_ALERT_ADDRESSES} addresses` : null,
+  ),
+  requiredWhen(
+    'alerts.webhook_secret',
+    'with alerts.webhook_url',
+    ({ alerts }) => alerts.webhookUrl !== null && alerts.webhookSecret === null,
+  ),
+  fault('alerts.webhook_secret', ({ alerts }) =>
+    alerts.webhookSecret !== null && parseWebhookSecret(alerts.webhookSecret.reveal()) === null
+      ? 'must be whsec_ and 24 to 64 bytes in base64, such as the output of: echo whsec_$(openssl rand -base64 32)'
+      : null,
   ),
   fault('iroh.enabled', ({ iroh }) => (iroh.enabled && !hasIroh ? `must be false here: ${NO_IROH}` : null)),
   fault('notifications.relay', ({ notifications, iroh }) =>

@@ -598,6 +598,14 @@ export const declared = {
       addition: true,
       doc: 'Addresses that are mailed alerts: what operators have to act on, once when it begins and once when it is over. Empty: none. See docs/alerts.md.',
     }),
+    webhookUrl: optional(httpUrl, {
+      addition: true,
+      doc: 'Address to which alerts are posted as JSON. Requires `webhook_secret`.',
+    }),
+    webhookSecret: optional(secret(text), {
+      addition: true,
+      doc: 'Secret that signs what is posted (Standard Webhooks): `whsec_` and 24 to 64 bytes in base64. Required with `webhook_url`.',
+    }),
     reminderSecs: field(seconds(), {
       default: DAY_SECS,
       addition: true,

@@ -3,9 +3,11 @@ import { timeInWords } from '../../../base/time-words.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
-import type { Millis } from '../../../protocol/identifiers.ts'
-import { addMail } from '../../identity/mails/mails.ts'
+import type { Mail } from '../../../platform/network/mailer.ts'
+import { wireTime, wireTimeOrNull, type Millis } from '../../../protocol/identifiers.ts'
+import { addMail, sendMail } from '../../identity/mails/mails.ts'
 import type { News } from './alert-state.ts'
+import { postWebhook, webhookStep } from './alert-webhook.ts'
 
 /** What a message tells of one alert. */
 export interface Told {
@@ -23,9 +25,21 @@ export interface Told {
 export interface Message {
   /** The same in every try to deliver it. */
   id: string
+  type: 'alerts.changed' | 'alerts.test'
   at: Millis
   told: readonly Told[]
 }
+
+const test = {
+  name: 'test',
+  subject: '',
+  title: 'a test',
+  text: 'An operator has asked for it with "holdfast alerts --test".',
+  remedy: 'nothing',
+} as const
+
+/** How long a test waits for the receiver of the webhook. */
+const TEST_MILLIS = 20_000
 
 const beginnings: Record<News, string> = { begun: 'Alert', lasting: 'Still', over: 'Over' }
 /** How many of what kind, in the subject of a message about several. */
@@ -58,8 +72,86 @@ export function textOf(told: readonly Told[]): string {
   return `${paragraphs.join('\n\n')}\n\n"holdfast alerts" lists all alerts.\n`
 }
 
+/** The body of the webhook. */
+const jsonOf = (config: Config, { type, at, told }: Message): string =>
+  JSON.stringify({
+    type,
+    timestamp: wireTime(at),
+    data: {
+      server: config.publicUrl,
+      summary: summaryOf(config, told),
+      alerts: told.map(({ news, name, subject, title, text, remedy, since, overSince }) => ({
+        name,
+        subject: subject === '' ? null : subject,
+        state: news,
+        title,
+        text,
+        remedy,
+        guide: guideOf(name),
+        since: wireTime(since),
+        overSince: wireTimeOrNull(overSince),
+      })),
+    },
+  })
+
+function mailsOf(config: Config, { told }: Message): Mail[] {
+  const mail = { subject: summaryOf(config, told), text: textOf(told) }
+  return config.alerts.mailTo.map((to) => ({ to, ...mail }))
+}
+
+const webhookKey = ({ id }: Message): string => id
+const mailKey = ({ id }: Message, { to }: Mail): string => `alert ${id} ${to}`
+
 /** Send a message, once the transaction is durable. */
-export async function orderMessage(ctx: Context, tx: Tx, { id, told }: Message): Promise<void> {
-  const mail = { subject: summaryOf(ctx.config, told), text: textOf(told) }
-  for (const to of ctx.config.alerts.mailTo) await addMail(ctx, tx, { key: `alert ${id} ${to}`, mail: { to, ...mail } })
+export async function orderMessage(ctx: Context, tx: Tx, message: Message): Promise<void> {
+  for (const mail of mailsOf(ctx.config, message)) await addMail(ctx, tx, { key: mailKey(message, mail), mail })
+  await orderWebhook(ctx, tx, message)
+}
+
+async function orderWebhook(ctx: Context, tx: Tx, message: Message): Promise<void> {
+  if (ctx.config.alerts.webhookUrl === null) return
+  const payload = { id: message.id, body: jsonOf(ctx.config, message) }
+  await ctx.steps.add(tx, webhookStep, { key: webhookKey(message), payload })
+}
+
+/** Send a message without the database. Returns whether at least one recipient has got it. */
+export async function sendNow(ctx: Context, message: Message): Promise<boolean> {
+  const sent = await Promise.all([
+    ...mailsOf(ctx.config, message).map((mail) => isDone(ctx, () => ctx.mailer.send(mail, message.id))),
+    ...(ctx.config.alerts.webhookUrl === null
+      ? []
+      : [isDone(ctx, () => postWebhook(ctx, { id: message.id, body: jsonOf(ctx.config, message) }))]),
+  ])
+  return sent.includes(true)
+}
+
+async function isDone(ctx: Context, work: () => Promise<void>): Promise<boolean> {
+  try {
+    await work()
+    return true
+  } catch (error) {
+    ctx.log.warn('could not send an alert', { error })
+    return false
+  }
+}
+
+/** Who was sent a test: each address, and the webhook; null if there is none. */
+export interface TestOutcome {
+  mail: { to: string; sent: boolean }[]
+  webhook: boolean | null
+}
+
+/** Send a message that says it is a test, and wait for the first try of each. What was not sent is tried again. */
+export async function sendTest(ctx: Context): Promise<TestOutcome> {
+  const at = ctx.clock.now()
+  const told: Told = { ...test, news: 'begun', since: at, overSince: null }
+  const message: Message = { id: Bun.randomUUIDv7(), type: 'alerts.test', at, told: [told] }
+  const mail: TestOutcome['mail'] = []
+  for (const each of mailsOf(ctx.config, message)) {
+    const sent = await isDone(ctx, () => sendMail(ctx, async () => ({ key: mailKey(message, each), mail: each })))
+    mail.push({ to: each.to, sent })
+  }
+  if (ctx.config.alerts.webhookUrl === null) return { mail, webhook: null }
+  await ctx.db.transaction((tx) => orderWebhook(ctx, tx, message))
+  return { mail, webhook: await ctx.steps.nextTry(webhookStep, webhookKey(message), TEST_MILLIS) }
 }

@@ -8,7 +8,7 @@ import { perContext, type Context } from '../../../platform/context.ts'
 import type { Cluster } from '../../../platform/database/database.ts'
 import type { SweepReport } from '../../../platform/running/sweep-state.ts'
 import { MAX_SUBJECTS, PASS_SECS, type Alert } from './alert.ts'
-import { orderMessage, type Told } from './alert-messages.ts'
+import { orderMessage, type Message, type Told } from './alert-messages.ts'
 import { changeOf, type AlertState, type Change } from './alert-state.ts'
 import {
   countMessages,
@@ -20,6 +20,7 @@ import {
   type AlertRow,
 } from './alert-store.ts'
 import { alerts } from './alert-table.ts'
+import { outageOf } from './outage.ts'
 
 /** If there were as many messages in the last hour, what is new waits for the next. */
 const MAX_MESSAGES_PER_HOUR = 6
@@ -43,13 +44,14 @@ const lastLooks = perContext(() => new Map<string, number>())
 
 /** Look at all alerts; of those of a node, at this one. */
 export async function passOverAlerts(ctx: Context): Promise<SweepReport> {
+  if (await outageOf(ctx).look()) return { failing: 1 }
   const looked = await lookAt(ctx, alerts)
   return settle(ctx, [...looked, ...(ctx.db.cluster === null ? [] : await deadNodes(ctx.db.cluster))])
 }
 
 /** On a cluster: look at what differs from node to node, also while another node makes the passes. */
 export async function lookAtNode(ctx: Context): Promise<void> {
-  await settle(ctx, await lookAt(ctx, ofNodes))
+  if (!(await outageOf(ctx).look())) await settle(ctx, await lookAt(ctx, ofNodes))
 }
 
 /** Ends the alerts of nodes that no longer look for themselves. */
@@ -149,7 +151,7 @@ async function settle(ctx: Context, looked: readonly Looked[]): Promise<SweepRep
     await deleteAlertsOverBefore(tx, now - KEPT_MILLIS)
     if (isHeld) return { ...idle, waiting: told.length }
     if (told.length > 0) {
-      const message = { id: Bun.randomUUIDv7(), at: now, told }
+      const message: Message = { id: Bun.randomUUIDv7(), type: 'alerts.changed', at: now, told }
       await noteMessage(tx, message)
       await orderMessage(ctx, tx, message)
     }

@@ -37,4 +37,4 @@ export interface Alert {
 }
 
 /** Whether a message about an alert has a recipient. */
-export const areAlertsOn = ({ alerts }: Config): boolean => alerts.mailTo.length > 0
+export const areAlertsOn = ({ alerts }: Config): boolean => alerts.mailTo.length > 0 || alerts.webhookUrl !== null

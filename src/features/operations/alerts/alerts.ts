@@ -6,12 +6,14 @@ import type { Feature } from '../../../http/feature.ts'
 import type { Context } from '../../../platform/context.ts'
 import { areAlertsOn, PASS_SECS } from './alert.ts'
 import { alertRoutes } from './alert-routes.ts'
+import { webhookStep } from './alert-webhook.ts'
 import { alertSweep } from './alert-sweep.ts'
 
 export const alerts: Feature = {
   name: 'alerts',
   routes: alertRoutes,
   sweeps: [alertSweep],
+  steps: [webhookStep],
   start(ctx) {
     if (areAlertsOn(ctx.config) && ctx.db.cluster !== null) return lookRegularly(ctx)
   },

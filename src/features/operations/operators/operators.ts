@@ -109,6 +109,7 @@ export function logOperator(
 }
 
 type UnauditedAction =
+  | 'alert_test'
   | 'record_takedown'
   | 'record_restore'
   | 'blob_takedown'

@@ -11,6 +11,8 @@ import { operator } from '../operators/operators.ts'
 import { healthFault } from './health.ts'
 import { landingPage } from './landing-page.ts'
 
+export { healthFault } from './health.ts'
+
 /** `Retry-After` of a server that should receive no requests now. */
 const RETRY_SECS = 5
 

@@ -1,0 +1,67 @@
+/**
+ * The alert that nothing can be written: what was told of it cannot be stored, and a message cannot be a durable step.
+ * So it is sent at once, and this process remembers it.
+ */
+import { HOUR_MILLIS, MINUTE_MILLIS } from '../../../base/durations.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
+import type { Millis } from '../../../protocol/identifiers.ts'
+import { healthFault } from '../server-info/server-info.ts'
+import { orderMessage, sendNow, type Message, type Told } from './alert-messages.ts'
+
+/** A database server that restarts, or hands over to another, is back by then. */
+const SERVER_AWAY_MILLIS = MINUTE_MILLIS
+/** Time between two messages, if it comes and goes. */
+const REPEAT_MILLIS = HOUR_MILLIS
+
+const about = {
+  name: 'cannot-write',
+  subject: '',
+  title: 'nothing can be written',
+  remedy: 'read the lines of the log that begin with "service is failing", and run "holdfast doctor"',
+} as const
+
+class Outage {
+  #since: Millis | null = null
+  #isTold = false
+  /** On the monotonic clock. */
+  #toldAt = -Infinity
+
+  constructor(readonly ctx: Context) {}
+
+  /** Returns whether nothing can be written now. Tells it, and that it is over. */
+  async look(): Promise<boolean> {
+    const fault = await healthFault(this.ctx)
+    if (fault !== null) await this.#tell(fault)
+    else if (this.#since !== null) await this.#tellEnd(this.#since)
+    return fault !== null
+  }
+
+  async #tell(fault: string): Promise<void> {
+    const { clock, db } = this.ctx
+    const since = (this.#since ??= clock.now())
+    const isBrief = db.cluster !== null && clock.now() - since < SERVER_AWAY_MILLIS
+    if (this.#isTold || isBrief || clock.monotonic() - this.#toldAt < REPEAT_MILLIS) return
+    const told: Told = { ...about, news: 'begun', text: fault, since, overSince: null }
+    if (!(await sendNow(this.ctx, this.#message(told)))) return
+    this.#isTold = true
+    this.#toldAt = clock.monotonic()
+  }
+
+  async #tellEnd(since: Millis): Promise<void> {
+    if (this.#isTold) {
+      const told: Told = { ...about, news: 'over', text: '', since, overSince: this.ctx.clock.now() }
+      await this.ctx.db.transaction((tx) => orderMessage(this.ctx, tx, this.#message(told)))
+    }
+    this.#since = null
+    this.#isTold = false
+  }
+
+  #message = (told: Told): Message => ({
+    id: Bun.randomUUIDv7(),
+    type: 'alerts.changed',
+    at: this.ctx.clock.now(),
+    told: [told],
+  })
+}
+
+export const outageOf = perContext((ctx) => new Outage(ctx))
