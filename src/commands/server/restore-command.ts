@@ -1,3 +1,4 @@
+import { tmpdir } from 'node:os'
 import { withContext } from '../../app.ts'
 import {
   agreeOnDatabase,
@@ -6,12 +7,17 @@ import {
   installDatabase,
   listSnapshots,
   openArchive,
+  rehearse,
   unsealOf,
   verifyEverything,
+  type Counts,
+  type Rehearsal,
 } from '../../features/operations/backup/backup.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import type { Config } from '../../platform/configuration/config.ts'
 import { isPostgresUrl } from '../../platform/database/database-url.ts'
+import { processLog } from '../../platform/running/log.ts'
+import { bytes, facts, table } from '../report.ts'
 import { exitCodes, Misuse, type ExitCode, type Terminal } from '../command.ts'
 import { configured } from '../configuration.ts'
 
@@ -26,11 +32,20 @@ that a relay may have seen, and signs every repository again, so that relays kee
 Lists the blobs that are missing from the backup. If blob_mirror is configured, the next start fetches them.
 Blobs in a bucket (blobs.store) stay there, and blobs that only the backup has are uploaded to it.
 
+With --rehearse it restores into a scratch folder instead, verifies everything, compares the numbers of accounts,
+records and blobs with those of the server, prints what a restore needs besides the backup, and deletes the folder.
+The server may be running: its data stays unchanged, and relays learn nothing. Exits with 1 if anything is damaged or
+missing. "holdfast doctor" tells when the last rehearsal was.
+
 Use --database-restored after PostgreSQL's own tools have restored the database to an earlier time, or a standby was
 promoted that may lack the last changes. It verifies the database, and continues the event log in the same way. Exits
 with 1 if there are faults. No server may be running. Add --nothing-lost if the database lacks nothing, for example
 after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in the event log.`,
   options: {
+    rehearse: { doc: 'Restore into a scratch folder, report, and delete it.' },
+    scratch: { value: 'FOLDER', doc: "With --rehearse: make the folder there, not in the system's temporary folder." },
+    quick: { doc: 'With --rehearse: skip the second, independent reading of each repository.' },
+    json: { doc: 'With --rehearse: print JSON, for scripts.' },
     'database-restored': {
       doc: 'Restore nothing, but verify the configured PostgreSQL database and continue its event log.',
     },
@@ -43,17 +58,32 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
       return (options['nothing-lost'] === true ? keepHistory : continueRestored)(config, terminal)
     }
     if (options['nothing-lost'] === true) throw new Misuse('--nothing-lost is for --database-restored only')
+    for (const name of ['scratch', 'quick', 'json'])
+      if (options[name] !== undefined && options['rehearse'] !== true)
+        throw new Misuse(`--${name} is for --rehearse only`)
     const from = place ?? config.backup.destination
     if (from === null) throw new Misuse('name the location of the backups, or set backup.destination')
     const archive = openArchive(from, config)
     const snapshot = wanted ?? (await listSnapshots(archive)).at(-1)
     if (snapshot === undefined) throw new OperatorError('there are no backups at this destination')
-    const fetched = await fetchSnapshot(
-      config,
-      archive,
-      await unsealOf(archive, config.backup.passphrase?.reveal() ?? null),
-      snapshot,
-    )
+    const unseal = await unsealOf(archive, config.backup.passphrase?.reveal() ?? null)
+    if (options['rehearse'] === true) {
+      const { scratch } = options
+      const report = await rehearse({
+        config,
+        archive,
+        unseal,
+        snapshot,
+        scratch: typeof scratch === 'string' ? scratch : tmpdir(),
+        quick: options['quick'] === true,
+        now: new Date(),
+        log: processLog(config),
+        withContext: (restored, work) => withContext(restored, work),
+      })
+      terminal.out(options['json'] === true ? JSON.stringify(report, null, 2) : rehearsalText(report))
+      return report.ok ? exitCodes.ok : exitCodes.failed
+    }
+    const fetched = await fetchSnapshot(config, archive, unseal, snapshot)
     for (const cid of fetched.missingBlobs)
       terminal.err(`blob ${cid} is not in the ${config.blobs.store === 's3' ? 'bucket' : 'backup'}`)
 
@@ -73,6 +103,40 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
     return exitCodes.ok
   },
 })
+
+function rehearsalText(report: Rehearsal): string {
+  const { snapshot, createdAt, restored, live } = report
+  const row = (name: string, of: (counts: Counts) => number) => [
+    name,
+    String(of(restored)),
+    live === null ? 'unknown' : String(of(live)),
+  ]
+  return [
+    facts({
+      backup: `${snapshot} of ${createdAt}`,
+      database: bytes(report.databaseBytes),
+      blobs: bytes(report.blobBytes),
+      restored: `in ${report.restoreSecs} s`,
+      verified: `in ${report.verifySecs} s`,
+    }),
+    table(
+      ['', 'BACKUP', 'SERVER'],
+      [
+        row('accounts', ({ accounts }) => accounts),
+        row('records', ({ records }) => records),
+        row('blobs', ({ blobs }) => blobs),
+        row('newest event', ({ newestEvent }) => newestEvent),
+      ],
+    ),
+    ...report.faults.map((fault) => `damaged: ${fault}`),
+    ...report.missingBlobs.map((cid) => `missing: blob ${cid}`),
+    'Besides the backup, a restore needs:',
+    ...report.needed.map((what) => `- ${what}`),
+    report.ok
+      ? 'The backup can be restored.'
+      : `The backup has ${report.faultCount} faults and lacks ${report.missingBlobCount} blobs.`,
+  ].join('\n')
+}
 
 /**
  * Blobs that were deleted since are faults, but no reason to leave relays with events that the database no longer

@@ -55,6 +55,8 @@ export interface Fetched {
 /**
  * Fetch a snapshot into the data directory of `config`.
  *
+ * `onDatabase` is called with the path of the database, before the blobs are fetched.
+ *
  * Throws OperatorError if the directory already holds a database or another master key, if `database_url` names a
  * PostgreSQL server, or if the snapshot is incomplete or damaged. Missing blobs are no error: the result lists them.
  */
@@ -63,6 +65,7 @@ export async function fetchSnapshot(
   archive: Archive,
   unseal: Unseal,
   snapshot: string,
+  onDatabase: (path: string) => Promise<void> = async () => {},
 ): Promise<Fetched> {
   if (isPostgresUrl(config.databaseUrl))
     throw new OperatorError(
@@ -78,6 +81,7 @@ export async function fetchSnapshot(
   makeDataDirectory(config)
   const databasePath = restoringPath(config)
   await fetchDatabase(databasePath, await part(inSnapshot(snapshot, 'database')), manifest.database.sha256)
+  await onDatabase(databasePath)
   const masterKey = await part(inSnapshot(snapshot, 'master-key'))
   if (masterKey !== null && config.signingKeyMasterKey === null)
     await placeMasterKey(masterKeyFile(config.dataDir), masterKey)

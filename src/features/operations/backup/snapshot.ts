@@ -5,7 +5,8 @@
  * - `snapshots/<time>/master-key`: the master key, if it is stored beside the database;
  * - `snapshots/<time>/blobs`: the CIDs of the blobs that the database references, one per line;
  * - `snapshots/<time>/manifest.json`: written last, so a snapshot without it is incomplete and is ignored;
- * - `blobs/<shard>/<cid>`: a blob, stored once for all snapshots.
+ * - `blobs/<shard>/<cid>`: a blob, stored once for all snapshots;
+ * - `rehearsal.json`: when a restore was last rehearsed, and whether it succeeded.
  */
 import type { Archive } from './archive.ts'
 import { readWhole } from './archive.ts'

@@ -146,6 +146,6 @@ async function blobFault(
   return content.size === size ? null : `the row says ${size} bytes, ${storage.placeOf(cid)} has ${content.size}`
 }
 
-async function* each<T>(items: readonly T[]): AsyncGenerator<T> {
+export async function* each<T>(items: readonly T[]): AsyncGenerator<T> {
   yield* items
 }

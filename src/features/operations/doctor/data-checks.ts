@@ -25,7 +25,7 @@ import { masterKeyFault, secretsQuery } from '../../../platform/secrets/vault.ts
 import { systemClock } from '../../../platform/running/clock.ts'
 import { createLog } from '../../../platform/running/log.ts'
 import { openBlobBucket } from '../../data/blobs/blobs.ts'
-import { listSnapshots, openArchive, readManifest, sealOf, snapshotName } from '../backup/backup.ts'
+import { lastRehearsal, listSnapshots, openArchive, readManifest, sealOf, snapshotName } from '../backup/backup.ts'
 import { fault, ok, warning, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
 
 const DISK_FAULT_BYTES = 256 * 1024 ** 2
@@ -288,5 +288,15 @@ async function examineArchive({ config, now }: Patient, destination: string): Pr
       `${text}, and it lacks ${manifest!.missingBlobs.length} blobs that were missing or damaged`,
       'run "holdfast sweep blob-scrub" and look at its report',
     )
-  return ok(text)
+  const rehearsal = await lastRehearsal(archive)
+  if (rehearsal !== null && !rehearsal.ok)
+    return warning(
+      `${text}, but the restore of ${rehearsal.snapshot} failed when it was rehearsed`,
+      'run "holdfast restore --rehearse" again, and read its output',
+    )
+  return ok(
+    rehearsal === null
+      ? `${text}; no restore was rehearsed yet ("holdfast restore --rehearse")`
+      : `${text}; a restore was last rehearsed on ${rehearsal.at.slice(0, 10)}`,
+  )
 }

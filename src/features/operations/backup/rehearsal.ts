@@ -1,0 +1,265 @@
+/**
+ * Rehearses a restore: everything that it does short of taking effect, in a scratch folder that is deleted afterwards.
+ * Announces nothing, opens no port, and only reads live data, to compare it with the backup.
+ */
+import { Database as SqliteFile } from 'bun:sqlite'
+import { mkdtemp, readdir, rm, stat, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
+import { concurrently } from '../../../base/concurrently.ts'
+import { DAY_MILLIS } from '../../../base/durations.ts'
+import { OperatorError } from '../../../base/operator-error.ts'
+import type { Config } from '../../../platform/configuration/config.ts'
+import type { Context } from '../../../platform/context.ts'
+import { isPostgresUrl } from '../../../platform/database/database-url.ts'
+import { sql, type Reader } from '../../../platform/database/database.ts'
+import { openDatabase } from '../../../platform/database/open-database.ts'
+import { isDatabaseThere, sqlitePath } from '../../../platform/database/sqlite.ts'
+import { storageFaultOf } from '../../../platform/files/storage-faults.ts'
+import { systemClock } from '../../../platform/running/clock.ts'
+import type { Log } from '../../../platform/running/log.ts'
+import { openBlobBucket } from '../../data/blobs/blobs.ts'
+import { bytesOf, readWhole, type Archive } from './archive.ts'
+import { fetchSnapshot } from './restoring.ts'
+import type { Unseal } from './sealing.ts'
+import { readManifest } from './snapshot.ts'
+import { each, verifyEverything } from './verification.ts'
+
+const REHEARSAL_FILE = 'rehearsal.json'
+const SCRATCH_PREFIX = 'holdfast-rehearsal-'
+const BUCKET_REQUESTS_AT_ONCE = 8
+const ABANDONED_MILLIS = DAY_MILLIS
+/** Space that a rehearsal leaves on the disk, on which a server may be running. */
+const RESERVED_BYTES = 512 * 1024 ** 2
+/** Most faults, and most missing blobs, that a report names. */
+const MAX_NAMED = 100
+
+export interface Counts {
+  accounts: number
+  records: number
+  blobs: number
+  /** Number of the newest event. */
+  newestEvent: number
+}
+
+export interface Rehearsal {
+  snapshot: string
+  /** Time of the backup, in RFC 3339 format. */
+  createdAt: string
+  /** Whether the backup has everything that it should. */
+  ok: boolean
+  databaseBytes: number
+  /** Blobs that were restored from the backup. */
+  blobBytes: number
+  restoreSecs: number
+  verifySecs: number
+  restored: Counts
+  /** Of the configured server; null if it has no database here, or it does not answer. */
+  live: Counts | null
+  faultCount: number
+  /** The first of them. */
+  faults: string[]
+  missingBlobCount: number
+  missingBlobs: string[]
+  /** What a restore needs that is in no backup. */
+  needed: string[]
+}
+
+/** The result of the last rehearsal, which is kept beside the backups. */
+export interface LastRehearsal {
+  snapshot: string
+  /** Time in RFC 3339 format. */
+  at: string
+  ok: boolean
+}
+
+export interface RehearsalOptions {
+  config: Config
+  archive: Archive
+  unseal: Unseal
+  snapshot: string
+  /** The folder in which the scratch folder is made. */
+  scratch: string
+  /** As of `verifyEverything`. */
+  quick: boolean
+  now: Date
+  log: Log
+  /** Runs `work` with the context of a restored server that is not started. */
+  withContext(config: Config, work: (ctx: Context) => Promise<void>): Promise<void>
+}
+
+/**
+ * Restore a snapshot into a new folder in `scratch`, verify everything, and delete the folder. Notes the result beside
+ * the backups. Throws `OperatorError` if it cannot be restored, or there is too little space.
+ */
+export async function rehearse(options: RehearsalOptions): Promise<Rehearsal> {
+  const { archive, snapshot, now, scratch, log } = options
+  await clearScratch(scratch, now)
+  const dir = await mkdtemp(join(scratch, SCRATCH_PREFIX))
+  const note = (ok: boolean) =>
+    noteRehearsal(archive, { snapshot, at: now.toISOString(), ok }).catch((error: unknown) =>
+      log.warn('the result of the rehearsal cannot be stored beside the backups', { error }),
+    )
+  try {
+    const report = await rehearseIn(dir, options)
+    await note(report.ok)
+    return report
+  } catch (error) {
+    // A full disk and a place that cannot be reached say nothing about the backup.
+    if (error instanceof OperatorError && !(error instanceof TooLittleSpace)) await note(false)
+    throw error
+  } finally {
+    await rm(dir, { recursive: true, force: true })
+  }
+}
+
+class TooLittleSpace extends OperatorError {}
+
+/** Delete the folders of rehearsals that were killed. */
+async function clearScratch(scratch: string, now: Date): Promise<void> {
+  for (const name of await readdir(scratch)) {
+    if (!name.startsWith(SCRATCH_PREFIX)) continue
+    const path = join(scratch, name)
+    const { mtimeMs, uid } = await stat(path)
+    if (now.getTime() - mtimeMs > ABANDONED_MILLIS && uid === process.getuid?.())
+      await rm(path, { recursive: true, force: true })
+  }
+}
+
+async function rehearseIn(
+  dir: string,
+  { config, archive, unseal, snapshot, quick, log, withContext }: RehearsalOptions,
+): Promise<Rehearsal> {
+  const manifest = await readManifest(archive, snapshot)
+  if (manifest === null) throw new OperatorError(`there is no complete backup named ${snapshot}`)
+  await requireSpace(dir, manifest.database.bytes)
+  const restored: Config = {
+    ...config,
+    dataDir: dir,
+    databaseUrl: join(dir, 'holdfast.db'),
+    // A bucket stays as it is: what the backup has is restored here.
+    blobs: { ...config.blobs, store: 'folder' },
+    blobMirror: { ...config.blobMirror, bucket: null },
+    telemetry: { ...config.telemetry, enabled: false },
+  }
+  let blobBytes = 0
+  const began = performance.now()
+  const { databasePath, missingBlobs } = await fetchSnapshot(restored, archive, unseal, snapshot, async (path) => {
+    if (config.blobs.store === 's3') return
+    blobBytes = blobBytesIn(path)
+    await requireSpace(dir, blobBytes)
+  }).catch((error: unknown) => {
+    throw storageFaultOf(error) === null ? error : tooLittleSpace(dir)
+  })
+  const missing = await lackingInBucket(config, missingBlobs, log)
+  const fetched = performance.now()
+  const faults: string[] = []
+  let faultCount = 0
+  let counts: Counts | undefined
+  await withContext({ ...restored, databaseUrl: databasePath }, async (ctx) => {
+    const report = await verifyEverything(ctx, {
+      lostBlobs: new Set(missingBlobs),
+      quick,
+      onFault(fault) {
+        if (faults.length < MAX_NAMED) faults.push(fault)
+      },
+    })
+    faultCount = report.faults
+    counts = await countsOf(ctx.db)
+  })
+  return {
+    snapshot,
+    createdAt: manifest.createdAt,
+    ok: faultCount === 0 && missing.length === 0,
+    databaseBytes: manifest.database.bytes,
+    blobBytes,
+    restoreSecs: secs(fetched - began),
+    verifySecs: secs(performance.now() - fetched),
+    restored: counts!,
+    live: await liveCounts(config, log),
+    faultCount,
+    faults,
+    missingBlobCount: missing.length,
+    missingBlobs: missing.slice(0, MAX_NAMED),
+    needed: neededBeside(config, unseal),
+  }
+}
+
+const secs = (millis: number): number => Math.round(millis / 100) / 10
+
+async function requireSpace(dir: string, bytes: number): Promise<void> {
+  const { bavail, bsize } = await statfs(dir)
+  if (bavail * bsize < bytes + RESERVED_BYTES) throw tooLittleSpace(dir, bytes)
+}
+
+const tooLittleSpace = (dir: string, bytes?: number) =>
+  new TooLittleSpace(
+    `there is too little space in ${dir}${bytes === undefined ? '' : ` for ${(bytes / 1e9).toFixed(1)} GB`}: name another folder with --scratch`,
+  )
+
+function blobBytesIn(databasePath: string): number {
+  using database = new SqliteFile(databasePath, { readonly: true })
+  return database
+    .query<{ bytes: number }, []>(
+      'SELECT coalesce(sum(size), 0) AS bytes FROM (SELECT max(size) AS size FROM blob GROUP BY cid)',
+    )
+    .get()!.bytes
+}
+
+/** Those of the blobs that the bucket lacks too, if blobs are in one. */
+async function lackingInBucket(config: Config, cids: readonly string[], log: Log): Promise<string[]> {
+  const bucket = openBlobBucket(config, { clock: systemClock, log })
+  if (bucket === null) return [...cids]
+  const lacking: string[] = []
+  await concurrently(each(cids), BUCKET_REQUESTS_AT_ONCE, async (cid) => {
+    if ((await bucket.sizeOf(cid)) === null) lacking.push(cid)
+  })
+  return lacking
+}
+
+const countsQuery = sql`
+  SELECT (SELECT count(*) FROM account) AS accounts,
+    (SELECT count(*) FROM record JOIN repo ON repo.id = record.repo_id WHERE repo.did IS NOT NULL) AS records,
+    (SELECT count(DISTINCT cid) FROM blob) AS blobs,
+    (SELECT max(seq) FROM (SELECT max(seq) AS seq FROM repo_seq UNION ALL SELECT spent_through FROM repo_seq_past) numbers) AS "newestEvent"`
+
+const countsOf = async (reader: Reader): Promise<Counts> => (await reader.get<Counts>(countsQuery))!
+
+/** Counts of a server that may be running, on connections that only read. */
+async function liveCounts({ databaseUrl }: Config, log: Log): Promise<Counts | null> {
+  try {
+    if (!isPostgresUrl(databaseUrl)) {
+      const path = sqlitePath(databaseUrl)
+      if (!isDatabaseThere(path)) return null
+      using database = new SqliteFile(path, { readonly: true })
+      return database.query<Counts, []>(countsQuery.texts.join('')).get()
+    }
+    const database = await openDatabase({ databaseUrl, access: 'onlooker' })
+    try {
+      return await countsOf(database)
+    } finally {
+      await database.close()
+    }
+  } catch (error) {
+    log.warn('the live database could not be compared with the backup', { error })
+    return null
+  }
+}
+
+function neededBeside(config: Config, { suffix }: Unseal): string[] {
+  const needed = ['the configuration, with its admin token and all other secrets']
+  if (suffix !== '') needed.push('the passphrase of the backups (SERVICE_BACKUP_PASSPHRASE)')
+  if (config.signingKeyMasterKey !== null)
+    needed.push('the master key (SERVICE_SIGNING_KEY_MASTER_KEY), which decrypts the keys of all accounts')
+  if (config.blobs.store === 's3')
+    needed.push(`the bucket ${config.blobs.s3Bucket} with its older versions: its blobs are in no backup`)
+  return needed
+}
+
+const noteRehearsal = (archive: Archive, rehearsal: LastRehearsal): Promise<void> =>
+  archive.write(REHEARSAL_FILE, bytesOf(`${JSON.stringify(rehearsal, null, 2)}\n`))
+
+/** Returns null if no restore was rehearsed at this destination. */
+export async function lastRehearsal(archive: Archive): Promise<LastRehearsal | null> {
+  const bytes = await readWhole(archive, REHEARSAL_FILE)
+  return bytes === null ? null : (JSON.parse(Buffer.from(bytes).toString()) as LastRehearsal)
+}

@@ -1,0 +1,208 @@
+/** Rehearsed restores: what they tell, and what they leave alone. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { runCommand } from '../../../src/cli.ts'
+import type { Rehearsal } from '../../../src/features/operations/backup/backup.ts'
+import { createAccount } from '../../support/clients/account.ts'
+import { quietTerminal } from '../../support/clients/terminal.ts'
+import { randomBytes, Uploader } from '../../support/clients/uploader.ts'
+import { withSmallDisk } from '../../support/faults/small-disk.ts'
+import { startBucket } from '../../support/servers/bucket-host.ts'
+import { startPds } from '../../support/servers/pds.ts'
+import { PROGRAM } from '../../support/servers/program.ts'
+import { useWorld } from '../../support/world.ts'
+
+const { pds } = useWorld({ options: { onFile: true } })
+const home = mkdtempSync(join(tmpdir(), 'holdfast-rehearsals-'))
+const archive = join(home, 'archive')
+const scratch = join(home, 'scratch')
+let lost: string
+
+beforeAll(async () => {
+  mkdirSync(scratch)
+  const alice = await Uploader.join(pds, 'alice')
+  const blobs = [await alice.upload(randomBytes(1000)), await alice.upload(randomBytes(500))]
+  for (const [i, blob] of blobs.entries()) await alice.refer(`com.example.note/${i}`, blob)
+  lost = blobs[0]!.ref.$link
+  expect(await holdfast(['backup', archive])).toMatchObject({ code: 0 })
+})
+afterAll(() => rmSync(home, { recursive: true }))
+
+const env = (dataDir = pds.dataDir) => ({
+  SERVICE_DATA_DIR: dataDir,
+  SERVICE_PUBLIC_URL: pds.url,
+  SERVICE_PORT: '1',
+  SERVICE_LOG_LEVEL: 'error',
+})
+async function holdfast(words: string[], more: Record<string, string> = {}) {
+  const lines: string[] = []
+  const code = await runCommand(quietTerminal({ ...env(), ...more }, lines), [...words, '--dev'])
+  return { code, text: lines.join('\n') }
+}
+const rehearsed = (from = archive, more: Record<string, string> = {}, ...words: string[]) =>
+  holdfast(['restore', from, ...words, '--rehearse', '--scratch', scratch], more)
+async function reported(from = archive, more: Record<string, string> = {}): Promise<Rehearsal & { code: number }> {
+  const { code, text } = await rehearsed(from, more, '--json')
+  return { ...(JSON.parse(text) as Rehearsal), code }
+}
+const noted = (from = archive) => JSON.parse(readFileSync(join(from, 'rehearsal.json'), 'utf8'))
+
+/** What is in a folder, but for the files through which processes that read a database of SQLite share it. */
+const contentOf = (dir: string) =>
+  readdirSync(dir, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && !/-(?:shm|wal)$/.test(entry.name))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .map((path) => [path, Bun.hash(readFileSync(path))])
+    .toSorted()
+
+test('a running server is compared with its backup, and stays as it is', async () => {
+  const before = contentOf(pds.dataDir)
+  const report = await reported()
+  expect(report).toMatchObject({
+    code: 0,
+    ok: true,
+    blobBytes: 1500,
+    restored: { accounts: 1, records: 2, blobs: 2 },
+    faultCount: 0,
+    missingBlobCount: 0,
+  })
+  expect(report.live).toEqual(report.restored)
+  expect(report.restored.newestEvent).toBeGreaterThan(0)
+  expect(contentOf(pds.dataDir)).toEqual(before)
+  expect(readdirSync(scratch)).toEqual([])
+  expect(noted()).toEqual({ snapshot: report.snapshot, at: expect.any(String), ok: true })
+
+  await createAccount(pds, 'bob')
+  const { code, text } = await rehearsed()
+  expect(code).toBe(0)
+  expect(text).toMatch(/^accounts +1 +2$/m)
+  expect(text).toMatch(/^records +2 +2$/m)
+  expect(text).toContain('The backup can be restored.')
+})
+
+test('what a restore needs besides the backup is named', async () => {
+  expect((await reported()).needed).toEqual(['the configuration, with its admin token and all other secrets'])
+  const sealed = join(home, 'sealed')
+  const passphrase = { SERVICE_BACKUP_PASSPHRASE: 'a passphrase for backups' }
+  const masterKey = readFileSync(join(pds.dataDir, 'master.key'), 'utf8').trim()
+  expect(await holdfast(['backup', sealed], passphrase)).toMatchObject({ code: 0 })
+  expect(await reported(sealed, { ...passphrase, SERVICE_SIGNING_KEY_MASTER_KEY: masterKey })).toMatchObject({
+    code: 0,
+    needed: [expect.any(String), expect.stringContaining('passphrase'), expect.stringContaining('master key')],
+  })
+  expect(await rehearsed(sealed)).toMatchObject({ code: 1, text: expect.stringContaining('SERVICE_BACKUP_PASSPHRASE') })
+  expect(await rehearsed(sealed, { SERVICE_BACKUP_PASSPHRASE: 'another' })).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('does not decrypt'),
+  })
+  expect(noted(sealed)).toMatchObject({ ok: true })
+  const otherKey = { ...passphrase, SERVICE_SIGNING_KEY_MASTER_KEY: '07'.repeat(32) }
+  expect(await rehearsed(sealed, otherKey)).toMatchObject({ code: 1, text: expect.stringContaining('master key') })
+  expect(noted(sealed)).toMatchObject({ ok: false })
+  expect(readdirSync(scratch)).toEqual([])
+})
+
+test('a machine without the server can rehearse too', async () => {
+  const elsewhere = join(home, 'elsewhere')
+  expect(await reported(archive, env(elsewhere))).toMatchObject({ code: 0, ok: true, live: null })
+  expect(existsSync(elsewhere)).toBe(false)
+})
+
+test('a backup that lacks a blob, or is damaged, fails, and the doctor says so', async () => {
+  const damaged = join(home, 'damaged')
+  await holdfast(['backup', damaged])
+  const pathOf = (part: string) =>
+    contentOf(damaged)
+      .map(([path]) => String(path))
+      .find((path) => path.includes(part))!
+  writeFileSync(pathOf(lost), 'other bytes')
+  expect(await reported(damaged)).toMatchObject({ code: 1, ok: false, missingBlobCount: 1, missingBlobs: [lost] })
+  expect(noted(damaged).ok).toBe(false)
+  const doctor = await holdfast(['doctor'], { SERVICE_BACKUP_DESTINATION: damaged })
+  expect(doctor.text).toContain('failed when it was rehearsed')
+
+  const database = readFileSync(pathOf('/database'))
+  database[database.length - 100]! ^= 1
+  writeFileSync(pathOf('/database'), database)
+  expect(await rehearsed(damaged)).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('does not match the manifest'),
+  })
+  expect(readdirSync(scratch)).toEqual([])
+})
+
+test('a folder that a killed rehearsal has left is deleted, once it is a day old', async () => {
+  for (const [name, days] of [
+    ['holdfast-rehearsal-old', 2],
+    ['holdfast-rehearsal-new', 0],
+    ['of somebody else', 2],
+  ] as const) {
+    mkdirSync(join(scratch, name))
+    const at = new Date(Date.now() - days * 86_400_000)
+    utimesSync(join(scratch, name), at, at)
+  }
+  expect((await rehearsed()).code).toBe(0)
+  expect(readdirSync(scratch).toSorted()).toEqual(['holdfast-rehearsal-new', 'of somebody else'])
+  for (const name of readdirSync(scratch)) rmSync(join(scratch, name), { recursive: true })
+})
+
+test('too little space is said before the disk is full, and says nothing about the backup', async () => {
+  const disk = join(home, 'disk')
+  expect((await rehearsed()).code).toBe(0)
+  const before = noted()
+  const words = ['restore', archive, '--rehearse', '--scratch', disk, '--dev']
+  const program = Bun.spawn([...withSmallDisk(disk, 20 * 1024 ** 2), ...PROGRAM, ...words], {
+    env: { PATH: process.env['PATH'] ?? '', HOME: home, ...env() },
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  expect([await new Response(program.stderr).text(), await program.exited]).toEqual([
+    expect.stringContaining('too little space'),
+    1,
+  ])
+  expect(noted()).toEqual(before)
+})
+
+test('blobs in a bucket are looked up there, and the bucket stays as it is', async () => {
+  await using bucket = await startBucket()
+  await using other = await startPds({ blobs: bucket.primary }, { onFile: true })
+  const carol = await Uploader.join(other, 'carol')
+  const [kept, gone] = [await carol.upload(randomBytes(1000)), await carol.upload(randomBytes(1001))]
+  await carol.refer('com.example.note/1', kept)
+  await carol.refer('com.example.note/2', gone)
+  const more = {
+    ...env(other.dataDir),
+    SERVICE_BLOBS_STORE: 's3',
+    SERVICE_BLOBS_S3_BUCKET: bucket.primary.s3Bucket,
+    SERVICE_BLOBS_S3_ENDPOINT: bucket.primary.s3Endpoint,
+    SERVICE_BLOBS_S3_FORCE_PATH_STYLE: 'true',
+    AWS_ACCESS_KEY_ID: bucket.primary.s3AccessKeyId,
+    AWS_SECRET_ACCESS_KEY: bucket.primary.s3SecretAccessKey.reveal(),
+  }
+  const place = join(home, 'of the bucket')
+  expect(await holdfast(['backup', place], more)).toMatchObject({ code: 0 })
+  expect(await reported(place, more)).toMatchObject({
+    code: 0,
+    restored: { blobs: 2 },
+    needed: [expect.any(String), expect.stringContaining(`the bucket ${bucket.primary.s3Bucket}`)],
+  })
+  const cid = gone.ref.$link
+  bucket.delete(`blobs/${cid.slice(7, 9)}/${cid}`)
+  expect(await reported(place, more)).toMatchObject({ code: 1, missingBlobs: [cid] })
+})
+
+test('the options of a rehearsal need --rehearse', async () => {
+  for (const words of [['--scratch', scratch], ['--json'], ['--quick']])
+    expect(await holdfast(['restore', archive, ...words])).toMatchObject({ code: 2 })
+})
