@@ -22,6 +22,7 @@ import { invites } from './features/identity/invites/invites-feature.ts'
 import { iroh } from './features/push/iroh/iroh.ts'
 import { labels } from './features/data/labels/labels.ts'
 import { mails } from './features/identity/mails/mails-feature.ts'
+import { migration } from './features/identity/migration/migration-feature.ts'
 import { notifications } from './features/push/notifications/notifications-feature.ts'
 import { oauth } from './features/access/oauth/oauth-feature.ts'
 import { operators } from './features/operations/operators/operators-feature.ts'
@@ -80,6 +81,7 @@ export const features: readonly Feature[] = [
   walletDevices,
   transfers,
   accountChanges,
+  migration,
   ceremony,
   repoKeys,
   waitlist,

@@ -48,6 +48,8 @@ export interface Tables {
   known_place: { did: string }
   known_wallet: Record<never, never>
   lane: { name: string; holder: string; turn: string; until: number }
+  move_in: { did: string; session_wrapped: string | null; stage: string }
+  move_plan: { did: string }
   name_claim: { handle: string; did: string; attempt: string | null; held_until: number; attempt_by: string | null }
   oauth_code: { code_hash: string }
   oauth_replay: { kind: string; value: string }

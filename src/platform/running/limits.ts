@@ -113,6 +113,13 @@ const rules = {
   irohConnectionTotal: [{ windowSecs: 10, points: () => 200, ofRest: 1 }],
   // Bytes that all peers together may have echoed; 8 MiB take half a second of processor time.
   irohEchoTotal: [{ windowSecs: 10, points: () => 8 * 1024 ** 2 }],
+  // Each signs in at another server, with a password that may be a guess.
+  planMove: [
+    { windowSecs: MINUTES_5, points: () => 10 },
+    { windowSecs: DAY_SECS, points: () => 50 },
+  ],
+  // What the holder of an account that moves here tells its old server. By account.
+  answerMove: [{ windowSecs: MINUTES_5, points: () => 20 }],
   uploadBlob: [{ windowSecs: DAY_SECS, points: () => 1000 }],
   reserveSigningKey: [{ windowSecs: MINUTE_SECS, points: () => 5 }],
 } satisfies Record<string, readonly Rule[]>

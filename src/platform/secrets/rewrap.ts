@@ -17,6 +17,8 @@ const places: readonly { table: Sql; column: Sql; key: Sql }[] = [
   { table: sql`ceremony`, column: sql`signing_key_wrapped`, key: sql`id` },
   { table: sql`operator_key`, column: sql`wrapped`, key: sql`signing_key` },
   { table: sql`push_sender_key`, column: sql`secret_wrapped`, key: sql`CAST(kid AS TEXT)` },
+  { table: sql`move_plan`, column: sql`session_wrapped`, key: sql`token_hash` },
+  { table: sql`move_in`, column: sql`session_wrapped`, key: sql`did` },
   { table: sql`step`, column: sql`payload_wrapped`, key: sql`id` },
 ]
 

@@ -1,7 +1,12 @@
-/** Service tokens: those with which other services act here, and those with which clients call other services. */
+/**
+ * The door of service tokens: those with which other services act here, and those with which clients call other
+ * services.
+ */
 import type { Feature } from '../../../http/feature.ts'
 import { serviceAuthRoutes } from './service-auth-routes.ts'
 import { delegatedCredential, moderationCredential, serviceCredential } from './service-credentials.ts'
+
+export { verifyServiceToken } from './service-tokens.ts'
 
 export const serviceAuth: Feature = {
   name: 'service-auth',

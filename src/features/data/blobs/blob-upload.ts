@@ -28,7 +28,7 @@ interface Admission {
 export async function uploadBlob(
   ctx: Context,
   did: Did,
-  body: RequestBody,
+  body: Pick<RequestBody, 'stream' | 'contentType' | 'length'>,
   { permit, record }: Admission,
 ): Promise<BlobRow> {
   const { maxBlobSize } = ctx.config.blobs

@@ -9,6 +9,8 @@ export { applyBlobChanges, replaceBlobReferences } from './blob-references.ts'
 export { blobFolderIn, blobStorage, openBlobBucket, openStorageOf } from './open-storage.ts'
 export type { BlobStorage, StoredBlob } from './blob-storage.ts'
 export type { BlobFolder } from './blob-folder.ts'
+export { uploadBlob } from './blob-upload.ts'
+export { listMissing } from './reference-store.ts'
 export {
   accountBlobs,
   blobTakedown,

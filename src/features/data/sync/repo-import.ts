@@ -6,7 +6,6 @@
  * fails or is killed leaves only rows that the `abandoned-repos` sweep deletes.
  */
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
-import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import { BatchFile } from '../../../platform/files/batch-file.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
@@ -22,6 +21,7 @@ import type { Did, Tid } from '../../../protocol/identifiers.ts'
 import { formatDidKey, parseDidKey } from '../../../protocol/keys.ts'
 import { tidMicros } from '../../../protocol/tid.ts'
 import { accountStatus, refuseTakendown } from '../../identity/accounts/accounts.ts'
+import { revalidate, type By } from '../../identity/account-events/account-events.ts'
 import { settledKeyOf, settledTransaction, signingKeyOf } from '../../identity/account-keys/account-keys.ts'
 import { quotaOf, refuseRecords } from '../../identity/quotas/quotas.ts'
 import { replaceBlobReferences } from '../blobs/blobs.ts'
@@ -69,13 +69,13 @@ const places = perContext(() => ({
  * repository, `PayloadTooLarge` one with more records than the quota, `Conflict` if the repository changed meanwhile,
  * `RequestTimeout` if the upload stalls, and `ServiceUnavailable` if too many imports run.
  */
-export async function importRepo(exchange: Exchange, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
-  const { ctx } = exchange
+export async function importRepo(by: By, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
+  const { ctx } = by
   const { ofAccount, ofNetwork } = places(ctx)
   const leaves = [ofAccount.enter(did), ofNetwork.enter(clientHere().network)]
   try {
     if (leaves.includes(null)) throw tooMany('Too many of your imports are already running')
-    await takeOver(exchange, did, archive)
+    await takeOver(by, did, archive)
     ctx.metrics.count('migration_imports_total', { outcome: 'ok' })
   } catch (error) {
     ctx.metrics.count('migration_imports_total', { outcome: error instanceof Refusal ? 'refused' : 'failed' })
@@ -91,22 +91,22 @@ export async function importRepo(exchange: Exchange, did: Did, archive: AsyncIte
 const tooMany = (message: string) =>
   new Refusal(503, 'ServiceUnavailable', message, { headers: { 'Retry-After': String(RETRY_AFTER_SECS) } })
 
-async function takeOver(exchange: Exchange, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
-  const { ctx } = exchange
+async function takeOver(by: By, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
+  const { ctx } = by
   const before = await repoHead(ctx.db, did)
   const { arriving, running } = places(ctx)
   const imported = await arriving.run(clientHere(), () =>
     ImportedRepo.receive(did, unstalled(archive, STALLED_MILLIS), ctx.config.dataDir),
   )
   try {
-    await running.run(() => replaceBy(exchange, did, imported, before))
+    await running.run(() => replaceBy(by, did, imported, before))
   } finally {
     imported.close()
   }
 }
 
-async function replaceBy(exchange: Exchange, did: Did, imported: ImportedRepo, before: RepoHead | null): Promise<void> {
-  const { ctx } = exchange
+async function replaceBy(by: By, did: Did, imported: ImportedRepo, before: RepoHead | null): Promise<void> {
+  const { ctx } = by
   const uses = new BatchFile<BlobUse>(ctx.config.dataDir)
   try {
     const { commit } = imported
@@ -125,7 +125,7 @@ async function replaceBy(exchange: Exchange, did: Did, imported: ImportedRepo, b
         await stageBlocks(ctx, id, rev, page)
         uses.add(page.records.flatMap(usesOf))
       }
-      await adopt(exchange, did, { id, rev, commit, before, uses, records })
+      await adopt(by, did, { id, rev, commit, before, uses, records })
     })
   } finally {
     uses.close()
@@ -161,13 +161,10 @@ interface Adoption {
   records: number
 }
 
-async function adopt(
-  { ctx, revalidate }: Exchange,
-  did: Did,
-  { id, rev, commit, before, uses, records }: Adoption,
-): Promise<void> {
+async function adopt(by: By, did: Did, { id, rev, commit, before, uses, records }: Adoption): Promise<void> {
+  const { ctx } = by
   await settledTransaction(ctx, did, async (tx) => {
-    await revalidate(tx)
+    await revalidate(by, tx)
     const status = await accountStatus(tx, did)
     refuseTakendown(status)
     const present = await repoHead(tx, did)

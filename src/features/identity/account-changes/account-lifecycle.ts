@@ -5,7 +5,7 @@ import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { accountOf, activate, deactivate } from '../accounts/accounts.ts'
-import { announce, announceIn } from '../account-events/account-events.ts'
+import { announce, announceIn, revalidate, type By } from '../account-events/account-events.ts'
 import { settledKeyOf, settledTransaction } from '../account-keys/account-keys.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { resignHead } from '../../data/repo/repo.ts'
@@ -37,17 +37,17 @@ export async function deactivateAccount(
  * accept the `#sync` even of an imported repository. Throws `AccountNotFound` if the account is missing or taken down,
  * and `InvalidRequest` unless the identity points here.
  */
-export async function activateAccount(exchange: Exchange, did: Did, actor?: string): Promise<void> {
-  const { ctx } = exchange
+export async function activateAccount(by: By, did: Did, actor?: string): Promise<void> {
+  const { ctx } = by
   const account = await accountOf(ctx.db, did)
   if (!account || account.takedownRef !== null) throw userNotFound()
   const fault = await didFault(ctx, did)
   if (fault) throw invalidRequest(fault)
   await settledTransaction(ctx, did, async (tx) => {
-    await exchange.revalidate(tx)
+    await revalidate(by, tx)
     await reopen(ctx, tx, did)
   })
-  announce(exchange, 'activated', did, { actor })
+  announce(by, 'activated', did, { actor })
 }
 
 /** Reads the account again, because it may have changed while the directory was asked. */

@@ -7,7 +7,6 @@ import { procedure, query, type Exchange } from '../../../http/endpoint.ts'
 import { forbidden, invalidRequest } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import { formatDidKey } from '../../../protocol/keys.ts'
 import {
   isPlcDid,
   nextOperation,
@@ -21,41 +20,18 @@ import {
   type Operation,
   type PlcState,
 } from '../../../protocol/plc.ts'
-import { type Account, accountNotFound, accountOf } from '../accounts/accounts.ts'
+import { accountNotFound, accountOf } from '../accounts/accounts.ts'
 import { announce } from '../account-events/account-events.ts'
 import { codeRefused, mailsOf, redeemCode, requestCode } from '../mails/mails.ts'
-import { settledKeyOf } from '../account-keys/account-keys.ts'
-import { suitReturningKey } from './returning-key.ts'
+import { expectedOf, recommendedCredentials, type Expected } from './recommended-credentials.ts'
 import { access } from '../../access/auth/auth.ts'
 import type { Permissions } from '../../../protocol/scopes.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
-import {
-  didEnded,
-  heldRotationKey,
-  isOfWallet,
-  resolveDid,
-  serverRotationKey,
-  submitOperation,
-} from '../identity/identity.ts'
+import { didEnded, heldRotationKey, resolveDid, submitOperation } from '../identity/identity.ts'
 
 const stateMembers = new Set(['rotationKeys', 'alsoKnownAs', 'verificationMethods', 'services'])
 
 const wholeIdentity = (permissions: Permissions) => permissions.assertIdentity({ attr: '*' })
-
-/** What an identity must name while its account is hosted here. */
-interface Expected {
-  account: Account
-  /** As a did:key. */
-  signingKey: string
-}
-
-/** Throws `AccountNotFound` if the account is gone, and `ServiceUnavailable` while its key is being replaced. */
-async function expectedOf(ctx: Context, did: Did): Promise<Expected> {
-  const account = await accountOf(ctx.db, did)
-  const key = account && (await settledKeyOf(ctx, ctx.db, did))
-  if (!key) throw accountNotFound()
-  return { account, signingKey: formatDidKey(key.publicKey) }
-}
 
 /**
  * Returns why an operation does not fit an account that is hosted here, or null if it fits. Rotation keys, service,
@@ -113,30 +89,10 @@ function requirePlc(did: Did): void {
   if (!isPlcDid(did)) throw invalidRequest('Not a did:plc')
 }
 
-/**
- * Returns the rotation keys that this service asks for, by rank. The wallet of an identity that it made itself puts its
- * own keys above them. Throws `PlcDirectoryError` if the directory fails.
- */
-async function recommendedRotationKeys(ctx: Context, did: Did, signingKey: string): Promise<string[]> {
-  const state = isPlcDid(did) ? await ctx.plc.state(did) : null
-  if (state && (await isOfWallet(ctx, did, state.rotationKeys))) return [signingKey]
-  const serverKey = formatDidKey((await serverRotationKey(ctx)).publicKey)
-  return ctx.config.recoveryDidKey === null ? [serverKey] : [ctx.config.recoveryDidKey, serverKey]
-}
-
 export const plcOperationRoutes = [
   query('com.atproto.identity.getRecommendedDidCredentials', {
     auth: access({ grants: 'any' }),
-    async handler({ ctx, caller }) {
-      await suitReturningKey(ctx, caller.did)
-      const { account, signingKey } = await expectedOf(ctx, caller.did)
-      return {
-        rotationKeys: await recommendedRotationKeys(ctx, caller.did, signingKey),
-        alsoKnownAs: account.handle === null ? undefined : [`at://${account.handle}`],
-        verificationMethods: { [SIGNING_KEY_NAME]: signingKey },
-        services: { [PDS_SERVICE_NAME]: pdsService(ctx.config.publicUrl) },
-      }
-    },
+    handler: ({ ctx, caller }) => recommendedCredentials(ctx, caller.did),
   }),
   procedure('com.atproto.identity.requestPlcOperationSignature', {
     auth: access({ sessions: 'leaving', grants: wholeIdentity }),

@@ -23,9 +23,18 @@ export async function deactivate(ctx: Context, tx: Tx, did: Did, deleteAfter: Mi
   return true
 }
 
-/** Have an account deleted at `deleteAfter`, deactivated from now on unless it is already. */
-export async function scheduleDeletion(ctx: Context, tx: Tx, account: Account, deleteAfter: Millis): Promise<void> {
+/**
+ * Have an account deleted at `deleteAfter`, deactivated from now on unless it is already. Null cancels its deletion,
+ * and leaves it as active as it is.
+ */
+export async function scheduleDeletion(
+  ctx: Context,
+  tx: Tx,
+  account: Account,
+  deleteAfter: Millis | null,
+): Promise<void> {
   const { did, deactivatedAt } = account
+  if (deleteAfter === null) return void (await updateActivation(tx, did, { deactivatedAt, deleteAfter }))
   await updateActivation(tx, did, { deactivatedAt: deactivatedAt ?? ctx.clock.now(), deleteAfter })
   if (statusOf(account) === 'active') await addStatusEvent(ctx, tx, did)
 }

@@ -1,0 +1,54 @@
+/** What an identity should name for its account to be hosted here. */
+import type { Context } from '../../../platform/context.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { formatDidKey } from '../../../protocol/keys.ts'
+import { isPlcDid, pdsService, PDS_SERVICE_NAME, SIGNING_KEY_NAME, type PlcState } from '../../../protocol/plc.ts'
+import { type Account, accountNotFound, accountOf } from '../accounts/accounts.ts'
+import { settledKeyOf } from '../account-keys/account-keys.ts'
+import { isOfWallet, serverRotationKey } from '../identity/identity.ts'
+import { suitReturningKey } from './returning-key.ts'
+
+/**
+ * Returns what `com.atproto.identity.getRecommendedDidCredentials` answers; `alsoKnownAs` is missing if the account has
+ * no handle. The key of an account that is coming back is replaced if needed. Throws as `expectedOf`, and
+ * `PlcDirectoryError`.
+ */
+export async function recommendedCredentials(
+  ctx: Context,
+  did: Did,
+): Promise<Omit<PlcState, 'alsoKnownAs'> & Partial<PlcState>> {
+  await suitReturningKey(ctx, did)
+  const { account, signingKey } = await expectedOf(ctx, did)
+  return {
+    rotationKeys: await recommendedRotationKeys(ctx, did, signingKey),
+    alsoKnownAs: account.handle === null ? undefined : [`at://${account.handle}`],
+    verificationMethods: { [SIGNING_KEY_NAME]: signingKey },
+    services: { [PDS_SERVICE_NAME]: pdsService(ctx.config.publicUrl) },
+  }
+}
+
+/** What an identity must name while its account is hosted here. */
+export interface Expected {
+  account: Account
+  /** As a did:key. */
+  signingKey: string
+}
+
+/** Throws `AccountNotFound` if the account is gone, and `ServiceUnavailable` while its key is being replaced. */
+export async function expectedOf(ctx: Context, did: Did): Promise<Expected> {
+  const account = await accountOf(ctx.db, did)
+  const key = account && (await settledKeyOf(ctx, ctx.db, did))
+  if (!key) throw accountNotFound()
+  return { account, signingKey: formatDidKey(key.publicKey) }
+}
+
+/**
+ * Returns the rotation keys that this service asks for, by rank. The wallet of an identity that it made itself puts its
+ * own keys above them. Throws `PlcDirectoryError` if the directory fails.
+ */
+async function recommendedRotationKeys(ctx: Context, did: Did, signingKey: string): Promise<string[]> {
+  const state = isPlcDid(did) ? await ctx.plc.state(did) : null
+  if (state && (await isOfWallet(ctx, did, state.rotationKeys))) return [signingKey]
+  const serverKey = formatDidKey((await serverRotationKey(ctx)).publicKey)
+  return ctx.config.recoveryDidKey === null ? [serverKey] : [ctx.config.recoveryDidKey, serverKey]
+}

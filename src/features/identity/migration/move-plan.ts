@@ -1,0 +1,143 @@
+/**
+ * The plan of a move, before anything is made or changed: signs in at the old server, and says what is there. The
+ * password is passed on to the old server and stored nowhere; the session that it opens is stored sealed.
+ */
+import { Type } from '@sinclair/typebox'
+import { HOUR_MILLIS } from '../../../base/durations.ts'
+import { authenticationRequired, forbidden, invalidRequest, Refusal, serviceUnavailable } from '../../../http/errors.ts'
+import type { Context } from '../../../platform/context.ts'
+import { newToken } from '../../../platform/secrets/new-token.ts'
+import { claimedHandle, pdsEndpoint, type DidDocument } from '../../../protocol/did-document.ts'
+import { parseDid, parseHandle, type Did, type Handle, type Millis } from '../../../protocol/identifiers.ts'
+import { decodeJws } from '../../../protocol/jws.ts'
+import { isPlcDid } from '../../../protocol/plc.ts'
+import { resolveDid, resolveHandle, unresolvable } from '../identity/identity.ts'
+import { insertPlan } from './move-store.ts'
+import { hostOf, OldHost, OldHostAway, OldHostRefusal, OldSessionEnded, type OldLogin } from './old-host.ts'
+import { sealSession } from './old-host-access.ts'
+
+/** How long the holder may think about the plan. */
+const PLAN_MILLIS = HOUR_MILLIS
+
+export interface PlanRequest {
+  /** Handle or DID. */
+  identifier: string
+  password: string
+  /** The code that the old server mails to those who have asked it for a second factor. */
+  authFactorToken?: string
+}
+
+export interface MovePlan {
+  /** The token with which the move begins. */
+  plan: string
+  expiresAt: Millis
+  did: Did
+  /** Null if the identity claims none. */
+  handle: Handle | null
+  /** Host name of the old server. */
+  host: string
+  /** The address that the account has there; null if the old server does not say. */
+  email: string | null
+  method: 'plc' | 'web'
+  /** Counts of the old server; null if it does not say. */
+  records: number | null
+  blobs: number | null
+}
+
+const count = Type.Integer({ minimum: 0 })
+const statusShape = Type.Object({ indexedRecords: Type.Optional(count), expectedBlobs: Type.Optional(count) })
+
+/**
+ * Throws `InvalidRequest` for an identifier without an account elsewhere, `AuthenticationRequired` if the old server
+ * refuses the password, `AuthFactorTokenRequired` (401) if it wants its mailed code, `Forbidden` for an app password,
+ * `ServiceUnavailable` if it cannot be used, and what `resolveDid` throws.
+ */
+export async function planMove(ctx: Context, request: PlanRequest): Promise<MovePlan> {
+  requireImports(ctx)
+  const { did, document, origin } = await originOf(ctx, request.identifier)
+  const host = new OldHost(ctx, origin, null)
+  const session = await logInAt(host, did, request)
+  const status = await host.query('com.atproto.server.checkAccountStatus', {}, statusShape).catch(unlessSaid)
+  const { token, hash } = newToken()
+  const expiresAt = ctx.clock.now() + PLAN_MILLIS
+  await insertPlan(ctx.db, {
+    tokenHash: hash,
+    did,
+    host: origin,
+    sessionWrapped: sealSession(ctx.vault, session),
+    expiresAt,
+  })
+  return {
+    plan: token,
+    expiresAt,
+    did,
+    handle: claimedHandle(document),
+    host: hostOf(origin),
+    email: session.email ?? null,
+    method: isPlcDid(did) ? 'plc' : 'web',
+    records: status?.indexedRecords ?? null,
+    blobs: status?.expectedBlobs ?? null,
+  }
+}
+
+export function requireImports({ config }: Context): void {
+  if (!config.repos.importsEnabled) throw invalidRequest('Service is not accepting repo imports')
+}
+
+/** Returns the server that the identity names. Throws `InvalidRequest` if that is this one, or none. */
+export async function originOf(
+  ctx: Context,
+  identifier: string,
+): Promise<{ did: Did; document: DidDocument; origin: string }> {
+  const name = identifier.trim().replace(/^@/, '')
+  const handle = parseHandle(name)
+  const did = handle ? await resolveHandle(ctx, handle) : parseDid(name)
+  if (did === null) throw invalidRequest(`There is no account with the handle or DID ${identifier}`)
+  const resolution = await resolveDid(ctx, did, { live: true })
+  if (!resolution.ok) throw unresolvable(did, resolution.fault)
+  const origin = pdsEndpoint(resolution.document)
+  if (origin === null) throw invalidRequest('The identity names no server')
+  if (origin === ctx.config.publicUrl) throw invalidRequest('The account is on this server already')
+  return { did, document: resolution.document, origin }
+}
+
+/** Open a session at the old server. Throws as `planMove` does. */
+export async function logInAt(
+  host: OldHost,
+  did: Did,
+  { password, authFactorToken }: Omit<PlanRequest, 'identifier'>,
+): Promise<OldLogin> {
+  const input = { identifier: did, password, ...(authFactorToken !== undefined && { authFactorToken }) }
+  const session = await atOldHost(host, () => host.logIn(input))
+  if (session.did !== did) throw serviceUnavailable(`${hostOf(host.origin)} signed in another account`)
+  // The scope of the reference, of which others copied it.
+  if (String(decodeJws(session.accessJwt)?.payload['scope']).startsWith('com.atproto.appPass'))
+    throw forbidden('An app password is not enough to move an account: sign in with its main password')
+  return session
+}
+
+/** What the old server refused or failed to do, as our own response. */
+export async function atOldHost<T>(host: OldHost, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof OldHostAway) throw serviceUnavailable(error.message)
+    if (error instanceof OldSessionEnded) throw signInEnded()
+    if (!(error instanceof OldHostRefusal)) throw error
+    const said = `${hostOf(host.origin)} says: ${error.message}`
+    if (error.code === 'AuthFactorTokenRequired') throw new Refusal(401, 'AuthFactorTokenRequired', said)
+    if (error.status === 401) throw authenticationRequired(said)
+    throw new Refusal(400, passedOn.has(error.code) ? error.code : 'InvalidRequest', said)
+  }
+}
+
+export const signInEnded = () => authenticationRequired('The sign-in at the old server has ended: sign in there again')
+
+/** Faults of mailed codes. */
+const passedOn = new Set(['InvalidToken', 'ExpiredToken'])
+
+/** For what the plan is complete without. */
+function unlessSaid(error: unknown): null {
+  if (error instanceof OldHostRefusal || error instanceof OldHostAway) return null
+  throw error
+}

@@ -1,0 +1,120 @@
+/** Moving an account here, for clients: see `docs/moving-an-account.md`. */
+import { Type } from '@sinclair/typebox'
+import { route, type Endpoint } from '../../../http/endpoint.ts'
+import { invalidRequest } from '../../../http/errors.ts'
+import { readJson } from '../../../http/json-input.ts'
+import { requestOrigin } from '../../../http/origin.ts'
+import { wireTime } from '../../../protocol/identifiers.ts'
+import { owner, type OwnerCaller } from '../../access/auth/auth.ts'
+import { openSession, sessionTokens } from '../../access/sessions/sessions.ts'
+import { planMove } from './move-plan.ts'
+import {
+  beginMove,
+  cancelMove,
+  giveArchive,
+  giveCode,
+  giveOperation,
+  goWithoutOldServer,
+  mailAnotherCode,
+  moveOf,
+  signInAgain,
+  tryAgain,
+} from './moving-in.ts'
+
+const MAX_TEXT_CHARS = 2048
+const text = Type.String({ maxLength: MAX_TEXT_CHARS })
+const answerLimit = { name: 'answerMove', key: ({ caller }: { caller: OwnerCaller }) => caller.did } as const
+
+export const moveRoutes: readonly Endpoint[] = [
+  route('POST', '/v1/move-in/plan', {
+    limit: 'planMove',
+    async handler({ ctx, body }) {
+      const given = await readJson(
+        body,
+        Type.Object({ identifier: text, password: text, authFactorToken: Type.Optional(text) }),
+      )
+      const { expiresAt, ...plan } = await planMove(ctx, given)
+      return { ...plan, expiresAt: wireTime(expiresAt) }
+    },
+  }),
+
+  route('POST', '/v1/move-in', {
+    limit: 'createAccount',
+    async handler(call) {
+      const given = await readJson(
+        call.body,
+        Type.Object({
+          plan: text,
+          handle: text,
+          email: text,
+          password: text,
+          inviteCode: Type.Optional(text),
+          recoveryKey: Type.Optional(text),
+        }),
+      )
+      const origin = requestOrigin(call)
+      const made = await beginMove(call, given, (tx, did) => openSession(tx, did, null, origin))
+      const tokens = await sessionTokens(call.ctx, made.did, null, made.entry)
+      return { did: made.did, handle: made.handle, ...tokens }
+    },
+  }),
+
+  route('GET', '/v1/move-in', {
+    auth: owner,
+    handler: async ({ ctx, caller: { did } }) => ({ move: await moveOf(ctx, did) }),
+  }),
+
+  route('POST', '/v1/move-in/answer', {
+    auth: owner,
+    limit: answerLimit,
+    async handler(call) {
+      const { ctx, caller } = call
+      const given = await readJson(call.body, answerShape)
+      const [name, ...others] = answers.filter((one) => given[one] !== undefined)
+      if (name === undefined || others.length > 0)
+        throw invalidRequest(`One of ${answers.join(', ')} is required, and no other`)
+      const { code = '', operation, password = '', authFactorToken } = given
+      const act = {
+        code: () => giveCode(call, caller.did, code.trim()),
+        operation: () => giveOperation(call, caller.did, operation),
+        password: () => signInAgain(call, caller.did, { password, authFactorToken }),
+        mail: () => mailAnotherCode(call, caller.did),
+        retry: () => tryAgain(call, caller.did),
+        withoutOldServer: () => goWithoutOldServer(call, caller.did),
+      }
+      await act[name]()
+      return { move: await moveOf(ctx, caller.did) }
+    },
+  }),
+
+  route('POST', '/v1/move-in/archive', {
+    auth: owner,
+    limit: answerLimit,
+    long: true,
+    async handler(call) {
+      const { ctx, caller, body } = call
+      await giveArchive(call, caller.did, body.stream(ctx.config.repos.maxImportSize))
+      return { move: await moveOf(ctx, caller.did) }
+    },
+  }),
+
+  route('DELETE', '/v1/move-in', {
+    auth: owner,
+    limit: answerLimit,
+    async handler(call) {
+      await cancelMove(call, call.caller.did)
+      return { cancelled: true }
+    },
+  }),
+]
+
+const answers = ['code', 'operation', 'password', 'mail', 'retry', 'withoutOldServer'] as const
+const answerShape = Type.Object({
+  code: Type.Optional(text),
+  operation: Type.Optional(Type.Object({})),
+  password: Type.Optional(text),
+  authFactorToken: Type.Optional(text),
+  mail: Type.Optional(Type.Literal(true)),
+  retry: Type.Optional(Type.Literal(true)),
+  withoutOldServer: Type.Optional(Type.Literal(true)),
+})

@@ -1,0 +1,240 @@
+/**
+ * The stages of a move that the server goes through by itself. Each can be killed at any point and performed again:
+ * what it has brought stays, and it looks for what is missing. Until the operation on the identity is submitted, the
+ * account at the old server is untouched.
+ */
+import { Type } from '@sinclair/typebox'
+import { DAY_MILLIS, MINUTE_MILLIS } from '../../../base/durations.ts'
+import { invalidRequest, Refusal } from '../../../http/errors.ts'
+import type { Context } from '../../../platform/context.ts'
+import { accountLock } from '../../../platform/database/database.ts'
+import { OutboundError } from '../../../platform/network/outbound.ts'
+import { StepPostponed } from '../../../platform/running/steps.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { isPlcDid, type LogOperation } from '../../../protocol/plc.ts'
+import { putPreferences } from '../../../protocol/preference-rules.ts'
+import { announce } from '../account-events/account-events.ts'
+import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
+import { activateAccount } from '../account-changes/account-changes.ts'
+import { countBlobs, listMissing, uploadBlob } from '../../data/blobs/blobs.ts'
+import { findPreferences, storePreferences } from '../../data/preferences/preferences.ts'
+import { importRepo } from '../../data/sync/sync.ts'
+import { requireNoDoubt, submitOperation, verdictOf } from '../identity/identity.ts'
+import { agreedState } from './agreed-identity.ts'
+import { updateMove, updateMoveSession, type Move, type MoveState, type Stage } from './move-store.ts'
+import { awayOf, OldHostAway, OldHostRefusal, OldSessionEnded, type OldHost } from './old-host.ts'
+
+/** Time for the archive of a repository, within the time of a try of a step. */
+const ARCHIVE_MILLIS = 100_000
+const BLOB_MILLIS = MINUTE_MILLIS
+/** Tries of an archive, or of one blob, that arrives damaged or not at all. */
+const MAX_TRIES = 3
+const PAGE_BLOBS = 100
+/** How long the old server may be away before its account is left to the holder. */
+const FAREWELL_MILLIS = DAY_MILLIS
+
+export interface Job {
+  ctx: Context
+  move: Move
+  /** Null if the old server is gone. */
+  host: OldHost | null
+  /** Throws `StepPostponed` once the turn of this job is over. */
+  pause(): void
+}
+
+/** Returns what changes in the state of the move. */
+type Perform = (job: Job) => Promise<Partial<MoveState>>
+
+/** Stages that the holder ends. */
+export type Waiting = 'archive' | 'identity' | 'done'
+
+export const performers: Readonly<Record<Exclude<Stage, Waiting>, Perform>> = {
+  repository: takeRepository,
+  blobs: takeBlobs,
+  preferences: takePreferences,
+  submission: submit,
+  activation: activate,
+  farewell: sayFarewell,
+}
+
+async function takeRepository({ ctx, move, host }: Job): Promise<Partial<MoveState>> {
+  const { did } = move
+  try {
+    const response = await host!.download(
+      'com.atproto.sync.getRepo',
+      { did },
+      { maxBytes: ctx.config.repos.maxImportSize, bodyTimeoutMillis: ARCHIVE_MILLIS },
+    )
+    await importRepo({ ctx }, did, bodyOf(response))
+  } catch (error) {
+    if (!isDamaged(error) || move.tries + 1 < MAX_TRIES) throw error
+    return { halted: 'decision', fault: `The repository could not be taken over: ${wordsOf(error, host!)}` }
+  }
+  announce({ ctx }, 'imported', did)
+  return { stage: 'blobs' }
+}
+
+/** Whether the old server has sent something that is of no use. */
+export const isDamaged = (error: unknown): boolean =>
+  (error instanceof Refusal && error.status < 500) || error instanceof OutboundError || error instanceof OldHostRefusal
+
+const wordsOf = (error: unknown, host: OldHost): string => (awayOf(error, host.origin) as Error).message
+
+async function* bodyOf(response: Response): AsyncGenerator<Uint8Array> {
+  for await (const chunk of response.body ?? []) yield chunk
+}
+
+async function takeBlobs({ ctx, move, host, pause }: Job): Promise<Partial<MoveState>> {
+  const { did } = move
+  const cursor = move.blobsAfter
+  for (;;) {
+    const missing = await listMissing(ctx.db, { did, cursor, limit: PAGE_BLOBS })
+    if (missing.length === 0) return { stage: 'preferences' }
+    if (host === null) return withoutMissing(ctx, did)
+    for (const { cid } of missing) {
+      pause()
+      try {
+        await takeBlob(ctx, did, cid, host)
+      } catch (error) {
+        // The holder has decided to continue without it.
+        if (error instanceof OldHostAway && !host.hasSession) return withoutMissing(ctx, did)
+        if (error instanceof Refusal && error.name === 'PayloadTooLarge')
+          return { halted: 'decision', fault: `${error.message}. Ask the operator of this server for more.` }
+        if (!isDamaged(error)) throw error
+        const isOver = error instanceof OldHostRefusal || move.tries + 1 >= MAX_TRIES
+        if (!isOver) throw error
+        return lost(move, cid)
+      }
+    }
+  }
+}
+
+const lost = ({ blobsLost }: Move, cid: string): Partial<MoveState> => ({ blobsAfter: cid, blobsLost: blobsLost + 1 })
+
+async function withoutMissing({ db }: Context, did: Did): Promise<Partial<MoveState>> {
+  const { expected, imported } = await countBlobs(db, did)
+  return { stage: 'preferences', blobsLost: Math.max(0, expected - imported) }
+}
+
+/** Throws an error that `isDamaged` if what arrives is too long, another blob, or breaks off. */
+async function takeBlob(ctx: Context, did: Did, cid: string, host: OldHost): Promise<void> {
+  const response = await host.download(
+    'com.atproto.sync.getBlob',
+    { did, cid },
+    { maxBytes: ctx.config.blobs.maxBlobSize, bodyTimeoutMillis: BLOB_MILLIS },
+  )
+  const contentType = response.headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? null
+  await uploadBlob(
+    ctx,
+    did,
+    { contentType, length: null, stream: () => bodyOf(response) },
+    {
+      permit: () => undefined,
+      async record(_, blob) {
+        if (blob.cid !== cid) throw invalidRequest('The old server sent another blob')
+      },
+    },
+  )
+}
+
+const MAX_PREFERENCES = 10_000
+const preferencesShape = Type.Object({ preferences: Type.Array(Type.Unknown(), { maxItems: MAX_PREFERENCES }) })
+
+async function takePreferences(job: Job): Promise<Partial<MoveState>> {
+  const { ctx, move, host } = job
+  const { did } = move
+  if (host?.hasSession === true) {
+    const taken = await host.query('app.bsky.actor.getPreferences', {}, preferencesShape).catch((error: unknown) => {
+      if (error instanceof OldHostRefusal) return { preferences: [] }
+      throw error
+    })
+    const known = putPreferences([], taken.preferences, { personalDetails: true })
+    if (known.ok && known.stored.length > 0)
+      await ctx.db.transactionOn(accountLock(did), async (tx) => {
+        refuseTakendown(await accountStatus(tx, did))
+        // The holder may have set some here meanwhile.
+        if ((await findPreferences(tx, did)).length === 0) await storePreferences(tx, did, known.stored)
+      })
+  }
+  return proposeIdentity(job)
+}
+
+/** Agree on the new state of the identity, and have the old server mail its code. */
+async function proposeIdentity({ ctx, move, host }: Job): Promise<Partial<MoveState>> {
+  const { did, operation, recoveryKey } = move
+  // The holder has brought it.
+  if (operation !== null) return { stage: 'submission' }
+  if (!isPlcDid(did)) return { stage: 'identity' }
+  const signer = host?.hasSession === true ? host : null
+  const wanted = JSON.stringify(await agreedState(ctx, did, recoveryKey, signer))
+  const fault = signer === null ? null : await mailCode(signer)
+  return { stage: 'identity', wanted, fault }
+}
+
+/** Returns why the old server mails no code, in words, or null. */
+export async function mailCode(host: OldHost): Promise<string | null> {
+  try {
+    await host.procedure('com.atproto.identity.requestPlcOperationSignature', undefined, Type.Unknown())
+    return null
+  } catch (error) {
+    if (!(error instanceof OldHostRefusal)) throw error
+    return `The old server mails no code: ${error.message}`
+  }
+}
+
+async function submit({ ctx, move }: Job): Promise<Partial<MoveState>> {
+  const { did, unansweredAt } = move
+  const operation = JSON.parse(move.operation!) as LogOperation
+  const sentAt = ctx.clock.now()
+  // Before it is sent: the process may end before the answer comes.
+  if ((await updateMove(ctx.db, move, { ...move, unansweredAt: sentAt }, sentAt)) === 0) return {}
+  try {
+    await submitOperation(ctx, did, operation)
+  } catch (error) {
+    if (['unknown', 'postponed'].includes(verdictOf(error))) throw error
+    await updateMove(ctx.db, move, { ...move, unansweredAt }, sentAt)
+    requireNoDoubt(unansweredAt, sentAt)
+    return {
+      stage: 'preferences',
+      operation: null,
+      unansweredAt: null,
+      fault: `The directory refused the change of your identity: ${(error as Error).message}`,
+    }
+  }
+  return { stage: 'activation' }
+}
+
+async function activate({ ctx, move }: Job): Promise<Partial<MoveState>> {
+  try {
+    await activateAccount({ ctx }, move.did)
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.status >= 500) throw error
+    // What a did:web publishes is up to its holder; a did:plc has been changed, so that its directory is behind.
+    if (isPlcDid(move.did)) throw error
+    return { stage: 'identity', fault: `${error.message}.` }
+  }
+  return { stage: 'farewell' }
+}
+
+async function sayFarewell({ ctx, move, host }: Job): Promise<Partial<MoveState>> {
+  const { did, changedAt } = move
+  const left = 'The account at the old server is still active: sign in there, and deactivate it yourself.'
+  let fault: string | null = null
+  if (host?.hasSession === true)
+    try {
+      await host.procedure('com.atproto.server.deactivateAccount', {}, Type.Unknown())
+      await host.endSession()
+    } catch (error) {
+      const isAway = error instanceof OldHostAway
+      if (isAway && ctx.clock.now() - changedAt < FAREWELL_MILLIS) throw error
+      if (!isAway && !(error instanceof OldHostRefusal) && !(error instanceof OldSessionEnded)) throw error
+      fault = left
+    }
+  await updateMoveSession(ctx.db, did, null)
+  return { stage: 'done', fault }
+}
+
+/** Throws `StepPostponed`, because the job has had its turn. */
+export function yieldTurn(): never {
+  throw new StepPostponed('continues', 0)
+}

@@ -1,0 +1,76 @@
+/** The durable step that performs a move: stage after stage, until it is the holder's turn or nothing is left. */
+import { MINUTE_SECS, HOUR_SECS } from '../../../base/durations.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Tx } from '../../../platform/database/database.ts'
+import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
+import { StepPostponed, type StepKind } from '../../../platform/running/steps.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { findMove, updateMove, type Move, type MoveState } from './move-store.ts'
+import { isDamaged, performers, yieldTurn } from './move-stages.ts'
+import { OldHostAway, OldSessionEnded } from './old-host.ts'
+import { oldHostOf } from './old-host-access.ts'
+
+/** Length of a turn, after which other moves get theirs. Much less than a try of a step may take. */
+const TURN_MILLIS = 30_000
+/** Moves at the same time. Each holds one connection to another server. */
+const CONCURRENT_MOVES = 4
+
+export const moveStep: StepKind<Record<string, never>> = {
+  name: 'move-in',
+  concurrency: CONCURRENT_MOVES,
+  maxSteps: 10_000,
+  // The holder may cancel the move; an account that has not moved in three days is deleted with its step.
+  maxTries: null,
+  firstWaitSecs: 2,
+  maxWaitSecs: 10 * MINUTE_SECS,
+  async take(ctx, { did }) {
+    const endsAt = ctx.clock.monotonic() + TURN_MILLIS
+    const pause = () => {
+      if (ctx.clock.monotonic() > endsAt) yieldTurn()
+    }
+    while (did !== null && (await performNext(ctx, did, pause))) pause()
+  },
+}
+
+/** Continue a move after the commit. */
+export const addMoveStep = ({ steps }: Context, tx: Tx, did: Did): Promise<void> =>
+  steps.add(tx, moveStep, { key: did, did, payload: {} })
+
+/** Whether it is the holder's turn. */
+export const isWaiting = ({ stage, halted }: Move): boolean => halted !== null || !Object.hasOwn(performers, stage)
+
+/** Returns false if there is nothing to perform. */
+async function performNext(ctx: Context, did: Did, pause: () => void): Promise<boolean> {
+  const move = await findMove(ctx.db, did)
+  if (move === null || isWaiting(move)) return false
+  const perform = performers[move.stage as keyof typeof performers]
+  try {
+    const changes = await perform({ ctx, move, host: oldHostOf(ctx, move), pause })
+    await store(ctx, move, { ...move, tries: 0, fault: null, ...changes })
+  } catch (error) {
+    if (error instanceof StepPostponed) throw error
+    if (error instanceof OldSessionEnded) {
+      await store(ctx, move, { ...move, halted: 'sign-in', fault: `${error.message}.` })
+      return false
+    }
+    await store(ctx, move, { ...move, tries: move.tries + (isDamaged(error) ? 1 : 0), fault: wordsOf(error) })
+    if (error instanceof OldHostAway && error.waitSecs !== null)
+      throw new StepPostponed(error.message, Math.min(error.waitSecs, HOUR_SECS) * 1000)
+    throw error
+  }
+  return true
+}
+
+async function store(ctx: Context, move: Move, state: MoveState): Promise<void> {
+  await updateMove(ctx.db, move, state, ctx.clock.now())
+}
+
+/** What the holder is told while the server tries again by itself. */
+function wordsOf(error: unknown): string {
+  if (error instanceof OldHostAway) return `${error.message} This server tries again by itself.`
+  if (error instanceof PlcDirectoryError)
+    return 'The directory of identities does not answer. This server tries again by itself.'
+  return isDamaged(error)
+    ? 'The old server sent something unusable, or broke off. This server tries again by itself.'
+    : 'Something went wrong on this server. It tries again by itself.'
+}

@@ -1,0 +1,112 @@
+/** SQL of the tables `move_plan` and `move_in`. */
+import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+
+/** A sign-in at the old server. */
+export interface PlannedMove {
+  did: Did
+  host: string
+  sessionWrapped: string
+}
+
+export const insertPlan = (
+  writer: Writer,
+  { tokenHash, did, host, sessionWrapped, expiresAt }: PlannedMove & { tokenHash: string; expiresAt: Millis },
+): Promise<number> =>
+  writer.run(sql`
+    INSERT INTO move_plan (token_hash, did, host, session_wrapped, expires_at)
+    VALUES (${tokenHash}, ${did}, ${host}, ${sessionWrapped}, ${expiresAt})`)
+
+export const findPlan = (reader: Reader, tokenHash: string, now: Millis): Promise<PlannedMove | null> =>
+  reader.get(sql`
+    SELECT did, host, session_wrapped AS "sessionWrapped" FROM move_plan
+    WHERE token_hash = ${tokenHash} AND expires_at > ${now}`)
+
+export const deletePlansOf = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM move_plan WHERE did = ${did}`)
+
+export const deletePlansBefore = (writer: Writer, now: Millis): Promise<number> =>
+  writer.run(sql`DELETE FROM move_plan WHERE expires_at <= ${now}`)
+
+/**
+ * `archive`: the holder uploads the repository. `identity`: the holder has the identity changed. `farewell`: the
+ * account at the old server is deactivated. The server goes through all others by itself, in this order.
+ */
+export const stages = [
+  'archive',
+  'repository',
+  'blobs',
+  'preferences',
+  'identity',
+  'submission',
+  'activation',
+  'farewell',
+  'done',
+] as const
+export type Stage = (typeof stages)[number]
+
+export interface MoveState {
+  stage: Stage
+  /** The agreed state of the identity, as JSON. */
+  wanted: string | null
+  /** The signed operation, as JSON. */
+  operation: string | null
+  unansweredAt: Millis | null
+  blobsAfter: string
+  blobsLost: number
+  tries: number
+  fault: string | null
+  halted: 'sign-in' | 'decision' | null
+}
+
+export interface Move extends MoveState {
+  did: Did
+  host: string | null
+  sessionWrapped: string | null
+  recoveryKey: string | null
+  beganAt: Millis
+  /** When the stage began. */
+  changedAt: Millis
+}
+
+export const findMove = (reader: Reader, did: Did): Promise<Move | null> =>
+  reader.get(sql`
+    SELECT did, host, stage, session_wrapped AS "sessionWrapped", recovery_key AS "recoveryKey", wanted, operation,
+      unanswered_at AS "unansweredAt", blobs_after AS "blobsAfter", blobs_lost AS "blobsLost",
+      tries, fault, halted, began_at AS "beganAt", changed_at AS "changedAt"
+    FROM move_in WHERE did = ${did}`)
+
+/** Begin a move, or continue the one that there is with another sign-in at the old server. */
+export const putMove = (
+  tx: Tx,
+  move: Pick<Move, 'did' | 'host' | 'stage' | 'sessionWrapped' | 'recoveryKey' | 'wanted' | 'operation'> & {
+    now: Millis
+  },
+): Promise<number> =>
+  tx.run(sql`
+    INSERT INTO move_in (did, host, stage, session_wrapped, recovery_key, wanted, operation, began_at, changed_at)
+    VALUES (${move.did}, ${move.host}, ${move.stage}, ${move.sessionWrapped}, ${move.recoveryKey}, ${move.wanted},
+      ${move.operation}, ${move.now}, ${move.now})
+    ON CONFLICT (did) DO UPDATE SET session_wrapped = excluded.session_wrapped, halted = NULL, fault = NULL`)
+
+/** Store the state, unless the stage is another one by now. Returns 0 then. */
+export const updateMove = (
+  writer: Writer,
+  { did, stage }: Pick<Move, 'did' | 'stage'>,
+  state: MoveState,
+  now: Millis,
+): Promise<number> =>
+  writer.run(sql`
+    UPDATE move_in SET stage = ${state.stage}, wanted = ${state.wanted}, operation = ${state.operation},
+      unanswered_at = ${state.unansweredAt}, blobs_after = ${state.blobsAfter}, blobs_lost = ${state.blobsLost},
+      tries = ${state.tries}, fault = ${state.fault}, halted = ${state.halted},
+      changed_at = CASE WHEN stage = ${state.stage} THEN changed_at ELSE ${now} END
+    WHERE did = ${did} AND stage = ${stage}`)
+
+export const updateMoveSession = (writer: Writer, did: Did, sessionWrapped: string | null): Promise<number> =>
+  writer.run(sql`UPDATE move_in SET session_wrapped = ${sessionWrapped} WHERE did = ${did}`)
+
+export const deleteMove = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM move_in WHERE did = ${did}`)
+
+export const deleteMovesDoneBefore = (writer: Writer, instant: Millis): Promise<number> =>
+  writer.run(sql`DELETE FROM move_in WHERE stage = 'done' AND changed_at < ${instant}`)

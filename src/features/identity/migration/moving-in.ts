@@ -1,0 +1,308 @@
+/**
+ * What the holder of an account does about its move here: begin it, give the code or the operation that changes the
+ * identity, sign in at the old server again, have a part tried again, cancel. Everything between is done by the step.
+ */
+import { Type } from '@sinclair/typebox'
+import type { Exchange } from '../../../http/endpoint.ts'
+import { authenticationRequired, invalidRequest, Refusal } from '../../../http/errors.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Tx } from '../../../platform/database/database.ts'
+import type { Did, Handle } from '../../../protocol/identifiers.ts'
+import { parseDidKey } from '../../../protocol/keys.ts'
+import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
+import { isPlcDid, PDS_SERVICE_NAME, SIGNING_KEY_NAME, type UnsignedOperation } from '../../../protocol/plc.ts'
+import { verifyServiceToken } from '../../access/service-auth/service-auth.ts'
+import { countBlobs } from '../../data/blobs/blobs.ts'
+import { repoTotals } from '../../data/repo/repo.ts'
+import { importRepo } from '../../data/sync/sync.ts'
+import { accountOf, scheduleDeletion } from '../accounts/accounts.ts'
+import { deleteAccount, recommendedCredentials } from '../account-changes/account-changes.ts'
+import { announce } from '../account-events/account-events.ts'
+import { createAccount, type Enter, type NewIdentity } from '../signup/signup.ts'
+import { operationToSign, requireAgreed, storedState } from './agreed-identity.ts'
+import { atOldHost, logInAt, requireImports } from './move-plan.ts'
+import { mailCode } from './move-stages.ts'
+import { addMoveStep } from './move-step.ts'
+import {
+  deletePlansOf,
+  findMove,
+  findPlan,
+  putMove,
+  updateMove,
+  updateMoveSession,
+  type Move,
+  type MoveState,
+  type Stage,
+} from './move-store.ts'
+import { hostOf, OldHostAway, OldHostRefusal } from './old-host.ts'
+import { oldHostOf, plannedHost, sealSession } from './old-host-access.ts'
+
+const CREATE_ACCOUNT = 'com.atproto.server.createAccount'
+
+export interface BeginRequest {
+  /** The token of the plan. */
+  plan: string
+  handle: string
+  email: string
+  password: string
+  inviteCode?: string
+  /** A did:key of the holder, which ranks above the key of this server. */
+  recoveryKey?: string
+}
+
+/**
+ * Create the account, which is deactivated until its identity names this server, and start to move it. The old server
+ * vouches for the holder with a service token, as for any client that moves an account. The holder of a move that has
+ * begun continues it, with the password given now.
+ *
+ * Throws `InvalidRequest` for a plan that is unknown or has expired, what `createAccount` throws, and what `planMove`
+ * throws about the old server.
+ */
+export async function beginMove<Entry>(
+  exchange: Exchange,
+  request: BeginRequest,
+  enter: Enter<Entry>,
+): Promise<NewIdentity<Entry>> {
+  const { ctx } = exchange
+  requireImports(ctx)
+  const { plan, recoveryKey, ...account } = request
+  if (recoveryKey !== undefined && !parseDidKey(recoveryKey))
+    throw invalidRequest('recoveryKey: not a did:key of a supported curve')
+  const planned = await findPlan(ctx.db, opaqueTokenHash(plan) ?? '', ctx.clock.now())
+  if (!planned) throw invalidRequest('plan: unknown, or expired; sign in at the old server again')
+  const { did, host, sessionWrapped } = planned
+  await requireVouched(ctx, planned)
+  return createAccount(exchange, { ...account, did, recoveryKey }, did, async (tx, made) => {
+    await putMove(tx, {
+      did,
+      host,
+      stage: 'repository',
+      sessionWrapped,
+      recoveryKey: recoveryKey ?? null,
+      wanted: null,
+      operation: null,
+      now: ctx.clock.now(),
+    })
+    await deletePlansOf(tx, did)
+    await addMoveStep(ctx, tx, did)
+    return enter(tx, made)
+  })
+}
+
+const permitShape = Type.Object({ token: Type.String({ maxLength: 8192 }) })
+
+/** Throws `AuthenticationRequired` unless the key of the identity signs for the holder. */
+async function requireVouched(
+  ctx: Context,
+  planned: { did: Did; host: string; sessionWrapped: string },
+): Promise<void> {
+  const host = plannedHost(ctx, planned)
+  const params = { aud: ctx.config.serverDid, lxm: CREATE_ACCOUNT }
+  const { token } = await atOldHost(host, () => host.query('com.atproto.server.getServiceAuth', params, permitShape))
+  const { iss } = await verifyServiceToken(ctx, token, { lxm: CREATE_ACCOUNT })
+  if (iss !== planned.did) throw authenticationRequired('The old server vouched for another account')
+}
+
+/** What a move waits for. */
+export type Need = 'archive' | 'signature' | 'document' | 'sign-in' | 'decision'
+
+export interface MoveView {
+  did: Did
+  handle: Handle | null
+  /** Host name of the old server; null if it is gone. */
+  host: string | null
+  stage: Stage
+  /** What the holder has to do; null if the server continues by itself, or has finished. */
+  needs: Need | null
+  /** What went wrong last, in a sentence. */
+  fault: string | null
+  records: number
+  blobs: { expected: number; stored: number; lost: number }
+  /** The operation to sign, if that is what the move waits for. */
+  operation: UnsignedOperation | null
+  /** What a did:web has to publish, if that is what the move waits for. */
+  document: { signingKey: string; serviceEndpoint: string } | null
+}
+
+const needsOf = ({ did, stage, halted }: Move): Need | null => {
+  if (halted !== null) return halted
+  if (stage === 'archive') return 'archive'
+  if (stage === 'identity') return isPlcDid(did) ? 'signature' : 'document'
+  return null
+}
+
+/** Returns null if the account does not move here. Throws `PlcDirectoryError` if there is an operation to sign. */
+export async function moveOf(ctx: Context, did: Did): Promise<MoveView | null> {
+  const move = await findMove(ctx.db, did)
+  const account = await accountOf(ctx.db, did)
+  if (move === null || account === null) return null
+  const { host, stage, fault, wanted, blobsLost } = move
+  const needs = needsOf(move)
+  const totals = await repoTotals(ctx.db, did)
+  const { expected, imported } = await countBlobs(ctx.db, did)
+  return {
+    did,
+    handle: account.handle,
+    host: host === null ? null : hostOf(host),
+    stage,
+    needs,
+    fault,
+    records: totals?.records ?? 0,
+    blobs: { expected, stored: imported, lost: blobsLost },
+    operation: needs === 'signature' && wanted !== null ? await operationToSign(ctx, did, storedState(wanted)) : null,
+    document: needs === 'document' ? await documentFor(ctx, did) : null,
+  }
+}
+
+async function documentFor(ctx: Context, did: Did): Promise<{ signingKey: string; serviceEndpoint: string }> {
+  const { verificationMethods, services } = await recommendedCredentials(ctx, did)
+  return {
+    signingKey: verificationMethods[SIGNING_KEY_NAME]!,
+    serviceEndpoint: services[PDS_SERVICE_NAME]!.endpoint,
+  }
+}
+
+const noMove = () => new Refusal(404, 'NotFound', 'The account is not moving here')
+const notNow = () => new Refusal(409, 'Conflict', 'The move does not wait for that')
+
+async function requireMove(ctx: Context, did: Did, ...needs: Need[]): Promise<Move> {
+  const move = await findMove(ctx.db, did)
+  if (move === null) throw noMove()
+  const need = needsOf(move)
+  if (need === null || !needs.includes(need)) throw notNow()
+  return move
+}
+
+/** Store what the holder has decided, and continue. Throws `Conflict` if the move has continued meanwhile. */
+async function resume({ ctx, revalidate }: Exchange, move: Move, changes: Partial<MoveState>): Promise<void> {
+  await ctx.db.transaction(async (tx) => {
+    await revalidate(tx)
+    const state = { ...move, tries: 0, fault: null, halted: null, ...changes }
+    if ((await updateMove(tx, move, state, ctx.clock.now())) === 0) throw notNow()
+    // Once its identity names this server, the account must not be deleted for having come too slowly.
+    if (state.stage === 'submission') await keep(ctx, tx, move.did)
+    await addMoveStep(ctx, tx, move.did)
+  })
+}
+
+async function keep(ctx: Context, tx: Tx, did: Did): Promise<void> {
+  const account = await accountOf(tx, did)
+  if (account !== null) await scheduleDeletion(ctx, tx, account, null)
+}
+
+const signedShape = Type.Object({ operation: Type.Unknown() })
+
+/**
+ * Have the old server sign the agreed operation, with the code that it has mailed. Throws `InvalidToken` or
+ * `ExpiredToken` for the code, and `InvalidRequest` if the old server signs something else.
+ */
+export async function giveCode(exchange: Exchange, did: Did, code: string): Promise<void> {
+  const { ctx } = exchange
+  const move = await requireMove(ctx, did, 'signature')
+  const host = oldHostOf(ctx, move)
+  if (host?.hasSession !== true || move.wanted === null) throw notNow()
+  const wanted = storedState(move.wanted)
+  // It says all that the operation will: an old server may merge what is given with what there is.
+  const { rotationKeys, alsoKnownAs, verificationMethods, services } = await operationToSign(ctx, did, wanted)
+  const input = { token: code, rotationKeys, alsoKnownAs, verificationMethods, services }
+  const { operation } = await atOldHost(host, () =>
+    host.procedure('com.atproto.identity.signPlcOperation', input, signedShape),
+  )
+  await resume(exchange, move, {
+    stage: 'submission',
+    operation: JSON.stringify(await requireAgreed(ctx, did, wanted, operation)),
+  })
+}
+
+/** Take the agreed operation, signed by a rotation key of the holder. Throws as `requireAgreed` does. */
+export async function giveOperation(exchange: Exchange, did: Did, operation: unknown): Promise<void> {
+  const { ctx } = exchange
+  const move = await requireMove(ctx, did, 'signature')
+  if (move.wanted === null) throw notNow()
+  const agreed = await requireAgreed(ctx, did, storedState(move.wanted), operation)
+  await resume(exchange, move, { stage: 'submission', operation: JSON.stringify(agreed) })
+}
+
+/** Have the old server mail another code. Throws `InvalidRequest` if it refuses, and `ServiceUnavailable`. */
+export async function mailAnotherCode({ ctx }: Exchange, did: Did): Promise<void> {
+  const host = oldHostOf(ctx, await requireMove(ctx, did, 'signature'))
+  if (host?.hasSession !== true) throw notNow()
+  const fault = await atOldHost(host, () => mailCode(host))
+  if (fault !== null) throw invalidRequest(fault)
+}
+
+/** Sign in at the old server again, because the session there has ended. Throws as `planMove` does. */
+export async function signInAgain(
+  exchange: Exchange,
+  did: Did,
+  given: { password: string; authFactorToken?: string },
+): Promise<void> {
+  const { ctx } = exchange
+  const move = await requireMove(ctx, did, 'sign-in', 'signature')
+  const host = oldHostOf(ctx, move)
+  if (host === null) throw notNow()
+  const session = await logInAt(host, did, given)
+  await updateMoveSession(ctx.db, did, sealSession(ctx.vault, session))
+  if (move.halted !== null) await resume(exchange, move, {})
+}
+
+/** Try again what failed: the repository, blobs that were given up, or whether a did:web names this server. */
+export async function tryAgain(exchange: Exchange, did: Did): Promise<void> {
+  const move = await requireMove(exchange.ctx, did, 'decision', 'document', 'signature')
+  if (move.halted === 'decision') return resume(exchange, move, {})
+  if (move.blobsLost > 0 && isPlcDid(did))
+    return resume(exchange, move, { stage: 'blobs', blobsAfter: '', blobsLost: 0 })
+  if (isPlcDid(did)) throw notNow()
+  await resume(exchange, move, { stage: 'activation' })
+}
+
+/**
+ * Continue without the old server, because it is gone or does not let the account leave: what it has not given is lost,
+ * unless the holder has an archive, and a key of the holder has to change the identity.
+ */
+export async function goWithoutOldServer(exchange: Exchange, did: Did): Promise<void> {
+  const { ctx } = exchange
+  const move = await findMove(ctx.db, did)
+  if (move === null) throw noMove()
+  const stage = stageWithout[move.stage]
+  if (stage === undefined) throw notNow()
+  await updateMoveSession(ctx.db, did, null)
+  await resume(exchange, move, { stage, wanted: null })
+}
+
+/** The stage in which a move continues without the old server, by its stage before. */
+const stageWithout: Partial<Record<Stage, Stage>> = {
+  repository: 'archive',
+  blobs: 'blobs',
+  preferences: 'preferences',
+  // The new state of the identity is agreed on again.
+  identity: 'preferences',
+}
+
+/** Take the repository from an archive that the holder has. Throws as `importRepo` does. */
+export async function giveArchive(exchange: Exchange, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
+  const move = await requireMove(exchange.ctx, did, 'archive', 'decision')
+  if (move.stage !== 'archive' && move.stage !== 'repository') throw notNow()
+  await importRepo(exchange, did, archive)
+  announce(exchange, 'imported', did)
+  await resume(exchange, move, { stage: 'blobs' })
+}
+
+/**
+ * Give the move up: the account here is deleted, and the one at the old server stays as it was. Throws `Conflict` once
+ * the identity is being changed, because then the account would be nowhere.
+ */
+export async function cancelMove(exchange: Exchange, did: Did): Promise<void> {
+  const { ctx } = exchange
+  const move = await findMove(ctx.db, did)
+  if (move === null) throw noMove()
+  const isBefore = ['archive', 'repository', 'blobs', 'preferences', 'identity'].includes(move.stage)
+  const account = await accountOf(ctx.db, did)
+  if (!isBefore || account?.deactivatedAt == null) throw notNow()
+  const host = oldHostOf(ctx, move)
+  await deleteAccount(exchange, did)
+  await host?.endSession().catch((error: unknown) => {
+    if (!(error instanceof OldHostRefusal) && !(error instanceof OldHostAway)) throw error
+    ctx.log.debug('could not end the session at the old server', { did, error })
+  })
+}

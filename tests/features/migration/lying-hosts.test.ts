@@ -1,0 +1,390 @@
+/**
+ * Old servers that fail, lie or stop in the middle of a move: the account there keeps working, and the holder is told.
+ */
+import { afterEach, describe, expect, test } from 'bun:test'
+import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
+import { bearer, request } from '../../support/clients/http.ts'
+import { answer, begin, giveMailedCode, moveOf, plan } from '../../support/clients/mover.ts'
+import { lastOperation } from '../../support/clients/rotating.ts'
+import { deviceKey } from '../../support/clients/wallet.ts'
+import { endless, startLyingHost, type LyingHost } from '../../support/faults/lying-host.ts'
+import { TestClock } from '../../support/clock.ts'
+import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
+import { signOperation } from '../../../src/protocol/plc.ts'
+
+/** Longest archive and longest blob that the new server takes. */
+const MAX_BYTES = 1024 * 1024
+
+/** Of both servers. */
+const clock = new TestClock()
+const { pds, plc } = useWorld({
+  plc: true,
+  options: { clock },
+  config: {
+    rateLimit: { enabled: false },
+    repos: { maxImportSize: MAX_BYTES },
+    blobs: { maxBlobSize: MAX_BYTES },
+  },
+})
+const host: LyingHost = setUp(startLyingHost)
+/** The server behind it, which its identities do not name. */
+const old: TestPds = setUp(async () => {
+  const behind = await startPds(
+    { plcDirectoryUrl: plc.url, rateLimit: { enabled: false } },
+    { publicUrl: host.url, clock },
+  )
+  host.to = behind.url
+  return behind
+})
+afterEach(() => {
+  host.lie = () => null
+})
+
+let names = 0
+/** An account at the old server with a post that shows a picture. */
+async function someone(input: object = {}): Promise<{ name: string; from: TestAccount; cid: string }> {
+  const name = `mover${names++}`
+  const from = await createAccount(old, name, { ...input })
+  const picture = new Uint8Array(2000).fill(names)
+  const uploaded = await from.call('com.atproto.repo.uploadBlob', {
+    method: 'POST',
+    body: picture,
+    headers: { 'content-type': 'image/png' },
+  })
+  const { blob } = uploaded.body
+  const written = await from.call('com.atproto.repo.createRecord', {
+    json: {
+      repo: from.did,
+      collection: 'com.example.picture',
+      record: { $type: 'com.example.picture', picture: blob },
+    },
+  })
+  expect(written.status).toBe(200)
+  return { name, from, cid: blob.ref.$link }
+}
+
+/** Let the server try until it gives up or waits. */
+async function patiently(): Promise<void> {
+  for (let tries = 0; tries < 4; tries++) {
+    await pds.runSteps()
+    clock.advance({ secs: 60 })
+  }
+  await pds.runSteps()
+}
+
+async function expectUntouched(from: TestAccount): Promise<void> {
+  const status = await request(`${old.url}/xrpc/com.atproto.sync.getRepoStatus?did=${from.did}`)
+  expect(status.body).toMatchObject({ active: true })
+  const { services } = (await lastOperation({ directory: plc, account: from })) as any
+  expect(services.atproto_pds.endpoint).toBe(host.url)
+}
+
+const on =
+  (method: string, lie: (request: Request) => Response | Request | null | Promise<Response | Request | null>) =>
+  (nsid: string, asked: Request) => (nsid === method ? lie(asked) : null)
+
+describe('signing in', () => {
+  test('passes on that the password is wrong', async () => {
+    const { from } = await someone()
+    const refused = await plan(pds, from, { password: 'not the password' })
+    expect(refused).toMatchObject({ status: 401, body: { error: { code: 'UNAUTHORIZED' } } })
+  })
+
+  test('refuses an app password, with which the identity cannot be changed', async () => {
+    const { from } = await someone()
+    const made = await from.call('com.atproto.server.createAppPassword', { json: { name: 'mover' } })
+    const refused = await plan(pds, from, { password: made.body.password })
+    expect(refused).toMatchObject({ status: 403, body: { error: { code: 'FORBIDDEN' } } })
+    expect(refused.body.error.message).toContain('main password')
+  })
+
+  test('asks for the code of a second factor, and passes it on', async () => {
+    const { from } = await someone()
+    const codes: unknown[] = []
+    host.lie = on('com.atproto.server.createSession', async (asked) => {
+      const { authFactorToken } = (await asked.json()) as { authFactorToken?: string }
+      codes.push(authFactorToken)
+      return authFactorToken === undefined
+        ? Response.json({ error: 'AuthFactorTokenRequired', message: 'A code was mailed' }, { status: 401 })
+        : null
+    })
+    expect(await plan(pds, from)).toMatchObject({ status: 401, body: { error: { code: 'AuthFactorTokenRequired' } } })
+    expect(await plan(pds, from, { authFactorToken: 'ABC12-DEF34' })).toMatchObject({ status: 200 })
+    expect(codes).toEqual([undefined, 'ABC12-DEF34'])
+  })
+
+  test('refuses a server that signs in somebody else', async () => {
+    const [{ from }, other] = [await someone(), await someone()]
+    host.lie = on('com.atproto.server.createSession', async () => Response.json((await sessionOf(other.from)).body))
+    expect(await plan(pds, from)).toMatchObject({ status: 503 })
+  })
+
+  test('refuses a server that vouches for somebody else', async () => {
+    const [{ from, name }, other] = [await someone(), await someone()]
+    host.lie = on('com.atproto.server.getServiceAuth', async (asked) => {
+      const { search } = new URL(asked.url)
+      return Response.json((await other.from.call(`com.atproto.server.getServiceAuth${search}`)).body)
+    })
+    await expect(begin(pds, from, `${name}-here`)).rejects.toThrow('answered 401')
+    expect(await pds.count('account', { did: from.did })).toBe(0)
+  })
+
+  test('refuses an account that is here already, and one that does not exist', async () => {
+    const here = await createAccount(pds, `here${names++}`)
+    expect(await plan(pds, here)).toMatchObject({ status: 400, body: { error: { code: 'InvalidRequest' } } })
+    expect(await plan(pds, { ...here, did: 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa' })).toMatchObject({ status: 400 })
+  })
+})
+
+const sessionOf = (from: TestAccount) =>
+  request(`${old.url}/xrpc/com.atproto.server.createSession`, {
+    json: { identifier: from.did, password: from.password },
+  })
+
+const archiveUrl = ({ did }: TestAccount) => `${old.url}/xrpc/com.atproto.sync.getRepo?did=${did}`
+
+describe('the repository', () => {
+  const lies: Record<string, (from: TestAccount, other: TestAccount) => Promise<Response> | Response> = {
+    'is the one of another account': async (_, other) => new Response(await (await fetch(archiveUrl(other))).bytes()),
+    'is no archive': () => new Response('there is nothing here'),
+    'never ends': () => new Response(endless()),
+    'is not given away': () => Response.json({ error: 'RepoNotFound', message: 'no such repo' }, { status: 400 }),
+  }
+  for (const [what, lie] of Object.entries(lies))
+    test(`that ${what} is refused, and taken once the old server tells the truth`, async () => {
+      const [{ from, name }, other] = [await someone(), await someone()]
+      host.lie = on('com.atproto.sync.getRepo', () => lie(from, other.from))
+      const moving = await begin(pds, from, `${name}-here`)
+      await patiently()
+      expect(await moveOf(pds, moving)).toMatchObject({ stage: 'repository', needs: 'decision', records: 0 })
+      await expectUntouched(from)
+
+      host.lie = () => null
+      expect((await answer(pds, moving, { retry: true })).status).toBe(200)
+      await pds.runSteps()
+      expect(await moveOf(pds, moving)).toMatchObject({ needs: 'signature', records: 1, fault: null })
+    })
+
+  test('that ends in the middle is fetched again', async () => {
+    const { from, name } = await someone()
+    const archive = await fetch(archiveUrl(from))
+    const half = new Uint8Array(await archive.arrayBuffer()).slice(0, 300)
+    let tries = 0
+    host.lie = on('com.atproto.sync.getRepo', () => (tries++ === 0 ? new Response(half) : null))
+    const moving = await begin(pds, from, `${name}-here`)
+    await patiently()
+    expect(await moveOf(pds, moving)).toMatchObject({ needs: 'signature', records: 1 })
+    expect(tries).toBe(2)
+  })
+
+  test('is waited for as long as the old server asks, and while it is out of order', async () => {
+    const { from, name } = await someone()
+    const fates = [
+      Response.json({ error: 'RateLimitExceeded' }, { status: 429, headers: { 'retry-after': '600' } }),
+      new Response('out of order', { status: 502 }),
+    ]
+    host.lie = on('com.atproto.sync.getRepo', () => fates.shift() ?? null)
+    const moving = await begin(pds, from, `${name}-here`)
+    await pds.runSteps()
+    expect((await moveOf(pds, moving)).fault).toContain('tries again by itself')
+    clock.advance({ secs: 500 })
+    await pds.runSteps()
+    expect(fates).toHaveLength(1)
+    clock.advance({ secs: 100 })
+    await patiently()
+    expect(await moveOf(pds, moving)).toMatchObject({ needs: 'signature', fault: null })
+  })
+})
+
+describe('a blob', () => {
+  const lies: Record<string, () => Response> = {
+    'has other bytes': () => new Response(new Uint8Array(500)),
+    'never ends': () => new Response(endless()),
+    'is missing': () => Response.json({ error: 'BlobNotFound', message: 'Blob not found' }, { status: 400 }),
+  }
+  for (const [what, lie] of Object.entries(lies))
+    test(`that ${what} is counted as lost, and fetched again when asked`, async () => {
+      const { from, name } = await someone()
+      host.lie = on('com.atproto.sync.getBlob', lie)
+      const moving = await begin(pds, from, `${name}-here`)
+      await patiently()
+      expect(await moveOf(pds, moving)).toMatchObject({
+        needs: 'signature',
+        blobs: { expected: 1, stored: 0, lost: 1 },
+      })
+
+      host.lie = () => null
+      expect((await answer(pds, moving, { retry: true })).status).toBe(200)
+      await pds.runSteps()
+      expect(await moveOf(pds, moving)).toMatchObject({
+        needs: 'signature',
+        blobs: { expected: 1, stored: 1, lost: 0 },
+      })
+    })
+})
+
+describe('the identity', () => {
+  async function waiting(input: object = {}, wishes: object = {}) {
+    const { from, name } = await someone(input)
+    const moving = await begin(pds, from, `${name}-here`, wishes)
+    await pds.runSteps()
+    expect(await moveOf(pds, moving)).toMatchObject({ needs: 'signature' })
+    return { from, moving }
+  }
+
+  test('is not changed by an operation that says more than was agreed', async () => {
+    const { from, moving } = await waiting()
+    const attacker = deviceKey()
+    host.lie = on('com.atproto.identity.signPlcOperation', async (asked) => {
+      const given = (await asked.json()) as { rotationKeys: string[] }
+      const body = JSON.stringify({ ...given, rotationKeys: [attacker.did, ...given.rotationKeys] })
+      const headers = new Headers(asked.headers)
+      headers.delete('content-length')
+      return new Request(asked.url, { method: 'POST', headers, body })
+    })
+    await expect(giveMailedCode(pds, moving, old, from.email)).rejects.toThrow('was answered 400')
+    expect(await moveOf(pds, moving)).toMatchObject({ needs: 'signature' })
+    await expectUntouched(from)
+  })
+
+  test('is not changed by a wrong code, and the move goes on with the right one', async () => {
+    const { from, moving } = await waiting()
+    const refused = await answer(pds, moving, { code: 'AAAAA-BBBBB' })
+    expect(refused).toMatchObject({ status: 400, body: { error: { code: 'INVALID_TOKEN' } } })
+    await giveMailedCode(pds, moving, old, from.email)
+    expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done' })
+  })
+
+  test("names the holder's recovery key first, and keeps the one that it has", async () => {
+    const [kept, added] = [deviceKey(), deviceKey()]
+    const { from, moving } = await waiting({ recoveryKey: kept.did }, { recoveryKey: added.did })
+    await giveMailedCode(pds, moving, old, from.email)
+    const { rotationKeys } = (await lastOperation({ directory: plc, account: from })) as any
+    expect(rotationKeys.slice(0, 2)).toEqual([added.did, kept.did])
+    expect(rotationKeys).toHaveLength(3)
+  })
+
+  test('can be changed with a key of the holder instead of a code', async () => {
+    const device = deviceKey()
+    const { from, moving } = await waiting({ recoveryKey: device.did })
+    const { operation } = await moveOf(pds, moving)
+    const stranger = await answer(pds, moving, { operation: signOperation(operation, deviceKey().key) })
+    expect(stranger).toMatchObject({ status: 400 })
+    expect((await answer(pds, moving, { operation: signOperation(operation, device.key) })).status).toBe(200)
+    await pds.runSteps()
+    expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done', fault: null })
+    const status = await request(`${old.url}/xrpc/com.atproto.sync.getRepoStatus?did=${from.did}`)
+    expect(status.body).toMatchObject({ active: false })
+  })
+
+  test('that the directory is told of, with the old server gone, leaves the old account to its holder', async () => {
+    const { from, moving } = await waiting()
+    host.lie = on('com.atproto.server.deactivateAccount', () => new Response('gone', { status: 502 }))
+    await giveMailedCode(pds, moving, old, from.email)
+    const here = await request(`${pds.url}/xrpc/com.atproto.sync.getRepoStatus?did=${from.did}`)
+    expect(here.body).toMatchObject({ active: true })
+    expect(await moveOf(pds, moving)).toMatchObject({ stage: 'farewell' })
+    clock.advance({ days: 2 })
+    await pds.runSteps()
+    const again = await logIn(pds, moving, moving.password)
+    const { stage, fault } = await moveOf(pds, again)
+    expect(stage).toBe('done')
+    expect(fault).toContain('deactivate it yourself')
+  })
+
+  test('waits for another sign-in if the session at the old server has ended', async () => {
+    const { from, name } = await someone()
+    host.lie = (nsid) =>
+      ['com.atproto.sync.getRepo', 'com.atproto.server.refreshSession'].includes(nsid)
+        ? Response.json({ error: 'ExpiredToken', message: 'Token has expired' }, { status: 400 })
+        : null
+    const moving = await begin(pds, from, `${name}-here`)
+    await pds.runSteps()
+    expect(await moveOf(pds, moving)).toMatchObject({ stage: 'repository', needs: 'sign-in' })
+    host.lie = () => null
+    expect((await answer(pds, moving, { password: 'wrong' })).status).toBe(401)
+    expect((await answer(pds, moving, { password: from.password })).status).toBe(200)
+    await pds.runSteps()
+    expect(await moveOf(pds, moving)).toMatchObject({ needs: 'signature' })
+  })
+
+  test('is left alone by a move that is cancelled', async () => {
+    const { from, moving } = await waiting()
+    const headers = bearer(moving.accessJwt)
+    expect(await request(`${pds.url}/v1/move-in`, { method: 'DELETE', headers })).toMatchObject({ status: 200 })
+    expect(await pds.count('account', { did: from.did })).toBe(0)
+    expect(await pds.count('move_in', { did: from.did })).toBe(0)
+    await expectUntouched(from)
+  })
+
+  test('cannot be left behind once it is changed', async () => {
+    const { from, moving } = await waiting()
+    await giveMailedCode(pds, moving, old, from.email)
+    const headers = bearer(moving.accessJwt)
+    expect(await request(`${pds.url}/v1/move-in`, { method: 'DELETE', headers })).toMatchObject({ status: 409 })
+    expect(await pds.count('account', { did: from.did })).toBe(1)
+  })
+})
+
+describe('an old server that is gone', () => {
+  test('before the repository has come needs an archive', async () => {
+    const { from, name } = await someone()
+    const archive = await (await fetch(archiveUrl(from))).arrayBuffer()
+    host.lie = on('com.atproto.sync.getRepo', () => new Response('gone', { status: 502 }))
+    const moving = await begin(pds, from, `${name}-here`)
+    await patiently()
+    expect(await answer(pds, moving, { withoutOldServer: true })).toMatchObject({
+      body: { move: { needs: 'archive' } },
+    })
+    const headers = { ...bearer(moving.accessJwt), 'content-type': 'application/vnd.ipld.car' }
+    const given = await request(`${pds.url}/v1/move-in/archive`, { method: 'POST', headers, body: archive })
+    expect(given).toMatchObject({ status: 200 })
+    await pds.runSteps()
+    expect(await moveOf(pds, moving)).toMatchObject({ needs: 'signature', records: 1, blobs: { stored: 1 } })
+  })
+
+  test('before all blobs have come loses them, and a key of the holder changes the identity', async () => {
+    const device = deviceKey()
+    const { from, name } = await someone({ recoveryKey: device.did })
+    host.lie = (nsid) =>
+      ['com.atproto.sync.getBlob', 'com.atproto.identity.getRecommendedDidCredentials'].includes(nsid)
+        ? new Response('gone', { status: 502 })
+        : null
+    const moving = await begin(pds, from, `${name}-here`, { recoveryKey: device.did })
+    await patiently()
+    expect(await moveOf(pds, moving)).toMatchObject({ stage: 'blobs', needs: null })
+    expect((await answer(pds, moving, { withoutOldServer: true })).status).toBe(200)
+    await pds.runSteps()
+    const { needs, blobs, operation } = await moveOf(pds, moving)
+    expect({ needs, blobs }).toEqual({ needs: 'signature', blobs: { expected: 1, stored: 0, lost: 1 } })
+    expect(await answer(pds, moving, { code: 'AAAAA-BBBBB' })).toMatchObject({ status: 409 })
+    expect((await answer(pds, moving, { operation: signOperation(operation, device.key) })).status).toBe(200)
+    await pds.runSteps()
+    expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done' })
+  })
+})
+
+test('a move that is begun twice is the same move', async () => {
+  const { from, name } = await someone()
+  await begin(pds, from, `${name}-here`)
+  await pds.runSteps()
+  const moving = await begin(pds, from, `${name}-here`)
+  await pds.runSteps()
+  expect(await moveOf(pds, moving)).toMatchObject({ needs: 'signature' })
+  await giveMailedCode(pds, moving, old, from.email)
+  expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done' })
+})
+
+test('a plan that has expired is gone, with the session in it', async () => {
+  const { from } = await someone()
+  const { body } = await plan(pds, from)
+  clock.advance({ secs: 3601 })
+  const begun = await request(`${pds.url}/v1/move-in`, {
+    json: { plan: body.plan, handle: 'late.test', email: 'late@example.com', password: from.password },
+  })
+  expect(begun).toMatchObject({ status: 400, body: { error: { code: 'InvalidRequest' } } })
+  await pds.runSweep('moves')
+  expect(await pds.count('move_plan')).toBe(0)
+})

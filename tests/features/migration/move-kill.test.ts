@@ -1,0 +1,90 @@
+/** `kill -9` at every request of a move to the old server: the next start goes on where it was. */
+import { expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { AtpAgent } from '@atproto/api'
+import { createAccount } from '../../support/clients/account.ts'
+import { belongingsOf, settleIn } from '../../support/clients/migration.ts'
+import { answer, begin, moveOf } from '../../support/clients/mover.ts'
+import { startLyingHost } from '../../support/faults/lying-host.ts'
+import { freePort } from '../../support/ports.ts'
+import { lastCode } from '../../support/servers/mail.ts'
+import { startPds } from '../../support/servers/pds.ts'
+import { startPlcServer } from '../../support/servers/plc-server.ts'
+import { startProgram, type RunningServer } from '../../support/servers/program.ts'
+import { until } from '../../support/until.ts'
+
+/** What the new server asks of the old one, by itself. */
+const calls = [
+  'com.atproto.sync.getRepo',
+  'com.atproto.sync.getBlob',
+  'app.bsky.actor.getPreferences',
+  'com.atproto.identity.getRecommendedDidCredentials',
+  'com.atproto.identity.requestPlcOperationSignature',
+]
+
+test('a move goes on after every kill, and nothing is lost or moved twice', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-move-'))
+  await using plc = await startPlcServer()
+  await using host = startLyingHost()
+  await using old = await startPds({ plcDirectoryUrl: plc.url, rateLimit: { enabled: false } }, { publicUrl: host.url })
+  host.to = old.url
+  const env = {
+    PORT: String(await freePort()),
+    SERVICE_DATA_DIR: join(folder, 'data'),
+    SERVICE_PLC_DIRECTORY_URL: plc.url,
+    SERVICE_SIGNING_KEY_MASTER_KEY: '07'.repeat(32),
+    SERVICE_RATE_LIMIT_ENABLED: 'false',
+  }
+  const start = () => startProgram(['dev'], env, folder)
+  let server: RunningServer = await start()
+  try {
+    const from = await createAccount(old, 'anna')
+    const there = new AtpAgent({ service: old.url })
+    await there.login({ identifier: from.did, password: from.password })
+    await settleIn(there)
+    const before = await belongingsOf(there, plc.url)
+
+    /** Kills the server once it makes the call. */
+    const killedAt = async (method: string, act: () => Promise<unknown>) => {
+      const reached = Promise.withResolvers<void>()
+      host.lie = async (nsid) => {
+        if (nsid !== method) return null
+        reached.resolve()
+        return new Promise(() => {})
+      }
+      const acting = act().catch(() => null)
+      await reached.promise
+      await server[Symbol.asyncDispose]()
+      await acting
+    }
+    const [first, ...others] = calls
+    const moving = await (async () => {
+      let begun: Awaited<ReturnType<typeof begin>> | null = null
+      await killedAt(first!, async () => {
+        begun = await begin(server, from, 'anna')
+      })
+      return begun!
+    })()
+    for (const method of others) await killedAt(method, async () => void (server = await start()))
+    host.lie = () => null
+    server = await start()
+    await until(async () => (await moveOf(server, moving)).needs === 'signature')
+
+    await killedAt('com.atproto.server.deactivateAccount', async () =>
+      answer(server, moving, { code: await lastCode(old, from.email) }),
+    )
+    host.lie = () => null
+    server = await start()
+    await until(async () => (await moveOf(server, moving)).stage === 'done')
+
+    const here = new AtpAgent({ service: server.url })
+    await here.login({ identifier: from.did, password: moving.password })
+    expect(await belongingsOf(here, plc.url)).toEqual(before)
+    expect((await there.com.atproto.sync.getRepoStatus({ did: from.did })).data.active).toBe(false)
+  } finally {
+    await server[Symbol.asyncDispose]()
+    rmSync(folder, { recursive: true, force: true })
+  }
+})

@@ -1,0 +1,78 @@
+/** Moving an account from another server to this one, which does the work: between two servers of ours. */
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { AtpAgent } from '@atproto/api'
+import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { request } from '../../support/clients/http.ts'
+import { belongingsOf, settleIn } from '../../support/clients/migration.ts'
+import { begin, giveMailedCode, moveOf, plan } from '../../support/clients/mover.ts'
+import { startPds } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
+
+const { pds, plc } = useWorld({ plc: true, config: { rateLimit: { enabled: false } } })
+/** The old server. */
+const old = setUp(() => startPds({ plcDirectoryUrl: plc.url, rateLimit: { enabled: false } }))
+
+async function agentOf(service: string, account: TestAccount): Promise<AtpAgent> {
+  const agent = new AtpAgent({ service })
+  await agent.login({ identifier: account.did, password: account.password })
+  return agent
+}
+
+describe('a whole move', () => {
+  let from: TestAccount
+  let moving: TestAccount
+  let before: Awaited<ReturnType<typeof belongingsOf>>
+
+  beforeAll(async () => {
+    from = await createAccount(old, 'anna')
+    const agent = await agentOf(old.url, from)
+    await settleIn(agent)
+    before = await belongingsOf(agent, plc.url)
+  })
+
+  test('is planned before anything is made', async () => {
+    const planned = await plan(pds, from)
+    expect(planned.status).toBe(200)
+    expect(planned.body).toMatchObject({
+      did: from.did,
+      handle: 'anna.test',
+      host: new URL(old.url).host,
+      email: from.email,
+      method: 'plc',
+      records: 15,
+      blobs: 3,
+    })
+    const found = await request(`${pds.url}/xrpc/com.atproto.sync.getRepoStatus?did=${from.did}`)
+    expect(found.body.error).toBe('RepoNotFound')
+  })
+
+  test('brings repository, blobs and preferences, and leaves the old account as it is', async () => {
+    moving = await begin(pds, from, 'anna-here')
+    await pds.runSteps()
+    expect(await moveOf(pds, moving)).toMatchObject({
+      stage: 'identity',
+      needs: 'signature',
+      fault: null,
+      records: 15,
+      blobs: { expected: 3, stored: 3, lost: 0 },
+    })
+    const status = await from.call('com.atproto.server.checkAccountStatus')
+    expect(status.body).toMatchObject({ activated: true, validDid: true })
+  })
+
+  test('ends once the code that the old server mails is given', async () => {
+    await giveMailedCode(pds, moving, old, from.email)
+    expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done', needs: null, fault: null })
+    expect(await belongingsOf(await agentOf(pds.url, moving), plc.url)).toEqual(before)
+    const here = await moving.call('com.atproto.server.checkAccountStatus')
+    expect(here.body).toMatchObject({ activated: true, validDid: true })
+    const there = await request(`${old.url}/xrpc/com.atproto.sync.getRepoStatus?did=${from.did}`)
+    expect(there.body).toMatchObject({ active: false, status: 'deactivated' })
+  })
+
+  test('keeps neither password nor session of the old server', async () => {
+    expect(await pds.rows('move_in', { did: from.did })).toMatchObject([{ session_wrapped: null }])
+    expect(await pds.rows('move_plan', { did: from.did })).toEqual([])
+  })
+})
