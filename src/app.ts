@@ -33,6 +33,7 @@ import { requireDatabase, sharesDatabase } from './platform/database/open-databa
 import { Reclaiming } from './platform/running/reclaiming.ts'
 import { SweepRunner } from './platform/running/sweeps.ts'
 import { startTracing } from './platform/running/tracing.ts'
+import { standardPasswordCost } from './platform/secrets/argon2.ts'
 import { openVault } from './platform/secrets/vault.ts'
 import { StepRunner } from './platform/running/steps.ts'
 
@@ -40,7 +41,9 @@ import { StepRunner } from './platform/running/steps.ts'
 const STOP_GRACE_MILLIS = 30_000
 
 /** Dependencies that a test may replace. */
-export type Overrides = Partial<Pick<Context, 'clock' | 'log' | 'mailer' | 'resolver' | 'outbound' | 'plc'>> & {
+export type Overrides = Partial<
+  Pick<Context, 'clock' | 'log' | 'mailer' | 'resolver' | 'outbound' | 'plc' | 'passwordCost'>
+> & {
   listen?: typeof listen
   strictTransactions?: boolean
   /** Share the database as `sharesDatabase` permits it, but with blobs in folders. */
@@ -198,6 +201,7 @@ async function openContext(
     tracing,
     db,
     vault: await openVault(db, config),
+    passwordCost: overrides.passwordCost ?? standardPasswordCost,
     ...openNetwork(config, overrides, { clock, log, db }),
     limits,
     background,

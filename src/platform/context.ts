@@ -15,6 +15,7 @@ import type { Resolver } from './network/resolver.ts'
 import type { Signal } from '../base/signal.ts'
 import type { Sweeps } from './running/sweep-state.ts'
 import type { Tracing } from './running/tracing.ts'
+import type { Argon2Cost } from './secrets/argon2.ts'
 import type { Vault } from './secrets/vault.ts'
 import type { Steps } from './running/step-kind.ts'
 
@@ -31,6 +32,8 @@ export interface Context {
   readonly tracing: Tracing | null
   readonly db: Database
   readonly vault: Vault
+  /** What hashes of new passwords cost. */
+  readonly passwordCost: Argon2Cost
   readonly mailer: Mailer
   readonly resolver: Resolver
   /** For requests whose target a stranger chose. */

@@ -1,6 +1,6 @@
 import { argon2Sync } from 'node:crypto'
 import { expect, test } from 'bun:test'
-import { hashArgon2, verifyArgon2 } from './argon2.ts'
+import { hashArgon2, unmatchedArgon2, verifyArgon2 } from './argon2.ts'
 
 const cheap = { memoryKib: 64, passes: 1 }
 
@@ -30,6 +30,15 @@ test('only the password verifies, at the cost that the hash names', async () => 
       await Bun.password.hash('right', { algorithm: 'argon2id', memoryCost: 64, timeCost: 1 }),
     ),
   ).toBe(true)
+})
+
+test('a hash that no password verifies has the same cost and length', async () => {
+  const unmatched = unmatchedArgon2(cheap)
+  const known = await hashArgon2('right', cheap)
+  const costOf = (hash: string) => hash.split('$').slice(0, 4)
+  expect(costOf(unmatched)).toEqual(costOf(known))
+  expect(unmatched.length).toBe(known.length)
+  for (const password of ['right', '']) expect(await verifyArgon2(password, unmatched)).toBe(false)
 })
 
 test('a text of another form is a fault, and no wrong password', async () => {

@@ -14,6 +14,9 @@ export interface Argon2Cost {
   passes: number
 }
 
+/** What a hash of a password costs: 19 MiB and tens of milliseconds. */
+export const standardPasswordCost: Argon2Cost = { memoryKib: 19_456, passes: 2 }
+
 export const SALT_BYTES = 16
 const HASH_BYTES = 32
 
@@ -53,13 +56,18 @@ let loaded: Compute | null = null
 const compute: Compute = (password, salt, cost) => (loaded ??= load())(password, salt, cost)
 
 /** Returns the hash as a PHC string, `$argon2id$v=19$m=…,t=…,p=1$salt$hash`. The salt is random unless it is given. */
-export async function hashArgon2(
+export const hashArgon2 = async (
   password: string,
   cost: Argon2Cost,
   salt: Uint8Array = randomBytes(SALT_BYTES),
-): Promise<string> {
-  return `$argon2id$v=19$m=${cost.memoryKib},t=${cost.passes},p=1$${unpaddedBase64(salt)}$${unpaddedBase64(await compute(password, salt, cost))}`
-}
+): Promise<string> => argon2Text(cost, salt, await compute(password, salt, cost))
+
+/** Returns a hash that no password verifies. Trying it costs as much as any other hash. */
+export const unmatchedArgon2 = (cost: Argon2Cost): string =>
+  argon2Text(cost, randomBytes(SALT_BYTES), randomBytes(HASH_BYTES))
+
+const argon2Text = ({ memoryKib, passes }: Argon2Cost, salt: Uint8Array, hash: Uint8Array): string =>
+  `$argon2id$v=19$m=${memoryKib},t=${passes},p=1$${unpaddedBase64(salt)}$${unpaddedBase64(hash)}`
 
 const form = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=1\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/
 

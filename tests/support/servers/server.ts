@@ -7,6 +7,7 @@ import type { BucketHost } from './bucket-host.ts'
 import { ADMIN_TOKEN, testConfig, type ConfigOverrides } from './config.ts'
 import type { Context } from '../../../src/platform/context.ts'
 import type { Mail, Mailer } from '../../../src/platform/network/mailer.ts'
+import type { Argon2Cost } from '../../../src/platform/secrets/argon2.ts'
 import { Secret } from '../../../src/base/secret.ts'
 import type { SweepReport } from '../../../src/platform/running/sweep-state.ts'
 import { TestClock } from '../clock.ts'
@@ -37,6 +38,9 @@ export interface TestPds extends AsyncDisposable, Verbs {
   restart(config?: ConfigOverrides): Promise<void>
   stop(): Promise<void>
 }
+
+/** A sign-up without the tens of milliseconds of a password that resists guessing. */
+const cheapPasswords: Argon2Cost = { memoryKib: 64, passes: 1 }
 
 type Start = (folder: string, more: Overrides) => Promise<App>
 
@@ -92,6 +96,7 @@ export async function startServerOn(
             log,
             strictTransactions: true,
             stopGraceMillis: 2000,
+            passwordCost: cheapPasswords,
             ...overrides,
             ...more,
           },

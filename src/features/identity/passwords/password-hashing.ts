@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { Refusal } from '../../../http/errors.ts'
-import { hashArgon2, SALT_BYTES, verifyArgon2, type Argon2Cost } from '../../../platform/secrets/argon2.ts'
+import { hashArgon2, SALT_BYTES, unmatchedArgon2, verifyArgon2 } from '../../../platform/secrets/argon2.ts'
 import { hashScrypt, isScryptHash, verifyScrypt } from '../../../platform/secrets/scrypt.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { NoPlace, Places } from '../../../base/places.ts'
@@ -16,7 +16,6 @@ import { clientHere, resumed } from '../../../platform/running/request-scope.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { hasForeignHash } from './foreign-hash-store.ts'
 
-const hashCost: Argon2Cost = { memoryKib: 19_456, passes: 2 }
 const MAX_CONCURRENT = Math.min(4, availableParallelism())
 const MAX_WAITING = 512
 
@@ -26,9 +25,8 @@ const MAX_PASSWORD_CHARS = 256
 /** Longer input is never a valid password and is rejected without hashing. */
 export const MAX_TRIED_PASSWORD_CHARS = 512
 
-/** Hash of a random password, compared if the account has none. */
-const NOBODYS_HASH =
-  '$argon2id$v=19$m=19456,t=2,p=1$ESIY5SbNRjpH+nySQKp5oqpmN2sh3Yj49jQv8tg7gNM$jLYvZv34g/0p0cZc8dc5dp/ftlvN+Qesa16LDSqOI3o'
+/** Compared if the account has no password. */
+const nobodysHash = perContext(({ passwordCost }) => unmatchedArgon2(passwordCost))
 
 const hashing = perContext(() => new Places({ size: MAX_CONCURRENT, maxWaiting: MAX_WAITING }))
 
@@ -55,7 +53,7 @@ export function passwordFault(password: string): PasswordFault | null {
 }
 
 export const hashPassword = (ctx: Context, password: string): Promise<string> =>
-  withPermit(ctx, () => hashArgon2(password, hashCost))
+  withPermit(ctx, () => hashArgon2(password, ctx.passwordCost))
 
 const NOBODYS_SCRYPT =
   '$scrypt$ln=14,r=8,p=1$ESIY5SbNRjpH+nySQKp5og$Dvv/XFgsk2RUrVUN2tGCWZ2OnPFXtXvHBI5SKKAGGvRWFUGsrdyAB8RgvxUtGVVUnUpWRG3RUkTCXUsrkGjl2g'
@@ -77,11 +75,11 @@ export async function expectsForeignHashes(ctx: Context): Promise<boolean> {
 export async function verifyPassword(ctx: Context, password: string, hash: string | null): Promise<boolean> {
   const isForeign = hash !== null && isScryptHash(hash)
   const matches = await withPermit(ctx, () =>
-    isForeign ? verifyScrypt(password, hash) : verifyArgon2(password, hash ?? NOBODYS_HASH),
+    isForeign ? verifyScrypt(password, hash) : verifyArgon2(password, hash ?? nobodysHash(ctx)),
   )
   if (!matches && (await expectsForeignHashes(ctx)))
     await withPermit(ctx, () =>
-      isForeign ? verifyArgon2(password, NOBODYS_HASH) : verifyScrypt(password, NOBODYS_SCRYPT),
+      isForeign ? verifyArgon2(password, nobodysHash(ctx)) : verifyScrypt(password, NOBODYS_SCRYPT),
     )
   return matches && hash !== null
 }
@@ -95,7 +93,7 @@ export const isForeignHash = (hash: string | null): hash is string => hash !== n
  */
 export function hashGeneratedPassword(ctx: Context, did: Did, password: string): Promise<string> {
   const salt = createHash('sha256').update(did).digest().subarray(0, SALT_BYTES)
-  return withPermit(ctx, () => hashArgon2(password, hashCost, salt))
+  return withPermit(ctx, () => hashArgon2(password, ctx.passwordCost, salt))
 }
 
 /** The same, in the form in which the reference hashes app passwords. */
