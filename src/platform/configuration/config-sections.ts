@@ -616,6 +616,16 @@ export const declared = {
       addition: true,
       doc: 'Free space at `data_dir` below which the disk counts as nearly full.',
     }),
+    signUpsPerHour: field(integer(), {
+      default: 50,
+      addition: true,
+      doc: 'New accounts within an hour that are told. 0: not told.',
+    }),
+    refusalsPerHour: field(integer(), {
+      default: 10_000,
+      addition: true,
+      doc: 'Requests within an hour, refused because of rate limits, that are told. 0: not told.',
+    }),
   }),
 
   rateLimit: section({

@@ -136,6 +136,14 @@ export class Metrics {
     counts.set(values, counts.get(values)! + by)
   }
 
+  /** Returns a counter since the start, with all values of its labels. */
+  total(name: CounterName): number {
+    return this.#tallies
+      .get(name)!
+      .counts.values()
+      .reduce((sum, count) => sum + count, 0)
+  }
+
   observe(name: HistogramName, value: number): void {
     this.#histograms.get(name)!.observe(value)
   }

@@ -7,6 +7,7 @@
  */
 import { HOUR_SECS } from '../../../base/durations.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
+import type { Config } from '../../../platform/configuration/config.ts'
 import type { Log } from '../../../platform/running/log.ts'
 import type { Outbound } from '../../../platform/network/outbound.ts'
 import type { StepKind } from '../../../platform/running/steps.ts'
@@ -198,6 +199,10 @@ function isLocalHost(hostname: string): boolean {
   return isIpAddress(address) ? !isPublicAddress(address) : localName.test(hostname)
 }
 
+/** Returns the crawlers that could reach this server: none, if its name means nothing to them. */
+export const crawlersFor = ({ publicUrl, crawlers }: Pick<Config, 'publicUrl' | 'crawlers'>): readonly string[] =>
+  isLocalHost(new URL(publicUrl).hostname) ? [] : crawlers.urls
+
 /** Asks a crawler again that could not be reached. */
 export const crawlStep: StepKind<{ url: string }> = {
   name: 'crawl',
@@ -223,9 +228,9 @@ async function retryLater({ db, steps, log }: Context, url: string): Promise<voi
 
 export const crawlersOf = perContext((ctx: Context) => {
   const { config, upstream, log, metrics } = ctx
-  const { host, hostname } = new URL(config.publicUrl)
+  const { host } = new URL(config.publicUrl)
   return new Crawlers({
-    urls: isLocalHost(hostname) ? [] : config.crawlers.urls,
+    urls: crawlersFor(config),
     hostname: host,
     outbound: upstream,
     log,

@@ -108,3 +108,11 @@ export async function sequencedAt(reader: Reader, seq: number): Promise<Millis |
   const row = await reader.get<{ at: number }>(sql`SELECT sequenced_at AS at FROM repo_seq WHERE seq = ${seq}`)
   return row?.at ?? null
 }
+
+/** Returns since when the oldest event after a number is there; null if there is none. */
+export async function waitingSince(reader: Reader, seq: number): Promise<Millis | null> {
+  const row = await reader.get<{ at: number }>(
+    sql`SELECT sequenced_at AS at FROM repo_seq WHERE seq > ${seq} ORDER BY seq LIMIT 1`,
+  )
+  return row?.at ?? null
+}

@@ -16,7 +16,9 @@ import { countEvents, deleteEventsOf, headSeq, insertEvents, type EventRow } fro
 import { tailOf } from './tail.ts'
 import { eventFrame, type RepoEvent } from '../../../protocol/frames.ts'
 
-export { headSeq, keepEvents, raisePruned, raiseSeq, sequencedAt, type EventRow } from './event-log.ts'
+export { crawlersFor } from './crawlers.ts'
+export { headSeq, keepEvents, raisePruned, raiseSeq, sequencedAt, waitingSince, type EventRow } from './event-log.ts'
+export { askRelay, type RelayAnswer } from './relay-host-status.ts'
 export { EVENT_NUMBERS } from './sequencer.ts'
 export { sentEventsOf, type Sent } from './sent-events.ts'
 export { numberRest, unnumberedEvents } from './sequencer-store.ts'

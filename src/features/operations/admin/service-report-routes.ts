@@ -7,16 +7,12 @@ import { VERSION } from '../../../base/version.ts'
 import type { Stall } from '../../../platform/running/loop-watch.ts'
 import type { StepSummary } from '../../../platform/running/step-store.ts'
 import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
-import { askCrawlers, firehoseStatus, headSeq, sequencedAt } from '../../data/firehose/firehose.ts'
+import { askCrawlers, askRelay, firehoseStatus, headSeq, sequencedAt } from '../../data/firehose/firehose.ts'
 import { irohStatus } from '../../push/iroh/iroh.ts'
 import { relayStatus } from '../../push/notifications/notifications.ts'
 import { countFlaggedAccounts } from '../../data/labels/labels.ts'
 import { actorOf, logOperator, operator, recordAudit } from '../operators/operators.ts'
 import { countAccounts, countBlocks } from './account-report-store.ts'
-
-/** Timeout for the host status request to a relay. */
-const RELAY_TIMEOUT_MILLIS = 5000
-const RELAY_ANSWER_BYTES = 64 * 1024
 
 /** Convert the name of a sweep to its member name in the health report: `blob-gc` becomes `blobGc`. */
 const camelCase = (name: string) => name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
@@ -62,39 +58,21 @@ const unknownTo = (reachable: boolean, detail: string): RelayView => ({
   detail,
 })
 
-/**
- * Ask the relay at a base URL for its status of this host (com.atproto.sync.getHostStatus). Does not throw if the
- * request fails.
- */
-async function askRelay({ config, upstream, log }: Context, relay: string): Promise<RelayView> {
-  try {
-    const hostname = new URL(config.publicUrl).host
-    const response = await upstream.fetch(
-      `${relay}/xrpc/com.atproto.sync.getHostStatus?hostname=${encodeURIComponent(hostname)}`,
-      {
-        headersTimeoutMillis: RELAY_TIMEOUT_MILLIS,
-        bodyTimeoutMillis: RELAY_TIMEOUT_MILLIS,
-        maxBytes: RELAY_ANSWER_BYTES,
-      },
-    )
-    const answer = (await response.json()) as Record<string, unknown>
-    if (answer['error'] === 'HostNotFound') return unknownTo(true, 'the relay has not crawled this host')
-    if (!response.ok) return unknownTo(true, `the relay returned status ${response.status}`)
-    const status = typeof answer['status'] === 'string' ? answer['status'] : null
+async function relayView(ctx: Context, relay: string): Promise<RelayView> {
+  const answer = await askRelay(ctx, relay)
+  if (answer.kind === 'not-crawled') return unknownTo(true, 'the relay has not crawled this host')
+  if (answer.kind === 'failed') return unknownTo(true, `the relay returned status ${answer.httpStatus}`)
+  if (answer.kind === 'known')
     return {
       reachable: true,
-      relayStatus: status,
-      relaySeq: numberOrNull(answer['seq']),
-      accountCount: numberOrNull(answer['accountCount']),
+      relayStatus: answer.status,
+      relaySeq: answer.seq,
+      accountCount: answer.accountCount,
       detail: null,
     }
-  } catch (error) {
-    log.info('relay unreachable', { relay, error })
-    return unknownTo(false, 'the relay could not be reached')
-  }
+  ctx.log.info('relay unreachable', { relay, detail: answer.detail })
+  return unknownTo(false, 'the relay could not be reached')
 }
-
-const numberOrNull = (value: unknown) => (typeof value === 'number' && Number.isSafeInteger(value) ? value : null)
 
 async function stepTotals({ steps, clock }: Context) {
   const summaries = await steps.summaries()
@@ -147,7 +125,7 @@ export const serviceReportRoutes = [
       const [relay] = config.crawlers.urls
       const pdsHeadSeq = await headSeq(db)
       const checkedAt = wireTime(clock.now())
-      const view = relay === undefined ? unknownTo(false, 'no crawler is configured') : await askRelay(ctx, relay)
+      const view = relay === undefined ? unknownTo(false, 'no crawler is configured') : await relayView(ctx, relay)
       const relayCursorAt = view.relaySeq === null ? null : await sequencedAt(db, view.relaySeq)
       return {
         relayHost: relay === undefined ? null : new URL(relay).host,

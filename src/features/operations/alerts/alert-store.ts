@@ -32,6 +32,10 @@ export async function deleteAlert(tx: Tx, { name, subject }: Pick<AlertRow, 'nam
 export const deleteAlertsOverBefore = (tx: Tx, before: Millis): Promise<number> =>
   tx.run(sql`DELETE FROM alert WHERE told = 'over' AND told_at < ${before}`)
 
+/** Returns how many accounts were made since then. */
+export const countAccountsSince = async (reader: Reader, since: Millis): Promise<number> =>
+  (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM account WHERE created_at > ${since}`))!.count
+
 /** Returns how many messages were ordered since then, and forgets those before. */
 export async function countMessages(tx: Tx, { since, now }: { since: Millis; now: Millis }): Promise<number> {
   // A time in the future was noted while the clock was wrong.

@@ -2,15 +2,45 @@
  * All alerts. To add one, add a row, and a section of its name to docs/alerts.md. Each reads a fact from the part that
  * knows it.
  */
-import { MINUTE_SECS } from '../../../base/durations.ts'
-import { freeBytesOf } from '../doctor/doctor.ts'
-import type { Alert } from './alert.ts'
+import { DAY_SECS, HOUR_MILLIS, HOUR_SECS, MINUTE_SECS } from '../../../base/durations.ts'
+import type { Context } from '../../../platform/context.ts'
+import { ageOf } from '../../../platform/running/clock.ts'
+import { askRelay, crawlersFor, waitingSince, type RelayAnswer } from '../../data/firehose/firehose.ts'
+import { certificateEnd, certificateTerm, examineOne, freeBytesOf, isNearEnd, type Finding } from '../doctor/doctor.ts'
+import type { Alert, Sighting } from './alert.ts'
+import { countAccountsSince } from './alert-store.ts'
+import { refusalsInLastHour } from './refusal-count.ts'
 
 /** Passes of a sweep that fail one after another. A single one may be a service that restarts. */
 const FAILED_PASSES = 3
 const GIB = 1024 ** 3
 
+/** A relay may be this far behind. */
+const RELAY_LATE_MILLIS = HOUR_MILLIS
+/** What a relay says of a server that it reads, or would read if there were anything new. */
+const followed: readonly (string | null)[] = ['active', 'idle', null]
+
 const gibibytes = (bytes: number): string => `${(bytes / GIB).toFixed(1)} GiB`
+
+/** What the doctor finds, from inside the server. */
+const findingOf = ({ config, resolver, upstream, mailer, clock }: Context, check: string): Promise<Finding> =>
+  examineOne(check, { config, resolver, upstream, mailer, now: () => clock.now() })
+
+/** A finding that is no fault and not good either decides nothing. */
+const ofFault = ({ state, text }: Finding): Sighting[] | null =>
+  state === 'fault' ? [{ text }] : state === 'ok' ? [] : null
+
+/** Returns why a relay may not follow this server, or null if it does. */
+async function relayFault({ db, clock }: Context, answer: RelayAnswer): Promise<string | null> {
+  if (answer.kind === 'unreachable') return `it cannot be reached: ${answer.detail}`
+  if (answer.kind === 'failed') return `it returns ${answer.httpStatus}`
+  if (answer.kind === 'not-crawled') return 'it has never read this server'
+  if (!followed.includes(answer.status)) return `it reports the status "${answer.status}" for this server`
+  const since = answer.seq === null ? null : await waitingSince(db, answer.seq)
+  return since !== null && ageOf(since, clock.now()) > RELAY_LATE_MILLIS
+    ? `it has read up to event ${answer.seq}, and the next one is more than an hour old`
+    : null
+}
 
 export const alerts: readonly Alert[] = [
   {
@@ -50,6 +80,102 @@ export const alerts: readonly Alert[] = [
           subject,
           text: `${subject} has failed ${count} times in a row: ${error}`,
         }))
+    },
+  },
+  {
+    name: 'backup-late',
+    title: 'the newest backup is too old',
+    remedy: 'run "holdfast backup" and read its output',
+    everySecs: HOUR_SECS,
+    holdsForSecs: 0,
+    async look(ctx) {
+      if (ctx.config.backup.destination === null) return []
+      const finding = await findingOf(ctx, 'backups')
+      // Without an interval, something else has to make them, and the check only warns.
+      const isUnscheduled = finding.state === 'warning' && ctx.config.backup.intervalSecs === 0
+      return isUnscheduled ? [{ text: finding.text }] : ofFault(finding)
+    },
+  },
+  {
+    name: 'certificate-ends',
+    title: 'the certificate is near its end',
+    remedy: 'find out why it is not being renewed: without it, neither apps nor relays connect',
+    everySecs: HOUR_SECS,
+    holdsForSecs: 0,
+    async look({ config, clock }) {
+      const { protocol, hostname } = new URL(config.publicUrl)
+      if (protocol !== 'https:') return []
+      // From inside, the public address may be out of reach, which says nothing of the certificate.
+      const end = await certificateEnd(config, { mayBeInvalid: true })
+      if (typeof end !== 'number') return null
+      const now = clock.now()
+      return isNearEnd(end, now) ? [{ text: certificateTerm(hostname, end, now) }] : []
+    },
+  },
+  {
+    name: 'relay-silent',
+    title: 'a relay does not follow this server',
+    remedy: 'run "holdfast relay status" and "holdfast doctor": posts made here do not reach the network',
+    everySecs: HOUR_SECS,
+    holdsForSecs: DAY_SECS,
+    async look(ctx) {
+      const sightings: Sighting[] = []
+      for (const relay of crawlersFor(ctx.config)) {
+        const fault = await relayFault(ctx, await askRelay(ctx, relay))
+        const { host } = new URL(relay)
+        if (fault !== null) sightings.push({ subject: host, text: `${host}: ${fault}` })
+      }
+      return sightings
+    },
+  },
+  {
+    name: 'directory-silent',
+    title: 'the PLC directory does not answer',
+    remedy: 'see whether its status page or other servers report it too, and allow outgoing https',
+    everySecs: 5 * MINUTE_SECS,
+    holdsForSecs: 10 * MINUTE_SECS,
+    async look(ctx) {
+      const { state, text } = await findingOf(ctx, 'plc')
+      return state === 'ok' ? [] : [{ text }]
+    },
+  },
+  {
+    name: 'clock-off',
+    title: 'the clock is wrong',
+    remedy: 'turn on time synchronisation: apps cannot sign in, and relays refuse posts that are dated in the future',
+    ofNode: true,
+    everySecs: 15 * MINUTE_SECS,
+    holdsForSecs: 0,
+    look: async (ctx) => ofFault(await findingOf(ctx, 'clock')),
+  },
+  {
+    name: 'sign-ups-burst',
+    title: 'many accounts are being made',
+    remedy: 'look at them with "holdfast account list"; set invite_code_required if they are not welcome',
+    everySecs: MINUTE_SECS,
+    holdsForSecs: 0,
+    async look({ config, db, clock }) {
+      const { signUpsPerHour: limit } = config.alerts
+      if (limit === 0) return []
+      const count = await countAccountsSince(db, clock.now() - HOUR_MILLIS)
+      return count >= limit
+        ? [{ text: `${count} accounts were made within an hour; the limit (alerts.sign_ups_per_hour) is ${limit}` }]
+        : []
+    },
+  },
+  {
+    name: 'refusals-burst',
+    title: 'many requests are being refused',
+    remedy: 'read the log for the addresses; if they are those of a proxy, trusted_proxies lacks it',
+    ofNode: true,
+    everySecs: MINUTE_SECS,
+    holdsForSecs: 0,
+    async look(ctx) {
+      const { refusalsPerHour: limit } = ctx.config.alerts
+      const count = refusalsInLastHour(ctx)
+      return limit > 0 && count >= limit
+        ? [{ text: `rate limits refused ${count} requests within an hour; alerts.refusals_per_hour is ${limit}` }]
+        : []
     },
   },
 ]

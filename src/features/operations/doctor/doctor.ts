@@ -10,6 +10,7 @@ import { numberingCheck } from './numbering-check.ts'
 import { serviceChecks } from './service-checks.ts'
 
 export { freeBytesOf } from './data-checks.ts'
+export { certificateEnd, certificateTerm, isNearEnd } from './network-checks.ts'
 export type { Finding } from './finding.ts'
 
 export const checks: readonly Check[] = [...dataChecks, numberingCheck, clockCheck, ...networkChecks, ...serviceChecks]
@@ -31,6 +32,13 @@ export async function* examineAll(patient: Patient): AsyncGenerator<Examined> {
     yield { name: check.name, finding }
   }
 }
+
+/** Run the check of this name. */
+export const examineOne = (name: string, patient: Patient): Promise<Finding> =>
+  examine(
+    checks.find((check) => check.name === name)!,
+    patient,
+  )
 
 /** Run one check. Never throws: an unexpected error becomes a fault. */
 export async function examine({ name, run }: Check, patient: Patient): Promise<Finding> {

@@ -5,6 +5,7 @@ import { parsedJson } from '../../../base/parsed-json.ts'
 import { isNear } from '../../../http/client-address.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import { ownUrl } from '../../../platform/configuration/own-url.ts'
+import type { Millis } from '../../../protocol/identifiers.ts'
 import type { Resolver } from '../../../platform/network/resolver.ts'
 import {
   ask,
@@ -69,38 +70,52 @@ const addressesOf = (resolver: Resolver, name: string): Promise<readonly string[
   resolver.addresses(name).catch(() => [])
 
 async function checkTls({ config, now }: Patient): Promise<Finding> {
-  const { protocol, hostname, port } = new URL(config.publicUrl)
+  const { protocol, hostname } = new URL(config.publicUrl)
   if (protocol !== 'https:')
     return warning(
       'public_url is not an https address',
       'set public_url to an https address before others use the server',
     )
-  const { promise, resolve } = Promise.withResolvers<Finding>()
-  const socket = connectTls(
-    { host: hostname, port: Number(port || 443), servername: hostname, timeout: TIMEOUT_MILLIS },
-    () => {
-      const until = Date.parse(socket.getPeerCertificate().valid_to)
-      const days = Math.floor((until - now()) / DAY_MILLIS)
-      const text = `the certificate of ${hostname} is valid for ${days} more days`
-      resolve(
-        days < CERTIFICATE_WARNING_DAYS ? warning(text, 'find out why the certificate is not being renewed') : ok(text),
-      )
-    },
+  const end = await certificateEnd(config)
+  if (end === null) return fault(`no TLS response from ${hostname}`, 'open port 443 and start the reverse proxy')
+  if (end instanceof Error)
+    return fault(
+      `TLS with ${hostname} failed: ${end.message}`,
+      'get a certificate for the host name, or let the reverse proxy get one',
+    )
+  const text = certificateTerm(hostname, end, now())
+  return isNearEnd(end, now()) ? warning(text, 'find out why the certificate is not being renewed') : ok(text)
+}
+
+/** Whether a certificate ends so soon that its renewal must have failed. */
+export const isNearEnd = (end: Millis, now: Millis): boolean => end - now < CERTIFICATE_WARNING_DAYS * DAY_MILLIS
+
+export function certificateTerm(hostname: string, end: Millis, now: Millis): string {
+  const days = Math.floor(Math.abs(end - now) / DAY_MILLIS)
+  return end > now
+    ? `the certificate of ${hostname} is valid for ${days} more days`
+    : `the certificate of ${hostname} ended ${days} days ago`
+}
+
+/**
+ * Returns until when the certificate at the public address is valid. Null if there is no answer in time, an error if
+ * the connection fails; with `mayBeInvalid`, not because of the certificate.
+ */
+export async function certificateEnd(
+  { publicUrl }: Pick<Config, 'publicUrl'>,
+  { mayBeInvalid = false } = {},
+): Promise<Millis | Error | null> {
+  const { hostname: host, port } = new URL(publicUrl)
+  const { promise, resolve } = Promise.withResolvers<Millis | Error | null>()
+  const where = { host, port: Number(port || 443), servername: host, timeout: TIMEOUT_MILLIS }
+  const socket = connectTls({ ...where, rejectUnauthorized: !mayBeInvalid }, () =>
+    resolve(Date.parse(socket.getPeerCertificate().valid_to)),
   )
-  socket.on('timeout', () =>
-    resolve(fault(`no TLS response from ${hostname}`, 'open port 443 and start the reverse proxy')),
-  )
-  socket.on('error', (error) =>
-    resolve(
-      fault(
-        `TLS with ${hostname} failed: ${error.message}`,
-        'get a certificate for the host name, or let the reverse proxy get one',
-      ),
-    ),
-  )
-  const finding = await promise
+  socket.on('timeout', () => resolve(null))
+  socket.on('error', resolve)
+  const end = await promise
   socket.destroy()
-  return finding
+  return end
 }
 
 const DESCRIPTION_PATH = '/xrpc/com.atproto.server.describeServer'

@@ -2,9 +2,9 @@
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { parsedJson } from '../../../base/parsed-json.ts'
 import { ownUrl } from '../../../platform/configuration/own-url.ts'
+import { askRelay } from '../../data/firehose/firehose.ts'
 import type { IrohStatus } from '../../push/iroh/iroh.ts'
 import {
-  ask,
   fault,
   ok,
   skipped,
@@ -68,22 +68,21 @@ async function checkRelay(patient: Patient): Promise<Finding> {
       'no relay is configured',
       'set crawlers.urls: without a relay, the network does not see posts made here',
     )
-  const host = new URL(config.publicUrl).host
-  const answer = await ask(patient, `${relay}/xrpc/com.atproto.sync.getHostStatus?hostname=${encodeURIComponent(host)}`)
-  if (typeof answer === 'string')
-    return fault(`${new URL(relay).host} cannot be reached: ${answer}`, 'allow outgoing https')
-  const body = (answer.json ?? null) as { error?: string; status?: string } | null
-  if (body?.error === 'HostNotFound')
+  const { host } = new URL(config.publicUrl)
+  const { host: relayHost } = new URL(relay)
+  const answer = await askRelay(patient, relay)
+  if (answer.kind === 'unreachable')
+    return fault(`${relayHost} cannot be reached: ${answer.detail}`, 'allow outgoing https')
+  if (answer.kind === 'not-crawled')
     return warning(
-      `${new URL(relay).host} has not crawled ${host}`,
+      `${relayHost} has not crawled ${host}`,
       'start the server, which requests a crawl, or run "holdfast relay request-crawl"',
     )
-  if (answer.status !== 200 || body === null)
-    return warning(`${new URL(relay).host} returns ${answer.status}`, 'try again later')
-  return body.status === 'active'
-    ? ok(`${new URL(relay).host} follows this server`)
+  if (answer.kind === 'failed') return warning(`${relayHost} returns ${answer.httpStatus}`, 'try again later')
+  return answer.status === 'active'
+    ? ok(`${relayHost} follows this server`)
     : warning(
-        `${new URL(relay).host} reports the status "${body.status}" for this server`,
+        `${relayHost} reports the status "${answer.status}" for this server`,
         'if it persists, request a crawl again ("holdfast relay request-crawl"), then ask the operator of the relay',
       )
 }
