@@ -19,6 +19,7 @@ export interface Block {
 /** Blocks, or bytes of CAR sections that are framed already. */
 type Page = readonly Block[] | Uint8Array
 type Pages = Iterable<Page> | AsyncIterable<Page>
+type Roots = Cid | readonly Cid[] | null
 
 const CHUNK_BYTES = 64 * 1024
 const HEADER_VERSION = 1
@@ -40,8 +41,8 @@ export function carOf(root: Cid | null, blocks: readonly Block[]): Uint8Array {
 /**
  * An archive as a stream of chunks near 64 KiB. A larger block, or larger framed sections, form a chunk of their own.
  */
-export async function* writeCar(root: Cid | null, pages: Pages): AsyncGenerator<Uint8Array> {
-  const header = headerOf(root)
+export async function* writeCar(roots: Roots, pages: Pages): AsyncGenerator<Uint8Array> {
+  const header = headerOf(roots)
   // A part that was yielded belongs to the reader of the stream and must not change.
   let buffer = newBuffer(CHUNK_BYTES)
   buffer.set(header)
@@ -74,8 +75,9 @@ export async function* writeCar(root: Cid | null, pages: Pages): AsyncGenerator<
 /** Not zeroed, because it is written from the start, and not in the pool that buffers share. */
 const newBuffer = (bytes: number): Uint8Array => Buffer.allocUnsafeSlow(bytes)
 
-function headerOf(root: Cid | null): Uint8Array {
-  const header = encode({ roots: root === null ? [] : [root], version: HEADER_VERSION })
+function headerOf(roots: Roots): Uint8Array {
+  const list = roots === null ? [] : Array.isArray(roots) ? roots : [roots]
+  const header = encode({ roots: list, version: HEADER_VERSION })
   const framed = new Uint8Array(varintLength(header.length) + header.length)
   framed.set(header, writeVarint(framed, 0, header.length))
   return framed

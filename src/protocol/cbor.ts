@@ -168,7 +168,8 @@ const INSERTION_SORT_LIMIT = 24
 
 /** Sorts keys in place in DAG-CBOR order: shorter keys first, then by bytes. Keys are few and mostly ASCII. */
 export function sortKeys(keys: string[]): string[] {
-  if (keys.length > INSERTION_SORT_LIMIT || !keys.every(isAscii)) return keys.sort(compareKeys)
+  if (!keys.every(isAscii)) return keys.sort(compareKeys)
+  if (keys.length > INSERTION_SORT_LIMIT) return keys.sort((a, b) => (comesBefore(a, b) ? -1 : 1))
   for (let i = 1; i < keys.length; i++) {
     const key = keys[i] as string
     let at = i - 1

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { parseCid } from './cid.ts'
-import { isSpaceUri, parseAtUri, parseDid, parseHandle, parseNsid, parseRecordKey, parseTid } from './identifiers.ts'
+import { parseAtUri, parseDid, parseHandle, parseNsid, parseRecordKey, parseTid } from './identifiers.ts'
 
 const lines = (file: string): string[] =>
   readFileSync(`${import.meta.dir}/../../tests/vectors/interop/syntax/${file}.txt`, 'utf8')
@@ -30,27 +30,4 @@ describe.each(Object.entries(grammars))('interop vectors of %s', (name, parse) =
 test('invalid CIDs are refused; of the valid syntaxes only the blessed kind is taken, and no vector is of it', () => {
   for (const text of [...lines('cid_syntax_invalid'), ...lines('cid_syntax_valid')])
     expect([text, parseCid(text)]).toEqual([text, null])
-})
-
-const space = 'at://did:plc:aaaaaaaaaaaaaaaaaaaaaaaa/space/com.example.forum/self'
-const inSpace = `${space}/did:web:bob.example.com/com.example.thread/3jzfcijpj2z2a`
-test('a space and a record in it have URIs of their own', () => {
-  for (const uri of [space, inSpace]) expect([uri, isSpaceUri(uri), parseAtUri(uri)]).toEqual([uri, true, null])
-  const not = [
-    'at://did:plc:aaaaaaaaaaaaaaaaaaaaaaaa/space',
-    'at://did:plc:aaaaaaaaaaaaaaaaaaaaaaaa/space/com.example.forum',
-    'at://alice.test/space/com.example.forum/self',
-    'at://did:plc:aaaaaaaaaaaaaaaaaaaaaaaa/space/forum/self',
-    'at://did:plc:aaaaaaaaaaaaaaaaaaaaaaaa/Space/com.example.forum/self',
-    `${space}/`,
-    `${space}?x=1`,
-    `${space}#x`,
-    `${space}/did:web:bob.example.com`,
-    `${space}/did:web:bob.example.com/com.example.thread`,
-    `${space}/bob.example.com/com.example.thread/3jzfcijpj2z2a`,
-    `${inSpace}/more`,
-    `${space}${'x'.repeat(9000)}`,
-    space.replace('at:', 'ats:'),
-  ]
-  for (const uri of not) expect([uri, isSpaceUri(uri)]).toEqual([uri, false])
 })

@@ -24,6 +24,8 @@ export type Nsid = Brand<string, 'Nsid'>
 export type Tid = Brand<string, 'Tid'>
 export type RecordKey = Brand<string, 'RecordKey'>
 export type AtUri = Brand<string, 'AtUri'>
+/** The URI of a space of permissioned data, which is no `AtUri`: see `space-address.ts`. */
+export type SpaceUri = Brand<string, 'SpaceUri'>
 
 /** An instant: integer milliseconds since the epoch. RFC 3339 text exists only on the wire. */
 export type Millis = number
@@ -45,26 +47,6 @@ export const parseRecordKey = (text: string): RecordKey | null =>
   isValidRecordKey(text) ? (text as string as RecordKey) : null
 export const parseAtUri = (text: string): AtUri | null =>
   isAtUriString(text, { strict: true }) ? (text as string as AtUri) : null
-
-const AT_SCHEME = 'at://'
-const MAX_URI_CHARS = 8192
-
-/**
- * Whether a text names a space of permissioned data, `at://<did>/space/<type>/<key>`, or a record in one, which appends
- * `/<did of its author>/<collection>/<rkey>`. `space` is not an NSID, which means that it is never a public record.
- *
- * Source: atproto proposal 0016, a draft.
- */
-export function isSpaceUri(text: string): boolean {
-  if (!text.startsWith(AT_SCHEME) || text.length > MAX_URI_CHARS) return false
-  const [authority = '', marker, type = '', key = '', ...record] = text.slice(AT_SCHEME.length).split('/')
-  if (marker !== 'space' || !isValidDid(authority) || !isValidNsid(type) || !isValidRecordKey(key)) return false
-  const [author = '', collection = '', rkey = ''] = record
-  return (
-    record.length === 0 ||
-    (record.length === 3 && isValidDid(author) && isValidNsid(collection) && isValidRecordKey(rkey))
-  )
-}
 
 /** `path` is `collection/rkey`. */
 export const recordUri = (did: Did, path: string): AtUri => `at://${did}/${path}` as AtUri

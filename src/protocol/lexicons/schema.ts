@@ -25,7 +25,7 @@ import {
 } from '@atproto/syntax'
 import { CID } from 'multiformats/cid'
 import { Cid, isCid } from '../cid.ts'
-import { isSpaceUri } from '../identifiers.ts'
+import { isSpaceAddress } from '../space-address.ts'
 import { pathSegment } from '../value-path.ts'
 
 export interface Schema {
@@ -119,7 +119,7 @@ const CID_CHAR_STEPS = 16
 const formats: Record<string, { holds: (text: string, run: Run) => boolean; name: string }> = {
   datetime: { holds: isDatetimeString, name: 'datetime' },
   uri: { holds: isValidUri, name: 'uri' },
-  'at-uri': { holds: (text) => isValidAtUri(text) || isSpaceUri(text), name: 'at-uri' },
+  'at-uri': { holds: (text) => isValidAtUri(text) || isSpaceAddress(text), name: 'at-uri' },
   did: { holds: isValidDid, name: 'DID' },
   handle: { holds: isValidHandle, name: 'handle' },
   'at-identifier': { holds: isAtIdentifierString, name: 'AT identifier' },

@@ -1,0 +1,85 @@
+import { readCar as readWithLibrary } from '@atproto/repo'
+import { expect, test } from 'bun:test'
+import vectors from '../../tests/vectors/contract/permissioned-data-v1.json' with { type: 'json' }
+import { Random } from '../../tests/support/random.ts'
+import { readCar, type Block } from './car.ts'
+import { decode, encode, type DataObject } from './cbor.ts'
+import { Cid, cidOfCbor, parseCid } from './cid.ts'
+import type { Tid } from './identifiers.ts'
+import { spaceArchive, type RecordBlocks, type SpaceIndex } from './space-archive.ts'
+import type { SpaceCommit } from './space-commit.ts'
+
+const bytes = (hex: string): Uint8Array => new Uint8Array(Buffer.from(hex, 'hex'))
+
+const commit: SpaceCommit = {
+  ver: 1,
+  hash: bytes(vectors.repo_hash),
+  ikm: new Uint8Array(32).fill(7),
+  sig: bytes(vectors.commit_ES256K.sig),
+  mac: bytes(vectors.mac),
+  rev: '3kbcq3p7ad400' as Tid,
+}
+
+async function archiveOf(index: SpaceIndex, records: RecordBlocks | null): Promise<Buffer> {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of spaceArchive(commit, index, records)) chunks.push(chunk)
+  return Buffer.concat(chunks)
+}
+
+async function blocksOf(archive: Uint8Array): Promise<{ roots: string[]; blocks: Block[] }> {
+  const { roots, pages } = await readCar([archive])
+  return { roots: roots.map(String), blocks: (await Array.fromAsync(pages)).flat() }
+}
+
+const recordOf = (text: string): Block => {
+  const block = encode({ $type: 'com.example.note', text })
+  return { cid: cidOfCbor(block), bytes: block }
+}
+
+test('the roots are the commit and the index of the vectors, and nothing follows without values', async () => {
+  const index = Object.fromEntries(Object.entries(vectors.record_cids).map(([path, cid]) => [path, parseCid(cid)!]))
+  const asked: string[][] = []
+  const archive = await archiveOf(index, (paths) => {
+    asked.push([...paths])
+    return []
+  })
+  expect(asked).toEqual([vectors.index_order])
+  expect(archive).toEqual(await archiveOf(index, null))
+  const { roots, blocks } = await blocksOf(archive)
+  expect(roots).toEqual([vectors.commit_ES256K.cid, vectors.index_cid])
+  expect(blocks.map(({ cid }) => String(cid))).toEqual(roots)
+  expect(Buffer.from(blocks[1]!.bytes).toString('hex')).toBe(vectors.index_block)
+})
+
+test('an empty repository has an empty index', async () => {
+  const { roots } = await blocksOf(await archiveOf({}, () => []))
+  expect(roots).toEqual([vectors.commit_ES256K.cid, vectors.empty_index_cid])
+})
+
+test('records follow in the order of the index, with those that are the same repeated, and others read them', async () => {
+  const random = new Random(1605)
+  const records = new Map<string, Block>()
+  for (let i = 0; i < 300; i++)
+    records.set(
+      `com.example.${random.of(['note', 'z', 'thread'])}/${'x'.repeat(random.below(40))}${i}`,
+      recordOf(`text ${random.below(200)}`),
+    )
+  const index = Object.fromEntries([...records].map(([path, { cid }]) => [path, cid]))
+  const archive = await archiveOf(index, async function* (paths) {
+    for (const path of paths) yield [records.get(path)!]
+  })
+  const { roots, blocks } = await blocksOf(archive)
+  const order = [...records.keys()].sort(
+    (a, b) => a.length - b.length || Buffer.compare(Buffer.from(a), Buffer.from(b)),
+  )
+  expect(blocks.map(({ cid }) => String(cid))).toEqual([
+    ...roots,
+    ...order.map((path) => String(records.get(path)!.cid)),
+  ])
+  const read = decode(blocks[1]!.bytes) as Record<string, Cid>
+  expect(Object.keys(read)).toEqual(order)
+  const library = await readWithLibrary(archive)
+  expect(library.roots.map(String)).toEqual(roots)
+  expect(library.blocks.size).toBe(new Set(blocks.map(({ cid }) => String(cid))).size)
+  expect(decode(blocks[0]!.bytes) as unknown).toEqual({ ...commit } as unknown as DataObject)
+})
