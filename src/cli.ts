@@ -4,7 +4,7 @@
  */
 import { parseArgs } from 'node:util'
 import { type Command, exitCodes, type ExitCode, Interrupted, Misuse, type Terminal } from './commands/command.ts'
-import { commands } from './commands/commands.ts'
+import { commandNames, loadCommand, loadCommands, type NamedCommand } from './commands/commands.ts'
 import { nearest } from './base/nearest.ts'
 import { inWords, OperatorError } from './base/operator-error.ts'
 import { DatabaseUnavailable } from './platform/database/database.ts'
@@ -14,18 +14,18 @@ import { SOFTWARE, SOFTWARE_NAME } from './base/version.ts'
 /** Run a command line and return its exit status. Failures are written to standard error, never thrown. */
 export async function runCommand(terminal: Terminal, words: readonly string[]): Promise<ExitCode> {
   const [first, ...others] = words
-  if (first === undefined) return misuse(terminal, 'a command is required', overview())
-  if (isHelp(first)) return answer(terminal, overview())
+  if (first === undefined) return misuse(terminal, 'a command is required', await overview())
+  if (isHelp(first)) return answer(terminal, await overview())
   if (first === '--version' || first === '-v') return answer(terminal, SOFTWARE)
   if (first === 'help') return help(terminal, others)
 
-  const command = findCommand(words)
-  if (command === null && isHelp(others[0])) return help(terminal, [first])
-  if (command === null) return misuse(terminal, unknownCommand(words), `Run "${SOFTWARE_NAME} --help" for the list.`)
-  return runOne(terminal, command, words.slice(wordsOf(command).length))
+  const name = findName(words)
+  if (name === null && isHelp(others[0])) return help(terminal, [first])
+  if (name === null) return misuse(terminal, unknownCommand(words), `Run "${SOFTWARE_NAME} --help" for the list.`)
+  return runOne(terminal, await loadCommand(name), words.slice(wordsOf(name).length))
 }
 
-async function runOne(terminal: Terminal, command: Command, args: string[]): Promise<ExitCode> {
+async function runOne(terminal: Terminal, command: NamedCommand, args: string[]): Promise<ExitCode> {
   if (args.some(isHelp)) return answer(terminal, helpOf(command))
   const parsed = parse(command, args)
   const advice = `Run "${SOFTWARE_NAME} ${command.name} --help" for its use.`
@@ -42,21 +42,20 @@ async function runOne(terminal: Terminal, command: Command, args: string[]): Pro
 
 const isHelp = (word: string | undefined): boolean => word === '--help' || word === '-h'
 
-const wordsOf = ({ name }: Command) => name.split(' ')
+const wordsOf = (name: string) => name.split(' ')
 
-const findCommand = (words: readonly string[]): Command | null =>
-  commands.find((command) => wordsOf(command).every((word, index) => words[index] === word)) ?? null
+const findName = (words: readonly string[]): string | null =>
+  commandNames.find((name) => wordsOf(name).every((word, index) => words[index] === word)) ?? null
 
 /** Returns the commands of several words that begin with this one. */
-const groupOf = (first: string): Command[] => commands.filter(({ name }) => name.startsWith(`${first} `))
+const groupOf = (first: string): string[] => commandNames.filter((name) => name.startsWith(`${first} `))
 
 function unknownCommand(words: readonly string[]): string {
   const [first = '', second = ''] = words
   const group = groupOf(first)
   if (group.length > 0)
-    return `"${first}" needs one of: ${group.map(({ name }) => name.slice(first.length + 1)).join(', ')}`
-  const names = commands.map(({ name }) => name)
-  const meant = nearest(first, names) ?? nearest(`${first} ${second}`, names)
+    return `"${first}" needs one of: ${group.map((name) => name.slice(first.length + 1)).join(', ')}`
+  const meant = nearest(first, commandNames) ?? nearest(`${first} ${second}`, commandNames)
   return `there is no command "${first}"${meant === null ? '' : `; did you mean "${meant}"?`}`
 }
 
@@ -100,26 +99,29 @@ function withDashedValues(args: readonly string[], options: NonNullable<Command[
   return joined
 }
 
-function help(terminal: Terminal, words: readonly string[]): ExitCode {
-  if (words.length === 0) return answer(terminal, overview())
-  const command = findCommand(words)
-  if (command !== null) return answer(terminal, helpOf(command))
+async function help(terminal: Terminal, words: readonly string[]): Promise<ExitCode> {
+  if (words.length === 0) return answer(terminal, await overview())
+  const name = findName(words)
+  if (name !== null) return answer(terminal, helpOf(await loadCommand(name)))
   const group = words.length === 1 ? groupOf(words[0]!) : []
-  return group.length === 0 ? misuse(terminal, unknownCommand(words), overview()) : answer(terminal, overview(group))
+  return group.length === 0
+    ? misuse(terminal, unknownCommand(words), await overview())
+    : answer(terminal, await overview(group))
 }
 
-function overview(listed: readonly Command[] = commands): string {
-  const width = Math.max(...listed.map(({ name }) => name.length))
+async function overview(listed: readonly string[] = commandNames): Promise<string> {
+  const shown = await loadCommands(listed)
+  const width = Math.max(...listed.map((name) => name.length))
   return `${SOFTWARE}, a Personal Data Server for the AT Protocol
 
 Usage: ${SOFTWARE_NAME} <command>
 
-${listed.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`).join('\n')}
+${shown.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`).join('\n')}
 
 Run "${SOFTWARE_NAME} <command> --help" for more about one.`
 }
 
-function helpOf({ name, summary, details, parameters = [], options = {} }: Command): string {
+function helpOf({ name, summary, details, parameters = [], options = {} }: NamedCommand): string {
   const flags = Object.entries(options).map(
     ([option, { value, doc }]) => [`--${option}${value === undefined ? '' : ` ${value}`}`, doc] as const,
   )

@@ -5,11 +5,13 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { commands } from './commands/commands.ts'
+import { loadCommands } from './commands/commands.ts'
 import { configTable } from './platform/configuration/config-table.ts'
 import { SOFTWARE_NAME } from './base/version.ts'
 
 const DOCS = join(import.meta.dir, '..', 'docs')
+
+const commands = await loadCommands()
 
 const tables = [
   { path: join(DOCS, 'commands.md'), name: 'commands', table: commandTable },

@@ -1,4 +1,4 @@
-/** The shape of a `holdfast` command. `commands.ts` lists all commands. */
+/** The shape of a `holdfast` command. `commands.ts` lists all commands, by the words that call them. */
 import type { Sources } from '../platform/configuration/config-files.ts'
 import { OperatorError } from '../base/operator-error.ts'
 
@@ -49,9 +49,8 @@ export interface Invocation {
   options: Readonly<Record<string, string | boolean | undefined>>
 }
 
+/** A command, without the words that call it. */
 export interface Command {
-  /** One or two words, such as `config check`. */
-  name: string
   summary: string
   /** The text that `--help` prints after the options. */
   details: string

@@ -37,7 +37,7 @@ export async function pages<Item>(
   return items
 }
 
-interface ListCommand<Item> extends Pick<Command, 'name' | 'summary' | 'details'> {
+interface ListCommand<Item> extends Pick<Command, 'summary' | 'details'> {
   path: string
   /** Member of each page that holds the items. */
   member: string

@@ -8,7 +8,6 @@ interface AgentsView {
 const statuses: Record<string, string> = { active: 'waiting', claimed: 'confirmed', revoked: 'ended' }
 
 export const accountAgentsCommand = adminCommand({
-  name: 'account agents',
   summary: 'Count the programs that act for accounts.',
   details: `Counts by registration type and, for programs that an identity provider vouches for, by provider. Pending
 programs have no access until an account holder confirms them.`,

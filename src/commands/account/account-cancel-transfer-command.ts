@@ -6,7 +6,6 @@ interface Cancelled {
 }
 
 export const accountCancelTransferCommand = adminCommand({
-  name: 'account cancel-transfer',
   summary: 'Cancel the transfer of an account to another device.',
   parameters: ['<id>'],
   details: "Signs out the device that accepted the transfer, if any. The account's other sessions are not affected.",

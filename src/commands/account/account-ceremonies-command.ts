@@ -16,7 +16,6 @@ interface CeremonyView {
 const yes = (flag: boolean) => (flag ? 'yes' : 'no')
 
 export const accountCeremoniesCommand = listCommand<CeremonyView>({
-  name: 'account ceremonies',
   summary: 'List account creations in progress.',
   details: `Lists accounts whose identities wallets create, newest first. STATE is created, key_issued, did_stored or registered.
 CODE says whether the claim code is still unused, SESSION whether the wallet can continue without the code. An abandoned

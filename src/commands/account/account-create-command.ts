@@ -19,7 +19,6 @@ interface Made {
 }
 
 export const accountCreateCommand = adminCommand({
-  name: 'account create',
   summary: 'Create an account, even if sign-up requires an invite code.',
   parameters: ['<handle>', '<address>'],
   details: `A handle without a dot gets the server's first domain. ${HOW_PASSWORDS_COME}`,

@@ -4,7 +4,6 @@ import { adminCommand } from '../admin-command.ts'
 import { findAccount, nameOf, NAMED_BY } from './operator-accounts.ts'
 
 export const accountDeleteCommand = adminCommand({
-  name: 'account delete',
   summary: 'Delete an account and all its data permanently.',
   parameters: ['<account>'],
   details: `${NAMED_BY} Asks you to confirm by typing its handle, unless --yes is given.`,

@@ -2,7 +2,6 @@ import { Misuse } from '../command.ts'
 import { adminCommand } from '../admin-command.ts'
 
 export const accountEndAgentsCommand = adminCommand({
-  name: 'account end-agents',
   summary: 'End a program that acts for an account, or all of an identity provider.',
   parameters: ['[registration]'],
   details: `A registration is named by its id, which begins with "reg_". The program's next request is refused, for good.

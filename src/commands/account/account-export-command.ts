@@ -10,7 +10,6 @@ const END_BYTES = 22
 const END_SIGNATURE = Buffer.from([0x50, 0x4b, 0x05, 0x06])
 
 export const accountExportCommand = adminCommand({
-  name: 'account export',
   summary: 'Download everything that the server stores of an account, as one archive.',
   parameters: ['<account>', '[file]'],
   details: `${NAMED_BY} The default file is named after the account, in the current folder. An existing file is not

@@ -13,7 +13,6 @@ interface ListedAccount {
 }
 
 export const accountListCommand = adminCommand({
-  name: 'account list',
   summary: 'List the accounts.',
   details: 'Accounts that a watched labeler has flagged come first.',
   options: {

@@ -9,7 +9,6 @@ interface ReleaseView {
 }
 
 export const accountRecoveriesCommand = listCommand<ReleaseView>({
-  name: 'account recoveries',
   summary: 'List the recovery shares that have been requested.',
   details: 'Newest first, without releases that were collected or cancelled.',
   path: '/v1/admin/recovery-releases',

@@ -32,7 +32,6 @@ const ways: Record<string, (account: FoundAccount, invocation: Invocation & { se
 }
 
 export const accountResetPasswordCommand = adminCommand({
-  name: 'account reset-password',
   summary: 'Set a new password for an account, or issue a code to reset it.',
   parameters: ['<account>'],
   details: `${NAMED_BY} ${HOW_PASSWORDS_COME}

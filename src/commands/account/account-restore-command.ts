@@ -3,7 +3,6 @@ import { adminCommand } from '../admin-command.ts'
 import { NAMED_BY } from './operator-accounts.ts'
 
 export const accountRestoreCommand = adminCommand({
-  name: 'account restore',
   summary: 'Lift the takedown of an account.',
   parameters: ['<account>'],
   details: NAMED_BY,

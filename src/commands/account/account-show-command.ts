@@ -11,7 +11,6 @@ const shares: Record<string, string> = {
 }
 
 export const accountShowCommand = adminCommand({
-  name: 'account show',
   summary: 'Show the data of an account.',
   parameters: ['<account>'],
   details: NAMED_BY,

@@ -3,7 +3,6 @@ import { adminCommand } from '../admin-command.ts'
 import { NAMED_BY } from './operator-accounts.ts'
 
 export const accountTakedownCommand = adminCommand({
-  name: 'account takedown',
   summary: 'Take an account down: hide it and refuse its writes. Its holder can still export, appeal and move away.',
   parameters: ['<account>'],
   details: `${NAMED_BY}

@@ -12,7 +12,6 @@ interface TransferView {
 }
 
 export const accountTransfersCommand = listCommand<TransferView>({
-  name: 'account transfers',
   summary: 'List account transfers in progress.',
   details: 'Newest first. A pending transfer ends when its code expires. An accepted one has yet to be completed.',
   path: '/v1/admin/transfers',

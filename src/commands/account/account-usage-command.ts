@@ -18,7 +18,6 @@ interface Storage {
 }
 
 export const accountUsageCommand = adminCommand({
-  name: 'account usage',
   summary: 'Show how much an account stores.',
   parameters: ['<account>'],
   details: NAMED_BY,

@@ -2,7 +2,6 @@ import { Misuse, type Terminal } from '../command.ts'
 import { agentCommand, openAgent } from './agent-command.ts'
 
 export const agentCallCommand = agentCommand({
-  name: 'agent call',
   summary: 'Call one XRPC method as the agent, and print the response.',
   parameters: ['<method>'],
   details: `Calls a query, or with --post a procedure, with JSON from standard input as the body, if there is any.

@@ -5,7 +5,6 @@ import { agentCommand, agentPath, findAgent, makeAgent } from './agent-command.t
 import { Misuse, type Invocation } from '../command.ts'
 
 export const agentMcpCommand = agentCommand({
-  name: 'agent mcp',
   summary: 'Let an assistant act for an account: a Model Context Protocol server on standard input and output.',
   details: `An assistant starts it and calls its tools: post, reply, like, follow, upload an image, and read timeline, threads, profiles,
 notifications and search results. They work on any server that offers agents. If there is no agent yet, it registers on

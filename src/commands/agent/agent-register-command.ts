@@ -17,7 +17,6 @@ export const registrationOptions = {
 } as const satisfies Record<string, Option>
 
 export const agentRegisterCommand = agentCommand({
-  name: 'agent register',
   summary: "Register a program as an account's agent, and get the code that the account holder confirms.",
   details: `With anonymous, the agent acts for the account that enters the code. With service_auth, only the account with that email
 address can enter it. With identity_assertion, an identity provider that the server trusts vouches for the agent with an

@@ -4,7 +4,6 @@ import { Misuse, type Invocation, type Terminal } from '../command.ts'
 import { openWallet } from '../wallet/wallet-command.ts'
 
 export const agentRevokeCommand = agentCommand({
-  name: 'agent revoke',
   summary: 'As the account holder, end the agent and delete its file.',
   details: `An agent cannot end itself. This requires the account's password (prompted for, or the first line of standard input) or its
 wallet. The agent's tokens stop working at once. The account page can end any agent of the account.`,

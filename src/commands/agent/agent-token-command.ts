@@ -1,7 +1,6 @@
 import { agentCommand, openAgent } from './agent-command.ts'
 
 export const agentTokenCommand = agentCommand({
-  name: 'agent token',
   summary: 'Print an access token of the agent, for another program.',
   details: 'Send the token in the header "Authorization: Bearer". It expires after five minutes. Treat it as a secret.',
   async run(invocation) {

@@ -5,7 +5,6 @@ import { agentCommand, openAgent } from './agent-command.ts'
 const MAX_WAIT_MILLIS = HOUR_MILLIS
 
 export const agentWaitCommand = agentCommand({
-  name: 'agent wait',
   summary: 'Wait until the account holder has confirmed the agent.',
   details:
     'Polls the server every five seconds, or less often if the server asks for that, until the code is confirmed or expires.',

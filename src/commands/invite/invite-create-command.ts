@@ -3,7 +3,6 @@ import { adminCommand } from '../admin-command.ts'
 import { findAccount } from '../account/operator-accounts.ts'
 
 export const inviteCreateCommand = adminCommand({
-  name: 'invite create',
   summary: 'Create invite codes.',
   details: '',
   options: {

@@ -3,7 +3,6 @@ import { adminCommand } from '../admin-command.ts'
 import { allInvites } from './operator-invites.ts'
 
 export const inviteDisableCommand = adminCommand({
-  name: 'invite disable',
   summary: 'Disable an invite code.',
   parameters: ['<code>'],
   details: 'Accounts that signed up with it are not affected.',

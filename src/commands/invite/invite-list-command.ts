@@ -10,7 +10,6 @@ function stateOf({ disabled, uses, available }: Invite): string {
 }
 
 export const inviteListCommand = adminCommand({
-  name: 'invite list',
   summary: 'List the invite codes that can still be used.',
   details: '',
   options: { all: { doc: 'Include codes that are used up or disabled.' } },

@@ -2,7 +2,6 @@ import { adminCommand } from '../admin-command.ts'
 import { SENDER_KEYS_PATH, senderKeyAnswer, type SenderKeys } from './push-sender-keys.ts'
 
 export const pushRetireKeyCommand = adminCommand({
-  name: 'push key retire',
   summary: 'Stop sealing push notifications with a key.',
   parameters: ['<key>'],
   details:

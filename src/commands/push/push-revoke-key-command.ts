@@ -2,7 +2,6 @@ import { adminCommand } from '../admin-command.ts'
 import { SENDER_KEYS_PATH, senderKeyAnswer, type SenderKeys } from './push-sender-keys.ts'
 
 export const pushRevokeKeyCommand = adminCommand({
-  name: 'push key revoke',
   summary: 'Revoke a key that seals push notifications permanently.',
   parameters: ['<key>'],
   details: `Deletes its secret. Devices reject messages sealed with it after they next fetch the keys, which they do whenever they

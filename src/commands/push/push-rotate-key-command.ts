@@ -2,7 +2,6 @@ import { adminCommand } from '../admin-command.ts'
 import { SENDER_KEYS_PATH, senderKeyAnswer, type SenderKeys } from './push-sender-keys.ts'
 
 export const pushRotateKeyCommand = adminCommand({
-  name: 'push key rotate',
   summary: 'Seal push notifications with a new key.',
   details: `Retires the current key: devices still accept what it sealed. Revoke it at once if it may be compromised, or else after
 an hour, when no message that it sealed is still in transit.`,

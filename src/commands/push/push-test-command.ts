@@ -9,7 +9,6 @@ interface TestPushes {
 }
 
 export const pushTestCommand = adminCommand({
-  name: 'push test',
   summary: 'Send a push notification to every device of an account.',
   parameters: ['<account>'],
   details: `${NAMED_BY}

@@ -6,7 +6,6 @@ import { OF_WHOM, quotaTarget, quotaText, type QuotaView } from './operator-quot
 const units = { '': 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12 }
 
 export const quotaSetCommand = adminCommand({
-  name: 'quota set',
   summary: 'Set how much an account, or every account, may store.',
   parameters: ['[account]'],
   details: `${OF_WHOM}

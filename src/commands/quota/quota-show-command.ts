@@ -3,7 +3,6 @@ import { NAMED_BY } from '../account/operator-accounts.ts'
 import { OF_WHOM, quotaTarget, quotaText, type QuotaView } from './operator-quotas.ts'
 
 export const quotaShowCommand = adminCommand({
-  name: 'quota show',
   summary: 'Show how much an account, or every account, may store.',
   parameters: ['[account]'],
   details: `${OF_WHOM}\n\n${NAMED_BY}`,

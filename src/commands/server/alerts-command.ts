@@ -24,7 +24,6 @@ const OFF = 'Alerts are off: set alerts.mail_to or alerts.webhook_url.'
 const outcome = (sent: boolean) => (sent ? 'sent' : 'not sent yet: the log says why, and the server tries again')
 
 export const alertsCommand = adminCommand({
-  name: 'alerts',
   summary: 'List the alerts that last, and those that are over.',
   details: `Alerts are what operators have to act on, such as a disk that is nearly full: docs/alerts.md lists them. "pending" is
 one that has not lasted for long enough to be told. Exits with 1 while an alert is on, or if a test was not sent.`,

@@ -7,7 +7,6 @@ import { exitCodes, integerOption, Misuse } from '../command.ts'
 import { configured } from '../configuration.ts'
 
 export const backupCommand = configured({
-  name: 'backup',
   summary: 'Make a backup, even while the server runs.',
   parameters: ['[folder or s3://bucket/prefix]'],
   details: `Copies the database as of one instant, and every blob that the destination does not have yet. All backups at a

@@ -19,7 +19,6 @@ interface ClusterView {
 }
 
 export const clusterStatusCommand = adminCommand({
-  name: 'cluster status',
   summary: 'List the nodes and who holds each lease.',
   details: 'Exits with 1 if a node misses its heartbeats, or if no node holds a lease.',
   async run({ server }) {

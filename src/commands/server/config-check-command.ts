@@ -6,7 +6,6 @@ import { exitCodes } from '../command.ts'
 import { configured } from '../configuration.ts'
 
 export const configCheckCommand = configured({
-  name: 'config check',
   summary: 'Check the configuration and print the resulting values.',
   details: `Reads the file named by SERVICE_CONFIG, ./pds.toml or ./holdfast.env, and the environment, as "serve" does, and prints
 every key with its value as TOML, except very long lists. Secrets are printed as ***. If there are problems, reports all of

@@ -12,7 +12,6 @@ import { exitCodes, Misuse } from '../command.ts'
 import { configured } from '../configuration.ts'
 
 export const copyCommand = configured({
-  name: 'copy',
   summary: 'Copy a stopped server to PostgreSQL, to a bucket, or back to a folder.',
   details: `Copies the database to --to, and the blobs to --blobs. Without one of them, that part stays where it is, except that a
 folder given with --to gets the blobs too. Refuses to copy a running server, or to a target that is not empty.

@@ -4,7 +4,6 @@ import type { Command } from '../command.ts'
 import { runServer } from './run-server.ts'
 
 export const devCommand: Command = {
-  name: 'dev',
   summary: 'Run a development server, which needs no configuration.',
   details: `Listens on loopback, port 2583; stores its data in ./data; offers handles under .test without invite codes; writes
 mail to the log; and runs its own PLC directory, so it needs no network.

@@ -9,7 +9,6 @@ import { adminTokenFor, configured } from '../configuration.ts'
 const marks: Record<Finding['state'], string> = { ok: 'ok   ', warning: 'warn ', fault: 'FAULT', skipped: '-    ' }
 
 export const doctorCommand = configured({
-  name: 'doctor',
   summary: 'Diagnose a deployment, and say how to fix each fault.',
   details: `Checks the disk, the database, its master key, backups, DNS, TLS, the server, the reverse proxy, the clock, mail, the
 PLC directory and the relay. To check the reverse proxy, sends requests with the admin token through the public address.

@@ -4,7 +4,6 @@ import { dataToJson } from '../../protocol/data-model.ts'
 import { type Command, exitCodes, type ExitCode, integerOption, Misuse, type Terminal } from '../command.ts'
 
 export const firehoseCommand: Command = {
-  name: 'firehose',
   summary: 'Print the events of a server as they happen.',
   details: `Follows com.atproto.sync.subscribeRepos and prints one line per event, until it is interrupted, its output is
 closed or the server closes the connection. Without a URL, follows the server of "dev".`,

@@ -25,7 +25,6 @@ import { remainingSettings, type RemainingSettings } from './reference-settings.
 const PROGRESS_ACCOUNTS = 500
 
 export const importReferenceCommand = configured({
-  name: 'import-reference',
   summary: 'Move a whole server of the reference implementation into this one.',
   parameters: ['<its data folder>'],
   details: `Takes the data folder of the reference PDS: accounts with passwords, app passwords, sessions and preferences,

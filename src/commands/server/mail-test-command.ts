@@ -6,7 +6,6 @@ import { exitCodes } from '../command.ts'
 import { configured } from '../configuration.ts'
 
 export const mailTestCommand = configured({
-  name: 'mail test',
   summary: 'Send a mail with the configured provider.',
   parameters: ['<address>'],
   details: 'Reports whether the provider accepted the message, not whether the message arrived in the mailbox.',

@@ -8,7 +8,6 @@ interface Asked {
 }
 
 export const relayRequestCrawlCommand = adminCommand({
-  name: 'relay request-crawl',
   summary: 'Ask the relays to crawl this server.',
   details: 'Calls every relay in crawlers.urls. Exits with 1 if one of them does not accept the request.',
   async run({ server }) {

@@ -14,7 +14,6 @@ interface RelayStatus {
 }
 
 export const relayStatusCommand = adminCommand({
-  name: 'relay status',
   summary: 'Show the status of this server at the relay, and how far the relay has read.',
   details: 'Asks the first relay in crawlers.urls. Exits with 1 if it does not respond.',
   async run({ server }) {

@@ -22,7 +22,6 @@ import { exitCodes, Misuse, type ExitCode, type Terminal } from '../command.ts'
 import { configured } from '../configuration.ts'
 
 export const restoreCommand = configured({
-  name: 'restore',
   summary: 'Restore a backup into an empty data directory.',
   parameters: ['[folder or s3://bucket/prefix]', '[name of the backup]'],
   details: `Restores the newest backup unless one is named. Verifies everything before it takes effect: digests, the

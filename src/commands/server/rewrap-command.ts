@@ -12,7 +12,6 @@ import { configured } from '../configuration.ts'
 const { old: OLD, new: NEW } = rewrapVariables
 
 export const rewrapCommand = configured({
-  name: 'rewrap',
   summary: 'Change the master key that wraps all stored secrets.',
   details: `Takes the keys from ${OLD} and ${NEW}, 64 hexadecimal characters each.
 Without an old key, uses the one in master.key, and removes that file afterwards. Signing keys and sessions stay as they

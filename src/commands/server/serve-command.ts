@@ -8,7 +8,6 @@ import { runServer } from './run-server.ts'
 const DEFAULT_FOLDER = './data'
 
 export const serveCommand: Command = {
-  name: 'serve',
   summary: 'Run the server.',
   details: `Reads the configuration from the file that SERVICE_CONFIG names, or ./pds.toml, or ./holdfast.env, and from environment
 variables, which take precedence.

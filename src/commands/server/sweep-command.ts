@@ -6,7 +6,6 @@ import { configured } from '../configuration.ts'
 import { NoServer, serverOf } from '../operator-server.ts'
 
 export const sweepCommand = configured({
-  name: 'sweep',
   summary: 'Run a sweep now, and print its report.',
   parameters: ['[name]'],
   details: `Asks the running server to run it, with the admin token. If no server is running, runs it in this process.

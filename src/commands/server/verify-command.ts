@@ -4,7 +4,6 @@ import { exitCodes } from '../command.ts'
 import { configured } from '../configuration.ts'
 
 export const verifyCommand = configured({
-  name: 'verify',
   summary: 'Verify every stored repository, signature, record and blob.',
   details: `Reads everything, prints one line per fault, and exits with 1 if there are any. Changes nothing. Stop the server first.
 

@@ -2,7 +2,6 @@ import { adminCommand } from '../admin-command.ts'
 import { chosenSteps, stepCount } from './step-choice.ts'
 
 export const stepDropCommand = adminCommand({
-  name: 'step drop',
   summary: 'Drop a step, or all steps of a kind.',
   parameters: ['<id or kind>'],
   details: 'Dropped steps never run, and are no longer listed.',

@@ -25,7 +25,6 @@ interface StepView {
 const NONE = '-'
 
 export const stepListCommand = adminCommand({
-  name: 'step list',
   summary: 'List pending and failed durable steps, such as mail.',
   parameters: ['[kind]'],
   details: 'Without a kind, counts the steps of each kind. With a kind, lists its steps, oldest first.',

@@ -2,7 +2,6 @@ import { adminCommand } from '../admin-command.ts'
 import { chosenSteps, stepCount } from './step-choice.ts'
 
 export const stepRetryCommand = adminCommand({
-  name: 'step retry',
   summary: 'Retry a step, or all steps of a kind, now.',
   parameters: ['<id or kind>'],
   details: 'Also retries steps that failed permanently. Resets their number of tries.',

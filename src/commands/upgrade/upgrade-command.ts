@@ -20,7 +20,6 @@ const DEFAULT_HEALTH_SECS = 120
 const DEFAULT_UNIT = 'holdfast.service'
 
 export const upgradeCommand: Command = {
-  name: 'upgrade',
   summary: 'Replace this executable by the newest release, and return to it if the new one does not work.',
   details: `Fetches the newest release and verifies its signature and digest, makes a backup at backup.destination, swaps the
 executable, restarts the service of systemd that runs it, and waits until the server works. If it does not, the old

@@ -3,7 +3,6 @@ import { facts } from '../report.ts'
 import { handOutPaper, openWallet, walletCommand, warnOfDeposit } from './wallet-command.ts'
 
 export const walletAdoptCommand = walletCommand({
-  name: 'wallet adopt',
   summary: 'Manage an account that lists the key of this wallet.',
   parameters: ['<account>'],
   details: `For an account created in the browser with the key that "holdfast wallet key" prints. Adds a recovery key, and splits

@@ -6,7 +6,6 @@ import type { Wallet } from '../../wallet/wallet.ts'
 const REQUEST = '<code or link>'
 
 export const walletApproveCommand = identityCommand({
-  name: 'wallet approve',
   summary: 'Approve the sign-in of an app that is waiting for this wallet.',
   parameters: [REQUEST],
   details: `Shows the app, the permissions that it requests and where the request comes from, then asks for your approval.

@@ -14,7 +14,6 @@ import type { Wanted } from '../../wallet/wallet-creation.ts'
 import type { Wallet } from '../../wallet/wallet.ts'
 
 export const walletCreateCommand = walletCommand({
-  name: 'wallet create',
   summary: 'Create an account whose keys you hold.',
   details: `Creates a key on this device that outranks all other keys of the identity, and a recovery key that is split
 into three shares: one stays in the wallet, one goes to the server, and one is printed for you. Two of them restore the

@@ -4,7 +4,6 @@ import type { Wallet } from '../../wallet/wallet.ts'
 import { identityCommand, wanted } from './wallet-command.ts'
 
 export const walletDeleteCommand = identityCommand({
-  name: 'wallet delete',
   summary: 'Delete the account, and end its identity.',
   details: `Requires the key of this wallet and a code that is mailed to the address of the account. Asks you to confirm
 by typing the handle, unless --yes is given. Without a terminal, run it once to request the code, and again with --code.

@@ -3,7 +3,6 @@ import { appNameOf } from './wallet-request.ts'
 import { shown } from './wallet-approve-command.ts'
 
 export const walletDenyCommand = identityCommand({
-  name: 'wallet deny',
   summary: 'Deny the sign-in of an app that is waiting for this wallet.',
   parameters: ['<code or link>'],
   details: 'Shows the request first. A denied request cannot be approved later.',

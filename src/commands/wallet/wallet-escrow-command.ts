@@ -3,7 +3,6 @@ import { chosenOption, Misuse } from '../command.ts'
 import { identityCommand, warnOfDeposit } from './wallet-command.ts'
 
 export const walletEscrowCommand = identityCommand({
-  name: 'wallet escrow',
   summary: 'Renew the recovery shares, or stop a recovery.',
   details: `Use --cancel if you get a mail about a recovery that you did not request. After --withdraw, the server has no share to
 release; the share in the wallet and the one on paper still restore the identity.`,

@@ -3,7 +3,6 @@ import { Misuse } from '../command.ts'
 import { openWallet, passphraseFor, walletCommand, workFactor } from './wallet-command.ts'
 
 export const walletExportCommand = walletCommand({
-  name: 'wallet export',
   summary: 'Copy the wallet, for another device or another program.',
   parameters: ['<file>'],
   details: `Encrypts the copy in the age format, with a new passphrase if it prompts for one. "holdfast wallet --file" and the age tool can open it. With --plain it is readable JSON: anyone who gets the file has the device

@@ -1,7 +1,6 @@
 import { identityCommand } from './wallet-command.ts'
 
 export const walletHandleCommand = identityCommand({
-  name: 'wallet handle',
   summary: 'Change the handle.',
   parameters: ['<handle>'],
   details: 'To use your own domain, first make it resolve to the DID that "holdfast wallet show" prints.',

@@ -3,7 +3,6 @@ import { chosenOption, Misuse } from '../command.ts'
 import { identityCommand } from './wallet-command.ts'
 
 export const walletHostingCommand = identityCommand({
-  name: 'wallet hosting',
   summary: 'Make the server publish the document of a did:web.',
   details: `The domain must point to the server. While the document is hosted, the wallet's key cannot open new sessions, because any
 session can edit the document. The wallet's existing session still works.`,

@@ -1,7 +1,6 @@
 import { newWalletOptions, openOrMakeWallet, walletCommand, walletPath } from './wallet-command.ts'
 
 export const walletKeyCommand = walletCommand({
-  name: 'wallet key',
   summary: 'Print the public key of the wallet.',
   details: `Creates the wallet if there is none, so that you can sign up in the browser with its key. Then run "holdfast wallet
 adopt" to manage the account.`,

@@ -14,7 +14,6 @@ import {
 import type { Wallet } from '../../wallet/wallet.ts'
 
 export const walletMoveCommand = walletCommand({
-  name: 'wallet move',
   summary: 'Move the account to another server.',
   parameters: ['[server]'],
   details: `Copies repository, blobs and preferences, names the new server in the identity, and deactivates the account at the old

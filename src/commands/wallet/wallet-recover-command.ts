@@ -12,7 +12,6 @@ import {
 } from './wallet-command.ts'
 
 export const walletRecoverCommand = walletCommand({
-  name: 'wallet recover',
   summary: 'Recover an identity whose device is lost.',
   parameters: ['[account]'],
   details: `Requires two of the three shares. Usually these are yours on paper and the server's: the server mails you a code, and

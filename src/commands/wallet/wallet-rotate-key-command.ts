@@ -1,7 +1,6 @@
 import { identityCommand } from './wallet-command.ts'
 
 export const walletRotateKeyCommand = identityCommand({
-  name: 'wallet rotate-key',
   summary: 'Replace the signing key of the repository.',
   details: `For a did:plc. The server creates the key, this wallet adds it to the identity, and all later commits are signed with it.
 If the command is interrupted, the next command finishes it.`,

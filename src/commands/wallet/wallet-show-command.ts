@@ -3,7 +3,6 @@ import { identityCommand } from './wallet-command.ts'
 import type { Wallet } from '../../wallet/wallet.ts'
 
 export const walletShowCommand = identityCommand({
-  name: 'wallet show',
   summary: 'Show the identity, and who can move it.',
   details:
     "Lists the identity's rotation keys from the directory, highest first: each can undo changes by those below it.",

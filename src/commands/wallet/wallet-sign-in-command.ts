@@ -1,7 +1,6 @@
 import { identityCommand } from './wallet-command.ts'
 
 export const walletSignInCommand = identityCommand({
-  name: 'wallet sign-in',
   summary: 'Open a session of the account with the key of the wallet.',
   details: `The session has full access, like one opened with the password. It is kept in the wallet. With --print it is printed as
 JSON for other programs, and not kept.`,

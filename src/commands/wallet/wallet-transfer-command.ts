@@ -12,7 +12,6 @@ import {
 } from './wallet-command.ts'
 
 export const walletTransferCommand = walletCommand({
-  name: 'wallet transfer',
   summary: 'Move the identity to another device.',
   details: `1. Old device: "holdfast wallet transfer" prints a command.
 2. New device: that command makes a key, and prints it.

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, watch, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { commands } from '../../../src/commands/commands.ts'
+import { loadCommands } from '../../../src/commands/commands.ts'
 import { hasIroh } from '../../../src/platform/network/iroh-library.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { startBucket, type BucketHost } from '../../support/servers/bucket-host.ts'
@@ -83,6 +83,7 @@ afterAll(async () => {
 })
 
 test('the executable explains every command', async () => {
+  const commands = await loadCommands()
   for (let next = 0; next < commands.length; next += PROGRAMS_AT_ONCE)
     await Promise.all(
       commands.slice(next, next + PROGRAMS_AT_ONCE).map(async ({ name, summary, options = {} }) => {
