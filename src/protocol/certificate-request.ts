@@ -1,0 +1,55 @@
+/** Requests for certificates, and what their renewal is asked by. Source: RFC 2986; RFC 5280, 4.2; RFC 9773, 4.1. */
+import { createPublicKey, sign, type KeyObject } from 'node:crypto'
+import { base64url } from './base64url.ts'
+import { bitString, objectIdentifier, octetString, sequence, set, smallInteger, tagged, valuesIn } from './der.ts'
+
+const EXTENSION_REQUEST = objectIdentifier(0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x09, 0x0e)
+const SUBJECT_ALT_NAME = objectIdentifier(0x55, 0x1d, 0x11)
+const ECDSA_WITH_SHA256 = objectIdentifier(0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02)
+/** Context-specific tags: `[0] attributes` of a request, and `[2] dNSName`. */
+const ATTRIBUTES = 0xa0
+const DNS_NAME = 0x82
+
+/** Returns a signed request in DER: no subject, and the names as its alternative names. `key` is of P-256. */
+export function certificateRequest(names: readonly string[], key: KeyObject): Uint8Array {
+  const alternatives = sequence(...names.map((name) => tagged(DNS_NAME, Buffer.from(name, 'ascii'))))
+  const extensions = sequence(sequence(SUBJECT_ALT_NAME, octetString(alternatives)))
+  const information = sequence(
+    smallInteger(0),
+    sequence(),
+    createPublicKey(key).export({ type: 'spki', format: 'der' }),
+    tagged(ATTRIBUTES, sequence(EXTENSION_REQUEST, set(extensions))),
+  )
+  return sequence(information, sequence(ECDSA_WITH_SHA256), bitString(sign('sha256', information, key)))
+}
+
+const AUTHORITY_KEY_IDENTIFIER = '551d23'
+const KEY_IDENTIFIER = 0x80
+
+/**
+ * Returns the name by which an authority is asked when to renew a certificate, or null if the certificate does not say
+ * which key of the authority has signed it. `serialNumber` is in hexadecimal.
+ */
+export function renewalName(certificate: Uint8Array, serialNumber: string): string | null {
+  const issuerKey = issuerKeyOf(certificate)
+  if (issuerKey === null) return null
+  const even = serialNumber.length % 2 === 0 ? serialNumber : `0${serialNumber}`
+  const serial = Buffer.from(even, 'hex')
+  // The serial number is that of DER, in which a leading one bit would mean a negative number.
+  const signed = (serial[0] ?? 0) >= 0x80 ? Buffer.concat([Uint8Array.of(0), serial]) : serial
+  return `${base64url(issuerKey)}.${base64url(signed)}`
+}
+
+function issuerKeyOf(certificate: Uint8Array): Uint8Array | null {
+  const [outer] = valuesIn(certificate)
+  const [body] = valuesIn(outer?.content ?? new Uint8Array())
+  const extensions = valuesIn(body?.content ?? new Uint8Array()).at(-1)
+  const [list] = valuesIn(extensions?.content ?? new Uint8Array())
+  for (const { content } of valuesIn(list?.content ?? new Uint8Array())) {
+    const parts = valuesIn(content)
+    if (Buffer.from(parts[0]?.content ?? []).toString('hex') !== AUTHORITY_KEY_IDENTIFIER) continue
+    const [identifier] = valuesIn(parts.at(-1)!.content)
+    return valuesIn(identifier?.content ?? new Uint8Array()).find(({ tag }) => tag === KEY_IDENTIFIER)?.content ?? null
+  }
+  return null
+}
