@@ -40,16 +40,18 @@ export function renewalName(certificate: Uint8Array, serialNumber: string): stri
   return `${base64url(issuerKey)}.${base64url(signed)}`
 }
 
+/** The key identifier of the issuer is the first member of the extension, where it is present. */
 function issuerKeyOf(certificate: Uint8Array): Uint8Array | null {
-  const [outer] = valuesIn(certificate)
-  const [body] = valuesIn(outer?.content ?? new Uint8Array())
-  const extensions = valuesIn(body?.content ?? new Uint8Array()).at(-1)
-  const [list] = valuesIn(extensions?.content ?? new Uint8Array())
-  for (const { content } of valuesIn(list?.content ?? new Uint8Array())) {
-    const parts = valuesIn(content)
-    if (Buffer.from(parts[0]?.content ?? []).toString('hex') !== AUTHORITY_KEY_IDENTIFIER) continue
-    const [identifier] = valuesIn(parts.at(-1)!.content)
-    return valuesIn(identifier?.content ?? new Uint8Array()).find(({ tag }) => tag === KEY_IDENTIFIER)?.content ?? null
+  const body = firstIn(firstIn(certificate)?.content)
+  const extensions = firstIn(valuesIn(body?.content ?? nothing).at(-1)?.content)
+  for (const extension of valuesIn(extensions?.content ?? nothing)) {
+    const parts = valuesIn(extension.content)
+    if (Buffer.from(parts[0]?.content ?? nothing).toString('hex') !== AUTHORITY_KEY_IDENTIFIER) continue
+    const identifier = firstIn(firstIn(parts.at(-1)?.content)?.content)
+    return identifier?.tag === KEY_IDENTIFIER ? identifier.content : null
   }
   return null
 }
+
+const nothing: Uint8Array = new Uint8Array()
+const firstIn = (content = nothing) => valuesIn(content)[0]

@@ -15,9 +15,9 @@ export function tagged(tag: number, ...contents: readonly Uint8Array[]): Uint8Ar
 
 function lengthOf(length: number): Uint8Array {
   if (length < 0x80) return Uint8Array.of(length)
-  const bytes: number[] = []
-  for (let rest = length; rest > 0; rest = Math.floor(rest / 256)) bytes.unshift(rest % 256)
-  return Uint8Array.of(0x80 | bytes.length, ...bytes)
+  const hex = length.toString(16)
+  const bytes = Buffer.from(hex.length % 2 === 0 ? hex : `0${hex}`, 'hex')
+  return Buffer.concat([Uint8Array.of(0x80 | bytes.length), bytes])
 }
 
 export const sequence = (...values: readonly Uint8Array[]) => tagged(SEQUENCE, ...values)

@@ -39,6 +39,8 @@ export interface Tables {
     removed_at: number | null
   }
   ceremony: { handle: string; did: string | null }
+  certificate: { names: string; wrapped: string }
+  certificate_order: { names: string; url: string | null; fault: string | null }
   child_account: { did: string; parent_did: string; registration_id: string; genesis: string; created_at: number }
   clock_seen: { seen_at: number | null }
   device: Record<never, never>

@@ -53,6 +53,8 @@ export interface OutboundRequest {
   raw?: boolean
   /** Look the host up again instead of using a cached address, because the response decides something. */
   fresh?: boolean
+  /** Certificate authorities to trust instead of those of the client, as PEM. */
+  certificateAuthorities?: string
 }
 
 export interface Outbound {
@@ -247,7 +249,9 @@ async function send(
     decompress: !request.raw,
     signal,
     // Connections are reused per address *and* server name, so a certificate is always checked against its own name.
-    ...(target.protocol === 'https:' && { tls: { serverName: target.hostname, ca: options.certificateAuthorities } }),
+    ...(target.protocol === 'https:' && {
+      tls: { serverName: target.hostname, ca: request.certificateAuthorities ?? options.certificateAuthorities },
+    }),
   })
 }
 

@@ -19,6 +19,8 @@ const places: readonly { table: Sql; column: Sql; key: Sql }[] = [
   { table: sql`push_sender_key`, column: sql`secret_wrapped`, key: sql`CAST(kid AS TEXT)` },
   { table: sql`move_plan`, column: sql`session_wrapped`, key: sql`token_hash` },
   { table: sql`move_in`, column: sql`session_wrapped`, key: sql`did` },
+  { table: sql`certificate`, column: sql`wrapped`, key: sql`names` },
+  { table: sql`certificate_order`, column: sql`key_wrapped`, key: sql`names` },
   { table: sql`step`, column: sql`payload_wrapped`, key: sql`id` },
 ]
 

@@ -48,6 +48,8 @@ const aboutNobody: readonly string[] = [
   'alert',
   'alert_message',
   'blob_removal',
+  'certificate', // names in public certificates, until those expire
+  'certificate_order',
   'clock_seen',
   'commit_mark',
   'database_history',

@@ -1,0 +1,138 @@
+/**
+ * One certificate, from the order to the row. What has been done is in the row of the order and at the authority, so
+ * the next pass continues wherever this one ends.
+ */
+import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { HOUR_MILLIS } from '../../../base/durations.ts'
+import type { Context } from '../../../platform/context.ts'
+import {
+  AcmeFault,
+  wordsOf,
+  type AcmeClient,
+  type PlacedOrder,
+  type Waiting,
+} from '../../../platform/network/acme-client.ts'
+import { readCertificate } from '../../../platform/network/certificate-shelf.ts'
+import { certificateRequest } from '../../../protocol/certificate-request.ts'
+import { deleteOrder, findCertificate, noteOrderPlaced, putCertificate, type StoredOrder } from './certificate-store.ts'
+import { nameForRenewal, opened, renewalTime, sealed } from './sealed-certificate.ts'
+
+/** How often an order is read in one pass, and the pauses in between. Afterwards the next pass continues. */
+const MAX_LOOKS = 16
+const FIRST_PAUSE_MILLIS = 250
+const MAX_PAUSE_MILLIS = 5000
+/** An order that is not complete after this time is given up. */
+const MAX_ORDER_MILLIS = HOUR_MILLIS
+
+export interface Authority {
+  client: AcmeClient
+  /** Of the account. */
+  key: KeyObject
+}
+
+/** Returns a new key in DER, for `insertOrder`. */
+export const newCertificateKey = (): Uint8Array =>
+  generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'der' })
+
+/**
+ * Take an order as far as it goes now. Returns whether the certificate is there; otherwise the authority needs more
+ * time. Throws `AcmeFault`.
+ */
+export async function continueOrder(
+  ctx: Context,
+  authority: Authority,
+  stored: StoredOrder,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { client } = authority
+  const key = createPrivateKey({ key: Buffer.from(ctx.vault.unwrap(stored.keyWrapped)), type: 'pkcs8', format: 'der' })
+  const names = stored.names.split(' ')
+  let order = stored.url === null ? await place(ctx, client, stored, signal) : await client.order(stored.url, signal)
+  if (order.status === 'pending') await proveAll(authority, order, signal)
+  for (let looks = 1; ; looks++) {
+    if (order.status === 'invalid') throw new AcmeFault('refused', await faultOf(client, order, signal))
+    if (order.status === 'valid') {
+      await keep(ctx, stored.names, await client.certificate(certificateUrl(order), signal), key)
+      return true
+    }
+    if (looks > MAX_LOOKS) return waitLonger(ctx, stored)
+    if (order.status === 'ready') order = await client.finalize(order, certificateRequest(names, key), signal)
+    else {
+      await pause(Math.min(order.waitMillis ?? FIRST_PAUSE_MILLIS * 2 ** (looks - 1), MAX_PAUSE_MILLIS), undefined, {
+        signal,
+      })
+      order = await client.order(order.url, signal)
+    }
+  }
+}
+
+async function place(
+  ctx: Context,
+  client: AcmeClient,
+  { names }: StoredOrder,
+  signal: AbortSignal,
+): Promise<Waiting<PlacedOrder>> {
+  const former = await findCertificate(ctx.db, names)
+  const order = await client.placeOrder(names.split(' '), former && nameForRenewal(opened(ctx, former.wrapped)), signal)
+  await noteOrderPlaced(ctx.db, names, order.url, ctx.clock.now())
+  return order
+}
+
+/** Ask the authority to check all names, once there is an answer for each. */
+async function proveAll({ client }: Authority, order: PlacedOrder, signal: AbortSignal): Promise<void> {
+  const open: string[] = []
+  for (const url of order.authorizations) {
+    const { status, identifier, challenges } = await client.authorization(url, signal)
+    if (status !== 'pending') continue
+    const challenge = challenges.find(({ type }) => type === 'http-01')
+    if (challenge === undefined)
+      throw new AcmeFault('refused', `the authority offers no http-01 challenge for ${identifier.value}`)
+    if (challenge.status === 'pending') open.push(challenge.url)
+  }
+  for (const url of open) await client.accept(url, signal)
+}
+
+function certificateUrl({ certificate }: PlacedOrder): string {
+  if (certificate === undefined) throw new AcmeFault('unavailable', 'a valid order has no certificate')
+  return certificate
+}
+
+async function faultOf(client: AcmeClient, order: PlacedOrder, signal: AbortSignal): Promise<string> {
+  if (order.error !== undefined) return wordsOf(order.error)
+  for (const url of order.authorizations) {
+    const authorization = await client.authorization(url, signal)
+    const error = authorization.challenges.find((challenge) => challenge.error !== undefined)?.error
+    if (error !== undefined) return `${authorization.identifier.value}: ${wordsOf(error)}`
+  }
+  return 'the order became invalid'
+}
+
+function waitLonger({ clock }: Context, { placedAt }: StoredOrder): false {
+  if (placedAt !== null && clock.now() - placedAt > MAX_ORDER_MILLIS)
+    throw new AcmeFault('refused', 'the order was not completed within an hour')
+  return false
+}
+
+/** Check what the authority sent, and store it in place of the order. */
+async function keep(ctx: Context, names: string, chain: string, key: KeyObject): Promise<void> {
+  const now = ctx.clock.now()
+  const pem = key.export({ type: 'pkcs8', format: 'pem' }).toString()
+  const found = readCertificate(chain, pem)
+  if ('fault' in found) throw new AcmeFault('refused', `the certificate that was issued ${found.fault}`)
+  if (!new Set(found.names).isSupersetOf(new Set(names.split(' '))))
+    throw new AcmeFault('refused', 'the certificate that was issued is for other names')
+  if (found.notAfter <= now) throw new AcmeFault('refused', 'the certificate that was issued has expired')
+  const wrapped = sealed(ctx, { chain, key: pem })
+  await ctx.db.transaction(async (tx) => {
+    await putCertificate(tx, {
+      names,
+      wrapped,
+      issuedAt: now,
+      notAfter: found.notAfter,
+      renewAt: renewalTime(found),
+      askAt: now,
+    })
+    await deleteOrder(tx, names)
+  })
+}

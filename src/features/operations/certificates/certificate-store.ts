@@ -1,0 +1,126 @@
+/** SQL of the tables `certificate` and `certificate_order`. */
+import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
+import type { Millis } from '../../../protocol/identifiers.ts'
+
+export interface StoredCertificate {
+  /** The names that it is for, with spaces between. */
+  names: string
+  wrapped: string
+  issuedAt: Millis
+  notAfter: Millis
+  renewAt: Millis
+  /** When the authority is asked again when to renew it. */
+  askAt: Millis
+}
+
+const certificateColumns = sql`names, wrapped, issued_at AS "issuedAt", not_after AS "notAfter", renew_at AS "renewAt", ask_at AS "askAt"`
+
+/** Returns those that are valid at a time, the newest first. */
+export const listCertificates = (reader: Reader, now: Millis, limit: number): Promise<StoredCertificate[]> =>
+  reader.all(sql`
+    SELECT ${certificateColumns} FROM certificate WHERE not_after > ${now} ORDER BY issued_at DESC, names LIMIT ${limit}`)
+
+export const findCertificate = (reader: Reader, names: string): Promise<StoredCertificate | null> =>
+  reader.get(sql`SELECT ${certificateColumns} FROM certificate WHERE names = ${names}`)
+
+/** Returns when each is to be renewed, of those that are valid at a time. */
+export const listRenewals = (
+  reader: Reader,
+  now: Millis,
+): Promise<Pick<StoredCertificate, 'names' | 'renewAt' | 'notAfter'>[]> =>
+  reader.all(sql`
+    SELECT names, renew_at AS "renewAt", not_after AS "notAfter" FROM certificate WHERE not_after > ${now} ORDER BY names`)
+
+/** Those about whose renewal the authority is to be asked. */
+export const certificatesToAskAbout = (reader: Reader, now: Millis, limit: number): Promise<StoredCertificate[]> =>
+  reader.all(sql`
+    SELECT ${certificateColumns} FROM certificate WHERE ask_at <= ${now} AND not_after > ${now} ORDER BY ask_at LIMIT ${limit}`)
+
+export const putCertificate = (tx: Tx, row: StoredCertificate): Promise<number> =>
+  tx.run(sql`
+    INSERT INTO certificate (names, wrapped, issued_at, not_after, renew_at, ask_at)
+    VALUES (${row.names}, ${row.wrapped}, ${row.issuedAt}, ${row.notAfter}, ${row.renewAt}, ${row.askAt})
+    ON CONFLICT (names) DO UPDATE SET wrapped = excluded.wrapped, issued_at = excluded.issued_at,
+      not_after = excluded.not_after, renew_at = excluded.renew_at, ask_at = excluded.ask_at`)
+
+export const scheduleRenewal = (
+  writer: Writer,
+  { names, renewAt, askAt }: Pick<StoredCertificate, 'names' | 'renewAt' | 'askAt'>,
+): Promise<number> =>
+  writer.run(sql`UPDATE certificate SET renew_at = ${renewAt}, ask_at = ${askAt} WHERE names = ${names}`)
+
+export const deleteExpiredCertificates = (writer: Writer, now: Millis): Promise<number> =>
+  writer.run(sql`DELETE FROM certificate WHERE not_after <= ${now}`)
+
+/** What tells whether the certificates have changed: of each, when it was issued. */
+export async function stateOfCertificates(reader: Reader): Promise<string> {
+  const row = await reader.get<{ count: number; newest: Millis | null }>(
+    sql`SELECT count(*) AS count, max(issued_at) AS newest FROM certificate`,
+  )
+  return `${row?.count} ${row?.newest}`
+}
+
+export interface StoredOrder {
+  names: string
+  keyWrapped: string
+  /** Null: not placed, or failed. */
+  url: string | null
+  placedAt: Millis | null
+  nextAt: Millis
+  /** In a row. */
+  failures: number
+  fault: string | null
+}
+
+const orderColumns = sql`names, key_wrapped AS "keyWrapped", url, placed_at AS "placedAt", next_at AS "nextAt", failures, fault`
+
+/** Returns orders to continue, those first that have waited longest. */
+export const dueOrders = (reader: Reader, now: Millis, limit: number): Promise<StoredOrder[]> =>
+  reader.all(sql`
+    SELECT ${orderColumns} FROM certificate_order WHERE next_at <= ${now} ORDER BY next_at, names LIMIT ${limit}`)
+
+/** The names of all orders, and why they failed if they did. */
+export const listOrders = (reader: Reader, limit: number): Promise<Pick<StoredOrder, 'names' | 'fault' | 'nextAt'>[]> =>
+  reader.all(
+    sql`SELECT names, fault, next_at AS "nextAt" FROM certificate_order ORDER BY next_at, names LIMIT ${limit}`,
+  )
+
+export const insertOrder = (
+  writer: Writer,
+  { names, keyWrapped, nextAt }: Pick<StoredOrder, 'names' | 'keyWrapped' | 'nextAt'>,
+): Promise<number> =>
+  writer.run(sql`
+    INSERT INTO certificate_order (names, key_wrapped, next_at) VALUES (${names}, ${keyWrapped}, ${nextAt})
+    ON CONFLICT (names) DO NOTHING`)
+
+export const noteOrderPlaced = (writer: Writer, names: string, url: string, placedAt: Millis): Promise<number> =>
+  writer.run(sql`UPDATE certificate_order SET url = ${url}, placed_at = ${placedAt} WHERE names = ${names}`)
+
+/** `ended`: the next try begins with another order. */
+export const noteOrderFailed = (
+  writer: Writer,
+  names: string,
+  { fault, nextAt, ended, limited }: { fault: string; nextAt: Millis; ended: boolean; limited: boolean },
+): Promise<number> =>
+  writer.run(sql`
+    UPDATE certificate_order SET fault = ${fault}, next_at = ${nextAt}, failures = failures + 1, limited = ${limited ? 1 : 0},
+      url = CASE WHEN ${ended ? 1 : 0} = 1 THEN NULL ELSE url END
+    WHERE names = ${names}`)
+
+export const postponeOrder = (writer: Writer, names: string, nextAt: Millis): Promise<number> =>
+  writer.run(sql`UPDATE certificate_order SET next_at = ${nextAt} WHERE names = ${names}`)
+
+export const deleteOrder = (writer: Writer, names: string): Promise<number> =>
+  writer.run(sql`DELETE FROM certificate_order WHERE names = ${names}`)
+
+/** How many orders were placed since a time, whatever became of them. */
+export async function ordersPlacedSince(reader: Reader, since: Millis): Promise<number> {
+  const row = await reader.get<{ count: number }>(sql`
+    SELECT (SELECT count(*) FROM certificate_order WHERE placed_at > ${since})
+      + (SELECT count(*) FROM certificate WHERE issued_at > ${since}) AS count`)
+  return Number(row?.count ?? 0)
+}
+
+/** Whether the authority has asked, in answer to any order, that none be placed yet. */
+export const arePlacingsLimited = async (reader: Reader, now: Millis): Promise<boolean> =>
+  (await reader.get(sql`SELECT 1 FROM certificate_order WHERE limited = 1 AND next_at > ${now} LIMIT 1`)) !== null

@@ -1,0 +1,22 @@
+/** SQL that lists the names of hosted accounts: handles, and did:web identities whose documents this server serves. */
+import { sql, type Reader } from '../../../platform/database/database.ts'
+import type { Did, Handle } from '../../../protocol/identifiers.ts'
+
+/** Returns handles of active accounts after one in their order, or the first ones after an empty text. */
+export const activeHandlesAfter = async (reader: Reader, after: string, limit: number): Promise<Handle[]> =>
+  (
+    await reader.all<{ handle: Handle }>(sql`
+      SELECT handle FROM account WHERE handle > ${after} AND deactivated_at IS NULL AND takedown_ref IS NULL
+      UNION ALL
+      SELECT f.handle FROM further_handle f JOIN account a ON a.did = f.did
+      WHERE f.handle > ${after} AND a.deactivated_at IS NULL AND a.takedown_ref IS NULL
+      ORDER BY handle LIMIT ${limit}`)
+  ).map(({ handle }) => handle)
+
+/** Returns hosted identities after one in their order, or the first ones after an empty text. */
+export const hostedDidsAfter = async (reader: Reader, after: string, limit: number): Promise<Did[]> =>
+  (
+    await reader.all<{ did: Did }>(
+      sql`SELECT did FROM web_document WHERE hosted_since IS NOT NULL AND did > ${after} ORDER BY did LIMIT ${limit}`,
+    )
+  ).map(({ did }) => did)

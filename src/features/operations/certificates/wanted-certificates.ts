@@ -1,0 +1,49 @@
+/** For which names this server needs certificates: only its own, so no client adds one by asking for it. */
+import type { Config } from '../../../platform/configuration/config.ts'
+import type { Context } from '../../../platform/context.ts'
+import { covers } from '../../../platform/network/certificate-shelf.ts'
+import { didWebUrl } from '../../../protocol/did-document.ts'
+import { servedDomain } from '../../../protocol/handle-policy.ts'
+import { activeHandlesAfter, hostedDidsAfter } from './own-name-store.ts'
+
+const PAGE = 500
+
+/** A certificate to have: its names, with spaces between. */
+export type WantedNames = string
+
+/** Whether names are proven by records in DNS: there is no other way to prove a wildcard. */
+export const needsRecords = (names: WantedNames): boolean => names.includes('*')
+
+/** The certificates of the service itself, and of all handles if that takes one for each domain. */
+export function standingCertificates({ publicUrl, availableUserDomains, tls }: Config): WantedNames[] {
+  const { hostname } = new URL(publicUrl)
+  if (tls.acmeChallenge === 'http-01') return [hostname]
+  const groups = availableUserDomains.map((domain) => [`*.${domain}`, ...(domain === hostname ? [domain] : [])])
+  const isCovered = groups.some((names) => covers({ names }, hostname))
+  return [...(isCovered ? [] : [[hostname]]), ...groups].map((names) => names.join(' '))
+}
+
+/** Yields all wanted certificates, in pages: those of the service first. */
+export async function* wantedCertificates(ctx: Context): AsyncGenerator<WantedNames[]> {
+  const standing = standingCertificates(ctx.config)
+  yield standing
+  const { availableUserDomains: domains, tls } = ctx.config
+  if (tls.httpPort === 0) return
+  if (tls.acmeChallenge === 'http-01')
+    for await (const handles of pagesOf((after) => activeHandlesAfter(ctx.db, after, PAGE)))
+      yield handles.filter((handle) => servedDomain(handle, domains) !== null)
+  for await (const dids of pagesOf((after) => hostedDidsAfter(ctx.db, after, PAGE)))
+    yield dids.flatMap((did) => {
+      const host = didWebUrl(did)?.host ?? ''
+      return host === '' || host.includes(':') ? [] : [host]
+    })
+}
+
+async function* pagesOf<Item extends string>(read: (after: string) => Promise<Item[]>): AsyncGenerator<Item[]> {
+  for (let after = ''; ;) {
+    const items = await read(after)
+    yield items
+    if (items.length < PAGE) return
+    after = items.at(-1)!
+  }
+}

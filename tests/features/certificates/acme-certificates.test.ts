@@ -1,0 +1,274 @@
+/** Certificates that the server gets from a certificate authority, whatever that does. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connect } from 'node:tls'
+import { testAuthority } from '../../support/certificates.ts'
+import { createAccount, PASSWORD } from '../../support/clients/account.ts'
+import { request } from '../../support/clients/http.ts'
+import { startAcmeHost, type AcmeHost } from '../../support/servers/acme-host.ts'
+import { freePort, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+
+const HOST = 'pds.test'
+const DAY_SECS = 86_400
+
+const folder = mkdtempSync(join(tmpdir(), 'holdfast-acme-'))
+const acmeRootFile = join(folder, 'root.pem')
+beforeAll(() => writeFileSync(acmeRootFile, testAuthority))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+interface Secured extends TestPds {
+  readonly tlsPort: number
+  readonly httpPort: number
+}
+
+/** The first pass has ended. */
+async function startSecured(acme: AcmeHost): Promise<Secured> {
+  const [tlsPort, httpPort] = [await freePort(), await freePort()]
+  acme.httpPort = httpPort
+  const pds = await startPds(
+    {
+      tls: { mode: 'acme', port: tlsPort, httpPort, acmeDirectoryUrl: acme.directoryUrl, acmeRootFile },
+    },
+    { publicUrl: `https://${HOST}` },
+  )
+  await pds.runSweep('certificates')
+  return Object.assign(pds, { tlsPort, httpPort })
+}
+
+/** A pair that is stopped with the test. */
+async function fresh(prepare: (acme: AcmeHost) => void = () => undefined) {
+  const acme = await startAcmeHost()
+  prepare(acme)
+  const pds = await startSecured(acme)
+  return {
+    acme,
+    pds,
+    async [Symbol.asyncDispose]() {
+      await pds[Symbol.asyncDispose]()
+      await acme[Symbol.asyncDispose]()
+    },
+  }
+}
+
+const acme = setUp(startAcmeHost)
+const pds = setUp(() => startSecured(acme))
+
+/** Returns the names and the number of the certificate that a client gets which trusts the authority alone. */
+function handshake(at: Secured, root: string, servername: string): Promise<{ names: string; serial: string } | string> {
+  const { promise, resolve } = Promise.withResolvers<{ names: string; serial: string } | string>()
+  const socket = connect({ host: '127.0.0.1', port: at.tlsPort, servername, ca: root }, () => {
+    const { subjectaltname = '', serialNumber } = socket.getPeerCertificate()
+    resolve({ names: subjectaltname, serial: serialNumber })
+    socket.destroy()
+  })
+  socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
+  return promise
+}
+
+const serialAt = async (at: Secured, root: string, name: string) => {
+  const found = await handshake(at, root, name)
+  return typeof found === 'string' ? found : found.serial
+}
+
+test('the first pass gets a certificate for the service, with which clients reach it', async () => {
+  expect(await handshake(pds, acme.root, HOST)).toMatchObject({ names: `DNS:${HOST}` })
+  const answer = await request(`https://127.0.0.1:${pds.tlsPort}/xrpc/_health`, {
+    headers: { host: HOST },
+    tls: { ca: acme.root, serverName: HOST },
+    keepalive: false,
+  } as RequestInit)
+  expect(answer.status).toBe(200)
+})
+
+test('a handle has a certificate after the next pass, and with it the proof that it belongs to its account', async () => {
+  const alice = await createAccount(pds, 'alice')
+  expect(await handshake(pds, acme.root, 'alice.test')).toBe('ERR_TLS_CERT_ALTNAME_INVALID')
+  expect(await pds.runSweep('certificates')).toMatchObject({ ordered: 1, issued: 1 })
+  expect(await handshake(pds, acme.root, 'alice.test')).toMatchObject({ names: 'DNS:alice.test' })
+  const proof = await request(`https://127.0.0.1:${pds.tlsPort}/.well-known/atproto-did`, {
+    headers: { host: 'alice.test' },
+    tls: { ca: acme.root, serverName: 'alice.test' },
+    keepalive: false,
+  } as RequestInit)
+  expect(proof.body).toBe(alice.did)
+})
+
+test('no client causes an order by the names that it asks for', async () => {
+  const before = acme.orders.length
+  const asked = Array.from({ length: 500 }, (_, index) => handshake(pds, acme.root, `stranger${index}.test`))
+  expect(new Set(await Promise.all(asked))).toEqual(new Set(['ERR_TLS_CERT_ALTNAME_INVALID']))
+  expect(await pds.runSweep('certificates')).toMatchObject({ ordered: 0 })
+  expect(acme.orders.length).toBe(before)
+})
+
+test('a challenge is answered for its token only', async () => {
+  const at = (token: string) => request(`http://127.0.0.1:${pds.httpPort}/.well-known/acme-challenge/${token}`)
+  const token = 'a'.repeat(43)
+  expect((await at(token)).body).toStartWith(`${token}.`)
+  for (const wrong of ['short', `${token}%20`, `${token}/x`, 'a'.repeat(300)])
+    expect(await at(wrong)).toMatchObject({ status: 404 })
+})
+
+test('keys of the account and of certificates are sealed', async () => {
+  const rows = await pds.rows('certificate')
+  expect(rows.length).toBeGreaterThan(0)
+  expect(JSON.stringify(rows)).not.toContain('PRIVATE KEY')
+  expect(await pds.rows('certificate_order')).toEqual([])
+})
+
+test('certificates are served again after a restart, without asking the authority', async () => {
+  const before = acme.orders.length
+  const serial = await serialAt(pds, acme.root, HOST)
+  await pds.restart()
+  expect(await serialAt(pds, acme.root, HOST)).toBe(serial)
+  expect(acme.orders.length).toBe(before)
+})
+
+test('a certificate is renewed when the authority advises it, and names the one that it replaces', async () => {
+  await using one = await fresh()
+  const serial = await serialAt(one.pds, one.acme.root, HOST)
+  one.acme.renewal = { start: Date.now() - 2000, end: Date.now() - 1000 }
+  one.pds.clock.advance({ secs: 7 * 3600 })
+  expect(await one.pds.runSweep('certificates')).toMatchObject({ ordered: 1, issued: 1 })
+  expect(one.acme.replaced).toEqual([expect.stringMatching(/^[\w-]+\.[\w-]+$/)])
+  expect(await serialAt(one.pds, one.acme.root, HOST)).not.toBe(serial)
+})
+
+test('without advice, a certificate is renewed after two thirds of its time', async () => {
+  await using one = await fresh()
+  one.pds.clock.advance({ days: 59 })
+  expect(await one.pds.runSweep('certificates')).toMatchObject({ ordered: 0 })
+  one.pds.clock.advance({ days: 2 })
+  expect(await one.pds.runSweep('certificates')).toMatchObject({ ordered: 1, issued: 1 })
+})
+
+test('while the authority is away the former certificate stays, and the order is tried again', async () => {
+  await using one = await fresh()
+  const serial = await serialAt(one.pds, one.acme.root, HOST)
+  one.pds.clock.advance({ days: 61 })
+  one.acme.fault = 'down'
+  expect(await one.pds.runSweep('certificates')).toMatchObject({ issued: 0, failed: 1 })
+  expect(await one.pds.rows('certificate_order')).toMatchObject([{ names: HOST, fault: 'it answered 502' }])
+  expect(await serialAt(one.pds, one.acme.root, HOST)).toBe(serial)
+  one.acme.fault = null
+  one.pds.clock.advance({ secs: 60 })
+  expect(await one.pds.runSweep('certificates')).toMatchObject({ issued: 1 })
+})
+
+test('an authority that limits orders is left alone for as long as it says', async () => {
+  await using one = await fresh((host) => {
+    host.fault = 'rateLimited'
+  })
+  const { acme: host, pds: at } = one
+  expect(await at.rows('certificate_order')).toMatchObject([{ fault: 'too many certificates' }])
+  host.fault = null
+  await createAccount(at, 'bob')
+  at.clock.advance({ secs: 7100 })
+  expect(await at.runSweep('certificates')).toMatchObject({ ordered: 1, issued: 0, failed: 0 })
+  expect(host.orders).toEqual([])
+  at.clock.advance({ secs: 200 })
+  expect(await at.runSweep('certificates')).toMatchObject({ issued: 2 })
+})
+
+test('a refused nonce is replaced by a new one', async () => {
+  await using one = await fresh((host) => {
+    host.fault = 'badNonce'
+  })
+  expect(await handshake(one.pds, one.acme.root, HOST)).toMatchObject({ names: `DNS:${HOST}` })
+})
+
+test('a name that cannot be proven is tried again later and later, and holds up no other', async () => {
+  await using one = await fresh()
+  const { acme: host, pds: at } = one
+  host.refused.add('carol.test')
+  await createAccount(at, 'carol')
+  await createAccount(at, 'dave')
+  expect(await at.runSweep('certificates')).toMatchObject({ issued: 1, failed: 1 })
+  expect(await at.rows('certificate_order')).toMatchObject([{ names: 'carol.test', fault: 'carol.test: not proven' }])
+  const tries = () => host.orders.filter(([name]) => name === 'carol.test').length
+  at.clock.advance({ secs: 240 })
+  await at.runSweep('certificates')
+  expect(tries()).toBe(1)
+  at.clock.advance({ secs: 120 })
+  await at.runSweep('certificates')
+  expect(tries()).toBe(2)
+  at.clock.advance({ secs: 360 })
+  await at.runSweep('certificates')
+  expect(tries()).toBe(2)
+})
+
+test('an order that never becomes ready is continued for an hour, and then given up', async () => {
+  await using one = await fresh((host) => {
+    host.fault = 'neverReady'
+  })
+  const { acme: host, pds: at } = one
+  const row = async () => (await at.rows('certificate_order'))[0]
+  const { url } = (await row())!
+  expect(url).not.toBeNull()
+  at.clock.advance({ secs: 60 })
+  expect(await at.runSweep('certificates')).toMatchObject({ waiting: 1 })
+  expect(await row()).toMatchObject({ url })
+  expect(host.orders.length).toBe(1)
+  at.clock.advance({ secs: 3600 })
+  expect(await at.runSweep('certificates')).toMatchObject({ failed: 1 })
+  expect(await row()).toMatchObject({ url: null })
+})
+
+test('an order survives a restart: it is not placed twice', async () => {
+  await using one = await fresh((host) => {
+    host.fault = 'neverReady'
+  })
+  await one.pds.restart()
+  one.acme.fault = null
+  one.pds.clock.advance({ secs: 60 })
+  expect(await one.pds.runSweep('certificates')).toMatchObject({ issued: 1 })
+  expect(one.acme.orders.length).toBe(1)
+})
+
+test.each(['endless', 'malformed'] as const)('answers that are %s are refused, and tried again', async (fault) => {
+  await using one = await fresh((host) => {
+    host.fault = fault
+  })
+  const [{ fault: said } = { fault: null }] = await one.pds.rows('certificate_order')
+  expect(said).toMatch(/more than 262144 bytes|malformed/)
+  one.acme.fault = null
+  one.pds.clock.advance({ secs: 60 })
+  expect(await one.pds.runSweep('certificates')).toMatchObject({ issued: 1 })
+})
+
+test('an authority that does not answer holds up neither requests nor the stop', async () => {
+  await using one = await fresh()
+  one.acme.fault = 'silent'
+  one.pds.clock.advance({ days: 61 })
+  const pass = one.pds.runSweep('certificates').catch((error: Error) => error.message)
+  const signUp = await request(`${one.pds.url}/xrpc/com.atproto.server.createAccount`, {
+    json: { handle: 'erin.test', email: 'erin@example.com', password: PASSWORD },
+  })
+  expect(signUp.status).toBe(200)
+  await one.pds.stop()
+  expect(await pass).toBe('the server is shutting down')
+})
+
+test('the order for a handle that is gone is dropped', async () => {
+  await using one = await fresh()
+  one.acme.refused.add('frank.test')
+  const frank = await createAccount(one.pds, 'frank')
+  await one.pds.runSweep('certificates')
+  await frank.call('com.atproto.server.deactivateAccount', { json: {} })
+  await one.pds.runSweep('certificates')
+  expect(await one.pds.rows('certificate_order')).toEqual([])
+})
+
+test('only so many orders are placed in an hour', async () => {
+  await using one = await fresh()
+  const { acme: host, pds: at } = one
+  for (let index = 0; index < 65; index++) await createAccount(at, `many${index}`)
+  for (let pass = 0; pass < 5; pass++) await at.runSweep('certificates')
+  expect(host.orders.length).toBe(60)
+  at.clock.advance({ secs: DAY_SECS })
+  await at.runSweep('certificates')
+  expect(host.orders.length).toBe(66)
+})
