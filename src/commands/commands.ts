@@ -20,6 +20,8 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   'account delete': async () => (await import('./account/account-delete-command.ts')).accountDeleteCommand,
   'account usage': async () => (await import('./account/account-usage-command.ts')).accountUsageCommand,
   'account export': async () => (await import('./account/account-export-command.ts')).accountExportCommand,
+  'account import-archive': async () =>
+    (await import('./account/account-import-archive-command.ts')).accountImportArchiveCommand,
   'account agents': async () => (await import('./account/account-agents-command.ts')).accountAgentsCommand,
   'account end-agents': async () => (await import('./account/account-end-agents-command.ts')).accountEndAgentsCommand,
   'account ceremonies': async () => (await import('./account/account-ceremonies-command.ts')).accountCeremoniesCommand,

@@ -56,6 +56,12 @@ export class Server {
     yield* unstalled(response.body!, TIMEOUT_MILLIS)
   }
 
+  /** Send a file, which may take as long as it needs. */
+  async upload<T>(path: string, file: string, contentType: string): Promise<T> {
+    const init = { method: 'POST', headers: { 'content-type': contentType }, body: Bun.file(file) }
+    return this.#answer<T>(await this.#authorized(path, init, null))
+  }
+
   async #ask<T>(path: string, init: Request): Promise<T> {
     return this.#answer<T>(await this.#authorized(path, init, TIMEOUT_MILLIS))
   }
@@ -100,7 +106,7 @@ export class Server {
 interface Request {
   method: string
   headers?: Record<string, string>
-  body?: string
+  body?: string | Blob
 }
 
 const postOf = (json: object | undefined): Request =>

@@ -79,6 +79,11 @@ const rules = {
     { windowSecs: HOUR_SECS, points: () => 10 },
     { windowSecs: DAY_SECS, points: () => 30 },
   ],
+  // Each may be as large as everything that the account may store. By account.
+  importAccount: [
+    { windowSecs: HOUR_SECS, points: () => 10 },
+    { windowSecs: DAY_SECS, points: () => 30 },
+  ],
   deleteAccount: [{ windowSecs: MINUTES_5, points: () => 50 }],
   requestPasswordReset: [
     { windowSecs: HOUR_SECS, points: () => 15 },

@@ -1,7 +1,5 @@
 /** Everything of an account in one file: what is in it, who gets it, and what becomes of it if something is missing. */
 import { createHash } from 'node:crypto'
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
 import { afterEach, beforeAll, expect, test } from 'bun:test'
 import { verifyRepoCar } from '@atproto/repo'
 import { createAccount, logIn } from '../../support/clients/account.ts'
@@ -10,6 +8,7 @@ import { png, randomBytes, Uploader, type Blob } from '../../support/clients/upl
 import { SlowDownload } from '../../support/faults/slow-download.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
+import { Stored } from '../../support/stored-blobs.ts'
 import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
 import { archiveIn } from '../../support/zip-reading.ts'
@@ -127,7 +126,7 @@ test('a blob that is lost, or was taken down, is listed as such, and all others 
   ]
   await uploader.refer('org.example.album/self', lost, hidden, kept)
   const { $link: lostCid } = lost.ref
-  rmSync(join(pds.dataDir, 'blobs', lostCid.slice(-2), lostCid))
+  new Stored(pds).delete(lostCid)
   await request(`${pds.url}/xrpc/com.atproto.admin.updateSubjectStatus`, {
     headers: basic('admin', ADMIN_TOKEN),
     json: {

@@ -1,4 +1,4 @@
-/** `holdfast account export`, against a running server. */
+/** `holdfast account export` and `account import-archive`, against a running server. */
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,8 +15,9 @@ const alice = setUp(() => createAccount(pds, 'alice'))
 const folder = mkdtempSync(join(tmpdir(), 'export-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-const run = (...words: string[]) =>
-  runProgram(['account', 'export', ...words, '--url', pds.url], { SERVICE_ADMIN_TOKEN: ADMIN_TOKEN })
+const run = (...words: string[]) => runAccount('export', ...words)
+const runAccount = (...words: string[]) =>
+  runProgram(['account', ...words, '--url', pds.url], { SERVICE_ADMIN_TOKEN: ADMIN_TOKEN })
 
 test('it writes a private file with the archive of the account', async () => {
   const path = join(folder, 'alice.zip')
@@ -37,4 +38,21 @@ test('it does not replace a file, and leaves nothing behind when it fails', asyn
   expect(existsSync(`${path}.part`)).toBe(false)
   expect(await run('nobody', join(folder, 'nobody.zip'))).toMatchObject({ code: 1 })
   expect(existsSync(join(folder, 'nobody.zip'))).toBe(false)
+})
+
+test('what it wrote is accepted by the import, which says what it restored', async () => {
+  const path = join(folder, 'again.zip')
+  await run('alice', path)
+  expect(await runAccount('import-archive', 'alice', path)).toEqual({
+    code: 0,
+    out: `alice.test (${alice.did}) is restored: its repository, 0 blobs (0 were here already), 0 preferences.\n`,
+    err: '',
+  })
+  writeFileSync(path, 'no archive')
+  const { code, err } = await runAccount('import-archive', 'alice', path)
+  expect({ code, err }).toEqual({
+    code: 1,
+    err: expect.stringContaining('holdfast account import-archive: The archive is not usable'),
+  })
+  expect((await runAccount('import-archive', 'alice', join(folder, 'nothing.zip'))).err).toContain('does not exist')
 })

@@ -35,6 +35,7 @@ test('each endpoint with limits of its own has these', () => {
     .filter(([, limits]) => limits !== '')
   expect(Object.fromEntries(limited)).toEqual({
     'GET /v1/account/archive': 'exportAccount of did:web:a.test',
+    'POST /v1/account/archive': 'importAccount of did:web:a.test',
     'POST /v1/did-web/document': 'updateHandle of did:web:a.test',
     'POST /agent/identity': 'agentIdentity of the address',
     'POST /agent/identity/claim/confirm': 'agentClaimConfirm of the address',

@@ -196,6 +196,8 @@ const routes: Record<string, For> = {
 
   'GET /v1/admin/recovery-releases': 'operator',
   'GET /v1/account/archive': 'owner',
+  'POST /v1/account/archive': 'owner',
+  'POST /v1/admin/accounts/:did/archive': 'master',
   'GET /v1/admin/accounts/:did/archive': 'operator',
   'GET /v1/admin/accounts': 'operator',
   'POST /v1/admin/accounts/:did/email': 'operator',

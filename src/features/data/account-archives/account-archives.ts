@@ -1,2 +1,3 @@
 /** The door of account archives: everything that this server stores of an account, in one file. */
 export { archiveOfAccount } from './archive-stream.ts'
+export { importArchive } from './archive-import.ts'

@@ -17,9 +17,15 @@ const extensions: Readonly<Record<string, string>> = {
   'video/mp4': '.mp4',
   'video/webm': '.webm',
   'video/quicktime': '.mov',
+  'audio/mpeg': '.mp3',
+  'audio/ogg': '.ogg',
+  'application/pdf': '.pdf',
+  'application/json': '.json',
   'text/vtt': '.vtt',
   'text/plain': '.txt',
 }
+
+const mediaTypes = new Map(Object.entries(extensions).map(([type, extension]) => [extension, type]))
 
 export const archiveNames = {
   readMe: 'README.txt',
@@ -39,3 +45,6 @@ export function blobNamed(name: string): string | null {
   const isPlain = others.length === 0 && (extension === undefined || /^[a-z0-9]{1,8}$/.test(extension))
   return isPlain && isCid(cid) ? cid : null
 }
+
+/** Returns the media type that a name suggests; null if none. */
+export const mediaTypeOf = (name: string): string | null => mediaTypes.get(name.slice(name.lastIndexOf('.'))) ?? null

@@ -1,6 +1,8 @@
-/** The download of an account for its holder. Operators have one of their own. */
+/** The archive of an account, for its holder to download and to restore the account from. */
 import { route } from '../../../http/endpoint.ts'
-import { leavingOwner } from '../../access/auth/auth.ts'
+import { invalidRequest } from '../../../http/errors.ts'
+import { leavingOwner, owner } from '../../access/auth/auth.ts'
+import { importArchive } from './archive-import.ts'
 import { archiveOfAccount } from './archive-stream.ts'
 
 export const archiveRoutes = [
@@ -9,5 +11,14 @@ export const archiveRoutes = [
     limit: { name: 'exportAccount', key: ({ caller }) => caller.did },
     long: true,
     handler: (call) => archiveOfAccount(call, call.caller.did),
+  }),
+  route('POST', '/v1/account/archive', {
+    auth: owner,
+    limit: { name: 'importAccount', key: ({ caller }) => caller.did },
+    long: true,
+    async handler(call) {
+      if (!call.ctx.config.repos.importsEnabled) throw invalidRequest('Service is not accepting repo imports')
+      return importArchive(call, call.caller.did)
+    },
   }),
 ]

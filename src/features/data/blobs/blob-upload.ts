@@ -6,6 +6,7 @@ import { accountLock, type Reader, type Tx } from '../../../platform/database/da
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountStatus, refuseTakendown } from '../../identity/accounts/accounts.ts'
 import { effectiveQuota, refuseBlobBytes } from '../../identity/quotas/quotas.ts'
+import type { IncomingBlob } from './blob-storage.ts'
 import { keepBlob } from './blob-removal.ts'
 import { blobRoom, blobTakedown, upsertUpload, type BlobRow } from './blob-store.ts'
 import { mimeTypeOf } from './mime-type.ts'
@@ -34,8 +35,41 @@ export async function uploadBlob(
   const { maxBlobSize } = ctx.config.blobs
   if (body.length !== null) await admitLength(ctx, did, body.length)
   await using incoming = await blobStorage(ctx).receive(body.stream(maxBlobSize))
+  // Awaited here: what was received is deleted when this function returns.
+  return await keepUpload(ctx, did, incoming, body.contentType, { permit, record })
+}
+
+interface NamedUpload {
+  cid: string
+  declaredType: string | null
+  bytes: AsyncIterable<Uint8Array>
+}
+
+/**
+ * Receive a blob whose CID is known, and make it part of the account as an upload. Returns false, and stores nothing,
+ * if the bytes have another CID. Refuses as `uploadBlob` does.
+ */
+export async function takeBlob(
+  ctx: Context,
+  did: Did,
+  { cid, declaredType, bytes }: NamedUpload,
+  admission: Admission,
+): Promise<boolean> {
+  await using incoming = await blobStorage(ctx).receive(bytes)
+  if (incoming.cid !== cid) return false
+  await keepUpload(ctx, did, incoming, declaredType, admission)
+  return true
+}
+
+async function keepUpload(
+  ctx: Context,
+  did: Did,
+  incoming: IncomingBlob,
+  declaredType: string | null,
+  { permit, record }: Admission,
+): Promise<BlobRow> {
   const { cid, size } = incoming
-  const blob: BlobRow = { did, cid, size, mimeType: await mimeTypeOf(incoming.head, body.contentType) }
+  const blob: BlobRow = { did, cid, size, mimeType: await mimeTypeOf(incoming.head, declaredType) }
   permit(blob.mimeType)
   await admitBlob(ctx, ctx.db, blob)
   await keepBlob(ctx, incoming, accountLock(did), async (tx) => {

@@ -6,6 +6,7 @@ import { countReferencedCids } from './reference-store.ts'
 
 export { arrivalLocks, ownArrivedBlobs, placeBlob, type ArrivedBlob } from './blob-arrival.ts'
 export { applyBlobChanges, replaceBlobReferences } from './blob-references.ts'
+export { takeBlob } from './blob-upload.ts'
 export { blobFolderIn, blobStorage, openBlobBucket, openStorageOf } from './open-storage.ts'
 export type { BlobStorage, StoredBlob } from './blob-storage.ts'
 export type { BlobFolder } from './blob-folder.ts'

@@ -1,6 +1,6 @@
 /** The archive of an account for operators: for people who can no longer sign in, or ask for their data in writing. */
 import { route } from '../../../http/endpoint.ts'
-import { archiveOfAccount } from '../../data/account-archives/account-archives.ts'
+import { archiveOfAccount, importArchive } from '../../data/account-archives/account-archives.ts'
 import { actorOf, operator, recordAudit } from '../operators/operators.ts'
 import { namedAccount } from './named-account.ts'
 
@@ -15,6 +15,19 @@ export const accountArchiveRoutes = [
         recordAudit(call, tx, { actor: actorOf(caller), action: 'account_exported', subject: did }),
       )
       return archiveOfAccount(call, did)
+    },
+  }),
+  route('POST', '/v1/admin/accounts/:did/archive', {
+    auth: operator('master', { takesBytes: true }),
+    long: true,
+    async handler(call) {
+      const { ctx, caller, path } = call
+      const { did } = await namedAccount(ctx.db, path)
+      const restored = await importArchive(call, did)
+      await ctx.db.transaction((tx) =>
+        recordAudit(call, tx, { actor: actorOf(caller), action: 'account_imported', subject: did }),
+      )
+      return restored
     },
   }),
 ]

@@ -6,6 +6,7 @@ export const auditActions = [
   'account_takedown',
   'account_restore',
   'account_exported',
+  'account_imported',
   'credentials_revoked',
   'claim_codes_minted',
   'claim_code_revoked',

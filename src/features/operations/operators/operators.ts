@@ -30,14 +30,14 @@ const kinds = { any: ['master', 'device'], master: ['master'], device: ['device'
 
 /**
  * Guard for operators. Throws `AuthenticationRequired`, or `Forbidden` for a revoked device. A body that is not JSON is
- * refused first, so that this mistake does not use up a nonce.
+ * refused first, so that this mistake does not use up a nonce, unless the endpoint takes other bytes.
  */
-export function operator(accepts: keyof typeof kinds = 'any'): Guard<Operator> {
+export function operator(accepts: keyof typeof kinds = 'any', { takesBytes = false } = {}): Guard<Operator> {
   return {
     personal: true,
     takes: ['operator'],
     async check(exchange) {
-      if (exchange.body.isAnnounced && exchange.body.announcedBytes !== 0) requireJson(exchange.body)
+      if (!takesBytes && exchange.body.isAnnounced && exchange.body.announcedBytes !== 0) requireJson(exchange.body)
       const found = await operatorOf(exchange)
       if (found === null || !(kinds[accepts] as readonly string[]).includes(found.kind)) throw unauthorized()
       return found

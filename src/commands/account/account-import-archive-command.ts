@@ -1,0 +1,36 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { OperatorError } from '../../base/operator-error.ts'
+import { adminCommand } from '../admin-command.ts'
+import { findAccount, nameOf, NAMED_BY } from './operator-accounts.ts'
+
+interface Restored {
+  blobs: { stored: number; present: number }
+  hasRepo: boolean
+  preferences: number
+}
+
+export const accountImportArchiveCommand = adminCommand({
+  summary: 'Restore an account of this server from its archive.',
+  parameters: ['<account>', '<file>'],
+  details: `${NAMED_BY} The account exists already: a new or deactivated one to which its identity moves, or one whose
+data was lost. "account export" made the file, here or on another server.
+
+Stores the blobs that the account does not have, replaces its repository by the one in the archive, signed again with
+the key that the account has here, and replaces its preferences. Records that are not in the archive are lost. A broken archive changes nothing that others
+see. If the command is interrupted, run it again.`,
+  async run({ server, positionals: [name = '', file = ''] }) {
+    const path = resolve(file)
+    if (!existsSync(path)) throw new OperatorError(`${path} does not exist`)
+    const account = await findAccount(server, name)
+    const about = `/v1/admin/accounts/${encodeURIComponent(account.did)}/archive`
+    const restored = await server.upload<Restored>(about, path, 'application/zip')
+    const { blobs, hasRepo, preferences } = restored
+    const parts = [
+      hasRepo ? 'its repository' : 'no repository',
+      `${blobs.stored} blobs (${blobs.present} were here already)`,
+      `${preferences} preferences`,
+    ]
+    return { value: restored, text: `${nameOf(account)} is restored: ${parts.join(', ')}.` }
+  },
+})

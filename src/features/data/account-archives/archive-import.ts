@@ -1,0 +1,128 @@
+/**
+ * Restores an account here from an archive: its blobs, its repository and its preferences, in this order, so that
+ * nothing that people see changes before every file has been read. It may be cut off anywhere and repeated: blobs that
+ * the account has are skipped, and the repository is replaced in one transaction.
+ */
+import { MINUTE_MILLIS } from '../../../base/durations.ts'
+import { Places } from '../../../base/places.ts'
+import { Shares } from '../../../base/shares.ts'
+import { Stalled, unstalled } from '../../../base/unstalled.ts'
+import type { Exchange } from '../../../http/endpoint.ts'
+import { invalidRequest, Refusal, serviceUnavailable } from '../../../http/errors.ts'
+import { perContext } from '../../../platform/context.ts'
+import { accountLock } from '../../../platform/database/database.ts'
+import { Spool } from '../../../platform/files/spool.ts'
+import { clientHere } from '../../../platform/running/request-scope.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { putPreferences, type Preference } from '../../../protocol/preference-rules.ts'
+import { announce } from '../../identity/account-events/account-events.ts'
+import { accountStatus, refuseTakendown } from '../../identity/accounts/accounts.ts'
+import { quotaOf } from '../../identity/quotas/quotas.ts'
+import { blobTakedown, takeBlob } from '../blobs/blobs.ts'
+import { findPreferences, storePreferences } from '../preferences/preferences.ts'
+import { importRepo } from '../sync/sync.ts'
+import { AccountArchive, requireArchiveOf, type ArchivedBlob } from './archive-reading.ts'
+
+/** Archives that may arrive and be processed at a time, in total and per account, and that may wait for that. */
+const importBounds = { size: 2, maxWaiting: 8, waitMillis: 30_000 }
+const OF_ACCOUNT = 1
+/** An upload that delivers nothing for this long is aborted. */
+const STALLED_MILLIS = MINUTE_MILLIS
+/** What an archive has beside the repository and the blobs: tables, lists, names, its directory. */
+const FURTHER_BYTES = 1024 ** 3
+/** Bytes of blobs in an archive of an account without a quota. */
+const WITHOUT_QUOTA_BYTES = 1024 ** 4
+
+const places = perContext(() => ({ all: new Places(importBounds), ofAccount: new Shares(OF_ACCOUNT) }))
+
+/** What was restored. `present` counts blobs that the account had already. */
+export interface Restored {
+  did: Did
+  blobs: { stored: number; present: number }
+  hasRepo: boolean
+  preferences: number
+}
+
+/**
+ * Receive an archive as the body of a request, and restore the account from it. Refuses with `InvalidRequest` an
+ * archive that is broken, with `Forbidden` that of another account, with `PayloadTooLarge` what exceeds the bounds of
+ * the account, and with `RequestTimeout` an upload that stalls.
+ */
+export async function importArchive(exchange: Exchange, did: Did): Promise<Restored> {
+  const { ctx, body } = exchange
+  const { all, ofAccount } = places(ctx)
+  const leave = ofAccount.enter(did)
+  if (leave === null) throw serviceUnavailable('Another archive of this account is being imported')
+  try {
+    return await all.run(clientHere(), async () => {
+      const { repos, dataDir } = ctx.config
+      const spool = new Spool(dataDir)
+      try {
+        const { blobBytes } = await quotaOf(ctx, ctx.db, did)
+        const most = repos.maxImportSize + (blobBytes || WITHOUT_QUOTA_BYTES) + FURTHER_BYTES
+        for await (const chunk of unstalled(body.stream(most), STALLED_MILLIS)) spool.append(chunk)
+        return await restore(exchange, did, spool)
+      } finally {
+        spool.close()
+      }
+    })
+  } catch (error) {
+    if (error instanceof Stalled) throw new Refusal(408, 'RequestTimeout', 'The upload has stalled')
+    throw error
+  } finally {
+    leave()
+  }
+}
+
+async function restore(exchange: Exchange, did: Did, spool: Spool): Promise<Restored> {
+  const { repos, blobs } = exchange.ctx.config
+  const archive = await AccountArchive.open(spool, { repoBytes: repos.maxImportSize, blobBytes: blobs.maxBlobSize })
+  requireArchiveOf(archive, did)
+  const preferences = await archive.preferences()
+  const restored: Restored = { did, blobs: { stored: 0, present: 0 }, hasRepo: false, preferences: preferences.length }
+  for await (const blob of archive.blobs()) {
+    const isNew = await restoreBlob(exchange, did, blob)
+    restored.blobs[isNew ? 'stored' : 'present']++
+  }
+  const repo = archive.repo()
+  if (repo !== null) {
+    await importRepo(exchange, did, repo)
+    announce(exchange, 'imported', did)
+    restored.hasRepo = true
+  }
+  await restorePreferences(exchange, did, preferences)
+  return restored
+}
+
+/** Returns false if the account has the blob already, taken down or not. */
+async function restoreBlob({ ctx, revalidate }: Exchange, did: Did, blob: ArchivedBlob): Promise<boolean> {
+  const { name, cid, mediaType } = blob
+  if ((await blobTakedown(ctx.db, did, cid)) !== null) return false
+  const isRight = await takeBlob(
+    ctx,
+    did,
+    { cid, declaredType: mediaType, bytes: blob.bytes() },
+    {
+      permit: () => undefined,
+      record: (tx) => revalidate(tx),
+    },
+  )
+  if (!isRight) throw invalidRequest(`The archive is not usable: ${name} has another content than its name says`)
+  return true
+}
+
+/** Preferences that the account has already are replaced, unless the archive has none. */
+async function restorePreferences(
+  { ctx, revalidate }: Exchange,
+  did: Did,
+  preferences: readonly Preference[],
+): Promise<void> {
+  if (preferences.length === 0) return
+  await ctx.db.transactionOn(accountLock(did), async (tx) => {
+    refuseTakendown(await accountStatus(tx, did))
+    await revalidate(tx)
+    const outcome = putPreferences(await findPreferences(tx, did), preferences, { personalDetails: true })
+    if (!outcome.ok) throw invalidRequest(outcome.message)
+    await storePreferences(tx, did, outcome.stored)
+  })
+}

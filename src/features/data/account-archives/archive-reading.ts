@@ -1,0 +1,206 @@
+/**
+ * Reads the archive of an account, which anyone may have made: its directory first, and a file only once its name and
+ * size are known to be within bounds. What a file contains is compared with the manifest, or with the CID in its name.
+ */
+import { Readable } from 'node:stream'
+import type { Entry, ZipFile } from 'yauzl'
+import { forbidden, invalidRequest } from '../../../http/errors.ts'
+import { parsedJson } from '../../../base/parsed-json.ts'
+import { parseDid, type Did } from '../../../protocol/identifiers.ts'
+import { isPreference, type Preference } from '../../../protocol/preference-rules.ts'
+import { ARCHIVE_FORMAT, ARCHIVE_VERSION, archiveNames, blobNamed, mediaTypeOf } from './archive-names.ts'
+
+/** Files of an archive, of which blobs are most. */
+const MAX_FILES = 500_000
+const MAX_JSON_BYTES = 4 * 1024 ** 2
+const MAX_NAME_CHARS = 256
+/** Compression methods of ZIP: stored, and deflated, in which archives are when a person has packed them again. */
+const readableMethods = [0, 8]
+
+/** Bytes after the directory, in the form of ZIP and in that of ZIP64. */
+const endSizes = [22, 98]
+
+/** Where the bytes of an archive are. */
+export interface ArchiveBytes {
+  readonly size: number
+  read(start: number, end: number): Iterable<Uint8Array>
+}
+
+/** Bytes of each kind of file. */
+export interface ArchiveBounds {
+  repoBytes: number
+  blobBytes: number
+}
+
+export interface ArchivedBlob {
+  /** Name of its file, for messages. */
+  name: string
+  cid: string
+  /** The media type that its name suggests; null if none. */
+  mediaType: string | null
+  /** Not compared with the CID yet. */
+  bytes(): AsyncIterable<Uint8Array>
+}
+
+interface Manifest {
+  did: Did
+  /** SHA-256 in hex, by name of the file. */
+  digests: ReadonlyMap<string, string>
+}
+
+const fault = (message: string) => invalidRequest(`The archive is not usable: ${message}`)
+
+export class AccountArchive {
+  private constructor(
+    readonly did: Did,
+    readonly source: ArchiveBytes,
+    readonly manifest: Manifest,
+    readonly entries: ReadonlyMap<string, Entry>,
+    readonly zip: ZipFile,
+  ) {}
+
+  /**
+   * Refuses with `InvalidRequest` what is no archive of an account, or has a file twice, too large, encrypted, or with
+   * a name that leads out of its folder.
+   */
+  static async open(source: ArchiveBytes, bounds: ArchiveBounds): Promise<AccountArchive> {
+    const zip = await opened(source)
+    const entries = await entriesOf(zip, bounds)
+    const manifest = manifestOf(await jsonIn(zip, entries.get(archiveNames.manifest)))
+    return new AccountArchive(manifest.did, source, manifest, entries, zip)
+  }
+
+  /** The repository as CAR; null if the account has none. Its blocks are not verified. */
+  repo(): AsyncIterable<Uint8Array> | null {
+    const entry = this.entries.get(archiveNames.repo)
+    return entry === undefined ? null : this.#verified(entry)
+  }
+
+  async preferences(): Promise<Preference[]> {
+    const entry = this.entries.get(archiveNames.preferences)
+    if (entry === undefined) return []
+    const value = parsed(Buffer.concat(await Array.fromAsync(this.#verified(entry)))) as { preferences?: unknown }
+    if (!Array.isArray(value?.preferences) || !value.preferences.every(isPreference))
+      throw fault(`${entry.fileName} has no list of preferences`)
+    return value.preferences
+  }
+
+  /** Yields the blobs, in the order of the archive. */
+  async *blobs(): AsyncGenerator<ArchivedBlob> {
+    const zip = await opened(this.source)
+    for await (const entry of readable(zip)) {
+      const cid = blobNamed(entry.fileName)
+      if (cid === null) continue
+      yield { name: entry.fileName, cid, mediaType: mediaTypeOf(entry.fileName), bytes: () => contentOf(zip, entry) }
+    }
+  }
+
+  /** Yields the content, and throws before the end if it has another digest than the manifest says. */
+  async *#verified(entry: Entry): AsyncGenerator<Uint8Array> {
+    const hasher = new Bun.CryptoHasher('sha256')
+    for await (const chunk of contentOf(this.zip, entry)) {
+      hasher.update(chunk)
+      yield chunk
+    }
+    if (hasher.digest('hex') !== this.manifest.digests.get(entry.fileName))
+      throw fault(`${entry.fileName} has another content than the manifest says`)
+  }
+}
+
+/** Throws a `Refusal` instead of the reader's error. */
+async function checked<T>(work: Promise<T>, name?: string): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    const { message } = error as Error
+    throw fault(name === undefined ? message : `${name}: ${message}`)
+  }
+}
+
+async function opened(source: ArchiveBytes): Promise<ZipFile> {
+  const { fromRandomAccessReaderPromise, RandomAccessReader } = await import('yauzl')
+  class Source extends RandomAccessReader {
+    override _readStreamForRange(start: number, end: number): Readable {
+      return Readable.from(source.read(start, end))
+    }
+  }
+  return checked(fromRandomAccessReaderPromise(new Source(), source.size, { lazyEntries: true, autoClose: false }))
+}
+
+async function* readable(zip: ZipFile): AsyncGenerator<Entry> {
+  const entries = zip.eachEntry()
+  for (;;) {
+    const { done, value } = await checked(entries.next())
+    if (done) return
+    yield value as Entry
+  }
+}
+
+/** Returns the files that have one name in every archive, once all files are within bounds. */
+async function entriesOf(zip: ZipFile, { repoBytes, blobBytes }: ArchiveBounds): Promise<Map<string, Entry>> {
+  if (zip.entryCount > MAX_FILES) throw fault(`it has more than ${MAX_FILES} files`)
+  const largest: Readonly<Record<string, number>> = {
+    [archiveNames.manifest]: MAX_JSON_BYTES,
+    [archiveNames.preferences]: MAX_JSON_BYTES,
+    [archiveNames.repo]: repoBytes,
+  }
+  const names = new Set<string>()
+  const entries = new Map<string, Entry>()
+  for await (const entry of readable(zip)) {
+    const { fileName, uncompressedSize } = entry
+    const cid = blobNamed(fileName)
+    const most = cid === null ? largest[fileName] : blobBytes
+    const name = cid ?? fileName
+    if (fileName.length > MAX_NAME_CHARS) throw fault('a file has a name that is too long')
+    if (names.has(name)) throw fault(`${fileName} is in it twice`)
+    names.add(name)
+    if (most === undefined) continue
+    if (entry.isEncrypted() || !readableMethods.includes(entry.compressionMethod))
+      throw fault(`${fileName} is encrypted, or compressed in an unknown way`)
+    if (uncompressedSize > most) throw fault(`${fileName} has more than ${most} bytes`)
+    if (cid === null) entries.set(fileName, entry)
+  }
+  // Its type is wrong: it is where the directory ends. With something in between, other programs may see other files.
+  const endBytes = zip.fileSize - Number(zip.readEntryCursor) - Buffer.byteLength(zip.comment)
+  if (!endSizes.includes(endBytes)) throw fault('its directory is not at its end')
+  return entries
+}
+
+/** Yields the content of a file. Throws if it has another size than the directory says. */
+async function* contentOf(zip: ZipFile, entry: Entry): AsyncGenerator<Uint8Array> {
+  const stream = await checked(zip.openReadStreamPromise(entry), entry.fileName)
+  const chunks = stream[Symbol.asyncIterator]()
+  try {
+    for (;;) {
+      const { done, value } = await checked(chunks.next(), entry.fileName)
+      if (done) return
+      yield value as Uint8Array
+    }
+  } finally {
+    stream.destroy()
+  }
+}
+
+const parsed = (bytes: Uint8Array): unknown => parsedJson(Buffer.from(bytes).toString('utf8'))
+
+async function jsonIn(zip: ZipFile, entry: Entry | undefined): Promise<unknown> {
+  if (entry === undefined) throw fault(`it has no ${archiveNames.manifest}`)
+  return parsed(Buffer.concat(await Array.fromAsync(contentOf(zip, entry))))
+}
+
+function manifestOf(value: unknown): Manifest {
+  const { format, version, did, files } = (value ?? {}) as Record<string, unknown>
+  if (format !== ARCHIVE_FORMAT) throw fault(`${archiveNames.manifest} is not that of an account`)
+  if (version !== ARCHIVE_VERSION) throw fault(`${archiveNames.manifest} has version ${String(version).slice(0, 20)}`)
+  const parsedDid = typeof did === 'string' ? parseDid(did) : null
+  if (parsedDid === null || !Array.isArray(files)) throw fault(`${archiveNames.manifest} names no account or no files`)
+  const digests = new Map<string, string>()
+  for (const file of files as { name?: unknown; sha256?: unknown }[])
+    if (typeof file?.name === 'string' && typeof file.sha256 === 'string') digests.set(file.name, file.sha256)
+  return { did: parsedDid, digests }
+}
+
+/** Throws `Forbidden` if the archive is that of another account. */
+export function requireArchiveOf(archive: AccountArchive, did: Did): void {
+  if (archive.did !== did) throw forbidden(`The archive is that of ${archive.did}`)
+}
