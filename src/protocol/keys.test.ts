@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { P256Keypair, Secp256k1Keypair, verifySignature } from '@atproto/crypto'
+import { p256 } from '@noble/curves/nist.js'
+import { secp256k1 } from '@noble/curves/secp256k1.js'
 import { base58btc } from 'multiformats/bases/base58'
 import didKeysK256 from '../../tests/vectors/interop/crypto/w3c_didkey_K256.json'
 import didKeysP256 from '../../tests/vectors/interop/crypto/w3c_didkey_P256.json'
@@ -57,6 +59,8 @@ describe('vectors', () => {
   }
 })
 
+const oracle = { p256: p256.Point, k256: secp256k1.Point }
+
 describe.each(['p256', 'k256'] as const)('%s', (curve) => {
   const key = signingKey(curve, crypto.getRandomValues(new Uint8Array(32)).fill(0, 0, 1))
   const other = signingKey(curve, new Uint8Array(32).fill(7))
@@ -106,20 +110,15 @@ describe.each(['p256', 'k256'] as const)('%s', (curve) => {
   })
 
   test('takes points in both forms, and none off the curve', () => {
-    const uncompressed =
-      curve === 'p256' ? publicKey('p256', key.publicKey.bytes) : publicKey('k256', key.publicKey.bytes)
-    expect(uncompressed?.bytes).toEqual(key.publicKey.bytes)
-    const off = new Uint8Array(33).fill(255)
-    off[0] = 2
-    for (const bad of [
-      off,
-      new Uint8Array(33),
-      new Uint8Array(0),
-      key.publicKey.bytes.subarray(1),
-      new Uint8Array([0]),
-    ]) {
-      expect(publicKey(curve, bad)).toBeNull()
-    }
+    const compressed = key.publicKey.bytes
+    const uncompressed = oracle[curve].fromBytes(compressed).toBytes(false)
+    for (const point of [compressed, uncompressed]) expect(publicKey(curve, point)?.bytes).toEqual(compressed)
+    const wrongY = uncompressed.with(64, uncompressed[64]! ^ 1)
+    const hybrid = uncompressed.with(0, 6 + (uncompressed[64]! & 1))
+    const xBeyondField = new Uint8Array(33).fill(255).with(0, 2)
+    const bad = [wrongY, hybrid, xBeyondField, new Uint8Array(33), new Uint8Array(65), new Uint8Array(0)]
+    for (const point of [...bad, compressed.subarray(1), compressed.with(0, 5), new Uint8Array([0])])
+      expect(publicKey(curve, point)).toBeNull()
   })
 })
 

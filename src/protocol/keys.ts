@@ -3,13 +3,11 @@
  *
  * Signatures are 64 bytes, `r` then `s`, over the SHA-256 of the message. They are always made low-S; a high-S
  * signature is refused unless the caller asks otherwise. P-256 runs in `node:crypto`, K-256 in `@noble/curves`, because
- * the runtime has no secp256k1. A caller may supply a faster one.
+ * the runtime has no secp256k1; the library is loaded with the first such key. A caller may supply a faster one.
  *
  * Source: atproto "Cryptography"; interop tests `crypto/`.
  */
-import { createECDH, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
-import { p256 } from '@noble/curves/nist.js'
-import { secp256k1 } from '@noble/curves/secp256k1.js'
+import { createECDH, createPrivateKey, createPublicKey, ECDH, type KeyObject, sign, verify } from 'node:crypto'
 import { base58btc } from 'multiformats/bases/base58'
 import { BoundedCache } from '../base/bounded-cache.ts'
 import type { Did } from './identifiers.ts'
@@ -62,10 +60,11 @@ export function signingKey(curve: Curve, secret: Uint8Array, k256: K256 = k256In
 /** Returns a key from its point, compressed or not; null if it is not on the curve. */
 export function publicKey(curve: Curve, point: Uint8Array): PublicKey | null {
   try {
-    const compressed = (curve === 'p256' ? p256 : secp256k1).Point.fromBytes(point).toBytes(true)
-    return curve === 'p256' ? p256PublicKey(compressed) : k256PublicKey(compressed)
+    return curve === 'p256'
+      ? p256PublicKey(convertP256(point, 'compressed'))
+      : k256PublicKey(secp256k1().Point.fromBytes(point).toBytes(true))
   } catch {
-    return null // the library throws for every invalid point
+    return null // both throw for every invalid point
   }
 }
 
@@ -82,7 +81,11 @@ function p256SigningKey(secret: Uint8Array): SigningKey {
   }
 }
 
-/** The compressed public point. The curve library is not used because its first call computes tables for 0.1 s. */
+/** Returns a point of P-256 in that form, whichever it has. Throws if it is not on the curve. */
+export const convertP256 = (point: Uint8Array, form: 'compressed' | 'uncompressed'): Uint8Array =>
+  new Uint8Array(ECDH.convertKey(point, 'prime256v1', undefined, undefined, form) as Buffer)
+
+/** The compressed public point. */
 function p256Point(secret: Uint8Array): Uint8Array {
   const pair = createECDH('prime256v1')
   pair.setPrivateKey(secret)
@@ -122,6 +125,12 @@ function lowerS(signature: Uint8Array): Uint8Array {
 
 // K-256
 
+type Secp256k1 = (typeof import('@noble/curves/secp256k1.js'))['secp256k1']
+
+let loaded: Secp256k1 | null = null
+
+const secp256k1 = (): Secp256k1 => (loaded ??= require('@noble/curves/secp256k1.js').secp256k1 as Secp256k1)
+
 function sha256(message: Uint8Array): Uint8Array {
   const digest = new Uint8Array(32)
   Bun.SHA256.hash(message, digest)
@@ -129,11 +138,11 @@ function sha256(message: Uint8Array): Uint8Array {
 }
 
 export const k256InScript: K256 = {
-  pointOf: (secret) => secp256k1.getPublicKey(secret, true),
-  sign: (digest, secret) => secp256k1.sign(digest, secret, { lowS: true }).toBytes('compact'),
+  pointOf: (secret) => secp256k1().getPublicKey(secret, true),
+  sign: (digest, secret) => secp256k1().sign(digest, secret, { lowS: true }).toBytes('compact'),
   verify(digest, signature, point, allowHighS) {
     try {
-      return secp256k1.verify(signature, digest, point, { lowS: !allowHighS, format: 'compact' })
+      return secp256k1().verify(signature, digest, point, { lowS: !allowHighS, format: 'compact' })
     } catch {
       return false // the library throws on numbers outside the group
     }

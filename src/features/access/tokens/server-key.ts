@@ -1,10 +1,9 @@
 /** The P-256 key with which the server signs OAuth access tokens. Its public key is published at `/oauth/jwks`. */
-import { p256 } from '@noble/curves/nist.js'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { newSigningSecret } from '../../../platform/secrets/signing-keys.ts'
 import { serverSecret } from '../../../platform/secrets/vault.ts'
 import { thumbprint, type P256Jwk } from '../../../protocol/jwk.ts'
-import { signingKey, type SigningKey } from '../../../protocol/keys.ts'
+import { convertP256, signingKey, type SigningKey } from '../../../protocol/keys.ts'
 
 export interface ServerKey extends SigningKey {
   /** Thumbprint of the public key. RFC 7638. */
@@ -15,7 +14,7 @@ export interface ServerKey extends SigningKey {
 /** Loads the key once, at startup, and creates it at the first startup. */
 export const serverKey: (ctx: Context) => Promise<ServerKey> = perContext(async ({ db, vault }) => {
   const key = signingKey('p256', await serverSecret(db, vault, 'oauth-signing-key', () => newSigningSecret('p256')))
-  const point = Buffer.from(p256.Point.fromBytes(key.publicKey.bytes).toBytes(false))
+  const point = Buffer.from(convertP256(key.publicKey.bytes, 'uncompressed'))
   const jwk: P256Jwk = {
     kty: 'EC',
     crv: 'P-256',
