@@ -12,3 +12,13 @@ declare module '*.js' {
   const text: string
   export default text
 }
+
+declare module '*.service' {
+  const text: string
+  export default text
+}
+
+declare module '*/pds' {
+  const text: string
+  export default text
+}

@@ -2,6 +2,7 @@
 import type { Command } from './command.ts'
 
 const loaders: Readonly<Record<string, () => Promise<Command>>> = {
+  init: async () => (await import('./init/init-command.ts')).initCommand,
   serve: async () => (await import('./server/serve-command.ts')).serveCommand,
   dev: async () => (await import('./server/dev-command.ts')).devCommand,
   'config check': async () => (await import('./server/config-check-command.ts')).configCheckCommand,

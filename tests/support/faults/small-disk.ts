@@ -13,11 +13,18 @@ const namespaces = [
 /** Returns the words before those of a program that give it a disk of `bytes` at `path`, a new folder. */
 export function withSmallDisk(path: string, bytes: number): string[] {
   mkdirSync(path, { recursive: true })
-  const script = 'mount -t tmpfs -o size="$1",mode=700 tmpfs "$2" && shift 2 && exec "$@"'
-  const words = (namespace: string[]) => [...namespace, 'sh', '-c', script, 'sh', String(bytes), path]
+  return inMountNamespace('mount -t tmpfs -o size="$1",mode=700 tmpfs "$2" && shift 2', [String(bytes), path])
+}
+
+/**
+ * Returns the words before those of a program that let it see what a script of the shell mounts, as root there. The
+ * script takes its `args` away.
+ */
+export function inMountNamespace(script: string, args: readonly string[] = []): string[] {
+  const words = (namespace: string[]) => [...namespace, 'sh', '-c', `${script} && exec "$@"`, 'sh', ...args]
   const namespace = namespaces.find((each) => Bun.spawnSync([...words(each), 'true']).exitCode === 0)
   if (namespace === undefined)
-    throw new Error('a small disk needs the right to mount one: unprivileged user namespaces, or root')
+    throw new Error('a disk of its own needs the right to mount one: unprivileged user namespaces, or root')
   return words(namespace)
 }
 

@@ -2,9 +2,9 @@
 import { createSocket, type RemoteInfo } from 'node:dgram'
 import type { AddressInfo } from 'node:net'
 
-type RecordType = 'A' | 'AAAA' | 'TXT'
+type RecordType = 'A' | 'NS' | 'AAAA' | 'TXT'
 
-const typeNumbers: Record<RecordType, number> = { A: 1, TXT: 16, AAAA: 28 }
+const typeNumbers: Record<RecordType, number> = { A: 1, NS: 2, TXT: 16, AAAA: 28 }
 const ANSWERED = 0x8180
 const NO_SUCH_NAME = 3
 const TTL_SECS = 3600
@@ -14,7 +14,10 @@ export interface NameServer extends AsyncDisposable {
   readonly address: string
   /** `TYPE name` of each question that arrived, in order. */
   readonly questions: string[]
-  /** Other types of a name that is set have no data; other names do not exist. */
+  /**
+   * Other types of a name that is set have no data; other names do not exist. `*.example.com` is each name directly
+   * under it that is not set, and `*` any name at all.
+   */
   set(name: string, type: RecordType, ...values: string[]): void
   /** Questions are kept, and answered once this is off again. */
   setSilent(silent: boolean): void
@@ -36,8 +39,9 @@ export async function startNameServer(): Promise<NameServer> {
   const held = new Map<string, Question>()
   let isSilent = false
 
+  const typesOf = (name: string) => table.get(name) ?? table.get(`*${name.slice(name.indexOf('.'))}`) ?? table.get('*')
   const reply = (question: Question) =>
-    socket.send(answerTo(question, table.get(question.name)), question.from.port, question.from.address)
+    socket.send(answerTo(question, typesOf(question.name)), question.from.port, question.from.address)
   socket.on('message', (message, from) => {
     const question = { ...readQuestion(message), message, from }
     const type =
@@ -105,6 +109,11 @@ function record(type: number, value: string): Buffer {
 
 function dataOf(type: number, value: string): Buffer {
   if (type === typeNumbers.A) return Buffer.from(value.split('.').map(Number))
+  if (type === typeNumbers.NS)
+    return Buffer.concat([
+      ...value.split('.').map((label) => Buffer.from([label.length, ...Buffer.from(label)])),
+      Buffer.alloc(1),
+    ])
   if (type === typeNumbers.TXT) return Buffer.concat([Buffer.from([value.length]), Buffer.from(value)])
   const [head = '', tail = ''] = value.split('::')
   const groups = (text: string) => (text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16)))

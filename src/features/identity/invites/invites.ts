@@ -5,7 +5,7 @@ import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { base32 } from '../../../protocol/cid.ts'
 import { codesToCreate } from '../../../protocol/invite-accrual.ts'
 import { parseDid, wireTime, type Did, type Millis } from '../../../protocol/identifiers.ts'
-import { insertCodes, listCodesOf, type InviteCode } from './invite-store.ts'
+import { insertCodes, isInviteUsable, listCodesOf, type InviteCode } from './invite-store.ts'
 
 export { findClaimCode, insertClaimCodes, listClaimCodes, revokeClaimCode, type ClaimCode } from './claim-code-store.ts'
 export { withNewClaimCodes } from './claim-codes.ts'
@@ -52,6 +52,14 @@ export async function makeCodes(
     codes.map((code) => ({ code, available: uses, disabled, forAccount, createdBy, createdAt })),
   )
   return codes
+}
+
+/** Returns a code of the operator that can still be used. Makes one, for one account, if there is none. */
+export async function usableOperatorCode(ctx: Pick<Context, 'config' | 'clock'>, tx: Tx): Promise<string> {
+  const open = (await listCodesOf(tx, OPERATOR)).filter((code) => !code.disabled && !isUsedUp(code))
+  for (const { code } of open) if (await isInviteUsable(tx, code, ctx.clock.now())) return code
+  const [made] = await makeCodes(ctx, tx, { forAccount: OPERATOR, createdBy: OPERATOR, uses: 1, count: 1 })
+  return made!
 }
 
 /** Create the codes that an account has earned since the last call. If its invites are disabled, so are the codes. */

@@ -11,7 +11,7 @@ import { serviceChecks } from './service-checks.ts'
 
 export { freeBytesOf } from './data-checks.ts'
 export { certificateEnd, certificateTerm, isNearEnd } from './network-checks.ts'
-export type { Finding } from './finding.ts'
+export { fault, ok, warning, type Finding, type Patient } from './finding.ts'
 
 export const checks: readonly Check[] = [...dataChecks, numberingCheck, clockCheck, ...networkChecks, ...serviceChecks]
 

@@ -8,7 +8,7 @@ import { parseEnv } from 'node:util'
 export type ReferenceEnv = Readonly<Record<string, string | undefined>>
 
 /** A value of our configuration, as TOML can write it. */
-type Setting = string | number | boolean | readonly string[]
+export type Setting = string | number | boolean | readonly string[]
 
 /** Returns what a value is here, by key with its section; null if it means nothing here. */
 type Counterpart = (text: string) => Record<string, Setting> | null
@@ -39,22 +39,30 @@ const settled = (why: string): Meaning => ({ why, isSettled: true })
 const address: Counterpart = (host) =>
   Object.fromEntries(host === 'localhost' ? [] : [['public_url', `https://${host}`]])
 
-/** `smtps://user:password@host:port` and its variants. */
-function mailServer(text: string): Record<string, Setting> | null {
+/** Returns the settings of `smtps://user:password@host:port` and its variants; null for any other text. */
+export function mailServer(text: string): Record<string, Setting> | null {
   const url = URL.parse(text)
   if (url === null || !/^smtps?:$/.test(url.protocol) || url.hostname === '') return null
   const isImplicit = url.protocol === 'smtps:' || url.port === '465'
-  const optional = { 'email.smtp_username': url.username, 'email.smtp_password': url.password }
+  const [user, password] = [decoded(url.username), decoded(url.password)]
+  if (user === null || password === null) return null
+  const optional = { 'email.smtp_username': user, 'email.smtp_password': password }
   return {
     'email.provider': 'smtp',
     'email.smtp_host': url.hostname,
     'email.smtp_port': Number(url.port) || (isImplicit ? 465 : 587),
     'email.smtp_tls': isImplicit ? 'implicit' : 'starttls',
-    ...Object.fromEntries(
-      Object.entries(optional)
-        .filter(([, value]) => value !== '')
-        .map(([key, value]) => [key, decodeURIComponent(value)]),
-    ),
+    ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== '')),
+  }
+}
+
+/** Returns the text that a part of a URL encodes; null if it is malformed. */
+function decoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch (error) {
+    if (error instanceof URIError) return null
+    throw error
   }
 }
 

@@ -43,7 +43,7 @@ import {
 import { ACCOUNTS_AT_ONCE, belongingsOf, promisedTo, type Terms } from './reference-survey.ts'
 
 export { openReferenceFolder, type ReferenceFolder } from './reference-folder.ts'
-export { secretKeys, translateReferenceEnv } from './reference-env.ts'
+export { mailServer, parseReferenceEnv, secretKeys, translateReferenceEnv, type Setting } from './reference-env.ts'
 export { requireBlobFolder, survey, termsOf, type Survey, type Terms } from './reference-survey.ts'
 
 /** Codes in one transaction. */

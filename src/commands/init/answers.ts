@@ -1,0 +1,279 @@
+/**
+ * What `holdfast init` has to know, as variables: from its options, from variables of its own environment, from the
+ * file that is there, from the environment of a reference PDS, and from the person at the terminal, in this order.
+ */
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { DAY_SECS } from '../../base/durations.ts'
+import { OperatorError } from '../../base/operator-error.ts'
+import {
+  mailServer,
+  parseReferenceEnv,
+  translateReferenceEnv,
+  type Setting,
+} from '../../features/operations/reference-import/reference-import.ts'
+import { configKeys } from '../../platform/configuration/config-loading.ts'
+import { masterKeyFile } from '../../platform/secrets/vault.ts'
+import { type Invocation, Misuse, type Terminal } from '../command.ts'
+import { parseServiceDomain, requireServiceDomain } from '../service-domain.ts'
+import type { FileKeys, Variables } from './settings-file.ts'
+
+const SECRET_BYTES = 32
+const MAX_TRIES = 5
+const NONE = 'none'
+
+const signUps = ['invite', 'open', 'closed'] as const
+export type SignUp = (typeof signUps)[number]
+
+export interface Answers {
+  variables: Variables
+  fileKeys: FileKeys
+  signUp: SignUp
+  /** Variables of the reference that have no counterpart, with the reason. */
+  dropped: Readonly<Record<string, string>>
+  /** Names of variables to which options or the environment give another value than the file that is there. */
+  changed: readonly string[]
+}
+
+export interface Situation {
+  invocation: Invocation
+  /** Without a person to ask. */
+  isUnattended: boolean
+  /** The file that is there; null if there is none. */
+  former: Variables | null
+  /** Where data and backups go by default. */
+  folders: { data: string; backups: string }
+  /** Who is to encrypt connections by default, as variables. */
+  encryption: Variables
+}
+
+/** Text of an option; undefined if it was not given. */
+export function textOption({ options }: Invocation, name: string): string | undefined {
+  const value = options[name]
+  return typeof value === 'string' ? value : undefined
+}
+
+/** Whether a file says which server this is. The one that a package brings does not. */
+export const isConfiguration = (variables: Variables | null): variables is Variables =>
+  variables?.['SERVICE_PUBLIC_URL'] !== undefined
+
+export async function collectAnswers(situation: Situation): Promise<Answers> {
+  const { invocation, former, isUnattended } = situation
+  const reference = referenceOf(invocation)
+  const explicit = absolute({ ...environmentOf(invocation.terminal), ...(await optionsOf(invocation)) })
+  const known = { ...reference.variables, ...keptOf(former, explicit), ...explicit }
+  if (known['SERVICE_PUBLIC_URL'] === undefined && isUnattended) throw new Misuse('--domain is required with --yes')
+  const asked = isUnattended || isConfiguration(former) ? {} : await ask(situation, known)
+  const answered = absolute({ ...defaultsOf(situation, { ...asked, ...known }), ...asked, ...known })
+  const { SERVICE_INVITE_CODE_REQUIRED: needsInvite } = answered
+  const isClosed = textOption(invocation, 'sign-up') === 'closed' || asked['sign-up'] === 'closed'
+  const { 'sign-up': _, ...variables } = answered
+  return {
+    variables: { ...variables, ...secretsFor(variables) },
+    fileKeys: reference.fileKeys,
+    signUp: needsInvite === 'false' ? 'open' : isClosed ? 'closed' : 'invite',
+    dropped: reference.dropped,
+    changed: isConfiguration(former)
+      ? Object.keys(explicit).filter((name) => former[name] !== undefined && former[name] !== explicit[name])
+      : [],
+  }
+}
+
+/** The variables of the file that is there. A domain of handles that is that of the address changes with it. */
+function keptOf(former: Variables | null, explicit: Variables): Variables {
+  const { SERVICE_AVAILABLE_USER_DOMAINS: domains, ...rest } = former ?? {}
+  const isMoved = explicit['SERVICE_PUBLIC_URL'] !== undefined && `https://${domains}` === rest['SERVICE_PUBLIC_URL']
+  return domains === undefined || isMoved ? rest : { ...rest, SERVICE_AVAILABLE_USER_DOMAINS: domains }
+}
+
+const knownVariables = new Set(configKeys.flatMap(({ env }) => env))
+
+/** Variables of the process that configure the server. Those that other programs share, such as PORT, stay out. */
+const environmentOf = ({ env }: Terminal): Variables =>
+  Object.fromEntries(
+    Object.entries(env).flatMap(([name, value]) =>
+      name.startsWith('SERVICE_') && knownVariables.has(name) && value !== undefined ? [[name, value]] : [],
+    ),
+  )
+
+async function optionsOf(invocation: Invocation): Promise<Variables> {
+  const [domain, data, port, tls, backups, signUp] = ['domain', 'data', 'port', 'tls', 'backups', 'sign-up'].map(
+    (name) => textOption(invocation, name),
+  )
+  const mail = textOption(invocation, 'mail')
+  const from = textOption(invocation, 'mail-from')
+  return {
+    ...(domain !== undefined && addressOf(requireServiceDomain(domain, testsOf(invocation)))),
+    ...(data !== undefined && { SERVICE_DATA_DIR: data }),
+    ...(port !== undefined && { SERVICE_PORT: port }),
+    ...(tls !== undefined && { SERVICE_TLS_MODE: tls }),
+    ...(backups !== undefined && backupsAt(backups)),
+    ...(signUp !== undefined && signUpVariables(signUp)),
+    ...(mail !== undefined && mailVariables(mail === '-' ? ((await invocation.terminal.nextLine()) ?? '') : mail)),
+    ...(from !== undefined && { SERVICE_EMAIL_FROM: from }),
+  }
+}
+
+const testsOf = ({ terminal: { env } }: Invocation) => ({ allowsTest: env['SERVICE_DEVELOPMENT'] === 'true' })
+
+const addressOf = (domain: string): Variables => ({ SERVICE_PUBLIC_URL: `https://${domain}` })
+
+/** A day between two backups. `none` makes none. */
+const backupsAt = (place: string): Variables =>
+  place === NONE
+    ? { SERVICE_BACKUP_INTERVAL_SECS: '0' }
+    : { SERVICE_BACKUP_DESTINATION: place, SERVICE_BACKUP_INTERVAL_SECS: String(DAY_SECS) }
+
+function signUpVariables(given: string): Variables {
+  if (!signUps.includes(given as SignUp)) throw new Misuse(`--sign-up is one of ${signUps.join(', ')}`)
+  return { SERVICE_INVITE_CODE_REQUIRED: String(given !== 'open') }
+}
+
+/** Throws `Misuse` without repeating the address, which may hold a password. */
+function mailVariables(address: string): Variables {
+  if (address === NONE) return { SERVICE_EMAIL_PROVIDER: 'log' }
+  const settings = mailServer(address)
+  if (settings === null) throw new Misuse('--mail takes smtp://user:password@host:port, smtps://… or "none"')
+  return byVariable(settings).variables
+}
+
+/** Settings by their variables; those without one remain as keys. */
+function byVariable(settings: Readonly<Record<string, Setting>>): { variables: Variables; fileKeys: FileKeys } {
+  const variableOf = (name: string) => configKeys.find((key) => key.name === name)?.env[0]
+  const entries = Object.entries(settings)
+  return {
+    variables: Object.fromEntries(
+      entries.flatMap(([name, value]) => {
+        const variable = variableOf(name)
+        return variable === undefined ? [] : [[variable, Array.isArray(value) ? value.join(',') : String(value)]]
+      }),
+    ),
+    fileKeys: Object.fromEntries(entries.filter(([name]) => variableOf(name) === undefined)),
+  }
+}
+
+function referenceOf(invocation: Invocation): Pick<Answers, 'variables' | 'fileKeys' | 'dropped'> {
+  const path = textOption(invocation, 'from-reference')
+  if (path === undefined) return { variables: {}, fileKeys: {}, dropped: {} }
+  const text = invocation.terminal.readFile(path)
+  if (text === null) throw new OperatorError(`there is no file ${path} (--from-reference)`)
+  const { settings, dropped } = translateReferenceEnv(parseReferenceEnv(text))
+  if (Object.keys(settings).length + Object.keys(dropped).length === 0)
+    throw new OperatorError(`${path} is not an environment of the reference PDS: it sets no variable PDS_…`)
+  return { ...byVariable(settings), dropped }
+}
+
+/** What is not known otherwise. */
+function defaultsOf({ folders, encryption }: Situation, known: Variables): Variables {
+  const { hostname } = new URL(known['SERVICE_PUBLIC_URL']!)
+  const { SERVICE_EMAIL_SMTP_USERNAME: user, SERVICE_EMAIL_PROVIDER: provider = 'log' } = known
+  const tls = known['SERVICE_TLS_MODE'] === undefined ? encryption : {}
+  const isBehindProxy = (known['SERVICE_TLS_MODE'] ?? tls['SERVICE_TLS_MODE']) === 'off'
+  return {
+    SERVICE_AVAILABLE_USER_DOMAINS: hostname,
+    SERVICE_DATA_DIR: folders.data,
+    SERVICE_PORT: '8080',
+    SERVICE_INVITE_CODE_REQUIRED: 'true',
+    SERVICE_EMAIL_PROVIDER: provider,
+    ...tls,
+    ...(isBehindProxy && { SERVICE_BIND_ADDRESS: '127.0.0.1' }),
+    ...(provider !== 'log' && { SERVICE_EMAIL_FROM: user?.includes('@') ? user : `noreply@${hostname}` }),
+    ...(known['SERVICE_BACKUP_INTERVAL_SECS'] === undefined && backupsAt(folders.backups)),
+  }
+}
+
+/** Folders do not depend on where the server starts. */
+function absolute(variables: Variables): Variables {
+  const isFolder = (name: string, value: string) =>
+    name === 'SERVICE_DATA_DIR' || (name === 'SERVICE_BACKUP_DESTINATION' && !value.startsWith('s3://'))
+  return Object.fromEntries(
+    Object.entries(variables).map(([name, value]) => [name, isFolder(name, value) ? resolve(value) : value]),
+  )
+}
+
+/** The secrets that are missing. A folder with a key of its own, or with data, keeps the key that it has. */
+function secretsFor(variables: Variables): Variables {
+  const folder = variables['SERVICE_DATA_DIR']!
+  const hasKey = variables['SERVICE_SIGNING_KEY_MASTER_KEY'] !== undefined || existsSync(masterKeyFile(folder))
+  if (!hasKey && existsSync(join(folder, 'holdfast.db')))
+    throw new OperatorError(
+      `${folder} holds the data of a server, but its master key is not known: name the configuration that it had with --config, or set SERVICE_SIGNING_KEY_MASTER_KEY`,
+    )
+  const secret = () => randomBytes(SECRET_BYTES).toString('hex')
+  return {
+    ...(variables['SERVICE_ADMIN_TOKEN'] === undefined && { SERVICE_ADMIN_TOKEN: secret() }),
+    ...(!hasKey && { SERVICE_SIGNING_KEY_MASTER_KEY: secret() }),
+  }
+}
+
+/** Ask the person for what is not known. `sign-up` in the answer is the choice in words. */
+async function ask(situation: Situation, known: Variables): Promise<Variables> {
+  const { terminal } = situation.invocation
+  const put = async (question: string, standard = ''): Promise<string> =>
+    (await terminal.ask(`${question}${standard === '' ? '' : ` (${standard})`}: `)).trim() || standard
+  const answers: Record<string, string> = {}
+  const isUnknown = (name: string) => known[name] === undefined
+
+  if (isUnknown('SERVICE_PUBLIC_URL'))
+    Object.assign(
+      answers,
+      await untilValid(terminal, async () => {
+        const parsed = parseServiceDomain(
+          await put('Domain of the server, such as pds.example.com'),
+          testsOf(situation.invocation),
+        )
+        return parsed.ok ? addressOf(parsed.domain) : parsed.fault
+      }),
+    )
+  if (isUnknown('SERVICE_INVITE_CODE_REQUIRED'))
+    Object.assign(
+      answers,
+      await untilValid(terminal, async () => {
+        const choice = await put(`Who may sign up: ${signUps.join(', ')}`, 'invite')
+        return signUps.includes(choice as SignUp)
+          ? { ...signUpVariables(choice), 'sign-up': choice }
+          : `one of ${signUps.join(', ')}, please`
+      }),
+    )
+  if (isUnknown('SERVICE_EMAIL_PROVIDER')) {
+    const mail = await untilValid(terminal, async () => {
+      const address = await put('Mail server, as smtp://user@host:587; without one, mail goes to the log', NONE)
+      const settings = address === NONE ? { 'email.provider': 'log' } : mailServer(address)
+      return settings === null ? 'smtp:// or smtps://, a user, @ and a host, please' : byVariable(settings).variables
+    })
+    Object.assign(answers, mail)
+    const { SERVICE_EMAIL_SMTP_USERNAME: user, SERVICE_EMAIL_SMTP_PASSWORD: password } = answers
+    if (user !== undefined && password === undefined)
+      answers['SERVICE_EMAIL_SMTP_PASSWORD'] = await terminal.ask(`Password of ${user}: `, { hidden: true })
+  }
+  if (isUnknown('SERVICE_BACKUP_DESTINATION') && isUnknown('SERVICE_BACKUP_INTERVAL_SECS')) {
+    const place = await put('Backups: a folder, s3://bucket/prefix, or none', situation.folders.backups)
+    Object.assign(answers, backupsAt(place))
+    if (place.startsWith('s3://')) Object.assign(answers, await askBucket(terminal, { ...known, ...answers }))
+  }
+  return answers
+}
+
+const bucketQuestions = [
+  { name: 'SERVICE_BLOB_MIRROR_ENDPOINT', question: 'Endpoint of the store, such as https://s3.example.com: ' },
+  { name: 'SERVICE_BLOB_MIRROR_ACCESS_KEY_ID', question: 'Access key id: ' },
+  { name: 'SERVICE_BLOB_MIRROR_SECRET_ACCESS_KEY', question: 'Secret access key: ', hidden: true },
+]
+
+async function askBucket(terminal: Terminal, known: Variables): Promise<Variables> {
+  const answers: Record<string, string> = {}
+  for (const { name, question, hidden = false } of bucketQuestions)
+    if (known[name] === undefined) answers[name] = (await terminal.ask(question, { hidden })).trim()
+  return answers
+}
+
+/** Ask again, a few times, while the answer is a fault. */
+async function untilValid(terminal: Terminal, question: () => Promise<Variables | string>): Promise<Variables> {
+  for (let tries = 1; ; tries++) {
+    const answer = await question()
+    if (typeof answer !== 'string') return answer
+    if (tries === MAX_TRIES) throw new OperatorError(answer)
+    terminal.err(answer)
+  }
+}

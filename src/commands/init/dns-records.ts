@@ -1,0 +1,124 @@
+/** The DNS records that a server needs, and whether name servers have them. */
+import { randomBytes } from 'node:crypto'
+import { Resolver as DnsClient } from 'node:dns/promises'
+import { devNull, networkInterfaces } from 'node:os'
+import type { Config } from '../../platform/configuration/config.ts'
+import { type Resolver, systemResolver } from '../../platform/network/resolver.ts'
+import { isPublicAddress } from '../../protocol/ip-address.ts'
+
+export interface DnsRecord {
+  name: string
+  type: 'A' | 'AAAA' | 'NS'
+  /** Null: the address of this machine, which it does not know. */
+  value: string | null
+}
+
+export interface SeenRecords {
+  /** What is wrong, in sentences; empty if all records are seen. */
+  missing: string[]
+  /** What to know about those that are seen. */
+  remarks: string[]
+}
+
+export interface NameServers {
+  resolver: Resolver
+  /** Whether a name server says that others answer for this name. */
+  isDelegated(name: string): Promise<boolean>
+}
+
+const TIMEOUT_MILLIS = 3000
+const RANDOM_LABEL_BYTES = 8
+const randomLabel = () => `holdfast-${randomBytes(RANDOM_LABEL_BYTES).toString('hex')}`
+
+/** Asks these name servers, `address` or `address:port`, or those of the machine; never its hosts file. */
+export function nameServers(servers: readonly string[] | undefined): NameServers {
+  return {
+    resolver: systemResolver({ servers, hostsPath: devNull }),
+    async isDelegated(name) {
+      const dns = new DnsClient({ timeout: TIMEOUT_MILLIS, tries: 1 })
+      if (servers !== undefined) dns.setServers([...servers])
+      try {
+        return (await dns.resolveNs(name)).length > 0
+      } catch (error) {
+        // The responder is closed between renewals, so a name server that follows the record fails.
+        return (error as NodeJS.ErrnoException).code === 'ESERVFAIL'
+      }
+    },
+  }
+}
+
+/** The public addresses of this machine; empty behind a router that translates them. */
+export const ownAddresses = (): string[] =>
+  Object.values(networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .map(({ address }) => address)
+    .filter((address) => isPublicAddress(address))
+
+type Place = Pick<Config, 'publicUrl' | 'availableUserDomains' | 'tls'>
+
+const hostOf = ({ publicUrl }: Place): string => new URL(publicUrl).hostname
+
+/** The names that have to lead to the server: its own, and any name under the domains of handles. */
+const wildcardsOf = ({ availableUserDomains }: Place): string[] => availableUserDomains.map((domain) => `*.${domain}`)
+
+const needsDelegation = ({ tls }: Place): boolean => tls.mode === 'acme' && tls.acmeChallenge === 'dns-01'
+
+/** Returns the records to set. */
+export function recordsOf(config: Place, addresses: readonly string[]): DnsRecord[] {
+  const values = addresses.length === 0 ? [null] : addresses
+  const names = [...new Set([hostOf(config), ...wildcardsOf(config)])]
+  return [
+    ...names.flatMap((name) =>
+      values.map((value): DnsRecord => ({ name, type: value?.includes(':') ? 'AAAA' : 'A', value })),
+    ),
+    ...challengesOf(config).map((name): DnsRecord => ({ name, type: 'NS', value: hostOf(config) })),
+  ]
+}
+
+const challengesOf = (config: Place): string[] =>
+  needsDelegation(config)
+    ? [...new Set([hostOf(config), ...config.availableUserDomains])].map((domain) => `_acme-challenge.${domain}`)
+    : []
+
+/**
+ * Ask for each name. `expected` are addresses of which each name must have one; empty: any public one will do.
+ * `allowsPrivate`: addresses that only some machines reach will do too.
+ */
+export async function lookForRecords(
+  config: Place,
+  { resolver, isDelegated }: NameServers,
+  { expected, allowsPrivate }: { expected: readonly string[]; allowsPrivate: boolean },
+): Promise<SeenRecords> {
+  const found: SeenRecords = { missing: [], remarks: [] }
+  const addressesOf = (name: string) => resolver.addresses(name, { fresh: true }).catch((error: Error) => error)
+  const shown = [...new Set([hostOf(config), ...wildcardsOf(config)])]
+  const challenges = challengesOf(config)
+  const [impossible, answers, delegated] = await Promise.all([
+    addressesOf(`${randomLabel()}.invalid`),
+    Promise.all(shown.map((name) => addressesOf(name.replace(/^\*/, randomLabel())))),
+    Promise.all(challenges.map(isDelegated)),
+  ])
+  if (addressesIn(impossible).length > 0)
+    found.remarks.push('the name server invents addresses for names that do not exist, so its answers prove nothing')
+  for (const [index, answer] of answers.entries()) {
+    const fault = faultOf(answer, { expected, allowsPrivate })
+    if (fault !== null) found.missing.push(`${shown[index]} ${fault}`)
+    else if (expected.length === 0) found.remarks.push(`${shown[index]} is ${addressesIn(answer).join(', ')}`)
+  }
+  found.missing.push(...challenges.filter((_, index) => !delegated[index]).map((name) => `${name} has no NS record`))
+  return found
+}
+
+const addressesIn = (answer: readonly string[] | Error): readonly string[] => (answer instanceof Error ? [] : answer)
+
+function faultOf(
+  answer: readonly string[] | Error,
+  { expected, allowsPrivate }: { expected: readonly string[]; allowsPrivate: boolean },
+): string | null {
+  if (answer instanceof Error) return `cannot be looked up: ${answer.message}`
+  if (answer.length === 0) return 'has no address'
+  const others = answer.filter((address) => !expected.includes(address))
+  if (expected.length > 0) return others.length === 0 ? null : `is ${others.join(', ')}, not ${expected.join(' or ')}`
+  const isReachable = allowsPrivate || answer.some((address) => isPublicAddress(address))
+  return isReachable ? null : `is ${answer.join(', ')}, which others cannot reach`
+}

@@ -1,0 +1,179 @@
+/** What `holdfast init` looks at before it writes: disk, clock, mail, ports, and how others reach the server. */
+import { createSocket } from 'node:dgram'
+import { existsSync, statSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { dirname } from 'node:path'
+import { randomBytes } from 'node:crypto'
+import {
+  checks,
+  examine,
+  fault,
+  ok,
+  warning,
+  type Examined,
+  type Finding,
+  type Patient,
+} from '../../features/operations/doctor/doctor.ts'
+import type { Config } from '../../platform/configuration/config.ts'
+import { ownUrl, plainAddress } from '../../platform/configuration/own-url.ts'
+import { askHealth } from '../server-health.ts'
+
+const REACH_TIMEOUT_MILLIS = 8000
+
+/** A port that the server opens. */
+interface Opened {
+  protocol: 'tcp' | 'udp'
+  address: string
+  port: number
+}
+
+/** Checks of the doctor that need no running server. */
+const borrowed = ['disk', 'network-share', 'clock', 'mail'] as const
+
+/** Look at this machine. `mayBindAll`: the server will have the right to open ports below 1024. */
+export async function* lookAtMachine(
+  patient: Patient,
+  { mayBindAll }: { mayBindAll: boolean },
+): AsyncGenerator<Examined> {
+  const { config } = patient
+  const there = { ...patient, config: { ...config, dataDir: nearestFolder(config.dataDir) } }
+  for (const check of checks.filter(({ name }) => borrowed.some((each) => each === name)))
+    yield { name: check.name, finding: await examine(check, check.name === 'mail' ? patient : there) }
+  yield { name: 'backups', finding: await lookAtBackups(patient) }
+  yield { name: 'ports', finding: await lookAtPorts(config, mayBindAll) }
+}
+
+/** The folder itself, or the nearest one above it that exists. */
+function nearestFolder(path: string): string {
+  if (existsSync(path) || dirname(path) === path) return path
+  return nearestFolder(dirname(path))
+}
+
+async function lookAtBackups(patient: Patient): Promise<Finding> {
+  const { backup, dataDir, blobMirror } = patient.config
+  if (backup.destination === null || backup.intervalSecs === 0)
+    return warning('no backups are made', 'name a folder or a bucket with --backups')
+  if (backup.destination.startsWith('s3://')) {
+    if (blobMirror.endpoint === null || blobMirror.accessKeyId === null || blobMirror.secretAccessKey === null)
+      return fault(
+        `${backup.destination} cannot be reached without an endpoint and keys`,
+        'set SERVICE_BLOB_MIRROR_ENDPOINT, SERVICE_BLOB_MIRROR_ACCESS_KEY_ID and SERVICE_BLOB_MIRROR_SECRET_ACCESS_KEY',
+      )
+    const found = await examine(
+      checks.find(({ name }) => name === 'backups')!,
+      patient,
+    )
+    return found.state === 'fault' ? found : ok(`${backup.destination} answers`)
+  }
+  if (`${backup.destination}/`.startsWith(`${dataDir}/`))
+    return fault(`${backup.destination} is in the data folder`, 'choose a folder elsewhere, better on another disk')
+  const [there, data] = [nearestFolder(backup.destination), nearestFolder(dataDir)]
+  const disk = await examine(
+    checks.find(({ name }) => name === 'disk')!,
+    {
+      ...patient,
+      config: { ...patient.config, dataDir: there },
+    },
+  )
+  if (disk.state === 'fault') return disk
+  return statSync(there).dev === statSync(data).dev
+    ? warning(
+        `${backup.destination} is on the disk of the data`,
+        'copy the backups elsewhere, or name another disk or a bucket with --backups: a broken disk takes both',
+      )
+    : ok(backup.destination)
+}
+
+/** The ports of a configuration. */
+function portsOf({ bindAddress, port, tls, ...config }: Config): Opened[] {
+  const tcp = (address: string, each: number): Opened[] =>
+    each === 0 ? [] : [{ protocol: 'tcp', address, port: each }]
+  const plain = tcp(plainAddress({ bindAddress, port, tls, ...config }), port)
+  if (tls.mode === 'off') return plain
+  const dns = tls.dnsAddress ?? bindAddress
+  const answersChallenges = tls.mode === 'acme' && tls.acmeChallenge === 'dns-01'
+  return [
+    ...plain,
+    ...tcp(bindAddress, tls.port),
+    ...tcp(bindAddress, tls.httpPort),
+    ...(answersChallenges
+      ? [...tcp(dns, tls.dnsPort), { protocol: 'udp' as const, address: dns, port: tls.dnsPort }]
+      : []),
+  ]
+}
+
+async function lookAtPorts(config: Config, mayBindAll: boolean): Promise<Finding> {
+  const opened = portsOf(config)
+  const names = opened.map(nameOf).join(', ')
+  for (const each of opened) {
+    const code = await tryPort(each)
+    if (code === null || (code === 'EACCES' && mayBindAll)) continue
+    if (code === 'EADDRINUSE') {
+      if ((await askHealth(ownUrl(config))).state === 'healthy')
+        return ok(`the server runs already, at ${ownUrl(config)}`)
+      return fault(
+        `${nameOf(each)} is in use by another program ("ss -lntup" names it)`,
+        each.port === config.port
+          ? 'stop that program, or choose another port with --port'
+          : 'stop that program, or let it be the reverse proxy of this server, with --tls off',
+      )
+    }
+    return fault(
+      `${nameOf(each)} cannot be opened: ${code}`,
+      code === 'EACCES' ? 'run it as root, with --service' : 'set bind_address to an address of this machine',
+    )
+  }
+  return ok(`${names} can be opened`)
+}
+
+const nameOf = ({ protocol, address, port }: Opened): string =>
+  `port ${port} of ${address}${protocol === 'udp' ? ' (UDP)' : ''}`
+
+/** Open a port and close it. Returns null if that works, or the code of the error. */
+export function tryPort({ protocol, address, port }: Opened): Promise<string | null> {
+  const { promise, resolve } = Promise.withResolvers<string | null>()
+  const fail = (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message)
+  if (protocol === 'udp') {
+    const socket = createSocket(address.includes(':') ? 'udp6' : 'udp4')
+    socket.once('error', fail)
+    socket.bind({ address, port, exclusive: true }, () => socket.close(() => resolve(null)))
+  } else {
+    const server = createServer()
+    server.once('error', fail)
+    server.listen({ host: address, port, exclusive: true }, () => server.close(() => resolve(null)))
+  }
+  return promise
+}
+
+/** Whether a request to the public name arrives here, as far as this machine can tell. */
+export async function lookAtReach({ config, upstream }: Patient): Promise<Finding> {
+  const { hostname, origin } = new URL(config.publicUrl)
+  const { mode, httpPort } = config.tls
+  if (mode === 'off') {
+    const answer = await upstream
+      .fetch(`${origin}/`, { headersTimeoutMillis: REACH_TIMEOUT_MILLIS })
+      .catch((error: Error) => error)
+    if (answer instanceof Error)
+      return warning(
+        `nothing answers at ${origin} yet: ${answer.message}`,
+        'set up the reverse proxy: docs/behind-a-proxy.md',
+      )
+    await answer.body?.cancel()
+    return ok(`${origin} answers, with status ${answer.status}`)
+  }
+  if (httpPort === 0 || (await tryPort({ protocol: 'tcp', address: config.bindAddress, port: httpPort })) !== null)
+    return warning(`port ${httpPort} was not tried`, 'the doctor tries it once the server runs')
+  const nonce = randomBytes(16).toString('hex')
+  using _server = Bun.serve({ hostname: config.bindAddress, port: httpPort, fetch: () => new Response(nonce) })
+  const text = await upstream
+    .fetch(`http://${hostname}:${httpPort}/`, { headersTimeoutMillis: REACH_TIMEOUT_MILLIS, maxBytes: 1024 })
+    .then((response) => response.text())
+    .catch((error: Error) => error)
+  if (text === nonce) return ok(`a request to port ${httpPort} of ${hostname} arrives here`)
+  return warning(
+    text instanceof Error
+      ? `a request to port ${httpPort} of ${hostname} does not arrive here: ${text.message}`
+      : `something else answers at port ${httpPort} of ${hostname}`,
+    `open ports ${httpPort} and ${config.tls.port} in the firewall; some networks do not let a machine reach its own public address`,
+  )
+}

@@ -1,0 +1,100 @@
+/**
+ * The service of systemd that runs the server: its user, folders and unit, as the Debian package makes them. Every step
+ * can be repeated, and leaves what a package has installed as it is.
+ */
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { OperatorError } from '../../base/operator-error.ts'
+import type { Config } from '../../platform/configuration/config.ts'
+import { selfCommand } from '../../platform/running/self.ts'
+import wrapper from '../../../release/files/pds' with { type: 'text' }
+import unit from '../../../release/files/holdfast.service' with { type: 'text' }
+import { runToEnd, said } from '../upgrade/service-manager.ts'
+
+export const UNIT = 'holdfast.service'
+const USER = 'holdfast'
+const packagedUnits = ['/usr/lib/systemd/system', '/lib/systemd/system'].map((folder) => join(folder, UNIT))
+const OWN_UNIT = `/etc/systemd/system/${UNIT}`
+const OWN_PLACES = `/etc/systemd/system/${UNIT}.d/places.conf`
+const PACKAGED_WRAPPER = '/usr/sbin/pds'
+const OWN_WRAPPER = '/usr/local/sbin/pds'
+
+/** What the files of a release say, and what replaces it. */
+const packaged = { executable: '/usr/bin/holdfast', settings: '/etc/holdfast.env' }
+export const SERVICE_SETTINGS = packaged.settings
+export const serviceFolders = { data: '/var/lib/holdfast', backups: '/var/backups/holdfast' }
+
+/** Folders that the unit hides from the server. */
+const hidden = /^\/(?:home|root|run\/user|tmp|var\/tmp)\//
+
+/** Whether this process could install a service here. */
+export const canInstallService = (): boolean =>
+  process.platform === 'linux' && process.getuid?.() === 0 && Bun.which('systemctl') !== null
+
+export interface ServicePlan {
+  /** The file of variables. */
+  settings: string
+  config: Config
+  onStep: (text: string) => void
+}
+
+/** Throws `OperatorError` if the service could not read the executable or the data. */
+export function requireReadable({ dataDir }: Pick<Config, 'dataDir'>): void {
+  const unreadable = [...selfCommand(), dataDir].find((path) => hidden.test(path))
+  if (unreadable === undefined) return
+  throw new OperatorError(
+    `${unreadable} is in a folder that the service cannot read: move it, the executable to /usr/local/bin for example`,
+  )
+}
+
+/** Install the service. Returns whether anything changed. Throws `OperatorError` if a step fails. */
+export async function installService({ settings, config, onStep }: ServicePlan): Promise<boolean> {
+  if ((await runToEnd(['getent', 'passwd', USER])).code !== 0) {
+    onStep(`making the user ${USER}`)
+    const home = ['--home-dir', serviceFolders.data, '--no-create-home', '--shell', '/usr/sbin/nologin']
+    await run(['useradd', '--system', '--user-group', ...home, USER])
+  }
+  const { destination } = config.backup
+  const backups = destination === null || destination.startsWith('s3://') ? [] : [destination]
+  await run(['install', '-d', '-o', USER, '-g', USER, '-m', '700', config.dataDir, ...backups])
+
+  const isPackaged = packagedUnits.some((path) => existsSync(path))
+  const folders = [config.dataDir, ...backups]
+  const files = [
+    ...(isPackaged ? [] : [{ path: OWN_UNIT, mode: 0o644, text: fitted(unit, settings) }]),
+    { path: OWN_PLACES, mode: 0o644, text: placesFor(folders, isPackaged ? settings : null) },
+    ...(existsSync(PACKAGED_WRAPPER) ? [] : [{ path: OWN_WRAPPER, mode: 0o755, text: fitted(wrapper, settings) }]),
+  ]
+  const changed = files.filter(({ path, text }) => !existsSync(path) || readFileSync(path, 'utf8') !== text)
+  for (const { path, mode, text } of changed) {
+    onStep(`writing ${path}`)
+    mkdirSync(dirname(path), { recursive: true, mode: 0o755 })
+    writeFileSync(path, text, { flush: true })
+    chmodSync(path, mode)
+  }
+  await run(['systemctl', 'daemon-reload'])
+  return changed.length > 0
+}
+
+/** Start the service, or restart it with its new configuration, and let it start with the machine. */
+export async function startService(onStep: (text: string) => void): Promise<void> {
+  onStep(`starting ${UNIT}`)
+  await run(['systemctl', 'enable', UNIT])
+  await run(['systemctl', 'restart', UNIT])
+}
+
+/** A file of the release, for this executable and this file of variables. */
+const fitted = (text: string, settings: string): string =>
+  text.replaceAll(packaged.executable, selfCommand().join(' ')).replaceAll(packaged.settings, settings)
+
+/** Folders that the server writes, and the file of variables if the unit of a package names another. */
+function placesFor(folders: readonly string[], settings: string | null): string {
+  const file =
+    settings === null || settings === packaged.settings ? [] : ['EnvironmentFile=', `EnvironmentFile=${settings}`]
+  return ['[Service]', ...file, ...folders.map((folder) => `ReadWritePaths=-${folder}`), ''].join('\n')
+}
+
+async function run(words: readonly string[]): Promise<void> {
+  const { code, err, out } = await runToEnd(words)
+  if (code !== 0) throw new OperatorError(`"${words.join(' ')}" failed: ${said(err || out)}`)
+}

@@ -1,0 +1,378 @@
+/**
+ * `holdfast init`, step by step. Whatever decides is looked at first; then the files are written, each whole or not at
+ * all; then the service and the invite follow, which find what an earlier run has made. So it can be killed anywhere
+ * and run again.
+ */
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { withContext } from '../../app.ts'
+import { OperatorError } from '../../base/operator-error.ts'
+import { examineAll, type Examined, type Finding, type Patient } from '../../features/operations/doctor/doctor.ts'
+import { usableOperatorCode } from '../../features/identity/invites/invites.ts'
+import type { Config } from '../../platform/configuration/config.ts'
+import { CONFIG_VARIABLE } from '../../platform/configuration/config-files.ts'
+import { describeProblems, loadConfig } from '../../platform/configuration/config-loading.ts'
+import { ownUrl } from '../../platform/configuration/own-url.ts'
+import { createMailer } from '../../platform/network/mailer.ts'
+import { createOutbound } from '../../platform/network/outbound.ts'
+import { type Resolver, systemResolver } from '../../platform/network/resolver.ts'
+import { createLog } from '../../platform/running/log.ts'
+import { isIpAddress } from '../../protocol/ip-address.ts'
+import { type Invocation, Misuse, type Terminal } from '../command.ts'
+import { allInvites } from '../invite/operator-invites.ts'
+import { serverOf } from '../operator-server.ts'
+import { table } from '../report.ts'
+import { askHealth, awaitHealth } from '../server-health.ts'
+import { type Answers, collectAnswers, isConfiguration, textOption } from './answers.ts'
+import {
+  type DnsRecord,
+  lookForRecords,
+  nameServers,
+  type NameServers,
+  ownAddresses,
+  recordsOf,
+} from './dns-records.ts'
+import { lookAtMachine, lookAtReach } from './looks.ts'
+import {
+  canInstallService,
+  installService,
+  requireReadable,
+  serviceFolders,
+  SERVICE_SETTINGS,
+  startService,
+  UNIT,
+} from './service.ts'
+import {
+  fileKeysText,
+  keysFileBeside,
+  readSettings,
+  settingsText,
+  type Variables,
+  writeSettings,
+} from './settings-file.ts'
+
+const START_MILLIS = 120_000
+const MAX_PAUSE_MILLIS = 10_000
+const FIRST_PAUSE_MILLIS = 1000
+const SETTINGS_HERE = './holdfast.env'
+
+export interface SetUp {
+  invocation: Invocation
+  /** Without questions. */
+  isUnattended: boolean
+  dnsWaitSecs: number
+}
+
+type Look = { name: string } & Finding
+
+interface SetUpReport {
+  publicUrl: string
+  /** The file of variables. */
+  configuration: string
+  /** `none`: a look failed, so nothing was written. */
+  outcome: 'none' | 'kept' | 'written'
+  /** Where the former configuration is; null if it was not replaced. */
+  copy: string | null
+  looks: Look[]
+  records: DnsRecord[]
+  /** Variables of the reference that have no counterpart, with the reason. */
+  dropped: Readonly<Record<string, string>>
+  service: string | null
+  invite: string | null
+  signUpUrl: string
+  /** Null if the server does not run. */
+  doctor: Look[] | null
+  /** What is left to do, in sentences. */
+  next: string[]
+}
+
+/** Returns whether all is done. Throws `OperatorError` if a step fails, and `Misuse` if an option is wrong. */
+export async function setUp(given: SetUp): Promise<boolean> {
+  const { invocation } = given
+  const { terminal, options } = invocation
+  const say = options['json'] === true ? terminal.err : terminal.out
+  const isService = await wantsService(given)
+  const settings = settingsPath(invocation, isService)
+  const former = readSettings(terminal, settings)
+  const answers = await collectAnswers({
+    invocation,
+    isUnattended: given.isUnattended,
+    former,
+    folders: settings === SERVICE_SETTINGS ? serviceFolders : { data: './data', backups: './backups' },
+    encryption: { SERVICE_TLS_MODE: 'off' },
+  })
+  const isKept = isConfiguration(former) && !(await mayChange(given, settings, answers))
+  const variables = isKept ? former : withFileKeys(answers, settings)
+  const config = configOf(terminal, variables, answers)
+  if (isService) requireReadable(config)
+  const report: SetUpReport = {
+    publicUrl: config.publicUrl,
+    configuration: settings,
+    outcome: 'none',
+    copy: null,
+    looks: [],
+    records: [],
+    dropped: answers.dropped,
+    service: null,
+    invite: null,
+    signUpUrl: `${config.publicUrl}/account/sign-up`,
+    doctor: null,
+    next: [],
+  }
+  const isDone = await perform({ ...given, say, isService, isKept, settings, variables, config, answers, report })
+  if (options['json'] === true) terminal.out(JSON.stringify(report, null, 2))
+  else for (const line of report.next) terminal.out(line)
+  return isDone
+}
+
+interface Run extends SetUp {
+  say(text: string): void
+  isService: boolean
+  isKept: boolean
+  settings: string
+  variables: Variables
+  config: Config
+  answers: Answers
+  report: SetUpReport
+}
+
+async function perform(run: Run): Promise<boolean> {
+  const { invocation, say, config, report, isService } = run
+  for (const [name, why] of Object.entries(report.dropped)) say(`${name} has no counterpart: ${why}`)
+  const servers = addressList(invocation, 'name-server', isServer)
+  const names = nameServers(servers)
+  const patient = patientOf(config, systemResolver({ asksSystem: true }))
+  for await (const look of lookAtMachine(patient, { mayBindAll: isService })) note(run, report.looks, look)
+  if (report.looks.some(({ state }) => state === 'fault')) return stopped(run)
+
+  report.records = recordsOf(config, addressesHere(invocation))
+  if (invocation.options['skip-dns'] !== true) {
+    if (!(await awaitRecords(run, names))) return stopped(run)
+    const reach = await lookAtReach(patientOf(config, servers === undefined ? patient.resolver : names.resolver))
+    note(run, report.looks, { name: 'reach', finding: reach })
+  }
+
+  write(run)
+  const isMoving = textOption(invocation, 'from-reference') !== undefined
+  if (isService) await runService(run, { isStarted: !isMoving })
+  const isRunning = (await askHealth(ownUrl(config))).state === 'healthy'
+  if (run.answers.signUp === 'invite' && !isMoving && (isRunning || !isService))
+    report.invite = await firstInvite(run, isRunning)
+  if (isRunning) await examine(run)
+  report.next.push(...nextSteps(run, { isRunning, isMoving }))
+  return !isService || isMoving || isRunning
+}
+
+function stopped({ report, settings }: Run): false {
+  report.next.push(`Nothing was written to ${settings}. Correct what is wrong, and run the same command again.`)
+  return false
+}
+
+const marks = { ok: 'ok   ', warning: 'warn ', fault: 'FAULT', skipped: '-    ' } as const
+const NAME_WIDTH = 'client-address'.length
+
+function note({ say }: Run, list: Look[], { name, finding }: Examined): void {
+  list.push({ name, ...finding })
+  say(`${marks[finding.state]} ${name.padEnd(NAME_WIDTH)}  ${finding.text}`)
+  if ('remedy' in finding) say(`${' '.repeat(NAME_WIDTH + 8)}→ ${finding.remedy}`)
+}
+
+async function wantsService({ invocation: { options, terminal }, isUnattended }: SetUp): Promise<boolean> {
+  if (options['service'] === true) {
+    if (!canInstallService()) throw new OperatorError('--service needs Linux with systemd, and root')
+    return true
+  }
+  if (isUnattended || !canInstallService() || !isSystemdRunning()) return false
+  return isYes(await terminal.ask('Install a service of systemd, which runs the server? (Y/n): '), true)
+}
+
+const isSystemdRunning = (): boolean => existsSync('/run/systemd/system')
+
+const isYes = (answer: string, standard: boolean): boolean =>
+  answer.trim() === '' ? standard : /^y/i.test(answer.trim())
+
+function settingsPath(invocation: Invocation, isService: boolean): string {
+  const named = textOption(invocation, 'config')
+  if (named !== undefined && !named.endsWith('.env')) throw new Misuse('--config takes a name that ends in .env')
+  return resolve(named ?? (isService ? SERVICE_SETTINGS : SETTINGS_HERE))
+}
+
+/** Whether the configuration that is there may be changed. Throws `OperatorError` if it has to be and may not. */
+async function mayChange(
+  { invocation, isUnattended }: SetUp,
+  settings: string,
+  { changed }: Answers,
+): Promise<boolean> {
+  const { options, terminal } = invocation
+  if (options['force'] === true) return true
+  if (changed.length === 0) return false
+  const what = `${settings} has other values of ${changed.join(', ')}`
+  if (!isUnattended && isYes(await terminal.ask(`${what}. Change them, and keep a copy? (y/N): `), false)) return true
+  throw new OperatorError(`${what}: leave the options out, or add --force, which keeps a copy`)
+}
+
+/** Keys without a variable go to a file of their own. */
+function withFileKeys({ variables, fileKeys }: Answers, settings: string): Variables {
+  if (Object.keys(fileKeys).length === 0 || variables[CONFIG_VARIABLE] !== undefined) return variables
+  return { ...variables, [CONFIG_VARIABLE]: keysFileBeside(settings) }
+}
+
+/** The configuration as the server will read it. Throws `OperatorError` with all problems. */
+function configOf(terminal: Terminal, variables: Variables, { fileKeys }: Answers): Config {
+  const named = variables[CONFIG_VARIABLE]
+  const loaded = loadConfig(
+    {
+      env: variables,
+      readFile: (path) => (path === named ? (terminal.readFile(path) ?? fileKeysText(fileKeys)) : null),
+    },
+    'serve',
+  )
+  if (!loaded.ok) throw new OperatorError(describeProblems(loaded.problems))
+  return loaded.config
+}
+
+const log = (terminal: Terminal) =>
+  createLog({ format: 'text', level: 'warn', now: terminal.now, write: (line) => terminal.err(line.trimEnd()) })
+
+function patientOf(config: Config, resolver: Resolver): Patient {
+  const upstream = createOutbound({ resolver, reach: 'anywhere' })
+  const silent = createLog({ format: 'text', level: 'error', now: Date.now, write: () => {} })
+  return { config, resolver, upstream, mailer: createMailer(config, { upstream, log: silent }), now: Date.now }
+}
+
+/** `address`, or `address:port` with brackets around IPv6. */
+const isServer = (text: string): boolean =>
+  isIpAddress(text) || isIpAddress(/^\[?(.*?)\]?:\d{1,5}$/.exec(text)?.[1] ?? '')
+
+function addressList(
+  invocation: Invocation,
+  name: string,
+  isValid: (text: string) => boolean = isIpAddress,
+): string[] | undefined {
+  const list = textOption(invocation, name)
+    ?.split(',')
+    .map((each) => each.trim())
+  if (list !== undefined && !list.every(isValid)) throw new Misuse(`--${name} takes IP addresses, separated by commas`)
+  return list
+}
+
+const addressesHere = (invocation: Invocation): string[] => addressList(invocation, 'address') ?? ownAddresses()
+
+/** Show the records, and look until they are there. Returns false if they are not, after the time that was given. */
+async function awaitRecords(run: Run, names: NameServers): Promise<boolean> {
+  const { invocation, config, report, say, dnsWaitSecs } = run
+  const { terminal } = invocation
+  say('DNS needs these records:')
+  say(
+    table(
+      ['NAME', 'TYPE', 'VALUE'],
+      report.records.map(({ name, type, value }) => [
+        `${name}.`,
+        type,
+        value ?? '(the public address of this machine)',
+      ]),
+    ),
+  )
+  const stated = addressList(invocation, 'address')
+  // A proxy in front may be at another address, so only an address that was stated has to be the one.
+  const expected = stated ?? (config.tls.mode === 'off' ? [] : ownAddresses())
+  const endsAt = terminal.now() + dnsWaitSecs * 1000
+  let told = ''
+  for (let pause = FIRST_PAUSE_MILLIS; ; pause = Math.min(2 * pause, MAX_PAUSE_MILLIS)) {
+    const { missing, remarks } = await lookForRecords(config, names, { expected, allowsPrivate: config.development })
+    if (missing.length === 0) {
+      const text = ['all records are there', ...remarks].join('; ')
+      note(run, report.looks, { name: 'dns', finding: { state: 'ok', text } })
+      return true
+    }
+    const text = [...missing, ...remarks].join('; ')
+    if (terminal.now() >= endsAt) {
+      const remedy = 'set the records and run the same command again, or add --skip-dns'
+      note(run, report.looks, { name: 'dns', finding: { state: 'fault', text, remedy } })
+      return false
+    }
+    if (text !== told) say(`waiting: ${text}`)
+    told = text
+    await terminal.pause(Math.min(pause, Math.max(0, endsAt - terminal.now())))
+  }
+}
+
+function write({ invocation: { terminal }, settings, variables, answers, isKept, report, say }: Run): void {
+  if (isKept) {
+    report.outcome = 'kept'
+    return say(`${settings} stays as it is`)
+  }
+  const text = settingsText(variables)
+  const keys = variables[CONFIG_VARIABLE]
+  // The file that the other one names comes first.
+  if (Object.keys(answers.fileKeys).length > 0 && keys !== undefined)
+    writeSettings(terminal, { path: keys, text: fileKeysText(answers.fileKeys), isSecret: false })
+  report.copy = writeSettings(terminal, { path: settings, text, isSecret: true })
+  report.outcome = 'written'
+  say(`${settings} is written${report.copy === null ? '' : `; the former one is ${report.copy}`}`)
+}
+
+async function runService(
+  { invocation: { terminal }, config, settings, report, say }: Run,
+  { isStarted }: { isStarted: boolean },
+): Promise<void> {
+  const isChanged = await installService({ settings, config, onStep: say })
+  report.service = UNIT
+  if (!isStarted) return
+  const isUpToDate = report.outcome === 'kept' && !isChanged && (await askHealth(ownUrl(config))).state === 'healthy'
+  if (!isUpToDate) await startService(say)
+  const { state, reason } = await awaitHealth(ownUrl(config), { withinMillis: START_MILLIS }, terminal.pause)
+  if (state !== 'healthy')
+    throw new OperatorError(
+      `the server does not work (${reason}): "journalctl -u ${UNIT}" says why. Then run the same command again`,
+    )
+  say(`the server runs at ${ownUrl(config)}`)
+}
+
+/** Returns an unused invite: from the running server, or from the database, which is made if there is none. */
+async function firstInvite(
+  { invocation: { terminal }, config, report, say }: Run,
+  isRunning: boolean,
+): Promise<string | null> {
+  if (!isRunning)
+    return withContext(config, (ctx) => ctx.db.transaction((tx) => usableOperatorCode(ctx, tx)), {
+      mayBeNew: true,
+      log: log(terminal),
+    })
+  if (config.adminToken === null) {
+    say('no invite: the configuration has no admin token')
+    return report.invite
+  }
+  const server = serverOf(config, config.adminToken.reveal())
+  const open = (await allInvites(server)).find(
+    ({ disabled, uses, available, forAccount }) => !disabled && uses.length < available && forAccount === 'admin',
+  )
+  if (open !== undefined) return open.code
+  return (await server.post<{ code: string }>('/xrpc/com.atproto.server.createInviteCode', { useCount: 1 })).code
+}
+
+async function examine(run: Run): Promise<void> {
+  const doctor: Look[] = []
+  run.report.doctor = doctor
+  run.say('The doctor says:')
+  for await (const examined of examineAll(patientOf(run.config, systemResolver({ asksSystem: true }))))
+    note(run, doctor, examined)
+}
+
+function* nextSteps(
+  { invocation, settings, config, isService, report, answers }: Run,
+  { isRunning, isMoving }: { isRunning: boolean; isMoving: boolean },
+): Iterable<string> {
+  const { self } = invocation.terminal
+  const command = isService ? 'pds' : settings === resolve(SETTINGS_HERE) ? self : `SERVICE_CONFIG=${settings} ${self}`
+  if (report.outcome === 'written' && config.signingKeyMasterKey !== null)
+    yield `Copy the master key in ${settings} to a safe place: backups are of no use without it.`
+  if (isMoving)
+    yield `Move the accounts in: ${command} import-reference <data folder of the reference> (docs/moving-in.md)`
+  if (!isRunning) yield `Start the server: ${isService ? `systemctl enable --now ${UNIT}` : `${command} serve`}`
+  if (config.tls.mode === 'off') yield `Let a reverse proxy lead to ${ownUrl(config)}: docs/behind-a-proxy.md`
+  if (report.doctor?.some(({ state }) => state === 'fault'))
+    yield `Correct the faults, and examine it again: ${command} doctor`
+  if (answers.signUp === 'closed') yield `Make accounts: ${command} account create NAME ADDRESS`
+  else yield `Sign up: ${report.signUpUrl}${report.invite === null ? '' : `, with the invite code ${report.invite}`}`
+}

@@ -1,0 +1,158 @@
+/**
+ * The service of systemd that `init` installs, on a machine of its own: /etc and /usr/local are empty and writable, and
+ * programs that stand for those of systemd note how they are called. `systemctl restart` really starts the server.
+ */
+import { afterAll, expect, test } from 'bun:test'
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseEnv } from 'node:util'
+import { inMountNamespace } from '../../support/faults/small-disk.ts'
+import { freePort } from '../../support/ports.ts'
+import { PROGRAM, runProgram } from '../../support/servers/program.ts'
+import { setUp } from '../../support/set-up.ts'
+
+const DOMAIN = 'pds.example.com'
+const services = setUp(() => Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('ok') }))
+const folder = mkdtempSync(join(tmpdir(), 'holdfast-service-'))
+const [etc, local, programs, srv] = ['etc', 'local', 'programs', 'srv'].map((name) => join(folder, name)) as [
+  string,
+  string,
+  string,
+  string,
+]
+const log = join(folder, 'calls')
+const releaseFile = (name: string) => readFileSync(join(import.meta.dir, '../../../release/files', name), 'utf8')
+
+for (const each of [etc, join(local, 'bin'), programs, srv]) mkdirSync(each, { recursive: true })
+cpSync(PROGRAM[0]!, join(local, 'bin/holdfast'))
+
+const program = (name: string, script: string) => {
+  writeFileSync(join(programs, name), `#!/bin/sh\necho "${name} $*" >>'${log}'\n${script}\n`)
+  chmodSync(join(programs, name), 0o755)
+}
+program('getent', `test -e '${folder}/user'`)
+program('useradd', `touch '${folder}/user'`)
+program('install', 'shift 5; while [ $# -gt 0 ]; do case $1 in -m) shift 2 ;; *) mkdir -p "$1"; shift ;; esac; done')
+program(
+  'systemctl',
+  `case $1 in restart)
+  [ -e '${folder}/pid' ] && kill "$(cat '${folder}/pid')" && while kill -0 "$(cat '${folder}/pid')" 2>/dev/null; do sleep 0.1; done
+  (set -a; . /etc/holdfast.env; exec /usr/local/bin/holdfast serve) >'${folder}/server.log' 2>&1 &
+  echo $! >'${folder}/pid' ;;
+esac`,
+)
+
+afterAll(() => {
+  if (existsSync(join(folder, 'pid'))) process.kill(Number(readFileSync(join(folder, 'pid'), 'utf8')), 'SIGKILL')
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const machine = inMountNamespace(
+  `mount --bind '${etc}' /etc && mount --bind '${local}' /usr/local && mount --bind '${srv}' /srv`,
+)
+
+test('a user, folders, the unit and the wrapper are made; the server runs, and the doctor sees it', async () => {
+  const port = String(await freePort())
+  const init = async (...more: string[]) => {
+    rmSync(log, { force: true })
+    const { code, out, err } = await runProgram(
+      ['init', '--yes', '--domain', DOMAIN, '--port', port, '--tls', 'off', '--skip-dns', '--service', '--json'].concat(
+        '--data',
+        '/srv/holdfast',
+        '--backups',
+        '/srv/backups',
+        more,
+      ),
+      {
+        SERVICE_PLC_DIRECTORY_URL: `http://127.0.0.1:${services.port}`,
+        SERVICE_CRAWLERS: '',
+        PATH: `${programs}:${process.env['PATH']}`,
+      },
+      [...machine, '/usr/local/bin/holdfast'],
+    )
+    const calls = readFileSync(log, 'utf8').split('\n')
+    return { code, err, report: JSON.parse(out || 'null') as Record<string, unknown>, calls }
+  }
+
+  const { code, err, report, calls } = await init()
+  expect({ code, err }).toMatchObject({ code: 0, err: expect.stringContaining('the server runs at') })
+  expect(calls).toEqual([
+    'getent passwd holdfast',
+    'useradd --system --user-group --home-dir /var/lib/holdfast --no-create-home --shell /usr/sbin/nologin holdfast',
+    'install -d -o holdfast -g holdfast -m 700 /srv/holdfast /srv/backups',
+    'systemctl daemon-reload',
+    'systemctl enable holdfast.service',
+    'systemctl restart holdfast.service',
+    '',
+  ])
+  const unit = readFileSync(join(etc, 'systemd/system/holdfast.service'), 'utf8')
+  expect(unit).toBe(releaseFile('holdfast.service').replaceAll('/usr/bin/holdfast', '/usr/local/bin/holdfast'))
+  expect(readFileSync(join(etc, 'systemd/system/holdfast.service.d/places.conf'), 'utf8')).toBe(
+    '[Service]\nReadWritePaths=-/srv/holdfast\nReadWritePaths=-/srv/backups\n',
+  )
+  expect(readFileSync(join(local, 'sbin/pds'), 'utf8')).toContain('--init-groups /usr/local/bin/holdfast "$@"')
+  expect(report).toMatchObject({
+    configuration: '/etc/holdfast.env',
+    outcome: 'written',
+    service: 'holdfast.service',
+    invite: expect.stringMatching(/^pds-example-com-/),
+    doctor: expect.arrayContaining([
+      expect.objectContaining({ name: 'server', state: 'ok' }),
+      expect.objectContaining({ name: 'operator', state: 'ok' }),
+    ]),
+  })
+
+  const before = parseEnv(readFileSync(join(etc, 'holdfast.env'), 'utf8'))
+  const again = await init()
+  expect(again).toMatchObject({ code: 0, report: { outcome: 'kept', invite: report['invite'] } })
+  expect(again.calls).toEqual([
+    'getent passwd holdfast',
+    'install -d -o holdfast -g holdfast -m 700 /srv/holdfast /srv/backups',
+    'systemctl daemon-reload',
+    '',
+  ])
+  expect(parseEnv(readFileSync(join(etc, 'holdfast.env'), 'utf8'))).toEqual(before)
+}, 60_000)
+
+test('what a package has installed stays', async () => {
+  rmSync(join(etc, 'systemd'), { recursive: true, force: true })
+  const packaged = inMountNamespace(
+    `mount --bind '${etc}' /etc && mount --bind '${local}' /usr/local && mount -t tmpfs tmpfs /usr/lib/systemd && mkdir -p /usr/lib/systemd/system && touch /usr/lib/systemd/system/holdfast.service && mount --bind '${srv}' /srv`,
+  )
+  const { code } = await runProgram(
+    ['init', '--yes', '--skip-dns', '--service', '--json'],
+    { PATH: `${programs}:${process.env['PATH']}` },
+    [...packaged, '/usr/local/bin/holdfast'],
+  )
+  expect(code).toBe(0)
+  expect(existsSync(join(etc, 'systemd/system/holdfast.service'))).toBe(false)
+  expect(existsSync(join(etc, 'systemd/system/holdfast.service.d/places.conf'))).toBe(true)
+}, 60_000)
+
+test('an executable that the service could not read is refused before anything is written', async () => {
+  const misplaced = join(folder, 'holdfast')
+  cpSync(PROGRAM[0]!, misplaced)
+  expect(
+    await runProgram(
+      ['init', '--yes', '--skip-dns', '--service', '--config', join(etc, 'other.env'), '--domain', DOMAIN].concat([
+        '--data',
+        '/srv/other',
+        '--backups',
+        'none',
+        '--port',
+        String(await freePort()),
+      ]),
+      { PATH: `${programs}:${process.env['PATH']}`, SERVICE_PLC_DIRECTORY_URL: `http://127.0.0.1:${services.port}` },
+      [...machine, misplaced],
+    ),
+  ).toMatchObject({ code: 1, err: expect.stringContaining(`${misplaced} is in a folder that the service cannot read`) })
+  expect(existsSync(join(etc, 'other.env'))).toBe(false)
+}, 60_000)
+
+test('without root or systemd there is no service', async () => {
+  expect(await runProgram(['init', '--yes', '--domain', DOMAIN, '--service'], { PATH: '/nonexistent' })).toMatchObject({
+    code: 1,
+    err: 'holdfast init: --service needs Linux with systemd, and root\n',
+  })
+})
