@@ -388,3 +388,49 @@ test('a plan that has expired is gone, with the session in it', async () => {
   await pds.runSweep('moves')
   expect(await pds.count('move_plan')).toBe(0)
 })
+
+describe('with an archive and a key, and no old server', () => {
+  const post = (path: string, json: object) => request(`${pds.url}${path}`, { json })
+
+  test('an account moves in once its holder has signed for its identity', async () => {
+    const device = deviceKey()
+    const { from, name } = await someone({ recoveryKey: device.did })
+    const archive = await (await fetch(archiveUrl(from))).arrayBuffer()
+    host.lie = () => new Response('gone', { status: 502 })
+    const wish = { identifier: from.did, handle: `${name}-here.test`, recoveryKey: device.did }
+    const offer = await post('/v1/move-in/offer', wish)
+    expect(offer.status).toBe(200)
+    const operation = signOperation(offer.body.operation, device.key)
+    const begun = { ...wish, operation, email: `${name}-here@example.com`, password: from.password }
+    const first = await post('/v1/move-in', begun)
+    // Its answer may be lost.
+    const { status, body } = await post('/v1/move-in', begun)
+    expect({ first: first.status, status }).toEqual({ first: 200, status: 200 })
+    const moving = { ...from, ...body }
+    expect(await moveOf(pds, moving)).toMatchObject({ stage: 'archive', needs: 'archive' })
+
+    const headers = { ...bearer(moving.accessJwt), 'content-type': 'application/vnd.ipld.car' }
+    const given = await request(`${pds.url}/v1/move-in/archive`, { method: 'POST', headers, body: archive })
+    expect(given.status).toBe(200)
+    await pds.runSteps()
+    expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done', records: 1, blobs: { expected: 1, lost: 1 } })
+    const { services, rotationKeys } = (await lastOperation({ directory: plc, account: from })) as any
+    expect(services.atproto_pds.endpoint).toBe(pds.url)
+    expect(rotationKeys[0]).toBe(device.did)
+  })
+
+  test('an account does not move in without the signature of a rotation key', async () => {
+    const [device, stranger] = [deviceKey(), deviceKey()]
+    const { from, name } = await someone({ recoveryKey: device.did })
+    const wish = { identifier: from.did, handle: `${name}-here.test`, recoveryKey: device.did }
+    expect(await post('/v1/move-in/offer', { ...wish, recoveryKey: stranger.did })).toMatchObject({ status: 403 })
+    const { operation } = (await post('/v1/move-in/offer', wish)).body
+    const account = { email: `${name}-here@example.com`, password: from.password }
+    const forged = { ...wish, ...account, operation: signOperation(operation, stranger.key) }
+    expect(await post('/v1/move-in', forged)).toMatchObject({ status: 400 })
+    const other = { ...operation, alsoKnownAs: ['at://somebody.test'] }
+    const changed = { ...wish, ...account, operation: signOperation(other, device.key) }
+    expect(await post('/v1/move-in', changed)).toMatchObject({ status: 400 })
+    expect(await pds.count('account', { did: from.did })).toBe(0)
+  })
+})

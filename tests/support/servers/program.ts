@@ -50,12 +50,13 @@ export async function runProgram(
 }
 
 /**
- * Run it at a terminal, and type what belongs to each question once it is asked. Returns all that the screen showed.
+ * Run it at a terminal, and type what belongs to each question once it is asked, or what a function then finds out.
+ * Returns all that the screen showed.
  */
 export async function typeAtProgram(
   words: string[],
   env: Record<string, string>,
-  answers: readonly (readonly [question: string, keys: string])[],
+  answers: readonly (readonly [question: string, keys: string | (() => Promise<string>)])[],
   program = PROGRAM,
 ): Promise<{ code: number; screen: string }> {
   const left = [...answers]
@@ -73,7 +74,8 @@ export async function typeAtProgram(
         if (question === undefined || !screen.includes(question, seen)) return
         seen = screen.length
         left.shift()
-        terminal.write(keys!)
+        if (typeof keys === 'function') void keys().then((typed) => terminal.write(typed))
+        else terminal.write(keys!)
       },
     },
   })

@@ -59,6 +59,7 @@ test('each endpoint with limits of its own has these', () => {
     'POST /oauth/authorize/approve': 'oauthConsentAction of the address',
     'POST /oauth/par': 'pushRequest of the address',
     'POST /v1/move-in/plan': 'planMove of the address',
+    'POST /v1/move-in/offer': 'reserveSigningKey of the address',
     'POST /v1/move-in': 'createAccount of the address',
     'POST /v1/move-in/answer': 'answerMove of did:web:a.test',
     'POST /v1/move-in/archive': 'answerMove of did:web:a.test',

@@ -161,6 +161,7 @@ const routes: Record<string, For> = {
   'GET /v1/dids/:did': 'open',
   'GET /v1/devices/:id/pds': 'device',
   'POST /v1/move-in/plan': 'open',
+  'POST /v1/move-in/offer': 'open',
   'POST /v1/move-in': 'open',
   'GET /v1/move-in': 'owner',
   'POST /v1/move-in/answer': 'owner',

@@ -6,6 +6,6 @@
  */
 export { deleteAccount } from './account-deletion.ts'
 export { activateAccount, deactivateAccount } from './account-lifecycle.ts'
-export { recommendedCredentials } from './recommended-credentials.ts'
+export { recommendedCredentials, serverRotationKeys } from './recommended-credentials.ts'
 export { changeEmail, confirmEmail, replaceEmail, requestEmailUpdate } from './email-changes.ts'
 export { changePassword, requestPasswordReset, resetPassword, setPassword } from './password-changes.ts'

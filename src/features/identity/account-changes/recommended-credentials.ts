@@ -49,6 +49,11 @@ export async function expectedOf(ctx: Context, did: Did): Promise<Expected> {
 async function recommendedRotationKeys(ctx: Context, did: Did, signingKey: string): Promise<string[]> {
   const state = isPlcDid(did) ? await ctx.plc.state(did) : null
   if (state && (await isOfWallet(ctx, did, state.rotationKeys))) return [signingKey]
+  return serverRotationKeys(ctx)
+}
+
+/** Returns the rotation keys of this service for identities that name no other key of it, by rank. */
+export async function serverRotationKeys(ctx: Context): Promise<string[]> {
   const serverKey = formatDidKey((await serverRotationKey(ctx)).publicKey)
   return ctx.config.recoveryDidKey === null ? [serverKey] : [ctx.config.recoveryDidKey, serverKey]
 }

@@ -7,9 +7,12 @@ import { requestOrigin } from '../../../http/origin.ts'
 import { wireTime } from '../../../protocol/identifiers.ts'
 import { owner, type OwnerCaller } from '../../access/auth/auth.ts'
 import { openSession, sessionTokens } from '../../access/sessions/sessions.ts'
+import type { Enter } from '../signup/signup.ts'
 import { planMove } from './move-plan.ts'
+import { offerIdentity } from './offered-identity.ts'
 import {
   beginMove,
+  beginMoveWithKey,
   cancelMove,
   giveArchive,
   giveCode,
@@ -38,22 +41,38 @@ export const moveRoutes: readonly Endpoint[] = [
     },
   }),
 
+  route('POST', '/v1/move-in/offer', {
+    limit: 'reserveSigningKey',
+    async handler({ ctx, body }) {
+      return offerIdentity(
+        ctx,
+        await readJson(body, Type.Object({ identifier: text, handle: text, recoveryKey: text })),
+      )
+    },
+  }),
+
   route('POST', '/v1/move-in', {
     limit: 'createAccount',
     async handler(call) {
       const given = await readJson(
         call.body,
         Type.Object({
-          plan: text,
-          handle: text,
-          email: text,
-          password: text,
-          inviteCode: Type.Optional(text),
+          ...accountMembers,
+          plan: Type.Optional(text),
           recoveryKey: Type.Optional(text),
+          identifier: Type.Optional(text),
+          operation: Type.Optional(Type.Object({})),
         }),
       )
       const origin = requestOrigin(call)
-      const made = await beginMove(call, given, (tx, did) => openSession(tx, did, null, origin))
+      const enter: Enter<string> = (tx, did) => openSession(tx, did, null, origin)
+      const { plan, operation, identifier = '', recoveryKey = '', ...account } = given
+      if ((plan === undefined) === (operation === undefined))
+        throw invalidRequest('One of plan and operation is required')
+      const made =
+        plan === undefined
+          ? await beginMoveWithKey(call, { ...account, identifier, recoveryKey, operation }, enter)
+          : await beginMove(call, { ...account, plan, recoveryKey: given.recoveryKey }, enter)
       const tokens = await sessionTokens(call.ctx, made.did, null, made.entry)
       return { did: made.did, handle: made.handle, ...tokens }
     },
@@ -107,6 +126,8 @@ export const moveRoutes: readonly Endpoint[] = [
     },
   }),
 ]
+
+const accountMembers = { handle: text, email: text, password: text, inviteCode: Type.Optional(text) }
 
 const answers = ['code', 'operation', 'password', 'mail', 'retry', 'withoutOldServer'] as const
 const answerShape = Type.Object({

@@ -87,7 +87,8 @@ export const putMove = (
     INSERT INTO move_in (did, host, stage, session_wrapped, recovery_key, wanted, operation, began_at, changed_at)
     VALUES (${move.did}, ${move.host}, ${move.stage}, ${move.sessionWrapped}, ${move.recoveryKey}, ${move.wanted},
       ${move.operation}, ${move.now}, ${move.now})
-    ON CONFLICT (did) DO UPDATE SET session_wrapped = excluded.session_wrapped, halted = NULL, fault = NULL`)
+    ON CONFLICT (did) DO UPDATE SET session_wrapped = excluded.session_wrapped, halted = NULL, fault = NULL,
+      operation = CASE WHEN move_in.stage = 'archive' THEN excluded.operation ELSE move_in.operation END`)
 
 /** Store the state, unless the stage is another one by now. Returns 0 then. */
 export const updateMove = (

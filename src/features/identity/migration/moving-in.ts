@@ -34,6 +34,7 @@ import {
   type MoveState,
   type Stage,
 } from './move-store.ts'
+import { acceptOffer, type OfferRequest } from './offered-identity.ts'
 import { hostOf, OldHostAway, OldHostRefusal } from './old-host.ts'
 import { oldHostOf, plannedHost, sealSession } from './old-host-access.ts'
 
@@ -85,6 +86,39 @@ export async function beginMove<Entry>(
     })
     await deletePlansOf(tx, did)
     await addMoveStep(ctx, tx, did)
+    return enter(tx, made)
+  })
+}
+
+/** A move whose old server is gone. */
+export interface KeyRequest extends Omit<BeginRequest, 'plan' | 'recoveryKey'>, OfferRequest {
+  /** The offered operation, signed by a rotation key of the identity. */
+  operation: unknown
+}
+
+/**
+ * Create the account for an archive that is uploaded next. Signing the operation proves control of the identity; it is
+ * submitted once the repository is here. Throws what `acceptOffer` and `createAccount` throw.
+ */
+export async function beginMoveWithKey<Entry>(
+  exchange: Exchange,
+  request: KeyRequest,
+  enter: Enter<Entry>,
+): Promise<NewIdentity<Entry>> {
+  const { ctx } = exchange
+  const { identifier: _, operation: given, recoveryKey, ...account } = request
+  const { did, origin, wanted, operation } = await acceptOffer(ctx, request, given)
+  return createAccount(exchange, { ...account, did, recoveryKey }, did, async (tx, made) => {
+    await putMove(tx, {
+      did,
+      host: origin,
+      stage: 'archive',
+      sessionWrapped: null,
+      recoveryKey,
+      wanted: JSON.stringify(wanted),
+      operation: JSON.stringify(operation),
+      now: ctx.clock.now(),
+    })
     return enter(tx, made)
   })
 }
@@ -273,6 +307,8 @@ export async function goWithoutOldServer(exchange: Exchange, did: Did): Promise<
 /** The stage in which a move continues without the old server, by its stage before. */
 const stageWithout: Partial<Record<Stage, Stage>> = {
   repository: 'archive',
+  // Without an archive the repository begins empty.
+  archive: 'blobs',
   blobs: 'blobs',
   preferences: 'preferences',
   // The new state of the identity is agreed on again.

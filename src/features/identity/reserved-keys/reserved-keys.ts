@@ -1,3 +1,3 @@
 /** The door of reserved keys: signing keys for accounts to come. */
-export { curveFor, takeReservedKey } from './key-reservation.ts'
+export { curveFor, reserveKey, takeReservedKey } from './key-reservation.ts'
 export { bindReservedKey, keepReservedKey, reservedKeyNamed } from './reserved-key-store.ts'

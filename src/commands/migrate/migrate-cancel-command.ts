@@ -1,0 +1,16 @@
+import { exitCodes, type Command } from '../command.ts'
+import { passwordOption, serverOption, signedIn } from './migrate-client.ts'
+
+export const migrateCancelCommand: Command = {
+  summary: 'Give up the move of an account.',
+  parameters: ['<handle or DID>'],
+  details: `Deletes what has come to the new server. The account at the old server stays as it is. Signs in at the new server with
+the password that the account has there. A move whose identity has been changed cannot be cancelled: it ends by itself.`,
+  options: { ...serverOption, ...passwordOption },
+  async run(invocation) {
+    const server = await signedIn(invocation)
+    await server.delete('/v1/move-in')
+    invocation.terminal.out(invocation.options['json'] === true ? JSON.stringify({ cancelled: true }) : 'Cancelled.')
+    return exitCodes.ok
+  },
+}

@@ -1,0 +1,177 @@
+/** What the commands of a move share: the requests to the new server, and what it says of the move in words. */
+import { OperatorError } from '../../base/operator-error.ts'
+import type { MoveView } from '../../features/identity/migration/migration.ts'
+import type { JsonAnswer } from '../../base/server-request.ts'
+import { type Invocation, type Option, Misuse, type Terminal } from '../command.ts'
+import { facts } from '../report.ts'
+
+/** Time between two looks at a move. */
+const LOOK_MILLIS = 1000
+
+export const serverOption = {
+  server: { value: 'URL', doc: 'The new server.' },
+  json: { doc: 'Print JSON, for scripts.' },
+} as const satisfies Record<string, Option>
+
+export const passwordOption = {
+  'password-stdin': { doc: 'Read the password from standard input.' },
+} as const satisfies Record<string, Option>
+
+export interface Session {
+  did: string
+  handle: string
+  accessJwt: string
+  refreshJwt: string
+}
+
+/** Time for a request, of which the upload of a repository takes longest. */
+const REQUEST_MILLIS = 600_000
+
+interface Sent {
+  type?: string
+  body?: string | Blob
+}
+
+/** The new server, and the session there once there is one. */
+export class NewServer {
+  #session: Session | null = null
+
+  constructor(readonly url: string) {}
+
+  get = <T>(path: string): Promise<T> => this.#ask<T>('GET', path)
+  delete = <T>(path: string): Promise<T> => this.#ask<T>('DELETE', path)
+  post = <T>(path: string, input: object): Promise<T> =>
+    this.#ask<T>('POST', path, { type: 'application/json', body: JSON.stringify(input) })
+
+  /** Upload the CAR file of the repository. */
+  async upload(path: string): Promise<void> {
+    await this.#ask('POST', '/v1/move-in/archive', { type: 'application/vnd.ipld.car', body: Bun.file(path) })
+  }
+
+  /** Sign in with the password that the account has here. */
+  async logIn(identifier: string, password: string): Promise<void> {
+    this.enter(await this.post<Session>('/xrpc/com.atproto.server.createSession', { identifier, password }))
+  }
+
+  enter(session: Session): void {
+    this.#session = session
+  }
+
+  /** Returns the move. Throws OperatorError if the account does not move here. */
+  async move(): Promise<MoveView> {
+    const { move } = await this.get<{ move: MoveView | null }>('/v1/move-in')
+    if (move === null) throw new OperatorError(`the account is not moving to ${this.url}`)
+    return move
+  }
+
+  async answer(input: object): Promise<MoveView> {
+    return (await this.post<{ move: MoveView }>('/v1/move-in/answer', input)).move
+  }
+
+  /** A move may take longer than an access token lives. */
+  async #ask<T>(method: string, path: string, sent: Sent = {}): Promise<T> {
+    const first = await this.#send(method, path, this.#session?.accessJwt, sent)
+    if (first.status !== 401 || this.#session === null) return this.#resultOf(first)
+    const renewed = await this.#send('POST', '/xrpc/com.atproto.server.refreshSession', this.#session.refreshJwt)
+    this.enter(await this.#resultOf<Session>(renewed))
+    return this.#resultOf(await this.#send(method, path, this.#session.accessJwt, sent))
+  }
+
+  async #send(method: string, path: string, token: string | undefined, { type, body }: Sent = {}): Promise<JsonAnswer> {
+    const [{ fetchJson }, { userAgentHeader }] = await Promise.all([
+      import('../../base/server-request.ts'),
+      import('../../base/user-agent-header.ts'),
+    ])
+    const headers = {
+      'user-agent': userAgentHeader('cli'),
+      ...(type !== undefined && { 'content-type': type }),
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+    }
+    return fetchJson(`${this.url}${path}`, { method, headers, body }, REQUEST_MILLIS)
+  }
+
+  async #resultOf<T>(answer: JsonAnswer): Promise<T> {
+    const { refusalOf } = await import('../../base/server-request.ts')
+    if (answer.status !== 200) throw refusalOf(this.url, answer)
+    return answer.body as T
+  }
+}
+
+/** The server of the options. Throws `Misuse` if there is none. */
+export async function newServer({ options }: Invocation): Promise<NewServer> {
+  const { server } = options
+  if (typeof server !== 'string') throw new Misuse('the new server is required: add --server')
+  const { serverOrigin } = await import('../../base/server-request.ts')
+  return new NewServer(serverOrigin(server))
+}
+
+/** Passwords of the options: each is the next line of standard input with `--password-stdin`, else it is asked for. */
+export async function secret({ terminal, options }: Invocation, question: string): Promise<string> {
+  if (options['password-stdin'] === true) {
+    const line = await terminal.nextLine()
+    if (line === null || line === '') throw new Misuse(`standard input has no line for: ${question}`)
+    return line
+  }
+  if (!terminal.isInteractive) throw new Misuse('there is no terminal to prompt at: add --password-stdin')
+  return terminal.ask(`${question}: `, { hidden: true })
+}
+
+/** The server of the options, with a session of the account that the first argument names. */
+export async function signedIn(invocation: Invocation): Promise<NewServer> {
+  const server = await newServer(invocation)
+  const account = invocation.positionals[0]!.replace(/^@/, '')
+  await server.logIn(account, await secret(invocation, `Password at ${new URL(server.url).host}`))
+  return server
+}
+
+/** Wait until it is the holder's turn, or the move has ended. Says each stage that begins. */
+export async function follow(terminal: Terminal, server: NewServer): Promise<MoveView> {
+  const { progressOf } = await import('../../features/identity/migration/migration.ts')
+  let said: string | null = null
+  let fault: string | null = null
+  for (;;) {
+    const move = await server.move()
+    const now = progressOf(move).find(({ state }) => state === 'now')?.words ?? null
+    if (now !== said && now !== null) terminal.err(`${now} …`)
+    if (move.fault !== fault && move.fault !== null && move.needs === null) terminal.err(move.fault)
+    ;[said, fault] = [now, move.fault]
+    if (move.needs !== null || move.stage === 'done') return move
+    await terminal.pause(LOOK_MILLIS)
+  }
+}
+
+/** Print a move, as the options ask. */
+export async function tellMove({ terminal, options }: Invocation, move: MoveView): Promise<void> {
+  if (options['json'] === true) return terminal.out(JSON.stringify(move, null, 2))
+  const { needWords } = await import('../../features/identity/migration/migration.ts')
+  const { did, handle, host, stage, needs, fault, records, blobs, document } = move
+  terminal.out(
+    facts({
+      account: `${handle ?? did}${handle === null ? '' : ` (${did})`}`,
+      'old server': host,
+      state: stage === 'done' ? 'moved' : stage,
+      records,
+      blobs: `${blobs.stored} of ${blobs.expected}${blobs.lost > 0 ? `, ${blobs.lost} lost at the old server` : ''}`,
+      fault,
+      'your turn': needs === null ? null : needWords[needs],
+      'signing key': document?.signingKey,
+      'service endpoint': document?.serviceEndpoint,
+    }),
+  )
+}
+
+/** Sign the operation that the move waits for with the key in a file. Returns the move afterwards. */
+export async function signWith(terminal: Terminal, server: NewServer, path: string): Promise<MoveView> {
+  const move = await server.move()
+  if (move.operation === null) throw new OperatorError('the move does not wait for a signature')
+  const [key, { signOperation }] = await Promise.all([keyIn(terminal, path), import('../../protocol/plc.ts')])
+  return server.answer({ operation: signOperation(move.operation, key) })
+}
+
+/** Returns the secret key in a file. Throws OperatorError if it holds none. */
+export async function keyIn(terminal: Terminal, path: string) {
+  const { parseSecretMultikey } = await import('../../protocol/secret-multikey.ts')
+  const key = parseSecretMultikey((terminal.readFile(path) ?? '').trim())
+  if (key === null) throw new OperatorError(`${path} holds no secret key (a text that begins with z)`)
+  return key
+}

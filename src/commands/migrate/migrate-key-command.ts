@@ -1,0 +1,23 @@
+import { resolve } from 'node:path'
+import { exitCodes, type Command } from '../command.ts'
+
+export const migrateKeyCommand: Command = {
+  summary: 'Make a recovery key of your own.',
+  parameters: ['<file>'],
+  details: `Writes a new secret key to the file, readable only by you, and prints its public key. Once your identity names it among
+its rotation keys, you can move your account without the help of any server. Keep the file private,
+and a copy on paper. Give the public key to "holdfast migrate in --recovery-key".`,
+  async run({ terminal, positionals: [file] }) {
+    const [{ formatSecretMultikey }, { formatDidKey, signingKey }, { newSigningSecret }, { writePrivately }] =
+      await Promise.all([
+        import('../../protocol/secret-multikey.ts'),
+        import('../../protocol/keys.ts'),
+        import('../../platform/secrets/signing-keys.ts'),
+        import('../../base/sealed-file.ts'),
+      ])
+    const secret = newSigningSecret('p256')
+    writePrivately(resolve(file!), `${formatSecretMultikey('p256', secret)}\n`, { replace: false })
+    terminal.out(formatDidKey(signingKey('p256', secret).publicKey))
+    return exitCodes.ok
+  },
+}

@@ -1,0 +1,13 @@
+import { exitCodes, type Command } from '../command.ts'
+import { passwordOption, serverOption, signedIn, tellMove } from './migrate-client.ts'
+
+export const migrateStatusCommand: Command = {
+  summary: 'Show how far the move of an account is, and what it waits for.',
+  parameters: ['<handle or DID>'],
+  details: 'Signs in at the new server with the password that the account has there.',
+  options: { ...serverOption, ...passwordOption },
+  async run(invocation) {
+    await tellMove(invocation, await (await signedIn(invocation)).move())
+    return exitCodes.ok
+  },
+}

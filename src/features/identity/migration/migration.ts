@@ -1,0 +1,8 @@
+/**
+ * The door of migration: moving single accounts between servers.
+ *
+ * An account moves in by a row of `move_in` and a durable step; `moving-in.ts` has what its holder does.
+ */
+export type { MovePlan } from './move-plan.ts'
+export { needWords, planWords, progressOf } from './move-words.ts'
+export type { MoveView } from './moving-in.ts'

@@ -1,0 +1,81 @@
+/** `holdfast migrate`, between two running servers. */
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'bun:test'
+import { createAccount, PASSWORD } from '../../support/clients/account.ts'
+import { request } from '../../support/clients/http.ts'
+import { lastCode } from '../../support/servers/mail.ts'
+import { startPds } from '../../support/servers/pds.ts'
+import { PROGRAM, runProgram, typeAtProgram } from '../../support/servers/program.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
+
+const { pds, plc } = useWorld({ plc: true, config: { rateLimit: { enabled: false } } })
+const old = setUp(() => startPds({ plcDirectoryUrl: plc.url, rateLimit: { enabled: false } }))
+const folder = mkdtempSync(join(tmpdir(), 'migrate-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const NEW = 'another long enough password'
+const run = (words: string[], ...lines: string[]) =>
+  runProgram(['migrate', ...words, '--server', pds.url], {}, PROGRAM, lines.map((line) => `${line}\n`).join(''))
+const unattended = ['--password-stdin', '--json']
+
+test('a person at a terminal moves an account with one command', async () => {
+  const from = await createAccount(old, 'anna')
+  const words = ['migrate', 'in', from.did, '--server', pds.url, '--handle', 'anna-here.test']
+  const { code: status, screen } = await typeAtProgram(words, {}, [
+    ['Password at the old server', `${PASSWORD}\r`],
+    ['Type yes', 'yes\r'],
+    ['New password', `${NEW}\r`],
+    ['has mailed to you', async () => `${await lastCode(old, from.email)}\r`],
+  ])
+  expect({ status, screen }).toMatchObject({ status: 0 })
+  expect(screen).toContain('Comes along:')
+  expect(screen).toContain('moved')
+  const there = await request(`${old.url}/xrpc/com.atproto.sync.getRepoStatus?did=${from.did}`)
+  expect(there.body).toMatchObject({ active: false })
+})
+
+test('a script begins a move, sees what it waits for, and continues it', async () => {
+  const from = await createAccount(old, 'otto')
+  const begun = await run(['in', from.did, '--handle', 'otto-here.test', '--yes', ...unattended], PASSWORD, NEW)
+  expect(begun.code).toBe(1)
+  expect(JSON.parse(begun.out)).toMatchObject({ did: from.did, needs: 'signature' })
+  const wrong = await run(['continue', from.did, '--code', 'AAAAA-BBBBB', ...unattended], NEW)
+  expect(wrong).toMatchObject({ code: 1, out: '' })
+  const code = await lastCode(old, from.email)
+  const continued = await run(['continue', from.did, '--code', code, ...unattended], NEW)
+  expect({ ...continued, out: JSON.parse(continued.out) }).toMatchObject({ code: 0, out: { stage: 'done' } })
+  const status = await run(['status', from.did, ...unattended], NEW)
+  expect(JSON.parse(status.out)).toMatchObject({ stage: 'done', needs: null })
+})
+
+test('a move is cancelled', async () => {
+  const from = await createAccount(old, 'rosa')
+  await run(['in', from.did, '--handle', 'rosa-here.test', '--yes', ...unattended], PASSWORD, NEW)
+  expect(await run(['cancel', from.did, ...unattended], NEW)).toMatchObject({ code: 0 })
+  expect(await pds.count('account', { did: from.did })).toBe(0)
+  expect((await run(['status', from.did, ...unattended], NEW)).code).toBe(1)
+})
+
+test('an archive and a key move an account without the old server', async () => {
+  const key = join(folder, 'recovery.key')
+  const made = await runProgram(['migrate', 'key', key])
+  expect(made).toMatchObject({ code: 0, err: '' })
+  expect(statSync(key).mode & 0o777).toBe(0o600)
+  expect(await runProgram(['migrate', 'key', key])).toMatchObject({ code: 1 })
+  const from = await createAccount(old, 'ida', { recoveryKey: made.out.trim() })
+  const archive = join(folder, 'ida.car')
+  const exported = await fetch(`${old.url}/xrpc/com.atproto.sync.getRepo?did=${from.did}`)
+  writeFileSync(archive, await exported.bytes())
+  const wishes = ['--handle', 'ida-here.test', '--email', 'ida-here@example.com', '--yes']
+  const moved = await run(['in', from.did, '--archive', archive, '--key', key, ...wishes, ...unattended], NEW)
+  expect({ ...moved, out: JSON.parse(moved.out) }).toMatchObject({ code: 0, out: { stage: 'done' } })
+})
+
+test('misuse exits with 2', async () => {
+  expect((await runProgram(['migrate', 'in', 'anna.test'])).code).toBe(2)
+  expect((await run(['in', 'anna.test', '--archive', 'a.car'])).code).toBe(2)
+  expect((await run(['continue', 'anna.test', '--mail', '--retry'])).code).toBe(2)
+})
