@@ -44,6 +44,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/features/auth/sovereign-sessions.test.ts',
   'tests/features/backup/backup.test.ts',
   'tests/features/backup/database-restored.test.ts',
+  'tests/features/backup/postgres-backup.test.ts',
   'tests/features/blobs/blob-references.test.ts',
   'tests/features/blobs/breaking.test.ts',
   'tests/features/blobs/collecting.test.ts',

@@ -1,32 +1,47 @@
+import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { withContext } from '../../app.ts'
 import {
   agreeOnDatabase,
   continueSequence,
+  copyServer,
   fetchSnapshot,
   installDatabase,
   listSnapshots,
   openArchive,
+  releaseTarget,
   rehearse,
+  requireFreeDatabase,
   unsealOf,
   verifyEverything,
+  whileStopped,
+  type Archive,
   type Counts,
+  type Fetched,
   type Rehearsal,
+  type Unseal,
 } from '../../features/operations/backup/backup.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import type { Config } from '../../platform/configuration/config.ts'
+import type { Context } from '../../platform/context.ts'
 import { isPostgresUrl } from '../../platform/database/database-url.ts'
+import { databaseFiles } from '../../platform/files/data-directory.ts'
 import { processLog } from '../../platform/running/log.ts'
 import { bytes, facts, table } from '../report.ts'
 import { exitCodes, Misuse, type ExitCode, type Terminal } from '../command.ts'
 import { configured } from '../configuration.ts'
 
 export const restoreCommand = configured({
-  summary: 'Restore a backup into an empty data directory.',
+  summary: 'Restore a backup into an empty data directory, or an empty PostgreSQL database.',
   parameters: ['[folder or s3://bucket/prefix]', '[name of the backup]'],
   details: `Restores the newest backup unless one is named. Verifies everything before it takes effect: digests, the
 database, every repository with its signature, and every blob. Then continues the event log above any sequence number
 that a relay may have seen, and signs every repository again, so that relays keep following the server.
+
+If database_url names a PostgreSQL database, which has to be empty, the backup is copied to it: it makes no difference
+which of the two databases it was made of. No server starts with a database that is not restored completely. After an
+interruption, run the same command again.
 
 Lists the blobs that are missing from the backup. If blob_mirror is configured, the next start fetches them.
 Blobs in a bucket (blobs.store) stay there, and blobs that only the backup has are uploaded to it.
@@ -82,26 +97,78 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
       terminal.out(options['json'] === true ? JSON.stringify(report, null, 2) : rehearsalText(report))
       return report.ok ? exitCodes.ok : exitCodes.failed
     }
+    if (isPostgresUrl(config.databaseUrl)) return restoreIntoPostgres(config, terminal, archive, unseal, snapshot)
     const fetched = await fetchSnapshot(config, archive, unseal, snapshot)
-    for (const cid of fetched.missingBlobs)
-      terminal.err(`blob ${cid} is not in the ${config.blobs.store === 's3' ? 'bucket' : 'backup'}`)
+    nameMissing(config, terminal, fetched)
 
-    await withContext({ ...config, databaseUrl: fetched.databasePath }, async (ctx) => {
-      const { repos, blobs, faults } = await verifyEverything(ctx, {
-        onFault: terminal.err,
-        lostBlobs: new Set(fetched.missingBlobs),
-        quick: true,
-      })
-      if (faults > 0) throw new OperatorError(`the backup has ${faults} faults; nothing was restored`)
-      const { seq, accounts } = await continueSequence(ctx)
-      terminal.out(
-        `${snapshot}: ${repos} repositories and ${blobs} blobs verified, ${accounts} accounts announced again, event log continues at ${seq}`,
-      )
-    })
+    await withContext({ ...config, databaseUrl: fetched.databasePath }, (ctx) =>
+      verifyAndContinue(ctx, terminal, snapshot, fetched),
+    )
     await installDatabase(config, fetched)
     return exitCodes.ok
   },
 })
+
+const nameMissing = ({ blobs }: Config, terminal: Terminal, { missingBlobs }: Fetched): void => {
+  for (const cid of missingBlobs)
+    terminal.err(`blob ${cid} is not in the ${blobs.store === 's3' ? 'bucket' : 'backup'}`)
+}
+
+/**
+ * Fetches the backup, which is a file of SQLite, beside the blobs, and copies it to the database, in which no server
+ * starts until everything is verified. If it is interrupted, the same command starts over.
+ */
+async function restoreIntoPostgres(
+  config: Config,
+  terminal: Terminal,
+  archive: Archive,
+  unseal: Unseal,
+  snapshot: string,
+): Promise<ExitCode> {
+  await requireFreeDatabase(config.databaseUrl)
+  const fetched = await fetchSnapshot(
+    { ...config, databaseUrl: join(config.dataDir, 'restored.db') },
+    archive,
+    unseal,
+    snapshot,
+  )
+  nameMissing(config, terminal, fetched)
+  const from = { ...config, databaseUrl: fetched.databasePath }
+  await whileStopped({ from, to: config }, async () => {
+    await copyServer({
+      from,
+      to: config,
+      log: processLog(config),
+      onProgress: (what) => terminal.err(`copied ${what}`),
+    })
+    await withContext(config, (ctx) => verifyAndContinue(ctx, terminal, snapshot, fetched), {
+      isLocked: true,
+      isCopyTarget: true,
+    })
+    await releaseTarget({ to: config })
+  })
+  for (const path of databaseFiles(fetched.databasePath)) await rm(path, { force: true })
+  return exitCodes.ok
+}
+
+/** Throws `OperatorError` if anything is damaged. */
+async function verifyAndContinue(
+  ctx: Context,
+  terminal: Terminal,
+  snapshot: string,
+  { missingBlobs }: Fetched,
+): Promise<void> {
+  const { repos, blobs, faults } = await verifyEverything(ctx, {
+    onFault: terminal.err,
+    lostBlobs: new Set(missingBlobs),
+    quick: true,
+  })
+  if (faults > 0) throw new OperatorError(`the backup has ${faults} faults; nothing was restored`)
+  const { seq, accounts } = await continueSequence(ctx)
+  terminal.out(
+    `${snapshot}: ${repos} repositories and ${blobs} blobs verified, ${accounts} accounts announced again, event log continues at ${seq}`,
+  )
+}
 
 function rehearsalText(report: Rehearsal): string {
   const { snapshot, createdAt, restored, live } = report

@@ -4,7 +4,6 @@ import { isIPv4 } from 'node:net'
 import type { Config, Mode } from './config.ts'
 import { hasIroh, NO_IROH } from '../network/iroh-library.ts'
 import { parseWebhookSecret } from '../../protocol/webhook-signature.ts'
-import { isPostgresUrl } from '../database/database-url.ts'
 
 export interface Check {
   key: string
@@ -107,11 +106,6 @@ export const checks: readonly Check[] = [
   warning('blob_mirror.bucket', ({ blobs, blobMirror }) =>
     blobs.store === 's3' && blobMirror.bucket !== null
       ? 'has no effect: the blobs themselves are in a bucket (blobs.store is s3), and nothing is mirrored or restored at start'
-      : null,
-  ),
-  fault('backup.destination', ({ backup, databaseUrl }) =>
-    backup.destination !== null && isPostgresUrl(databaseUrl)
-      ? "requires a SQLite database; use PostgreSQL's own tools to back up its databases"
       : null,
   ),
   requiredWhen(

@@ -361,6 +361,11 @@ export const declared = {
       doc: 'Time between scheduled backups. 0: no scheduled backups.',
     }),
     keep: field(integer({ min: 1 }), { default: 7, addition: true, doc: 'Number of scheduled backups to keep.' }),
+    bucketBlobs: field(boolean, {
+      default: false,
+      addition: true,
+      doc: 'Copy blobs into backups even if they are in a bucket (`blobs.store`). Otherwise versioning of that bucket has to keep them.',
+    }),
     passphrase: optional(secret(text), {
       addition: true,
       doc: 'Passphrase that encrypts backups (age format). If unset, backups are as readable as the data directory.',

@@ -55,7 +55,9 @@ export async function migrate(
   const rows = await db.all<Applied>(sql`SELECT * FROM schema_migration`)
   const applied = rows.filter(({ number }) => number !== COPY_MARK)
   if (applied.length < rows.length && !isCopyTarget)
-    throw new OperatorError(`the database ${name} holds an unfinished copy: run "holdfast copy" again to restart it`)
+    throw new OperatorError(
+      `the database ${name} holds an unfinished copy: run "holdfast copy" or "holdfast restore" again, as before, to restart it`,
+    )
   if (applied.length === 0) beforeFirst?.()
   refuseNewer(applied, migrations, isShared)
 
@@ -114,6 +116,10 @@ const historyTable = ({ dialect }: Pick<Database, 'dialect'>): Sql =>
 export async function hasHistory(db: Database, tables: ReadonlyMap<string, unknown>): Promise<boolean> {
   return tables.has('schema_migration') && (await db.get(sql`SELECT 1 FROM schema_migration LIMIT 1`)) !== null
 }
+
+/** Returns the numbers of the migrations that were applied to a database with a history. */
+export const appliedNumbers = async (db: Pick<Database, 'all'>): Promise<Set<number>> =>
+  new Set((await db.all<Applied>(sql`SELECT number FROM schema_migration`)).map(({ number }) => number))
 
 /**
  * Number of no migration: versions that do not know it take it for that of a newer version, and refuse the database

@@ -23,7 +23,6 @@ import {
   type WriteFault,
 } from './database.ts'
 import { OperatorError } from '../../base/operator-error.ts'
-import { isPostgresUrl, withoutPassword } from './database-url.ts'
 import { storageFaultOf } from '../files/storage-faults.ts'
 import { BatchLoop } from '../running/batch-loop.ts'
 import { onBehalf } from '../running/request-scope.ts'
@@ -78,10 +77,6 @@ export const isDatabaseThere = (path: string): boolean => (statSync(path, { thro
  * would report it as sound.
  */
 export function existingSqlitePath(databaseUrl: string): string {
-  if (isPostgresUrl(databaseUrl))
-    throw new OperatorError(
-      `${withoutPassword(databaseUrl)} is not a file: back it up and restore it with PostgreSQL's own tools (pg_dump, or a base backup and its log)`,
-    )
   const path = sqlitePath(databaseUrl)
   if (!isDatabaseThere(path)) throw new OperatorError(`there is no database at ${path}`)
   return path

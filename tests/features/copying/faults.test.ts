@@ -207,7 +207,11 @@ describe('a database that is not that of a server', () => {
       await verify(source, { SERVICE_DATABASE_URL: url }),
       await copy(source, ['--to', place()], { SERVICE_DATABASE_URL: url }),
     ])
-      expectSaid(said, `the database ${url} holds an unfinished copy`, 'run "holdfast copy" again')
+      expectSaid(
+        said,
+        `the database ${url} holds an unfinished copy`,
+        'run "holdfast copy" or "holdfast restore" again',
+      )
   })
 
   test('lacks a table, or rights to one', async () => {

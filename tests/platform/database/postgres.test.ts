@@ -237,6 +237,6 @@ test('the doctor asks the server, and says which tools make its backups', async 
   })
   expect(await find('backups', place.databaseUrl)).toMatchObject({
     state: 'warning',
-    remedy: expect.stringContaining('pg_dump'),
+    remedy: expect.stringContaining('set backup.destination'),
   })
 })

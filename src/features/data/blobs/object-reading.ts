@@ -20,7 +20,7 @@ export interface ReadableObject {
 }
 
 /** Content that differs from its CID was found while it was being sent. The last bytes were withheld. */
-class DamagedOnTheWay extends Error {
+export class DamagedOnTheWay extends Error {
   constructor(cid: string) {
     super(`the object of blob ${cid} has other content`)
   }

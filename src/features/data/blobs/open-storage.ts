@@ -14,7 +14,7 @@ import type { BlobStorage } from './blob-storage.ts'
 export type StorageConfig = Pick<Config, 'dataDir' | 'blobs'>
 
 /** The blobs in the folder of a data directory. */
-export const blobFolderIn = (dataDir: string): BlobFolder => new BlobFolder(blobsFolder(dataDir))
+const blobFolderIn = (dataDir: string): BlobFolder => new BlobFolder(blobsFolder(dataDir))
 
 /** The blob bucket; null if blobs are in the folder. */
 export function openBlobBucket(

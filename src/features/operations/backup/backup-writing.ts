@@ -1,10 +1,12 @@
 /**
  * Make a backup while the server runs.
  *
- * A separate connection copies the database as of one instant (`VACUUM INTO`), so neither the server nor the backup
- * waits for the other. The copy blocks its thread; the backup therefore runs in its own process. Blobs are copied after
- * the database. The server does not collect a blob that a record of the snapshot references before the grace period
- * ends.
+ * A separate connection copies the database as of one instant (`instant-copy.ts`), so neither the server nor the backup
+ * waits for the other. The copy blocks its thread; the backup therefore runs in its own process.
+ *
+ * Blobs are copied after the database. All that the copy lists exist at its instant, because a row is written after its
+ * bytes. A blob that loses its last reference afterwards is kept for `blobs.temp_ttl_secs`, and one in a bucket for
+ * another hour. A backup that takes longer may miss it, and reports it as missing.
  */
 import { existsSync, statSync } from 'node:fs'
 import { readdir, rm, stat } from 'node:fs/promises'
@@ -12,13 +14,15 @@ import { join } from 'node:path'
 import { Database } from 'bun:sqlite'
 import { DAY_MILLIS } from '../../../base/durations.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
-import { BACKUP_PREFIX } from '../../../platform/files/data-directory.ts'
+import { BACKUP_PREFIX, makeDataDirectory } from '../../../platform/files/data-directory.ts'
+import { requireDatabase } from '../../../platform/database/open-database.ts'
 import type { Log } from '../../../platform/running/log.ts'
-import { existingSqlitePath } from '../../../platform/database/sqlite.ts'
 import { masterKeyFile } from '../../../platform/secrets/vault.ts'
 import { VERSION } from '../../../base/version.ts'
-import { blobFolderIn, type BlobFolder } from '../../data/blobs/blobs.ts'
+import { systemClock } from '../../../platform/running/clock.ts'
+import { DamagedOnTheWay, openStorageOf, type BlobStorage, type StoredBlob } from '../../data/blobs/blobs.ts'
 import { bytesOf, type Archive } from './archive.ts'
+import { copyInstant } from './instant-copy.ts'
 import { sealOf, type Seal } from './sealing.ts'
 import {
   BLOBS,
@@ -61,13 +65,14 @@ export async function makeBackup(
   archive: Archive,
   { passphrase, keep, now, log }: BackupOptions,
 ): Promise<BackupReport> {
-  const source = existingSqlitePath(config.databaseUrl)
+  requireDatabase(config.databaseUrl)
   const seal = await sealOf(archive, passphrase)
   const snapshot = snapshotName(now)
+  makeDataDirectory(config)
   await clearCopies(config.dataDir, now)
   const copy = join(config.dataDir, `${BACKUP_PREFIX}${crypto.randomUUID()}.db`)
   try {
-    copyDatabase(source, copy)
+    await copyInstant(config.databaseUrl, copy, now.getTime())
     const database = new Database(copy, { readonly: true })
     try {
       const blobs = await writeSnapshot(config, archive, { snapshot, seal, copy, database, now, log }).catch(
@@ -93,7 +98,7 @@ export async function makeBackup(
       database.close()
     }
   } finally {
-    await rm(copy, { force: true })
+    for (const suffix of ['', '-wal', '-shm']) await rm(copy + suffix, { force: true })
   }
 }
 
@@ -123,11 +128,11 @@ async function writeSnapshot(config: Config, archive: Archive, { snapshot, seal,
   if (config.signingKeyMasterKey === null && existsSync(keyFile))
     await archive.write(inSnapshot(snapshot, 'master-key') + seal.suffix, await seal.close(Bun.file(keyFile).stream()))
 
-  // A bucket is not copied: it is a copy on other machines already, and may be larger than any backup of a database.
+  // A bucket is a copy on other machines already, and may be larger than any backup of a database.
   const blobs =
-    config.blobs.store === 's3'
+    config.blobs.store === 's3' && !config.backup.bucketBlobs
       ? { copied: 0, kept: 0, missing: [] }
-      : await copyBlobs(database, blobFolderIn(config.dataDir), archive, seal, log)
+      : await copyBlobs(database, openStorageOf(config, { clock: systemClock, log }), archive, seal, log)
   await archive.write(inSnapshot(snapshot, 'blobs') + seal.suffix, await seal.close(blobList(database)))
   const manifest: Manifest = {
     format: 1,
@@ -150,16 +155,6 @@ async function dropSnapshot(archive: Archive, snapshot: string): Promise<void> {
   for await (const name of archive.names(inSnapshot(snapshot))) await archive.delete(name)
 }
 
-/** Copy a database as of one instant, while other processes write to it. */
-function copyDatabase(source: string, target: string): void {
-  const reader = new Database(source, { readonly: true })
-  try {
-    reader.run(`VACUUM INTO '${target.replaceAll("'", "''")}'`)
-  } finally {
-    reader.close()
-  }
-}
-
 async function fileDigest(path: string): Promise<{ bytes: number; sha256: string }> {
   const hasher = new Bun.CryptoHasher('sha256')
   for await (const chunk of Bun.file(path).stream()) hasher.update(chunk)
@@ -168,43 +163,60 @@ async function fileDigest(path: string): Promise<{ bytes: number; sha256: string
 
 const BLOB_PAGE = 1000
 
-function* blobCids(database: Database): Generator<string> {
-  const page = database.prepare<{ cid: string }, [string]>(
-    `SELECT DISTINCT cid FROM blob WHERE cid > ? ORDER BY cid LIMIT ${BLOB_PAGE}`,
+function* blobsIn(database: Database): Generator<StoredBlob> {
+  const page = database.prepare<StoredBlob, [string]>(
+    `SELECT cid, max(size) AS size FROM blob WHERE cid > ? GROUP BY cid ORDER BY cid LIMIT ${BLOB_PAGE}`,
   )
   for (let after = ''; ;) {
     const rows = page.all(after)
-    for (const { cid } of rows) yield cid
+    yield* rows
     if (rows.length < BLOB_PAGE) return
     after = rows.at(-1)!.cid
   }
 }
 
 async function* blobList(database: Database): AsyncGenerator<Uint8Array> {
-  for (const cid of blobCids(database)) yield Buffer.from(`${cid}\n`)
+  for (const { cid } of blobsIn(database)) yield Buffer.from(`${cid}\n`)
 }
 
-async function copyBlobs(database: Database, files: BlobFolder, archive: Archive, seal: Seal, log: Log) {
+async function copyBlobs(database: Database, storage: BlobStorage, archive: Archive, seal: Seal, log: Log) {
   const there = new Set<string>()
   for await (const name of archive.names(BLOBS)) there.add(name)
   const report = { copied: 0, kept: 0, missing: [] as string[] }
-  for (const cid of blobCids(database)) {
+  for (const blob of blobsIn(database)) {
+    const { cid } = blob
     const name = blobName(cid) + seal.suffix
     if (there.has(name)) {
       report.kept++
       continue
     }
-    // `readable` verifies the hash: a damaged file must not be stored as a good copy.
-    const file = await files.readable(cid)
-    if (file === null) {
+    if (await copyBlob(blob, storage, (content) => writeSealed(archive, name, seal, content))) report.copied++
+    else {
       report.missing.push(cid)
-      log.warn('blob left out of the backup: its file is missing or damaged', { cid })
-      continue
+      log.warn('blob left out of the backup: it is missing or damaged', { cid })
     }
-    await archive.write(name, await seal.close(file.stream()))
-    report.copied++
   }
   return report
+}
+
+const writeSealed = async (archive: Archive, name: string, seal: Seal, content: AsyncIterable<Uint8Array>) =>
+  archive.write(name, await seal.close(content))
+
+/** Returns false if the blob is missing or damaged: the storage verifies its hash. */
+async function copyBlob(
+  blob: StoredBlob,
+  storage: BlobStorage,
+  write: (content: AsyncIterable<Uint8Array>) => Promise<void>,
+): Promise<boolean> {
+  const body = await storage.open(blob)
+  if (body === null) return false
+  try {
+    await write(new Response(body).body ?? bytesOf(''))
+    return true
+  } catch (error) {
+    if (error instanceof DamagedOnTheWay) return false
+    throw error
+  }
 }
 
 /**
@@ -226,7 +238,8 @@ async function dropOld(
   for (const snapshot of old) await dropSnapshot(archive, snapshot)
   // The blob lists of other encrypted snapshots cannot be read without the passphrase. Blobs of an encrypted archive
   // are therefore deleted only if no snapshot other than the new one remains; its database is at hand.
-  const needed = new Set(blobCids(database))
+  const needed = new Set<string>()
+  for (const { cid } of blobsIn(database)) needed.add(cid)
   for (const snapshot of kept) {
     if (suffix !== '') return old.length
     const list = await archive.read(inSnapshot(snapshot, 'blobs'))

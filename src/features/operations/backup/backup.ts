@@ -2,12 +2,19 @@
 import type { Feature } from '../../../http/feature.ts'
 import { backupSweep } from './backup-sweep.ts'
 
-export { openArchive } from './archive.ts'
+export { openArchive, type Archive } from './archive.ts'
 export { makeBackup } from './backup-writing.ts'
-export { copyServer, releaseTarget, whileStopped } from './copying.ts'
-export { agreeOnDatabase, continueHistory, continueSequence, fetchSnapshot, installDatabase } from './restoring.ts'
+export { copyServer, releaseTarget, requireFreeDatabase, whileStopped } from './copying.ts'
+export {
+  agreeOnDatabase,
+  continueHistory,
+  continueSequence,
+  fetchSnapshot,
+  installDatabase,
+  type Fetched,
+} from './restoring.ts'
 export { lastRehearsal, rehearse, type Counts, type Rehearsal } from './rehearsal.ts'
-export { sealOf, unsealOf } from './sealing.ts'
+export { sealOf, unsealOf, type Unseal } from './sealing.ts'
 export { listSnapshots, readManifest, snapshotName } from './snapshot.ts'
 export { verifyEverything } from './verification.ts'
 

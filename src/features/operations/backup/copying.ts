@@ -144,6 +144,24 @@ function everyThousand({ onProgress }: Copying, what: string): (count: number) =
   }
 }
 
+/** Throws `OperatorError` if a copy or restore cannot go there: a server uses the database, or it holds something. */
+export async function requireFreeDatabase(databaseUrl: string): Promise<void> {
+  const database = await openDatabase({ databaseUrl, access: 'exclusive' })
+  try {
+    await isUnfinished(database, databaseUrl)
+  } finally {
+    await database.close()
+  }
+}
+
+/** Whether a copy into the database was interrupted. Throws `OperatorError` if it holds something else. */
+async function isUnfinished(database: Database, databaseUrl: string): Promise<boolean> {
+  const tables = await tablesOf(database)
+  if (tables.size === 0) return false
+  if (tables.has('schema_migration') && (await isCopyMarked(database))) return true
+  throw new OperatorError(`the database ${withoutPassword(databaseUrl)} is not empty: a copy needs an empty one`)
+}
+
 /** Opens the database of the target, which is empty but for the mark of a copy. */
 async function emptyDatabase({ from, to }: Copying): Promise<Database> {
   const files = databaseFiles(to.databaseUrl)
@@ -153,12 +171,7 @@ async function emptyDatabase({ from, to }: Copying): Promise<Database> {
     throw new OperatorError(`${to.dataDir} is not empty (${traces.join(', ')}): a copy needs an empty folder`)
   const database = await openDatabase({ databaseUrl: to.databaseUrl, access: 'exclusive' })
   try {
-    const tables = await tablesOf(database)
-    if (tables.size > 0) {
-      if (!tables.has('schema_migration') || !(await isCopyMarked(database)))
-        throw new OperatorError(
-          `the database ${withoutPassword(to.databaseUrl)} is not empty: a copy needs an empty one`,
-        )
+    if (await isUnfinished(database, to.databaseUrl)) {
       // What an interrupted copy left.
       if (isPostgresUrl(to.databaseUrl)) await dropAllTables(database)
       else {

@@ -144,7 +144,7 @@ async function rehearseIn(
   let blobBytes = 0
   const began = performance.now()
   const { databasePath, missingBlobs } = await fetchSnapshot(restored, archive, unseal, snapshot, async (path) => {
-    if (config.blobs.store === 's3') return
+    if (areBlobsLeft(config)) return
     blobBytes = blobBytesIn(path)
     await requireSpace(dir, blobBytes)
   }).catch((error: unknown) => {
@@ -245,12 +245,15 @@ async function liveCounts({ databaseUrl }: Config, log: Log): Promise<Counts | n
   }
 }
 
+/** Whether blobs are in a bucket, and not in backups. */
+const areBlobsLeft = ({ blobs, backup }: Config): boolean => blobs.store === 's3' && !backup.bucketBlobs
+
 function neededBeside(config: Config, { suffix }: Unseal): string[] {
   const needed = ['the configuration, with its admin token and all other secrets']
   if (suffix !== '') needed.push('the passphrase of the backups (SERVICE_BACKUP_PASSPHRASE)')
   if (config.signingKeyMasterKey !== null)
     needed.push('the master key (SERVICE_SIGNING_KEY_MASTER_KEY), which decrypts the keys of all accounts')
-  if (config.blobs.store === 's3')
+  if (areBlobsLeft(config))
     needed.push(`the bucket ${config.blobs.s3Bucket} with its older versions: its blobs are in no backup`)
   return needed
 }

@@ -14,7 +14,6 @@ import type { Context } from '../../../platform/context.ts'
 import { makeDataDirectory, restoringPath } from '../../../platform/files/data-directory.ts'
 import { inPages, type Tx } from '../../../platform/database/database.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
-import { isPostgresUrl } from '../../../platform/database/database-url.ts'
 import { isDatabaseThere, sqlitePath } from '../../../platform/database/sqlite.ts'
 import { systemClock } from '../../../platform/running/clock.ts'
 import { processLog } from '../../../platform/running/log.ts'
@@ -53,12 +52,12 @@ export interface Fetched {
 }
 
 /**
- * Fetch a snapshot into the data directory of `config`.
+ * Fetch a snapshot into the data directory of `config`, whose database is a file.
  *
  * `onDatabase` is called with the path of the database, before the blobs are fetched.
  *
- * Throws OperatorError if the directory already holds a database or another master key, if `database_url` names a
- * PostgreSQL server, or if the snapshot is incomplete or damaged. Missing blobs are no error: the result lists them.
+ * Throws OperatorError if the directory already holds a database or another master key, or the snapshot is incomplete
+ * or damaged. Missing blobs are no error: the result lists them.
  */
 export async function fetchSnapshot(
   config: Config,
@@ -67,10 +66,6 @@ export async function fetchSnapshot(
   snapshot: string,
   onDatabase: (path: string) => Promise<void> = async () => {},
 ): Promise<Fetched> {
-  if (isPostgresUrl(config.databaseUrl))
-    throw new OperatorError(
-      'a backup can be restored into a SQLite database only, and database_url names a PostgreSQL server',
-    )
   requireEmpty(sqlitePath(config.databaseUrl))
   const manifest = await readManifest(archive, snapshot)
   if (manifest === null) throw new OperatorError(`there is no complete backup named ${snapshot}`)

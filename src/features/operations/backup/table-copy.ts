@@ -27,6 +27,9 @@ const MAX_KEYLESS_ROWS = 100
 
 type Row = Record<string, SqlValue>
 
+/** A database, or one state of it. */
+export type Source = Pick<Database, 'all' | 'get' | 'dialect'>
+
 /** Called after each page. `rows` is how many rows of the table were copied. */
 export type Progress = (table: string, rows: number) => void
 
@@ -41,8 +44,8 @@ export class SourceFault extends Error {
  * Returns the number of rows. Throws `OperatorError` if the source lacks something, or has something that the target
  * cannot hold, and `SourceFault` if it cannot be read.
  */
-export async function copyTables(from: Database, to: Database, onProgress: Progress): Promise<number> {
-  const [source, target] = [await tablesOf(from), await tablesOf(to)]
+export async function copyTables(from: Source, to: Database, onProgress: Progress): Promise<number> {
+  const [source, target] = [await tablesOf(from).catch(blameSource), await tablesOf(to)]
   const lacking = [...target.keys()].filter((name) => !source.has(name))
   if (lacking.length > 0)
     throw new OperatorError(`the source is damaged: it lacks the tables ${lacking.join(', ')}. Restore a backup of it`)
@@ -65,7 +68,7 @@ export async function copyTables(from: Database, to: Database, onProgress: Progr
 }
 
 /** Tables that only one of the two databases has must be empty. */
-async function checkTable(from: Database, { name, columns }: TableShape, known: TableShape | undefined): Promise<void> {
+async function checkTable(from: Source, { name, columns }: TableShape, known: TableShape | undefined): Promise<void> {
   if (notCopied.has(name)) return
   if (known === undefined) {
     if (await isTableEmpty(from, name)) return
@@ -78,7 +81,7 @@ async function checkTable(from: Database, { name, columns }: TableShape, known: 
   }
 }
 
-async function copyTable(from: Database, to: Database, table: TableShape, onProgress: Progress): Promise<number> {
+async function copyTable(from: Source, to: Database, table: TableShape, onProgress: Progress): Promise<number> {
   let copied = 0
   for (const pages = pagesOf(from, table); ;) {
     const { done, value: page } = await pages.next().catch(blameSource)
@@ -122,7 +125,7 @@ const shown = (value: SqlValue): string =>
   value instanceof Uint8Array ? `x'${Buffer.from(value).toString('hex')}'` : String(value)
 
 /** Yields all rows in the order of the key, in pages of bounded size. */
-async function* pagesOf(from: Database, { name, columns, key }: TableShape): AsyncGenerator<Row[]> {
+async function* pagesOf(from: Source, { name, columns, key }: TableShape): AsyncGenerator<Row[]> {
   const wanted = sqlNames([...new Set([...columns, ...key])])
   if (key.length === 0) {
     const rows = await from.all<Row>(sql`SELECT ${wanted} FROM ${sqlName(name)} LIMIT ${MAX_KEYLESS_ROWS + 1}`)

@@ -57,7 +57,7 @@ export async function verifyEverything(
 }
 
 const dataRemedy = ({ db }: Context): string =>
-  `Keep a copy of the damaged database elsewhere, and restore a backup${db.dialect.name === 'sqlite' ? ' with "holdfast restore"' : " with PostgreSQL's own tools"}.`
+  `Keep a copy of the damaged database elsewhere, and restore a backup with "holdfast restore"${db.dialect.name === 'sqlite' ? '' : ", or one of PostgreSQL's own"}.`
 
 function blobRemedy(ctx: Context): string {
   if (blobStorage(ctx).isShared)

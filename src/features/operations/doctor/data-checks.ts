@@ -234,10 +234,10 @@ async function checkBlobs({ config }: Patient): Promise<Finding> {
 
 async function checkBackups(patient: Patient): Promise<Finding> {
   const { backup, blobs, databaseUrl } = patient.config
-  if (isPostgresUrl(databaseUrl))
+  if (backup.destination === null && isPostgresUrl(databaseUrl))
     return warning(
-      "backups of a PostgreSQL database are made by PostgreSQL's own tools and are not checked here",
-      `make sure that they run (pg_dump, or base backups and WAL archiving), and that ${blobs.store === 's3' ? 'versioning is on for the blob bucket' : 'the data directory is copied after each database backup'}`,
+      "no backups are configured, and those of PostgreSQL's own tools are not checked here",
+      `set backup.destination and backup.interval_secs, or make sure that the others run, and that ${blobs.store === 's3' ? 'versioning is on for the blob bucket' : 'the data directory is copied after each of them'}`,
     )
   if (backup.destination === null)
     return warning(

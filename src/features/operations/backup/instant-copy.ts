@@ -1,0 +1,63 @@
+/**
+ * Copies a database into one file of SQLite, as of one instant, while servers use it.
+ *
+ * A PostgreSQL database is read in one transaction that sees one state (REPEATABLE READ), table by table, as `holdfast
+ * copy` does. So a backup needs no program of PostgreSQL, is the same whichever database it was made of, and can be
+ * restored into either. The transaction holds up no writer; what it costs PostgreSQL is that old versions of rows stay
+ * until it ends.
+ */
+import { Database as SqliteFile } from 'bun:sqlite'
+import { OperatorError } from '../../../base/operator-error.ts'
+import { tablesOf } from '../../../platform/database/catalog.ts'
+import { isPostgresUrl, withoutPassword } from '../../../platform/database/database-url.ts'
+import { sql, type Database } from '../../../platform/database/database.ts'
+import { inDatabaseWords } from '../../../platform/database/database-words.ts'
+import { migrations } from '../../../platform/database/embedded-migrations.ts'
+import { appliedNumbers, hasHistory, isCopyMarked, migrate } from '../../../platform/database/migrations.ts'
+import { openDatabase } from '../../../platform/database/open-database.ts'
+import { existingSqlitePath } from '../../../platform/database/sqlite.ts'
+import type { Millis } from '../../../protocol/identifiers.ts'
+import { copyTables, SourceFault } from './table-copy.ts'
+
+/** Throws `OperatorError` if there is no database of a server, or it cannot be read to the end. */
+export async function copyInstant(databaseUrl: string, target: string, now: Millis): Promise<void> {
+  if (!isPostgresUrl(databaseUrl)) return copyFile(existingSqlitePath(databaseUrl), target)
+  const source = await openDatabase({ databaseUrl, access: 'onlooker' })
+  try {
+    await copyRows(source, target, withoutPassword(databaseUrl), now)
+  } catch (error) {
+    throw error instanceof SourceFault ? inDatabaseWords(error.cause, databaseUrl) : error
+  } finally {
+    await source.close()
+  }
+}
+
+function copyFile(source: string, target: string): void {
+  const reader = new SqliteFile(source, { readonly: true })
+  try {
+    reader.run(`VACUUM INTO '${target.replaceAll("'", "''")}'`)
+  } finally {
+    reader.close()
+  }
+}
+
+async function copyRows(source: Database, target: string, name: string, now: Millis): Promise<void> {
+  if (!(await hasHistory(source, await tablesOf(source)))) throw new OperatorError(`no server has used ${name}`)
+  if (await isCopyMarked(source)) throw new OperatorError(`${name} holds an unfinished copy or restore`)
+  const file = await openDatabase({ databaseUrl: target })
+  try {
+    // The schema of the source, which servers of an earlier version may still use.
+    const applied = await appliedNumbers(source)
+    await migrate(
+      file,
+      migrations.filter(({ number }) => applied.has(number)),
+      now,
+    )
+    const { dialect } = source
+    await source.snapshot(({ all, get }) => copyTables({ all, get, dialect }, file, () => {}))
+    // SQLite gives no numbers to these events. A restore announces all accounts again, which says what they have said.
+    await file.run(sql`DELETE FROM unnumbered_event`)
+  } finally {
+    await file.close()
+  }
+}
