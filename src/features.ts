@@ -33,6 +33,7 @@ import { proxy } from './features/data/proxy/proxy-feature.ts'
 import { referenceImport } from './features/operations/reference-import/reference-import.ts'
 import { repo } from './features/data/repo/repo-feature.ts'
 import { repoKeys } from './features/identity/repo-keys/repo-keys.ts'
+import { reach } from './features/operations/reach/reach-feature.ts'
 import { reservedKeys } from './features/identity/reserved-keys/reserved-keys-feature.ts'
 import { serverInfo } from './features/operations/server-info/server-info.ts'
 import { serviceAuth } from './features/access/service-auth/service-auth.ts'
@@ -92,6 +93,7 @@ export const features: readonly Feature[] = [
   doctor,
   plcDirectory,
   serverInfo,
+  reach,
   alerts,
   accountPages,
 ]

@@ -35,6 +35,7 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   'invite disable': async () => (await import('./invite/invite-disable-command.ts')).inviteDisableCommand,
   'quota show': async () => (await import('./quota/quota-show-command.ts')).quotaShowCommand,
   'quota set': async () => (await import('./quota/quota-set-command.ts')).quotaSetCommand,
+  network: async () => (await import('./server/network-command.ts')).networkCommand,
   'relay request-crawl': async () => (await import('./server/relay-request-crawl-command.ts')).relayRequestCrawlCommand,
   'relay status': async () => (await import('./server/relay-status-command.ts')).relayStatusCommand,
   'cluster status': async () => (await import('./server/cluster-status-command.ts')).clusterStatusCommand,

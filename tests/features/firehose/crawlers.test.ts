@@ -23,6 +23,7 @@ const crawlersFor = (...fakes: FakeCrawler[]) =>
     hostname: 'pds.example.com',
     outbound: createOutbound({ resolver: systemResolver(), reach: 'anywhere' }),
     log: createLog({ format: 'text', level: 'error', now: Date.now, write: () => undefined }),
+    now: Date.now,
     timing: fast,
   })
 

@@ -11,6 +11,7 @@ import type { Config } from '../../../platform/configuration/config.ts'
 import type { Log } from '../../../platform/running/log.ts'
 import type { Outbound } from '../../../platform/network/outbound.ts'
 import type { StepKind } from '../../../platform/running/steps.ts'
+import type { Millis } from '../../../protocol/identifiers.ts'
 import { isIpAddress, isPublicAddress } from '../../../protocol/ip-address.ts'
 
 export interface CrawlTiming {
@@ -32,10 +33,16 @@ export interface CrawlersOptions {
   hostname: string
   outbound: Outbound
   log: Log
+  now: () => Millis
   timing: CrawlTiming
   onOutcome: (outcome: CrawlOutcome) => void
   /** Called if the crawler must be asked again later, whether or not there are new events. */
   onExhausted: (url: string) => void
+}
+
+/** The last request to a crawler, and its answer. */
+export interface CrawlRequest extends CrawlAttempt {
+  at: Millis
 }
 
 interface CrawlAttempt {
@@ -91,6 +98,13 @@ export class Crawlers {
     await this.#crawlers.find((crawler) => crawler.url === url)?.retry()
   }
 
+  /** The last request to each crawler since the start, by its URL. */
+  get requests(): ReadonlyMap<string, CrawlRequest> {
+    return new Map(
+      this.#crawlers.flatMap(({ url, last }): [string, CrawlRequest][] => (last === null ? [] : [[url, last]])),
+    )
+  }
+
   stop(): void {
     for (const crawler of this.#crawlers) crawler.stop()
   }
@@ -101,6 +115,7 @@ class Crawler {
   readonly #stopped = new AbortController()
   #window: Timer | null = null
   #isDirty = false
+  last: CrawlRequest | null = null
   /** The series of attempts that opened the window. */
   #series: Promise<CrawlAttempt> = Promise.resolve({ outcome: 'ok', detail: '' })
 
@@ -173,6 +188,12 @@ class Crawler {
   }
 
   async #attempt(): Promise<CrawlAttempt> {
+    const attempt = await this.#send()
+    this.last = { ...attempt, at: this.#options.now() }
+    return attempt
+  }
+
+  async #send(): Promise<CrawlAttempt> {
     const { hostname, outbound, timing } = this.#options
     try {
       const response = await outbound.fetch(`${this.url.replace(/\/$/, '')}/xrpc/com.atproto.sync.requestCrawl`, {
@@ -227,13 +248,14 @@ async function retryLater({ db, steps, log }: Context, url: string): Promise<voi
 }
 
 export const crawlersOf = perContext((ctx: Context) => {
-  const { config, upstream, log, metrics } = ctx
+  const { clock, config, upstream, log, metrics } = ctx
   const { host } = new URL(config.publicUrl)
   return new Crawlers({
     urls: crawlersFor(config),
     hostname: host,
     outbound: upstream,
     log,
+    now: () => clock.now(),
     timing,
     onOutcome: (outcome) => metrics.count('relay_crawl_requests_total', { outcome }),
     onExhausted: (url) => void retryLater(ctx, url),

@@ -10,15 +10,16 @@
  */
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
-import { crawlersOf, type CrawlAnswer } from './crawlers.ts'
+import { crawlersOf, type CrawlAnswer, type CrawlRequest } from './crawlers.ts'
 import { leaveToSequencer } from './sequencer.ts'
 import { countEvents, deleteEventsOf, headSeq, insertEvents, type EventRow } from './event-log.ts'
 import { tailOf } from './tail.ts'
 import { eventFrame, type RepoEvent } from '../../../protocol/frames.ts'
 
-export { crawlersFor } from './crawlers.ts'
+export { crawlersFor, type CrawlRequest } from './crawlers.ts'
 export { headSeq, keepEvents, raisePruned, raiseSeq, sequencedAt, waitingSince, type EventRow } from './event-log.ts'
-export { askRelay, type RelayAnswer } from './relay-host-status.ts'
+export { askRelay } from './relay-host-status.ts'
+export { subscribersOf, type Subscriber } from './subscriber-list.ts'
 export { EVENT_NUMBERS } from './sequencer.ts'
 export { sentEventsOf, type Sent } from './sent-events.ts'
 export { numberRest, unnumberedEvents } from './sequencer-store.ts'
@@ -58,6 +59,9 @@ async function appendNumbered(ctx: Context, tx: Tx, events: readonly RepoEvent[]
 
 /** Ask every crawler now. Returns their responses. */
 export const askCrawlers = (ctx: Context): Promise<CrawlAnswer[]> => crawlersOf(ctx).ask()
+
+/** The last request of this node to each crawler, by its URL. */
+export const crawlRequests = (ctx: Context): ReadonlyMap<string, CrawlRequest> => crawlersOf(ctx).requests
 
 export interface FirehoseStatus {
   currentSeq: number

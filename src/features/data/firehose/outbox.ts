@@ -14,6 +14,7 @@ import { eventsAfter, headSeq, PAGE_EVENTS, prunedThrough, type StoredEvent } fr
 import { errorFrame, infoFrame } from '../../../protocol/frames.ts'
 import { writtenSeq } from './sequencer-store.ts'
 import { sentEventsOf } from './sent-events.ts'
+import { listSubscriber } from './subscriber-list.ts'
 import { takePlace } from './subscribers.ts'
 import { tailOf } from './tail.ts'
 
@@ -31,10 +32,13 @@ type Refused = { ok: false; error: 'InvalidRequest' | 'FutureCursor' | 'Consumer
 
 const consumerTooSlow: Refused = { ok: false, error: 'ConsumerTooSlow', message: 'Stream consumer too slow' }
 
+type SubscriberExchange = Pick<Exchange, 'ctx' | 'url' | 'client' | 'ip' | 'request'>
+
 export class Outbox implements SocketHandler {
   readonly #ctx: Context
   readonly #start: Start
   readonly #givePlaceBack: () => void
+  readonly #listed: ReturnType<typeof listSubscriber>
   #hasEnded = false
   #hasNews = false
   /** Ends the present wait, whatever its reason. */
@@ -42,8 +46,9 @@ export class Outbox implements SocketHandler {
   /** Head of the log when the buffer became full; null while it is not full. */
   #fullSince: number | null = null
 
-  private constructor(ctx: Context, start: Start, givePlaceBack: () => void) {
-    this.#ctx = ctx
+  private constructor(exchange: SubscriberExchange, start: Start, givePlaceBack: () => void) {
+    this.#ctx = exchange.ctx
+    this.#listed = listSubscriber(exchange)
     this.#start = start
     this.#givePlaceBack = givePlaceBack
   }
@@ -52,10 +57,10 @@ export class Outbox implements SocketHandler {
    * Takes a place for a subscriber, and finds where it starts before its connection opens: a client without a cursor
    * gets whatever happens once it is connected.
    */
-  static async accept(exchange: Pick<Exchange, 'ctx' | 'url' | 'client'>): Promise<Outbox> {
+  static async accept(exchange: SubscriberExchange): Promise<Outbox> {
     const givePlaceBack = takePlace(exchange)
     try {
-      return new Outbox(exchange.ctx, await startOf(exchange.ctx, exchange.url.searchParams), givePlaceBack)
+      return new Outbox(exchange, await startOf(exchange.ctx, exchange.url.searchParams), givePlaceBack)
     } catch (error) {
       givePlaceBack()
       throw error
@@ -76,6 +81,7 @@ export class Outbox implements SocketHandler {
 
   closed(): void {
     this.#givePlaceBack()
+    this.#listed.leave()
     this.#end()
   }
 
@@ -96,6 +102,7 @@ export class Outbox implements SocketHandler {
           tail.after(cursor, pageEvents) ?? (await this.#storedEvents(cursor, pageEvents)),
         )
         cursor = reached ?? cursor
+        if (reached !== null) this.#listed.subscriber.seq = reached
         // While the buffer fills up, most of a larger page would not fit, and would be read again. Otherwise a page
         // holds all that one transaction brought, which is then written at once.
         pageEvents = isFull(socket) ? Math.min(PAGE_EVENTS, Math.max(MIN_PAGE_EVENTS, 2 * count)) : PAGE_EVENTS

@@ -1,10 +1,7 @@
 /** What a relay says of this server (com.atproto.sync.getHostStatus). */
-import { parsedJson } from '../../../base/parsed-json.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
+import { askJson, membersOf } from '../../../platform/network/json-answer.ts'
 import type { Outbound } from '../../../platform/network/outbound.ts'
-
-const TIMEOUT_MILLIS = 8000
-const MAX_ANSWER_BYTES = 64 * 1024
 
 export type RelayAnswer =
   | {
@@ -26,24 +23,16 @@ export async function askRelay(
   relay: string,
 ): Promise<RelayAnswer> {
   const hostname = encodeURIComponent(new URL(config.publicUrl).host)
-  try {
-    const response = await upstream.fetch(`${relay}/xrpc/com.atproto.sync.getHostStatus?hostname=${hostname}`, {
-      headersTimeoutMillis: TIMEOUT_MILLIS,
-      bodyTimeoutMillis: TIMEOUT_MILLIS,
-      maxBytes: MAX_ANSWER_BYTES,
-    })
-    const answer = (parsedJson(await response.text()) ?? null) as Record<string, unknown> | null
-    if (answer?.['error'] === 'HostNotFound') return { kind: 'not-crawled' }
-    if (!response.ok || answer === null) return { kind: 'failed', httpStatus: response.status }
-    const { status, seq, accountCount } = answer
-    return {
-      kind: 'known',
-      status: typeof status === 'string' ? status : null,
-      seq: integerOrNull(seq),
-      accountCount: integerOrNull(accountCount),
-    }
-  } catch (error) {
-    return { kind: 'unreachable', detail: error instanceof Error ? error.message : String(error) }
+  const answer = await askJson(upstream, `${relay}/xrpc/com.atproto.sync.getHostStatus?hostname=${hostname}`)
+  if (!answer.ok) return { kind: 'unreachable', detail: answer.detail }
+  const { error, status, seq, accountCount } = membersOf(answer.json)
+  if (error === 'HostNotFound') return { kind: 'not-crawled' }
+  if (answer.status !== 200) return { kind: 'failed', httpStatus: answer.status }
+  return {
+    kind: 'known',
+    status: typeof status === 'string' ? status : null,
+    seq: integerOrNull(seq),
+    accountCount: integerOrNull(accountCount),
   }
 }
 

@@ -4,9 +4,9 @@
  */
 import { DAY_SECS, HOUR_MILLIS, HOUR_SECS, MINUTE_SECS } from '../../../base/durations.ts'
 import type { Context } from '../../../platform/context.ts'
-import { ageOf } from '../../../platform/running/clock.ts'
-import { askRelay, crawlersFor, waitingSince, type RelayAnswer } from '../../data/firehose/firehose.ts'
+import { crawlersFor } from '../../data/firehose/firehose.ts'
 import { certificateEnd, certificateTerm, examineOne, freeBytesOf, isNearEnd, type Finding } from '../doctor/doctor.ts'
+import { relayLink } from '../reach/reach.ts'
 import type { Alert, Sighting } from './alert.ts'
 import { countAccountsSince } from './alert-store.ts'
 import { refusalsInLastHour } from './refusal-count.ts'
@@ -14,11 +14,6 @@ import { refusalsInLastHour } from './refusal-count.ts'
 /** Passes of a sweep that fail one after another. A single one may be a service that restarts. */
 const FAILED_PASSES = 3
 const GIB = 1024 ** 3
-
-/** A relay may be this far behind. */
-const RELAY_LATE_MILLIS = HOUR_MILLIS
-/** What a relay says of a server that it reads, or would read if there were anything new. */
-const followed: readonly (string | null)[] = ['active', 'idle', null]
 
 const gibibytes = (bytes: number): string => `${(bytes / GIB).toFixed(1)} GiB`
 
@@ -29,18 +24,6 @@ const findingOf = ({ config, resolver, upstream, mailer, clock }: Context, check
 /** A finding that is no fault and not good either decides nothing. */
 const ofFault = ({ state, text }: Finding): Sighting[] | null =>
   state === 'fault' ? [{ text }] : state === 'ok' ? [] : null
-
-/** Returns why a relay may not follow this server, or null if it does. */
-async function relayFault({ db, clock }: Context, answer: RelayAnswer): Promise<string | null> {
-  if (answer.kind === 'unreachable') return `it cannot be reached: ${answer.detail}`
-  if (answer.kind === 'failed') return `it returns ${answer.httpStatus}`
-  if (answer.kind === 'not-crawled') return 'it has never read this server'
-  if (!followed.includes(answer.status)) return `it reports the status "${answer.status}" for this server`
-  const since = answer.seq === null ? null : await waitingSince(db, answer.seq)
-  return since !== null && ageOf(since, clock.now()) > RELAY_LATE_MILLIS
-    ? `it has read up to event ${answer.seq}, and the next one is more than an hour old`
-    : null
-}
 
 export const alerts: readonly Alert[] = [
   {
@@ -115,17 +98,13 @@ export const alerts: readonly Alert[] = [
   {
     name: 'relay-silent',
     title: 'a relay does not follow this server',
-    remedy: 'run "holdfast relay status" and "holdfast doctor": posts made here do not reach the network',
+    remedy: 'run "holdfast network", which says what to do: posts made here do not reach the network',
     everySecs: HOUR_SECS,
     holdsForSecs: DAY_SECS,
     async look(ctx) {
-      const sightings: Sighting[] = []
-      for (const relay of crawlersFor(ctx.config)) {
-        const fault = await relayFault(ctx, await askRelay(ctx, relay))
-        const { host } = new URL(relay)
-        if (fault !== null) sightings.push({ subject: host, text: `${host}: ${fault}` })
-      }
-      return sightings
+      const urls = crawlersFor(ctx.config)
+      const links = await Promise.all(urls.map((url) => relayLink(ctx, url)))
+      return links.flatMap(({ state, text }, i) => (state === 'ok' ? [] : [{ subject: new URL(urls[i]!).host, text }]))
     },
   },
   {

@@ -1,6 +1,6 @@
 /** The input of a check, and its finding: the state, and the remedy if something is wrong. */
-import { parsedJson } from '../../../base/parsed-json.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
+import { askJson } from '../../../platform/network/json-answer.ts'
 import type { Mailer } from '../../../platform/network/mailer.ts'
 import type { Outbound } from '../../../platform/network/outbound.ts'
 import type { Resolver } from '../../../platform/network/resolver.ts'
@@ -34,20 +34,9 @@ export const wordsOf = (error: unknown) => (error instanceof Error ? error.messa
 
 /** Timeout of a request or connection that a check makes. */
 export const TIMEOUT_MILLIS = 8000
-const MAX_ANSWER_BYTES = 64 * 1024
 
-/**
- * Fetch a URL. `json` is undefined if the body is not JSON. Returns the message of the error if there is no response.
- */
+/** Fetch a URL. `json` is undefined if the body is not JSON. Returns why there is no response if there is none. */
 export async function ask({ upstream }: Patient, url: string): Promise<{ status: number; json: unknown } | string> {
-  try {
-    const response = await upstream.fetch(url, {
-      headersTimeoutMillis: TIMEOUT_MILLIS,
-      bodyTimeoutMillis: TIMEOUT_MILLIS,
-      maxBytes: MAX_ANSWER_BYTES,
-    })
-    return { status: response.status, json: parsedJson(await response.text()) }
-  } catch (error) {
-    return wordsOf(error)
-  }
+  const answer = await askJson(upstream, url)
+  return answer.ok ? answer : answer.detail
 }

@@ -1,0 +1,19 @@
+/** The way of a post to the network is a chain: what is known of each link, and what to do if it is broken. */
+export interface Link {
+  name: string
+  /** `unknown`: another service did not say. */
+  state: 'ok' | 'warning' | 'fault' | 'unknown'
+  text: string
+  /** What to do; null if there is nothing to do. */
+  remedy: string | null
+}
+
+type State = Exclude<Link['state'], 'ok'>
+
+export const good = (name: string, text: string): Link => ({ name, state: 'ok', text, remedy: null })
+export const broken = (name: string, state: State, text: string, remedy: string): Link => ({
+  name,
+  state,
+  text,
+  remedy,
+})
