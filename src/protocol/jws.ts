@@ -58,7 +58,11 @@ export function signJws(key: SigningKey, header: object, payload: object): strin
 
 /**
  * Whether the key signed it and the header names the key's algorithm. High-S signatures are valid, as everywhere in
- * JOSE.
+ * JOSE, unless the kind of token forbids them.
  */
-export const verifyJws = ({ header, signed, signature }: Jws, key: PublicKey, k256?: K256): boolean =>
-  header.alg === algorithms[key.curve] && key.verify(signed, signature, { allowHighS: true, k256 })
+export const verifyJws = (
+  { header, signed, signature }: Jws,
+  key: PublicKey,
+  k256?: K256,
+  { allowHighS = true }: { allowHighS?: boolean } = {},
+): boolean => header.alg === algorithms[key.curve] && key.verify(signed, signature, { allowHighS, k256 })
