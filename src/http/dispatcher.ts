@@ -9,7 +9,7 @@ import { notFound } from './errors.ts'
 import { RequestExchange } from './exchange.ts'
 import { chargeDeclared } from './limiting.ts'
 import type { Peer } from './peer.ts'
-import { failure, preflight, success, unsentFile } from './reply.ts'
+import { failure, isPage, preflight, redirection, success, unsentFile } from './reply.ts'
 import { Hosts } from './site.ts'
 import { targetsOf, type Target } from './targets.ts'
 
@@ -55,6 +55,7 @@ export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): 
       const charged = chargeDeclared(exchange, target.limits)
       if (charged) await charged
       if (site === 'handle' && !rawPath.startsWith('/.well-known/')) throw notFound()
+      if (site === 'former' && isPage(exchange) && isRead(request)) return (response = redirection(exchange))
       return (response = success(exchange, await target.run(exchange)))
     } catch (error) {
       return (response = failure(exchange, error))
@@ -112,6 +113,8 @@ export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): 
     },
   }
 }
+
+const isRead = ({ method }: Request): boolean => method === 'GET' || method === 'HEAD'
 
 const asksForSocket = (request: Request): boolean => request.headers.get('upgrade')?.toLowerCase() === 'websocket'
 

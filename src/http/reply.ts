@@ -72,9 +72,16 @@ function logFailure(ctx: Context, route: string, error: unknown): void {
   failureLines(ctx).within(route, (omitted) => ctx.log.error('request failed', { route, error, omitted }))
 }
 
-const isPage = ({ surface, request }: RequestExchange): boolean =>
+/** Whether the path is that of a page for people, or leads nowhere, and the client is a browser. */
+export const isPage = ({ surface, request }: RequestExchange): boolean =>
   surface.pages === 'always' ||
   (surface.pages === 'for browsers' && (request.headers.get('accept') ?? '').includes('text/html'))
+
+/** Sends a browser that knows the service by a former name to the same page under its present one. */
+export function redirection({ ctx, request, rawPath }: RequestExchange): Response {
+  const { search } = new URL(request.url)
+  return new Response(null, { status: 308, headers: { Location: ctx.config.publicUrl + rawPath + search } })
+}
 
 function pageOf({ ctx: { config }, request, rawPath, headersToSend }: RequestExchange, refusal: Refusal): Response {
   const own = new URL(config.publicUrl)

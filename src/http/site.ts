@@ -2,17 +2,19 @@
 import type { Config } from '../platform/configuration/config.ts'
 import { parseHost } from './host.ts'
 
-/** The service itself, or a handle, whose host serves only the proof of that handle. */
-export type Site = 'service' | 'handle'
+/** The service by its present or a former name, or a handle, whose host serves only the proof of that handle. */
+export type Site = 'service' | 'former' | 'handle'
 
 export class Hosts {
   readonly #own: string
+  readonly #former: ReadonlySet<string>
   readonly #suffixes: string[]
   /** The last `Host` header that named the service: nearly always the same one. */
   #known: string | null = null
 
-  constructor(config: Pick<Config, 'publicUrl' | 'availableUserDomains'>) {
+  constructor(config: Pick<Config, 'publicUrl' | 'formerUrls' | 'availableUserDomains'>) {
     this.#own = new URL(config.publicUrl).hostname
+    this.#former = new Set(config.formerUrls.map((url) => new URL(url).hostname).filter((name) => name !== this.#own))
     this.#suffixes = config.availableUserDomains.map((domain) => `.${domain}`)
   }
 
@@ -22,6 +24,7 @@ export class Hosts {
     if (header === this.#known) return 'service'
     const name = parseHost(header)?.name
     if (name === undefined) return null
+    if (this.#former.has(name)) return 'former'
     if (name !== this.#own && this.#suffixes.some((suffix) => name.endsWith(suffix))) return 'handle'
     this.#known = header
     return 'service'

@@ -34,6 +34,8 @@ const searches: Readonly<Record<string, string>> = {
   'features/data/proxy/feed-munging.ts: munged.splice(': 'at most ten posts are inserted',
   'features/identity/repo-keys/key-rotation.ts: operation.rotationKeys.includes(': 'at most five rotation keys',
   'features/data/repo/tree-nodes.ts: stored.find(': 'not a list: a query',
+  'features/operations/certificates/wanted-certificates.ts: groups.some(':
+    'the domains of handles, for at most nine names',
   'http/path-table.ts: this.find(': 'two methods',
   'http/path-table.ts: pattern.every(': 'the segments of a route',
   'http/query.ts: text.includes(': 'its own parameter, once',

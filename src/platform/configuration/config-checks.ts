@@ -46,7 +46,13 @@ const s3KeyNames = {
   s3SecretAccessKey: 'blobs.s3_secret_access_key',
 } as const
 
+const MAX_FORMER_URLS = 8
+
 export const checks: readonly Check[] = [
+  fault('former_urls', ({ publicUrl, formerUrls }) => {
+    if (formerUrls.includes(publicUrl)) return 'must not contain public_url'
+    return formerUrls.length > MAX_FORMER_URLS ? `may have at most ${MAX_FORMER_URLS} addresses` : null
+  }),
   fault('public_url', ({ publicUrl, development }) => {
     const url = new URL(publicUrl)
     if (url.port === '0') return 'must be set when the port is 0'

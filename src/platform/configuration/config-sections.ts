@@ -2,6 +2,7 @@
 import { DAY_SECS, HOUR_SECS } from '../../base/durations.ts'
 import { withoutTrailingSlashes } from '../../base/trailing.ts'
 import { logLevels } from '../running/log-line.ts'
+import { webDid } from './service-names.ts'
 import { trustedIssuers } from './trusted-issuers.ts'
 import { watchedLabelers } from './watched-labelers.ts'
 import { derived, field, fileOnly, optional, required, section } from './config-fields.ts'
@@ -80,6 +81,11 @@ export const declared = {
   publicUrl: required(originUrl, {
     development: derived('`http://localhost:{port}`', ({ port }) => `http://localhost:${port}`),
     doc: 'Public base address: `https://` and a host, without a path.',
+  }),
+  formerUrls: field(listOf(originUrl), {
+    default: [],
+    addition: true,
+    doc: 'Public addresses that this service had before it was renamed. It still answers there, accepts tokens and identities that name them, and redirects its pages to `public_url`.',
   }),
   serviceName: field(line, { default: 'holdfast', doc: 'Display name of this service on pages and in mail.' }),
   serverDid: field(did, {
@@ -658,9 +664,4 @@ export const declared = {
     }),
     writePointsDaily: field(integer(), { default: 35_000, doc: 'Write points per account and day.' }),
   }),
-}
-
-/** Returns the did:web of a public address: `did:web:<host>`, with a port as `%3A<port>`. */
-function webDid(publicUrl: string): Did {
-  return `did:web:${encodeURIComponent(new URL(publicUrl).host)}` as Did
 }

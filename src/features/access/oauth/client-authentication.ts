@@ -6,6 +6,7 @@
  */
 import { createPublicKey, type KeyObject, type webcrypto } from 'node:crypto'
 import type { JWTPayload } from 'jose'
+import { isOwnUrl } from '../../../platform/configuration/service-names.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { ClientMetadata } from '../../../protocol/client-metadata.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
@@ -80,11 +81,10 @@ async function verifyAssertion(
   if (jwk === null || jkt === null) throw invalidClient('the client publishes no key with this kid')
   const { iat, exp, jti, aud, iss, sub } = await verifiedClaims(ctx, text, jwk, alg)
   const nowSecs = ctx.clock.now() / 1000
-  const { publicUrl } = ctx.config
   const audiences = [aud ?? []].flat()
   if (iss !== client.clientId || sub !== client.clientId)
     throw invalidClient('iss and sub of the assertion must be the client id')
-  if (!audiences.includes(publicUrl) && !audiences.includes(`${publicUrl}/oauth/token`))
+  if (!audiences.some((audience) => isOwnUrl(ctx.config, audience.replace(/\/oauth\/token$/, ''))))
     throw invalidClient('aud of the assertion must be this issuer')
   if (iat === undefined || iat < nowSecs - MAX_AGE_SECS || iat > nowSecs + LEEWAY_SECS)
     throw invalidClient(

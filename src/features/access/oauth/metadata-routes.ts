@@ -1,6 +1,7 @@
 /** The documents that clients read first: the protected resource, the authorization server and its public keys. */
 import { HOUR_SECS } from '../../../base/durations.ts'
 import { route } from '../../../http/endpoint.ts'
+import { askedUrl } from '../../../platform/configuration/service-names.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import type { Context } from '../../../platform/context.ts'
 import { ASSERTION_REVOKED, CLAIM_GRANT, ID_JAG, JWT_BEARER_GRANT } from '../../../protocol/agent-names.ts'
@@ -15,9 +16,9 @@ const JWKS_MAX_AGE_SECS = HOUR_SECS
 const cached = (document: object, maxAgeSecs: number, audience = '') =>
   Response.json(document, { headers: { 'Cache-Control': `${audience}max-age=${maxAgeSecs}` } })
 
-/** Source: RFC 9728, section 2. */
-const protectedResource = ({ publicUrl, serviceName }: Config) => ({
-  resource: publicUrl,
+/** `resource` is as the client knows it. Source: RFC 9728, section 2. */
+const protectedResource = ({ publicUrl, serviceName }: Config, resource: string) => ({
+  resource,
   resource_name: serviceName,
   authorization_servers: [publicUrl],
   scopes_supported: scopes,
@@ -61,7 +62,7 @@ const authorizationServer = ({ config, capabilities }: Context) => ({
   prompt_values_supported: ['login', 'consent'],
   ui_locales_supported: ['en-US'],
   display_values_supported: ['page', 'popup', 'touch'],
-  protected_resources: [config.publicUrl],
+  protected_resources: [config.publicUrl, ...config.formerUrls],
   ...(capabilities.has('agents') && { agent_auth: agentAuth(config) }),
 })
 
@@ -82,7 +83,8 @@ const agentAuth = ({ publicUrl, agentAuth: { anonymousEnabled, serviceAuthEnable
 
 export const metadataRoutes = [
   route('GET', '/.well-known/oauth-protected-resource', {
-    handler: ({ ctx }) => cached(protectedResource(ctx.config), METADATA_MAX_AGE_SECS),
+    handler: ({ ctx, request }) =>
+      cached(protectedResource(ctx.config, askedUrl(ctx.config, request)), METADATA_MAX_AGE_SECS),
   }),
   route('GET', '/.well-known/oauth-authorization-server', {
     handler: ({ ctx }) => cached(authorizationServer(ctx), METADATA_MAX_AGE_SECS),

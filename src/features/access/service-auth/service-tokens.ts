@@ -5,6 +5,7 @@
  * is checked once more against a freshly fetched DID document, because the key may have changed.
  */
 import { authenticationRequired, Refusal } from '../../../http/errors.ts'
+import { isOwnDid } from '../../../platform/configuration/service-names.ts'
 import type { Context } from '../../../platform/context.ts'
 import { verifierOf } from '../../../platform/secrets/signing-keys.ts'
 import { verificationKey } from '../../../protocol/did-document.ts'
@@ -57,7 +58,7 @@ export async function verifyServiceToken(
   const caller: ServiceCaller = { iss, service, jti: token.jti, exp: token.exp }
   if (accepts && !(await accepts(caller))) throw refused('UntrustedIss', 'Untrusted issuer')
   if (!(await isSigned(ctx, token, caller))) throw refused('BadJwtSignature', 'jwt signature does not match jwt issuer')
-  if (token.aud !== ctx.config.serverDid) throw refused('BadJwtAudience', 'jwt audience does not match service did')
+  if (!isOwnDid(ctx.config, token.aud)) throw refused('BadJwtAudience', 'jwt audience does not match service did')
   return caller
 }
 

@@ -10,6 +10,7 @@
 import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'node:crypto'
 import { DAY_SECS } from '../../../base/durations.ts'
 import { expiredToken, invalidToken } from '../../../http/errors.ts'
+import { isOwnDid } from '../../../platform/configuration/service-names.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import { serverSecret } from '../../../platform/secrets/vault.ts'
@@ -188,6 +189,6 @@ function open(ctx: Context, key: KeyObject, header: string, token: string): Open
   const end = token.lastIndexOf('.')
   // A valid signature means that `issue` wrote the payload, or the reference in the same form: it needs no validation.
   const payload = JSON.parse(Buffer.from(token.slice(header.length + 1, end), 'base64url').toString()) as Payload
-  if (payload.aud !== ctx.config.serverDid) return unverifiable
+  if (!isOwnDid(ctx.config, payload.aud)) return unverifiable
   return { ok: true, payload, expired: ctx.clock.now() >= payload.exp * 1000 }
 }

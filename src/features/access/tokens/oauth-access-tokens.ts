@@ -4,6 +4,7 @@
  * before a key is chosen.
  */
 import { randomBytes } from 'node:crypto'
+import { isOwnDid, isOwnUrl } from '../../../platform/configuration/service-names.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import { parseDid, type Did } from '../../../protocol/identifiers.ts'
@@ -98,8 +99,8 @@ async function verified(ctx: Context, text: string): Promise<AccessToken | null>
   if (jws?.header.typ !== ACCESS_TOKEN_TYPE || !verifyJws(jws, (await serverKey(ctx)).publicKey)) return null
   const { iss, aud, sub, scope, jti, iat, exp, cnf } = jws.payload
   const did = typeof sub === 'string' ? parseDid(sub) : null
-  if (iss !== ctx.config.publicUrl || (aud !== ctx.config.serverDid && aud !== ctx.config.publicUrl) || did === null)
-    return null
+  const { config } = ctx
+  if (!isOwnUrl(config, iss) || !(isOwnDid(config, aud) || isOwnUrl(config, aud)) || did === null) return null
   if (typeof scope !== 'string' || typeof jti !== 'string' || typeof iat !== 'number' || typeof exp !== 'number')
     return null
   const jkt = (cnf as { jkt?: unknown } | undefined)?.jkt

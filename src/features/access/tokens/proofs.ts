@@ -1,6 +1,7 @@
 /** Checks DPoP proofs on requests: issues the nonces that they need, and remembers those that were used. RFC 9449. */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { OAuthError } from '../../../http/errors.ts'
+import { askedUrl } from '../../../platform/configuration/service-names.ts'
 import type { Clock } from '../../../platform/running/clock.ts'
 import { perContext } from '../../../platform/context.ts'
 import { resumed } from '../../../platform/running/request-scope.ts'
@@ -79,7 +80,7 @@ export async function useProof(exchange: Exchange, accessTokenHash: string | nul
   const outcome = await checkDpop({
     proof: request.headers.get('dpop'),
     method: request.method,
-    url: ctx.config.publicUrl + rawPath,
+    url: askedUrl(ctx.config, request) + rawPath,
     accessTokenHash,
     now: ctx.clock.now(),
     isNonce: nonces.accepts,

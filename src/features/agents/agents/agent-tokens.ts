@@ -6,6 +6,7 @@
  * never count as an assertion, or an agent could extend its access for ever.
  */
 import { randomUUID } from 'node:crypto'
+import { isOwnUrl } from '../../../platform/configuration/service-names.ts'
 import type { Context } from '../../../platform/context.ts'
 import { base64url } from '../../../protocol/base64url.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
@@ -75,8 +76,13 @@ export async function readAssertion(ctx: Context, text: string): Promise<Asserti
     registration_id: registrationId,
     registration_type: registrationType,
   } = jws.payload
-  const { publicUrl } = ctx.config
-  if (iss !== publicUrl || aud !== publicUrl || typeof exp !== 'number' || ctx.clock.now() >= exp * 1000) return null
+  if (
+    !isOwnUrl(ctx.config, iss) ||
+    !isOwnUrl(ctx.config, aud) ||
+    typeof exp !== 'number' ||
+    ctx.clock.now() >= exp * 1000
+  )
+    return null
   if (
     typeof sub !== 'string' ||
     typeof scope !== 'string' ||

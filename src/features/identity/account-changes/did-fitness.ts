@@ -1,4 +1,5 @@
 /** Checks that an identity allows its account to be active on this server. */
+import { isOwnUrl } from '../../../platform/configuration/service-names.ts'
 import type { Context } from '../../../platform/context.ts'
 import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
 import { pdsEndpoint, publishedSigningKey } from '../../../protocol/did-document.ts'
@@ -50,7 +51,7 @@ export async function isDidFit(ctx: Context, did: Did): Promise<boolean> {
 
 /** Returns what the identity says, or null if it cannot be resolved. Always fetches the current state. */
 export async function claimsOf(ctx: Context, did: Did): Promise<Claims | null> {
-  const isHere = (endpoint: string | null = null) => endpoint?.replace(/\/$/, '') === ctx.config.publicUrl
+  const isHere = (endpoint: string | null = null) => isOwnUrl(ctx.config, endpoint)
   if (isPlcDid(did)) {
     const state = await ctx.plc.state(did)
     return (

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, notFound, Refusal } from '../../../http/errors.ts'
 import { requestOrigin } from '../../../http/origin.ts'
+import { isOwnUrl } from '../../../platform/configuration/service-names.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { KeyedLock } from '../../../platform/running/keyed-lock.ts'
 import { isStepWaiting } from '../../../platform/running/steps.ts'
@@ -137,7 +138,7 @@ function refuseMove({ config }: Context, operation: Operation, head: AuditEntry)
   const { services } = stateOf(head.operation)!
   if (!isDeepStrictEqual(operation.services, services))
     throw invalidRequest('The operation changes the services of the identity')
-  if (services[PDS_SERVICE_NAME]?.endpoint.replace(/\/$/, '') !== config.publicUrl)
+  if (!isOwnUrl(config, services[PDS_SERVICE_NAME]?.endpoint))
     throw invalidRequest('The identity does not name this server')
 }
 

@@ -7,9 +7,10 @@
 import { route } from '../../../http/endpoint.ts'
 import { invalidRequest, notFound, Refusal } from '../../../http/errors.ts'
 import { parseHost, type Host } from '../../../http/host.ts'
+import { isOwnDid } from '../../../platform/configuration/service-names.ts'
 import type { Context } from '../../../platform/context.ts'
 import { didWebOfHost } from '../../../protocol/did-document.ts'
-import { parseHandle } from '../../../protocol/identifiers.ts'
+import { parseHandle, type Did } from '../../../protocol/identifiers.ts'
 import { pdsService, PDS_SERVICE_NAME } from '../../../protocol/plc.ts'
 import { accountAt } from '../accounts/accounts.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
@@ -21,14 +22,14 @@ const requestedHost = ({ headers }: Request): Host | null =>
   parseHost(headers.get('x-forwarded-host')?.split(',')[0]?.trim() || headers.get('host') || '')
 
 /**
- * Returns the DID document of the service itself, as JSON. It names the endpoint and no key, because the service signs
- * nothing as this DID.
+ * Returns the DID document of the service itself under its present or a former DID, as JSON. It names the endpoint and
+ * no key, because the service signs nothing as this DID.
  */
-function serverDocument({ config: { publicUrl, serverDid } }: Context): string {
+function serverDocument({ config: { publicUrl } }: Context, did: Did): string {
   const { type, endpoint } = pdsService(publicUrl)
   return JSON.stringify({
     '@context': ['https://www.w3.org/ns/did/v1'],
-    id: serverDid,
+    id: did,
     service: [{ id: `#${PDS_SERVICE_NAME}`, type, serviceEndpoint: endpoint }],
   })
 }
@@ -38,7 +39,8 @@ export const wellKnownRoutes = [
     async handler({ ctx, request }) {
       const host = requestedHost(request)
       const did = host && didWebOfHost(host.name + host.port)
-      const document = did === ctx.config.serverDid ? serverDocument(ctx) : did && (await hostedDocument(ctx, did))
+      const document =
+        did && isOwnDid(ctx.config, did) ? serverDocument(ctx, did) : did && (await hostedDocument(ctx, did))
       // One answer for all others: it must not reveal which accounts there are.
       if (document === null) return new Response(null, { status: 404 })
       // Not cached: a document that is no longer served here must not open sessions from a cache
@@ -62,7 +64,10 @@ export const wellKnownRoutes = [
       const domain = url.searchParams.get('domain')
       const handle = domain ? parseHandle(domain) : null
       if (!domain) throw invalidRequest('bad or missing domain query param')
-      if (domain.toLowerCase() === new URL(ctx.config.publicUrl).hostname) return { success: true }
+      if (
+        [ctx.config.publicUrl, ...ctx.config.formerUrls].some((url) => new URL(url).hostname === domain.toLowerCase())
+      )
+        return { success: true }
       const did = didWebOfHost(domain)
       if (did && (await hostedDocument(ctx, did)) !== null) return { success: true }
       if (!handle || !isServedHandle(ctx, handle)) throw invalidRequest('handles are not provided on this domain')

@@ -15,12 +15,13 @@ export type WantedNames = string
 export const needsRecords = (names: WantedNames): boolean => names.includes('*')
 
 /** The certificates of the service itself, and of all handles if that takes one for each domain. */
-export function standingCertificates({ publicUrl, availableUserDomains, tls }: Config): WantedNames[] {
-  const { hostname } = new URL(publicUrl)
-  if (tls.acmeChallenge === 'http-01') return [hostname]
+export function standingCertificates(config: Config): WantedNames[] {
+  const { publicUrl, formerUrls, availableUserDomains, tls } = config
+  const [hostname = '', ...former] = [publicUrl, ...formerUrls].map((url) => new URL(url).hostname)
+  if (tls.acmeChallenge === 'http-01') return [hostname, ...former]
   const groups = availableUserDomains.map((domain) => [`*.${domain}`, ...(domain === hostname ? [domain] : [])])
-  const isCovered = groups.some((names) => covers({ names }, hostname))
-  return [...(isCovered ? [] : [[hostname]]), ...groups].map((names) => names.join(' '))
+  const alone = [hostname, ...former].filter((name) => !groups.some((names) => covers({ names }, name)))
+  return [...alone.map((name) => [name]), ...groups].map((names) => names.join(' '))
 }
 
 /** Yields all wanted certificates, in pages: those of the service first. */
