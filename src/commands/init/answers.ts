@@ -44,8 +44,8 @@ export interface Situation {
   former: Variables | null
   /** Where data and backups go by default. */
   folders: { data: string; backups: string }
-  /** Who is to encrypt connections by default, as variables. */
-  encryption: Variables
+  /** Returns who is to encrypt connections unless that is known, as variables. */
+  encryption(known: Variables): Promise<Variables>
 }
 
 /** Text of an option; undefined if it was not given. */
@@ -55,8 +55,9 @@ export function textOption({ options }: Invocation, name: string): string | unde
 }
 
 /** Whether a file says which server this is. The one that a package brings does not. */
-export const isConfiguration = (variables: Variables | null): variables is Variables =>
-  variables?.['SERVICE_PUBLIC_URL'] !== undefined
+export const isConfiguration = (
+  variables: Variables | null,
+): variables is Variables & Record<'SERVICE_PUBLIC_URL', string> => variables?.['SERVICE_PUBLIC_URL'] !== undefined
 
 export async function collectAnswers(situation: Situation): Promise<Answers> {
   const { invocation, former, isUnattended } = situation
@@ -64,8 +65,10 @@ export async function collectAnswers(situation: Situation): Promise<Answers> {
   const explicit = absolute({ ...environmentOf(invocation.terminal), ...(await optionsOf(invocation)) })
   const known = { ...reference.variables, ...keptOf(former, explicit), ...explicit }
   if (known['SERVICE_PUBLIC_URL'] === undefined && isUnattended) throw new Misuse('--domain is required with --yes')
-  const asked = isUnattended || isConfiguration(former) ? {} : await ask(situation, known)
-  const answered = absolute({ ...defaultsOf(situation, { ...asked, ...known }), ...asked, ...known })
+  const encryption = known['SERVICE_TLS_MODE'] === undefined ? await situation.encryption(known) : {}
+  const asked = isUnattended || isConfiguration(former) ? {} : await ask(situation, { known, encryption })
+  const standard = defaultsOf(situation, { ...encryption, ...asked, ...known })
+  const answered = absolute({ ...standard, ...encryption, ...asked, ...known })
   const { SERVICE_INVITE_CODE_REQUIRED: needsInvite } = answered
   const isClosed = textOption(invocation, 'sign-up') === 'closed' || asked['sign-up'] === 'closed'
   const { 'sign-up': _, ...variables } = answered
@@ -80,9 +83,16 @@ export async function collectAnswers(situation: Situation): Promise<Answers> {
   }
 }
 
-/** The variables of the file that is there. A domain of handles that is that of the address changes with it. */
+/**
+ * The variables of the file that is there. A domain of handles that is that of the address changes with it, and a
+ * package does not know who encrypts connections.
+ */
 function keptOf(former: Variables | null, explicit: Variables): Variables {
-  const { SERVICE_AVAILABLE_USER_DOMAINS: domains, ...rest } = former ?? {}
+  if (former !== null && !isConfiguration(former)) {
+    const { SERVICE_BIND_ADDRESS: _, ...template } = former
+    return template
+  }
+  const { SERVICE_AVAILABLE_USER_DOMAINS: domains, ...rest }: Variables = former ?? {}
   const isMoved = explicit['SERVICE_PUBLIC_URL'] !== undefined && `https://${domains}` === rest['SERVICE_PUBLIC_URL']
   return domains === undefined || isMoved ? rest : { ...rest, SERVICE_AVAILABLE_USER_DOMAINS: domains }
 }
@@ -165,19 +175,16 @@ function referenceOf(invocation: Invocation): Pick<Answers, 'variables' | 'fileK
 }
 
 /** What is not known otherwise. */
-function defaultsOf({ folders, encryption }: Situation, known: Variables): Variables {
+function defaultsOf({ folders }: Situation, known: Variables): Variables {
   const { hostname } = new URL(known['SERVICE_PUBLIC_URL']!)
   const { SERVICE_EMAIL_SMTP_USERNAME: user, SERVICE_EMAIL_PROVIDER: provider = 'log' } = known
-  const tls = known['SERVICE_TLS_MODE'] === undefined ? encryption : {}
-  const isBehindProxy = (known['SERVICE_TLS_MODE'] ?? tls['SERVICE_TLS_MODE']) === 'off'
   return {
     SERVICE_AVAILABLE_USER_DOMAINS: hostname,
     SERVICE_DATA_DIR: folders.data,
     SERVICE_PORT: '8080',
     SERVICE_INVITE_CODE_REQUIRED: 'true',
     SERVICE_EMAIL_PROVIDER: provider,
-    ...tls,
-    ...(isBehindProxy && { SERVICE_BIND_ADDRESS: '127.0.0.1' }),
+    ...(known['SERVICE_TLS_MODE'] === 'off' && { SERVICE_BIND_ADDRESS: '127.0.0.1' }),
     ...(provider !== 'log' && { SERVICE_EMAIL_FROM: user?.includes('@') ? user : `noreply@${hostname}` }),
     ...(known['SERVICE_BACKUP_INTERVAL_SECS'] === undefined && backupsAt(folders.backups)),
   }
@@ -208,7 +215,10 @@ function secretsFor(variables: Variables): Variables {
 }
 
 /** Ask the person for what is not known. `sign-up` in the answer is the choice in words. */
-async function ask(situation: Situation, known: Variables): Promise<Variables> {
+async function ask(
+  situation: Situation,
+  { known, encryption }: { known: Variables; encryption: Variables },
+): Promise<Variables> {
   const { terminal } = situation.invocation
   const put = async (question: string, standard = ''): Promise<string> =>
     (await terminal.ask(`${question}${standard === '' ? '' : ` (${standard})`}: `)).trim() || standard
@@ -236,6 +246,10 @@ async function ask(situation: Situation, known: Variables): Promise<Variables> {
           : `one of ${signUps.join(', ')}, please`
       }),
     )
+  if (encryption['SERVICE_TLS_MODE'] === 'acme') {
+    const answer = await put("Let the server get its certificates itself, from Let's Encrypt: y or n", 'y')
+    if (/^n/i.test(answer)) answers['SERVICE_TLS_MODE'] = 'off'
+  }
   if (isUnknown('SERVICE_EMAIL_PROVIDER')) {
     const mail = await untilValid(terminal, async () => {
       const address = await put('Mail server, as smtp://user@host:587; without one, mail goes to the log', NONE)

@@ -17,6 +17,7 @@ import {
 import type { Config } from '../../platform/configuration/config.ts'
 import { ownUrl, plainAddress } from '../../platform/configuration/own-url.ts'
 import { askHealth } from '../server-health.ts'
+import type { Variables } from './settings-file.ts'
 
 const REACH_TIMEOUT_MILLIS = 8000
 
@@ -124,6 +125,18 @@ async function lookAtPorts(config: Config, mayBindAll: boolean): Promise<Finding
     )
   }
   return ok(`${names} can be opened`)
+}
+
+/**
+ * Who is to encrypt connections, as variables: this server, if it can open the ports for that; else the program that
+ * has them. `mayBindAll`: it will have the right to open ports below 1024.
+ */
+export async function encryptionHere(known: Variables, mayBindAll: boolean): Promise<Variables> {
+  const address = known['SERVICE_BIND_ADDRESS'] ?? '0.0.0.0'
+  const ports = [known['SERVICE_TLS_PORT'] ?? '443', known['SERVICE_TLS_HTTP_PORT'] ?? '80']
+  const faults = await Promise.all(ports.map((port) => tryPort({ protocol: 'tcp', address, port: Number(port) })))
+  const canOpen = faults.every((code) => code === null || (code === 'EACCES' && mayBindAll))
+  return { SERVICE_TLS_MODE: canOpen ? 'acme' : 'off' }
 }
 
 const nameOf = ({ protocol, address, port }: Opened): string =>

@@ -32,7 +32,7 @@ import {
   ownAddresses,
   recordsOf,
 } from './dns-records.ts'
-import { lookAtMachine, lookAtReach } from './looks.ts'
+import { encryptionHere, lookAtMachine, lookAtReach } from './looks.ts'
 import {
   canInstallService,
   installService,
@@ -99,7 +99,7 @@ export async function setUp(given: SetUp): Promise<boolean> {
     isUnattended: given.isUnattended,
     former,
     folders: settings === SERVICE_SETTINGS ? serviceFolders : { data: './data', backups: './backups' },
-    encryption: { SERVICE_TLS_MODE: 'off' },
+    encryption: (known) => encryptionHere(known, isService),
   })
   const isKept = isConfiguration(former) && !(await mayChange(given, settings, answers))
   const variables = isKept ? former : withFileKeys(answers, settings)
@@ -142,14 +142,15 @@ async function perform(run: Run): Promise<boolean> {
   const servers = addressList(invocation, 'name-server', isServer)
   const names = nameServers(servers)
   const patient = patientOf(config, systemResolver({ asksSystem: true }))
+  /** The server as others find it. */
+  const outside = servers === undefined ? patient : patientOf(config, names.resolver)
   for await (const look of lookAtMachine(patient, { mayBindAll: isService })) note(run, report.looks, look)
   if (report.looks.some(({ state }) => state === 'fault')) return stopped(run)
 
   report.records = recordsOf(config, addressesHere(invocation))
   if (invocation.options['skip-dns'] !== true) {
     if (!(await awaitRecords(run, names))) return stopped(run)
-    const reach = await lookAtReach(patientOf(config, servers === undefined ? patient.resolver : names.resolver))
-    note(run, report.looks, { name: 'reach', finding: reach })
+    note(run, report.looks, { name: 'reach', finding: await lookAtReach(outside) })
   }
 
   write(run)
@@ -158,7 +159,7 @@ async function perform(run: Run): Promise<boolean> {
   const isRunning = (await askHealth(ownUrl(config))).state === 'healthy'
   if (run.answers.signUp === 'invite' && !isMoving && (isRunning || !isService))
     report.invite = await firstInvite(run, isRunning)
-  if (isRunning) await examine(run)
+  if (isRunning) await examine(run, outside)
   report.next.push(...nextSteps(run, { isRunning, isMoving }))
   return !isService || isMoving || isRunning
 }
@@ -351,12 +352,11 @@ async function firstInvite(
   return (await server.post<{ code: string }>('/xrpc/com.atproto.server.createInviteCode', { useCount: 1 })).code
 }
 
-async function examine(run: Run): Promise<void> {
+async function examine(run: Run, patient: Patient): Promise<void> {
   const doctor: Look[] = []
   run.report.doctor = doctor
   run.say('The doctor says:')
-  for await (const examined of examineAll(patientOf(run.config, systemResolver({ asksSystem: true }))))
-    note(run, doctor, examined)
+  for await (const examined of examineAll(patient)) note(run, doctor, examined)
 }
 
 function* nextSteps(

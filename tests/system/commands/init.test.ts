@@ -20,7 +20,7 @@ import { setUp } from '../../support/set-up.ts'
 import { until } from '../../support/until.ts'
 
 const DOMAIN = 'pds.example.com'
-const ADDRESS = '203.0.113.7'
+const ADDRESS = '127.0.0.77'
 
 interface Report {
   outcome: string
@@ -144,6 +144,38 @@ describe('unattended', () => {
     expect((statSync(changed.copy!).mode & 0o777).toString(8)).toBe('600')
   })
 
+  test('makes no new master key for data that is sealed by another', async () => {
+    await init()
+    rmSync(file)
+    expect(await init()).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(
+        `${join(folder, 'data')} holds the data of a server, but its master key is not known`,
+      ),
+    })
+    expect(existsSync(file)).toBe(false)
+  })
+
+  test('lets the server encrypt connections if it can open the ports for that, and else the program that has them', async () => {
+    const [tlsPort, httpPort] = [await freePort(), await freePort()]
+    const words = ['init', '--yes', '--domain', DOMAIN, '--port', String(port), '--json', ...places(), ...dns()]
+    const env = { SERVICE_TLS_PORT: String(tlsPort), SERVICE_TLS_HTTP_PORT: String(httpPort), ...environment() }
+    using proxy = Bun.serve({ port: tlsPort, hostname: '127.0.0.1', fetch: () => new Response('proxy') })
+    expect((await runProgram(words, { ...env, SERVICE_BIND_ADDRESS: '127.0.0.1' })).code).toBe(0)
+    expect(written()).toMatchObject({ SERVICE_TLS_MODE: 'off', SERVICE_BIND_ADDRESS: '127.0.0.1' })
+    rmSync(file)
+    rmSync(join(folder, 'data'), { recursive: true })
+    await proxy.stop(true)
+    const ended = await runProgram([...words, '--address', '127.0.0.1'], { ...env, SERVICE_BIND_ADDRESS: '127.0.0.1' })
+    expect(stateOf(reported(ended), 'dns')).toMatchObject({
+      text: expect.stringContaining('127.0.0.77, not 127.0.0.1'),
+    })
+    for (const name of [DOMAIN, `*.${DOMAIN}`]) names.set(name, 'A', '127.0.0.1')
+    const again = await runProgram([...words, '--address', '127.0.0.1'], { ...env, SERVICE_BIND_ADDRESS: '127.0.0.1' })
+    expect(stateOf(reported(again), 'reach')).toMatchObject({ state: 'ok' })
+    expect(written()).toMatchObject({ SERVICE_TLS_MODE: 'acme' })
+  })
+
   test('completes the configuration that a package brings', async () => {
     writeFileSync(file, readFileSync(join(import.meta.dir, '../../../release/files/holdfast.env')))
     expect((await init()).code).toBe(0)
@@ -151,6 +183,7 @@ describe('unattended', () => {
       SERVICE_PUBLIC_URL: `https://${DOMAIN}`,
       SERVICE_DATA_DIR: join(folder, 'data'),
       SERVICE_BIND_ADDRESS: '127.0.0.1',
+      SERVICE_BACKUP_DESTINATION: join(folder, 'backups'),
     })
     expect(existsSync(`${file}.1`)).toBe(true)
   })
@@ -192,7 +225,7 @@ describe('unattended', () => {
       code: 2,
       err: expect.stringContaining('this is no terminal to ask questions at: add --yes'),
     })
-    expect(await runProgram(['init', '--yes', ...places()], environment())).toMatchObject({
+    expect(await runProgram(['init', '--yes', '--tls', 'off', ...places()], environment())).toMatchObject({
       code: 2,
       err: expect.stringContaining('--domain is required with --yes'),
     })
@@ -317,7 +350,10 @@ PDS_HCAPTCHA_SITE_KEY=x
 PDS_COLOUR=red
 `,
     )
-    const words = ['init', '--yes', '--from-reference', env, '--port', String(port), ...places(), ...dns()]
+    const words = ['init', '--yes', '--from-reference', env, '--tls', 'off', '--port', String(port)].concat(
+      places(),
+      dns(),
+    )
     const ended = await runProgram(words, environment())
     expect(ended.code).toBe(0)
     expect(ended.out.split('\n').filter((line) => line.startsWith('PDS_'))).toEqual([
@@ -376,7 +412,7 @@ describe('interrupted', () => {
 describe('at a terminal', () => {
   test('asks for what it cannot find out, again after an answer that means nothing', async () => {
     const { code, screen } = await typeAtProgram(
-      ['init', '--port', String(port), '--config', file, '--data', join(folder, 'data'), ...dns()],
+      ['init', '--port', String(port), '--tls', 'off', '--config', file, '--data', join(folder, 'data'), ...dns()],
       environment(),
       [
         ['Domain of the server', 'localhost\r'],
@@ -395,7 +431,7 @@ describe('at a terminal', () => {
 
   test('Ctrl-C at a question ends it with 130, and nothing is written', async () => {
     const { code } = await typeAtProgram(
-      ['init', ...places(), ...dns()],
+      ['init', '--tls', 'off', ...places(), ...dns()],
       environment(),
       [['Domain of the server', '\x03']],
       withoutSystemd,
