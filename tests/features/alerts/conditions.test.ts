@@ -1,6 +1,6 @@
 /** What each alert looks at. */
 import { expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { alerts } from '../../../src/features/operations/alerts/alert-table.ts'
 import { createAccount } from '../../support/clients/account.ts'
@@ -143,6 +143,26 @@ test('a backup that something else should make, and does not, is told', async ()
   await pds.restart(mailed({ backup: { destination: join(pds.dataDir, 'backups') } }))
   await pass(pds)
   expect(told(pds)).toEqual([expect.stringMatching(/^Alert: the newest backup is too old/)])
+})
+
+test('a rehearsed restore that failed is told until one succeeds', async () => {
+  await using pds = await startPds(mailed())
+  const destination = join(pds.dataDir, 'backups')
+  mkdirSync(destination)
+  const note = (ok: boolean) =>
+    writeFileSync(
+      join(destination, 'rehearsal.json'),
+      JSON.stringify({ snapshot: '20261123T210120Z', at: '2026-11-23T21:02:00.000Z', ok }),
+    )
+  note(false)
+  await pds.restart(mailed({ backup: { destination, intervalSecs: 0 } }))
+  await pass(pds)
+  const failed = /the restore of the backup 20261123T210120Z failed when it was rehearsed on 2026-11-23/
+  expect(told(pds)).toEqual([expect.stringMatching(failed)])
+  note(true)
+  await pass(pds, { secs: 3601 })
+  await pass(pds, { secs: 3601 })
+  expect(told(pds).at(-1)).toMatch(/Over: the last rehearsed restore failed/)
 })
 
 test('the guide has a section for each alert, which messages name', () => {

@@ -80,6 +80,14 @@ export const alerts: readonly Alert[] = [
     },
   },
   {
+    name: 'rehearsal-failed',
+    title: 'the last rehearsed restore failed',
+    remedy: 'run "holdfast restore --rehearse" again and read its output; it ends with the first that succeeds',
+    everySecs: HOUR_SECS,
+    holdsForSecs: 0,
+    look: async (ctx) => ofFault(await findingOf(ctx, 'rehearsal')),
+  },
+  {
     name: 'certificate-ends',
     title: 'the certificate is near its end',
     remedy: 'find out why it is not being renewed: without it, neither apps nor relays connect',

@@ -47,6 +47,7 @@ export const dataChecks: readonly Check[] = [
   { name: 'master-key', needs: 'database', run: checkMasterKey },
   { name: 'blobs', run: checkBlobs },
   { name: 'backups', run: checkBackups },
+  { name: 'rehearsal', run: checkRehearsal },
 ]
 
 async function checkDisk({ config }: Patient): Promise<Finding> {
@@ -288,15 +289,23 @@ async function examineArchive({ config, now }: Patient, destination: string): Pr
       `${text}, and it lacks ${manifest!.missingBlobs.length} blobs that were missing or damaged`,
       'run "holdfast sweep blob-scrub" and look at its report',
     )
-  const rehearsal = await lastRehearsal(archive)
-  if (rehearsal !== null && !rehearsal.ok)
-    return warning(
-      `${text}, but the restore of ${rehearsal.snapshot} failed when it was rehearsed`,
-      'run "holdfast restore --rehearse" again, and read its output',
-    )
-  return ok(
-    rehearsal === null
-      ? `${text}; no restore was rehearsed yet ("holdfast restore --rehearse")`
-      : `${text}; a restore was last rehearsed on ${rehearsal.at.slice(0, 10)}`,
-  )
+  return ok(text)
+}
+
+/** A restore is rehearsed by an operator, or by a timer of theirs; the result is kept beside the backups. */
+async function checkRehearsal({ config }: Patient): Promise<Finding> {
+  const { destination } = config.backup
+  if (destination === null) return ok('there are no backups of which to rehearse a restore')
+  const rehearsal = await lastRehearsal(openArchive(destination, config)).catch((error: unknown) => wordsOf(error))
+  if (typeof rehearsal === 'string')
+    return warning(`the last rehearsal cannot be read: ${rehearsal}`, 'make sure that backup.destination is correct')
+  if (rehearsal === null)
+    return ok('no restore was rehearsed yet: "holdfast restore --rehearse" shows what a backup is worth')
+  const day = rehearsal.at.slice(0, 10)
+  return rehearsal.ok
+    ? ok(`a restore was last rehearsed on ${day}, of the backup ${rehearsal.snapshot}`)
+    : fault(
+        `the restore of the backup ${rehearsal.snapshot} failed when it was rehearsed on ${day}`,
+        'run "holdfast restore --rehearse" again, and read its output',
+      )
 }
