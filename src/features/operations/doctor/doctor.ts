@@ -33,6 +33,12 @@ export async function* examineAll(patient: Patient): AsyncGenerator<Examined> {
   }
 }
 
+/** Whether a later finding of a check is news: another state, or another text apart from its figures. */
+export const changed = (before: Finding, after: Finding): boolean =>
+  before.state !== after.state || withoutFigures(before.text) !== withoutFigures(after.text)
+
+const withoutFigures = (text: string): string => text.replace(/\d+/g, '0')
+
 /** Run the check of this name. */
 export const examineOne = (name: string, patient: Patient): Promise<Finding> =>
   examine(
