@@ -36,6 +36,9 @@ const searches: Readonly<Record<string, string>> = {
   'features/data/repo/tree-nodes.ts: stored.find(': 'not a list: a query',
   'features/operations/certificates/wanted-certificates.ts: groups.some(':
     'the domains of handles, for at most nine names',
+  'platform/network/dns-responder.ts: Buffer.concat(': 'at most a chunk and the part of a query',
+  'protocol/dns-answer.ts: name.indexOf(': 'from one label to the next',
+  'protocol/dns-answer.ts: Buffer.concat(': 'each label once',
   'http/path-table.ts: this.find(': 'two methods',
   'http/path-table.ts: pattern.every(': 'the segments of a route',
   'http/query.ts: text.includes(': 'its own parameter, once',

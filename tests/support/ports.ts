@@ -24,3 +24,19 @@ export function freeUdpPort(): Promise<number> {
   })
   return promise
 }
+
+const MAX_TRIES = 20
+
+/** The same for both, as name servers need it. */
+export async function freeDnsPort(): Promise<number> {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const port = await freeUdpPort()
+    const probe = createServer()
+    const isFree = await new Promise<boolean>((resolve) => {
+      probe.once('error', () => resolve(false))
+      probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)))
+    })
+    if (isFree) return port
+  }
+  throw new Error('no port is free for both UDP and TCP')
+}

@@ -41,6 +41,7 @@ export interface Tables {
   ceremony: { handle: string; did: string | null }
   certificate: { names: string; wrapped: string }
   certificate_order: { names: string; url: string | null; fault: string | null }
+  challenge_record: { names: string }
   child_account: { did: string; parent_did: string; registration_id: string; genesis: string; created_at: number }
   clock_seen: { seen_at: number | null }
   device: Record<never, never>

@@ -136,9 +136,6 @@ export const checks: readonly Check[] = [
       ? 'must differ from port, as must tls.http_port'
       : null,
   ),
-  fault('tls.acme_challenge', ({ tls }) =>
-    tls.mode === 'acme' && tls.acmeChallenge === 'dns-01' ? 'cannot be dns-01 in this version' : null,
-  ),
   fault('tls.mode', ({ tls, publicUrl }) =>
     tls.mode !== 'off' && !publicUrl.startsWith('https:') ? 'must be off, because public_url is not https' : null,
   ),

@@ -50,6 +50,7 @@ const aboutNobody: readonly string[] = [
   'blob_removal',
   'certificate', // names in public certificates, until those expire
   'certificate_order',
+  'challenge_record',
   'clock_seen',
   'commit_mark',
   'database_history',

@@ -1,5 +1,6 @@
 /** Certificates that the server gets from a certificate authority, whatever that does. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createSocket } from 'node:dgram'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,7 +9,9 @@ import { testAuthority } from '../../support/certificates.ts'
 import { createAccount, PASSWORD } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { startAcmeHost, type AcmeHost } from '../../support/servers/acme-host.ts'
+import type { ConfigOverrides } from '../../support/servers/config.ts'
 import { freePort, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { freeDnsPort } from '../../support/ports.ts'
 import { setUp } from '../../support/set-up.ts'
 
 const HOST = 'pds.test'
@@ -25,24 +28,25 @@ interface Secured extends TestPds {
 }
 
 /** The first pass has ended. */
-async function startSecured(acme: AcmeHost): Promise<Secured> {
+async function startSecured(acme: AcmeHost, more: ConfigOverrides = {}): Promise<Secured> {
   const [tlsPort, httpPort] = [await freePort(), await freePort()]
   acme.httpPort = httpPort
   const pds = await startPds(
     {
-      tls: { mode: 'acme', port: tlsPort, httpPort, acmeDirectoryUrl: acme.directoryUrl, acmeRootFile },
+      ...more,
+      tls: { mode: 'acme', port: tlsPort, httpPort, acmeDirectoryUrl: acme.directoryUrl, acmeRootFile, ...more.tls },
     },
-    { publicUrl: `https://${HOST}` },
+    { publicUrl: `https://${more.availableUserDomains?.[0] ?? HOST}` },
   )
   await pds.runSweep('certificates')
   return Object.assign(pds, { tlsPort, httpPort })
 }
 
 /** A pair that is stopped with the test. */
-async function fresh(prepare: (acme: AcmeHost) => void = () => undefined) {
+async function fresh(prepare: (acme: AcmeHost) => void = () => undefined, config: ConfigOverrides = {}) {
   const acme = await startAcmeHost()
   prepare(acme)
-  const pds = await startSecured(acme)
+  const pds = await startSecured(acme, config)
   return {
     acme,
     pds,
@@ -271,4 +275,78 @@ test('only so many orders are placed in an hour', async () => {
   at.clock.advance({ secs: DAY_SECS })
   await at.runSweep('certificates')
   expect(host.orders.length).toBe(66)
+})
+
+const DOMAIN = 'example.test'
+
+/** A server that proves its names by records, with a pass behind it. */
+async function proving(prepare?: (acme: AcmeHost) => void, config: ConfigOverrides = {}) {
+  const dnsPort = await freeDnsPort()
+  const records = { acmeChallenge: 'dns-01', dnsAddress: '127.0.0.1', dnsPort } as const
+  const prepared = (acme: AcmeHost) => {
+    acme.dnsPort = dnsPort
+    prepare?.(acme)
+  }
+  return fresh(prepared, { availableUserDomains: [DOMAIN], ...config, tls: { ...records, ...config.tls } })
+}
+
+const isOpen = (port: number) =>
+  Bun.connect({ hostname: '127.0.0.1', port, socket: { data: () => undefined } }).then(
+    (socket) => {
+      socket.end()
+      return true
+    },
+    () => false,
+  )
+
+test('with records in DNS, one certificate is for the host and for all handles, also those to come', async () => {
+  await using one = await proving()
+  const { acme: host, pds: at } = one
+  expect(host.orders).toEqual([[`*.${DOMAIN}`, DOMAIN]])
+  await createAccount(at, 'alice', { handle: `alice.${DOMAIN}` })
+  for (const name of [DOMAIN, `alice.${DOMAIN}`])
+    expect(await handshake(at, host.root, name)).toMatchObject({ names: `DNS:*.${DOMAIN}, DNS:${DOMAIN}` })
+  expect(await at.runSweep('certificates')).toMatchObject({ ordered: 0 })
+})
+
+test('the responder is open during a challenge only', async () => {
+  await using one = await proving((host) => {
+    host.fault = 'neverReady'
+  })
+  const { acme: host, pds: at } = one
+  expect(await isOpen(host.dnsPort)).toBe(true)
+  host.fault = null
+  at.clock.advance({ secs: 60 })
+  expect(await at.runSweep('certificates')).toMatchObject({ issued: 1 })
+  expect(await isOpen(host.dnsPort)).toBe(false)
+  expect(await at.rows('challenge_record')).toEqual([])
+})
+
+test('an order that a restart has interrupted is proven again', async () => {
+  await using one = await proving((host) => {
+    host.fault = 'neverReady'
+  })
+  const { acme: host, pds: at } = one
+  host.fault = null
+  await at.restart()
+  at.clock.advance({ secs: 60 })
+  expect(await at.runSweep('certificates')).toMatchObject({ issued: 1 })
+  expect(host.orders.length).toBe(1)
+})
+
+test('without a port for HTTP, a host outside the domains is proven by records too', async () => {
+  await using one = await proving(undefined, {
+    availableUserDomains: ['example.test', 'other.test'],
+    tls: { httpPort: 0 },
+  })
+  expect(one.acme.orders).toEqual([['*.example.test', 'example.test'], ['*.other.test']])
+  expect(await handshake(one.pds, one.acme.root, 'bob.other.test')).toMatchObject({ names: 'DNS:*.other.test' })
+})
+
+test('a server whose port for DNS is in use does not start, and names the key', async () => {
+  const dnsPort = await freeDnsPort()
+  const other = createSocket('udp4')
+  await new Promise<void>((resolve) => other.bind(dnsPort, '127.0.0.1', resolve))
+  await expect(proving(undefined, { tls: { dnsPort } })).rejects.toThrow('set tls.dns_port (SERVICE_TLS_DNS_PORT)')
+  other.close()
 })

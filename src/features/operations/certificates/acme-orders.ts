@@ -14,9 +14,13 @@ import {
   type Waiting,
 } from '../../../platform/network/acme-client.ts'
 import { readCertificate } from '../../../platform/network/certificate-shelf.ts'
+import { recordValue } from '../../../protocol/acme.ts'
 import { certificateRequest } from '../../../protocol/certificate-request.ts'
 import { deleteOrder, findCertificate, noteOrderPlaced, putCertificate, type StoredOrder } from './certificate-store.ts'
+import type { ChallengeRecord } from './challenge-record-store.ts'
+import { publishRecords } from './challenge-records.ts'
 import { nameForRenewal, opened, renewalTime, sealed } from './sealed-certificate.ts'
+import { needsRecords } from './wanted-certificates.ts'
 
 /** How often an order is read in one pass, and the pauses in between. Afterwards the next pass continues. */
 const MAX_LOOKS = 16
@@ -49,7 +53,7 @@ export async function continueOrder(
   const key = createPrivateKey({ key: Buffer.from(ctx.vault.unwrap(stored.keyWrapped)), type: 'pkcs8', format: 'der' })
   const names = stored.names.split(' ')
   let order = stored.url === null ? await place(ctx, client, stored, signal) : await client.order(stored.url, signal)
-  if (order.status === 'pending') await proveAll(authority, order, signal)
+  if (order.status === 'pending') await proveAll(ctx, authority, stored.names, order, signal)
   for (let looks = 1; ; looks++) {
     if (order.status === 'invalid') throw new AcmeFault('refused', await faultOf(client, order, signal))
     if (order.status === 'valid') {
@@ -80,16 +84,30 @@ async function place(
 }
 
 /** Ask the authority to check all names, once there is an answer for each. */
-async function proveAll({ client }: Authority, order: PlacedOrder, signal: AbortSignal): Promise<void> {
+async function proveAll(
+  ctx: Context,
+  { client, key }: Authority,
+  names: string,
+  order: PlacedOrder,
+  signal: AbortSignal,
+): Promise<void> {
+  const kind = needsRecords(names, ctx.config) ? 'dns-01' : 'http-01'
   const open: string[] = []
+  const records: ChallengeRecord[] = []
   for (const url of order.authorizations) {
     const { status, identifier, challenges } = await client.authorization(url, signal)
     if (status !== 'pending') continue
-    const challenge = challenges.find(({ type }) => type === 'http-01')
-    if (challenge === undefined)
-      throw new AcmeFault('refused', `the authority offers no http-01 challenge for ${identifier.value}`)
+    const challenge = challenges.find(({ type }) => type === kind)
+    if (challenge?.token === undefined)
+      throw new AcmeFault('refused', `the authority offers no ${kind} challenge for ${identifier.value}`)
+    records.push({
+      names,
+      recordName: `_acme-challenge.${identifier.value.toLowerCase()}`,
+      value: recordValue(challenge.token, key),
+    })
     if (challenge.status === 'pending') open.push(challenge.url)
   }
+  if (kind === 'dns-01') await publishRecords(ctx, records, signal)
   for (const url of open) await client.accept(url, signal)
 }
 

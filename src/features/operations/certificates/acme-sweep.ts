@@ -5,6 +5,7 @@ import { AcmeFault } from '../../../platform/network/acme-client.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { authorityOf, MAX_CERTIFICATES, serveStored } from './acme-authority.ts'
 import { continueOrder, newCertificateKey, type Authority } from './acme-orders.ts'
+import { withdrawRecords } from './challenge-records.ts'
 import {
   arePlacingsLimited,
   deleteExpiredCertificates,
@@ -52,6 +53,7 @@ export const acmeSweep: Sweep = {
     await askWhenToRenew(ctx, authority.client, stopping)
     const ordered = await orderWhatIsWanted(ctx)
     const outcome = await workOff(ctx, authority, stopping)
+    await withdrawRecords(ctx)
     await serveStored(ctx)
     return { expired, ordered, ...outcome }
   },

@@ -2,6 +2,7 @@
 import type { Feature } from '../../../http/feature.ts'
 import { openAuthority, serveStored } from './acme-authority.ts'
 import { acmeSweep } from './acme-sweep.ts'
+import { hideRecords, rehearseResponder, showRecords } from './challenge-records.ts'
 import { serveFiles, watchFiles } from './certificate-files.ts'
 
 export const certificates: Feature = {
@@ -11,12 +12,16 @@ export const certificates: Feature = {
   async prepare(ctx) {
     if (ctx.config.tls.mode === 'files') return serveFiles(ctx)
     await openAuthority(ctx)
+    if (ctx.config.tls.acmeChallenge === 'dns-01') await rehearseResponder(ctx)
     await serveStored(ctx)
+    return () => hideRecords(ctx)
   },
   start(ctx) {
     if (ctx.config.tls.mode === 'files') return watchFiles(ctx)
   },
   async reclaim(ctx) {
-    if (ctx.config.tls.mode === 'acme') await serveStored(ctx)
+    if (ctx.config.tls.mode !== 'acme') return
+    await serveStored(ctx)
+    await showRecords(ctx)
   },
 }

@@ -11,8 +11,8 @@ const PAGE = 500
 /** A certificate to have: its names, with spaces between. */
 export type WantedNames = string
 
-/** Whether names are proven by records in DNS: there is no other way to prove a wildcard. */
-export const needsRecords = (names: WantedNames): boolean => names.includes('*')
+/** Whether names are proven by records in DNS, as a wildcard is, and as all are without `tls.http_port`. */
+export const needsRecords = (names: WantedNames, { tls }: Config): boolean => names.includes('*') || tls.httpPort === 0
 
 /** The certificates of the service itself, and of all handles if that takes one for each domain. */
 export function standingCertificates(config: Config): WantedNames[] {

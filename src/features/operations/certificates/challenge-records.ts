@@ -1,0 +1,116 @@
+/**
+ * Answers DNS-01 challenges. The responder is open while an order has records, on every node of a cluster: resolvers
+ * ask any of them.
+ */
+import { networkInterfaces } from 'node:os'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Config } from '../../../platform/configuration/config.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
+import { AcmeFault } from '../../../platform/network/acme-client.ts'
+import type { DnsResponder } from '../../../platform/network/dns-responder.ts'
+import { listenFault } from '../../../platform/files/system-faults.ts'
+import { SingleFlight } from '../../../base/single-flight.ts'
+import {
+  deleteOldChallengeRecords,
+  insertChallengeRecord,
+  listChallengeRecords,
+  type ChallengeRecord,
+} from './challenge-record-store.ts'
+
+/** Records that are published at a time. Each order has two at most. */
+const MAX_RECORDS = 100
+/** Addresses of this machine at which the responder listens. */
+const MAX_ADDRESSES = 16
+/** Until the other nodes of a cluster have read new records, which they look for every three seconds. */
+const SPREAD_MILLIS = 6000
+
+interface State {
+  responder: DnsResponder | null
+  readonly changes: SingleFlight<'records', void>
+}
+
+const stateOf = perContext((): State => ({ responder: null, changes: new SingleFlight() }))
+
+/**
+ * Publish records for an order, and return once every node answers with them. Throws `AcmeFault` if the responder
+ * cannot be opened here.
+ */
+export async function publishRecords(
+  ctx: Context,
+  records: readonly ChallengeRecord[],
+  signal: AbortSignal,
+): Promise<void> {
+  for (const record of records) await insertChallengeRecord(ctx.db, record)
+  try {
+    await showRecords(ctx)
+  } catch (error) {
+    throw new AcmeFault('unavailable', (error as Error).message, '', null, { cause: error })
+  }
+  if (ctx.db.cluster !== null) await pause(SPREAD_MILLIS, undefined, { signal })
+}
+
+/** Delete the records of orders that have ended. Without any, the responder closes. */
+export async function withdrawRecords(ctx: Context): Promise<void> {
+  await deleteOldChallengeRecords(ctx.db)
+  await showRecords(ctx)
+}
+
+/** Answer with the stored records. Throws an error for the operator, from `listenFault`. */
+export function showRecords(ctx: Context): Promise<void> {
+  const state = stateOf(ctx)
+  return state.changes.runAnew('records', async () => {
+    const rows = await listChallengeRecords(ctx.db, MAX_RECORDS)
+    const records = new Map(
+      [...Map.groupBy(rows, ({ recordName }) => recordName)].map(([name, all]) => [
+        name,
+        all.map(({ value }) => value),
+      ]),
+    )
+    if (records.size === 0) return hide(state)
+    const zones = { records, nameServer: new URL(ctx.config.publicUrl).hostname }
+    if (state.responder === null) state.responder = await open(ctx.config, zones)
+    else state.responder.zones = zones
+  })
+}
+
+/** Close the responder. */
+export const hideRecords = (ctx: Context): Promise<void> => {
+  const state = stateOf(ctx)
+  return state.changes.runAnew('records', () => hide(state))
+}
+
+async function hide(state: State): Promise<void> {
+  const { responder } = state
+  state.responder = null
+  await responder?.close()
+}
+
+/** Open the responder and close it again, to report at the start what would prevent it later. */
+export async function rehearseResponder({ config }: Context): Promise<void> {
+  await (await open(config, { records: new Map(), nameServer: 'localhost' })).close()
+}
+
+async function open(config: Config, zones: DnsResponder['zones']): Promise<DnsResponder> {
+  const { openDnsResponder } = await import('../../../platform/network/dns-responder.ts')
+  const addresses = addressesOf(config)
+  try {
+    return await openDnsResponder({ addresses, port: config.tls.dnsPort }, zones)
+  } catch (error) {
+    throw listenFault(error, { bindAddress: addresses.join(' and '), port: config.tls.dnsPort, key: 'tls.dns_port' })
+  }
+}
+
+/**
+ * The address of the configuration. In place of all addresses, each that others can reach: resolvers of the machine
+ * itself often have port 53 of a loopback address.
+ */
+function addressesOf({ bindAddress, tls }: Config): string[] {
+  const address = tls.dnsAddress ?? bindAddress
+  if (address !== '0.0.0.0' && address !== '::') return [address]
+  const found = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
+  const reachable = found.filter(
+    ({ internal, family, address: one }) =>
+      !internal && !/^fe80:/i.test(one) && (family === 'IPv4' || address === '::'),
+  )
+  return reachable.length === 0 ? [address] : reachable.slice(0, MAX_ADDRESSES).map(({ address: one }) => one)
+}
