@@ -2,21 +2,9 @@
  * Scopes: what an app may do, in the grammar of atproto "Permissions". `@atproto/oauth-scopes` implements the grammar;
  * this module adds the rules of the service.
  */
-import {
-  AccountPermission,
-  BlobPermission,
-  IdentityPermission,
-  IncludeScope,
-  isAtprotoOauthScope,
-  type LexiconPermissionSet,
-  normalizeAtprotoOauthScopeValue,
-  RepoPermission,
-  RpcPermission,
-  type RpcPermissionMatch,
-  ScopePermissionsTransition,
-  ScopesSet,
-} from '@atproto/oauth-scopes'
+import type { LexiconPermissionSet, RpcPermissionMatch, ScopePermissionsTransition } from '@atproto/oauth-scopes'
 import { BoundedCache } from '../base/bounded-cache.ts'
+import { scopeGrammar } from './scope-grammar.ts'
 
 /** The scope in every grant, and the only one that cannot be declined: the app learns who signed in. */
 export const BASE_SCOPE = 'atproto'
@@ -38,7 +26,7 @@ export function parseScopes(text: string): string[] {
 
 function isScope(value: string): boolean {
   try {
-    return isAtprotoOauthScope(value)
+    return scopeGrammar().isAtprotoOauthScope(value)
   } catch {
     return false // a percent sign that encodes nothing
   }
@@ -65,7 +53,7 @@ export class DeclaredScopes {
 }
 
 /** One spelling for all texts that mean the same. */
-const canonical = (scope: string): string => normalizeAtprotoOauthScopeValue(scope) ?? scope
+const canonical = (scope: string): string => scopeGrammar().normalizeAtprotoOauthScopeValue(scope) ?? scope
 
 /** `openid` asks for OpenID Connect, which is not supported; without a check it would be dropped silently. */
 export const asksForOpenId = (text: string): boolean => text.split(' ').includes('openid')
@@ -101,6 +89,7 @@ const tooMany = (reason: string): Expansion => ({ ok: false, fault: 'too-many', 
  * scopes.
  */
 export async function expandScopes(scopes: readonly string[], source: PermissionSetSource): Promise<Expansion> {
+  const { IncludeScope } = scopeGrammar()
   const includes = scopes.filter((scope) => IncludeScope.fromString(scope) !== null)
   if (includes.length > MAX_INCLUDES) return tooMany(`at most ${MAX_INCLUDES} permission sets may be requested`)
   const expanded: ExpandedScope[] = []
@@ -138,51 +127,61 @@ export const grantsOf = (scopes: readonly ExpandedScope[]): string[] => [
 /** Matches case-insensitively: host names have no case, and another service may be lenient. */
 const chatSpelling = /^chat\.bsky\./i
 
-/** Reads the scopes that are about a resource. */
-const readers = {
-  account: AccountPermission,
-  blob: BlobPermission,
-  identity: IdentityPermission,
-  repo: RepoPermission,
-  rpc: RpcPermission,
-}
-
-/**
- * Scopes that are parsed once. A request with many records asks about each of them, and the set that this extends
- * parses all of its texts for every question.
- */
-class ParsedScopes extends ScopesSet {
-  readonly #parsed = new Map<string, { matches(options: never): boolean }[]>()
-
-  override matches(resource: keyof typeof readers, options: object): boolean {
-    return this.#about(resource).some((permission) => permission.matches(options as never))
-  }
-
-  #about(resource: keyof typeof readers) {
-    const known = this.#parsed.get(resource)
-    if (known) return known
-    const parsed = [...this].flatMap((scope) => readers[resource].fromString(scope) ?? [])
-    this.#parsed.set(resource, parsed)
-    return parsed
-  }
-}
-
 /**
  * What a grant allows. An audience is compared as text, with its fragment. Methods of direct messages are recognised in
  * any case.
  */
-export class Permissions extends ScopePermissionsTransition {
-  override readonly scopes: ScopesSet
+export type Permissions = ScopePermissionsTransition
 
-  constructor(scope: string) {
-    super()
-    this.scopes = new ParsedScopes(scope.split(' '))
+/** Returns what makes permissions of a text of scopes. */
+function permissionsMaker(): (scope: string) => Permissions {
+  const grammar = scopeGrammar()
+  /** Reads the scopes that are about a resource. */
+  const readers = {
+    account: grammar.AccountPermission,
+    blob: grammar.BlobPermission,
+    identity: grammar.IdentityPermission,
+    repo: grammar.RepoPermission,
+    rpc: grammar.RpcPermission,
   }
 
-  override allowsRpc(given: RpcPermissionMatch): boolean {
-    return super.allowsRpc({ ...given, lxm: given.lxm.replace(chatSpelling, 'chat.bsky.') })
+  /**
+   * Scopes that are parsed once. A request with many records asks about each of them, and the set that this extends
+   * parses all of its texts for every question.
+   */
+  class ParsedScopes extends grammar.ScopesSet {
+    readonly #parsed = new Map<string, { matches(options: never): boolean }[]>()
+
+    override matches(resource: keyof typeof readers, options: object): boolean {
+      return this.#about(resource).some((permission) => permission.matches(options as never))
+    }
+
+    #about(resource: keyof typeof readers) {
+      const known = this.#parsed.get(resource)
+      if (known) return known
+      const parsed = [...this].flatMap((scope) => readers[resource].fromString(scope) ?? [])
+      this.#parsed.set(resource, parsed)
+      return parsed
+    }
   }
+
+  class GrantedPermissions extends grammar.ScopePermissionsTransition {
+    override readonly scopes: ParsedScopes
+
+    constructor(scope: string) {
+      super()
+      this.scopes = new ParsedScopes(scope.split(' '))
+    }
+
+    override allowsRpc(given: RpcPermissionMatch): boolean {
+      return super.allowsRpc({ ...given, lxm: given.lxm.replace(chatSpelling, 'chat.bsky.') })
+    }
+  }
+
+  return (scope) => new GrantedPermissions(scope)
 }
+
+let makePermissions: ReturnType<typeof permissionsMaker> | null = null
 
 /** Permissions by scope text: an app presents the same scope with every request. */
 const MAX_KNOWN_CHARS = 4 * 1024 ** 2
@@ -192,7 +191,7 @@ const knownPermissions = new BoundedCache<Permissions>(MAX_KNOWN_CHARS, (scope) 
 export function permissionsOf(scope: string): Permissions {
   const known = knownPermissions.get(scope)
   if (known) return known
-  const made = new Permissions(scope)
+  const made = (makePermissions ??= permissionsMaker())(scope)
   knownPermissions.set(scope, made)
   return made
 }

@@ -3,8 +3,8 @@
  * from the file (typed by TOML). Readers never throw, and a fault never repeats what might be a secret.
  */
 import { isIP, isIPv4, isIPv6 } from 'node:net'
-import { normalizeAtprotoOauthScopeValue } from '@atproto/oauth-scopes'
 import { type Did, parseDid } from '../../protocol/identifiers.ts'
+import { scopeGrammar } from '../../protocol/scope-grammar.ts'
 import { Secret } from '../../base/secret.ts'
 import { withoutTrailingSlashes } from '../../base/trailing.ts'
 
@@ -137,7 +137,7 @@ const FULL_ACCESS = 'com.atproto.access'
 
 /** A scope in canonical form, so that scopes can be compared as strings. */
 export const scope = textual('scope', (given) => {
-  const canonical = given === FULL_ACCESS ? given : normalizeAtprotoOauthScopeValue(given)
+  const canonical = given === FULL_ACCESS ? given : scopeGrammar().normalizeAtprotoOauthScopeValue(given)
   return canonical === null ? bad(`"${given}" is not a valid scope`) : good<string>(canonical)
 })
 

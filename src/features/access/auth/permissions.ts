@@ -1,8 +1,8 @@
 /** Enforces the grants of apps and agents. */
-import { ScopeMissingError } from '@atproto/oauth-scopes'
 import type { RequiredScope } from '../../../http/credential.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { forbidden, insufficientScope, Refusal } from '../../../http/errors.ts'
+import { scopeGrammar } from '../../../protocol/scope-grammar.ts'
 import type { Permissions } from '../../../protocol/scopes.ts'
 
 interface GrantRefusals {
@@ -36,7 +36,7 @@ export function assertPermission(
   try {
     check(permissions)
   } catch (error) {
-    if (error instanceof ScopeMissingError) throw grantRefusalsOf(credential).missing(error.message)
+    if (error instanceof scopeGrammar().ScopeMissingError) throw grantRefusalsOf(credential).missing(error.message)
     throw error
   }
 }

@@ -1,5 +1,5 @@
 /** Describes scopes in plain words for the person who is asked to grant them. */
-import {
+import type {
   AccountPermission,
   BlobPermission,
   IdentityPermission,
@@ -7,6 +7,7 @@ import {
   RpcPermission,
 } from '@atproto/oauth-scopes'
 import { plainName } from '../../../http/html.ts'
+import { scopeGrammar } from '../../../protocol/scope-grammar.ts'
 import type { ExpandedScope } from '../../../protocol/scopes.ts'
 
 export interface Words {
@@ -159,14 +160,15 @@ export function wordsOf({ scope, grants, title }: ExpandedScope): Words & { part
 function singleWords(scope: string): Words {
   const known = statics[scope]
   if (known) return known
-  const repo = RepoPermission.fromString(scope)
+  const grammar = scopeGrammar()
+  const repo = grammar.RepoPermission.fromString(scope)
   if (repo) return repoWords(repo)
-  const rpc = RpcPermission.fromString(scope)
+  const rpc = grammar.RpcPermission.fromString(scope)
   if (rpc) return rpcWords(rpc)
-  const blob = BlobPermission.fromString(scope)
+  const blob = grammar.BlobPermission.fromString(scope)
   if (blob) return blobWords(blob)
-  const account = AccountPermission.fromString(scope)
+  const account = grammar.AccountPermission.fromString(scope)
   if (account) return accountWords[account.attr][account.action.includes('manage') ? 'manage' : 'read']
-  const identity = IdentityPermission.fromString(scope)
+  const identity = grammar.IdentityPermission.fromString(scope)
   return identity ? identityWords(identity) : { what: scope, more: '' }
 }
