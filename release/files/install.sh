@@ -157,6 +157,7 @@ main() {
   version=$("$part" version) || fail "$name does not run on this machine. Nothing was installed"
   mv "$part" "$folder/holdfast"
   echo "$version is installed as $folder/holdfast"
+  echo "To set up a server: $folder/holdfast init --service"
 }
 
 # The last line: a script that was cut off does nothing.

@@ -59,7 +59,9 @@ const change = (name: string, from: string, to: string) => {
 test('installs the executable of this machine, once', async () => {
   const { code, out, err } = await install()
   expect({ code, err }).toEqual({ code: 0, err: '' })
-  expect(out).toEndWith(`holdfast v0.2.0 is installed as ${folder}/holdfast\n`)
+  expect(out).toEndWith(
+    `holdfast v0.2.0 is installed as ${folder}/holdfast\nTo set up a server: ${folder}/holdfast init --service\n`,
+  )
   expect(readdirSync(folder)).toEqual(['holdfast'])
   expect(await install()).toMatchObject({ code: 0, out: `${folder}/holdfast is this version already\n` })
   await releases.publish('0.3.0', programOf('0.3.0'))
