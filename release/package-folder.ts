@@ -18,6 +18,17 @@ export const SUMS = 'SHA256SUMS'
 /** Executables that are also packed for Debian, and how it names their processors. */
 const debianArchitectures: Readonly<Record<string, string>> = { 'linux-x64': 'amd64', 'linux-arm64': 'arm64' }
 
+/** Files of the release that are packed as they are. */
+const plainFiles = [
+  'Dockerfile',
+  'compose.yaml',
+  'holdfast.service',
+  'holdfast.env',
+  'pds',
+  'prometheus-rules.yml',
+  'grafana-dashboard.json',
+]
+
 export interface Built {
   platform: string
   /** Name in the folder. */
@@ -50,9 +61,7 @@ export async function packRelease(release: Release): Promise<string[]> {
       if (architecture === undefined) return []
       return write(`${SOFTWARE_NAME}_${release.version}_${architecture}.deb`, debOf(release, each.file, architecture))
     }),
-    ...['Dockerfile', 'compose.yaml', 'holdfast.service', 'holdfast.env', 'pds'].map((name) =>
-      write(name, fileText(name)),
-    ),
+    ...plainFiles.map((name) => write(name, fileText(name))),
     write('install.sh', installScript(release), 0o755),
     write(`${SOFTWARE_NAME}.cdx.json`, `${JSON.stringify(bill, null, 2)}\n`),
     write('NOTES.md', notes.replace('-P KEY', `-P ${key.publicKey}`)),

@@ -15,6 +15,14 @@ export const listAlerts = (reader: Reader): Promise<AlertRow[]> =>
     SELECT name, subject, text, since, clear_since AS "clearSince", told, told_at AS "toldAt" FROM alert
     ORDER BY since, name, subject`)
 
+/** How many alerts of each name last. */
+export async function countAlertsOn(reader: Reader): Promise<[name: string, count: number][]> {
+  const rows = await reader.all<{ name: string; count: number }>(
+    sql`SELECT name, count(*) AS count FROM alert WHERE told = 'begun' GROUP BY name ORDER BY name`,
+  )
+  return rows.map(({ name, count }) => [name, count])
+}
+
 export async function putAlert(tx: Tx, row: AlertRow): Promise<void> {
   const { name, subject, text, since, clearSince, told, toldAt } = row
   await tx.run(sql`

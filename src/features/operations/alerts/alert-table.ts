@@ -4,8 +4,9 @@
  */
 import { DAY_SECS, HOUR_MILLIS, HOUR_SECS, MINUTE_SECS } from '../../../base/durations.ts'
 import type { Context } from '../../../platform/context.ts'
+import { freeBytesOf } from '../../../platform/files/free-space.ts'
 import { crawlersFor } from '../../data/firehose/firehose.ts'
-import { certificateEnd, certificateTerm, examineOne, freeBytesOf, isNearEnd, type Finding } from '../doctor/doctor.ts'
+import { certificateEnd, certificateTerm, examineOne, isNearEnd, type Finding } from '../doctor/doctor.ts'
 import { relayLink } from '../reach/reach.ts'
 import type { Alert, Sighting } from './alert.ts'
 import { countAccountsSince } from './alert-store.ts'

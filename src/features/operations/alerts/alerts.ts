@@ -6,6 +6,7 @@ import type { Feature } from '../../../http/feature.ts'
 import type { Context } from '../../../platform/context.ts'
 import { areAlertsOn, PASS_SECS } from './alert.ts'
 import { alertRoutes } from './alert-routes.ts'
+import { countAlertsOn } from './alert-store.ts'
 import { webhookStep } from './alert-webhook.ts'
 import { alertSweep } from './alert-sweep.ts'
 
@@ -14,6 +15,10 @@ export const alerts: Feature = {
   routes: alertRoutes,
   sweeps: [alertSweep],
   steps: [webhookStep],
+  async prepare({ config, db, metrics }) {
+    if (areAlertsOn(config))
+      metrics.gauges('alerts_on', 'Alerts that last and were told, by name', 'alert', () => countAlertsOn(db))
+  },
   start(ctx) {
     if (areAlertsOn(ctx.config) && ctx.db.cluster !== null) return lookRegularly(ctx)
   },

@@ -1,6 +1,5 @@
 /** Checks of the data: disk space, file owners and modes, the database, the master key and the backups. */
 import { closeSync, existsSync, statSync } from 'node:fs'
-import { statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { Database as Connection } from 'bun:sqlite'
 import { HOUR_MILLIS, HOUR_SECS } from '../../../base/durations.ts'
@@ -15,6 +14,7 @@ import {
   tracesOf,
 } from '../../../platform/files/data-directory.ts'
 import { sql, type Database, type SqlValue } from '../../../platform/database/database.ts'
+import { freeBytesOf } from '../../../platform/files/free-space.ts'
 import { openNameless, writeAt } from '../../../platform/files/nameless-file.ts'
 import { openDatabase } from '../../../platform/database/open-database.ts'
 import { explainDatabase } from '../../../platform/database/database-words.ts'
@@ -70,12 +70,6 @@ async function checkDisk({ config }: Patient): Promise<Finding> {
   return free < config.alerts.diskFreeBytes
     ? warning(text, 'free some space before uploads and the event log fill the disk')
     : ok(text)
-}
-
-/** Returns how many bytes an ordinary user can still write to the file system of a folder. */
-export async function freeBytesOf(folder: string): Promise<number> {
-  const { bavail, bsize } = await statfs(folder)
-  return bavail * bsize
 }
 
 /**

@@ -9,7 +9,6 @@ import { networkChecks } from './network-checks.ts'
 import { numberingCheck } from './numbering-check.ts'
 import { serviceChecks } from './service-checks.ts'
 
-export { freeBytesOf } from './data-checks.ts'
 export { certificateEnd, certificateTerm, isNearEnd } from './network-checks.ts'
 export { fault, ok, warning, type Finding, type Patient } from './finding.ts'
 

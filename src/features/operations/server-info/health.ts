@@ -5,10 +5,11 @@
  * Disk and database are checked at most once per interval. A check writes only after a write has failed, to learn
  * whether writing works again.
  */
-import { access, constants, statfs } from 'node:fs/promises'
+import { access, constants } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { blobsFolder, databaseFiles } from '../../../platform/files/data-directory.ts'
+import { freeBytesOf } from '../../../platform/files/free-space.ts'
 import { DatabaseUnavailable, sql } from '../../../platform/database/database.ts'
 import { storageFaultOf } from '../../../platform/files/storage-faults.ts'
 import { SingleFlight } from '../../../base/single-flight.ts'
@@ -84,8 +85,7 @@ class Health {
 /** Returns the reason why files cannot be written in a folder, or null if they can. */
 export async function folderFault(folder: string, minFreeBytes: number): Promise<Fault | null> {
   try {
-    const { bavail, bsize } = await statfs(folder)
-    if (bavail * bsize < minFreeBytes) return 'the disk is full'
+    if ((await freeBytesOf(folder)) < minFreeBytes) return 'the disk is full'
     await access(folder, constants.W_OK)
     return null
   } catch (error) {

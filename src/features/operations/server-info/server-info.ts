@@ -7,6 +7,8 @@ import { notFound } from '../../../http/errors.ts'
 import type { Feature } from '../../../http/feature.ts'
 import { SOFTWARE, VERSION } from '../../../base/version.ts'
 import { CONTENT_TYPE } from '../../../platform/running/metrics.ts'
+import type { Context } from '../../../platform/context.ts'
+import { freeBytesOf } from '../../../platform/files/free-space.ts'
 import { operator } from '../operators/operators.ts'
 import { healthFault } from './health.ts'
 import { landingPage } from './landing-page.ts'
@@ -26,8 +28,26 @@ async function mayReadMetrics(exchange: Exchange): Promise<void> {
   if (metricsRequireAdmin ?? !isNear(exchange.ip)) await operator().check(exchange)
 }
 
+/** What dashboards show of a process and its machine. Names of the process are those of all Prometheus clients. */
+function declareProcess(ctx: Context): void {
+  const { config, clock, metrics } = ctx
+  metrics.gauge('process_start_time_seconds', 'Start time of the process, in Unix seconds', () =>
+    Math.floor((clock.now() - (clock.monotonic() - ctx.startedAt)) / 1000),
+  )
+  metrics.gauge('process_resident_memory_bytes', 'Resident memory size in bytes', () => process.memoryUsage.rss())
+  metrics.gauge('service_healthy', 'Whether the service can read and write, as /xrpc/_health tells', async () =>
+    (await healthFault(ctx)) === null ? 1 : 0,
+  )
+  metrics.gauge('disk_free_bytes', 'Free space at the data directory', () =>
+    freeBytesOf(config.dataDir).catch(() => null),
+  )
+}
+
 export const serverInfo: Feature = {
   name: 'server-info',
+  async prepare(ctx) {
+    declareProcess(ctx)
+  },
   routes: [
     query('com.atproto.server.describeServer', {
       handler({ ctx: { config, capabilities } }) {
