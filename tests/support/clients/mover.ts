@@ -14,6 +14,7 @@ export interface MoveView {
   fault: string | null
   records: number
   blobs: { expected: number; stored: number; lost: number }
+  mailsCode: boolean
   operation: any
   document: any
 }

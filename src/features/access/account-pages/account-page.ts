@@ -9,6 +9,7 @@ import { appHost } from '../oauth/oauth.ts'
 import { accountDetails } from './account-details.ts'
 import { agentsPart } from './agents-page.ts'
 import { accountForm, accountName, outcomeOf, type AccountView } from './account-view.ts'
+import { moveUrl } from './move-page.ts'
 import { pushPart } from './push-part.ts'
 import { walletPart } from './wallet-matters-view.ts'
 import { day, field, hidden } from '../page-parts/page-parts.ts'
@@ -60,7 +61,9 @@ function identity(view: AccountView): Html {
 }
 
 function deactivatedNote(view: AccountView): Html {
-  const { deleteAfter } = view.account
+  const { did, deleteAfter } = view.account
+  if (view.isMoving)
+    return html`<p class="note">This account is moving here. <a href="${moveUrl(did)}">See how far it is</a></p>`
   return html`
 <div class="note warn stack">
   <p>This account is deactivated: others do not see it${deleteAfter !== null && html`, and it will be deleted after ${day(deleteAfter)}`}.</p>

@@ -3,6 +3,8 @@ import type { Feature } from '../../../http/feature.ts'
 import { accountRoutes } from './account-routes.ts'
 import { agentRecordRoutes } from './agents-page.ts'
 import { identityPageRoutes } from './identity-page.ts'
+import { moveHereRoutes } from './move-here-pages.ts'
+import { movePageRoutes } from './move-page.ts'
 import { recoveryRoutes } from './recovery-pages.ts'
 import { resetPasswordRoutes } from './reset-password-pages.ts'
 import { signInRoutes } from './sign-in-pages.ts'
@@ -19,6 +21,8 @@ export const accountPages: Feature = {
     ...accountRoutes,
     ...agentRecordRoutes,
     ...identityPageRoutes,
+    ...moveHereRoutes,
+    ...movePageRoutes,
     ...recoveryRoutes,
   ],
 }

@@ -30,6 +30,7 @@ import {
   revokeAppPassword,
 } from '../sessions/sessions.ts'
 import { archiveOfAccount } from '../../data/account-archives/account-archives.ts'
+import { isMoving } from '../../identity/migration/migration.ts'
 import { endAgent, listAgents } from '../../agents/agents/agents.ts'
 import { changeHandle, externalHandle } from '../../identity/handles/handles.ts'
 import { publishedDids } from '../../identity/identity/identity.ts'
@@ -77,7 +78,8 @@ async function renderAccountPage(
       storageOf(ctx, did),
     ])
   const lists = { apps, agents, appPasswords, sessions, browsers, walletSessions, wallet, pushDevices, storage }
-  return accountPage(ctx, { account, device, ...lists, outcome, secret, awaitsEmailCode })
+  const isArriving = account.deactivatedAt !== null && (await isMoving(db, did))
+  return accountPage(ctx, { account, device, ...lists, outcome, secret, awaitsEmailCode, isMoving: isArriving })
 }
 
 async function storageOf(ctx: Context, did: Did): Promise<AccountView['storage']> {

@@ -50,6 +50,8 @@ export interface AccountView {
   pushDevices: readonly PushRegistration[]
   /** Result of the form that was sent; null if none was. */
   outcome: Outcome | null
+  /** Whether the account is on its way here from another server. */
+  isMoving: boolean
   /** An app password that was just created; shown only once. */
   secret: { name: string; password: string } | null
   /** Whether a code to change the email address was mailed. */

@@ -15,8 +15,15 @@ import {
   type PageCall,
 } from '../page-parts/page-parts.ts'
 import { formPage, formRoutes } from './form-page.ts'
+import { MOVE_HERE_PATH } from './move-here-pages.ts'
 
 const PATH = '/account/sign-up'
+
+/** The invite code in the address comes along. */
+function moveHereUrl(given: URLSearchParams): string {
+  const code = given.get('invite_code')
+  return code ? `${MOVE_HERE_PATH}?${new URLSearchParams({ invite_code: code })}` : MOVE_HERE_PATH
+}
 
 /** Returns the authorization request that the person came from and returns to, or null if there is none. */
 function requestOf(given: URLSearchParams): Record<string, string> | null {
@@ -71,7 +78,7 @@ function signUpPage(call: PageCall, given: URLSearchParams, fault: Fault | null)
     fault,
     fields: html`${request && hidden(request)}${accountFields(call.ctx, given, fault)}`,
     submit: 'Create account',
-    links: html`<a href="${returnPath(given)}">I have an account</a>`,
+    links: html`<a href="${returnPath(given)}">I have an account</a> ${request === null && call.ctx.config.repos.importsEnabled && html`<a href="${moveHereUrl(given)}">I have one on another server</a>`}`,
   })
 }
 

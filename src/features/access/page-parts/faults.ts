@@ -154,6 +154,11 @@ const byName: Record<string, Row> = {
   InvalidPassword: ['', 'password', 'This password cannot be used. Please choose another one.'],
   InvalidToken: ['', 'code', 'This code is wrong. Please check it, or request a new one.'],
   ExpiredToken: ['', 'code', 'This code has expired. Please request a new one.'],
+  AuthFactorTokenRequired: [
+    '',
+    'auth_factor',
+    'The old server asks for a code, which it has mailed to you. Please enter it together with the password.',
+  ],
   RateLimitExceeded: ['', null, 'Too many attempts. Please wait a few minutes and try again.'],
   UpstreamFailure: [
     '',

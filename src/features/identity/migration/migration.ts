@@ -3,6 +3,18 @@
  *
  * An account moves in by a row of `move_in` and a durable step; `moving-in.ts` has what its holder does.
  */
-export type { MovePlan } from './move-plan.ts'
+export { planMove, planOf, type MovePlan } from './move-plan.ts'
 export { needWords, planWords, progressOf } from './move-words.ts'
-export type { MoveView } from './moving-in.ts'
+export {
+  beginMove,
+  cancelMove,
+  giveCode,
+  giveOperation,
+  goWithoutOldServer,
+  isMoving,
+  mailAnotherCode,
+  moveOf,
+  signInAgain,
+  tryAgain,
+  type MoveView,
+} from './moving-in.ts'

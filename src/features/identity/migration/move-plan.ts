@@ -10,11 +10,20 @@ import { newToken } from '../../../platform/secrets/new-token.ts'
 import { claimedHandle, pdsEndpoint, type DidDocument } from '../../../protocol/did-document.ts'
 import { parseDid, parseHandle, type Did, type Handle, type Millis } from '../../../protocol/identifiers.ts'
 import { decodeJws } from '../../../protocol/jws.ts'
+import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
 import { isPlcDid } from '../../../protocol/plc.ts'
 import { resolveDid, resolveHandle, unresolvable } from '../identity/identity.ts'
-import { insertPlan } from './move-store.ts'
-import { hostOf, OldHost, OldHostAway, OldHostRefusal, OldSessionEnded, type OldLogin } from './old-host.ts'
-import { sealSession } from './old-host-access.ts'
+import { findPlan, insertPlan } from './move-store.ts'
+import {
+  hostOf,
+  MAX_ADDRESS_CHARS,
+  OldHost,
+  OldHostAway,
+  OldHostRefusal,
+  OldSessionEnded,
+  type OldLogin,
+} from './old-host.ts'
+import { plannedHost, sealSession } from './old-host-access.ts'
 
 /** How long the holder may think about the plan. */
 const PLAN_MILLIS = HOUR_MILLIS
@@ -39,12 +48,15 @@ export interface MovePlan {
   /** The address that the account has there; null if the old server does not say. */
   email: string | null
   method: 'plc' | 'web'
+  /** Where the holder can download the repository, as a backup. */
+  backupUrl: string
   /** Counts of the old server; null if it does not say. */
   records: number | null
   blobs: number | null
 }
 
 const count = Type.Integer({ minimum: 0 })
+const sessionInfoShape = Type.Object({ email: Type.Optional(Type.String({ maxLength: MAX_ADDRESS_CHARS })) })
 const statusShape = Type.Object({ indexedRecords: Type.Optional(count), expectedBlobs: Type.Optional(count) })
 
 /**
@@ -57,7 +69,6 @@ export async function planMove(ctx: Context, request: PlanRequest): Promise<Move
   const { did, document, origin } = await originOf(ctx, request.identifier)
   const host = new OldHost(ctx, origin, null)
   const session = await logInAt(host, did, request)
-  const status = await host.query('com.atproto.server.checkAccountStatus', {}, statusShape).catch(unlessSaid)
   const { token, hash } = newToken()
   const expiresAt = ctx.clock.now() + PLAN_MILLIS
   await insertPlan(ctx.db, {
@@ -67,14 +78,38 @@ export async function planMove(ctx: Context, request: PlanRequest): Promise<Move
     sessionWrapped: sealSession(ctx.vault, session),
     expiresAt,
   })
-  return {
+  return described(host, { plan: token, expiresAt, did, document, email: session.email ?? null })
+}
+
+/** Returns the plan that has this token, or null if it is unknown or has expired. Throws as `planMove` does. */
+export async function planOf(ctx: Context, token: string): Promise<MovePlan | null> {
+  const planned = await findPlan(ctx.db, opaqueTokenHash(token) ?? '', ctx.clock.now())
+  if (planned === null) return null
+  const { did, expiresAt } = planned
+  const host = plannedHost(ctx, planned)
+  const resolution = await resolveDid(ctx, did)
+  if (!resolution.ok) throw unresolvable(did, resolution.fault)
+  const session = await host.query('com.atproto.server.getSession', {}, sessionInfoShape).catch(unlessSaid)
+  return described(host, {
     plan: token,
     expiresAt,
     did,
+    document: resolution.document,
+    email: session?.email ?? null,
+  })
+}
+
+async function described(
+  host: OldHost,
+  { document, ...plan }: Pick<MovePlan, 'plan' | 'expiresAt' | 'did' | 'email'> & { document: DidDocument },
+): Promise<MovePlan> {
+  const status = await host.query('com.atproto.server.checkAccountStatus', {}, statusShape).catch(unlessSaid)
+  return {
+    ...plan,
     handle: claimedHandle(document),
-    host: hostOf(origin),
-    email: session.email ?? null,
-    method: isPlcDid(did) ? 'plc' : 'web',
+    host: hostOf(host.origin),
+    method: isPlcDid(plan.did) ? 'plc' : 'web',
+    backupUrl: `${host.origin}/xrpc/com.atproto.sync.getRepo?${new URLSearchParams({ did: plan.did })}`,
     records: status?.indexedRecords ?? null,
     blobs: status?.expectedBlobs ?? null,
   }

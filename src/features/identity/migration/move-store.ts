@@ -7,11 +7,12 @@ export interface PlannedMove {
   did: Did
   host: string
   sessionWrapped: string
+  expiresAt: Millis
 }
 
 export const insertPlan = (
   writer: Writer,
-  { tokenHash, did, host, sessionWrapped, expiresAt }: PlannedMove & { tokenHash: string; expiresAt: Millis },
+  { tokenHash, did, host, sessionWrapped, expiresAt }: PlannedMove & { tokenHash: string },
 ): Promise<number> =>
   writer.run(sql`
     INSERT INTO move_plan (token_hash, did, host, session_wrapped, expires_at)
@@ -19,7 +20,7 @@ export const insertPlan = (
 
 export const findPlan = (reader: Reader, tokenHash: string, now: Millis): Promise<PlannedMove | null> =>
   reader.get(sql`
-    SELECT did, host, session_wrapped AS "sessionWrapped" FROM move_plan
+    SELECT did, host, session_wrapped AS "sessionWrapped", expires_at AS "expiresAt" FROM move_plan
     WHERE token_hash = ${tokenHash} AND expires_at > ${now}`)
 
 export const deletePlansOf = (tx: Tx, did: Did): Promise<number> =>

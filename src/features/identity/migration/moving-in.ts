@@ -6,9 +6,8 @@ import { Type } from '@sinclair/typebox'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { authenticationRequired, invalidRequest, Refusal } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
-import type { Tx } from '../../../platform/database/database.ts'
+import type { Reader, Tx } from '../../../platform/database/database.ts'
 import type { Did, Handle } from '../../../protocol/identifiers.ts'
-import { parseDidKey } from '../../../protocol/keys.ts'
 import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
 import { isPlcDid, PDS_SERVICE_NAME, SIGNING_KEY_NAME, type UnsignedOperation } from '../../../protocol/plc.ts'
 import { verifyServiceToken } from '../../access/service-auth/service-auth.ts'
@@ -32,6 +31,7 @@ import {
   updateMoveSession,
   type Move,
   type MoveState,
+  type PlannedMove,
   type Stage,
 } from './move-store.ts'
 import { acceptOffer, type OfferRequest } from './offered-identity.ts'
@@ -67,8 +67,6 @@ export async function beginMove<Entry>(
   const { ctx } = exchange
   requireImports(ctx)
   const { plan, recoveryKey, ...account } = request
-  if (recoveryKey !== undefined && !parseDidKey(recoveryKey))
-    throw invalidRequest('recoveryKey: not a did:key of a supported curve')
   const planned = await findPlan(ctx.db, opaqueTokenHash(plan) ?? '', ctx.clock.now())
   if (!planned) throw invalidRequest('plan: unknown, or expired; sign in at the old server again')
   const { did, host, sessionWrapped } = planned
@@ -126,10 +124,7 @@ export async function beginMoveWithKey<Entry>(
 const permitShape = Type.Object({ token: Type.String({ maxLength: 8192 }) })
 
 /** Throws `AuthenticationRequired` unless the key of the identity signs for the holder. */
-async function requireVouched(
-  ctx: Context,
-  planned: { did: Did; host: string; sessionWrapped: string },
-): Promise<void> {
+async function requireVouched(ctx: Context, planned: PlannedMove): Promise<void> {
   const host = plannedHost(ctx, planned)
   const params = { aud: ctx.config.serverDid, lxm: CREATE_ACCOUNT }
   const { token } = await atOldHost(host, () => host.query('com.atproto.server.getServiceAuth', params, permitShape))
@@ -152,6 +147,8 @@ export interface MoveView {
   fault: string | null
   records: number
   blobs: { expected: number; stored: number; lost: number }
+  /** Whether the old server signs with a code that it mails. Without it, a key of the holder has to sign. */
+  mailsCode: boolean
   /** The operation to sign, if that is what the move waits for. */
   operation: UnsignedOperation | null
   /** What a did:web has to publish, if that is what the move waits for. */
@@ -183,9 +180,16 @@ export async function moveOf(ctx: Context, did: Did): Promise<MoveView | null> {
     fault,
     records: totals?.records ?? 0,
     blobs: { expected, stored: imported, lost: blobsLost },
+    mailsCode: isPlcDid(did) && move.sessionWrapped !== null,
     operation: needs === 'signature' && wanted !== null ? await operationToSign(ctx, did, storedState(wanted)) : null,
     document: needs === 'document' ? await documentFor(ctx, did) : null,
   }
+}
+
+/** Whether the account is on its way here. */
+export async function isMoving(reader: Reader, did: Did): Promise<boolean> {
+  const move = await findMove(reader, did)
+  return move !== null && move.stage !== 'done'
 }
 
 async function documentFor(ctx: Context, did: Did): Promise<{ signingKey: string; serviceEndpoint: string }> {

@@ -20,7 +20,7 @@ const MAX_SAID_CHARS = 300
 /** Longest token of a session that is accepted. */
 const MAX_TOKEN_CHARS = 8192
 /** Longest email address. RFC 3696, erratum 1690, allows less. */
-const MAX_ADDRESS_CHARS = 320
+export const MAX_ADDRESS_CHARS = 320
 /** Longest time that the old server may ask us to wait. */
 const MAX_WAIT_SECS = HOUR_SECS
 

@@ -1,0 +1,211 @@
+/** Moving an account here in a browser, without scripts, on a small screen and a wide one. */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'bun:test'
+import type { Page } from 'playwright-core'
+import { axeFaults } from '../../support/clients/accessibility.ts'
+import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { basic, request } from '../../support/clients/http.ts'
+import { startLyingHost } from '../../support/faults/lying-host.ts'
+import { lastCode } from '../../support/servers/mail.ts'
+import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
+
+/** Where to put pictures of the pages, for somebody to look at. */
+const { SCREENSHOT_DIR } = process.env
+const SIZES = [
+  { width: 320, height: 640 },
+  { width: 1280, height: 900 },
+]
+
+const { pds, plc, freshPage } = useWorld({
+  plc: true,
+  browser: true,
+  config: { rateLimit: { enabled: false }, inviteCodeRequired: true },
+})
+const host = setUp(startLyingHost)
+const old = setUp(async () => {
+  const behind = await startPds({ plcDirectoryUrl: plc.url, rateLimit: { enabled: false } }, { publicUrl: host.url })
+  host.to = behind.url
+  return behind
+})
+
+const NEW = 'another long enough password'
+let names = 0
+async function someone(): Promise<TestAccount> {
+  return createAccount(old, `mover${names++}`)
+}
+
+/** Takes pictures at all sizes, and looks for what keeps people from using the page. */
+async function look(page: Page, name: string): Promise<void> {
+  for (const size of SIZES) {
+    await page.setViewportSize(size)
+    const overflow = await page.evaluate('document.scrollingElement.scrollWidth - innerWidth')
+    expect({ name, size: size.width, overflow }).toEqual({ name, size: size.width, overflow: 0 })
+    if (SCREENSHOT_DIR === undefined) continue
+    mkdirSync(SCREENSHOT_DIR, { recursive: true })
+    await page.screenshot({ path: join(SCREENSHOT_DIR, `${name}-${size.width}.png`), fullPage: true })
+  }
+}
+
+async function signInAtOldServer(page: Page, from: TestAccount, code: string): Promise<void> {
+  await page.goto(`${pds.url}/account/move-here?invite_code=${code}`)
+  await page.getByLabel('Your handle now').fill(from.did)
+  await page.getByLabel('Password at the old server').fill(from.password)
+  await page.getByRole('button', { name: 'Show me the plan' }).click()
+}
+
+async function begin(page: Page, from: TestAccount, handle: string): Promise<void> {
+  await signInAtOldServer(page, from, await inviteCode())
+  await page.getByLabel('Handle here').fill(handle)
+  await page.getByLabel('New password for this server').fill(NEW)
+  await page.getByRole('button', { name: 'Begin the move' }).click()
+  await page.waitForURL(/account\/move\?/)
+}
+
+/** A code of the operator. */
+async function inviteCode(): Promise<string> {
+  const { body } = await request(`${pds.url}/xrpc/com.atproto.server.createInviteCode`, {
+    json: { useCount: 1 },
+    headers: basic('admin', ADMIN_TOKEN),
+  })
+  return body.code
+}
+
+describe('a person who has a link with an invite code', () => {
+  test('moves in: sees the plan, begins, enters the code, and is signed in', async () => {
+    const from = await someone()
+    const page = await freshPage()
+    await signInAtOldServer(page, from, await inviteCode())
+    await page.getByText('Comes along').waitFor()
+    expect(await page.getByLabel('Email address').inputValue()).toBe(from.email)
+    expect(await page.getByLabel('Invite code').inputValue()).not.toBe('')
+    await look(page, 'plan')
+    await page.getByLabel('Handle here').fill(`${from.handle.split('.')[0]}-here.test`)
+    await page.getByLabel('New password for this server').fill(NEW)
+    await page.getByRole('button', { name: 'Begin the move' }).click()
+    await page.waitForURL(/account\/move\?/)
+    await pds.runSteps()
+    await page.reload()
+    await page.getByText('Your turn').waitFor()
+    await look(page, 'your-turn')
+
+    await page.getByLabel('Code from the email').fill('AAAAA-BBBBB')
+    await page.getByRole('button', { name: 'Change my identity' }).click()
+    await page.getByRole('alert').waitFor()
+    await look(page, 'wrong-code')
+    await page.getByLabel('Code from the email').fill(await lastCode(old, from.email))
+    await page.getByRole('button', { name: 'Change my identity' }).click()
+    await pds.runSteps()
+    await page.reload()
+    await page.getByText('Welcome').waitFor()
+    await look(page, 'moved')
+    await page.getByRole('link', { name: 'Your account', exact: true }).click()
+    await page
+      .getByText(`@${from.handle.split('.')[0]}-here.test`)
+      .first()
+      .waitFor()
+    const there = await request(`${old.url}/xrpc/com.atproto.sync.getRepoStatus?did=${from.did}`)
+    expect(there.body).toMatchObject({ active: false })
+  })
+
+  test('sees at the form what is wrong, and loses nothing', async () => {
+    const from = await someone()
+    const page = await freshPage()
+    await signInAtOldServer(page, { ...from, password: 'wrong' }, await inviteCode())
+    await page.getByRole('alert').waitFor()
+    await look(page, 'wrong-password')
+    expect(await page.getByLabel('Your handle now').inputValue()).toBe(from.did)
+    await page.getByLabel('Password at the old server').fill(from.password)
+    await page.getByRole('button', { name: 'Show me the plan' }).click()
+    await page.getByLabel('Handle here').fill('-')
+    await page.getByLabel('New password for this server').fill(NEW)
+    await page.getByRole('button', { name: 'Begin the move' }).click()
+    await page.getByRole('alert').waitFor()
+    expect(await page.getByLabel('Handle here').getAttribute('aria-invalid')).toBe('true')
+    await look(page, 'wrong-handle')
+  })
+
+  test('is asked for the code of a second factor', async () => {
+    const from = await someone()
+    host.lie = async (nsid, asked) => {
+      if (nsid !== 'com.atproto.server.createSession') return null
+      const { authFactorToken } = (await asked.json()) as { authFactorToken?: string }
+      return authFactorToken === undefined
+        ? Response.json({ error: 'AuthFactorTokenRequired', message: 'A code was mailed' }, { status: 401 })
+        : null
+    }
+    const page = await freshPage()
+    await signInAtOldServer(page, from, await inviteCode())
+    await page.getByLabel('Sign-in code from the old server').fill('ABC12-DEF34')
+    await page.getByLabel('Password at the old server').fill(from.password)
+    await look(page, 'second-factor')
+    await page.getByRole('button', { name: 'Show me the plan' }).click()
+    await page.getByText('Comes along').waitFor()
+    host.lie = () => null
+    expect(await page.getByLabel('Email address').inputValue()).toBe(from.email)
+  })
+})
+
+test('a move that is closed is found again on the account page, and can be cancelled', async () => {
+  const from = await someone()
+  const first = await freshPage()
+  await begin(first, from, 'rosa-here.test')
+  await first.close()
+  await pds.runSteps()
+  const page = await freshPage()
+  await page.goto(`${pds.url}/account/sign-in`)
+  await page.getByLabel('Handle or email address').fill('rosa-here.test')
+  await page.getByLabel('Password', { exact: true }).fill(NEW)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('link', { name: 'See how far it is' }).click()
+  await page.getByText('Cancel the move').first().click()
+  await look(page, 'cancel')
+  await page.getByRole('button', { name: 'Cancel the move' }).click()
+  await page.waitForURL(/move-here/)
+  expect(await pds.count('account', { did: from.did })).toBe(0)
+  expect((await from.call('com.atproto.server.checkAccountStatus')).body).toMatchObject({ activated: true })
+})
+
+test('the old server that fails is named, and the page loads again by itself while the server is at work', async () => {
+  const from = await someone()
+  host.lie = (nsid) => (nsid === 'com.atproto.sync.getRepo' ? new Response('away', { status: 502 }) : null)
+  const page = await freshPage()
+  await begin(page, from, 'otto-here.test')
+  await pds.runSteps()
+  const response = await page.reload()
+  expect(response!.headers()['refresh']).toBe('5')
+  await page.getByText('tries again by itself').waitFor()
+  await look(page, 'old-server-away')
+  host.lie = () => null
+  expect(await page.getByText('In progress').count()).toBe(1)
+})
+
+test('another site cannot act on a move', async () => {
+  const { did } = await createAccount(pds, `local${names++}`, { inviteCode: await inviteCode() })
+  const send = (path: string) =>
+    request(`${pds.url}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'cross-site' },
+      body: new URLSearchParams({ account: did, act: 'cancel' }).toString(),
+    })
+  for (const path of ['/account/move', '/account/move-here', '/account/move-here/begin'])
+    expect({ path, status: (await send(path)).status }).toEqual({ path, status: 403 })
+})
+
+test('people who use a keyboard or a screen reader can use every page', async () => {
+  const from = await someone()
+  const page = await freshPage({ javaScriptEnabled: true })
+  await page.goto(`${pds.url}/account/move-here`)
+  expect(await axeFaults(page)).toEqual([])
+  await signInAtOldServer(page, from, await inviteCode())
+  await page.getByText('Comes along').waitFor()
+  expect(await axeFaults(page)).toEqual([])
+  await begin(page, from, 'ida-here.test')
+  await pds.runSteps()
+  await page.reload()
+  await page.evaluate('document.querySelectorAll("details").forEach((one) => { one.open = true })')
+  await look(page, 'your-turn-open')
+  expect(await axeFaults(page)).toEqual([])
+})
