@@ -42,6 +42,8 @@ export interface Situation {
   isUnattended: boolean
   /** The file that is there; null if there is none. */
   former: Variables | null
+  /** The public addresses of this machine. */
+  addresses: readonly string[]
   /** Where data and backups go by default. */
   folders: { data: string; backups: string }
   /** Returns who is to encrypt connections unless that is known, as variables. */
@@ -175,7 +177,7 @@ function referenceOf(invocation: Invocation): Pick<Answers, 'variables' | 'fileK
 }
 
 /** What is not known otherwise. */
-function defaultsOf({ folders }: Situation, known: Variables): Variables {
+function defaultsOf({ folders, addresses }: Situation, known: Variables): Variables {
   const { hostname } = new URL(known['SERVICE_PUBLIC_URL']!)
   const { SERVICE_EMAIL_SMTP_USERNAME: user, SERVICE_EMAIL_PROVIDER: provider = 'log' } = known
   return {
@@ -184,10 +186,16 @@ function defaultsOf({ folders }: Situation, known: Variables): Variables {
     SERVICE_PORT: '8080',
     SERVICE_INVITE_CODE_REQUIRED: 'true',
     SERVICE_EMAIL_PROVIDER: provider,
-    ...(known['SERVICE_TLS_MODE'] === 'off' && { SERVICE_BIND_ADDRESS: '127.0.0.1' }),
+    ...bindingOf(known['SERVICE_TLS_MODE'], addresses),
     ...(provider !== 'log' && { SERVICE_EMAIL_FROM: user?.includes('@') ? user : `noreply@${hostname}` }),
     ...(known['SERVICE_BACKUP_INTERVAL_SECS'] === undefined && backupsAt(folders.backups)),
   }
+}
+
+/** A reverse proxy is on this machine. Otherwise the server has to accept connections to all of its addresses. */
+function bindingOf(mode: string | undefined, addresses: readonly string[]): Variables {
+  if (mode === 'off') return { SERVICE_BIND_ADDRESS: '127.0.0.1' }
+  return addresses.some((address) => address.includes(':')) ? { SERVICE_BIND_ADDRESS: '::' } : {}
 }
 
 /** Folders do not depend on where the server starts. */

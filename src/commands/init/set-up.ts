@@ -98,6 +98,7 @@ export async function setUp(given: SetUp): Promise<boolean> {
     invocation,
     isUnattended: given.isUnattended,
     former,
+    addresses: addressesHere(invocation),
     folders: settings === SERVICE_SETTINGS ? serviceFolders : { data: './data', backups: './backups' },
     encryption: (known) => encryptionHere(known, isService),
   })
@@ -149,8 +150,9 @@ async function perform(run: Run): Promise<boolean> {
 
   report.records = recordsOf(config, addressesHere(invocation))
   if (invocation.options['skip-dns'] !== true) {
-    if (!(await awaitRecords(run, names))) return stopped(run)
-    note(run, report.looks, { name: 'reach', finding: await lookAtReach(outside) })
+    const outcome = await awaitRecords(run, names)
+    if (outcome === 'missing') return stopped(run)
+    if (outcome === 'seen') note(run, report.looks, { name: 'reach', finding: await lookAtReach(outside) })
   }
 
   write(run)
@@ -159,6 +161,7 @@ async function perform(run: Run): Promise<boolean> {
   const isRunning = (await askHealth(ownUrl(config))).state === 'healthy'
   if (run.answers.signUp === 'invite' && !isMoving && (isRunning || !isService))
     report.invite = await firstInvite(run, isRunning)
+  if (report.invite !== null) report.signUpUrl += `?${new URLSearchParams({ invite_code: report.invite })}`
   if (isRunning) await examine(run, outside)
   report.next.push(...nextSteps(run, { isRunning, isMoving }))
   return !isService || isMoving || isRunning
@@ -259,10 +262,11 @@ function addressList(
 
 const addressesHere = (invocation: Invocation): string[] => addressList(invocation, 'address') ?? ownAddresses()
 
-/** Show the records, and look until they are there. Returns false if they are not, after the time that was given. */
-async function awaitRecords(run: Run, names: NameServers): Promise<boolean> {
-  const { invocation, config, report, say, dnsWaitSecs } = run
+/** Show the records, and look until they are there, for the time that was given. */
+async function awaitRecords(run: Run, names: NameServers): Promise<'seen' | 'skipped' | 'missing'> {
+  const { invocation, config, report, say, dnsWaitSecs, isUnattended } = run
   const { terminal } = invocation
+  const tell = (finding: Finding) => note(run, report.looks, { name: 'dns', finding })
   say('DNS needs these records:')
   say(
     table(
@@ -277,22 +281,27 @@ async function awaitRecords(run: Run, names: NameServers): Promise<boolean> {
   const stated = addressList(invocation, 'address')
   // A proxy in front may be at another address, so only an address that was stated has to be the one.
   const expected = stated ?? (config.tls.mode === 'off' ? [] : ownAddresses())
-  const endsAt = terminal.now() + dnsWaitSecs * 1000
+  let endsAt = terminal.now() + dnsWaitSecs * 1000
   let told = ''
   for (let pause = FIRST_PAUSE_MILLIS; ; pause = Math.min(2 * pause, MAX_PAUSE_MILLIS)) {
     const { missing, remarks } = await lookForRecords(config, names, { expected, allowsPrivate: config.development })
     if (missing.length === 0) {
-      const text = ['all records are there', ...remarks].join('; ')
-      note(run, report.looks, { name: 'dns', finding: { state: 'ok', text } })
-      return true
+      tell({ state: 'ok', text: ['all records are there', ...remarks].join('; ') })
+      return 'seen'
     }
     const text = [...missing, ...remarks].join('; ')
-    if (terminal.now() >= endsAt) {
+    if (!isUnattended && told === '') {
+      const answer = await terminal.ask(`${text}\nSet them, and press Enter to wait for them; or s to skip this: `)
+      if (/^s/i.test(answer.trim())) {
+        tell({ state: 'skipped', text })
+        return 'skipped'
+      }
+      endsAt = terminal.now() + dnsWaitSecs * 1000
+    } else if (terminal.now() >= endsAt) {
       const remedy = 'set the records and run the same command again, or add --skip-dns'
-      note(run, report.looks, { name: 'dns', finding: { state: 'fault', text, remedy } })
-      return false
-    }
-    if (text !== told) say(`waiting: ${text}`)
+      tell({ state: 'fault', text, remedy })
+      return 'missing'
+    } else if (text !== told) say(`waiting: ${text}`)
     told = text
     await terminal.pause(Math.min(pause, Math.max(0, endsAt - terminal.now())))
   }
@@ -374,5 +383,5 @@ function* nextSteps(
   if (report.doctor?.some(({ state }) => state === 'fault'))
     yield `Correct the faults, and examine it again: ${command} doctor`
   if (answers.signUp === 'closed') yield `Make accounts: ${command} account create NAME ADDRESS`
-  else yield `Sign up: ${report.signUpUrl}${report.invite === null ? '' : `, with the invite code ${report.invite}`}`
+  else yield `Sign up: ${report.signUpUrl}`
 }

@@ -1,11 +1,21 @@
 /** Setting a server up: what is asked, looked at and written, and that every step can be killed and repeated. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
-import { withSmallDisk } from '../../support/faults/small-disk.ts'
+import { inMountNamespace, withSmallDisk } from '../../support/faults/small-disk.ts'
 import { freePort } from '../../support/ports.ts'
 import { type NameServer, startNameServer } from '../../support/servers/name-server.ts'
 import {
@@ -77,7 +87,7 @@ describe('unattended', () => {
       publicUrl: `https://${DOMAIN}`,
       configuration: file,
       outcome: 'written',
-      signUpUrl: `https://${DOMAIN}/account/sign-up`,
+      signUpUrl: `https://${DOMAIN}/account/sign-up?invite_code=${invite}`,
       records: [
         { name: DOMAIN, type: 'A', value: ADDRESS },
         { name: `*.${DOMAIN}`, type: 'A', value: ADDRESS },
@@ -174,6 +184,24 @@ describe('unattended', () => {
     const again = await runProgram([...words, '--address', '127.0.0.1'], { ...env, SERVICE_BIND_ADDRESS: '127.0.0.1' })
     expect(stateOf(reported(again), 'reach')).toMatchObject({ state: 'ok' })
     expect(written()).toMatchObject({ SERVICE_TLS_MODE: 'acme' })
+  })
+
+  test('a server that encrypts connections listens at IPv6 addresses too, if the machine has one', async () => {
+    const [tlsPort, httpPort] = [await freePort(), await freePort()]
+    const env = { SERVICE_TLS_PORT: String(tlsPort), SERVICE_TLS_HTTP_PORT: String(httpPort), ...environment() }
+    const words = ['init', '--yes', '--domain', DOMAIN, '--port', String(port), '--tls', 'acme', ...places()]
+    const { code, out } = await runProgram(
+      [...words, '--skip-dns', '--address', '203.0.113.7,2001:db8::7', '--json'],
+      env,
+    )
+    expect(code).toBe(0)
+    expect((JSON.parse(out) as Report).records).toEqual([
+      { name: DOMAIN, type: 'A', value: '203.0.113.7' },
+      { name: DOMAIN, type: 'AAAA', value: '2001:db8::7' },
+      { name: `*.${DOMAIN}`, type: 'A', value: '203.0.113.7' },
+      { name: `*.${DOMAIN}`, type: 'AAAA', value: '2001:db8::7' },
+    ])
+    expect(written()).toMatchObject({ SERVICE_BIND_ADDRESS: '::', SERVICE_TLS_MODE: 'acme' })
   })
 
   test('completes the configuration that a package brings', async () => {
@@ -317,6 +345,21 @@ describe('what it looks at', () => {
     expect(stateOf(reported(ended), 'disk')).toMatchObject({ state: 'fault' })
   })
 
+  test('a disk that is full when the configuration is written', async () => {
+    const disk = join(folder, 'disk')
+    mkdirSync(disk)
+    const full = inMountNamespace(
+      'mount -t tmpfs -o size=8k,mode=700 tmpfs "$1" && head -c 8192 /dev/zero >"$1/ballast" && shift',
+      [disk],
+    )
+    const words = unattended('--config', join(disk, 'holdfast.env'))
+    expect(await runProgram(words, environment(), [...full, ...PROGRAM])).toMatchObject({
+      code: 1,
+      err: `holdfast init: the disk of ${join(disk, 'holdfast.env')} is full: free some space\n`,
+    })
+    expect(existsSync(join(folder, 'data'))).toBe(false)
+  })
+
   test('waits for records that come late', async () => {
     names.set(`*.${DOMAIN}`, 'A')
     const words = unattended('--dns-wait', '60', '--json')
@@ -427,6 +470,29 @@ describe('at a terminal', () => {
     expect(screen).toContain('"localhost" is a single label')
     expect(screen).toContain('account create NAME ADDRESS')
     expect(written()).toMatchObject({ SERVICE_PUBLIC_URL: `https://${DOMAIN}`, SERVICE_INVITE_CODE_REQUIRED: 'true' })
+  })
+
+  test('the records can be skipped, or set while it waits', async () => {
+    names.set(`*.${DOMAIN}`, 'A')
+    const words = [...basics().filter((word) => word !== '--yes'), '--sign-up', 'open', '--mail', 'none', ...places()]
+    const skipped = await typeAtProgram(
+      [...words, ...dns()],
+      environment(),
+      [['Set them, and press Enter', 's\r']],
+      withoutSystemd,
+    )
+    expect(skipped).toMatchObject({ code: 0, screen: expect.stringContaining(`*.${DOMAIN} has no address`) })
+    rmSync(file)
+    const waited = typeAtProgram(
+      [...words, ...dns(), '--dns-wait', '60'],
+      environment(),
+      [['Set them, and press Enter', '\r']],
+      withoutSystemd,
+    )
+    const asked = names.questions.length
+    await until(() => names.questions.slice(asked).some((question) => /^A holdfast-\w+\.pds/.test(question)))
+    names.set(`*.${DOMAIN}`, 'A', ADDRESS)
+    expect(await waited).toMatchObject({ code: 0, screen: expect.stringContaining('all records are there') })
   })
 
   test('Ctrl-C at a question ends it with 130, and nothing is written', async () => {
