@@ -39,6 +39,33 @@ test('the audience of an rpc scope is compared as it is written, fragment includ
   expect(granted.allowsRpc({ lxm: 'com.example.get', aud: 'did:web:other.example.com#svc' })).toBe(false)
 })
 
+const spaceHost = 'did:web:spaces.example.com#atproto_space_host'
+
+test('no scope is for permissioned data: neither one by name, nor a wide one, nor one of a permission set', async () => {
+  const aud = 'did:web:api.example.com%23svc'
+  const named = [
+    `rpc:com.atproto.space.notifyWrite?aud=*`,
+    `rpc:com.atproto.simplespace.createSpace?aud=${aud}`,
+    `rpc?lxm=com.atproto.space.getRecord&lxm=com.atproto.space.getBlob&aud=*`,
+    `rpc:com.example.get?aud=${spaceHost.replace('#', '%23')}`,
+    `rpc:*?aud=${spaceHost.replace('#', '%23')}`,
+  ]
+  expect(parseScopes(['atproto', ...named].join(' '))).toEqual(['atproto'])
+  const mixed = `rpc?lxm=com.atproto.space.getRecord&lxm=com.example.get&aud=*`
+  expect(parseScopes(mixed)).toEqual([mixed])
+  // Also in grants that were stored before.
+  const stored = permissionsOf(['atproto', 'transition:generic', ...named, mixed, `rpc:*?aud=${aud}`].join(' '))
+  for (const lxm of ['com.atproto.space.notifyWrite', 'com.atproto.Space.getRecord', 'com.atproto.simplespace.x'])
+    expect([lxm, stored.allowsRpc({ lxm, aud: 'did:web:api.example.com#svc' })]).toEqual([lxm, false])
+  expect(stored.allowsRpc({ lxm: 'com.example.get', aud: spaceHost })).toBe(false)
+  expect(stored.allowsRpc({ lxm: '*', aud: spaceHost })).toBe(false)
+  expect(stored.allowsRpc({ lxm: 'com.example.get', aud: 'did:web:api.example.com#svc' })).toBe(true)
+  const permission = (lxm: string) => ({ type: 'permission' as const, resource: 'rpc', lxm: [lxm], aud: '*' })
+  const set = { type: 'permission-set' as const, permissions: ['com.atproto.space.getRecord'].map(permission) }
+  const expanded = await expandScopes(['include:com.atproto.space.auth'], async () => set)
+  expect(expanded.ok && grantsOf(expanded.scopes)).toEqual([])
+})
+
 test('a permission set grants what lies in its own group of names, and nothing else', async () => {
   const set = {
     type: 'permission-set' as const,

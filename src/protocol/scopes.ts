@@ -4,6 +4,7 @@
  */
 import type { LexiconPermissionSet, RpcPermissionMatch, ScopePermissionsTransition } from '@atproto/oauth-scopes'
 import { BoundedCache } from '../base/bounded-cache.ts'
+import { isDraftAudience, isDraftMethod } from './guarded-methods.ts'
 import { scopeGrammar } from './scope-grammar.ts'
 
 /** The scope in every grant, and the only one that cannot be declined: the app learns who signed in. */
@@ -26,10 +27,16 @@ export function parseScopes(text: string): string[] {
 
 function isScope(value: string): boolean {
   try {
-    return scopeGrammar().isAtprotoOauthScope(value)
+    return scopeGrammar().isAtprotoOauthScope(value) && !isForDrafts(value)
   } catch {
     return false // a percent sign that encodes nothing
   }
+}
+
+/** Whether a scope is only for calls of permissioned data, which no service token may make. */
+function isForDrafts(scope: string): boolean {
+  const rpc = scopeGrammar().RpcPermission.fromString(scope)
+  return rpc !== null && (rpc.lxm.every(isDraftMethod) || isDraftAudience(rpc.aud))
 }
 
 /** Whether the text is short enough, and has few enough values, to be compared and granted. */
@@ -107,7 +114,12 @@ export async function expandScopes(scopes: readonly string[], source: Permission
       return tooMany(
         `the permission set ${include.nsid} has more than ${MAX_SCOPES} permissions or ${MAX_SET_CHARS} characters`,
       )
-    expanded.push({ scope, grants: include.toScopes(set), title: set.title ?? null, detail: set.detail ?? null })
+    expanded.push({
+      scope,
+      grants: include.toScopes(set).filter(isScope),
+      title: set.title ?? null,
+      detail: set.detail ?? null,
+    })
   }
   const count = grantsOf(expanded).length
   return count > MAX_SCOPES
@@ -129,7 +141,7 @@ const chatSpelling = /^chat\.bsky\./i
 
 /**
  * What a grant allows. An audience is compared as text, with its fragment. Methods of direct messages are recognised in
- * any case.
+ * any case. Methods and services of permissioned data are in no grant, however wide it is.
  */
 export type Permissions = ScopePermissionsTransition
 
@@ -174,6 +186,7 @@ function permissionsMaker(): (scope: string) => Permissions {
     }
 
     override allowsRpc(given: RpcPermissionMatch): boolean {
+      if (isDraftMethod(given.lxm) || isDraftAudience(given.aud)) return false
       return super.allowsRpc({ ...given, lxm: given.lxm.replace(chatSpelling, 'chat.bsky.') })
     }
   }
