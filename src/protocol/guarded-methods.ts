@@ -48,6 +48,13 @@ const managingMethods = new Set(['com.atproto.identity.submitplcoperation', 'com
  */
 export const isDraftMethod = (nsid: string): boolean => /^com\.atproto\.(space|simplespace)(\.|$)/i.test(nsid)
 
+/**
+ * Methods of services of the public network, which know nothing of permissioned data: a URI of a space would only tell
+ * them that there is one, and what is in it.
+ */
+export const isPublicMethod = (nsid: string): boolean =>
+  /^(?:app\.bsky|chat\.bsky|com\.atproto|tools\.ozone)\./i.test(nsid)
+
 /** The services of the same drafts, by the fragment in an audience. */
 export const isDraftAudience = (aud: string): boolean => /#atproto_space/i.test(aud)
 

@@ -66,6 +66,14 @@ export function parseSpaceRecordUri(text: string): SpaceRecordAddress | null {
 export const isSpaceAddress = (text: string): boolean =>
   parseSpaceUri(text) !== null || parseSpaceRecordUri(text) !== null
 
+const spacePattern = /^\s*ats?:\/\/[^/]*\/space(?:\/|$)/i
+
+/**
+ * Whether a text is, or is meant as, something in a space, well-formed or not. No URI of public data is: its collection
+ * has dots.
+ */
+export const isInSpace = (text: string): boolean => spacePattern.test(text)
+
 const partsOf = (text: string): string[] | null =>
   text.startsWith(SCHEME) && text.length <= MAX_URI_CHARS ? text.slice(SCHEME.length).split('/') : null
 

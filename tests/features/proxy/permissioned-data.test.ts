@@ -1,23 +1,50 @@
 /** A fence around drafts that are not served here: permissioned data. */
 import { beforeAll, expect, test } from 'bun:test'
 import { createAccount, xrpc } from '../../support/clients/account.ts'
-import { basic, bearer } from '../../support/clients/http.ts'
+import { basic, bearer, request, type Answer } from '../../support/clients/http.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
+import { registerAgent, withAgents } from '../../support/clients/registered-agent.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { startUpstream } from '../../support/servers/upstream.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 
-let app: (nsid: string, init?: RequestInit) => Promise<{ status: number; body: any }>
+/** All kinds of credentials that speak for the account, with as much as they can be given. */
+const callers: Record<string, (nsid: string, init?: Parameters<typeof request>[1]) => Promise<Answer>> = {}
 const space = setUp(startUpstream)
-const { pds } = useWorld({ config: () => ({ appview: { url: space.url, did: 'did:web:appview.test#bsky_appview' } }) })
+/** What may be granted at most, and more. */
+const everything = (): string[] => [
+  'atproto',
+  'transition:generic',
+  `rpc:*?aud=${space.did.replace('%', '%25')}%23anything`,
+  'rpc:com.atproto.space.getSpace?aud=*',
+  'rpc:com.atproto.simplespace.createSpace?aud=*',
+]
+const { pds } = useWorld({
+  config: () => ({
+    agentAuth: { ...withAgents, grantedScopes: everything() },
+    rateLimit: { enabled: false },
+    appview: { url: space.url, did: `${space.did}#bsky_appview` },
+  }),
+})
 const alice = setUp(() => createAccount(pds, 'alice'))
 beforeAll(async () => {
   for (const fragment of ['atproto_space_host', 'bsky_appview', 'anything']) space.services[fragment] = space.url
-  const scope = `atproto transition:generic rpc:*?aud=${space.did.replace('%', '%25')}%23anything rpc:com.atproto.space.getSpace?aud=*`
+  const scope = everything().join(' ')
   const client = new OAuthClient(pds, loopbackClientId(scope))
   const { access_token } = await client.signIn({ identifier: alice.handle, password: alice.password }, { scope })
-  app = (nsid, init = {}) => client.call(access_token, nsid, {}, init)
+  const { body: appPassword } = await alice.call('com.atproto.server.createAppPassword', {
+    json: { name: 'app', privileged: true },
+  })
+  const { body: session } = await xrpc(pds, 'com.atproto.server.createSession', {
+    json: { identifier: alice.handle, password: appPassword.password },
+  })
+  const agent = await registerAgent(pds, alice, { scopes: everything() })
+  callers['a session'] = alice.call
+  callers['an app password'] = (nsid, { headers, ...init } = {}) =>
+    xrpc(pds, nsid, { ...init, headers: { ...headers, ...bearer(session.accessJwt) } })
+  callers['an app'] = (nsid, init = {}) => client.call(access_token, nsid, {}, init)
+  callers['an agent'] = agent.call
 })
 
 const methods = [
@@ -37,13 +64,13 @@ test('methods of the drafts are not passed on, whoever asks, wherever to', async
       { 'atproto-proxy': `${space.did}#atproto_space_host` },
     ] as Record<string, string>[]) {
       for (const http of ['GET', 'POST']) {
-        const asked = { method, headers, http }
-        expect({
-          asked,
-          status: (await xrpc(pds, method, { method: http, headers: { ...headers, ...bearer(alice.accessJwt) } }))
-            .status,
-        }).toEqual({ asked, status: 501 })
-        expect({ asked, status: (await app(method, { method: http, headers })).status }).toEqual({ asked, status: 501 })
+        for (const [caller, call] of Object.entries(callers)) {
+          const asked = { caller, method, headers, http }
+          expect({ asked, status: (await call(method, { method: http, headers })).status }).toEqual({
+            asked,
+            status: 501,
+          })
+        }
       }
     }
   }
@@ -55,7 +82,7 @@ test('methods of the drafts are not passed on, whoever asks, wherever to', async
   expect(
     (
       await alice.call('com.example.spaces.get', {
-        headers: { ...bearer(alice.accessJwt), 'atproto-proxy': `${space.did}#anything` },
+        headers: { 'atproto-proxy': `${space.did}#anything` },
       })
     ).status,
   ).toBe(200)
@@ -74,14 +101,26 @@ test('no service token is made for them', async () => {
   ]
   for (const query of refused) {
     expect({ query, status: (await alice.call(mint(query))).status }).toEqual({ query, status: 400 })
-    expect([400, 403]).toContain((await app(mint(query))).status)
+    for (const [caller, call] of Object.entries(callers)) {
+      const { status, body } = await call(mint(query))
+      expect({ caller, query, status, refused: [400, 403].includes(status), token: body.token }).toEqual({
+        caller,
+        query,
+        status,
+        refused: true,
+        token: undefined,
+      })
+    }
   }
   expect((await alice.call(mint({ aud: space.did, lxm: 'com.example.spaces.get' }))).status).toBe(200)
 })
 
+const CID = 'bafyreie5737gdxlw5i64vzichcalba3z2v5n6icifvx5xytvske7mr3hpm'
+const inSpace = () => `at://${alice.did}/space/com.example.forum/secret/${alice.did}/com.example.thread/3jzfcijpj2z2a`
+
 test('a URI of a space passes where a lexicon asks for an at-uri, and is no record of anybody', async () => {
-  const uri = `at://${alice.did}/space/com.example.forum/self/${alice.did}/com.example.thread/3jzfcijpj2z2a`
-  const subject = { uri, cid: 'bafyreie5737gdxlw5i64vzichcalba3z2v5n6icifvx5xytvske7mr3hpm' }
+  const uri = inSpace()
+  const subject = { uri, cid: CID }
   const record = { $type: 'app.bsky.feed.like', subject, createdAt: '2026-01-01T00:00:00Z' }
   expect(
     await alice.call('com.atproto.repo.createRecord', {
@@ -101,8 +140,52 @@ test('a URI of a space passes where a lexicon asks for an at-uri, and is no reco
       ),
     },
   })
+})
+
+test('a URI of a space is passed on to no service of the public network', async () => {
+  const record = inSpace()
+  const whole = record.split('/').slice(0, 6).join('/')
+  space.received.length = 0
+  for (const uri of [whole, record, `${record}#x`, whole.replace('space', 'Space'), whole.replace('at:', 'AT:')]) {
+    const encoded = encodeURIComponent(uri)
+    for (const path of [
+      `app.bsky.feed.getPosts?uris=${encoded}`,
+      `app.bsky.feed.getPosts?uris=at%3A%2F%2F${alice.did}%2Fapp.bsky.feed.post%2Fx&uris=${encoded.replace('s', '%73')}`,
+      `app.bsky.feed.getPostThread?uri=${encoded}`,
+      `app.bsky.feed.getFeed?feed=${encoded}`,
+      `APP.bsky.feed.getPosts?uris=${encoded}`,
+      `com.atproto.label.queryLabels?uriPatterns=${encoded}`,
+      `chat.bsky.convo.getLog?cursor=${encoded}`,
+    ]) {
+      for (const headers of [{}, { 'atproto-proxy': `${space.did}#anything` }] as Record<string, string>[]) {
+        const { status } = await alice.call(path, { headers })
+        expect([path, headers, status]).toEqual([path, headers, 400])
+      }
+    }
+  }
+  const subject = { $type: 'com.atproto.repo.strongRef', uri: inSpace(), cid: CID }
+  expect(
+    await alice.call('com.atproto.moderation.createReport', {
+      json: { reasonType: 'com.atproto.moderation.defs#reasonSpam', subject },
+    }),
+  ).toMatchObject({ status: 400, body: { error: 'InvalidRequest' } })
+  expect(space.received).toEqual([])
+  // A service that the app itself has chosen may know spaces.
+  const thread = `com.example.threads.get?uri=${encodeURIComponent(inSpace())}`
+  expect((await alice.call(thread, { headers: { 'atproto-proxy': `${space.did}#anything` } })).status).toBe(200)
+  expect(space.received).toHaveLength(1)
+  expect((await alice.call(`app.bsky.feed.getPosts?uris=at://${alice.did}/app.bsky.feed.post/space`)).status).toBe(200)
+})
+
+test('an operator cannot take a record of a space for a public one', async () => {
   const operator = { headers: basic('admin', ADMIN_TOKEN) }
-  expect((await xrpc(pds, `com.atproto.admin.getSubjectStatus?uri=${encodeURIComponent(uri)}`, operator)).status).toBe(
-    400,
-  )
+  const subject = { $type: 'com.atproto.repo.strongRef', uri: inSpace(), cid: CID }
+  for (const answer of [
+    await xrpc(pds, `com.atproto.admin.getSubjectStatus?uri=${encodeURIComponent(inSpace())}`, operator),
+    await xrpc(pds, 'com.atproto.admin.updateSubjectStatus', {
+      ...operator,
+      json: { subject, takedown: { applied: true } },
+    }),
+  ])
+    expect(answer).toMatchObject({ status: 400, body: { message: expect.not.stringContaining('secret') } })
 })

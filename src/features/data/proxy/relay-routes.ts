@@ -7,7 +7,7 @@ import { parseDid, recordUriParts, type Did } from '../../../protocol/identifier
 import { access } from '../../access/auth/auth.ts'
 import type { AccessCaller } from '../../access/callers/callers.ts'
 import { appviewService, askJson, forward } from './proxy.ts'
-import { requireRpc, rpc } from './rpc-guard.ts'
+import { refuseSpaces, requireRpc, rpc } from './rpc-guard.ts'
 
 const NOTIFICATION_FRAGMENT = 'bsky_notif'
 const SKELETON_METHOD = 'app.bsky.feed.getFeedSkeleton'
@@ -40,8 +40,12 @@ export const relayRoutes = [
   procedure('com.atproto.moderation.createReport', {
     // An account that was taken down may appeal. Whatever else it reports, the moderation service decides.
     auth: rpc({ sessions: 'every' }),
-    handler: (call) =>
-      forward(call, { service: call.caller.service, caller: call.caller, json: call.input, appeals: true }),
+    handler(call) {
+      const { caller, input } = call
+      // What is known to few is no business of a service whose labels are public.
+      if ('uri' in input.subject) refuseSpaces([String(input.subject.uri)])
+      return forward(call, { service: caller.service, caller, json: input, appeals: true })
+    },
   }),
 
   query('app.bsky.feed.getFeed', {

@@ -1,7 +1,14 @@
 /** Decides who may have a request forwarded, and to which service. */
 import type { Guard } from '../../../http/endpoint.ts'
 import { invalidRequest, invalidToken, methodNotImplemented } from '../../../http/errors.ts'
-import { isDraftAudience, isDraftMethod, isProtectedMethod, isReadByName } from '../../../protocol/guarded-methods.ts'
+import {
+  isDraftAudience,
+  isDraftMethod,
+  isProtectedMethod,
+  isPublicMethod,
+  isReadByName,
+} from '../../../protocol/guarded-methods.ts'
+import { isInSpace } from '../../../protocol/space-address.ts'
 import { access, mayHaveCalled, refusePrivate, requirePermission } from '../../access/auth/auth.ts'
 import type { AccessCaller } from '../../access/callers/callers.ts'
 import { serviceText, type ServiceName } from './proxy-header.ts'
@@ -21,8 +28,8 @@ interface RpcOptions extends Pick<RequiredScope, 'sessions' | 'handlerRevalidate
  * `atproto-proxy` before it identifies the caller. The named service is resolved later, when the request is forwarded.
  *
  * Throws `InvalidToken` if the method must not be called with a service token or by this caller, `MethodNotImplemented`
- * for draft methods and services, `InvalidRequest` if the header is malformed or no service is configured for the
- * method, what `requireRpc` throws, and what `access` throws.
+ * for draft methods and services, `InvalidRequest` if the header is malformed, if a parameter of a public method names
+ * a space, or if no service is configured for the method, what `requireRpc` throws, and what `access` throws.
  */
 export function rpc({ also, handlerRevalidates = true, ...options }: RpcOptions = {}): Guard<RpcCaller> {
   const holder = access({ ...options, handlerRevalidates, grants: 'any', agents: true })
@@ -33,6 +40,7 @@ export function rpc({ also, handlerRevalidates = true, ...options }: RpcOptions 
       if (isProtectedMethod(nsid)) throw invalidToken('Bad token method')
       const named = namedService(exchange.request)
       if (isDraftMethod(nsid) || (named !== null && isDraftAudience(serviceText(named)))) throw methodNotImplemented()
+      if (isPublicMethod(nsid)) refuseSpaces(queryOf(exchange.request.url).values())
       const caller = await holder.check(exchange)
       if (!mayHaveCalled(caller, nsid)) throw invalidToken('Bad token method')
       if (exchange.request.method !== 'POST' || isReadByName(nsid)) refusePrivate(caller, nsid)
@@ -45,6 +53,15 @@ export function rpc({ also, handlerRevalidates = true, ...options }: RpcOptions 
       return { ...caller, service }
     },
   }
+}
+
+const queryOf = (url: string): URLSearchParams =>
+  new URLSearchParams(url.includes('?') ? url.slice(url.indexOf('?')) : '')
+
+/** Throws `InvalidRequest` if a text names a space: the service would learn what is shared with few people. */
+export function refuseSpaces(texts: Iterable<string>): void {
+  for (const text of texts)
+    if (isInSpace(text)) throw invalidRequest('what is in a space is not passed on to services of the public network')
 }
 
 /** Throws `ScopeMissingError` (apps) or `InsufficientScope` (agents) if the grant lacks this method of this service. */
