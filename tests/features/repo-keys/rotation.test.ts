@@ -30,6 +30,7 @@ import {
   write,
   type Wallet,
 } from '../../support/clients/rotating.ts'
+import { StillClock } from '../../support/clock.ts'
 import { useWorld } from '../../support/world.ts'
 
 const {
@@ -39,6 +40,8 @@ const {
 } = useWorld({
   eachTest: true,
   line: true,
+  // Durable steps run when a test says so, however long the machine takes.
+  options: { clock: new StillClock() },
   config: { rateLimit: { enabled: false }, ...withMasterKey },
 })
 let alice: Wallet

@@ -1,6 +1,8 @@
 /** What is forbidden at one node is forbidden at another, from the next request on, whatever that one has in memory. */
 import { beforeEach, expect, spyOn, test } from 'bun:test'
 import { createHash } from 'node:crypto'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { createPost, registerAgent, revoke, withAgents } from '../../support/clients/registered-agent.ts'
 import { createAccount, holder, logIn, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { basic, bearer } from '../../support/clients/http.ts'
@@ -142,6 +144,9 @@ test('an agent that is ended, also in the middle of a request', async () => {
     headers: { 'content-type': 'image/png' },
   })
   await body.write(new Uint8Array(1000))
+  // The node has let the agent in, and reads.
+  const incoming = join(there.dataDir, 'blobs/.incoming')
+  await until(() => readdirSync(incoming).length > 0)
   expect(await revoke(here, agent)).toBe(1)
   expect((await agent.call('com.atproto.repo.createRecord', createPost(alice.did))).status).toBe(401)
   await body.close()
