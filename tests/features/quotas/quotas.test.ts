@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import type { Did } from '../../../src/protocol/identifiers.ts'
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
 import { randomBytes, Uploader } from '../../support/clients/uploader.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
@@ -89,9 +90,10 @@ describe('records', () => {
     }
     await cost('warm')
     const without = await cost('unlimited')
-    await give(dora, { records: 4 })
+    await give(dora, { records: 100 })
     await cost('counted')
     expect(await cost('limited')).toBe(without)
+    await give(dora, { records: 4 })
     expect(await create(dora, 'over')).toMatchObject(full('quota of 4 records'))
   })
 
@@ -158,6 +160,45 @@ describe('blobs', () => {
     )
     return promise
   }
+})
+
+describe('a holder', () => {
+  const mailsTo = async ({ email }: TestAccount) => {
+    await pds.runSteps()
+    return pds.mails.filter(({ to }) => to === email).map(({ subject, text }) => `${subject}\n${text}`)
+  }
+
+  test('is warned once at four fifths and once near the end, and again after another quota was set', async () => {
+    const judy = await createAccount(pds, 'judy')
+    await give(judy, { records: 10 })
+    await fill(judy, 7)
+    expect(await mailsTo(judy)).toEqual([])
+    await create(judy, 'r7')
+    expect(await mailsTo(judy)).toEqual([expect.stringMatching(/80 % full[^]*stores 8 of at most 10 records/)])
+    await remove(judy, 'r7')
+    await create(judy, 'r7')
+    expect(await mailsTo(judy)).toHaveLength(1)
+    await apply(judy, [write('create', 'r8'), write('create', 'r9')])
+    expect((await mailsTo(judy)).slice(1)).toEqual([expect.stringMatching(/100 % full/)])
+    await give(judy, { records: 11 })
+    await create(judy, 'r10')
+    expect((await mailsTo(judy)).slice(2)).toEqual([expect.stringMatching(/11 of at most 11 records/)])
+  })
+
+  test('is warned of media too, and a blob that is sent again is no reason', async () => {
+    const karl = await createAccount(pds, 'karl')
+    const uploader = Uploader.at(pds, karl.did as Did, karl.accessJwt)
+    const bytes = randomBytes(90_000)
+    for (let i = 0; i < 2; i++) await uploader.upload(bytes)
+    expect(await mailsTo(karl)).toEqual([expect.stringMatching(/90 % full[^]*0.1 of at most 0.1 MB of media/)])
+  })
+
+  test('without an address is not warned, and not kept from writing', async () => {
+    const lara = await createAccount(pds, 'lara')
+    await pds.damage('account', { did: lara.did }, { email: null })
+    await fill(lara, 5)
+    expect(await usedBy(lara)).toMatchObject({ records: 5 })
+  })
 })
 
 describe('an operator', () => {

@@ -5,7 +5,7 @@ import type { Context } from '../../../platform/context.ts'
 import { accountLock, type Reader, type Tx } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountStatus, refuseTakendown } from '../../identity/accounts/accounts.ts'
-import { effectiveQuota, refuseBlobBytes } from '../../identity/quotas/quotas.ts'
+import { effectiveQuota, refuseBlobBytes, warnOfQuota } from '../../identity/quotas/quotas.ts'
 import type { IncomingBlob } from './blob-storage.ts'
 import { keepBlob } from './blob-removal.ts'
 import { blobRoom, blobTakedown, upsertUpload, type BlobRow } from './blob-store.ts'
@@ -75,8 +75,9 @@ async function keepUpload(
   await keepBlob(ctx, incoming, accountLock(did), async (tx) => {
     // An upload may take long; its account may have been deleted in the meantime.
     refuseTakendown(await accountStatus(tx, did))
-    await admitBlob(ctx, tx, blob)
+    const used = await admitBlob(ctx, tx, blob)
     await upsertUpload(tx, blob, ctx.clock.now())
+    if (used !== null) await warnOfQuota(ctx, tx, did, { what: 'blobs', ...used })
     await record(tx, blob)
   })
   return blob
@@ -92,13 +93,20 @@ async function admitLength({ config, db }: Context, did: Did, length: number): P
   refuseBlobBytes(bytes + length, effectiveQuota(config, { records: null, blobBytes: maxBytes }).blobBytes)
 }
 
-/** A blob that the account already owns does not count again. */
-async function admitBlob({ config }: Context, reader: Reader, { did, cid, size }: BlobRow): Promise<void> {
+/** A blob that the account already owns does not count again, and is null. */
+async function admitBlob(
+  { config }: Context,
+  reader: Reader,
+  { did, cid, size }: BlobRow,
+): Promise<{ before: number; after: number; quota: number } | null> {
   const owned = await blobTakedown(reader, did, cid)
   if (owned !== null) {
     if (owned.ref !== null) throw new Refusal(400, 'InvalidRequest', 'Blob has been takendown, cannot re-upload')
-    return
+    return null
   }
-  const { bytes, maxBytes } = await blobRoom(reader, did, size)
-  refuseBlobBytes(bytes + size, effectiveQuota(config, { records: null, blobBytes: maxBytes }).blobBytes)
+  const { bytes: before, maxBytes } = await blobRoom(reader, did, size)
+  const quota = effectiveQuota(config, { records: null, blobBytes: maxBytes }).blobBytes
+  const after = before + size
+  refuseBlobBytes(after, quota)
+  return { before, after, quota }
 }

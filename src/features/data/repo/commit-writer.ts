@@ -24,7 +24,7 @@ import type { Did, Tid } from '../../../protocol/identifiers.ts'
 import type { SigningKey } from '../../../protocol/keys.ts'
 import { CLOCK_IDS, nextTid } from '../../../protocol/tid.ts'
 import { activeSigner } from '../../identity/account-keys/account-keys.ts'
-import { refuseRecords } from '../../identity/quotas/quotas.ts'
+import { refuseRecords, warnOfQuota } from '../../identity/quotas/quotas.ts'
 import { applyBlobChanges } from '../blobs/blobs.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { FreshNodes } from './fresh-nodes.ts'
@@ -87,7 +87,7 @@ export async function applyCommit(
   if (resolved.length === 0) return null
   if (swapCommit && !swapCommit.equals(head.head)) throw invalidSwap(`Commit was at ${head.head}`)
 
-  const records = await recordsAfter(tx, head, resolved, maxRecords)
+  const records = await recordsAfter(ctx, tx, did, head, resolved, maxRecords)
   const rev = nextRev(ctx, head.rev)
   const nodes = new StoredNodes(tx, head.id, new FreshNodes(head.fresh))
   const built = await buildOnStored(nodes, recentNodes(ctx), { did, rev, prevData: head.data, writes: resolved, key })
@@ -184,7 +184,9 @@ async function resolveWrites(tx: Tx, repoId: number, writes: readonly Write[]): 
  * adds records since there is a quota, or since the repository was replaced.
  */
 async function recordsAfter(
+  ctx: Context,
   tx: Tx,
+  did: Did,
   head: StoredTree,
   writes: readonly ResolvedWrite[],
   maxRecords: number,
@@ -193,9 +195,11 @@ async function recordsAfter(
   let added = 0
   for (const { action } of writes) added += { create: 1, update: 0, delete: -1 }[action]
   if (head.records === null && added <= 0) return null
-  const records = (head.records ?? (await countRecords(tx, head.id))) + added
-  if (added > 0) refuseRecords(records, maxRecords)
-  return records
+  const before = head.records ?? (await countRecords(tx, head.id))
+  const after = before + added
+  if (added > 0) refuseRecords(after, maxRecords)
+  await warnOfQuota(ctx, tx, did, { what: 'records', before, after, quota: maxRecords })
+  return after
 }
 
 const commitEvent = (

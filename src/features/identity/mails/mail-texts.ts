@@ -150,6 +150,39 @@ export function noticeMail(
   return { to: account.email, subject: `${subject} (${host})`, text }
 }
 
+/** What a quota counts. */
+export type Stored = 'records' | 'blobs'
+
+const storedWords: Record<Stored, { name: string; amount(count: number): string; above: string }> = {
+  records: {
+    name: 'records',
+    amount: (count) => count.toLocaleString('en'),
+    above: 'Above that, new posts, likes and follows are refused. Those that you delete make room at once.',
+  },
+  blobs: {
+    name: 'MB of media',
+    amount: (bytes) => (bytes / 1e6).toLocaleString('en', { maximumFractionDigits: 1 }),
+    above: 'Above that, uploads are refused. What no post shows any more makes room after some hours.',
+  },
+}
+
+export function quotaMail(
+  { config }: Pick<Context, 'config'>,
+  account: Addressee,
+  { what, used, quota }: { what: Stored; used: number; quota: number },
+): Mail {
+  const { publicUrl, contact } = config
+  const { host } = new URL(publicUrl)
+  const { name, amount, above } = storedWords[what]
+  const text = `${about(account, host)}
+
+It stores ${amount(used)} of at most ${amount(quota)} ${name}. ${above}
+
+${publicUrl}/account shows how much you store. For a larger quota, contact the operator of this server${contact.email === null ? '' : `: ${contact.email}`}.
+`
+  return { to: account.email, subject: `Your account is ${Math.floor((used / quota) * 100)} % full (${host})`, text }
+}
+
 const about = ({ handle, did }: Addressee, host: string) => `This is about the account ${handle ?? did} at ${host}.`
 
 /**

@@ -13,8 +13,10 @@ export {
   addressOf,
   addressWantedMail,
   noticeMail,
+  quotaMail,
   recoveryCodeMail,
   type EventDetails,
   type Notice,
+  type Stored,
   type Told,
 } from './mail-texts.ts'

@@ -1,5 +1,6 @@
-/** SQL of quotas: the two columns in the row of an account, and table `default_quota`, which has at most one row. */
+/** SQL of quotas: columns in the row of an account, and table `default_quota`, which has at most one row. */
 import { sql, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
+import type { Stored } from '../mails/mails.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 
 /** Quotas that were set. 0: no limit. Null: not set. */
@@ -15,6 +16,9 @@ export const maxBlobBytesColumn = sql`COALESCE(account.max_blob_bytes, (SELECT m
 /** The quota of blobs that was set for an account, as an expression for any query. */
 export const maxBlobBytesOf = (did: Did): Sql =>
   sql`(SELECT ${maxBlobBytesColumn} FROM account WHERE account.did = ${did})`
+
+/** What was warned of before another quota was set counts no more. */
+const noWarnings = sql`records_warned_percent = NULL, blobs_warned_percent = NULL`
 
 const notSet: SetQuota = { records: null, blobBytes: null }
 
@@ -37,9 +41,25 @@ export const findDefaultQuota = async (reader: Reader): Promise<SetQuota> =>
 
 /** Returns 0 if there is no such account. */
 export const updateOwnQuota = (tx: Tx, did: Did, { records, blobBytes }: SetQuota): Promise<number> =>
-  tx.run(sql`UPDATE account SET max_records = ${records}, max_blob_bytes = ${blobBytes} WHERE did = ${did}`)
-
-export const updateDefaultQuota = (tx: Tx, { records, blobBytes }: SetQuota): Promise<number> =>
   tx.run(sql`
+    UPDATE account SET max_records = ${records}, max_blob_bytes = ${blobBytes}, ${noWarnings}
+    WHERE did = ${did}`)
+
+export async function updateDefaultQuota(tx: Tx, { records, blobBytes }: SetQuota): Promise<number> {
+  await tx.run(sql`
+    UPDATE account SET ${noWarnings} WHERE records_warned_percent IS NOT NULL OR blobs_warned_percent IS NOT NULL`)
+  return tx.run(sql`
     INSERT INTO default_quota (id, max_records, max_blob_bytes) VALUES (1, ${records}, ${blobBytes})
     ON CONFLICT (id) DO UPDATE SET max_records = excluded.max_records, max_blob_bytes = excluded.max_blob_bytes`)
+}
+
+const warnedColumns: Record<Stored, Sql> = {
+  records: sql`records_warned_percent`,
+  blobs: sql`blobs_warned_percent`,
+}
+
+/** Note that the account holder is warned of a share of the quota. Returns 0 if that was done before. */
+export const raiseWarning = (tx: Tx, did: Did, what: Stored, percent: number): Promise<number> =>
+  tx.run(sql`
+    UPDATE account SET ${warnedColumns[what]} = ${percent}
+    WHERE did = ${did} AND COALESCE(${warnedColumns[what]}, 0) < ${percent}`)
