@@ -56,6 +56,7 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   rewrap: async () => (await import('./server/rewrap-command.ts')).rewrapCommand,
   firehose: async () => (await import('./server/firehose-command.ts')).firehoseCommand,
   'migrate in': async () => (await import('./migrate/migrate-in-command.ts')).migrateInCommand,
+  'migrate out': async () => (await import('./migrate/migrate-out-command.ts')).migrateOutCommand,
   'migrate continue': async () => (await import('./migrate/migrate-continue-command.ts')).migrateContinueCommand,
   'migrate status': async () => (await import('./migrate/migrate-status-command.ts')).migrateStatusCommand,
   'migrate cancel': async () => (await import('./migrate/migrate-cancel-command.ts')).migrateCancelCommand,

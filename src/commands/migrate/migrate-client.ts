@@ -1,4 +1,5 @@
 /** What the commands of a move share: the requests to the new server, and what it says of the move in words. */
+import { resolve } from 'node:path'
 import { OperatorError } from '../../base/operator-error.ts'
 import type { MoveView } from '../../features/identity/migration/migration.ts'
 import type { JsonAnswer } from '../../base/server-request.ts'
@@ -40,12 +41,27 @@ export class NewServer {
 
   get = <T>(path: string): Promise<T> => this.#ask<T>('GET', path)
   delete = <T>(path: string): Promise<T> => this.#ask<T>('DELETE', path)
-  post = <T>(path: string, input: object): Promise<T> =>
-    this.#ask<T>('POST', path, { type: 'application/json', body: JSON.stringify(input) })
+  post = <T>(path: string, input: object | null): Promise<T> =>
+    this.#ask<T>('POST', path, input === null ? {} : { type: 'application/json', body: JSON.stringify(input) })
 
   /** Upload the CAR file of the repository. */
   async upload(path: string): Promise<void> {
     await this.#ask('POST', '/v1/move-in/archive', { type: 'application/vnd.ipld.car', body: Bun.file(path) })
+  }
+
+  /** Download the archive of the account, to a file that does not exist yet. */
+  async download(path: string): Promise<void> {
+    const [{ safeRoute }, { saveArchive }] = await Promise.all([
+      import('../../base/server-request.ts'),
+      import('../account/archive-file.ts'),
+    ])
+    const url = new URL('/v1/account/archive', this.url)
+    const response = await fetch(url, {
+      ...safeRoute(url.protocol),
+      headers: { authorization: `Bearer ${this.#session?.accessJwt}` },
+    })
+    if (!response.ok || response.body === null) throw new OperatorError(`${this.url} answered ${response.status}`)
+    await saveArchive(response.body, resolve(path))
   }
 
   /** Sign in with the password that the account has here. */

@@ -74,6 +74,31 @@ test('an archive and a key move an account without the old server', async () => 
   expect({ ...moved, out: JSON.parse(moved.out) }).toMatchObject({ code: 0, out: { stage: 'done' } })
 })
 
+test('the old server is prepared for a move, and left after it', async () => {
+  const from = await createAccount(old, 'nora')
+  const out = (...words: string[]) =>
+    runProgram(['migrate', 'out', from.did, '--server', old.url, ...words, ...unattended], {}, PROGRAM, `${PASSWORD}\n`)
+  const backup = join(folder, 'nora.zip')
+  const before = await out('--backup', backup, '--mail')
+  expect(before).toMatchObject({ code: 1, err: '' })
+  expect(JSON.parse(before.out)).toMatchObject({ isHere: true, isActive: true, hasOwnKey: false, deleteAfter: null })
+  expect(statSync(backup).mode & 0o777).toBe(0o600)
+  expect(await lastCode(old, from.email)).not.toBe('')
+  expect(await out('--leave')).toMatchObject({ code: 1, out: '' })
+
+  await run(['in', from.did, '--handle', 'nora-here.test', '--yes', ...unattended], PASSWORD, NEW)
+  const code = await lastCode(old, from.email, 2)
+  expect(await run(['continue', from.did, '--code', code, ...unattended], NEW)).toMatchObject({ code: 0 })
+  const after = await out('--leave', '--delete-after-days', '30')
+  expect(after.code).toBe(0)
+  expect(JSON.parse(after.out)).toMatchObject({
+    isHere: false,
+    host: new URL(pds.url).host,
+    isActive: false,
+    deleteAfter: expect.any(String),
+  })
+})
+
 test('misuse exits with 2', async () => {
   expect((await runProgram(['migrate', 'in', 'anna.test'])).code).toBe(2)
   expect((await run(['in', 'anna.test', '--archive', 'a.car'])).code).toBe(2)

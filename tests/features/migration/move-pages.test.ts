@@ -5,6 +5,7 @@ import { describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { axeFaults } from '../../support/clients/accessibility.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { signIn } from '../../support/clients/browser.ts'
 import { basic, request } from '../../support/clients/http.ts'
 import { startLyingHost } from '../../support/faults/lying-host.ts'
 import { lastCode } from '../../support/servers/mail.ts'
@@ -182,6 +183,39 @@ test('the old server that fails is named, and the page loads again by itself whi
   expect(await page.getByText('In progress').count()).toBe(1)
 })
 
+test('an account holder moves away: backup, code, and what is left behind', async () => {
+  const from = await createAccount(pds, `away${names++}`, { inviteCode: await inviteCode() })
+  const page = await freshPage()
+  await signIn(page, pds, from)
+  await page.getByRole('link', { name: 'Move to another server' }).click()
+  await page.getByText('Nothing has changed yet').waitFor()
+  await look(page, 'move-away')
+  const download = page.waitForEvent('download')
+  await page.getByRole('button', { name: 'Download your data' }).click()
+  expect((await download).suggestedFilename()).toEndWith('.zip')
+  await page.getByRole('button', { name: 'Mail me the code' }).click()
+  await page.getByText('We have mailed you the code').waitFor()
+  const code = await lastCode(pds, from.email)
+
+  const { operation } = (
+    await from.call('com.atproto.identity.signPlcOperation', {
+      json: {
+        token: code,
+        services: { atproto_pds: { type: 'AtprotoPersonalDataServer', endpoint: 'https://new.example' } },
+      },
+    })
+  ).body
+  expect((await request(`${plc.url}/${from.did}`, { json: operation })).status).toBe(200)
+  await page.goto(`${pds.url}/account/move-away?account=${from.did}`)
+  await page.getByText('names new.example now').waitFor()
+  await look(page, 'moved-away')
+  await page.getByRole('button', { name: 'delete it after 30 days' }).click()
+  await page.getByText('It will be deleted after').waitFor()
+  await page.getByRole('button', { name: 'Keep it after all' }).click()
+  await page.getByText('is deactivated.').waitFor()
+  expect((await from.call('com.atproto.server.checkAccountStatus')).body).toMatchObject({ activated: false })
+})
+
 test('another site cannot act on a move', async () => {
   const { did } = await createAccount(pds, `local${names++}`, { inviteCode: await inviteCode() })
   const send = (path: string) =>
@@ -190,7 +224,7 @@ test('another site cannot act on a move', async () => {
       headers: { 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'cross-site' },
       body: new URLSearchParams({ account: did, act: 'cancel' }).toString(),
     })
-  for (const path of ['/account/move', '/account/move-here', '/account/move-here/begin'])
+  for (const path of ['/account/move', '/account/move-away', '/account/move-here', '/account/move-here/begin'])
     expect({ path, status: (await send(path)).status }).toEqual({ path, status: 403 })
 })
 
@@ -207,5 +241,7 @@ test('people who use a keyboard or a screen reader can use every page', async ()
   await page.reload()
   await page.evaluate('document.querySelectorAll("details").forEach((one) => { one.open = true })')
   await look(page, 'your-turn-open')
+  expect(await axeFaults(page)).toEqual([])
+  await page.goto(`${pds.url}/account/move-away`)
   expect(await axeFaults(page)).toEqual([])
 })

@@ -2,6 +2,7 @@
 import { html, type Html } from '../../../http/html.ts'
 import { accountForm, accountName, outcomeOf, type AccountView, type Section } from './account-view.ts'
 import { identityUrl } from './identity-page.ts'
+import { moveAwayUrl } from './move-away-page.ts'
 import { codeField, field, hidden, newPasswordField, passwordField } from '../page-parts/page-parts.ts'
 
 export function accountDetails(view: AccountView): Html {
@@ -16,6 +17,7 @@ export function accountDetails(view: AccountView): Html {
     <div><dt>Email address</dt><dd>${email ?? 'none'} ${email !== null && html`<small>(${emailConfirmedAt === null && 'not '}confirmed)</small>`}</dd></div>
     <div><dt>Stored</dt><dd>${inUse('records', used.records, quota.records)}, ${inUse('MB of media', used.blobBytes, quota.blobBytes, 1e6)}</dd></div>
     <div><dt>Identity</dt><dd><a href="${identityUrl(account.did)}">Who can move this account</a></dd></div>
+    <div><dt>Server</dt><dd><a href="${moveAwayUrl(account.did)}">Move to another server</a></dd></div>
   </dl>
   ${folded(view, 'handle', 'Change handle', handleForm(view))}
   ${email !== null && (emailConfirmedAt === null || view.outcome?.section === 'confirm-email') && folded(view, 'confirm-email', 'Confirm email address', confirmForms(view, email))}

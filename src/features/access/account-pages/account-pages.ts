@@ -3,6 +3,7 @@ import type { Feature } from '../../../http/feature.ts'
 import { accountRoutes } from './account-routes.ts'
 import { agentRecordRoutes } from './agents-page.ts'
 import { identityPageRoutes } from './identity-page.ts'
+import { moveAwayRoutes } from './move-away-page.ts'
 import { moveHereRoutes } from './move-here-pages.ts'
 import { movePageRoutes } from './move-page.ts'
 import { recoveryRoutes } from './recovery-pages.ts'
@@ -23,6 +24,7 @@ export const accountPages: Feature = {
     ...identityPageRoutes,
     ...moveHereRoutes,
     ...movePageRoutes,
+    ...moveAwayRoutes,
     ...recoveryRoutes,
   ],
 }

@@ -1,4 +1,5 @@
 import type { Feature } from '../../../http/feature.ts'
+import { moveOutRoutes } from './move-out-routes.ts'
 import { moveRoutes } from './move-routes.ts'
 import { moveStep } from './move-step.ts'
 import { deleteMove, deletePlansOf } from './move-store.ts'
@@ -7,7 +8,7 @@ import { moveSweep } from './move-sweep.ts'
 /** Moving single accounts between servers. */
 export const migration: Feature = {
   name: 'migration',
-  routes: moveRoutes,
+  routes: [...moveRoutes, ...moveOutRoutes],
   sweeps: [moveSweep],
   steps: [moveStep],
   async forgetAccount(_, tx, did) {

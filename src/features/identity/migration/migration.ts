@@ -4,6 +4,7 @@
  * An account moves in by a row of `move_in` and a durable step; `moving-in.ts` has what its holder does.
  */
 export { planMove, planOf, type MovePlan } from './move-plan.ts'
+export { leaveAccount, leavingOf, type Leaving } from './moving-away.ts'
 export { needWords, planWords, progressOf } from './move-words.ts'
 export {
   beginMove,

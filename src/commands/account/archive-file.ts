@@ -1,0 +1,32 @@
+import { link, open, rm } from 'node:fs/promises'
+import { OperatorError } from '../../base/operator-error.ts'
+
+/** The record that ends a ZIP archive has these bytes, and begins with this signature. */
+const END_BYTES = 22
+const END_SIGNATURE = Buffer.from([0x50, 0x4b, 0x05, 0x06])
+
+/** Write an archive to a file, which has its name once all of it is there. Returns its size in bytes. */
+export async function saveArchive(archive: AsyncIterable<Uint8Array>, path: string): Promise<number> {
+  const part = `${path}.part`
+  const file = await open(part, 'w', 0o600)
+  let size = 0
+  try {
+    let end: Uint8Array = new Uint8Array()
+    for await (const chunk of archive) {
+      await file.writeFile(chunk)
+      size += chunk.length
+      end = Buffer.concat([end, chunk.slice(-END_BYTES)]).subarray(-END_BYTES)
+    }
+    if (!END_SIGNATURE.equals(end.subarray(0, END_SIGNATURE.length)))
+      throw new OperatorError('the server stopped in the middle of the archive: see its log, and try again')
+    await file.sync()
+    await link(part, path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw new OperatorError(`${path} exists already`)
+    throw error
+  } finally {
+    await file.close()
+    await rm(part, { force: true })
+  }
+  return size
+}

@@ -1,0 +1,61 @@
+import { exitCodes, integerOption, Misuse, type Command, type Invocation } from '../command.ts'
+import { facts } from '../report.ts'
+import { passwordOption, serverOption, signedIn } from './migrate-client.ts'
+
+/** As `GET /v1/move-out` answers. */
+interface Leaving {
+  did: string
+  handle: string | null
+  isHere: boolean | null
+  host: string | null
+  isActive: boolean
+  deleteAfter: string | null
+  hasOwnKey: boolean | null
+}
+
+export const migrateOutCommand: Command = {
+  summary: 'Prepare an account to move away, and finish once it has moved.',
+  parameters: ['<handle or DID>'],
+  details: `The new server does the move: begin there, with "holdfast migrate in" or its own page. This command signs in at the old server,
+which --server names, and shows what the identity says. Before the move, --backup downloads an archive, and --mail has
+the code mailed that the new server needs. After it, --leave deactivates the account that is left behind; it is refused
+while the identity names the old server. Exits with 1 while the account has not moved.`,
+  options: {
+    ...serverOption,
+    server: { value: 'URL', doc: 'The old server.' },
+    backup: { value: 'FILE', doc: 'Download everything that the server stores of the account, as an archive.' },
+    mail: { doc: 'Have the server mail the code for the change of the identity.' },
+    leave: { doc: 'Deactivate the account, which has moved.' },
+    'delete-after-days': { value: 'DAYS', doc: 'With --leave: have it deleted after these days. Default: it is kept.' },
+    ...passwordOption,
+  },
+  async run(invocation) {
+    const { options } = invocation
+    const deleteAfterDays = integerOption(options, 'delete-after-days', 1)
+    if (deleteAfterDays !== undefined && options['leave'] !== true)
+      throw new Misuse('--delete-after-days needs --leave')
+    const server = await signedIn(invocation)
+    const { backup } = options
+    if (typeof backup === 'string') await server.download(backup)
+    if (options['mail'] === true) await server.post('/xrpc/com.atproto.identity.requestPlcOperationSignature', null)
+    if (options['leave'] === true) await server.post('/v1/move-out/leave', { deleteAfterDays })
+    const leaving = await server.get<Leaving>('/v1/move-out')
+    tell(invocation, leaving)
+    return leaving.isHere === false ? exitCodes.ok : exitCodes.failed
+  },
+}
+
+function tell({ terminal, options }: Invocation, leaving: Leaving): void {
+  if (options['json'] === true) return terminal.out(JSON.stringify(leaving, null, 2))
+  const { did, handle, isHere, host, isActive, deleteAfter, hasOwnKey } = leaving
+  terminal.out(
+    facts({
+      account: handle === null ? did : `${handle} (${did})`,
+      identity:
+        isHere === null ? 'cannot be read at the moment' : `names ${isHere ? 'this server' : (host ?? 'no server')}`,
+      'key of your own': hasOwnKey === null ? null : hasOwnKey ? 'yes' : 'no: add one with "holdfast migrate key"',
+      'account here': isActive ? 'active' : 'deactivated',
+      'deleted after': deleteAfter,
+    }),
+  )
+}
