@@ -4,13 +4,13 @@ import { createSocket } from 'node:dgram'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { connect } from 'node:tls'
 import { testAuthority } from '../../support/certificates.ts'
 import { createAccount, PASSWORD } from '../../support/clients/account.ts'
-import { request } from '../../support/clients/http.ts'
+import { bearer, request } from '../../support/clients/http.ts'
+import { servedCertificate } from '../../support/clients/tls-client.ts'
 import { startAcmeHost, type AcmeHost } from '../../support/servers/acme-host.ts'
 import type { ConfigOverrides } from '../../support/servers/config.ts'
-import { freePort, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, freePort, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { freeDnsPort } from '../../support/ports.ts'
 import { setUp } from '../../support/set-up.ts'
 
@@ -60,17 +60,7 @@ async function fresh(prepare: (acme: AcmeHost) => void = () => undefined, config
 const acme = setUp(startAcmeHost)
 const pds = setUp(() => startSecured(acme))
 
-/** Returns the names and the number of the certificate that a client gets which trusts the authority alone. */
-function handshake(at: Secured, root: string, servername: string): Promise<{ names: string; serial: string } | string> {
-  const { promise, resolve } = Promise.withResolvers<{ names: string; serial: string } | string>()
-  const socket = connect({ host: '127.0.0.1', port: at.tlsPort, servername, ca: root }, () => {
-    const { subjectaltname = '', serialNumber } = socket.getPeerCertificate()
-    resolve({ names: subjectaltname, serial: serialNumber })
-    socket.destroy()
-  })
-  socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
-  return promise
-}
+const handshake = (at: Secured, root: string, name: string) => servedCertificate(at.tlsPort, root, name)
 
 const serialAt = async (at: Secured, root: string, name: string) => {
   const found = await handshake(at, root, name)
@@ -349,4 +339,33 @@ test('a server whose port for DNS is in use does not start, and names the key', 
   await new Promise<void>((resolve) => other.bind(dnsPort, '127.0.0.1', resolve))
   await expect(proving(undefined, { tls: { dnsPort } })).rejects.toThrow('set tls.dns_port (SERVICE_TLS_DNS_PORT)')
   other.close()
+})
+
+test('operators are told of missing certificates, of those near their end, and why', async () => {
+  const refusing = (host: AcmeHost) => void host.refused.add(HOST)
+  await using one = await fresh(refusing, { alerts: { mailTo: ['operator@example.org'], diskFreeBytes: 0 } })
+  const { acme: host, pds: at } = one
+  const view = async () =>
+    (await request(`${at.url}/v1/admin/certificates`, { headers: bearer(ADMIN_TOKEN) })).body as Record<string, unknown>
+  const reason = `there is no certificate for ${HOST}: ${HOST}: not proven`
+  expect(await view()).toMatchObject({ served: 0, waiting: 1, faults: [{ names: HOST, text: reason }] })
+  host.refused.clear()
+  at.clock.advance({ secs: 600 })
+  await at.runSweep('certificates')
+  expect(await view()).toMatchObject({ served: 1, waiting: 0, faults: [] })
+  host.refused.add(HOST)
+  at.clock.advance({ days: 78 })
+  await at.runSweep('certificates')
+  const { faults } = await view()
+  expect(faults).toEqual([
+    { names: HOST, text: `the certificate for ${HOST} is valid for 12.0 more days: ${HOST}: not proven` },
+  ])
+  at.clock.advance({ secs: 3600 })
+  await at.runSweep('alerts')
+  await at.runSteps()
+  expect(at.mails.map(({ subject, text }) => `${subject} ${text}`)).toEqual([
+    expect.stringMatching(/the certificate is near its end[^]*valid for 12\.0 more days/),
+  ])
+  const metrics = await request(`${at.url}/metrics`)
+  expect(metrics.body).toContain('certificates_served 1')
 })

@@ -232,6 +232,7 @@ const routes: Record<string, For> = {
   'GET /v1/admin/relay-status': 'operator',
   'POST /v1/admin/sweeps/:name/run': 'operator',
   'GET /v1/admin/cluster': 'operator',
+  'GET /v1/admin/certificates': 'operator',
   'GET /v1/admin/steps': 'operator',
   'POST /v1/admin/steps/retry': 'operator',
   'POST /v1/admin/steps/drop': 'operator',

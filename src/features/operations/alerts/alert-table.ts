@@ -7,6 +7,7 @@ import type { Context } from '../../../platform/context.ts'
 import { freeBytesOf } from '../../../platform/files/free-space.ts'
 import { crawlersFor } from '../../data/firehose/firehose.ts'
 import { certificateEnd, certificateTerm, examineOne, isNearEnd, type Finding } from '../doctor/doctor.ts'
+import { certificateFaults } from '../certificates/certificates.ts'
 import { relayLink } from '../reach/reach.ts'
 import type { Alert, Sighting } from './alert.ts'
 import { countAccountsSince } from './alert-store.ts'
@@ -94,7 +95,10 @@ export const alerts: readonly Alert[] = [
     remedy: 'find out why it is not being renewed: without it, neither apps nor relays connect',
     everySecs: HOUR_SECS,
     holdsForSecs: 0,
-    async look({ config, clock }) {
+    async look(ctx) {
+      const { config, clock } = ctx
+      if (config.tls.mode !== 'off')
+        return (await certificateFaults(ctx)).map(({ names, text }) => ({ subject: names, text }))
       const { protocol, hostname } = new URL(config.publicUrl)
       if (protocol !== 'https:') return []
       // From inside, the public address may be out of reach, which says nothing of the certificate.

@@ -85,6 +85,11 @@ export const listOrders = (reader: Reader, limit: number): Promise<Pick<StoredOr
     sql`SELECT names, fault, next_at AS "nextAt" FROM certificate_order ORDER BY next_at, names LIMIT ${limit}`,
   )
 
+export async function countOrders(reader: Reader): Promise<number> {
+  const row = await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM certificate_order`)
+  return Number(row?.count ?? 0)
+}
+
 export const insertOrder = (
   writer: Writer,
   { names, keyWrapped, nextAt }: Pick<StoredOrder, 'names' | 'keyWrapped' | 'nextAt'>,

@@ -3,6 +3,7 @@ import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { parsedJson } from '../../../base/parsed-json.ts'
 import { ownUrl } from '../../../platform/configuration/own-url.ts'
 import { askRelay } from '../../data/firehose/firehose.ts'
+import { CERTIFICATES_PATH, type CertificatesView } from '../certificates/certificates.ts'
 import type { IrohStatus } from '../../push/iroh/iroh.ts'
 import {
   fault,
@@ -25,6 +26,7 @@ export const serviceChecks: readonly Check[] = [
   { name: 'mail', run: checkMail },
   { name: 'plc', run: checkPlc },
   { name: 'relay', run: checkRelay },
+  { name: 'certificates', needs: 'server', run: checkCertificates },
   { name: 'steps', needs: 'server', run: checkSteps },
   { name: 'event-loop', needs: 'server', run: checkLoop },
   { name: 'quic', needs: 'server', run: checkQuic },
@@ -107,6 +109,24 @@ async function askAsOperator<T>({ config, upstream }: Patient, path: string): Pr
   return response.ok && typeof answer === 'object' && answer !== null
     ? (answer as T)
     : `the running server returns ${response.status}`
+}
+
+/** Check what the running server knows of its certificates. */
+async function checkCertificates(patient: Patient): Promise<Finding> {
+  const { tls } = patient.config
+  if (tls.mode === 'off') return ok('tls.mode is off: a reverse proxy has them')
+  const answer = await askAsOperator<CertificatesView>(patient, CERTIFICATES_PATH)
+  if (typeof answer === 'string') return skipped(answer)
+  const { served, earliestEndsAt, faults, waiting } = answer
+  if (faults.length > 0)
+    return warning(
+      faults.map(({ text }) => text).join('; '),
+      tls.mode === 'files'
+        ? 'find out why the files of tls.certificate_files are not being renewed'
+        : 'fix what the messages say, then run "holdfast sweep certificates"; docs/certificates.md says what is needed',
+    )
+  const ends = earliestEndsAt === null ? '' : `, the first of which ends at ${earliestEndsAt}`
+  return ok(`certificates served: ${served}${ends}; on order: ${waiting}`)
 }
 
 /** Check the running server for durable steps that have failed or are overdue. */
