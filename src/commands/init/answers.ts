@@ -68,20 +68,18 @@ export async function collectAnswers(situation: Situation): Promise<Answers> {
   const known = { ...reference.variables, ...keptOf(former, explicit), ...explicit }
   if (known['SERVICE_PUBLIC_URL'] === undefined && isUnattended) throw new Misuse('--domain is required with --yes')
   const encryption = known['SERVICE_TLS_MODE'] === undefined ? await situation.encryption(known) : {}
-  const asked = isUnattended || isConfiguration(former) ? {} : await ask(situation, { known, encryption })
-  const standard = defaultsOf(situation, { ...encryption, ...asked, ...known })
-  const answered = absolute({ ...standard, ...encryption, ...asked, ...known })
-  const { SERVICE_INVITE_CODE_REQUIRED: needsInvite } = answered
-  const isClosed = textOption(invocation, 'sign-up') === 'closed' || asked['sign-up'] === 'closed'
-  const { 'sign-up': _, ...variables } = answered
+  const hasQuestions = !isUnattended && !isConfiguration(former)
+  const asked = hasQuestions ? await ask(situation, known, encryption) : { variables: {}, signUp: null }
+  const answered = { ...encryption, ...asked.variables, ...known }
+  const variables = absolute({ ...defaultsOf(situation, answered), ...answered })
+  const isClosed = (textOption(invocation, 'sign-up') ?? asked.signUp) === 'closed'
+  const inviteOrClosed = isClosed ? 'closed' : 'invite'
   return {
     variables: { ...variables, ...secretsFor(variables) },
     fileKeys: reference.fileKeys,
-    signUp: needsInvite === 'false' ? 'open' : isClosed ? 'closed' : 'invite',
+    signUp: variables['SERVICE_INVITE_CODE_REQUIRED'] === 'false' ? 'open' : inviteOrClosed,
     dropped: reference.dropped,
-    changed: isConfiguration(former)
-      ? Object.keys(explicit).filter((name) => former[name] !== undefined && former[name] !== explicit[name])
-      : [],
+    changed: isConfiguration(former) ? Object.keys(explicit).filter((name) => former[name] !== explicit[name]) : [],
   }
 }
 
@@ -122,7 +120,7 @@ async function optionsOf(invocation: Invocation): Promise<Variables> {
     ...(tls !== undefined && { SERVICE_TLS_MODE: tls }),
     ...(backups !== undefined && backupsAt(backups)),
     ...(signUp !== undefined && signUpVariables(signUp)),
-    ...(mail !== undefined && mailVariables(mail === '-' ? ((await invocation.terminal.nextLine()) ?? '') : mail)),
+    ...(mail !== undefined && (await mailOption(invocation, mail))),
     ...(from !== undefined && { SERVICE_EMAIL_FROM: from }),
   }
 }
@@ -143,11 +141,17 @@ function signUpVariables(given: string): Variables {
 }
 
 /** Throws `Misuse` without repeating the address, which may hold a password. */
-function mailVariables(address: string): Variables {
+async function mailOption({ terminal }: Invocation, given: string): Promise<Variables> {
+  const variables = mailVariables(given === '-' ? ((await terminal.nextLine()) ?? '') : given)
+  if (variables === null) throw new Misuse('--mail takes smtp://user:password@host:port, smtps://… or "none"')
+  return variables
+}
+
+/** Returns null if the address is none. */
+function mailVariables(address: string): Variables | null {
   if (address === NONE) return { SERVICE_EMAIL_PROVIDER: 'log' }
   const settings = mailServer(address)
-  if (settings === null) throw new Misuse('--mail takes smtp://user:password@host:port, smtps://… or "none"')
-  return byVariable(settings).variables
+  return settings === null ? null : byVariable(settings).variables
 }
 
 /** Settings by their variables; those without one remain as keys. */
@@ -222,59 +226,77 @@ function secretsFor(variables: Variables): Variables {
   }
 }
 
-/** Ask the person for what is not known. `sign-up` in the answer is the choice in words. */
-async function ask(
-  situation: Situation,
-  { known, encryption }: { known: Variables; encryption: Variables },
-): Promise<Variables> {
-  const { terminal } = situation.invocation
-  const put = async (question: string, standard = ''): Promise<string> =>
-    (await terminal.ask(`${question}${standard === '' ? '' : ` (${standard})`}: `)).trim() || standard
-  const answers: Record<string, string> = {}
-  const isUnknown = (name: string) => known[name] === undefined
+/** What a question is about. Returns nothing if the answer is known. */
+interface Asking {
+  terminal: Terminal
+  /** What is known, and what has been answered so far. */
+  known: Variables
+  /** Who is to encrypt connections by default. */
+  encryption: Variables
+  folders: Situation['folders']
+  allowsTest: boolean
+}
 
-  if (isUnknown('SERVICE_PUBLIC_URL'))
-    Object.assign(
-      answers,
-      await untilValid(terminal, async () => {
-        const parsed = parseServiceDomain(
-          await put('Domain of the server, such as pds.example.com'),
-          testsOf(situation.invocation),
-        )
-        return parsed.ok ? addressOf(parsed.domain) : parsed.fault
-      }),
-    )
-  if (isUnknown('SERVICE_INVITE_CODE_REQUIRED'))
-    Object.assign(
-      answers,
-      await untilValid(terminal, async () => {
-        const choice = await put(`Who may sign up: ${signUps.join(', ')}`, 'invite')
-        return signUps.includes(choice as SignUp)
-          ? { ...signUpVariables(choice), 'sign-up': choice }
-          : `one of ${signUps.join(', ')}, please`
-      }),
-    )
-  if (encryption['SERVICE_TLS_MODE'] === 'acme') {
-    const answer = await put("Let the server get its certificates itself, from Let's Encrypt: y or n", 'y')
-    if (/^n/i.test(answer)) answers['SERVICE_TLS_MODE'] = 'off'
-  }
-  if (isUnknown('SERVICE_EMAIL_PROVIDER')) {
-    const mail = await untilValid(terminal, async () => {
-      const address = await put('Mail server, as smtp://user@host:587; without one, mail goes to the log', NONE)
-      const settings = address === NONE ? { 'email.provider': 'log' } : mailServer(address)
-      return settings === null ? 'smtp:// or smtps://, a user, @ and a host, please' : byVariable(settings).variables
-    })
-    Object.assign(answers, mail)
-    const { SERVICE_EMAIL_SMTP_USERNAME: user, SERVICE_EMAIL_SMTP_PASSWORD: password } = answers
-    if (user !== undefined && password === undefined)
-      answers['SERVICE_EMAIL_SMTP_PASSWORD'] = await terminal.ask(`Password of ${user}: `, { hidden: true })
-  }
-  if (isUnknown('SERVICE_BACKUP_DESTINATION') && isUnknown('SERVICE_BACKUP_INTERVAL_SECS')) {
-    const place = await put('Backups: a folder, s3://bucket/prefix, or none', situation.folders.backups)
-    Object.assign(answers, backupsAt(place))
-    if (place.startsWith('s3://')) Object.assign(answers, await askBucket(terminal, { ...known, ...answers }))
-  }
-  return answers
+const questions: readonly ((asking: Asking) => Promise<Variables>)[] = [askEncryption, askMail, askBackups]
+
+async function ask(
+  { invocation, folders }: Situation,
+  known: Variables,
+  encryption: Variables,
+): Promise<{ variables: Variables; signUp: SignUp | null }> {
+  const asking = { terminal: invocation.terminal, encryption, folders, ...testsOf(invocation) }
+  const address = await askDomain({ ...asking, known })
+  const signUp = known['SERVICE_INVITE_CODE_REQUIRED'] === undefined ? await askSignUp(invocation.terminal) : null
+  let variables: Variables = { ...address, ...(signUp !== null && signUpVariables(signUp)) }
+  for (const question of questions)
+    variables = { ...variables, ...(await question({ ...asking, known: { ...known, ...variables } })) }
+  return { variables, signUp }
+}
+
+async function put(terminal: Terminal, question: string, standard = ''): Promise<string> {
+  const hint = standard === '' ? '' : ` (${standard})`
+  return (await terminal.ask(`${question}${hint}: `)).trim() || standard
+}
+
+async function askDomain({ terminal, known, allowsTest }: Asking): Promise<Variables> {
+  if (known['SERVICE_PUBLIC_URL'] !== undefined) return {}
+  return untilValid(terminal, async () => {
+    const given = await put(terminal, 'Domain of the server, such as pds.example.com')
+    const parsed = parseServiceDomain(given, { allowsTest })
+    return parsed.ok ? addressOf(parsed.domain) : new Fault(parsed.fault)
+  })
+}
+
+const askSignUp = (terminal: Terminal): Promise<SignUp> =>
+  untilValid(terminal, async () => {
+    const choice = await put(terminal, `Who may sign up: ${signUps.join(', ')}`, 'invite')
+    return signUps.find((one) => one === choice) ?? new Fault(`one of ${signUps.join(', ')}, please`)
+  })
+
+async function askEncryption({ terminal, encryption }: Asking): Promise<Variables> {
+  if (encryption['SERVICE_TLS_MODE'] !== 'acme') return {}
+  const answer = await put(terminal, "Let the server get its certificates itself, from Let's Encrypt: y or n", 'y')
+  return /^n/i.test(answer) ? { SERVICE_TLS_MODE: 'off' } : encryption
+}
+
+async function askMail({ terminal, known }: Asking): Promise<Variables> {
+  if (known['SERVICE_EMAIL_PROVIDER'] !== undefined) return {}
+  const mail = await untilValid(terminal, async () => {
+    const question = 'Mail server, as smtp://user@host:587; without one, mail goes to the log'
+    const address = await put(terminal, question, NONE)
+    return mailVariables(address) ?? new Fault('smtp:// or smtps://, a user, @ and a host, please')
+  })
+  const { SERVICE_EMAIL_SMTP_USERNAME: user, SERVICE_EMAIL_SMTP_PASSWORD: password } = mail
+  if (user === undefined || password !== undefined) return mail
+  return { ...mail, SERVICE_EMAIL_SMTP_PASSWORD: await terminal.ask(`Password of ${user}: `, { hidden: true }) }
+}
+
+async function askBackups({ terminal, known, folders }: Asking): Promise<Variables> {
+  if (known['SERVICE_BACKUP_DESTINATION'] !== undefined || known['SERVICE_BACKUP_INTERVAL_SECS'] !== undefined)
+    return {}
+  const place = await put(terminal, 'Backups: a folder, s3://bucket/prefix, or none', folders.backups)
+  if (!place.startsWith('s3://')) return backupsAt(place)
+  return { ...backupsAt(place), ...(await askBucket(terminal, known)) }
 }
 
 const bucketQuestions = [
@@ -290,12 +312,17 @@ async function askBucket(terminal: Terminal, known: Variables): Promise<Variable
   return answers
 }
 
-/** Ask again, a few times, while the answer is a fault. */
-async function untilValid(terminal: Terminal, question: () => Promise<Variables | string>): Promise<Variables> {
+/** Why an answer means nothing. */
+class Fault {
+  constructor(readonly text: string) {}
+}
+
+/** Ask again, a few times, while the answer means nothing. */
+async function untilValid<T>(terminal: Terminal, question: () => Promise<T | Fault>): Promise<T> {
   for (let tries = 1; ; tries++) {
     const answer = await question()
-    if (typeof answer !== 'string') return answer
-    if (tries === MAX_TRIES) throw new OperatorError(answer)
-    terminal.err(answer)
+    if (!(answer instanceof Fault)) return answer
+    if (tries === MAX_TRIES) throw new OperatorError(answer.text)
+    terminal.err(answer.text)
   }
 }

@@ -43,6 +43,7 @@ import {
   UNIT,
 } from './service.ts'
 import {
+  type FileKeys,
   fileKeysText,
   keysFileBeside,
   readSettings,
@@ -104,7 +105,7 @@ export async function setUp(given: SetUp): Promise<boolean> {
   })
   const isKept = isConfiguration(former) && !(await mayChange(given, settings, answers))
   const variables = isKept ? former : withFileKeys(answers, settings)
-  const config = configOf(terminal, variables, answers)
+  const config = configOf(terminal, variables, isKept ? null : answers.fileKeys)
   if (isService) requireReadable(config)
   const report: SetUpReport = {
     publicUrl: config.publicUrl,
@@ -221,21 +222,17 @@ function withFileKeys({ variables, fileKeys }: Answers, settings: string): Varia
   return { ...variables, [CONFIG_VARIABLE]: keysFileBeside(settings) }
 }
 
-/** The configuration as the server will read it. Throws `OperatorError` with all problems. */
-function configOf(terminal: Terminal, variables: Variables, { fileKeys }: Answers): Config {
+/** The configuration as the server will read it, with all problems in its error. `newKeys` are not written yet. */
+function configOf(terminal: Terminal, variables: Variables, newKeys: FileKeys | null): Config {
   const named = variables[CONFIG_VARIABLE]
-  const loaded = loadConfig(
-    {
-      env: variables,
-      readFile: (path) => (path === named ? (terminal.readFile(path) ?? fileKeysText(fileKeys)) : null),
-    },
-    'serve',
-  )
+  const keysToBe = newKeys === null ? null : fileKeysText(newKeys)
+  const readFile = (path: string) => (path === named ? (terminal.readFile(path) ?? keysToBe) : null)
+  const loaded = loadConfig({ env: variables, readFile }, 'serve')
   if (!loaded.ok) throw new OperatorError(describeProblems(loaded.problems))
   return loaded.config
 }
 
-const log = (terminal: Terminal) =>
+const warningsTo = (terminal: Terminal) =>
   createLog({ format: 'text', level: 'warn', now: terminal.now, write: (line) => terminal.err(line.trimEnd()) })
 
 function patientOf(config: Config, resolver: Resolver): Patient {
@@ -347,7 +344,7 @@ async function firstInvite(
   if (!isRunning)
     return withContext(config, (ctx) => ctx.db.transaction((tx) => usableOperatorCode(ctx, tx)), {
       mayBeNew: true,
-      log: log(terminal),
+      log: warningsTo(terminal),
     })
   if (config.adminToken === null) {
     say('no invite: the configuration has no admin token')
@@ -379,7 +376,9 @@ function* nextSteps(
   if (isMoving)
     yield `Move the accounts in: ${command} import-reference <data folder of the reference> (docs/moving-in.md)`
   if (!isRunning) yield `Start the server: ${isService ? `systemctl enable --now ${UNIT}` : `${command} serve`}`
-  if (config.tls.mode === 'off') yield `Let a reverse proxy lead to ${ownUrl(config)}: docs/behind-a-proxy.md`
+  const isReached = report.doctor?.some(({ name, state }) => name === 'proxy' && state === 'ok') ?? false
+  if (config.tls.mode === 'off' && !isReached)
+    yield `Let a reverse proxy lead to ${ownUrl(config)}: docs/behind-a-proxy.md`
   if (report.doctor?.some(({ state }) => state === 'fault'))
     yield `Correct the faults, and examine it again: ${command} doctor`
   if (answers.signUp === 'closed') yield `Make accounts: ${command} account create NAME ADDRESS`

@@ -27,8 +27,12 @@ const releaseFile = (name: string) => readFileSync(join(import.meta.dir, '../../
 for (const each of [etc, join(local, 'bin'), programs, srv]) mkdirSync(each, { recursive: true })
 cpSync(PROGRAM[0]!, join(local, 'bin/holdfast'))
 
+/** Names the call at which its caller is killed. */
+const fatal = join(folder, 'fatal')
+
 const program = (name: string, script: string) => {
-  writeFileSync(join(programs, name), `#!/bin/sh\necho "${name} $*" >>'${log}'\n${script}\n`)
+  const kill = `[ -e '${fatal}' ] && case "${name} $*" in *"$(cat '${fatal}')"*) kill -9 $PPID ;; esac`
+  writeFileSync(join(programs, name), `#!/bin/sh\necho "${name} $*" >>'${log}'\n${kill}\n${script}\n`)
   chmodSync(join(programs, name), 0o755)
 }
 program('getent', `test -e '${folder}/user'`)
@@ -52,28 +56,46 @@ const machine = inMountNamespace(
   `mount --bind '${etc}' /etc && mount --bind '${local}' /usr/local && mount --bind '${srv}' /srv`,
 )
 
-test('a user, folders, the unit and the wrapper are made; the server runs, and the doctor sees it', async () => {
-  const port = String(await freePort())
-  const init = async (...more: string[]) => {
-    rmSync(log, { force: true })
-    const { code, out, err } = await runProgram(
-      ['init', '--yes', '--domain', DOMAIN, '--port', port, '--tls', 'off', '--skip-dns', '--service', '--json'].concat(
-        '--data',
-        '/srv/holdfast',
-        '--backups',
-        '/srv/backups',
-        more,
-      ),
-      {
-        SERVICE_PLC_DIRECTORY_URL: `http://127.0.0.1:${services.port}`,
-        SERVICE_CRAWLERS: '',
-        PATH: `${programs}:${process.env['PATH']}`,
-      },
-      [...machine, '/usr/local/bin/holdfast'],
-    )
-    const calls = readFileSync(log, 'utf8').split('\n')
-    return { code, err, report: JSON.parse(out || 'null') as Record<string, unknown>, calls }
+const words = (port: number) =>
+  ['init', '--yes', '--domain', DOMAIN, '--port', String(port), '--tls', 'off', '--skip-dns', '--service'].concat([
+    '--data',
+    '/srv/holdfast',
+    '--backups',
+    '/srv/backups',
+  ])
+const environment = () => ({
+  SERVICE_PLC_DIRECTORY_URL: `http://127.0.0.1:${services.port}`,
+  SERVICE_CRAWLERS: '',
+  PATH: `${programs}:${process.env['PATH']}`,
+})
+const port = setUp(async () => ({ number: await freePort() }))
+
+async function init() {
+  rmSync(log, { force: true })
+  const holdfast = [...machine, '/usr/local/bin/holdfast']
+  const { code, out, err } = await runProgram([...words(port.number), '--json'], environment(), holdfast)
+  return { code, err, report: JSON.parse(out || 'null') as Record<string, unknown>, calls: callsSoFar() }
+}
+
+const settings = () => parseEnv(readFileSync(join(etc, 'holdfast.env'), 'utf8'))
+const callsSoFar = () => readFileSync(log, 'utf8').trim().split('\n')
+
+test('killed at any step, it can be repeated, and keeps its secrets', async () => {
+  let secrets: unknown = null
+  for (const call of ['getent', 'useradd', 'install', 'daemon-reload', 'enable', 'restart']) {
+    writeFileSync(fatal, call)
+    expect([call, await init()]).toMatchObject([call, { code: 137 }])
+    secrets ??= settings()
+    expect(settings()).toEqual(secrets as NodeJS.Dict<string>)
   }
+  rmSync(fatal)
+  expect(await init()).toMatchObject({ code: 0, report: { outcome: 'kept', invite: expect.any(String) } })
+}, 60_000)
+
+test('a user, folders, the unit and the wrapper are made; the server runs, and the doctor sees it', async () => {
+  process.kill(Number(readFileSync(join(folder, 'pid'), 'utf8')), 'SIGKILL')
+  for (const path of [join(folder, 'user'), join(folder, 'pid'), etc, srv]) rmSync(path, { recursive: true })
+  for (const path of [etc, srv]) mkdirSync(path)
 
   const { code, err, report, calls } = await init()
   expect({ code, err }).toMatchObject({ code: 0, err: expect.stringContaining('the server runs at') })
@@ -84,7 +106,6 @@ test('a user, folders, the unit and the wrapper are made; the server runs, and t
     'systemctl daemon-reload',
     'systemctl enable holdfast.service',
     'systemctl restart holdfast.service',
-    '',
   ])
   const unit = readFileSync(join(etc, 'systemd/system/holdfast.service'), 'utf8')
   expect(unit).toBe(releaseFile('holdfast.service').replaceAll('/usr/bin/holdfast', '/usr/local/bin/holdfast'))
@@ -103,16 +124,15 @@ test('a user, folders, the unit and the wrapper are made; the server runs, and t
     ]),
   })
 
-  const before = parseEnv(readFileSync(join(etc, 'holdfast.env'), 'utf8'))
+  const before = settings()
   const again = await init()
   expect(again).toMatchObject({ code: 0, report: { outcome: 'kept', invite: report['invite'] } })
   expect(again.calls).toEqual([
     'getent passwd holdfast',
     'install -d -o holdfast -g holdfast -m 700 /srv/holdfast /srv/backups',
     'systemctl daemon-reload',
-    '',
   ])
-  expect(parseEnv(readFileSync(join(etc, 'holdfast.env'), 'utf8'))).toEqual(before)
+  expect(settings()).toEqual(before)
 }, 60_000)
 
 test('what a package has installed stays', async () => {

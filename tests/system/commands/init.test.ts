@@ -146,6 +146,8 @@ describe('unattended', () => {
       code: 1,
       err: `holdfast init: ${file} has other values of SERVICE_INVITE_CODE_REQUIRED: leave the options out, or add --force, which keeps a copy\n`,
     })
+    const added = await runProgram(unattended(), { ...environment(), SERVICE_NODE_NAME: 'one' })
+    expect(added).toMatchObject({ code: 1, err: expect.stringContaining('other values of SERVICE_NODE_NAME') })
     expect(written()).toEqual(before)
     const changed = reported(await init('--sign-up', 'open', '--force', '--json'))
     expect(changed).toMatchObject({ outcome: 'written', copy: `${file}.1`, invite: null })
@@ -461,6 +463,7 @@ describe('at a terminal', () => {
         ['Domain of the server', 'localhost\r'],
         ['Domain of the server', `${DOMAIN}\r`],
         ['Who may sign up', 'closed\r'],
+        ['Mail server', 'mail.example.com\r'],
         ['Mail server', '\r'],
         ['Backups', `${join(folder, 'backups')}\r`],
       ],
