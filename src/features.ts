@@ -18,6 +18,7 @@ import { escrow } from './features/identity/escrow/escrow-feature.ts'
 import { firehose } from './features/data/firehose/firehose-feature.ts'
 import { handles } from './features/identity/handles/handles-feature.ts'
 import { identity } from './features/identity/identity/identity-feature.ts'
+import { hostRename } from './features/operations/host-rename/host-rename-feature.ts'
 import { invites } from './features/identity/invites/invites-feature.ts'
 import { iroh } from './features/push/iroh/iroh.ts'
 import { labels } from './features/data/labels/labels.ts'
@@ -85,6 +86,7 @@ export const features: readonly Feature[] = [
   migration,
   ceremony,
   repoKeys,
+  hostRename,
   waitlist,
   admin,
   backup,

@@ -38,6 +38,7 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   network: async () => (await import('./server/network-command.ts')).networkCommand,
   'relay request-crawl': async () => (await import('./server/relay-request-crawl-command.ts')).relayRequestCrawlCommand,
   'relay status': async () => (await import('./server/relay-status-command.ts')).relayStatusCommand,
+  'rename-host': async () => (await import('./server/rename-host-command.ts')).renameHostCommand,
   'cluster status': async () => (await import('./server/cluster-status-command.ts')).clusterStatusCommand,
   'push test': async () => (await import('./push/push-test-command.ts')).pushTestCommand,
   'push key list': async () => (await import('./push/push-keys-command.ts')).pushKeysCommand,

@@ -54,6 +54,8 @@ const aboutNobody: readonly string[] = [
   'clock_seen',
   'commit_mark',
   'database_history',
+  'default_quota',
+  'host_rename',
   'kek_generation',
   'lane',
   'lease',

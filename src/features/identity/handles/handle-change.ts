@@ -7,11 +7,10 @@ import { perContext, type Context } from '../../../platform/context.ts'
 import { KeyedLock } from '../../../platform/running/keyed-lock.ts'
 import { claimedHandle } from '../../../protocol/did-document.ts'
 import type { Did, Handle } from '../../../protocol/identifiers.ts'
-import type { SigningKey } from '../../../protocol/keys.ts'
 import { isPlcDid, nextOperation, signOperation, stateOf, withHandle, type Operation } from '../../../protocol/plc.ts'
 import { accountAt, accountOf } from '../accounts/accounts.ts'
 import { revalidate, type By } from '../account-events/account-events.ts'
-import { didEnded, heldRotationKey, isOfWallet, resolveDid, submitOperation } from '../identity/identity.ts'
+import { didEnded, identitySigner, resolveDid, submitOperation } from '../identity/identity.ts'
 import { documentOfAccount } from '../web-documents/web-documents.ts'
 import { admitHandle, isGivenName } from './handle-admission.ts'
 import { claimName, endFailedAttempt, giveClaimedHandle, type HeldName } from './name-claims.ts'
@@ -26,8 +25,8 @@ const changes = perContext((ctx) => new KeyedLock(ctx, 'handle change'))
  * Change the handle of an account. The handle that it already has is allowed and emits another `#identity` event.
  * `actor` is the operator who makes the change.
  *
- * The service publishes the handle in the directory if it may (`handleSigner`). If not, the account gets the handle all
- * the same, its holder is told, and the wallet publishes it with an operation of its own, before or after.
+ * The service publishes the handle in the directory if it may (`identitySigner`). If not, the account gets the handle
+ * all the same, its holder is told, and the wallet publishes it with an operation of its own, before or after.
  *
  * If the directory has the handle but the account row could not be written, a second call or the sweep completes the
  * change.
@@ -86,17 +85,8 @@ async function publicationOf(ctx: Context, did: Did, handle: Handle): Promise<Pu
   if (!state) throw didEnded()
   const alsoKnownAs = withHandle(state.alsoKnownAs, handle)
   if (alsoKnownAs.join() === state.alsoKnownAs.join()) return 'published'
-  const key = await handleSigner(ctx, did, state.rotationKeys)
+  const key = await identitySigner(ctx, did, state.rotationKeys)
   return key ? signOperation(nextOperation(last, { alsoKnownAs })!, key) : 'by wallet'
-}
-
-/**
- * Returns the key with which the service may publish a handle. A wallet's identity is changed by its wallet if that
- * ranks higher.
- */
-async function handleSigner(ctx: Context, did: Did, rotationKeys: readonly string[]): Promise<SigningKey | null> {
-  const candidates = (await isOfWallet(ctx, did, rotationKeys)) ? rotationKeys.slice(0, 1) : rotationKeys
-  return heldRotationKey(ctx, did, candidates)
 }
 
 /** Throws `InvalidRequest` unless the document that is published now names the handle. */

@@ -81,3 +81,17 @@ export async function isOfWallet(ctx: Context, did: Did, rotationKeys: readonly 
   if (!isListed(own) || isListed(await serverRotationKey(ctx))) return false
   return (await formerRotationKey(ctx, rotationKeys)) === null
 }
+
+/**
+ * Returns the key with which the service may change an identity by itself; null if it has none. A wallet's identity is
+ * changed by its wallet if that ranks higher. Throws `ServiceUnavailable` while the account's own key is being
+ * replaced.
+ */
+export async function identitySigner(
+  ctx: Context,
+  did: Did,
+  rotationKeys: readonly string[],
+): Promise<SigningKey | null> {
+  const candidates = (await isOfWallet(ctx, did, rotationKeys)) ? rotationKeys.slice(0, 1) : rotationKeys
+  return heldRotationKey(ctx, did, candidates)
+}

@@ -9,7 +9,13 @@ export {
   type DidResolution,
 } from './did-resolution.ts'
 export { lookUpHandle, publishedDids, type PublishedDids } from './handle-resolution.ts'
-export { heldRotationKey, isOfWallet, keepFormerRotationKey, serverRotationKey } from './identity-keys.ts'
+export {
+  heldRotationKey,
+  identitySigner,
+  isOfWallet,
+  keepFormerRotationKey,
+  serverRotationKey,
+} from './identity-keys.ts'
 export { didEnded, resolveHandle, unresolvable } from './identity-lookup.ts'
 export { isServedHandle } from './own-names.ts'
 export { doubtUntil, requireNoDoubt, submitOperation, verdictOf } from './submission.ts'

@@ -85,6 +85,21 @@ export function recoveryCodeMail(
   return { to: account.email, subject: `Account recovery requested (${host})`, text }
 }
 
+/** The mail to who alone can change their identity, after the server was renamed. */
+export function hostRenamedMail(
+  { config }: Pick<Context, 'config'>,
+  account: Addressee,
+  { isPlc }: { isPlc: boolean },
+): Mail {
+  const { publicUrl, formerUrls } = config
+  const { host } = new URL(publicUrl)
+  const task = isPlc
+    ? 'In your wallet, sign an operation that changes the endpoint of the service atproto_pds to this address.'
+    : 'In the document that you publish for your did:web, change the endpoint of the service #atproto_pds to this address.'
+  const text = `${about(account, host)}\n\nThe server of your account has another name. It was ${formerUrls.join(' and ')}, and is now:\n\n${publicUrl}\n\nYour identity still names the former address, and only you can change that. ${task}\n\nYour account works at both addresses for now. Apps find it at the new one once your identity names it, and ask you to sign in again.\n\nYour account: ${publicUrl}/account\n`
+  return { to: account.email, subject: `The server of your account has another name (${host})`, text }
+}
+
 // Notices
 
 /** The details of an event that its mail mentions. */

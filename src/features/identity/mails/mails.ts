@@ -12,6 +12,7 @@ export { addMail, sendMail } from './mail-steps.ts'
 export {
   addressOf,
   addressWantedMail,
+  hostRenamedMail,
   noticeMail,
   quotaMail,
   recoveryCodeMail,

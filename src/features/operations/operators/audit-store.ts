@@ -5,6 +5,7 @@ import type { Millis } from '../../../protocol/identifiers.ts'
 export const auditActions = [
   'account_takedown',
   'account_restore',
+  'host_renamed',
   'account_exported',
   'account_imported',
   'credentials_revoked',

@@ -1,0 +1,121 @@
+import { adminCommand, type Answer } from '../admin-command.ts'
+import { chosenOption, Misuse } from '../command.ts'
+import { pages } from '../operator-pages.ts'
+import { facts, minute, table } from '../report.ts'
+import type { Server } from '../operator-server.ts'
+
+interface Plan {
+  url: string
+  formerUrls: string[]
+  isConfigured: boolean
+  isReached: { ok: boolean; detail: string }
+  identities: { plc: number; wallet: number; web: number }
+  handles: { underFormerName: number; offered: boolean; conflicts: string[] }
+}
+
+interface Status {
+  url: string
+  handles: string
+  begunAt: string
+  finishedAt: string | null
+  accounts: number
+  states: Partial<Record<'sending' | 'updated' | 'by_holder' | 'elsewhere' | 'refused', number>>
+  handleFaults: number
+}
+
+interface OpenAccount {
+  did: string
+  handle: string | null
+  state: string
+  detail: string | null
+  handleFault: string | null
+}
+
+const PATH = '/v1/admin/host-rename'
+/** Most that the route lists at once. */
+const PAGE_ACCOUNTS = 100
+
+export const renameHostCommand = adminCommand({
+  summary: 'Give the server another name: have all identities name its new address.',
+  parameters: ['<host>'],
+  details: `Point the new name at this server first, in DNS, and in front of it if there is a proxy. The first call prints what to
+set in the configuration. After a restart with it, call it again: the server changes every identity whose key it holds,
+a few at a time, tells all other holders by mail what to sign, and continues after a restart or an outage of the
+directory. Meanwhile it answers under both names. Each further call prints how far it is, and starts again with what is
+left to do. To go back, set the former name again, and call this with it.
+
+--check prints the plan with numbers, and changes nothing. --open lists the accounts for which there is something left
+to do, and why. --handles says what becomes of handles under the former name: keep (the default), as long as
+available_user_domains has it, or rename.`,
+  options: {
+    check: { doc: 'Print the plan, and change nothing.' },
+    open: { doc: 'List the accounts for which there is something left to do.' },
+    handles: { value: 'keep|rename', doc: 'What becomes of handles under the former name. Default: keep.' },
+  },
+  async run({ server, positionals: [name = ''], options }) {
+    const url = name.includes('://') ? name.replace(/\/$/, '') : `https://${name}`
+    const { handles = 'keep' } = options
+    if (handles !== 'keep' && handles !== 'rename') throw new Misuse('--handles takes keep or rename')
+    const way = chosenOption(options, ['check', 'open'])
+    if (way === 'open') return openAccounts(server)
+    const plan = await server.get<Plan>(`${PATH}/plan`, { url })
+    if (way === 'check' || !plan.isConfigured)
+      return { value: plan, text: planText(plan), failed: way !== 'check' || !plan.isReached.ok }
+    const { rename } = await server.post<{ rename: Status }>(PATH, { url, handles })
+    return { value: rename, text: statusText(rename) }
+  },
+})
+
+const answer = (yes: boolean): string => (yes ? 'yes' : 'no')
+
+function planText({ url, formerUrls, isConfigured, isReached, identities, handles }: Plan): string {
+  const { hostname } = new URL(url)
+  const { plc, wallet, web } = identities
+  const plan = facts({
+    'new address': url,
+    'former address': formerUrls.join(', '),
+    'reaches this server': `${answer(isReached.ok)}: ${isReached.detail}`,
+    'in the configuration': answer(isConfigured),
+    'did:plc': `${plc} accounts, which the server changes, except those whose wallet ranks higher (${wallet} have one)`,
+    'did:web': `${web} accounts, of which the server changes the documents that it serves`,
+    'handles under the former name': handles.underFormerName,
+    'handles under the new name': handles.offered
+      ? 'offered'
+      : `not offered: add ${hostname} to available_user_domains`,
+    'handles that are taken there': handles.conflicts.length === 0 ? 'none' : handles.conflicts.join(', '),
+  })
+  if (isConfigured) return plan
+  const lines = [`public_url = "${url}"`, `former_urls = [${formerUrls.map((one) => `"${one}"`).join(', ')}]`]
+  return `${plan}\n\nSet this, restart the server, and call the command again:\n\n${lines.join('\n')}\n\nApps have to sign in again once the identity of their account names the new address.`
+}
+
+function statusText({ url, handles, begunAt, finishedAt, accounts, states, handleFaults }: Status): string {
+  const settled = Object.values(states).reduce((sum, count) => sum + count, 0) - (states.sending ?? 0)
+  return facts({
+    'new address': url,
+    begun: minute(begunAt) ?? '',
+    finished: minute(finishedAt) ?? `no: ${settled} of ${accounts} accounts so far`,
+    'identities that name it': states.updated ?? 0,
+    'that only their holders can change': states.by_holder ?? 0,
+    'that name another server': states.elsewhere ?? 0,
+    'that the directory refused to change': states.refused ?? 0,
+    ...(handles === 'rename' && { 'accounts that kept a former handle': handleFaults }),
+  })
+}
+
+async function openAccounts(server: Server): Promise<Answer> {
+  const accounts = await pages<OpenAccount>(
+    server,
+    `${PATH}/open`,
+    'accounts',
+    {},
+    { limit: undefined, pageSize: PAGE_ACCOUNTS },
+  )
+  const rows = accounts.map(({ did, handle, state, detail, handleFault }) => [
+    handle ?? '',
+    did,
+    state === 'by_holder' ? 'its holder has to change the identity' : state,
+    [detail, handleFault].filter((part) => part !== null).join('; '),
+  ])
+  return { value: accounts, text: table(['HANDLE', 'DID', 'LEFT TO DO', 'DETAIL'], rows) }
+}

@@ -1,0 +1,207 @@
+/** The server gets another name: every identity whose key is here follows, and everyone else is told. */
+import { beforeEach, describe, expect, test } from 'bun:test'
+import type { Did } from '../../../src/protocol/identifiers.ts'
+import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { bearer, request } from '../../support/clients/http.ts'
+import { moveIn, stranger, type Stranger } from '../../support/clients/stranger.ts'
+import { Subscriber } from '../../support/clients/subscriber.ts'
+import { allSeen } from '../../support/clients/events.ts'
+import { ADMIN_TOKEN, MASTER_KEY } from '../../support/servers/pds.ts'
+import { runProgram } from '../../support/servers/program.ts'
+import { useWorld } from '../../support/world.ts'
+
+const FORMER = { publicUrl: 'https://old.test', serverDid: 'did:web:old.test' as Did, formerUrls: [] as string[] }
+const PRESENT = {
+  publicUrl: 'https://new.test',
+  serverDid: 'did:web:new.test' as Did,
+  formerUrls: ['https://old.test'],
+}
+/** More than the longest wait between two tries. */
+const LATER_SECS = 600
+
+const { pds, plc, line } = useWorld({
+  line: true,
+  eachTest: true,
+  options: { publicUrl: FORMER.publicUrl },
+  config: {
+    ...FORMER,
+    signingKeyMasterKey: MASTER_KEY,
+    rateLimit: { enabled: false },
+    availableUserDomains: ['old.test', 'new.test', 'test'],
+  },
+})
+
+const admin = (path: string, json?: object) =>
+  request(`${pds.url}/v1/admin/host-rename${path}`, { headers: bearer(ADMIN_TOKEN), ...(json && { json }) })
+const begin = (changes: object = {}) => admin('', { url: PRESENT.publicUrl, handles: 'rename', ...changes })
+const status = async () => (await admin('')).body.rename
+const run = (...words: string[]) =>
+  runProgram(['rename-host', ...words, '--url', pds.url], { SERVICE_ADMIN_TOKEN: ADMIN_TOKEN })
+
+const signUp = (name: string) => createAccount(pds, name, { handle: `${name}.old.test` })
+
+interface Identity {
+  alsoKnownAs: string[]
+  services: { atproto_pds: { endpoint: string } }
+}
+const identityOf = async (did: string): Promise<Identity> =>
+  (await request(`${plc.url}/${did}/data`)).body as unknown as Identity
+const placeOf = async ({ did }: { did: string }) => {
+  const { alsoKnownAs, services } = await identityOf(did)
+  return [services.atproto_pds.endpoint, alsoKnownAs[0]]
+}
+
+/** Steps are due again after every try, at most this often. */
+async function workOff(): Promise<void> {
+  for (let tries = 0; tries < 5 && (await status())?.finishedAt === null; tries++) {
+    pds.clock.advance({ secs: LATER_SECS })
+    await pds.runSteps()
+  }
+}
+
+let alice: TestAccount
+beforeEach(async () => {
+  alice = await signUp('alice')
+})
+
+test('the plan says what there is to do, and what to set, and changes nothing', async () => {
+  await signUp('bob')
+  await createAccount(pds, 'other', { handle: 'bob.new.test', email: 'other@example.com' })
+  const { status: code, body } = await admin(`/plan?url=${PRESENT.publicUrl}`)
+  expect(code).toBe(200)
+  expect(body).toMatchObject({
+    formerUrls: ['https://old.test'],
+    isConfigured: false,
+    isReached: { ok: false },
+    identities: { plc: 3, web: 0 },
+    handles: { underFormerName: 2, offered: true, conflicts: ['bob.old.test'] },
+  })
+  const said = await run('new.test', '--check')
+  expect(said.code).toBe(1)
+  expect(said.out).toContain('public_url = "https://new.test"\nformer_urls = ["https://old.test"]')
+  expect(await begin()).toMatchObject({ status: 400 })
+  expect(await status()).toBeNull()
+  expect(await placeOf(alice)).toEqual(['https://old.test', 'at://alice.old.test'])
+})
+
+test('identities and handles follow, the network is told, and who holds the only key is asked to sign', async () => {
+  const wallet: Stranger = await stranger(pds, 'k256')
+  const hers = await moveIn(pds, wallet, 'walletholder')
+  await wallet.publish({ rotationKeys: [wallet.didKey] })
+  const mover: Stranger = await stranger(pds, 'p256')
+  const gone = await moveIn(pds, mover, 'gone')
+  await mover.publish({
+    services: { atproto_pds: { type: 'AtprotoPersonalDataServer', endpoint: 'https://else.test' } },
+  })
+  const bob = await signUp('bob')
+  const taker = await createAccount(pds, 'taker', { handle: 'bob.new.test', email: 'taker@example.com' })
+  await pds.restart(PRESENT)
+  const events = await Subscriber.open(pds.url)
+  expect((await run('new.test', '--handles', 'rename')).code).toBe(0)
+  await workOff()
+  expect(await status()).toMatchObject({
+    finishedAt: expect.any(String),
+    accounts: 5,
+    states: { updated: 3, by_holder: 1, elsewhere: 1 },
+    handleFaults: 1,
+  })
+  expect(await placeOf(alice)).toEqual(['https://new.test', 'at://alice.new.test'])
+  expect(await placeOf(bob)).toEqual(['https://new.test', 'at://bob.old.test'])
+  expect(await placeOf(taker)).toEqual(['https://new.test', 'at://bob.new.test'])
+  expect((await placeOf(hers))[0]).toBe('https://old.test')
+  expect((await placeOf(gone))[0]).toBe('https://else.test')
+  expect(pds.mails.filter(({ subject }) => subject.includes('another name')).map(({ to }) => to)).toEqual([hers.email])
+
+  await allSeen(pds, events)
+  const told = events.messages.filter(({ type }) => type === '#identity').map(({ body }) => body.did)
+  expect(new Set(told)).toEqual(new Set([alice.did, bob.did, taker.did]))
+
+  const open = await run('new.test', '--open', '--json')
+  expect(JSON.parse(open.out)).toMatchObject(
+    [
+      { did: hers.did, state: 'by_holder' },
+      { did: bob.did, state: 'updated', handleFault: expect.stringContaining('taken') },
+    ].toSorted((a, b) => (a.did < b.did ? -1 : 1)),
+  )
+
+  await wallet.publish({
+    services: { atproto_pds: { type: 'AtprotoPersonalDataServer', endpoint: 'https://new.test' } },
+  })
+  await begin()
+  await workOff()
+  expect(await status()).toMatchObject({ states: { updated: 4, elsewhere: 1 } })
+})
+
+test('handles stay unless they are to be renamed, and sessions go on', async () => {
+  await pds.restart(PRESENT)
+  await begin({ handles: 'keep' })
+  await workOff()
+  expect(await placeOf(alice)).toEqual(['https://new.test', 'at://alice.old.test'])
+  expect(await alice.call('com.atproto.server.getSession')).toMatchObject({
+    status: 200,
+    body: { handle: 'alice.old.test', active: true },
+  })
+})
+
+describe('what goes wrong on the way', () => {
+  test.each(['question lost', 503, 429] as const)(
+    'a directory that is away (%p) delays it, and each identity changes once',
+    async (fate) => {
+      const bob = await signUp('bob')
+      await pds.restart(PRESENT)
+      line.fate = ({ method }) => (method === 'POST' ? fate : 'answered')
+      await begin({ handles: 'keep' })
+      await pds.runSteps()
+      expect((await status()).finishedAt).toBeNull()
+      await pds.restart(PRESENT)
+      line.fate = () => 'answered'
+      await workOff()
+      expect(await status()).toMatchObject({ finishedAt: expect.any(String), states: { updated: 2 } })
+      for (const { did } of [alice, bob]) expect((await request(`${plc.url}/${did}/log`)).body).toHaveLength(2)
+    },
+  )
+
+  test('an answer that is lost delays nothing if the log shows that the operation has arrived', async () => {
+    await pds.restart(PRESENT)
+    line.fate = ({ method }) => (method === 'POST' ? 'answer lost' : 'answered')
+    await begin({ handles: 'keep' })
+    await pds.runSteps()
+    expect(await status()).toMatchObject({ finishedAt: expect.any(String), states: { updated: 1 } })
+    expect((await request(`${plc.url}/${alice.did}/log`)).body).toHaveLength(2)
+  })
+
+  test('what the directory refuses is listed with its reason, and the others follow', async () => {
+    const bob = await signUp('bob')
+    await pds.restart(PRESENT)
+    line.fate = ({ method, path }) => (method === 'POST' && path.includes(alice.did) ? 400 : 'answered')
+    await begin({ handles: 'keep' })
+    await workOff()
+    expect(await status()).toMatchObject({ states: { updated: 1, refused: 1 } })
+    expect((await admin('/open')).body.accounts).toMatchObject([{ did: alice.did, state: 'refused' }])
+    expect((await placeOf(bob))[0]).toBe('https://new.test')
+    line.fate = () => 'answered'
+    await begin({ handles: 'keep' })
+    await workOff()
+    expect(await status()).toMatchObject({ states: { updated: 2 } })
+  })
+
+  test('the server gets its former name back in the middle', async () => {
+    const bob = await signUp('bob')
+    await pds.restart(PRESENT)
+    line.fate = ({ method, path }) => (method === 'POST' && path.includes(bob.did) ? 503 : 'answered')
+    await begin()
+    await pds.runSteps()
+    line.fate = () => 'answered'
+    expect(await placeOf(alice)).toEqual(['https://new.test', 'at://alice.new.test'])
+    await pds.restart({ ...FORMER, formerUrls: ['https://new.test'] })
+    await workOff()
+    expect((await placeOf(bob))[0]).toBe('https://old.test')
+    expect(await begin({ url: FORMER.publicUrl })).toMatchObject({ status: 200 })
+    await workOff()
+    for (const [account, handle] of [
+      [alice, 'alice'],
+      [bob, 'bob'],
+    ] as const)
+      expect(await placeOf(account)).toEqual(['https://old.test', `at://${handle}.old.test`])
+  })
+})
