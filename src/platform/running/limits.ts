@@ -67,6 +67,8 @@ const rules = {
     { windowSecs: HOUR_SECS, points: () => 10 },
     { windowSecs: DAY_SECS, points: () => 30 },
   ],
+  // Asks other services for each.
+  accountReach: [{ windowSecs: MINUTES_5, points: () => 20 }],
   waitlist: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.waitlistPer5min }],
   repoWrite: [
     { windowSecs: HOUR_SECS, points: (config) => config.rateLimit.writePointsHourly },

@@ -223,6 +223,11 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await page.goto(`${pds.url}/account/identity`)
     await page.getByRole('heading', { name: 'Keys that control it' }).waitFor()
   },
+  async network(page) {
+    await signIn(page)
+    await page.goto(`${pds.url}/account/network`)
+    await page.getByRole('heading', { name: 'How the network sees you' }).waitFor()
+  },
   async deactivated(page) {
     const sleeper = await createAccount(pds, 'sleeper')
     await sleeper.call('com.atproto.server.deactivateAccount', {

@@ -34,6 +34,7 @@ test('each endpoint with limits of its own has these', () => {
     .map((endpoint) => [endpointName(endpoint), limitsOf(specOf(endpoint)).map(shown).join(', ')] as const)
     .filter(([, limits]) => limits !== '')
   expect(Object.fromEntries(limited)).toEqual({
+    'GET /account/network': 'accountReach of the address',
     'GET /v1/account/archive': 'exportAccount of did:web:a.test',
     'POST /v1/account/archive': 'importAccount of did:web:a.test',
     'POST /v1/did-web/document': 'updateHandle of did:web:a.test',

@@ -98,6 +98,7 @@ const routes: Record<string, For> = {
   'GET /account/agents': 'open',
   'POST /account/agents': 'holder',
   'GET /account/agents/record': 'holder',
+  'GET /account/network': 'holder',
   'GET /account/sessions': 'open',
   'POST /account/sessions': 'holder',
   'GET /account/browsers': 'open',

@@ -10,6 +10,7 @@ import { accountDetails } from './account-details.ts'
 import { agentsPart } from './agents-page.ts'
 import { accountForm, accountName, outcomeOf, type AccountView } from './account-view.ts'
 import { moveUrl } from './move-page.ts'
+import { networkUrl } from './network-page.ts'
 import { pushPart } from './push-part.ts'
 import { walletPart } from './wallet-matters-view.ts'
 import { day, field, hidden } from '../page-parts/page-parts.ts'
@@ -55,6 +56,7 @@ function identity(view: AccountView): Html {
     ${hasApps(view) && html`<a href="#apps">Apps</a> `}${view.agents.length > 0 && html`<a href="#agents">Agents</a> `}<a href="#app-passwords">App passwords</a> <a href="#sessions">Sessions</a>
     <a href="#handle">Handle</a> <a href="#email">Email address</a> <a href="#password">Password</a>
     <a href="#archive">Your data</a>
+    <a href="${networkUrl(view.account.did)}">How the network sees you</a>
   </nav>
   <p class="links">${links}<a href="/account/sign-in">Add an account</a></p>
 </section>`

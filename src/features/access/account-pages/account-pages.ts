@@ -6,6 +6,7 @@ import { identityPageRoutes } from './identity-page.ts'
 import { moveAwayRoutes } from './move-away-page.ts'
 import { moveHereRoutes } from './move-here-pages.ts'
 import { movePageRoutes } from './move-page.ts'
+import { networkRoutes } from './network-page.ts'
 import { recoveryRoutes } from './recovery-pages.ts'
 import { resetPasswordRoutes } from './reset-password-pages.ts'
 import { signInRoutes } from './sign-in-pages.ts'
@@ -22,6 +23,7 @@ export const accountPages: Feature = {
     ...accountRoutes,
     ...agentRecordRoutes,
     ...identityPageRoutes,
+    ...networkRoutes,
     ...moveHereRoutes,
     ...movePageRoutes,
     ...moveAwayRoutes,

@@ -13,7 +13,13 @@ import { isServedHandle, publishedDids, resolveDid } from '../../identity/identi
 import { broken, good, type Link } from './link.ts'
 
 const MAX_SAID_CHARS = 200
-const OPERATION = 'correct the identity with the key that may change it: "Identity" on the account page'
+const OPERATION = 'its holder can correct the identity, with a key that may change it'
+const OWN_OPERATION = 'correct your identity, with your wallet or in the app through which you moved'
+const AGAIN = 'set your handle again on your account page'
+const POST = 'post something, and look again after some minutes'
+
+/** A remedy that operators and holders can apply alike. */
+const sameFor = (remedy: string) => [remedy, remedy] as const
 
 /** What another service says, as it may be shown. */
 const told = (said: unknown): string => inOneLine(String(said), MAX_SAID_CHARS)
@@ -32,7 +38,14 @@ function statusLink({ deactivatedAt, takedownRef }: Account): Link {
   const name = 'account'
   if (takedownRef !== null)
     return broken(name, 'fault', 'it is taken down here', 'restore it with "holdfast account restore"')
-  if (deactivatedAt !== null) return broken(name, 'fault', 'it is deactivated', 'its holder can activate it')
+  if (deactivatedAt !== null)
+    return broken(
+      name,
+      'fault',
+      'it is deactivated',
+      'its holder can activate it',
+      'reactivate it on your account page',
+    )
   return good(name, 'it is active')
 }
 
@@ -48,22 +61,41 @@ function identityLink({ config: { publicUrl } }: Context, document: DidDocument)
   const endpoint = pdsEndpoint(document)
   return endpoint === publicUrl
     ? good('identity', `it names ${publicUrl} as its server`)
-    : broken('identity', 'fault', `it names ${endpoint ?? 'no server'} instead of ${publicUrl}`, OPERATION)
+    : broken(
+        'identity',
+        'fault',
+        `it names ${endpoint ?? 'no server'} instead of ${publicUrl}`,
+        OPERATION,
+        OWN_OPERATION,
+      )
 }
 
 async function keyLink(ctx: Context, did: Did, document: DidDocument): Promise<Link> {
   const key = await signingKeyOf(ctx, ctx.db, did)
   return key !== null && publishedSigningKey(document) === formatDidKey(key.publicKey)
     ? good('signing key', 'the identity names the key that signs here')
-    : broken('signing key', 'fault', 'the identity names another key than the one that signs here', OPERATION)
+    : broken(
+        'signing key',
+        'fault',
+        'the identity names another key than the one that signs here',
+        OPERATION,
+        OWN_OPERATION,
+      )
 }
 
 async function handleLink(ctx: Context, { did, handle }: Account, document: DidDocument): Promise<Link> {
   const name = 'handle'
   const claimed = claimedHandle(document)
-  if (handle === null) return broken(name, 'warning', 'the account has no handle', 'choose one on the account page')
+  if (handle === null)
+    return broken(
+      name,
+      'warning',
+      'the account has no handle',
+      'its holder can choose one',
+      'choose one on your account page',
+    )
   if (claimed !== handle)
-    return broken(name, 'fault', `the identity claims ${claimed ?? 'no handle'} instead of ${handle}`, OPERATION)
+    return broken(name, 'fault', `the identity claims ${claimed ?? 'no handle'} instead of ${handle}`, OPERATION, AGAIN)
   const { dns, web } = await publishedDids(ctx, handle)
   const found = dns ?? web
   if (found === did) return good(name, `${handle} leads to the account by ${dns === null ? 'https' : 'DNS'}`)
@@ -78,7 +110,7 @@ async function handleLink(ctx: Context, { did, handle }: Account, document: DidD
     name,
     'fault',
     found === null ? `${handle} leads nowhere` : `${handle} leads to ${found}`,
-    `publish the DID at https://${handle}/.well-known/atproto-did, or in a TXT record of _atproto.${handle}`,
+    ...sameFor(`publish ${did} at https://${handle}/.well-known/atproto-did, or in a TXT record of _atproto.${handle}`),
   )
 }
 
@@ -91,7 +123,7 @@ async function relayLinks(ctx: Context, did: Did): Promise<Link[]> {
   const { error, active, status, rev } = membersOf(answer.json)
   const here = (await repoHead(ctx.db, did))?.rev ?? null
   if (error === 'RepoNotFound')
-    return [broken(name, 'fault', 'the relay does not know it', 'post something, and see whether the relay follows')]
+    return [broken(name, 'fault', 'the relay does not know it', 'see whether the relay follows this server', POST)]
   if (typeof active !== 'boolean')
     return [broken(name, 'unknown', `the relay returns ${answer.status}`, 'try again later')]
   if (!active)
@@ -102,7 +134,8 @@ async function relayLinks(ctx: Context, did: Did): Promise<Link[]> {
         name,
         'warning',
         `the relay has revision ${told(rev)}, and ${here} is here`,
-        'see whether the relay follows',
+        'see whether the relay follows this server',
+        POST,
       ),
     ]
   return [good(name, typeof rev === 'string' ? `the relay has revision ${told(rev)}, the newest` : 'the relay has it')]
@@ -122,6 +155,7 @@ async function appviewLink({ config, upstream }: Context, { did, handle }: Accou
           'fault',
           `the AppView does not show it (${said})`,
           'mend the links above first, then post something',
+          POST,
         )
       : broken(name, 'unknown', `the AppView returns ${answer.status}`, 'try again later')
   }
@@ -131,8 +165,9 @@ async function appviewLink({ config, upstream }: Context, { did, handle }: Accou
       'fault',
       'the AppView could not verify the handle',
       'mend the handle; then set it again, which tells the network',
+      AGAIN,
     )
   return seen === (handle ?? INVALID_HANDLE)
     ? good(name, `the AppView shows it as ${seen}`)
-    : broken(name, 'warning', `the AppView shows it as ${told(seen)}`, 'wait an hour; then set the handle again')
+    : broken(name, 'warning', `the AppView shows it as ${told(seen)}`, 'wait an hour; then set the handle again', AGAIN)
 }

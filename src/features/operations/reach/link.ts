@@ -4,16 +4,26 @@ export interface Link {
   /** `unknown`: another service did not say. */
   state: 'ok' | 'warning' | 'fault' | 'unknown'
   text: string
-  /** What to do; null if there is nothing to do. */
+  /** What the operator can do; null if there is nothing to do. */
   remedy: string | null
+  /** What the account holder can do; null if only the operator can do something. */
+  holderRemedy: string | null
 }
 
 type State = Exclude<Link['state'], 'ok'>
 
-export const good = (name: string, text: string): Link => ({ name, state: 'ok', text, remedy: null })
-export const broken = (name: string, state: State, text: string, remedy: string): Link => ({
+export const good = (name: string, text: string): Link => ({
   name,
-  state,
+  state: 'ok',
   text,
-  remedy,
+  remedy: null,
+  holderRemedy: null,
 })
+
+export const broken = (
+  name: string,
+  state: State,
+  text: string,
+  remedy: string,
+  holderRemedy: string | null = null,
+): Link => ({ name, state, text, remedy, holderRemedy })

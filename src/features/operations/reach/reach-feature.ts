@@ -7,6 +7,7 @@ import { subscribersOf, type Subscriber } from '../../data/firehose/firehose.ts'
 import { accountNamed } from '../../identity/accounts/accounts.ts'
 import { operator } from '../operators/operators.ts'
 import { accountReach } from './account-reach.ts'
+import type { Link } from './link.ts'
 import { serverReach } from './server-reach.ts'
 
 /** Subscribers that the report lists. */
@@ -17,6 +18,8 @@ const subscriberView = ({ since, leftAt, ...subscriber }: Subscriber) => ({
   since: wireTime(since),
   leftAt: wireTimeOrNull(leftAt),
 })
+
+const linkView = ({ name, state, text, remedy }: Link) => ({ name, state, text, remedy })
 
 export const reach: Feature = {
   name: 'reach',
@@ -33,10 +36,10 @@ export const reach: Feature = {
         const [links, accountLinks] = await Promise.all([serverReach(ctx), account && accountReach(ctx, account)])
         return {
           checkedAt: wireTime(ctx.clock.now()),
-          links,
+          links: links.map(linkView),
           subscribers: Array.from(here).slice(0, MAX_LISTED).map(subscriberView),
           formerSubscribers: former.toReversed().map(subscriberView),
-          account: account && { did: account.did, handle: account.handle, links: accountLinks },
+          account: account && { did: account.did, handle: account.handle, links: accountLinks!.map(linkView) },
         }
       },
     }),
