@@ -1,11 +1,12 @@
 /** The consent page of an app while a wallet decides: with the page's script, and without. */
 import { beforeEach, expect, test } from 'bun:test'
-import type { Page } from 'playwright-core'
+import type { Page, Request } from 'playwright-core'
 import { createAccount } from '../../support/clients/account.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
 import { decisionOf, sendDecision, statusOf, latch } from '../../support/clients/wallet-consent.ts'
 import { sovereignAccount } from '../../support/clients/wallet.ts'
 import { setUp } from '../../support/set-up.ts'
+import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
 
 const SCOPE = 'atproto transition:generic'
@@ -116,17 +117,30 @@ const look = (page: Page, isHidden: boolean) =>
   page.evaluate(`Object.defineProperty(document, 'hidden', { configurable: true, get: () => ${isHidden} })
 document.dispatchEvent(new Event('visibilitychange'))`)
 
-/** Lets the page's script see time pass. Returns how often it has asked. */
+/** Lets the page's script see time pass, but not while it waits for an answer. Returns how often it has asked. */
 async function asked(page: Page, secs: number): Promise<number> {
   let count = 0
-  const note = (request: { url(): string }) => void (count += request.url().includes('/status') ? 1 : 0)
-  page.on('request', note)
+  let unanswered = 0
+  const isQuestion = (request: Request) => request.url().includes('/status')
+  const noteQuestion = (request: Request) => {
+    if (!isQuestion(request)) return
+    count++
+    unanswered++
+  }
+  const noteAnswer = (request: Request) => {
+    if (isQuestion(request)) unanswered--
+  }
+  page.on('request', noteQuestion)
+  page.on('requestfinished', noteAnswer)
+  page.on('requestfailed', noteAnswer)
   for (let i = 0; i < secs; i++) {
     pds.clock.advance({ secs: 1 })
     await page.clock.runFor(1000)
-    await page.waitForLoadState('networkidle')
+    await until(() => unanswered === 0)
   }
-  page.off('request', note)
+  page.off('request', noteQuestion)
+  page.off('requestfinished', noteAnswer)
+  page.off('requestfailed', noteAnswer)
   return count
 }
 
