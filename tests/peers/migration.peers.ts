@@ -5,6 +5,7 @@ import { PASSWORD } from '../support/clients/account.ts'
 import { Consumer, resolverAt } from '../support/clients/consumer.ts'
 import { lastCode } from '../support/servers/mail.ts'
 import { belongingsOf, moveAccount, returnHome, settleIn, verifiedRepo } from '../support/clients/migration.ts'
+import { answer, begin, moveOf } from '../support/clients/mover.ts'
 import { startPds, type TestPds } from '../support/servers/pds.ts'
 import { startPlcServer, type PlcHost } from '../support/servers/plc-server.ts'
 import { startUpstream, type Upstream } from '../support/servers/upstream.ts'
@@ -41,6 +42,9 @@ afterAll(async () => {
   await Promise.all([plc, post, appview].map((server) => server[Symbol.asyncDispose]()))
 })
 
+/** Mails of the reference that have been read, and the one that comes next. */
+let mails = 1
+
 async function settledAt(service: string, handle: string): Promise<AtpAgent> {
   const agent = new AtpAgent({ service })
   await agent.createAccount({ handle, email: `${handle}@example.com`, password: PASSWORD })
@@ -73,7 +77,6 @@ test('from the reference to here', async () => {
   const agent = await settledAt(reference.url, 'anna.peer.test')
   const before = await belongingsOf(agent, plc.url)
   expect([Object.keys(before.records).length, Object.keys(before.blobs).length]).toEqual([15, 3])
-  let mails = 1
   const moved = await moveAccount({
     from: agent,
     to: pds.url,
@@ -89,6 +92,30 @@ test('from the reference to here', async () => {
   })
   expect(await isHeard(moved)).toEqual(['identity', 'account', 'identity', 'sync', 'create'])
   await verifiedRepo(moved, plc.url)
+})
+
+test('from the reference to here, when this server does the work', async () => {
+  const agent = await settledAt(reference.url, 'nora.peer.test')
+  const before = await belongingsOf(agent, plc.url)
+  const moving = await begin(pds, { did: agent.assertDid, password: PASSWORD }, 'nora', { email: 'nora@example.com' })
+  await pds.runSteps()
+  expect(await moveOf(pds, moving)).toMatchObject({
+    needs: 'signature',
+    fault: null,
+    blobs: { expected: 3, stored: 3, lost: 0 },
+  })
+  expect((await agent.com.atproto.server.checkAccountStatus()).data.activated).toBe(true)
+  const given = await answer(pds, moving, { code: await post.lastCode(mails++) })
+  expect(given).toMatchObject({ status: 200 })
+  await pds.runSteps()
+  expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done', fault: null })
+
+  const moved = new AtpAgent({ service: pds.url })
+  await moved.login({ identifier: moving.did, password: moving.password })
+  expect(await belongingsOf(moved, plc.url)).toEqual(before)
+  const { data: there } = await agent.com.atproto.sync.getRepoStatus({ did: moving.did })
+  expect(there).toMatchObject({ active: false, status: 'deactivated' })
+  expect(await isHeard(moved)).toContain('create')
 })
 
 test('from here to the reference', async () => {
@@ -123,7 +150,7 @@ test('there and back again', async () => {
   await there.post({ text: 'written there' })
   const before = await belongingsOf(there, plc.url)
 
-  await returnHome({ from: there, to: agent, mailedCode: () => post.lastCode(2) })
+  await returnHome({ from: there, to: agent, mailedCode: () => post.lastCode(mails++) })
   expect(await belongingsOf(agent, plc.url)).toEqual(before)
   expect(await isHeard(agent)).toContain('create')
 })
@@ -138,7 +165,7 @@ test('a service that remembers keys for a day reads the tokens of an account fro
     handle: 'ida.test',
     email: 'ida@example.com',
     password: PASSWORD,
-    mailedCode: () => post.lastCode(3),
+    mailedCode: () => post.lastCode(mails++),
   })
   expect(await reader.hear(here)).toBe(there.assertDid)
   expect(await isHeard(here)).toContain('create')

@@ -28,6 +28,9 @@ export interface Session {
 /** Time for a request, of which the upload of a repository takes longest. */
 const REQUEST_MILLIS = 600_000
 
+/** How a ZIP archive begins. */
+const ZIP_MAGIC = 'PK\x03\x04'
+
 interface Sent {
   type?: string
   body?: string | Blob
@@ -44,9 +47,14 @@ export class NewServer {
   post = <T>(path: string, input: object | null): Promise<T> =>
     this.#ask<T>('POST', path, input === null ? {} : { type: 'application/json', body: JSON.stringify(input) })
 
-  /** Upload the CAR file of the repository. */
+  /** Upload the CAR file of the repository, or the archive of a whole account. */
   async upload(path: string): Promise<void> {
-    await this.#ask('POST', '/v1/move-in/archive', { type: 'application/vnd.ipld.car', body: Bun.file(path) })
+    const body = Bun.file(path)
+    const isZip = (await body.slice(0, ZIP_MAGIC.length).text()) === ZIP_MAGIC
+    await this.#ask('POST', '/v1/move-in/archive', {
+      type: isZip ? 'application/zip' : 'application/vnd.ipld.car',
+      body,
+    })
   }
 
   /** Download the archive of the account, to a file that does not exist yet. */

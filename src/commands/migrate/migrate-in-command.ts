@@ -29,8 +29,9 @@ ends when it is your turn, and exits with 1.
 Passwords are asked for: that of the old server, which is passed on and not stored, and a new one. With --password-stdin
 they are lines of standard input, in this order.
 
-If the old server is gone, --archive and --key take its place: a CAR file of the repository, and a secret key that is
-among the rotation keys of the identity (such as one of "holdfast migrate key"). With --key alone, that key signs
+If the old server is gone, --archive and --key take its place: a CAR file of the repository, or the archive that a server
+of this kind exported, and a secret key that is among the rotation keys of the identity (such as one of "holdfast
+migrate key"). With --key alone, that key signs
 instead of the mailed code.`,
   options: {
     ...serverOption,
@@ -42,7 +43,7 @@ instead of the mailed code.`,
     key: { value: 'FILE', doc: 'Sign with this key instead of a mailed code.' },
     archive: {
       value: 'FILE',
-      doc: 'Take the repository from this CAR file. The old server is not asked; needs --key.',
+      doc: 'Take the account from this CAR file or export. The old server is not asked; needs --key.',
     },
     'password-stdin': { doc: 'Read the passwords from standard input, one in a line.' },
     yes: { doc: 'Do not ask for confirmation.' },

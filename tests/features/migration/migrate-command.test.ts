@@ -3,8 +3,10 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'bun:test'
+import { AtpAgent } from '@atproto/api'
 import { createAccount, PASSWORD } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
+import { belongingsOf, settleIn } from '../../support/clients/migration.ts'
 import { lastCode } from '../../support/servers/mail.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { PROGRAM, runProgram, typeAtProgram } from '../../support/servers/program.ts'
@@ -72,6 +74,28 @@ test('an archive and a key move an account without the old server', async () => 
   const wishes = ['--handle', 'ida-here.test', '--email', 'ida-here@example.com', '--yes']
   const moved = await run(['in', from.did, '--archive', archive, '--key', key, ...wishes, ...unattended], NEW)
   expect({ ...moved, out: JSON.parse(moved.out) }).toMatchObject({ code: 0, out: { stage: 'done' } })
+})
+
+test('the export of another server of this kind brings blobs and preferences too', async () => {
+  const key = join(folder, 'export.key')
+  const made = await runProgram(['migrate', 'key', key])
+  const from = await createAccount(old, 'lena', { recoveryKey: made.out.trim() })
+  const agent = new AtpAgent({ service: old.url })
+  await agent.login({ identifier: from.did, password: PASSWORD })
+  await settleIn(agent)
+  const archive = join(folder, 'lena.zip')
+  const out = ['migrate', 'out', from.did, '--server', old.url, '--backup', archive, ...unattended]
+  await runProgram(out, {}, PROGRAM, `${PASSWORD}\n`)
+  const wishes = ['--handle', 'lena-here.test', '--email', 'lena-here@example.com', '--yes']
+  const before = await belongingsOf(agent, plc.url)
+  const moved = await run(['in', from.did, '--archive', archive, '--key', key, ...wishes, ...unattended], NEW)
+  expect({ ...moved, out: JSON.parse(moved.out) }).toMatchObject({
+    code: 0,
+    out: { stage: 'done', blobs: { lost: 0 } },
+  })
+  const here = new AtpAgent({ service: pds.url })
+  await here.login({ identifier: from.did, password: NEW })
+  expect(await belongingsOf(here, plc.url)).toEqual(before)
 })
 
 test('the old server is prepared for a move, and left after it', async () => {

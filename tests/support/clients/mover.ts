@@ -19,13 +19,16 @@ export interface MoveView {
   document: any
 }
 
-export const plan = (to: Pick<TestPds, 'url'>, from: TestAccount, input: object = {}): Promise<Answer> =>
+/** Whose account it is, with the password at the old server. */
+type Mover = Pick<TestAccount, 'did' | 'password'>
+
+export const plan = (to: Pick<TestPds, 'url'>, from: Mover, input: object = {}): Promise<Answer> =>
   request(`${to.url}/v1/move-in/plan`, { json: { identifier: from.did, password: from.password, ...input } })
 
 /** Begin a move as `<name>.test`. Fails when the answer is not 200. */
 export async function begin(
   to: Pick<TestPds, 'url'>,
-  from: TestAccount,
+  from: Mover,
   name: string,
   input: object = {},
 ): Promise<TestAccount> {

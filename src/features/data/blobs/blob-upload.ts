@@ -29,7 +29,7 @@ interface Admission {
 export async function uploadBlob(
   ctx: Context,
   did: Did,
-  body: Pick<RequestBody, 'stream' | 'contentType' | 'length'>,
+  body: RequestBody,
   { permit, record }: Admission,
 ): Promise<BlobRow> {
   const { maxBlobSize } = ctx.config.blobs

@@ -6,7 +6,7 @@ import { countReferencedCids } from './reference-store.ts'
 
 export { arrivalLocks, ownArrivedBlobs, placeBlob, type ArrivedBlob } from './blob-arrival.ts'
 export { applyBlobChanges, replaceBlobReferences } from './blob-references.ts'
-export { takeBlob, uploadBlob } from './blob-upload.ts'
+export { takeBlob } from './blob-upload.ts'
 export { blobStorage, openBlobBucket, openStorageOf } from './open-storage.ts'
 export type { BlobStorage, StoredBlob } from './blob-storage.ts'
 export { DamagedOnTheWay } from './object-reading.ts'

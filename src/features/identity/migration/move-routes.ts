@@ -111,8 +111,8 @@ export const moveRoutes: readonly Endpoint[] = [
     limit: answerLimit,
     long: true,
     async handler(call) {
-      const { ctx, caller, body } = call
-      await giveArchive(call, caller.did, body.stream(ctx.config.repos.maxImportSize))
+      const { ctx, caller } = call
+      await giveArchive(call, caller.did)
       return { move: await moveOf(ctx, caller.did) }
     },
   }),

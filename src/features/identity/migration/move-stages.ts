@@ -16,7 +16,7 @@ import { putPreferences } from '../../../protocol/preference-rules.ts'
 import { announce } from '../account-events/account-events.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
 import { activateAccount } from '../account-changes/account-changes.ts'
-import { countBlobs, listMissing, uploadBlob } from '../../data/blobs/blobs.ts'
+import { countBlobs, listMissing, takeBlob } from '../../data/blobs/blobs.ts'
 import { findPreferences, storePreferences } from '../../data/preferences/preferences.ts'
 import { importRepo } from '../../data/sync/sync.ts'
 import { requireNoDoubt, submitOperation, verdictOf } from '../identity/identity.ts'
@@ -94,7 +94,7 @@ async function takeBlobs({ ctx, move, host, pause }: Job): Promise<Partial<MoveS
     for (const { cid } of missing) {
       pause()
       try {
-        await takeBlob(ctx, did, cid, host)
+        await fetchBlob(ctx, did, cid, host)
       } catch (error) {
         // The holder has decided to continue without it.
         if (error instanceof OldHostAway && !host.hasSession) return withoutMissing(ctx, did)
@@ -117,24 +117,16 @@ async function withoutMissing({ db }: Context, did: Did): Promise<Partial<MoveSt
 }
 
 /** Throws an error that `isDamaged` if what arrives is too long, another blob, or breaks off. */
-async function takeBlob(ctx: Context, did: Did, cid: string, host: OldHost): Promise<void> {
+async function fetchBlob(ctx: Context, did: Did, cid: string, host: OldHost): Promise<void> {
   const response = await host.download(
     'com.atproto.sync.getBlob',
     { did, cid },
     { maxBytes: ctx.config.blobs.maxBlobSize, bodyTimeoutMillis: BLOB_MILLIS },
   )
-  const contentType = response.headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? null
-  await uploadBlob(
-    ctx,
-    did,
-    { contentType, length: null, stream: () => bodyOf(response) },
-    {
-      permit: () => undefined,
-      async record(_, blob) {
-        if (blob.cid !== cid) throw invalidRequest('The old server sent another blob')
-      },
-    },
-  )
+  const declaredType = response.headers.get('content-type')?.split(';')[0]!.trim().toLowerCase() ?? null
+  const admission = { permit: () => undefined, record: () => Promise.resolve() }
+  if (!(await takeBlob(ctx, did, { cid, declaredType, bytes: bodyOf(response) }, admission)))
+    throw invalidRequest('The old server sent another blob')
 }
 
 const MAX_PREFERENCES = 10_000

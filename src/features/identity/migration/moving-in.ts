@@ -11,6 +11,7 @@ import type { Did, Handle } from '../../../protocol/identifiers.ts'
 import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
 import { isPlcDid, PDS_SERVICE_NAME, SIGNING_KEY_NAME, type UnsignedOperation } from '../../../protocol/plc.ts'
 import { verifyServiceToken } from '../../access/service-auth/service-auth.ts'
+import { importArchive } from '../../data/account-archives/account-archives.ts'
 import { countBlobs } from '../../data/blobs/blobs.ts'
 import { repoTotals } from '../../data/repo/repo.ts'
 import { importRepo } from '../../data/sync/sync.ts'
@@ -319,12 +320,20 @@ const stageWithout: Partial<Record<Stage, Stage>> = {
   identity: 'preferences',
 }
 
-/** Take the repository from an archive that the holder has. Throws as `importRepo` does. */
-export async function giveArchive(exchange: Exchange, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
-  const move = await requireMove(exchange.ctx, did, 'archive', 'decision')
+/**
+ * Take the repository from the CAR file that is the body of the request, or everything from the archive that another
+ * server of this kind has exported. Throws as `importRepo` and `importArchive` do.
+ */
+export async function giveArchive(exchange: Exchange, did: Did): Promise<void> {
+  const { ctx, body } = exchange
+  const move = await requireMove(ctx, did, 'archive', 'decision')
   if (move.stage !== 'archive' && move.stage !== 'repository') throw notNow()
-  await importRepo(exchange, did, archive)
-  announce(exchange, 'imported', did)
+  if (body.contentType === 'application/zip') {
+    if (!(await importArchive(exchange, did)).hasRepo) throw invalidRequest('The archive has no repository')
+  } else {
+    await importRepo(exchange, did, body.stream(ctx.config.repos.maxImportSize))
+    announce(exchange, 'imported', did)
+  }
   await resume(exchange, move, { stage: 'blobs' })
 }
 
