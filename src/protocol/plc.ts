@@ -16,6 +16,7 @@ import { base32, cidOfCbor, type Cid } from './cid.ts'
 import { encode, type DataObject } from './cbor.ts'
 import type { Did, Handle, Millis } from './identifiers.ts'
 import { parseDidKey, type SigningKey } from './keys.ts'
+import { SPACE_HOST_NAME, SPACE_KEY_NAME } from './space-wire.ts'
 
 export interface PlcService {
   type: string
@@ -210,34 +211,39 @@ export function genesisOperation(account: {
 }
 
 /**
- * Keys and services of the permissioned data draft. This server does not implement it, and its operations leave them
- * unchanged: a request that does not name them does not mean to remove what the account uses elsewhere.
+ * Keys and services of permissioned data. This server does not implement it, and its operations leave them unchanged: a
+ * request that does not name them does not mean to remove what the account uses elsewhere.
  */
-const draftEntries = { verificationMethods: 'atproto_space', services: 'atproto_space_host' } as const
+const spaceNames = { verificationMethods: SPACE_KEY_NAME, services: SPACE_HOST_NAME } as const
 
-function withDraftEntry<Entry>(
-  name: string,
-  before: Record<string, Entry>,
-  after: Record<string, Entry>,
-): Record<string, Entry> {
-  const kept = before[name]
-  return kept === undefined || Object.hasOwn(after, name) ? after : { ...after, [name]: kept }
-}
+type SpaceEntries = Pick<PlcState, keyof typeof spaceNames>
+
+const only = <Entry>(entries: Record<string, Entry>, name: string): Record<string, Entry> =>
+  Object.hasOwn(entries, name) ? { [name]: entries[name]! } : {}
+
+/** What a state names for permissioned data. */
+export const spaceEntries = ({ verificationMethods, services }: SpaceEntries): SpaceEntries => ({
+  verificationMethods: only(verificationMethods, spaceNames.verificationMethods),
+  services: only(services, spaceNames.services),
+})
+
+/** Names of entries for permissioned data that `before` has and `after` lacks. */
+export const droppedSpaceEntries = (before: SpaceEntries, after: SpaceEntries): string[] =>
+  (Object.entries(spaceNames) as [keyof SpaceEntries, string][]).flatMap(([member, name]) =>
+    Object.hasOwn(before[member], name) && !Object.hasOwn(after[member], name) ? [name] : [],
+  )
 
 /** The operation after `last`, with the given parts changed; null if `last` is a tombstone. */
 export function nextOperation(last: LogOperation, changes: Partial<PlcState>): UnsignedOperation | null {
   const state = stateOf(last)
   if (!state) return null
   const next = { ...state, ...changes }
+  const kept = spaceEntries(state)
   return {
     type: 'plc_operation',
     ...next,
-    verificationMethods: withDraftEntry(
-      draftEntries.verificationMethods,
-      state.verificationMethods,
-      next.verificationMethods,
-    ),
-    services: withDraftEntry(draftEntries.services, state.services, next.services),
+    verificationMethods: { ...kept.verificationMethods, ...next.verificationMethods },
+    services: { ...kept.services, ...next.services },
     prev: operationCid(last).toString(),
   }
 }

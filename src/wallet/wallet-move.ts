@@ -4,6 +4,7 @@
  *
  * Each step can be repeated, and the account stays active at the old server until the new one has everything.
  */
+import { isDeepStrictEqual } from 'node:util'
 import { OperatorError } from '../base/operator-error.ts'
 import { PDS_SERVICE_NAME, SIGNING_KEY_NAME, withHandle, type Operation, type PlcService } from '../protocol/plc.ts'
 import type { Handle } from '../protocol/identifiers.ts'
@@ -147,18 +148,20 @@ interface Credentials {
 
 async function operationOfMove(wallet: Wallet, to: WalletServer, token: string): Promise<Operation> {
   const recommended = await recommendedBy(to, token)
-  const own = [SIGNING_KEY_NAME, PDS_SERVICE_NAME]
   const { verificationMethods, services } = recommended
-  const surplus = [...Object.keys(verificationMethods), ...Object.keys(services)].filter((name) => !own.includes(name))
+  const before = await withFullAccess(wallet, (own) => recommendedBy(wallet.server, own))
+  const head = await ownHead(wallet)
+  const { state } = head
+  const surplus = [
+    ...changedNames(state.verificationMethods, verificationMethods, SIGNING_KEY_NAME),
+    ...changedNames(state.services, services, PDS_SERVICE_NAME),
+  ]
   if (surplus.length > 0)
     throw new OperatorError(
       `the new server requests changes to parts of the identity that are not its own (${surplus.join(', ')})`,
     )
   if (services[PDS_SERVICE_NAME]?.endpoint !== to.url || verificationMethods[SIGNING_KEY_NAME] === undefined)
     throw new OperatorError(`${to.url} does not name itself as the server of the account`)
-  const before = await withFullAccess(wallet, (own) => recommendedBy(wallet.server, own))
-  const head = await ownHead(wallet)
-  const { state } = head
   const mine = [wallet.deviceDid, wallet.contents.recoveryKey]
   const kept = state.rotationKeys.filter((key) => mine.includes(key) || !before.rotationKeys.includes(key))
   const changes = {
@@ -169,6 +172,10 @@ async function operationOfMove(wallet: Wallet, to: WalletServer, token: string):
   }
   return signedChange(head, changes, wallet.deviceKey)
 }
+
+/** Names of entries that the server wants to be other than they are, besides its own. */
+const changedNames = (now: Record<string, unknown>, wanted: Record<string, unknown>, own: string): string[] =>
+  Object.keys(wanted).filter((name) => name !== own && !isDeepStrictEqual(wanted[name], now[name]))
 
 async function recommendedBy(server: WalletServer, token: string): Promise<Credentials> {
   const answer = await server.get('/xrpc/com.atproto.identity.getRecommendedDidCredentials', { token })

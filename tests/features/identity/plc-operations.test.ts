@@ -219,6 +219,24 @@ test('entries for permissioned data outlive a signed operation and a new handle'
   expect(await entries()).toEqual([space, host])
   expect(await call(alice, 'updateHandle', { handle: 'alice-spaces.test' })).toMatchObject({ status: 200 })
   expect(await entries()).toEqual([space, host])
+  // A server that an account leaves may sign just what it is told that the identity needs.
+  expect(await call(alice, 'getRecommendedDidCredentials')).toMatchObject({
+    body: {
+      verificationMethods: { atproto: alice.signingKey, atproto_space: space },
+      services: { atproto_pds: { endpoint: pds.url }, atproto_space_host: host },
+    },
+  })
+  for (const [name, change] of [
+    ['atproto_space', { verificationMethods: { atproto: alice.signingKey } }],
+    ['atproto_space_host', { services: { atproto_pds: services['atproto_pds']! } }],
+  ] as const) {
+    const { sig: _, ...whole } = await ownOperation()
+    expect(await submit(alice, signOperation({ ...whole, ...change }, owner))).toMatchObject({
+      status: 400,
+      body: { error: 'InvalidRequest', message: `The operation lacks ${name}, which the identity names` },
+    })
+  }
+  expect(await entries()).toEqual([space, host])
   // Who names them says what they are to be.
   const elsewhere = { ...host, endpoint: 'https://elsewhere.example.com' }
   const moved = await sign({ token: await requestCode(), services: { ...services, atproto_space_host: elsewhere } })

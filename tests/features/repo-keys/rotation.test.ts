@@ -1,12 +1,14 @@
 /**
  * Replacing the key of a repository, with a real directory on a bad line: what others verify, before, during and after.
  */
+import { randomBytes } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { beforeEach, expect, test } from 'bun:test'
 import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
 import { continueSequence } from '../../../src/features/operations/backup/restoring.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
-import { signOperation, tombstone, type Operation } from '../../../src/protocol/plc.ts'
+import { formatDidKey, signingKey } from '../../../src/protocol/keys.ts'
+import { nextOperation, signOperation, tombstone, type Operation } from '../../../src/protocol/plc.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
 import { Consumer } from '../../support/clients/consumer.ts'
 import { type Fate, holdPosts } from '../../support/faults/faulty-line.ts'
@@ -193,6 +195,29 @@ test('an operation that does not fit is not passed on', async () => {
   expect(submissions()).toHaveLength(0)
   expect(await isHeld(alice)).toBe(false)
   expect((await complete(alice, good)).status).toBe(200)
+})
+
+test('what the identity names for permissioned data outlives a rotation, and an operation without it is refused', async () => {
+  const space = formatDidKey(signingKey('p256', randomBytes(32)).publicKey)
+  const host = { type: 'AtprotoSpaceHost', endpoint: 'https://spaces.example.com' }
+  const before = (await lastOperation(alice)) as Operation
+  const named = nextOperation(before, {
+    verificationMethods: { ...before.verificationMethods, atproto_space: space },
+    services: { ...before.services, atproto_space_host: host },
+  })!
+  await publish(alice, signOperation(named, alice.device.key))
+  const staged = await stagedKey(alice)
+  const good = await publishing(alice, staged)
+  const without = { ...good, verificationMethods: { atproto: staged } }
+  expect(await complete(alice, await signed(without))).toMatchObject(refused)
+  const { atproto_space_host: _, ...services } = good.services
+  expect(await complete(alice, await signed({ ...good, services }))).toMatchObject(refused)
+  expect(submissions()).toHaveLength(0)
+  expect((await complete(alice, good)).status).toBe(200)
+  expect(await lastOperation(alice)).toMatchObject({
+    verificationMethods: { atproto: staged, atproto_space: space },
+    services: { atproto_space_host: host },
+  })
 })
 
 test('whatever is made of an operation, it is refused, and nothing of it reaches the directory', async () => {

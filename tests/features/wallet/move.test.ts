@@ -1,6 +1,8 @@
 /** Moving an account with the wallet that holds its key, to another server and back. */
 import { expect, test } from 'bun:test'
 import { AtpAgent } from '@atproto/api'
+import { formatDidKey, signingKey } from '../../../src/protocol/keys.ts'
+import { nextOperation, signOperation } from '../../../src/protocol/plc.ts'
 import { brokenByPost, startFaultyLine } from '../../support/faults/faulty-line.ts'
 import { request } from '../../support/clients/http.ts'
 import { belongingsOf, settleIn, verifiedRepo } from '../../support/clients/migration.ts'
@@ -59,6 +61,27 @@ test('everything goes along, the identity names the new server, and the wallet c
   expect((await request(`${there.url}/xrpc/com.atproto.sync.getRepoStatus?did=${account.did}`)).body).toMatchObject({
     status: 'deactivated',
   })
+}, 60_000)
+
+test('what the identity names for permissioned data goes along', async () => {
+  using dora = await walletHolder(here, plc.url, 'dora')
+  const { user, account, contents } = dora
+  const key = signingKey('p256', Buffer.from(contents.deviceKey, 'hex'))
+  const { body: last } = await request(`${plc.url}/${account.did}/log/last`)
+  const entries = {
+    verificationMethods: { atproto_space: formatDidKey(key.publicKey) },
+    services: { atproto_space_host: { type: 'AtprotoSpaceHost', endpoint: 'https://spaces.example.com' } },
+  }
+  const operation = nextOperation(last, {
+    verificationMethods: { ...last.verificationMethods, ...entries.verificationMethods },
+    services: { ...last.services, ...entries.services },
+  })!
+  expect((await request(`${plc.url}/${account.did}`, { json: signOperation(operation, key) })).status).toBe(200)
+  const words = ['move', there.url, '--handle', 'dora.there.test', '--email', 'dora@example.com', '--yes']
+  expect(await user.do(words)).toContain(`now at ${there.url}`)
+  const state = await stateOf(account.did)
+  expect(state).toMatchObject(entries)
+  expect(state.services.atproto_pds.endpoint).toBe(there.url)
 }, 60_000)
 
 test('a move that the new server refuses changes nothing, and can be tried again', async () => {

@@ -8,6 +8,7 @@ import { forbidden, invalidRequest } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import {
+  droppedSpaceEntries,
   isPlcDid,
   nextOperation,
   parseOperation,
@@ -35,7 +36,8 @@ const wholeIdentity = (permissions: Permissions) => permissions.assertIdentity({
 
 /**
  * Returns why an operation does not fit an account that is hosted here, or null if it fits. Rotation keys, service,
- * signing key and handle must all fit, so that an account is not moved away from this service by mistake.
+ * signing key and handle must all fit, so that an account is not moved away from this service by mistake. What the
+ * identity names for permissioned data must stay: an operation that another server has made may lack it by mistake.
  */
 async function unfitness(
   ctx: Context,
@@ -51,7 +53,9 @@ async function unfitness(
   if (operation.verificationMethods[SIGNING_KEY_NAME] !== signingKey) return 'Incorrect signing key'
   if (account.handle !== null && operation.alsoKnownAs[0] !== `at://${account.handle}`)
     return 'Incorrect handle in alsoKnownAs'
-  return null
+  const state = await ctx.plc.state(account.did)
+  const [dropped] = state === null ? [] : droppedSpaceEntries(state, operation)
+  return dropped === undefined ? null : `The operation lacks ${dropped}, which the identity names`
 }
 
 /**

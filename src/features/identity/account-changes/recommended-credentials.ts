@@ -2,7 +2,14 @@
 import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { formatDidKey } from '../../../protocol/keys.ts'
-import { isPlcDid, pdsService, PDS_SERVICE_NAME, SIGNING_KEY_NAME, type PlcState } from '../../../protocol/plc.ts'
+import {
+  isPlcDid,
+  pdsService,
+  PDS_SERVICE_NAME,
+  SIGNING_KEY_NAME,
+  spaceEntries,
+  type PlcState,
+} from '../../../protocol/plc.ts'
 import { type Account, accountNotFound, accountOf } from '../accounts/accounts.ts'
 import { settledKeyOf } from '../account-keys/account-keys.ts'
 import { isOfWallet, serverRotationKey } from '../identity/identity.ts'
@@ -19,11 +26,14 @@ export async function recommendedCredentials(
 ): Promise<Omit<PlcState, 'alsoKnownAs'> & Partial<PlcState>> {
   await suitReturningKey(ctx, did)
   const { account, signingKey } = await expectedOf(ctx, did)
+  const state = isPlcDid(did) ? await ctx.plc.state(did) : null
+  // Another server may take the recommendation for all that the identity is to name.
+  const kept = state === null ? null : spaceEntries(state)
   return {
-    rotationKeys: await recommendedRotationKeys(ctx, did, signingKey),
+    rotationKeys: await recommendedRotationKeys(ctx, did, state, signingKey),
     alsoKnownAs: account.handle === null ? undefined : [`at://${account.handle}`],
-    verificationMethods: { [SIGNING_KEY_NAME]: signingKey },
-    services: { [PDS_SERVICE_NAME]: pdsService(ctx.config.publicUrl) },
+    verificationMethods: { [SIGNING_KEY_NAME]: signingKey, ...kept?.verificationMethods },
+    services: { [PDS_SERVICE_NAME]: pdsService(ctx.config.publicUrl), ...kept?.services },
   }
 }
 
@@ -44,10 +54,14 @@ export async function expectedOf(ctx: Context, did: Did): Promise<Expected> {
 
 /**
  * Returns the rotation keys that this service asks for, by rank. The wallet of an identity that it made itself puts its
- * own keys above them. Throws `PlcDirectoryError` if the directory fails.
+ * own keys above them.
  */
-async function recommendedRotationKeys(ctx: Context, did: Did, signingKey: string): Promise<string[]> {
-  const state = isPlcDid(did) ? await ctx.plc.state(did) : null
+async function recommendedRotationKeys(
+  ctx: Context,
+  did: Did,
+  state: PlcState | null,
+  signingKey: string,
+): Promise<string[]> {
   if (state && (await isOfWallet(ctx, did, state.rotationKeys))) return [signingKey]
   return serverRotationKeys(ctx)
 }

@@ -11,6 +11,7 @@ import { parseCid } from '../../../protocol/cid.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { formatDidKey } from '../../../protocol/keys.ts'
 import {
+  droppedSpaceEntries,
   isPlcDid,
   isSameOperation,
   parseOperation,
@@ -133,9 +134,15 @@ function wantedKey(operation: Operation, head: AuditEntry): string {
   return wanted
 }
 
-/** A rotation must not move the account. Nor may it give an identity that is elsewhere a key of this server. */
+/**
+ * A rotation must not move the account, nor what it has in spaces. Nor may it give an identity that is elsewhere a key
+ * of this server.
+ */
 function refuseMove({ config }: Context, operation: Operation, head: AuditEntry): void {
-  const { services } = stateOf(head.operation)!
+  const state = stateOf(head.operation)!
+  const { services } = state
+  const [dropped] = droppedSpaceEntries(state, operation)
+  if (dropped !== undefined) throw invalidRequest(`The operation lacks ${dropped}, which the identity names`)
   if (!isDeepStrictEqual(operation.services, services))
     throw invalidRequest('The operation changes the services of the identity')
   if (!isOwnUrl(config, services[PDS_SERVICE_NAME]?.endpoint))
