@@ -36,6 +36,7 @@ const searches: Readonly<Record<string, string>> = {
   'features/data/repo/tree-nodes.ts: stored.find(': 'not a list: a query',
   'features/operations/certificates/wanted-certificates.ts: groups.some(':
     'the domains of handles, for at most nine names',
+  'features/operations/certificates/wanted-certificates.ts: names.includes(': 'the names of its own certificate, once',
   'platform/network/dns-responder.ts: Buffer.concat(': 'at most a chunk and the part of a query',
   'protocol/dns-answer.ts: name.indexOf(': 'from one label to the next',
   'protocol/dns-answer.ts: Buffer.concat(': 'each label once',

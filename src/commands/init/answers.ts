@@ -46,7 +46,7 @@ export interface Situation {
   addresses: readonly string[]
   /** Where data and backups go by default. */
   folders: { data: string; backups: string }
-  /** Returns who is to encrypt connections unless that is known, as variables. */
+  /** Returns who is to encrypt connections, and how names are proven, as variables. */
   encryption(known: Variables): Promise<Variables>
 }
 
@@ -67,10 +67,11 @@ export async function collectAnswers(situation: Situation): Promise<Answers> {
   const explicit = absolute({ ...environmentOf(invocation.terminal), ...(await optionsOf(invocation)) })
   const known = { ...reference.variables, ...keptOf(former, explicit), ...explicit }
   if (known['SERVICE_PUBLIC_URL'] === undefined && isUnattended) throw new Misuse('--domain is required with --yes')
-  const encryption = known['SERVICE_TLS_MODE'] === undefined ? await situation.encryption(known) : {}
+  const encryption = isConfiguration(former) ? {} : await situation.encryption(known)
   const hasQuestions = !isUnattended && !isConfiguration(former)
   const asked = hasQuestions ? await ask(situation, known, encryption) : { variables: {}, signUp: null }
-  const answered = { ...encryption, ...asked.variables, ...known }
+  const isDeclined = asked.variables['SERVICE_TLS_MODE'] === 'off'
+  const answered = { ...(!isDeclined && encryption), ...asked.variables, ...known }
   const variables = absolute({ ...defaultsOf(situation, answered), ...answered })
   const isClosed = (textOption(invocation, 'sign-up') ?? asked.signUp) === 'closed'
   const inviteOrClosed = isClosed ? 'closed' : 'invite'
@@ -273,10 +274,10 @@ const askSignUp = (terminal: Terminal): Promise<SignUp> =>
     return signUps.find((one) => one === choice) ?? new Fault(`one of ${signUps.join(', ')}, please`)
   })
 
-async function askEncryption({ terminal, encryption }: Asking): Promise<Variables> {
-  if (encryption['SERVICE_TLS_MODE'] !== 'acme') return {}
+async function askEncryption({ terminal, known, encryption }: Asking): Promise<Variables> {
+  if (known['SERVICE_TLS_MODE'] !== undefined || encryption['SERVICE_TLS_MODE'] !== 'acme') return {}
   const answer = await put(terminal, "Let the server get its certificates itself, from Let's Encrypt: y or n", 'y')
-  return /^n/i.test(answer) ? { SERVICE_TLS_MODE: 'off' } : encryption
+  return /^n/i.test(answer) ? { SERVICE_TLS_MODE: 'off' } : {}
 }
 
 async function askMail({ terminal, known }: Asking): Promise<Variables> {

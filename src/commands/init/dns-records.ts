@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { Resolver as DnsClient } from 'node:dns/promises'
 import { devNull, networkInterfaces } from 'node:os'
+import { delegatedNames } from '../../features/operations/certificates/certificates.ts'
 import type { Config } from '../../platform/configuration/config.ts'
 import { type Resolver, systemResolver } from '../../platform/network/resolver.ts'
 import { isPublicAddress } from '../../protocol/ip-address.ts'
@@ -54,45 +55,36 @@ export const ownAddresses = (): string[] =>
     .map(({ address }) => address)
     .filter((address) => isPublicAddress(address))
 
-type Place = Pick<Config, 'publicUrl' | 'availableUserDomains' | 'tls'>
-
-const hostOf = ({ publicUrl }: Place): string => new URL(publicUrl).hostname
+const hostOf = ({ publicUrl }: Config): string => new URL(publicUrl).hostname
 
 /** The names that have to lead to the server: its own, and any name under the domains of handles. */
-const wildcardsOf = ({ availableUserDomains }: Place): string[] => availableUserDomains.map((domain) => `*.${domain}`)
-
-const needsDelegation = ({ tls }: Place): boolean => tls.mode === 'acme' && tls.acmeChallenge === 'dns-01'
+const wildcardsOf = ({ availableUserDomains }: Config): string[] => availableUserDomains.map((domain) => `*.${domain}`)
 
 /** Returns the records to set. */
-export function recordsOf(config: Place, addresses: readonly string[]): DnsRecord[] {
+export function recordsOf(config: Config, addresses: readonly string[]): DnsRecord[] {
   const values = addresses.length === 0 ? [null] : addresses
   const names = [...new Set([hostOf(config), ...wildcardsOf(config)])]
   return [
     ...names.flatMap((name) =>
       values.map((value): DnsRecord => ({ name, type: value?.includes(':') ? 'AAAA' : 'A', value })),
     ),
-    ...challengesOf(config).map((name): DnsRecord => ({ name, type: 'NS', value: hostOf(config) })),
+    ...delegatedNames(config).map((name): DnsRecord => ({ name, type: 'NS', value: hostOf(config) })),
   ]
 }
-
-const challengesOf = (config: Place): string[] =>
-  needsDelegation(config)
-    ? [...new Set([hostOf(config), ...config.availableUserDomains])].map((domain) => `_acme-challenge.${domain}`)
-    : []
 
 /**
  * Ask for each name. `expected` are addresses of which each name must have one; empty: any public one will do.
  * `allowsPrivate`: addresses that only some machines reach will do too.
  */
 export async function lookForRecords(
-  config: Place,
+  config: Config,
   { resolver, isDelegated }: NameServers,
   { expected, allowsPrivate }: { expected: readonly string[]; allowsPrivate: boolean },
 ): Promise<SeenRecords> {
   const found: SeenRecords = { missing: [], remarks: [] }
   const addressesOf = (name: string) => resolver.addresses(name, { fresh: true }).catch((error: Error) => error)
   const shown = [...new Set([hostOf(config), ...wildcardsOf(config)])]
-  const challenges = challengesOf(config)
+  const challenges = delegatedNames(config)
   const [impossible, answers, delegated] = await Promise.all([
     addressesOf(`${randomLabel()}.invalid`),
     Promise.all(shown.map((name) => addressesOf(name.replace(/^\*/, randomLabel())))),

@@ -14,6 +14,7 @@ import {
   type Finding,
   type Patient,
 } from '../../features/operations/doctor/doctor.ts'
+import { responderAddresses, type ResponderPlace } from '../../features/operations/certificates/certificates.ts'
 import type { Config } from '../../platform/configuration/config.ts'
 import { ownUrl, plainAddress } from '../../platform/configuration/own-url.ts'
 import { askHealth } from '../server-health.ts'
@@ -91,15 +92,12 @@ function portsOf({ bindAddress, port, tls, ...config }: Config): Opened[] {
     each === 0 ? [] : [{ protocol: 'tcp', address, port: each }]
   const plain = tcp(plainAddress({ bindAddress, port, tls, ...config }), port)
   if (tls.mode === 'off') return plain
-  const dns = tls.dnsAddress ?? bindAddress
   const answersChallenges = tls.mode === 'acme' && tls.acmeChallenge === 'dns-01'
   return [
     ...plain,
     ...tcp(bindAddress, tls.port),
     ...tcp(bindAddress, tls.httpPort),
-    ...(answersChallenges
-      ? [...tcp(dns, tls.dnsPort), { protocol: 'udp' as const, address: dns, port: tls.dnsPort }]
-      : []),
+    ...(answersChallenges ? dnsPorts({ bindAddress, tls }, tls.dnsPort) : []),
   ]
 }
 
@@ -127,16 +125,32 @@ async function lookAtPorts(config: Config, mayBindAll: boolean): Promise<Finding
   return ok(`${names} can be opened`)
 }
 
+/** The ports of the responder, which is open while a certificate is ordered. */
+const dnsPorts = (place: ResponderPlace, port: number): Opened[] =>
+  responderAddresses(place).flatMap((address) => [
+    { protocol: 'udp', address, port },
+    { protocol: 'tcp', address, port },
+  ])
+
 /**
  * Who is to encrypt connections, as variables: this server, if it can open the ports for that; else the program that
- * has them. `mayBindAll`: it will have the right to open ports below 1024.
+ * has them. Then how names are proven: by DNS if it can open that port too. `mayBindAll`: it will have the right to
+ * open ports below 1024.
  */
 export async function encryptionHere(known: Variables, mayBindAll: boolean): Promise<Variables> {
-  const address = known['SERVICE_BIND_ADDRESS'] ?? '0.0.0.0'
-  const ports = [known['SERVICE_TLS_PORT'] ?? '443', known['SERVICE_TLS_HTTP_PORT'] ?? '80']
-  const faults = await Promise.all(ports.map((port) => tryPort({ protocol: 'tcp', address, port: Number(port) })))
-  const canOpen = faults.every((code) => code === null || (code === 'EACCES' && mayBindAll))
-  return { SERVICE_TLS_MODE: canOpen ? 'acme' : 'off' }
+  const portOf = (name: string, standard: number) => Number(known[name] ?? standard)
+  const bindAddress = known['SERVICE_BIND_ADDRESS'] ?? '0.0.0.0'
+  const canOpen = async (opened: readonly Opened[]) =>
+    (await Promise.all(opened.map(tryPort))).every((code) => code === null || (code === 'EACCES' && mayBindAll))
+  const ports = [portOf('SERVICE_TLS_PORT', 443), portOf('SERVICE_TLS_HTTP_PORT', 80)]
+  const web = ports
+    .filter((port) => port !== 0)
+    .map((port): Opened => ({ protocol: 'tcp', address: bindAddress, port }))
+  const mode = known['SERVICE_TLS_MODE'] ?? ((await canOpen(web)) ? 'acme' : 'off')
+  if (mode !== 'acme') return { SERVICE_TLS_MODE: mode }
+  const place = { bindAddress, tls: { dnsAddress: known['SERVICE_TLS_DNS_ADDRESS'] ?? null } }
+  const canProve = await canOpen(dnsPorts(place, portOf('SERVICE_TLS_DNS_PORT', 53)))
+  return { SERVICE_TLS_MODE: mode, SERVICE_TLS_ACME_CHALLENGE: canProve ? 'dns-01' : 'http-01' }
 }
 
 const nameOf = ({ protocol, address, port }: Opened): string =>

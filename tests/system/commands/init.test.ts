@@ -11,12 +11,13 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
+import { createSocket } from 'node:dgram'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { inMountNamespace, withSmallDisk } from '../../support/faults/small-disk.ts'
-import { freePort } from '../../support/ports.ts'
+import { freeDnsPort, freePort } from '../../support/ports.ts'
 import { type NameServer, startNameServer } from '../../support/servers/name-server.ts'
 import {
   asOrdinaryUser,
@@ -169,9 +170,15 @@ describe('unattended', () => {
   })
 
   test('lets the server encrypt connections if it can open the ports for that, and else the program that has them', async () => {
-    const [tlsPort, httpPort] = [await freePort(), await freePort()]
+    const [tlsPort, httpPort, dnsPort] = [await freePort(), await freePort(), await freeDnsPort()]
     const words = ['init', '--yes', '--domain', DOMAIN, '--port', String(port), '--json', ...places(), ...dns()]
-    const env = { SERVICE_TLS_PORT: String(tlsPort), SERVICE_TLS_HTTP_PORT: String(httpPort), ...environment() }
+    const env = {
+      SERVICE_TLS_PORT: String(tlsPort),
+      SERVICE_TLS_HTTP_PORT: String(httpPort),
+      SERVICE_TLS_DNS_PORT: String(dnsPort),
+      SERVICE_TLS_DNS_ADDRESS: '127.0.0.1',
+      ...environment(),
+    }
     using proxy = Bun.serve({ port: tlsPort, hostname: '127.0.0.1', fetch: () => new Response('proxy') })
     expect((await runProgram(words, { ...env, SERVICE_BIND_ADDRESS: '127.0.0.1' })).code).toBe(0)
     expect(written()).toMatchObject({ SERVICE_TLS_MODE: 'off', SERVICE_BIND_ADDRESS: '127.0.0.1' })
@@ -179,18 +186,35 @@ describe('unattended', () => {
     rmSync(join(folder, 'data'), { recursive: true })
     await proxy.stop(true)
     const ended = await runProgram([...words, '--address', '127.0.0.1'], { ...env, SERVICE_BIND_ADDRESS: '127.0.0.1' })
+    expect(reported(ended).records).toContainEqual({ name: `_acme-challenge.${DOMAIN}`, type: 'NS', value: DOMAIN })
+    expect(stateOf(reported(ended), 'dns')).toMatchObject({ text: expect.stringContaining('has no NS record') })
+    names.set(`_acme-challenge.${DOMAIN}`, 'NS', DOMAIN)
     expect(stateOf(reported(ended), 'dns')).toMatchObject({
       text: expect.stringContaining('127.0.0.77, not 127.0.0.1'),
     })
     for (const name of [DOMAIN, `*.${DOMAIN}`]) names.set(name, 'A', '127.0.0.1')
     const again = await runProgram([...words, '--address', '127.0.0.1'], { ...env, SERVICE_BIND_ADDRESS: '127.0.0.1' })
     expect(stateOf(reported(again), 'reach')).toMatchObject({ state: 'ok' })
-    expect(written()).toMatchObject({ SERVICE_TLS_MODE: 'acme' })
+    expect(written()).toMatchObject({ SERVICE_TLS_MODE: 'acme', SERVICE_TLS_ACME_CHALLENGE: 'dns-01' })
+
+    rmSync(file)
+    rmSync(join(folder, 'data'), { recursive: true })
+    const resolver = createSocket('udp4')
+    await new Promise<void>((resolve) => resolver.bind(dnsPort, '127.0.0.1', resolve))
+    const without53 = await runProgram([...words, '--skip-dns'], { ...env, SERVICE_BIND_ADDRESS: '127.0.0.1' })
+    resolver.close()
+    expect(without53.code).toBe(0)
+    expect(written()).toMatchObject({ SERVICE_TLS_MODE: 'acme', SERVICE_TLS_ACME_CHALLENGE: 'http-01' })
   })
 
   test('a server that encrypts connections listens at IPv6 addresses too, if the machine has one', async () => {
     const [tlsPort, httpPort] = [await freePort(), await freePort()]
-    const env = { SERVICE_TLS_PORT: String(tlsPort), SERVICE_TLS_HTTP_PORT: String(httpPort), ...environment() }
+    const env = {
+      SERVICE_TLS_PORT: String(tlsPort),
+      SERVICE_TLS_HTTP_PORT: String(httpPort),
+      SERVICE_TLS_ACME_CHALLENGE: 'http-01',
+      ...environment(),
+    }
     const words = ['init', '--yes', '--domain', DOMAIN, '--port', String(port), '--tls', 'acme', ...places()]
     const { code, out } = await runProgram(
       [...words, '--skip-dns', '--address', '203.0.113.7,2001:db8::7', '--json'],

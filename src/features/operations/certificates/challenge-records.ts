@@ -92,7 +92,7 @@ export async function rehearseResponder({ config }: Context): Promise<void> {
 
 async function open(config: Config, zones: DnsResponder['zones']): Promise<DnsResponder> {
   const { openDnsResponder } = await import('../../../platform/network/dns-responder.ts')
-  const addresses = addressesOf(config)
+  const addresses = responderAddresses(config)
   try {
     return await openDnsResponder({ addresses, port: config.tls.dnsPort }, zones)
   } catch (error) {
@@ -100,11 +100,16 @@ async function open(config: Config, zones: DnsResponder['zones']): Promise<DnsRe
   }
 }
 
+export interface ResponderPlace {
+  bindAddress: string
+  tls: { readonly dnsAddress: string | null }
+}
+
 /**
  * The address of the configuration. In place of all addresses, each that others can reach: resolvers of the machine
  * itself often have port 53 of a loopback address.
  */
-function addressesOf({ bindAddress, tls }: Config): string[] {
+export function responderAddresses({ bindAddress, tls }: ResponderPlace): string[] {
   const address = tls.dnsAddress ?? bindAddress
   if (address !== '0.0.0.0' && address !== '::') return [address]
   const found = Object.values(networkInterfaces()).flatMap((each) => each ?? [])

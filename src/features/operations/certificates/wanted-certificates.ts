@@ -24,6 +24,14 @@ export function standingCertificates(config: Config): WantedNames[] {
   return [...alone.map((name) => [name]), ...groups].map((names) => names.join(' '))
 }
 
+/** Returns the names that NS records have to leave to the responder of this server. */
+export function delegatedNames(config: Config): string[] {
+  if (config.tls.mode !== 'acme') return []
+  const proven = standingCertificates(config).filter((names) => needsRecords(names, config))
+  const domains = proven.flatMap((each) => each.split(' ')).map((name) => name.replace(/^\*\./, ''))
+  return [...new Set(domains)].map((name) => `_acme-challenge.${name}`)
+}
+
 /** Yields all wanted certificates, in pages: those of the service first. */
 export async function* wantedCertificates(ctx: Context): AsyncGenerator<WantedNames[]> {
   const standing = standingCertificates(ctx.config)
