@@ -63,6 +63,6 @@ async function listed(server: Server): Promise<Answer> {
   return {
     value: view,
     text: view.enabled ? list : `${OFF}\n${list}`,
-    failed: view.alerts.some(({ state }) => state === 'on'),
+    failed: view.enabled && view.alerts.some(({ state }) => state === 'on'),
   }
 }

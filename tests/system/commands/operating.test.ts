@@ -337,6 +337,45 @@ test('the relay is asked to come, and what it knows', async () => {
   expect(await run(['relay', 'request-crawl'])).toMatchObject({ code: 1, err: expect.stringContaining('no crawler') })
 })
 
+test('the way to the network is shown link by link, and the exit status says whether one is broken', async () => {
+  await using relay = startUpstream()
+  relay.answer('com.atproto.sync.getHostStatus', () => Response.json({ status: 'banned' }))
+  await using other = await startPds({ crawlers: { urls: [relay.url] }, publicUrl: 'https://pds.example.com' })
+  const ask = (words: string[]) =>
+    runProgram(['network', ...words, '--url', `http://localhost:${other.ctx.config.port}`], env)
+  const banned = await ask([])
+  expect(banned.code).toBe(1)
+  expect(banned.out).toMatch(/^FAULT +relay localhost:\d+ +it reports the status "banned"/m)
+  expect(banned.out).toMatch(/^ +→ ask the operator of the relay/m)
+  relay.answer('com.atproto.sync.getHostStatus', () => Response.json({ status: 'active' }))
+  expect((await ask([])).code).toBe(0)
+  const alice = await createAccount(other, 'alice')
+  const { account } = JSON.parse((await ask(['--account', alice.handle, '--json'])).out)
+  expect(account).toMatchObject({
+    did: alice.did,
+    links: expect.arrayContaining([expect.objectContaining({ name: 'identity' })]),
+  })
+  expect(await ask(['--account', 'someone.else.example'])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('No such account'),
+  })
+})
+
+test('alerts are listed while they last, and the recipients can be tried', async () => {
+  expect(await run(['alerts'])).toMatchObject({ code: 0, out: expect.stringContaining('Alerts are off') })
+  expect(await run(['alerts', '--test'])).toMatchObject({ code: 1, err: expect.stringContaining('alerts.mail_to') })
+  await using other = await startPds({ alerts: { mailTo: ['me@example.org'], diskFreeBytes: Number.MAX_SAFE_INTEGER } })
+  const ask = (...words: string[]) => runProgram(['alerts', ...words, '--url', other.url], env)
+  expect(await ask()).toMatchObject({ code: 0, out: 'There has been no alert.\n' })
+  await other.runSweep('alerts')
+  expect(await ask()).toMatchObject({
+    code: 1,
+    out: expect.stringMatching(/^disk-nearly-full +.*\bon +\d{4}-\d\d-\d\d/m),
+  })
+  expect(await ask('--test')).toMatchObject({ code: 0, out: 'me@example.org: sent\n' })
+  expect(other.mails.at(-1)).toMatchObject({ to: 'me@example.org', subject: expect.stringContaining('a test') })
+})
+
 describe('the server that is meant', () => {
   test('is that of the configuration, with its token', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'holdfast-operating-'))
