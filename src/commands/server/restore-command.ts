@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -89,6 +90,7 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
         unseal,
         snapshot,
         scratch: typeof scratch === 'string' ? scratch : tmpdir(),
+        onFolder: deleteIfInterrupted,
         quick: options['quick'] === true,
         now: new Date(),
         log: processLog(config),
@@ -168,6 +170,17 @@ async function verifyAndContinue(
   terminal.out(
     `${snapshot}: ${repos} repositories and ${blobs} blobs verified, ${accounts} accounts announced again, event log continues at ${seq}`,
   )
+}
+
+/** The folder holds everything that the backup does, decrypted. */
+function deleteIfInterrupted(folder: string): () => void {
+  const end = () => {
+    rmSync(folder, { recursive: true, force: true })
+    process.exit(exitCodes.interrupted)
+  }
+  const signals = ['SIGINT', 'SIGTERM'] as const
+  for (const signal of signals) process.on(signal, end)
+  return () => signals.forEach((signal) => process.off(signal, end))
 }
 
 function rehearsalText(report: Rehearsal): string {

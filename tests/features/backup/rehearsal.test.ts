@@ -21,6 +21,7 @@ import { withSmallDisk } from '../../support/faults/small-disk.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { PROGRAM } from '../../support/servers/program.ts'
+import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
 
 const { pds } = useWorld({ options: { onFile: true } })
@@ -155,6 +156,26 @@ test('a folder that a killed rehearsal has left is deleted, once it is a day old
   expect((await rehearsed()).code).toBe(0)
   expect(readdirSync(scratch).toSorted()).toEqual(['holdfast-rehearsal-new', 'of somebody else'])
   for (const name of readdirSync(scratch)) rmSync(join(scratch, name), { recursive: true })
+})
+
+test('an interrupted rehearsal leaves nothing', async () => {
+  const place = join(home, 'slow')
+  await holdfast(['backup', place])
+  const database = contentOf(place)
+    .map(([path]) => String(path))
+    .find((path) => path.endsWith('/database'))!
+  rmSync(database)
+  // Nothing is ever written into it.
+  expect(Bun.spawnSync(['mkfifo', database]).exitCode).toBe(0)
+  const program = Bun.spawn([...PROGRAM, 'restore', place, '--rehearse', '--scratch', scratch, '--dev'], {
+    env: { PATH: process.env['PATH'] ?? '', HOME: home, ...env() },
+    stdout: 'ignore',
+    stderr: 'ignore',
+  })
+  await until(() => readdirSync(scratch).length > 0)
+  program.kill('SIGINT')
+  expect(await program.exited).toBe(130)
+  expect(readdirSync(scratch)).toEqual([])
 })
 
 test('too little space is said before the disk is full, and says nothing about the backup', async () => {

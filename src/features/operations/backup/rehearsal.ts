@@ -79,6 +79,8 @@ export interface RehearsalOptions {
   snapshot: string
   /** The folder in which the scratch folder is made. */
   scratch: string
+  /** Gets the scratch folder, to delete it if the process ends before. Returns what to call once it is deleted. */
+  onFolder(path: string): () => void
   /** As of `verifyEverything`. */
   quick: boolean
   now: Date
@@ -92,9 +94,10 @@ export interface RehearsalOptions {
  * the backups. Throws `OperatorError` if it cannot be restored, or there is too little space.
  */
 export async function rehearse(options: RehearsalOptions): Promise<Rehearsal> {
-  const { archive, snapshot, now, scratch, log } = options
+  const { archive, snapshot, now, scratch, log, onFolder } = options
   await clearScratch(scratch, now)
   const dir = await mkdtemp(join(scratch, SCRATCH_PREFIX))
+  const release = onFolder(dir)
   const note = (ok: boolean) =>
     noteRehearsal(archive, { snapshot, at: now.toISOString(), ok }).catch((error: unknown) =>
       log.warn('the result of the rehearsal cannot be stored beside the backups', { error }),
@@ -109,6 +112,7 @@ export async function rehearse(options: RehearsalOptions): Promise<Rehearsal> {
     throw error
   } finally {
     await rm(dir, { recursive: true, force: true })
+    release()
   }
 }
 
