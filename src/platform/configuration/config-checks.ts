@@ -109,6 +109,11 @@ export const checks: readonly Check[] = [
   warning('blobs.s3_bucket', ({ blobs }) =>
     blobs.store === 'folder' && blobs.s3Bucket !== null ? 'has no effect unless blobs.store is s3' : null,
   ),
+  warning('backup.bucket_blobs', ({ blobs, backup }) =>
+    blobs.store === 'folder' && backup.bucketBlobs
+      ? 'has no effect unless blobs.store is s3: blobs in the data directory are always part of backups'
+      : null,
+  ),
   warning('blob_mirror.bucket', ({ blobs, blobMirror }) =>
     blobs.store === 's3' && blobMirror.bucket !== null
       ? 'has no effect: the blobs themselves are in a bucket (blobs.store is s3), and nothing is mirrored or restored at start'

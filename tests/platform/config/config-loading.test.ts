@@ -627,6 +627,9 @@ describe('keys that need each other', () => {
     expect(warningsOf(withEnv({ SERVICE_BLOBS_S3_BUCKET: 'mine' }))).toContainEqual(
       expect.stringContaining('has no effect unless blobs.store is s3'),
     )
+    expect(warningsOf(withEnv({ SERVICE_BACKUP_BUCKET_BLOBS: 'true' }))).toContainEqual(
+      expect.stringContaining('blobs in the data directory are always part of backups'),
+    )
     expect(warningsOf(withEnv({ ...store, ...keys, ...mirror }))).toContainEqual(
       expect.stringContaining('nothing is mirrored or restored at start'),
     )
