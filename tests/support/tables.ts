@@ -29,6 +29,7 @@ export interface Tables {
     updated_at: number
   }
   app_password: { did: string }
+  archive_schedule: { did: string; every: string; due_at: number }
   blob: { did: string; cid: string; mime_type: string; unreferenced_at: number | null }
   blob_reference: { cid: string }
   blob_removal: {

@@ -356,6 +356,17 @@ export const declared = {
     }),
   }),
 
+  archives: section({
+    folder: optional(path, {
+      addition: true,
+      doc: 'Folder of archives that are made for account holders who want one every week or month. Without it, they can only download one. On a cluster, a folder that all nodes share.',
+    }),
+    keep: field(integer({ min: 1, max: 100 }), {
+      default: 2,
+      addition: true,
+      doc: 'Number of these archives to keep of each account.',
+    }),
+  }),
   backup: section({
     destination: optional(text, {
       addition: true,

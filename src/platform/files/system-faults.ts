@@ -130,3 +130,9 @@ function nearestExisting(path: string): string {
 }
 
 export const userName = (uid: number) => (uid === 0 ? 'root' : `user ${uid}`)
+
+/** For `catch` after an access to a file that need not exist. Throws every other error. */
+export function nullWhenMissing(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT') return null
+  throw error
+}

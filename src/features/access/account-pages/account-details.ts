@@ -1,5 +1,6 @@
 /** The section of the account page that changes handle, email address and password. */
 import { html, type Html } from '../../../http/html.ts'
+import type { KeptArchives } from '../../data/account-archives/account-archives.ts'
 import { accountForm, accountName, outcomeOf, type AccountView, type Section } from './account-view.ts'
 import { identityUrl } from './identity-page.ts'
 import { moveAwayUrl } from './move-away-page.ts'
@@ -111,15 +112,43 @@ ${newPasswordField({ id: 'new-password', name: 'next', fault: fault?.field === '
   )
 }
 
-const archiveForm = (view: AccountView): Html =>
-  accountForm(
-    view,
-    'archive',
-    html`
+const archiveForm = (view: AccountView): Html => html`
+${accountForm(
+  view,
+  'archive',
+  html`
 <p>One file with your posts and all other records, your images and videos, your preferences, and tables that you can open in a spreadsheet. You can keep it as a copy, or move to another server with it.</p>
 <p class="quiet">The file is private: do not hand it on. It has no password in it. For a large account it takes a moment until the download begins.</p>
 <div><button>Download</button></div>`,
+)}
+${view.keptArchives && keptPart(view, view.keptArchives)}`
+
+const frequencies = { never: 'Never', weekly: 'Every week', monthly: 'Every month' } as const
+
+function keptPart(view: AccountView, { every, archives }: KeptArchives): Html {
+  const options = Object.entries(frequencies).map(
+    ([value, label]) =>
+      html`<option value="${value}"${value === (every ?? 'never') && html` selected`}>${label}</option>`,
   )
+  const rows = archives.map(
+    ({ name, size }) => html`
+<li>
+  <div class="body"><strong>${name.slice(0, 10)}</strong><small>${Math.ceil(size / 1024 ** 2)} MiB</small></div>
+  ${accountForm(view, 'archive/kept', html`${hidden({ name })}<button class="small" aria-label="Download the archive of ${name.slice(0, 10)}">Download</button>`)}
+</li>`,
+  )
+  return html`
+${accountForm(
+  view,
+  'archive/schedule',
+  html`
+<label for="archive-every">Have one made regularly</label>
+<select id="archive-every" name="every">${options}</select>
+<p class="quiet">The server keeps the newest ones here, and mails you when there is a new one.</p>
+<div><button>Save</button></div>`,
+)}
+${rows.length > 0 && html`<ul class="list">${rows}</ul>`}`
+}
 
 /** An account without a password gets one like a forgotten one, so that the address is known to work. */
 const firstPassword = (email: string | null): Html => html`

@@ -29,7 +29,12 @@ import {
   listWalletSessions,
   revokeAppPassword,
 } from '../sessions/sessions.ts'
-import { archiveOfAccount } from '../../data/account-archives/account-archives.ts'
+import {
+  archiveOfAccount,
+  keptArchive,
+  keptArchives,
+  scheduleArchives,
+} from '../../data/account-archives/account-archives.ts'
 import { isMoving } from '../../identity/migration/migration.ts'
 import { endAgent, listAgents } from '../../agents/agents/agents.ts'
 import { changeHandle, externalHandle } from '../../identity/handles/handles.ts'
@@ -65,7 +70,7 @@ async function renderAccountPage(
   const { db, clock } = ctx
   const { did } = account
   const now = clock.now()
-  const [apps, agents, appPasswords, sessions, browsers, walletSessions, wallet, pushDevices, storage] =
+  const [apps, agents, appPasswords, sessions, browsers, walletSessions, wallet, pushDevices, storage, kept] =
     await Promise.all([
       oauthSessionsOf(db, did, now),
       listAgents(db, did),
@@ -76,10 +81,20 @@ async function renderAccountPage(
       walletMatters(ctx, account),
       toldDevices(ctx, did),
       storageOf(ctx, did),
+      keptArchives(ctx, did),
     ])
   const lists = { apps, agents, appPasswords, sessions, browsers, walletSessions, wallet, pushDevices, storage }
   const isArriving = account.deactivatedAt !== null && (await isMoving(db, did))
-  return accountPage(ctx, { account, device, ...lists, outcome, secret, awaitsEmailCode, isMoving: isArriving })
+  return accountPage(ctx, {
+    account,
+    device,
+    ...lists,
+    keptArchives: kept,
+    outcome,
+    secret,
+    awaitsEmailCode,
+    isMoving: isArriving,
+  })
 }
 
 async function storageOf(ctx: Context, did: Did): Promise<AccountView['storage']> {
@@ -112,6 +127,7 @@ const notices = new Map<string, { section: Section; notice: string }>([
   ['email-confirmed', { section: 'account', notice: 'Your email address is confirmed.' }],
   ['reactivated', { section: 'account', notice: 'Your account is active again.' }],
   ['email', { section: 'email', notice: 'Your email address is changed.' }],
+  ['archive-schedule', { section: 'archive', notice: 'Saved. An archive is made within the hour if it is due.' }],
   ['password', { section: 'password', notice: 'Your password is changed. You are signed out everywhere else.' }],
 ])
 
@@ -242,6 +258,18 @@ export const accountRoutes: Endpoint[] = [
     return null
   }),
   ...act('archive', 'archive', '', download, { long: true }),
+  ...act(
+    'archive/kept',
+    'archive',
+    '',
+    ({ ctx }, { account }, form) => keptArchive(ctx, account.did, form.get('name') ?? ''),
+    { long: true },
+  ),
+  ...act('archive/schedule', 'archive', 'archive-schedule', async ({ ctx }, { account }, form) => {
+    const every = form.get('every')
+    await scheduleArchives(ctx, account.did, every === 'weekly' || every === 'monthly' ? every : null)
+    return null
+  }),
   ...act('reactivate', 'account', 'reactivated', (call, holder, form) =>
     showFault(call, holder, { section: 'account', form }, async () => {
       if (!activityOf(holder.account).active) await activateAccount(call, holder.account.did)

@@ -1,5 +1,6 @@
 /** The data of the account page, and the parts that its sections share. */
 import { html, type Html } from '../../../http/html.ts'
+import type { KeptArchives } from '../../data/account-archives/account-archives.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import type { ListedAgent } from '../../agents/agents/agents.ts'
 import type { AppPassword, ListedSession, ListedWalletSession } from '../sessions/sessions.ts'
@@ -48,6 +49,8 @@ export interface AccountView {
   storage: { used: Quota; quota: Quota }
   /** Devices that are told by pushes. */
   pushDevices: readonly PushRegistration[]
+  /** Null if this server makes none regularly. */
+  keptArchives: KeptArchives | null
   /** Result of the form that was sent; null if none was. */
   outcome: Outcome | null
   /** Whether the account is on its way here from another server. */

@@ -6,22 +6,16 @@
  * was deleted meanwhile is listed as missing. Archives have places, because each takes a file as large as the
  * repository.
  */
-import { setImmediate } from 'node:timers/promises'
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { OneByOne } from '../../../base/one-by-one.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { runsNothing } from '../../../http/foreign-bytes.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
-import { Spool } from '../../../platform/files/spool.ts'
-import { ZipWriter } from '../../../platform/files/zip-writer.ts'
 import { resumed } from '../../../platform/running/request-scope.ts'
 import { StreamPlaces, type StreamBounds, type StreamPlace } from '../../../platform/running/stream-places.ts'
-import { csvRow, BYTE_ORDER_MARK } from '../../../protocol/csv.ts'
-import { parseCid } from '../../../protocol/cid.ts'
 import { wireTime, type Did, type Millis } from '../../../protocol/identifiers.ts'
-import { blobStorage, type AccountBlob } from '../blobs/blobs.ts'
-import { closeContents, collect, CollectedFiles, jsonText, type Contents } from './archive-contents.ts'
-import { ARCHIVE_FORMAT, ARCHIVE_VERSION, archiveNames } from './archive-names.ts'
+import { closeContents, collect, type Contents } from './archive-contents.ts'
+import { archivePieces } from './archive-pieces.ts'
 
 /** Collecting an account reads all of it. More at a time would not be faster, and take more of the disk. */
 const archiveBounds: StreamBounds = {
@@ -122,93 +116,4 @@ function outgoing(ctx: Context, contents: Contents, place: StreamPlace, made: Mi
     },
     { highWaterMark: 0 },
   )
-}
-
-interface Making {
-  made: Millis
-  /** Aborts when the client is gone. */
-  gone: AbortSignal
-}
-
-async function* archivePieces(ctx: Context, contents: Contents, making: Making): AsyncGenerator<Uint8Array> {
-  const { dataDir, publicUrl } = ctx.config
-  const modifiedAt = making.made
-  const writer = new ZipWriter(dataDir)
-  const late = new CollectedFiles(dataDir)
-  const list = new Spool(dataDir)
-  const totals = { included: 0, missing: 0, bytes: 0 }
-  try {
-    for (const file of contents.files.list) yield* writer.entry({ ...file, modifiedAt }, contents.files.read(file))
-    list.append(Buffer.from(BYTE_ORDER_MARK + csvRow(['file', 'cid', 'sha256', 'bytes', 'mediaType', 'state'])))
-    for (const batch of contents.blobs.batches())
-      for (const blob of batch) {
-        const name = archiveNames.blob(blob.cid, blob.mimeType)
-        const bytes = blob.isTakenDown ? null : await bytesOf(ctx, blob, making.gone)
-        const state = blob.isTakenDown ? 'taken down' : bytes === null ? 'missing' : 'included'
-        const sha256 = Buffer.from(parseCid(blob.cid)!.digest).toString('hex')
-        list.append(
-          Buffer.from(csvRow([bytes === null ? '' : name, blob.cid, sha256, String(blob.size), blob.mimeType, state])),
-        )
-        if (bytes === null) totals.missing++
-        else {
-          yield* writer.entry({ name, size: blob.size, crc32: null, modifiedAt }, bytes)
-          totals.included++
-          totals.bytes += blob.size
-        }
-      }
-    await late.add(archiveNames.blobList, list.read(), () => setImmediate())
-    const { account, repo } = contents
-    const manifest = {
-      format: ARCHIVE_FORMAT,
-      version: ARCHIVE_VERSION,
-      did: account.did,
-      handle: account.handle,
-      service: publicUrl,
-      createdAt: wireTime(making.made),
-      repo: repo && { rev: repo.rev, head: repo.head.toString() },
-      blobs: { ...totals, list: archiveNames.blobList },
-      files: [...contents.files.list, ...late.list].map(({ name, size, sha256 }) => ({ name, bytes: size, sha256 })),
-    }
-    await late.add(archiveNames.manifest, [jsonText(manifest)], () => setImmediate())
-    for (const file of late.list) yield* writer.entry({ ...file, modifiedAt }, late.read(file))
-    yield* writer.end()
-  } finally {
-    writer.close()
-    late.close()
-    list.close()
-  }
-}
-
-/**
- * Returns the bytes of a blob, all of which are right; null if the blob is missing or damaged. A bucket shows damage
- * only with the last bytes, so what comes from there is received before any of it is sent.
- */
-async function bytesOf(ctx: Context, blob: AccountBlob, gone: AbortSignal): Promise<AsyncIterable<Uint8Array> | null> {
-  const storage = blobStorage(ctx)
-  const body = await storage.open(blob, { gone: () => gone })
-  if (body === null) return null
-  const stream = new Response(body as ConstructorParameters<typeof Response>[0]).body!
-  return storage.isShared ? received(ctx, blob, stream) : stream
-}
-
-async function received(
-  ctx: Context,
-  { cid }: AccountBlob,
-  stream: AsyncIterable<Uint8Array>,
-): Promise<AsyncIterable<Uint8Array> | null> {
-  const spool = new Spool(ctx.config.dataDir)
-  try {
-    for await (const chunk of stream) spool.append(chunk)
-  } catch (error) {
-    spool.close()
-    ctx.log.error('blob file is missing or damaged', { cid, error })
-    return null
-  }
-  return (async function* () {
-    try {
-      yield* spool.read()
-    } finally {
-      spool.close()
-    }
-  })()
 }

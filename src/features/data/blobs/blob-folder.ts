@@ -14,6 +14,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { Pace } from '../../../base/pace.ts'
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import { KeyedQueue } from '../../../base/keyed-queue.ts'
+import { nullWhenMissing } from '../../../platform/files/system-faults.ts'
 import { cidOfBlobDigest } from '../../../protocol/cid.ts'
 import { HEAD_BYTES, type BlobContent, type BlobStorage, type IncomingBlob, type OpenOptions } from './blob-storage.ts'
 import { WriteBehind } from './write-behind.ts'
@@ -216,9 +217,4 @@ const statOf = (path: string) => stat(path).catch(nullWhenMissing)
 function identityOf(path: string): string | null {
   const found = statSync(path, { throwIfNoEntry: false })
   return found === undefined ? null : `${found.ino} ${found.size} ${found.mtimeMs}`
-}
-
-function nullWhenMissing(error: NodeJS.ErrnoException): null {
-  if (error.code === 'ENOENT') return null
-  throw error
 }

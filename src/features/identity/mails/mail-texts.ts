@@ -85,6 +85,14 @@ export function recoveryCodeMail(
   return { to: account.email, subject: `Account recovery requested (${host})`, text }
 }
 
+/** The mail to an account holder who has archives made regularly. */
+export function archiveReadyMail({ config }: Pick<Context, 'config'>, account: Addressee, bytes: number): Mail {
+  const { host } = new URL(config.publicUrl)
+  const size = `${Math.ceil(bytes / 1024 ** 2)} MiB`
+  const text = `${about(account, host)}\n\nA new archive of your account is ready (${size}). You find it under "Download your data" at ${config.publicUrl}/account, where you can also change how often one is made. The server keeps the newest ones only.\n`
+  return { to: account.email, subject: `An archive of your account is ready (${host})`, text }
+}
+
 /** The mail to who alone can change their identity, after the server was renamed. */
 export function hostRenamedMail(
   { config }: Pick<Context, 'config'>,

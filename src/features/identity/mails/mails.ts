@@ -12,6 +12,7 @@ export { addMail, sendMail } from './mail-steps.ts'
 export {
   addressOf,
   addressWantedMail,
+  archiveReadyMail,
   hostRenamedMail,
   noticeMail,
   quotaMail,

@@ -1,0 +1,47 @@
+/** Makes the archives that are due, one after another, and tells their holders. */
+import { HOUR_SECS } from '../../../base/durations.ts'
+import type { Sweep } from '../../../platform/running/sweeps.ts'
+import { accountOf } from '../../identity/accounts/accounts.ts'
+import { addMail, archiveReadyMail } from '../../identity/mails/mails.ts'
+import { advanceSchedule, dueSchedules, type ArchiveSchedule } from './archive-schedule-store.ts'
+import { keepArchive, periodMillis } from './kept-archives.ts'
+
+const PAGE = 100
+
+export const archiveScheduleSweep: Sweep = {
+  name: 'account-archives',
+  intervalSecs: ({ archives }) => (archives.folder === null ? 0 : HOUR_SECS),
+  async run(ctx, stopping) {
+    const report = { made: 0, failed: 0 }
+    const { folder } = ctx.config.archives
+    if (folder === null) return report
+    const now = ctx.clock.now()
+    for (let after: ArchiveSchedule | null = null; ;) {
+      const due: ArchiveSchedule[] = await dueSchedules(ctx.db, now, after, PAGE)
+      for (const schedule of due) {
+        stopping.throwIfAborted()
+        try {
+          const bytes = await keepArchive(ctx, folder, schedule.did, stopping)
+          await ctx.db.transaction(async (tx) => {
+            if ((await advanceSchedule(tx, schedule, now + periodMillis[schedule.every])) === 0) return
+            const account = await accountOf(tx, schedule.did)
+            if (account === null || account.email === null) return
+            const { did, email } = account
+            await addMail(ctx, tx, {
+              key: `archive ${did}`,
+              did,
+              mail: archiveReadyMail(ctx, { ...account, email }, bytes),
+            })
+          })
+          report.made++
+        } catch (error) {
+          stopping.throwIfAborted()
+          report.failed++
+          ctx.log.warn('archive not made; will retry in the next pass', { did: schedule.did, error })
+        }
+      }
+      if (due.length < PAGE) return report
+      after = due.at(-1)!
+    }
+  },
+}

@@ -1,0 +1,104 @@
+/**
+ * Archives that are made regularly, for holders who want that, in the folder `archives.folder`: a subfolder for each
+ * account, with the newest ones. A file has its name once all of it is durable.
+ */
+import { mkdir, open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises'
+import { join } from 'node:path'
+import { DAY_MILLIS } from '../../../base/durations.ts'
+import { nullWhenMissing } from '../../../platform/files/system-faults.ts'
+import type { Context } from '../../../platform/context.ts'
+import { wireTime, type Did, type Millis } from '../../../protocol/identifiers.ts'
+import { archivePieces } from './archive-pieces.ts'
+import { closeContents, collect } from './archive-contents.ts'
+import { deleteSchedule, findSchedule, putSchedule, type Frequency } from './archive-schedule-store.ts'
+
+export const periodMillis: Readonly<Record<Frequency, Millis>> = { weekly: 7 * DAY_MILLIS, monthly: 30 * DAY_MILLIS }
+
+const archiveFile = /^\d{4}-\d\d-\d\dT\d{6}Z\.zip$/
+const PART = '.part'
+
+export interface KeptArchive {
+  name: string
+  /** In bytes. */
+  size: number
+}
+
+/** What is made for an account. Null if this server makes no archives regularly. */
+export interface KeptArchives {
+  every: Frequency | null
+  /** The newest first. */
+  archives: KeptArchive[]
+}
+
+const folderOf = (folder: string, did: Did): string => join(folder, did.replaceAll(/[^a-zA-Z0-9.-]/g, '_'))
+
+/** Make an archive, and delete those that are too many. Returns its size in bytes. */
+export async function keepArchive(ctx: Context, folder: string, did: Did, stopping: AbortSignal): Promise<number> {
+  const { archives } = ctx.config
+  const own = folderOf(folder, did)
+  const made = ctx.clock.now()
+  const path = join(own, `${wireTime(made).slice(0, 19).replaceAll(':', '')}Z.zip`)
+  const pause = async () => stopping.throwIfAborted()
+  const contents = await ctx.db.snapshot((reader) => collect(ctx, reader, did, pause))
+  let file: FileHandle | null = null
+  let size = 0
+  try {
+    await mkdir(own, { recursive: true, mode: 0o700 })
+    file = await open(path + PART, 'w', 0o600)
+    for await (const piece of archivePieces(ctx, contents, { made, gone: stopping })) {
+      await file.writeFile(piece)
+      size += piece.length
+    }
+    await file.sync()
+    await rename(path + PART, path)
+  } finally {
+    await file?.close()
+    closeContents(contents)
+    await rm(path + PART, { force: true })
+  }
+  const names = await namesIn(own)
+  for (const name of names.slice(archives.keep)) await rm(join(own, name), { force: true })
+  return size
+}
+
+/** The newest first. */
+const namesIn = async (own: string): Promise<string[]> =>
+  ((await readdir(own).catch(nullWhenMissing)) ?? [])
+    .filter((name) => archiveFile.test(name))
+    .toSorted()
+    .toReversed()
+
+export async function keptArchives(ctx: Context, did: Did): Promise<KeptArchives | null> {
+  const { folder } = ctx.config.archives
+  if (folder === null) return null
+  const own = folderOf(folder, did)
+  const archives: KeptArchive[] = []
+  for (const name of await namesIn(own)) {
+    const found = await stat(join(own, name)).catch(nullWhenMissing)
+    if (found !== null) archives.push({ name, size: found.size })
+  }
+  return { every: (await findSchedule(ctx.db, did))?.every ?? null, archives }
+}
+
+/** Returns the download of an archive that was made; null if there is none of that name. */
+export async function keptArchive(ctx: Context, did: Did, name: string): Promise<Response | null> {
+  const { folder } = ctx.config.archives
+  if (folder === null || !(await namesIn(folderOf(folder, did))).includes(name)) return null
+  return new Response(Bun.file(join(folderOf(folder, did), name)), {
+    headers: { 'Content-Type': 'application/zip', 'Content-Disposition': `attachment; filename="${name}"` },
+  })
+}
+
+/** Have archives made from now on, or no longer if `every` is null. Those that were made stay. */
+export async function scheduleArchives(ctx: Context, did: Did, every: Frequency | null): Promise<void> {
+  await ctx.db.transaction(async (tx) => {
+    if (every === null) await deleteSchedule(tx, did)
+    else await putSchedule(tx, { did, every, dueAt: ctx.clock.now() })
+  })
+}
+
+/** Delete all archives of an account. */
+export async function deleteKeptArchives(ctx: Context, did: Did): Promise<void> {
+  const { folder } = ctx.config.archives
+  if (folder !== null) await rm(folderOf(folder, did), { recursive: true, force: true })
+}

@@ -1,0 +1,88 @@
+/** Archives that the server makes every week or month, for those who want them. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'bun:test'
+import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
+import type { Did } from '../../../src/protocol/identifiers.ts'
+import { createAccount } from '../../support/clients/account.ts'
+import { signIn } from '../../support/clients/browser.ts'
+import { setUp } from '../../support/set-up.ts'
+import { until } from '../../support/until.ts'
+import { useWorld } from '../../support/world.ts'
+import { archiveIn } from '../../support/zip-reading.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'archives-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const { pds, freshPage } = useWorld({
+  browser: true,
+  config: { rateLimit: { enabled: false }, archives: { folder, keep: 2 } },
+})
+const alice = setUp(() => createAccount(pds, 'alice'))
+const make = () => pds.runSweep('account-archives')
+const own = (did: string) => join(folder, did.replaceAll(':', '_'))
+const ready = (to: string) => pds.mails.filter((mail) => mail.to === to && mail.subject.startsWith('An archive'))
+
+test('the holder chooses how often, is mailed, and downloads what was made', async () => {
+  expect(await make()).toEqual({ made: 0, failed: 0 })
+  const page = await freshPage({ acceptDownloads: true })
+  await signIn(page, pds, alice, { stays: true })
+  const unfold = () => page.locator('#archive').evaluate((part) => void (part.closest('details')!.open = true))
+  await unfold()
+  await page.getByLabel('Have one made regularly').selectOption('weekly')
+  await page.locator('#archive').getByRole('button', { name: 'Save' }).click()
+  await page.locator('#archive [role=status]').waitFor()
+  expect(await make()).toEqual({ made: 1, failed: 0 })
+  expect(await make()).toEqual({ made: 0, failed: 0 })
+  await until(() => ready(alice.email).length === 1)
+
+  const [name] = readdirSync(own(alice.did))
+  expect(statSync(join(own(alice.did), name!)).mode & 0o777).toBe(0o600)
+  await page.reload()
+  await unfold()
+  expect(await page.getByLabel('Have one made regularly').inputValue()).toBe('weekly')
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: /^Download the archive of/ }).click(),
+  ])
+  const bytes = readFileSync(await download.path())
+  expect(bytes).toEqual(readFileSync(join(own(alice.did), name!)))
+  expect(JSON.parse((await archiveIn(bytes).contents()).get('manifest.json')!.toString())).toMatchObject({
+    did: alice.did,
+  })
+})
+
+test('the newest ones are kept, and none is made for who no longer wants any', async () => {
+  const days = async (count: number) => {
+    pds.clock.advance({ secs: count * 24 * 3600 })
+    return (await make())['made']
+  }
+  expect([await days(6), await days(1), await days(7), await days(7)]).toEqual([0, 1, 1, 1])
+  const names = readdirSync(own(alice.did))
+  expect(names).toHaveLength(2)
+  await pds.damage('archive_schedule', { did: alice.did }, { every: 'monthly' })
+  expect([await days(7), await days(29), await days(1)]).toEqual([1, 0, 1])
+  await pds.lose('archive_schedule', { did: alice.did })
+  expect(await days(60)).toBe(0)
+})
+
+test('an archive that cannot be made stays due, and those of others are made', async () => {
+  const bob = await createAccount(pds, 'bob')
+  const due = { every: 'weekly', due_at: 1 }
+  await pds.plant('archive_schedule', [
+    { did: alice.did, ...due },
+    { did: bob.did, ...due },
+    { did: 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa', ...due },
+  ])
+  expect(await make()).toEqual({ made: 2, failed: 1 })
+  expect(await make()).toEqual({ made: 0, failed: 1 })
+  await pds.lose('archive_schedule', { did: 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa' })
+})
+
+test('a deleted account takes its archives along', async () => {
+  expect(readdirSync(folder)).toContain(alice.did.replaceAll(':', '_'))
+  await deleteAccount({ ctx: pds.ctx }, alice.did as Did)
+  await until(() => !readdirSync(folder).includes(alice.did.replaceAll(':', '_')))
+  expect(await pds.count('archive_schedule', { did: alice.did })).toBe(0)
+})
