@@ -116,7 +116,10 @@ test('no service token is made for them', async () => {
 })
 
 const CID = 'bafyreie5737gdxlw5i64vzichcalba3z2v5n6icifvx5xytvske7mr3hpm'
-const inSpace = () => `at://${alice.did}/space/com.example.forum/secret/${alice.did}/com.example.thread/3jzfcijpj2z2a`
+/** A key that occurs nowhere else. */
+const SENTINEL = 'only-for-members'
+const inSpace = () =>
+  `at://${alice.did}/space/com.example.forum/${SENTINEL}/${alice.did}/com.example.thread/3jzfcijpj2z2a`
 
 test('a URI of a space passes where a lexicon asks for an at-uri, and is no record of anybody', async () => {
   const uri = inSpace()
@@ -187,5 +190,12 @@ test('an operator cannot take a record of a space for a public one', async () =>
       json: { subject, takedown: { applied: true } },
     }),
   ])
-    expect(answer).toMatchObject({ status: 400, body: { message: expect.not.stringContaining('secret') } })
+    expect(answer).toMatchObject({ status: 400, body: { message: expect.not.stringContaining(SENTINEL) } })
+})
+
+test('the log and the metrics name no space', async () => {
+  const { body: metrics } = await request(`${pds.url}/metrics`, { headers: basic('admin', ADMIN_TOKEN) })
+  expect(pds.log.length).toBeGreaterThan(10)
+  expect(metrics).toContain('proxy_requests_total')
+  expect(JSON.stringify(pds.log) + metrics).not.toContain(SENTINEL)
 })
