@@ -17,6 +17,8 @@ import {
 import { responderAddresses, type ResponderPlace } from '../../features/operations/certificates/certificates.ts'
 import type { Config } from '../../platform/configuration/config.ts'
 import { ownUrl, plainAddress } from '../../platform/configuration/own-url.ts'
+import { isPostgresUrl } from '../../platform/database/database-url.ts'
+import { isDatabaseThere, sqlitePath } from '../../platform/database/sqlite.ts'
 import { askHealth } from '../server-health.ts'
 import type { Variables } from './settings-file.ts'
 
@@ -29,8 +31,10 @@ interface Opened {
   port: number
 }
 
-/** Checks of the doctor that need no running server. */
-const borrowed = ['disk', 'network-share', 'clock', 'mail'] as const
+/** Checks of the doctor that need no running server: those of a folder, of data that is there, and of services. */
+const checksOfFolder: ReadonlySet<string> = new Set(['disk', 'network-share'])
+const checksOfData: ReadonlySet<string> = new Set(['database', 'master-key'])
+const checksOfServices: ReadonlySet<string> = new Set(['clock', 'mail'])
 
 /** Look at this machine. `mayBindAll`: the server will have the right to open ports below 1024. */
 export async function* lookAtMachine(
@@ -38,9 +42,14 @@ export async function* lookAtMachine(
   { mayBindAll }: { mayBindAll: boolean },
 ): AsyncGenerator<Examined> {
   const { config } = patient
-  const there = { ...patient, config: { ...config, dataDir: nearestFolder(config.dataDir) } }
-  for (const check of checks.filter(({ name }) => borrowed.some((each) => each === name)))
-    yield { name: check.name, finding: await examine(check, check.name === 'mail' ? patient : there) }
+  const folder = { ...patient, config: { ...config, dataDir: nearestFolder(config.dataDir) } }
+  const hasData = isPostgresUrl(config.databaseUrl) || isDatabaseThere(sqlitePath(config.databaseUrl))
+  for (const check of checks) {
+    const { name } = check
+    if (checksOfFolder.has(name)) yield { name, finding: await examine(check, folder) }
+    if (checksOfServices.has(name) || (hasData && checksOfData.has(name)))
+      yield { name, finding: await examine(check, patient) }
+  }
   yield { name: 'backups', finding: await lookAtBackups(patient) }
   yield { name: 'ports', finding: await lookAtPorts(config, mayBindAll) }
 }

@@ -4,6 +4,7 @@ import { OperatorError } from '../../base/operator-error.ts'
 import { SOFTWARE } from '../../base/version.ts'
 import type { Config, Mode } from '../../platform/configuration/config.ts'
 import { HistoryContinued, HistoryLost } from '../../platform/database/database.ts'
+import { loadConfig } from '../../platform/configuration/config-loading.ts'
 import { makeDataDirectory } from '../../platform/files/data-directory.ts'
 import { type Log, processLog } from '../../platform/running/log.ts'
 import { makeOwnToken } from '../../platform/secrets/own-admin-token.ts'
@@ -27,6 +28,9 @@ export async function runServer(
   const loaded = loadOrExplain(terminal, mode, (warning) => warnings.push(warning))
   if (loaded === null) {
     for (const warning of warnings) terminal.err(`warning: ${warning}`)
+    // Nothing is wrong but that the required keys are missing.
+    if (mode === 'serve' && loadConfig(terminal, 'dev').ok)
+      terminal.err('"holdfast init" writes the configuration of a new server.')
     return exitCodes.failed
   }
   const config = makesToken && loaded.adminToken === null ? withOwnToken(loaded) : loaded

@@ -206,6 +206,15 @@ describe('serve --domain', () => {
     expect(existsSync(join(folder.path, 'kept/holdfast.admin-token'))).toBe(false)
   })
 
+  test('without it a configuration is needed, which init writes', async () => {
+    expect(await runProgram(['serve'])).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(
+        /^configuration is invalid \(3 problems\)\n[^]*"holdfast init" writes the configuration of a new server.\n$/,
+      ),
+    })
+  })
+
   test('refuses what is no domain', async () => {
     expect(await runProgram(['serve', '--domain', 'https://pds.example.com'])).toMatchObject({
       code: 2,

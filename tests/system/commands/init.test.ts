@@ -348,6 +348,25 @@ describe('what it looks at', () => {
     })
   })
 
+  test('a database that cannot be reached, and one that is sealed by another key', async () => {
+    const env = { ...environment(), SERVICE_DATABASE_URL: `postgres://me:hunter2@127.0.0.1:${await freePort()}/pds` }
+    const away = await runProgram(unattended('--json'), env)
+    expect(away.code).toBe(1)
+    expect(stateOf(reported(away), 'database')).toMatchObject({ state: 'fault' })
+    expect(away.out + away.err).not.toContain('hunter2')
+    expect(existsSync(file)).toBe(false)
+
+    await init()
+    const text = readFileSync(file, 'utf8')
+    writeFileSync(file, text.replace(/(MASTER_KEY)=.*/, `$1=${'0'.repeat(64)}`))
+    const sealed = await init('--json')
+    expect(sealed.code).toBe(1)
+    expect(stateOf(reported(sealed), 'master-key')).toMatchObject({
+      state: 'fault',
+      text: 'the configured master key does not decrypt the secrets of this database',
+    })
+  })
+
   test('backups in the data folder, and those in a bucket without keys', async () => {
     await nothingWritten('backups', 'is in the data folder', '--backups', join(folder, 'data/backups'))
     await nothingWritten('backups', 'cannot be reached without an endpoint', '--backups', 's3://bucket/backups')
