@@ -1,9 +1,13 @@
 /** The board for Grafana and the rules for Prometheus that are part of a release. */
 import { expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { useCluster } from '../../support/cluster-world.ts'
+import { serverCertificate, serverKey } from '../../support/certificates.ts'
 import { request } from '../../support/clients/http.ts'
+import { freePort } from '../../support/ports.ts'
+import { startCluster } from '../../support/servers/cluster.ts'
+import { setUp } from '../../support/set-up.ts'
 
 const root = join(import.meta.dir, '../../..')
 const text = (path: string) => readFileSync(join(root, path), 'utf8')
@@ -34,10 +38,30 @@ const board = JSON.parse(text('release/files/grafana-dashboard.json')) as {
 }
 const panels = board.panels.filter(({ type }) => type !== 'row')
 
-/** Numbers events and tells alerts, so that it has all metrics. */
-const {
-  nodes: [node],
-} = useCluster(1, { alerts: { mailTo: ['operator@example.org'] } })
+/** Numbers events, tells alerts and encrypts connections, so that it has all metrics. */
+const node = setUp(startNode, ({ end }) => end())
+
+async function startNode() {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-monitoring-'))
+  const [certificateFile, keyFile] = [join(folder, 'certificate.pem'), join(folder, 'key.pem')]
+  writeFileSync(certificateFile, serverCertificate)
+  writeFileSync(keyFile, serverKey)
+  const cluster = await startCluster(1, {
+    alerts: { mailTo: ['operator@example.org'] },
+    tls: {
+      mode: 'files',
+      port: await freePort(),
+      httpPort: await freePort(),
+      certificateFiles: [certificateFile],
+      keyFiles: [keyFile],
+    },
+  })
+  const end = async () => {
+    await cluster[Symbol.asyncDispose]()
+    rmSync(folder, { recursive: true })
+  }
+  return { url: cluster.nodes[0]!.url, end }
+}
 
 /** What PromQL itself has, as far as it is used here. */
 const language = new Set(
