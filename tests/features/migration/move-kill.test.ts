@@ -1,4 +1,4 @@
-/** `kill -9` at every request of a move to the old server: the next start goes on where it was. */
+/** `kill -9` at every request of a move to the old server, and a full disk: the move continues where it was. */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -83,6 +83,40 @@ test('a move goes on after every kill, and nothing is lost or moved twice', asyn
     await here.login({ identifier: from.did, password: moving.password })
     expect(await belongingsOf(here, plc.url)).toEqual(before)
     expect((await there.com.atproto.sync.getRepoStatus({ did: from.did })).data.active).toBe(false)
+  } finally {
+    await server[Symbol.asyncDispose]()
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
+
+test('a move waits while there is no room, and continues once there is', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-move-'))
+  await using plc = await startPlcServer()
+  await using old = await startPds({ plcDirectoryUrl: plc.url, rateLimit: { enabled: false } })
+  const env = {
+    PORT: String(await freePort()),
+    SERVICE_DATA_DIR: join(folder, 'data'),
+    SERVICE_PLC_DIRECTORY_URL: plc.url,
+    SERVICE_RATE_LIMIT_ENABLED: 'false',
+  }
+  const server = await startProgram(['dev'], env, folder, { maxFileBytes: 3 * 1024 * 1024 })
+  try {
+    const from = await createAccount(old, 'anna')
+    const uploaded = await from.call('com.atproto.repo.uploadBlob', {
+      method: 'POST',
+      body: new Uint8Array(4 * 1024 * 1024),
+      headers: { 'content-type': 'video/mp4' },
+    })
+    const record = { $type: 'com.example.film', film: uploaded.body.blob }
+    await from.call('com.atproto.repo.createRecord', {
+      json: { repo: from.did, collection: 'com.example.film', record },
+    })
+    const moving = await begin(server, from, 'anna')
+    await until(async () => (await moveOf(server, moving)).fault?.includes('no room') === true)
+    expect(await moveOf(server, moving)).toMatchObject({ stage: 'blobs', needs: null, blobs: { stored: 0, lost: 0 } })
+    server.liftFileLimit()
+    await until(async () => (await moveOf(server, moving)).needs === 'signature')
+    expect(await moveOf(server, moving)).toMatchObject({ blobs: { expected: 1, stored: 1, lost: 0 } })
   } finally {
     await server[Symbol.asyncDispose]()
     rmSync(folder, { recursive: true, force: true })

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { AtpAgent } from '@atproto/api'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
-import { request } from '../../support/clients/http.ts'
+import { bearer, request } from '../../support/clients/http.ts'
 import { belongingsOf, settleIn } from '../../support/clients/migration.ts'
 import { begin, giveMailedCode, moveOf, plan } from '../../support/clients/mover.ts'
 import { startPds } from '../../support/servers/pds.ts'
@@ -74,5 +74,41 @@ describe('a whole move', () => {
   test('keeps neither password nor session of the old server', async () => {
     expect(await pds.rows('move_in', { did: from.did })).toMatchObject([{ session_wrapped: null }])
     expect(await pds.rows('move_plan', { did: from.did })).toEqual([])
+  })
+})
+
+describe('an account that was here before', () => {
+  let from: TestAccount
+  let there: TestAccount
+
+  beforeAll(async () => {
+    // Made here, moved to the other server, changed there.
+    from = await createAccount(pds, 'rosa')
+    there = await begin(old, from, 'rosa-there')
+    await old.runSteps()
+    await giveMailedCode(old, there, pds, from.email)
+    expect(await moveOf(old, there)).toMatchObject({ stage: 'done' })
+    await settleIn(await agentOf(old.url, there))
+  })
+
+  test('does not come back with another password', async () => {
+    const planned = await plan(pds, there)
+    const wanted = { plan: planned.body.plan, handle: from.handle, email: from.email, password: 'not the password' }
+    expect(await request(`${pds.url}/v1/move-in`, { json: wanted })).toMatchObject({ status: 401 })
+    const other = await begin(pds, there, 'rosa')
+    const headers = bearer(other.accessJwt)
+    expect(await request(`${pds.url}/v1/move-in`, { method: 'DELETE', headers })).toMatchObject({ status: 200 })
+    expect(await pds.count('account', { did: from.did })).toBe(1)
+  })
+
+  test('comes back with what it has become, under its handle here', async () => {
+    const before = await belongingsOf(await agentOf(old.url, there), plc.url)
+    const moving = await begin(pds, there, 'rosa')
+    await pds.runSteps()
+    await giveMailedCode(pds, moving, old, there.email)
+    expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done', handle: 'rosa.test', fault: null })
+    expect(await belongingsOf(await agentOf(pds.url, moving), plc.url)).toEqual(before)
+    const left = await request(`${old.url}/xrpc/com.atproto.sync.getRepoStatus?did=${from.did}`)
+    expect(left.body).toMatchObject({ active: false })
   })
 })

@@ -153,6 +153,11 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await page.getByLabel('Password', { exact: true }).fill('a long password')
     await page.getByRole('button', { name: 'Create account' }).click()
   },
+  'move-here': (page) => page.goto(`${pds.url}/account/move-here`),
+  async 'move-away'(page) {
+    await signIn(page)
+    await page.goto(`${pds.url}/account/move-away`)
+  },
   reset: (page) => page.goto(`${pds.url}/account/reset-password`),
   code: (page) => page.goto(`${pds.url}/account/reset-password/code?sent=yes`),
   'request-gone': (page) => page.goto(`${pds.url}/oauth/authorize`),

@@ -17,7 +17,7 @@ import { announce } from '../account-events/account-events.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
 import { activateAccount } from '../account-changes/account-changes.ts'
 import { countBlobs, listMissing, takeBlob } from '../../data/blobs/blobs.ts'
-import { findPreferences, storePreferences } from '../../data/preferences/preferences.ts'
+import { storePreferences } from '../../data/preferences/preferences.ts'
 import { importRepo } from '../../data/sync/sync.ts'
 import { requireNoDoubt, submitOperation, verdictOf } from '../identity/identity.ts'
 import { agreedState } from './agreed-identity.ts'
@@ -144,8 +144,7 @@ async function takePreferences(job: Job): Promise<Partial<MoveState>> {
     if (known.ok && known.stored.length > 0)
       await ctx.db.transactionOn(accountLock(did), async (tx) => {
         refuseTakendown(await accountStatus(tx, did))
-        // The holder may have set some here meanwhile.
-        if ((await findPreferences(tx, did)).length === 0) await storePreferences(tx, did, known.stored)
+        await storePreferences(tx, did, known.stored)
       })
   }
   return proposeIdentity(job)

@@ -3,6 +3,7 @@ import { MINUTE_SECS, HOUR_SECS } from '../../../base/durations.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
+import { storageFaultOf } from '../../../platform/files/storage-faults.ts'
 import { StepPostponed, type StepKind } from '../../../platform/running/steps.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { findMove, updateMove, type Move, type MoveState } from './move-store.ts'
@@ -70,6 +71,8 @@ function wordsOf(error: unknown): string {
   if (error instanceof OldHostAway) return `${error.message} This server tries again by itself.`
   if (error instanceof PlcDirectoryError)
     return 'The directory of identities does not answer. This server tries again by itself.'
+  if (storageFaultOf(error) !== null)
+    return 'This server has no room at the moment. It tries again by itself; tell its operator.'
   return isDamaged(error)
     ? 'The old server sent something unusable, or broke off. This server tries again by itself.'
     : 'Something went wrong on this server. It tries again by itself.'

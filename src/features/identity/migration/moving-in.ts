@@ -8,14 +8,16 @@ import { authenticationRequired, invalidRequest, Refusal } from '../../../http/e
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import type { Did, Handle } from '../../../protocol/identifiers.ts'
+import { parseDidKey } from '../../../protocol/keys.ts'
 import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
 import { isPlcDid, PDS_SERVICE_NAME, SIGNING_KEY_NAME, type UnsignedOperation } from '../../../protocol/plc.ts'
+import { loginWithPassword } from '../passwords/passwords.ts'
 import { verifyServiceToken } from '../../access/service-auth/service-auth.ts'
 import { importArchive } from '../../data/account-archives/account-archives.ts'
 import { countBlobs } from '../../data/blobs/blobs.ts'
 import { repoTotals } from '../../data/repo/repo.ts'
 import { importRepo } from '../../data/sync/sync.ts'
-import { accountOf, scheduleDeletion } from '../accounts/accounts.ts'
+import { accountOf, scheduleDeletion, type Account } from '../accounts/accounts.ts'
 import { deleteAccount, recommendedCredentials } from '../account-changes/account-changes.ts'
 import { announce } from '../account-events/account-events.ts'
 import { createAccount, type Enter, type NewIdentity } from '../signup/signup.ts'
@@ -24,6 +26,7 @@ import { atOldHost, logInAt, requireImports } from './move-plan.ts'
 import { mailCode } from './move-stages.ts'
 import { addMoveStep } from './move-step.ts'
 import {
+  deleteMove,
   deletePlansOf,
   findMove,
   findPlan,
@@ -52,19 +55,28 @@ export interface BeginRequest {
   recoveryKey?: string
 }
 
+/** The account of a move that has begun. */
+export interface BegunMove<Entry> {
+  did: Did
+  handle: Handle | null
+  /** What `Enter` returned. */
+  entry: Entry
+}
+
 /**
  * Create the account, which is deactivated until its identity names this server, and start to move it. The old server
  * vouches for the holder with a service token, as for any client that moves an account. The holder of a move that has
- * begun continues it, with the password given now.
+ * begun continues it, with the password given now. An account that was left behind here returns instead: it keeps its
+ * handle, its address and its password, which has to be the one given.
  *
- * Throws `InvalidRequest` for a plan that is unknown or has expired, what `createAccount` throws, and what `planMove`
- * throws about the old server.
+ * Throws `InvalidRequest` for a plan that is unknown or has expired, `AuthenticationRequired` for a wrong password of an
+ * account that returns, what `createAccount` throws, and what `planMove` throws about the old server.
  */
 export async function beginMove<Entry>(
   exchange: Exchange,
   request: BeginRequest,
   enter: Enter<Entry>,
-): Promise<NewIdentity<Entry>> {
+): Promise<BegunMove<Entry>> {
   const { ctx } = exchange
   requireImports(ctx)
   const { plan, recoveryKey, ...account } = request
@@ -72,7 +84,7 @@ export async function beginMove<Entry>(
   if (!planned) throw invalidRequest('plan: unknown, or expired; sign in at the old server again')
   const { did, host, sessionWrapped } = planned
   await requireVouched(ctx, planned)
-  return createAccount(exchange, { ...account, did, recoveryKey }, did, async (tx, made) => {
+  const begin = async (tx: Tx): Promise<Entry> => {
     await putMove(tx, {
       did,
       host,
@@ -85,9 +97,31 @@ export async function beginMove<Entry>(
     })
     await deletePlansOf(tx, did)
     await addMoveStep(ctx, tx, did)
-    return enter(tx, made)
+    return enter(tx, did)
+  }
+  const left = await accountOf(ctx.db, did)
+  if (left === null || !isReturning(left)) return createAccount(exchange, { ...account, did, recoveryKey }, did, begin)
+  if (recoveryKey !== undefined && !parseDidKey(recoveryKey))
+    throw invalidRequest('The recovery key is not a did:key of a supported curve')
+  const revalidate = await loginWithPassword(exchange, did, account.password, () =>
+    authenticationRequired('The account was here before: enter the password that it had here'),
+  )
+  const entry = await ctx.db.transaction(async (tx) => {
+    await revalidate(tx)
+    const now = await accountOf(tx, did)
+    if (now === null || !isReturning(now)) throw notNow()
+    await scheduleDeletion(ctx, tx, now, null)
+    const before = await findMove(tx, did)
+    if (before?.stage === 'done') await deleteMove(tx, did)
+    return begin(tx)
   })
+  announce(exchange, 'arrived', did)
+  return { did, handle: left.handle, entry }
 }
+
+/** Whether the account has been here, was left behind, and can come back. */
+const isReturning = ({ deactivatedAt, createdAt, takedownRef }: Account): boolean =>
+  deactivatedAt !== null && deactivatedAt !== createdAt && takedownRef === null
 
 /** A move whose old server is gone. */
 export interface KeyRequest extends Omit<BeginRequest, 'plan' | 'recoveryKey'>, OfferRequest {
@@ -338,7 +372,8 @@ export async function giveArchive(exchange: Exchange, did: Did): Promise<void> {
 }
 
 /**
- * Give the move up: the account here is deleted, and the one at the old server stays as it was. Throws `Conflict` once
+ * Give the move up: the account here is deleted, or stays deactivated if it was here before, and the one at the old
+ * server stays as it was. Throws `Conflict` once
  * the identity is being changed, because then the account would be nowhere.
  */
 export async function cancelMove(exchange: Exchange, did: Did): Promise<void> {
@@ -347,9 +382,10 @@ export async function cancelMove(exchange: Exchange, did: Did): Promise<void> {
   if (move === null) throw noMove()
   const isBefore = ['archive', 'repository', 'blobs', 'preferences', 'identity'].includes(move.stage)
   const account = await accountOf(ctx.db, did)
-  if (!isBefore || account?.deactivatedAt == null) throw notNow()
+  if (!isBefore || account === null || account.deactivatedAt === null) throw notNow()
   const host = oldHostOf(ctx, move)
-  await deleteAccount(exchange, did)
+  if (isReturning(account)) await ctx.db.transaction((tx) => deleteMove(tx, did))
+  else await deleteAccount(exchange, did)
   await host?.endSession().catch((error: unknown) => {
     if (!(error instanceof OldHostRefusal) && !(error instanceof OldHostAway)) throw error
     ctx.log.debug('could not end the session at the old server', { did, error })
