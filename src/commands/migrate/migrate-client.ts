@@ -3,7 +3,8 @@ import { resolve } from 'node:path'
 import { OperatorError } from '../../base/operator-error.ts'
 import type { MoveView } from '../../features/identity/migration/migration.ts'
 import type { JsonAnswer } from '../../base/server-request.ts'
-import { type Invocation, type Option, Misuse, type Terminal } from '../command.ts'
+import type { SigningKey } from '../../protocol/keys.ts'
+import { exitCodes, type ExitCode, type Invocation, type Option, Misuse, type Terminal } from '../command.ts'
 import { facts } from '../report.ts'
 
 /** Time between two looks at a move. */
@@ -184,18 +185,58 @@ export async function tellMove({ terminal, options }: Invocation, move: MoveView
   )
 }
 
-/** Sign the operation that the move waits for with the key in a file. Returns the move afterwards. */
-export async function signWith(terminal: Terminal, server: NewServer, path: string): Promise<MoveView> {
-  const move = await server.move()
-  if (move.operation === null) throw new OperatorError('the move does not wait for a signature')
-  const [key, { signOperation }] = await Promise.all([keyIn(terminal, path), import('../../protocol/plc.ts')])
-  return server.answer({ operation: signOperation(move.operation, key) })
+export const signerOptions = {
+  key: { value: 'FILE', doc: 'Sign the change of the identity with the secret key in this file, without a code.' },
+  wallet: { value: 'FILE', doc: 'Sign it with the key of this wallet. See "holdfast wallet".' },
+} as const satisfies Record<string, Option>
+
+/** What signs the change of the identity instead of the old server. */
+export interface Signer {
+  key: SigningKey
+  /** Called once the account is at the new server. */
+  moved(server: NewServer, move: MoveView): Promise<void>
 }
 
-/** Returns the secret key in a file. Throws OperatorError if it holds none. */
-export async function keyIn(terminal: Terminal, path: string) {
+/** Returns the signer of the options, or null if there is none. Throws OperatorError if a file holds no key. */
+export async function signerOf(invocation: Invocation): Promise<Signer | null> {
+  const { terminal, options } = invocation
+  const { key, wallet: path } = options
+  if (typeof key === 'string' && typeof path === 'string') throw new Misuse('--key and --wallet exclude each other')
+  if (typeof key === 'string') return { key: await keyIn(terminal, key), moved: () => Promise.resolve() }
+  if (typeof path !== 'string') return null
+  const { openWallet } = await import('../wallet/wallet-command.ts')
+  const wallet = await openWallet({ ...invocation, options: { ...options, file: path } })
+  return {
+    key: wallet.deviceKey,
+    async moved({ url }, { did, handle }) {
+      if (wallet.contents.did === did) await wallet.update({ server: url, handle, session: null, walletSession: null })
+    },
+  }
+}
+
+async function keyIn(terminal: Terminal, path: string): Promise<SigningKey> {
   const { parseSecretMultikey } = await import('../../protocol/secret-multikey.ts')
   const key = parseSecretMultikey((terminal.readFile(path) ?? '').trim())
   if (key === null) throw new OperatorError(`${path} holds no secret key (a text that begins with z)`)
   return key
+}
+
+/** Sign the operation that the move waits for. */
+export async function signWith(server: NewServer, { key }: Signer): Promise<void> {
+  const { operation } = await server.move()
+  if (operation === null) throw new OperatorError('the move does not wait for a signature')
+  const { signOperation } = await import('../../protocol/plc.ts')
+  await server.answer({ operation: signOperation(operation, key) })
+}
+
+/** Print the move, and tell the signer if it has ended. Returns the exit status. */
+export async function conclude(
+  invocation: Invocation,
+  server: NewServer,
+  { move, signer }: { move: MoveView; signer: Signer | null },
+): Promise<ExitCode> {
+  await tellMove(invocation, move)
+  if (move.stage !== 'done') return exitCodes.failed
+  await signer?.moved(server, move)
+  return exitCodes.ok
 }

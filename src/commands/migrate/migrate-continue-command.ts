@@ -1,5 +1,14 @@
-import { chosenOption, exitCodes, Misuse, type Command } from '../command.ts'
-import { follow, secret, serverOption, signedIn, signWith, tellMove } from './migrate-client.ts'
+import { chosenOption, Misuse, type Command } from '../command.ts'
+import {
+  conclude,
+  follow,
+  secret,
+  serverOption,
+  signedIn,
+  signerOf,
+  signerOptions,
+  signWith,
+} from './migrate-client.ts'
 
 const acts = ['retry', 'mail', 'sign-in', 'without-old-server'] as const
 
@@ -14,7 +23,7 @@ With --password-stdin the password at the new server is the first line of standa
   options: {
     ...serverOption,
     code: { value: 'CODE', doc: 'The code that the old server has mailed to change the identity.' },
-    key: { value: 'FILE', doc: 'Sign the change of the identity with the secret key in this file.' },
+    ...signerOptions,
     archive: { value: 'FILE', doc: 'Upload the repository from this CAR file.' },
     retry: { doc: 'Try again what failed, and fetch lost blobs again.' },
     mail: { doc: 'Have the old server mail another code.' },
@@ -26,20 +35,19 @@ With --password-stdin the password at the new server is the first line of standa
   async run(invocation) {
     const { terminal, options } = invocation
     const chosen = chosenOption(options, acts)
-    const { code, key, archive, 'auth-factor': authFactorToken } = options
-    const given = [code, key, archive].filter((value) => typeof value === 'string')
+    const { code, archive, key, wallet, 'auth-factor': authFactorToken } = options
+    const given = [code, key, wallet, archive].filter((value) => typeof value === 'string')
     if (given.length + (chosen === undefined ? 0 : 1) > 1) throw new Misuse('only one thing at a time')
+    const signer = await signerOf(invocation)
     const server = await signedIn(invocation)
     if (typeof code === 'string') await server.answer({ code })
-    if (typeof key === 'string') await signWith(terminal, server, key)
+    if (signer !== null) await signWith(server, signer)
     if (typeof archive === 'string') await server.upload(archive)
     if (chosen === 'retry') await server.answer({ retry: true })
     if (chosen === 'mail') await server.answer({ mail: true })
     if (chosen === 'without-old-server') await server.answer({ withoutOldServer: true })
     if (chosen === 'sign-in')
       await server.answer({ password: await secret(invocation, 'Password at the old server'), authFactorToken })
-    const move = await follow(terminal, server)
-    await tellMove(invocation, move)
-    return move.stage === 'done' ? exitCodes.ok : exitCodes.failed
+    return conclude(invocation, server, { move: await follow(terminal, server), signer })
   },
 }

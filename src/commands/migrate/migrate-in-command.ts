@@ -1,20 +1,20 @@
 import { OperatorError } from '../../base/operator-error.ts'
-import type { MovePlan, MoveView } from '../../features/identity/migration/migration.ts'
-import { exitCodes, Misuse, type Command, type Invocation } from '../command.ts'
+import type { MovePlan } from '../../features/identity/migration/migration.ts'
+import { Misuse, type Command, type Invocation } from '../command.ts'
 import { facts } from '../report.ts'
 import {
   follow,
-  keyIn,
+  conclude,
   newServer,
   secret,
   serverOption,
+  signerOf,
+  signerOptions,
   signWith,
-  tellMove,
   type NewServer,
   type Session,
+  type Signer,
 } from './migrate-client.ts'
-
-const files = ['archive', 'key'] as const
 
 export const migrateInCommand: Command = {
   summary: 'Move an account from another server to a server of this kind.',
@@ -29,10 +29,9 @@ ends when it is your turn, and exits with 1.
 Passwords are asked for: that of the old server, which is passed on and not stored, and a new one. With --password-stdin
 they are lines of standard input, in this order.
 
-If the old server is gone, --archive and --key take its place: a CAR file of the repository, or the archive that a server
-of this kind exported, and a secret key that is among the rotation keys of the identity (such as one of "holdfast
-migrate key"). With --key alone, that key signs
-instead of the mailed code.`,
+If a key of yours is among the rotation keys of the identity, such as one of "holdfast migrate key" or that of a wallet,
+--key or --wallet signs with it instead of the mailed code. With --archive, such a key takes the place of the old server:
+the account comes from a CAR file of the repository, or from the archive that a server of this kind exported.`,
   options: {
     ...serverOption,
     handle: { value: 'HANDLE', doc: 'The handle at the new server.' },
@@ -40,10 +39,10 @@ instead of the mailed code.`,
     code: { value: 'CODE', doc: 'An invite code of the new server.' },
     'auth-factor': { value: 'CODE', doc: 'The code of a second factor, if the old server mails one to sign in.' },
     'recovery-key': { value: 'KEY', doc: 'A did:key of yours that may change the identity from then on. Recommended.' },
-    key: { value: 'FILE', doc: 'Sign with this key instead of a mailed code.' },
+    ...signerOptions,
     archive: {
       value: 'FILE',
-      doc: 'Take the account from this CAR file or export. The old server is not asked; needs --key.',
+      doc: 'Take the account from this CAR file or export. The old server is not asked; needs a key.',
     },
     'password-stdin': { doc: 'Read the passwords from standard input, one in a line.' },
     yes: { doc: 'Do not ask for confirmation.' },
@@ -51,18 +50,22 @@ instead of the mailed code.`,
   async run(invocation) {
     const { terminal } = invocation
     const server = await newServer(invocation)
-    const given = textOptions(invocation)
-    const [archive, key] = files.map((name) => given(name))
-    if (archive !== undefined && key === undefined) throw new Misuse('--archive needs --key')
-    const session =
-      archive === undefined ? await beginAtOldServer(invocation, server) : await beginWithKey(invocation, server, key!)
-    server.enter(session)
+    const archive = textOptions(invocation)('archive')
+    const signer = await signerOf(invocation)
+    if (archive !== undefined && signer === null) throw new Misuse('--archive needs --key or --wallet')
+    server.enter(
+      archive === undefined || signer === null
+        ? await beginAtOldServer(invocation, server)
+        : await beginWithKey(invocation, server, signer),
+    )
     if (archive !== undefined && (await server.move()).needs === 'archive') await server.upload(archive)
     let move = await follow(terminal, server)
-    if (move.needs === 'signature' && (key !== undefined || terminal.isInteractive))
-      move = await signed(invocation, server, key)
-    await tellMove(invocation, move)
-    return move.stage === 'done' ? exitCodes.ok : exitCodes.failed
+    if (move.needs === 'signature' && (signer !== null || terminal.isInteractive)) {
+      if (signer !== null) await signWith(server, signer)
+      else await enterCode(terminal, server)
+      move = await follow(terminal, server)
+    }
+    return conclude(invocation, server, { move, signer })
   },
 }
 
@@ -72,13 +75,6 @@ const textOptions =
     const value = options[name]
     return typeof value === 'string' ? value.trim() : undefined
   }
-
-/** Have the identity changed, with the key or the mailed code. Returns the move once it has ended or waits again. */
-async function signed({ terminal }: Invocation, server: NewServer, key: string | undefined): Promise<MoveView> {
-  if (key !== undefined) await signWith(terminal, server, key)
-  else await enterCode(terminal, server)
-  return follow(terminal, server)
-}
 
 const CODE_TRIES = 3
 
@@ -146,11 +142,10 @@ async function tellPlan({ terminal }: Invocation, server: NewServer, plan: MoveP
     terminal.err([title, ...lines.map((line) => `  ${line}`)].join('\n'))
 }
 
-async function beginWithKey(invocation: Invocation, server: NewServer, path: string): Promise<Session> {
-  const { terminal, positionals } = invocation
+async function beginWithKey(invocation: Invocation, server: NewServer, { key }: Signer): Promise<Session> {
+  const { positionals } = invocation
   const given = textOptions(invocation)
-  const [key, { formatDidKey }, { signOperation }] = await Promise.all([
-    keyIn(terminal, path),
+  const [{ formatDidKey }, { signOperation }] = await Promise.all([
     import('../../protocol/keys.ts'),
     import('../../protocol/plc.ts'),
   ])

@@ -8,13 +8,15 @@ import { createAccount, PASSWORD } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { belongingsOf, settleIn } from '../../support/clients/migration.ts'
 import { lastCode } from '../../support/servers/mail.ts'
-import { startPds } from '../../support/servers/pds.ts'
+import { MASTER_KEY, startPds } from '../../support/servers/pds.ts'
 import { PROGRAM, runProgram, typeAtProgram } from '../../support/servers/program.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 
-const { pds, plc } = useWorld({ plc: true, config: { rateLimit: { enabled: false } } })
-const old = setUp(() => startPds({ plcDirectoryUrl: plc.url, rateLimit: { enabled: false } }))
+const { pds, plc } = useWorld({ plc: true, config: { rateLimit: { enabled: false }, signingKeyMasterKey: MASTER_KEY } })
+const old = setUp(() =>
+  startPds({ plcDirectoryUrl: plc.url, rateLimit: { enabled: false }, signingKeyMasterKey: MASTER_KEY }),
+)
 const folder = mkdtempSync(join(tmpdir(), 'migrate-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
@@ -96,6 +98,23 @@ test('the export of another server of this kind brings blobs and preferences too
   const here = new AtpAgent({ service: pds.url })
   await here.login({ identifier: from.did, password: NEW })
   expect(await belongingsOf(here, plc.url)).toEqual(before)
+})
+
+test('a wallet signs instead of a mailed code, and knows the new server afterwards', async () => {
+  const file = join(folder, 'wallet.age')
+  const env = { HOLDFAST_WALLET_PASSPHRASE: 'a passphrase for tests', HOLDFAST_WALLET_WORK_FACTOR: '10' }
+  const wallet = async (...words: string[]) => {
+    const { code, out, err } = await runProgram(['wallet', ...words, '--file', file], env)
+    expect({ code, err }).toMatchObject({ code: 0 })
+    return out.trim()
+  }
+  const key = await wallet('key', '--server', old.url, '--directory', plc.url)
+  const from = await createAccount(old, 'wanda', { recoveryKey: key })
+  await wallet('adopt', from.handle)
+  const words = ['migrate', 'in', from.did, '--handle', 'wanda-here.test', '--yes', '--wallet', file, ...unattended]
+  const moved = await runProgram([...words, '--server', pds.url], env, PROGRAM, `${PASSWORD}\n${NEW}\n`)
+  expect({ ...moved, out: JSON.parse(moved.out) }).toMatchObject({ code: 0, out: { stage: 'done' } })
+  expect(JSON.parse(await wallet('show', '--json'))).toMatchObject({ server: pds.url, handle: 'wanda-here.test' })
 })
 
 test('the old server is prepared for a move, and left after it', async () => {

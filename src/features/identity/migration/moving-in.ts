@@ -69,8 +69,8 @@ export interface BegunMove<Entry> {
  * begun continues it, with the password given now. An account that was left behind here returns instead: it keeps its
  * handle, its address and its password, which has to be the one given.
  *
- * Throws `InvalidRequest` for a plan that is unknown or has expired, `AuthenticationRequired` for a wrong password of an
- * account that returns, what `createAccount` throws, and what `planMove` throws about the old server.
+ * Throws `InvalidRequest` for a plan that is unknown or has expired, `AuthenticationRequired` for a wrong password of
+ * an account that returns, what `createAccount` throws, and what `planMove` throws about the old server.
  */
 export async function beginMove<Entry>(
   exchange: Exchange,
