@@ -8,19 +8,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { inMountNamespace } from '../../support/faults/small-disk.ts'
-import { freePort } from '../../support/ports.ts'
-import { PROGRAM, runProgram } from '../../support/servers/program.ts'
+import { freeDnsPort, freePort } from '../../support/ports.ts'
+import { startNameServer } from '../../support/servers/name-server.ts'
+import { PROGRAM, runProgram, typeAtProgram } from '../../support/servers/program.ts'
 import { setUp } from '../../support/set-up.ts'
 
 const DOMAIN = 'pds.example.com'
 const services = setUp(() => Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('ok') }))
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-service-'))
-const [etc, local, programs, srv] = ['etc', 'local', 'programs', 'srv'].map((name) => join(folder, name)) as [
-  string,
-  string,
-  string,
-  string,
-]
+const inFolder = (name: string) => join(folder, name)
+const [etc, local, programs, srv] = [inFolder('etc'), inFolder('local'), inFolder('programs'), inFolder('srv')]
 const log = join(folder, 'calls')
 const releaseFile = (name: string) => readFileSync(join(import.meta.dir, '../../../release/files', name), 'utf8')
 
@@ -38,11 +35,12 @@ const program = (name: string, script: string) => {
 program('getent', `test -e '${folder}/user'`)
 program('useradd', `touch '${folder}/user'`)
 program('install', 'shift 5; while [ $# -gt 0 ]; do case $1 in -m) shift 2 ;; *) mkdir -p "$1"; shift ;; esac; done')
+program('setpriv', 'while case $1 in --*) true ;; *) false ;; esac; do shift; done\nexec "$@"')
 program(
   'systemctl',
   `case $1 in restart)
   [ -e '${folder}/pid' ] && kill "$(cat '${folder}/pid')" && while kill -0 "$(cat '${folder}/pid')" 2>/dev/null; do sleep 0.1; done
-  (set -a; . /etc/holdfast.env; exec /usr/local/bin/holdfast serve) >'${folder}/server.log' 2>&1 &
+  (set -a; . /etc/holdfast.env; exec setsid /usr/local/bin/holdfast serve) >'${folder}/server.log' 2>&1 &
   echo $! >'${folder}/pid' ;;
 esac`,
 )
@@ -52,9 +50,15 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const machine = inMountNamespace(
-  `mount --bind '${etc}' /etc && mount --bind '${local}' /usr/local && mount --bind '${srv}' /srv`,
-)
+const mounts = `mount --bind '${etc}' /etc && mount --bind '${local}' /usr/local && mount --bind '${srv}' /srv`
+const machine = inMountNamespace(mounts)
+/** The machine as it was at first. */
+function startAnew() {
+  const pid = join(folder, 'pid')
+  if (existsSync(pid)) process.kill(Number(readFileSync(pid, 'utf8')), 'SIGKILL')
+  for (const path of [join(folder, 'user'), pid, etc, srv]) rmSync(path, { recursive: true, force: true })
+  for (const path of [etc, srv]) mkdirSync(path)
+}
 
 const words = (port: number) =>
   ['init', '--yes', '--domain', DOMAIN, '--port', String(port), '--tls', 'off', '--skip-dns', '--service'].concat([
@@ -93,10 +97,7 @@ test('killed at any step, it can be repeated, and keeps its secrets', async () =
 }, 60_000)
 
 test('a user, folders, the unit and the wrapper are made; the server runs, and the doctor sees it', async () => {
-  process.kill(Number(readFileSync(join(folder, 'pid'), 'utf8')), 'SIGKILL')
-  for (const path of [join(folder, 'user'), join(folder, 'pid'), etc, srv]) rmSync(path, { recursive: true })
-  for (const path of [etc, srv]) mkdirSync(path)
-
+  startAnew()
   const { code, err, report, calls } = await init()
   expect({ code, err }).toMatchObject({ code: 0, err: expect.stringContaining('the server runs at') })
   expect(calls).toEqual([
@@ -148,6 +149,50 @@ test('what a package has installed stays', async () => {
   expect(code).toBe(0)
   expect(existsSync(join(etc, 'systemd/system/holdfast.service'))).toBe(false)
   expect(existsSync(join(etc, 'systemd/system/holdfast.service.d/places.conf'))).toBe(true)
+}, 60_000)
+
+test('the guide to the first host, followed at a terminal, ends with a server that people sign up at', async () => {
+  startAnew()
+  await using names = await startNameServer()
+  for (const name of [DOMAIN, `*.${DOMAIN}`]) names.set(name, 'A', '127.0.0.1')
+  const guide = readFileSync(join(import.meta.dir, '../../../docs/first-host.md'), 'utf8')
+  const blocks = [...guide.matchAll(/^```(?:sh)?\n([^]*?)^```/gm)].map(([, block]) => block!)
+  const setting = blocks.findIndex((block) => block === 'holdfast init --service\n')
+  const [tlsPort, httpPort, dnsPort] = [await freePort(), await freePort(), await freeDnsPort()]
+  const own = inMountNamespace(`mount --bind '${srv}' /var && ${mounts}`)
+  const answers = new Map([
+    ['Domain of the server', DOMAIN],
+    ['Mail server', 'none'],
+  ])
+  const questions = blocks[setting + 1]!.split('\n').filter((line) => line !== '' && !line.startsWith('Password'))
+  const typed = questions.map((line): [string, string] => {
+    const question = line.split(/[,:]/)[0]!
+    return [question, `${answers.get(question) ?? ''}\r`]
+  })
+  const { code, screen } = await typeAtProgram(
+    ['init', '--service', '--port', String(port.number), '--address', '127.0.0.1', '--name-server', names.address],
+    {
+      ...environment(),
+      SERVICE_TLS_PORT: String(tlsPort),
+      SERVICE_TLS_HTTP_PORT: String(httpPort),
+      SERVICE_TLS_DNS_PORT: String(dnsPort),
+      SERVICE_TLS_DNS_ADDRESS: '127.0.0.1',
+      SERVICE_TLS_ACME_DIRECTORY_URL: 'https://127.0.0.1:1/',
+    },
+    [...typed, ['press Enter to wait', 's\r']],
+    [...own, '/usr/local/bin/holdfast'],
+  )
+  expect(code).toBe(0)
+  for (const said of blocks[setting + 2]!.match(/^(?:DNS needs|NAME|pds|\*|_acme)\S*/gm)!)
+    expect(screen).toContain(said)
+  expect(screen).toMatch(/^Copy the master key in \/etc\/holdfast.env to a safe place/m)
+  expect(screen).toMatch(/^Sign up: https:\/\/pds.example.com\/account\/sign-up\?invite_code=pds-example-com-/m)
+
+  const [looking] = blocks.filter((block) => block.startsWith('pds doctor'))
+  const path = { PATH: `${programs}:${join('/usr/local', 'sbin')}:${process.env['PATH']}` }
+  const looked = await runProgram(['-c', looking!], path, [...own, 'sh'])
+  expect(looked.out).toMatch(/^ok +server +the server listens at/m)
+  expect(looked.out).toContain('newest event')
 }, 60_000)
 
 test('an executable that the service could not read is refused before anything is written', async () => {
