@@ -251,3 +251,12 @@ test.each(Object.keys(hostile))('an archive that %s is refused, and changes noth
   expect({ status, message: body.error?.message }).toEqual({ status: 400, message: expect.stringMatching(message) })
   expect(await seen(pds, alice)).toEqual(before)
 })
+
+test('of the imports of one account, one runs at a time', async () => {
+  const answers = await Promise.all(Array.from({ length: 4 }, () => restore(alice.accessJwt, archive)))
+  const statuses = answers.map(({ status }) => status).toSorted()
+  expect(statuses[0]).toBe(200)
+  expect(new Set(statuses.slice(1)).difference(new Set([200, 503])).size).toBe(0)
+  expect(statuses.at(-1)).toBe(503)
+  expect((await restore(alice.accessJwt, archive)).status).toBe(200)
+})

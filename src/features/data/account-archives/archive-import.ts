@@ -5,12 +5,14 @@
  */
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { Places } from '../../../base/places.ts'
+import { Semaphore, SemaphoreFull } from '../../../base/semaphore.ts'
 import { Shares } from '../../../base/shares.ts'
 import { Stalled, unstalled } from '../../../base/unstalled.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal, serviceUnavailable } from '../../../http/errors.ts'
 import { perContext } from '../../../platform/context.ts'
 import { accountLock } from '../../../platform/database/database.ts'
+import { freeBytesOf } from '../../../platform/files/free-space.ts'
 import { Spool } from '../../../platform/files/spool.ts'
 import { clientHere } from '../../../platform/running/request-scope.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -23,17 +25,28 @@ import { findPreferences, storePreferences } from '../preferences/preferences.ts
 import { importRepo } from '../sync/sync.ts'
 import { AccountArchive, requireArchiveOf, type ArchivedBlob } from './archive-reading.ts'
 
-/** Archives that may arrive and be processed at a time, in total and per account, and that may wait for that. */
-const importBounds = { size: 2, maxWaiting: 8, waitMillis: 30_000 }
+/** Archives that may arrive at the same time, in total, per network and per account, and that may wait for that. */
+const arrivingBounds = { size: 8, ofNetwork: 2, maxWaiting: 16, waitMillis: 10_000 }
 const OF_ACCOUNT = 1
+/** Received archives that may be processed at the same time, and that may wait for it. */
+const RUNNING_IMPORTS = 2
+const WAITING_IMPORTS = 16
 /** An upload that delivers nothing for this long is aborted. */
 const STALLED_MILLIS = MINUTE_MILLIS
+/** Bytes of an arriving archive after which the room on the disk is looked at again, and room that stays free. */
+const CHECKED_BYTES = 64 * 1024 ** 2
+const RESERVED_BYTES = 512 * 1024 ** 2
 /** What an archive has beside the repository and the blobs: tables, lists, names, its directory. */
 const FURTHER_BYTES = 1024 ** 3
-/** Bytes of blobs in an archive of an account without a quota. */
-const WITHOUT_QUOTA_BYTES = 1024 ** 4
+/** The largest body that the server takes at all. */
+const MAX_ARCHIVE_BYTES = 16 * 1024 ** 3
 
-const places = perContext(() => ({ all: new Places(importBounds), ofAccount: new Shares(OF_ACCOUNT) }))
+/** Receiving and processing have separate bounds: a slow upload must not delay an archive that has arrived. */
+const places = perContext(() => ({
+  arriving: new Places(arrivingBounds),
+  ofAccount: new Shares(OF_ACCOUNT),
+  running: new Semaphore(RUNNING_IMPORTS, WAITING_IMPORTS),
+}))
 
 /** What was restored. `present` counts blobs that the account had already. */
 export interface Restored {
@@ -49,29 +62,44 @@ export interface Restored {
  * the account, and with `RequestTimeout` an upload that stalls.
  */
 export async function importArchive(exchange: Exchange, did: Did): Promise<Restored> {
-  const { ctx, body } = exchange
-  const { all, ofAccount } = places(ctx)
+  const { ctx } = exchange
+  const { arriving, ofAccount, running } = places(ctx)
   const leave = ofAccount.enter(did)
   if (leave === null) throw serviceUnavailable('Another archive of this account is being imported')
+  const spool = new Spool(ctx.config.dataDir)
   try {
-    return await all.run(clientHere(), async () => {
-      const { repos, dataDir } = ctx.config
-      const spool = new Spool(dataDir)
-      try {
-        const { blobBytes } = await quotaOf(ctx, ctx.db, did)
-        const most = repos.maxImportSize + (blobBytes || WITHOUT_QUOTA_BYTES) + FURTHER_BYTES
-        for await (const chunk of unstalled(body.stream(most), STALLED_MILLIS)) spool.append(chunk)
-        return await restore(exchange, did, spool)
-      } finally {
-        spool.close()
-      }
-    })
+    await arriving.run(clientHere(), () => receive(exchange, did, spool))
+    return await running.run(() => restore(exchange, did, spool))
   } catch (error) {
+    if (error instanceof SemaphoreFull) throw serviceUnavailable('Too many imports are already waiting')
     if (error instanceof Stalled) throw new Refusal(408, 'RequestTimeout', 'The upload has stalled')
     throw error
   } finally {
+    spool.close()
     leave()
   }
+}
+
+async function receive({ ctx, body }: Exchange, did: Did, spool: Spool): Promise<void> {
+  const { repos, dataDir } = ctx.config
+  const { blobBytes } = await quotaOf(ctx, ctx.db, did)
+  const most = Math.min(MAX_ARCHIVE_BYTES, repos.maxImportSize + (blobBytes || MAX_ARCHIVE_BYTES) + FURTHER_BYTES)
+  // What is in the archive is stored beside it.
+  await requireRoom(dataDir, 2 * (body.announcedBytes ?? 0))
+  let unchecked = 0
+  for await (const chunk of unstalled(body.stream(most), STALLED_MILLIS)) {
+    spool.append(chunk)
+    unchecked += chunk.length
+    if (unchecked < CHECKED_BYTES) continue
+    unchecked = 0
+    await requireRoom(dataDir, 0)
+  }
+}
+
+/** Throws `ServiceUnavailable` if the disk would have less than `RESERVED_BYTES` left for everything else. */
+async function requireRoom(dataDir: string, bytes: number): Promise<void> {
+  if ((await freeBytesOf(dataDir)) < bytes + RESERVED_BYTES)
+    throw serviceUnavailable('The server has no room for this archive')
 }
 
 async function restore(exchange: Exchange, did: Did, spool: Spool): Promise<Restored> {
