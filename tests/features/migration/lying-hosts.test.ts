@@ -7,8 +7,10 @@ import { bearer, request } from '../../support/clients/http.ts'
 import { answer, begin, giveMailedCode, moveOf, plan } from '../../support/clients/mover.ts'
 import { lastOperation } from '../../support/clients/rotating.ts'
 import { deviceKey } from '../../support/clients/wallet.ts'
+import type { Fate } from '../../support/faults/faulty-line.ts'
 import { endless, startLyingHost, type LyingHost } from '../../support/faults/lying-host.ts'
 import { TestClock } from '../../support/clock.ts'
+import { lastCode } from '../../support/servers/mail.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
@@ -19,8 +21,9 @@ const MAX_BYTES = 1024 * 1024
 
 /** Of both servers. */
 const clock = new TestClock()
-const { pds, plc } = useWorld({
+const { pds, plc, line } = useWorld({
   plc: true,
+  line: true,
   options: { clock },
   config: {
     rateLimit: { enabled: false },
@@ -150,6 +153,8 @@ describe('the repository', () => {
     'is the one of another account': async (_, other) => new Response(await (await fetch(archiveUrl(other))).bytes()),
     'is no archive': () => new Response('there is nothing here'),
     'never ends': () => new Response(endless()),
+    'is too long': () => new Response(new Uint8Array(2 * MAX_BYTES)),
+    'is refused without an end': () => new Response(endless(), { status: 400 }),
     'is not given away': () => Response.json({ error: 'RepoNotFound', message: 'no such repo' }, { status: 400 }),
   }
   for (const [what, lie] of Object.entries(lies))
@@ -202,6 +207,7 @@ describe('a blob', () => {
   const lies: Record<string, () => Response> = {
     'has other bytes': () => new Response(new Uint8Array(500)),
     'never ends': () => new Response(endless()),
+    'is too long': () => new Response(new Uint8Array(2 * MAX_BYTES)),
     'is missing': () => Response.json({ error: 'BlobNotFound', message: 'Blob not found' }, { status: 400 }),
   }
   for (const [what, lie] of Object.entries(lies))
@@ -264,6 +270,29 @@ describe('the identity', () => {
     const { rotationKeys } = (await lastOperation({ directory: plc, account: from })) as any
     expect(rotationKeys.slice(0, 2)).toEqual([added.did, kept.did])
     expect(rotationKeys).toHaveLength(3)
+  })
+
+  test('is changed although the directory loses requests and answers', async () => {
+    const { from, moving } = await waiting()
+    const fates: Fate[] = ['question lost', 'answer lost']
+    line.fate = ({ method }) => (method === 'POST' ? (fates.shift() ?? 'answered') : 'answered')
+    await giveMailedCode(pds, moving, old, from.email)
+    await patiently()
+    expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done', fault: null })
+    expect(fates).toEqual([])
+  })
+
+  test('that the directory does not take leaves the old account as it is, and is agreed on again', async () => {
+    const { from, moving } = await waiting()
+    line.fate = ({ method }) => (method === 'POST' ? 400 : 'answered')
+    await giveMailedCode(pds, moving, old, from.email)
+    expect(await moveOf(pds, moving)).toMatchObject({ needs: 'signature' })
+    await expectUntouched(from)
+    line.fate = () => 'answered'
+    const given = await answer(pds, moving, { code: await lastCode(old, from.email, 2) })
+    expect(given.status).toBe(200)
+    await pds.runSteps()
+    expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done' })
   })
 
   test('can be changed with a key of the holder instead of a code', async () => {

@@ -123,6 +123,11 @@ const byMessage: readonly Row[] = [
     null,
     'Only an identity that is a whole domain, without a path, can be served here.',
   ],
+  [
+    'Repo already exists',
+    null,
+    'Your account is here already. If your move has begun, sign in here with the handle and the password that you chose.',
+  ],
   ['Could not resolve DID', null, 'Your identity cannot be read at the moment. Please try again later.'],
   [
     'Server rotation key not included',

@@ -8,6 +8,7 @@ import { DAY_MILLIS, MINUTE_MILLIS } from '../../../base/durations.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import { accountLock } from '../../../platform/database/database.ts'
+import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
 import { OutboundError } from '../../../platform/network/outbound.ts'
 import { StepPostponed } from '../../../platform/running/steps.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -200,8 +201,8 @@ async function activate({ ctx, move }: Job): Promise<Partial<MoveState>> {
     await activateAccount({ ctx }, move.did)
   } catch (error) {
     if (!(error instanceof Refusal) || error.status >= 500) throw error
-    // What a did:web publishes is up to its holder; a did:plc has been changed, so that its directory is behind.
-    if (isPlcDid(move.did)) throw error
+    // What a did:web publishes is up to its holder. A did:plc has been changed, so what was read is older.
+    if (isPlcDid(move.did)) throw new PlcDirectoryError(200, error.message, { cause: error })
     return { stage: 'identity', fault: `${error.message}.` }
   }
   return { stage: 'farewell' }

@@ -54,7 +54,9 @@ async function performNext(ctx: Context, did: Did, pause: () => void): Promise<b
       await store(ctx, move, { ...move, halted: 'sign-in', fault: `${error.message}.` })
       return false
     }
-    await store(ctx, move, { ...move, tries: move.tries + (isDamaged(error) ? 1 : 0), fault: wordsOf(error) })
+    // As it is now: the stage may have noted what it sent.
+    const now = (await findMove(ctx.db, did)) ?? move
+    await store(ctx, move, { ...now, tries: now.tries + (isDamaged(error) ? 1 : 0), fault: wordsOf(error) })
     if (error instanceof OldHostAway && error.waitSecs !== null)
       throw new StepPostponed(error.message, Math.min(error.waitSecs, HOUR_SECS) * 1000)
     throw error

@@ -8,6 +8,7 @@ import { Value } from '@sinclair/typebox/value'
 import { HOUR_SECS, MINUTE_SECS } from '../../../base/durations.ts'
 import { parsedJson } from '../../../base/parsed-json.ts'
 import { inOneLine } from '../../../base/server-request.ts'
+import { isDeeperThan } from '../../../http/json-depth.ts'
 import type { Context } from '../../../platform/context.ts'
 import { OutboundError } from '../../../platform/network/outbound.ts'
 import { LookupsFull } from '../../../platform/network/resolver.ts'
@@ -16,7 +17,10 @@ const HEADERS_TIMEOUT_MILLIS = 20_000
 const JSON_TIMEOUT_MILLIS = 20_000
 /** Longest JSON answer. Preferences are the longest. */
 const MAX_JSON_BYTES = 2 * 1024 * 1024
+const MAX_REFUSAL_BYTES = 16 * 1024
 const MAX_SAID_CHARS = 300
+/** Nesting levels of a JSON answer, of which preferences are the deepest. */
+const MAX_DEPTH = 64
 /** Longest token of a session that is accepted. */
 const MAX_TOKEN_CHARS = 8192
 /** Longest email address. RFC 3696, erratum 1690, allows less. */
@@ -200,13 +204,13 @@ async function parsed<Schema extends TSchema>(
   } catch (error) {
     throw awayOf(error, origin)
   }
-  const value = text === '' ? {} : parsedJson(text)
+  const value = text === '' ? {} : isDeeperThan(text, MAX_DEPTH) ? undefined : parsedJson(text)
   if (!Value.Check(schema, value)) throw new OldHostAway(`${hostOf(origin)} sent an answer that is not understood.`)
   return value
 }
 
 async function refusalIn(response: Response, origin: string): Promise<Error> {
-  const value = parsedJson(await response.text()) as { error?: unknown; message?: unknown } | null | undefined
+  const value = parsedJson(await beginningOf(response)) as { error?: unknown; message?: unknown } | null | undefined
   const said =
     typeof value?.message === 'string' ? inOneLine(value.message, MAX_SAID_CHARS) : `status ${response.status}`
   if (response.status === 429 || response.status >= 500)
@@ -216,6 +220,18 @@ async function refusalIn(response: Response, origin: string): Promise<Error> {
     typeof value?.error === 'string' ? value.error.slice(0, MAX_SAID_CHARS) : '',
     said,
   )
+}
+
+/** A refusal may have as many bytes as what was asked for: no more of them are read than it takes to tell why. */
+async function beginningOf({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of body ?? []) {
+    chunks.push(chunk)
+    length += chunk.byteLength
+    if (length > MAX_REFUSAL_BYTES) break
+  }
+  return Buffer.concat(chunks).toString()
 }
 
 /** Source: RFC 9110 section 10.2.3, and the header of the reference. */
@@ -229,12 +245,13 @@ function waitOf({ status, headers }: Response): number | null {
 export function awayOf(error: unknown, origin: string): unknown {
   if (error instanceof LookupsFull) return new OldHostAway('This server is busy.', null, { cause: error })
   if (!(error instanceof OutboundError)) return error
+  if (error.fault === 'too-large')
+    return new OldHostRefusal(413, 'PayloadTooLarge', `${hostOf(origin)} sent more than this server accepts`)
   const words = {
     refused: 'is not an address that this server may call',
     unresolved: 'has no address',
     unreachable: 'cannot be reached',
     timeout: 'does not answer in time',
-    'too-large': 'sent more than this server accepts',
     redirects: 'sent this server somewhere else',
   } as const
   return new OldHostAway(`${hostOf(origin)} ${words[error.fault]}.`, null, { cause: error })
