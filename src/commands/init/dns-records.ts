@@ -2,8 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import { Resolver as DnsClient } from 'node:dns/promises'
 import { devNull, networkInterfaces } from 'node:os'
-import { delegatedNames } from '../../features/operations/certificates/certificates.ts'
+import { delegatedNames, responderAddresses } from '../../features/operations/certificates/certificates.ts'
 import type { Config } from '../../platform/configuration/config.ts'
+import { type DnsResponder, openDnsResponder } from '../../platform/network/dns-responder.ts'
 import { type Resolver, systemResolver } from '../../platform/network/resolver.ts'
 import { isPublicAddress } from '../../protocol/ip-address.ts'
 
@@ -23,11 +24,14 @@ export interface SeenRecords {
 
 export interface NameServers {
   resolver: Resolver
-  /** Whether a name server says that others answer for this name. */
-  isDelegated(name: string): Promise<boolean>
+  /** Whether an NS record leaves this name to another server. */
+  delegationOf(name: string): Promise<Delegation>
 }
 
-const TIMEOUT_MILLIS = 3000
+/** `unanswered`: there is a record, but no answer from where it leads. */
+type Delegation = 'answered' | 'unanswered' | 'absent'
+
+const TIMEOUT_MILLIS = 5000
 const RANDOM_LABEL_BYTES = 8
 const randomLabel = () => `holdfast-${randomBytes(RANDOM_LABEL_BYTES).toString('hex')}`
 
@@ -35,16 +39,32 @@ const randomLabel = () => `holdfast-${randomBytes(RANDOM_LABEL_BYTES).toString('
 export function nameServers(servers: readonly string[] | undefined): NameServers {
   return {
     resolver: systemResolver({ servers, hostsPath: devNull }),
-    async isDelegated(name) {
+    async delegationOf(name) {
       const dns = new DnsClient({ timeout: TIMEOUT_MILLIS, tries: 1 })
       if (servers !== undefined) dns.setServers([...servers])
       try {
-        return (await dns.resolveNs(name)).length > 0
+        return (await dns.resolveNs(name)).length > 0 ? 'answered' : 'absent'
       } catch (error) {
-        // The responder is closed between renewals, so a name server that follows the record fails.
-        return (error as NodeJS.ErrnoException).code === 'ESERVFAIL'
+        // That there is no such record is answered at once. A name server that follows one to a closed port fails.
+        return ['ESERVFAIL', 'ETIMEOUT'].includes((error as NodeJS.ErrnoException).code ?? '') ? 'unanswered' : 'absent'
       }
     },
+  }
+}
+
+/**
+ * Answer for the names that NS records leave to this server, while they are looked for. Returns null if there are none,
+ * or the port cannot be opened.
+ */
+export async function openResponder(config: Config): Promise<DnsResponder | null> {
+  const names = delegatedNames(config)
+  if (names.length === 0) return null
+  const zones = { records: new Map(names.map((name) => [name, []])), nameServer: hostOf(config) }
+  try {
+    return await openDnsResponder({ addresses: responderAddresses(config), port: config.tls.dnsPort }, zones)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).syscall === undefined) throw error
+    return null
   }
 }
 
@@ -78,17 +98,17 @@ export function recordsOf(config: Config, addresses: readonly string[]): DnsReco
  */
 export async function lookForRecords(
   config: Config,
-  { resolver, isDelegated }: NameServers,
+  { resolver, delegationOf }: NameServers,
   { expected, allowsPrivate }: { expected: readonly string[]; allowsPrivate: boolean },
 ): Promise<SeenRecords> {
   const found: SeenRecords = { missing: [], remarks: [] }
   const addressesOf = (name: string) => resolver.addresses(name, { fresh: true }).catch((error: Error) => error)
   const shown = [...new Set([hostOf(config), ...wildcardsOf(config)])]
   const challenges = delegatedNames(config)
-  const [impossible, answers, delegated] = await Promise.all([
+  const [impossible, answers, delegations] = await Promise.all([
     addressesOf(`${randomLabel()}.invalid`),
     Promise.all(shown.map((name) => addressesOf(name.replace(/^\*/, randomLabel())))),
-    Promise.all(challenges.map(isDelegated)),
+    Promise.all(challenges.map(delegationOf)),
   ])
   if (addressesIn(impossible).length > 0)
     found.remarks.push('the name server invents addresses for names that do not exist, so its answers prove nothing')
@@ -97,7 +117,11 @@ export async function lookForRecords(
     if (fault !== null) found.missing.push(`${shown[index]} ${fault}`)
     else if (expected.length === 0) found.remarks.push(`${shown[index]} is ${addressesIn(answer).join(', ')}`)
   }
-  found.missing.push(...challenges.filter((_, index) => !delegated[index]).map((name) => `${name} has no NS record`))
+  for (const [index, name] of challenges.entries()) {
+    if (delegations[index] === 'absent') found.missing.push(`${name} has no NS record`)
+    if (delegations[index] === 'unanswered')
+      found.remarks.push(`queries about ${name} do not arrive here: open port 53, UDP and TCP, in the firewall`)
+  }
   return found
 }
 

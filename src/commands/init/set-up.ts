@@ -29,6 +29,7 @@ import {
   lookForRecords,
   nameServers,
   type NameServers,
+  openResponder,
   ownAddresses,
   recordsOf,
 } from './dns-records.ts'
@@ -151,7 +152,8 @@ async function perform(run: Run): Promise<boolean> {
 
   report.records = recordsOf(config, addressesHere(invocation))
   if (invocation.options['skip-dns'] !== true) {
-    const outcome = await awaitRecords(run, names)
+    const responder = await openResponder(config)
+    const outcome = await awaitRecords(run, names).finally(() => responder?.close())
     if (outcome === 'missing') return stopped(run)
     if (outcome === 'seen') note(run, report.looks, { name: 'reach', finding: await lookAtReach(outside) })
   }

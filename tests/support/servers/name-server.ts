@@ -6,6 +6,7 @@ type RecordType = 'A' | 'NS' | 'AAAA' | 'TXT'
 
 const typeNumbers: Record<RecordType, number> = { A: 1, NS: 2, TXT: 16, AAAA: 28 }
 const ANSWERED = 0x8180
+const SERVER_FAILURE = 2
 const NO_SUCH_NAME = 3
 const TTL_SECS = 3600
 
@@ -19,6 +20,8 @@ export interface NameServer extends AsyncDisposable {
    * under it that is not set, and `*` any name at all.
    */
   set(name: string, type: RecordType, ...values: string[]): void
+  /** Questions about this name go on to another port of loopback, and fail if it is closed. */
+  delegate(name: string, port: number): void
   /** Questions are kept, and answered once this is off again. */
   setSilent(silent: boolean): void
   /** Questions that arrived and were not answered, each counted once however often it was repeated. */
@@ -40,8 +43,13 @@ export async function startNameServer(): Promise<NameServer> {
   let isSilent = false
 
   const typesOf = (name: string) => table.get(name) ?? table.get(`*${name.slice(name.indexOf('.'))}`) ?? table.get('*')
-  const reply = (question: Question) =>
-    socket.send(answerTo(question, typesOf(question.name)), question.from.port, question.from.address)
+  const delegated = new Map<string, number>()
+  const reply = (question: Question) => {
+    const port = delegated.get(question.name)
+    const send = (answer: Buffer) => socket.send(answer, question.from.port, question.from.address)
+    if (port === undefined) send(answerTo(question, typesOf(question.name)))
+    else passOn(question, port, send)
+  }
   socket.on('message', (message, from) => {
     const question = { ...readQuestion(message), message, from }
     const type =
@@ -61,6 +69,9 @@ export async function startNameServer(): Promise<NameServer> {
       const types = table.get(name) ?? new Map<number, string[]>()
       table.set(name, types.set(typeNumbers[type], values))
     },
+    delegate(name, port) {
+      delegated.set(name, port)
+    },
     setSilent(silent) {
       isSilent = silent
       if (silent) return
@@ -71,6 +82,22 @@ export async function startNameServer(): Promise<NameServer> {
       socket.close()
     },
   }
+}
+
+/** Ask another server in place of the client. */
+function passOn({ message }: Question, port: number, send: (answer: Buffer) => void): void {
+  const line = createSocket('udp4')
+  const finish = (answer: Buffer) => {
+    send(answer)
+    line.close()
+  }
+  line.once('message', finish)
+  line.once('error', () => {
+    const failure = Buffer.from(message)
+    failure.writeUInt16BE(ANSWERED | SERVER_FAILURE, 2)
+    finish(failure)
+  })
+  line.connect(port, '127.0.0.1', () => line.send(message))
 }
 
 /** The first question of a message. RFC 1035, 4.1.2. */

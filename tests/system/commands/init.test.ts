@@ -188,13 +188,20 @@ describe('unattended', () => {
     const ended = await runProgram([...words, '--address', '127.0.0.1'], { ...env, SERVICE_BIND_ADDRESS: '127.0.0.1' })
     expect(reported(ended).records).toContainEqual({ name: `_acme-challenge.${DOMAIN}`, type: 'NS', value: DOMAIN })
     expect(stateOf(reported(ended), 'dns')).toMatchObject({ text: expect.stringContaining('has no NS record') })
-    names.set(`_acme-challenge.${DOMAIN}`, 'NS', DOMAIN)
+    names.delegate(`_acme-challenge.${DOMAIN}`, dnsPort)
     expect(stateOf(reported(ended), 'dns')).toMatchObject({
       text: expect.stringContaining('127.0.0.77, not 127.0.0.1'),
     })
     for (const name of [DOMAIN, `*.${DOMAIN}`]) names.set(name, 'A', '127.0.0.1')
     const again = await runProgram([...words, '--address', '127.0.0.1'], { ...env, SERVICE_BIND_ADDRESS: '127.0.0.1' })
     expect(stateOf(reported(again), 'reach')).toMatchObject({ state: 'ok' })
+    expect(stateOf(reported(again), 'dns')).toMatchObject({ state: 'ok', text: 'all records are there' })
+    names.delegate(`_acme-challenge.${DOMAIN}`, await freeDnsPort())
+    const closed = await runProgram([...words, '--address', '127.0.0.1'], { ...env, SERVICE_BIND_ADDRESS: '127.0.0.1' })
+    expect(stateOf(reported(closed), 'dns')).toMatchObject({
+      state: 'ok',
+      text: expect.stringContaining('open port 53'),
+    })
     expect(written()).toMatchObject({ SERVICE_TLS_MODE: 'acme', SERVICE_TLS_ACME_CHALLENGE: 'dns-01' })
 
     rmSync(file)

@@ -60,7 +60,7 @@ test('from an empty machine to a post that the network has verified', async () =
     },
   )
   for (const name of [DOMAIN, `*.${DOMAIN}`]) names.set(name, 'A', ADDRESS)
-  names.set(`_acme-challenge.${DOMAIN}`, 'NS', DOMAIN)
+  names.delegate(`_acme-challenge.${DOMAIN}`, acme.dnsPort)
   const { code, out, err } = await setUp
   expect({ code, err }).toMatchObject({ code: 0, err: expect.stringContaining('all records are there') })
   const report = JSON.parse(out) as { invite: string; signUpUrl: string; looks: object[] }
