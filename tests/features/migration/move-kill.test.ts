@@ -5,8 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { AtpAgent } from '@atproto/api'
 import { createAccount } from '../../support/clients/account.ts'
+import { request } from '../../support/clients/http.ts'
 import { belongingsOf, settleIn } from '../../support/clients/migration.ts'
 import { answer, begin, moveOf } from '../../support/clients/mover.ts'
+import { lastOperation } from '../../support/clients/rotating.ts'
+import { holdPosts, startFaultyLine } from '../../support/faults/faulty-line.ts'
 import { startLyingHost } from '../../support/faults/lying-host.ts'
 import { freePort } from '../../support/ports.ts'
 import { lastCode } from '../../support/servers/mail.ts'
@@ -27,13 +30,14 @@ const calls = [
 test('a move goes on after every kill, and nothing is lost or moved twice', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-move-'))
   await using plc = await startPlcServer()
+  await using line = await startFaultyLine(plc.url)
   await using host = startLyingHost()
   await using old = await startPds({ plcDirectoryUrl: plc.url, rateLimit: { enabled: false } }, { publicUrl: host.url })
   host.to = old.url
   const env = {
     PORT: String(await freePort()),
     SERVICE_DATA_DIR: join(folder, 'data'),
-    SERVICE_PLC_DIRECTORY_URL: plc.url,
+    SERVICE_PLC_DIRECTORY_URL: line.url,
     SERVICE_SIGNING_KEY_MASTER_KEY: '07'.repeat(32),
     SERVICE_RATE_LIMIT_ENABLED: 'false',
   }
@@ -72,9 +76,15 @@ test('a move goes on after every kill, and nothing is lost or moved twice', asyn
     server = await start()
     await until(async () => (await moveOf(server, moving)).needs === 'signature')
 
-    await killedAt('com.atproto.server.deactivateAccount', async () =>
-      answer(server, moving, { code: await lastCode(old, from.email) }),
-    )
+    // The directory gets the operation, and the server is killed before it hears so.
+    const { reached, open } = holdPosts(line)
+    expect((await answer(server, moving, { code: await lastCode(old, from.email) })).status).toBe(200)
+    await reached
+    await server[Symbol.asyncDispose]()
+    open()
+    await until(async () => (await lastOperation({ directory: plc, account: from })).prev !== null)
+    line.fate = () => 'answered'
+    await killedAt('com.atproto.server.deactivateAccount', async () => void (server = await start()))
     host.lie = () => null
     server = await start()
     await until(async () => (await moveOf(server, moving)).stage === 'done')
@@ -82,6 +92,8 @@ test('a move goes on after every kill, and nothing is lost or moved twice', asyn
     const here = new AtpAgent({ service: server.url })
     await here.login({ identifier: from.did, password: moving.password })
     expect(await belongingsOf(here, plc.url)).toEqual(before)
+    const log = await request(`${plc.url}/${from.did}/log`)
+    expect(log.body).toHaveLength(2)
     expect((await there.com.atproto.sync.getRepoStatus({ did: from.did })).data.active).toBe(false)
   } finally {
     await server[Symbol.asyncDispose]()
