@@ -20,9 +20,11 @@ export interface WebhookMessage {
 export function parseWebhookSecret(secret: string): Uint8Array | null {
   const text = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : ''
   const key = Buffer.from(text, 'base64')
-  const isWhole = key.toString('base64').replace(/=+$/, '') === text.replace(/={0,2}$/, '')
+  const isWhole = unpadded(key.toString('base64')) === unpadded(text)
   return isWhole && key.length >= keyBytes.min && key.length <= keyBytes.max ? key : null
 }
+
+const unpadded = (base64: string): string => base64.replace(/={0,2}$/, '')
 
 /** Returns the headers of a message that is signed with a key. */
 export function webhookHeaders({ id, timestampSecs, body }: WebhookMessage, key: Uint8Array): Record<string, string> {

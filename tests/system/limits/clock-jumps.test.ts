@@ -129,6 +129,7 @@ describe('what deletes by age skips a pass', () => {
       'reserved-keys',
       'steps',
       'transfers',
+      'moves',
       'mailed-codes',
       'former-addresses',
       'admin-nonce-sweep',

@@ -195,6 +195,51 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
     by: 'account',
     requests: [asAlice('com.atproto.server.requestEmailConfirmation')],
   },
+  accountReach: {
+    windows: [[20, MINUTES_5]],
+    by: 'address',
+    requests: [(headers) => request(`${pds.url}/account/network`, { headers })],
+  },
+  exportAccount: {
+    windows: [
+      [10, HOUR],
+      [30, DAY],
+    ],
+    by: 'account',
+    requests: [
+      (headers) => request(`${pds.url}/v1/account/archive`, { headers: { ...headers, ...bearer(alice.accessJwt) } }),
+    ],
+  },
+  importAccount: {
+    windows: [
+      [10, HOUR],
+      [30, DAY],
+    ],
+    by: 'account',
+    requests: [
+      (headers) =>
+        request(`${pds.url}/v1/account/archive`, { json: {}, headers: { ...headers, ...bearer(alice.accessJwt) } }),
+    ],
+  },
+  planMove: {
+    windows: [
+      [10, MINUTES_5],
+      [50, DAY],
+    ],
+    by: 'address',
+    requests: [(headers) => request(`${pds.url}/v1/move-in/plan`, { json: {}, headers })],
+  },
+  answerMove: {
+    windows: [[20, MINUTES_5]],
+    by: 'account',
+    requests: [
+      (headers) =>
+        request(`${pds.url}/v1/move-out/leave`, {
+          json: { deleteAfterDays: 'soon' },
+          headers: { ...headers, ...bearer(alice.accessJwt) },
+        }),
+    ],
+  },
   uploadBlob: {
     windows: [[1000, DAY]],
     by: 'account',

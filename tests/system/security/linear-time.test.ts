@@ -150,6 +150,7 @@ const dependencies: Readonly<Record<string, Dependency>> = {
       [String.raw`^(\+|\-)? ?(\d+|\d+\.\d+) ?(seconds?`]: { because: 'the maximum age is a number of the code' },
     },
   },
+  yauzl: { foreign: 'directories of archives, with names of at most 64 KiB', folders: ['.'] },
   multiformats: { foreign: 'keys and CIDs of at most 128 characters, as bases cost the square', folders: ['dist/src'] },
   nodemailer: {
     foreign: 'addresses of at most 254 characters; names of at most 80 in the words of a mail',
