@@ -16,6 +16,8 @@ import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
+import { testAuthority } from '../../support/certificates.ts'
+import { startMailbox } from '../../support/clients/mailbox.ts'
 import { inMountNamespace, withSmallDisk } from '../../support/faults/small-disk.ts'
 import { freeDnsPort, freePort } from '../../support/ports.ts'
 import { type NameServer, startNameServer } from '../../support/servers/name-server.ts'
@@ -523,6 +525,31 @@ describe('at a terminal', () => {
     expect(screen).toContain('"localhost" is a single label')
     expect(screen).toContain('account create NAME ADDRESS')
     expect(written()).toMatchObject({ SERVICE_PUBLIC_URL: `https://${DOMAIN}`, SERVICE_INVITE_CODE_REQUIRED: 'true' })
+  })
+
+  test('a mail server is tried with the password, which is not shown, and mail can be sent then', async () => {
+    const password = 'hunter2 $HOME "quoted"'
+    await using mailbox = await startMailbox({ tls: 'implicit', login: { user: 'me@example.com', password } })
+    const authority = join(folder, 'authority.pem')
+    writeFileSync(authority, testAuthority)
+    const { code, screen } = await typeAtProgram(
+      [...basics().filter((word) => word !== '--yes'), '--sign-up', 'open', ...places(), ...dns()],
+      { ...environment(), NODE_EXTRA_CA_CERTS: authority },
+      [
+        ['Mail server', `smtps://me%40example.com@localhost:${mailbox.port}\r`],
+        ['Password of me@example.com', `${password}\r`],
+      ],
+      withoutSystemd,
+    )
+    expect(code).toBe(0)
+    expect(screen).toContain('smtp accepts our login')
+    expect(screen).not.toContain('hunter2')
+    const configured = { SERVICE_CONFIG: file, NODE_EXTRA_CA_CERTS: authority }
+    const sent = await runProgram(['mail', 'test', 'you@example.com'], configured)
+    expect({ code: sent.code, received: mailbox.received }).toMatchObject({
+      code: 0,
+      received: [{ from: 'me@example.com', to: ['you@example.com'], user: 'me@example.com' }],
+    })
   })
 
   test('the records can be skipped, or set while it waits', async () => {
