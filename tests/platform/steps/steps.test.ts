@@ -6,6 +6,7 @@ import { Metrics } from '../../../src/platform/running/metrics.ts'
 import { StepPostponed, StepRunner, type StepKind, waitMillis } from '../../../src/platform/running/steps.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, xrpc } from '../../support/clients/account.ts'
+import { StillClock, TestClock } from '../../support/clock.ts'
 import { startCrawler } from '../../support/servers/crawler.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
 import { startMailbox, type Received } from '../../support/clients/mailbox.ts'
@@ -18,7 +19,7 @@ const codeIn = ({ source }: Received) => codeLine.exec(source)![1]!
 const messageId = ({ source }: Received) => /^Message-ID: (.*)\r$/im.exec(source)![1]!
 
 /** A server whose mail goes to a port, where at first nobody listens. */
-async function withMailAt(port: number, smtpTimeoutSecs = 15): Promise<TestPds> {
+async function withMailAt(port: number, smtpTimeoutSecs = 15, clock = new TestClock()): Promise<TestPds> {
   return startPds(
     {
       rateLimit: { enabled: false },
@@ -32,7 +33,7 @@ async function withMailAt(port: number, smtpTimeoutSecs = 15): Promise<TestPds> 
         httpTimeoutSecs: smtpTimeoutSecs,
       },
     },
-    { mailer: undefined },
+    { mailer: undefined, clock },
   )
 }
 
@@ -488,7 +489,8 @@ test('waits double up to a bound, and differ', () => {
 
 test('the operator lists, retries and drops steps from the command line, and the doctor tells of those that fail', async () => {
   const port = await freePort()
-  await using pds = await withMailAt(port)
+  // Nothing is tried again by itself, however long the commands take.
+  await using pds = await withMailAt(port, undefined, new StillClock())
   const run = (...words: string[]) =>
     runProgram(['step', ...words, '--url', pds.url], { SERVICE_ADMIN_TOKEN: ADMIN_TOKEN })
   const ann = await createAccount(pds, 'ann')
