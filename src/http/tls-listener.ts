@@ -2,9 +2,12 @@
  * The listener for encrypted connections, and the one that redirects to it.
  *
  * The runtime takes certificates only when a port is opened. So another server opens the same port with new ones, and
- * the former one retires: it takes no new connections and closes idle ones, while requests and WebSockets continue. A
- * connection that the system has queued for it in that moment is reset, and its client connects again.
+ * the former one retires. For some seconds, its responses ask clients to close the connection, because one that is kept
+ * is closed in the end, and a request on its way would be lost. Then it takes no new connections and closes idle ones,
+ * while requests and WebSockets continue. A connection that the system has queued for it in that moment is reset, and
+ * its client connects again.
  */
+import { setTimeout as pause } from 'node:timers/promises'
 import type { TLSOptions } from 'bun'
 import type { Config } from '../platform/configuration/config.ts'
 import type { Context } from '../platform/context.ts'
@@ -16,6 +19,8 @@ import { openRedirects } from './redirects.ts'
 
 /** Servers with former certificates that may still have connections. The WebSockets of the oldest are closed beyond. */
 const MAX_RETIRED = 4
+/** Until a former server closes its port. Meanwhile it gets some of the new connections too. */
+const FAREWELL_MILLIS = 3000
 /** RFC 6455 registry: the server restarts, and the client should connect again. */
 const SERVICE_RESTART = 1012
 
@@ -32,11 +37,13 @@ export async function listenTls(ctx: Context, dispatcher: Dispatcher): Promise<T
   const { config, log } = ctx
   const shelf = certificatesOf(ctx)
   const place = { hostname: config.bindAddress, port: config.tls.port }
-  const retired: HttpServer[] = []
-  let current: HttpServer | null = null
+  const retired: Replaceable[] = []
+  let current: Replaceable | null = null
 
-  const retire = async (server: HttpServer) => {
+  const retire = async (server: Replaceable) => {
     retired.push(server)
+    server.isReplaced = true
+    await pause(FAREWELL_MILLIS, undefined, { ref: false })
     const ended = server.retire()
     const oldest = retired.length > MAX_RETIRED ? retired.shift() : undefined
     oldest?.closeSockets(SERVICE_RESTART, 'this connection has a former certificate')
@@ -46,7 +53,7 @@ export async function listenTls(ctx: Context, dispatcher: Dispatcher): Promise<T
   }
   const open = (certificates: readonly Certificate[]) => {
     const tls = entriesOf(config, certificates)
-    const server = openHttpServer(dispatcher, { ...place, tls, reusePort: true })
+    const server = openReplaceable(dispatcher, { ...place, tls, reusePort: true })
     if (current !== null) retire(current).catch((error) => log.error('could not retire a listener', { error }))
     current = server
   }
@@ -70,6 +77,33 @@ export async function listenTls(ctx: Context, dispatcher: Dispatcher): Promise<T
       await stopAll(dispatcher, current === null ? retired : [...retired, current], graceMillis)
     },
   }
+}
+
+interface Replaceable extends HttpServer {
+  /** Its responses ask clients to close the connection. */
+  isReplaced: boolean
+}
+
+function openReplaceable({ dispatch, unsent }: Dispatcher, place: Parameters<typeof openHttpServer>[1]): Replaceable {
+  const server: Replaceable = Object.assign(
+    openHttpServer(
+      {
+        unsent,
+        dispatch: (request, peer) => {
+          const response = dispatch(request, peer)
+          return server.isReplaced ? response.then(asLast) : response
+        },
+      },
+      place,
+    ),
+    { isReplaced: false },
+  )
+  return server
+}
+
+function asLast(response: Response): Response {
+  response?.headers.set('connection', 'close')
+  return response
 }
 
 /** An entry for each name. The certificate of the service comes first. */

@@ -25,18 +25,32 @@ export function freeUdpPort(): Promise<number> {
   return promise
 }
 
-const MAX_TRIES = 20
+const MAX_TRIES = 50
+/** Below the ports that systems give to outgoing connections, which would take one until the server listens. */
+const LOWEST_DNS_PORT = 20_000
+const DNS_PORTS = 10_000
 
 /** The same for both, as name servers need it. */
 export async function freeDnsPort(): Promise<number> {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const port = await freeUdpPort()
-    const probe = createServer()
-    const isFree = await new Promise<boolean>((resolve) => {
-      probe.once('error', () => resolve(false))
-      probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)))
-    })
-    if (isFree) return port
+    const port = LOWEST_DNS_PORT + Math.floor(Math.random() * DNS_PORTS)
+    if ((await isFreeForTcp(port)) && (await isFreeForUdp(port))) return port
   }
   throw new Error('no port is free for both UDP and TCP')
+}
+
+function isFreeForTcp(port: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const probe = createServer()
+  probe.once('error', () => resolve(false))
+  probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)))
+  return promise
+}
+
+function isFreeForUdp(port: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const probe = createSocket('udp4')
+  probe.once('error', () => resolve(false))
+  probe.bind(port, '127.0.0.1', () => probe.close(() => resolve(true)))
+  return promise
 }

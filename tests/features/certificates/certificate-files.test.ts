@@ -74,9 +74,9 @@ const trusted = { tls: { ca: testAuthority, serverName: 'localhost' }, keepalive
 const secureRequest = (path: string, init: Parameters<typeof request>[1] = {}) =>
   request(`${pds.secure}/xrpc/${path}`, { ...trusted, ...init })
 
-function handshake(servername: string): Promise<TLSSocket> {
+function handshake(servername: string, secure = pds.secure): Promise<TLSSocket> {
   const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>()
-  const { port } = new URL(pds.secure)
+  const { port } = new URL(secure)
   const socket = connect({ host: ADDRESS, port: Number(port), servername, rejectUnauthorized: false }, () =>
     resolve(socket),
   )
@@ -174,12 +174,35 @@ test('replaced files are served to new connections, and open ones continue', asy
   socket.close()
 })
 
+test('a connection that is kept is asked to end when its certificate is replaced, and loses no request', async () => {
+  using files = new Folder()
+  await using own = await encrypting({ certificateFiles: [files.certificateFile], keyFiles: [files.keyFile] })
+  const socket = await handshake('localhost', own.secure)
+  let received = ''
+  socket.on('data', (chunk: Buffer) => {
+    received += chunk.toString()
+  })
+  const { promise: closed, resolve } = Promise.withResolvers<void>()
+  socket.on('close', () => resolve())
+  const answers = () => received.split('HTTP/1.1 200 OK').length - 1
+  files.place('certificate.pem', untimely.notYetValid)
+  files.place('key.pem', untimely.key)
+  for (let asked = 1; !/connection: close/i.test(received); asked++) {
+    socket.write('GET /xrpc/_health HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    await until(() => answers() === asked)
+  }
+  await closed
+  expect(own.log.some(({ message }) => message === 'serving new certificates')).toBe(true)
+})
+
 test('expired and missing files are not served', async () => {
   folder.place('certificate.pem', untimely.expired)
   await until(() => pds.log.some(({ reason }) => reason?.includes('has expired') ?? false))
   folder.remove('certificate.pem')
   await until(() => pds.log.some(({ reason }) => reason?.includes('cannot be read') ?? false))
-  expect(await servedTo('localhost')).toBe(serialOf(untimely.notYetValid))
+  // The server with the first certificate may still take connections.
+  await until(async () => (await servedTo('localhost')) !== serialOf(serverCertificate))
+  expect(await servedTo('localhost')).not.toBe(serialOf(untimely.expired))
 })
 
 test('a server whose files cannot be served does not start, and says which', async () => {
