@@ -32,6 +32,8 @@ export interface StepKindOf<Ctx, Payload> {
   name: string
   /** Steps of this kind that may run at the same time. */
   concurrency: number
+  /** Timeout of one try, well below the lease of five minutes. Two minutes if omitted. */
+  maxTryMillis?: number
   /** If there are more steps than this, the oldest are dropped. */
   maxSteps: number
   /** Null means no limit. */

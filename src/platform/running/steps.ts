@@ -295,7 +295,8 @@ export class StepRunner implements Steps {
   async #failureOf(kind: StepKind<unknown>, row: StepRow): Promise<StepReturn | null> {
     const { clock, log } = this.ctx
     try {
-      await this.#within(inRequest(this.#origin(kind), () => kind.take(this.ctx, this.#opened(row))))
+      const work = inRequest(this.#origin(kind), () => kind.take(this.ctx, this.#opened(row)))
+      await this.#within(work, kind.maxTryMillis ?? MAX_TRY_MILLIS)
       return null
     } catch (error) {
       if (error instanceof StepPostponed)
@@ -321,12 +322,9 @@ export class StepRunner implements Steps {
     return { resumed: () => this.ctx.loop.enter(`step ${name}`) }
   }
 
-  async #within(work: Promise<void>): Promise<void> {
+  async #within(work: Promise<void>, maxMillis: number): Promise<void> {
     const { promise: late, reject } = Promise.withResolvers<never>()
-    const timer = setTimeout(
-      () => reject(new Error(`timed out after ${MAX_TRY_MILLIS / 1000} seconds`)),
-      MAX_TRY_MILLIS,
-    )
+    const timer = setTimeout(() => reject(new Error(`timed out after ${maxMillis / 1000} seconds`)), maxMillis)
     timer.unref()
     try {
       await Promise.race([work, late])

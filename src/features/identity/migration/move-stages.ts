@@ -26,7 +26,7 @@ import { updateMove, updateMoveSession, type Move, type MoveState, type Stage } 
 import { awayOf, OldHostAway, OldHostRefusal, OldSessionEnded, type OldHost } from './old-host.ts'
 
 /** Time for the archive of a repository, within the time of a try of a step. */
-const ARCHIVE_MILLIS = 100_000
+const ARCHIVE_MILLIS = 3 * MINUTE_MILLIS
 const BLOB_MILLIS = MINUTE_MILLIS
 /** Tries of an archive, or of one blob, that arrives damaged or not at all. */
 const MAX_TRIES = 3

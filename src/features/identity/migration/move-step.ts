@@ -1,5 +1,5 @@
 /** The durable step that performs a move: stage after stage, until it is the holder's turn or nothing is left. */
-import { MINUTE_SECS, HOUR_SECS } from '../../../base/durations.ts'
+import { HOUR_SECS, MINUTE_MILLIS, MINUTE_SECS } from '../../../base/durations.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
@@ -14,11 +14,14 @@ import { oldHostOf } from './old-host-access.ts'
 /** Length of a turn, after which other moves get theirs. Much less than a try of a step may take. */
 const TURN_MILLIS = 30_000
 /** Moves at the same time. Each holds one connection to another server. */
-const CONCURRENT_MOVES = 4
+const CONCURRENT_MOVES = 8
+/** The archive of a large repository takes minutes to arrive. */
+const MAX_TRY_MILLIS = 4 * MINUTE_MILLIS
 
 export const moveStep: StepKind<Record<string, never>> = {
   name: 'move-in',
   concurrency: CONCURRENT_MOVES,
+  maxTryMillis: MAX_TRY_MILLIS,
   maxSteps: 10_000,
   // The holder may cancel the move; an account that has not moved in three days is deleted with its step.
   maxTries: null,
