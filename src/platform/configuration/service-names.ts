@@ -18,12 +18,15 @@ export const webDid = (publicUrl: string): Did => `did:web:${encodeURIComponent(
 export const isOwnDid = ({ serverDid, formerUrls }: Pick<Names, 'serverDid' | 'formerUrls'>, did: unknown): boolean =>
   did === serverDid || formerUrls.some((url) => did === webDid(url))
 
-/** Whether a URL is that of the service, with or without a slash at its end. */
-export function isOwnUrl({ publicUrl, formerUrls }: Pick<Names, 'publicUrl' | 'formerUrls'>, url: unknown): boolean {
-  if (typeof url !== 'string') return false
-  const origin = url.replace(/\/$/, '')
-  return origin === publicUrl || formerUrls.includes(origin)
-}
+/** Whether a URL is that of the service, to the letter, as in a token. */
+export const isOwnOrigin = (
+  { publicUrl, formerUrls }: Pick<Names, 'publicUrl' | 'formerUrls'>,
+  url: unknown,
+): boolean => url === publicUrl || formerUrls.some((former) => url === former)
+
+/** The same, with or without a slash at the end, as people write it. */
+export const isOwnUrl = (names: Pick<Names, 'publicUrl' | 'formerUrls'>, url: unknown): boolean =>
+  typeof url === 'string' && isOwnOrigin(names, url.replace(/\/$/, ''))
 
 /** Returns the URL of the service as the client knows it, by the `Host` that it has sent. */
 export function askedUrl({ publicUrl, formerUrls }: Pick<Names, 'publicUrl' | 'formerUrls'>, request: Request): string {

@@ -2,18 +2,22 @@
 import { beforeAll, expect, test } from 'bun:test'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount } from '../../support/clients/account.ts'
+import { confirmedAgent, exchangeAgent, type ConfirmedAgent } from '../../support/clients/agent.ts'
 import { bearer } from '../../support/clients/http.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 
 const PAGE = { accept: 'text/html' }
 
-const { pds } = useWorld()
+const { pds } = useWorld({
+  config: { agentAuth: { anonymousEnabled: true, grantedScopes: ['atproto', 'repo:*?action=create'] } },
+})
 const alice = setUp(() => createAccount(pds, 'alice'))
 let [former, present] = ['', '']
 let formerDid = ''
 /** A token that says that it is for the service under its former name. */
 let serviceToken: string
+let agent: ConfirmedAgent
 beforeAll(async () => {
   const { port, host } = new URL(pds.url)
   former = host
@@ -23,6 +27,7 @@ beforeAll(async () => {
     `com.atproto.server.getServiceAuth?aud=${encodeURIComponent(formerDid)}&lxm=com.atproto.repo.uploadBlob`,
   )
   serviceToken = body.token
+  agent = await confirmedAgent(pds, alice)
   await pds.restart({
     publicUrl: `http://${present}`,
     serverDid: `did:web:new.localhost%3A${port}` as Did,
@@ -50,6 +55,12 @@ test('sessions and service tokens from before stay valid, under either name', as
     { method: 'POST', body: 'a blob' },
   )
   expect(upload.status).toBe(200)
+})
+
+test('agents keep their assertions, and may name the former address', async () => {
+  for (const resource of [pds.url, `http://${present}`])
+    expect((await exchangeAgent(pds, agent.assertion, { resource })).status).toBe(200)
+  expect((await exchangeAgent(pds, agent.assertion, { resource: 'https://other.test' })).status).toBe(400)
 })
 
 test('the former DID resolves, and names the present address', async () => {

@@ -6,7 +6,7 @@
  */
 import { createPublicKey, type KeyObject, type webcrypto } from 'node:crypto'
 import type { JWTPayload } from 'jose'
-import { isOwnUrl } from '../../../platform/configuration/service-names.ts'
+import { isOwnOrigin } from '../../../platform/configuration/service-names.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { ClientMetadata } from '../../../protocol/client-metadata.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
@@ -84,7 +84,7 @@ async function verifyAssertion(
   const audiences = [aud ?? []].flat()
   if (iss !== client.clientId || sub !== client.clientId)
     throw invalidClient('iss and sub of the assertion must be the client id')
-  if (!audiences.some((audience) => isOwnUrl(ctx.config, audience.replace(/\/oauth\/token$/, ''))))
+  if (!audiences.some((audience) => isOwnOrigin(ctx.config, audience.replace(/\/oauth\/token$/, ''))))
     throw invalidClient('aud of the assertion must be this issuer')
   if (iat === undefined || iat < nowSecs - MAX_AGE_SECS || iat > nowSecs + LEEWAY_SECS)
     throw invalidClient(

@@ -4,7 +4,7 @@
  * before a key is chosen.
  */
 import { randomBytes } from 'node:crypto'
-import { isOwnDid, isOwnUrl } from '../../../platform/configuration/service-names.ts'
+import { isOwnDid, isOwnOrigin } from '../../../platform/configuration/service-names.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import { parseDid, type Did } from '../../../protocol/identifiers.ts'
@@ -100,7 +100,7 @@ async function verified(ctx: Context, text: string): Promise<AccessToken | null>
   const { iss, aud, sub, scope, jti, iat, exp, cnf } = jws.payload
   const did = typeof sub === 'string' ? parseDid(sub) : null
   const { config } = ctx
-  if (!isOwnUrl(config, iss) || !(isOwnDid(config, aud) || isOwnUrl(config, aud)) || did === null) return null
+  if (!isOwnOrigin(config, iss) || !(isOwnDid(config, aud) || isOwnOrigin(config, aud)) || did === null) return null
   if (typeof scope !== 'string' || typeof jti !== 'string' || typeof iat !== 'number' || typeof exp !== 'number')
     return null
   const jkt = (cnf as { jkt?: unknown } | undefined)?.jkt

@@ -6,6 +6,7 @@ import { OAuthError } from '../../../http/errors.ts'
 import type { Grant } from '../../../http/feature.ts'
 import { charge } from '../../../http/limiting.ts'
 import { required, type OAuthParameters } from '../../../http/oauth-parameters.ts'
+import { isOwnUrl } from '../../../platform/configuration/service-names.ts'
 import { wantsAgents } from '../../../platform/configuration/capabilities.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { lockOn, type Tx } from '../../../platform/database/database.ts'
@@ -99,10 +100,7 @@ async function exchangeAssertion(exchange: Exchange, parameters: OAuthParameters
   const { ctx } = exchange
   const { config, db, clock } = ctx
   const text = required(parameters, 'assertion')
-  if (
-    parameters['resource'] !== undefined &&
-    !parameters['resource'].split(' ').every((one) => one.replace(/\/$/, '') === config.publicUrl)
-  )
+  if (parameters['resource'] !== undefined && !parameters['resource'].split(' ').every((one) => isOwnUrl(config, one)))
     throw refused('invalid_target', 'This server issues tokens for itself only')
   const assertion = await readAssertion(ctx, text)
   if (assertion === null) throw invalidGrant('The assertion is not valid')

@@ -6,7 +6,7 @@
  * never count as an assertion, or an agent could extend its access for ever.
  */
 import { randomUUID } from 'node:crypto'
-import { isOwnUrl } from '../../../platform/configuration/service-names.ts'
+import { isOwnOrigin } from '../../../platform/configuration/service-names.ts'
 import type { Context } from '../../../platform/context.ts'
 import { base64url } from '../../../protocol/base64url.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
@@ -77,8 +77,8 @@ export async function readAssertion(ctx: Context, text: string): Promise<Asserti
     registration_type: registrationType,
   } = jws.payload
   if (
-    !isOwnUrl(ctx.config, iss) ||
-    !isOwnUrl(ctx.config, aud) ||
+    !isOwnOrigin(ctx.config, iss) ||
+    !isOwnOrigin(ctx.config, aud) ||
     typeof exp !== 'number' ||
     ctx.clock.now() >= exp * 1000
   )

@@ -4,6 +4,7 @@
  * Nothing is fetched and no signature is verified before the token names an issuer that is trusted, and the algorithm
  * that the configuration gives to this issuer.
  */
+import { isOwnOrigin } from '../../../platform/configuration/service-names.ts'
 import type { TrustedIssuer } from '../../../platform/configuration/trusted-issuers.ts'
 import type { Context } from '../../../platform/context.ts'
 import { base64url } from '../../../protocol/base64url.ts'
@@ -75,7 +76,8 @@ const mediaType = (typ: unknown): string =>
 
 function faultOfClaims(ctx: Context, { audience }: TrustedIssuer, { aud, exp, nbf }: Claims): string | null {
   const now = secsNow(ctx)
-  if (![aud].flat().includes(audience ?? ctx.config.publicUrl)) return 'aud is not this server'
+  const isAudience = (one: unknown) => (audience === null ? isOwnOrigin(ctx.config, one) : one === audience)
+  if (![aud].flat().some(isAudience)) return 'aud is not this server'
   if (exp !== undefined && !(isTime(exp) && now <= exp + LEEWAY_SECS)) return 'The token has expired'
   if (nbf !== undefined && !(isTime(nbf) && now >= nbf - LEEWAY_SECS)) return 'The token is not valid yet'
   return null
