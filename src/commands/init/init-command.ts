@@ -8,7 +8,10 @@ export const initCommand: Command = {
   summary: 'Set up a server: ask, look, write its configuration, start its service, make the first invite.',
   details: `Asks for what it cannot find out, looks at disk, clock, mail, ports and DNS, says which DNS records to set and waits for
 them, and writes the configuration with new secrets to ./holdfast.env. Then makes the first invite. With --service, it
-writes to /etc/holdfast.env, installs the service of systemd, starts it, and runs the doctor. Keys without an option are taken from the environment: SERVICE_SERVICE_NAME=… is written to the file too.
+writes to /etc/holdfast.env, installs the service of systemd, starts it, and runs the doctor.
+
+Without --tls, the server gets its certificates itself if it can open ports 80 and 443, and is behind a reverse proxy
+otherwise. Keys without an option are taken from the environment: SERVICE_SERVICE_NAME=… is written to the file too.
 
 Nothing is written before all looks have passed. It can be interrupted at any point, and run again: secrets and all else
 in the file stay. Options that change what the file says need --force, and a copy of the file is kept.

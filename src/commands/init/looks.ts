@@ -19,6 +19,7 @@ import type { Config } from '../../platform/configuration/config.ts'
 import { ownUrl, plainAddress } from '../../platform/configuration/own-url.ts'
 import { isPostgresUrl } from '../../platform/database/database-url.ts'
 import { isDatabaseThere, sqlitePath } from '../../platform/database/sqlite.ts'
+import { SOFTWARE_NAME } from '../../base/version.ts'
 import { askHealth } from '../server-health.ts'
 import type { Variables } from './settings-file.ts'
 
@@ -36,11 +37,15 @@ const checksOfFolder: ReadonlySet<string> = new Set(['disk', 'network-share'])
 const checksOfData: ReadonlySet<string> = new Set(['database', 'master-key'])
 const checksOfServices: ReadonlySet<string> = new Set(['clock', 'mail'])
 
-/** Look at this machine. `mayBindAll`: the server will have the right to open ports below 1024. */
-export async function* lookAtMachine(
-  patient: Patient,
-  { mayBindAll }: { mayBindAll: boolean },
-): AsyncGenerator<Examined> {
+interface PortRights {
+  /** The server will have the right to open ports below 1024. */
+  mayBindAll: boolean
+  /** The server that this one replaces may still run. */
+  hasFormer: boolean
+}
+
+/** Look at this machine. */
+export async function* lookAtMachine(patient: Patient, rights: PortRights): AsyncGenerator<Examined> {
   const { config } = patient
   const folder = { ...patient, config: { ...config, dataDir: nearestFolder(config.dataDir) } }
   const hasData = isPostgresUrl(config.databaseUrl) || isDatabaseThere(sqlitePath(config.databaseUrl))
@@ -51,7 +56,7 @@ export async function* lookAtMachine(
       yield { name, finding: await examine(check, patient) }
   }
   yield { name: 'backups', finding: await lookAtBackups(patient) }
-  yield { name: 'ports', finding: await lookAtPorts(config, mayBindAll) }
+  yield { name: 'ports', finding: await lookAtPorts(config, rights) }
 }
 
 /** The folder itself, or the nearest one above it that exists. */
@@ -110,15 +115,15 @@ function portsOf({ bindAddress, port, tls, ...config }: Config): Opened[] {
   ]
 }
 
-async function lookAtPorts(config: Config, mayBindAll: boolean): Promise<Finding> {
+async function lookAtPorts(config: Config, { mayBindAll, hasFormer }: PortRights): Promise<Finding> {
   const opened = portsOf(config)
   const names = opened.map(nameOf).join(', ')
   for (const each of opened) {
     const code = await tryPort(each)
     if (code === null || (code === 'EACCES' && mayBindAll)) continue
     if (code === 'EADDRINUSE') {
-      if ((await askHealth(ownUrl(config))).state === 'healthy')
-        return ok(`the server runs already, at ${ownUrl(config)}`)
+      if (await isServerRunning(config)) return ok(`the server runs already, at ${ownUrl(config)}`)
+      if (hasFormer) return warning(`${nameOf(each)} is in use`, 'stop the old server before you start this one')
       return fault(
         `${nameOf(each)} is in use by another program ("ss -lntup" names it)`,
         each.port === config.port
@@ -132,6 +137,12 @@ async function lookAtPorts(config: Config, mayBindAll: boolean): Promise<Finding
     )
   }
   return ok(`${names} can be opened`)
+}
+
+/** Whether this server runs, and not another one at the same address: only it gets the operator's credential. */
+export async function isServerRunning(config: Config): Promise<boolean> {
+  const { state, software } = await askHealth(ownUrl(config))
+  return state === 'healthy' && software!.startsWith(`${SOFTWARE_NAME} `)
 }
 
 /** The ports of the responder, which is open while a certificate is ordered. */

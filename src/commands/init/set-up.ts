@@ -22,7 +22,7 @@ import { type Invocation, Misuse, type Terminal } from '../command.ts'
 import { allInvites } from '../invite/operator-invites.ts'
 import { serverOf } from '../operator-server.ts'
 import { table } from '../report.ts'
-import { askHealth, awaitHealth } from '../server-health.ts'
+import { awaitHealth } from '../server-health.ts'
 import { type Answers, collectAnswers, isConfiguration, textOption } from './answers.ts'
 import {
   type DnsRecord,
@@ -33,7 +33,7 @@ import {
   ownAddresses,
   recordsOf,
 } from './dns-records.ts'
-import { encryptionHere, lookAtMachine, lookAtReach } from './looks.ts'
+import { encryptionHere, isServerRunning, lookAtMachine, lookAtReach } from './looks.ts'
 import {
   canInstallService,
   installService,
@@ -141,13 +141,15 @@ interface Run extends SetUp {
 
 async function perform(run: Run): Promise<boolean> {
   const { invocation, say, config, report, isService } = run
+  const isMoving = textOption(invocation, 'from-reference') !== undefined
   for (const [name, why] of Object.entries(report.dropped)) say(`${name} has no counterpart: ${why}`)
   const servers = addressList(invocation, 'name-server', isServer)
   const names = nameServers(servers)
   const patient = patientOf(config, systemResolver({ asksSystem: true }))
   /** The server as others find it. */
   const outside = servers === undefined ? patient : patientOf(config, names.resolver)
-  for await (const look of lookAtMachine(patient, { mayBindAll: isService })) note(run, report.looks, look)
+  for await (const look of lookAtMachine(patient, { mayBindAll: isService, hasFormer: isMoving }))
+    note(run, report.looks, look)
   if (report.looks.some(({ state }) => state === 'fault')) return stopped(run)
 
   report.records = recordsOf(config, addressesHere(invocation))
@@ -159,9 +161,8 @@ async function perform(run: Run): Promise<boolean> {
   }
 
   write(run)
-  const isMoving = textOption(invocation, 'from-reference') !== undefined
   if (isService) await runService(run, { isStarted: !isMoving })
-  const isRunning = (await askHealth(ownUrl(config))).state === 'healthy'
+  const isRunning = await isServerRunning(config)
   if (run.answers.signUp === 'invite' && !isMoving && (isRunning || !isService))
     report.invite = await firstInvite(run, isRunning)
   if (report.invite !== null) report.signUpUrl += `?${new URLSearchParams({ invite_code: report.invite })}`
@@ -328,7 +329,7 @@ async function runService(
   const isChanged = await installService({ settings, config, onStep: say })
   report.service = UNIT
   if (!isStarted) return
-  const isUpToDate = report.outcome === 'kept' && !isChanged && (await askHealth(ownUrl(config))).state === 'healthy'
+  const isUpToDate = report.outcome === 'kept' && !isChanged && (await isServerRunning(config))
   if (!isUpToDate) await startService(say)
   const { state, reason } = await awaitHealth(ownUrl(config), { withinMillis: START_MILLIS }, terminal.pause)
   if (state !== 'healthy')

@@ -310,6 +310,21 @@ describe('what it looks at', () => {
     await nothingWritten('ports', `port ${port} of 127.0.0.1 is in use by another program`)
   })
 
+  test('a port that another PDS uses, which does not get the credential of this one', async () => {
+    await init()
+    const headers: string[] = []
+    using _other = Bun.serve({
+      port,
+      hostname: '127.0.0.1',
+      fetch(request) {
+        headers.push(request.headers.get('authorization') ?? '')
+        return Response.json({ version: '0.4.1' })
+      },
+    })
+    expect(stateOf(reported(await init('--json')), 'ports')).toMatchObject({ state: 'fault' })
+    expect(new Set(headers)).toEqual(new Set(['']))
+  })
+
   test('a wildcard that is missing', async () => {
     names.set(`*.${DOMAIN}`, 'A')
     await nothingWritten('dns', `*.${DOMAIN} has no address`)
@@ -451,8 +466,11 @@ PDS_COLOUR=red
       places(),
       dns(),
     )
+    // The old server may still run.
+    using _former = Bun.serve({ port, hostname: '127.0.0.1', fetch: () => Response.json({ version: '0.4.1' }) })
     const ended = await runProgram(words, environment())
     expect(ended.code).toBe(0)
+    expect(ended.out).toContain('stop the old server before you start this one')
     expect(ended.out.split('\n').filter((line) => line.startsWith('PDS_'))).toEqual([
       'PDS_HOME_URL has no counterpart: the landing page is at public_url',
       'PDS_HCAPTCHA_SITE_KEY has no counterpart: there is no captcha: use invites or the waitlist',
