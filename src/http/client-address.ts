@@ -21,13 +21,20 @@ const UNKNOWN = 'unknown'
  * as a proxy: its forwarding header is read from right to left, skipping other trusted proxies. An unreadable hop ends
  * the walk, because the client may have written everything to its left. Headers from any other peer are ignored.
  *
+ * `isDirect`: clients reach the listener themselves, and those on a private network are believed no more than others.
+ *
  * `X-Forwarded-For` wins over `Forwarded`: nearly every proxy writes the former, and then passes the latter through as
  * the client sent it.
  */
-export function clientAddress(peer: string, headers: Pick<Headers, 'get'>, proxies: BlockList | null = null): string {
+export function clientAddress(
+  peer: string,
+  headers: Pick<Headers, 'get'>,
+  proxies: BlockList | null = null,
+  isDirect = false,
+): string {
   const direct = normalizeAddress(peer)
   const isProxy = (address: string) =>
-    isNear(address) || (proxies?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false)
+    (!isDirect && isNear(address)) || (proxies?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false)
   if (!isProxy(direct)) return direct
   const hops = headers.get('x-forwarded-for')?.split(',') ?? forwardedHops(headers.get('forwarded') ?? '')
   if (hops === null) return UNKNOWN

@@ -64,7 +64,12 @@ export class RequestExchange implements Exchange {
   }
 
   get ip(): string {
-    return (this.#ip ??= clientAddress(this.peer.addressOf(this.request), this.request.headers, proxiesOf(this.ctx)))
+    return (this.#ip ??= clientAddress(
+      this.peer.addressOf(this.request),
+      this.request.headers,
+      proxiesOf(this.ctx),
+      this.peer.isDirect,
+    ))
   }
 
   get client(): Client {

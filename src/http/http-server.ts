@@ -74,6 +74,7 @@ export function openHttpServer(
   // Ask the server per request: a property on Elysia's context would cost every request a getter.
   const peer: Peer = {
     addressOf: (request) => app.server!.requestIP(request)?.address ?? '',
+    isDirect: tls !== undefined,
     withoutTimeout: (request) => app.server!.timeout(request, 0),
     upgrade: (request, handler) => app.server!.upgrade(request, { data: socketData(handler, sockets) }),
   }

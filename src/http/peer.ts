@@ -4,6 +4,8 @@ import type { SocketHandler } from './endpoint.ts'
 export interface Peer {
   /** Address of the direct peer, which may be a proxy; empty if the connection is gone. */
   addressOf(request: Request): string
+  /** Clients reach the listener directly, so only the operator's proxies are believed: not every near peer is one. */
+  readonly isDirect?: boolean
   /** Lift the idle timeout for the request. */
   withoutTimeout(request: Request): void
   /**

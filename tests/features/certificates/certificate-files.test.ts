@@ -9,9 +9,9 @@ import { connect, type TLSSocket } from 'node:tls'
 import WebSocket from 'ws'
 import { serverCertificate, serverKey, testAuthority, untimely } from '../../support/certificates.ts'
 import { createAccount } from '../../support/clients/account.ts'
-import { raw, request } from '../../support/clients/http.ts'
+import { bearer, raw, request } from '../../support/clients/http.ts'
 import type { ConfigOverrides } from '../../support/servers/config.ts'
-import { freePort, startPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, freePort, startPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { until } from '../../support/until.ts'
 
@@ -128,6 +128,13 @@ test('what is not encrypted is answered on the loopback address only', async () 
   expect(await request(`http://127.0.0.1:${port}/xrpc/_health`)).toMatchObject({ status: 200 })
   await expect(request(`http://${ADDRESS}:${port}/xrpc/_health`)).rejects.toThrow()
   await expect(request(`${pds.secure.replace('https', 'http')}/xrpc/_health`)).rejects.toThrow()
+})
+
+test('a client cannot choose its address, although it is on a private network', async () => {
+  const headers = { ...bearer(ADMIN_TOKEN), 'x-forwarded-for': '203.0.113.9' }
+  const probe = (url: string) => request(`${url}/v1/admin/probe`, { ...trusted, method: 'POST', headers })
+  expect((await probe(pds.secure)).body.address).toBe('127.0.0.1')
+  expect((await probe(pds.url)).body.address).toBe('203.0.113.9')
 })
 
 test('the other port redirects to the public address with path and query', async () => {

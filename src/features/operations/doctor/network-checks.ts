@@ -159,8 +159,9 @@ async function checkProxy(patient: Patient): Promise<Finding> {
   )
 }
 
-/** Returns true if there is no proxy in front of the server, as in development. */
-function isDirect({ publicUrl, port }: Config): boolean {
+/** Returns true if there is no proxy in front of the server: it encrypts connections itself, or is in development. */
+function isDirect({ publicUrl, port, tls }: Config): boolean {
+  if (tls.mode !== 'off') return true
   const url = new URL(publicUrl)
   return url.protocol === 'http:' && url.port === String(port)
 }
