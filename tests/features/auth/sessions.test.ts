@@ -96,7 +96,9 @@ test('many right passwords at once all log in', async () => {
 })
 
 test('whoever signs in beside a crowd from another network is not the last', async () => {
-  await using busy = await startPds({ rateLimit: { enabled: false } }, { passwordCost: undefined })
+  // Hashing takes far longer than anything else that the test does, also on a busy machine.
+  const passwordCost = { memoryKib: 19_456, passes: 8 }
+  await using busy = await startPds({ rateLimit: { enabled: false } }, { passwordCost })
   const { did } = await createAccount(busy, 'alice')
   const answered: string[] = []
   const signIn = async (name: string, identifier: string, address: string) => {
@@ -106,11 +108,13 @@ test('whoever signs in beside a crowd from another network is not the last', asy
     })
     answered.push(name)
   }
-  const crowd = Array.from({ length: 80 }, (_, i) => signIn('crowd', `nobody${i}.test`, `198.51.100.${i}`))
+  const crowd = Array.from({ length: 40 }, (_, i) => signIn('crowd', `nobody${i}.test`, `198.51.100.${i}`))
   await crowd[0]
+  const askedAfter = answered.length
   const other = signIn('other', did, '203.0.113.1')
   await Promise.all([...crowd, other])
-  expect(answered.indexOf('other')).toBeLessThan(40)
+  const waited = answered.slice(askedAfter)
+  expect(waited.indexOf('other')).toBeLessThan(waited.length / 2)
 })
 
 test('refreshing gives new tokens, and the account', async () => {
