@@ -31,7 +31,6 @@ import { quietTerminal } from '../../support/clients/terminal.ts'
 import { READER_DID, READER_METHOD, TokenReader } from '../../support/clients/token-reader.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
-import { until } from '../../support/until.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-backup-'))
 const PASSPHRASE = 'a passphrase for backups'
@@ -195,9 +194,6 @@ test('a blob is kept once, and old backups go', async () => {
   const place = folder('kept')
   const once = await holdfast(pds.dataDir, ['backup', place])
   expect(once.text).toContain('1 blobs copied, 0 already there')
-  // Backups are named by the second.
-  const named = Math.floor(Date.now() / 1000)
-  await until(() => Math.floor(Date.now() / 1000) > named)
   const twice = await holdfast(pds.dataDir, ['backup', place, '--keep', '1'])
   expect(twice.text).toContain('0 blobs copied, 1 already there')
   expect(twice.text).toContain('1 old backups deleted')
@@ -252,6 +248,47 @@ test('a backup that fails leaves nothing behind that takes room', async () => {
     '.backup-of-another-process.db',
   ])
   rmSync(others)
+})
+
+test('backups that begin at the same time do not mix', async () => {
+  const place = folder('at once')
+  // The destination exists already.
+  expect(await holdfast(pds.dataDir, ['backup', place])).toMatchObject({ code: 0 })
+  const made = await Promise.all([0, 1, 2].map(() => holdfast(pds.dataDir, ['backup', place])))
+  expect(made.map(({ code }) => code)).toEqual([0, 0, 0])
+  const names = readdirSync(join(place, 'snapshots')).filter((name) =>
+    existsSync(join(place, 'snapshots', name, 'manifest.json')),
+  )
+  expect(names).toHaveLength(4)
+  expect(allFiles(place).filter((file) => file.includes('begun'))).toEqual([])
+  for (const name of names)
+    expect(await holdfast(folder(`one of them ${name}`), ['restore', place, name])).toMatchObject({ code: 0 })
+})
+
+test('blobs that a backup in progress may count on stay, and what a killed one has left goes after a week', async () => {
+  const place = folder('in progress')
+  await holdfast(pds.dataDir, ['backup', place])
+  const snapshots = join(place, 'snapshots')
+  const nameOf = (daysAgo: number) =>
+    new Date(Date.now() - daysAgo * 86_400_000).toISOString().replace(/[-:]|\.\d+/g, '')
+  const [underWay, killed] = [nameOf(1), nameOf(8)]
+  for (const name of [underWay, killed]) {
+    mkdirSync(join(snapshots, name))
+    for (const part of ['begun-1', 'database.part']) writeFileSync(join(snapshots, name, part), 'so far')
+  }
+  const [shard] = readdirSync(join(place, 'blobs'))
+  const blob = join(place, 'blobs', shard!, `bafkreibackupinprogress${shard}`)
+  writeFileSync(blob, 'a blob that only the backup in progress lists')
+  const backup = () => holdfast(pds.dataDir, ['backup', place, '--keep', '1'])
+  expect((await backup()).text).toContain('1 old backups deleted')
+  expect(readdirSync(snapshots)).toContain(underWay)
+  expect(existsSync(join(snapshots, killed))).toBe(false)
+  expect(existsSync(blob)).toBe(true)
+
+  rmSync(join(snapshots, underWay), { recursive: true })
+  expect((await backup()).text).toContain('1 old backups deleted')
+  expect(existsSync(blob)).toBe(false)
+  expect(allFiles(snapshots).filter((file) => file.endsWith('manifest.json'))).toHaveLength(1)
 })
 
 test('what is written into a folder and breaks off leaves no part', async () => {

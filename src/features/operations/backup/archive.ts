@@ -18,6 +18,8 @@ export interface Archive {
   /** Lists the names that begin with `prefix`. */
   names(prefix: string): AsyncIterable<string>
   delete(name: string): Promise<void>
+  /** Deletes all whose names begin with `folder` and a slash, and what is left of those that were written in part. */
+  deleteFolder(folder: string): Promise<void>
 }
 
 /**
@@ -68,6 +70,7 @@ function folderArchive(dir: string): Archive {
       }
     },
     delete: (name) => rm(join(dir, name), { force: true }),
+    deleteFolder: (folder) => rm(join(dir, folder), { recursive: true, force: true }),
   }
 }
 
@@ -82,6 +85,9 @@ async function haveFolder(path: string, dir: string): Promise<void> {
 
 /** An upload must state its size and digest first, so each object is spooled to a file in `spoolDir`. */
 function bucketArchive(bucket: Bucket, prefix: string, spoolDir: string): Archive {
+  async function* names(start: string): AsyncGenerator<string> {
+    for await (const page of bucket.list(prefix + start)) for (const { key } of page) yield key.slice(prefix.length)
+  }
   return {
     async write(name, content) {
       const path = join(spoolDir, `${BACKUP_PREFIX}${crypto.randomUUID()}.part`)
@@ -93,16 +99,20 @@ function bucketArchive(bucket: Bucket, prefix: string, spoolDir: string): Archiv
       }
     },
     read: (name) => bucket.get(prefix + name),
-    async *names(start) {
-      for await (const page of bucket.list(prefix + start)) for (const { key } of page) yield key.slice(prefix.length)
-    },
+    names,
     delete: (name) => bucket.delete(prefix + name),
+    async deleteFolder(folder) {
+      for await (const name of names(`${folder}/`)) await bucket.delete(prefix + name)
+    },
   }
 }
 
-/** Write a stream to a file atomically: the file appears under its name whole, or not at all. */
+/**
+ * Write a stream to a file atomically: the file appears under its name whole, or not at all, also if several processes
+ * write it.
+ */
 export async function spoolWhole(path: string, content: AsyncIterable<Uint8Array>): Promise<void> {
-  const part = `${path}.part`
+  const part = `${path}.${crypto.randomUUID()}.part`
   try {
     await spool(part, content)
     await rename(part, path)

@@ -21,17 +21,21 @@ import { masterKeyFile } from '../../../platform/secrets/vault.ts'
 import { VERSION } from '../../../base/version.ts'
 import { systemClock } from '../../../platform/running/clock.ts'
 import { DamagedOnTheWay, openStorageOf, type BlobStorage, type StoredBlob } from '../../data/blobs/blobs.ts'
-import { bytesOf, type Archive } from './archive.ts'
+import { OperatorError } from '../../../base/operator-error.ts'
+import { bytesOf, readWhole, type Archive } from './archive.ts'
 import { copyInstant } from './instant-copy.ts'
 import { sealOf, type Seal } from './sealing.ts'
 import {
+  beginSnapshot,
   BLOBS,
   blobName,
   inSnapshot,
   linesOf,
-  listSnapshots,
   manifestName,
-  snapshotName,
+  snapshotFolder,
+  snapshotMillis,
+  snapshotsIn,
+  type Begun,
   type Manifest,
 } from './snapshot.ts'
 
@@ -53,6 +57,8 @@ export interface BackupOptions {
 }
 
 const ABANDONED_MILLIS = DAY_MILLIS
+/** What is incomplete for longer is of a backup that was killed. The first one to a bucket may take days. */
+const ABANDONED_SNAPSHOT_MILLIS = 7 * DAY_MILLIS
 
 /**
  * Write a snapshot of the database and its blobs to an archive, then drop old snapshots.
@@ -67,25 +73,25 @@ export async function makeBackup(
 ): Promise<BackupReport> {
   requireDatabase(config.databaseUrl)
   const seal = await sealOf(archive, passphrase)
-  const snapshot = snapshotName(now)
   makeDataDirectory(config)
   await clearCopies(config.dataDir, now)
   const copy = join(config.dataDir, `${BACKUP_PREFIX}${crypto.randomUUID()}.db`)
+  const begun = await beginSnapshot(archive, now)
+  const { snapshot } = begun
+  const drop = async (error: unknown): Promise<never> => {
+    // The incomplete snapshot is useless and must not take the space that the next one needs.
+    await dropSnapshot(archive, snapshot).catch((cause: unknown) =>
+      log.warn('could not delete the parts of a failed backup', { snapshot, error: cause }),
+    )
+    throw error
+  }
   try {
-    await copyInstant(config.databaseUrl, copy, now.getTime())
+    await copyInstant(config.databaseUrl, copy, now.getTime()).catch(drop)
     const database = new Database(copy, { readonly: true })
     try {
-      const blobs = await writeSnapshot(config, archive, { snapshot, seal, copy, database, now, log }).catch(
-        async (error: unknown) => {
-          // The incomplete snapshot is useless and must not take the space that the next one needs.
-          await dropSnapshot(archive, snapshot).catch((cause: unknown) =>
-            log.warn('could not delete the parts of a failed backup', { snapshot, error: cause }),
-          )
-          throw error
-        },
-      )
+      const blobs = await writeSnapshot(config, archive, { begun, seal, copy, database, now, log }).catch(drop)
       const snapshotsDropped =
-        keep === null ? 0 : await dropOld(archive, { made: snapshot, keep, suffix: seal.suffix, database })
+        keep === null ? 0 : await dropOld(archive, { made: snapshot, keep, suffix: seal.suffix, database, now })
       return {
         snapshot,
         databaseBytes: (await stat(copy)).size,
@@ -113,7 +119,7 @@ async function clearCopies(dataDir: string, now: Date): Promise<void> {
 }
 
 interface Parts {
-  snapshot: string
+  begun: Begun
   seal: Seal
   /** The path of the database copy. */
   copy: string
@@ -122,7 +128,8 @@ interface Parts {
   log: Log
 }
 
-async function writeSnapshot(config: Config, archive: Archive, { snapshot, seal, copy, database, now, log }: Parts) {
+async function writeSnapshot(config: Config, archive: Archive, { begun, seal, copy, database, now, log }: Parts) {
+  const { snapshot, mark } = begun
   await archive.write(inSnapshot(snapshot, 'database') + seal.suffix, await seal.close(Bun.file(copy).stream()))
   const keyFile = masterKeyFile(config.dataDir)
   if (config.signingKeyMasterKey === null && existsSync(keyFile))
@@ -145,14 +152,17 @@ async function writeSnapshot(config: Config, archive: Archive, { snapshot, seal,
     blobs: blobs.copied + blobs.kept,
     missingBlobs: blobs.missing,
   }
+  if ((await readWhole(archive, mark)) === null)
+    throw new OperatorError(`another backup took ${snapshot} for one that was killed, and deleted its parts`)
   await archive.write(manifestName(snapshot), bytesOf(`${JSON.stringify(manifest, null, 2)}\n`))
+  await archive.delete(mark)
   return blobs
 }
 
 /** Delete a snapshot, its manifest first: if the deletion is interrupted, the rest must not look complete. */
 async function dropSnapshot(archive: Archive, snapshot: string): Promise<void> {
   await archive.delete(manifestName(snapshot))
-  for await (const name of archive.names(inSnapshot(snapshot))) await archive.delete(name)
+  await archive.deleteFolder(snapshotFolder(snapshot))
 }
 
 async function fileDigest(path: string): Promise<{ bytes: number; sha256: string }> {
@@ -220,15 +230,20 @@ async function copyBlob(
 }
 
 /**
- * Delete all but `keep` snapshots: the new one and the newest others stay. Then delete the blobs that no remaining
- * snapshot lists. Returns how many snapshots were deleted.
+ * Delete all but `keep` snapshots: the new one and the newest others stay. Those of backups that were killed go too.
+ * Then delete the blobs that no remaining snapshot lists, unless another backup is in progress, which may count on any
+ * of them. Returns how many complete snapshots were deleted.
  */
 async function dropOld(
   archive: Archive,
-  { made, keep, suffix, database }: { made: string; keep: number; suffix: string; database: Database },
+  { made, keep, suffix, database, now }: { made: string; keep: number; suffix: string; database: Database; now: Date },
 ): Promise<number> {
+  const { complete, incomplete } = await snapshotsIn(archive)
+  const isAbandoned = (snapshot: string) =>
+    Math.abs(now.getTime() - snapshotMillis(snapshot)) > ABANDONED_SNAPSHOT_MILLIS
+  for (const snapshot of incomplete.filter(isAbandoned)) await dropSnapshot(archive, snapshot)
   // A snapshot named later than the new one was made while the clock was wrong. Treat it as older than all others.
-  const others = (await listSnapshots(archive))
+  const others = complete
     .filter((snapshot) => snapshot !== made)
     .toReversed()
     .toSorted((a, b) => Number(a > made) - Number(b > made))
@@ -236,6 +251,7 @@ async function dropOld(
   const old = others.slice(keep - 1)
   if (old.length === 0) return 0
   for (const snapshot of old) await dropSnapshot(archive, snapshot)
+  if (!incomplete.every(isAbandoned)) return old.length
   // The blob lists of other encrypted snapshots cannot be read without the passphrase. Blobs of an encrypted archive
   // are therefore deleted only if no snapshot other than the new one remains; its database is at hand.
   const needed = new Set<string>()

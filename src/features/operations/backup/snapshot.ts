@@ -1,6 +1,7 @@
 /**
  * The objects of a backup, by name:
  *
+ * - `snapshots/<time>/begun-<id>`: that a backup has taken this name, and is in progress until it is deleted;
  * - `snapshots/<time>/database`: the whole database as of one instant;
  * - `snapshots/<time>/master-key`: the master key, if it is stored beside the database;
  * - `snapshots/<time>/blobs`: the CIDs of the blobs that the database references, one per line;
@@ -8,8 +9,9 @@
  * - `blobs/<shard>/<cid>`: a blob, stored once for all snapshots;
  * - `rehearsal.json`: when a restore was last rehearsed, and whether it succeeded.
  */
+import type { Millis } from '../../../protocol/identifiers.ts'
 import type { Archive } from './archive.ts'
-import { readWhole } from './archive.ts'
+import { bytesOf, readWhole } from './archive.ts'
 
 export interface Manifest {
   format: 1
@@ -28,7 +30,11 @@ export interface Manifest {
 
 const SNAPSHOTS = 'snapshots/'
 const MANIFEST = 'manifest.json'
+/** Backups that meet again and again part with chance. */
+const MAX_SKIPPED_SECS = 4
 
+/** The common part of the names of all parts, without the last slash. */
+export const snapshotFolder = (snapshot: string) => SNAPSHOTS + snapshot
 /** Returns the name of a part, or the common prefix of all parts if none is given. */
 export const inSnapshot = (snapshot: string, part: 'database' | 'master-key' | 'blobs' | '' = '') =>
   `${SNAPSHOTS}${snapshot}/${part}`
@@ -39,13 +45,49 @@ export const blobName = (cid: string) => `${BLOBS}${cid.slice(-2)}/${cid}`
 /** Returns a name such as `20261121T093000Z`, which sorts by time and is a valid file name on every system. */
 export const snapshotName = (at: Date): string => at.toISOString().replace(/[-:]|\.\d+/g, '')
 
-/** Returns the names of the complete snapshots, oldest first. */
-export async function listSnapshots(archive: Archive): Promise<string[]> {
-  const names: string[] = []
-  for await (const name of archive.names(SNAPSHOTS))
-    if (name.endsWith(`/${MANIFEST}`)) names.push(name.slice(SNAPSHOTS.length, -MANIFEST.length - 1))
-  return names.sort()
+/** A name that a backup has taken before it wrote anything else. */
+export interface Begun {
+  snapshot: string
+  /** The object to delete at the end. */
+  mark: string
 }
+
+/**
+ * Take the name of a snapshot: that of `now`, or of a later second if there is such a snapshot, or another backup takes
+ * the name at the same time. Each writes its mark before it looks for others, so one of two at least sees the other.
+ */
+export async function beginSnapshot(archive: Archive, now: Date): Promise<Begun> {
+  for (let at = now.getTime(); ; at += Math.ceil(Math.random() * MAX_SKIPPED_SECS) * 1000) {
+    const snapshot = snapshotName(new Date(at))
+    const mark = `${snapshotFolder(snapshot)}/begun-${crypto.randomUUID()}`
+    await archive.write(mark, bytesOf(now.toISOString()))
+    const names = await Array.fromAsync(archive.names(inSnapshot(snapshot)))
+    if (names.length === 1 && names[0] === mark) return { snapshot, mark }
+    await archive.delete(mark)
+  }
+}
+
+/** Returns the names of the complete snapshots, oldest first. */
+export const listSnapshots = async (archive: Archive): Promise<string[]> => (await snapshotsIn(archive)).complete
+
+/** Returns the names of all snapshots, oldest first. Those that are not complete are in progress, or were killed. */
+export async function snapshotsIn(archive: Archive): Promise<{ complete: string[]; incomplete: string[] }> {
+  const found = new Map<string, boolean>()
+  for await (const name of archive.names(SNAPSHOTS)) {
+    const [snapshot = '', ...part] = name.slice(SNAPSHOTS.length).split('/')
+    if (part.length > 0) found.set(snapshot, found.get(snapshot) === true || part.join('/') === MANIFEST)
+  }
+  const named = (isComplete: boolean) =>
+    Array.from(found)
+      .filter(([, complete]) => complete === isComplete)
+      .map(([snapshot]) => snapshot)
+      .sort()
+  return { complete: named(true), incomplete: named(false) }
+}
+
+/** The time in the name of a snapshot; NaN if it has another form. */
+export const snapshotMillis = (snapshot: string): Millis =>
+  Date.parse(snapshot.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z'))
 
 /** Returns null if the snapshot is incomplete or does not exist. */
 export async function readManifest(archive: Archive, snapshot: string): Promise<Manifest | null> {
