@@ -56,9 +56,8 @@ function identity(view: AccountView): Html {
     ${hasApps(view) && html`<a href="#apps">Apps</a> `}${view.agents.length > 0 && html`<a href="#agents">Agents</a> `}<a href="#app-passwords">App passwords</a> <a href="#sessions">Sessions</a>
     <a href="#handle">Handle</a> <a href="#email">Email address</a> <a href="#password">Password</a>
     <a href="#archive">Your data</a>
-    <a href="${networkUrl(view.account.did)}">How the network sees you</a>
   </nav>
-  <p class="links">${links}<a href="/account/sign-in">Add an account</a></p>
+  <p class="links">${links}<a href="${networkUrl(view.account.did)}">How the network sees you</a> <a href="/account/sign-in">Add an account</a></p>
 </section>`
 }
 
