@@ -1,4 +1,4 @@
-import { MINUTE_SECS } from '../../base/durations.ts'
+import { DAY_SECS, MINUTE_SECS } from '../../base/durations.ts'
 import { changed, checks, examineAll, type Examined, type Finding } from '../../features/operations/doctor/doctor.ts'
 import { processLog } from '../../platform/running/log.ts'
 import { createMailer } from '../../platform/network/mailer.ts'
@@ -13,6 +13,8 @@ const marks: Record<Finding['state'], string> = { ok: 'ok   ', warning: 'warn ',
 /** Time between two rounds of `--watch`, which send a large body through the proxy. */
 const EVERY_SECS = 5 * MINUTE_SECS
 const MIN_EVERY_SECS = 10
+/** A timer of more than 24 days would end at once. */
+const MAX_EVERY_SECS = DAY_SECS
 
 /** What is printed of a finding. `was` is the state before, if it has changed since. */
 type Print = (examined: Examined, was: Finding['state'] | null) => void
@@ -26,12 +28,12 @@ fault. With --watch, repeats all checks until it is interrupted, and prints what
 per line: at, check, state (ok, warning, fault or skipped), text, remedy, and was, the state before the change.`,
   options: {
     watch: { doc: 'Repeat the checks, and print changes only.' },
-    every: { value: 'SECS', doc: `Time between two rounds of --watch. ${EVERY_SECS} if omitted.` },
+    every: { value: 'SECS', doc: `Time between two rounds of --watch, a day at most. ${EVERY_SECS} if omitted.` },
     json: { doc: 'Print JSON, for scripts.' },
   },
   async run(invocation) {
     const { terminal, options } = invocation
-    const everySecs = integerOption(options, 'every', MIN_EVERY_SECS) ?? EVERY_SECS
+    const everySecs = Math.min(integerOption(options, 'every', MIN_EVERY_SECS) ?? EVERY_SECS, MAX_EVERY_SECS)
     const config = { ...invocation.config, adminToken: adminTokenFor(invocation, invocation.config) }
     const resolver = systemResolver()
     const upstream = createOutbound({ resolver: systemResolver({ asksSystem: true }), reach: 'anywhere' })

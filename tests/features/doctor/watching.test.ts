@@ -80,11 +80,13 @@ test('with --watch, a round prints what has changed, and nothing else', async ()
 
 test('people see when a change was found; the exit status is that of the last round', async () => {
   await using pds = await startPds()
-  const { code, lines } = await examined(pds, { watch: true }, () => pds.stop())
+  const { code, lines, pauses } = await examined(pds, { watch: true, every: '999999999' }, () => pds.stop())
   expect(lines.find((line) => line.includes('no server listens'))).toMatch(
     /^\d{4}-\d\d-\d\d \d\d:\d\d {2}FAULT server +no server listens/,
   )
   expect(code).toBe(1)
+  // A timer of months would end at once, and again and again.
+  expect(pauses).toEqual([86_400_000, 86_400_000])
 })
 
 test('another figure is no news; another state or fault is', () => {
