@@ -14,6 +14,14 @@ test('the client is the peer unless the peer is a proxy nearby', () => {
   expect(clientAddress(PROXY, new Headers())).toBe(PROXY)
 })
 
+test('over a connection that the server encrypts, only the proxies of the operator are believed', () => {
+  const claimed = new Headers({ 'X-Forwarded-For': '198.51.100.1, 10.0.0.9' })
+  for (const peer of ['127.0.0.1', '172.17.0.1', 'fd00::1', '203.0.113.9'])
+    expect(clientAddress(peer, claimed, null, true)).toBe(peer)
+  expect(clientAddress('10.0.0.1', claimed, proxyList(['10.0.0.0/24']), true)).toBe('198.51.100.1')
+  expect(clientAddress('10.0.0.1', claimed, proxyList(['10.0.0.1']), true)).toBe('10.0.0.9')
+})
+
 test.each([
   ['198.51.100.1', '198.51.100.1'],
   ['198.51.100.1:4711', '198.51.100.1'],

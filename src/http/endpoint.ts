@@ -29,6 +29,8 @@ export interface Exchange {
   readonly rawPath: string
   /** Address of the client behind any trusted proxies, without `::ffff:`; `unknown` if a proxy does not reveal it. */
   readonly ip: string
+  /** Whether the client is on this machine or a private network, as far as its address tells. */
+  readonly isNear: boolean
   /** What limits know of the client: `address` is its /64 network for IPv6. */
   readonly client: Client
   /** Carried by every log line that is written while the request is handled. */

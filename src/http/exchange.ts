@@ -2,7 +2,7 @@
 import { perContext, type Context } from '../platform/context.ts'
 import type { Client } from '../base/fair-queue.ts'
 import { RequestBody } from './body.ts'
-import { clientAddress, clientOf, proxyList } from './client-address.ts'
+import { clientAddress, clientOf, isNear, proxyList } from './client-address.ts'
 import type { Common, Exchange } from './endpoint.ts'
 import type { Peer } from './peer.ts'
 import type { Revalidate } from './revalidation.ts'
@@ -70,6 +70,11 @@ export class RequestExchange implements Exchange {
       proxiesOf(this.ctx),
       this.peer.isDirect,
     ))
+  }
+
+  /** A direct connection may come through something that passes everyone's on from a private address. */
+  get isNear(): boolean {
+    return this.peer.isDirect !== true && isNear(this.ip)
   }
 
   get client(): Client {

@@ -127,7 +127,7 @@ export const declared = {
   trustedProxies: field(listOf(network), {
     default: [],
     addition: true,
-    doc: 'Public addresses of reverse proxies whose `X-Forwarded-For` (or `Forwarded`, if that is absent) is trusted. Proxies at private and loopback addresses are always trusted.',
+    doc: 'Public addresses of reverse proxies whose `X-Forwarded-For` (or `Forwarded`, if that is absent) is trusted. Proxies at private and loopback addresses are always trusted, but not over connections that the server encrypts itself.',
   }),
   recoveryDidKey: optional(didKey, {
     addition: true,
@@ -569,7 +569,7 @@ export const declared = {
     metricsEnabled: field(boolean, { default: true, env: ['SERVICE_METRICS_ENABLED'], doc: 'Serve `GET /metrics`.' }),
     metricsRequireAdmin: optional(boolean, {
       env: ['SERVICE_METRICS_REQUIRE_ADMIN'],
-      doc: 'Whether `GET /metrics` requires admin authentication: `true` always, `false` never. Unset: only from clients that are neither on this machine nor on a private network.',
+      doc: 'Whether `GET /metrics` requires admin authentication: `true` always, `false` never. Unset: only from clients that are neither on this machine nor on a private network, or that use `tls.port`.',
     }),
     logFormat: field(choice('text', 'json'), {
       default: 'text',

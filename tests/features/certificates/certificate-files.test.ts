@@ -137,6 +137,11 @@ test('a client cannot choose its address, although it is on a private network', 
   expect((await probe(pds.url)).body.address).toBe('203.0.113.9')
 })
 
+test('over encrypted connections nobody is near enough to read metrics without a credential', async () => {
+  expect(await request(`${pds.secure}/metrics`, trusted)).toMatchObject({ status: 401 })
+  expect(await request(`${pds.url}/metrics`)).toMatchObject({ status: 200 })
+})
+
 test('the other port redirects to the public address with path and query', async () => {
   const { port } = new URL(pds.secure)
   const { status, headers } = await request(`${pds.plain}/oauth/authorize?a=1%202`, { headers: { host: 'localhost' } })

@@ -1,7 +1,6 @@
 /**
  * Public information about the service: com.atproto.server.describeServer, health, metrics, landing page, robots.txt.
  */
-import { isNear } from '../../../http/client-address.ts'
 import { query, route, type Exchange } from '../../../http/endpoint.ts'
 import { notFound } from '../../../http/errors.ts'
 import type { Feature } from '../../../http/feature.ts'
@@ -25,7 +24,7 @@ const RETRY_SECS = 5
 async function mayReadMetrics(exchange: Exchange): Promise<void> {
   const { metricsEnabled, metricsRequireAdmin } = exchange.ctx.config.telemetry
   if (!metricsEnabled) throw notFound()
-  if (metricsRequireAdmin ?? !isNear(exchange.ip)) await operator().check(exchange)
+  if (metricsRequireAdmin ?? !exchange.isNear) await operator().check(exchange)
 }
 
 /** What dashboards show of a process and its machine. Names of the process are those of all Prometheus clients. */
