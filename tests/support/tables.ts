@@ -40,7 +40,7 @@ export interface Tables {
     removed_at: number | null
   }
   ceremony: { handle: string; did: string | null }
-  certificate: { names: string; wrapped: string }
+  certificate: { names: string; wrapped: string; issued_at: number; renew_at: number; ask_at: number }
   certificate_order: { names: string; url: string | null; fault: string | null }
   challenge_record: { names: string }
   child_account: { did: string; parent_did: string; registration_id: string; genesis: string; created_at: number }

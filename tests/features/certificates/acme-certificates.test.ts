@@ -174,6 +174,78 @@ test('an authority that limits orders is left alone for as long as it says', asy
   expect(await at.runSweep('certificates')).toMatchObject({ issued: 2 })
 })
 
+test('when the limits of the authority end, the certificate of the service comes before those of handles', async () => {
+  await using one = await fresh()
+  const { acme: host, pds: at } = one
+  host.fault = 'rateLimited'
+  for (const name of ['alice', 'bob', 'carol']) await createAccount(at, name)
+  expect(await at.runSweep('certificates')).toMatchObject({ ordered: 3, failed: 1 })
+  at.clock.advance({ days: 61 })
+  expect(await at.runSweep('certificates')).toMatchObject({ ordered: 1, failed: 1 })
+  expect(await at.rows('certificate_order', { names: HOST })).toMatchObject([{ fault: 'too many certificates' }])
+  host.fault = null
+  at.clock.advance({ secs: 7300 })
+  expect(await at.runSweep('certificates')).toMatchObject({ issued: 4 })
+  expect(host.orders[1]).toEqual([HOST])
+})
+
+test('orders that the authority has taken are continued while no more can be placed', async () => {
+  await using one = await fresh()
+  const { acme: host, pds: at } = one
+  host.fault = 'neverReady'
+  await createAccount(at, 'alice')
+  expect(await at.runSweep('certificates')).toMatchObject({ ordered: 1, waiting: 1 })
+  for (let index = 0; index < 25; index++) await createAccount(at, `many${index}`)
+  host.fault = 'rateLimited'
+  expect(await at.runSweep('certificates')).toMatchObject({ ordered: 25, failed: 1 })
+  at.clock.advance({ secs: 600 })
+  expect(await at.runSweep('certificates')).toMatchObject({ issued: 1, failed: 0 })
+})
+
+test('handles beyond the number of certificates that are kept do not displace those of the service', async () => {
+  await using one = await fresh()
+  const { acme: host, pds: at } = one
+  await createAccount(at, 'alice')
+  await at.runSweep('certificates')
+  const [alice] = await at.rows('certificate', { names: 'alice.test' })
+  const many = Array.from({ length: 1000 }, (_, index) => ({
+    ...alice!,
+    names: `${index}.test`,
+    issued_at: Date.now() + index,
+  }))
+  await at.plant('certificate', many)
+  await createAccount(at, 'bob')
+  expect(await at.runSweep('certificates')).toMatchObject({ ordered: 0 })
+  await at.restart()
+  expect(await handshake(at, host.root, HOST)).toMatchObject({ names: `DNS:${HOST}` })
+  await at.lose('certificate', { names: HOST })
+  at.clock.advance({ secs: 7200 })
+  expect(await at.runSweep('certificates')).toMatchObject({ ordered: 1, issued: 1 })
+})
+
+test('advice to renew a certificate after its end is not followed', async () => {
+  await using one = await fresh((host) => {
+    host.renewal = { start: Date.now() + 1000 * DAY_SECS * 1000, end: Date.now() + 1001 * DAY_SECS * 1000 }
+  })
+  one.pds.clock.advance({ secs: 60 })
+  await one.pds.runSweep('certificates')
+  one.pds.clock.advance({ days: 82 })
+  expect(await one.pds.runSweep('certificates')).toMatchObject({ expired: 0, ordered: 1, issued: 1 })
+})
+
+test('a renewed certificate is served though the clock was ahead when others came', async () => {
+  await using one = await fresh()
+  const { acme: host, pds: at } = one
+  await createAccount(at, 'alice')
+  at.clock.jump({ days: 20 })
+  await at.runSweep('certificates')
+  at.clock.jump({ days: -19 })
+  const serial = await serialAt(at, host.root, HOST)
+  await at.damage('certificate', { names: HOST }, { renew_at: 0, ask_at: Date.now() * 2 })
+  expect(await at.runSweep('certificates')).toMatchObject({ issued: 1 })
+  expect(await serialAt(at, host.root, HOST)).not.toBe(serial)
+})
+
 test('a refused nonce is replaced by a new one', async () => {
   await using one = await fresh((host) => {
     host.fault = 'badNonce'

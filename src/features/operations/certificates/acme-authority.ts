@@ -10,6 +10,7 @@ import { isToken, keyAuthorization } from '../../../protocol/acme.ts'
 import { newCertificateKey, type Authority } from './acme-orders.ts'
 import { listCertificates, stateOfCertificates } from './certificate-store.ts'
 import { opened } from './sealed-certificate.ts'
+import { standingCertificates } from './wanted-certificates.ts'
 
 /** The row of the account's key. */
 const SECRET_NAME = 'acme-account'
@@ -62,12 +63,16 @@ export async function serveStored(ctx: Context): Promise<void> {
   const state = stateOf(ctx)
   const stored = await stateOfCertificates(ctx.db)
   if (stored === state.served) return
-  state.served = stored
-  const rows = await listCertificates(ctx.db, ctx.clock.now(), MAX_CERTIFICATES)
+  const rows = await listCertificates(ctx.db, {
+    now: ctx.clock.now(),
+    first: standingCertificates(ctx.config),
+    limit: MAX_CERTIFICATES,
+  })
   const certificates = rows.flatMap(({ wrapped }): Certificate[] => {
     const { chain, key } = opened(ctx, wrapped)
     const found = readCertificate(chain, key)
     return 'fault' in found ? [] : [found]
   })
   if (certificates.length > 0) certificatesOf(ctx).serve(certificates)
+  state.served = stored
 }

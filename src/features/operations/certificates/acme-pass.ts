@@ -20,7 +20,7 @@ import {
   type StoredOrder,
 } from './certificate-store.ts'
 import { askWhenToRenew } from './renewal.ts'
-import { wantedCertificates } from './wanted-certificates.ts'
+import { standingCertificates, wantedCertificates } from './wanted-certificates.ts'
 
 /** Authorities allow about 100. */
 const MAX_ORDERS_PER_HOUR = 60
@@ -59,14 +59,19 @@ async function orderWhatIsWanted(ctx: Context): Promise<number> {
   const kept = new Map((await listRenewals(db, now)).map(({ names, renewAt }) => [names, renewAt]))
   const open = new Set((await listOrders(db, MAX_OPEN_ORDERS)).map(({ names }) => names))
   const gone = new Set(open)
+  /** Those that are kept, or will be once their orders are complete. */
+  const held = new Set([...kept.keys(), ...open])
+  const standing = new Set(standingCertificates(ctx.config))
   let ordered = 0
   for await (const page of wantedCertificates(ctx)) {
     for (const names of page) {
       gone.delete(names)
       const renewAt = kept.get(names)
-      const hasRoom = renewAt !== undefined || kept.size + ordered < MAX_CERTIFICATES
-      if (open.has(names) || (renewAt ?? 0) > now || !hasRoom || open.size >= MAX_OPEN_ORDERS) continue
+      const hasRoom =
+        standing.has(names) || (open.size < MAX_OPEN_ORDERS && (held.has(names) || held.size < MAX_CERTIFICATES))
+      if (open.has(names) || (renewAt ?? 0) > now || !hasRoom) continue
       open.add(names)
+      held.add(names)
       ordered += await insertOrder(db, { names, keyWrapped: vault.wrap(newCertificateKey()), nextAt: now })
     }
   }
@@ -79,7 +84,8 @@ async function workOff(ctx: Context, authority: Authority, stopping: AbortSignal
   const report = { issued: 0, waiting: 0, failed: 0 }
   const isLimited = await arePlacingsLimited(db, clock.now())
   let budget = isLimited ? 0 : MAX_ORDERS_PER_HOUR - (await ordersPlacedSince(db, clock.now() - HOUR_MILLIS))
-  for (const order of await dueOrders(db, clock.now(), MAX_ORDERS_PER_PASS)) {
+  const first = standingCertificates(ctx.config)
+  for (const order of await dueOrders(db, { now: clock.now(), first, limit: MAX_ORDERS_PER_PASS })) {
     if (order.url === null && budget-- <= 0) continue
     try {
       const isIssued = await continueOrder(ctx, authority, order, stopping)

@@ -1,5 +1,5 @@
 /** SQL of the tables `certificate` and `certificate_order`. */
-import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
+import { sql, sqlList, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 
 export interface StoredCertificate {
@@ -15,10 +15,14 @@ export interface StoredCertificate {
 
 const certificateColumns = sql`names, wrapped, issued_at AS "issuedAt", not_after AS "notAfter", renew_at AS "renewAt", ask_at AS "askAt"`
 
-/** Returns those that are valid at a time, the newest first. */
-export const listCertificates = (reader: Reader, now: Millis, limit: number): Promise<StoredCertificate[]> =>
+/** Returns those that are valid at a time: those with the names in `first`, and then the newest. */
+export const listCertificates = (
+  reader: Reader,
+  { now, first, limit }: { now: Millis; first: readonly string[]; limit: number },
+): Promise<StoredCertificate[]> =>
   reader.all(sql`
-    SELECT ${certificateColumns} FROM certificate WHERE not_after > ${now} ORDER BY issued_at DESC, names LIMIT ${limit}`)
+    SELECT ${certificateColumns} FROM certificate WHERE not_after > ${now}
+    ORDER BY CASE WHEN names IN ${sqlList(first)} THEN 0 ELSE 1 END, issued_at DESC, names LIMIT ${limit}`)
 
 export const findCertificate = (reader: Reader, names: string): Promise<StoredCertificate | null> =>
   reader.get(sql`SELECT ${certificateColumns} FROM certificate WHERE names = ${names}`)
@@ -52,12 +56,15 @@ export const scheduleRenewal = (
 export const deleteExpiredCertificates = (writer: Writer, now: Millis): Promise<number> =>
   writer.run(sql`DELETE FROM certificate WHERE not_after <= ${now}`)
 
-/** What tells whether the certificates have changed: of each, when it was issued. */
+/**
+ * What tells whether the certificates have changed. The sum changes with each of them, the newest time does not if the
+ * clock was set back.
+ */
 export async function stateOfCertificates(reader: Reader): Promise<string> {
-  const row = await reader.get<{ count: number; newest: Millis | null }>(
-    sql`SELECT count(*) AS count, max(issued_at) AS newest FROM certificate`,
+  const row = await reader.get<{ count: number; times: number | null }>(
+    sql`SELECT count(*) AS count, sum(issued_at) AS times FROM certificate`,
   )
-  return `${row?.count} ${row?.newest}`
+  return `${row?.count} ${row?.times}`
 }
 
 export interface StoredOrder {
@@ -74,10 +81,22 @@ export interface StoredOrder {
 
 const orderColumns = sql`names, key_wrapped AS "keyWrapped", url, placed_at AS "placedAt", next_at AS "nextAt", failures, fault`
 
-/** Returns orders to continue, those first that have waited longest. */
-export const dueOrders = (reader: Reader, now: Millis, limit: number): Promise<StoredOrder[]> =>
+/**
+ * Returns orders to continue: those with the names in `first`, those that are at the authority, renewals, and the rest,
+ * each in the order in which they have waited. So new names, of which anyone may make some, delay no others.
+ */
+export const dueOrders = (
+  reader: Reader,
+  { now, first, limit }: { now: Millis; first: readonly string[]; limit: number },
+): Promise<StoredOrder[]> =>
   reader.all(sql`
-    SELECT ${orderColumns} FROM certificate_order WHERE next_at <= ${now} ORDER BY next_at, names LIMIT ${limit}`)
+    SELECT ${orderColumns} FROM certificate_order o WHERE next_at <= ${now}
+    ORDER BY CASE
+        WHEN names IN ${sqlList(first)} THEN 0
+        WHEN url IS NOT NULL THEN 1
+        WHEN EXISTS (SELECT 1 FROM certificate c WHERE c.names = o.names) THEN 2
+        ELSE 3
+      END, next_at, names LIMIT ${limit}`)
 
 /** The names of all orders, and why they failed if they did. */
 export const listOrders = (reader: Reader, limit: number): Promise<Pick<StoredOrder, 'names' | 'fault' | 'nextAt'>[]> =>

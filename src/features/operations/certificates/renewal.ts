@@ -10,6 +10,8 @@ import { nameForRenewal, opened } from './sealed-certificate.ts'
 const MAX_ASKED = 20
 const MIN_ASK_MILLIS = HOUR_MILLIS
 const MAX_ASK_MILLIS = DAY_MILLIS
+/** Of the life of a certificate, before which it is renewed whatever the authority advises. */
+const LAST_SHARE = 0.1
 /** Until it is asked again if it names no time: RFC 9773, 4.3.2 recommends six hours. */
 const USUAL_ASK_MILLIS = 6 * HOUR_MILLIS
 
@@ -17,14 +19,16 @@ const USUAL_ASK_MILLIS = 6 * HOUR_MILLIS
 export async function askWhenToRenew(ctx: Context, client: AcmeClient, signal: AbortSignal): Promise<number> {
   const now = ctx.clock.now()
   const rows = await certificatesToAskAbout(ctx.db, now, MAX_ASKED)
-  for (const { names, wrapped, renewAt } of rows) {
+  for (const { names, wrapped, renewAt, issuedAt, notAfter } of rows) {
     const name = nameForRenewal(opened(ctx, wrapped))
     const advice = name === null ? null : await adviceOf(ctx, client, name, signal)
     const wait = Math.min(Math.max(advice?.waitMillis ?? USUAL_ASK_MILLIS, MIN_ASK_MILLIS), MAX_ASK_MILLIS)
     // The time of renewal is chosen once in a window: another choice with each answer would make early times likely.
     const isWithin = advice === null || (renewAt >= advice.start && renewAt < advice.end)
     const chosen = isWithin ? renewAt : advice.start + randomInt(1 + Math.min(advice.end - advice.start, 2 ** 47))
-    await scheduleRenewal(ctx.db, { names, renewAt: chosen, askAt: now + wait })
+    // An authority that advises a time near the end, or after it, would leave none for failures.
+    const latest = notAfter - (notAfter - issuedAt) * LAST_SHARE
+    await scheduleRenewal(ctx.db, { names, renewAt: Math.min(chosen, Math.floor(latest)), askAt: now + wait })
   }
   return rows.length
 }
