@@ -9,6 +9,7 @@ import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.t
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 import { archiveIn, zipped } from '../../support/zip-reading.ts'
+import { AccountArchive } from '../../../src/features/data/account-archives/archive-reading.ts'
 
 const PATH = '/v1/account/archive'
 const MIB = 1024 ** 2
@@ -259,4 +260,22 @@ test('of the imports of one account, one runs at a time', async () => {
   expect(new Set(statuses.slice(1)).difference(new Set([200, 503])).size).toBe(0)
   expect(statuses.at(-1)).toBe(503)
   expect((await restore(alice.accessJwt, archive)).status).toBe(200)
+})
+
+test('the server does other work while it reads the directory of an archive with very many files', async () => {
+  const files = 3000
+  const { bytes: zip } = await zipped(
+    Array.from({ length: files }, (_, at) => ({ name: `notes/${at}.txt`, content: [] })),
+  )
+  let [turns, isOpen] = [0, true]
+  const turn = (): void => {
+    turns++
+    if (isOpen) setImmediate(turn)
+  }
+  turn()
+  const source = { size: zip.length, read: (start: number, end: number) => [zip.subarray(start, end)] }
+  const opened = AccountArchive.open(source, { repoBytes: MIB, blobBytes: MIB })
+  await expect(opened).rejects.toThrow('it has no manifest.json')
+  isOpen = false
+  expect(turns).toBeGreaterThan(files / 200)
 })

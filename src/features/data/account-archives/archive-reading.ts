@@ -3,6 +3,7 @@
  * size are known to be within bounds. What a file contains is compared with the manifest, or with the CID in its name.
  */
 import { Readable } from 'node:stream'
+import { setImmediate } from 'node:timers/promises'
 import type { Entry, ZipFile } from 'yauzl'
 import { forbidden, invalidRequest } from '../../../http/errors.ts'
 import { parsedJson } from '../../../base/parsed-json.ts'
@@ -14,6 +15,9 @@ import { ARCHIVE_FORMAT, ARCHIVE_VERSION, archiveNames, blobNamed, mediaTypeOf }
 const MAX_FILES = 500_000
 const MAX_JSON_BYTES = 4 * 1024 ** 2
 const MAX_NAME_CHARS = 256
+/** Entries of the directory that are read in one turn of the event loop, and bytes of it that are read at once. */
+const PAGE_ENTRIES = 100
+const READ_BYTES = 64 * 1024
 /** Compression methods of ZIP: stored, and deflated, in which archives are when a person has packed them again. */
 const readableMethods = [0, 8]
 
@@ -120,6 +124,27 @@ async function checked<T>(work: Promise<T>, name?: string): Promise<T> {
 async function opened(source: ArchiveBytes): Promise<ZipFile> {
   const { fromRandomAccessReaderPromise, RandomAccessReader } = await import('yauzl')
   class Source extends RandomAccessReader {
+    #start = 0
+    #bytes = Buffer.alloc(0)
+
+    /** Reads ahead: the records of the directory are short, and the reader would make three streams for each. */
+    override read(
+      buffer: Buffer,
+      offset: number,
+      length: number,
+      position: number,
+      callback: (error: Error | null) => void,
+    ): void {
+      if (position < this.#start || position + length > this.#start + this.#bytes.length) {
+        const end = Math.min(source.size, position + Math.max(length, READ_BYTES))
+        this.#bytes = Buffer.concat([...source.read(position, end)])
+        this.#start = position
+      }
+      const from = position - this.#start
+      const isWhole = this.#bytes.copy(buffer, offset, from, from + length) === length
+      queueMicrotask(() => callback(isWhole ? null : new Error('it is cut off')))
+    }
+
     override _readStreamForRange(start: number, end: number): Readable {
       return Readable.from(source.read(start, end))
     }
@@ -129,9 +154,10 @@ async function opened(source: ArchiveBytes): Promise<ZipFile> {
 
 async function* readable(zip: ZipFile): AsyncGenerator<Entry> {
   const entries = zip.eachEntry()
-  for (;;) {
+  for (let count = 1; ; count++) {
     const { done, value } = await checked(entries.next())
     if (done) return
+    if (count % PAGE_ENTRIES === 0) await setImmediate()
     yield value as Entry
   }
 }
