@@ -53,7 +53,10 @@ export async function publishing(wallet: Wallet, staged: string, changes: Partia
 }
 
 /** Publish an operation past the server. */
-export async function publish({ directory, account: { did } }: Wallet, operation: LogOperation): Promise<void> {
+export async function publish(
+  { directory, account: { did } }: Pick<Wallet, 'directory' | 'account'>,
+  operation: LogOperation,
+): Promise<void> {
   const { status, body } = await request(`${directory.url}/${did}`, { json: operation })
   if (status !== 200) throw new Error(`the directory refused: ${status} ${JSON.stringify(body)}`)
 }

@@ -6,6 +6,7 @@ import { PlcDirectoryError } from '../../../platform/network/directory-client.ts
 import { storageFaultOf } from '../../../platform/files/storage-faults.ts'
 import { StepPostponed, type StepKind } from '../../../platform/running/steps.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
+import { accountOf, scheduleDeletion } from '../accounts/accounts.ts'
 import { findMove, updateMove, type Move, type MoveState } from './move-store.ts'
 import { isDamaged, performers, yieldTurn } from './move-stages.ts'
 import { OldHostAway, OldSessionEnded } from './old-host.ts'
@@ -68,7 +69,17 @@ async function performNext(ctx: Context, did: Did, pause: () => void): Promise<b
 }
 
 async function store(ctx: Context, move: Move, state: MoveState): Promise<void> {
-  await updateMove(ctx.db, move, state, ctx.clock.now())
+  const now = ctx.clock.now()
+  if (state.stage !== 'submission') return void (await updateMove(ctx.db, move, state, now))
+  await ctx.db.transaction(async (tx) => {
+    if ((await updateMove(tx, move, state, now)) > 0) await keepAccount(ctx, tx, move.did)
+  })
+}
+
+/** Once its identity names this server, the account must not be deleted for having come too slowly. */
+export async function keepAccount(ctx: Context, tx: Tx, did: Did): Promise<void> {
+  const account = await accountOf(tx, did)
+  if (account !== null) await scheduleDeletion(ctx, tx, account, null)
 }
 
 /** What the holder is told while the server tries again by itself. */

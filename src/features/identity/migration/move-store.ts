@@ -77,7 +77,7 @@ export const findMove = (reader: Reader, did: Did): Promise<Move | null> =>
       tries, fault, halted, began_at AS "beganAt", changed_at AS "changedAt"
     FROM move_in WHERE did = ${did}`)
 
-/** Begin a move, or continue the one that there is with another sign-in at the old server. */
+/** Begin a move, or continue the one that there is with another sign-in at the same old server. */
 export const putMove = (
   tx: Tx,
   move: Pick<Move, 'did' | 'host' | 'stage' | 'sessionWrapped' | 'recoveryKey' | 'wanted' | 'operation'> & {
@@ -88,8 +88,9 @@ export const putMove = (
     INSERT INTO move_in (did, host, stage, session_wrapped, recovery_key, wanted, operation, began_at, changed_at)
     VALUES (${move.did}, ${move.host}, ${move.stage}, ${move.sessionWrapped}, ${move.recoveryKey}, ${move.wanted},
       ${move.operation}, ${move.now}, ${move.now})
-    ON CONFLICT (did) DO UPDATE SET session_wrapped = excluded.session_wrapped, halted = NULL, fault = NULL,
-      operation = CASE WHEN move_in.stage = 'archive' THEN excluded.operation ELSE move_in.operation END`)
+    ON CONFLICT (did) DO UPDATE SET halted = NULL, fault = NULL,
+      session_wrapped = CASE WHEN move_in.host = excluded.host AND excluded.session_wrapped IS NOT NULL
+        THEN excluded.session_wrapped ELSE move_in.session_wrapped END`)
 
 /** Store the state, unless the stage is another one by now. Returns 0 then. */
 export const updateMove = (

@@ -22,9 +22,9 @@ import { deleteAccount, recommendedCredentials } from '../account-changes/accoun
 import { announce } from '../account-events/account-events.ts'
 import { createAccount, type Enter, type NewIdentity } from '../signup/signup.ts'
 import { operationToSign, requireAgreed, storedState } from './agreed-identity.ts'
-import { atOldHost, logInAt, requireImports } from './move-plan.ts'
+import { atOldHost, logInAt, originOf, requireImports } from './move-plan.ts'
 import { mailCode } from './move-stages.ts'
-import { addMoveStep } from './move-step.ts'
+import { addMoveStep, keepAccount } from './move-step.ts'
 import {
   deleteMove,
   deletePlansOf,
@@ -65,9 +65,9 @@ export interface BegunMove<Entry> {
 
 /**
  * Create the account, which is deactivated until its identity names this server, and start to move it. The old server
- * vouches for the holder with a service token, as for any client that moves an account. The holder of a move that has
- * begun continues it, with the password given now. An account that was left behind here returns instead: it keeps its
- * handle, its address and its password, which has to be the one given.
+ * vouches for the holder with a service token, as for any client that moves an account. A move that was begun starts
+ * over, with the password and the recovery key given now: an intruder may have begun it. An account that was left
+ * behind here returns instead: it keeps its handle, its address and its password, which has to be the one given.
  *
  * Throws `InvalidRequest` for a plan that is unknown or has expired, `AuthenticationRequired` for a wrong password of
  * an account that returns, what `createAccount` throws, and what `planMove` throws about the old server.
@@ -83,8 +83,11 @@ export async function beginMove<Entry>(
   const planned = await findPlan(ctx.db, opaqueTokenHash(plan) ?? '', ctx.clock.now())
   if (!planned) throw invalidRequest('plan: unknown, or expired; sign in at the old server again')
   const { did, host, sessionWrapped } = planned
+  const { origin } = await originOf(ctx, did)
+  if (origin !== host) throw invalidRequest('plan: the identity names another server by now; sign in there')
   await requireVouched(ctx, planned)
   const begin = async (tx: Tx): Promise<Entry> => {
+    await forgetUnchanged(tx, did)
     await putMove(tx, {
       did,
       host,
@@ -111,12 +114,19 @@ export async function beginMove<Entry>(
     const now = await accountOf(tx, did)
     if (now === null || !isReturning(now)) throw notNow()
     await scheduleDeletion(ctx, tx, now, null)
-    const before = await findMove(tx, did)
-    if (before?.stage === 'done') await deleteMove(tx, did)
     return begin(tx)
   })
   announce(exchange, 'arrived', did)
   return { did, handle: left.handle, entry }
+}
+
+/** Stages in which nothing has changed for others: the old server has the account. */
+const unchanged: readonly Stage[] = ['archive', 'repository', 'blobs', 'preferences', 'identity']
+
+/** Forget a move that was begun before, or has ended, unless the identity is being changed. */
+async function forgetUnchanged(tx: Tx, did: Did): Promise<void> {
+  const before = await findMove(tx, did)
+  if (before !== null && (before.stage === 'done' || unchanged.includes(before.stage))) await deleteMove(tx, did)
 }
 
 /** Whether the account has been here, was left behind, and can come back. */
@@ -142,6 +152,7 @@ export async function beginMoveWithKey<Entry>(
   const { identifier: _, operation: given, recoveryKey, ...account } = request
   const { did, origin, wanted, operation } = await acceptOffer(ctx, request, given)
   return createAccount(exchange, { ...account, did, recoveryKey }, did, async (tx, made) => {
+    await forgetUnchanged(tx, made)
     await putMove(tx, {
       did,
       host: origin,
@@ -252,15 +263,9 @@ async function resume({ ctx, revalidate }: Exchange, move: Move, changes: Partia
     await revalidate(tx)
     const state = { ...move, tries: 0, fault: null, halted: null, ...changes }
     if ((await updateMove(tx, move, state, ctx.clock.now())) === 0) throw notNow()
-    // Once its identity names this server, the account must not be deleted for having come too slowly.
-    if (state.stage === 'submission') await keep(ctx, tx, move.did)
+    if (state.stage === 'submission') await keepAccount(ctx, tx, move.did)
     await addMoveStep(ctx, tx, move.did)
   })
-}
-
-async function keep(ctx: Context, tx: Tx, did: Did): Promise<void> {
-  const account = await accountOf(tx, did)
-  if (account !== null) await scheduleDeletion(ctx, tx, account, null)
 }
 
 const signedShape = Type.Object({ operation: Type.Unknown() })

@@ -11,6 +11,7 @@
 import { DAY_SECS } from '../../../base/durations.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
+import { endAccess } from '../../../http/hooks.ts'
 import { requestOrigin } from '../../../http/origin.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
@@ -111,8 +112,8 @@ export async function createAccount<Entry>(
 
 /**
  * Continue a migration that was begun. The owner of a DID who repeats the handle and email address gets a new session
- * of the account that exists already, with the password given now. Returns null if there is none, or if it was ever
- * active.
+ * of the account that exists already, with the password given now. All access from before ends, because an intruder
+ * may have begun it. Returns null if there is none, or if it was ever active.
  */
 async function arriveAgain<Entry>(
   ctx: Context,
@@ -135,6 +136,7 @@ async function arriveAgain<Entry>(
     const account = await isHere(tx)
     if (!account) return null
     if (passwordHash !== null) await givePassword(tx, provenDid, passwordHash)
+    await endAccess(ctx, tx, provenDid, 'reset_password')
     return { did: provenDid, handle: account.handle!, genesis: null, entry: await enter(tx, provenDid) }
   })
 }

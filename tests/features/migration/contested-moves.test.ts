@@ -1,0 +1,123 @@
+/** Moves that somebody else has begun, that two requests decide about at once, or that take too long. */
+import { afterEach, expect, test } from 'bun:test'
+import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { bearer, request } from '../../support/clients/http.ts'
+import { begin, giveMailedCode, moveOf, plan } from '../../support/clients/mover.ts'
+import { lastOperation, publish } from '../../support/clients/rotating.ts'
+import { deviceKey } from '../../support/clients/wallet.ts'
+import { startLyingHost, type LyingHost } from '../../support/faults/lying-host.ts'
+import { TestClock } from '../../support/clock.ts'
+import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
+import { nextOperation, signOperation, type Operation } from '../../../src/protocol/plc.ts'
+
+const clock = new TestClock()
+const { pds, plc, line } = useWorld({
+  plc: true,
+  line: true,
+  options: { clock },
+  config: { rateLimit: { enabled: false } },
+})
+const host: LyingHost = setUp(startLyingHost)
+/** Another address of the old server. */
+const otherHost: LyingHost = setUp(startLyingHost)
+const old: TestPds = setUp(async () => {
+  const behind = await startPds(
+    { plcDirectoryUrl: plc.url, rateLimit: { enabled: false } },
+    { publicUrl: host.url, clock },
+  )
+  host.to = behind.url
+  otherHost.to = behind.url
+  return behind
+})
+afterEach(() => {
+  host.lie = otherHost.lie = () => null
+  line.fate = () => 'answered'
+})
+
+let names = 0
+async function someone(input: Record<string, unknown> = {}): Promise<{ name: string; from: TestAccount }> {
+  const name = `contested${names++}`
+  return { name, from: await createAccount(old, name, input) }
+}
+
+const operationOf = async (account: TestAccount) => (await lastOperation({ directory: plc, account })) as Operation
+
+test('a move that begins again keeps neither the recovery key nor the session of who began it before', async () => {
+  const { from, name } = await someone()
+  const [thief, owner] = [deviceKey(), deviceKey()]
+  const stolen = await begin(pds, from, `${name}-here`, { recoveryKey: thief.did })
+  await pds.runSteps()
+  expect((await moveOf(pds, stolen)).needs).toBe('signature')
+
+  const moving = await begin(pds, from, `${name}-here`, { recoveryKey: owner.did, password: 'another-password-1' })
+  expect(await request(`${pds.url}/v1/move-in`, { headers: bearer(stolen.accessJwt) })).toMatchObject({ status: 401 })
+  await pds.runSteps()
+  await giveMailedCode(pds, moving, old, from.email)
+  expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done' })
+  const { rotationKeys } = await operationOf(from)
+  expect(rotationKeys[0]).toBe(owner.did)
+  expect(rotationKeys).not.toContain(thief.did)
+})
+
+/** Have the identity name the other address of the old server. */
+async function nameOther(from: TestAccount, device: ReturnType<typeof deviceKey>): Promise<void> {
+  const last = await operationOf(from)
+  const services = { atproto_pds: { ...last.services['atproto_pds']!, endpoint: otherHost.url } }
+  const operation = signOperation(nextOperation(last, { services })!, device.key)
+  await publish({ directory: plc, account: from }, operation)
+}
+
+test('a server that the identity names no longer gets nothing of a move from the one that it names now', async () => {
+  const device = deviceKey()
+  const { from, name } = await someone({ recoveryKey: device.did })
+  host.lie = (nsid) => (nsid === 'com.atproto.sync.getRepo' ? new Response('out of order', { status: 502 }) : null)
+  const earlier = await plan(pds, from)
+  await begin(pds, from, `${name}-here`)
+  await pds.runSteps()
+  const unused = await plan(pds, from)
+  expect([earlier.status, unused.status]).toEqual([200, 200])
+
+  await nameOther(from, device)
+  const wanted = { handle: `${name}-here.test`, email: `${name}-here@example.com`, password: from.password }
+  const late = await request(`${pds.url}/v1/move-in`, { json: { plan: unused.body.plan, ...wanted } })
+  expect(late).toMatchObject({ status: 400, body: { error: { code: 'InvalidRequest' } } })
+
+  const calledBefore = host.called.length
+  const moving = await begin(pds, from, `${name}-here`)
+  await pds.runSteps()
+  expect((await moveOf(pds, moving)).needs).toBe('signature')
+  expect(host.called.slice(calledBefore)).toEqual([])
+})
+
+test('an account whose identity may have changed is kept, however long the directory is out of order', async () => {
+  const device = deviceKey()
+  const { from, name } = await someone({ recoveryKey: device.did })
+  const archive = await (await fetch(`${old.url}/xrpc/com.atproto.sync.getRepo?did=${from.did}`)).arrayBuffer()
+  const wish = { identifier: from.did, handle: `${name}-here.test`, recoveryKey: device.did }
+  const offer = await request(`${pds.url}/v1/move-in/offer`, { json: wish })
+  const operation = signOperation(offer.body.operation, device.key)
+  const account = { email: `${name}-here@example.com`, password: from.password }
+  const { body } = await request(`${pds.url}/v1/move-in`, { json: { ...wish, ...account, operation } })
+  const headers = { ...bearer(body.accessJwt), 'content-type': 'application/vnd.ipld.car' }
+  let isSent = false
+  line.fate = ({ method }) => {
+    if (method !== 'POST') return isSent ? 503 : 'answered'
+    isSent = true
+    return 'answer lost'
+  }
+  const given = await request(`${pds.url}/v1/move-in/archive`, { method: 'POST', headers, body: archive })
+  expect(given.status).toBe(200)
+  await pds.runSteps()
+  expect(isSent).toBe(true)
+  clock.advance({ days: 4 })
+  await pds.runSteps()
+  await pds.runSweep('account-reaper')
+  expect(await pds.count('account', { did: from.did })).toBe(1)
+  line.fate = () => 'answered'
+  clock.advance({ secs: 3600 })
+  await pds.runSteps()
+  const here = await request(`${pds.url}/xrpc/com.atproto.sync.getRepoStatus?did=${from.did}`)
+  expect(here.body).toMatchObject({ active: true })
+})
