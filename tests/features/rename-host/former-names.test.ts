@@ -63,6 +63,17 @@ test('agents keep their assertions, and may name the former address', async () =
   expect((await exchangeAgent(pds, agent.assertion, { resource: 'https://other.test' })).status).toBe(400)
 })
 
+test('an account whose identity names the former address has not moved away, and does not move in', async () => {
+  const headers = { ...bearer(alice.accessJwt), 'content-type': 'application/json' }
+  const leaving = await ask(present, '/v1/move-out', headers)
+  expect(await leaving.json()).toMatchObject({ isHere: true })
+  const left = await ask(present, '/v1/move-out/leave', headers, { method: 'POST', body: '{}' })
+  expect(left.status).toBe(409)
+  const body = JSON.stringify({ identifier: alice.did, password: alice.password })
+  const planned = await ask(present, '/v1/move-in/plan', headers, { method: 'POST', body })
+  expect([planned.status, await planned.text()]).toEqual([400, expect.stringContaining('on this server already')])
+})
+
 test('the former DID resolves, and names the present address', async () => {
   for (const [host, id] of [
     [former, formerDid],

@@ -5,6 +5,7 @@
 import { Type } from '@sinclair/typebox'
 import { HOUR_MILLIS } from '../../../base/durations.ts'
 import { authenticationRequired, forbidden, invalidRequest, Refusal, serviceUnavailable } from '../../../http/errors.ts'
+import { isOwnUrl } from '../../../platform/configuration/service-names.ts'
 import type { Context } from '../../../platform/context.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
 import { claimedHandle, pdsEndpoint, type DidDocument } from '../../../protocol/did-document.ts'
@@ -132,7 +133,7 @@ export async function originOf(
   if (!resolution.ok) throw unresolvable(did, resolution.fault)
   const origin = pdsEndpoint(resolution.document)
   if (origin === null) throw invalidRequest('The identity names no server')
-  if (origin === ctx.config.publicUrl) throw invalidRequest('The account is on this server already')
+  if (isOwnUrl(ctx.config, origin)) throw invalidRequest('The account is on this server already')
   return { did, document: resolution.document, origin }
 }
 

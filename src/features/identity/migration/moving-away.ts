@@ -5,6 +5,7 @@
 import { DAY_MILLIS } from '../../../base/durations.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
+import { isOwnUrl } from '../../../platform/configuration/service-names.ts'
 import type { Context } from '../../../platform/context.ts'
 import { pdsEndpoint } from '../../../protocol/did-document.ts'
 import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
@@ -41,7 +42,7 @@ export async function leavingOf(ctx: Context, did: Did): Promise<Leaving> {
     did,
     handle: account.handle,
     method: isPlcDid(did) ? 'plc' : 'web',
-    isHere: resolution.ok ? endpoint === ctx.config.publicUrl : null,
+    isHere: resolution.ok ? isOwnUrl(ctx.config, endpoint) : null,
     host: endpoint && hostOf(endpoint),
     isActive: account.deactivatedAt === null,
     deleteAfter: account.deleteAfter,
