@@ -2,11 +2,13 @@
 import { afterEach, expect, test } from 'bun:test'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { begin, giveMailedCode, moveOf, plan } from '../../support/clients/mover.ts'
+import { answer, begin, giveMailedCode, moveOf, plan } from '../../support/clients/mover.ts'
 import { lastOperation, publish } from '../../support/clients/rotating.ts'
 import { deviceKey } from '../../support/clients/wallet.ts'
+import type { Fate } from '../../support/faults/faulty-line.ts'
 import { startLyingHost, type LyingHost } from '../../support/faults/lying-host.ts'
 import { TestClock } from '../../support/clock.ts'
+import { lastCode } from '../../support/servers/mail.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
@@ -120,4 +122,61 @@ test('an account whose identity may have changed is kept, however long the direc
   await pds.runSteps()
   const here = await request(`${pds.url}/xrpc/com.atproto.sync.getRepoStatus?did=${from.did}`)
   expect(here.body).toMatchObject({ active: true })
+})
+
+async function waiting(input: Record<string, unknown> = {}): Promise<{ from: TestAccount; moving: TestAccount }> {
+  const { from, name } = await someone(input)
+  const moving = await begin(pds, from, `${name}-here`)
+  await pds.runSteps()
+  expect((await moveOf(pds, moving)).needs).toBe('signature')
+  return { from, moving }
+}
+
+const cancel = ({ accessJwt }: TestAccount) =>
+  request(`${pds.url}/v1/move-in`, { method: 'DELETE', headers: bearer(accessJwt) })
+
+test('of a code and a cancellation at the same time, one counts', async () => {
+  const { from, moving } = await waiting()
+  const [reading, given] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  // The cancellation has seen that the identity is not being changed.
+  line.fate = async ({ method }): Promise<Fate> => {
+    if (method === 'GET') {
+      reading.resolve()
+      await given.promise
+    }
+    return 'answered'
+  }
+  const cancelled = cancel(moving)
+  await reading.promise
+  line.fate = () => 'answered'
+  await giveMailedCode(pds, moving, old, from.email)
+  given.resolve()
+  expect(await cancelled).toMatchObject({ status: 409 })
+  expect(await pds.count('account', { did: from.did })).toBe(1)
+})
+
+test('a move is not cancelled if its holder has changed the identity without this server', async () => {
+  const device = deviceKey()
+  const { from, moving } = await waiting({ recoveryKey: device.did })
+  const operation = signOperation((await moveOf(pds, moving)).operation, device.key)
+  await publish({ directory: plc, account: from }, operation)
+  expect(await cancel(moving)).toMatchObject({ status: 409 })
+  expect(await pds.count('account', { did: from.did })).toBe(1)
+})
+
+test('an old server that does not name its key as its own loses it all the same', async () => {
+  const { from, name } = await someone()
+  const { rotationKeys: theirs } = await operationOf(from)
+  host.lie = (nsid) =>
+    nsid === 'com.atproto.identity.getRecommendedDidCredentials' ? Response.json({ rotationKeys: [] }) : null
+  const moving = await begin(pds, from, `${name}-here`)
+  await pds.runSteps()
+  await expect(giveMailedCode(pds, moving, old, from.email)).rejects.toThrow('was answered 400')
+  expect((await answer(pds, moving, { mail: true })).status).toBe(200)
+  const given = await answer(pds, moving, { code: await lastCode(old, from.email, 2) })
+  expect(given.status).toBe(200)
+  await pds.runSteps()
+  expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done', fault: null })
+  const { rotationKeys } = await operationOf(from)
+  expect(rotationKeys.filter((key) => theirs.includes(key))).toEqual([])
 })

@@ -10,7 +10,14 @@ import type { Reader, Tx } from '../../../platform/database/database.ts'
 import type { Did, Handle } from '../../../protocol/identifiers.ts'
 import { parseDidKey } from '../../../protocol/keys.ts'
 import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
-import { isPlcDid, PDS_SERVICE_NAME, SIGNING_KEY_NAME, type UnsignedOperation } from '../../../protocol/plc.ts'
+import {
+  isPlcDid,
+  PDS_SERVICE_NAME,
+  SIGNING_KEY_NAME,
+  signerOf,
+  type PlcState,
+  type UnsignedOperation,
+} from '../../../protocol/plc.ts'
 import { loginWithPassword } from '../passwords/passwords.ts'
 import { verifyServiceToken } from '../../access/service-auth/service-auth.ts'
 import { importArchive } from '../../data/account-archives/account-archives.ts'
@@ -18,11 +25,12 @@ import { countBlobs } from '../../data/blobs/blobs.ts'
 import { repoTotals } from '../../data/repo/repo.ts'
 import { importRepo } from '../../data/sync/sync.ts'
 import { accountOf, scheduleDeletion, type Account } from '../accounts/accounts.ts'
-import { deleteAccount, recommendedCredentials } from '../account-changes/account-changes.ts'
+import { deleteAccount, recommendedCredentials, serverRotationKeys } from '../account-changes/account-changes.ts'
 import { announce } from '../account-events/account-events.ts'
 import { createAccount, type Enter, type NewIdentity } from '../signup/signup.ts'
 import { operationToSign, requireAgreed, storedState } from './agreed-identity.ts'
 import { atOldHost, logInAt, originOf, requireImports } from './move-plan.ts'
+import { leavingOf } from './moving-away.ts'
 import { mailCode } from './move-stages.ts'
 import { addMoveStep, keepAccount } from './move-step.ts'
 import {
@@ -286,10 +294,24 @@ export async function giveCode(exchange: Exchange, did: Did, code: string): Prom
   const { operation } = await atOldHost(host, () =>
     host.procedure('com.atproto.identity.signPlcOperation', input, signedShape),
   )
-  await resume(exchange, move, {
-    stage: 'submission',
-    operation: JSON.stringify(await requireAgreed(ctx, did, wanted, operation)),
-  })
+  const agreed = await requireAgreed(ctx, did, wanted, operation)
+  const kept = signerOf(agreed, wanted.rotationKeys)
+  if (kept !== null && kept !== move.recoveryKey) await dropKey(exchange, move, wanted, kept)
+  await resume(exchange, move, { stage: 'submission', operation: JSON.stringify(agreed) })
+}
+
+/**
+ * Agree on a state without the key of the old server, which it has not named as its own. Throws `InvalidRequest`,
+ * unless it is a key of this server too.
+ */
+async function dropKey({ ctx }: Exchange, move: Move, wanted: PlcState, key: string): Promise<void> {
+  if ((await serverRotationKeys(ctx)).includes(key)) return
+  const rotationKeys = wanted.rotationKeys.filter((one) => one !== key)
+  const state: MoveState = { ...move, wanted: JSON.stringify({ ...wanted, rotationKeys }) }
+  await updateMove(ctx.db, move, state, ctx.clock.now())
+  throw invalidRequest(
+    'The old server has signed with a key that your identity would have kept. It is left out now: ask for another code',
+  )
 }
 
 /** Take the agreed operation, signed by a rotation key of the holder. Throws as `requireAgreed` does. */
@@ -378,19 +400,27 @@ export async function giveArchive(exchange: Exchange, did: Did): Promise<void> {
 
 /**
  * Give the move up: the account here is deleted, or stays deactivated if it was here before, and the one at the old
- * server stays as it was. Throws `Conflict` once
- * the identity is being changed, because then the account would be nowhere.
+ * server stays as it was. Throws `Conflict` once the identity is being changed, or names this server already, because
+ * then the account would be nowhere.
  */
 export async function cancelMove(exchange: Exchange, did: Did): Promise<void> {
-  const { ctx } = exchange
+  const { ctx, revalidate } = exchange
   const move = await findMove(ctx.db, did)
   if (move === null) throw noMove()
-  const isBefore = ['archive', 'repository', 'blobs', 'preferences', 'identity'].includes(move.stage)
-  const account = await accountOf(ctx.db, did)
-  if (!isBefore || account === null || account.deactivatedAt === null) throw notNow()
+  if (!unchanged.includes(move.stage) || (await leavingOf(ctx, did)).isHere === true) throw notNow()
+  const isKept = await ctx.db.transaction(async (tx) => {
+    await revalidate(tx)
+    const account = await accountOf(tx, did)
+    if (account === null || account.deactivatedAt === null) throw notNow()
+    // A code that is given at the same time finds another stage.
+    const state: MoveState = { ...move, stage: 'archive', wanted: null, operation: null }
+    if ((await updateMove(tx, move, state, ctx.clock.now())) === 0) throw notNow()
+    if (!isReturning(account)) return false
+    await deleteMove(tx, did)
+    return true
+  })
+  if (!isKept) await deleteAccount(exchange, did)
   const host = oldHostOf(ctx, move)
-  if (isReturning(account)) await ctx.db.transaction((tx) => deleteMove(tx, did))
-  else await deleteAccount(exchange, did)
   await host?.endSession().catch((error: unknown) => {
     if (!(error instanceof OldHostRefusal) && !(error instanceof OldHostAway)) throw error
     ctx.log.debug('could not end the session at the old server', { did, error })
