@@ -149,6 +149,17 @@ describe('a person who has a link with an invite code', () => {
   })
 })
 
+test('a person whose session at the old server ends while they read the plan is told', async () => {
+  const from = await someone()
+  const page = await freshPage()
+  await signInAtOldServer(page, from, await inviteCode())
+  await page.getByLabel('New password for this server').fill(NEW)
+  host.lie = () => Response.json({ error: 'ExpiredToken', message: 'Token has expired' }, { status: 400 })
+  await page.getByRole('button', { name: 'Begin the move' }).click()
+  expect(await page.getByRole('alert').innerText()).toContain('sign in there again')
+  host.lie = () => null
+})
+
 test('a move that is closed is found again on the account page, and can be cancelled', async () => {
   const from = await someone()
   const first = await freshPage()

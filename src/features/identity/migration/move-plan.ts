@@ -174,6 +174,6 @@ const passedOn = new Set(['InvalidToken', 'ExpiredToken'])
 
 /** For what the plan is complete without. */
 function unlessSaid(error: unknown): null {
-  if (error instanceof OldHostRefusal || error instanceof OldHostAway) return null
+  if ([OldHostRefusal, OldHostAway, OldSessionEnded].some((kind) => error instanceof kind)) return null
   throw error
 }
