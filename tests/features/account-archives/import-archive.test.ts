@@ -279,3 +279,22 @@ test('the server does other work while it reads the directory of an archive with
   isOpen = false
   expect(turns).toBeGreaterThan(files / 200)
 })
+
+test('an archive whose blobs need more room than the disk has is refused before one is stored', async () => {
+  const LARGE = 2 ** 31
+  await using server = await startPds({ rateLimit: { enabled: false }, blobs: { maxBlobSize: LARGE } })
+  const carol = await createAccount(server, 'carol')
+  const manifest = { format: 'holdfast-account-archive', version: 1, did: carol.did, files: [] }
+  const blobs = Array.from({ length: 20_000 }, (_, at): [string, Uint8Array] => {
+    const digits = Array.from(String(at), (digit) => 'abcdefghij'[Number(digit)]).join('')
+    return [`blobs/bafkrei${digits.padStart(51, 'a')}a`, new Uint8Array()]
+  })
+  const bytes = await packed([['manifest.json', Buffer.from(JSON.stringify(manifest))], ...blobs])
+  for (let at = bytes.indexOf(CENTRAL_SIGNATURE); at >= 0; at = bytes.indexOf(CENTRAL_SIGNATURE, at + 1)) {
+    if (bytes.toString('utf8', at + 46, at + 52) !== 'blobs/') continue
+    bytes.writeUInt16LE(8, at + METHOD_OFFSET)
+    bytes.writeUInt32LE(LARGE, at + SIZE_OFFSET)
+  }
+  expect(await restore(carol.accessJwt, bytes, server)).toMatchObject({ status: 503 })
+  expect(await server.count('blob', { did: carol.did })).toBe(0)
+})

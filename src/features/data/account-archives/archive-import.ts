@@ -103,9 +103,11 @@ async function requireRoom(dataDir: string, bytes: number): Promise<void> {
 }
 
 async function restore(exchange: Exchange, did: Did, spool: Spool): Promise<Restored> {
-  const { repos, blobs } = exchange.ctx.config
+  const { repos, blobs, dataDir } = exchange.ctx.config
   const archive = await AccountArchive.open(spool, { repoBytes: repos.maxImportSize, blobBytes: blobs.maxBlobSize })
   requireArchiveOf(archive, did)
+  // Packed, they may take a thousandth of that.
+  await requireRoom(dataDir, archive.blobBytes)
   const preferences = await archive.preferences()
   const restored: Restored = { did, blobs: { stored: 0, present: 0 }, hasRepo: false, preferences: preferences.length }
   for await (const blob of archive.blobs()) {

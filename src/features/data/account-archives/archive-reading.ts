@@ -60,6 +60,8 @@ export class AccountArchive {
     readonly source: ArchiveBytes,
     readonly manifest: Manifest,
     readonly entries: ReadonlyMap<string, Entry>,
+    /** All blobs together, unpacked. */
+    readonly blobBytes: number,
     readonly zip: ZipFile,
   ) {}
 
@@ -69,9 +71,9 @@ export class AccountArchive {
    */
   static async open(source: ArchiveBytes, bounds: ArchiveBounds): Promise<AccountArchive> {
     const zip = await opened(source)
-    const entries = await entriesOf(zip, bounds)
+    const { entries, blobBytes } = await entriesOf(zip, bounds)
     const manifest = manifestOf(await jsonIn(zip, entries.get(archiveNames.manifest)))
-    return new AccountArchive(manifest.did, source, manifest, entries, zip)
+    return new AccountArchive(manifest.did, source, manifest, entries, blobBytes, zip)
   }
 
   /** The repository as CAR; null if the account has none. Its blocks are not verified. */
@@ -163,7 +165,10 @@ async function* readable(zip: ZipFile): AsyncGenerator<Entry> {
 }
 
 /** Returns the files that have one name in every archive, once all files are within bounds. */
-async function entriesOf(zip: ZipFile, { repoBytes, blobBytes }: ArchiveBounds): Promise<Map<string, Entry>> {
+async function entriesOf(
+  zip: ZipFile,
+  { repoBytes, blobBytes }: ArchiveBounds,
+): Promise<{ entries: Map<string, Entry>; blobBytes: number }> {
   if (zip.entryCount > MAX_FILES) throw fault(`it has more than ${MAX_FILES} files`)
   const largest: Readonly<Record<string, number>> = {
     [archiveNames.manifest]: MAX_JSON_BYTES,
@@ -172,6 +177,7 @@ async function entriesOf(zip: ZipFile, { repoBytes, blobBytes }: ArchiveBounds):
   }
   const names = new Set<string>()
   const entries = new Map<string, Entry>()
+  let total = 0
   for await (const entry of readable(zip)) {
     const { fileName, uncompressedSize } = entry
     const cid = blobNamed(fileName)
@@ -185,11 +191,12 @@ async function entriesOf(zip: ZipFile, { repoBytes, blobBytes }: ArchiveBounds):
       throw fault(`${fileName} is encrypted, or compressed in an unknown way`)
     if (uncompressedSize > most) throw fault(`${fileName} has more than ${most} bytes`)
     if (cid === null) entries.set(fileName, entry)
+    else total += uncompressedSize
   }
   // Its type is wrong: it is where the directory ends. With something in between, other programs may see other files.
   const endBytes = zip.fileSize - Number(zip.readEntryCursor) - Buffer.byteLength(zip.comment)
   if (!endSizes.includes(endBytes)) throw fault('its directory is not at its end')
-  return entries
+  return { entries, blobBytes: total }
 }
 
 /** Yields the content of a file. Throws if it has another size than the directory says. */
