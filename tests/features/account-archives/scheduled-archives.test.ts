@@ -1,5 +1,5 @@
 /** Archives that the server makes every week or month, for those who want them. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'bun:test'
@@ -78,6 +78,15 @@ test('an archive that cannot be made stays due, and those of others are made', a
   expect(await make()).toEqual({ made: 2, failed: 1 })
   expect(await make()).toEqual({ made: 0, failed: 1 })
   await pds.lose('archive_schedule', { did: 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa' })
+})
+
+test('what a process that was killed has left of an archive goes with the next one', async () => {
+  const carol = await createAccount(pds, 'carol')
+  mkdirSync(own(carol.did))
+  writeFileSync(join(own(carol.did), '2026-01-01T000000Z.zip.part'), 'the beginning')
+  await pds.plant('archive_schedule', [{ did: carol.did, every: 'weekly', due_at: 1 }])
+  expect(await make()).toEqual({ made: 1, failed: 0 })
+  expect(readdirSync(own(carol.did))).toEqual([expect.stringMatching(/Z\.zip$/)])
 })
 
 test('a deleted account takes its archives along', async () => {

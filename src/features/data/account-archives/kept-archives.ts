@@ -44,6 +44,8 @@ export async function keepArchive(ctx: Context, folder: string, did: Did, stoppi
   let size = 0
   try {
     await mkdir(own, { recursive: true, mode: 0o700 })
+    // Of a process that was killed meanwhile.
+    for (const name of await readdir(own)) if (name.endsWith(PART)) await rm(join(own, name), { force: true })
     file = await open(path + PART, 'w', 0o600)
     for await (const piece of archivePieces(ctx, contents, { made, gone: stopping })) {
       await file.writeFile(piece)
