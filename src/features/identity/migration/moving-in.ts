@@ -291,6 +291,8 @@ export async function giveCode(exchange: Exchange, did: Did, code: string): Prom
   // It says all that the operation will: an old server may merge what is given with what there is.
   const { rotationKeys, alsoKnownAs, verificationMethods, services } = await operationToSign(ctx, did, wanted)
   const input = { token: code, rotationKeys, alsoKnownAs, verificationMethods, services }
+  // The try is counted first: a code is good once, and would be used up if what it buys could not be stored.
+  if ((await updateMove(ctx.db, move, { ...move, tries: move.tries + 1 }, ctx.clock.now())) === 0) throw notNow()
   const { operation } = await atOldHost(host, () =>
     host.procedure('com.atproto.identity.signPlcOperation', input, signedShape),
   )
