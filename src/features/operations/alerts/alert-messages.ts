@@ -1,5 +1,6 @@
 /** Messages about alerts: their text, and the steps that send them. */
 import { timeInWords } from '../../../base/time-words.ts'
+import { isStorageOutage } from '../../../http/errors.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
@@ -125,11 +126,17 @@ export async function sendNow(ctx: Context, message: Message): Promise<boolean> 
   return sent.includes(true)
 }
 
-async function isDone(ctx: Context, work: () => Promise<void>): Promise<boolean> {
+/** Returns whether the work was done. Throws only what is grave. */
+async function isDone(
+  ctx: Context,
+  work: () => Promise<void>,
+  isGrave: (error: unknown) => boolean = () => false,
+): Promise<boolean> {
   try {
     await work()
     return true
   } catch (error) {
+    if (isGrave(error)) throw error
     ctx.log.warn('could not send an alert', { error })
     return false
   }
@@ -141,14 +148,18 @@ export interface TestOutcome {
   webhook: boolean | null
 }
 
-/** Send a message that says it is a test, and wait for the first try of each. What was not sent is tried again. */
+/**
+ * Send a message that says it is a test, and wait for the first try of each. What was not sent is tried again, so this
+ * throws if nothing can be stored.
+ */
 export async function sendTest(ctx: Context): Promise<TestOutcome> {
   const at = ctx.clock.now()
   const told: Told = { ...test, news: 'begun', since: at, overSince: null }
   const message: Message = { id: Bun.randomUUIDv7(), type: 'alerts.test', at, told: [told] }
   const mail: TestOutcome['mail'] = []
   for (const each of mailsOf(ctx.config, message)) {
-    const sent = await isDone(ctx, () => sendMail(ctx, async () => ({ key: mailKey(message, each), mail: each })))
+    const order = { key: mailKey(message, each), mail: each }
+    const sent = await isDone(ctx, () => sendMail(ctx, async () => order), isStorageOutage)
     mail.push({ to: each.to, sent })
   }
   if (ctx.config.alerts.webhookUrl === null) return { mail, webhook: null }
