@@ -1,6 +1,8 @@
 /** What a person finds in the mail. */
 import type { Mail } from '../../../src/platform/network/mailer.ts'
+import { parsedJson } from '../../../src/base/parsed-json.ts'
 import type { TestPds } from './pds.ts'
+import type { RunningServer } from './program.ts'
 import { until } from '../until.ts'
 
 /**
@@ -19,4 +21,14 @@ export async function noticesTo(pds: Pick<TestPds, 'ctx' | 'mails'>, to: string)
   await pds.ctx.background.settled()
   await pds.ctx.steps.workOff()
   return pds.mails.filter((mail) => mail.to === to && mail.text.includes('If it was not you'))
+}
+
+/** The mails that a program without a mail server has written into its log, which is JSON. */
+export function loggedMails({ output }: Pick<RunningServer, 'output'>): Mail[] {
+  const lines = output()
+    .split('\n')
+    .map((line) => parsedJson(line) as { message: string; to: string; mailSubject: string; text: string } | undefined)
+  return lines.flatMap((line) =>
+    line?.message === 'mail' ? [{ to: line.to, subject: line.mailSubject, text: line.text }] : [],
+  )
 }

@@ -2,7 +2,10 @@
  * Every endpoint that writes, on a disk that takes nothing: each says so in the format of its surface, and the same
  * request succeeds once there is room.
  */
-import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { features } from '../../../src/features.ts'
 import { endpointName, type Endpoint } from '../../../src/http/endpoint.ts'
 import { servedMethods } from '../conformance/served-methods.ts'
@@ -11,10 +14,14 @@ import { basic, bearer, request, type Answer } from '../../support/clients/http.
 import { fixedIssuer, issuerKey } from '../../support/servers/issuer.ts'
 import { ADMIN_TOKEN, MASTER_KEY } from '../../support/servers/pds.ts'
 import { liftFileLimit, limitFiles } from '../../support/faults/process-limits.ts'
+import { freePort } from '../../support/ports.ts'
+import { loggedMails } from '../../support/servers/mail.ts'
+import { startProgram } from '../../support/servers/program.ts'
+import { setUp } from '../../support/set-up.ts'
 import { writingRoutes, type Send } from './writing-routes.ts'
 import { useWorld } from '../../support/world.ts'
 
-/** A hundred and twenty requests are prepared, each for an account of its own. */
+/** A hundred and fifty requests are prepared, each for an account of its own. */
 setDefaultTimeout(120_000)
 
 const RELAY = 'ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c'
@@ -40,6 +47,8 @@ const storingNothing: Record<string, string> = {
   'POST /v1/admin/sweeps/:name/run': 'a pass survives what fails, and reports it',
   'POST /v1/admin/notifications/test': 'asks the relay',
   'POST /v1/admin/notifications/sender-keys/:kid/retire': 'the rotation has retired it',
+  'POST /account/archive': 'is a download',
+  'POST /account/archive/kept': 'is a download',
   'POST /:did': 'the directory of a development server, which is another one here',
 }
 
@@ -79,6 +88,7 @@ function readsOf({ did, handle }: TestAccount): [name: string, path: string][] {
 }
 
 const issuer = issuerKey('idp-1')
+const folder = mkdtempSync(join(tmpdir(), 'holdfast-full-disk-'))
 const {
   pds,
   plc: directory,
@@ -92,10 +102,25 @@ const {
     accounts: { passwordOptional: true },
     waitlist: { enabled: true },
     notifications: { relay: RELAY },
+    formerUrls: ['http://former.test'],
+    archives: { folder: join(folder, 'archives') },
+    alerts: { mailTo: ['operator@example.org'] },
     agentAuth: { anonymousEnabled: true, serviceAuthEnabled: true, trustedIssuers: [fixedIssuer([issuer])] },
   },
   options: { onFile: true },
 })
+/** A process of its own, because the limit is that of a process. */
+const old = setUp(async () => {
+  const env = {
+    PORT: String(await freePort()),
+    SERVICE_DATA_DIR: join(folder, 'old'),
+    SERVICE_PLC_DIRECTORY_URL: directory.url,
+    SERVICE_RATE_LIMIT_ENABLED: 'false',
+    SERVICE_LOG_FORMAT: 'json',
+  }
+  return startProgram(['dev'], env, folder)
+})
+afterAll(() => rmSync(folder, { recursive: true }))
 let names: string[]
 const full = new Map<string, Answer>()
 /** Of what reads, as an account holder and as the operator. */
@@ -104,7 +129,13 @@ const after = new Map<string, Answer>()
 beforeAll(async () => {
   const alice = await createAccount(pds, 'alice')
   const prepared: [name: string, send: Send][] = []
-  for (const [name, prepare] of Object.entries(writingRoutes({ pds, directory, web, issuer })))
+  const other = {
+    url: old.url,
+    get mails() {
+      return loggedMails(old)
+    },
+  }
+  for (const [name, prepare] of Object.entries(writingRoutes({ pds, old: other, directory, web, issuer })))
     prepared.push([name, await prepare()])
   names = prepared.map(([name]) => name)
   await pds.ctx.background.settled()

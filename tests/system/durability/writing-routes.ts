@@ -3,6 +3,7 @@
  * needs (an account, a code, a device) is prepared before, so that the request itself may meet a server that cannot
  * write.
  */
+import { randomBytes } from 'node:crypto'
 import { arrive, type WebHolder } from '../../support/clients/web-holder.ts'
 import { registerAgent as establishAgent } from '../../support/clients/registered-agent.ts'
 import { begin as stageKey, publishing, type Wallet } from '../../support/clients/rotating.ts'
@@ -26,6 +27,7 @@ import {
 } from '../../support/clients/ceremony.ts'
 import type { WebHost } from '../../support/servers/did-web-host.ts'
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
+import { begin as beginMove, plan as planMove } from '../../support/clients/mover.ts'
 import {
   identityAssertion,
   notifyEvent,
@@ -36,6 +38,7 @@ import {
 import { lastCode } from '../../support/servers/mail.ts'
 import { hiddenFields, loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
 import { OperatorDevice } from '../../support/clients/operator-device.ts'
+import { signOperation } from '../../../src/protocol/plc.ts'
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import type { TestPds } from '../../support/servers/pds.ts'
 import type { PlcHost } from '../../support/servers/plc-server.ts'
@@ -54,6 +57,8 @@ import {
 
 export interface Place {
   pds: TestPds
+  /** Another server, from which people move here. */
+  old: Pick<TestPds, 'url' | 'mails'>
   directory: PlcHost
   web: WebHost
   issuer: IssuerKey
@@ -66,9 +71,12 @@ export type Send = () => Promise<Answer>
 export type WritingRoutes = Record<string, () => Promise<Send>>
 
 const COLLECTION = 'org.example.note'
+/** More than the server keeps in memory of a body. */
+const LARGE_BYTES = 100 * 1024
+const CAR = { 'content-type': 'application/vnd.ipld.car' }
 const operator = bearer(ADMIN_TOKEN)
 
-export function writingRoutes({ pds, directory, web, issuer }: Place): WritingRoutes {
+export function writingRoutes({ pds, old, directory, web, issuer }: Place): WritingRoutes {
   let count = 0
   const newName = () => `person${count++}`
   const person = (input = {}) => createAccount(pds, newName(), input)
@@ -90,7 +98,7 @@ export function writingRoutes({ pds, directory, web, issuer }: Place): WritingRo
     await account.call(nsid, { method: 'POST' })
     return lastCode(pds, account.email)
   }
-  const record = (text = 'hello') => ({ $type: COLLECTION, text })
+  const record = () => ({ $type: COLLECTION, text: 'hello' })
   const inviteCode = async () =>
     (await byOperator('com.atproto.server.createInviteCode', { useCount: 1 })).body.code as string
 
@@ -194,14 +202,79 @@ export function writingRoutes({ pds, directory, web, issuer }: Place): WritingRo
     const client = app()
     return { account, client, tokens: await client.signIn({ identifier: account.handle, password: PASSWORD }) }
   }
-  const movedOperation = async (account: TestAccount) => {
-    const { body } = await account.call('com.atproto.identity.signPlcOperation', {
-      json: {
-        token: await mailed(account, 'com.atproto.identity.requestPlcOperationSignature'),
-        alsoKnownAs: [`at://${account.handle}`, 'at://else.example'],
-      },
-    })
+  const signedOperation = async (account: TestAccount, changes: object) => {
+    const token = await mailed(account, 'com.atproto.identity.requestPlcOperationSignature')
+    const { body } = await account.call('com.atproto.identity.signPlcOperation', { json: { token, ...changes } })
     return body.operation
+  }
+
+  const repoOf = async ({ url }: Pick<TestPds, 'url'>, { did }: TestAccount) =>
+    (await fetch(`${url}/xrpc/com.atproto.sync.getRepo?did=${did}`)).bytes()
+  const note = (account: TestAccount, more: object = {}) =>
+    account.call('com.atproto.repo.createRecord', {
+      json: { repo: account.did, collection: COLLECTION, record: { ...record(), ...more } },
+    })
+  /** Somebody who has their archive, and has written more since. */
+  const archived = async (more: (account: TestAccount) => Promise<object> = async () => ({})) => {
+    const account = await person()
+    await note(account, await more(account))
+    const exported = await fetch(`${pds.url}/v1/account/archive`, { headers: bearer(account.accessJwt) })
+    const archive = await exported.arrayBuffer()
+    await note(account)
+    return { account, archive }
+  }
+  const picture = async (account: TestAccount) => {
+    const { body } = await account.call('com.atproto.repo.uploadBlob', {
+      method: 'POST',
+      body: randomBytes(LARGE_BYTES),
+      headers: { 'content-type': 'application/octet-stream' },
+    })
+    return { picture: body.blob }
+  }
+  const restore = (path: string, body: ArrayBuffer, token: string) =>
+    at(path, { body, headers: { 'content-type': 'application/zip', ...bearer(token) } })
+
+  /** Somebody of the other server. */
+  const elsewhere = (input = {}) => createAccount(old, newName(), input)
+  /** What a new account here is called, and how its holder signs in. */
+  const wanted = () => {
+    const name = newName()
+    return { handle: `${name}.test`, email: `${name}@example.com`, password: PASSWORD }
+  }
+  const planned = async () => ({ plan: (await planMove(pds, await elsewhere())).body.plan as string, ...wanted() })
+  /** Somebody whose move waits for the code that the other server has mailed. */
+  const moving = async () => {
+    const from = await elsewhere()
+    const account = await beginMove(pds, from, newName())
+    await pds.runSteps()
+    return { account, code: await lastCode(old, from.email) }
+  }
+  /** Somebody who has a rotation key of their identity, and what they want here. */
+  const keyHolder = async () => {
+    const device = deviceKey()
+    const from = await elsewhere({ recoveryKey: device.did })
+    return { device, from, wish: { ...wanted(), identifier: from.did, recoveryKey: device.did } }
+  }
+  const offer = ({ identifier, handle, recoveryKey }: Record<'identifier' | 'handle' | 'recoveryKey', string>) =>
+    at('/v1/move-in/offer', { json: { identifier, handle, recoveryKey } })
+  const signedOffer = async () => {
+    const { device, from, wish } = await keyHolder()
+    const { body } = await offer(wish)
+    return { from, json: { ...wish, operation: signOperation(body.operation, device.key) } }
+  }
+  /** Somebody whose move waits for their archive. */
+  const awaitedArchive = async () => {
+    const { from, json } = await signedOffer()
+    const { body } = await at('/v1/move-in', { json })
+    return { from, token: bearer(body.accessJwt) }
+  }
+  /** Somebody whose identity names another server by now. */
+  const gone = async () => {
+    const account = await person()
+    const services = { atproto_pds: { type: 'AtprotoPersonalDataServer', endpoint: 'https://new.example' } }
+    const operation = await signedOperation(account, { services })
+    await request(`${directory.url}/${account.did}`, { json: operation })
+    return account
   }
   /** Prepares nothing but the account. */
   const asPerson =
@@ -298,7 +371,8 @@ export function writingRoutes({ pds, directory, web, issuer }: Place): WritingRo
     },
     'com.atproto.identity.submitPlcOperation': async () => {
       const account = await person()
-      const operation = await movedOperation(account)
+      const alsoKnownAs = [`at://${account.handle}`, 'at://else.example']
+      const operation = await signedOperation(account, { alsoKnownAs })
       return () => account.call('com.atproto.identity.submitPlcOperation', { json: { operation } })
     },
     'com.atproto.identity.updateHandle': asPerson('com.atproto.identity.updateHandle', ({ handle }) => ({
@@ -335,21 +409,10 @@ export function writingRoutes({ pds, directory, web, issuer }: Place): WritingRo
     })),
     'com.atproto.repo.importRepo': async () => {
       const account = await person()
-      await account.call('com.atproto.repo.createRecord', {
-        json: { repo: account.did, collection: COLLECTION, record: record() },
-      })
-      const car = await fetch(`${pds.url}/xrpc/com.atproto.sync.getRepo?did=${account.did}`).then((response) =>
-        response.bytes(),
-      )
-      await account.call('com.atproto.repo.createRecord', {
-        json: { repo: account.did, collection: COLLECTION, record: record('later') },
-      })
-      return () =>
-        account.call('com.atproto.repo.importRepo', {
-          method: 'POST',
-          body: car,
-          headers: { 'content-type': 'application/vnd.ipld.car' },
-        })
+      await note(account)
+      const car = await repoOf(pds, account)
+      await note(account)
+      return () => account.call('com.atproto.repo.importRepo', { method: 'POST', body: car, headers: CAR })
     },
     'app.bsky.actor.putPreferences': asPerson('app.bsky.actor.putPreferences', () => ({
       json: { preferences: [{ $type: 'app.bsky.actor.defs#adultContentPref', enabled: true }] },
@@ -605,6 +668,86 @@ export function writingRoutes({ pds, directory, web, issuer }: Place): WritingRo
       const code = await newRecoveryCode(pds, account)
       return () => form('/account/recovery/share', { identifier: account.did, code })
     },
+    'POST /account/archive': async () => {
+      const { send } = await onPage()
+      return () => send('archive')
+    },
+    'POST /account/archive/kept': async () => {
+      const { browser, send } = await onPage()
+      await send('archive/schedule', { every: 'weekly' })
+      await pds.runSweep('account-archives')
+      const { body } = await browser.open('/account')
+      const name = /name="name" value="([^"]+\.zip)"/.exec(body)![1]!
+      return () => send('archive/kept', { name })
+    },
+    'POST /account/archive/schedule': async () => {
+      const { send } = await onPage()
+      return () => send('archive/schedule', { every: 'weekly' })
+    },
+    'POST /account/move-here': async () => {
+      const { did, password } = await elsewhere()
+      return () => form('/account/move-here', { identifier: did, password })
+    },
+    'POST /account/move-here/begin': async () => {
+      const fields = await planned()
+      return () => form('/account/move-here/begin', fields)
+    },
+    'POST /account/move': async () => {
+      const { account, code } = await moving()
+      const { send } = await onPage(account)
+      return () => send('move', { act: 'code', code })
+    },
+    'POST /account/move-away': async () => {
+      const { send } = await onPage(await gone())
+      return () => send('move-away', { act: 'delete' })
+    },
+
+    // Archives and moves
+    'POST /v1/account/archive': async () => {
+      const { account, archive } = await archived()
+      return () => restore('/v1/account/archive', archive, account.accessJwt)
+    },
+    'POST /v1/account/archive (large)': async () => {
+      const { account, archive } = await archived(picture)
+      return () => restore('/v1/account/archive', archive, account.accessJwt)
+    },
+    'POST /v1/admin/accounts/:did/archive': async () => {
+      const { account, archive } = await archived()
+      return () => restore(`/v1/admin/accounts/${account.did}/archive`, archive, ADMIN_TOKEN)
+    },
+    'POST /v1/move-in/plan': async () => {
+      const from = await elsewhere()
+      return () => planMove(pds, from)
+    },
+    'POST /v1/move-in/offer': async () => {
+      const { wish } = await keyHolder()
+      return () => offer(wish)
+    },
+    'POST /v1/move-in': async () => {
+      const json = await planned()
+      return () => at('/v1/move-in', { json })
+    },
+    'POST /v1/move-in (with a key)': async () => {
+      const { json } = await signedOffer()
+      return () => at('/v1/move-in', { json })
+    },
+    'POST /v1/move-in/answer': async () => {
+      const { account, code } = await moving()
+      return () => at('/v1/move-in/answer', { json: { code }, headers: bearer(account.accessJwt) })
+    },
+    'POST /v1/move-in/archive': async () => {
+      const { from, token } = await awaitedArchive()
+      const body = await repoOf(old, from)
+      return () => at('/v1/move-in/archive', { body, headers: { ...CAR, ...token } })
+    },
+    'DELETE /v1/move-in': async () => {
+      const { token } = await awaitedArchive()
+      return () => at('/v1/move-in', { method: 'DELETE', headers: token })
+    },
+    'POST /v1/move-out/leave': async () => {
+      const { accessJwt } = await gone()
+      return () => at('/v1/move-out/leave', { json: { deleteAfterDays: 30 }, headers: bearer(accessJwt) })
+    },
 
     // Agents
     'POST /agent/identity': async () => () => registerAgent(pds, { type: 'anonymous' }),
@@ -818,6 +961,13 @@ export function writingRoutes({ pds, directory, web, issuer }: Place): WritingRo
       const { did } = await person()
       return () => operate(`/v1/admin/accounts/${did}/revoke-credentials`)
     },
+    'POST /v1/admin/accounts/:did/quota': async () => {
+      const { did } = await person()
+      return () => operate(`/v1/admin/accounts/${did}/quota`, { records: 1000 })
+    },
+    'POST /v1/admin/quota': async () => () => operate('/v1/admin/quota', { records: 0 }),
+    'POST /v1/admin/alerts/test': async () => () => operate('/v1/admin/alerts/test'),
+    'POST /v1/admin/host-rename': async () => () => operate('/v1/admin/host-rename', { url: pds.url }),
     'POST /v1/accounts/claim-codes': async () => () => operate('/v1/accounts/claim-codes', { count: 1 }),
     'POST /v1/accounts/claim-codes/revoke': async () => {
       const code = await claimCode(pds)
