@@ -41,6 +41,10 @@ as readable as the data directory, and contains the master key unless SERVICE_SI
     terminal.out(
       `${snapshot}: database of ${databaseBytes} bytes, ${blobsCopied} blobs copied, ${blobsKept} already there, ${missingBlobs} missing, ${snapshotsDropped} old backups deleted`,
     )
-    return missingBlobs === 0 ? exitCodes.ok : exitCodes.failed
+    if (missingBlobs === 0) return exitCodes.ok
+    terminal.err(
+      `the backup lacks ${missingBlobs} blobs, which are missing or damaged here: "holdfast verify" names them, and "holdfast sweep blob-scrub-full" fetches them from the mirror, if there is one`,
+    )
+    return exitCodes.failed
   },
 })

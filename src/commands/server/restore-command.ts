@@ -28,7 +28,7 @@ import type { Config } from '../../platform/configuration/config.ts'
 import type { Context } from '../../platform/context.ts'
 import { isPostgresUrl } from '../../platform/database/database-url.ts'
 import { databaseFiles } from '../../platform/files/data-directory.ts'
-import { processLog } from '../../platform/running/log.ts'
+import { createLog, processLog } from '../../platform/running/log.ts'
 import { bytes, facts, table } from '../report.ts'
 import { exitCodes, Misuse, type ExitCode, type Terminal } from '../command.ts'
 import { configured } from '../configuration.ts'
@@ -84,6 +84,9 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
     const unseal = await unsealOf(archive, config.backup.passphrase?.reveal() ?? null)
     if (options['rehearse'] === true) {
       const { scratch } = options
+      const { logFormat: format, logLevel: level } = config.telemetry
+      // The report alone goes to standard output, for scripts.
+      const log = createLog({ format, level, now: terminal.now, write: (line) => terminal.err(line) })
       const report = await rehearse({
         config,
         archive,
@@ -93,8 +96,8 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
         onFolder: deleteIfInterrupted,
         quick: options['quick'] === true,
         now: new Date(),
-        log: processLog(config),
-        withContext: (restored, work) => withContext(restored, work),
+        log,
+        withContext: (restored, work) => withContext(restored, work, { log }),
       })
       terminal.out(options['json'] === true ? JSON.stringify(report, null, 2) : rehearsalText(report))
       return report.ok ? exitCodes.ok : exitCodes.failed

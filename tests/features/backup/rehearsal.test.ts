@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
@@ -120,6 +121,47 @@ test('a machine without the server can rehearse too', async () => {
   expect(existsSync(elsewhere)).toBe(false)
 })
 
+test('with --json nothing but the report is on standard output, and a name that is wrong says nothing', async () => {
+  // The live server cannot be compared, which the log says.
+  const database = join(home, 'broken.db')
+  writeFileSync(database, 'no database')
+  const run = (...words: string[]) =>
+    Bun.spawnSync([...PROGRAM, 'restore', archive, ...words, '--rehearse', '--json', '--scratch', scratch, '--dev'], {
+      env: {
+        PATH: process.env['PATH'] ?? '',
+        HOME: home,
+        ...env(),
+        SERVICE_LOG_LEVEL: 'info',
+        SERVICE_DATABASE_URL: database,
+      },
+    })
+  const { exitCode, stdout, stderr } = run()
+  expect(exitCode).toBe(0)
+  expect(JSON.parse(stdout.toString())).toMatchObject({ ok: true, live: null })
+  expect(stderr.toString()).toContain('could not be compared')
+  const after = noted()
+
+  expect(run('20200101T000000Z')).toMatchObject({ exitCode: 1 })
+  expect(noted()).toEqual(after)
+})
+
+test('a scheduled backup that lacks a blob says so', async () => {
+  const dataDir = join(home, 'lacking')
+  expect((await holdfast(['restore', archive], env(dataDir))).code).toBe(0)
+  rmSync(join(dataDir, 'blobs'), { recursive: true })
+  const { exitCode, stdout, stderr } = Bun.spawnSync([...PROGRAM, 'sweep', 'backup', '--dev'], {
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      HOME: home,
+      ...env(dataDir),
+      SERVICE_BACKUP_DESTINATION: join(home, 'lacking-archive'),
+      SERVICE_BACKUP_INTERVAL_SECS: '86400',
+    },
+  })
+  expect(exitCode).toBe(1)
+  expect(stdout.toString() + stderr.toString()).toMatch(/the backup failed: the backup lacks 2 blobs/)
+})
+
 test('a backup that lacks a blob, or is damaged, fails, and the doctor says so', async () => {
   const damaged = join(home, 'damaged')
   await holdfast(['backup', damaged])
@@ -153,8 +195,13 @@ test('a folder that a killed rehearsal has left is deleted, once it is a day old
     const at = new Date(Date.now() - days * 86_400_000)
     utimesSync(join(scratch, name), at, at)
   }
+  symlinkSync('nowhere', join(scratch, 'holdfast-rehearsal-link'))
   expect((await rehearsed()).code).toBe(0)
-  expect(readdirSync(scratch).toSorted()).toEqual(['holdfast-rehearsal-new', 'of somebody else'])
+  expect(readdirSync(scratch).toSorted()).toEqual([
+    'holdfast-rehearsal-link',
+    'holdfast-rehearsal-new',
+    'of somebody else',
+  ])
   for (const name of readdirSync(scratch)) rmSync(join(scratch, name), { recursive: true })
 })
 

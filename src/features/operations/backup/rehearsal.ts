@@ -3,7 +3,8 @@
  * Announces nothing, opens no port, and only reads live data, to compare it with the backup.
  */
 import { Database as SqliteFile } from 'bun:sqlite'
-import { mkdtemp, readdir, rm, stat, statfs } from 'node:fs/promises'
+import { lstatSync } from 'node:fs'
+import { mkdtemp, readdir, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { concurrently } from '../../../base/concurrently.ts'
 import { DAY_MILLIS } from '../../../base/durations.ts'
@@ -21,7 +22,7 @@ import { openBlobBucket } from '../../data/blobs/blobs.ts'
 import { bytesOf, readWhole, type Archive } from './archive.ts'
 import { fetchSnapshot } from './restoring.ts'
 import type { Unseal } from './sealing.ts'
-import { readManifest } from './snapshot.ts'
+import { readManifest, type Manifest } from './snapshot.ts'
 import { each, verifyEverything } from './verification.ts'
 
 const REHEARSAL_FILE = 'rehearsal.json'
@@ -95,6 +96,9 @@ export interface RehearsalOptions {
  */
 export async function rehearse(options: RehearsalOptions): Promise<Rehearsal> {
   const { archive, snapshot, now, scratch, log, onFolder } = options
+  const manifest = await readManifest(archive, snapshot)
+  // A wrong name says nothing about the backups, so it is not noted.
+  if (manifest === null) throw new OperatorError(`there is no complete backup named ${snapshot}`)
   await clearScratch(scratch, now)
   const dir = await mkdtemp(join(scratch, SCRATCH_PREFIX))
   const release = onFolder(dir)
@@ -103,7 +107,7 @@ export async function rehearse(options: RehearsalOptions): Promise<Rehearsal> {
       log.warn('the result of the rehearsal cannot be stored beside the backups', { error }),
     )
   try {
-    const report = await rehearseIn(dir, options)
+    const report = await rehearseIn(dir, manifest, options)
     await note(report.ok)
     return report
   } catch (error) {
@@ -123,18 +127,18 @@ async function clearScratch(scratch: string, now: Date): Promise<void> {
   for (const name of await readdir(scratch)) {
     if (!name.startsWith(SCRATCH_PREFIX)) continue
     const path = join(scratch, name)
-    const { mtimeMs, uid } = await stat(path)
-    if (now.getTime() - mtimeMs > ABANDONED_MILLIS && uid === process.getuid?.())
+    // Others may put anything into a temporary folder, and take it away.
+    const found = lstatSync(path, { throwIfNoEntry: false })
+    if (found && now.getTime() - found.mtimeMs > ABANDONED_MILLIS && found.uid === process.getuid?.())
       await rm(path, { recursive: true, force: true })
   }
 }
 
 async function rehearseIn(
   dir: string,
+  manifest: Manifest,
   { config, archive, unseal, snapshot, quick, log, withContext }: RehearsalOptions,
 ): Promise<Rehearsal> {
-  const manifest = await readManifest(archive, snapshot)
-  if (manifest === null) throw new OperatorError(`there is no complete backup named ${snapshot}`)
   await requireSpace(dir, manifest.database.bytes)
   const restored: Config = {
     ...config,
