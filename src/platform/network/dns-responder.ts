@@ -63,8 +63,10 @@ class AnswerRate {
       this.#counts.clear()
     }
     const count = this.#counts.get(address) ?? 0
+    // What one address sends in vain uses up nothing that others need.
+    if (count >= MAX_ANSWERS_PER_ADDRESS) return false
     const isFull = isRefusal(answer) ? this.#refusals++ >= MAX_REFUSALS : this.#answers++ >= MAX_ANSWERS
-    if (isFull || count >= MAX_ANSWERS_PER_ADDRESS) return false
+    if (isFull) return false
     this.#counts.set(address, count + 1)
     return true
   }

@@ -38,6 +38,12 @@ class Folder implements Disposable {
     symlinkSync(version, join(this.#root, name))
   }
 
+  /** In place of a file, a link that leads nowhere: it cannot even be looked at. */
+  loop(name: string): void {
+    unlinkSync(join(this.#root, name))
+    symlinkSync(join(this.#root, name), join(this.#root, name))
+  }
+
   remove(name: string): void {
     unlinkSync(join(this.#root, name))
   }

@@ -59,7 +59,9 @@ let addresses = 1
  * Sends datagrams from an address of its own, which has a budget, and returns what comes back until the answer to a
  * last, good query.
  */
-async function exchange(...queries: Uint8Array[]): Promise<Buffer[]> {
+const exchange = (...queries: Uint8Array[]) => exchangeAt(server.port, queries)
+
+async function exchangeAt(port: number, queries: readonly Uint8Array[]): Promise<Buffer[]> {
   const socket = createSocket('udp4')
   const source = `127.0.1.${addresses++}`
   await new Promise<void>((resolve) => socket.bind(0, source, resolve))
@@ -71,9 +73,9 @@ async function exchange(...queries: Uint8Array[]): Promise<Buffer[]> {
     if (answer.readUInt16BE(0) === 0xffff) resolve()
     else answers.push(answer)
   })
-  for (const each of queries) socket.send(each, server.port, ADDRESS)
+  for (const each of queries) socket.send(each, port, ADDRESS)
   // The budget of this address may be used up for a moment.
-  const asking = setInterval(() => socket.send(last, server.port, ADDRESS), 100)
+  const asking = setInterval(() => socket.send(last, port, ADDRESS), 100)
   await promise
   clearInterval(asking)
   socket.close()
@@ -138,6 +140,16 @@ test('what follows the question, such as EDNS, changes nothing', async () => {
   const [plain] = await exchange(query())
   const [extended] = await exchange(query({ rest: edns }))
   expect(extended).toEqual(plain!)
+})
+
+test('what one address sends beyond its share takes nothing from others', async () => {
+  const port = await freeDnsPort()
+  const responder = await openDnsResponder({ addresses: [ADDRESS], port }, zones)
+  const refused = query({ name: encoded('other.example.org') })
+  const many = Array.from({ length: 220 }, () => refused)
+  const [, answers] = await Promise.all([exchangeAt(port, many), exchangeAt(port, [refused])])
+  expect(answers.length).toBe(1)
+  await responder.close()
 })
 
 test('random bytes stop nothing', async () => {
