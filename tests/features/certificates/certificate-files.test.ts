@@ -223,6 +223,14 @@ test('expired and missing files are not served', async () => {
   expect(await servedTo('localhost')).not.toBe(serialOf(untimely.expired))
 })
 
+test('files that cannot even be looked at end nothing', async () => {
+  using own = new Folder()
+  await using at = await encrypting({ certificateFiles: [own.certificateFile], keyFiles: [own.keyFile] })
+  own.loop('certificate.pem')
+  await until(() => at.log.some(({ reason }) => reason?.includes('ELOOP') ?? false))
+  expect(await request(`${at.secure}/xrpc/_health`, trusted)).toMatchObject({ status: 200 })
+})
+
 test('a server whose files cannot be served does not start, and says which', async () => {
   using wrong = new Folder()
   wrong.place('key.pem', untimely.key)

@@ -35,14 +35,18 @@ export function watchFiles(ctx: Context): () => void {
 
 type Files = Context['config']['tls']
 
-/** Changes with each file. One that is missing while another program replaces it is part of the state. */
+/** Changes with each file. One that is missing, or that this user may not look at, is part of the state. */
 const stateOf = ({ certificateFiles, keyFiles }: Files): string =>
-  [...certificateFiles, ...keyFiles]
-    .map((path) => {
-      const found = statSync(path, { throwIfNoEntry: false })
-      return found ? `${found.dev}:${found.ino}:${found.size}:${found.mtimeMs}` : ''
-    })
-    .join(' ')
+  [...certificateFiles, ...keyFiles].map(stateOfFile).join(' ')
+
+function stateOfFile(path: string): string {
+  try {
+    const { dev, ino, size, mtimeMs } = statSync(path)
+    return `${dev}:${ino}:${size}:${mtimeMs}`
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? ''
+  }
+}
 
 function readAll({ config, clock }: Context): Certificate[] {
   const { certificateFiles, keyFiles } = config.tls
