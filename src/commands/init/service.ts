@@ -2,7 +2,7 @@
  * The service of systemd that runs the server: its user, folders and unit, as the Debian package makes them. Every step
  * can be repeated, and leaves what a package has installed as it is.
  */
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { OperatorError } from '../../base/operator-error.ts'
 import type { Config } from '../../platform/configuration/config.ts'
@@ -38,13 +38,52 @@ export interface ServicePlan {
   onStep: (text: string) => void
 }
 
-/** Throws `OperatorError` if the service could not read the executable or the data. */
-export function requireReadable({ dataDir }: Pick<Config, 'dataDir'>): void {
-  const unreadable = [...selfCommand(), dataDir].find((path) => hidden.test(path))
-  if (unreadable === undefined) return
-  throw new OperatorError(
-    `${unreadable} is in a folder that the service cannot read: move it, the executable to /usr/local/bin for example`,
-  )
+/** Paths that units of systemd and the wrapper's shell take as they are. */
+const plainPath = /^[\w./@+-]+$/
+
+/**
+ * Throws `OperatorError` if the service could not read the executable or the data, or if a path would say something
+ * else in its files, or if a folder that is to be the server's alone has files of others.
+ */
+export async function requirePlaces({ settings, config }: Pick<ServicePlan, 'settings' | 'config'>): Promise<void> {
+  const folders = foldersOf(config)
+  const paths = [...selfCommand(), settings, ...folders]
+  const odd = paths.find((path) => !plainPath.test(path))
+  if (odd !== undefined)
+    throw new OperatorError(
+      `${JSON.stringify(odd)} cannot be in a service of systemd: choose a path of letters, digits and . _ @ + - /`,
+    )
+  const unreadable = [...selfCommand(), config.dataDir].find((path) => hidden.test(`${path}/`))
+  if (unreadable !== undefined)
+    throw new OperatorError(
+      `${unreadable} is in a folder that the service cannot read: move it, the executable to /usr/local/bin for example`,
+    )
+  // Nothing comes out while there is no such user.
+  const { out } = await runToEnd(['id', '-u', USER])
+  const shared = folders.find((folder) => isShared(folder, Number(out)))
+  if (shared !== undefined)
+    throw new OperatorError(
+      `${shared} has files of others, who could not reach them any more: choose a folder for the server alone, such as ${join(shared, 'holdfast')}`,
+    )
+}
+
+/** The folders that are going to be the server's alone. */
+function foldersOf({ dataDir, backup: { destination } }: Config): string[] {
+  return destination === null || destination.startsWith('s3://') ? [dataDir] : [dataDir, destination]
+}
+
+/** Of SQLite, in the folder of the data. */
+const DATABASE_FILE = 'holdfast.db'
+/** The top of a disk has it. */
+const LOST_FOUND = 'lost+found'
+
+/** Whether others have files in a folder. One that only root or the server can open is theirs. */
+function isShared(folder: string, uid: number): boolean {
+  const found = statSync(folder, { throwIfNoEntry: false })
+  if (found === undefined || !found.isDirectory()) return false
+  const isPrivate = (found.mode & 0o077) === 0 && (found.uid === 0 || found.uid === uid)
+  const names = readdirSync(folder)
+  return !isPrivate && !names.includes(DATABASE_FILE) && names.some((name) => name !== LOST_FOUND)
 }
 
 /** Install the service. Returns whether anything changed. Throws `OperatorError` if a step fails. */
@@ -54,12 +93,10 @@ export async function installService({ settings, config, onStep }: ServicePlan):
     const home = ['--home-dir', serviceFolders.data, '--no-create-home', '--shell', '/usr/sbin/nologin']
     await run(['useradd', '--system', '--user-group', ...home, USER])
   }
-  const { destination } = config.backup
-  const backups = destination === null || destination.startsWith('s3://') ? [] : [destination]
-  await run(['install', '-d', '-o', USER, '-g', USER, '-m', '700', config.dataDir, ...backups])
+  const folders = foldersOf(config)
+  await run(['install', '-d', '-o', USER, '-g', USER, '-m', '700', ...folders])
 
   const isPackaged = packagedUnits.some((path) => existsSync(path))
-  const folders = [config.dataDir, ...backups]
   const files = [
     ...(isPackaged ? [] : [{ path: OWN_UNIT, mode: 0o644, text: fitted(unit, settings) }]),
     { path: OWN_PLACES, mode: 0o644, text: placesFor(folders, isPackaged ? settings : null) },

@@ -37,7 +37,7 @@ import { encryptionHere, isServerRunning, lookAtMachine, lookAtReach } from './l
 import {
   canInstallService,
   installService,
-  requireReadable,
+  requirePlaces,
   serviceFolders,
   SERVICE_SETTINGS,
   startService,
@@ -107,7 +107,7 @@ export async function setUp(given: SetUp): Promise<boolean> {
   const isKept = isConfiguration(former) && !(await mayChange(given, settings, answers))
   const variables = isKept ? former : withFileKeys(answers, settings)
   const config = configOf(terminal, variables, isKept ? null : answers.fileKeys)
-  if (isService) requireReadable(config)
+  if (isService) await requirePlaces({ settings, config })
   const report: SetUpReport = {
     publicUrl: config.publicUrl,
     configuration: settings,

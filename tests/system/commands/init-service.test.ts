@@ -3,7 +3,17 @@
  * programs that stand for those of systemd note how they are called. `systemctl restart` really starts the server.
  */
 import { afterAll, expect, test } from 'bun:test'
-import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
@@ -34,7 +44,10 @@ const program = (name: string, script: string) => {
 }
 program('getent', `test -e '${folder}/user'`)
 program('useradd', `touch '${folder}/user'`)
-program('install', 'shift 5; while [ $# -gt 0 ]; do case $1 in -m) shift 2 ;; *) mkdir -p "$1"; shift ;; esac; done')
+program(
+  'install',
+  'shift 5; while [ $# -gt 0 ]; do case $1 in -m) shift 2 ;; *) mkdir -p -m 700 "$1"; shift ;; esac; done',
+)
 program('setpriv', 'while case $1 in --*) true ;; *) false ;; esac; do shift; done\nexec "$@"')
 program(
   'systemctl',
@@ -193,6 +206,29 @@ test('the guide to the first host, followed at a terminal, ends with a server th
   const looked = await runProgram(['-c', looking!], path, [...own, 'sh'])
   expect(looked.out).toMatch(/^ok +server +the server listens at/m)
   expect(looked.out).toContain('newest event')
+}, 60_000)
+
+test('folders with files of others, and paths that units read differently, are refused before anything is written', async () => {
+  startAnew()
+  mkdirSync(join(srv, 'shared'))
+  writeFileSync(join(srv, 'shared/photo'), '')
+  const wrong: [string[], string][] = [
+    [['--data', '/srv/shared', '--backups', 'none'], '/srv/shared has files of others'],
+    [['--data', '/srv/own', '--backups', '/srv/shared'], '/srv/shared has files of others'],
+    [['--data', '/srv/two words', '--backups', 'none'], '"/srv/two words" cannot be in a service of systemd'],
+    [['--data', '/srv/own\nExecStartPre=/bin/true', '--backups', 'none'], '\\nExecStartPre=/bin/true" cannot be in'],
+    [['--data', '/srv/own', '--backups', 'none', '--config', '/etc/$(id).env'], '"/etc/$(id).env" cannot be in'],
+    [['--data', '/root', '--backups', 'none'], '/root is in a folder that the service cannot read'],
+  ]
+  for (const [places, said] of wrong)
+    expect(
+      await runProgram(
+        ['init', '--yes', '--skip-dns', '--service', '--tls', 'off', '--domain', DOMAIN, ...places],
+        environment(),
+        [...machine, '/usr/local/bin/holdfast'],
+      ),
+    ).toMatchObject({ code: 1, err: expect.stringContaining(said) })
+  expect(readdirSync(etc)).toEqual([])
 }, 60_000)
 
 test('an executable that the service could not read is refused before anything is written', async () => {
