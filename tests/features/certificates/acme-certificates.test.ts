@@ -420,6 +420,16 @@ test('a server whose port for DNS is in use does not start, and names the key', 
   other.close()
 })
 
+test('operators are told that the service has no certificate, however many orders for handles fail', async () => {
+  await using one = await fresh((host) => void host.refused.add(HOST))
+  const { pds: at } = one
+  const [order] = await at.rows('certificate_order')
+  const many = Array.from({ length: 150 }, (_, index) => ({ ...order!, names: `${index}.test`, next_at: 0 }))
+  await at.plant('certificate_order', many)
+  const view = await request(`${at.url}/v1/admin/certificates`, { headers: bearer(ADMIN_TOKEN) })
+  expect(view.body.faults).toEqual([{ names: HOST, text: `there is no certificate for ${HOST}: ${HOST}: not proven` }])
+})
+
 test('operators are told of missing certificates, of those near their end, and why', async () => {
   const refusing = (host: AcmeHost) => void host.refused.add(HOST)
   await using one = await fresh(refusing, { alerts: { mailTo: ['operator@example.org'], diskFreeBytes: 0 } })

@@ -57,11 +57,12 @@ async function orderWhatIsWanted(ctx: Context): Promise<number> {
   const { db, clock, vault } = ctx
   const now = clock.now()
   const kept = new Map((await listRenewals(db, now)).map(({ names, renewAt }) => [names, renewAt]))
-  const open = new Set((await listOrders(db, MAX_OPEN_ORDERS)).map(({ names }) => names))
+  const first = standingCertificates(ctx.config)
+  const open = new Set((await listOrders(db, { first, limit: MAX_OPEN_ORDERS })).map(({ names }) => names))
   const gone = new Set(open)
   /** Those that are kept, or will be once their orders are complete. */
   const held = new Set([...kept.keys(), ...open])
-  const standing = new Set(standingCertificates(ctx.config))
+  const standing = new Set(first)
   let ordered = 0
   for await (const page of wantedCertificates(ctx)) {
     for (const names of page) {

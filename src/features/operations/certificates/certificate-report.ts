@@ -29,9 +29,11 @@ export async function certificateFaults(ctx: Context): Promise<CertificateFault[
   const reasons = new Map<string, string>()
   const missing: string[] = []
   if (config.tls.mode === 'acme') {
-    for (const { names, fault } of await listOrders(db, MAX_TOLD)) if (fault !== null) reasons.set(names, fault)
+    const first = standingCertificates(config)
+    for (const { names, fault } of await listOrders(db, { first, limit: MAX_TOLD }))
+      if (fault !== null) reasons.set(names, fault)
     const kept = new Set((await listRenewals(db, now)).map(({ names }) => names))
-    missing.push(...standingCertificates(config).filter((names) => !kept.has(names) && reasons.has(names)))
+    missing.push(...first.filter((names) => !kept.has(names) && reasons.has(names)))
   }
   const ending = certificatesOf(ctx).served.filter((certificate) => isNearEnd(certificate, now))
   const told = [
@@ -72,7 +74,7 @@ export const CERTIFICATES_PATH = '/v1/admin/certificates'
 export const certificatesRoute = route('GET', CERTIFICATES_PATH, {
   auth: operator(),
   async handler({ ctx }): Promise<CertificatesView> {
-    const orders = await listOrders(ctx.db, MAX_TOLD)
+    const orders = await listOrders(ctx.db, { first: standingCertificates(ctx.config), limit: MAX_TOLD })
     return {
       served: certificatesOf(ctx).served.length,
       earliestEndsAt: wireTimeOrNull(earliestEnd(ctx)),

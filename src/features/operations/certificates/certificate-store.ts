@@ -98,11 +98,14 @@ export const dueOrders = (
         ELSE 3
       END, next_at, names LIMIT ${limit}`)
 
-/** The names of all orders, and why they failed if they did. */
-export const listOrders = (reader: Reader, limit: number): Promise<Pick<StoredOrder, 'names' | 'fault' | 'nextAt'>[]> =>
-  reader.all(
-    sql`SELECT names, fault, next_at AS "nextAt" FROM certificate_order ORDER BY next_at, names LIMIT ${limit}`,
-  )
+/** The names of orders, and why they failed if they did: those with the names in `first`, and then those due first. */
+export const listOrders = (
+  reader: Reader,
+  { first, limit }: { first: readonly string[]; limit: number },
+): Promise<Pick<StoredOrder, 'names' | 'fault' | 'nextAt'>[]> =>
+  reader.all(sql`
+    SELECT names, fault, next_at AS "nextAt" FROM certificate_order
+    ORDER BY CASE WHEN names IN ${sqlList(first)} THEN 0 ELSE 1 END, next_at, names LIMIT ${limit}`)
 
 export async function countOrders(reader: Reader): Promise<number> {
   const row = await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM certificate_order`)
