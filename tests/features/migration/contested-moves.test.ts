@@ -180,3 +180,12 @@ test('an old server that does not name its key as its own loses it all the same'
   const { rotationKeys } = await operationOf(from)
   expect(rotationKeys.filter((key) => theirs.includes(key))).toEqual([])
 })
+
+test('an account that is on its way here cannot be left, and is deleted when the move is cancelled', async () => {
+  const { from, moving } = await waiting()
+  const headers = bearer(moving.accessJwt)
+  const left = await request(`${pds.url}/v1/move-out/leave`, { json: { deleteAfterDays: 1 }, headers })
+  expect(left).toMatchObject({ status: 409 })
+  expect(await cancel(moving)).toMatchObject({ status: 200 })
+  expect(await pds.count('account', { did: from.did })).toBe(0)
+})

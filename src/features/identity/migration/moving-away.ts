@@ -13,6 +13,7 @@ import { isPlcDid } from '../../../protocol/plc.ts'
 import { accountNotFound, accountOf } from '../accounts/accounts.ts'
 import { deactivateAccount } from '../account-changes/account-changes.ts'
 import { heldRotationKey, resolveDid } from '../identity/identity.ts'
+import { findMove } from './move-store.ts'
 import { hostOf } from './old-host.ts'
 
 /** Longest time until the account that is left behind is deleted. */
@@ -59,11 +60,13 @@ async function hasOwnKey(ctx: Context, did: Did): Promise<boolean | null> {
 
 /**
  * Deactivate the account that has moved, and have it deleted after some days, or kept if `deleteAfterDays` is null.
- * Throws `Conflict` while the identity names this server: the account would be nowhere.
+ * Throws `Conflict` while the identity names this server, or the account is on its way here: it would be nowhere.
  */
 export async function leaveAccount(exchange: Exchange, did: Did, deleteAfterDays: number | null): Promise<void> {
   if (deleteAfterDays !== null && (deleteAfterDays < 1 || deleteAfterDays > MAX_DELETE_AFTER_DAYS))
     throw invalidRequest(`deleteAfterDays: from 1 to ${MAX_DELETE_AFTER_DAYS}`)
+  const move = await findMove(exchange.ctx.db, did)
+  if (move !== null && move.stage !== 'done') throw new Refusal(409, 'Conflict', 'The account is moving here')
   const { isHere } = await leavingOf(exchange.ctx, did)
   if (isHere !== false) throw new Refusal(409, 'Conflict', 'The identity does not name another server')
   const deleteAfter = deleteAfterDays === null ? null : exchange.ctx.clock.now() + deleteAfterDays * DAY_MILLIS
