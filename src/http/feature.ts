@@ -78,8 +78,9 @@ export type Grant = (exchange: Exchange, parameters: OAuthParameters) => Promise
 
 /**
  * Why access to an account ends. `new_password`: the holder changed it, knowing the old one. `reset_password`: with a
- * mailed code, so an intruder may have been signed in. `taken_down` and `restored`: a takedown and its end. `revoked`:
- * the operator ends everything. `transferred`: the account has moved to another device.
+ * mailed code, or by starting a move to this server over, so an intruder may have been signed in. `taken_down` and
+ * `restored`: a takedown and its end. `revoked`: the operator ends everything. `transferred`: the account has moved to
+ * another device.
  */
 export type AccessEnd = 'new_password' | 'reset_password' | 'taken_down' | 'restored' | 'revoked' | 'transferred'
 
