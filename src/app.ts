@@ -49,6 +49,8 @@ export type Overrides = Partial<
   /** Share the database as `sharesDatabase` permits it, but with blobs in folders. */
   sharesDatabase?: boolean
   stopGraceMillis?: number
+  /** As in `PostgresOptions`. */
+  databasePace?: number
   /** As in `openData`. */
   isLocked?: boolean
   isCopyTarget?: boolean
@@ -175,6 +177,7 @@ async function openContext(
     strict: overrides.strictTransactions,
     shared: overrides.sharesDatabase ?? sharesDatabase(config),
     nodeName: config.node.name,
+    pace: overrides.databasePace,
     isLocked: overrides.isLocked,
     isCopyTarget: overrides.isCopyTarget,
     mustExist,

@@ -15,10 +15,12 @@ export interface OpenOptions {
   access?: Access
   /** As in `PostgresOptions`. */
   nodeName?: string | null
+  /** As in `PostgresOptions`. */
+  pace?: number
 }
 
 /** Creates a missing file. Throws `OperatorError` if the database cannot be used. */
-export async function openDatabase({ databaseUrl, strict, access, nodeName }: OpenOptions): Promise<Database> {
+export async function openDatabase({ databaseUrl, strict, access, nodeName, pace }: OpenOptions): Promise<Database> {
   if (!isPostgresUrl(databaseUrl)) return openSqlite({ path: sqlitePath(databaseUrl), strict })
   if (!URL.canParse(databaseUrl))
     throw new OperatorError(
@@ -27,7 +29,7 @@ export async function openDatabase({ databaseUrl, strict, access, nodeName }: Op
   // Imported here, so that servers on SQLite do not load it.
   const { openPostgres } = await import('./postgres.ts')
   try {
-    return await openPostgres({ url: databaseUrl, strict, access, nodeName })
+    return await openPostgres({ url: databaseUrl, strict, access, nodeName, pace })
   } catch (error) {
     const found = explainDatabase(error, databaseUrl)
     throw found === null ? error : inWords(found, error)

@@ -27,21 +27,13 @@ import { faultOf } from './postgres-faults.ts'
 import { KEPT_MILLIS, nowMillis, type Beat, type PostgresHistory } from './postgres-history.ts'
 import { ended, SupervisedPool, type Connect } from './supervised-pool.ts'
 import { readerOn, send, statementOf } from './postgres-statements.ts'
+import type { Waits } from './postgres-waits.ts'
 
-const HEARTBEAT_MILLIS = 3000
-/** PostgreSQL ends a session that is silent for longer than `idle_session_timeout`. */
-const settings = { idle_session_timeout: 10_000, lock_timeout: 5000 }
-/** The node gives up a session without answers earlier than that. */
-const SILENCE_MILLIS = 8000
-/** Between looks how long it has been silent. */
-const LOOK_MILLIS = 1000
-/** A connection that has answered this recently is not silent, although that of the session is. */
-const ANSWERED_MILLIS = HEARTBEAT_MILLIS
+/** Of the session. */
+const settingsOf = ({ idleSessionMillis }: Waits) => ({ idle_session_timeout: idleSessionMillis, lock_timeout: 5000 })
 /** For `autocommit`. Each statement is short, and requests wait for some of them. */
 const AUTOCOMMIT_CONNECTIONS = 2
 const autocommitSettings = { statement_timeout: 5000 }
-/** How long such a statement waits while connections are lost. */
-const AUTOCOMMIT_PATIENCE_MILLIS = 1000
 /** Between tries to take a lease, and to listen. */
 const RETRY_MILLIS = 1000
 /** Nodes that join take turns. */
@@ -52,6 +44,7 @@ export interface ClusterHooks {
   onJoin(): void
   /** Connections of the node beside those of the cluster. */
   pools: readonly SupervisedPool[]
+  waits: Waits
 }
 
 /** How PostgreSQL names the connections of a node. */
@@ -85,9 +78,11 @@ export class PostgresCluster implements Cluster {
     readonly history: PostgresHistory,
     readonly hooks: ClusterHooks,
   ) {
+    const { silenceMillis, lastAnswersMillis } = hooks.waits
     this.#wakes = new SupervisedPool({
       open: () => connect(1),
-      silenceMillis: SILENCE_MILLIS,
+      silenceMillis,
+      lastAnswersMillis,
       onEnd: () => {
         this.#listening.abort()
         this.#listening = new AbortController()
@@ -95,12 +90,14 @@ export class PostgresCluster implements Cluster {
     })
     this.#autocommit = new SupervisedPool({
       open: (onclose) => connect(AUTOCOMMIT_CONNECTIONS, { connection: autocommitSettings, onclose }),
-      silenceMillis: SILENCE_MILLIS,
+      silenceMillis,
+      lastAnswersMillis,
       onEnd: () => history.doubt(),
     })
     this.#session = new SupervisedPool({
-      open: (onclose) => connect(1, { connection: settings, onclose }),
-      silenceMillis: SILENCE_MILLIS,
+      open: (onclose) => connect(1, { connection: settingsOf(hooks.waits), onclose }),
+      silenceMillis,
+      lastAnswersMillis,
       onEnd: () => {
         for (const lease of this.#held.values()) lease.end()
         this.#held.clear()
@@ -128,7 +125,7 @@ export class PostgresCluster implements Cluster {
   }
 
   async autocommit<Row>(query: Sql): Promise<Row[]> {
-    if (this.history.isDoubtful) await this.history.certain(AUTOCOMMIT_PATIENCE_MILLIS)
+    if (this.history.isDoubtful) await this.history.certain(this.hooks.waits.readMillis)
     try {
       return await this.#autocommit.use((pool) => readerOn((one) => send(pool, statementOf(one))).all<Row>(query))
     } catch (error) {
@@ -137,6 +134,7 @@ export class PostgresCluster implements Cluster {
   }
 
   async join(version: string, { isAlone = false } = {}): Promise<void> {
+    const { heartbeatMillis, pulseMillis } = this.hooks.waits
     this.#version = version
     const gone = isAlone ? sql`1 = 1` : sql`heartbeat_at < ${nowMillis} - ${KEPT_MILLIS}`
     await this.#ask((session) => session.all(sql`DELETE FROM node WHERE ${gone}`))
@@ -145,9 +143,9 @@ export class PostgresCluster implements Cluster {
     await this.#ask((session) => this.#register(session))
     this.hooks.onJoin()
     this.#heartbeat = outsideRequests(() =>
-      setInterval(() => void this.#beat().catch(() => undefined), HEARTBEAT_MILLIS),
+      setInterval(() => void this.#beat().catch(() => undefined), heartbeatMillis),
     )
-    this.#pulse = outsideRequests(() => setInterval(() => this.#hark(), LOOK_MILLIS))
+    this.#pulse = outsideRequests(() => setInterval(() => this.#hark(), pulseMillis))
     this.#heartbeat.unref()
     this.#pulse.unref()
   }
@@ -155,9 +153,10 @@ export class PostgresCluster implements Cluster {
   /** Fails pending queries on all connections once the node's own heartbeat is unanswered.
    */
   #hark(): void {
-    if (++this.#silentLooks % (SILENCE_MILLIS / LOOK_MILLIS) > 0) return
+    const { silenceMillis, pulseMillis, heartbeatMillis } = this.hooks.waits
+    if (++this.#silentLooks % (silenceMillis / pulseMillis) > 0) return
     this.history.isSilent = true
-    for (const pool of this.#pools) pool.renewUnlessAnswered(ANSWERED_MILLIS)
+    for (const pool of this.#pools) pool.renewUnlessAnswered(heartbeatMillis)
   }
 
   get clockId(): number {
@@ -345,15 +344,19 @@ export class PostgresCluster implements Cluster {
 
   async close(): Promise<void> {
     if (this.#isClosed) return
+    const { closeMillis } = this.hooks.waits
     this.#isClosed = true
-    await ended(Promise.all([...this.#ends].map((end) => end())))
+    await ended(Promise.all([...this.#ends].map((end) => end())), closeMillis)
     if (this.#heartbeat !== null && this.#pulse !== null) {
       clearInterval(this.#heartbeat)
       clearInterval(this.#pulse)
-      await ended(this.#ask((session) => session.all(sql`DELETE FROM node WHERE id = ${this.node.id}`)))
+      await ended(
+        this.#ask((session) => session.all(sql`DELETE FROM node WHERE id = ${this.node.id}`)),
+        closeMillis,
+      )
     }
     await Promise.all([this.#session.close(), this.#autocommit.close()])
-    await ended(this.#notifications.idle())
+    await ended(this.#notifications.idle(), closeMillis)
     await this.#wakes.close()
   }
 }

@@ -8,6 +8,7 @@ import { isLost, unknownOutcome } from './postgres-faults.ts'
 import { changeMissing, unreachable, type PostgresHistory } from './postgres-history.ts'
 import { ended, SupervisedPool, type Connect, type Question } from './supervised-pool.ts'
 import { readerOn, send, statementOf } from './postgres-statements.ts'
+import type { Waits } from './postgres-waits.ts'
 import { DatabaseUnavailable } from './database.ts'
 
 /** Key of the server's advisory lock: the bytes of "holdfast" without the first. */
@@ -19,18 +20,16 @@ const LOCK_NOT_AVAILABLE = '55P03'
 const DIVISION_BY_ZERO = '22012'
 /** Between looks whether a COMMIT was made. */
 const LOOK_MILLIS = 200
-/** Shortest time to find it out in, whatever the transaction has waited for. */
-const SETTLING_MILLIS = 1000
 
 /**
  * Timeouts that PostgreSQL enforces, so that locks are released: a node may freeze or lose its connection without
- * notice in a transaction that all others wait for. Their lock timeout is longer than its idle timeout.
+ * notice in a transaction that all others wait for.
  */
-const settings = {
-  lock_timeout: 10_000,
+const settingsOf = ({ lockMillis, idleTransactionMillis }: Waits) => ({
+  lock_timeout: lockMillis,
   statement_timeout: MINUTE_MILLIS,
-  idle_in_transaction_session_timeout: 5000,
-}
+  idle_in_transaction_session_timeout: idleTransactionMillis,
+})
 /** More than the longest statement. */
 const SILENCE_MILLIS = 75_000
 
@@ -59,6 +58,7 @@ export interface WriterState {
   /** As in `PostgresOptions`. */
   readonly access: Access
   readonly history: PostgresHistory
+  readonly waits: Waits
   /** Whether the schema has the table of marks. */
   hasMarks: boolean
 }
@@ -88,8 +88,9 @@ export class PostgresWriter {
   ) {
     const onconnect = () => (this.#isReady = false)
     this.pool = new SupervisedPool({
-      open: (onclose) => connect(1, { connection: settings, onconnect, onclose }),
+      open: (onclose) => connect(1, { connection: settingsOf(state.waits), onconnect, onclose }),
       silenceMillis: SILENCE_MILLIS,
+      lastAnswersMillis: state.waits.lastAnswersMillis,
       onEnd: () => state.history.doubt(),
     })
     state.history.count(() => (this.#hasRow ? { writer: this.#id, commits: this.#commits } : null))
@@ -179,7 +180,7 @@ export class PostgresWriter {
   async wasCommitted(end: number): Promise<boolean> {
     for (;;) {
       try {
-        await this.state.history.certain(Math.max(end - performance.now(), SETTLING_MILLIS))
+        await this.state.history.certain(Math.max(end - performance.now(), this.state.waits.settleMillis))
         return await this.use(({ connection }) => this.#settle(connection))
       } catch (error) {
         const { ended } = this.state.history
@@ -227,7 +228,10 @@ export class PostgresWriter {
       const forget = this.#hasRow
         ? pool.unsafe('DELETE FROM commit_mark WHERE writer = $1', [this.#id])
         : Promise.resolve()
-      await ended(forget.finally(() => pool.unsafe('SELECT pg_advisory_unlock_all()')))
+      await ended(
+        forget.finally(() => pool.unsafe('SELECT pg_advisory_unlock_all()')),
+        this.state.waits.closeMillis,
+      )
     }
     await this.pool.close()
   }

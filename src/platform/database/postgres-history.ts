@@ -31,16 +31,14 @@ import {
 } from './database.ts'
 import { faultOf, isLost } from './postgres-faults.ts'
 import { readerOn, send, statementOf } from './postgres-statements.ts'
+import type { Waits } from './postgres-waits.ts'
 
 /** Rows of nodes that were killed are kept for this long. */
 export const KEPT_MILLIS = DAY_MILLIS
 export const nowMillis = sql`CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)`
 
-/** Longest time for a comparison. */
-const LOOK_MILLIS = 5000
+/** Between tries to compare. */
 const RETRY_MILLIS = 250
-/** Longest wait for it while the database is silent. */
-const SILENT_MILLIS = 1000
 /** How long a node that ends tries to say why in the database. */
 const RECORD_MILLIS = 30_000
 /** SQLSTATE `undefined_table`: the copy is older than the table. */
@@ -97,6 +95,7 @@ export interface HistoryOptions {
   node: string
   /** Opens a pool of one connection. */
   open(): SQL
+  waits: Waits
 }
 
 export class PostgresHistory implements History {
@@ -311,7 +310,7 @@ export class PostgresHistory implements History {
   async #onOwnConnection(work: (reader: Reader) => Promise<void>): Promise<void> {
     const pool = this.options.open()
     const close = () => void pool.close({ timeout: 0 }).catch(() => undefined)
-    const timer = setTimeout(close, LOOK_MILLIS)
+    const timer = setTimeout(close, this.options.waits.compareMillis)
     this.#own.add(close)
     try {
       await work(readerOn((query) => send(pool, statementOf(query))))
@@ -329,7 +328,7 @@ export class PostgresHistory implements History {
   async certain(millis: number): Promise<void> {
     if (!this.isDoubtful) return
     if (!this.ended.aborted) {
-      const longest = Math.max(0, this.isSilent ? Math.min(millis, SILENT_MILLIS) : millis)
+      const longest = Math.max(0, this.isSilent ? Math.min(millis, this.options.waits.doubtMillis) : millis)
       const late = new AbortController()
       await Promise.race([
         this.#certainty.promise,

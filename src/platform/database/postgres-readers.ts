@@ -6,6 +6,7 @@ import { faultOf, isLost } from './postgres-faults.ts'
 import type { PostgresHistory } from './postgres-history.ts'
 import { SupervisedPool, type Connect } from './supervised-pool.ts'
 import { commands, readerOn, send, statementOf, type Rows } from './postgres-statements.ts'
+import type { Waits } from './postgres-waits.ts'
 import { resumed } from '../running/request-scope.ts'
 
 /** Connections for single reads and short series of them. */
@@ -14,8 +15,7 @@ const READER_CONNECTIONS = 8
 const SNAPSHOT_CONNECTIONS = 4
 /** Most single reads that wait for an answer. */
 const MAX_READS = 10_000
-/** How long a read is made again while connections are lost, and how often. */
-const PATIENCE_MILLIS = 1000
+/** Between tries of a read while connections are lost. */
 const PAUSE_MILLIS = 50
 /** Longest wait for a connection of its own. */
 const RESERVE_MILLIS = 10_000
@@ -24,6 +24,12 @@ const RESERVE_MILLIS = 10_000
 const settings = { statement_timeout: 20_000, idle_in_transaction_session_timeout: 300_000 }
 /** More than the longest statement. */
 const SILENCE_MILLIS = 30_000
+
+export interface ReadersOptions {
+  counters: DatabaseCounters
+  history: PostgresHistory
+  waits: Waits
+}
 
 export class PostgresReaders implements Reader {
   readonly #single: SupervisedPool
@@ -37,13 +43,14 @@ export class PostgresReaders implements Reader {
 
   constructor(
     connect: Connect,
-    readonly counters: DatabaseCounters,
-    readonly history: PostgresHistory,
+    readonly options: ReadersOptions,
   ) {
+    const { history, waits } = options
     const pool = (connections: number) =>
       new SupervisedPool({
         open: (onclose) => connect(connections, { connection: settings, onclose }),
         silenceMillis: SILENCE_MILLIS,
+        lastAnswersMillis: waits.lastAnswersMillis,
         onEnd: () => history.doubt(),
       })
     this.#single = pool(READER_CONNECTIONS)
@@ -59,13 +66,14 @@ export class PostgresReaders implements Reader {
   readonly get = <Row>(query: Sql): Promise<Row | null> => this.#reader.get<Row>(query)
 
   async #read(query: Sql): Promise<Rows> {
+    const { history, waits } = this.options
     const statement = statementOf(query)
     if (this.#single.outstanding >= MAX_READS) throw new DatabaseUnavailable('too many reads are waiting')
-    this.counters.statements++
+    this.options.counters.statements++
     const ask = () => this.#single.use((pool) => send(pool, statement))
-    for (const end = performance.now() + PATIENCE_MILLIS; ;) {
+    for (const end = performance.now() + waits.readMillis; ;) {
       try {
-        if (this.history.isDoubtful) await this.history.certain(end - performance.now())
+        if (history.isDoubtful) await history.certain(end - performance.now())
         const rows = await ask()
         resumed()
         return rows
@@ -114,11 +122,12 @@ export class PostgresReaders implements Reader {
   }
 
   async #steady<T>(pool: SupervisedPool, work: (reader: Reader) => Promise<T>): Promise<T> {
-    if (this.history.isDoubtful) await this.history.certain(PATIENCE_MILLIS)
+    const { history, waits } = this.options
+    if (history.isDoubtful) await history.certain(waits.readMillis)
     const connection = await reserved(pool.current)
     const reader = readerOn(async (query) => {
       const statement = statementOf(query)
-      this.counters.statements++
+      this.options.counters.statements++
       try {
         return await pool.use(() => send(connection, statement))
       } catch (error) {

@@ -27,13 +27,12 @@ import {
   type Work,
 } from './postgres-group.ts'
 import type { PostgresWriter } from './postgres-connection.ts'
+import type { Waits } from './postgres-waits.ts'
 
 /** Most transactions in one COMMIT; the bound keeps the first of them from waiting long. */
 const MAX_GROUP = 64
 /** Most transactions that wait. More would only wait in vain. */
 const MAX_WAITING = 20_000
-/** How long a transaction is tried again while the connection is lost. */
-const PATIENCE_MILLIS = 8000
 /** Longest pause before a transaction is tried again. */
 const MAX_PAUSE_MILLIS = 250
 /** Times that transactions beside others may conflict before they run alone. */
@@ -54,6 +53,7 @@ export interface WriterQueueOptions {
   writers: readonly PostgresWriter[]
   history: PostgresHistory
   counters: DatabaseCounters
+  waits: Waits
   strict: boolean
   /** No other process uses the database, so transactions need no locks. */
   exclusive: boolean
@@ -185,7 +185,7 @@ export class WriterQueue {
 
   /** Those who have waited for long are not made to wait for another try. */
   #giveUpOld(fault: unknown): void {
-    const isOld = ({ since }: Waiting) => performance.now() - since > PATIENCE_MILLIS
+    const isOld = ({ since }: Waiting) => performance.now() - since > this.options.waits.writeMillis
     for (const { reject } of this.#waiting.filter(isOld)) reject(fault)
     this.#waiting = this.#waiting.filter((waiting) => !isOld(waiting))
   }
@@ -195,9 +195,9 @@ export class WriterQueue {
     members: readonly Waiting[],
     locks: readonly Lock[] | null,
   ): Promise<Outcome[]> {
-    const { counters, strict, exclusive, history } = this.options
+    const { counters, strict, exclusive, history, waits } = this.options
     const works = members.map(({ work }) => work)
-    const end = Math.min(...members.map(({ since }) => since)) + PATIENCE_MILLIS
+    const end = Math.min(...members.map(({ since }) => since)) + waits.writeMillis
     let hasSavepoints = false
     for (let conflicts = 0, tries = 0; ; tries++) {
       const isAlone = exclusive || locks === null || conflicts >= MAX_CONFLICTS

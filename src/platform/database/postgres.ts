@@ -12,6 +12,7 @@
  * | `postgres-group.ts` | one BEGIN … COMMIT |
  * | `postgres-cluster.ts` | notifications and leases |
  * | `postgres-history.ts` | whether the copy that answers has all that was acknowledged |
+ * | `postgres-waits.ts` | how long each of these waits |
  */
 import { SQL, type ReservedSQL } from 'bun'
 import { randomUUID } from 'node:crypto'
@@ -24,6 +25,7 @@ import { PostgresWriter, type Access, type WriterState } from './postgres-connec
 import { PostgresHistory } from './postgres-history.ts'
 import { ended, type Connect } from './supervised-pool.ts'
 import { PostgresReaders } from './postgres-readers.ts'
+import { waitsAt } from './postgres-waits.ts'
 import { WriterQueue } from './postgres-writer.ts'
 import { onBehalf } from '../running/request-scope.ts'
 
@@ -31,7 +33,6 @@ import { onBehalf } from '../running/request-scope.ts'
  * Connections on which transactions run beside each other. With more of them there are fewer transactions in a commit.
  */
 const WRITER_CONNECTIONS = 3
-const CONNECT_TIMEOUT_SECS = 5
 /** Of every connection: PostgreSQL finds out within half a minute that a node is gone without a word. */
 const settings = { tcp_keepalives_idle: 10, tcp_keepalives_interval: 5, tcp_keepalives_count: 3 }
 /** Characters in byte order, which is no language's order. Every range read relies on byte order. */
@@ -46,6 +47,8 @@ export interface PostgresOptions {
   access?: Access
   /** For operators; the host name if it is not given. */
   nodeName?: string | null
+  /** For tests of outages, as in `waitsAt`. */
+  pace?: number
 }
 
 /** PostgreSQL's names for the column types of the shared subset. */
@@ -69,8 +72,10 @@ export async function openPostgres({
   strict = false,
   access = 'onlooker',
   nodeName = null,
+  pace = 1,
 }: PostgresOptions): Promise<Database> {
   const node = { id: randomUUID(), name: nodeName ?? hostname() }
+  const waits = waitsAt(pace)
   const counters: DatabaseCounters = { statements: 0, rows: 0, transactions: 0, commits: 0, roundTrips: 0 }
   const connect: Connect = (max, { connection, ...options } = {}) =>
     new SQL({
@@ -78,20 +83,21 @@ export async function openPostgres({
       url,
       max,
       bigint: true,
-      connectionTimeout: CONNECT_TIMEOUT_SECS,
+      connectionTimeout: waits.connectMillis / 1000,
       connection: { ...settings, application_name: applicationOf(node.id), ...connection },
       ...options,
     })
-  const history = new PostgresHistory({ node: node.id, open: () => connect(1) })
-  const state: WriterState = { node: node.id, access, history, hasMarks: false }
+  const history = new PostgresHistory({ node: node.id, open: () => connect(1), waits })
+  const state: WriterState = { node: node.id, access, history, waits, hasMarks: false }
   const exclusive = access === 'exclusive'
   const writers = Array.from({ length: exclusive ? 1 : WRITER_CONNECTIONS }, () => new PostgresWriter(connect, state))
-  const readers = new PostgresReaders(connect, counters, history)
+  const readers = new PostgresReaders(connect, { counters, history, waits })
   const cluster = new PostgresCluster(connect, node, history, {
     onJoin: () => (state.hasMarks = true),
     pools: [...readers.pools, ...writers.map(({ pool }) => pool)],
+    waits,
   })
-  const queue = new WriterQueue({ writers, history, counters, strict, exclusive })
+  const queue = new WriterQueue({ writers, history, counters, waits, strict, exclusive })
   const closeAll = () => Promise.all([cluster, ...writers, readers].map((each) => each.close()))
   try {
     await writers[0]!.use(({ connection }) => checkOrder(connection))
@@ -124,7 +130,7 @@ export async function openPostgres({
     async close() {
       await history.close()
       await cluster.close()
-      await ended(queue.close())
+      await ended(queue.close(), waits.closeMillis)
       await closeAll()
     },
   }

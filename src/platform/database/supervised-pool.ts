@@ -16,12 +16,11 @@ export interface SupervisedPoolOptions {
   open(onClose: () => void): SQL
   /** Longest time until an answer, in milliseconds; more than what PostgreSQL allows a statement. */
   silenceMillis: number
+  /** Statements have this long to finish after the pool is closed. */
+  lastAnswersMillis: number
   /** Called when a connection has ended. */
   onEnd?: () => void
 }
-
-/** Statements of a pool that is closed have this long to finish. */
-const LAST_ANSWERS_SECS = 1
 
 /** Work on a connection that waits for answers. */
 export class Question {
@@ -40,13 +39,10 @@ export class Question {
   }
 }
 
-/** Most time that each part of closing may take: the connection to the database may be dead. */
-const CLOSING_MILLIS = 2000
-
-/** Waits for the end of something, whatever it is, but not for ever. */
-export async function ended(work: Promise<unknown>): Promise<void> {
+/** Waits for the end of something, whatever it is, for `millis` at most. */
+export async function ended(work: Promise<unknown>, millis: number): Promise<void> {
   const { promise: late, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, CLOSING_MILLIS)
+  const timer = setTimeout(resolve, millis)
   await Promise.race([work.catch(() => undefined), late])
   clearTimeout(timer)
 }
@@ -100,7 +96,7 @@ export class SupervisedPool {
   }
 
   close(): Promise<void> {
-    return this.#pool.close({ timeout: LAST_ANSWERS_SECS })
+    return this.#pool.close({ timeout: this.options.lastAnswersMillis / 1000 })
   }
 
   #open(): SQL {

@@ -71,6 +71,8 @@ interface OpenOptions {
   shared?: boolean
   /** As in `PostgresOptions`. */
   nodeName?: string | null
+  /** As in `PostgresOptions`. */
+  pace?: number
   /** The caller has locked the directory. */
   isLocked?: boolean
   /** The database is the target of a copy that the caller makes. */
@@ -125,10 +127,10 @@ export async function isUnused({ databaseUrl }: Pick<DataPlace, 'databaseUrl'>):
 /** Open the database with the schema of this version, and join its cluster. `applied` counts the migrations. */
 async function openMigrated(
   place: UsedPlace,
-  { log, now, strict, nodeName, shared = false, isCopyTarget = false, mustExist = false }: OpenOptions,
+  { log, now, strict, nodeName, pace, shared = false, isCopyTarget = false, mustExist = false }: OpenOptions,
 ): Promise<Pick<OpenData, 'db' | 'applied'>> {
   const { databaseUrl } = place
-  const db = await openDatabase({ databaseUrl, strict, access: shared ? 'shared' : 'exclusive', nodeName })
+  const db = await openDatabase({ databaseUrl, strict, access: shared ? 'shared' : 'exclusive', nodeName, pace })
   try {
     if (mustExist) await requireHistory(db, place)
     const applied = await migrate(db, migrations, now, {

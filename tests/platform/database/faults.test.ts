@@ -28,8 +28,7 @@ beforeAll(async () => {
 })
 beforeEach(async () => {
   line = await startDatabaseLine(place.databaseUrl)
-  db = await openPostgres({ url: line.databaseUrl, access: 'shared' })
-  await db.cluster!.join('1.2.3')
+  await open(1)
   await add('first of all')
 })
 afterEach(async () => {
@@ -37,6 +36,16 @@ afterEach(async () => {
   await line[Symbol.asyncDispose]()
 })
 afterAll(() => place.drop())
+
+async function open(pace: number): Promise<void> {
+  db = await openPostgres({ url: line.databaseUrl, access: 'shared', pace })
+  await db.cluster!.join('1.2.3')
+}
+/** For tests of outages: a server that waits less. */
+async function openHasty(): Promise<void> {
+  await db.close()
+  await open(1 / 4)
+}
 
 const add = (name: string, lock = 'one') =>
   db.transactionOn(lockOn('test', lock), (tx) => tx.run(sql`INSERT INTO entry (name) VALUES (${name})`))
@@ -79,6 +88,7 @@ for (const [what, change] of [
 }
 
 test('whoever asked is told if it cannot be found out whether a COMMIT was made', async () => {
+  await openHasty()
   line.watch = (_bytes, commits) => {
     if (!commits) return 'pass'
     line.watch = () => 'lose'
@@ -92,6 +102,7 @@ test('whoever asked is told if it cannot be found out whether a COMMIT was made'
 })
 
 test('a COMMIT that never arrives, however often it is tried, is an outage of the database, and leaves nothing', async () => {
+  await openHasty()
   line.watch = (_bytes, commits) => (commits ? 'lose' : 'pass')
   await expect(add('given up at last')).rejects.toThrow(new DatabaseUnavailable('the database cannot be reached'))
   line.watch = () => 'pass'
@@ -113,6 +124,7 @@ const outages = {
 }
 for (const [state, words] of Object.entries(outages))
   test(`PostgreSQL's ${state} is an outage: ${words}`, async () => {
+    await openHasty()
     await db.run(sql`CREATE OR REPLACE FUNCTION refuse(state TEXT) RETURNS BIGINT LANGUAGE plpgsql AS
       'BEGIN RAISE EXCEPTION USING ERRCODE = state; END'`)
     const refused = db.get(sql`SELECT refuse(${state})`)
@@ -121,6 +133,7 @@ for (const [state, words] of Object.entries(outages))
   })
 
 test('a COMMIT that was made on a line that then fell silent is told neither as made nor as not made', async () => {
+  await openHasty()
   line.watch = (_bytes, commits) => {
     if (commits) line.silence()
     return 'pass'
@@ -206,6 +219,7 @@ test('a pool whose line carries nothing any more is given up, and another one op
   const pool = new SupervisedPool({
     open: (onclose) => new SQL({ adapter: 'postgres', url: line.databaseUrl, max: 2, onclose }),
     silenceMillis: 200,
+    lastAnswersMillis: 1000,
     onEnd: () => ends++,
   })
   const ask = () => pool.use((sql) => sql.unsafe('SELECT 1 AS one'))
@@ -228,6 +242,7 @@ test('a pool whose line carries nothing any more is given up, and another one op
 })
 
 test('a node whose line carries nothing any more loses its leases', async () => {
+  await openHasty()
   const lease = (await db.cluster!.take('frozen'))!
   const other = await openPostgres({ url: place.databaseUrl })
   await other.cluster!.join('1.2.3')
@@ -241,6 +256,7 @@ test('a node whose line carries nothing any more loses its leases', async () => 
 })
 
 test('a node that freezes within a transaction delays the others, and costs them no answer', async () => {
+  await openHasty()
   const other = await openPostgres({ url: place.databaseUrl, access: 'shared' })
   const frozen = db.transaction(async (tx) => {
     await tx.run(sql`INSERT INTO entry (name) VALUES ('half done')`)
@@ -264,6 +280,7 @@ test('a node that freezes within a transaction delays the others, and costs them
 })
 
 test('a server stops although its line to the database carries nothing any more', async () => {
+  await openHasty()
   line.freeze()
   const asked = add('never')
   await Promise.all([db.close(), expect(asked).rejects.toThrow(DatabaseUnavailable)])

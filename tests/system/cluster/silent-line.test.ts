@@ -55,7 +55,11 @@ for (const [what, isSilentToNew] of [
   test(`while ${what} is silent, whoever waits is answered with 503, and nothing that is not known is told as done`, async () => {
     const { databaseUrl, drop } = await testDatabase()
     await using line = await startDatabaseLine(databaseUrl)
-    await using cluster = await startCluster(1, { rateLimit: { writePointsHourly: 400 } }, { at: databaseUrl })
+    await using cluster = await startCluster(
+      1,
+      { rateLimit: { writePointsHourly: 400 } },
+      { at: databaseUrl, databasePace: 1 / 4 },
+    )
     const [other] = cluster.nodes as [TestPds]
     const node = await cluster.add({ databaseUrl: line.databaseUrl })
     const account = await createAccount(other, 'alice')
@@ -82,7 +86,11 @@ for (const [what, isSilentToNew] of [
     }
 
     line.speak()
-    await until(async () => (await fetch(`${node.url}/readyz`)).status === 200)
+    await until(async () => {
+      // The node looks again after five seconds.
+      cluster.clock.advance({ secs: 6 })
+      return (await fetch(`${node.url}/readyz`)).status === 200
+    })
     expect((await write(node, account, 'after')).status).toBe(200)
     await logIn(node, account, PASSWORD)
     const { body } = await xrpc(
