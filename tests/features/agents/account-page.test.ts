@@ -48,7 +48,7 @@ test('the holder reads what an agent may do and did, and ends it', async () => {
   ])
   await page.getByRole('link', { name: 'Back to your account' }).click()
 
-  await page.getByRole('button', { name: /^End the access/ }).click()
+  await page.getByRole('button', { name: /^End access/ }).click()
   await page.waitForURL(/done=agent/)
   expect(await textOf(page, '#agents')).toContain('The program no longer has access.')
   expect((await agent.call('com.atproto.server.getSession')).status).toBe(401)

@@ -181,7 +181,7 @@ test('the account page ends the access of apps, app passwords and sessions at on
   const tokens = await client.signIn({ identifier: dora.handle, password: dora.password }, { scope: SCOPE })
   const page = await freshPage({ viewport: DESKTOP })
   await signIn(page, pds, dora)
-  await page.getByRole('button', { name: 'End the access of an app on this device' }).click()
+  await page.getByRole('button', { name: 'End access of an app on this device' }).click()
   expect(await page.getByRole('status').textContent()).toContain('no longer has access')
   expect(await client.call(tokens.access_token, 'com.atproto.server.getSession')).toMatchObject({ status: 401 })
 

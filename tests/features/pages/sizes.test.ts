@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { Secret } from '../../../src/base/secret.ts'
+import { axeFaults } from '../../support/clients/accessibility.ts'
 import { registerAgent as confirmedAgent } from '../../support/clients/registered-agent.ts'
 import { registerDevices, RELAY } from '../../support/clients/queued.ts'
 import { createAccount, logIn } from '../../support/clients/account.ts'
@@ -293,6 +294,24 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
   },
 }
 
+/** By width, the colours in which pages are audited: that takes longer than measuring them. */
+const AUDITED = { 320: 'light', 360: 'dark', 768: 'light', 1280: 'dark' } as const
+
+/** Faults by the rules of WCAG 2.2. The auditor is a script, and must not meet those of the page. */
+async function audited(original: Page): Promise<Record<string, string[]>> {
+  const body = (await original.content()).replaceAll(/<script.*?<\/script>/gs, '')
+  const page = await freshPage({ javaScriptEnabled: true })
+  await page.route('**/audited', (route) => route.fulfill({ contentType: 'text/html; charset=utf-8', body }))
+  await page.goto(`${pds.url}/audited`)
+  const faults: Record<string, string[]> = {}
+  for (const [width, colorScheme] of Object.entries(AUDITED)) {
+    await page.setViewportSize({ width: Number(width), height: 900 })
+    await page.emulateMedia({ colorScheme })
+    faults[width] = await axeFaults(page)
+  }
+  return faults
+}
+
 test.each(Object.keys(pages))('the page %s fits on every screen and can be read', async (name) => {
   const page = await freshPage()
   await pages[name]!(page)
@@ -321,6 +340,7 @@ test.each(Object.keys(pages))('the page %s fits on every screen and can be read'
       await page.screenshot({ path: join(SCREENSHOT_DIR, `${name}-${width}-${colorScheme}.png`), fullPage: true })
     }
   }
+  expect({ name, faults: await audited(page) }).toEqual({ name, faults: { 320: [], 360: [], 768: [], 1280: [] } })
 })
 
 test('what programs call a permission is folded away', async () => {

@@ -87,7 +87,7 @@ function apps(view: AccountView): Html | null {
     ${app.openedWith !== null && html`<small>Authorized with ${app.openedWith}${app.openedFrom !== null && html` from the network ${app.openedFrom}`}</small>`}
     <details><summary><small>What it may do</small></summary><ul>${app.scope.split(' ').map(scopeLine)}</ul></details>
   </div>
-  ${accountForm(view, 'apps', html`${hidden({ id: app.id })}<button class="small danger" aria-label="End the access of ${appHost(app.clientId)}">End access</button>`)}
+  ${accountForm(view, 'apps', html`${hidden({ id: app.id })}<button class="small danger" aria-label="End access of ${appHost(app.clientId)}">End access</button>`)}
 </li>`,
   )
   return html`

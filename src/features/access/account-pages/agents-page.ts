@@ -80,7 +80,7 @@ function agentRow(config: Config, view: AccountView, agent: ListedAgent): Html {
     ${!isWaiting && html`<details><summary><small>What it may do</small></summary><ul>${scopes.map(scopeLine)}${privateLine(agent)}</ul></details>`}
     <a href="${recordUrl(view.account.did, id)}"><small>What it did</small></a>
   </div>
-  ${accountForm(view, 'agents', html`${hidden({ id })}<button class="small danger" aria-label="End the access of ${name}">End access</button>`)}
+  ${accountForm(view, 'agents', html`${hidden({ id })}<button class="small danger" aria-label="End access of ${name}">End access</button>`)}
 </li>`
 }
 
