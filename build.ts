@@ -11,7 +11,8 @@
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { parseArgs, promisify } from 'node:util'
+import { constants, zstdCompress } from 'node:zlib'
 import type { BuildConfig, BunPlugin } from 'bun'
 import { releaseDefinition, type ReleaseOrigin } from './src/base/release-origin.ts'
 import { SOFTWARE } from './src/base/version.ts'
@@ -133,10 +134,10 @@ export const bundlePlugins = (target: Target | null, folder: string): BunPlugin[
 ]
 
 /**
- * Level of Zstandard. Native libraries become a quarter of their size in a second; the levels above 12 take minutes for
- * another tenth.
+ * Native libraries become a quarter of their size in a second. Levels above 12 take minutes for another tenth. The window
+ * is as large as the largest library.
  */
-const NATIVE_COMPRESSION = 9
+const nativeCompression = { [constants.ZSTD_c_compressionLevel]: 12, [constants.ZSTD_c_windowLog]: 25 }
 
 /** Embeds the native builds for the target, as far as they are installed, compressed. All others become null. */
 const nativeBuildsFor = (target: Target | null, folder: string): BunPlugin => ({
@@ -150,11 +151,48 @@ const nativeBuildsFor = (target: Target | null, folder: string): BunPlugin => ({
     })
     build.onLoad({ filter: /./, namespace: 'left-out' }, () => ({ contents: 'module.exports = null', loader: 'js' }))
     build.onLoad({ filter: /\.node$/ }, async ({ path }) => ({
-      contents: await Bun.zstdCompress(await Bun.file(path).bytes(), { level: NATIVE_COMPRESSION }),
+      contents: await promisify(zstdCompress)(withoutSymbols(await Bun.file(path).bytes()), {
+        params: nativeCompression,
+      }),
       loader: 'file',
     }))
   },
 })
+
+/**
+ * Where the header of an ELF file of 64 bits, and that of a segment, have what is read here: offsets in bytes.
+ * Source: System V ABI, "ELF Header" and "Program Header".
+ */
+const elf = {
+  magic: 0x46_4c_45_7f,
+  segments: 32,
+  sections: 40,
+  segmentSize: 54,
+  segmentCount: 56,
+  sectionCount: 60,
+  sectionOfNames: 62,
+  offsetInFile: 8,
+  sizeInFile: 32,
+}
+
+/**
+ * Cuts off what follows the last segment of an ELF file: the names of its functions, which only debuggers read, and the
+ * list of sections. Other files stay as they are.
+ */
+function withoutSymbols(file: Uint8Array): Uint8Array {
+  const header = new DataView(file.buffer, file.byteOffset, file.byteLength)
+  if (header.getUint32(0, true) !== elf.magic) return file
+  const first = Number(header.getBigUint64(elf.segments, true))
+  const size = header.getUint16(elf.segmentSize, true)
+  const ends = Array.from({ length: header.getUint16(elf.segmentCount, true) }, (_, index) => {
+    const at = first + index * size
+    return Number(header.getBigUint64(at + elf.offsetInFile, true) + header.getBigUint64(at + elf.sizeInFile, true))
+  })
+  header.setBigUint64(elf.sections, 0n, true)
+  header.setUint16(elf.sectionCount, 0, true)
+  header.setUint16(elf.sectionOfNames, 0, true)
+  return file.subarray(0, Math.max(...ends))
+}
 
 function resolvedIn(folder: string, path: string): string | null {
   try {

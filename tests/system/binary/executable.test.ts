@@ -198,6 +198,23 @@ test('the executable exports its traces, stops when it is told to, and comes bac
   })
 })
 
+test('the executable names files and lines of its source in the stacks that it logs', async () => {
+  const changes = { SERVICE_DATA_DIR: place('damaged'), SERVICE_PORT: String(await freePort()) }
+  await using other = await startProgram(['dev'], { ...env, ...changes }, folder)
+  const bob = await createAccount(other, 'bob')
+  // Uploads are received in this folder.
+  rmSync(join(place('damaged'), 'blobs'), { recursive: true })
+  writeFileSync(join(place('damaged'), 'blobs'), 'no folder')
+  expect(
+    await bob.call('com.atproto.repo.uploadBlob', {
+      method: 'POST',
+      body: BLOB,
+      headers: { 'content-type': 'text/plain' },
+    }),
+  ).toMatchObject({ status: 500 })
+  await until(() => /\(src\/features\/data\/blobs\/blob-folder\.ts:\d+:\d+\)/.test(other.output()))
+})
+
 test('the executable refuses options for the runtime inside of it', async () => {
   const { code, err, out } = await runProgram(['version'], { BUN_OPTIONS: '--smol' })
   expect({ code, out }).toEqual({ code: 2, out: '' })
