@@ -130,8 +130,38 @@ const embeddedMigrations: BunPlugin = {
 /** What the bundler reads differently for a target, whose native builds are installed in `folder`. */
 export const bundlePlugins = (target: Target | null, folder: string): BunPlugin[] => [
   embeddedMigrations,
+  withoutUnusedPackages,
   nativeBuildsFor(target, folder),
 ]
+
+/** Packages that libraries import for what this program never asks of them, by the pattern of their names. */
+const unusedPackages = {
+  '@grpc/proto-loader': 'descriptions of the services of a gRPC server',
+  '@opentelemetry/sdk-metrics': 'export of metrics',
+  '@aws-sdk/credential-provider-(?:http|ini|login|process|sso|web-identity)':
+    'credentials from outside the configuration',
+  '@smithy/credential-provider-imds': 'credentials from outside the configuration',
+  'ajv(?:-formats)?': 'what people enter into forms of assistants (`noForms` in agent-client/assistant-server.ts)',
+}
+
+/**
+ * Packages that libraries require in their CommonJS version, with all the constants that it requires in turn. Of the ES
+ * version the bundler keeps the constants that are in use.
+ */
+const importedPackages = /^@opentelemetry\/(?:core|resources)$/
+
+/** A package takes six times its minified text, because its bytecode and source map are stored with it. */
+const withoutUnusedPackages: BunPlugin = {
+  name: 'unused packages',
+  setup(build) {
+    const unused = new RegExp(`^(?:${Object.keys(unusedPackages).join('|')})$`)
+    build.onResolve({ filter: unused }, ({ path }) => ({ path, namespace: 'unused' }))
+    build.onLoad({ filter: /./, namespace: 'unused' }, () => ({ contents: 'module.exports = {}', loader: 'js' }))
+    build.onResolve({ filter: importedPackages }, ({ path }) => ({
+      path: join(import.meta.dir, 'node_modules', path, 'build/esm/index.js'),
+    }))
+  },
+}
 
 /**
  * Native libraries become a quarter of their size in a second. Levels above 12 take minutes for another tenth. The window

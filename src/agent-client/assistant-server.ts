@@ -1,6 +1,7 @@
 /** A server of the Model Context Protocol: an assistant calls its tools, and it calls them as the agent. */
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { CallToolRequestSchema, ListToolsRequestSchema, type CallToolResult } from '@modelcontextprotocol/sdk/types.js'
+import type { jsonSchemaValidator } from '@modelcontextprotocol/sdk/validation'
 import { OperatorError } from '../base/operator-error.ts'
 import { printable } from '../base/printable.ts'
 import { inOneLine } from '../base/server-request.ts'
@@ -27,7 +28,7 @@ export function assistantServer(
   const tools = agentTools(agent, time, images)
   const server = new Server(
     { name: SOFTWARE_NAME, version: VERSION },
-    { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
+    { capabilities: { tools: {} }, instructions: INSTRUCTIONS, jsonSchemaValidator: noForms },
   )
   server.setRequestHandler(ListToolsRequestSchema, () => ({
     tools: tools.map(({ name, title, description, schema, reads, repeatable }) => ({
@@ -64,6 +65,13 @@ export function assistantServer(
   }
   server.onerror = report
   return server
+}
+
+/** The library validates what people enter into forms, and these tools show none. */
+const noForms: jsonSchemaValidator = {
+  getValidator() {
+    throw new Error('the tools show no forms')
+  },
 }
 
 const tooLong = (chars: number) =>

@@ -95,6 +95,11 @@ test('the executable explains every command', async () => {
     )
 })
 
+// Every server downloads it, at every upgrade.
+test('the executable has at most 135 MiB', () => {
+  expect(statSync(PROGRAM[0]!).size).toBeLessThanOrEqual(135 * 1024 ** 2)
+})
+
 test('the executable reads its configuration from its environment alone, and writes nothing where it is started', async () => {
   expect((await holdfast(['config', 'check'])).out).toContain('service_name = "holdfast"')
   expect(await (await fetch(`${server.url}/account/sign-in`)).text()).not.toContain('from-the-env-file')
