@@ -88,11 +88,15 @@ describe('records', () => {
       expect((await create(dora, rkey)).status).toBe(200)
       return counters.statements - before
     }
-    await cost('warm')
-    const without = await cost('unlimited')
+    /** The least of several: work of the server's own may coincide with some of them. */
+    const leastCost = async (name: string) => {
+      let least = Infinity
+      for (let i = 0; i < 5; i++) least = Math.min(least, await cost(`${name}${i}`))
+      return least
+    }
+    const without = await leastCost('unlimited')
     await give(dora, { records: 100 })
-    await cost('counted')
-    expect(await cost('limited')).toBe(without)
+    expect(await leastCost('limited')).toBe(without)
     await give(dora, { records: 4 })
     expect(await create(dora, 'over')).toMatchObject(full('quota of 4 records'))
   })
