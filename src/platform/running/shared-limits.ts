@@ -211,6 +211,7 @@ export class SharedLimits {
   async #sendSome(): Promise<void> {
     const batch = new Map([...this.#due].slice(0, MAX_BATCH))
     const now = this.clock.now()
+    const startedAt = this.clock.monotonic()
     for (const [id, { window }] of batch) {
       this.#due.delete(id)
       window.share.sent = window.share.pending
@@ -226,7 +227,7 @@ export class SharedLimits {
         window.share.sent = 0
         window.share.learnedAt = this.clock.monotonic()
         window.used = used + window.share.pending
-        window.endsAt = this.clock.monotonic() + endsAt - now
+        window.endsAt = startedAt + endsAt - now
         this.#nodes = Math.max(1, nodes)
         if (granted !== null && wishes.get(id) !== undefined) this.#settle(id, granted)
         if (this.#wishes.has(id)) this.#due.set(id, entry)
