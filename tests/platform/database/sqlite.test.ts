@@ -1,3 +1,4 @@
+import { Database as Connection } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { copyFileSync, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -400,6 +401,20 @@ test('accounts from before wallets were recorded have one if they show it, and c
   await migrate(old, migrations, 0)
   expect(await old.all(sql`SELECT did FROM known_wallet ORDER BY did`)).toEqual([{ did: 'both' }, { did: 'wallet' }])
   await old.close()
+})
+
+test('a trial of whether writing works writes to the file', async () => {
+  const path = join(dir, 'trial.db')
+  const tried = openSqlite({ path })
+  await migrate(tried, migrations, 0)
+  const onlooker = new Connection(path, { readonly: true })
+  // Changes when another connection has written a page.
+  const version = () => onlooker.query('PRAGMA data_version').get()
+  const before = version()
+  await tried.retryWriting()
+  expect(version()).not.toEqual(before)
+  onlooker.close()
+  await tried.close()
 })
 
 test('rows from before framings were kept are given theirs', async () => {
