@@ -322,6 +322,30 @@ test('with a passphrase nothing is readable, and nothing comes back without it',
   expect(await holdfast(folder('yes'), ['restore', place], passphrase)).toMatchObject({ code: 0 })
 })
 
+test('first backups with a passphrase at the same time can all be decrypted', async () => {
+  const place = folder('sealed at once')
+  const passphrase = { SERVICE_BACKUP_PASSPHRASE: PASSPHRASE }
+  const made = await Promise.all([0, 1, 2].map(() => holdfast(pds.dataDir, ['backup', place], passphrase)))
+  expect(made.map(({ code }) => code)).toEqual([0, 0, 0])
+  expect(readdirSync(place).toSorted()).toEqual(['archive.json', 'blobs', 'identity.age', 'snapshots'])
+  const names = readdirSync(join(place, 'snapshots'))
+  expect(names).toHaveLength(3)
+  for (const name of names)
+    expect(await holdfast(folder(`sealed ${name}`), ['restore', place, name], passphrase)).toMatchObject({ code: 0 })
+})
+
+test('a first backup that was killed does not keep the next one from the destination', async () => {
+  const place = folder('killed at first')
+  mkdirSync(place)
+  for (const agoMillis of [86_400_000, -86_400_000])
+    writeFileSync(join(place, `founding-${Date.now() - agoMillis}-of-a-killed-process`), '')
+  writeFileSync(join(place, 'identity.age'), 'of a killed process')
+  const passphrase = { SERVICE_BACKUP_PASSPHRASE: PASSPHRASE }
+  expect(await holdfast(pds.dataDir, ['backup', place], passphrase)).toMatchObject({ code: 0 })
+  expect(readdirSync(place).filter((name) => name.startsWith('founding'))).toEqual([])
+  expect(await holdfast(folder('after a killed one'), ['restore', place], passphrase)).toMatchObject({ code: 0 })
+})
+
 test('a damaged backup is not restored', async () => {
   const place = folder('damaged')
   await holdfast(pds.dataDir, ['backup', place])

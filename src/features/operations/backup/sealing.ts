@@ -5,12 +5,21 @@
  * derivation from a passphrase is slow on purpose. Once the archive exists, making backups needs no passphrase.
  */
 import { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { OperatorError } from '../../../base/operator-error.ts'
+import type { Millis } from '../../../protocol/identifiers.ts'
 import { bytesOf, readWhole, type Archive } from './archive.ts'
 
 const ARCHIVE_FILE = 'archive.json'
 const IDENTITY_FILE = 'identity.age'
 const FORMAT = 1
+/** `founding-<milliseconds>-<id>`: that a backup is founding the archive. It is deleted at the end. */
+const FOUNDING = 'founding-'
+/** Founding is two small writes. What is older is of a backup that was killed. */
+const ABANDONED_FOUNDING_MILLIS = 10 * 60_000
+/** Backups that meet again and again part with chance. */
+const MAX_FOUNDING_PAUSE_MILLIS = 1000
+const MAX_FOUNDING_TRIES = 30
 
 /** Loaded for encrypted backups only. */
 const library = () => import('age-encryption')
@@ -41,11 +50,12 @@ const plain = {
 /**
  * Returns the encryption for writing. The first use of an archive decides whether it is encrypted.
  *
- * Throws OperatorError if a passphrase is given for an archive that is not encrypted.
+ * Throws OperatorError if a passphrase is given for an archive that is not encrypted, or if another backup does not
+ * finish founding the archive.
  */
-export async function sealOf(archive: Archive, passphrase: string | null): Promise<Seal> {
+export async function sealOf(archive: Archive, passphrase: string | null, now: Date): Promise<Seal> {
   const existing = await archiveFile(archive)
-  const { recipient } = existing ?? (await found(archive, passphrase))
+  const { recipient } = existing ?? (await found(archive, passphrase, now.getTime()))
   if (recipient === null && passphrase !== null)
     throw new OperatorError('this destination holds unencrypted backups; choose another one for encrypted backups')
   if (recipient === null) return plain
@@ -82,19 +92,52 @@ export async function unsealOf(archive: Archive, passphrase: string | null): Pro
   }
 }
 
-async function found(archive: Archive, passphrase: string | null): Promise<ArchiveFile> {
-  const file: ArchiveFile = { format: FORMAT, recipient: null }
-  if (passphrase !== null) {
-    const { Encrypter, generateX25519Identity, identityToRecipient } = await library()
-    const identity = await generateX25519Identity()
-    file.recipient = await identityToRecipient(identity)
-    const encrypter = new Encrypter()
-    encrypter.setPassphrase(passphrase)
-    await archive.write(IDENTITY_FILE, bytesOf(await encrypter.encrypt(identity)))
+/** Found the archive, unless another backup does so at the same time: then use what that one has founded. */
+async function found(archive: Archive, passphrase: string | null, now: Millis): Promise<ArchiveFile> {
+  const key = passphrase === null ? null : await newKey(passphrase)
+  for (let tries = 0; tries < MAX_FOUNDING_TRIES; tries++) {
+    const mark = `${FOUNDING}${now}-${crypto.randomUUID()}`
+    // Each writes its mark before it looks for others, so one of two at least sees the other.
+    await archive.write(mark, bytesOf(''))
+    try {
+      if (await isOnlyMark(archive, mark, now)) {
+        // Another backup may have founded it, and deleted its mark, since this one looked.
+        const existing = await archiveFile(archive)
+        if (existing !== null) return existing
+        if (key !== null) await archive.write(IDENTITY_FILE, bytesOf(key.sealedIdentity))
+        // Write this file last: an archive exists only once it has this file.
+        const file: ArchiveFile = { format: FORMAT, recipient: key?.recipient ?? null }
+        await archive.write(ARCHIVE_FILE, bytesOf(JSON.stringify(file)))
+        return file
+      }
+    } finally {
+      await archive.delete(mark)
+    }
+    await sleep(Math.random() * MAX_FOUNDING_PAUSE_MILLIS)
+    const existing = await archiveFile(archive)
+    if (existing !== null) return existing
   }
-  // Write this file last: an archive exists only once it has this file.
-  await archive.write(ARCHIVE_FILE, bytesOf(JSON.stringify(file)))
-  return file
+  throw new OperatorError('another backup is preparing this destination; try again in ten minutes')
+}
+
+/** Whether no other backup is founding the archive. Deletes the marks of those that were killed. */
+async function isOnlyMark(archive: Archive, mark: string, now: Millis): Promise<boolean> {
+  let isOnly = true
+  for (const name of await Array.fromAsync(archive.names(FOUNDING))) {
+    if (name === mark) continue
+    const since = Number(name.slice(FOUNDING.length).split('-')[0])
+    if (Math.abs(now - since) > ABANDONED_FOUNDING_MILLIS) await archive.delete(name)
+    else isOnly = false
+  }
+  return isOnly
+}
+
+async function newKey(passphrase: string): Promise<{ recipient: string; sealedIdentity: Uint8Array }> {
+  const { Encrypter, generateX25519Identity, identityToRecipient } = await library()
+  const identity = await generateX25519Identity()
+  const encrypter = new Encrypter()
+  encrypter.setPassphrase(passphrase)
+  return { recipient: await identityToRecipient(identity), sealedIdentity: await encrypter.encrypt(identity) }
 }
 
 async function archiveFile(archive: Archive): Promise<ArchiveFile | null> {

@@ -265,7 +265,7 @@ async function examineArchive({ config, now }: Patient, destination: string): Pr
   const latest = snapshotName(new Date(now()))
   const newest = (await listSnapshots(archive)).findLast((snapshot) => snapshot <= latest)
   if (newest === undefined) return none
-  await sealOf(archive, passphrase?.reveal() ?? null)
+  await sealOf(archive, passphrase?.reveal() ?? null, new Date(now()))
   if (!destination.startsWith('s3://')) closeSync(openNameless(destination))
 
   const manifest = await readManifest(archive, newest)
