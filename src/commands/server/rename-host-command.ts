@@ -19,7 +19,7 @@ interface Status {
   begunAt: string
   finishedAt: string | null
   accounts: number
-  states: Partial<Record<'sending' | 'updated' | 'by_holder' | 'elsewhere' | 'refused', number>>
+  states: Partial<Record<'sending' | 'updated' | 'by_holder' | 'elsewhere' | 'refused' | 'failed', number>>
   handleFaults: number
 }
 
@@ -90,7 +90,8 @@ function planText({ url, formerUrls, isConfigured, isReached, identities, handle
 }
 
 function statusText({ url, handles, begunAt, finishedAt, accounts, states, handleFaults }: Status): string {
-  const settled = Object.values(states).reduce((sum, count) => sum + count, 0) - (states.sending ?? 0)
+  const settled =
+    Object.values(states).reduce((sum, count) => sum + count, 0) - (states.sending ?? 0) - (states.failed ?? 0)
   return facts({
     'new address': url,
     begun: minute(begunAt) ?? '',
@@ -99,8 +100,14 @@ function statusText({ url, handles, begunAt, finishedAt, accounts, states, handl
     'that only their holders can change': states.by_holder ?? 0,
     'that name another server': states.elsewhere ?? 0,
     'that the directory refused to change': states.refused ?? 0,
+    'that failed, and are tried again': states.failed ?? 0,
     ...(handles === 'rename' && { 'accounts that kept a former handle': handleFaults }),
   })
+}
+
+const leftToDo: Readonly<Record<string, string>> = {
+  by_holder: 'its holder has to change the identity',
+  failed: 'failed: the server tries again',
 }
 
 async function openAccounts(server: Server): Promise<Answer> {
@@ -114,7 +121,7 @@ async function openAccounts(server: Server): Promise<Answer> {
   const rows = accounts.map(({ did, handle, state, detail, handleFault }) => [
     handle ?? '',
     did,
-    state === 'by_holder' ? 'its holder has to change the identity' : state,
+    leftToDo[state] ?? state,
     [detail, handleFault].filter((part) => part !== null).join('; '),
   ])
   return { value: accounts, text: table(['HANDLE', 'DID', 'LEFT TO DO', 'DETAIL'], rows) }

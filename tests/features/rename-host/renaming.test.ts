@@ -185,6 +185,42 @@ describe('what goes wrong on the way', () => {
     expect(await status()).toMatchObject({ states: { updated: 2 } })
   })
 
+  test('an account that always fails holds up no other: it is listed with the error, and tried again', async () => {
+    const bob = await signUp('bob')
+    await pds.restart(PRESENT)
+    const [right] = await pds.rows('account', { did: alice.did }, ['signing_key_wrapped'])
+    await pds.damage('account', { did: alice.did }, { signing_key_wrapped: 'A'.repeat(80) })
+    await begin({ handles: 'keep' })
+    await workOff()
+    expect(await placeOf(bob)).toEqual(['https://new.test', 'at://bob.old.test'])
+    expect((await placeOf(alice))[0]).toBe('https://old.test')
+    expect(await status()).toMatchObject({ finishedAt: null, states: { updated: 1, failed: 1 } })
+    expect((await admin('/open')).body.accounts).toMatchObject([
+      { did: alice.did, state: 'failed', detail: expect.stringMatching(/./) },
+    ])
+    const said = await run('new.test', '--open')
+    expect(said.out).toContain('failed: the server tries again')
+    await pds.damage('account', { did: alice.did }, right!)
+    expect((await run('new.test')).out).toContain('1 of 2 accounts so far')
+    await pds.runSteps()
+    expect(await status()).toMatchObject({ finishedAt: expect.any(String), states: { updated: 2 } })
+    expect((await placeOf(alice))[0]).toBe('https://new.test')
+  })
+
+  test('a directory that fails for some identities holds up no other', async () => {
+    const ill = [alice, await signUp('bob')]
+    const well = await signUp('carol')
+    await pds.restart(PRESENT)
+    line.fate = ({ path }) => (ill.some(({ did }) => path.includes(did)) ? 500 : 'answered')
+    await begin({ handles: 'keep' })
+    await workOff()
+    expect((await placeOf(well))[0]).toBe('https://new.test')
+    expect(await status()).toMatchObject({ finishedAt: null, states: { updated: 1, failed: 2 } })
+    line.fate = () => 'answered'
+    await workOff()
+    expect(await status()).toMatchObject({ finishedAt: expect.any(String), states: { updated: 3 } })
+  })
+
   test('the server gets its former name back in the middle', async () => {
     const bob = await signUp('bob')
     await pds.restart(PRESENT)

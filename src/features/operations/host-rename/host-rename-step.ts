@@ -1,30 +1,48 @@
 /**
  * Goes through the accounts after the server was renamed, some in each try, and adds itself again until all of them are
- * settled. What was done for an account is a row, so a try that is cut off continues where it was.
+ * settled. What was done for an account is a row, so a try that is cut off continues where it was. An account that
+ * fails holds up no other: it is tried again once all have had their turn.
  */
 import { isPlcDid } from '../../../protocol/plc.ts'
 import type { Context } from '../../../platform/context.ts'
 import { Refusal } from '../../../http/errors.ts'
+import type { DidPlace } from '../../../http/paged-list.ts'
 import type { Tx } from '../../../platform/database/database.ts'
+import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
 import type { StepKind } from '../../../platform/running/steps.ts'
-import { parseHandle, type Did, type Handle, type Millis } from '../../../protocol/identifiers.ts'
+import { parseHandle, type Did, type Handle } from '../../../protocol/identifiers.ts'
 import { accountOf, accountsAfter, type Account } from '../../identity/accounts/accounts.ts'
 import { changeHandle } from '../../identity/handles/handles.ts'
 import { resolveDid } from '../../identity/identity/identity.ts'
 import { addMail, hostRenamedMail } from '../../identity/mails/mails.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
-import { findRename, finishRename, settleAccount, settledAmong, type HostRename } from './host-rename-store.ts'
+import {
+  findRename,
+  finishRename,
+  noteFailure,
+  settleAccount,
+  settledAmong,
+  unsettledAfter,
+  type HostRename,
+} from './host-rename-store.ts'
 import { renameIdentity } from './renamed-identity.ts'
 
 /** Accounts of one try, and the wait before the next: the directory serves others too. */
 const PAGE_ACCOUNTS = 20
 const PAUSE_SECS = 2
+/** The wait before accounts that have failed are tried again. */
+const RETRY_SECS = 300
+/** Accounts in a row for which the directory fails before a try ends: then it is the directory, not an account. */
+const MAX_DIRECTORY_FAILURES = 3
+const MAX_DETAIL_CHARS = 500
 const ACTOR = 'rename-host'
 export const RENAME_KEY = 'accounts'
 
 interface Progress {
-  /** The last account that is settled; null before the first. */
-  after: { did: Did; createdAt: Millis } | null
+  /** The last account that was tried; null before the first. */
+  after: DidPlace | null
+  /** All accounts have had their turn, and those are tried that are not settled. */
+  isAgain?: boolean
 }
 
 export const hostRenameStep: StepKind<Progress> = {
@@ -34,27 +52,54 @@ export const hostRenameStep: StepKind<Progress> = {
   maxTries: null,
   firstWaitSecs: 5,
   maxWaitSecs: 300,
-  async take(ctx, { payload: { after }, end }) {
+  async take(ctx, { payload: { after, isAgain = false }, end }) {
     const rename = await findRename(ctx.db)
     // The server may have been renamed again, or have its former name back.
     if (rename === null || rename.finishedAt !== null || rename.publicUrl !== ctx.config.publicUrl) return
-    const page = await accountsAfter(ctx.db, after, PAGE_ACCOUNTS)
+    const page = isAgain
+      ? await unsettledAfter(ctx.db, after?.did ?? null, PAGE_ACCOUNTS)
+      : await accountsAfter(ctx.db, after, PAGE_ACCOUNTS)
     const dids = page.map(({ did }) => did)
     const settled = await settledAmong(ctx.db, dids)
     const open = dids.filter((did) => !settled.has(did))
-    for (const did of open) await renameAccount(ctx, rename, did)
+    await renameAll(ctx, rename, open)
     const last = page.at(-1)
     await ctx.db.transaction(async (tx) => {
       if (!(await end(tx))) return
-      if (last === undefined || page.length < PAGE_ACCOUNTS) await finishRename(tx, ctx.clock.now())
-      else await addRenameStep(ctx, tx, { did: last.did, createdAt: last.createdAt }, open.length > 0 ? PAUSE_SECS : 0)
+      if (last !== undefined && page.length === PAGE_ACCOUNTS) {
+        const { did, createdAt } = last
+        await addRenameStep(ctx, tx, { after: { did, createdAt }, isAgain }, open.length > 0 ? PAUSE_SECS : 0)
+      } else if ((await unsettledAfter(tx, null, 1)).length > 0)
+        await addRenameStep(ctx, tx, { after: null, isAgain: true }, RETRY_SECS)
+      else await finishRename(tx, ctx.clock.now())
     })
   },
 }
 
-/** Continue after an account, or from the first. Replaces a step that waits already. */
-export const addRenameStep = (ctx: Context, tx: Tx, after: Progress['after'] = null, waitSecs = 0): Promise<void> =>
-  ctx.steps.add(tx, hostRenameStep, { key: RENAME_KEY, payload: { after }, waitSecs })
+/** Continue from somewhere, or begin with the first account. Replaces a step that waits already. */
+export const addRenameStep = (
+  ctx: Context,
+  tx: Tx,
+  progress: Progress = { after: null },
+  waitSecs = 0,
+): Promise<void> => ctx.steps.add(tx, hostRenameStep, { key: RENAME_KEY, payload: progress, waitSecs })
+
+/** Throws the `PlcDirectoryError` of a directory that fails for several accounts in a row. */
+async function renameAll(ctx: Context, rename: HostRename, dids: readonly Did[]): Promise<void> {
+  let directoryFailures = 0
+  for (const did of dids) {
+    try {
+      await renameAccount(ctx, rename, did)
+      directoryFailures = 0
+    } catch (error) {
+      ctx.log.warn('account does not follow the new name yet; will retry', { did, error })
+      const detail = (error instanceof Error ? error.message : String(error)).slice(0, MAX_DETAIL_CHARS)
+      await ctx.db.transaction((tx) => noteFailure(tx, did, detail))
+      directoryFailures = error instanceof PlcDirectoryError ? directoryFailures + 1 : 0
+      if (directoryFailures === MAX_DIRECTORY_FAILURES) throw error
+    }
+  }
+}
 
 async function renameAccount(ctx: Context, rename: HostRename, did: Did): Promise<void> {
   const account = await accountOf(ctx.db, did)

@@ -1,4 +1,5 @@
 /** The SQL of the tables `host_rename` and `host_rename_account`, and what a plan counts. */
+import type { DidPlace } from '../../../http/paged-list.ts'
 import { sql, sqlList, type Reader, type Tx } from '../../../platform/database/database.ts'
 import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
 
@@ -9,8 +10,9 @@ export type HandleChoice = (typeof handleChoices)[number]
 /**
  * `sending`: an operation is on its way. `updated`: the identity names the present address. `by_holder`: only a key of
  * the holder can change it. `elsewhere`: it names another server. `refused`: the directory refused the operation.
+ * `failed`: an error ended the last try, and another one follows.
  */
-export type RenameState = 'sending' | 'updated' | 'by_holder' | 'elsewhere' | 'refused'
+export type RenameState = 'sending' | 'updated' | 'by_holder' | 'elsewhere' | 'refused' | 'failed'
 
 export interface HostRename {
   publicUrl: string
@@ -77,6 +79,18 @@ export async function settleAccount(
       handle_fault = excluded.handle_fault, sent_at = NULL, settled_at = excluded.settled_at`)
 }
 
+/** Note why a try has failed. What was sent without an answer stays noted. Does nothing for a deleted account. */
+export const noteFailure = (tx: Tx, did: Did, detail: string): Promise<number> =>
+  tx.run(sql`
+    INSERT INTO host_rename_account (did, state, detail) SELECT did, 'failed', ${detail} FROM account WHERE did = ${did}
+    ON CONFLICT (did) DO UPDATE SET state = 'failed', detail = excluded.detail, settled_at = NULL`)
+
+/** Accounts that were tried and are not settled, in order of their DIDs, after `after`. */
+export const unsettledAfter = (reader: Reader, after: Did | null, limit: number): Promise<DidPlace[]> =>
+  reader.all(sql`
+    SELECT did, account.created_at AS "createdAt" FROM host_rename_account JOIN account USING (did)
+    WHERE settled_at IS NULL AND did > ${after ?? ''} ORDER BY did LIMIT ${limit}`)
+
 /** Returns those of the accounts that are settled. */
 export async function settledAmong(reader: Reader, dids: readonly Did[]): Promise<Set<Did>> {
   if (dids.length === 0) return new Set()
@@ -102,7 +116,7 @@ export async function countOutcomes(
 export const listOpen = (reader: Reader, after: Did | null, limit: number): Promise<RenamedAccount[]> =>
   reader.all(sql`
     SELECT did, state, detail, handle_fault AS "handleFault" FROM host_rename_account
-    WHERE did > ${after ?? ''} AND (state IN ('by_holder', 'refused') OR handle_fault IS NOT NULL)
+    WHERE did > ${after ?? ''} AND (state IN ('by_holder', 'refused', 'failed') OR handle_fault IS NOT NULL)
     ORDER BY did LIMIT ${limit}`)
 
 /** Accounts by the kind of their identity; `wallet` are those of did:plc that are known to have a wallet. */

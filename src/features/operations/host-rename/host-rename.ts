@@ -8,7 +8,7 @@ import { invalidRequest } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import { isOwnDid } from '../../../platform/configuration/service-names.ts'
 import type { Tx } from '../../../platform/database/database.ts'
-import { isStepWaiting } from '../../../platform/running/steps.ts'
+import { hastenSteps, isStepWaiting } from '../../../platform/running/steps.ts'
 import { fetchDocument } from '../../../platform/network/json-document.ts'
 import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
 import {
@@ -59,8 +59,9 @@ async function reaches(ctx: Context, url: string): Promise<{ ok: boolean; detail
 }
 
 /**
- * Begin to rename, or continue if an operator has dropped the step. Accounts that are settled stay as they are, unless
- * something was left to do for them. Throws `InvalidRequest` if the configuration does not have the name.
+ * Begin to rename, or continue now: a step may wait, or an operator may have dropped it. Accounts that are settled stay
+ * as they are, unless something was left to do for them. Throws `InvalidRequest` if the configuration does not have the
+ * name.
  */
 export async function beginRename(
   ctx: Context,
@@ -77,6 +78,8 @@ export async function beginRename(
     const before = await findRename(tx)
     if (before !== null && before.finishedAt === null && before.publicUrl === url && before.handles === handles) {
       if (!(await isStepWaiting(tx, hostRenameStep, RENAME_KEY))) await addRenameStep(ctx, tx)
+      await hastenSteps(tx, hostRenameStep, ctx.clock.now())
+      tx.afterCommit(() => ctx.steps.wake())
       return
     }
     await forgetOutcomes(tx, before?.publicUrl === url ? 'open' : 'all')

@@ -18,7 +18,7 @@ import { documentOfAccount, editDocument, findWebDocument } from '../../identity
 import { noteSending, type RenameState } from './host-rename-store.ts'
 
 export interface IdentityOutcome {
-  state: Exclude<RenameState, 'sending'>
+  state: Exclude<RenameState, 'sending' | 'failed'>
   detail: string | null
 }
 
