@@ -25,7 +25,7 @@ const own = (did: string) => join(folder, did.replaceAll(':', '_'))
 const ready = (to: string) => pds.mails.filter((mail) => mail.to === to && mail.subject.startsWith('An archive'))
 
 test('the holder chooses how often, is mailed, and downloads what was made', async () => {
-  expect(await make()).toEqual({ made: 0, failed: 0 })
+  expect(await make()).toEqual({ made: 0, failed: 0, withoutRoom: 0 })
   const page = await freshPage({ acceptDownloads: true })
   await signIn(page, pds, alice, { stays: true })
   const unfold = () => page.locator('#archive').evaluate((part) => void (part.closest('details')!.open = true))
@@ -33,8 +33,8 @@ test('the holder chooses how often, is mailed, and downloads what was made', asy
   await page.getByLabel('Have one made regularly').selectOption('weekly')
   await page.locator('#archive').getByRole('button', { name: 'Save' }).click()
   await page.locator('#archive [role=status]').waitFor()
-  expect(await make()).toEqual({ made: 1, failed: 0 })
-  expect(await make()).toEqual({ made: 0, failed: 0 })
+  expect(await make()).toEqual({ made: 1, failed: 0, withoutRoom: 0 })
+  expect(await make()).toEqual({ made: 0, failed: 0, withoutRoom: 0 })
   await until(() => ready(alice.email).length === 1)
 
   const [name] = readdirSync(own(alice.did))
@@ -75,9 +75,31 @@ test('an archive that cannot be made stays due, and those of others are made', a
     { did: bob.did, ...due },
     { did: 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa', ...due },
   ])
-  expect(await make()).toEqual({ made: 2, failed: 1 })
-  expect(await make()).toEqual({ made: 0, failed: 1 })
+  expect(await make()).toEqual({ made: 2, failed: 1, withoutRoom: 0 })
+  expect(await make()).toEqual({ made: 0, failed: 1, withoutRoom: 0 })
   await pds.lose('archive_schedule', { did: 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa' })
+})
+
+test('an archive for which the disk has no room is not begun and stays due, and those of others are made', async () => {
+  const [dave, erin] = [await createAccount(pds, 'dave'), await createAccount(pds, 'erin')]
+  const LARGEST = 2 ** 31 - 1
+  const blobs = Array.from({ length: 20_000 }, (_, at) => ({
+    did: dave.did,
+    cid: `bafkrei${at.toString(2).replaceAll('0', 'a').replaceAll('1', 'b').padStart(51, 'a')}a`,
+    mime_type: 'video/mp4',
+    size: LARGEST,
+    uploaded_at: 1,
+  }))
+  await pds.plant('blob', blobs)
+  await pds.plant(
+    'archive_schedule',
+    [dave, erin].map(({ did }) => ({ did, every: 'weekly', due_at: 1 })),
+  )
+  expect(await make()).toEqual({ made: 1, failed: 0, withoutRoom: 1 })
+  expect([readdirSync(own(dave.did)), readdirSync(own(erin.did))]).toEqual([[], [expect.stringMatching(/Z\.zip$/)]])
+  expect(ready(dave.email)).toEqual([])
+  await pds.lose('blob', { did: dave.did })
+  expect(await make()).toEqual({ made: 1, failed: 0, withoutRoom: 0 })
 })
 
 test('what a process that was killed has left of an archive goes with the next one', async () => {
@@ -85,7 +107,7 @@ test('what a process that was killed has left of an archive goes with the next o
   mkdirSync(own(carol.did))
   writeFileSync(join(own(carol.did), '2026-01-01T000000Z.zip.part'), 'the beginning')
   await pds.plant('archive_schedule', [{ did: carol.did, every: 'weekly', due_at: 1 }])
-  expect(await make()).toEqual({ made: 1, failed: 0 })
+  expect(await make()).toEqual({ made: 1, failed: 0, withoutRoom: 0 })
   expect(readdirSync(own(carol.did))).toEqual([expect.stringMatching(/Z\.zip$/)])
 })
 

@@ -12,7 +12,7 @@ import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal, serviceUnavailable } from '../../../http/errors.ts'
 import { perContext } from '../../../platform/context.ts'
 import { accountLock } from '../../../platform/database/database.ts'
-import { freeBytesOf } from '../../../platform/files/free-space.ts'
+import { CHECKED_BYTES, hasRoomFor } from '../../../platform/files/free-space.ts'
 import { Spool } from '../../../platform/files/spool.ts'
 import { clientHere } from '../../../platform/running/request-scope.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -33,9 +33,6 @@ const RUNNING_IMPORTS = 2
 const WAITING_IMPORTS = 16
 /** An upload that delivers nothing for this long is aborted. */
 const STALLED_MILLIS = MINUTE_MILLIS
-/** Bytes of an arriving archive after which the room on the disk is looked at again, and room that stays free. */
-const CHECKED_BYTES = 64 * 1024 ** 2
-const RESERVED_BYTES = 512 * 1024 ** 2
 /** What an archive has beside the repository and the blobs: tables, lists, names, its directory. */
 const FURTHER_BYTES = 1024 ** 3
 /** The largest body that the server takes at all. */
@@ -96,10 +93,9 @@ async function receive({ ctx, body }: Exchange, did: Did, spool: Spool): Promise
   }
 }
 
-/** Throws `ServiceUnavailable` if the disk would have less than `RESERVED_BYTES` left for everything else. */
+/** Throws `ServiceUnavailable` if the disk would not have its reserve left. */
 async function requireRoom(dataDir: string, bytes: number): Promise<void> {
-  if ((await freeBytesOf(dataDir)) < bytes + RESERVED_BYTES)
-    throw serviceUnavailable('The server has no room for this archive')
+  if (!(await hasRoomFor(dataDir, bytes))) throw serviceUnavailable('The server has no room for this archive')
 }
 
 async function restore(exchange: Exchange, did: Did, spool: Spool): Promise<Restored> {

@@ -4,7 +4,7 @@ import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { accountOf } from '../../identity/accounts/accounts.ts'
 import { addMail, archiveReadyMail } from '../../identity/mails/mails.ts'
 import { advanceSchedule, dueSchedules, type ArchiveSchedule } from './archive-schedule-store.ts'
-import { keepArchive, periodMillis } from './kept-archives.ts'
+import { keepArchive, NoRoomForArchive, periodMillis } from './kept-archives.ts'
 
 const PAGE = 100
 
@@ -12,7 +12,7 @@ export const archiveScheduleSweep: Sweep = {
   name: 'account-archives',
   intervalSecs: ({ archives }) => (archives.folder === null ? 0 : HOUR_SECS),
   async run(ctx, stopping) {
-    const report = { made: 0, failed: 0 }
+    const report = { made: 0, failed: 0, withoutRoom: 0 }
     const { folder } = ctx.config.archives
     if (folder === null) return report
     const now = ctx.clock.now()
@@ -36,7 +36,7 @@ export const archiveScheduleSweep: Sweep = {
           report.made++
         } catch (error) {
           stopping.throwIfAborted()
-          report.failed++
+          report[error instanceof NoRoomForArchive ? 'withoutRoom' : 'failed']++
           ctx.log.warn('archive not made; will retry in the next pass', { did: schedule.did, error })
         }
       }

@@ -5,11 +5,12 @@
 import { mkdir, open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DAY_MILLIS } from '../../../base/durations.ts'
+import { CHECKED_BYTES, hasRoomFor } from '../../../platform/files/free-space.ts'
 import { nullWhenMissing } from '../../../platform/files/system-faults.ts'
 import type { Context } from '../../../platform/context.ts'
 import { wireTime, type Did, type Millis } from '../../../protocol/identifiers.ts'
 import { archivePieces } from './archive-pieces.ts'
-import { closeContents, collect } from './archive-contents.ts'
+import { closeContents, collect, type Contents } from './archive-contents.ts'
 import { deleteSchedule, findSchedule, putSchedule, type Frequency } from './archive-schedule-store.ts'
 
 export const periodMillis: Readonly<Record<Frequency, Millis>> = { weekly: 7 * DAY_MILLIS, monthly: 30 * DAY_MILLIS }
@@ -30,26 +31,43 @@ export interface KeptArchives {
   archives: KeptArchive[]
 }
 
+export class NoRoomForArchive extends Error {
+  constructor(folder: string) {
+    super(`${folder} has no room for the archive: free some space`)
+  }
+}
+
 const folderOf = (folder: string, did: Did): string => join(folder, did.replaceAll(/[^a-zA-Z0-9.-]/g, '_'))
 
-/** Make an archive, and delete those that are too many. Returns its size in bytes. */
+/**
+ * Make an archive, and delete those that are too many. Returns its size in bytes. Throws `NoRoomForArchive` rather than
+ * use the reserve of the disk.
+ */
 export async function keepArchive(ctx: Context, folder: string, did: Did, stopping: AbortSignal): Promise<number> {
   const { archives } = ctx.config
   const own = folderOf(folder, did)
   const made = ctx.clock.now()
   const path = join(own, `${wireTime(made).slice(0, 19).replaceAll(':', '')}Z.zip`)
   const pause = async () => stopping.throwIfAborted()
+  // The files of the archive wait in the data folder.
+  await requireRoom(ctx.config.dataDir, 0)
   const contents = await ctx.db.snapshot((reader) => collect(ctx, reader, did, pause))
   let file: FileHandle | null = null
   let size = 0
+  let unchecked = 0
   try {
     await mkdir(own, { recursive: true, mode: 0o700 })
     // Of a process that was killed meanwhile.
     for (const name of await readdir(own)) if (name.endsWith(PART)) await rm(join(own, name), { force: true })
+    await requireRoom(own, bytesOf(contents))
     file = await open(path + PART, 'w', 0o600)
     for await (const piece of archivePieces(ctx, contents, { made, gone: stopping })) {
       await file.writeFile(piece)
       size += piece.length
+      unchecked += piece.length
+      if (unchecked < CHECKED_BYTES) continue
+      unchecked = 0
+      await requireRoom(own, 0)
     }
     await file.sync()
     await rename(path + PART, path)
@@ -61,6 +79,17 @@ export async function keepArchive(ctx: Context, folder: string, did: Did, stoppi
   const names = await namesIn(own)
   for (const name of names.slice(archives.keep)) await rm(join(own, name), { force: true })
   return size
+}
+
+async function requireRoom(folder: string, bytes: number): Promise<void> {
+  if (!(await hasRoomFor(folder, bytes))) throw new NoRoomForArchive(folder)
+}
+
+/** What the files and blobs of an archive have, which are not packed. */
+function bytesOf({ files, blobs }: Contents): number {
+  let bytes = files.list.reduce((sum, { size }) => sum + size, 0)
+  for (const batch of blobs.batches()) for (const { size, isTakenDown } of batch) bytes += isTakenDown ? 0 : size
+  return bytes
 }
 
 /** The newest first. */
