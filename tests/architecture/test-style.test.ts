@@ -53,6 +53,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/features/blobs/uploading.test.ts',
   'tests/features/ceremony/keys-and-login.test.ts',
   'tests/features/copying/copying.test.ts',
+  'tests/features/copying/pages.test.ts',
   'tests/features/copying/faults.test.ts',
   'tests/features/doctor/numbering.test.ts',
   'tests/features/escrow/deposit.test.ts',

@@ -6,6 +6,8 @@ export interface TableShape {
   columns: readonly string[]
   /** Columns of the primary key, in its order; empty if there is none. */
   key: readonly string[]
+  /** Columns of text and bytes, whose values may be long. */
+  wide: readonly string[]
 }
 
 /** An identifier, as a part of a statement. */
@@ -20,15 +22,18 @@ interface ColumnRow {
   column: string
   /** Place in the primary key, from 1; 0 if it is not part of it. */
   place: number
+  isWide: number
 }
 
 const columnsQuery = {
   sqlite: sql`
-    SELECT t.name AS "table", c.name AS "column", c.pk AS place FROM sqlite_schema t, pragma_table_info(t.name) c
+    SELECT t.name AS "table", c.name AS "column", c.pk AS place, c.type IN ('TEXT', 'BLOB') AS "isWide"
+    FROM sqlite_schema t, pragma_table_info(t.name) c
     WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite%' ORDER BY t.name, c.cid`,
   // Partitions are read through their table.
   postgres: sql`
-    SELECT t.relname AS "table", c.attname AS "column", COALESCE(array_position(CAST(k.indkey AS SMALLINT[]), c.attnum) + 1, 0) AS place
+    SELECT t.relname AS "table", c.attname AS "column", COALESCE(array_position(CAST(k.indkey AS SMALLINT[]), c.attnum) + 1, 0) AS place,
+      CASE WHEN c.atttypid IN (CAST('text' AS REGTYPE), CAST('bytea' AS REGTYPE)) THEN 1 ELSE 0 END AS "isWide"
     FROM pg_class t JOIN pg_attribute c ON c.attrelid = t.oid AND c.attnum > 0 AND NOT c.attisdropped
     LEFT JOIN pg_index k ON k.indrelid = t.oid AND k.indisprimary
     WHERE t.relnamespace = CAST(current_schema() AS REGNAMESPACE) AND t.relkind IN ('r', 'p') AND NOT t.relispartition
@@ -40,10 +45,13 @@ export async function tablesOf(db: Pick<Database, 'all' | 'dialect'>): Promise<M
   const rows = await db.all<ColumnRow>(columnsQuery[db.dialect.name])
   const tables = [...Map.groupBy(rows, ({ table }) => table)].map(([name, columns]): TableShape => {
     const key = columns.filter(({ place }) => place > 0).toSorted((a, b) => a.place - b.place)
-    return { name, columns: columns.map(({ column }) => column), key: key.map(({ column }) => column) }
+    const wide = columns.filter(({ isWide }) => isWide === 1)
+    return { name, columns: namesOf(columns), key: namesOf(key), wide: namesOf(wide) }
   })
   return new Map(tables.map((table) => [table.name, table]))
 }
+
+const namesOf = (rows: readonly ColumnRow[]): string[] => rows.map(({ column }) => column)
 
 export async function isTableEmpty(reader: Reader, table: string): Promise<boolean> {
   return (await reader.get(sql`SELECT 1 FROM ${sqlName(table)} LIMIT 1`)) === null

@@ -17,10 +17,9 @@ import { isStorageOutage } from '../../../http/errors.ts'
 /** Written by the migrations of the target, or only about the servers that use a database. */
 const notCopied = new Set(['schema_migration', 'node', 'commit_mark', 'database_history'])
 const MAX_PAGE_ROWS = 500
-const FIRST_PAGE_ROWS = 16
 /** Most values in one statement; SQLite allows 32,766. */
 const MAX_VALUES = 30_000
-/** A page of more bytes makes the next one smaller. */
+/** Most bytes of text and blobs in a page of several rows. */
 const PAGE_BYTES = 4 * 1024 ** 2
 /** Most rows of a table without a key. Such tables hold a row or two. */
 const MAX_KEYLESS_ROWS = 100
@@ -125,7 +124,8 @@ const shown = (value: SqlValue): string =>
   value instanceof Uint8Array ? `x'${Buffer.from(value).toString('hex')}'` : String(value)
 
 /** Yields all rows in the order of the key, in pages of bounded size. */
-async function* pagesOf(from: Source, { name, columns, key }: TableShape): AsyncGenerator<Row[]> {
+async function* pagesOf(from: Source, table: TableShape): AsyncGenerator<Row[]> {
+  const { name, columns, key } = table
   const wanted = sqlNames([...new Set([...columns, ...key])])
   if (key.length === 0) {
     const rows = await from.all<Row>(sql`SELECT ${wanted} FROM ${sqlName(name)} LIMIT ${MAX_KEYLESS_ROWS + 1}`)
@@ -134,25 +134,26 @@ async function* pagesOf(from: Source, { name, columns, key }: TableShape): Async
     return
   }
   const mostRows = Math.min(MAX_PAGE_ROWS, Math.floor(MAX_VALUES / columns.length))
-  let limit = FIRST_PAGE_ROWS
   let last: Row | null = null
   for (;;) {
     const after: Sql =
       last === null ? sql`1 = 1` : sql`(${sqlNames(key)}) > ${sqlRows([key.map((column) => last![column]!)])}`
-    const rows: Row[] = await from.all<Row>(
-      sql`SELECT ${wanted} FROM ${sqlName(name)} WHERE ${after} ORDER BY ${sqlNames(key)} LIMIT ${limit}`,
-    )
+    const place: Sql = sql`FROM ${sqlName(name)} WHERE ${after} ORDER BY ${sqlNames(key)}`
+    const limit = await fittingRows(from, table, place, mostRows)
+    const rows: Row[] = await from.all<Row>(sql`SELECT ${wanted} ${place} LIMIT ${limit}`)
     if (rows.length > 0) yield rows
     if (rows.length < limit) return
     last = rows.at(-1)!
-    limit = bytesOf(rows) > PAGE_BYTES ? Math.max(1, limit >> 1) : Math.min(mostRows, limit * 2)
   }
 }
 
-function bytesOf(rows: readonly Row[]): number {
+/** Returns how many of the next rows fit into a page: at least one. Databases know lengths without reading values. */
+async function fittingRows(from: Source, { wide }: TableShape, place: Sql, mostRows: number): Promise<number> {
+  if (wide.length === 0) return mostRows
+  const lengths = wide.map((column) => sql`COALESCE(octet_length(${sqlName(column)}), 0)`)
+  const total = lengths.reduce((sum, length) => sql`${sum} + ${length}`)
+  const rows = await from.all<{ bytes: number }>(sql`SELECT ${total} AS bytes ${place} LIMIT ${mostRows}`)
   let bytes = 0
-  for (const row of rows)
-    for (const value of Object.values(row))
-      bytes += typeof value === 'string' ? value.length : value instanceof Uint8Array ? value.byteLength : 8
-  return bytes
+  const tooMany = rows.findIndex((row) => (bytes += row.bytes) > PAGE_BYTES)
+  return tooMany < 0 ? mostRows : Math.max(1, tooMany)
 }
