@@ -14,7 +14,7 @@ import { lastCode } from '../../support/servers/mail.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
-import { signOperation } from '../../../src/protocol/plc.ts'
+import { signOperation, type Operation } from '../../../src/protocol/plc.ts'
 
 /** Longest archive and longest blob that the new server takes. */
 const MAX_BYTES = 1024 * 1024
@@ -80,8 +80,8 @@ async function patiently(): Promise<void> {
 async function expectUntouched(from: TestAccount): Promise<void> {
   const status = await request(`${old.url}/xrpc/com.atproto.sync.getRepoStatus?did=${from.did}`)
   expect(status.body).toMatchObject({ active: true })
-  const { services } = (await lastOperation({ directory: plc, account: from })) as any
-  expect(services.atproto_pds.endpoint).toBe(host.url)
+  const { services } = (await lastOperation({ directory: plc, account: from })) as Operation
+  expect(services.atproto_pds!.endpoint).toBe(host.url)
 }
 
 const on =
@@ -267,7 +267,7 @@ describe('the identity', () => {
     const [kept, added] = [deviceKey(), deviceKey()]
     const { from, moving } = await waiting({ recoveryKey: kept.did }, { recoveryKey: added.did })
     await giveMailedCode(pds, moving, old, from.email)
-    const { rotationKeys } = (await lastOperation({ directory: plc, account: from })) as any
+    const { rotationKeys } = (await lastOperation({ directory: plc, account: from })) as Operation
     expect(rotationKeys.slice(0, 2)).toEqual([added.did, kept.did])
     expect(rotationKeys).toHaveLength(3)
   })
@@ -443,8 +443,8 @@ describe('with an archive and a key, and no old server', () => {
     expect(given.status).toBe(200)
     await pds.runSteps()
     expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done', records: 1, blobs: { expected: 1, lost: 1 } })
-    const { services, rotationKeys } = (await lastOperation({ directory: plc, account: from })) as any
-    expect(services.atproto_pds.endpoint).toBe(pds.url)
+    const { services, rotationKeys } = (await lastOperation({ directory: plc, account: from })) as Operation
+    expect(services.atproto_pds!.endpoint).toBe(pds.url)
     expect(rotationKeys[0]).toBe(device.did)
   })
 
