@@ -5,6 +5,7 @@ import { createAccount, type TestAccount } from '../../support/clients/account.t
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
 import { randomBytes, Uploader } from '../../support/clients/uploader.ts'
+import { leastCost } from '../../support/least-cost.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { useWorld } from '../../support/world.ts'
 
@@ -82,21 +83,12 @@ describe('records', () => {
   test('are counted when a quota comes later, and cost a commit no statement', async () => {
     const dora = await createAccount(pds, 'dora')
     await give(dora, { records: 0 })
-    const { counters } = pds.ctx.db
-    const cost = async (rkey: string) => {
-      const before = counters.statements
-      expect((await create(dora, rkey)).status).toBe(200)
-      return counters.statements - before
-    }
-    /** The least of several: work of the server's own may coincide with some of them. */
-    const leastCost = async (name: string) => {
-      let least = Infinity
-      for (let i = 0; i < 5; i++) least = Math.min(least, await cost(`${name}${i}`))
-      return least
-    }
-    const without = await leastCost('unlimited')
+    let records = 0
+    const cost = () =>
+      leastCost(pds.ctx.db, async () => expect((await create(dora, `counted${records++}`)).status).toBe(200))
+    const without = await cost()
     await give(dora, { records: 100 })
-    expect(await leastCost('limited')).toBe(without)
+    expect(await cost()).toBe(without)
     await give(dora, { records: 4 })
     expect(await create(dora, 'over')).toMatchObject(full('quota of 4 records'))
   })
