@@ -1,9 +1,10 @@
 /**
- * Installs the reference PDS beside this file, once. It runs on a Node of its own, and its SQLite binding is compiled
- * against the headers of that very Node: needs python3, make and a C++ compiler, and takes two minutes.
+ * Installs the reference PDS in the cache of this tree, and again when the packages named beside this file change. It
+ * runs on a Node of its own, and its SQLite binding is compiled against the headers of that very Node: needs python3,
+ * make and a C++ compiler, and takes two minutes.
  */
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { BINDING, PEERS, referenceNode } from './reference.ts'
 
@@ -12,7 +13,15 @@ function npm(args: string[], env: Record<string, string> = {}): void {
   if (status !== 0) throw new Error(`npm ${args.join(' ')} failed`)
 }
 
-if (!existsSync(BINDING)) {
+const FILES = ['package.json', 'package-lock.json', 'start.mjs'].map(
+  (name) => [join(import.meta.dir, name), join(PEERS, name)] as const,
+)
+const isCopy = ([from, to]: (typeof FILES)[number]) =>
+  existsSync(to) && readFileSync(to, 'utf8') === readFileSync(from, 'utf8')
+
+if (!existsSync(BINDING) || !FILES.every(isCopy)) {
+  mkdirSync(PEERS, { recursive: true })
+  for (const [from, to] of FILES) copyFileSync(from, to)
   npm(['ci', '--no-audit', '--no-fund'])
   const bin = dirname(referenceNode())
   const headers = join(bin, '..')

@@ -5,7 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../support/ports.ts'
 
-export const PEERS = import.meta.dir
+/**
+ * Where it is installed, with a `node_modules` of its own. Not beside this file: what goes through the files of the
+ * tests would go through those of the packages too.
+ */
+export const PEERS = join(import.meta.dir, '../../node_modules/.cache/holdfast-peers')
 export const BINDING = join(PEERS, 'node_modules/better-sqlite3/build/Release/better_sqlite3.node')
 export const REFERENCE_ADMIN_PASSWORD = 'the password of its operator'
 
