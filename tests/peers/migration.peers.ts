@@ -65,12 +65,12 @@ async function isHeard(agent: AtpAgent): Promise<string[]> {
     startCursor: reader.messages.find(({ body }) => isOwn(body))!.body.seq - 1,
     plcUrl: plc.url,
   })
-  const events = await consumer.until((seen) =>
-    seen.some((event) => isOwn(event) && event.event === 'create' && event.record['text'] === 'from the new home'),
+  await consumer.heard(
+    (event) => isOwn(event) && event.event === 'create' && event.record['text'] === 'from the new home',
   )
   await consumer.stop()
   expect(consumer.faults).toEqual([])
-  return events.filter(isOwn).map(({ event }) => event)
+  return consumer.events.filter(isOwn).map(({ event }) => event)
 }
 
 test('from the reference to here', async () => {

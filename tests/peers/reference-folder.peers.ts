@@ -3,6 +3,7 @@
  * follow over the change.
  *
  * `MOVE_ACCOUNTS` and `MOVE_RECORDS` set how much it holds. The old server takes most of the time, to live through it.
+ * At the end it prints how long each part took, and the most memory that the command and the new server used.
  */
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
@@ -11,22 +12,22 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { AtpAgent } from '@atproto/api'
-import { startApp, type App } from '../../src/app.ts'
+import type { Event } from '@atproto/sync'
 import { concurrently } from '../../src/base/concurrently.ts'
-import { runCommand } from '../../src/cli.ts'
 import { parseReferenceEnv } from '../../src/features/operations/reference-import/reference-env.ts'
 import { translateReferenceEnv } from '../../src/features/operations/reference-import/reference-import.ts'
 import { thumbprint } from '../../src/protocol/jwk.ts'
 import { PASSWORD } from '../support/clients/account.ts'
 import { Consumer } from '../support/clients/consumer.ts'
 import { basic, request } from '../support/clients/http.ts'
-import { belongingsOf, settleIn, verifiedRepo, type Belongings } from '../support/clients/migration.ts'
+import { belongingsOf, finishMove, png, settleIn, verifiedRepo, type Belongings } from '../support/clients/migration.ts'
 import { loopbackClientId, newKey, OAuthClient } from '../support/clients/oauth-client.ts'
-import { quietTerminal } from '../support/clients/terminal.ts'
-import { testConfig } from '../support/servers/config.ts'
-import { startPds, type TestPds } from '../support/servers/pds.ts'
+import { memoryMiB, peakMiBOf } from '../support/process-memory.ts'
+import { lastCode } from '../support/servers/mail.ts'
+import { ADMIN_TOKEN, startPds, type TestPds } from '../support/servers/pds.ts'
 import { startUpstream, type Upstream } from '../support/servers/upstream.ts'
 import { startPlcServer, type PlcHost } from '../support/servers/plc-server.ts'
+import { PROGRAM, startProgram, type RunningServer } from '../support/servers/program.ts'
 import { insert } from '../support/servers/reference-folder.ts'
 import { startPostOffice, type PostOffice } from './post-office.ts'
 import { PEERS, REFERENCE_ADMIN_PASSWORD, startReference, type Reference } from './reference.ts'
@@ -40,6 +41,9 @@ const WRITES = 200
 const CLIENTS = 8
 const APPVIEW_DID = 'did:web:appview.test'
 const NOTE = 'com.example.note'
+/** How many each person has written. */
+const NOTES = Math.floor(RECORDS / ACCOUNTS)
+const NEW_POST = 'from the new home'
 const SCOPE = 'atproto transition:generic'
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-moving-'))
 
@@ -48,26 +52,26 @@ let post: PostOffice
 let appview: Upstream
 let reference: Reference
 let elsewhere: TestPds
-let app: App | null = null
+let home: RunningServer
 let agents: AtpAgent[]
 let hanna: AtpAgent
 let hannaBefore: Belongings
 let hidden: AtpAgent
 let resting: AtpAgent
-let arriving: string
+let wanda: AtpAgent
 let consumer: Consumer
-let seenBefore: number
 let appClient: OAuthClient
 let appToken: string
 let report: string[]
 
-const times: Record<string, number> = {}
+const seconds: Record<string, number> = {}
+const peakMiB: Record<string, number> = {}
 async function timed<T>(what: string, work: () => Promise<T>): Promise<T> {
   const began = performance.now()
   try {
     return await work()
   } finally {
-    times[what] = Math.round(performance.now() - began) / 1000
+    seconds[what] = Math.round(performance.now() - began) / 1000
   }
 }
 
@@ -81,9 +85,16 @@ async function signUp(name: string): Promise<AtpAgent> {
   return agent
 }
 
-/** Fills a repository with notes. */
-async function write(agent: AtpAgent, count: number): Promise<void> {
-  for (let left = count; left > 0; left -= WRITES) {
+/** Fills a repository with notes, and a profile with a picture of its own. */
+async function write(agent: AtpAgent, seed: number): Promise<void> {
+  const { data: picture } = await agent.uploadBlob(png(seed), { encoding: 'image/png' })
+  await agent.com.atproto.repo.putRecord({
+    repo: agent.assertDid,
+    collection: 'app.bsky.actor.profile',
+    rkey: 'self',
+    record: { $type: 'app.bsky.actor.profile', avatar: picture.blob },
+  })
+  for (let left = NOTES; left > 0; left -= WRITES) {
     const writes = Array.from({ length: Math.min(left, WRITES) }, (_, i) => ({
       $type: 'com.atproto.repo.applyWrites#create',
       collection: NOTE,
@@ -94,7 +105,7 @@ async function write(agent: AtpAgent, count: number): Promise<void> {
 }
 
 /** A move to the reference that nobody has finished: its account is there, and its blobs are not. */
-async function beginArrival(): Promise<string> {
+async function beginArrival(): Promise<AtpAgent> {
   const agent = new AtpAgent({ service: elsewhere.url })
   await agent.createAccount({ handle: 'wanda.test', email: 'wanda@example.com', password: PASSWORD })
   await settleIn(agent)
@@ -113,7 +124,7 @@ async function beginArrival(): Promise<string> {
     headers: { authorization: `Bearer ${made.accessJwt}` },
     encoding: 'application/vnd.ipld.car',
   })
-  return agent.assertDid
+  return agent
 }
 
 /** A session of an app, in the tables of the reference: its consent page is a program that runs in a browser. */
@@ -139,6 +150,14 @@ function openAppSession(did: string): void {
   accounts.close()
 }
 
+async function setTakedown(headers: Record<string, string>, takedown: { applied: boolean; ref?: string }) {
+  const { status } = await request(`${reference.url}/xrpc/com.atproto.admin.updateSubjectStatus`, {
+    headers,
+    json: { subject: { $type: 'com.atproto.admin.defs#repoRef', did: hidden.assertDid }, takedown },
+  })
+  expect(status).toBe(200)
+}
+
 const env = () => ({
   SERVICE_DATA_DIR: join(scratch, 'new'),
   SERVICE_PUBLIC_URL: reference.url,
@@ -146,13 +165,28 @@ const env = () => ({
   SERVICE_SERVER_DID: 'did:web:localhost',
   SERVICE_AVAILABLE_USER_DOMAINS: 'peer.test',
   SERVICE_PLC_DIRECTORY_URL: plc.url,
-  SERVICE_LOG_LEVEL: 'error',
+  SERVICE_RATE_LIMIT_ENABLED: 'false',
+  SERVICE_ADMIN_TOKEN: ADMIN_TOKEN,
+  SERVICE_APPVIEW_URL: appview.url,
+  SERVICE_APPVIEW_DID: `${APPVIEW_DID}#bsky_appview`,
 })
 
+/** A command, to its end. Returns its exit status and all that it says. */
 async function run(...words: string[]): Promise<[number, string[]]> {
-  const lines: string[] = []
-  const code = await runCommand(quietTerminal(env(), lines), [...words, '--dev'])
-  return [code, lines]
+  const child = Bun.spawn([...PROGRAM, ...words, '--dev'], {
+    cwd: scratch,
+    env: { ...env(), HOME: scratch, SERVICE_LOG_LEVEL: 'error' },
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [code, out, err, peak] = await Promise.all([
+    child.exited,
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    peakMiBOf(child),
+  ])
+  peakMiB[words.filter((word) => word !== reference.folder).join(' ')] = Math.round(peak)
+  return [code, (out + err).trimEnd().split('\n')]
 }
 
 beforeAll(async () => {
@@ -173,26 +207,18 @@ beforeAll(async () => {
   consumer = new Consumer(reference.url, { plcUrl: plc.url })
   agents = []
   await timed('life of the old server', async () => {
-    const each = Math.floor(RECORDS / ACCOUNTS)
     await concurrently(numbers(ACCOUNTS), CLIENTS, async (i) => {
       const agent = await signUp(`person${i}`)
-      await write(agent, each)
+      await write(agent, i)
       agents.push(agent)
     })
     hanna = await signUp('hanna')
     await settleIn(hanna)
     hannaBefore = await belongingsOf(hanna, plc.url)
     ;[hidden, resting] = [await signUp('hidden-one'), await signUp('resting')]
-    arriving = await beginArrival()
+    wanda = await beginArrival()
     await resting.com.atproto.server.deactivateAccount({})
-    const takedown = await request(`${reference.url}/xrpc/com.atproto.admin.updateSubjectStatus`, {
-      headers: basic('admin', REFERENCE_ADMIN_PASSWORD),
-      json: {
-        subject: { $type: 'com.atproto.admin.defs#repoRef', did: hidden.assertDid },
-        takedown: { applied: true, ref: 'mod-7' },
-      },
-    })
-    expect(takedown.status).toBe(200)
+    await setTakedown(basic('admin', REFERENCE_ADMIN_PASSWORD), { applied: true, ref: 'mod-7' })
   })
   expect(await run('import-reference', reference.folder)).toEqual([
     1,
@@ -200,39 +226,36 @@ beforeAll(async () => {
   ])
   await hanna.post({ text: 'the last one there' })
   await reference.stop()
-  seenBefore = consumer.events.length
   openAppSession(hanna.assertDid)
-  const checked = await timed('check', () => run('import-reference', reference.folder, '--check'))
-  expect([checked[0], checked[1].at(-1)]).toEqual([0, expect.anything()])
+  const [checkCode, checked] = await timed('check', () => run('import-reference', reference.folder, '--check'))
+  expect([checkCode, checked]).toEqual([0, expect.arrayContaining([expect.stringMatching(/^ *accounts +\d/)])])
   const moved = await timed('move', () => run('import-reference', reference.folder))
   report = moved[1]
-  expect([moved[0], report.at(-1)]).toEqual([0, expect.stringContaining('The event log continues after')])
+  expect([moved[0], report]).toEqual([
+    0,
+    expect.arrayContaining([expect.stringContaining('The event log continues after')]),
+  ])
   const verified = await timed('verification', () => run('verify', '--quick'))
   expect(verified).toEqual([0, [expect.stringMatching(/, 0 faults$/)]])
-  const place = { dataDir: join(scratch, 'new'), port: reference.port, publicUrl: reference.url }
-  app = await startApp(
-    testConfig(place, {
-      serverDid: 'did:web:localhost' as never,
-      availableUserDomains: ['peer.test'],
-      plcDirectoryUrl: plc.url,
-      rateLimit: { enabled: false },
-      appview: { ...service, did: `${APPVIEW_DID}#bsky_appview` },
-    }),
-  )
+  home = await timed('start', () => startProgram(['dev'], env(), scratch))
 })
 afterAll(async () => {
   await consumer.stop()
-  await app?.stop()
+  peakMiB['the new server'] = Math.round(memoryMiB(home.pid, 'VmHWM'))
+  await home[Symbol.asyncDispose]()
   await elsewhere[Symbol.asyncDispose]()
   await reference[Symbol.asyncDispose]()
   await Promise.all([plc, post, appview].map((server) => server[Symbol.asyncDispose]()))
   rmSync(scratch, { recursive: true })
-  console.log(JSON.stringify({ accounts: ACCOUNTS, records: RECORDS, seconds: times }))
+  const recordsPerMinute = Math.round((RECORDS / seconds['move']!) * 60)
+  console.log(JSON.stringify({ accounts: ACCOUNTS, records: RECORDS, recordsPerMinute, seconds, peakMiB }, null, 2))
 })
 
 test('everybody moves in, and the report counts them', () => {
   const end = report.find((line) => line.includes('accounts moved in'))
   expect(end).toContain(`${ACCOUNTS + 4} accounts moved in`)
+  // The blobs of Hanna, and of everybody else who has one.
+  expect(end).toContain(`and ${ACCOUNTS + 3} blobs`)
 })
 
 test('an account has what it had, under the same head, and reads the same to the libraries of the reference', async () => {
@@ -244,10 +267,29 @@ test('an account has what it had, under the same head, and reads the same to the
 })
 
 test('official clients stay signed in, and write', async () => {
-  for (const agent of agents.slice(0, 20)) {
-    await agent.post({ text: 'from the new home' })
-    expect((await agent.com.atproto.server.getSession()).data.did).toBe(agent.assertDid)
-  }
+  await timed('everybody writes', () =>
+    concurrently(numbers(ACCOUNTS), CLIENTS, async (i) => {
+      const agent = agents[i]!
+      await agent.post({ text: NEW_POST })
+      expect((await agent.com.atproto.server.getSession()).data.did).toBe(agent.assertDid)
+    }),
+  )
+})
+
+test('everybody exchanges the refresh token that they had, and has the picture that they had', async () => {
+  await timed('everybody refreshes', () =>
+    concurrently(numbers(ACCOUNTS), CLIENTS, async (i) => {
+      const agent = agents[i]!
+      const { refreshJwt } = agent.session!
+      await agent.sessionManager.refreshSession()
+      expect(agent.session!.refreshJwt).not.toBe(refreshJwt)
+      const did = agent.assertDid
+      const { data: listed } = await agent.com.atproto.sync.listBlobs({ did })
+      expect(listed.cids).toHaveLength(1)
+      const { headers } = await agent.com.atproto.sync.getBlob({ did, cid: listed.cids[0]! })
+      expect(headers['content-type']).toBe('image/png')
+    }),
+  )
 })
 
 test('people sign in with the passwords that they had', async () => {
@@ -260,39 +302,64 @@ test('an app goes on with the refresh token that it had', async () => {
   expect([status, body.sub, body.scope]).toEqual([200, hanna.assertDid, SCOPE])
 })
 
+const says = (text: string) => (event: Event) => event.event === 'create' && event.record['text'] === text
+
 test('a consumer of the firehose follows over the change without a fault', async () => {
   await hanna.post({ text: 'heard by all' })
-  const events = await consumer.until((seen) =>
-    seen.some((event) => event.event === 'create' && event.record['text'] === 'heard by all'),
-  )
+  await timed('following', async () => {
+    expect(await consumer.heard(says('the last one there'))).toHaveLength(1)
+    const heard = await consumer.heard(says(NEW_POST), ACCOUNTS)
+    expect(new Set(heard.map(({ did }) => did)).size).toBe(ACCOUNTS)
+    await consumer.heard(says('heard by all'))
+  })
   expect(consumer.faults).toEqual([])
-  expect(events.length).toBeGreaterThan(seenBefore)
-  const texts = events.flatMap((event) => (event.event === 'create' ? [event.record['text']] : []))
-  expect(texts.filter((text) => text === 'the last one there')).toHaveLength(1)
+  expect(consumer.events.filter(says('the last one there'))).toHaveLength(1)
 })
 
 test('a consumer that was behind at the change misses nothing', async () => {
   const late = new Consumer(reference.url, { startCursor: 0, plcUrl: plc.url })
-  const isLast = (event: (typeof late.events)[number]) =>
-    event.event === 'create' && event.record['text'] === 'heard by all'
-  const events = await late.until((seen) => seen.some(isLast))
+  const isNote = (event: Event) => event.event === 'create' && event.collection === NOTE
+  await timed('catching up', async () => {
+    const notes = await late.heard(isNote, NOTES * ACCOUNTS)
+    expect(new Set(notes.map((event) => event.event === 'create' && event.uri.toString())).size).toBe(NOTES * ACCOUNTS)
+    await late.heard(says(NEW_POST), ACCOUNTS)
+    await late.heard(says('heard by all'))
+  })
   await late.stop()
   expect(late.faults).toEqual([])
-  const written = events.filter(({ event }) => event === 'create').length
-  expect(written).toBeGreaterThanOrEqual(Math.floor(RECORDS / ACCOUNTS) * ACCOUNTS)
+  expect(late.events.filter(isNote)).toHaveLength(NOTES * ACCOUNTS)
 })
 
+const statusOf = async ({ assertDid: did }: AtpAgent) =>
+  (await request(`${reference.url}/xrpc/com.atproto.sync.getRepoStatus?did=${did}`)).body.status
+
 test('takedown, deactivation and a half-finished move are what they were', async () => {
-  const statusOf = async (did: string) =>
-    (await request(`${reference.url}/xrpc/com.atproto.sync.getRepoStatus?did=${did}`)).body.status
-  expect(await statusOf(hidden.assertDid)).toBe('takendown')
-  expect(await statusOf(resting.assertDid)).toBe('deactivated')
-  expect(await statusOf(arriving)).toBe('deactivated')
-  const agent = new AtpAgent({ service: reference.url })
-  await agent.login({ identifier: arriving, password: PASSWORD })
-  const { data } = await agent.com.atproto.server.checkAccountStatus()
+  expect(await statusOf(hidden)).toBe('takendown')
+  expect(await statusOf(resting)).toBe('deactivated')
+  expect(await statusOf(wanda)).toBe('deactivated')
+})
+
+test('a takedown is reversed, and who rested comes back with the session that they had', async () => {
+  await setTakedown(basic('admin', ADMIN_TOKEN), { applied: false })
+  await resting.com.atproto.server.activateAccount()
+  for (const agent of [hidden, resting]) {
+    expect(await statusOf(agent)).toBeUndefined()
+    await agent.login({ identifier: agent.assertDid, password: PASSWORD })
+    await agent.post({ text: 'back again' })
+  }
+  await consumer.heard(says('back again'), 2)
+  expect(consumer.faults).toEqual([])
+})
+
+test('a half-finished move is finished', async () => {
+  const there = new AtpAgent({ service: reference.url })
+  await there.login({ identifier: wanda.assertDid, password: PASSWORD })
+  const { data } = await there.com.atproto.server.checkAccountStatus()
   expect([data.expectedBlobs, data.importedBlobs]).toEqual([3, 0])
-  expect((await agent.com.atproto.repo.listMissingBlobs()).data.blobs).toHaveLength(3)
+  await finishMove(wanda, there, () => lastCode(elsewhere, 'wanda@example.com'))
+  await there.post({ text: 'there at last' })
+  await consumer.heard(says('there at last'))
+  expect(consumer.faults).toEqual([])
 })
 
 test('the table of its environment has a line for each variable that the reference reads', () => {

@@ -7,7 +7,7 @@ export class Consumer {
   readonly errors: Error[] = []
   readonly runner: MemoryRunner
   readonly #firehose: Firehose
-  #onEvent: (() => void) | null = null
+  #next = Promise.withResolvers<void>()
 
   /** `plcUrl`: the directory that knows the accounts; that of the service itself when it keeps one. */
   constructor(
@@ -23,19 +23,28 @@ export class Consumer {
       onError: (error) => this.errors.push(error),
       handleEvent: (event) => {
         this.events.push(event)
-        this.#onEvent?.()
+        this.#next.resolve()
+        this.#next = Promise.withResolvers()
       },
     })
     void this.#firehose.start()
   }
 
+  /** Resolves with all events once they are as wanted. Among many events, `heard` is faster. */
   async until(condition: (events: Event[]) => boolean): Promise<Event[]> {
-    while (!condition(this.events)) {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      this.#onEvent = resolve
-      await promise
-    }
+    while (!condition(this.events)) await this.#next.promise
     return this.events
+  }
+
+  /** Resolves with the first `count` events that are wanted. Each event is looked at once. */
+  async heard(isWanted: (event: Event) => boolean, count = 1): Promise<Event[]> {
+    const wanted: Event[] = []
+    for (let at = 0; wanted.length < count; at++) {
+      if (at === this.events.length) await this.#next.promise
+      const event = this.events[at]!
+      if (isWanted(event)) wanted.push(event)
+    }
+    return wanted
   }
 
   /** What the library could not read or verify. */

@@ -34,6 +34,13 @@ export async function moveAccount({ from, to, handle, email, password, mailedCod
 
   const { data: car } = await from.com.atproto.sync.getRepo({ did })
   await at.com.atproto.repo.importRepo(car, { encoding: 'application/vnd.ipld.car' })
+  await finishMove(from, at, mailedCode)
+  return at
+}
+
+/** From the repository on, which `at` has: blobs, preferences, identity, activation. */
+export async function finishMove(from: AtpAgent, at: AtpAgent, mailedCode: Move['mailedCode']): Promise<void> {
+  const did = from.assertDid
   for (;;) {
     const { data: missing } = await at.com.atproto.repo.listMissingBlobs({ limit: 2 })
     if (missing.blobs.length === 0) break
@@ -51,7 +58,6 @@ export async function moveAccount({ from, to, handle, email, password, mailedCod
   expect(status).toMatchObject({ activated: false, validDid: true, importedBlobs: status.expectedBlobs })
   await at.com.atproto.server.activateAccount()
   await from.com.atproto.server.deactivateAccount({})
-  return at
 }
 
 /** Back to a server where the account was left behind deactivated. `mailedCode` is that of the server it comes from. */
@@ -159,7 +165,7 @@ export async function settleIn(agent: AtpAgent): Promise<void> {
 }
 
 /** The first bytes of a PNG, by which its type is told, and filling. */
-function png(seed: number): Uint8Array {
+export function png(seed: number): Uint8Array {
   const bytes = new Uint8Array(3000 + seed).fill(seed)
   bytes.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, 0x49, 0x48, 0x44, 0x52])
   return bytes
