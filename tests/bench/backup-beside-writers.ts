@@ -8,10 +8,11 @@
  * which copies everything, and beside a second one, which finds the blobs there already. Ends with `verify` on a
  * restore.
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createAccount, type TestAccount } from '../support/clients/account.ts'
+import { memoryMiB, peakMiBOf } from '../support/process-memory.ts'
 import { readOutput } from '../support/servers/program.ts'
 
 const MEBIBYTE = 1024 ** 2
@@ -120,11 +121,6 @@ function atRate(perSec: number, send: (i: number) => Promise<unknown>) {
   }
 }
 
-const peakMiB = (pid: number): number => {
-  const [, kib] = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
-  return Math.round(Number(kib ?? 0) / 1024)
-}
-
 async function run(words: string[], changes: Record<string, string> = {}) {
   const startedAt = performance.now()
   const child = Bun.spawn(holdfast(...words), {
@@ -133,13 +129,13 @@ async function run(words: string[], changes: Record<string, string> = {}) {
     stdout: 'pipe',
     stderr: 'inherit',
   })
-  const [code, out] = await Promise.all([child.exited, new Response(child.stdout).text()])
-  const { maxRSS, cpuTime } = child.resourceUsage()!
+  const [code, out, peak] = await Promise.all([child.exited, new Response(child.stdout).text(), peakMiBOf(child)])
+  const { cpuTime } = child.resourceUsage()!
   return {
     code,
     secs: ((performance.now() - startedAt) / 1000).toFixed(1),
     cpuSecs: (Number(cpuTime.total) / 1e6).toFixed(1),
-    peakMiB: Math.round(maxRSS / MEBIBYTE),
+    peakMiB: Math.round(peak),
     said: out.trim(),
   }
 }
@@ -179,7 +175,12 @@ try {
       await response.arrayBuffer()
     })
     const worked = await work()
-    return { worked, writes: await writes(), reads: await reads(), serverPeakMiB: peakMiB(child.pid) }
+    return {
+      worked,
+      writes: await writes(),
+      reads: await reads(),
+      serverPeakMiB: Math.round(memoryMiB(child.pid, 'VmHWM')),
+    }
   }
   console.log('idle', JSON.stringify(await beside(() => Bun.sleep(IDLE_SECS * 1000))))
   const place = join(folder, 'backups')

@@ -10,7 +10,7 @@
  * stands what does not depend on the machine's other work: how often the event loop was held, in time of its processor.
  */
 import { Database } from 'bun:sqlite'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { encode } from '../../src/protocol/cbor.ts'
@@ -18,6 +18,7 @@ import { cidOfBlob, cidOfCbor } from '../../src/protocol/cid.ts'
 import { createAccount } from '../support/clients/account.ts'
 import { bearer } from '../support/clients/http.ts'
 import type { LoopStalls } from './loop-stalls.ts'
+import { memoryMiB } from '../support/process-memory.ts'
 import { readOutput } from '../support/servers/program.ts'
 
 const ROWS = Number(process.argv[2] ?? 100_000) || 0
@@ -247,9 +248,6 @@ function latencies(reads: Read[]) {
   }
 }
 
-const rssMiB = (pid: number, field: 'VmRSS' | 'VmHWM') =>
-  Math.round(Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024)
-
 const passes = [
   { sweep: 'blob-scrub' },
   { sweep: 'blob-mirror', of: 'first copy' },
@@ -280,9 +278,9 @@ async function run(): Promise<void> {
       await during(() => Bun.sleep(WARM_SECS * 1000))
       const idle = () => during(() => Bun.sleep(IDLE_WINDOWS * WINDOW_SECS * 1000))
       const before = await idle()
-      const rssBeforeMiB = rssMiB(server.pid, 'VmRSS')
+      const rssBeforeMiB = Math.round(memoryMiB(server.pid, 'VmRSS'))
       const beside = await during(() => onePass(server, sweep))
-      const rssPeakMiB = rssMiB(server.pid, 'VmHWM')
+      const rssPeakMiB = Math.round(memoryMiB(server.pid, 'VmHWM'))
       const after = await idle()
       const idleFigures = latencies([...before.reads, ...after.reads])
       const besideFigures = latencies(beside.reads)

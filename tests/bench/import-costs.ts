@@ -16,6 +16,7 @@ import { nextTid } from '../../src/protocol/tid.ts'
 import { createAccount } from '../support/clients/account.ts'
 import { archiveOf, post } from '../support/archive.ts'
 import { bearer, request } from '../support/clients/http.ts'
+import { memoryMiB } from '../support/process-memory.ts'
 import { readOutput } from '../support/servers/program.ts'
 
 const sizes = process.argv.length > 2 ? process.argv.slice(2).map(Number) : [1000, 10_000, 50_000, 200_000]
@@ -60,8 +61,6 @@ async function startServer(folder: string) {
   return { child, url: await readOutput(child.stdout, null).listening }
 }
 
-const memory = (pid: number, field: 'VmRSS' | 'VmHWM') =>
-  (Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024) / MEBIBYTE
 function cpuSecs(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SEC
@@ -78,7 +77,7 @@ for (const size of sizes) {
     const { bytes } = archiveOf(account.did, nextTid(null, Date.now() * 1000, 7), mixed(count), key)
     // The highest memory so far begins anew.
     writeFileSync(`/proc/${child.pid}/clear_refs`, '5')
-    const before = { at: performance.now(), cpu: cpuSecs(child.pid), memory: memory(child.pid, 'VmRSS') }
+    const before = { at: performance.now(), cpu: cpuSecs(child.pid), memory: memoryMiB(child.pid, 'VmRSS') }
     const { status } = await request(`${url}/xrpc/com.atproto.repo.importRepo`, {
       method: 'POST',
       body: bytes as Uint8Array<ArrayBuffer>,
@@ -90,7 +89,7 @@ for (const size of sizes) {
       secs: (performance.now() - before.at) / 1000,
       cpu: cpuSecs(child.pid) - before.cpu,
       before: before.memory,
-      most: memory(child.pid, 'VmHWM'),
+      most: memoryMiB(child.pid, 'VmHWM'),
     }
   }
   await importInto('first', 1000)
