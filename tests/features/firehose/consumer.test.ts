@@ -25,7 +25,7 @@ test('a consumer that checks everything sees each write once and in order, over 
     keys.push((await call(alice, 'createRecord', { collection, record: note(`post ${i}`) })).uri.split('/').at(-1))
   for (const rkey of keys.slice(0, 5)) await call(alice, 'putRecord', { collection, rkey, record: note('changed') })
   // What is on its way is checked against the directory, which goes down with the server.
-  await consumer.until((seen) => seen.filter(({ event }) => event === 'update').length === 5)
+  await consumer.heard(({ event }) => event === 'update', 5)
   await pds.restart()
   for (const rkey of keys.slice(5, 10)) await call(alice, 'deleteRecord', { collection, rkey })
   const writes = keys.slice(10).map((rkey) => ({ $type: 'com.atproto.repo.applyWrites#delete', collection, rkey }))
@@ -36,8 +36,8 @@ test('a consumer that checks everything sees each write once and in order, over 
     ],
   })
 
-  const events = await consumer.until((seen) => seen.some((event) => event.event === 'create' && event.rkey === 'last'))
-  const seen = events.flatMap((event) =>
+  await consumer.heard((event) => event.event === 'create' && event.rkey === 'last')
+  const seen = consumer.events.flatMap((event) =>
     event.event === 'create' || event.event === 'update' || event.event === 'delete'
       ? [`${event.event} ${event.rkey}`]
       : [],
