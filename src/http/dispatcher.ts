@@ -58,7 +58,7 @@ export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): 
       if (site === 'former' && isPage(exchange) && isRead(request)) return (response = redirection(exchange))
       return (response = success(exchange, await target.run(exchange)))
     } catch (error) {
-      return (response = failure(exchange, error))
+      return (response = await failure(exchange, error))
     } finally {
       running--
       const status = response?.status ?? 500

@@ -2,40 +2,25 @@
  * The page that a browser shows when a request is refused or fails: what happened, in plain words, and where to go
  * next.
  */
-import type { Config } from '../platform/configuration/config.ts'
 import type { Refusal } from './errors.ts'
-import { html } from './html.ts'
-import { page } from './page.ts'
+import { html, type Wording } from './html.ts'
+import { layoutTexts } from './layout-texts.ts'
+import { page, type PageAsker } from './page.ts'
 
 interface Words {
-  title: string
-  text: string
+  title: Wording
+  text: Wording
 }
 
-const ourFault: Words = {
-  title: 'Something went wrong',
-  text: 'The fault is on our side. Please try again in a moment.',
-}
+const ourFault: Words = { title: layoutTexts.ourFaultTitle, text: layoutTexts.ourFault }
 
 /** By status. Any other refusal shows its own message, which was written for the person who filled in the form. */
 const words: Record<number, (refusal: Refusal, waitMinutes: number) => Words> = {
-  404: () => ({
-    title: 'Page not found',
-    text: 'There is no page at this address. It may be mistyped, or the link may be old.',
-  }),
-  405: () => ({ title: 'Page not found', text: 'This address is not a page that can be opened.' }),
-  413: () => ({
-    title: 'Too large',
-    text: 'What you sent is larger than this page accepts. Please go back and shorten it.',
-  }),
-  429: (_, minutes) => ({
-    title: 'Too many attempts',
-    text: `Please wait ${minutes === 1 ? 'a minute' : `${minutes} minutes`}, then try again.`,
-  }),
-  502: () => ({
-    title: ourFault.title,
-    text: 'A service that this page depends on is not responding. Please try again in a moment.',
-  }),
+  404: () => ({ title: layoutTexts.notFoundTitle, text: layoutTexts.notFound }),
+  405: () => ({ title: layoutTexts.notFoundTitle, text: layoutTexts.notOpenable }),
+  413: () => ({ title: layoutTexts.tooLargeTitle, text: layoutTexts.tooLarge }),
+  429: (_, minutes) => ({ title: layoutTexts.tooManyTitle, text: layoutTexts.wait({ count: minutes }) }),
+  502: () => ({ title: ourFault.title, text: layoutTexts.dependencyDown }),
   503: ({ message }) => ({ title: ourFault.title, text: message }),
 }
 
@@ -50,14 +35,14 @@ export interface ErrorPlace {
 
 /** Returns the page for a refusal, with its status and headers. `retryAfterSecs` is 0 if no wait is known. */
 export function errorPage(
-  config: Config,
+  asker: PageAsker,
   refusal: Refusal,
   { path, retryAt, origin, retryAfterSecs }: ErrorPlace,
-): Response {
+): Promise<Response> {
   const { status, message, options } = refusal
-  const fallback: Words = status >= 500 ? ourFault : { title: 'This did not work', text: message }
+  const fallback: Words = status >= 500 ? ourFault : { title: layoutTexts.refusedTitle, text: message }
   const { title, text } = words[status]?.(refusal, Math.max(1, Math.ceil(retryAfterSecs / 60))) ?? fallback
-  return page(config, {
+  return page(asker, {
     title,
     status,
     origin,
@@ -66,9 +51,9 @@ export function errorPage(
 <section class="card">
   <h1>${title}</h1>
   <p>${text}</p>
-  ${path.startsWith('/oauth/authorize') && retryAt === null && html`<p class="quiet">If an app brought you here, go back to it and start again.</p>`}
-  ${retryAt !== null && html`<div class="actions"><a class="button primary" href="${retryAt}">Back to the request</a></div>`}
-  <p class="links"><a href="${origin}/account">Your account</a> <a href="${origin}/">About this server</a></p>
+  ${path.startsWith('/oauth/authorize') && retryAt === null && html`<p class="quiet">${layoutTexts.startAgain}</p>`}
+  ${retryAt !== null && html`<div class="actions"><a class="button primary" href="${retryAt}">${layoutTexts.backToRequest}</a></div>`}
+  <p class="links"><a href="${origin}/account">${layoutTexts.yourAccount}</a> <a href="${origin}/">${layoutTexts.aboutServer}</a></p>
 </section>`,
   })
 }

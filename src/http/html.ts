@@ -1,24 +1,79 @@
-/** HTML templates: plain values are escaped, nested templates are not, so markup and content cannot be confused. */
+/**
+ * HTML templates: plain values are escaped, nested templates are not, so markup and content cannot be confused. What a
+ * template holds is written when its language is known.
+ */
+import type { Language } from '../protocol/languages.ts'
 
 export class Html {
-  constructor(readonly text: string) {}
+  constructor(
+    readonly strings: readonly string[],
+    readonly values: readonly Value[],
+  ) {}
+
+  /** In English, which is always loaded. */
+  get text(): string {
+    return written(this, 'en')
+  }
 }
 
-type Value = Html | string | number | null | undefined | false | readonly Value[]
+/** Something that each language writes in its own way. */
+export interface Phrase {
+  /** What stands in its place. */
+  in(language: Language): Value
+  /** Loads what `in` needs; null if it is there. */
+  load(language: Language): Promise<unknown> | null
+  /** What else is written with it. */
+  readonly parts: readonly Value[]
+  readonly isPhrase: true
+}
+
+export type Value = Html | Phrase | string | number | null | undefined | false | readonly Value[]
+
+/** A text in one language, or in all of them. */
+export type Wording = string | Phrase
 
 /**
  * html`<p>${name}</p>`: text is escaped, nested templates and lists are inserted unchanged, null, undefined and false
  * as nothing.
  */
-export const html = (strings: TemplateStringsArray, ...values: Value[]): Html =>
-  new Html(strings.reduce((text, string, i) => text + rendered(values[i - 1]) + string))
+export const html = (strings: TemplateStringsArray, ...values: Value[]): Html => new Html(strings, values)
 
-function rendered(value: Value): string {
+type Escape = (text: string) => string
+
+/** Returns the value as HTML, or as plain text where `escape` leaves everything as it is. */
+function written(value: Value, language: Language, escape: Escape = Bun.escapeHTML): string {
   if (value === null || value === undefined || value === false) return ''
-  if (value instanceof Html) return value.text
-  if (typeof value === 'object') return value.map(rendered).join('')
-  return Bun.escapeHTML(String(value))
+  if (typeof value === 'string' || typeof value === 'number') return escape(String(value))
+  if (value instanceof Html)
+    return value.strings.reduce((text, string, i) => text + written(value.values[i - 1], language, escape) + string)
+  if (isPhrase(value)) return written(value.in(language), language, escape)
+  return value.map((one) => written(one, language, escape)).join('')
 }
+
+const isPhrase = (value: object): value is Phrase => 'isPhrase' in value
+
+/** Returns what has to be loaded before the value can be written. */
+function missing(value: Value, language: Language): Promise<unknown>[] {
+  if (typeof value !== 'object' || value === null) return []
+  if (value instanceof Html) return value.values.flatMap((one) => missing(one, language))
+  if (!isPhrase(value)) return value.flatMap((one: Value) => missing(one, language))
+  return [value.load(language) ?? [], ...value.parts.flatMap((one) => missing(one, language))].flat()
+}
+
+/** Returns the value as HTML in a language, which is loaded if it was not used before. */
+export async function htmlIn(value: Value, language: Language): Promise<string> {
+  await Promise.all(missing(value, language))
+  return written(value, language)
+}
+
+/** The same as plain text, for a mail or a header. */
+export async function textIn(value: Wording, language: Language): Promise<string> {
+  await Promise.all(missing(value, language))
+  return written(value, language, String)
+}
+
+/** Returns the wording in English as plain text, for programs. */
+export const inEnglish = (value: Wording): string => written(value, 'en', String)
 
 /** Characters that are invisible or change how their neighbours are displayed. */
 const deceptive = /[\p{Cc}\p{Cf}\u2028\u2029]/gu

@@ -3,8 +3,12 @@
  * other sites.
  */
 import type { Config } from '../platform/configuration/config.ts'
+import { languageNames, languages, type Language } from '../protocol/languages.ts'
 import { asset } from './asset.ts'
-import { html, type Html } from './html.ts'
+import type { Exchange } from './endpoint.ts'
+import { html, htmlIn, type Html, type Wording } from './html.ts'
+import { layoutTexts } from './layout-texts.ts'
+import { LANGUAGE_HEADERS, pageLanguage } from './page-language.ts'
 import style from './style.css' with { type: 'text' }
 
 export const stylesheet = asset('/assets/style.css', 'text/css', style)
@@ -14,7 +18,7 @@ const policy = (styles: string) =>
   `default-src 'none'; style-src ${styles}; script-src 'self'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'`
 
 export interface Page {
-  title: string
+  title: Wording
   body: Html
   status?: number
   /** A form may end in a redirect to another origin, which browsers would block under `form-action`. */
@@ -28,15 +32,36 @@ export interface Page {
    */
   origin?: string
   headers?: Record<string, string>
+  /** The languages that an app asked for, as in `ui_locales` of OpenID Connect. */
+  uiLocales?: string | null
 }
 
-export function page(
+/** Who asked for a page, and how. */
+export type PageAsker = Pick<Exchange, 'ctx' | 'request'>
+
+/**
+ * Returns the page in the language of the person who asks. For a page whose texts are not in tables yet, pass the
+ * configuration: it is in English, foot included.
+ */
+export function page(asker: PageAsker, shown: Page): Promise<Response>
+export function page(config: Config, shown: Page): Response
+export function page(asker: PageAsker | Config, shown: Page): Response | Promise<Response> {
+  if (!('ctx' in asker)) return response(asker, shown, layout(asker, shown, 'en', null).text)
+  const { config } = asker.ctx
+  const language = pageLanguage(asker, shown.uiLocales)
+  return htmlIn(layout(config, shown, language, asker.request), language).then((text) =>
+    response(config, { ...shown, headers: { Vary: LANGUAGE_HEADERS, ...shown.headers } }, text),
+  )
+}
+
+/** `request` is null if there is no other language to choose. */
+const layout = (
   config: Config,
-  { title, body, status = 200, leavesOrigin = false, wide = false, script, origin = '', headers = {} }: Page,
-): Response {
-  const rules = policy(origin || "'self'")
-  const text = html`<!doctype html>
-<html lang="en">
+  { title, body, wide = false, script, origin = '' }: Page,
+  language: Language,
+  request: Request | null,
+): Html => html`<!doctype html>
+<html lang="${language}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -50,10 +75,17 @@ ${script && html`<script src="${script}" defer></script>`}
 <body>
 <header class="top"><a href="${origin}/account" class="brand">${mark}<span>${config.serviceName}</span></a></header>
 <main${wide ? html` class="wide"` : null}>${body}</main>
-<footer class="bottom">${footer(config)}</footer>
+<footer class="bottom">${footer(config)}${request?.method === 'GET' && origin === '' && languageChoice(language, request)}</footer>
 </body>
 </html>
-`.text
+`
+
+function response(
+  config: Config,
+  { status = 200, leavesOrigin = false, origin = '', headers = {} }: Page,
+  text: string,
+): Response {
+  const rules = policy(origin || "'self'")
   return new Response(text, {
     status,
     headers: {
@@ -78,7 +110,18 @@ const mark = html`<svg class="mark" viewBox="0 0 32 32" aria-hidden="true" focus
 
 function footer({ publicUrl, links, contact }: Config): Html {
   return html`<span>${new URL(publicUrl).host}</span>
-${links.termsOfService && html`<a href="${links.termsOfService}" rel="noreferrer">Terms</a>`}
-${links.privacyPolicy && html`<a href="${links.privacyPolicy}" rel="noreferrer">Privacy</a>`}
-${contact.email && html`<a href="mailto:${encodeURI(contact.email)}">Contact</a>`}`
+${links.termsOfService && html`<a href="${links.termsOfService}" rel="noreferrer">${layoutTexts.terms}</a>`}
+${links.privacyPolicy && html`<a href="${links.privacyPolicy}" rel="noreferrer">${layoutTexts.privacy}</a>`}
+${contact.email && html`<a href="mailto:${encodeURI(contact.email)}">${layoutTexts.contact}</a>`}`
+}
+
+/** Other languages, for a page that can be shown again; what a form has answered cannot. */
+function languageChoice(current: Language, { url }: Request): Html {
+  const { pathname, search } = new URL(url)
+  const others = languages.filter((language) => language !== current)
+  return html`
+<details class="languages"><summary>${languageNames[current]}</summary>
+<form method="post" action="/language"><input type="hidden" name="back" value="${pathname}${search}">
+${others.map((language) => html`<button class="link" name="language" value="${language}" lang="${language}">${languageNames[language]}</button>`)}</form>
+</details>`
 }

@@ -38,7 +38,7 @@ export function success(exchange: RequestExchange, value: unknown): Response {
  * Returns a refusal in the dialect of its surface. Any other error is logged, and becomes a 500 without its message, or
  * a 503 if this machine has no room left.
  */
-export function failure(exchange: RequestExchange, error: unknown): Response {
+export function failure(exchange: RequestExchange, error: unknown): Response | Promise<Response> {
   const { surface, request, nsid } = exchange
   const known = refusalOf(error)
   const refusal = known ?? internalError()
@@ -46,7 +46,7 @@ export function failure(exchange: RequestExchange, error: unknown): Response {
   // it.
   const isFault = known === null || storageFaultOf(error) !== null
   if (isFault && !request.signal.aborted) logFailure(exchange.ctx, nsid ?? surface.prefix, error)
-  if (isPage(exchange)) return finished(exchange, pageOf(exchange, refusal))
+  if (isPage(exchange)) return pageOf(exchange, refusal).then((shown) => finished(exchange, shown))
   const { contentType, text } = surface.body(refusal)
   const response = textual(exchange, refusal.status, contentType, text)
   for (const [name, value] of Object.entries(refusal.options.headers ?? {}))
@@ -83,10 +83,12 @@ export function redirection({ ctx, request, rawPath }: RequestExchange): Respons
   return new Response(null, { status: 308, headers: { Location: ctx.config.publicUrl + rawPath + search } })
 }
 
-function pageOf({ ctx: { config }, request, rawPath, headersToSend }: RequestExchange, refusal: Refusal): Response {
+function pageOf(exchange: RequestExchange, refusal: Refusal): Promise<Response> {
+  const { ctx, request, rawPath, headersToSend } = exchange
+  const { config } = ctx
   const own = new URL(config.publicUrl)
   const origin = parseHost(request.headers.get('host') ?? '')?.name === own.hostname ? '' : own.origin
-  return errorPage(config, refusal, {
+  return errorPage(exchange, refusal, {
     path: rawPath,
     retryAt: retryAt(request, rawPath, refusal),
     origin,

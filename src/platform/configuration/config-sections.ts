@@ -37,6 +37,7 @@ import {
   text,
 } from './config-kinds.ts'
 import type { Did } from '../../protocol/identifiers.ts'
+import { languages } from '../../protocol/languages.ts'
 import { reservedLabels } from '../../protocol/reserved-labels.ts'
 
 const MEBIBYTE = 1024 * 1024
@@ -217,6 +218,14 @@ export const declared = {
     termsOfService: optional(link, {
       env: fileOnly,
       doc: 'Terms of service, shown in the server description and on pages.',
+    }),
+  }),
+
+  pages: section({
+    language: field(choice(...languages), {
+      default: 'en',
+      addition: true,
+      doc: 'Language of pages and mails for people of whom no preference is known.',
     }),
   }),
 

@@ -32,6 +32,7 @@ const POLL_SECS = 6
 
 /** Endpoints that are no queries, and store nothing that the caller would miss. */
 const storingNothing: Record<string, string> = {
+  'POST /language': 'sets a cookie',
   'com.atproto.identity.refreshIdentity': 'only a cache is written',
   'com.atproto.moderation.createReport': 'is forwarded',
   'app.bsky.notification.registerPush': 'is forwarded',

@@ -76,6 +76,7 @@ const routes: Record<string, For> = {
   'POST /account/move': 'holder',
   'GET /account/move-away': 'holder',
   'POST /account/move-away': 'holder',
+  'POST /language': 'open',
   'GET /account/sign-in': 'open',
   'POST /account/sign-in': 'open',
   'GET /account/sign-in/wallet': 'open',

@@ -6,6 +6,7 @@
  */
 import { createHmac } from 'node:crypto'
 import { DAY_SECS, HOUR_SECS } from '../../../base/durations.ts'
+import { cookieIn, cookieOf } from '../../../http/cookies.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
 import type { Html } from '../../../http/html.ts'
@@ -121,16 +122,6 @@ export async function deviceOf(exchange: Exchange): Promise<Device | null> {
   const accounts = found.filter((signedIn) => signedIn !== null && signedIn.account.takedownRef === null) as SignedIn[]
   return accounts.length === 0 ? null : { tokenHash, accounts, formToken: formTokenOf(token) }
 }
-
-const cookieOf = (request: Request, name: string): string | null =>
-  cookieIn((request.headers.get('cookie') ?? '').split(/;\s*/), name)
-
-/** Returns the value of the first of some cookies that has a name. Attributes that follow it do not count. */
-const cookieIn = (cookies: readonly string[], name: string): string | null =>
-  cookies
-    .find((one) => one.startsWith(`${name}=`))
-    ?.slice(name.length + 1)
-    .split(';', 1)[0] ?? null
 
 const formTokenOf = (token: string): string =>
   createHmac('sha256', parseOpaqueToken(token)!).update('form').digest('base64url')

@@ -1,0 +1,23 @@
+export const layoutGerman = {
+  terms: 'Nutzungsbedingungen',
+  privacy: 'Datenschutz',
+  contact: 'Kontakt',
+  ourFaultTitle: 'Da ist etwas schiefgegangen',
+  ourFault: 'Der Fehler liegt bei uns. Bitte versuche es gleich noch einmal.',
+  notFoundTitle: 'Seite nicht gefunden',
+  notFound: 'Unter dieser Adresse gibt es keine Seite. Vielleicht ist sie vertippt, oder der Link ist veraltet.',
+  notOpenable: 'Diese Adresse ist keine Seite, die man öffnen kann.',
+  tooLargeTitle: 'Zu groß',
+  tooLarge: 'Was du gesendet hast, ist größer, als diese Seite annimmt. Bitte geh zurück und kürze es.',
+  tooManyTitle: 'Zu viele Versuche',
+  wait: {
+    one: 'Bitte warte eine Minute und versuche es dann noch einmal.',
+    other: 'Bitte warte {count} Minuten und versuche es dann noch einmal.',
+  },
+  dependencyDown: 'Ein Dienst, den diese Seite braucht, antwortet nicht. Bitte versuche es gleich noch einmal.',
+  refusedTitle: 'Das hat nicht geklappt',
+  startAgain: 'Wenn dich eine App hierhergeschickt hat, geh zu ihr zurück und fang noch einmal an.',
+  backToRequest: 'Zurück zur Anfrage',
+  yourAccount: 'Dein Konto',
+  aboutServer: 'Über diesen Server',
+} as const

@@ -1,0 +1,25 @@
+export const layoutFrench = {
+  terms: 'Conditions',
+  privacy: 'Confidentialité',
+  contact: 'Contact',
+  ourFaultTitle: 'Un problème est survenu',
+  ourFault: 'L’erreur vient de nous. Veuillez réessayer dans un instant.',
+  notFoundTitle: 'Page introuvable',
+  notFound: 'Il n’y a pas de page à cette adresse. Elle est peut-être mal saisie, ou le lien est ancien.',
+  notOpenable: 'Cette adresse n’est pas une page que l’on peut ouvrir.',
+  tooLargeTitle: 'Trop volumineux',
+  tooLarge:
+    'Ce que vous avez envoyé dépasse ce que cette page accepte. Veuillez revenir en arrière et raccourcir votre texte.',
+  tooManyTitle: 'Trop de tentatives',
+  wait: {
+    one: 'Veuillez patienter une minute, puis réessayer.',
+    many: 'Veuillez patienter {count} minutes, puis réessayer.',
+    other: 'Veuillez patienter {count} minutes, puis réessayer.',
+  },
+  dependencyDown: 'Un service dont dépend cette page ne répond pas. Veuillez réessayer dans un instant.',
+  refusedTitle: 'Cela n’a pas fonctionné',
+  startAgain: 'Si une application vous a amené ici, revenez-y et recommencez.',
+  backToRequest: 'Revenir à la demande',
+  yourAccount: 'Votre compte',
+  aboutServer: 'À propos de ce serveur',
+} as const

@@ -1,0 +1,31 @@
+/**
+ * The language in which a request is answered: what the person chose on a page, or else what the app asked for, or else
+ * what the browser prefers, or else what the operator set.
+ */
+import type { Config } from '../platform/configuration/config.ts'
+import { acceptedLanguage, languages, listedLanguage, type Language } from '../protocol/languages.ts'
+import { cookieOf } from './cookies.ts'
+import type { Exchange } from './endpoint.ts'
+
+const CHOICE_SECS = 365 * 86_400
+
+const isSecure = ({ publicUrl }: Config): boolean => publicUrl.startsWith('https://')
+const cookieName = (config: Config): string => `${isSecure(config) ? '__Host-' : ''}holdfast-language`
+
+/** Headers of the request that decide about the language. */
+export const LANGUAGE_HEADERS = 'Accept-Language, Cookie'
+
+/** `uiLocales` is what an app asked for, as in `ui_locales` of OpenID Connect. */
+export function pageLanguage({ ctx, request }: Pick<Exchange, 'ctx' | 'request'>, uiLocales?: string | null): Language {
+  const chosen = cookieOf(request, cookieName(ctx.config))
+  return (
+    languages.find((language) => language === chosen) ??
+    listedLanguage(uiLocales ?? '') ??
+    acceptedLanguage(request.headers.get('accept-language') ?? '') ??
+    ctx.config.pages.language
+  )
+}
+
+/** The `Set-Cookie` header that keeps a choice for a year. */
+export const languageCookie = (config: Config, language: Language): string =>
+  `${cookieName(config)}=${language}; Path=/; HttpOnly; SameSite=Lax${isSecure(config) ? '; Secure' : ''}; Max-Age=${CHOICE_SECS}`

@@ -1,0 +1,217 @@
+/**
+ * Texts for people stand in tables, in all languages. The compiler compares the tables; here is what it cannot see, and
+ * what tells a translator which text is at fault.
+ */
+import { join } from 'node:path'
+import { expect, test } from 'bun:test'
+import { contentsOf, namesIn, type EnglishTexts, type TextShape } from '../../src/http/texts.ts'
+import { sources } from './sources.ts'
+import { isNode, nodesOf, syntaxOf, type SyntaxNode } from './syntax.ts'
+
+const SRC = join(import.meta.dir, '../../src')
+
+/** Pages whose texts are not in tables yet. A file that is finished leaves the list. */
+const unfinished: readonly string[] = [
+  'features/access/account-pages/account-details.ts',
+  'features/access/account-pages/account-page.ts',
+  'features/access/account-pages/agents-page.ts',
+  'features/access/account-pages/escrow-part.ts',
+  'features/access/account-pages/hosting-part.ts',
+  'features/access/account-pages/identity-page.ts',
+  'features/access/account-pages/move-away-page.ts',
+  'features/access/account-pages/move-here-pages.ts',
+  'features/access/account-pages/move-page.ts',
+  'features/access/account-pages/network-page.ts',
+  'features/access/account-pages/own-domain-page.ts',
+  'features/access/account-pages/push-part.ts',
+  'features/access/account-pages/recovery-pages.ts',
+  'features/access/account-pages/reset-password-pages.ts',
+  'features/access/account-pages/sign-in-pages.ts',
+  'features/access/account-pages/sign-up-pages.ts',
+  'features/access/account-pages/wallet-matters-view.ts',
+  'features/access/account-pages/wallet-sign-in-pages.ts',
+  'features/access/oauth/authorize-page.ts',
+  'features/access/oauth/wallet-consent-block.ts',
+  'features/access/page-parts/form-parts.ts',
+  'features/access/pages/account-chooser.ts',
+  'features/access/scope-words/scope-view.ts',
+  'features/agents/agents/agent-claim-page.ts',
+  'features/operations/server-info/landing-page.ts',
+]
+
+/** Words that are the same in another language, by language; names and abbreviations need no line. */
+const loans: Readonly<Record<string, readonly string[]>> = { fr: ['Contact'] }
+
+const formsOf = (text: TextShape): string[] => (typeof text === 'string' ? [text] : Object.values(text))
+
+interface Translation {
+  table: string
+  language: string
+  english: EnglishTexts
+  texts: EnglishTexts
+}
+
+async function translations(): Promise<Translation[]> {
+  const paths = sources
+    .filter(({ text }) => text.includes(' = textTable('))
+    .map(({ path }) => path)
+    .filter((path) => path !== 'http/texts.ts')
+  const found = await Promise.all(
+    paths.map(async (path) => {
+      const exported = Object.values((await import(join(SRC, path))) as Record<string, object>)
+      return Promise.all(
+        exported.map(async (table) => {
+          const { english, loaders } = contentsOf(table)!
+          const all = { en: async () => english, ...loaders }
+          return Promise.all(
+            Object.entries(all).map(async ([language, load]) => ({
+              table: path,
+              language,
+              english,
+              texts: await load(),
+            })),
+          )
+        }),
+      )
+    }),
+  )
+  return found.flat(2)
+}
+
+const names = (text: TextShape | undefined): string => [...namesIn(text ?? '')].toSorted().join(' ')
+
+/** What is wrong with one form of a text; null if nothing is. */
+function fault(form: string): string | null {
+  if (form.trim() === '' || form !== form.trim()) return 'is empty, or begins or ends with a space'
+  if (/ {2}|\.\.\./.test(form)) return 'has two spaces, or dots in place of an ellipsis'
+  const open: string[] = []
+  for (const [, closing, name] of form.matchAll(/<(\/?)([^>]*)>/g)) {
+    if (!/^\w+$/.test(name!)) return `has a mark that is no name: <${name}>`
+    if (closing === '') open.push(name!)
+    else if (open.pop() !== name) return `closes ${name}, which is not open`
+  }
+  if (open.length > 0) return `does not close ${open.join(', ')}`
+  const rest = form.replaceAll(/\{\w+\}|<\/?\w+>/g, '')
+  return /[{}<>]/.test(rest) ? 'has a brace or an angle bracket that belongs to no value and no mark' : null
+}
+
+test('a text has in each language the values, marks and plural forms that it must have', async () => {
+  const faults = (await translations()).flatMap(({ table, language, english, texts }) => {
+    const rules = new Intl.PluralRules(language).resolvedOptions().pluralCategories
+    return Object.keys({ ...english, ...texts }).flatMap((name) => {
+      const text = texts[name]
+      const said = (what: string) => `${table}, ${language}, ${name}: ${what}`
+      if (text === undefined) return [said('is missing')]
+      if (english[name] === undefined) return [said('is not in English')]
+      const forms = typeof text === 'string' ? [] : Object.keys(text)
+      return [
+        names(text) === names(english[name])
+          ? null
+          : `has the values and marks ${names(text)}, but English has ${names(english[name])}`,
+        typeof text === 'string' || forms.toSorted().join() === rules.toSorted().join()
+          ? null
+          : `has the forms ${forms.join(', ')}, but the language has ${rules.join(', ')}`,
+        ...formsOf(text).map(fault),
+      ].flatMap((what) => (what === null ? [] : [said(what)]))
+    })
+  })
+  expect(faults).toEqual([])
+})
+
+test('nothing is left in English by mistake', async () => {
+  const faults = (await translations()).flatMap(({ table, language, english, texts }) =>
+    Object.keys(english).flatMap((name) => {
+      const [form, ours] = [formsOf(texts[name] ?? '').at(-1)!, formsOf(english[name]!).at(-1)!]
+      const isName = !/[a-z]{3}/.test(ours.replaceAll(/\{\w+\}|<\/?\w+>/g, ''))
+      return language === 'en' || form !== ours || isName || loans[language]?.includes(ours)
+        ? []
+        : [`${table}, ${language}, ${name}: ${ours}`]
+    }),
+  )
+  expect(faults).toEqual([])
+})
+
+/** Members of options of pages and fields that people read. */
+const wordedMembers = ['title', 'label', 'hint', 'lead', 'submit', 'says', 'legend', 'note', 'notice', 'message']
+
+/** Words in the templates of a file: between tags, and in attributes that people read. */
+function wordsIn(path: string, text: string): string[] {
+  return [...nodesOf(syntaxOf(path, text))].flatMap(([node]) => {
+    if (node.type === 'TaggedTemplateExpression') return templateWords(node)
+    if (node.type !== 'Property') return []
+    const [key, value] = [node['key'], node['value']]
+    const isWorded = isNode(key) && wordedMembers.includes(String(key['name']))
+    return isWorded && isNode(value) && value.type === 'Literal' && isWord(String(value['value']))
+      ? [String(value['value'])]
+      : []
+  })
+}
+
+const isWord = (text: string): boolean => /\p{L}{2}/u.test(text)
+
+function templateWords(node: SyntaxNode): string[] {
+  const { tag, quasi } = node as unknown as {
+    tag: SyntaxNode
+    quasi: { quasis: { value: { cooked: string } }[] }
+  }
+  if (tag['name'] !== 'html') return []
+  const markup = quasi.quasis
+    .map(({ value }) => value.cooked)
+    .join(VALUE)
+    .replaceAll(/<(svg|code|pre)\b[\s\S]*?<\/\1>/g, '')
+  // A template of an attribute alone, for a tag of another template.
+  if (/^\s*(?:[\w-]+|(?:\s*[\w-]+="[^"]*")+)\s*$/.test(markup)) return []
+  const named = [...markup.matchAll(/\b(?:aria-label|title|alt|placeholder)="([^"]*)"/g)].map(([, value]) => value!)
+  return [...named, ...shownParts(markup)]
+    .flatMap((part) => part.split(VALUE))
+    .map((part) => part.trim())
+    .filter(isWord)
+}
+
+/** What stands in the place of a value. */
+const VALUE = '\u0000'
+
+/** What is between the tags. A value in a tag may be anything but the end of the tag. */
+function shownParts(markup: string): string[] {
+  const parts = ['']
+  let [inTag, inQuotes] = [false, false]
+  for (const [i, char] of [...markup].entries()) {
+    if (!inTag && char === '<' && /[a-z/!]/i.test(markup[i + 1] ?? '')) [inTag, inQuotes] = [true, false]
+    else if (!inTag) parts[parts.length - 1] += char
+    else if (char === '"') inQuotes = !inQuotes
+    else if (char === '>' && !inQuotes) {
+      inTag = false
+      parts.push('')
+    }
+  }
+  return parts
+}
+
+test('words in the markup of a page are found, and markup is not taken for words', () => {
+  const found = (text: string) => wordsIn('x.ts', text)
+  expect(found('const a = html`<p class="quiet">Sign in here</p>`')).toEqual(['Sign in here'])
+  expect(found('const a = html`<p>${b} is wrong</p>`')).toEqual(['is wrong'])
+  expect(found('const a = html`<nav aria-label="On this page">${b}</nav>`')).toEqual(['On this page'])
+  expect(found("const a = field({ name: 'handle', label: 'Handle' })")).toEqual(['Handle'])
+  expect(found('const a = html`<p class="quiet">${b}<code>/xrpc/</code></p><svg><title>x y</title></svg>`')).toEqual([])
+  expect(found('const a = html`<input id="${id}" name="${name}" ${on && html`required`} type="text">`')).toEqual([])
+})
+
+test('the texts of pages stand in tables', () => {
+  const withWords = sources
+    .filter(({ path, text }) => text.includes('html`') && path !== 'http/html.ts')
+    .map(({ path, text }) => ({ path, words: wordsIn(path, text) }))
+    .filter(({ words }) => words.length > 0)
+  const faults = [
+    ...withWords
+      .filter(({ path }) => !unfinished.includes(path))
+      .map(
+        ({ path, words }) =>
+          `${path}: put ${JSON.stringify(words[0])} into a table, as in src/http/layout-texts.ts (or list a page that has no tables yet)`,
+      ),
+    ...unfinished
+      .filter((path) => !withWords.some((one) => one.path === path))
+      .map((path) => `${path} is finished: take it from the list`),
+  ]
+  expect(faults).toEqual([])
+})
