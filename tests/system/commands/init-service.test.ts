@@ -232,8 +232,10 @@ test('folders with files of others, and paths that units read differently, are r
 }, 60_000)
 
 test('an executable that the service could not read is refused before anything is written', async () => {
-  const misplaced = join(folder, 'holdfast')
-  cpSync(PROGRAM[0]!, misplaced)
+  const home = inFolder('home')
+  mkdirSync(home)
+  cpSync(PROGRAM[0]!, join(home, 'holdfast'))
+  const misplaced = '/home/holdfast'
   expect(
     await runProgram(
       ['init', '--yes', '--skip-dns', '--service', '--config', join(etc, 'other.env'), '--domain', DOMAIN].concat([
@@ -245,7 +247,7 @@ test('an executable that the service could not read is refused before anything i
         String(await freePort()),
       ]),
       { PATH: `${programs}:${process.env['PATH']}`, SERVICE_PLC_DIRECTORY_URL: `http://127.0.0.1:${services.port}` },
-      [...machine, misplaced],
+      [...inMountNamespace(`${mounts} && mount --bind '${home}' /home`), misplaced],
     ),
   ).toMatchObject({ code: 1, err: expect.stringContaining(`${misplaced} is in a folder that the service cannot read`) })
   expect(existsSync(join(etc, 'other.env'))).toBe(false)
