@@ -22,6 +22,10 @@ const PIECE_TIMEOUT_MILLIS = 15_000
 const LIST_PAGE = 100
 const MAX_ATTEMPTS = 3
 const RETRY_MILLIS = 100
+/** There is such an object, or another request is making it. */
+const occupied: ReadonlySet<number> = new Set([409, 412])
+/** How a store refuses headers that it does not know. */
+const NOT_IMPLEMENTED = 501
 /** Times that an object is stored which is not there afterwards. */
 const MAX_STORE_ATTEMPTS = 2
 
@@ -105,23 +109,44 @@ export class Bucket {
   }
 
   /** Store an object. Returns its tag. Throws `BucketRefusal` if the store refuses. */
-  put(key: string, { body, sha256 }: Content): Promise<string> {
-    return this.#surely(key, body.size, async () => {
-      const { ETag } = await this.ask(
-        ({ client, library }, abortSignal) => {
-          const command = new library.PutObjectCommand({
-            Bucket: this.name,
-            Key: key,
-            Body: body,
-            ContentLength: body.size,
-          })
-          command.middlewareStack.add(signedOver(sha256), { step: 'build' })
-          return client.send(command, { abortSignal })
-        },
-        { timeoutMillis: uploadTimeoutMillis(body) },
-      )
-      return ETag
-    })
+  put(key: string, content: Content): Promise<string> {
+    return this.#surely(key, content.body.size, () => this.#put(key, content))
+  }
+
+  /**
+   * Store an object unless there is one with this key already. Which of the two is so, a later read tells: the response
+   * to a request that was repeated does not. Stores that know no such condition replace the object.
+   */
+  async putNew(key: string, content: Content): Promise<void> {
+    try {
+      await this.#put(key, content, { IfNoneMatch: '*' })
+    } catch (error) {
+      if (!(error instanceof BucketRefusal)) throw error
+      if (error.status === NOT_IMPLEMENTED) await this.put(key, content)
+      else if (!occupied.has(error.status)) throw error
+    }
+  }
+
+  async #put(
+    key: string,
+    { body, sha256 }: Content,
+    condition: { IfNoneMatch?: '*' } = {},
+  ): Promise<string | undefined> {
+    const { ETag } = await this.ask(
+      ({ client, library }, abortSignal) => {
+        const command = new library.PutObjectCommand({
+          Bucket: this.name,
+          Key: key,
+          Body: body,
+          ContentLength: body.size,
+          ...condition,
+        })
+        command.middlewareStack.add(signedOver(sha256), { step: 'build' })
+        return client.send(command, { abortSignal })
+      },
+      { timeoutMillis: uploadTimeoutMillis(body) },
+    )
+    return ETag
   }
 
   /**

@@ -1,8 +1,9 @@
 /**
  * A real S3 server on a free port with one bucket, and a wire to it that can fail.
  *
- * It also refuses uploads whose bytes are not those that were signed for, and parts that it does not have, as the large
- * stores do, and knows the two requests about unfinished uploads that the server lacks.
+ * It also refuses uploads whose bytes are not those that were signed for, objects that are there and were to be new,
+ * and parts that it does not have, as the large stores do, and knows the two requests about unfinished uploads that the
+ * server lacks.
  */
 import crypto, { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -87,6 +88,12 @@ export async function startBucket(): Promise<BucketHost> {
       response
         .writeHead(400, { 'content-type': 'application/xml' })
         .end('<Error><Code>XAmzContentSHA256Mismatch</Code></Error>')
+      return
+    }
+    if (request.headers['if-none-match'] === '*' && existsSync(fileOf(keyOf(request.url)))) {
+      response
+        .writeHead(412, { 'content-type': 'application/xml' })
+        .end('<Error><Code>PreconditionFailed</Code></Error>')
       return
     }
     // It answers before its file is written to the end.

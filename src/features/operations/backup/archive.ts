@@ -2,9 +2,9 @@
  * Storage of backups: a folder or a bucket that holds named objects. Writes are atomic: an object appears under its
  * name whole, or not at all.
  */
-import { access, constants, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { access, constants, link, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { Bucket } from '../../../platform/network/bucket.ts'
+import { Bucket, type Content } from '../../../platform/network/bucket.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import { BACKUP_PREFIX } from '../../../platform/files/data-directory.ts'
 import { parseBucketPlace } from '../../../base/bucket-place.ts'
@@ -13,6 +13,8 @@ import { explained } from '../../../platform/files/system-faults.ts'
 
 export interface Archive {
   write(name: string, content: AsyncIterable<Uint8Array>): Promise<void>
+  /** Write an object unless one has this name already. Which of the two is so, a later read tells. */
+  writeNew(name: string, content: AsyncIterable<Uint8Array>): Promise<void>
   /** Returns null if no object has this name. */
   read(name: string): Promise<AsyncIterable<Uint8Array> | null>
   /** Lists the names that begin with `prefix`. */
@@ -53,6 +55,11 @@ function folderArchive(dir: string): Archive {
       await haveFolder(dirname(path), dir)
       await spoolWhole(path, content)
     },
+    async writeNew(name, content) {
+      const path = join(dir, name)
+      await haveFolder(dirname(path), dir)
+      await spoolWhole(path, content, linkOrRename)
+    },
     async read(name) {
       const file = Bun.file(join(dir, name))
       return (await file.exists()) ? file.stream() : null
@@ -83,21 +90,39 @@ async function haveFolder(path: string, dir: string): Promise<void> {
   }
 }
 
+/** What `link` fails with in file systems that have no links. */
+const linkless: ReadonlySet<string | undefined> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EINVAL'])
+
+/** Give a file a name that no other has, and take its former one. If another file has the name, that one stays. */
+async function linkOrRename(from: string, to: string): Promise<void> {
+  try {
+    await link(from, to)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (linkless.has(code)) {
+      if (!(await Bun.file(to).exists())) return rename(from, to)
+    } else if (code !== 'EEXIST') throw error
+  }
+  await rm(from, { force: true })
+}
+
 /** An upload must state its size and digest first, so each object is spooled to a file in `spoolDir`. */
 function bucketArchive(bucket: Bucket, prefix: string, spoolDir: string): Archive {
   async function* names(start: string): AsyncGenerator<string> {
     for await (const page of bucket.list(prefix + start)) for (const { key } of page) yield key.slice(prefix.length)
   }
+  async function send(content: AsyncIterable<Uint8Array>, put: (content: Content) => Promise<unknown>): Promise<void> {
+    const path = join(spoolDir, `${BACKUP_PREFIX}${crypto.randomUUID()}.part`)
+    try {
+      const { sha256 } = await spool(path, content)
+      await put({ body: Bun.file(path), sha256 })
+    } finally {
+      await rm(path, { force: true })
+    }
+  }
   return {
-    async write(name, content) {
-      const path = join(spoolDir, `${BACKUP_PREFIX}${crypto.randomUUID()}.part`)
-      try {
-        const { sha256 } = await spool(path, content)
-        await bucket.put(prefix + name, { body: Bun.file(path), sha256 })
-      } finally {
-        await rm(path, { force: true })
-      }
-    },
+    write: (name, content) => send(content, (spooled) => bucket.put(prefix + name, spooled)),
+    writeNew: (name, content) => send(content, (spooled) => bucket.putNew(prefix + name, spooled)),
     read: (name) => bucket.get(prefix + name),
     names,
     delete: (name) => bucket.delete(prefix + name),
@@ -109,13 +134,17 @@ function bucketArchive(bucket: Bucket, prefix: string, spoolDir: string): Archiv
 
 /**
  * Write a stream to a file atomically: the file appears under its name whole, or not at all, also if several processes
- * write it.
+ * write it. `place` gives the written file its name.
  */
-export async function spoolWhole(path: string, content: AsyncIterable<Uint8Array>): Promise<void> {
+export async function spoolWhole(
+  path: string,
+  content: AsyncIterable<Uint8Array>,
+  place: (from: string, to: string) => Promise<void> = rename,
+): Promise<void> {
   const part = `${path}.${crypto.randomUUID()}.part`
   try {
     await spool(part, content)
-    await rename(part, path)
+    await place(part, path)
   } catch (error) {
     await rm(part, { force: true })
     throw error

@@ -15,7 +15,7 @@ const IDENTITY_FILE = 'identity.age'
 const FORMAT = 1
 /** `founding-<milliseconds>-<id>`: that a backup is founding the archive. It is deleted at the end. */
 const FOUNDING = 'founding-'
-/** Founding is two small writes. What is older is of a backup that was killed. */
+/** Founding is one small write. What is older is of a backup that was killed. */
 const ABANDONED_FOUNDING_MILLIS = 10 * 60_000
 /** Backups that meet again and again part with chance. */
 const MAX_FOUNDING_PAUSE_MILLIS = 1000
@@ -28,6 +28,11 @@ interface ArchiveFile {
   format: number
   /** The age recipient (public key) of the archive; null if it is not encrypted. */
   recipient: string | null
+  /**
+   * The private key, encrypted with the passphrase, in base64. It is in this file so that one write founds an archive.
+   * Archives of earlier versions have it in `identity.age` only, where those look for it.
+   */
+  identity?: string
 }
 
 export interface Seal {
@@ -55,10 +60,11 @@ const plain = {
  */
 export async function sealOf(archive: Archive, passphrase: string | null, now: Date): Promise<Seal> {
   const existing = await archiveFile(archive)
-  const { recipient } = existing ?? (await found(archive, passphrase, now.getTime()))
+  const { recipient, identity } = existing ?? (await found(archive, passphrase, now.getTime()))
   if (recipient === null && passphrase !== null)
     throw new OperatorError('this destination holds unencrypted backups; choose another one for encrypted backups')
   if (recipient === null) return plain
+  if (identity !== undefined) await haveIdentityFile(archive, Buffer.from(identity, 'base64'))
   return {
     suffix: '.age',
     async close(content) {
@@ -80,7 +86,9 @@ export async function unsealOf(archive: Archive, passphrase: string | null): Pro
   if (file.recipient === null) return plain
   if (passphrase === null)
     throw new OperatorError('these backups are encrypted; give the passphrase in SERVICE_BACKUP_PASSPHRASE')
-  const identity = await openIdentity(await readWhole(archive, IDENTITY_FILE), passphrase)
+  const sealed =
+    file.identity === undefined ? await readWhole(archive, IDENTITY_FILE) : Buffer.from(file.identity, 'base64')
+  const identity = await openIdentity(sealed, passphrase)
   return {
     suffix: '.age',
     async open(content) {
@@ -94,7 +102,8 @@ export async function unsealOf(archive: Archive, passphrase: string | null): Pro
 
 /** Found the archive, unless another backup does so at the same time: then use what that one has founded. */
 async function found(archive: Archive, passphrase: string | null, now: Millis): Promise<ArchiveFile> {
-  const key = passphrase === null ? null : await newKey(passphrase)
+  const key = passphrase === null ? { recipient: null } : await newKey(passphrase)
+  const file: ArchiveFile = { format: FORMAT, ...key }
   for (let tries = 0; tries < MAX_FOUNDING_TRIES; tries++) {
     const mark = `${FOUNDING}${now}-${crypto.randomUUID()}`
     // Each writes its mark before it looks for others, so one of two at least sees the other.
@@ -104,11 +113,10 @@ async function found(archive: Archive, passphrase: string | null, now: Millis): 
         // Another backup may have founded it, and deleted its mark, since this one looked.
         const existing = await archiveFile(archive)
         if (existing !== null) return existing
-        if (key !== null) await archive.write(IDENTITY_FILE, bytesOf(key.sealedIdentity))
-        // Write this file last: an archive exists only once it has this file.
-        const file: ArchiveFile = { format: FORMAT, recipient: key?.recipient ?? null }
-        await archive.write(ARCHIVE_FILE, bytesOf(JSON.stringify(file)))
-        return file
+        // A process may be paused at any point, and another one take its mark for abandoned: the first write founds.
+        await archive.writeNew(ARCHIVE_FILE, bytesOf(JSON.stringify(file)))
+        const founded = await archiveFile(archive)
+        if (founded !== null) return founded
       }
     } finally {
       await archive.delete(mark)
@@ -132,12 +140,19 @@ async function isOnlyMark(archive: Archive, mark: string, now: Millis): Promise<
   return isOnly
 }
 
-async function newKey(passphrase: string): Promise<{ recipient: string; sealedIdentity: Uint8Array }> {
+/** Have the private key in a file of its own too, which the age tool and earlier versions read. */
+async function haveIdentityFile(archive: Archive, sealed: Uint8Array): Promise<void> {
+  const present = await readWhole(archive, IDENTITY_FILE)
+  if (present === null || !Buffer.from(present).equals(sealed)) await archive.write(IDENTITY_FILE, bytesOf(sealed))
+}
+
+async function newKey(passphrase: string): Promise<{ recipient: string; identity: string }> {
   const { Encrypter, generateX25519Identity, identityToRecipient } = await library()
   const identity = await generateX25519Identity()
   const encrypter = new Encrypter()
   encrypter.setPassphrase(passphrase)
-  return { recipient: await identityToRecipient(identity), sealedIdentity: await encrypter.encrypt(identity) }
+  const sealed = await encrypter.encrypt(identity)
+  return { recipient: await identityToRecipient(identity), identity: Buffer.from(sealed).toString('base64') }
 }
 
 async function archiveFile(archive: Archive): Promise<ArchiveFile | null> {
