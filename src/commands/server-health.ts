@@ -1,5 +1,6 @@
 /** What a running server says of itself at `/xrpc/_health`. */
 import { fetchJson, inOneLine, NoAnswer } from '../base/server-request.ts'
+import { SOFTWARE_NAME } from '../base/version.ts'
 
 /** A health request is cheap, and fails by itself within two seconds. */
 const TIMEOUT_MILLIS = 5000
@@ -7,7 +8,7 @@ const PAUSE_MILLIS = 250
 const MAX_REASON_CHARS = 200
 
 export interface ServerHealth {
-  /** `absent`: nothing responds at the address. */
+  /** `absent`: nothing responds at the address, or another program does. */
   state: 'healthy' | 'failing' | 'absent'
   /** Name and version, such as `holdfast v1.2.3`; null if it does not say. */
   software: string | null
@@ -15,12 +16,14 @@ export interface ServerHealth {
   reason: string | null
 }
 
-/** Ask the server at this origin. Never throws. */
+/** Ask the server at this origin. Other servers have such a response too. Never throws. */
 export async function askHealth(url: string): Promise<ServerHealth> {
   try {
     const { status, body } = await fetchJson(`${url}/xrpc/_health`, {}, TIMEOUT_MILLIS)
     const { version, reason } = (body ?? {}) as { version?: unknown; reason?: unknown }
     const software = typeof version === 'string' ? inOneLine(version, MAX_REASON_CHARS) : null
+    if (software !== null && !software.startsWith(`${SOFTWARE_NAME} `))
+      return { state: 'absent', software, reason: `another program responds: ${software}` }
     if (status === 200 && software !== null) return { state: 'healthy', software, reason: null }
     const said = typeof reason === 'string' ? inOneLine(reason, MAX_REASON_CHARS) : `it returns status ${status}`
     return { state: 'failing', software, reason: said }

@@ -19,7 +19,6 @@ import type { Config } from '../../platform/configuration/config.ts'
 import { ownUrl, plainAddress } from '../../platform/configuration/own-url.ts'
 import { isPostgresUrl } from '../../platform/database/database-url.ts'
 import { isDatabaseThere, sqlitePath } from '../../platform/database/sqlite.ts'
-import { SOFTWARE_NAME } from '../../base/version.ts'
 import { askHealth } from '../server-health.ts'
 import type { Variables } from './settings-file.ts'
 
@@ -140,10 +139,8 @@ async function lookAtPorts(config: Config, { mayBindAll, hasFormer }: PortRights
 }
 
 /** Whether this server runs, and not another one at the same address: only it gets the operator's credential. */
-export async function isServerRunning(config: Config): Promise<boolean> {
-  const { state, software } = await askHealth(ownUrl(config))
-  return state === 'healthy' && software!.startsWith(`${SOFTWARE_NAME} `)
-}
+export const isServerRunning = async (config: Config): Promise<boolean> =>
+  (await askHealth(ownUrl(config))).state === 'healthy'
 
 /** The ports of the responder, which is open while a certificate is ordered. */
 const dnsPorts = (place: ResponderPlace, port: number): Opened[] =>

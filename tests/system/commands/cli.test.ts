@@ -223,6 +223,18 @@ describe('serve --domain', () => {
   })
 })
 
+test('health does not take another program at the port for the server', async () => {
+  using other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => Response.json({ version: '0.4.1' }) })
+  const said = await runProgram(['health', '--dev', '--json'], { PORT: String(other.port) })
+  expect(said.code).toBe(1)
+  expect(JSON.parse(said.out)).toEqual({
+    url: `http://127.0.0.1:${other.port}`,
+    state: 'absent',
+    software: '0.4.1',
+    reason: 'another program responds: 0.4.1',
+  })
+})
+
 test('a second server leaves a data directory alone that the first one uses', async () => {
   using folder = temporaryFolder()
   const env = async () => ({ SERVICE_DATA_DIR: join(folder.path, 'data'), PORT: String(await freePort()) })

@@ -133,6 +133,16 @@ test('a stopped server stays stopped', async () => {
   })
 }, 60_000)
 
+test('another program at the port is no server to restart', async () => {
+  using other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => Response.json({ version: '0.4.1' }) })
+  const occupied = { ...env, SERVICE_PORT: String(other.port) }
+  expect(await upgrade(['--no-backup', '--restart-with', supervisor.restartWith], occupied)).toMatchObject({
+    code: 0,
+    report: { outcome: 'upgraded', server: 'stopped' },
+  })
+  expect(restarts()).toBe(0)
+}, 60_000)
+
 test('if the new version does not start, the old one returns and works with its data', async () => {
   await publishBroken('exit 1')
   expect(await upgrade()).toMatchObject({
