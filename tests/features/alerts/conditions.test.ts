@@ -6,6 +6,7 @@ import { alerts } from '../../../src/features/operations/alerts/alert-table.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { untimely } from '../../support/certificates.ts'
+import { selfSigned } from '../../support/self-signed.ts'
 import type { ConfigOverrides } from '../../support/servers/config.ts'
 import { startWebHost } from '../../support/servers/did-web-host.ts'
 import { freePort, startPds, type TestPds } from '../../support/servers/pds.ts'
@@ -13,6 +14,7 @@ import { until } from '../../support/until.ts'
 import { startUpstream } from '../../support/servers/upstream.ts'
 
 const EVENTS_OF_SIGN_UP = 4
+const DAY_MILLIS = 86_400_000
 const PUBLIC_URL = 'https://pds.example.org'
 const mailed = (config: ConfigOverrides = {}): ConfigOverrides => ({
   ...config,
@@ -49,6 +51,18 @@ test('a certificate that is near its end is told, even after it', async () => {
   await pass(pds)
   expect(told(pds)).toEqual([
     expect.stringMatching(/^Alert: the certificate is near its end[^]*the certificate of localhost ended \d+ days ago/),
+  ])
+})
+
+test('a certificate with a life of days is told near its own end only', async () => {
+  const now = Date.now()
+  await using web = startWebHost(await selfSigned(now - DAY_MILLIS, now + 5 * DAY_MILLIS))
+  await using pds = await startPds(mailed(), { publicUrl: `https://localhost:${web.port}` })
+  await pass(pds)
+  expect(pds.mails).toEqual([])
+  await pass(pds, { secs: (4 * DAY_MILLIS) / 1000 })
+  expect(told(pds)).toEqual([
+    expect.stringMatching(/^Alert: the certificate is near its end[^]*localhost is valid for 0 more days/),
   ])
 })
 

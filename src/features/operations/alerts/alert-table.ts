@@ -6,8 +6,8 @@ import { DAY_SECS, HOUR_MILLIS, HOUR_SECS, MINUTE_SECS } from '../../../base/dur
 import type { Context } from '../../../platform/context.ts'
 import { freeBytesOf } from '../../../platform/files/free-space.ts'
 import { crawlersFor } from '../../data/firehose/firehose.ts'
-import { certificateEnd, certificateTerm, examineOne, isNearEnd, type Finding } from '../doctor/doctor.ts'
-import { certificateFaults } from '../certificates/certificates.ts'
+import { certificateTerm, examineOne, termWords, type Finding } from '../doctor/doctor.ts'
+import { certificateFaults, isNearEnd } from '../certificates/certificates.ts'
 import { relayLink } from '../reach/reach.ts'
 import type { Alert, Sighting } from './alert.ts'
 import { countAccountsSince } from './alert-store.ts'
@@ -102,10 +102,10 @@ export const alerts: readonly Alert[] = [
       const { protocol, hostname } = new URL(config.publicUrl)
       if (protocol !== 'https:') return []
       // From inside, the public address may be out of reach, which says nothing of the certificate.
-      const end = await certificateEnd(config, { mayBeInvalid: true })
-      if (typeof end !== 'number') return null
+      const term = await certificateTerm(config, { mayBeInvalid: true })
+      if (term === null || term instanceof Error) return null
       const now = clock.now()
-      return isNearEnd(end, now) ? [{ text: certificateTerm(hostname, end, now) }] : []
+      return isNearEnd(term, now) ? [{ text: termWords(hostname, term, now) }] : []
     },
   },
   {

@@ -8,7 +8,7 @@ import { operator } from '../operators/operators.ts'
 import { countOrders, listOrders, listRenewals } from './certificate-store.ts'
 import { standingCertificates } from './wanted-certificates.ts'
 
-/** A certificate must have been renewed so long before its end, or a fifth of its life if that is shorter. */
+/** A certificate must have been renewed this long before its end, or a fifth of its life if that is shorter. */
 const NEAR_END_MILLIS = 14 * DAY_MILLIS
 const NEAR_END_SHARE = 0.2
 const MAX_TOLD = 100
@@ -46,7 +46,8 @@ export async function certificateFaults(ctx: Context): Promise<CertificateFault[
   })
 }
 
-const isNearEnd = ({ notBefore, notAfter }: Certificate, now: Millis): boolean =>
+/** Whether a certificate ends so soon that its renewal must have failed: most are renewed with a third of it left. */
+export const isNearEnd = ({ notBefore, notAfter }: Pick<Certificate, 'notBefore' | 'notAfter'>, now: Millis): boolean =>
   notAfter - now < Math.min(NEAR_END_MILLIS, (notAfter - notBefore) * NEAR_END_SHARE)
 
 const endOf = (names: string, notAfter: Millis, now: Millis): string =>

@@ -9,7 +9,7 @@ import { networkChecks } from './network-checks.ts'
 import { numberingCheck } from './numbering-check.ts'
 import { serviceChecks } from './service-checks.ts'
 
-export { certificateEnd, certificateTerm, isNearEnd } from './network-checks.ts'
+export { certificateTerm, termWords } from './network-checks.ts'
 export { fault, ok, warning, type Finding, type Patient } from './finding.ts'
 
 export const checks: readonly Check[] = [...dataChecks, numberingCheck, clockCheck, ...networkChecks, ...serviceChecks]

@@ -7,6 +7,7 @@ import type { Config } from '../../../platform/configuration/config.ts'
 import { ownUrl } from '../../../platform/configuration/own-url.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import type { Resolver } from '../../../platform/network/resolver.ts'
+import { isNearEnd } from '../certificates/certificates.ts'
 import {
   ask,
   fault,
@@ -21,7 +22,6 @@ import {
 } from './finding.ts'
 import { PROBE_PATH, type Probed } from './probe-route.ts'
 
-const CERTIFICATE_WARNING_DAYS = 14
 /** First label of the test name: it stands for any handle under a served domain. */
 const SOME_LABEL = 'holdfast-doctor-check'
 /** Size of the test body. The default limits of most proxies are far smaller, and uploads are seldom larger. */
@@ -76,46 +76,50 @@ async function checkTls({ config, now }: Patient): Promise<Finding> {
       'public_url is not an https address',
       'set public_url to an https address before others use the server',
     )
-  const end = await certificateEnd(config)
-  if (end === null) return fault(`no TLS response from ${hostname}`, 'open port 443 and start the reverse proxy')
-  if (end instanceof Error)
+  const term = await certificateTerm(config)
+  if (term === null) return fault(`no TLS response from ${hostname}`, 'open port 443 and start the reverse proxy')
+  if (term instanceof Error)
     return fault(
-      `TLS with ${hostname} failed: ${end.message}`,
+      `TLS with ${hostname} failed: ${term.message}`,
       'get a certificate for the host name, or let the reverse proxy get one',
     )
-  const text = certificateTerm(hostname, end, now())
-  return isNearEnd(end, now()) ? warning(text, 'find out why the certificate is not being renewed') : ok(text)
+  const text = termWords(hostname, term, now())
+  return isNearEnd(term, now()) ? warning(text, 'find out why the certificate is not being renewed') : ok(text)
 }
 
-/** Whether a certificate ends so soon that its renewal must have failed. */
-export const isNearEnd = (end: Millis, now: Millis): boolean => end - now < CERTIFICATE_WARNING_DAYS * DAY_MILLIS
+/** From when to when a certificate is valid. */
+export interface CertificateTerm {
+  notBefore: Millis
+  notAfter: Millis
+}
 
-export function certificateTerm(hostname: string, end: Millis, now: Millis): string {
-  const days = Math.floor(Math.abs(end - now) / DAY_MILLIS)
-  return end > now
+export function termWords(hostname: string, { notAfter }: CertificateTerm, now: Millis): string {
+  const days = Math.floor(Math.abs(notAfter - now) / DAY_MILLIS)
+  return notAfter > now
     ? `the certificate of ${hostname} is valid for ${days} more days`
     : `the certificate of ${hostname} ended ${days} days ago`
 }
 
 /**
- * Returns until when the certificate at the public address is valid. Null if there is no answer in time, an error if
- * the connection fails; with `mayBeInvalid`, not because of the certificate.
+ * Returns when the certificate at the public address is valid. Null if there is no answer in time, an error if the
+ * connection fails; with `mayBeInvalid`, not because of the certificate.
  */
-export async function certificateEnd(
+export async function certificateTerm(
   { publicUrl }: Pick<Config, 'publicUrl'>,
   { mayBeInvalid = false } = {},
-): Promise<Millis | Error | null> {
+): Promise<CertificateTerm | Error | null> {
   const { hostname: host, port } = new URL(publicUrl)
-  const { promise, resolve } = Promise.withResolvers<Millis | Error | null>()
+  const { promise, resolve } = Promise.withResolvers<CertificateTerm | Error | null>()
   const where = { host, port: Number(port || 443), servername: host, timeout: TIMEOUT_MILLIS }
-  const socket = connectTls({ ...where, rejectUnauthorized: !mayBeInvalid }, () =>
-    resolve(Date.parse(socket.getPeerCertificate().valid_to)),
-  )
+  const socket = connectTls({ ...where, rejectUnauthorized: !mayBeInvalid }, () => {
+    const { valid_from: from, valid_to: to } = socket.getPeerCertificate()
+    resolve({ notBefore: Date.parse(from), notAfter: Date.parse(to) })
+  })
   socket.on('timeout', () => resolve(null))
   socket.on('error', resolve)
-  const end = await promise
+  const term = await promise
   socket.destroy()
-  return end
+  return term
 }
 
 const DESCRIPTION_PATH = '/xrpc/com.atproto.server.describeServer'
