@@ -7,6 +7,7 @@
 import {
   AtUri as ParsedUri,
   isAtUriString,
+  isDatetimeString,
   isValidDid,
   isValidHandle,
   isValidNsid,
@@ -33,6 +34,9 @@ export type Millis = number
 /** RFC 3339 in UTC, with milliseconds and `Z`. */
 export const wireTime = (at: Millis): string => new Date(at).toISOString()
 export const wireTimeOrNull = (at: Millis | null): string | null => (at === null ? null : wireTime(at))
+
+/** Returns the instant of a datetime in the strict form of lexicons; null if it is not valid. */
+export const parseDatetime = (text: string): Millis | null => (isDatetimeString(text) ? Date.parse(text) : null)
 
 export const parseDid = (text: string): Did | null => (isValidDid(text) ? (text as string as Did) : null)
 /** Returns the handle in lower case, because handles are case-insensitive; null if it is not valid. */

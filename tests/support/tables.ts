@@ -83,7 +83,7 @@ export interface Tables {
   reserved_signing_key: { signing_key: string; did: string | null }
   schema_migration: { name: string }
   server_secret: { name: string; wrapped: string }
-  session: { did: string; opened_at: number | null; opened_with: string | null; by_password: number }
+  session: { id: string; did: string; opened_at: number | null; opened_with: string | null; by_password: number }
   staged_key: Record<never, never>
   step: {
     id: string

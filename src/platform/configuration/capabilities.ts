@@ -97,6 +97,11 @@ export const capabilities = [
       'app.bsky.actor.putPreferences',
     ],
   },
+  {
+    name: 'scopedAppPasswords',
+    isWanted: always,
+    endpoints: ['GET /v1/app-passwords', 'POST /v1/app-passwords', 'POST /v1/app-passwords/revoke'],
+  },
   { name: 'waitlist', isWanted: ({ waitlist }) => waitlist.enabled, endpoints: ['POST /waitlist'] },
 ] as const satisfies readonly Capability[]
 

@@ -3,7 +3,7 @@
  * through (`conformance/credentials.test.ts`); and what each kind of session may.
  */
 import { expect, test } from 'bun:test'
-import type { RequiredSession } from '../../../src/http/credential.ts'
+import type { RequiredScope, RequiredSession } from '../../../src/http/credential.ts'
 import { mayHaveCalled } from '../../../src/features/access/auth/auth.ts'
 import type { SessionKind } from '../../../src/features/access/callers/callers.ts'
 import { sessionCallerOf, sessionCredential } from '../../../src/features/access/sessions/session-credential.ts'
@@ -81,24 +81,30 @@ test('what is declared is what methods are tested for, credential by credential'
 })
 
 /**
- * Demands of endpoints, and the kinds of sessions that meet them. App passwords open `privileged` and `app` sessions.
+ * Demands of endpoints, and the kinds of sessions that meet them. App passwords open `privileged`, `app` and `scoped`
+ * sessions.
  */
 const sessions = {
-  everyday: { full: true, privileged: true, app: true, takendown: false },
-  owner: { full: true, privileged: false, app: false, takendown: false },
-  leaving: { full: true, privileged: false, app: false, takendown: true },
-  every: { full: true, privileged: true, app: true, takendown: true },
+  everyday: { full: true, privileged: true, app: true, scoped: true, takendown: false },
+  owner: { full: true, privileged: false, app: false, scoped: false, takendown: false },
+  leaving: { full: true, privileged: false, app: false, scoped: false, takendown: true },
+  every: { full: true, privileged: true, app: true, scoped: true, takendown: true },
 } as const
 
 const callerBy = (kind: SessionKind) =>
-  sessionCallerOf({ did: 'did:web:a.test' as Did, sessionId: 'a', kind, personalDetails: false })
+  sessionCallerOf({
+    did: 'did:web:a.test' as Did,
+    sessionId: 'a',
+    kind,
+    personalDetails: false,
+    ...(kind === 'scoped' && { scope: 'atproto transition:generic transition:chat.bsky' }),
+  })
 
 test('a session suffices where its kind is required', () => {
   const isLetIn = (kind: SessionKind, demand: RequiredSession) => {
     try {
-      void sessionCredential.may?.(callerBy(kind), { sessions: demand, handlerRevalidates: true }, {
-        ctx: {},
-      } as Exchange)
+      const required = { sessions: demand, grants: 'any', handlerRevalidates: true } as const
+      void sessionCredential.may?.(callerBy(kind), required, { ctx: {} } as Exchange)
       return true
     } catch {
       return false
@@ -109,6 +115,30 @@ test('a session suffices where its kind is required', () => {
     Object.fromEntries(Object.keys(kinds).map((kind) => [kind, isLetIn(kind as 'full', demand as RequiredSession)])),
   ])
   expect(Object.fromEntries(found)).toEqual(sessions)
+})
+
+test('an app password with scopes is let in where apps are, and by the same scopes', () => {
+  const isLetIn = (grants: RequiredScope['grants']) => {
+    try {
+      const required = { ...(grants !== undefined && { grants }), handlerRevalidates: true }
+      void sessionCredential.may?.(callerBy('scoped'), required, { ctx: {} } as Exchange)
+      return true
+    } catch {
+      return false
+    }
+  }
+  expect(isLetIn('any')).toBe(true)
+  expect(isLetIn((permissions) => permissions.assertRepo({ collection: 'a.b.c', action: 'create' }))).toBe(true)
+  expect(isLetIn((permissions) => permissions.assertIdentity({ attr: 'handle' }))).toBe(false)
+  expect(isLetIn(undefined)).toBe(false)
+  expect(isLetIn('refuse')).toBe(false)
+  expect(isLetIn({ refuse: 'not here' })).toBe(false)
+})
+
+test('an app password with scopes has no methods called that manage accounts, whatever its scopes', () => {
+  const methods = ['com.atproto.server.createAccount', 'com.atproto.server.anything', 'com.atproto.repo.importRepo']
+  expect(methods.filter((nsid) => mayHaveCalled(callerBy('scoped'), nsid))).toEqual([])
+  expect(mayHaveCalled(callerBy('scoped'), 'app.bsky.feed.getTimeline')).toBe(true)
 })
 
 test('only an app password without direct messages is kept from them, and from moving the account', () => {

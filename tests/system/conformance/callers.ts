@@ -11,6 +11,8 @@ import { startUpstream, type Upstream } from '../../support/servers/upstream.ts'
 /** As in `served-methods.ts`, and `app`: an app with the grants that are asked for. */
 export type Kind = '-' | 'F' | 'V' | 'A' | 'T' | 'R' | 'B' | 'M'
 
+type Init = Parameters<typeof request>[1]
+
 /** Their addresses are configured, so that nobody looks them up; and a scope cannot name a port. */
 export const SERVICES = { appview: 'did:web:appview.test' as Did, reports: 'did:web:reports.test' as Did }
 
@@ -34,7 +36,9 @@ export interface Stage extends AsyncDisposable {
   trudy: TestAccount
   headers(kind: Kind, nsid: string): Record<string, string>
   /** Call as an app that was granted `scope` and the base. */
-  asApp(scope: string, path: string, init?: Parameters<typeof request>[1]): Promise<Answer>
+  asApp(scope: string, path: string, init?: Init): Promise<Answer>
+  /** Call with an app password that is limited to `scope` and the base. */
+  asAppPassword(scope: string, path: string, init?: Init): Promise<Answer>
 }
 
 export async function openStage(): Promise<Stage> {
@@ -106,6 +110,15 @@ export async function openStage(): Promise<Stage> {
     return { client, token }
   }
 
+  const scoped = new Map<string, Promise<TestAccount>>()
+  const withAppPassword = async (scope: string) => {
+    const { body } = await request(`${pds.url}/v1/app-passwords`, {
+      json: { name: `scoped ${scope}`, scope: `atproto ${scope || 'rpc:test.nothing.here?aud=*'}` },
+      headers: bearer(alice.accessJwt),
+    })
+    return logIn(pds, alice, body.password)
+  }
+
   return {
     pds,
     appview,
@@ -118,6 +131,12 @@ export async function openStage(): Promise<Stage> {
       clients.set(scope, opening)
       const { client, token } = await opening
       return client.call(token, path, {}, init)
+    },
+    async asAppPassword(scope, path, init = {}) {
+      const opening = scoped.get(scope) ?? withAppPassword(scope)
+      scoped.set(scope, opening)
+      const { accessJwt } = await opening
+      return request(`${pds.url}/xrpc/${path}`, { ...init, headers: { ...init?.headers, ...bearer(accessJwt) } })
     },
     async [Symbol.asyncDispose]() {
       await pds[Symbol.asyncDispose]()

@@ -29,6 +29,7 @@ interface Refused {
 const invalidToken = (message: string): Refused => ({ status: 400, error: 'InvalidToken', message })
 const UNVERIFIED = invalidToken('Token could not be verified')
 const WRONG_SCOPE = invalidToken('Bad token scope')
+const WRONG_SCOPE_BODY = { error: 'InvalidToken', message: 'Bad token scope' }
 const WRONG_SCHEME = invalidToken('Unexpected authorization type')
 const MISSING: Refused = { status: 401, error: 'AuthMissing', message: 'Authentication Required' }
 const NO_OPERATOR: Refused = { status: 401, error: 'AuthenticationRequired', message: 'Authentication Required' }
@@ -106,6 +107,27 @@ describe.each(placeholders.map((served) => [served.nsid, served] as const))('%s'
     }
   })
 })
+
+/** What no app password may be limited to, because only the account itself may do it. */
+const OWNERS_ALONE = /^identity:|action=manage$/
+
+describe.each(placeholders.filter(({ grant }) => grant).map((served) => [served.nsid, served] as const))(
+  '%s',
+  (_, placeholder) => {
+    test('is for app passwords with scopes as far as those go', async () => {
+      const served = actual(placeholder)
+      const grant = served.grant!
+      const callWith = (scope: string) => stage.asAppPassword(scope, pathOf(served), inputOf(served))
+      const bare = await callWith('')
+      if (!served.callers.includes('A')) return expect(bare).toMatchObject({ status: 400, body: WRONG_SCOPE_BODY })
+      if (grant === 'any') return expect({ status: bare.status, passes: passes(bare) }).toMatchObject({ passes: true })
+      const error = grant === 'refused' ? 'Forbidden' : 'ScopeMissingError'
+      expect(bare).toMatchObject({ status: 403, body: { error } })
+      if (grant === 'refused' || OWNERS_ALONE.test(grant.scope)) return
+      expect(passes(await callWith(grant.scope))).toBe(true)
+    })
+  },
+)
 
 test('the table names every method that is served', () => {
   const served = features

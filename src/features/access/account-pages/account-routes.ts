@@ -246,6 +246,8 @@ export const accountRoutes: Endpoint[] = [
       name: (form.get('name') ?? '').trim(),
       privileged: form.get('privileged') === 'yes',
       personalDetails: false,
+      scope: null,
+      expiresAt: null,
     }
     let secret: AccountView['secret'] = null
     const refused = await showFault(call, holder, { section: 'app-passwords', form }, async () => {

@@ -56,12 +56,11 @@ export function requirePermission(
 }
 
 /**
- * Whether the caller may have this method of another service called on its behalf. The grants of apps and agents are
- * checked elsewhere.
+ * Whether the caller may have this method of another service called on its behalf. Scopes are checked elsewhere.
  */
 export function mayHaveCalled(caller: AccessCaller, nsid: string): boolean {
-  if (caller.credential === 'agent') return !isAccountMethod(nsid)
-  return caller.permissions !== null || caller.privilegedMethods || !isPrivilegedMethod(nsid)
+  if (caller.credential === 'agent' || caller.credential === 'scoped') return !isAccountMethod(nsid)
+  return caller.credential === 'oauth' || caller.privilegedMethods || !isPrivilegedMethod(nsid)
 }
 
 /**

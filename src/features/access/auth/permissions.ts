@@ -1,4 +1,4 @@
-/** Enforces the grants of apps and agents. */
+/** Enforces the grants of apps, agents and app passwords with scopes. */
 import type { RequiredScope } from '../../../http/credential.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { forbidden, insufficientScope, Refusal } from '../../../http/errors.ts'
@@ -16,11 +16,14 @@ const appRefusals: GrantRefusals = {
   closed: forbidden,
   missing: (message) => new Refusal(403, 'ScopeMissingError', message),
 }
-const agentRefusals: GrantRefusals = { closed: insufficientScope, missing: insufficientScope }
+/** By the credential; others are refused as apps are. */
+const otherRefusals: Readonly<Record<string, GrantRefusals>> = {
+  agent: { closed: insufficientScope, missing: insufficientScope },
+  scoped: { ...appRefusals, closed: () => forbidden('This app password may not call this endpoint') },
+}
 
 /** Returns how a caller with this credential is refused what its grant does not cover. */
-export const grantRefusalsOf = (credential: string): GrantRefusals =>
-  credential === 'agent' ? agentRefusals : appRefusals
+const grantRefusalsOf = (credential: string): GrantRefusals => otherRefusals[credential] ?? appRefusals
 
 /**
  * Run a check such as `(permissions) => permissions.assertRepo({ collection, action: 'create' })`.

@@ -11,16 +11,18 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import type { Permissions } from '../../../protocol/scopes.ts'
 
 /**
- * What opened a session: the account password, an app password with or without direct messages, a taken-down account.
+ * What opened a session: the account password, an app password with or without direct messages or with scopes, a
+ * taken-down account.
  */
-export type SessionKind = 'full' | 'privileged' | 'app' | 'takendown'
+export type SessionKind = 'full' | 'privileged' | 'app' | 'scoped' | 'takendown'
 
 /** The holder of a session. */
 export interface SessionCaller {
   did: Did
   credential: SessionKind
   sessionId: string
-  permissions: null
+  /** Of an app password with scopes; null for any other session. */
+  permissions: Permissions | null
   /** Whether the caller may read and set the birth date. */
   personalDetails: boolean
   /** Whether the caller may call privileged methods of other services: direct messages, and account migration. */

@@ -59,6 +59,9 @@ export const serviceAuthRoutes = [
       const { did, credential } = caller
       requirePermission(caller, (permissions) => permissions.assertRpc({ lxm: lxm ?? '*', aud }))
       if (credential === 'agent') boundAgentToken(ctx, { aud, exp, lxm })
+      // A token for all methods would also be good for those that no app password with scopes may call.
+      if (credential === 'scoped' && lxm === undefined)
+        throw invalidRequest('an app password with scopes must name the method that the token is for')
       if (lxm !== undefined) refusePrivate(caller, lxm)
       if (!isAudience(aud)) throw invalidRequest('aud must be a valid atproto DID or did#serviceId reference')
       const signer = await accountSigner(ctx, ctx.db, did)

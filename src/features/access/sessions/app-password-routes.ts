@@ -19,7 +19,8 @@ export const appPasswordRoutes = [
     auth: fullAccess({ refusesTakendown: true }),
     async handler(call) {
       const { name, privileged = false, personalDetails = false } = call.input
-      const made = await createAppPassword(call, call.caller.did, { name, privileged, personalDetails })
+      const wanted = { name, privileged, personalDetails, scope: null, expiresAt: null }
+      const made = await createAppPassword(call, call.caller.did, wanted)
       return { ...appPasswordView(made), password: made.password }
     },
   }),
@@ -31,6 +32,8 @@ export const appPasswordRoutes = [
   }),
   procedure('com.atproto.server.revokeAppPassword', {
     auth: fullAccess(),
-    handler: (call) => revokeAppPassword(call, call.caller.did, call.input.name),
+    async handler(call) {
+      await revokeAppPassword(call, call.caller.did, call.input.name)
+    },
   }),
 ]

@@ -1,4 +1,7 @@
-/** SQL of the `app_password` table. */
+/**
+ * SQL of the tables `app_password` and `scoped_app_password`, which hold the app passwords of an account together. A
+ * name is used once in both: `createAppPassword` checks it.
+ */
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { sql, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
 
@@ -8,14 +11,26 @@ export interface AppPassword {
   privileged: boolean
   /** May read and set the birth date. */
   personalDetails: boolean
+  /** All that it may do, as scopes separated by spaces; null for one of the standard, which the two members above limit. */
+  scope: string | null
+  /** Neither it nor its sessions work from then on; null: it has no end. */
+  expiresAt: Millis | null
   createdAt: Millis
+  /** When it last opened or extended a session, to the hour; null: never, as far as is known. */
+  lastUsedAt: Millis | null
 }
+
+export type NewAppPassword = Omit<AppPassword, 'lastUsedAt'>
 
 type Row = Omit<AppPassword, 'privileged' | 'personalDetails'> & { privileged: number; personalDetails: number }
 
 const select = (condition: Sql) => sql`
-  SELECT name, privileged, personal_details AS "personalDetails", created_at AS "createdAt" FROM app_password WHERE ${condition}
-  ORDER BY created_at DESC, name`
+  SELECT name, privileged, personal_details AS "personalDetails", NULL AS scope, NULL AS "expiresAt",
+    created_at AS "createdAt", last_used_at AS "lastUsedAt"
+  FROM app_password WHERE ${condition}
+  UNION ALL
+  SELECT name, 0, 0, scope, expires_at, created_at, last_used_at FROM scoped_app_password WHERE ${condition}
+  ORDER BY "createdAt" DESC, name`
 
 const fromRow = (row: Row): AppPassword => ({
   ...row,
@@ -23,19 +38,25 @@ const fromRow = (row: Row): AppPassword => ({
   personalDetails: row.personalDetails === 1,
 })
 
-/** Insert an app password. Throws a unique violation if the account has one with that name. */
+/** Insert an app password. Throws a unique violation if the account has one of the same table with that name. */
 export async function insertAppPassword(
   tx: Tx,
   did: Did,
-  { name, privileged, personalDetails, createdAt }: AppPassword,
+  { name, privileged, personalDetails, scope, expiresAt, createdAt }: NewAppPassword,
   hash: string,
 ): Promise<void> {
-  await tx.run(sql`
+  await tx.run(
+    scope === null
+      ? sql`
     INSERT INTO app_password (did, name, password_hash, privileged, personal_details, created_at)
-    VALUES (${did}, ${name}, ${hash}, ${privileged ? 1 : 0}, ${personalDetails ? 1 : 0}, ${createdAt})`)
+    VALUES (${did}, ${name}, ${hash}, ${privileged ? 1 : 0}, ${personalDetails ? 1 : 0}, ${createdAt})`
+      : sql`
+    INSERT INTO scoped_app_password (did, name, password_hash, scope, expires_at, created_at)
+    VALUES (${did}, ${name}, ${hash}, ${scope}, ${expiresAt}, ${createdAt})`,
+  )
 }
 
-/** Returns the account's app passwords, newest first. */
+/** Returns the account's app passwords, newest first, with those that have expired. */
 export const listAppPasswords = async (reader: Reader, did: Did): Promise<AppPassword[]> =>
   (await reader.all<Row>(select(sql`did = ${did}`))).map(fromRow)
 
@@ -54,7 +75,16 @@ export async function findAppPassword(
 export const replaceAppPasswordHash = (tx: Tx, did: Did, before: string, hash: string): Promise<number> =>
   tx.run(sql`UPDATE app_password SET password_hash = ${hash} WHERE did = ${did} AND password_hash = ${before}`)
 
-export const deleteAppPassword = (tx: Tx, did: Did, name: string): Promise<number> =>
-  tx.run(sql`DELETE FROM app_password WHERE did = ${did} AND name = ${name}`)
-export const deleteAppPasswordsOf = (tx: Tx, did: Did): Promise<number> =>
-  tx.run(sql`DELETE FROM app_password WHERE did = ${did}`)
+export const setLastUse = (tx: Tx, did: Did, { name, scope }: AppPassword, now: Millis): Promise<number> =>
+  tx.run(
+    scope === null
+      ? sql`UPDATE app_password SET last_used_at = ${now} WHERE did = ${did} AND name = ${name}`
+      : sql`UPDATE scoped_app_password SET last_used_at = ${now} WHERE did = ${did} AND name = ${name}`,
+  )
+
+export const deleteAppPassword = async (tx: Tx, did: Did, name: string): Promise<number> =>
+  (await tx.run(sql`DELETE FROM app_password WHERE did = ${did} AND name = ${name}`)) +
+  (await tx.run(sql`DELETE FROM scoped_app_password WHERE did = ${did} AND name = ${name}`))
+export const deleteAppPasswordsOf = async (tx: Tx, did: Did): Promise<number> =>
+  (await tx.run(sql`DELETE FROM app_password WHERE did = ${did}`)) +
+  (await tx.run(sql`DELETE FROM scoped_app_password WHERE did = ${did}`))

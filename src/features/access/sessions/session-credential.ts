@@ -3,7 +3,8 @@
  * taken-down account.
  *
  * The table `grantedScopes` is all that limits an app password: one without access to direct messages opens an `app`
- * session, one with access a `privileged` session.
+ * session, one with access a `privileged` session. One with scopes opens a `scoped` session, which endpoints also limit
+ * as they limit apps.
  */
 import { invalidToken } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -13,7 +14,8 @@ import { boundTokenAsBearer, claimsToBeAccessToken } from '../tokens/tokens.ts'
 import { presentedAs } from '../../../http/credential-guards.ts'
 import type { Credential, RequiredSession } from '../../../http/credential.ts'
 import { sessionRevalidation, wasFoundEnded } from './session-revalidation.ts'
-import { revalidateWithAccount } from '../auth/auth.ts'
+import { requireGrant, revalidateWithAccount } from '../auth/auth.ts'
+import { permissionsOf } from '../../../protocol/scopes.ts'
 import { sessionKind, type SessionCaller, type SessionKind } from '../callers/callers.ts'
 import { acceptedToken, readAccessToken, type AccessClaims } from './session-tokens.ts'
 
@@ -30,18 +32,25 @@ const grantedScopes: Readonly<Record<SessionKind, GrantedScope>> = {
   full: { suffices: ['everyday', 'owner', 'leaving', 'every'], privilegedMethods: true, personalDetails: 'always' },
   privileged: { suffices: ['everyday', 'every'], privilegedMethods: true, personalDetails: 'granted' },
   app: { suffices: ['everyday', 'every'], privilegedMethods: false, personalDetails: 'granted' },
+  scoped: { suffices: ['everyday', 'every'], privilegedMethods: false, personalDetails: 'never' },
   // Only for migration to another server; endpoints that accept it restrict it further.
   takendown: { suffices: ['leaving', 'every'], privilegedMethods: true, personalDetails: 'never' },
 }
 
 /** Returns the caller that an access token stands for, with what its kind of session may. */
-export function sessionCallerOf({ did, sessionId, kind, personalDetails: isGranted }: AccessClaims): SessionCaller {
+export function sessionCallerOf({
+  did,
+  sessionId,
+  kind,
+  personalDetails: isGranted,
+  scope,
+}: AccessClaims): SessionCaller {
   const { personalDetails, privilegedMethods } = grantedScopes[kind]
   return {
     did,
     credential: kind,
     sessionId,
-    permissions: null,
+    permissions: scope === undefined ? null : permissionsOf(scope),
     personalDetails: personalDetails === 'always' || (personalDetails === 'granted' && isGranted),
     privilegedMethods,
   }
@@ -55,8 +64,12 @@ export const sessionCredential: Credential<SessionCaller> = {
     if (!read.ok && claimsToBeAccessToken(token)) throw boundTokenAsBearer()
     return sessionCallerOf(acceptedToken(read))
   },
-  may(caller, { sessions = 'everyday', refusesTakendown = false, handlerRevalidates = false }, { ctx }) {
+  may(caller, required, exchange) {
+    const { ctx } = exchange
+    const { sessions = 'everyday', grants = 'refuse', refusesTakendown = false, handlerRevalidates = false } = required
     if (!grantedScopes[caller.credential].suffices.includes(sessions)) throw invalidToken('Bad token scope')
+    const { credential, permissions } = caller
+    if (permissions !== null) requireGrant({ credential, permissions }, grants, exchange)
     if (!handlerRevalidates || refusesTakendown || wasFoundEnded(ctx, caller))
       return lookUp(ctx, caller, refusesTakendown)
   },

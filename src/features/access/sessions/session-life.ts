@@ -16,6 +16,7 @@ import { INVALID_HANDLE, type Did, type Millis } from '../../../protocol/identif
 import { accountOf, refuseTakendown, type Account } from '../../identity/accounts/accounts.ts'
 import { activityOf, statusOf } from '../../../protocol/account-status.ts'
 import { findAppPassword, type AppPassword } from './app-password-store.ts'
+import { hasExpired, noteUse } from './app-passwords.ts'
 import { deleteSession, findSession, insertSession, rotateSession, type Session } from './session-store.ts'
 import { issueAccessToken, issueRefreshToken, REFRESH_TTL_SECS, type AccessClaims } from './session-tokens.ts'
 
@@ -51,7 +52,8 @@ export async function openSession(
   { byPassword = true } = {},
 ): Promise<string> {
   const tokenId = randomBytes(TOKEN_ID_BYTES).toString('base64')
-  const expiresAt = expiry(origin.openedAt)
+  const expiresAt = expiry(origin.openedAt, credential)
+  if (credential !== null) await noteUse(tx, did, credential, origin.openedAt)
   await insertSession(
     tx,
     {
@@ -102,9 +104,10 @@ export async function keepSession(tx: Tx, { did, tokenId, successorId, ...rest }
 
 /** Returns the tokens of a stored session. */
 export async function sessionTokens(ctx: Context, did: Did, credential: OpenedWith, tokenId: string): Promise<Tokens> {
+  const endsAt = credential?.expiresAt ?? null
   const [accessJwt, refreshJwt] = await Promise.all([
-    issueAccessToken(ctx, { did, sessionId: sessionIdOf(tokenId), ...scopeOfCredential(credential) }),
-    issueRefreshToken(ctx, { did, tokenId }),
+    issueAccessToken(ctx, { did, sessionId: sessionIdOf(tokenId), ...scopeOfCredential(credential) }, endsAt),
+    issueRefreshToken(ctx, { did, tokenId }, endsAt),
   ])
   return { accessJwt, refreshJwt }
 }
@@ -122,9 +125,11 @@ export async function takendownTokens(ctx: Context, did: Did, tokenId: string): 
   return { accessJwt, refreshJwt }
 }
 
-function scopeOfCredential(credential: OpenedWith): Pick<AccessClaims, 'kind' | 'personalDetails'> {
+function scopeOfCredential(credential: OpenedWith): Pick<AccessClaims, 'kind' | 'personalDetails' | 'scope'> {
   if (credential === null) return { kind: 'full', personalDetails: false }
-  return { kind: credential.privileged ? 'privileged' : 'app', personalDetails: credential.personalDetails }
+  const { privileged, personalDetails, scope } = credential
+  if (scope !== null) return { kind: 'scoped', personalDetails: false, scope }
+  return { kind: privileged ? 'privileged' : 'app', personalDetails }
 }
 
 /**
@@ -157,12 +162,14 @@ async function exchangeToken(
   const now = clock.now()
   const successor = successorOf(session, tokenId, now)
   const credential = session.appPassword === null ? null : await findAppPassword(tx, did, { name: session.appPassword })
-  if (successor === null || (session.appPassword !== null && credential === null)) {
+  const isOver = credential === null ? session.appPassword !== null : hasExpired(credential, now)
+  if (successor === null || isOver) {
     await deleteSession(tx, session.id)
     return null
   }
   if (successor !== session.currentToken)
-    await rotateSession(tx, session.id, { token: successor, now, expiresAt: expiry(now) })
+    await rotateSession(tx, session.id, { token: successor, now, expiresAt: expiry(now, credential) })
+  if (credential !== null) await noteUse(tx, did, credential, now)
   return { account, credential, tokenId: successor }
 }
 
@@ -186,7 +193,9 @@ export async function endSession(ctx: Context, { did, tokenId }: RefreshCaller):
 }
 
 const sessionIdOf = (tokenId: string) => Buffer.from(tokenId, 'base64').subarray(0, SESSION_ID_BYTES).toString('hex')
-const expiry = (now: Millis): Millis => now + REFRESH_TTL_SECS * 1000
+/** A session does not outlive its app password. */
+const expiry = (now: Millis, credential: OpenedWith): Millis =>
+  Math.min(now + REFRESH_TTL_SECS * 1000, credential?.expiresAt ?? Infinity)
 
 /**
  * Returns the account's part of a session response. Without `seesEmail`, as for an app without that permission, it has

@@ -26,6 +26,7 @@ const scopes: Record<SessionKind, string> = {
   full: 'com.atproto.access',
   privileged: 'com.atproto.appPassPrivileged',
   app: 'com.atproto.appPass',
+  scoped: 'com.atproto.appPassScoped',
   takendown: 'com.atproto.takendown',
 }
 const kinds = new Map(Object.entries(scopes).map(([kind, scope]) => [scope, kind as SessionKind]))
@@ -40,6 +41,8 @@ export interface AccessClaims {
   kind: SessionKind
   /** Whether the app password grants access to the birth date. */
   personalDetails: boolean
+  /** The scopes that limit a session of the kind `scoped`, which alone has any. */
+  scope?: string
 }
 
 export interface RefreshClaims {
@@ -57,6 +60,7 @@ interface Payload {
   jti?: string
   sid?: string
   personal_details?: true
+  grants?: string
 }
 
 type Fault = 'unverifiable' | 'expired'
@@ -80,11 +84,13 @@ export const sessionTokenKey = perContext(async (ctx) =>
   createSecretKey(await serverSecret(ctx.db, ctx.vault, 'session-token')),
 )
 
+/** `endsAt`: no token is good for longer, if not null. */
 export async function issueAccessToken(
   ctx: Context,
-  { did, sessionId, kind, personalDetails }: AccessClaims,
+  { did, sessionId, kind, personalDetails, scope }: AccessClaims,
+  endsAt: Millis | null = null,
 ): Promise<string> {
-  const times = lifetime(ctx.clock.now(), ACCESS_TTL_SECS)
+  const times = lifetime(ctx.clock.now(), ACCESS_TTL_SECS, endsAt)
   return issue(ACCESS_HEADER, await sessionTokenKey(ctx), {
     scope: scopes[kind],
     aud: ctx.config.serverDid,
@@ -92,11 +98,16 @@ export async function issueAccessToken(
     sid: sessionId,
     ...times,
     ...(personalDetails ? { personal_details: true as const } : {}),
+    ...(scope === undefined ? {} : { grants: scope }),
   })
 }
 
-export async function issueRefreshToken(ctx: Context, { did, tokenId }: RefreshClaims): Promise<string> {
-  const times = lifetime(ctx.clock.now(), REFRESH_TTL_SECS)
+export async function issueRefreshToken(
+  ctx: Context,
+  { did, tokenId }: RefreshClaims,
+  endsAt: Millis | null = null,
+): Promise<string> {
+  const times = lifetime(ctx.clock.now(), REFRESH_TTL_SECS, endsAt)
   return issue(REFRESH_HEADER, await sessionTokenKey(ctx), {
     scope: REFRESH_SCOPE,
     aud: ctx.config.serverDid,
@@ -124,14 +135,21 @@ export async function readAccessToken(
 
 function verifiedToken(read: Opened): VerifiedToken | null {
   if (!read.ok) return null
-  const { sub, sid, scope, exp, personal_details: personalDetails } = read.payload
+  const { sub, sid, scope, exp, personal_details: personalDetails, grants } = read.payload
   const did = parseDid(sub)
   const kind = kinds.get(scope)
-  if (did === null || kind === undefined) return null
+  if (did === null || kind === undefined || (kind === 'scoped') !== (grants !== undefined)) return null
   // Version 0.1.0 names no session. The token is over; its client gets another with its refresh token.
   if (sid === undefined) return { answer: { ok: false, fault: 'expired' }, expiresAt: exp * 1000 }
   return {
-    answer: { ok: true, did, sessionId: sid, kind, personalDetails: personalDetails === true },
+    answer: {
+      ok: true,
+      did,
+      sessionId: sid,
+      kind,
+      personalDetails: personalDetails === true,
+      ...(grants !== undefined && { scope: grants }),
+    },
     expiresAt: exp * 1000,
   }
 }
@@ -157,9 +175,9 @@ export function acceptedToken<Read extends { ok: true }>(read: Read | { ok: fals
   throw read.fault === 'expired' ? expiredToken('Token has expired') : invalidToken('Token could not be verified')
 }
 
-function lifetime(now: Millis, ttlSecs: number): { iat: number; exp: number } {
+function lifetime(now: Millis, ttlSecs: number, endsAt: Millis | null): { iat: number; exp: number } {
   const iat = Math.floor(now / 1000)
-  return { iat, exp: iat + ttlSecs }
+  return { iat, exp: Math.min(iat + ttlSecs, endsAt === null ? Infinity : Math.floor(endsAt / 1000)) }
 }
 
 const mac = (key: KeyObject, signed: string) => createHmac('sha256', key).update(signed).digest()

@@ -5,6 +5,7 @@ import { deleteSessionsByPassword, deleteSessionsOf } from './session-store.ts'
 import { walletCredential } from './wallet-credential.ts'
 import { deleteWalletSessionsByPassword, deleteWalletSessionsOf } from './wallet-session-store.ts'
 import { appPasswordRoutes } from './app-password-routes.ts'
+import { scopedAppPasswordRoutes } from './scoped-app-password-routes.ts'
 import { expiredSessionsSweep } from './expired-sessions-sweep.ts'
 import { sessionRoutes } from './session-routes.ts'
 import { sessionCredential } from './session-credential.ts'
@@ -12,8 +13,8 @@ import { sessionTokenKey } from './session-tokens.ts'
 
 export const sessions: Feature = {
   name: 'sessions',
-  capabilities: ['appPasswordPersonalDetails'],
-  routes: [...sessionRoutes, ...appPasswordRoutes],
+  capabilities: ['appPasswordPersonalDetails', 'scopedAppPasswords'],
+  routes: [...sessionRoutes, ...appPasswordRoutes, ...scopedAppPasswordRoutes],
   sweeps: [expiredSessionsSweep],
   credentials: [sessionCredential, walletCredential],
   async prepare(ctx) {

@@ -1,7 +1,7 @@
 /** The door of sessions: those opened with a password, with an app password, and by wallets. */
-export { createAppPassword, revokeAppPassword } from './app-passwords.ts'
+export { createAppPassword, createScopedAppPassword, revokeAppPassword } from './app-passwords.ts'
 export { keepFormerIssuer } from './former-issuers.ts'
-export { insertAppPassword, listAppPasswords, type AppPassword } from './app-password-store.ts'
+export { insertAppPassword, listAppPasswords, type AppPassword, type NewAppPassword } from './app-password-store.ts'
 export { isTokenId, keepSession, openSession, sessionTokens, type FormerSession } from './session-life.ts'
 export { REFRESH_TTL_SECS } from './session-tokens.ts'
 export { deleteSession, findSession, listSessions, type ListedSession } from './session-store.ts'

@@ -7,7 +7,12 @@ import type { Context } from '../../../platform/context.ts'
 import { accountLock, type Tx } from '../../../platform/database/database.ts'
 import { BatchFile } from '../../../platform/files/batch-file.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import { insertAppPassword, keepSession, type AppPassword, type FormerSession } from '../../access/sessions/sessions.ts'
+import {
+  insertAppPassword,
+  keepSession,
+  type FormerSession,
+  type NewAppPassword,
+} from '../../access/sessions/sessions.ts'
 import { keepOAuthSession, type FormerOAuthSession } from '../../access/oauth/oauth.ts'
 import {
   arrivalLocks,
@@ -34,7 +39,7 @@ const MIN_TIME_TO_DELETION_MILLIS = 30 * DAY_MILLIS
 /** What belongs to an account beside its repository. */
 export interface Belongings {
   account: FormerAccount
-  appPasswords: readonly { appPassword: AppPassword; hash: string }[]
+  appPasswords: readonly { appPassword: NewAppPassword; hash: string }[]
   sessions: readonly FormerSession[]
   appSessions: readonly FormerOAuthSession[]
 }

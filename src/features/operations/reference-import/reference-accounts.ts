@@ -1,7 +1,7 @@
 /** Reads the accounts of a reference PDS, and what belongs to them, from its `account.sqlite`. */
 import { scryptText } from '../../../platform/secrets/scrypt.ts'
 import { parseDid, parseHandle, type Did, type Handle, type Millis } from '../../../protocol/identifiers.ts'
-import { isTokenId, REFRESH_TTL_SECS, type AppPassword, type FormerSession } from '../../access/sessions/sessions.ts'
+import { isTokenId, REFRESH_TTL_SECS, type FormerSession, type NewAppPassword } from '../../access/sessions/sessions.ts'
 import { endsOf, isFormerRefreshToken, type FormerOAuthSession } from '../../access/oauth/oauth.ts'
 import { formerDeviceToken, isBrowserAlive, type FormerBrowser } from '../../access/pages/pages.ts'
 import type { InviteCode } from '../../identity/invites/invites.ts'
@@ -80,7 +80,7 @@ function hashOf(text: string): string | null {
   return salt === undefined || hash === undefined ? null : scryptText(Buffer.from(salt), Buffer.from(hash, 'hex'))
 }
 
-export function appPasswordsOf(database: ReferenceDatabase, did: Did): { appPassword: AppPassword; hash: string }[] {
+export function appPasswordsOf(database: ReferenceDatabase, did: Did): { appPassword: NewAppPassword; hash: string }[] {
   const rows = database.all<{ name: string; passwordScrypt: string; createdAt: string; privileged: number }>(
     'SELECT name, passwordScrypt, createdAt, privileged FROM app_password WHERE did = ?',
     did,
@@ -88,7 +88,9 @@ export function appPasswordsOf(database: ReferenceDatabase, did: Did): { appPass
   return rows.flatMap(({ name, passwordScrypt, createdAt, privileged }) => {
     const hash = hashOf(passwordScrypt)
     const grants = { privileged: privileged === 1, personalDetails: false }
-    return hash === null ? [] : [{ appPassword: { name, createdAt: instant(createdAt), ...grants }, hash }]
+    return hash === null
+      ? []
+      : [{ appPassword: { name, createdAt: instant(createdAt), scope: null, expiresAt: null, ...grants }, hash }]
   })
 }
 

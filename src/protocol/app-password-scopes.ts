@@ -1,0 +1,118 @@
+/**
+ * What an app password may be limited to: the scopes of OAuth, without those that only the account itself may have, and
+ * presets of them.
+ */
+import { scopeGrammar } from './scope-grammar.ts'
+import { BASE_SCOPE, isBoundedScope, parseScopes } from './scopes.ts'
+
+/** Longest text of scopes. Every access token has it. */
+const MAX_SCOPE_CHARS = 4096
+
+/** What an app password of the standard may, without messages, and without the email address. */
+const UNLIMITED = 'transition:generic'
+
+/** Methods of the AppView that only read, those for the account itself included. */
+const readMethods = [
+  'actor.getPreferences',
+  'actor.getProfile',
+  'actor.getProfiles',
+  'actor.getSuggestions',
+  'actor.searchActors',
+  'actor.searchActorsTypeahead',
+  'bookmark.getBookmarks',
+  'feed.getActorFeeds',
+  'feed.getActorLikes',
+  'feed.getAuthorFeed',
+  'feed.getFeed',
+  'feed.getFeedGenerator',
+  'feed.getFeedGenerators',
+  'feed.getFeedSkeleton',
+  'feed.getLikes',
+  'feed.getListFeed',
+  'feed.getPostThread',
+  'feed.getPosts',
+  'feed.getQuotes',
+  'feed.getRepostedBy',
+  'feed.getSuggestedFeeds',
+  'feed.getTimeline',
+  'feed.searchPosts',
+  'graph.getActorStarterPacks',
+  'graph.getBlocks',
+  'graph.getFollowers',
+  'graph.getFollows',
+  'graph.getKnownFollowers',
+  'graph.getList',
+  'graph.getListBlocks',
+  'graph.getListMutes',
+  'graph.getLists',
+  'graph.getMutes',
+  'graph.getRelationships',
+  'graph.getStarterPack',
+  'graph.getStarterPacks',
+  'labeler.getServices',
+  'notification.getPreferences',
+  'notification.getUnreadCount',
+  'notification.listNotifications',
+  'unspecced.getPostThreadOtherV2',
+  'unspecced.getPostThreadV2',
+]
+
+const reading = `rpc?${readMethods.map((method) => `lxm=app.bsky.${method}`).join('&')}&aud=*`
+
+/** Presets by their names on the wire, which never change. An app password keeps the scopes that it was made with. */
+export const scopePresets = {
+  post: ['repo:app.bsky.feed.post?action=create'],
+  read: [reading],
+  'upload-images': ['blob:image/*'],
+} as const satisfies Record<string, readonly string[]>
+
+export type ScopePreset = keyof typeof scopePresets
+
+export const isScopePreset = (name: string): name is ScopePreset => Object.hasOwn(scopePresets, name)
+
+/**
+ * Returns the text of scopes that an app password is limited to, with the base scope and those of the presets; without
+ * any, all that apps usually need. Or the fault, which names the scope or preset.
+ */
+export function appPasswordScope({
+  scope,
+  presets,
+}: {
+  scope: string
+  presets: readonly string[]
+}): { ok: true; scope: string } | { ok: false; message: string } {
+  if (!isBoundedScope(scope)) return { ok: false, message: 'scope is too long' }
+  const unknown = presets.find((name) => !isScopePreset(name))
+  if (unknown !== undefined)
+    return { ok: false, message: `presets must be some of ${Object.keys(scopePresets).join(', ')}` }
+  const given = scope.split(' ').filter(Boolean)
+  const known = new Set(parseScopes(given.join(' ')))
+  for (const value of given) {
+    if (!known.has(value)) return { ok: false, message: `scope has a value that is not known: ${value}` }
+    const fault = faultOfScope(value)
+    if (fault !== null) return { ok: false, message: `scope has a value that ${fault}: ${value}` }
+  }
+  const wanted = [...given, ...presets.flatMap((name) => (isScopePreset(name) ? scopePresets[name] : []))]
+  const values = new Set([BASE_SCOPE, ...wanted])
+  if (values.size === 1) values.add(UNLIMITED)
+  const text = [...values].join(' ')
+  return text.length > MAX_SCOPE_CHARS ? { ok: false, message: 'scope is too long' } : { ok: true, scope: text }
+}
+
+/** Why an app password cannot have a scope; null if it can. */
+function faultOfScope(value: string): string | null {
+  const { AccountPermission, IdentityPermission, IncludeScope } = scopeGrammar()
+  if (IncludeScope.fromString(value)) return 'names a permission set, which an app password cannot have'
+  if (IdentityPermission.fromString(value)) return 'only the account itself may have'
+  return AccountPermission.fromString(value)?.action.includes('manage') ? 'only the account itself may have' : null
+}
+
+/** The presets that a text of scopes has whole, and the scopes in no preset, without the base scope. */
+export function presetsIn(scope: string): { presets: ScopePreset[]; others: string[] } {
+  const values = scope.split(' ')
+  const presets = Object.keys(scopePresets)
+    .filter(isScopePreset)
+    .filter((name) => scopePresets[name].every((value) => values.includes(value)))
+  const covered = new Set<string>([BASE_SCOPE, ...presets.flatMap((name) => scopePresets[name])])
+  return { presets, others: values.filter((value) => !covered.has(value)) }
+}
