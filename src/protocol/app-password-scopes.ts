@@ -57,18 +57,14 @@ const readMethods = [
   'unspecced.getPostThreadV2',
 ]
 
-const reading = `rpc?${readMethods.map((method) => `lxm=app.bsky.${method}`).join('&')}&aud=*`
-
 /** Presets by their names on the wire, which never change. An app password keeps the scopes that it was made with. */
 export const scopePresets = {
-  post: ['repo:app.bsky.feed.post?action=create'],
-  read: [reading],
-  'upload-images': ['blob:image/*'],
-} as const satisfies Record<string, readonly string[]>
+  post: 'repo:app.bsky.feed.post?action=create',
+  read: `rpc?${readMethods.map((method) => `lxm=app.bsky.${method}`).join('&')}&aud=*`,
+  'upload-images': 'blob:image/*',
+}
 
-export type ScopePreset = keyof typeof scopePresets
-
-export const isScopePreset = (name: string): name is ScopePreset => Object.hasOwn(scopePresets, name)
+const isScopePreset = (name: string): name is keyof typeof scopePresets => Object.hasOwn(scopePresets, name)
 
 /**
  * Returns the text of scopes that an app password is limited to, with the base scope and those of the presets; without
@@ -92,7 +88,7 @@ export function appPasswordScope({
     const fault = faultOfScope(value)
     if (fault !== null) return { ok: false, message: `scope has a value that ${fault}: ${value}` }
   }
-  const wanted = [...given, ...presets.flatMap((name) => (isScopePreset(name) ? scopePresets[name] : []))]
+  const wanted = [...given, ...presets.flatMap((name) => (isScopePreset(name) ? [scopePresets[name]] : []))]
   const values = new Set([BASE_SCOPE, ...wanted])
   if (values.size === 1) values.add(UNLIMITED)
   const text = [...values].join(' ')
@@ -105,14 +101,4 @@ function faultOfScope(value: string): string | null {
   if (IncludeScope.fromString(value)) return 'names a permission set, which an app password cannot have'
   if (IdentityPermission.fromString(value)) return 'only the account itself may have'
   return AccountPermission.fromString(value)?.action.includes('manage') ? 'only the account itself may have' : null
-}
-
-/** The presets that a text of scopes has whole, and the scopes in no preset, without the base scope. */
-export function presetsIn(scope: string): { presets: ScopePreset[]; others: string[] } {
-  const values = scope.split(' ')
-  const presets = Object.keys(scopePresets)
-    .filter(isScopePreset)
-    .filter((name) => scopePresets[name].every((value) => values.includes(value)))
-  const covered = new Set<string>([BASE_SCOPE, ...presets.flatMap((name) => scopePresets[name])])
-  return { presets, others: values.filter((value) => !covered.has(value)) }
 }

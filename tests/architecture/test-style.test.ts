@@ -40,6 +40,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/features/agents/owner.test.ts',
   'tests/features/auth/hostile-proofs.test.ts',
   'tests/features/auth/owner.test.ts',
+  'tests/features/auth/scoped-app-passwords.test.ts',
   'tests/features/auth/service-auth-vector.test.ts',
   'tests/features/auth/sovereign-sessions.test.ts',
   'tests/features/backup/backup.test.ts',

@@ -290,7 +290,12 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await signIn(page)
     await page.getByText('New app password').click()
     await page.getByLabel('Name', { exact: true }).fill(`${page.viewportSize()!.width}-${'y'.repeat(200)}`)
+    await page.getByRole('checkbox', { name: 'Read what you see in apps' }).check()
+    await page.getByLabel('Further scopes').fill(`repo:${'a.'.repeat(60)}b`)
+    await page.getByLabel('Last day').fill('2099-12-31')
     await page.getByRole('button', { name: 'Create app password' }).click()
+    await page.locator('.secret').waitFor()
+    await unfold(page)
   },
 }
 

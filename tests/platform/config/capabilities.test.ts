@@ -26,6 +26,7 @@ const ALWAYS = [
   'walletAccountDelete',
   'didWebHosting',
   'appPasswordPersonalDetails',
+  'scopedAppPasswords',
 ] as const
 const EVERY_SWITCH: ConfigOverrides = {
   signingKeyMasterKey: new Secret(new Uint8Array(32)),

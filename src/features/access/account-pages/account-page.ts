@@ -4,6 +4,9 @@ import type { KnownOrigin } from '../../../http/origin.ts'
 import { page } from '../../../http/page.ts'
 import type { Context } from '../../../platform/context.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
+import { scopePresets } from '../../../protocol/app-password-scopes.ts'
+import type { Millis } from '../../../protocol/identifiers.ts'
+import { BASE_SCOPE } from '../../../protocol/scopes.ts'
 import type { ListedSession, ListedWalletSession } from '../sessions/sessions.ts'
 import { appHost } from '../oauth/oauth.ts'
 import { accountDetails } from './account-details.ts'
@@ -17,7 +20,7 @@ import { day, field, hidden } from '../page-parts/page-parts.ts'
 import { sentence, wordsOf } from '../scope-words/scope-words.ts'
 import type { KnownBrowser } from '../pages/pages.ts'
 
-export function accountPage({ config }: Context, view: AccountView): Response {
+export function accountPage({ config, clock }: Context, view: AccountView): Response {
   return page(config, {
     title: 'Your account',
     wide: true,
@@ -28,7 +31,7 @@ ${walletPart(view, config.publicUrl)}
 ${apps(view)}
 ${agentsPart(config, view)}
 ${pushPart(view)}
-${appPasswords(view)}
+${appPasswords(view, clock.now())}
 ${sessions(view)}
 ${accountDetails(view)}`,
   })
@@ -101,12 +104,23 @@ function apps(view: AccountView): Html | null {
 const scopeLine = (scope: string): Html =>
   html`<li><small>${wordsOf({ scope, grants: [scope], title: null, detail: null }).what}</small></li>`
 
-function appPasswords(view: AccountView): Html | null {
+function appPasswords(view: AccountView, now: Millis): Html | null {
   if (!hasAppPasswords(view)) return null
   const rows = view.appPasswords.map(
-    ({ name, createdAt, privileged }) => html`
+    ({ name, createdAt, privileged, scope, expiresAt, lastUsedAt }) => html`
 <li>
-  <div class="body"><strong>${name}</strong><small>Since ${day(createdAt)}${privileged && ', may read direct messages'}</small></div>
+  <div class="body">
+    <strong>${name}</strong>
+    <small>Since ${day(createdAt)}, ${lastUsedAt === null ? 'not used yet' : html`last used ${day(lastUsedAt)}`}${privileged && ', may read direct messages'}</small>
+    ${expiresAt !== null && html`<small>${expiresAt > now ? 'Ends' : 'Ended'} ${day(expiresAt)}</small>`}
+    ${
+      scope !== null &&
+      html`<details><summary><small>What it may do</small></summary><ul>${scope
+        .split(' ')
+        .filter((value) => value !== BASE_SCOPE)
+        .map(scopeLine)}</ul></details>`
+    }
+  </div>
   ${accountForm(view, 'app-passwords/revoke', html`${hidden({ name })}<button class="small danger" aria-label="Revoke ${name}">Revoke</button>`)}
 </li>`,
   )
@@ -123,6 +137,10 @@ function appPasswords(view: AccountView): Html | null {
 const APP_PASSWORD_USE =
   'For apps that do not support signing in through this server. An app password cannot change your handle, email address or password.'
 
+/** The box is ticked if it was in the form that was just sent. */
+const presetBox = ([preset, scope]: [string, string], typed: URLSearchParams | null | undefined): Html => html`
+      <label class="check"><input type="checkbox" name="preset" value="${preset}"${typed?.has('preset', preset) && html` checked`}><span>${wordsOf({ scope, grants: [scope], title: null, detail: null }).what}</span></label>`
+
 function newAppPassword(view: AccountView): Html {
   const own = view.outcome?.section === 'app-passwords' ? view.outcome : null
   return html`
@@ -134,7 +152,14 @@ function newAppPassword(view: AccountView): Html {
       html`
     ${!hasAppPasswords(view) && html`<p class="quiet">${APP_PASSWORD_USE}</p>`}
     ${field({ id: 'app-password-name', name: 'name', label: 'Name', value: own?.typed?.get('name') ?? '', required: true, maxLength: 255, hint: 'To help you recognise it later, for example the name of the app.', fault: own?.fault })}
+    <fieldset class="stack">
+      <legend>What it may do</legend>
+      <p class="quiet">Without a tick: all that apps usually do, except direct messages.</p>
+      ${Object.entries(scopePresets).map((preset) => presetBox(preset, own?.typed))}
+    </fieldset>
     <label class="check"><input type="checkbox" name="privileged" value="yes"${own?.typed?.has('privileged') && html` checked`}><span>May read and send direct messages</span></label>
+    ${field({ id: 'app-password-scope', name: 'scope', label: 'Further scopes', value: own?.typed?.get('scope') ?? '', maxLength: 4096, hint: 'For developers: scopes of OAuth, separated by spaces.', fault: own?.fault })}
+    ${field({ id: 'app-password-ends', name: 'ends', label: 'Last day', type: 'date', value: own?.typed?.get('ends') ?? '', hint: 'Without one, it works until you revoke it.', fault: own?.fault })}
     <div><button>Create app password</button></div>`,
     )}
   </details>`

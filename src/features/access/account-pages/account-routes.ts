@@ -11,7 +11,7 @@ import { chargeMail, requestCode } from '../../identity/mails/mails.ts'
 import { loginWithPassword } from '../../identity/passwords/passwords.ts'
 import { withinRefusedAddresses } from '../../identity/addresses/addresses.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
-import type { Did } from '../../../protocol/identifiers.ts'
+import { parseDatetime, type Did } from '../../../protocol/identifiers.ts'
 import {
   activateAccount,
   changeEmail,
@@ -21,6 +21,7 @@ import {
 } from '../../identity/account-changes/account-changes.ts'
 import {
   createAppPassword,
+  createScopedAppPassword,
   deleteSession,
   deleteWalletSession,
   findSession,
@@ -28,6 +29,7 @@ import {
   listSessions,
   listWalletSessions,
   revokeAppPassword,
+  type AppPassword,
 } from '../sessions/sessions.ts'
 import {
   archiveOfAccount,
@@ -242,16 +244,9 @@ export const accountRoutes: Endpoint[] = [
     return null
   }),
   ...act('app-passwords', 'app-passwords', '', async (call, holder, form) => {
-    const wanted = {
-      name: (form.get('name') ?? '').trim(),
-      privileged: form.get('privileged') === 'yes',
-      personalDetails: false,
-      scope: null,
-      expiresAt: null,
-    }
     let secret: AccountView['secret'] = null
     const refused = await showFault(call, holder, { section: 'app-passwords', form }, async () => {
-      secret = await createAppPassword(call, holder.account.did, wanted)
+      secret = await makeAppPassword(call, holder.account.did, form)
     })
     return refused ?? renderAccountPage(call, holder, { secret })
   }),
@@ -316,6 +311,19 @@ export const accountRoutes: Endpoint[] = [
     return refused
   }),
 ]
+
+/** The app password is one of the standard unless the form limits it. */
+function makeAppPassword(call: PageCall, did: Did, form: URLSearchParams): Promise<AppPassword & { password: string }> {
+  const name = (form.get('name') ?? '').trim()
+  const privileged = form.get('privileged') === 'yes'
+  const [presets, scope, ends] = [form.getAll('preset'), (form.get('scope') ?? '').trim(), form.get('ends') ?? '']
+  if (presets.length === 0 && scope === '' && ends === '')
+    return createAppPassword(call, did, { name, privileged, personalDetails: false, scope: null, expiresAt: null })
+  const isLimited = presets.length > 0 || scope !== ''
+  const scopes = [scope, !isLimited && 'transition:generic', privileged && 'transition:chat.bsky']
+  const expiresAt = ends === '' ? null : (parseDatetime(`${ends}T23:59:59.999Z`) ?? 0)
+  return createScopedAppPassword(call, did, { name, presets, scope: scopes.filter(Boolean).join(' '), expiresAt })
+}
 
 async function download(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response | null> {
   const { did } = holder.account

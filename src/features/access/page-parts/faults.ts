@@ -111,6 +111,12 @@ const byMessage: readonly Row[] = [
     null,
     'You have reached the maximum number of app passwords. Please revoke one that you no longer use.',
   ],
+  ['expiresAt must be', 'ends', 'Please choose a day that has not passed.'],
+  [
+    'scope ',
+    'scope',
+    'One of these scopes is not known, or only the account itself may have it. Please correct or remove it.',
+  ],
   ['invalid email', null, 'Your address was changed since this page was shown. Please open the page again.'],
   ['account does not have an email address', 'email', 'Your account has no email address. Please add one first.'],
   [

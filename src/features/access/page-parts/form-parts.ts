@@ -36,7 +36,7 @@ export interface Field {
   label: string
   /** Unique in the page; the name if omitted. */
   id?: string
-  type?: 'text' | 'password' | 'email'
+  type?: 'text' | 'password' | 'email' | 'date'
   value?: string
   autocomplete?: string
   hint?: string

@@ -8,6 +8,7 @@ import type {
 } from '@atproto/oauth-scopes'
 import { plainName } from '../../../http/html.ts'
 import { scopeGrammar } from '../../../protocol/scope-grammar.ts'
+import { scopePresets } from '../../../protocol/app-password-scopes.ts'
 import type { ExpandedScope } from '../../../protocol/scopes.ts'
 
 export interface Words {
@@ -26,6 +27,10 @@ const statics: Record<string, Words> = {
     what: 'Post and act as you',
     more: 'Create, change and delete your posts and all other public data, upload files, and use other services on your behalf. This does not include your messages, your email address or your account settings.',
     isGrave: true,
+  },
+  [scopePresets.read]: {
+    what: 'Read what you see in apps',
+    more: 'Your timeline, notifications, bookmarks and lists, and what others publish. It changes nothing.',
   },
   'transition:email': { what: 'See your email address', more: 'And whether you have confirmed it.' },
   'transition:chat.bsky': {

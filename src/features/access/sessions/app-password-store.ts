@@ -11,7 +11,7 @@ export interface AppPassword {
   privileged: boolean
   /** May read and set the birth date. */
   personalDetails: boolean
-  /** All that it may do, as scopes separated by spaces; null for one of the standard, which the two members above limit. */
+  /** All that it may do, as scopes separated by spaces; null for one of the standard. */
   scope: string | null
   /** Neither it nor its sessions work from then on; null: it has no end. */
   expiresAt: Millis | null

@@ -120,9 +120,9 @@ export async function noteUse(tx: Tx, did: Did, appPassword: AppPassword, now: M
 const NO_ACCOUNT = 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa' as Did
 
 /**
- * Returns the account's app password that matches the text, or null if none does or its end has come. Call `revalidate` in the
- * transaction that opens the session: it throws `wrong` if the app password was revoked. Text without the format of an
- * app password is rejected without hashing.
+ * Returns the account's app password that matches the text, or null if none does or its end has come. Call
+ * `revalidate` in the transaction that opens the session: it throws `wrong` if the app password was revoked. Text
+ * without the format of an app password is rejected without hashing.
  */
 export async function matchAppPassword(
   ctx: Context,
