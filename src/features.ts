@@ -18,6 +18,7 @@ import { escrow } from './features/identity/escrow/escrow-feature.ts'
 import { firehose } from './features/data/firehose/firehose-feature.ts'
 import { handles } from './features/identity/handles/handles-feature.ts'
 import { identity } from './features/identity/identity/identity-feature.ts'
+import { identityWatch } from './features/identity/identity-watch/identity-watch-feature.ts'
 import { hostRename } from './features/operations/host-rename/host-rename-feature.ts'
 import { invites } from './features/identity/invites/invites-feature.ts'
 import { iroh } from './features/push/iroh/iroh.ts'
@@ -86,6 +87,7 @@ export const features: readonly Feature[] = [
   migration,
   ceremony,
   repoKeys,
+  identityWatch,
   hostRename,
   waitlist,
   admin,

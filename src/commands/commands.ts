@@ -11,6 +11,7 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   alerts: async () => (await import('./server/alerts-command.ts')).alertsCommand,
   upgrade: async () => (await import('./upgrade/upgrade-command.ts')).upgradeCommand,
   'mail test': async () => (await import('./server/mail-test-command.ts')).mailTestCommand,
+  'account identities': async () => (await import('./account/account-identities-command.ts')).accountIdentitiesCommand,
   'account list': async () => (await import('./account/account-list-command.ts')).accountListCommand,
   'account show': async () => (await import('./account/account-show-command.ts')).accountShowCommand,
   'account create': async () => (await import('./account/account-create-command.ts')).accountCreateCommand,

@@ -439,6 +439,14 @@ export const declared = {
     }),
   }),
 
+  identityWatch: section({
+    intervalSecs: field(seconds(), {
+      default: 6 * HOUR_SECS,
+      addition: true,
+      doc: 'Time within which the identity of each account is compared with the PLC directory, so that its holder learns of an operation that someone else has made while it can be undone (72 hours). 0: not compared.',
+    }),
+  }),
+
   appview: section({
     url: field(httpUrl, {
       default: 'https://api.bsky.app',

@@ -56,6 +56,7 @@ const aboutNobody: readonly string[] = [
   'database_history',
   'default_quota',
   'host_rename',
+  'identity_round', // a place in the order of accounts
   'kek_generation',
   'lane',
   'lease',

@@ -439,7 +439,7 @@ describe('bounds', () => {
   const positive = configKeys.filter(
     ({ name }) =>
       /(?:[._]interval_secs|_timeout_secs|(?:assertion|token|code)_ttl_secs)$/.test(name) &&
-      !['invites.interval_secs', 'backup.interval_secs'].includes(name),
+      !['invites.interval_secs', 'backup.interval_secs', 'identity_watch.interval_secs'].includes(name),
   )
 
   test.each(positive.map(({ name }) => name))('%s must be greater than 0', (name) => {

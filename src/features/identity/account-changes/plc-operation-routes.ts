@@ -28,7 +28,7 @@ import { expectedOf, recommendedCredentials, type Expected } from './recommended
 import { access } from '../../access/auth/auth.ts'
 import type { Permissions } from '../../../protocol/scopes.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
-import { didEnded, heldRotationKey, resolveDid, submitOperation } from '../identity/identity.ts'
+import { didEnded, heldRotationKey, noteAsOwn, resolveDid, submitOperation } from '../identity/identity.ts'
 
 const stateMembers = new Set(['rotationKeys', 'alsoKnownAs', 'verificationMethods', 'services'])
 
@@ -115,6 +115,7 @@ export const plcOperationRoutes = [
       if (!token) throw invalidRequest('email confirmation token required to sign PLC operations')
       const wanted = Object.fromEntries(Object.entries(given).filter(([name]) => stateMembers.has(name)))
       const operation = await signNext(call, caller.did, token, wanted)
+      await noteAsOwn(call.ctx, caller.did, operation)
       announce(call, 'identityOperationSigned', caller.did)
       return { operation: { ...operation } }
     },

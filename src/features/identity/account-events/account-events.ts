@@ -15,10 +15,12 @@ import type { Reader, Tx } from '../../../platform/database/database.ts'
 import type { StepKind } from '../../../platform/running/steps.ts'
 import { wireTime, type Did } from '../../../protocol/identifiers.ts'
 import { accountOf, type Account } from '../accounts/accounts.ts'
+import { changedWords, undoWords } from './identity-change-words.ts'
 import { formerAddresses } from './former-address-store.ts'
 import { forgetOldPlaces, insertPlace, isKnownPlace } from './known-place-store.ts'
 import { addMail, noticeMail, type EventDetails, type Notice, type Told } from '../mails/mails.ts'
 
+export { changedWords, undoWords } from './identity-change-words.ts'
 export { insertPlace as rememberPlace } from './known-place-store.ts'
 
 interface AccountEvent {
@@ -101,6 +103,15 @@ const accountEvents = {
   appPasswordRevoked: { message: 'app password revoked' },
   identityOperationSigned: { message: 'identity operation signed' },
   identityChanged: { message: 'identity changed' },
+  identityChangedElsewhere: {
+    message: 'identity changed by an operation that did not come from here',
+    notice: {
+      subject: 'Your identity was changed elsewhere',
+      what: ({ change }) =>
+        `Your identity was changed by an operation that did not come from this server.${change === undefined ? '' : ` It changed: ${changedWords(change)}. ${undoWords(change)}`} Your own wallet, or another server to which you move, makes such operations too.`,
+      remedies: ['undoChange', 'operator'],
+    },
+  },
   hostingBegun: {
     message: 'hosting of the identity document begun',
     notice: {

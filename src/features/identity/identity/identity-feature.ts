@@ -1,6 +1,7 @@
 import type { Feature } from '../../../http/feature.ts'
 import { didCacheSweep } from './did-cache-sweep.ts'
 import { forgetDidDocument } from './did-document-store.ts'
+import { forgetOwnOperations } from './own-operation-store.ts'
 import { resolutionRoutes } from './resolution-routes.ts'
 
 export const identity: Feature = {
@@ -9,5 +10,6 @@ export const identity: Feature = {
   sweeps: [didCacheSweep],
   async forgetAccount(_, tx, did) {
     await forgetDidDocument(tx, did)
+    await forgetOwnOperations(tx, did)
   },
 }

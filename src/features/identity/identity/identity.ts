@@ -18,4 +18,5 @@ export {
 } from './identity-keys.ts'
 export { didEnded, resolveHandle, unresolvable } from './identity-lookup.ts'
 export { isServedHandle } from './own-names.ts'
-export { doubtUntil, requireNoDoubt, submitOperation, verdictOf } from './submission.ts'
+export { ownOperations } from './own-operation-store.ts'
+export { doubtUntil, isWatching, noteAsOwn, requireNoDoubt, submitOperation, verdictOf } from './submission.ts'

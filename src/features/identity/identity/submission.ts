@@ -13,10 +13,12 @@
  * and a child keeps its rows (`children/child-making.ts`).
  */
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
+import type { Config } from '../../../platform/configuration/config.ts'
 import type { Context } from '../../../platform/context.ts'
 import { PlcDirectoryError, type PlcDirectory } from '../../../platform/network/directory-client.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
-import { isSameOperation, type LogOperation } from '../../../protocol/plc.ts'
+import { isSameOperation, operationCid, type LogOperation } from '../../../protocol/plc.ts'
+import { noteOwnOperation } from './own-operation-store.ts'
 
 /** How long an operation that was sent without an answer may still arrive at the directory. */
 const DOUBT_MILLIS = MINUTE_MILLIS
@@ -51,11 +53,13 @@ const entryAt: Readonly<Record<Place, (plc: PlcDirectory, did: Did) => Promise<L
  * that fails says nothing about the operation.
  */
 export async function submitOperation(
-  { plc }: Pick<Context, 'plc'>,
+  ctx: Submitting,
   did: Did,
   operation: LogOperation,
   place: Place = 'newest',
 ): Promise<void> {
+  const { plc } = ctx
+  await noteAsOwn(ctx, did, operation)
   try {
     await plc.submit(did, operation)
   } catch (error) {
@@ -64,6 +68,25 @@ export async function submitOperation(
     if (entry === null || !isSameOperation(entry, operation)) throw error
   }
 }
+
+type Submitting = Pick<Context, 'plc' | 'db' | 'clock' | 'config'>
+
+/**
+ * Note an operation as one that comes from here, before anyone else has it, so that it does not look like one of
+ * someone else (`identity-watch`). A genesis operation is not noted: what comes after it is compared with it.
+ */
+export async function noteAsOwn(
+  { db, clock, config }: Pick<Context, 'db' | 'clock' | 'config'>,
+  did: Did,
+  operation: LogOperation,
+): Promise<void> {
+  if (operation.prev === null || !isWatching(config)) return
+  await noteOwnOperation(db, did, operationCid(operation).toString(), clock.now())
+}
+
+/** Whether identities are compared with the directory. The one inside a development server has no other writers. */
+export const isWatching = ({ identityWatch, plcDirectoryUrl }: Config): boolean =>
+  identityWatch.intervalSecs > 0 && plcDirectoryUrl !== null
 
 const unjudged = <Value>(read: Promise<Value>): Promise<Value> =>
   read.catch((error: unknown) => {

@@ -6,6 +6,7 @@ import type { Config } from '../../../platform/configuration/config.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Mail } from '../../../platform/network/mailer.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
+import type { ForeignChange } from '../../../protocol/plc-changes.ts'
 import { knownProgramOf } from '../../../protocol/user-agent.ts'
 import type { Account } from '../accounts/accounts.ts'
 import type { CodePurpose } from './mailed-code-store.ts'
@@ -124,6 +125,8 @@ export interface EventDetails {
   issuer?: string
   /** Name of an app password, or what an agent calls itself. Not logged, because others chose it. */
   name?: string
+  /** What others have changed in the identity. Not logged. */
+  change?: ForeignChange
 }
 
 /** When something happened, and from where; `origin` is null if an operator did it. */
@@ -145,6 +148,8 @@ const remedies = {
   cancelRecovery: () => 'Cancel the release now, in your wallet on a device that is still signed in.',
   newKeys: () =>
     'If someone else may have another of your shares, replace the keys and shares of your identity now, in your wallet.',
+  undoChange: () =>
+    'Use a higher key of your identity now to sign an operation that follows the one before this change: that undoes it. Someone else has a key of your identity, so leave that key out.',
   mailbox: () => 'Someone else can read your mail, so change the password of your mailbox first.',
   // An account without a password was entered by a key of its identity, or from a place that is signed in.
   password: ({ publicUrl }: Config, { hasPassword }: Addressee) =>

@@ -71,7 +71,7 @@ async function refusalOfDirectory(
   staged: StagedKey,
   operation: Operation,
 ): Promise<string | null> {
-  const { plc, db, clock } = ctx
+  const { db, clock } = ctx
   const { signingKey, unansweredAt } = staged
   const { log, head } = await settledLog(ctx, did, staged, operation)
   if (names(head, signingKey)) return null
@@ -84,7 +84,7 @@ async function refusalOfDirectory(
   try {
     // Before it is sent: the process may end before the answer comes.
     await updateUnanswered(db, did, signingKey, now)
-    await submitOperation({ plc }, did, operation)
+    await submitOperation(ctx, did, operation)
     return null
   } catch (error) {
     if (['unknown', 'postponed'].includes(verdictOf(error))) throw error

@@ -5,6 +5,9 @@
 import { DAY_SECS, HOUR_MILLIS, HOUR_SECS, MINUTE_SECS } from '../../../base/durations.ts'
 import type { Context } from '../../../platform/context.ts'
 import { freeBytesOf } from '../../../platform/files/free-space.ts'
+import { RECOVERY_WINDOW_MILLIS } from '../../../protocol/plc.ts'
+import { changedWords } from '../../identity/account-events/account-events.ts'
+import { changesSince, misfits, misfitWords } from '../../identity/identity-watch/identity-watch.ts'
 import { crawlersFor } from '../../data/firehose/firehose.ts'
 import { certificateTerm, examineOne, termWords, type Finding } from '../doctor/doctor.ts'
 import { certificateFaults, isNearEnd } from '../certificates/certificates.ts'
@@ -16,6 +19,8 @@ import { refusalsInLastHour } from './refusal-count.ts'
 /** Passes of a sweep that fail one after another. A single one may be a service that restarts. */
 const FAILED_PASSES = 3
 const GIB = 1024 ** 3
+/** Accounts that are told of at the same time, for each of the alerts about identities. */
+const MAX_IDENTITIES = 20
 
 const gibibytes = (bytes: number): string => `${(bytes / GIB).toFixed(1)} GiB`
 
@@ -129,6 +134,34 @@ export const alerts: readonly Alert[] = [
     async look(ctx) {
       const { state, text } = await findingOf(ctx, 'plc')
       return state === 'ok' ? [] : [{ text }]
+    },
+  },
+  {
+    name: 'identity-changed',
+    title: 'an identity was changed elsewhere',
+    remedy:
+      'its holder has been mailed; if many change at once, or if the key of this server signed, assume that the key is stolen',
+    everySecs: 5 * MINUTE_SECS,
+    holdsForSecs: 0,
+    async look({ db, clock }) {
+      const changes = await changesSince(db, clock.now() - RECOVERY_WINDOW_MILLIS, MAX_IDENTITIES)
+      return changes.map(({ did, handle, change }) => ({
+        subject: handle ?? did,
+        text: `an operation that did not come from here changed: ${changedWords(change)}`,
+      }))
+    },
+  },
+  {
+    name: 'identity-misfit',
+    title: 'identities do not fit their accounts',
+    remedy: 'run "holdfast network --account" with each, which says what its holder has to do',
+    everySecs: HOUR_SECS,
+    holdsForSecs: DAY_SECS,
+    async look({ db }) {
+      return (await misfits(db, MAX_IDENTITIES)).map(({ did, handle, misfit }) => ({
+        subject: handle ?? did,
+        text: misfitWords[misfit],
+      }))
     },
   },
   {

@@ -1,5 +1,6 @@
 /** How the network sees one account: its identity, its repository at a relay, and its profile at the AppView. */
 import { inOneLine } from '../../../base/server-request.ts'
+import { timeInWords } from '../../../base/time-words.ts'
 import type { Context } from '../../../platform/context.ts'
 import { askJson, membersOf } from '../../../platform/network/json-answer.ts'
 import { claimedHandle, pdsEndpoint, publishedSigningKey, type DidDocument } from '../../../protocol/did-document.ts'
@@ -7,8 +8,10 @@ import { INVALID_HANDLE, type Did } from '../../../protocol/identifiers.ts'
 import { formatDidKey } from '../../../protocol/keys.ts'
 import { crawlersFor } from '../../data/firehose/firehose.ts'
 import { repoHead } from '../../data/repo/repo.ts'
+import { changedWords, undoWords } from '../../identity/account-events/account-events.ts'
 import { signingKeyOf } from '../../identity/account-keys/account-keys.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
+import { watchedIdentity } from '../../identity/identity-watch/identity-watch.ts'
 import { isServedHandle, publishedDids, resolveDid } from '../../identity/identity/identity.ts'
 import { broken, good, type Link } from './link.ts'
 
@@ -31,7 +34,27 @@ export async function accountReach(ctx: Context, account: Account): Promise<Link
   const identity = resolution.ok
     ? await identityLinks(ctx, account, resolution.document)
     : [broken('identity', 'fault', `${did} does not resolve: ${resolution.fault}`, 'wait if the directory is down')]
-  return [statusLink(account), ...identity, ...(await relayLinks(ctx, did)), await appviewLink(ctx, account)]
+  return [
+    statusLink(account),
+    ...identity,
+    ...(await changeLinks(ctx, did)),
+    ...(await relayLinks(ctx, did)),
+    await appviewLink(ctx, account),
+  ]
+}
+
+/** A change of the identity that someone else has made, for as long as it can be undone. */
+async function changeLinks({ db, clock }: Context, did: Did): Promise<Link[]> {
+  const change = (await watchedIdentity(db, did))?.change ?? null
+  if (change === null || change.undoableUntil <= clock.now()) return []
+  return [
+    broken(
+      'changes of the identity',
+      'warning',
+      `an operation that did not come from here changed it on ${timeInWords(change.at)}: ${changedWords(change)}`,
+      ...sameFor(`nothing, if the holder made it; otherwise: ${undoWords(change)}`),
+    ),
+  ]
 }
 
 function statusLink({ deactivatedAt, takedownRef }: Account): Link {

@@ -1,0 +1,110 @@
+/** One look at the identity of an account in the directory. */
+import type { Context } from '../../../platform/context.ts'
+import type { Tx } from '../../../platform/database/database.ts'
+import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { formatDidKey } from '../../../protocol/keys.ts'
+import { foreignChange, type ForeignChange } from '../../../protocol/plc-changes.ts'
+import { operationCid, PDS_SERVICE_NAME, SIGNING_KEY_NAME, stateOf, type LogOperation } from '../../../protocol/plc.ts'
+import { sequenceEvents } from '../../data/firehose/firehose.ts'
+import { enqueuePush } from '../../push/notifications/notifications.ts'
+import { announceIn, changedWords } from '../account-events/account-events.ts'
+import { signingKeyOf } from '../account-keys/account-keys.ts'
+import { accountOf, type Account } from '../accounts/accounts.ts'
+import { ownOperations, resolveDid } from '../identity/identity.ts'
+import { putIdentity, watchedIdentity, type Misfit, type WatchedIdentity } from './watched-identity-store.ts'
+
+/** The directory asks to be asked later, or is away. */
+const isAway = (error: unknown): boolean =>
+  error instanceof PlcDirectoryError && (error.status === null || error.status === 429 || error.status >= 500)
+
+/**
+ * Compare the identity of an account with what the directory said last, and tell of operations that did not come from
+ * here. What is found at the first look is taken as it is. Returns what was found: `failed` if the answer is no log.
+ *
+ * Throws `PlcDirectoryError` if the directory is away.
+ */
+export async function lookAt(ctx: Context, did: Did): Promise<'same' | 'changed' | 'failed'> {
+  try {
+    return await look(ctx, did)
+  } catch (error) {
+    if (isAway(error) || !(error instanceof PlcDirectoryError || error instanceof FalseLog)) throw error
+    ctx.log.warn('identity not compared', { did, error })
+    return 'failed'
+  }
+}
+
+/** The log of the directory cannot be the one that it was. */
+class FalseLog extends Error {}
+
+async function look(ctx: Context, did: Did): Promise<'same' | 'changed'> {
+  const { db, plc } = ctx
+  const known = await watchedIdentity(db, did)
+  const last = await plc.lastOperation(did)
+  const account = await accountOf(db, did)
+  if (account === null) return 'same'
+  const head = last === null ? NONE : operationCid(last).toString()
+  const misfit = await misfitOf(ctx, account, last)
+  if (known !== null && known.head === head && known.misfit === misfit) return 'same'
+  const isNews = known !== null && known.head !== NONE && head !== NONE && known.head !== head
+  const change = isNews ? await changeSince(ctx, known) : { past: known?.change ?? null, news: null }
+  const isKept = await db.transaction((tx) =>
+    keep(ctx, tx, known, { did, head, misfit, change: change.news ?? change.past }, change.news),
+  )
+  if (!isKept || change.news === null) return 'same'
+  await resolveDid(ctx, did, { live: true })
+  return 'changed'
+}
+
+/** Stands for the newest operation of an identity that the directory does not know. */
+const NONE = ''
+
+/** Returns how the newest operation does not fit the account; null if it does, or if the account has left. */
+async function misfitOf(ctx: Context, account: Account, last: LogOperation | null): Promise<Misfit | null> {
+  const state = last && stateOf(last)
+  if (state === null) return 'ended'
+  const { did, handle } = account
+  if (state.services[PDS_SERVICE_NAME]?.endpoint !== ctx.config.publicUrl) return 'server'
+  const key = await signingKeyOf(ctx, ctx.db, did)
+  if (key === null || state.verificationMethods[SIGNING_KEY_NAME] !== formatDidKey(key.publicKey)) return 'signing-key'
+  return handle === null || state.alsoKnownAs[0] === `at://${handle}` ? null : 'handle'
+}
+
+/** Returns the change that was known, unless it has been undone, and the one since. */
+async function changeSince(
+  ctx: Context,
+  { did, head, change }: WatchedIdentity,
+): Promise<{ past: ForeignChange | null; news: ForeignChange | null }> {
+  const log = (await ctx.plc.auditLog(did)) ?? []
+  const place = log.findIndex(({ cid }) => cid === head)
+  if (place < 0) throw new FalseLog('the log of the directory lacks an operation that it had')
+  if (log.slice(place).some(({ cid, operation }) => operationCid(operation).toString() !== cid))
+    throw new FalseLog('the log of the directory has a wrong CID')
+  const isUndone = log.find(({ cid }) => cid === change?.cid)?.nullified ?? true
+  return { past: isUndone ? null : change, news: foreignChange(log, head, await ownOperations(ctx.db, did)) }
+}
+
+/** Keep what was found, and tell the holder. Returns false if another node was faster. */
+async function keep(
+  ctx: Context,
+  tx: Tx,
+  known: WatchedIdentity | null,
+  found: WatchedIdentity,
+  news: ForeignChange | null,
+): Promise<boolean> {
+  const { did, misfit } = found
+  const account = await accountOf(tx, did)
+  if (account === null || (await watchedIdentity(tx, did))?.head !== known?.head) return false
+  await putIdentity(tx, found)
+  if (news === null) return true
+  await announceIn(tx, { ctx }, 'identityChangedElsewhere', did, { change: news })
+  await enqueuePush(ctx, tx, did, {
+    type: 'identity_changed',
+    title: 'Your identity was changed elsewhere',
+    body: `It changed: ${changedWords(news)}. If this was not you, undo it within 72 hours.`,
+  })
+  // Services that cached the identity learn of it. The account's new server tells of an account that has left.
+  const isActive = account.deactivatedAt === null && account.takedownRef === null
+  if (isActive && misfit !== 'server') await sequenceEvents(ctx, tx, [{ type: 'identity', did }])
+  return true
+}

@@ -1,0 +1,61 @@
+/**
+ * Compares the identities of accounts with the directory, a share of them in each pass, one after another. A round goes
+ * through all accounts; a pass that ends early is continued by the next one.
+ */
+import { MINUTE_SECS } from '../../../base/durations.ts'
+import type { Context } from '../../../platform/context.ts'
+import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
+import type { Sweep } from '../../../platform/running/sweeps.ts'
+import { isPlcDid } from '../../../protocol/plc.ts'
+import { accountsAfter } from '../accounts/accounts.ts'
+import { isWatching } from '../identity/identity.ts'
+import { lookAt } from './identity-look.ts'
+import { countAccounts, currentRound, putRound, type Round } from './watched-identity-store.ts'
+
+const PASS_SECS = MINUTE_SECS
+/** Identities that a pass looks at if there are few: a round then ends early, and the requests do not weigh. */
+const LEAST_PER_PASS = 20
+
+export const identityWatchSweep: Sweep = {
+  name: 'identity-watch',
+  intervalSecs: (config) => (isWatching(config) ? PASS_SECS : 0),
+  counts: { changed: 'identities_changed_elsewhere_total' },
+  async run(ctx, stopping) {
+    const round = await dueRound(ctx)
+    const report = { seen: 0, changed: 0, failed: 0 }
+    if (round === null) return report
+    const passes = ctx.config.identityWatch.intervalSecs / PASS_SECS
+    const page = await accountsAfter(ctx.db, round.after, Math.max(LEAST_PER_PASS, Math.ceil(round.accounts / passes)))
+    let { after } = round
+    try {
+      for (const { did, createdAt } of page) {
+        stopping.throwIfAborted()
+        if (isPlcDid(did)) {
+          report.seen++
+          const outcome = await lookAt(ctx, did)
+          if (outcome !== 'same') report[outcome]++
+        }
+        after = { did, createdAt }
+      }
+      if (page.length === 0) await putRound(ctx.db, { ...round, endedAt: ctx.clock.now() })
+    } catch (error) {
+      // The next pass asks again; the alert `directory-silent` tells of a directory that stays away.
+      if (!(error instanceof PlcDirectoryError)) throw error
+      ctx.log.warn('identities not compared: the directory does not answer', { error })
+    } finally {
+      if (after !== round.after) await putRound(ctx.db, { ...round, after })
+    }
+    return report
+  },
+}
+
+/** Returns the round to continue; null until the next one is due. */
+async function dueRound({ db, clock, config }: Context): Promise<Round | null> {
+  const round = await currentRound(db)
+  if (round !== null && round.endedAt === null) return round
+  const now = clock.now()
+  const dueAt = round === null ? 0 : round.beganAt + config.identityWatch.intervalSecs * 1000
+  // A time in the future was written before the clock was set back.
+  if (round !== null && now < dueAt && round.beganAt <= now) return null
+  return { beganAt: now, accounts: await countAccounts(db), after: null, endedAt: null }
+}

@@ -1,0 +1,180 @@
+/** Operations on the identities of accounts that did not come from this server. */
+import { expect, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
+import { serverRotationKey } from '../../../src/features/identity/identity/identity.ts'
+import { formatDidKey, signingKey, type SigningKey } from '../../../src/protocol/keys.ts'
+import { nextOperation, signOperation, tombstone, type LogOperation, type PlcState } from '../../../src/protocol/plc.ts'
+import type { Did } from '../../../src/protocol/identifiers.ts'
+import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { allSeen } from '../../support/clients/events.ts'
+import { bearer, request } from '../../support/clients/http.ts'
+import { Subscriber } from '../../support/clients/subscriber.ts'
+import { lastCode } from '../../support/servers/mail.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
+
+const owner = signingKey('k256', randomBytes(32))
+const ownerKey = formatDidKey(owner.publicKey)
+
+const INTERVAL_SECS = 600
+
+const { pds, line } = useWorld({
+  line: true,
+  eachTest: true,
+  config: ({ line }) => ({
+    plcDirectoryUrl: line.url,
+    recoveryDidKey: ownerKey,
+    identityWatch: { intervalSecs: INTERVAL_SECS },
+    alerts: { mailTo: ['operator@example.org'], diskFreeBytes: 0 },
+  }),
+})
+
+/** All passes of the next round. Returns what they counted. */
+async function round() {
+  pds.clock.advance({ secs: INTERVAL_SECS })
+  const counted = { seen: 0, changed: 0, failed: 0 }
+  let report: Record<string, number>
+  do {
+    report = await pds.runSweep('identity-watch')
+    for (const name of Object.keys(counted) as (keyof typeof counted)[]) counted[name] += report[name]!
+  } while (report.seen !== 0)
+  return counted
+}
+
+/** Someone signs the next operation with a key of the identity, and sends it to the directory. */
+async function send(did: string, changes: Partial<PlcState> | null, key: Pick<SigningKey, 'sign'> = owner) {
+  const last = (await pds.ctx.plc.lastOperation(did as Did))!
+  const operation: LogOperation =
+    changes === null ? signOperation(tombstone(last), key) : signOperation(nextOperation(last, changes)!, key)
+  await pds.ctx.plc.submit(did as Did, operation)
+  return last
+}
+
+const report = async () =>
+  (await request(`${pds.url}/v1/admin/identities`, { headers: bearer(ADMIN_TOKEN) })).body as {
+    changed: Record<string, unknown>[]
+    misfits: unknown[]
+  }
+
+const mailsTo = async ({ email }: TestAccount) => {
+  await pds.runSteps()
+  return pds.mails.filter(({ subject, to }) => subject.includes('changed elsewhere') && to === email)
+}
+
+test('what comes from here is no news, whichever way it goes', async () => {
+  const alice = await createAccount(pds, 'alice')
+  expect(await round()).toEqual({ seen: 1, changed: 0, failed: 0 })
+  expect((await alice.call('com.atproto.identity.updateHandle', { json: { handle: 'renamed.test' } })).status).toBe(200)
+  expect(await round()).toEqual({ seen: 1, changed: 0, failed: 0 })
+  await alice.call('com.atproto.identity.requestPlcOperationSignature', { method: 'POST' })
+  const code = await lastCode(pds, alice.email)
+  const { body } = await alice.call('com.atproto.identity.signPlcOperation', {
+    json: {
+      token: code,
+      rotationKeys: [ownerKey, formatDidKey((await serverRotationKey(pds.ctx)).publicKey)].reverse(),
+    },
+  })
+  // As another server does to which the account moves.
+  await pds.ctx.plc.submit(alice.did as Did, body.operation)
+  expect(await round()).toEqual({ seen: 1, changed: 0, failed: 0 })
+  expect(await mailsTo(alice)).toEqual([])
+  expect(await report()).toMatchObject({ changed: [], misfits: [] })
+})
+
+test('the holder, the operator and the network are told of an operation of someone else, once', async () => {
+  const [alice, bob] = [await createAccount(pds, 'alice'), await createAccount(pds, 'bob')]
+  await round()
+  const stolen = { sign: (bytes: Uint8Array) => serverKey.sign(bytes) }
+  const serverKey = await serverRotationKey(pds.ctx)
+  const thief = formatDidKey(signingKey('k256', randomBytes(32)).publicKey)
+  await using events = await Subscriber.open(pds.url)
+  const before = await send(alice.did, { rotationKeys: [ownerKey, thief], alsoKnownAs: ['at://thief.test'] }, stolen)
+  expect(await round()).toEqual({ seen: 2, changed: 1, failed: 0 })
+  expect(await round()).toEqual({ seen: 2, changed: 0, failed: 0 })
+  const [mail, ...others] = await mailsTo(alice)
+  expect(others).toEqual([])
+  expect(mail!.text).toContain('It changed: the handle, the keys that may change the identity.')
+  expect(mail!.text).toMatch(new RegExp(`Until .+, a higher key of the identity can undo it: ${ownerKey}\\.`))
+  expect(await mailsTo(bob)).toEqual([])
+  expect(await report()).toMatchObject({
+    changed: [
+      {
+        did: alice.did,
+        handle: alice.handle,
+        operations: 1,
+        parts: ['handle', 'rotation-keys'],
+        undoableBy: [ownerKey],
+      },
+    ],
+    misfits: [{ did: alice.did, misfit: 'handle' }],
+  })
+  await allSeen(pds, events)
+  const seen = events.messages.filter(({ type, body }) => type === '#identity' && body.did === alice.did)
+  expect(seen).toHaveLength(1)
+  await pds.runSweep('alerts')
+  await pds.runSteps()
+  expect(pds.mails.find(({ to }) => to === 'operator@example.org')!.text).toContain(
+    `an identity was changed elsewhere (${alice.handle})`,
+  )
+
+  const network = await request(`${pds.url}/v1/admin/network?account=${alice.did}`, { headers: bearer(ADMIN_TOKEN) })
+  expect(network.body.account.links).toContainEqual(
+    expect.objectContaining({ name: 'changes of the identity', text: expect.stringContaining('the handle') }),
+  )
+
+  // The holder undoes it with the higher key.
+  const undoing = signOperation(nextOperation(before, {})!, owner)
+  await pds.ctx.plc.submit(alice.did as Did, undoing)
+  await round()
+  expect((await report()).misfits).toEqual([])
+  expect((await report()).changed).toMatchObject([{ did: alice.did, parts: [] }])
+})
+
+test('an account that has left is told of, and is not said to be unfit', async () => {
+  const alice = await createAccount(pds, 'alice')
+  await round()
+  await alice.call('com.atproto.server.deactivateAccount', { json: {} })
+  await send(alice.did, {
+    services: { atproto_pds: { type: 'AtprotoPersonalDataServer', endpoint: 'https://new.test' } },
+  })
+  expect(await round()).toMatchObject({ changed: 1 })
+  const [mail] = await mailsTo(alice)
+  expect(mail!.text).toContain('the server of the account')
+  expect(mail!.text).toContain('no other key can undo it')
+  expect((await report()).misfits).toEqual([])
+})
+
+test('an identity that was ended is told of', async () => {
+  const alice = await createAccount(pds, 'alice')
+  await round()
+  await send(alice.did, null)
+  expect(await round()).toMatchObject({ changed: 1 })
+  expect(await report()).toMatchObject({
+    changed: [{ did: alice.did, parts: ['ended'] }],
+    misfits: [{ did: alice.did, misfit: 'ended' }],
+  })
+})
+
+test('a round goes on where the directory went away, and no identity is left out', async () => {
+  const accounts = []
+  for (let index = 0; index < 25; index++) accounts.push(await createAccount(pds, `user${index}`))
+  await round()
+  for (const { did } of accounts) await send(did, { alsoKnownAs: ['at://moved.test'] })
+  pds.clock.advance({ secs: INTERVAL_SECS })
+  let requests = 0
+  line.fate = () => (++requests > 20 ? 503 : 'answered')
+  expect((await pds.runSweep('identity-watch')).changed).toBeGreaterThan(0)
+  line.fate = () => 'answered'
+  for (let pass = 0; pass < 4; pass++) await pds.runSweep('identity-watch')
+  for (const account of accounts) expect(await mailsTo(account)).toHaveLength(1)
+})
+
+test('the round after the next is due after the interval, and not before', async () => {
+  await createAccount(pds, 'alice')
+  await round()
+  expect(await pds.runSweep('identity-watch')).toMatchObject({ seen: 0 })
+  pds.clock.advance({ secs: INTERVAL_SECS - 60 })
+  expect(await pds.runSweep('identity-watch')).toMatchObject({ seen: 0 })
+  pds.clock.advance({ secs: 60 })
+  expect(await pds.runSweep('identity-watch')).toMatchObject({ seen: 1 })
+})
