@@ -16,18 +16,21 @@ export interface Answer {
 }
 
 interface OperatorCommand extends Omit<Command, 'run'> {
+  /** It sends no token, and needs none. */
+  isOpen?: boolean
   run(invocation: Invocation & { server: Server }): Promise<Answer>
 }
 
 /** Add the options that select the server and the output format to a command. */
-export function adminCommand({ details, options, run, ...command }: OperatorCommand): Command {
+export function adminCommand({ details, options, run, isOpen = false, ...command }: OperatorCommand): Command {
   return {
     ...command,
-    details: `${details}${details === '' ? '' : '\n\n'}Calls the running server of the configuration, or the one that --url names, with the admin token. With --url,
-the token comes from ${TOKEN} or --token-file. It is never an argument, because other users of the
-machine can see arguments.`,
+    details: `${details}${details === '' ? '' : '\n\n'}Calls the running server of the configuration, or the one that --url names, with the admin token or that of a
+session (see "operator sign-in"). With --url, the token comes from ${TOKEN} or --token-file. It is never an
+argument, because other users of the machine can see arguments.`,
     options: {
       ...options,
+      reason: { value: 'TEXT', doc: 'Why, for the audit log.' },
       json: { doc: 'Print JSON, for scripts.' },
       url: { value: 'URL', doc: 'Call this server.' },
       'token-file': {
@@ -38,7 +41,7 @@ machine can see arguments.`,
     },
     async run(invocation): Promise<ExitCode> {
       const { terminal, options: given } = invocation
-      const server = await serverFor(invocation)
+      const server = await serverFor(invocation, isOpen)
       if (server === null) return exitCodes.failed
       const { value, text, failed = false } = await run({ ...invocation, server })
       terminal.out(given['json'] === true ? JSON.stringify(value, null, 2) : text)
@@ -47,18 +50,20 @@ machine can see arguments.`,
   }
 }
 
-async function serverFor(invocation: Invocation): Promise<Server | null> {
+async function serverFor(invocation: Invocation, isOpen: boolean): Promise<Server | null> {
   const { terminal, options } = invocation
-  const given = await tokenFrom(options['token-file'], terminal)
+  const given = isOpen ? null : await tokenFrom(options['token-file'], terminal)
   const { url } = options
+  const reason = typeof options['reason'] === 'string' ? options['reason'] : null
   if (typeof url === 'string') {
     const token = given ?? terminal.env[TOKEN]?.trim()
-    if (!token) throw new OperatorError(`the admin token of ${url} is required, in ${TOKEN} or with --token-file`)
-    return new Server(adminOrigin(url), token)
+    if (!token && !isOpen)
+      throw new OperatorError(`the admin token of ${url} is required, in ${TOKEN} or with --token-file`)
+    return new Server(adminOrigin(url), token ?? null, reason)
   }
   // Warnings concern the running server, which logged them when it started.
   const config = configurationOf(invocation, () => {})
-  return config && serverOf(config, given ?? adminTokenFor(invocation, config)?.reveal() ?? null)
+  return config && serverOf(config, given ?? adminTokenFor(invocation, config)?.reveal() ?? null, reason)
 }
 
 async function tokenFrom(file: string | boolean | undefined, terminal: Terminal): Promise<string | null> {

@@ -31,9 +31,27 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   'account transfers': async () => (await import('./account/account-transfers-command.ts')).accountTransfersCommand,
   'account cancel-transfer': async () =>
     (await import('./account/account-cancel-transfer-command.ts')).accountCancelTransferCommand,
+  'account end-sessions': async () =>
+    (await import('./account/account-end-sessions-command.ts')).accountEndSessionsCommand,
+  'account change-address': async () =>
+    (await import('./account/account-change-address-command.ts')).accountChangeAddressCommand,
+  'account mail': async () => (await import('./account/account-mail-command.ts')).accountMailCommand,
+  'record takedown': async () => (await import('./moderation/record-takedown-command.ts')).recordTakedownCommand,
+  'record restore': async () => (await import('./moderation/record-restore-command.ts')).recordRestoreCommand,
+  'blob takedown': async () => (await import('./moderation/blob-takedown-command.ts')).blobTakedownCommand,
+  'blob restore': async () => (await import('./moderation/blob-restore-command.ts')).blobRestoreCommand,
+  'operator list': async () => (await import('./operator/operator-list-command.ts')).operatorListCommand,
+  'operator set': async () => (await import('./operator/operator-set-command.ts')).operatorSetCommand,
+  'operator remove': async () => (await import('./operator/operator-remove-command.ts')).operatorRemoveCommand,
+  'operator sign-in': async () => (await import('./operator/operator-sign-in-command.ts')).operatorSignInCommand,
+  'operator sessions': async () => (await import('./operator/operator-sessions-command.ts')).operatorSessionsCommand,
+  'operator end-session': async () =>
+    (await import('./operator/operator-end-session-command.ts')).operatorEndSessionCommand,
+  audit: async () => (await import('./operator/audit-command.ts')).auditCommand,
   'invite create': async () => (await import('./invite/invite-create-command.ts')).inviteCreateCommand,
   'invite list': async () => (await import('./invite/invite-list-command.ts')).inviteListCommand,
   'invite disable': async () => (await import('./invite/invite-disable-command.ts')).inviteDisableCommand,
+  'waitlist list': async () => (await import('./invite/waitlist-list-command.ts')).waitlistListCommand,
   'quota show': async () => (await import('./quota/quota-show-command.ts')).quotaShowCommand,
   'quota set': async () => (await import('./quota/quota-set-command.ts')).quotaSetCommand,
   network: async () => (await import('./server/network-command.ts')).networkCommand,

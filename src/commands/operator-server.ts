@@ -16,16 +16,19 @@ export type Parameters = Readonly<Record<string, string | number | undefined>>
 
 export class Server {
   readonly #token: string | null
+  readonly #reason: string | null
 
   /**
    * `token` is null if none is configured. Requests then carry no credential, and a 401 tells the operator how to set
-   * one.
+   * one. `reason` is why the operator acts, for the audit log.
    */
   constructor(
     readonly url: string,
     token: string | null,
+    reason: string | null = null,
   ) {
     this.#token = token
+    this.#reason = reason
   }
 
   get<T>(path: string, parameters: Parameters = {}): Promise<T> {
@@ -70,7 +73,9 @@ export class Server {
     // Basic authentication (RFC 7617) is accepted both under `/xrpc` and under `/v1`.
     const authorization: Record<string, string> =
       this.#token === null ? {} : { authorization: `Basic ${Buffer.from(`admin:${this.#token}`).toString('base64')}` }
-    const headers = { ...init.headers, ...authorization }
+    const reason: Record<string, string> =
+      this.#reason === null ? {} : { 'x-admin-reason': encodeURIComponent(this.#reason) }
+    const headers = { ...init.headers, ...authorization, ...reason }
     const response = await this.#fetch(path, { ...init, headers }, timeoutMillis)
     if (response.status !== 401) return response
     if (this.#token !== null) throw new OperatorError(`${this.url} does not accept this admin token`)
@@ -115,7 +120,8 @@ const postOf = (json: object | undefined): Request =>
     : { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(json) }
 
 /** Returns a client for the server that a configuration describes, on this machine. */
-export const serverOf = (config: Config, token: string | null): Server => new Server(ownUrl(config), token)
+export const serverOf = (config: Config, token: string | null, reason: string | null = null): Server =>
+  new Server(ownUrl(config), token, reason)
 
 /**
  * Returns the server's error message, from `{ error, message }` under `/xrpc` or `{ error: { message } }` under `/v1`.

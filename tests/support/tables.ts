@@ -59,6 +59,8 @@ export interface Tables {
   oauth_replay: { kind: string; value: string }
   oauth_request: Record<never, never>
   operator_audit: Record<never, never>
+  operator_role: { role: string }
+  operator_session: Record<never, never>
   operator_nonce: { device_id: string }
   plc_operation: { did: string }
   preference: { did: string }

@@ -552,6 +552,24 @@ export const declared = {
     }),
   }),
 
+  console: section({
+    enabled: field(boolean, {
+      default: true,
+      addition: true,
+      doc: "Serve the operators' console at `/admin`. Only accounts with a role can sign in there: see docs/console.md.",
+    }),
+    sessionIdleSecs: field(seconds({ min: 60 }), {
+      default: 1800,
+      addition: true,
+      doc: 'Time without a request after which the session of an operator ends.',
+    }),
+    sessionSecs: field(seconds({ min: 60 }), {
+      default: 8 * HOUR_SECS,
+      addition: true,
+      doc: 'Time after which the session of an operator ends, however much it is used.',
+    }),
+  }),
+
   iroh: section({
     enabled: field(boolean, { default: false, doc: 'Run the QUIC endpoint in addition to HTTP.' }),
     ipv6: field(boolean, { default: true, doc: 'Open a socket for IPv6 too.' }),

@@ -44,6 +44,7 @@ import type { TestPds } from '../../support/servers/pds.ts'
 import type { PlcHost } from '../../support/servers/plc-server.ts'
 import { PushDevice } from '../../support/clients/push-device.ts'
 import { newRecoveryCode, newShare, putShare, release } from '../../support/clients/recovery.ts'
+import { operateAs, operatorSignIn, roleHolder } from '../../support/clients/role-holder.ts'
 import { decisionOf, openConsent, sendDecision } from '../../support/clients/wallet-consent.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import {
@@ -960,6 +961,23 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
     'POST /v1/admin/accounts/:did/revoke-credentials': async () => {
       const { did } = await person()
       return () => operate(`/v1/admin/accounts/${did}/revoke-credentials`)
+    },
+    'POST /v1/admin/operators': async () => {
+      const { did } = await person()
+      return () => operate('/v1/admin/operators', { account: did, role: 'moderator' })
+    },
+    'POST /v1/admin/sessions': async () => {
+      const { did } = await roleHolder(pds, newName(), 'moderator')
+      return () => operatorSignIn(pds, did)
+    },
+    'POST /v1/admin/sessions/prove': async () => {
+      const holder = await roleHolder(pds, newName(), 'moderator')
+      return () => holder.operate('/v1/admin/sessions/prove', { json: { password: holder.password } })
+    },
+    'POST /v1/admin/sessions/:id/end': async () => {
+      const { token } = await roleHolder(pds, newName(), 'moderator')
+      const { sessions } = (await operateAs(pds, token, '/v1/admin/sessions')).body
+      return () => operate(`/v1/admin/sessions/${sessions[0].id}/end`)
     },
     'POST /v1/admin/accounts/:did/quota': async () => {
       const { did } = await person()

@@ -53,6 +53,8 @@ test('each endpoint with limits of its own has these', () => {
     'POST /v1/accounts/mobile': 'createAccount of the address',
     'POST /v1/accounts/sessions': 'createSession of the address',
     'POST /v1/devices': 'createAccount of the address',
+    'POST /v1/admin/sessions': 'createSession of the address',
+    'POST /v1/admin/sessions/prove': 'createSession of the address',
     'PUT /v1/recovery/escrow-share': 'depositShare of did:web:a.test',
     'POST /v1/recovery/initiate': 'recovery of the address',
     'POST /v1/recovery/release': 'recovery of the address',

@@ -265,6 +265,13 @@ const routes: Record<string, For> = {
   'POST /v1/admin/devices': 'code',
   'GET /v1/admin/devices': 'operator',
   'POST /v1/admin/devices/:id/revoke': 'operator',
+  'POST /v1/admin/sessions': 'code',
+  'GET /v1/admin/sessions': 'operator',
+  'POST /v1/admin/sessions/prove': 'operator',
+  'POST /v1/admin/sessions/:id/end': 'operator',
+  'GET /v1/admin/me': 'operator',
+  'GET /v1/admin/operators': 'operator',
+  'POST /v1/admin/operators': 'operator',
 
   'GET /export': 'directory',
   'GET /:did': 'directory',

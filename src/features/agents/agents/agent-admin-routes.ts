@@ -9,7 +9,7 @@ import { countAgents } from './agent-registration-store.ts'
 
 export const agentAdminRoutes = [
   route('GET', '/v1/admin/agents', {
-    auth: operator(),
+    auth: operator('readAccounts'),
     async handler({ ctx }) {
       const { trustedIssuers } = ctx.config.agentAuth
       const counts = await countAgents(ctx.db)

@@ -7,7 +7,7 @@ import { byPair } from '../../../http/paged-list.ts'
 import { accountOf, allowInvites } from '../accounts/accounts.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
 import { admin, fullAccess, moderator } from '../../access/auth/auth.ts'
-import { logOperator, recordAudit } from '../../operations/operators/operators.ts'
+import { recordAudit } from '../../operations/operators/operators.ts'
 import {
   disableCodes,
   disableCodesOf,
@@ -109,8 +109,8 @@ export const inviteRoutes = [
       await ctx.db.transaction(async (tx) => {
         await disableCodes(tx, codes)
         await disableCodesOf(tx, accounts)
+        await recordAudit(call, tx, { actor: caller.actor, action: 'invites_disabled' })
       })
-      logOperator(call, { actor: caller.actor, action: 'invites_disabled' })
     },
   }),
   procedure('com.atproto.admin.disableAccountInvites', {
@@ -118,8 +118,10 @@ export const inviteRoutes = [
     async handler(call) {
       const { ctx, caller, input } = call
       const { account } = input
-      await ctx.db.transaction((tx) => allowInvites(tx, account, false))
-      logOperator(call, { actor: caller.actor, action: 'invites_disabled', subject: account })
+      await ctx.db.transaction(async (tx) => {
+        await allowInvites(tx, account, false)
+        await recordAudit(call, tx, { actor: caller.actor, action: 'invites_disabled', subject: account })
+      })
     },
   }),
   procedure('com.atproto.admin.enableAccountInvites', {
@@ -127,8 +129,10 @@ export const inviteRoutes = [
     async handler(call) {
       const { ctx, caller, input } = call
       const { account } = input
-      await ctx.db.transaction((tx) => allowInvites(tx, account, true))
-      logOperator(call, { actor: caller.actor, action: 'invites_enabled', subject: account })
+      await ctx.db.transaction(async (tx) => {
+        await allowInvites(tx, account, true)
+        await recordAudit(call, tx, { actor: caller.actor, action: 'invites_enabled', subject: account })
+      })
     },
   }),
 ]

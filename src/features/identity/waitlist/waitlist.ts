@@ -48,7 +48,7 @@ export const waitlist: Feature = {
     }),
 
     route('GET', '/v1/admin/waitlist', {
-      auth: operator(),
+      auth: operator('invite'),
       async handler({ ctx: { db }, url: { searchParams } }) {
         const { rows, cursor } = await pageOf(
           searchParams,

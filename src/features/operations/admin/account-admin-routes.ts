@@ -12,7 +12,7 @@ import { addressOf, sendMail } from '../../identity/mails/mails.ts'
 import { admin, moderator } from '../../access/auth/auth.ts'
 import { changeHandle } from '../../identity/handles/handles.ts'
 import { codeView, codeViewsOf, findCodeUsedBy } from '../../identity/invites/invites.ts'
-import { logOperator, recordAudit, type AuditAction } from '../operators/operators.ts'
+import { recordAudit, requireStanding, type AuditAction } from '../operators/operators.ts'
 
 const DEFAULT_SUBJECT = 'Message via your PDS'
 
@@ -46,9 +46,20 @@ async function existingAccount({ db }: Context, did: Did): Promise<Account> {
   return account
 }
 
-/** Write the audit entry after the change, for changes that take more than one transaction. */
-const audited = (call: Exchange, actor: string, action: AuditAction, subject: Did): Promise<void> =>
-  call.ctx.db.transaction((tx) => recordAudit(call, tx, { actor, action, subject }))
+/**
+ * Make a change that takes more than one transaction, and write the audit entry after it, if `change` did not return
+ * false. Throws as `requireStanding` before.
+ */
+async function audited(
+  call: Exchange,
+  entry: { actor: string; action: AuditAction; subject: Did },
+  change: () => Promise<unknown>,
+): Promise<void> {
+  const { db } = call.ctx
+  await db.transaction((tx) => requireStanding(call, tx, entry))
+  if ((await change()) === false) return
+  await db.transaction((tx) => recordAudit(call, tx, { ...entry, isDone: true }))
+}
 
 export const accountAdminRoutes = [
   query('com.atproto.admin.getAccountInfo', {
@@ -85,8 +96,10 @@ export const accountAdminRoutes = [
       const mail = { to: addressOf(account), subject, text: content }
       // While a message waits to be sent, sending the same text again does not add a second one.
       const key = `operator ${recipientDid} ${createHash('sha256').update(subject).update('\n').update(content).digest('hex')}`
-      await sendMail(ctx, async () => ({ key, did: account.did, mail }))
-      logOperator(call, { actor: caller.actor, action: 'email_sent', subject: recipientDid })
+      await sendMail(ctx, async (tx) => {
+        await recordAudit(call, tx, { actor: caller.actor, action: 'email_sent', subject: recipientDid })
+        return { key, did: account.did, mail }
+      })
       return { sent: true }
     },
   }),
@@ -109,8 +122,10 @@ export const accountAdminRoutes = [
     async handler(call) {
       const { caller, input } = call
       const { did, handle } = input
-      await changeHandle(call, did, handle, { allowReserved: true, actor: caller.actor })
-      await audited(call, caller.actor, 'handle_updated', did)
+      const { actor } = caller
+      await audited(call, { actor, action: 'handle_updated', subject: did }, () =>
+        changeHandle(call, did, handle, { allowReserved: true, actor }),
+      )
     },
   }),
   procedure('com.atproto.admin.updateAccountPassword', {
@@ -118,9 +133,11 @@ export const accountAdminRoutes = [
     async handler(call) {
       const { ctx, caller, input } = call
       const { did, password } = input
+      const { actor } = caller
       await existingAccount(ctx, did)
-      await setPassword(call, did, password, { actor: caller.actor })
-      await audited(call, caller.actor, 'password_updated', did)
+      await audited(call, { actor, action: 'password_updated', subject: did }, () =>
+        setPassword(call, did, password, { actor }),
+      )
     },
   }),
   procedure('com.atproto.admin.deleteAccount', {
@@ -128,7 +145,8 @@ export const accountAdminRoutes = [
     async handler(call) {
       const { caller, input } = call
       const { did } = input
-      if (await deleteAccount(call, did, caller.actor)) await audited(call, caller.actor, 'account_deleted', did)
+      const { actor } = caller
+      await audited(call, { actor, action: 'account_deleted', subject: did }, () => deleteAccount(call, did, actor))
     },
   }),
 ]

@@ -6,7 +6,7 @@ import { namedAccount } from './named-account.ts'
 
 export const accountArchiveRoutes = [
   route('GET', '/v1/admin/accounts/:did/archive', {
-    auth: operator(),
+    auth: operator('repairAccounts'),
     long: true,
     async handler(call) {
       const { ctx, caller, path } = call

@@ -8,14 +8,14 @@ import { replaceEmail } from '../../identity/account-changes/account-changes.ts'
 import { CODE_TTL_SECS, issueCode, mailCode } from '../../identity/mails/mails.ts'
 import { parseEmailAddress } from '../../identity/addresses/addresses.ts'
 import type { Tx } from '../../../platform/database/database.ts'
-import { actorOf, operator, recordAudit } from '../operators/operators.ts'
+import { actorOf, operator, recordAudit, requireStanding } from '../operators/operators.ts'
 import { namedAccount } from './named-account.ts'
 
 const noPassword = () => invalidRequest('The account has no password to reset')
 
 export const accountRepairRoutes = [
   route('POST', '/v1/admin/accounts/:did/email', {
-    auth: operator(),
+    auth: operator('repairAccounts'),
     async handler(call) {
       const { ctx, caller, path, body } = call
       const { email } = await readJson(body, Type.Object({ email: Type.String() }))
@@ -31,7 +31,7 @@ export const accountRepairRoutes = [
 
   // The only operator response that contains a secret: the code that the email would have carried.
   route('POST', '/v1/admin/accounts/:did/reset-token', {
-    auth: operator(),
+    auth: operator('repairAccounts'),
     async handler(call) {
       const { ctx, caller, path } = call
       const { did, hasPassword } = await namedAccount(ctx.db, path)
@@ -45,7 +45,7 @@ export const accountRepairRoutes = [
   }),
 
   route('POST', '/v1/admin/accounts/:did/reset-mail', {
-    auth: operator(),
+    auth: operator('mail'),
     async handler(call) {
       const { ctx, caller, path } = call
       const { did, hasPassword } = await namedAccount(ctx.db, path)
@@ -59,11 +59,13 @@ export const accountRepairRoutes = [
   }),
 
   route('POST', '/v1/admin/accounts/:did/revoke-credentials', {
-    auth: operator(),
+    auth: operator('endAccess'),
     async handler(call) {
       const { ctx, caller, path } = call
       const { did } = await namedAccount(ctx.db, path)
+      const entry = { actor: actorOf(caller), action: 'credentials_revoked', subject: did } as const
       return ctx.db.transaction(async (tx) => {
+        await requireStanding(call, tx, entry)
         const ended = await endAccess(ctx, tx, did, 'revoked')
         const revoked = {
           sessionsRevoked: ended.sessions ?? 0,
@@ -74,12 +76,7 @@ export const accountRepairRoutes = [
           transferDeviceTokensRevoked: ended.transferDeviceTokens ?? 0,
         }
         if (Object.values(revoked).some((count) => count > 0)) {
-          await recordAudit(call, tx, {
-            actor: actorOf(caller),
-            action: 'credentials_revoked',
-            subject: did,
-            detail: JSON.stringify(revoked),
-          })
+          await recordAudit(call, tx, { ...entry, detail: JSON.stringify(revoked), isDone: true })
         }
         return revoked
       })

@@ -48,7 +48,7 @@ const flagView = ({ val, labeler, labelledAt }: Flag) => ({ val, labelerDid: lab
 
 export const accountReportRoutes = [
   route('GET', '/v1/admin/accounts', {
-    auth: operator(),
+    auth: operator('readAccounts'),
     async handler({ ctx: { db, clock, config }, url: { searchParams } }) {
       const now = clock.now()
       const filter = { status: parseStatus(searchParams.get('status')), text: searchParams.get('q') || null }
@@ -83,7 +83,7 @@ export const accountReportRoutes = [
 
   // The DID, handle or email address is sent in the body, because paths end up in logs.
   route('POST', '/v1/admin/accounts/lookup', {
-    auth: operator(),
+    auth: operator('readAccounts'),
     async handler({ ctx, body }) {
       const { db, clock } = ctx
       const { account: name } = await readJson(body, Type.Object({ account: Type.String() }))
@@ -120,7 +120,7 @@ export const accountReportRoutes = [
   }),
 
   route('GET', '/v1/accounts/:did/usage', {
-    auth: operator(),
+    auth: operator('readAccounts'),
     async handler({ ctx: { db }, path }) {
       const { did } = await namedAccount(db, path)
       const usage = await usageOf(db, did)
@@ -129,7 +129,7 @@ export const accountReportRoutes = [
   }),
 
   route('GET', '/v1/accounts/:did/storage', {
-    auth: operator(),
+    auth: operator('readAccounts'),
     async handler({ ctx, path }) {
       const { db } = ctx
       const { did } = await namedAccount(db, path)

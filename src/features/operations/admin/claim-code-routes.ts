@@ -39,7 +39,7 @@ function statusOf(
 
 export const claimCodeRoutes = [
   route('POST', '/v1/accounts/claim-codes', {
-    auth: operator(),
+    auth: operator('invite'),
     async handler(call) {
       const { ctx, caller, body } = call
       const { count, expiresInHours = DEFAULT_HOURS } = await readJson(
@@ -69,7 +69,7 @@ export const claimCodeRoutes = [
   }),
 
   route('GET', '/v1/accounts/claim-codes', {
-    auth: operator(),
+    auth: operator('invite'),
     async handler({ ctx, url: { searchParams } }) {
       const { rows, cursor } = await pageOf(searchParams, codePages, (after, limit) =>
         listClaimCodes(ctx.db, after, limit),
@@ -90,7 +90,7 @@ export const claimCodeRoutes = [
 
   // The code is sent in the body, because paths end up in logs.
   route('POST', '/v1/accounts/claim-codes/revoke', {
-    auth: operator(),
+    auth: operator('invite'),
     async handler(call) {
       const { ctx, caller, body } = call
       const { code } = await readJson(body, Type.Object({ code: Type.String() }))

@@ -13,7 +13,7 @@ export const clusterRoutes = [
    * On SQLite there is one node, which needs no list: `node` and `unnumberedEvents` are null, and the lists are empty.
    */
   route('GET', '/v1/admin/cluster', {
-    auth: operator(),
+    auth: operator('observe'),
     async handler({ ctx: { config, db } }) {
       const { cluster } = db
       const state =

@@ -66,7 +66,7 @@ async function viewOfDefault({ ctx }: RouteCall<Operator>) {
 }
 
 export const quotaRoutes = [
-  route('GET', '/v1/admin/quota', { auth: operator(), handler: viewOfDefault }),
+  route('GET', '/v1/admin/quota', { auth: operator('observe'), handler: viewOfDefault }),
 
   route('POST', '/v1/admin/quota', {
     auth: operator(),
@@ -77,7 +77,7 @@ export const quotaRoutes = [
   }),
 
   route('GET', '/v1/admin/accounts/:did/quota', {
-    auth: operator(),
+    auth: operator('readAccounts'),
     handler: async (call) => viewOfAccount(call, (await namedAccount(call.ctx.db, call.path)).did),
   }),
 

@@ -90,7 +90,7 @@ const stallView = (stall: Stall | null) =>
 
 export const serviceReportRoutes = [
   route('GET', '/v1/admin/health', {
-    auth: operator(),
+    auth: operator('observe'),
     async handler({ ctx }) {
       const { db, clock, sweeps } = ctx
       const now = clock.now()
@@ -119,7 +119,7 @@ export const serviceReportRoutes = [
   }),
 
   route('GET', '/v1/admin/relay-status', {
-    auth: operator(),
+    auth: operator('observe'),
     async handler({ ctx }) {
       const { config, db, clock } = ctx
       const [relay] = config.crawlers.urls

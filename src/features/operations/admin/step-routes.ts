@@ -79,7 +79,7 @@ async function change(
 
 export const stepRoutes = [
   route('GET', '/v1/admin/steps', {
-    auth: operator(),
+    auth: operator('observe'),
     async handler({ ctx, url: { searchParams } }) {
       const kind = searchParams.get('kind') || null
       const { rows, cursor } = await pageOf(searchParams, stepPages, (after, limit) =>

@@ -9,7 +9,7 @@ import { activateAccount, deactivateAccount } from '../../identity/account-chang
 import { accountAt, accountOf, addStatusEvent, takeDown } from '../../identity/accounts/accounts.ts'
 import { moderator } from '../../access/auth/auth.ts'
 import { blobTakedown, setBlobTakedown } from '../../data/blobs/blobs.ts'
-import { logOperator, recordAudit } from '../operators/operators.ts'
+import { recordAudit, requireStanding } from '../operators/operators.ts'
 import { readRecord, setRecordTakedown } from '../../data/repo/repo.ts'
 
 type StatusAttr = LexDefs['com.atproto.admin.defs#statusAttr']
@@ -31,12 +31,13 @@ async function takeAccountDown(exchange: Exchange, tx: Tx, did: Did, ref: string
   const account = await accountOf(tx, did)
   if (!account) throw subjectNotFound()
   if ((account.takedownRef === null) === (ref === null)) return
-  await takeDown(exchange.ctx, tx, did, ref)
+  // First, because a takedown ends the sessions of an operator too.
   await recordAudit(exchange, tx, {
     actor,
     action: ref === null ? 'account_restore' : 'account_takedown',
     subject: did,
   })
+  await takeDown(exchange.ctx, tx, did, ref)
 }
 
 async function updateAccount(
@@ -49,7 +50,10 @@ async function updateAccount(
   if (takedown) await ctx.db.transaction((tx) => takeAccountDown(exchange, tx, did, takedownRef(ctx, takedown), actor))
   if (!takedown && !deactivated) await ctx.db.transaction((tx) => addStatusEvent(ctx, tx, did))
   if (!deactivated) return
+  const action = deactivated.applied ? 'account_deactivated' : 'account_activated'
+  await ctx.db.transaction((tx) => requireStanding(exchange, tx, { actor, action, subject: did }))
   await (deactivated.applied ? deactivateAccount(exchange, did, null, actor) : activateAccount(exchange, did, actor))
+  await ctx.db.transaction((tx) => recordAudit(exchange, tx, { actor, action, subject: did, isDone: true }))
 }
 
 interface RecordPlace {
@@ -106,25 +110,22 @@ export const subjectStatusRoutes = [
           break
         case 'com.atproto.repo.strongRef': {
           const place = await placeOf(ctx.db, subject.uri)
-          if (ref !== undefined && !(await ctx.db.transaction((tx) => setRecordTakedown(tx, { ...place, ref }))))
-            throw subjectNotFound()
+          const uri = recordUri(place.did, place.path)
+          const action = ref === null ? 'record_restore' : 'record_takedown'
           if (ref !== undefined)
-            logOperator(call, {
-              actor: caller.actor,
-              action: ref === null ? 'record_restore' : 'record_takedown',
-              subject: recordUri(place.did, place.path),
+            await ctx.db.transaction(async (tx) => {
+              if (!(await setRecordTakedown(tx, { ...place, ref }))) throw subjectNotFound()
+              await recordAudit(call, tx, { actor: caller.actor, action, subject: uri, account: place.did })
             })
           break
         }
         case 'com.atproto.admin.defs#repoBlobRef': {
           const { did, cid } = subject
-          if (ref !== undefined && !(await ctx.db.transaction((tx) => setBlobTakedown(tx, { did, cid, ref }))))
-            throw subjectNotFound()
+          const action = ref === null ? 'blob_restore' : 'blob_takedown'
           if (ref !== undefined)
-            logOperator(call, {
-              actor: caller.actor,
-              action: ref === null ? 'blob_restore' : 'blob_takedown',
-              subject: cid,
+            await ctx.db.transaction(async (tx) => {
+              if (!(await setBlobTakedown(tx, { did, cid, ref }))) throw subjectNotFound()
+              await recordAudit(call, tx, { actor: caller.actor, action, subject: cid, account: did, detail: did })
             })
           break
         }

@@ -23,7 +23,7 @@ const alertView = (row: AlertRow) => ({
 
 export const alertRoutes = [
   route('GET', '/v1/admin/alerts', {
-    auth: operator(),
+    auth: operator('observe'),
     async handler({ ctx }) {
       return { enabled: areAlertsOn(ctx.config), alerts: (await listAlerts(ctx.db)).map(alertView) }
     },

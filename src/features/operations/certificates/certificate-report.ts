@@ -73,7 +73,7 @@ export interface CertificatesView {
 export const CERTIFICATES_PATH = '/v1/admin/certificates'
 
 export const certificatesRoute = route('GET', CERTIFICATES_PATH, {
-  auth: operator(),
+  auth: operator('observe'),
   async handler({ ctx }): Promise<CertificatesView> {
     const orders = await listOrders(ctx.db, { first: standingCertificates(ctx.config), limit: MAX_TOLD })
     return {

@@ -1,5 +1,7 @@
-/** Deletes old nonces of operator requests, and expired pairing codes. */
+/** Deletes old nonces of operator requests, expired pairing codes, and sessions that have ended. */
 import type { Sweep } from '../../../platform/running/sweeps.ts'
+import { aliveBounds } from './operator-sessions.ts'
+import { deleteOldOperatorSessions } from './operator-session-store.ts'
 import { deleteNonces, deletePairingCodes } from './operator-device-store.ts'
 
 /** Rows deleted per transaction. */
@@ -11,7 +13,8 @@ export const adminNonceSweep: Sweep = {
   destructive: true,
   counts: { swept: 'admin_nonce_sweep_swept_total' },
   intervalSecs: ({ adminDevices }) => adminDevices.nonceSweepIntervalSecs,
-  async run({ db, clock, config }) {
+  async run(ctx) {
+    const { db, clock, config } = ctx
     const seenBefore = clock.now() - config.adminDevices.nonceMaxAgeSecs * 1000
     const report = { swept: 0, errors: 0 }
     for (let deleted = SWEEP_ROWS; deleted === SWEEP_ROWS;) {
@@ -19,6 +22,8 @@ export const adminNonceSweep: Sweep = {
       report.swept += deleted
     }
     await db.transaction((tx) => deletePairingCodes(tx, clock.now()))
+    for (let deleted = SWEEP_ROWS; deleted === SWEEP_ROWS;)
+      deleted = await db.transaction((tx) => deleteOldOperatorSessions(tx, aliveBounds(ctx), SWEEP_ROWS))
     return report
   },
 }

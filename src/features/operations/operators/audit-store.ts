@@ -28,6 +28,19 @@ export const auditActions = [
   'sender_key_rotated',
   'sender_key_revoked',
   'quota_set',
+  'account_deactivated',
+  'account_activated',
+  'record_takedown',
+  'record_restore',
+  'blob_takedown',
+  'blob_restore',
+  'email_sent',
+  'invites_disabled',
+  'invites_enabled',
+  'operator_role_set',
+  'operator_role_removed',
+  'operator_signed_in',
+  'operator_session_ended',
 ] as const
 export type AuditAction = (typeof auditActions)[number]
 
@@ -39,6 +52,8 @@ export interface AuditRow {
   subject: string | null
   outcome: string
   detail: string | null
+  /** Why, in the operator's words. */
+  reason: string | null
   createdAt: Millis
 }
 
@@ -48,13 +63,15 @@ interface NewAudit {
   subject?: string
   outcome: string
   detail?: string
+  reason?: string | null
   now: Millis
 }
 
-export async function insertAudit(tx: Tx, { actor, action, subject, outcome, detail, now }: NewAudit): Promise<void> {
+export async function insertAudit(tx: Tx, entry: NewAudit): Promise<void> {
+  const { actor, action, subject = null, outcome, detail = null, reason = null, now } = entry
   await tx.run(sql`
-    INSERT INTO operator_audit (id, actor, action, subject, outcome, detail, created_at)
-    VALUES (${crypto.randomUUID()}, ${actor}, ${action}, ${subject ?? null}, ${outcome}, ${detail ?? null}, ${now})`)
+    INSERT INTO operator_audit (id, actor, action, subject, outcome, detail, reason, created_at)
+    VALUES (${crypto.randomUUID()}, ${actor}, ${action}, ${subject}, ${outcome}, ${detail}, ${reason}, ${now})`)
 }
 
 export interface AuditFilter {
@@ -77,6 +94,6 @@ export function listAudit(
   if (subject !== null) conditions.push(sql`subject = ${subject}`)
   if (beforeSeq !== null) conditions.push(sql`seq < ${beforeSeq}`)
   return reader.all<AuditRow>(sql`
-    SELECT seq, id, actor, action, subject, outcome, detail, created_at AS "createdAt"
+    SELECT seq, id, actor, action, subject, outcome, detail, reason, created_at AS "createdAt"
     FROM operator_audit WHERE ${sqlAnd(conditions)} ORDER BY seq DESC LIMIT ${limit}`)
 }

@@ -1,8 +1,9 @@
-/** The operator's credential: the admin token, or the signature of a paired device. */
+/** The operator's credential: the admin token, a device's signature, or the session of an account with a role. */
 import type { Credential } from '../../../http/credential.ts'
 import { authenticationRequired } from '../../../http/errors.ts'
 import { operatorKind, type AdminCaller } from '../../access/callers/callers.ts'
-import { actorOf, operatorOf } from './operators.ts'
+import { actorOf, operatorOf, requireMay } from './operators.ts'
+import { actOfMethod } from './roles.ts'
 
 export const operatorCredential: Credential<AdminCaller> = {
   ...operatorKind,
@@ -10,6 +11,7 @@ export const operatorCredential: Credential<AdminCaller> = {
   async check(exchange) {
     const who = await operatorOf(exchange)
     if (who === null) throw authenticationRequired()
+    requireMay(who, actOfMethod(exchange.nsid))
     return { actor: actorOf(who) }
   },
 }

@@ -104,7 +104,7 @@ export const operatorRoutes = [
   }),
 
   route('POST', '/v1/admin/devices/:id/revoke', {
-    auth: operator(),
+    auth: operator('manageRoles'),
     async handler(call) {
       const { ctx, caller, path } = call
       const { id = '' } = path
@@ -122,7 +122,7 @@ export const operatorRoutes = [
   }),
 
   route('GET', '/v1/admin/audit', {
-    auth: operator(),
+    auth: operator('readAudit'),
     async handler({ ctx, url: { searchParams } }) {
       const action = searchParams.get('action')
       if (action !== null && !(auditActions as readonly string[]).includes(action))
@@ -132,13 +132,14 @@ export const operatorRoutes = [
         listAudit(ctx.db, { ...filter, beforeSeq: before?.seq ?? null }, limit),
       )
       return {
-        events: rows.map(({ id, actor, action: did, subject, outcome, detail, createdAt }) => ({
+        events: rows.map(({ id, actor, action: did, subject, outcome, detail, reason, createdAt }) => ({
           id,
           actor,
           action: did,
           subject: subject ?? undefined,
           outcome,
           detail: detail ?? undefined,
+          reason: reason ?? undefined,
           createdAt: wireTime(createdAt),
         })),
         cursor,

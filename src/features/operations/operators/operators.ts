@@ -1,48 +1,61 @@
 /**
- * Operators: the holder of `admin_token`, or a paired device that signs each request. Every action of theirs is
- * recorded in the audit log, in the transaction that performs it.
+ * Operators: the holder of `admin_token`, a paired device that signs each request, or an account with a role, by a
+ * session of its own. Every action of theirs is recorded in the audit log, in the transaction that performs it.
  *
  * Every credential fault returns the same 401, except that a revoked device gets a 403, so that the companion app can
  * say so.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Exchange, Guard } from '../../../http/endpoint.ts'
-import { authenticationRequired, forbidden } from '../../../http/errors.ts'
+import { authenticationRequired, forbidden, invalidRequest, Refusal } from '../../../http/errors.ts'
+import { plainName } from '../../../http/html.ts'
 import { requireJson } from '../../../http/json-input.ts'
 import { charge, refuseSpent } from '../../../http/limiting.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { LogRateLimiter } from '../../../platform/running/log-rate-limiter.ts'
 import { isSignedBy, requestText } from '../../../protocol/admin-request.ts'
+import { parseDid, type Did } from '../../../protocol/identifiers.ts'
 import { insertAudit, type AuditAction } from './audit-store.ts'
 import { findOperatorDevice, insertNonce, touchDevice } from './operator-device-store.ts'
+import { accountOfActor, actorOfAccount, sessionOperator, type OperatorAccount } from './operator-sessions.ts'
+import { findRole, lockOwners } from './role-store.ts'
+import { mayRole, ruleOf, standsAbove, type Act } from './roles.ts'
 
 export type { AuditAction } from './audit-store.ts'
 
-export type Operator = { kind: 'master' } | { kind: 'device'; deviceId: string }
+export type Operator = { kind: 'master' } | { kind: 'device'; deviceId: string } | OperatorAccount
 
 /** How far a device's clock may be off in either direction. Half the minimum time for which nonces are kept. */
 const WINDOW_SECS = 60
 const MAX_BODY_BYTES = 1024 ** 2
 const noncePattern = /^[A-Za-z0-9_-]{1,128}$/
 
-const kinds = { any: ['master', 'device'], master: ['master'], device: ['device'] } as const
-
 /**
- * Guard for operators. Throws `AuthenticationRequired`, or `Forbidden` for a revoked device. A body that is not JSON is
- * refused first, so that this mistake does not use up a nonce, unless the endpoint takes other bytes.
+ * Guard for operators who may do something. Throws `AuthenticationRequired`, `Forbidden` for a revoked device or for a
+ * role that does not permit it, or `PasswordRequired`. A body that is not JSON is refused first, so that this mistake
+ * does not use up a nonce, unless the endpoint takes other bytes.
  */
-export function operator(accepts: keyof typeof kinds = 'any', { takesBytes = false } = {}): Guard<Operator> {
+export function operator(act: Act = 'operate', { takesBytes = false } = {}): Guard<Operator> {
   return {
     personal: true,
     takes: ['operator'],
     async check(exchange) {
       if (!takesBytes && exchange.body.isAnnounced && exchange.body.announcedBytes !== 0) requireJson(exchange.body)
       const found = await operatorOf(exchange)
-      if (found === null || !(kinds[accepts] as readonly string[]).includes(found.kind)) throw unauthorized()
+      if (found === null || (act === 'master' && found.kind === 'device')) throw unauthorized()
+      requireMay(found, act)
       return found
     },
   }
+}
+
+/** Throws `Forbidden` if the operator's role does not permit the act, and `PasswordRequired` if it is dangerous. */
+export function requireMay(who: Operator, act: Act): void {
+  if (who.kind !== 'account') return
+  if (!mayRole(who.role, act)) throw forbidden(`The role "${who.role}" does not permit this`)
+  if (ruleOf(act).isDangerous && !who.isProved)
+    throw new Refusal(403, 'PasswordRequired', 'Enter your password again: this takes one that was entered just now')
 }
 
 /**
@@ -55,6 +68,8 @@ export async function operatorOf(exchange: Exchange): Promise<Operator | null> {
   if (token === null && !signs) return null
   return guess(exchange, async () => {
     if (token !== null && isMasterToken(exchange.ctx, token)) return { kind: 'master' }
+    const account = token === null ? null : await sessionOperator(exchange, token)
+    if (account !== null) return account
     return signs ? signingDevice(exchange) : null
   })
 }
@@ -82,22 +97,88 @@ export const isDevicePaired = async (reader: Reader, deviceId: string): Promise<
   (await findOperatorDevice(reader, deviceId))?.revokedAt === null
 
 /** Returns the operator's name in the audit log. */
-export const actorOf = (who: Operator): string => (who.kind === 'master' ? 'master-token' : `device:${who.deviceId}`)
+export function actorOf(who: Operator): string {
+  if (who.kind === 'account') return actorOfAccount(who.did)
+  return who.kind === 'master' ? 'master-token' : `device:${who.deviceId}`
+}
 
 /** `subject` is the DID or id that the action affected; `detail` must contain no secrets. */
 export interface OperatorAction {
   actor: string
   action: AuditAction
   subject?: string
+  /** The account that the action is about, if `subject` is not its DID. */
+  account?: Did
   detail?: string
+  /** `requireStanding` was called before the change, which took more than this transaction. */
+  isDone?: true
 }
 
 /**
  * Record an action. Call it in the transaction of the change, and only if something changed. It is logged once durable.
+ * Throws as `requireStanding`, which undoes the change.
  */
 export async function recordAudit(exchange: Exchange, tx: Tx, entry: OperatorAction): Promise<void> {
-  await insertAudit(tx, { ...entry, outcome: 'ok', now: exchange.ctx.clock.now() })
+  if (entry.isDone !== true) await requireStanding(exchange, tx, entry)
+  const { actor, action, subject, detail } = entry
+  const reason = reasonOf(exchange)
+  await insertAudit(tx, { actor, action, subject, detail, reason, outcome: 'ok', now: exchange.ctx.clock.now() })
   tx.afterCommit(() => logOperator(exchange, entry))
+}
+
+/** What an owner's account may only lose while there is another owner. */
+const endsOwners: ReadonlySet<AuditAction> = new Set([
+  'account_takedown',
+  'account_deactivated',
+  'account_deleted',
+  'operator_role_set',
+  'operator_role_removed',
+])
+
+/** What gives something to an account, and takes nothing from it. */
+const harmless: ReadonlySet<AuditAction> = new Set(['claim_codes_minted', 'email_sent'])
+
+/**
+ * Throws `AuthenticationRequired` if the operator's session has ended since the request was admitted, and `Forbidden`
+ * if the operator is an account that does not stand above the one that the action is about, or would end the last
+ * owner.
+ */
+export async function requireStanding(
+  exchange: Exchange,
+  tx: Tx,
+  { actor, action, subject, account }: OperatorAction,
+): Promise<void> {
+  const by = accountOfActor(actor)
+  if (by === null) return
+  await exchange.revalidate(tx)
+  const about = account ?? parseDid(subject ?? '')
+  const other = about && (await findRole(tx, about))
+  if (!about || !other || harmless.has(action)) return
+  const own = await findRole(tx, by)
+  if (own === null || !standsAbove(own, other))
+    throw forbidden(`Only a higher role may act on an account that is "${other}"`)
+  if (other === 'owner' && endsOwners.has(action) && (await lockOwners(tx)) < 2)
+    throw forbidden('This is the last owner: only the admin token can end it')
+}
+
+const MAX_REASON_CHARS = 500
+
+/** Why the operator acts, from the header `X-Admin-Reason`, in percent-encoded UTF-8. Null if it is missing. */
+function reasonOf({ request }: Exchange): string | null {
+  const given = request.headers.get('x-admin-reason')
+  if (given === null) return null
+  const text = decodedReason(given)
+  if (text === null) throw invalidRequest('X-Admin-Reason is not percent-encoded UTF-8')
+  return plainName(text, MAX_REASON_CHARS) || null
+}
+
+function decodedReason(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch (error) {
+    if (error instanceof URIError) return null
+    throw error
+  }
 }
 
 /** Log an operator action that the audit log does not record. `action` is named as there. */
@@ -108,17 +189,7 @@ export function logOperator(
   ctx.log.info('operator action', { requestId, actor, action, subject })
 }
 
-type UnauditedAction =
-  | 'alert_test'
-  | 'record_takedown'
-  | 'record_restore'
-  | 'blob_takedown'
-  | 'blob_restore'
-  | 'email_sent'
-  | 'invites_disabled'
-  | 'invites_enabled'
-  | 'sweep_run'
-  | 'push_tested'
+type UnauditedAction = 'alert_test' | 'sweep_run' | 'push_tested'
 
 export const unauthorized = () => authenticationRequired('Operator credentials are missing or wrong')
 

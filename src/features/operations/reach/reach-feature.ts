@@ -26,7 +26,7 @@ export const reach: Feature = {
   routes: [
     /** With `account` (a DID, handle or address), also how the network sees that account. */
     route('GET', '/v1/admin/network', {
-      auth: operator(),
+      auth: operator('observe'),
       long: true,
       async handler({ ctx, url: { searchParams } }) {
         const name = searchParams.get('account')

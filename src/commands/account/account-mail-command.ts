@@ -1,0 +1,28 @@
+import { Misuse } from '../command.ts'
+import { adminCommand } from '../admin-command.ts'
+import { findAccount, nameOf, NAMED_BY } from './operator-accounts.ts'
+
+export const accountMailCommand = adminCommand({
+  summary: 'Mail the holder of an account.',
+  parameters: ['<account>', '<line>'],
+  details: `${NAMED_BY} The text is one line, or standard input if it is "-".`,
+  options: { subject: { value: 'TEXT', doc: 'Subject of the mail.' } },
+  async run({ server, terminal, positionals: [name = '', given = ''], options: { subject } }) {
+    const content = given === '-' ? await restOf(terminal) : given
+    if (content.trim() === '') throw new Misuse('there is no text to mail')
+    const account = await findAccount(server, name)
+    await server.post('/xrpc/com.atproto.admin.sendEmail', {
+      recipientDid: account.did,
+      senderDid: account.did,
+      content,
+      ...(typeof subject === 'string' ? { subject } : {}),
+    })
+    return { value: { did: account.did, sent: true }, text: `The mail to ${nameOf(account)} was sent.` }
+  },
+})
+
+async function restOf(terminal: { nextLine(): Promise<string | null> }): Promise<string> {
+  const lines: string[] = []
+  for (let line = await terminal.nextLine(); line !== null; line = await terminal.nextLine()) lines.push(line)
+  return lines.join('\n')
+}

@@ -1,0 +1,15 @@
+import { listCommand } from '../operator-pages.ts'
+import { minute } from '../report.ts'
+
+export const waitlistListCommand = listCommand<{ email: string; handle?: string; createdAt: string }>({
+  summary: 'List who waits for an account, newest first.',
+  details: '',
+  path: '/v1/admin/waitlist',
+  member: 'signups',
+  pageSize: 100,
+  columns: {
+    ADDRESS: ({ email }) => email,
+    HANDLE: ({ handle }) => handle ?? '',
+    SINCE: ({ createdAt }) => minute(createdAt)!,
+  },
+})

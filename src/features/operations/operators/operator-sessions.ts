@@ -1,0 +1,163 @@
+/**
+ * Sessions of accounts that operate this server. They are opened with the account's own password, are short, and end
+ * when the role changes or access to the account ends. A session of a browser is good in that browser alone.
+ */
+import { createHash } from 'node:crypto'
+import { MINUTE_MILLIS } from '../../../base/durations.ts'
+import type { Exchange } from '../../../http/endpoint.ts'
+import { authenticationRequired, forbidden } from '../../../http/errors.ts'
+import { requestOrigin } from '../../../http/origin.ts'
+import type { Revalidate } from '../../../http/revalidation.ts'
+import type { Context } from '../../../platform/context.ts'
+import { newToken } from '../../../platform/secrets/new-token.ts'
+import { statusOf } from '../../../protocol/account-status.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
+import { announceSignIn } from '../../identity/account-events/account-events.ts'
+import { accountOf, type Account } from '../../identity/accounts/accounts.ts'
+import {
+  attemptLogin,
+  loginRefused,
+  MAX_TRIED_PASSWORD_CHARS,
+  provePassword,
+} from '../../identity/passwords/passwords.ts'
+import { insertAudit } from './audit-store.ts'
+import {
+  findOperatorSession,
+  insertOperatorSession,
+  renewOperatorSession,
+  touchOperatorSession,
+  type Alive,
+} from './operator-session-store.ts'
+import { findRole } from './role-store.ts'
+import type { Role } from './roles.ts'
+
+/** How long an entered password permits dangerous acts. */
+const PROOF_MILLIS = 10 * MINUTE_MILLIS
+/** How exact the time of the last use is. */
+const TOUCH_MILLIS = MINUTE_MILLIS
+
+/** An account that operates the server, by one of its sessions. */
+export interface OperatorAccount {
+  kind: 'account'
+  did: Did
+  role: Role
+  sessionId: string
+  tokenHash: string
+  /** Whether the password was entered in the last minutes. */
+  isProved: boolean
+}
+
+export const aliveBounds = ({ clock, config: { console: rules } }: Pick<Context, 'clock' | 'config'>): Alive => {
+  const now = clock.now()
+  return { openedAfter: now - rules.sessionSecs * 1000, usedAfter: now - rules.sessionIdleSecs * 1000 }
+}
+
+const browserHashOf = ({ request }: Exchange): string =>
+  createHash('sha256')
+    .update(request.headers.get('user-agent') ?? '')
+    .digest('hex')
+
+/** Whether a password that was entered then still permits dangerous acts. The clock may have been set back. */
+const isFresh = (provedAt: Millis, now: Millis): boolean => Math.abs(now - provedAt) < PROOF_MILLIS
+
+/**
+ * Returns the operator whose session has this token, and notes its use; null if there is none. From then on, the
+ * exchange is revalidated by that session.
+ */
+export async function sessionOperator(exchange: Exchange, token: string): Promise<OperatorAccount | null> {
+  const { ctx } = exchange
+  const tokenHash = opaqueTokenHash(token)
+  if (tokenHash === null) return null
+  const session = await findOperatorSession(ctx.db, tokenHash, aliveBounds(ctx))
+  if (session === null) return null
+  if (session.browserHash !== null && session.browserHash !== browserHashOf(exchange)) return null
+  const now = ctx.clock.now()
+  if (Math.abs(now - session.usedAt) >= TOUCH_MILLIS)
+    await ctx.db.transaction((tx) => touchOperatorSession(tx, tokenHash, now))
+  const { id: sessionId, did, role, provedAt } = session
+  exchange.revalidate = async (reader) => {
+    const still = await findOperatorSession(reader, tokenHash, aliveBounds(ctx))
+    if (still?.role !== role) throw authenticationRequired('This session has ended')
+  }
+  return { kind: 'account', did, role, sessionId, tokenHash, isProved: isFresh(provedAt, now) }
+}
+
+const wrongPassword = () => authenticationRequired('The account or the password is wrong')
+
+/**
+ * Open a session with an account's own password, for a browser or for a program. Returns its token. Throws
+ * `AuthenticationRequired`, `Forbidden` if the account has no role, or `RateLimitExceeded` after too many failures.
+ */
+export async function openOperatorSession(
+  exchange: Exchange,
+  { identifier, password, isBrowser }: { identifier: string; password: string; isBrowser: boolean },
+): Promise<{ token: string; did: Did; role: Role }> {
+  const { ctx } = exchange
+  if (password.length > MAX_TRIED_PASSWORD_CHARS) throw wrongPassword()
+  const { account, revalidate } = await provenAccount(exchange, identifier, password)
+  const { token, hash } = newToken()
+  const { did } = account
+  const role = await ctx.db.transaction(async (tx) => {
+    await revalidate(tx)
+    const role = await findRole(tx, did)
+    const current = await accountOf(tx, did)
+    if (role === null || !current || statusOf(current) !== 'active')
+      throw forbidden('This account does not operate this server')
+    const { openedAt, ...origin } = requestOrigin(exchange)
+    const browserHash = isBrowser ? browserHashOf(exchange) : null
+    const id = crypto.randomUUID()
+    const times = { openedAt, usedAt: openedAt, provedAt: openedAt }
+    await insertOperatorSession(tx, hash, { id, did, browserHash, ...times, ...origin })
+    await insertAudit(tx, {
+      actor: actorOfAccount(did),
+      action: 'operator_signed_in',
+      subject: did,
+      outcome: 'ok',
+      now: openedAt,
+    })
+    return role
+  })
+  announceSignIn(exchange, did, isBrowser ? 'password on a page' : 'password')
+  return { token, did, role }
+}
+
+/**
+ * Enter the password of a session again. Returns the session's new token; the former one has ended. Throws as
+ * `openOperatorSession`.
+ */
+export async function proveAgain(exchange: Exchange, session: OperatorAccount, password: string): Promise<string> {
+  const { ctx } = exchange
+  if (password.length > MAX_TRIED_PASSWORD_CHARS) throw wrongPassword()
+  const { revalidate } = await provenAccount(exchange, session.did, password)
+  const { token, hash } = newToken()
+  await ctx.db.transaction(async (tx) => {
+    await revalidate(tx)
+    await exchange.revalidate(tx)
+    if ((await renewOperatorSession(tx, session.tokenHash, hash, ctx.clock.now())) === 0)
+      throw authenticationRequired('This session has ended')
+  })
+  return token
+}
+
+async function provenAccount(
+  exchange: Exchange,
+  identifier: string,
+  password: string,
+): Promise<{ account: Account; revalidate: Revalidate }> {
+  const login = await attemptLogin(exchange, identifier.trim().replace(/^@/, ''), async (account) => {
+    const revalidate = await provePassword(exchange.ctx, account, password, wrongPassword)
+    return account && revalidate && { account, revalidate }
+  })
+  if (!login.ok) throw loginRefused(login.fault, wrongPassword())
+  return login.value
+}
+
+const ACCOUNT_ACTOR = 'operator:'
+
+/** The name of an account in the audit log. */
+export const actorOfAccount = (did: Did): string => `${ACCOUNT_ACTOR}${did}`
+
+/** The account that a name in the audit log is of; null for the admin token and for devices. */
+export const accountOfActor = (actor: string): Did | null =>
+  actor.startsWith(ACCOUNT_ACTOR) ? (actor.slice(ACCOUNT_ACTOR.length) as Did) : null
