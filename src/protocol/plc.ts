@@ -174,6 +174,9 @@ export function unsignedBytes(operation: UnsignedOperation | UnsignedTombstone |
   return encode(unsigned as unknown as DataObject)
 }
 
+/** Stands for all that an operation says before it is signed: a holder who was shown it agrees to just that. */
+export const agreementOn = (operation: UnsignedOperation): string => cidOfCbor(unsignedBytes(operation)).toString()
+
 export const operationBytes = (operation: LogOperation): Uint8Array => encode(operation as unknown as DataObject)
 export const operationCid = (operation: LogOperation): Cid => cidOfCbor(operationBytes(operation))
 export const isSameOperation = (one: LogOperation, other: LogOperation): boolean =>

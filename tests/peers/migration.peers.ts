@@ -5,7 +5,7 @@ import { PASSWORD } from '../support/clients/account.ts'
 import { Consumer, resolverAt } from '../support/clients/consumer.ts'
 import { lastCode } from '../support/servers/mail.ts'
 import { belongingsOf, moveAccount, returnHome, settleIn, verifiedRepo } from '../support/clients/migration.ts'
-import { answer, begin, moveOf } from '../support/clients/mover.ts'
+import { begin, giveCode, moveOf } from '../support/clients/mover.ts'
 import { startPds, type TestPds } from '../support/servers/pds.ts'
 import { startPlcServer, type PlcHost } from '../support/servers/plc-server.ts'
 import { startUpstream, type Upstream } from '../support/servers/upstream.ts'
@@ -105,7 +105,7 @@ test('from the reference to here, when this server does the work', async () => {
     blobs: { expected: 3, stored: 3, lost: 0 },
   })
   expect((await agent.com.atproto.server.checkAccountStatus()).data.activated).toBe(true)
-  const given = await answer(pds, moving, { code: await post.lastCode(mails++) })
+  const given = await giveCode(pds, moving, await post.lastCode(mails++))
   expect(given).toMatchObject({ status: 200 })
   await pds.runSteps()
   expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done', fault: null })

@@ -1,9 +1,10 @@
 /** What the commands of a move share: the requests to the new server, and what it says of the move in words. */
 import { resolve } from 'node:path'
 import { OperatorError } from '../../base/operator-error.ts'
-import type { MoveView } from '../../features/identity/migration/migration.ts'
+import type { KeyChanges, MoveView } from '../../features/identity/migration/migration.ts'
 import type { JsonAnswer } from '../../base/server-request.ts'
 import type { SigningKey } from '../../protocol/keys.ts'
+import type { signOperation } from '../../protocol/plc.ts'
 import { exitCodes, type ExitCode, type Invocation, type Option, Misuse, type Terminal } from '../command.ts'
 import { facts } from '../report.ts'
 
@@ -169,7 +170,7 @@ export async function follow(terminal: Terminal, server: NewServer): Promise<Mov
 export async function tellMove({ terminal, options }: Invocation, move: MoveView): Promise<void> {
   if (options['json'] === true) return terminal.out(JSON.stringify(move, null, 2))
   const { needWords } = await import('../../features/identity/migration/migration.ts')
-  const { did, handle, host, stage, needs, fault, records, blobs, document } = move
+  const { did, handle, host, stage, needs, fault, records, blobs, keys, agreement, document } = move
   terminal.out(
     facts({
       account: `${handle ?? did}${handle === null ? '' : ` (${did})`}`,
@@ -181,8 +182,51 @@ export async function tellMove({ terminal, options }: Invocation, move: MoveView
       'your turn': needs === null ? null : needWords[needs],
       'signing key': document?.signingKey,
       'service endpoint': document?.serviceEndpoint,
+      agreement,
     }),
   )
+  if (keys !== null) terminal.out(await keyLines(keys))
+}
+
+/** What becomes of the rotation keys, for people. */
+export async function keyLines({ stay, go }: KeyChanges): Promise<string> {
+  const { ownerWords } = await import('../../features/identity/migration/migration.ts')
+  const lines = (keys: KeyChanges['stay']) =>
+    keys.length === 0 ? ['  none'] : keys.map(({ key, owner }) => `  ${key}  ${ownerWords[owner]}`)
+  return ['Keys that stay:', ...lines(stay), 'Keys that go:', ...lines(go)].join('\n')
+}
+
+/** Show what becomes of the keys on standard error: standard output is for the result. */
+export async function tellKeys({ terminal, options }: Invocation, keys: KeyChanges): Promise<void> {
+  terminal.err(options['json'] === true ? JSON.stringify({ keys }) : await keyLines(keys))
+}
+
+export const keyOptions = {
+  'keep-key': { value: 'KEYS', doc: 'Rotation keys of yours that stay, with commas between them.' },
+  'drop-key': { value: 'KEYS', doc: 'Rotation keys that go although they are believed to be yours.' },
+} as const satisfies Record<string, Option>
+
+/** The keys that are to stay, after the options; undefined if they do not say. Throws `Misuse` for keys not shown. */
+export function keptKeys({ options }: Invocation, { stay, go }: KeyChanges): string[] | undefined {
+  const listOf = (name: keyof typeof keyOptions): string[] => {
+    const value = options[name]
+    return typeof value === 'string' ? value.split(',').map((key) => key.trim()) : []
+  }
+  const [keep, drop] = [listOf('keep-key'), listOf('drop-key')]
+  if (keep.length + drop.length === 0) return undefined
+  const choices = [...stay, ...go].filter(({ isChoice }) => isChoice).map(({ key }) => key)
+  for (const key of [...keep, ...drop])
+    if (!choices.includes(key)) throw new Misuse(`${key} is not among the keys that may stay or go`)
+  const kept = new Set(stay.filter(({ isChoice }) => isChoice).map(({ key }) => key))
+  return [...kept.union(new Set(keep)).difference(new Set(drop))]
+}
+
+/** Ask for confirmation. Throws OperatorError without it, and `Misuse` without a terminal to ask at. */
+export async function confirm({ terminal, options }: Invocation, question: string): Promise<void> {
+  if (options['yes'] === true) return
+  if (!terminal.isInteractive) throw new Misuse('there is no terminal to confirm at: add --yes')
+  if ((await terminal.ask(question)).trim().toLowerCase() !== 'yes')
+    throw new OperatorError('not confirmed; nothing was done')
 }
 
 export const signerOptions = {
@@ -221,12 +265,23 @@ async function keyIn(terminal: Terminal, path: string): Promise<SigningKey> {
   return key
 }
 
-/** Sign the operation that the move waits for. */
-export async function signWith(server: NewServer, { key }: Signer): Promise<void> {
+/** Sign the operation that the move waits for. Throws OperatorError if it is not the one that was agreed to. */
+export async function signWith(server: NewServer, { key }: Signer, agreement: string): Promise<void> {
   const { operation } = await server.move()
   if (operation === null) throw new OperatorError('the move does not wait for a signature')
-  const { signOperation } = await import('../../protocol/plc.ts')
-  await server.answer({ operation: signOperation(operation, key) })
+  await server.answer({ operation: await signAgreed(operation, agreement, key) })
+}
+
+/** Sign an operation if it says what was shown. */
+export async function signAgreed(
+  operation: Parameters<typeof signOperation>[0] & { type: 'plc_operation' },
+  agreement: string | null,
+  key: SigningKey,
+): Promise<object> {
+  const { agreementOn, signOperation: sign } = await import('../../protocol/plc.ts')
+  if (agreementOn(operation) !== agreement)
+    throw new OperatorError('what becomes of the identity is not what was shown: look at its keys again')
+  return sign(operation, key)
 }
 
 /** Print the move, and tell the signer if it has ended. Returns the exit status. */

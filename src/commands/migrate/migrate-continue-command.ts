@@ -1,13 +1,20 @@
-import { chosenOption, Misuse, type Command } from '../command.ts'
+import { OperatorError } from '../../base/operator-error.ts'
+import { chosenOption, exitCodes, Misuse, type Command, type Invocation } from '../command.ts'
 import {
   conclude,
+  confirm,
   follow,
+  keptKeys,
+  keyOptions,
   secret,
   serverOption,
   signedIn,
   signerOf,
   signerOptions,
   signWith,
+  tellKeys,
+  tellMove,
+  type NewServer,
 } from './migrate-client.ts'
 
 const acts = ['retry', 'mail', 'sign-in', 'without-old-server'] as const
@@ -18,12 +25,19 @@ export const migrateContinueCommand: Command = {
   details: `Signs in at the new server with the password that the account has there. "holdfast migrate status" says what the move waits
 for. Without an option, the command follows the move. It exits with 1 if it is your turn again.
 
+Before the identity is changed, with --code, --key or --wallet, the command shows which of its rotation keys stay and
+which go, and asks. A script gives --agreement with what "holdfast migrate status --json" prints beside the keys: then
+nothing else is signed. --keep-key and --drop-key change which keys stay, and show them again.
+
 With --password-stdin the password at the new server is the first line of standard input, and that of the old server, for
 --sign-in, the second.`,
   options: {
     ...serverOption,
     code: { value: 'CODE', doc: 'The code that the old server has mailed to change the identity.' },
     ...signerOptions,
+    agreement: { value: 'TEXT', doc: 'What the keys that were shown stand for. See below.' },
+    ...keyOptions,
+    yes: { doc: 'Do not ask for confirmation of the keys.' },
     archive: { value: 'FILE', doc: 'Upload the repository from this CAR file.' },
     retry: { doc: 'Try again what failed, and fetch lost blobs again.' },
     mail: { doc: 'Have the old server mail another code.' },
@@ -36,12 +50,15 @@ With --password-stdin the password at the new server is the first line of standa
     const { terminal, options } = invocation
     const chosen = chosenOption(options, acts)
     const { code, archive, key, wallet, 'auth-factor': authFactorToken } = options
-    const given = [code, key, wallet, archive].filter((value) => typeof value === 'string')
+    const isChoosing = Object.keys(keyOptions).some((name) => typeof options[name] === 'string')
+    const given = [code, key, wallet, archive, isChoosing || undefined].filter((value) => value !== undefined)
     if (given.length + (chosen === undefined ? 0 : 1) > 1) throw new Misuse('only one thing at a time')
     const signer = await signerOf(invocation)
     const server = await signedIn(invocation)
-    if (typeof code === 'string') await server.answer({ code })
-    if (signer !== null) await signWith(server, signer)
+    if (isChoosing) return choose(invocation, server)
+    const agreement = typeof code === 'string' || signer !== null ? await agreed(invocation, server) : ''
+    if (typeof code === 'string') await server.answer({ code, agreement })
+    if (signer !== null) await signWith(server, signer, agreement)
     if (typeof archive === 'string') await server.upload(archive)
     if (chosen === 'retry') await server.answer({ retry: true })
     if (chosen === 'mail') await server.answer({ mail: true })
@@ -50,4 +67,24 @@ With --password-stdin the password at the new server is the first line of standa
       await server.answer({ password: await secret(invocation, 'Password at the old server'), authFactorToken })
     return conclude(invocation, server, { move: await follow(terminal, server), signer })
   },
+}
+
+/** What the holder agrees to: the keys as they were shown before, or as they are shown now. */
+async function agreed(invocation: Invocation, server: NewServer): Promise<string> {
+  const { terminal, options } = invocation
+  if (typeof options['agreement'] === 'string') return options['agreement']
+  if (!terminal.isInteractive && options['yes'] !== true)
+    throw new Misuse('there is no terminal to confirm the keys at: add --agreement, or --yes')
+  const { keys, agreement } = await server.move()
+  if (keys === null || agreement === null) throw new OperatorError('the move does not wait for a signature')
+  await tellKeys(invocation, keys)
+  await confirm(invocation, 'Type yes to change the identity: ')
+  return agreement
+}
+
+async function choose(invocation: Invocation, server: NewServer): Promise<typeof exitCodes.failed> {
+  const { keys } = await server.move()
+  if (keys === null) throw new OperatorError('the move does not wait for a signature')
+  await tellMove(invocation, await server.answer({ keepKeys: keptKeys(invocation, keys) }))
+  return exitCodes.failed
 }

@@ -1,16 +1,20 @@
-import { OperatorError } from '../../base/operator-error.ts'
-import type { MovePlan } from '../../features/identity/migration/migration.ts'
+import type { MovePlan, MoveView, KeyChanges } from '../../features/identity/migration/migration.ts'
 import { Misuse, type Command, type Invocation } from '../command.ts'
 import { facts } from '../report.ts'
 import {
+  confirm,
   follow,
   conclude,
+  keptKeys,
+  keyOptions,
   newServer,
   secret,
   serverOption,
   signerOf,
   signerOptions,
+  signAgreed,
   signWith,
+  tellKeys,
   type NewServer,
   type Session,
   type Signer,
@@ -26,6 +30,10 @@ Until the code is given, the account at the old server is untouched.
 The move survives interruptions: run the command again, or "holdfast migrate continue". Without a terminal the command
 ends when it is your turn, and exits with 1.
 
+Before the identity is changed, the command shows which of its rotation keys stay and which go: those of the old server
+go, which it names itself. --keep-key keeps a key that is yours all the same. With --json, the keys are a line of
+standard error at the beginning, and part of the result when it is your turn to sign.
+
 Passwords are asked for: that of the old server, which is passed on and not stored, and a new one. With --password-stdin
 they are lines of standard input, in this order.
 
@@ -39,6 +47,7 @@ the account comes from a CAR file of the repository, or from the archive that a 
     code: { value: 'CODE', doc: 'An invite code of the new server.' },
     'auth-factor': { value: 'CODE', doc: 'The code of a second factor, if the old server mails one to sign in.' },
     'recovery-key': { value: 'KEY', doc: 'A did:key of yours that may change the identity from then on. Recommended.' },
+    ...keyOptions,
     ...signerOptions,
     archive: {
       value: 'FILE',
@@ -53,18 +62,15 @@ the account comes from a CAR file of the repository, or from the archive that a 
     const archive = textOptions(invocation)('archive')
     const signer = await signerOf(invocation)
     if (archive !== undefined && signer === null) throw new Misuse('--archive needs --key or --wallet')
-    server.enter(
+    const { session, shown } =
       archive === undefined || signer === null
         ? await beginAtOldServer(invocation, server)
-        : await beginWithKey(invocation, server, signer),
-    )
+        : await beginWithKey(invocation, server, signer)
+    server.enter(session)
     if (archive !== undefined && (await server.move()).needs === 'archive') await server.upload(archive)
     let move = await follow(terminal, server)
-    if (move.needs === 'signature' && (signer !== null || terminal.isInteractive)) {
-      if (signer !== null) await signWith(server, signer)
-      else await enterCode(terminal, server)
+    if (move.needs === 'signature' && (await hasSigned(invocation, server, { move, signer, shown })))
       move = await follow(terminal, server)
-    }
     return conclude(invocation, server, { move, signer })
   },
 }
@@ -76,23 +82,68 @@ const textOptions =
     return typeof value === 'string' ? value.trim() : undefined
   }
 
+interface Shown {
+  /** As the plan showed them; null if it showed none. */
+  shown: KeyChanges | null
+}
+
+/** Have the identity changed, unless it is the holder's turn to look at its keys. */
+async function hasSigned(
+  invocation: Invocation,
+  server: NewServer,
+  { move, signer, shown }: Shown & { move: MoveView; signer: Signer | null },
+): Promise<boolean> {
+  const { terminal, options } = invocation
+  const { keys, agreement } = move
+  if (keys === null || agreement === null) return false
+  if (signer === null) {
+    if (!terminal.isInteractive) return false
+    await enterCode(invocation, server, move)
+    return true
+  }
+  if (options['yes'] !== true || shown === null || !isAsShown(keys, shown, textOptions(invocation)('recovery-key'))) {
+    await tellKeys(invocation, keys)
+    if (!terminal.isInteractive) {
+      terminal.err('These are not the keys that the plan showed. Sign with "holdfast migrate continue".')
+      return false
+    }
+    await confirm({ ...invocation, options: {} }, 'Type yes to change the identity: ')
+  }
+  await signWith(server, signer, agreement)
+  return true
+}
+
+const namesOf = (keys: KeyChanges['stay']) => new Set(keys.map(({ key }) => key))
+
+/** Whether the same keys go, and no key stays that was not shown or given. */
+function isAsShown(now: KeyChanges, { stay, go }: KeyChanges, recoveryKey: string | undefined): boolean {
+  const known = namesOf(stay).union(new Set(recoveryKey === undefined ? [] : [recoveryKey]))
+  return namesOf(now.go).symmetricDifference(namesOf(go)).size === 0 && namesOf(now.stay).isSubsetOf(known)
+}
+
 const CODE_TRIES = 3
 
-/** Ask for the mailed code. A wrong one may be corrected twice. */
-async function enterCode(terminal: Invocation['terminal'], server: NewServer): Promise<void> {
+/** Show the keys, and ask for the mailed code. A wrong code may be corrected twice; changed keys are shown again. */
+async function enterCode(invocation: Invocation, server: NewServer, first: MoveView): Promise<void> {
+  const { terminal } = invocation
   const { ServerRefusal } = await import('../../base/server-request.ts')
+  let [shown, { keys, agreement }]: [string | null, Pick<MoveView, 'keys' | 'agreement'>] = [null, first]
   for (let tries = 1; ; tries++) {
+    if (shown !== agreement && keys !== null) await tellKeys(invocation, keys)
+    shown = agreement
     const code = await terminal.ask('Code that the old server has mailed to you: ')
     try {
-      return void (await server.answer({ code: code.trim() }))
+      return void (await server.answer({ code: code.trim(), agreement }))
     } catch (error) {
-      if (!(error instanceof ServerRefusal) || error.status !== 400 || tries === CODE_TRIES) throw error
+      const isCorrectable = error instanceof ServerRefusal && [400, 409].includes(error.status)
+      if (!isCorrectable || tries === CODE_TRIES) throw error
       terminal.err(error.message)
+      ;({ keys, agreement } = await server.move())
     }
   }
 }
 
-async function beginAtOldServer(invocation: Invocation, server: NewServer): Promise<Session> {
+async function beginAtOldServer(invocation: Invocation, server: NewServer): Promise<Shown & { session: Session }> {
   const { options, positionals } = invocation
   const given = textOptions(invocation)
   const password = await secret(invocation, 'Password at the old server')
@@ -101,19 +152,35 @@ async function beginAtOldServer(invocation: Invocation, server: NewServer): Prom
     password,
     authFactorToken: given('auth-factor'),
   })
+  const keepKeys = plan.keys === null ? undefined : keptKeys(invocation, plan.keys)
+  const keys = plan.keys === null || keepKeys === undefined ? plan.keys : chosen(plan.keys, keepKeys)
   if (options['json'] !== true) await tellPlan(invocation, server, plan)
+  if (keys !== null) await tellKeys(invocation, keys)
   const handle = await required(invocation, 'handle', 'Handle at the new server')
   const email = given('email') ?? plan.email
   if (email === null) throw new Misuse('the old server does not say the email address: add --email')
-  await confirm(invocation)
-  return server.post('/v1/move-in', {
+  await confirm(invocation, BEGIN)
+  const session: Session = await server.post('/v1/move-in', {
     plan: plan.plan,
     handle: handle.replace(/^@/, ''),
     email,
     password: await secret(invocation, 'New password'),
     inviteCode: given('code'),
     recoveryKey: given('recovery-key'),
+    keepKeys,
   })
+  return { session, shown: keys }
+}
+
+const BEGIN = 'Type yes to begin: '
+
+/** The keys of a plan, once these are to stay. */
+function chosen({ stay, go }: KeyChanges, keepKeys: readonly string[]): KeyChanges {
+  const stays = ({ key, isChoice }: KeyChanges['stay'][number]) => keepKeys.includes(key) || !isChoice
+  return {
+    stay: [...go.filter(({ key }) => keepKeys.includes(key)), ...stay.filter(stays)],
+    go: [...stay.filter((key) => !stays(key)), ...go.filter(({ key }) => !keepKeys.includes(key))],
+  }
 }
 
 /** The plan. Asks for the code of a second factor, if the old server wants one. */
@@ -142,25 +209,33 @@ async function tellPlan({ terminal }: Invocation, server: NewServer, plan: MoveP
     terminal.err([title, ...lines.map((line) => `  ${line}`)].join('\n'))
 }
 
-async function beginWithKey(invocation: Invocation, server: NewServer, { key }: Signer): Promise<Session> {
+type Offered = Pick<MoveView, 'agreement'> & { keys: KeyChanges; operation: NonNullable<MoveView['operation']> }
+
+async function beginWithKey(
+  invocation: Invocation,
+  server: NewServer,
+  { key }: Signer,
+): Promise<Shown & { session: Session }> {
   const { positionals } = invocation
   const given = textOptions(invocation)
-  const [{ formatDidKey }, { signOperation }] = await Promise.all([
-    import('../../protocol/keys.ts'),
-    import('../../protocol/plc.ts'),
-  ])
+  const { formatDidKey } = await import('../../protocol/keys.ts')
   const handle = (await required(invocation, 'handle', 'Handle at the new server')).replace(/^@/, '')
   const wish = { identifier: positionals[0]!, handle, recoveryKey: formatDidKey(key.publicKey) }
-  const { operation } = await server.post<{ operation: Parameters<typeof signOperation>[0] }>('/v1/move-in/offer', wish)
+  const first = await server.post<Offered>('/v1/move-in/offer', wish)
+  const keepKeys = keptKeys(invocation, first.keys)
+  const offer = keepKeys === undefined ? first : await server.post<Offered>('/v1/move-in/offer', { ...wish, keepKeys })
+  await tellKeys(invocation, offer.keys)
   const email = await required(invocation, 'email', 'Email address')
-  await confirm(invocation)
-  return server.post('/v1/move-in', {
+  await confirm(invocation, BEGIN)
+  const session: Session = await server.post('/v1/move-in', {
     ...wish,
-    operation: signOperation(operation, key),
+    keepKeys,
+    operation: await signAgreed(offer.operation, offer.agreement, key),
     email,
     password: await secret(invocation, 'New password'),
     inviteCode: given('code'),
   })
+  return { session, shown: offer.keys }
 }
 
 async function required(invocation: Invocation, option: string, question: string): Promise<string> {
@@ -168,11 +243,4 @@ async function required(invocation: Invocation, option: string, question: string
   if (given !== undefined) return given
   if (!invocation.terminal.isInteractive) throw new Misuse(`there is no terminal to prompt at: add --${option}`)
   return (await invocation.terminal.ask(`${question}: `)).trim()
-}
-
-async function confirm({ terminal, options }: Invocation): Promise<void> {
-  if (options['yes'] === true) return
-  if (!terminal.isInteractive) throw new Misuse('there is no terminal to confirm at: add --yes')
-  if ((await terminal.ask('Type yes to begin: ')).trim().toLowerCase() !== 'yes')
-    throw new OperatorError('not confirmed; nothing was done')
 }

@@ -2,7 +2,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { answer, begin, giveMailedCode, moveOf, plan } from '../../support/clients/mover.ts'
+import { answer, begin, giveCode, giveMailedCode, moveOf, plan } from '../../support/clients/mover.ts'
 import { lastOperation, publish } from '../../support/clients/rotating.ts'
 import { deviceKey } from '../../support/clients/wallet.ts'
 import type { Fate } from '../../support/faults/faulty-line.ts'
@@ -173,7 +173,7 @@ test('an old server that does not name its key as its own loses it all the same'
   await pds.runSteps()
   await expect(giveMailedCode(pds, moving, old, from.email)).rejects.toThrow('was answered 400')
   expect((await answer(pds, moving, { mail: true })).status).toBe(200)
-  const given = await answer(pds, moving, { code: await lastCode(old, from.email, 2) })
+  const given = await giveCode(pds, moving, await lastCode(old, from.email, 2))
   expect(given.status).toBe(200)
   await pds.runSteps()
   expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done', fault: null })

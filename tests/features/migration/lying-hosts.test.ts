@@ -4,7 +4,7 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { answer, begin, giveMailedCode, moveOf, plan } from '../../support/clients/mover.ts'
+import { answer, begin, giveCode, giveMailedCode, moveOf, plan } from '../../support/clients/mover.ts'
 import { lastOperation } from '../../support/clients/rotating.ts'
 import { deviceKey } from '../../support/clients/wallet.ts'
 import type { Fate } from '../../support/faults/faulty-line.ts'
@@ -257,7 +257,7 @@ describe('the identity', () => {
 
   test('is not changed by a wrong code, and the move goes on with the right one', async () => {
     const { from, moving } = await waiting()
-    const refused = await answer(pds, moving, { code: 'AAAAA-BBBBB' })
+    const refused = await giveCode(pds, moving, 'AAAAA-BBBBB')
     expect(refused).toMatchObject({ status: 400, body: { error: { code: 'INVALID_TOKEN' } } })
     await giveMailedCode(pds, moving, old, from.email)
     expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done' })
@@ -289,7 +289,7 @@ describe('the identity', () => {
     expect(await moveOf(pds, moving)).toMatchObject({ needs: 'signature' })
     await expectUntouched(from)
     line.fate = () => 'answered'
-    const given = await answer(pds, moving, { code: await lastCode(old, from.email, 2) })
+    const given = await giveCode(pds, moving, await lastCode(old, from.email, 2))
     expect(given.status).toBe(200)
     await pds.runSteps()
     expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done' })
@@ -388,7 +388,7 @@ describe('an old server that is gone', () => {
     await pds.runSteps()
     const { needs, blobs, operation } = await moveOf(pds, moving)
     expect({ needs, blobs }).toEqual({ needs: 'signature', blobs: { expected: 1, stored: 0, lost: 1 } })
-    expect(await answer(pds, moving, { code: 'AAAAA-BBBBB' })).toMatchObject({ status: 409 })
+    expect(await giveCode(pds, moving, 'AAAAA-BBBBB')).toMatchObject({ status: 409 })
     expect((await answer(pds, moving, { operation: signOperation(operation, device.key) })).status).toBe(200)
     await pds.runSteps()
     expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done' })

@@ -7,16 +7,27 @@ import { AtpAgent } from '@atproto/api'
 import { createAccount, PASSWORD } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { belongingsOf, settleIn } from '../../support/clients/migration.ts'
+import { lastOperation } from '../../support/clients/rotating.ts'
+import { deviceKey } from '../../support/clients/wallet.ts'
 import { lastCode } from '../../support/servers/mail.ts'
+import { startLyingHost } from '../../support/faults/lying-host.ts'
 import { MASTER_KEY, startPds } from '../../support/servers/pds.ts'
 import { PROGRAM, runProgram, typeAtProgram } from '../../support/servers/program.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import type { Operation } from '../../../src/protocol/plc.ts'
 
 const { pds, plc } = useWorld({ plc: true, config: { rateLimit: { enabled: false }, signingKeyMasterKey: MASTER_KEY } })
 const old = setUp(() =>
   startPds({ plcDirectoryUrl: plc.url, rateLimit: { enabled: false }, signingKeyMasterKey: MASTER_KEY }),
 )
+/** An old server that claims keys that are not its own. */
+const host = setUp(startLyingHost)
+const claiming = setUp(async () => {
+  const behind = await startPds({ plcDirectoryUrl: plc.url, rateLimit: { enabled: false } }, { publicUrl: host.url })
+  host.to = behind.url
+  return behind
+})
 const folder = mkdtempSync(join(tmpdir(), 'migrate-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
@@ -45,14 +56,44 @@ test('a script begins a move, sees what it waits for, and continues it', async (
   const from = await createAccount(old, 'otto')
   const begun = await run(['in', from.did, '--handle', 'otto-here.test', '--yes', ...unattended], PASSWORD, NEW)
   expect(begun.code).toBe(1)
-  expect(JSON.parse(begun.out)).toMatchObject({ did: from.did, needs: 'signature' })
-  const wrong = await run(['continue', from.did, '--code', 'AAAAA-BBBBB', ...unattended], NEW)
+  const { needs, keys, agreement } = JSON.parse(begun.out)
+  expect(needs).toBe('signature')
+  expect(JSON.parse(begun.err.split('\n')[0]!)).toEqual({ keys })
+  const agreed = ['--agreement', agreement]
+  const wrong = await run(['continue', from.did, '--code', 'AAAAA-BBBBB', ...agreed, ...unattended], NEW)
   expect(wrong).toMatchObject({ code: 1, out: '' })
   const code = await lastCode(old, from.email)
-  const continued = await run(['continue', from.did, '--code', code, ...unattended], NEW)
+  expect(await run(['continue', from.did, '--code', code, ...unattended], NEW)).toMatchObject({ code: 2 })
+  const other = await run(['continue', from.did, '--code', code, '--agreement', 'bafy', ...unattended], NEW)
+  expect(other).toMatchObject({ code: 1, out: '' })
+  const continued = await run(['continue', from.did, '--code', code, ...agreed, ...unattended], NEW)
   expect({ ...continued, out: JSON.parse(continued.out) }).toMatchObject({ code: 0, out: { stage: 'done' } })
   const status = await run(['status', from.did, ...unattended], NEW)
   expect(JSON.parse(status.out)).toMatchObject({ stage: 'done', needs: null })
+})
+
+test('a key that the old server claims stays if the person says so, and is shown before the code is asked for', async () => {
+  const [own, other] = [deviceKey(), deviceKey()]
+  const from = await createAccount(claiming, 'robbed', { recoveryKey: own.did })
+  const { rotationKeys } = (await lastOperation({ directory: plc, account: from })) as Operation
+  host.lie = (nsid) =>
+    nsid === 'com.atproto.identity.getRecommendedDidCredentials' ? Response.json({ rotationKeys }) : null
+  const move = ['in', from.did, '--handle', 'robbed-here.test', '--yes', '--password-stdin']
+  expect(await run([...move, '--keep-key', other.did], PASSWORD, NEW)).toMatchObject({ code: 2 })
+  const begun = await run(move, PASSWORD, NEW)
+  expect(begun.code).toBe(1)
+  expect(begun.out).toContain(`Keys that go:\n  ${own.did}  The old server says that it is its own`)
+  const chosen = await run(['continue', from.did, '--keep-key', own.did, '--password-stdin'], NEW)
+  expect(chosen.code).toBe(1)
+  expect(chosen.out).toContain(`Keys that stay:\n  ${own.did}`)
+  const { code: status, screen } = await typeAtProgram(['migrate', ...move.slice(0, 4), '--server', pds.url], {}, [
+    ['Password at the old server', `${PASSWORD}\r`],
+    ['Type yes', 'yes\r'],
+    ['New password', `${NEW}\r`],
+    ['has mailed to you', async () => `${await lastCode(claiming, from.email, 2)}\r`],
+  ])
+  expect({ status, screen }).toMatchObject({ status: 0 })
+  expect(screen.split('Keys that go:')).toHaveLength(3)
 })
 
 test('a move is cancelled', async () => {
@@ -131,7 +172,9 @@ test('the old server is prepared for a move, and left after it', async () => {
 
   await run(['in', from.did, '--handle', 'nora-here.test', '--yes', ...unattended], PASSWORD, NEW)
   const code = await lastCode(old, from.email, 2)
-  expect(await run(['continue', from.did, '--code', code, ...unattended], NEW)).toMatchObject({ code: 0 })
+  const continued = await run(['continue', from.did, '--code', code, '--yes', ...unattended], NEW)
+  expect(continued).toMatchObject({ code: 0 })
+  expect(continued.err).toContain('"owner":"this-server"')
   const after = await out('--leave', '--delete-after-days', '30')
   expect(after.code).toBe(0)
   expect(JSON.parse(after.out)).toMatchObject({

@@ -76,9 +76,16 @@ test('a move goes on after every kill, and nothing is lost or moved twice', asyn
     server = await start()
     await until(async () => (await moveOf(server, moving)).needs === 'signature')
 
+    // What was shown before a kill is what is signed after it.
+    const { keys, agreement } = await moveOf(server, moving)
+    await server[Symbol.asyncDispose]()
+    server = await start()
+    expect(await moveOf(server, moving)).toMatchObject({ keys, agreement })
+
     // The directory gets the operation, and the server is killed before it hears so.
     const { reached, open } = holdPosts(line)
-    expect((await answer(server, moving, { code: await lastCode(old, from.email) })).status).toBe(200)
+    const code = await lastCode(old, from.email)
+    expect((await answer(server, moving, { code, agreement })).status).toBe(200)
     await reached
     await server[Symbol.asyncDispose]()
     open()

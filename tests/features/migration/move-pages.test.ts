@@ -7,11 +7,14 @@ import { axeFaults } from '../../support/clients/accessibility.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { signIn } from '../../support/clients/browser.ts'
 import { basic, request } from '../../support/clients/http.ts'
+import { lastOperation } from '../../support/clients/rotating.ts'
+import { deviceKey } from '../../support/clients/wallet.ts'
 import { startLyingHost } from '../../support/faults/lying-host.ts'
 import { lastCode } from '../../support/servers/mail.ts'
 import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import type { Operation } from '../../../src/protocol/plc.ts'
 
 /** Where to put pictures of the pages, for somebody to look at. */
 const { SCREENSHOT_DIR } = process.env
@@ -149,6 +152,43 @@ describe('a person who has a link with an invite code', () => {
   })
 })
 
+test('a person sees which keys go, keeps one that the old server claims, and signs nothing that was not shown', async () => {
+  const own = deviceKey()
+  const from = await createAccount(old, `mover${names++}`, { recoveryKey: own.did })
+  const { rotationKeys } = (await lastOperation({ directory: plc, account: from })) as Operation
+  host.lie = (nsid) =>
+    nsid === 'com.atproto.identity.getRecommendedDidCredentials' ? Response.json({ rotationKeys }) : null
+  const page = await freshPage()
+  await signInAtOldServer(page, from, await inviteCode())
+  await page.getByText('Keys that control your identity: 1 will stay, 2 will go').click()
+  await look(page, 'plan-keys')
+  await begin(page, from, 'vera-here.test')
+  await pds.runSteps()
+  await page.reload()
+  const stale = await page.context().newPage()
+  await stale.goto(page.url())
+  const mine = page.getByRole('checkbox', { name: own.did })
+  expect(await mine.isChecked()).toBe(false)
+  await mine.check()
+  await page.getByRole('button', { name: 'Save which keys stay' }).click()
+  await page.waitForURL(/account\/move\?/)
+  expect(await mine.isChecked()).toBe(true)
+  await look(page, 'keys-kept')
+
+  const code = await lastCode(old, from.email)
+  await stale.getByLabel('Code from the email').fill(code)
+  await stale.getByRole('button', { name: 'Change my identity' }).click()
+  expect(await stale.getByRole('alert').innerText()).toContain('look at its keys again')
+  await look(stale, 'keys-shown-again')
+  await page.getByLabel('Code from the email').fill(code)
+  await page.getByRole('button', { name: 'Change my identity' }).click()
+  await pds.runSteps()
+  await page.reload()
+  await page.getByText('Welcome').waitFor()
+  expect(((await lastOperation({ directory: plc, account: from })) as Operation).rotationKeys[0]).toBe(own.did)
+  host.lie = () => null
+})
+
 test('a person whose session at the old server ends while they read the plan is told', async () => {
   const from = await someone()
   const page = await freshPage()
@@ -246,6 +286,7 @@ test('people who use a keyboard or a screen reader can use every page', async ()
   expect(await axeFaults(page)).toEqual([])
   await signInAtOldServer(page, from, await inviteCode())
   await page.getByText('Comes along').waitFor()
+  await page.evaluate('document.querySelectorAll("details").forEach((one) => { one.open = true })')
   expect(await axeFaults(page)).toEqual([])
   await begin(page, from, 'ida-here.test')
   await pds.runSteps()

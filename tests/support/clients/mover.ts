@@ -4,6 +4,12 @@ import { lastCode } from '../servers/mail.ts'
 import { PASSWORD, holder, type TestAccount } from './account.ts'
 import { bearer, request, type Answer } from './http.ts'
 
+export interface MovedKey {
+  key: string
+  owner: string
+  isChoice: boolean
+}
+
 /** What `GET /v1/move-in` says. */
 export interface MoveView {
   did: string
@@ -15,6 +21,8 @@ export interface MoveView {
   records: number
   blobs: { expected: number; stored: number; lost: number }
   mailsCode: boolean
+  keys: { stay: MovedKey[]; go: MovedKey[] } | null
+  agreement: string | null
   operation: any
   document: any
 }
@@ -49,9 +57,15 @@ export async function moveOf(to: Pick<TestPds, 'url'>, { accessJwt }: TestAccoun
   return body.move as MoveView
 }
 
+/** Give a code for what the move shows of the identity. */
+export async function giveCode(to: Pick<TestPds, 'url'>, moving: TestAccount, code: string): Promise<Answer> {
+  const { agreement } = await moveOf(to, moving)
+  return answer(to, moving, { code, agreement: agreement ?? '' })
+}
+
 /** Give the code that the old server has mailed to the address, and let the move end. */
 export async function giveMailedCode(to: TestPds, moving: TestAccount, from: Pick<TestPds, 'mails'>, address: string) {
-  const given = await answer(to, moving, { code: await lastCode(from, address) })
+  const given = await giveCode(to, moving, await lastCode(from, address))
   if (given.status !== 200) throw new Error(`the code was answered ${given.status} ${JSON.stringify(given.body)}`)
   await to.runSteps()
 }

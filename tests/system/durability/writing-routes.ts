@@ -27,7 +27,7 @@ import {
 } from '../../support/clients/ceremony.ts'
 import type { WebHost } from '../../support/servers/did-web-host.ts'
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
-import { begin as beginMove, plan as planMove } from '../../support/clients/mover.ts'
+import { begin as beginMove, moveOf, plan as planMove } from '../../support/clients/mover.ts'
 import {
   identityAssertion,
   notifyEvent,
@@ -248,7 +248,8 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
     const from = await elsewhere()
     const account = await beginMove(pds, from, newName())
     await pds.runSteps()
-    return { account, code: await lastCode(old, from.email) }
+    const { agreement } = await moveOf(pds, account)
+    return { account, agreement, code: await lastCode(old, from.email) }
   }
   /** Somebody who has a rotation key of their identity, and what they want here. */
   const keyHolder = async () => {
@@ -694,9 +695,9 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
       return () => form('/account/move-here/begin', fields)
     },
     'POST /account/move': async () => {
-      const { account, code } = await moving()
+      const { account, code, agreement } = await moving()
       const { send } = await onPage(account)
-      return () => send('move', { act: 'code', code })
+      return () => send('move', { act: 'code', code, agreement: agreement! })
     },
     'POST /account/move-away': async () => {
       const { send } = await onPage(await gone())
@@ -733,8 +734,8 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
       return () => at('/v1/move-in', { json })
     },
     'POST /v1/move-in/answer': async () => {
-      const { account, code } = await moving()
-      return () => at('/v1/move-in/answer', { json: { code }, headers: bearer(account.accessJwt) })
+      const { account, code, agreement } = await moving()
+      return () => at('/v1/move-in/answer', { json: { code, agreement }, headers: bearer(account.accessJwt) })
     },
     'POST /v1/move-in/archive': async () => {
       const { from, token } = await awaitedArchive()

@@ -21,6 +21,7 @@ import {
   type PageCall,
 } from '../page-parts/page-parts.ts'
 import { formPage, formRoutes } from './form-page.ts'
+import { chosenKeys, keyChoice } from './key-choice.ts'
 import { moveUrl } from './move-page.ts'
 
 export const MOVE_HERE_PATH = '/account/move-here'
@@ -139,6 +140,14 @@ function accountFields({ ctx }: PageCall, plan: MovePlan, given: URLSearchParams
   ${
     plan.method === 'plc' &&
     html`
+  ${
+    plan.keys !== null &&
+    html`
+  <details${(given.has('keep_key') || fault?.message.startsWith('keepKeys')) && html` open`}>
+    <summary>Keys that control your identity: ${plan.keys.stay.length} will stay, ${plan.keys.go.length} will go</summary>
+    <div class="stack">${keyChoice(plan.keys, given)}</div>
+  </details>`
+  }
   <details${(given.get('wallet_key') || fault?.field === 'wallet_key') && html` open`}>
     <summary>Add a recovery key of my own (recommended)</summary>
     <div class="stack">
@@ -160,6 +169,7 @@ async function begin(call: PageCall, form: URLSearchParams): Promise<Response> {
   const recoveryKey = (form.get('wallet_key') ?? '').trim()
   const inviteCode = form.get('invite_code')?.trim()
   const token = form.get('plan') ?? ''
+  const keepKeys = chosenKeys(form)
   let did: string | null = null
   const fault = await faultOf(async () => {
     charge(call, 'createAccount')
@@ -173,6 +183,7 @@ async function begin(call: PageCall, form: URLSearchParams): Promise<Response> {
         password: form.get('password') ?? '',
         ...(inviteCode !== undefined && { inviteCode }),
         ...(recoveryKey !== '' && { recoveryKey }),
+        ...(keepKeys !== undefined && { keepKeys }),
       },
       (tx, did) => entry.keep(tx, did),
     )

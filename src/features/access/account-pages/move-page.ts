@@ -7,6 +7,7 @@ import { parsedJson } from '../../../base/parsed-json.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import {
   cancelMove,
+  chooseKeys,
   giveCode,
   giveOperation,
   goWithoutOldServer,
@@ -15,9 +16,11 @@ import {
   progressOf,
   signInAgain,
   tryAgain,
+  type KeyChanges,
   type MoveView,
 } from '../../identity/migration/migration.ts'
 import { accountForm, accountName } from './account-view.ts'
+import { chosenKeys, hasChoice, keyChoice } from './key-choice.ts'
 import {
   codeField,
   errorNote,
@@ -99,15 +102,9 @@ const turns: Readonly<Record<NonNullable<MoveView['needs']>, Turn>> = {
   signature: (holder, move, fault) => html`
   <section class="stack">
     <h2>Change your identity</h2>
-    ${move.mailsCode && codeForms(holder, move, fault)}
-    <details${!move.mailsCode && html` open`}>
-      <summary>Sign with a key of my own</summary>
-      <div class="stack">
-        <p class="quiet">If a key of yours is among the rotation keys of your identity, sign this operation with it, or run “holdfast migrate continue --key FILE”.</p>
-        <p class="copy">${JSON.stringify(move.operation)}</p>
-        ${form(holder, 'operation', html`${field({ name: 'operation', label: 'The signed operation, as JSON', required: true, fault })}<div><button>Submit it</button></div>`)}
-      </div>
-    </details>
+    ${move.keys !== null && keysForm(holder, move.keys)}
+    ${move.mailsCode && move.agreement !== null && codeForms(holder, move, move.agreement, fault)}
+    ${move.operation !== null && operationForm(holder, move, fault)}
   </section>`,
   document: (holder, { document }) => html`
   <section class="stack">
@@ -141,9 +138,24 @@ const turns: Readonly<Record<NonNullable<MoveView['needs']>, Turn>> = {
   </section>`,
 }
 
-const codeForms = (holder: Holder, { host }: MoveView, fault: Fault | null): Html => html`
+/** With all that becomes of the keys, before anything is signed. */
+const keysForm = (holder: Holder, keys: KeyChanges): Html => html`
+    <p>The holder of any of these keys can change your identity. Check them before you enter the code.</p>
+    ${form(holder, 'keys', html`${keyChoice(keys)}${hasChoice(keys) && html`<div><button class="small">Save which keys stay</button></div>`}`)}`
+
+const operationForm = (holder: Holder, { mailsCode, operation }: MoveView, fault: Fault | null): Html => html`
+    <details${!mailsCode && html` open`}>
+      <summary>Sign with a key of my own</summary>
+      <div class="stack">
+        <p class="quiet">If a key of yours is among the rotation keys of your identity, sign this operation with it, or run “holdfast migrate continue --key FILE”.</p>
+        <p class="copy">${JSON.stringify(operation)}</p>
+        ${form(holder, 'operation', html`${field({ name: 'operation', label: 'The signed operation, as JSON', required: true, fault })}<div><button>Submit it</button></div>`)}
+      </div>
+    </details>`
+
+const codeForms = (holder: Holder, { host }: MoveView, agreement: string, fault: Fault | null): Html => html`
     <p>${host} has mailed a code to the address of your old account. With it, your identity names this server instead. From then on the move cannot be cancelled.</p>
-    ${form(holder, 'code', html`${codeField({ fault, hint: 'It may take a minute to arrive.' })}<div><button class="primary">Change my identity</button></div>`)}
+    ${form(holder, 'code', html`${hidden({ agreement })}${codeField({ fault, hint: 'It may take a minute to arrive.' })}<div><button class="primary">Change my identity</button></div>`)}
     ${form(holder, 'mail', html`<div><button class="small">Mail another code</button></div>`)}`
 
 function otherWays(holder: Holder, move: MoveView): Html | null {
@@ -171,7 +183,12 @@ function otherWays(holder: Holder, move: MoveView): Html | null {
 type Act = keyof typeof acts
 
 const acts = {
-  code: (call, did, given) => giveCode(call, did, (given.get('code') ?? '').trim()),
+  code: (call, did, given) =>
+    giveCode(call, did, { code: (given.get('code') ?? '').trim(), agreement: given.get('agreement') ?? '' }),
+  async keys(call, did, given) {
+    const keys = chosenKeys(given)
+    if (keys !== undefined) await chooseKeys(call, did, keys)
+  },
   operation: (call, did, given) => giveOperation(call, did, parsedJson(given.get('operation') ?? '')),
   mail: mailAnotherCode,
   retry: tryAgain,

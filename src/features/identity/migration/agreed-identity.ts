@@ -6,12 +6,12 @@ import { Type } from '@sinclair/typebox'
 import { invalidRequest } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
+import { parseDidKey } from '../../../protocol/keys.ts'
 import {
+  agreementOn,
   MAX_ROTATION_KEYS,
   nextOperation,
   parseOperation,
-  parseState,
-  SIGNING_KEY_NAME,
   signerOf,
   stateOf,
   unsignedBytes,
@@ -22,82 +22,93 @@ import {
 } from '../../../protocol/plc.ts'
 import { recommendedCredentials } from '../account-changes/account-changes.ts'
 import { didEnded } from '../identity/identity.ts'
+import { keyChanges, requireFewKeys, type KeyChanges, type KeyNotes } from './key-changes.ts'
 import { OldHostRefusal, type OldHost } from './old-host.ts'
 
 const credentialsShape = Type.Object({ rotationKeys: Type.Optional(Type.Array(Type.String(), { maxItems: 64 })) })
 
-/**
- * Returns the agreed state: the server, the signing key and the handle are those of here; what the identity names for
- * other purposes stays. Rotation keys are, by rank, `recoveryKey`, those that the holder has now, and those of this
- * server. The keys of the old server go: those that it recommends, or all if it is gone or does not say.
- *
- * Throws `InvalidRequest` if the identity has ended or would have too many keys, and `PlcDirectoryError`.
- */
-export async function agreedState(
-  ctx: Context,
-  did: Did,
-  recoveryKey: string | null,
-  host: OldHost | null,
-): Promise<PlcState> {
-  const state = stateOf(await lastOperation(ctx, did))
-  if (!state) throw didEnded()
-  const { rotationKeys, alsoKnownAs = [], verificationMethods, services } = await recommendedCredentials(ctx, did)
-  const theirs = host === null ? null : await keysOf(host)
-  const isTheirs = (key: string) =>
-    theirs === null || theirs.includes(key) || key === state.verificationMethods[SIGNING_KEY_NAME]
-  const own = state.rotationKeys.filter((key) => !isTheirs(key))
-  const keys = [...new Set([...(recoveryKey === null ? [] : [recoveryKey]), ...own, ...rotationKeys])]
-  if (keys.length > MAX_ROTATION_KEYS)
-    throw invalidRequest(
-      `The identity would have ${keys.length} rotation keys, and the directory takes ${MAX_ROTATION_KEYS}`,
-    )
-  return {
-    rotationKeys: keys,
-    alsoKnownAs: [...alsoKnownAs, ...state.alsoKnownAs.filter((name) => !name.startsWith('at://'))],
-    verificationMethods: { ...state.verificationMethods, ...verificationMethods },
-    services: { ...state.services, ...services },
-  }
-}
-
-/** Returns null if the old server does not say. */
-async function keysOf(host: OldHost): Promise<readonly string[] | null> {
+/** Returns the keys that the old server names as its own; null if it does not say. */
+export async function claimedKeys(host: OldHost): Promise<readonly string[] | null> {
   try {
     const { rotationKeys } = await host.query('com.atproto.identity.getRecommendedDidCredentials', {}, credentialsShape)
-    return rotationKeys ?? null
+    return rotationKeys?.filter((key) => parseDidKey(key) !== null) ?? null
   } catch (error) {
     if (error instanceof OldHostRefusal) return null
     throw error
   }
 }
 
-async function lastOperation({ plc }: Context, did: Did): Promise<LogOperation> {
+/** The state of the identity in the directory. Throws `InvalidRequest` if it has ended, and `PlcDirectoryError`. */
+export async function currentState(ctx: Context, did: Did): Promise<PlcState> {
+  const state = stateOf(await lastOperation(ctx, did))
+  if (!state) throw didEnded()
+  return state
+}
+
+/** What a move is to make of an identity. */
+export interface Wish {
+  /** A key that the holder adds, which ranks above all others. */
+  recoveryKey: string | null
+  notes: KeyNotes
+}
+
+/** How the identity changes. */
+export interface IdentityChange {
+  /** The identity as it is. */
+  state: PlcState
+  keys: KeyChanges
+  /** The operation to sign; null if too many keys would stay. */
+  operation: UnsignedOperation | null
+  /** Stands for all that the operation says, so that what is signed is what was shown. Null with the operation. */
+  agreement: string | null
+}
+
+/**
+ * Returns the change that names this server, as the directory and the notes are now: the server, the signing key and
+ * the handle are those of here, and what the identity names for other purposes stays. Throws as `currentState`.
+ */
+export async function changeOf(ctx: Context, did: Did, { recoveryKey, notes }: Wish): Promise<IdentityChange> {
+  const { rotationKeys: ours, alsoKnownAs = [], verificationMethods, services } = await recommendedCredentials(ctx, did)
+  const last = await lastOperation(ctx, did)
+  const state = stateOf(last)
+  if (!state) throw didEnded()
+  const keys = keyChanges({ state, ours, recoveryKey, notes })
+  return withOperation(last, keys, {
+    alsoKnownAs: [...alsoKnownAs, ...state.alsoKnownAs.filter((name) => !name.startsWith('at://'))],
+    verificationMethods: { ...state.verificationMethods, ...verificationMethods },
+    services: { ...state.services, ...services },
+  })
+}
+
+/** The change after `last` that leaves these keys. `InvalidRequest` if the identity has ended. */
+export function withOperation(
+  last: LogOperation,
+  keys: KeyChanges,
+  parts: Omit<PlcState, 'rotationKeys'>,
+): IdentityChange {
+  const next = nextOperation(last, { ...parts, rotationKeys: keys.stay.map(({ key }) => key) })
+  const state = stateOf(last)
+  if (!next || !state) throw didEnded()
+  const operation = keys.stay.length > MAX_ROTATION_KEYS ? null : next
+  return { state, keys, operation, agreement: operation && agreementOn(operation) }
+}
+
+/** Throws `InvalidRequest` if the identity has ended, and `PlcDirectoryError`. */
+export async function lastOperation({ plc }: Context, did: Did): Promise<LogOperation> {
   const last = await plc.lastOperation(did)
   if (!last) throw didEnded()
   return last
 }
 
-/** Parses the state that a move stored. */
-export const storedState = (wanted: string): PlcState => parseState(JSON.parse(wanted))!
-
-/** Returns the operation to sign, which sets the state. Throws `InvalidRequest` if the identity has ended. */
-export async function operationToSign(ctx: Context, did: Did, wanted: PlcState): Promise<UnsignedOperation> {
-  const next = nextOperation(await lastOperation(ctx, did), wanted)
-  if (!next) throw didEnded()
-  return next
-}
-
 /**
- * Returns the operation if it sets just the agreed state, follows the newest operation of the directory, and is signed
- * by a rotation key of the identity. Throws `InvalidRequest` otherwise, and `PlcDirectoryError`.
+ * Returns the operation if it is the agreed one, signed by a rotation key of the identity. Throws `InvalidRequest`
+ * otherwise.
  */
-export async function requireAgreed(ctx: Context, did: Did, wanted: PlcState, given: unknown): Promise<Operation> {
+export function requireAgreed({ keys, operation: agreed, state }: IdentityChange, given: unknown): Operation {
+  requireFewKeys(keys)
   const operation = parseOperation(given)
   if (operation?.type !== 'plc_operation') throw invalidRequest('operation: not a PLC operation')
-  const last = await lastOperation(ctx, did)
-  const agreed = nextOperation(last, wanted)
-  const state = stateOf(last)
-  if (!agreed || !state) throw didEnded()
-  if (Buffer.compare(unsignedBytes(operation), unsignedBytes(agreed)) !== 0)
+  if (Buffer.compare(unsignedBytes(operation), unsignedBytes(agreed!)) !== 0)
     throw invalidRequest('operation: it does not say what was agreed, or another operation came first')
   if (signerOf(operation, state.rotationKeys) === null)
     throw invalidRequest('operation: not signed by a rotation key of the identity')

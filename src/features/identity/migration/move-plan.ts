@@ -13,7 +13,10 @@ import { parseDid, parseHandle, type Did, type Handle, type Millis } from '../..
 import { decodeJws } from '../../../protocol/jws.ts'
 import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
 import { isPlcDid } from '../../../protocol/plc.ts'
+import { serverRotationKeys } from '../account-changes/account-changes.ts'
 import { resolveDid, resolveHandle, unresolvable } from '../identity/identity.ts'
+import { claimedKeys, currentState } from './agreed-identity.ts'
+import { keyChanges, noNotes, type KeyChanges } from './key-changes.ts'
 import { findPlan, insertPlan } from './move-store.ts'
 import {
   hostOf,
@@ -54,6 +57,8 @@ export interface MovePlan {
   /** Counts of the old server; null if it does not say. */
   records: number | null
   blobs: number | null
+  /** What becomes of the rotation keys if the holder does not decide otherwise; null for a did:web. */
+  keys: KeyChanges | null
 }
 
 const count = Type.Integer({ minimum: 0 })
@@ -79,7 +84,7 @@ export async function planMove(ctx: Context, request: PlanRequest): Promise<Move
     sessionWrapped: sealSession(ctx.vault, session),
     expiresAt,
   })
-  return described(host, { plan: token, expiresAt, did, document, email: session.email ?? null })
+  return described(ctx, host, { plan: token, expiresAt, did, document, email: session.email ?? null })
 }
 
 /** Returns the plan that has this token, or null if it is unknown or has expired. Throws as `planMove` does. */
@@ -91,7 +96,7 @@ export async function planOf(ctx: Context, token: string): Promise<MovePlan | nu
   const resolution = await resolveDid(ctx, did)
   if (!resolution.ok) throw unresolvable(did, resolution.fault)
   const session = await host.query('com.atproto.server.getSession', {}, sessionInfoShape).catch(unlessSaid)
-  return described(host, {
+  return described(ctx, host, {
     plan: token,
     expiresAt,
     did,
@@ -101,6 +106,7 @@ export async function planOf(ctx: Context, token: string): Promise<MovePlan | nu
 }
 
 async function described(
+  ctx: Context,
   host: OldHost,
   { document, ...plan }: Pick<MovePlan, 'plan' | 'expiresAt' | 'did' | 'email'> & { document: DidDocument },
 ): Promise<MovePlan> {
@@ -113,7 +119,14 @@ async function described(
     backupUrl: `${host.origin}/xrpc/com.atproto.sync.getRepo?${new URLSearchParams({ did: plan.did })}`,
     records: status?.indexedRecords ?? null,
     blobs: status?.expectedBlobs ?? null,
+    keys: isPlcDid(plan.did) ? await plannedKeys(ctx, plan.did, host) : null,
   }
+}
+
+async function plannedKeys(ctx: Context, did: Did, host: OldHost): Promise<KeyChanges> {
+  const claimed = await claimedKeys(host).catch(unlessSaid)
+  const [state, ours] = [await currentState(ctx, did), await serverRotationKeys(ctx)]
+  return keyChanges({ state, ours, recoveryKey: null, notes: { ...noNotes, claimed } })
 }
 
 export function requireImports({ config }: Context): void {

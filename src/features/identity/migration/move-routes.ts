@@ -14,6 +14,7 @@ import {
   beginMove,
   beginMoveWithKey,
   cancelMove,
+  chooseKeys,
   giveArchive,
   giveCode,
   giveOperation,
@@ -26,6 +27,9 @@ import {
 
 const MAX_TEXT_CHARS = 2048
 const text = Type.String({ maxLength: MAX_TEXT_CHARS })
+/** More than an identity can have. */
+const MAX_KEYS = 64
+const keyList = Type.Array(text, { maxItems: MAX_KEYS })
 const answerLimit = { name: 'answerMove', key: ({ caller }: { caller: OwnerCaller }) => caller.did } as const
 
 export const moveRoutes: readonly Endpoint[] = [
@@ -46,7 +50,10 @@ export const moveRoutes: readonly Endpoint[] = [
     async handler({ ctx, body }) {
       return offerIdentity(
         ctx,
-        await readJson(body, Type.Object({ identifier: text, handle: text, recoveryKey: text })),
+        await readJson(
+          body,
+          Type.Object({ identifier: text, handle: text, recoveryKey: text, keepKeys: Type.Optional(keyList) }),
+        ),
       )
     },
   }),
@@ -60,6 +67,7 @@ export const moveRoutes: readonly Endpoint[] = [
           ...accountMembers,
           plan: Type.Optional(text),
           recoveryKey: Type.Optional(text),
+          keepKeys: Type.Optional(keyList),
           identifier: Type.Optional(text),
           operation: Type.Optional(Type.Object({})),
         }),
@@ -92,9 +100,12 @@ export const moveRoutes: readonly Endpoint[] = [
       const [name, ...others] = answers.filter((one) => given[one] !== undefined)
       if (name === undefined || others.length > 0)
         throw invalidRequest(`One of ${answers.join(', ')} is required, and no other`)
-      const { code = '', operation, password = '', authFactorToken } = given
+      const { code = '', agreement, operation, keepKeys = [], password = '', authFactorToken } = given
+      if (given.code !== undefined && agreement === undefined)
+        throw invalidRequest('agreement: required with the code; the move has it, with the keys that stay and go')
       const act = {
-        code: () => giveCode(call, caller.did, code.trim()),
+        code: () => giveCode(call, caller.did, { code: code.trim(), agreement: agreement ?? '' }),
+        keepKeys: () => chooseKeys(call, caller.did, keepKeys),
         operation: () => giveOperation(call, caller.did, operation),
         password: () => signInAgain(call, caller.did, { password, authFactorToken }),
         mail: () => mailAnotherCode(call, caller.did),
@@ -129,9 +140,11 @@ export const moveRoutes: readonly Endpoint[] = [
 
 const accountMembers = { handle: text, email: text, password: text, inviteCode: Type.Optional(text) }
 
-const answers = ['code', 'operation', 'password', 'mail', 'retry', 'withoutOldServer'] as const
+const answers = ['code', 'operation', 'keepKeys', 'password', 'mail', 'retry', 'withoutOldServer'] as const
 const answerShape = Type.Object({
   code: Type.Optional(text),
+  agreement: Type.Optional(text),
+  keepKeys: Type.Optional(keyList),
   operation: Type.Optional(Type.Object({})),
   password: Type.Optional(text),
   authFactorToken: Type.Optional(text),

@@ -21,7 +21,8 @@ import { countBlobs, listMissing, takeBlob } from '../../data/blobs/blobs.ts'
 import { storePreferences } from '../../data/preferences/preferences.ts'
 import { importRepo } from '../../data/sync/sync.ts'
 import { requireNoDoubt, submitOperation, verdictOf } from '../identity/identity.ts'
-import { agreedState } from './agreed-identity.ts'
+import { changeOf, claimedKeys, type Wish } from './agreed-identity.ts'
+import { noNotes, type KeyNotes } from './key-changes.ts'
 import { updateMove, updateMoveSession, type Move, type MoveState, type Stage } from './move-store.ts'
 import { awayOf, OldHostAway, OldHostRefusal, OldSessionEnded, type OldHost } from './old-host.ts'
 
@@ -151,17 +152,27 @@ async function takePreferences(job: Job): Promise<Partial<MoveState>> {
   return proposeIdentity(job)
 }
 
-/** Agree on the new state of the identity, and have the old server mail its code. */
+/** Ask the old server which keys are its own, and to mail its code. */
 async function proposeIdentity({ ctx, move, host }: Job): Promise<Partial<MoveState>> {
-  const { did, operation, recoveryKey } = move
+  const { did, operation } = move
   // The holder has brought it.
   if (operation !== null) return { stage: 'submission' }
   if (!isPlcDid(did)) return { stage: 'identity' }
   const signer = host?.hasSession === true ? host : null
-  const wanted = JSON.stringify(await agreedState(ctx, did, recoveryKey, signer))
+  const claimed = signer === null ? null : await claimedKeys(signer)
+  const { recoveryKey, notes: before } = wishOf(move)
+  const notes = { ...before, claimed }
+  // An identity that cannot be changed needs no code.
+  await changeOf(ctx, did, { recoveryKey, notes })
   const fault = signer === null ? null : await mailCode(signer)
-  return { stage: 'identity', wanted, fault }
+  return { stage: 'identity', keyNotes: JSON.stringify(notes), fault }
 }
+
+/** What a move is to make of the identity. */
+export const wishOf = ({ recoveryKey, keyNotes }: Pick<Move, 'recoveryKey' | 'keyNotes'>): Wish => ({
+  recoveryKey,
+  notes: keyNotes === null ? noNotes : (JSON.parse(keyNotes) as KeyNotes),
+})
 
 /** Returns why the old server mails no code, in words, or null. */
 export async function mailCode(host: OldHost): Promise<string | null> {

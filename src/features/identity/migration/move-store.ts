@@ -48,8 +48,8 @@ export type Stage = (typeof stages)[number]
 
 export interface MoveState {
   stage: Stage
-  /** The agreed state of the identity, as JSON. */
-  wanted: string | null
+  /** What is known of the rotation keys: a `KeyNotes`, as JSON. Null if nothing is. */
+  keyNotes: string | null
   /** The signed operation, as JSON. */
   operation: string | null
   unansweredAt: Millis | null
@@ -72,21 +72,21 @@ export interface Move extends MoveState {
 
 export const findMove = (reader: Reader, did: Did): Promise<Move | null> =>
   reader.get(sql`
-    SELECT did, host, stage, session_wrapped AS "sessionWrapped", recovery_key AS "recoveryKey", wanted, operation,
-      unanswered_at AS "unansweredAt", blobs_after AS "blobsAfter", blobs_lost AS "blobsLost",
+    SELECT did, host, stage, session_wrapped AS "sessionWrapped", recovery_key AS "recoveryKey", key_notes AS "keyNotes",
+      operation, unanswered_at AS "unansweredAt", blobs_after AS "blobsAfter", blobs_lost AS "blobsLost",
       tries, fault, halted, began_at AS "beganAt", changed_at AS "changedAt"
     FROM move_in WHERE did = ${did}`)
 
 /** Begin a move, or continue the one that there is with another sign-in at the same old server. */
 export const putMove = (
   tx: Tx,
-  move: Pick<Move, 'did' | 'host' | 'stage' | 'sessionWrapped' | 'recoveryKey' | 'wanted' | 'operation'> & {
+  move: Pick<Move, 'did' | 'host' | 'stage' | 'sessionWrapped' | 'recoveryKey' | 'keyNotes' | 'operation'> & {
     now: Millis
   },
 ): Promise<number> =>
   tx.run(sql`
-    INSERT INTO move_in (did, host, stage, session_wrapped, recovery_key, wanted, operation, began_at, changed_at)
-    VALUES (${move.did}, ${move.host}, ${move.stage}, ${move.sessionWrapped}, ${move.recoveryKey}, ${move.wanted},
+    INSERT INTO move_in (did, host, stage, session_wrapped, recovery_key, key_notes, operation, began_at, changed_at)
+    VALUES (${move.did}, ${move.host}, ${move.stage}, ${move.sessionWrapped}, ${move.recoveryKey}, ${move.keyNotes},
       ${move.operation}, ${move.now}, ${move.now})
     ON CONFLICT (did) DO UPDATE SET halted = NULL, fault = NULL,
       session_wrapped = CASE WHEN move_in.host = excluded.host AND excluded.session_wrapped IS NOT NULL
@@ -100,7 +100,7 @@ export const updateMove = (
   now: Millis,
 ): Promise<number> =>
   writer.run(sql`
-    UPDATE move_in SET stage = ${state.stage}, wanted = ${state.wanted}, operation = ${state.operation},
+    UPDATE move_in SET stage = ${state.stage}, key_notes = ${state.keyNotes}, operation = ${state.operation},
       unanswered_at = ${state.unansweredAt}, blobs_after = ${state.blobsAfter}, blobs_lost = ${state.blobsLost},
       tries = ${state.tries}, fault = ${state.fault}, halted = ${state.halted},
       changed_at = CASE WHEN stage = ${state.stage} THEN changed_at ELSE ${now} END

@@ -1,4 +1,5 @@
 /** What people are told about a move, on pages and by commands. */
+import type { KeyOwner } from './key-changes.ts'
 import type { Need, MoveView } from './moving-in.ts'
 import type { Stage } from './move-store.ts'
 
@@ -19,6 +20,15 @@ export const planWords = {
     'Then it keeps a deactivated copy. Delete that once everything works here.',
   ],
 } as const satisfies Record<string, readonly string[]>
+
+/** Whose a rotation key is believed to be. */
+export const ownerWords: Readonly<Record<KeyOwner, string>> = {
+  yours: 'Yours, as far as this server can tell',
+  'this-server': 'Of this server',
+  'old-server': 'The old server says that it is its own',
+  'old-signing-key': 'It signs your posts at the old server',
+  unknown: 'The old server does not say whose it is',
+}
 
 /** What has happened once a stage is over, in the order in which people see them. */
 export const shownStages = {
@@ -42,7 +52,8 @@ export function progressOf({ stage }: Pick<MoveView, 'stage'>): { words: string;
 /** What the holder has to do. */
 export const needWords: Readonly<Record<Need, string>> = {
   archive: 'Upload the repository: the CAR file that you have exported from the old server.',
-  signature: 'Enter the code that the old server has mailed to you. It changes your identity to name this server.',
+  signature:
+    'Check which keys stay, then enter the code that the old server has mailed to you. It changes your identity to name this server.',
   document: 'Publish the signing key and the address of this server in the document of your identity.',
   'sign-in': 'Sign in at the old server again: the session there has ended.',
   decision: 'Decide whether to try again, or to continue without the old server.',

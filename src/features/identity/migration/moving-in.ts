@@ -15,7 +15,7 @@ import {
   PDS_SERVICE_NAME,
   SIGNING_KEY_NAME,
   signerOf,
-  type PlcState,
+  type Operation,
   type UnsignedOperation,
 } from '../../../protocol/plc.ts'
 import { loginWithPassword } from '../passwords/passwords.ts'
@@ -28,10 +28,11 @@ import { accountOf, scheduleDeletion, type Account } from '../accounts/accounts.
 import { deleteAccount, recommendedCredentials, serverRotationKeys } from '../account-changes/account-changes.ts'
 import { announce } from '../account-events/account-events.ts'
 import { createAccount, type Enter, type NewIdentity } from '../signup/signup.ts'
-import { operationToSign, requireAgreed, storedState } from './agreed-identity.ts'
+import { changeOf, currentState, requireAgreed, type IdentityChange } from './agreed-identity.ts'
+import { noNotes, requireFewKeys, requireKeepable, tooManyKeys, type KeyChanges } from './key-changes.ts'
 import { atOldHost, logInAt, originOf, requireImports } from './move-plan.ts'
 import { leavingOf } from './moving-away.ts'
-import { mailCode } from './move-stages.ts'
+import { mailCode, wishOf } from './move-stages.ts'
 import { addMoveStep, keepAccount } from './move-step.ts'
 import {
   deleteMove,
@@ -61,6 +62,8 @@ export interface BeginRequest {
   inviteCode?: string
   /** A did:key of the holder, which ranks above the key of this server. */
   recoveryKey?: string
+  /** The rotation keys of the identity that are to stay; those that are believed to be the holder's if omitted. */
+  keepKeys?: readonly string[]
 }
 
 /** The account of a move that has begun. */
@@ -77,8 +80,9 @@ export interface BegunMove<Entry> {
  * over, with the password and the recovery key given now: an intruder may have begun it. An account that was left
  * behind here returns instead: it keeps its handle, its address and its password, which has to be the one given.
  *
- * Throws `InvalidRequest` for a plan that is unknown or has expired, `AuthenticationRequired` for a wrong password of
- * an account that returns, what `createAccount` throws, and what `planMove` throws about the old server.
+ * Throws `InvalidRequest` for a plan that is unknown or has expired and for keys that cannot stay,
+ * `AuthenticationRequired` for a wrong password of an account that returns, what `createAccount` throws, and what
+ * `planMove` throws about the old server.
  */
 export async function beginMove<Entry>(
   exchange: Exchange,
@@ -87,12 +91,17 @@ export async function beginMove<Entry>(
 ): Promise<BegunMove<Entry>> {
   const { ctx } = exchange
   requireImports(ctx)
-  const { plan, recoveryKey, ...account } = request
+  const { plan, recoveryKey, keepKeys, ...account } = request
   const planned = await findPlan(ctx.db, opaqueTokenHash(plan) ?? '', ctx.clock.now())
   if (!planned) throw invalidRequest('plan: unknown, or expired; sign in at the old server again')
   const { did, host, sessionWrapped } = planned
   const { origin } = await originOf(ctx, did)
   if (origin !== host) throw invalidRequest('plan: the identity names another server by now; sign in there')
+  const notes = keepKeys === undefined ? noNotes : { ...noNotes, kept: keepKeys }
+  if (keepKeys !== undefined) {
+    const state = await currentState(ctx, did)
+    requireKeepable({ state, ours: await serverRotationKeys(ctx), recoveryKey: recoveryKey ?? null, notes })
+  }
   await requireVouched(ctx, planned)
   const begin = async (tx: Tx): Promise<Entry> => {
     await forgetUnchanged(tx, did)
@@ -102,7 +111,7 @@ export async function beginMove<Entry>(
       stage: 'repository',
       sessionWrapped,
       recoveryKey: recoveryKey ?? null,
-      wanted: null,
+      keyNotes: JSON.stringify(notes),
       operation: null,
       now: ctx.clock.now(),
     })
@@ -157,8 +166,8 @@ export async function beginMoveWithKey<Entry>(
   enter: Enter<Entry>,
 ): Promise<NewIdentity<Entry>> {
   const { ctx } = exchange
-  const { identifier: _, operation: given, recoveryKey, ...account } = request
-  const { did, origin, wanted, operation } = await acceptOffer(ctx, request, given)
+  const { identifier: _, operation: given, recoveryKey, keepKeys: __, ...account } = request
+  const { did, origin, notes, operation } = await acceptOffer(ctx, request, given)
   return createAccount(exchange, { ...account, did, recoveryKey }, did, async (tx, made) => {
     await forgetUnchanged(tx, made)
     await putMove(tx, {
@@ -167,7 +176,7 @@ export async function beginMoveWithKey<Entry>(
       stage: 'archive',
       sessionWrapped: null,
       recoveryKey,
-      wanted: JSON.stringify(wanted),
+      keyNotes: JSON.stringify(notes),
       operation: JSON.stringify(operation),
       now: ctx.clock.now(),
     })
@@ -203,8 +212,12 @@ export interface MoveView {
   blobs: { expected: number; stored: number; lost: number }
   /** Whether the old server signs with a code that it mails. Without it, a key of the holder has to sign. */
   mailsCode: boolean
-  /** The operation to sign, if that is what the move waits for. */
+  /** What becomes of the rotation keys, if the move waits for the signature of the operation that changes them. */
+  keys: KeyChanges | null
+  /** That operation; null if too many keys would stay. */
   operation: UnsignedOperation | null
+  /** Stands for all that the operation says. It is given with the code, so that what is signed is what was shown. */
+  agreement: string | null
   /** What a did:web has to publish, if that is what the move waits for. */
   document: { signingKey: string; serviceEndpoint: string } | null
 }
@@ -221,8 +234,9 @@ export async function moveOf(ctx: Context, did: Did): Promise<MoveView | null> {
   const move = await findMove(ctx.db, did)
   const account = await accountOf(ctx.db, did)
   if (move === null || account === null) return null
-  const { host, stage, fault, wanted, blobsLost } = move
+  const { host, stage, fault, blobsLost } = move
   const needs = needsOf(move)
+  const change = needs === 'signature' ? await changeOf(ctx, did, wishOf(move)) : null
   const totals = await repoTotals(ctx.db, did)
   const { expected, imported } = await countBlobs(ctx.db, did)
   return {
@@ -231,11 +245,13 @@ export async function moveOf(ctx: Context, did: Did): Promise<MoveView | null> {
     host: host === null ? null : hostOf(host),
     stage,
     needs,
-    fault,
+    fault: change !== null && change.operation === null ? `${tooManyKeys(change.keys.stay.length)}.` : fault,
     records: totals?.records ?? 0,
     blobs: { expected, stored: imported, lost: blobsLost },
     mailsCode: isPlcDid(did) && move.sessionWrapped !== null,
-    operation: needs === 'signature' && wanted !== null ? await operationToSign(ctx, did, storedState(wanted)) : null,
+    keys: change?.keys ?? null,
+    operation: change?.operation ?? null,
+    agreement: change?.agreement ?? null,
     document: needs === 'document' ? await documentFor(ctx, did) : null,
   }
 }
@@ -279,50 +295,85 @@ async function resume({ ctx, revalidate }: Exchange, move: Move, changes: Partia
 const signedShape = Type.Object({ operation: Type.Unknown() })
 
 /**
- * Have the old server sign the agreed operation, with the code that it has mailed. Throws `InvalidToken` or
- * `ExpiredToken` for the code, and `InvalidRequest` if the old server signs something else.
+ * Have the old server sign the operation that `agreement` stands for, with the code that it has mailed. Throws
+ * `Conflict` if the operation would say something else than what was shown, `InvalidToken` or `ExpiredToken` for the
+ * code, and `InvalidRequest` if the old server signs something else.
  */
-export async function giveCode(exchange: Exchange, did: Did, code: string): Promise<void> {
+export async function giveCode(
+  exchange: Exchange,
+  did: Did,
+  { code, agreement }: { code: string; agreement: string },
+): Promise<void> {
   const { ctx } = exchange
   const move = await requireMove(ctx, did, 'signature')
   const host = oldHostOf(ctx, move)
-  if (host?.hasSession !== true || move.wanted === null) throw notNow()
-  const wanted = storedState(move.wanted)
+  if (host?.hasSession !== true) throw notNow()
   // It says all that the operation will: an old server may merge what is given with what there is.
-  const { rotationKeys, alsoKnownAs, verificationMethods, services } = await operationToSign(ctx, did, wanted)
+  const shown = await shownChange(ctx, move, agreement)
+  const { rotationKeys, alsoKnownAs, verificationMethods, services } = shown.operation!
   const input = { token: code, rotationKeys, alsoKnownAs, verificationMethods, services }
   // The try is counted first: a code is good once, and would be used up if what it buys could not be stored.
   if ((await updateMove(ctx.db, move, { ...move, tries: move.tries + 1 }, ctx.clock.now())) === 0) throw notNow()
   const { operation } = await atOldHost(host, () =>
     host.procedure('com.atproto.identity.signPlcOperation', input, signedShape),
   )
-  const agreed = await requireAgreed(ctx, did, wanted, operation)
-  const kept = signerOf(agreed, wanted.rotationKeys)
-  if (kept !== null && kept !== move.recoveryKey) await dropKey(exchange, move, wanted, kept)
-  await resume(exchange, move, { stage: 'submission', operation: JSON.stringify(agreed) })
+  const agreed = requireAgreed(await shownChange(ctx, move, agreement), operation)
+  const kept = signerOf(agreed, rotationKeys)
+  if (kept !== null && kept !== move.recoveryKey) await dropKey(exchange, move, kept)
+  await submitAgreed(exchange, move, agreed)
 }
 
+/** Returns the change as it is now. Throws `Conflict` if that is not what was shown. */
+async function shownChange(ctx: Context, move: Move, agreement: string): Promise<IdentityChange> {
+  const change = await changeOf(ctx, move.did, wishOf(move))
+  requireFewKeys(change.keys)
+  if (change.agreement !== agreement) throw shownAgain()
+  return change
+}
+
+const shownAgain = () =>
+  new Refusal(409, 'Conflict', 'What becomes of your identity is not what you were shown: look at its keys again')
+
+const submitAgreed = (exchange: Exchange, move: Move, operation: Operation): Promise<void> =>
+  resume(exchange, move, { stage: 'submission', operation: JSON.stringify(operation) })
+
 /**
- * Agree on a state without the key of the old server, which it has not named as its own. Throws `InvalidRequest`,
- * unless it is a key of this server too.
+ * Note that the old server has a key, which it has not named as its own. Throws `InvalidRequest`, unless it is a key of
+ * this server too.
  */
-async function dropKey({ ctx }: Exchange, move: Move, wanted: PlcState, key: string): Promise<void> {
+async function dropKey({ ctx }: Exchange, move: Move, key: string): Promise<void> {
   if ((await serverRotationKeys(ctx)).includes(key)) return
-  const rotationKeys = wanted.rotationKeys.filter((one) => one !== key)
-  const state: MoveState = { ...move, wanted: JSON.stringify({ ...wanted, rotationKeys }) }
-  await updateMove(ctx.db, move, state, ctx.clock.now())
+  const { notes } = wishOf(move)
+  const kept = notes.kept?.filter((one) => one !== key) ?? null
+  const keyNotes = JSON.stringify({ ...notes, kept, proven: [...notes.proven, key] })
+  await updateMove(ctx.db, move, { ...move, keyNotes }, ctx.clock.now())
   throw invalidRequest(
     'The old server has signed with a key that your identity would have kept. It is left out now: ask for another code',
   )
 }
 
-/** Take the agreed operation, signed by a rotation key of the holder. Throws as `requireAgreed` does. */
+/**
+ * Have these rotation keys of the identity stay, and the others go, apart from those of this server. Throws
+ * `InvalidRequest` for keys that cannot stay.
+ */
+export async function chooseKeys({ ctx, revalidate }: Exchange, did: Did, keys: readonly string[]): Promise<void> {
+  const move = await requireMove(ctx, did, 'signature')
+  const { recoveryKey, notes: before } = wishOf(move)
+  const notes = { ...before, kept: [...new Set(keys)] }
+  const state = await currentState(ctx, did)
+  requireKeepable({ state, ours: await serverRotationKeys(ctx), recoveryKey, notes })
+  await ctx.db.transaction(async (tx) => {
+    await revalidate(tx)
+    const changed = await updateMove(tx, move, { ...move, keyNotes: JSON.stringify(notes) }, ctx.clock.now())
+    if (changed === 0) throw notNow()
+  })
+}
+
+/** Take the operation that was shown, signed by a rotation key of the holder. Throws as `requireAgreed` does. */
 export async function giveOperation(exchange: Exchange, did: Did, operation: unknown): Promise<void> {
   const { ctx } = exchange
   const move = await requireMove(ctx, did, 'signature')
-  if (move.wanted === null) throw notNow()
-  const agreed = await requireAgreed(ctx, did, storedState(move.wanted), operation)
-  await resume(exchange, move, { stage: 'submission', operation: JSON.stringify(agreed) })
+  await submitAgreed(exchange, move, requireAgreed(await changeOf(ctx, did, wishOf(move)), operation))
 }
 
 /** Have the old server mail another code. Throws `InvalidRequest` if it refuses, and `ServiceUnavailable`. */
@@ -369,7 +420,7 @@ export async function goWithoutOldServer(exchange: Exchange, did: Did): Promise<
   const stage = stageWithout[move.stage]
   if (stage === undefined) throw notNow()
   await updateMoveSession(ctx.db, did, null)
-  await resume(exchange, move, { stage, wanted: null })
+  await resume(exchange, move, { stage })
 }
 
 /** The stage in which a move continues without the old server, by its stage before. */
@@ -379,7 +430,7 @@ const stageWithout: Partial<Record<Stage, Stage>> = {
   archive: 'blobs',
   blobs: 'blobs',
   preferences: 'preferences',
-  // The new state of the identity is agreed on again.
+  // The old server no longer says which keys are its own.
   identity: 'preferences',
 }
 
@@ -415,7 +466,7 @@ export async function cancelMove(exchange: Exchange, did: Did): Promise<void> {
     const account = await accountOf(tx, did)
     if (account === null || account.deactivatedAt === null) throw notNow()
     // A code that is given at the same time finds another stage.
-    const state: MoveState = { ...move, stage: 'archive', wanted: null, operation: null }
+    const state: MoveState = { ...move, stage: 'archive', operation: null }
     if ((await updateMove(tx, move, state, ctx.clock.now())) === 0) throw notNow()
     if (!isReturning(account)) return false
     await deleteMove(tx, did)

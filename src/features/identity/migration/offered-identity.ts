@@ -14,14 +14,13 @@ import {
   SIGNING_KEY_NAME,
   stateOf,
   type Operation,
-  type PlcState,
-  type UnsignedOperation,
 } from '../../../protocol/plc.ts'
 import { signingKeyOf } from '../account-keys/account-keys.ts'
 import { serverRotationKeys } from '../account-changes/account-changes.ts'
 import { didEnded } from '../identity/identity.ts'
 import { curveFor, reserveKey } from '../reserved-keys/reserved-keys.ts'
-import { operationToSign, requireAgreed } from './agreed-identity.ts'
+import { lastOperation, requireAgreed, withOperation, type IdentityChange } from './agreed-identity.ts'
+import { keyChanges, noNotes, requireKeepable, type KeyNotes } from './key-changes.ts'
 import { originOf, requireImports } from './move-plan.ts'
 
 export interface OfferRequest {
@@ -31,24 +30,28 @@ export interface OfferRequest {
   handle: string
   /** A did:key of the holder, which ranks above the key of this server. */
   recoveryKey: string
+  /** Further rotation keys of the identity that are to stay. */
+  keepKeys?: readonly string[]
 }
 
-export interface Offer {
+export interface Offer extends IdentityChange {
   did: Did
   origin: string
-  wanted: PlcState
+  /** As notes of the move. */
+  notes: KeyNotes
 }
 
 /**
- * Returns the operation that the holder is to sign. It names a signing key that is reserved for the identity. Throws
- * `InvalidRequest` for an identity that is no did:plc, is here, or has ended, and what `resolveDid` throws.
+ * Returns the operation that the holder is to sign, what becomes of the keys, and what stands for both. It names a
+ * signing key that is reserved for the identity. Throws `InvalidRequest` for an identity that is no did:plc, is here,
+ * or has ended, and for keys that cannot stay, and what `resolveDid` throws.
  */
 export async function offerIdentity(
   ctx: Context,
   request: OfferRequest,
-): Promise<{ did: Did; operation: UnsignedOperation }> {
-  const { did, wanted } = await offered(ctx, request)
-  return { did, operation: await operationToSign(ctx, did, wanted) }
+): Promise<{ did: Did } & Pick<IdentityChange, 'keys' | 'operation' | 'agreement'>> {
+  const { did, keys, operation, agreement } = await offered(ctx, request)
+  return { did, keys, operation, agreement }
 }
 
 /** Returns what was offered, and the operation if it says that. Throws as `offerIdentity` and `requireAgreed` do. */
@@ -56,37 +59,40 @@ export async function acceptOffer(
   ctx: Context,
   request: OfferRequest,
   operation: unknown,
-): Promise<Offer & { operation: Operation }> {
+): Promise<Pick<Offer, 'did' | 'origin' | 'notes'> & { operation: Operation }> {
   const offer = await offered(ctx, request)
-  return { ...offer, operation: await requireAgreed(ctx, offer.did, offer.wanted, operation) }
+  const { did, origin, notes } = offer
+  return { did, origin, notes, operation: requireAgreed(offer, operation) }
 }
 
-async function offered(ctx: Context, { identifier, handle: name, recoveryKey }: OfferRequest): Promise<Offer> {
+async function offered(
+  ctx: Context,
+  { identifier, handle: name, recoveryKey, keepKeys = [] }: OfferRequest,
+): Promise<Offer> {
   requireImports(ctx)
   const handle: Handle | null = parseHandle(name)
   if (handle === null) throw invalidRequest('handle: not a handle')
   if (!parseDidKey(recoveryKey)) throw invalidRequest('recoveryKey: not a did:key of a supported curve')
   const { did, origin } = await originOf(ctx, identifier)
   if (!isPlcDid(did)) throw invalidRequest('Only a did:plc is changed by an operation')
-  const last = await ctx.plc.lastOperation(did)
-  const state = last && stateOf(last)
+  const last = await lastOperation(ctx, did)
+  const state = stateOf(last)
   if (!state) throw didEnded()
   if (!state.rotationKeys.includes(recoveryKey))
     throw forbidden('recoveryKey: the identity does not name it among its rotation keys')
+  const notes = { ...noNotes, kept: keepKeys }
+  const question = { state, ours: await serverRotationKeys(ctx), recoveryKey, notes }
+  requireKeepable(question)
   // The account is here if the answer to its creation was lost.
   const own = await signingKeyOf(ctx, ctx.db, did)
   const signingKey =
     own === null
       ? (await reserveKey(ctx, did, await curveFor(ctx, did, { live: true }))).signingKey
       : formatDidKey(own.publicKey)
-  return {
-    did,
-    origin,
-    wanted: {
-      rotationKeys: [...new Set([recoveryKey, ...(await serverRotationKeys(ctx))])],
-      alsoKnownAs: [`at://${handle}`, ...state.alsoKnownAs.filter((alias) => !alias.startsWith('at://'))],
-      verificationMethods: { ...state.verificationMethods, [SIGNING_KEY_NAME]: signingKey },
-      services: { ...state.services, [PDS_SERVICE_NAME]: pdsService(ctx.config.publicUrl) },
-    },
-  }
+  const change = withOperation(last, keyChanges(question), {
+    alsoKnownAs: [`at://${handle}`, ...state.alsoKnownAs.filter((alias) => !alias.startsWith('at://'))],
+    verificationMethods: { ...state.verificationMethods, [SIGNING_KEY_NAME]: signingKey },
+    services: { ...state.services, [PDS_SERVICE_NAME]: pdsService(ctx.config.publicUrl) },
+  })
+  return { did, origin, notes, ...change }
 }

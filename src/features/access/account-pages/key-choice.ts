@@ -1,0 +1,40 @@
+/** The rotation keys of an identity that moves here, in the order of rank: which stay, and which go. */
+import { html, type Html } from '../../../http/html.ts'
+import { ownerWords, type KeyChanges, type NamedKey } from '../../identity/migration/migration.ts'
+
+/**
+ * Fields of a form in which the holder ticks the keys that stay, as they were ticked if `given` is such a form.
+ * `chosenKeys` reads them.
+ */
+export function keyChoice(keys: KeyChanges, given: URLSearchParams | null = null): Html {
+  const shown = keys.stay.filter(({ isChoice }) => isChoice).map(({ key }) => key)
+  const ticked = new Set(given !== null && isAnswer(given) ? given.getAll('keep_key') : shown)
+  const listOf = (some: readonly NamedKey[]) => html`<ul class="list">${some.map((key) => row(key, ticked))}</ul>`
+  return html`
+<h3>Keys that stay</h3>
+${listOf(keys.stay)}
+<h3>Keys that go</h3>
+${keys.go.length === 0 ? html`<p class="quiet">None.</p>` : listOf(keys.go)}
+${hasChoice(keys) && html`<p class="quiet">Tick the keys that are yours. The old server may be wrong about whose a key is, and a key that goes can no longer change your identity.</p>`}
+${shown.map((key) => html`<input type="hidden" name="shown_key" value="${key}">`)}`
+}
+
+const isAnswer = (form: URLSearchParams): boolean => form.has('keep_key') || form.has('shown_key')
+
+export const hasChoice = ({ stay, go }: KeyChanges): boolean => [...stay, ...go].some(({ isChoice }) => isChoice)
+
+function row({ key, owner, isChoice }: NamedKey, ticked: ReadonlySet<string>): Html {
+  const words = html`${ownerWords[owner]}<br><code>${key}</code>`
+  return html`
+<li>
+  <div class="body">
+    ${isChoice ? html`<label class="check"><input type="checkbox" name="keep_key" value="${key}"${ticked.has(key) && html` checked`}><span>${words}</span></label>` : html`<p>${words}</p>`}
+  </div>
+</li>`
+}
+
+/** Returns the keys that are ticked; undefined if they are those that were ticked when the form was shown. */
+export function chosenKeys(form: URLSearchParams): string[] | undefined {
+  const [shown, ticked] = [new Set(form.getAll('shown_key')), new Set(form.getAll('keep_key'))]
+  return shown.symmetricDifference(ticked).size === 0 ? undefined : [...ticked]
+}
