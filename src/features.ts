@@ -15,6 +15,7 @@ import { children } from './features/agents/children/children-feature.ts'
 import { ceremony } from './features/identity/ceremony/ceremony-feature.ts'
 import { doctor } from './features/operations/doctor/doctor-feature.ts'
 import { escrow } from './features/identity/escrow/escrow-feature.ts'
+import { factors } from './features/access/factors/factors-feature.ts'
 import { firehose } from './features/data/firehose/firehose-feature.ts'
 import { handles } from './features/identity/handles/handles-feature.ts'
 import { identity } from './features/identity/identity/identity-feature.ts'
@@ -56,6 +57,7 @@ export const features: readonly Feature[] = [
   mails,
   accountEvents,
   passwords,
+  factors,
   tokens,
   sessions,
   iroh,

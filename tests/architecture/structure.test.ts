@@ -40,6 +40,7 @@ const securityFeatures = [
   'callers',
   'ceremony',
   'escrow',
+  'factors',
   'handles',
   'identity',
   'mails',

@@ -135,7 +135,7 @@ function appPasswords(view: AccountView, now: Millis): Html | null {
 }
 
 const APP_PASSWORD_USE =
-  'For apps that do not support signing in through this server. An app password cannot change your handle, email address or password.'
+  'For apps that do not support signing in through this server. An app password cannot change your handle, email address or password. It works without a second factor.'
 
 /** The box is ticked if it was in the form that was just sent. */
 const presetBox = ([preset, scope]: [string, string], typed: URLSearchParams | null | undefined): Html => html`

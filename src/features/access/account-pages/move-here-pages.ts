@@ -9,6 +9,7 @@ import { page } from '../../../http/page.ts'
 import { beginMove, planMove, planOf, planWords, type MovePlan } from '../../identity/migration/migration.ts'
 import { entryOf, formProof } from '../pages/pages.ts'
 import {
+  codeField,
   errorNote,
   faultAt,
   faultOf,
@@ -136,6 +137,7 @@ function accountFields({ ctx }: PageCall, plan: MovePlan, given: URLSearchParams
   })}
   ${field({ name: 'email', label: 'Email address', type: 'email', value: given.get('email') ?? plan.email ?? '', autocomplete: 'email', required: true, hint: 'We send codes and security notices to it. It is not public.', fault })}
   ${newPasswordField({ label: 'New password for this server', fault })}
+  ${(given.has('factor_code') || fault?.field === 'factor_code') && codeField({ name: 'factor_code', label: 'Sign-in code', hint: 'Please enter the password again, too.', fault })}
   ${inviteCodeRequired && field({ name: 'invite_code', label: 'Invite code', value: given.get('invite_code') ?? '', required: true, hint: 'From someone who has an account here, or from the operator of this server.', fault })}
   ${
     plan.method === 'plc' &&
@@ -181,6 +183,7 @@ async function begin(call: PageCall, form: URLSearchParams): Promise<Response> {
         handle: (form.get('handle') ?? '').trim().replace(/^@/, ''),
         email: (form.get('email') ?? '').trim(),
         password: form.get('password') ?? '',
+        authFactorToken: form.get('factor_code') ?? undefined,
         ...(inviteCode !== undefined && { inviteCode }),
         ...(recoveryKey !== '' && { recoveryKey }),
         ...(keepKeys !== undefined && { keepKeys }),

@@ -99,18 +99,16 @@ const takenDown = faultAt(null, 'This account has been taken down. Please contac
 async function enter(call: PageCall, form: URLSearchParams): Promise<Response> {
   const limited = await faultOf(() => charge(call, 'createSession'))
   if (limited) return signInPage(call, form, limited)
-  const outcome = await withPassword(
-    call,
-    form.get('identifier') ?? '',
-    form.get('password') ?? '',
-    async (account, revalidate) => {
-      if (account.takedownRef === null)
-        await signIn(call, account.did, { remember: form.get('remember') === 'yes', revalidate })
-      return account
+  const again = (fault: Fault) => signInPage(call, form, fault)
+  return withPassword(call, form, {
+    identifier: form.get('identifier') ?? '',
+    again,
+    async act(account, revalidate) {
+      if (account.takedownRef !== null) return again(takenDown)
+      await signIn(call, account.did, { remember: form.get('remember') === 'yes', revalidate })
+      return seeOther('/account')
     },
-  )
-  if (!outcome.ok) return signInPage(call, form, outcome.fault)
-  return outcome.value.takedownRef === null ? seeOther('/account') : signInPage(call, form, takenDown)
+  })
 }
 
 export const signInRoutes = formRoutes('/account/sign-in', { show: signInPage, send: enter })

@@ -204,13 +204,16 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
   if (chosen && !chosen.account.hasPassword) return renderConsent(call, opened, { filled, fault: needsWallet })
   const limited = await faultOf(() => charge(call, 'createSession'))
   if (limited) return renderConsent(call, opened, { filled, fault: limited })
-  const outcome = await withPassword(call, identifier, form.get('password') ?? '', async (account, revalidate) => {
-    const response = await accept(account, revalidate)
-    if (remember && activityOf(account).active) await signIn(call, account.did, { remember: true, revalidate })
-    return response
+  return withPassword(call, form, {
+    identifier,
+    leavesOrigin: true,
+    again: (fault) => renderConsent(call, opened, { filled, fault }),
+    async act(account, revalidate) {
+      const response = await accept(account, revalidate)
+      if (remember && activityOf(account).active) await signIn(call, account.did, { remember: true, revalidate })
+      return response
+    },
   })
-  if (outcome.ok) return outcome.value
-  return renderConsent(call, opened, { filled, fault: outcome.fault })
 }
 
 const needsWallet = faultAt(

@@ -150,6 +150,11 @@ const byMessage: readonly Row[] = [
     null,
     'Your identity names a signing key that this server does not hold. The holder of your recovery key can correct that.',
   ],
+  [
+    'A sign in code has been sent',
+    'factor_code',
+    'Your account here asks for a second factor. We have mailed you a code: please enter it together with the password.',
+  ],
   ['Too many failed logins', null, 'Too many attempts. Please wait a minute and try again.'],
 ]
 

@@ -1,16 +1,23 @@
 /**
- * Signs people in on pages: OAuth consent and the account page share this one way. A second factor would be asked for
- * here, between the password and `then`.
+ * Signs people in on pages: OAuth consent, the account page and the page for programs share this one way. An account
+ * with a second factor is asked for it on a page of its own, which carries the fields of the form on.
  */
 import { Refusal } from '../../../http/errors.ts'
 import type { Revalidate } from '../../../http/revalidation.ts'
 import { announceSignIn } from '../../identity/account-events/account-events.ts'
 import { attemptLogin, MAX_TRIED_PASSWORD_CHARS, provePassword } from '../../identity/passwords/passwords.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
-import { deviceOf } from './devices.ts'
-import { faultAt, type Fault, type PageCall } from '../page-parts/page-parts.ts'
-
-type SignInOutcome<T> = { ok: true; value: T } | { ok: false; fault: Fault }
+import {
+  askedFactors,
+  beginPendingSignIn,
+  mailSignInCode,
+  resumePendingSignIn,
+  spendFactorCode,
+  type AskedFactors,
+} from '../factors/factors.ts'
+import { browserHashOf, deviceOf } from './devices.ts'
+import { ANOTHER_CODE, FACTOR_CODE, factorPage, PENDING_ID, type FactorView } from './factor-page.ts'
+import { faultAt, faultOf, type Fault, type PageCall } from '../page-parts/page-parts.ts'
 
 /** Status of the page that is shown again with what is missing or wrong, because the request itself was valid. */
 const FORM_STATUS = 200
@@ -19,33 +26,92 @@ const signInFaults = {
   missing: faultAt(null, 'Please enter your handle or email address and your password.', FORM_STATUS),
   wrong: faultAt('password', 'The account or the password is wrong. App passwords do not work here.', FORM_STATUS),
   blocked: faultAt(null, 'Too many attempts. Please wait a minute and try again.', FORM_STATUS),
+  over: faultAt(null, 'That took too long. Please sign in again.', FORM_STATUS),
 }
 
 const wrongPassword = () => new Refusal(401, 'AuthenticationRequired', signInFaults.wrong.message)
+const signInOver = () => new Refusal(401, 'AuthenticationRequired', signInFaults.over.message)
+
+interface SignInForm {
+  /** Handle, email address or DID; not looked at in the second step. */
+  identifier: string
+  /** Whether the form may end in a redirect to another origin. */
+  leavesOrigin?: boolean
+  /** Shows the form again. */
+  again(fault: Fault): Promise<Response>
+  /** Acts on the sign-in. Calls `revalidate` in the transaction that does. */
+  act(account: Account, revalidate: Revalidate): Promise<Response>
+}
 
 /**
- * Call `then` for the account that the identifier and its own password open, whatever its status. Any wrong combination
- * returns the same message after the same work. A success clears the failures once `then` has finished, which calls
- * `revalidate` in the transaction that acts on the sign-in.
+ * Call `act` for the account that the identifier and its own password open, whatever its status, once its second
+ * factor has been given. Any wrong combination returns the same message after the same work, and only the right
+ * password tells whether there is a factor.
  */
-export async function withPassword<T>(
-  call: PageCall,
-  identifier: string,
-  password: string,
-  then: (account: Account, revalidate: Revalidate) => Promise<T>,
-): Promise<SignInOutcome<T>> {
-  const name = identifier.trim().replace(/^@/, '')
-  if (name === '' || password === '') return { ok: false, fault: signInFaults.missing }
-  if (password.length > MAX_TRIED_PASSWORD_CHARS) return { ok: false, fault: signInFaults.wrong }
+export async function withPassword(call: PageCall, form: URLSearchParams, wanted: SignInForm): Promise<Response> {
   const { ctx } = call
+  if (form.has(PENDING_ID)) return withFactor(call, form, wanted)
+  const name = wanted.identifier.trim().replace(/^@/, '')
+  const password = form.get('password') ?? ''
+  if (name === '' || password === '') return wanted.again(signInFaults.missing)
+  if (password.length > MAX_TRIED_PASSWORD_CHARS) return wanted.again(signInFaults.wrong)
   const outcome = await attemptLogin(call, name, async (account) => {
     const revalidate = await provePassword(ctx, account, password, wrongPassword)
     if (!account || !revalidate) return null
-    const isKnownBrowser =
-      (await deviceOf(call))?.accounts.some((signedIn) => signedIn.account.did === account.did) ?? false
-    const value = await then(account, revalidate)
-    if (account.takedownRef === null) announceSignIn(call, account.did, 'password on a page', { isKnownBrowser })
-    return { value }
+    const asked = await askedFactors(account)
+    return asked === null
+      ? enter(call, account, revalidate, wanted)
+      : askForFactor(call, form, wanted, { account, asked, revalidate })
   })
-  return outcome.ok ? { ok: true, value: outcome.value.value } : { ok: false, fault: signInFaults[outcome.fault] }
+  return outcome.ok ? outcome.value : wanted.again(signInFaults[outcome.fault])
 }
+
+async function enter(call: PageCall, account: Account, revalidate: Revalidate, { act }: SignInForm): Promise<Response> {
+  const isKnownBrowser =
+    (await deviceOf(call))?.accounts.some((signedIn) => signedIn.account.did === account.did) ?? false
+  const response = await act(account, revalidate)
+  if (account.takedownRef === null) announceSignIn(call, account.did, 'password on a page', { isKnownBrowser })
+  return response
+}
+
+interface ProvenPassword {
+  account: Account
+  asked: NonNullable<AskedFactors>
+  revalidate: Revalidate
+}
+
+/** Keeps what is known, and shows the page of the factor. */
+async function askForFactor(
+  call: PageCall,
+  form: URLSearchParams,
+  { leavesOrigin }: SignInForm,
+  { account, asked, revalidate }: ProvenPassword,
+): Promise<Response> {
+  const pending = { did: account.did, browserHash: browserHashOf(call) }
+  const pendingId = await beginPendingSignIn(call.ctx, pending, revalidate)
+  const fault = asked.mailed ? await faultOf(() => mailSignInCode(call, account)) : null
+  return factorPage(call, { form, pendingId, asked, fault: atCode(fault), leavesOrigin })
+}
+
+/** The second step: the form has the id of the sign-in instead of the password. */
+async function withFactor(call: PageCall, form: URLSearchParams, wanted: SignInForm): Promise<Response> {
+  const pendingId = form.get(PENDING_ID) ?? ''
+  const resumed = await resumePendingSignIn(call.ctx, pendingId, browserHashOf(call), signInOver)
+  const asked = resumed && (await askedFactors(resumed.account))
+  if (!resumed || !asked) return wanted.again(signInFaults.over)
+  const { account, revalidate, end } = resumed
+  const showAgain = (view: Pick<FactorView, 'fault' | 'notice'>) =>
+    factorPage(call, { ...view, form, pendingId, asked, leavesOrigin: wanted.leavesOrigin })
+  if (asked.mailed && form.has(ANOTHER_CODE)) {
+    const fault = await faultOf(() => mailSignInCode(call, account))
+    return showAgain({ fault: atCode(fault), notice: 'We have sent another code. Only the newest one works.' })
+  }
+  const fault = await faultOf(() => spendFactorCode(call, account, form.get(FACTOR_CODE) ?? ''))
+  if (fault) return showAgain({ fault: atCode(fault) })
+  const response = await enter(call, account, revalidate, wanted)
+  await end()
+  return response
+}
+
+const atCode = (fault: Fault | null): Fault | null =>
+  fault && { ...fault, field: fault.field === null ? null : FACTOR_CODE, status: FORM_STATUS }

@@ -202,7 +202,7 @@ const expiry = (now: Millis, credential: OpenedWith): Millis =>
  * no address.
  */
 export function sessionAccount(account: Account, { seesEmail = true } = {}) {
-  const { did, handle, emailConfirmedAt } = account
+  const { did, handle, emailConfirmedAt, emailAuthFactor } = account
   const email = seesEmail && account.email !== null ? account.email : undefined
   const { active, status } = activityOf(account)
   return {
@@ -210,6 +210,7 @@ export function sessionAccount(account: Account, { seesEmail = true } = {}) {
     handle: handle ?? INVALID_HANDLE,
     email,
     emailConfirmed: email === undefined ? undefined : emailConfirmedAt !== null,
+    emailAuthFactor: email === undefined ? undefined : emailAuthFactor,
     active,
     status,
   }

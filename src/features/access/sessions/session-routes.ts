@@ -12,7 +12,9 @@ import {
   provePassword,
 } from '../../identity/passwords/passwords.ts'
 import { requireValid } from '../../../http/revalidation.ts'
+import type { LexMethods } from '../../../protocol/lexicons/generated/types.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
+import { passFactor } from '../factors/factors.ts'
 import { matchAppPassword } from './app-passwords.ts'
 import { refuseOthers, taking } from '../../../http/credential-guards.ts'
 import { access } from '../auth/auth.ts'
@@ -34,14 +36,21 @@ import {
 const refresh = ({ expired = false } = {}): Guard<RefreshCaller> =>
   taking([refreshCredential({ expired })], refuseOthers)
 
+type Input = Pick<
+  LexMethods['com.atproto.server.createSession']['input'],
+  'password' | 'authFactorToken' | 'allowTakendown'
+>
+
 const wrongCredentials = () => authenticationRequired('Invalid identifier or password')
 
-/** Returns null if no password matches. Throws `AccountTakedown` unless the client allows a limited session. */
+/**
+ * Returns null if no password matches. Throws `AccountTakedown` unless the client allows a limited session, and as
+ * `passFactor`.
+ */
 async function logIn(
   exchange: Exchange,
   account: Account | null,
-  password: string,
-  allowTakendown: boolean,
+  { password, authFactorToken, allowTakendown = false }: Input,
 ): Promise<{ account: Account; tokens: Tokens } | null> {
   const { ctx } = exchange
   const own = await provePassword(ctx, account, password, wrongCredentials)
@@ -50,6 +59,7 @@ async function logIn(
   const isTakendown = account !== null && account.takedownRef !== null
   if (account === null || !revalidate || (match && isTakendown)) return null
   if (!allowTakendown) refuseTakendown(statusOf(account))
+  if (own) await passFactor(exchange, account, authFactorToken)
   const credential = match?.appPassword ?? null
   const origin = requestOrigin(exchange)
   const tokenId = await ctx.db.transactionOn(accountLock(account.did), async (tx) => {
@@ -67,10 +77,10 @@ export const sessionRoutes = [
     limit: 'createSession',
     async handler(call) {
       const { input } = call
-      const { identifier, password, allowTakendown = false } = input
+      const { identifier, password } = input
       if (password.length > MAX_TRIED_PASSWORD_CHARS)
         throw authenticationRequired('Password too long. Consider resetting your password.')
-      const login = await attemptLogin(call, identifier, (account) => logIn(call, account, password, allowTakendown))
+      const login = await attemptLogin(call, identifier, (account) => logIn(call, account, input))
       if (!login.ok) throw loginRefused(login.fault, wrongCredentials())
       return { ...sessionAccount(login.value.account), ...login.value.tokens }
     },

@@ -88,13 +88,11 @@ async function identify(call: PageCall, form: URLSearchParams): Promise<Response
   }
   const limited = await faultOf(() => charge(call, 'createSession'))
   if (limited) return showAgain(call, entered, limited)
-  const outcome = await withPassword(
-    call,
-    chosen?.account.did ?? entered.identifier,
-    form.get('password') ?? '',
-    (account, revalidate) => look(call, account, entered, revalidate),
-  )
-  return outcome.ok ? outcome.value : showAgain(call, entered, outcome.fault)
+  return withPassword(call, form, {
+    identifier: chosen?.account.did ?? entered.identifier,
+    again: (fault) => showAgain(call, entered, fault),
+    act: (account, revalidate) => look(call, account, entered, revalidate),
+  })
 }
 
 /** Show what the code asks for, and keep what is shown. `revalidate` throws if the password was replaced meanwhile. */

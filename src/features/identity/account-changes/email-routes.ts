@@ -1,8 +1,10 @@
 /** com.atproto.server endpoints for the account's email address. */
 import { procedure } from '../../../http/endpoint.ts'
+import { invalidRequest } from '../../../http/errors.ts'
 import type { Permissions } from '../../../protocol/scopes.ts'
-import { mailsOf, requestCode } from '../mails/mails.ts'
+import { mailsOf, presentAccount, requestCode } from '../mails/mails.ts'
 import { withinRefusedAddresses } from '../addresses/addresses.ts'
+import { setEmailFactor } from '../../access/factors/factors.ts'
 import { access } from '../../access/auth/auth.ts'
 import { changeEmail, confirmEmail, requestEmailUpdate } from './email-changes.ts'
 
@@ -28,7 +30,15 @@ export const emailRoutes = [
   }),
   procedure('com.atproto.server.updateEmail', {
     auth: access({ sessions: 'owner', grants: onlyInTheAccountManager, refusesTakendown: true }),
-    handler: (call) =>
-      withinRefusedAddresses(call, () => changeEmail(call, call.caller.did, call.input.email, call.input.token)),
+    async handler(call) {
+      const { did } = call.caller
+      const { email, token, emailAuthFactor } = call.input
+      // A client turns the mailed code on or off by sending the address that the account has.
+      const { email: present } = await presentAccount(call.ctx, did)
+      if (emailAuthFactor !== undefined && email.toLowerCase() === present)
+        return setEmailFactor(call, did, emailAuthFactor, token)
+      if (emailAuthFactor === true) throw invalidRequest('Confirm the new email address first')
+      await withinRefusedAddresses(call, () => changeEmail(call, did, email, token))
+    },
   }),
 ]

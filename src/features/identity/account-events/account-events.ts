@@ -91,6 +91,23 @@ const accountEvents = {
       remedies: ['mailbox', 'password', 'operator'],
     },
   },
+  emailFactorOn: {
+    message: 'mailed sign-in codes turned on',
+    notice: {
+      subject: 'Signing in now needs a code from your mail',
+      what: () =>
+        'From now on, a sign-in with your password also needs a code that we email to you. App passwords work without a code.',
+      remedies: ['account', 'password', 'operator'],
+    },
+  },
+  emailFactorOff: {
+    message: 'mailed sign-in codes turned off',
+    notice: {
+      subject: 'Signing in no longer needs a code from your mail',
+      what: () => 'Your password alone opens your account again: we no longer ask for a code that we email to you.',
+      remedies: ['mailbox', 'password', 'operator'],
+    },
+  },
   appPasswordMade: {
     message: 'app password created',
     notice: {

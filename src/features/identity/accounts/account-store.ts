@@ -21,13 +21,17 @@ export interface Account {
   takedownRef: string | null
   invitesDisabled: boolean
   hasPassword: boolean
+  /** Whether a sign-in with the password needs a code from the mail: it was asked for, and the address is confirmed. */
+  emailAuthFactor: boolean
 }
 
-type Row = Omit<Account, 'invitesDisabled' | 'hasPassword'> & { invitesDisabled: number; hasPassword: number }
+type Flag = 'invitesDisabled' | 'hasPassword' | 'emailAuthFactor'
+type Row = Omit<Account, Flag> & Record<Flag, number>
 
 const columns = sql`did, handle, email, email_confirmed_at AS "emailConfirmedAt", created_at AS "createdAt",
   deactivated_at AS "deactivatedAt", delete_after AS "deleteAfter", takedown_ref AS "takedownRef",
-  invites_disabled AS "invitesDisabled", CASE WHEN password_hash IS NULL THEN 0 ELSE 1 END AS "hasPassword"`
+  invites_disabled AS "invitesDisabled", CASE WHEN password_hash IS NULL THEN 0 ELSE 1 END AS "hasPassword",
+  CASE WHEN email_confirmed_at IS NULL THEN 0 ELSE email_auth_factor END AS "emailAuthFactor"`
 
 async function findBy(reader: Reader, condition: Sql): Promise<Account | null> {
   const row = await reader.get<Row>(sql`SELECT ${columns} FROM account WHERE ${condition}`)
@@ -38,6 +42,7 @@ const fromRow = (row: Row): Account => ({
   ...row,
   invitesDisabled: row.invitesDisabled === 1,
   hasPassword: row.hasPassword === 1,
+  emailAuthFactor: row.emailAuthFactor === 1,
 })
 
 /** The account of a caller, and whether the caller may still act. */

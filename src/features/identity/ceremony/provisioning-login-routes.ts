@@ -7,17 +7,24 @@ import { requestOrigin } from '../../../http/origin.ts'
 import { accountStatus } from '../accounts/accounts.ts'
 import { announceSignIn } from '../account-events/account-events.ts'
 import { attemptLogin, loginRefused, MAX_TRIED_PASSWORD_CHARS, provePassword } from '../passwords/passwords.ts'
+import { passFactor } from '../../access/factors/factors.ts'
 import { openWalletSession } from '../../access/sessions/sessions.ts'
 
 const wrongCredentials = () =>
   new Refusal(401, 'AuthenticationRequired', 'Invalid email or password', { code: 'AUTHENTICATION_REQUIRED' })
+
+const shape = Type.Object({
+  email: Type.String(),
+  password: Type.String(),
+  authFactorToken: Type.Optional(Type.String()),
+})
 
 export const provisioningLoginRoutes = [
   route('POST', '/v1/accounts/sessions', {
     limit: 'createSession',
     async handler(call) {
       const { ctx, body } = call
-      const { email, password } = await readJson(body, Type.Object({ email: Type.String(), password: Type.String() }))
+      const { email, password, authFactorToken } = await readJson(body, shape)
       if (password.length > MAX_TRIED_PASSWORD_CHARS) throw wrongCredentials()
       const origin = requestOrigin(call)
       // The session is opened within the attempt: only a stored one clears the failures.
@@ -26,6 +33,7 @@ export const provisioningLoginRoutes = [
         const revalidate = await provePassword(ctx, account, password, wrongCredentials)
         if (account === null || revalidate === null) return null
         const { did } = account
+        await passFactor(call, account, authFactorToken)
         return ctx.db.transaction(async (tx) => {
           await revalidate(tx)
           if ((await accountStatus(tx, did)) !== 'active') return null

@@ -46,6 +46,12 @@ const texts: Record<CodePurpose, Text> = {
     purpose: 'change your identity, for example to move your account to another server',
     warning: (keepOut) => `Anyone with this code can take over your account. If you did not request it, ${keepOut}.`,
   },
+  sign_in: {
+    subject: 'Sign-in code',
+    purpose: 'sign in to your account',
+    warning: (keepOut) =>
+      `Do not share the code. If you are not signing in, someone else knows your password: ${keepOut}.`,
+  },
 }
 
 /** Completes a sentence: how to lock out an intruder who is signed in. */

@@ -2,7 +2,8 @@
 import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
-export type CodePurpose = 'confirm_email' | 'update_email' | 'reset_password' | 'delete_account' | 'plc_operation'
+export type CodePurpose =
+  'confirm_email' | 'update_email' | 'reset_password' | 'delete_account' | 'plc_operation' | 'sign_in'
 
 export interface MailedCode {
   did: Did

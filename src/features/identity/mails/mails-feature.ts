@@ -15,6 +15,7 @@ export const mails: Feature = {
     await deleteMailedCodesOf(tx, did)
   },
   async endAccess(_, tx, did, why) {
-    if (why === 'new_password' || why === 'reset_password') await deleteMailedCode(tx, did, 'reset_password')
+    if (why !== 'new_password' && why !== 'reset_password') return
+    for (const purpose of ['reset_password', 'sign_in'] as const) await deleteMailedCode(tx, did, purpose)
   },
 }

@@ -66,6 +66,7 @@ export const moveRoutes: readonly Endpoint[] = [
         Type.Object({
           ...accountMembers,
           plan: Type.Optional(text),
+          authFactorToken: Type.Optional(text),
           recoveryKey: Type.Optional(text),
           keepKeys: Type.Optional(keyList),
           identifier: Type.Optional(text),
@@ -74,13 +75,13 @@ export const moveRoutes: readonly Endpoint[] = [
       )
       const origin = requestOrigin(call)
       const enter: Enter<string> = (tx, did) => openSession(tx, did, null, origin)
-      const { plan, operation, identifier = '', recoveryKey = '', ...account } = given
+      const { plan, authFactorToken, operation, identifier = '', recoveryKey = '', ...account } = given
       if ((plan === undefined) === (operation === undefined))
         throw invalidRequest('One of plan and operation is required')
       const made =
         plan === undefined
           ? await beginMoveWithKey(call, { ...account, identifier, recoveryKey, operation }, enter)
-          : await beginMove(call, { ...account, plan, recoveryKey: given.recoveryKey }, enter)
+          : await beginMove(call, { ...account, plan, authFactorToken, recoveryKey: given.recoveryKey }, enter)
       const tokens = await sessionTokens(call.ctx, made.did, null, made.entry)
       return { did: made.did, handle: made.handle, ...tokens }
     },

@@ -19,6 +19,7 @@ import {
   type UnsignedOperation,
 } from '../../../protocol/plc.ts'
 import { loginWithPassword } from '../passwords/passwords.ts'
+import { passFactor } from '../../access/factors/factors.ts'
 import { verifyServiceToken } from '../../access/service-auth/service-auth.ts'
 import { importArchive } from '../../data/account-archives/account-archives.ts'
 import { countBlobs } from '../../data/blobs/blobs.ts'
@@ -60,6 +61,8 @@ export interface BeginRequest {
   email: string
   password: string
   inviteCode?: string
+  /** The second factor of an account that returns, if it has one. */
+  authFactorToken?: string
   /** A did:key of the holder, which ranks above the key of this server. */
   recoveryKey?: string
   /** The rotation keys of the identity that are to stay; those that are believed to be the holder's if omitted. */
@@ -81,8 +84,8 @@ export interface BegunMove<Entry> {
  * behind here returns instead: it keeps its handle, its address and its password, which has to be the one given.
  *
  * Throws `InvalidRequest` for a plan that is unknown or has expired and for keys that cannot stay,
- * `AuthenticationRequired` for a wrong password of an account that returns, what `createAccount` throws, and what
- * `planMove` throws about the old server.
+ * `AuthenticationRequired` for a wrong password of an account that returns, what `passFactor` throws about its second
+ * factor, what `createAccount` throws, and what `planMove` throws about the old server.
  */
 export async function beginMove<Entry>(
   exchange: Exchange,
@@ -91,7 +94,7 @@ export async function beginMove<Entry>(
 ): Promise<BegunMove<Entry>> {
   const { ctx } = exchange
   requireImports(ctx)
-  const { plan, recoveryKey, keepKeys, ...account } = request
+  const { plan, recoveryKey, keepKeys, authFactorToken, ...account } = request
   const planned = await findPlan(ctx.db, opaqueTokenHash(plan) ?? '', ctx.clock.now())
   if (!planned) throw invalidRequest('plan: unknown, or expired; sign in at the old server again')
   const { did, host, sessionWrapped } = planned
@@ -126,6 +129,7 @@ export async function beginMove<Entry>(
   const revalidate = await loginWithPassword(exchange, did, account.password, () =>
     authenticationRequired('The account was here before: enter the password that it had here'),
   )
+  await passFactor(exchange, left, authFactorToken)
   const entry = await ctx.db.transaction(async (tx) => {
     await revalidate(tx)
     const now = await accountOf(tx, did)

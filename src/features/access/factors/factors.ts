@@ -1,0 +1,4 @@
+/** The door of factors: what a sign-in needs beside the password. */
+export { setEmailFactor } from './email-factor.ts'
+export { beginPendingSignIn, resumePendingSignIn } from './pending-sign-ins.ts'
+export { askedFactors, mailSignInCode, passFactor, spendFactorCode, type AskedFactors } from './second-factors.ts'
