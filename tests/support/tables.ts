@@ -48,6 +48,7 @@ export interface Tables {
   device: Record<never, never>
   escrow_audit: { did: string; event: string; detail: string | null }
   escrow_share: { did: string; share_wrapped: string }
+  factor_recovery_code: { did: string }
   kek_generation: { generation: number }
   known_place: { did: string }
   known_wallet: Record<never, never>

@@ -21,6 +21,7 @@ const places: readonly { table: Sql; column: Sql; key: Sql }[] = [
   { table: sql`move_in`, column: sql`session_wrapped`, key: sql`did` },
   { table: sql`certificate`, column: sql`wrapped`, key: sql`names` },
   { table: sql`certificate_order`, column: sql`key_wrapped`, key: sql`names` },
+  { table: sql`totp_factor`, column: sql`secret_wrapped`, key: sql`did` },
   { table: sql`step`, column: sql`payload_wrapped`, key: sql`id` },
 ]
 

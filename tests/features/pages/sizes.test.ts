@@ -9,6 +9,7 @@ import { registerAgent as confirmedAgent } from '../../support/clients/registere
 import { registerDevices, RELAY } from '../../support/clients/queued.ts'
 import { createAccount, logIn } from '../../support/clients/account.ts'
 import { openAgentClaim, registerAgent } from '../../support/clients/agent.ts'
+import { FactorHolder } from '../../support/clients/factor-holder.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { decisionOf, sendDecision, latch } from '../../support/clients/wallet-consent.ts'
@@ -76,6 +77,13 @@ const quinn = setUp(() =>
     email: `${'q'.repeat(60)}@${'mail'.repeat(15)}.example.com`,
   }),
 )
+/** Has an authenticator app. */
+const fritz = setUp(async () => {
+  const holder = new FactorHolder(pds, await createAccount(pds, `fritz${'x'.repeat(50)}`))
+  await holder.signIn()
+  await holder.addApp()
+  return holder
+})
 beforeAll(async () => {
   dns.setHandle(LONG_HANDLE, alice.did)
   const changed = await alice.call('com.atproto.identity.updateHandle', { json: { handle: LONG_HANDLE } })
@@ -103,11 +111,23 @@ async function openRequest(page: Page): Promise<void> {
   await page.goto(app.authorizeUrl(await app.requestUri({ scope: SCOPES.join(' '), login_hint: LONG_HANDLE })))
 }
 
-async function signIn(page: Page): Promise<void> {
+async function enterPassword(page: Page, { did, password }: { did: string; password: string }): Promise<void> {
   await page.goto(`${pds.url}/account/sign-in`)
-  await page.getByLabel('Handle or email address').fill(alice.did)
-  await page.getByLabel('Password', { exact: true }).fill(alice.password)
+  await page.getByLabel('Handle or email address').fill(did)
+  await page.getByLabel('Password', { exact: true }).fill(password)
   await page.getByRole('button', { name: 'Sign in' }).click()
+}
+
+/** Presses a button of the page of factors, and enters the password. */
+async function changeFactors(page: Page, button: string, { password }: { password: string }): Promise<void> {
+  await page.goto(`${pds.url}/account/factors`)
+  await page.getByRole('button', { name: button }).click()
+  await page.getByLabel('Password', { exact: true }).fill(password)
+  await page.locator('button.primary').click()
+}
+
+async function signIn(page: Page): Promise<void> {
+  await enterPassword(page, alice)
   await page.waitForURL(`${pds.url}/account`)
 }
 
@@ -223,6 +243,44 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await page.goto(`${pds.url}/account/recovery/share?sent=yes`)
     await page.getByLabel('Handle or DID').fill(LONG_HANDLE)
     await page.getByRole('button', { name: 'Continue' }).click()
+  },
+  async 'second-factor'(page) {
+    await enterPassword(page, fritz.account)
+    await page.getByLabel('Code', { exact: true }).fill('000000')
+    await page.getByRole('button', { name: 'Continue' }).click()
+    await page.getByRole('alert').waitFor()
+  },
+  async factors(page) {
+    await signIn(page)
+    await page.goto(`${pds.url}/account/factors`)
+    await page.getByRole('heading', { name: 'Code by email' }).waitFor()
+  },
+  async 'factors-with-app'(page) {
+    await enterPassword(page, fritz.account)
+    await page.getByLabel('Code', { exact: true }).fill(fritz.nextCode())
+    await page.getByRole('button', { name: 'Continue' }).click()
+    await page.goto(`${pds.url}/account/factors`)
+    await page.getByRole('heading', { name: 'Recovery codes' }).waitFor()
+  },
+  async 'factors-password'(page) {
+    await signIn(page)
+    await page.goto(`${pds.url}/account/factors`)
+    await page.getByRole('button', { name: 'Set up an authenticator app' }).click()
+    await page.getByLabel('Password', { exact: true }).waitFor()
+  },
+  async 'factors-app'(page) {
+    await signIn(page)
+    await changeFactors(page, 'Set up an authenticator app', alice)
+    await page.getByLabel('Code that the app shows').waitFor()
+  },
+  async 'factors-codes'(page) {
+    await enterPassword(page, fritz.account)
+    await page.getByLabel('Code', { exact: true }).fill(fritz.nextCode())
+    await page.getByRole('button', { name: 'Continue' }).click()
+    await changeFactors(page, 'Make new recovery codes', fritz.account)
+    await page.getByLabel('Code', { exact: true }).fill(fritz.nextCode())
+    await page.getByRole('button', { name: 'Continue' }).click()
+    await page.getByRole('heading', { name: 'Your recovery codes' }).waitFor()
   },
   async identity(page) {
     await signIn(page)

@@ -638,6 +638,10 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
       const { send } = await onPage()
       return () => send('password', { current: PASSWORD, next: 'another password' })
     },
+    'POST /account/factors': async () => {
+      const { send } = await onPage()
+      return () => send('factors', { change: 'mail-off', password: PASSWORD })
+    },
     'POST /account/reactivate': async () => {
       const { account, send } = await onPage()
       await account.call('com.atproto.server.deactivateAccount', { json: {} })

@@ -145,6 +145,8 @@ const routes: Record<string, For> = {
   'POST /account/handle': 'holder',
   'GET /account/email': 'open',
   'POST /account/email': 'holder',
+  'GET /account/factors': 'open',
+  'POST /account/factors': 'holder',
   'GET /account/password': 'open',
   'POST /account/password': 'holder',
 

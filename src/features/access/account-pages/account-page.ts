@@ -12,6 +12,7 @@ import { appHost } from '../oauth/oauth.ts'
 import { accountDetails } from './account-details.ts'
 import { agentsPart } from './agents-page.ts'
 import { accountForm, accountName, outcomeOf, type AccountView } from './account-view.ts'
+import { factorsPart } from './factors-page.ts'
 import { moveUrl } from './move-page.ts'
 import { networkUrl } from './network-page.ts'
 import { pushPart } from './push-part.ts'
@@ -31,6 +32,7 @@ ${walletPart(view, config.publicUrl)}
 ${apps(view)}
 ${agentsPart(config, view)}
 ${pushPart(view)}
+${factorsPart(view)}
 ${appPasswords(view, clock.now())}
 ${sessions(view)}
 ${accountDetails(view)}`,
@@ -56,7 +58,7 @@ function identity(view: AccountView): Html {
   ${status === 'deactivated' && deactivatedNote(view)}
   ${account.email !== null && account.emailConfirmedAt === null && html`<p class="note">Your email address is not confirmed. <a href="#confirm-email">Confirm it</a></p>`}
   <nav class="links" aria-label="On this page">
-    ${hasApps(view) && html`<a href="#apps">Apps</a> `}${view.agents.length > 0 && html`<a href="#agents">Agents</a> `}<a href="#app-passwords">App passwords</a> <a href="#sessions">Sessions</a>
+    ${hasApps(view) && html`<a href="#apps">Apps</a> `}${view.agents.length > 0 && html`<a href="#agents">Agents</a> `}${view.account.hasPassword && html`<a href="#factors">Signing in</a> `}<a href="#app-passwords">App passwords</a> <a href="#sessions">Sessions</a>
     <a href="#handle">Handle</a> <a href="#email">Email address</a> <a href="#password">Password</a>
     <a href="#archive">Your data</a>
   </nav>

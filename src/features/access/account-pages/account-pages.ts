@@ -2,6 +2,7 @@
 import type { Feature } from '../../../http/feature.ts'
 import { accountRoutes } from './account-routes.ts'
 import { agentRecordRoutes } from './agents-page.ts'
+import { factorRoutes } from './factors-page.ts'
 import { identityPageRoutes } from './identity-page.ts'
 import { moveAwayRoutes } from './move-away-page.ts'
 import { moveHereRoutes } from './move-here-pages.ts'
@@ -21,6 +22,7 @@ export const accountPages: Feature = {
     ...signUpRoutes,
     ...resetPasswordRoutes,
     ...accountRoutes,
+    ...factorRoutes,
     ...agentRecordRoutes,
     ...identityPageRoutes,
     ...networkRoutes,

@@ -43,6 +43,7 @@ import { changeHandle, externalHandle } from '../../identity/handles/handles.ts'
 import { publishedDids } from '../../identity/identity/identity.ts'
 import { deleteOAuthSession, denyAsHolder, findOAuthSession, oauthSessionsOf } from '../oauth/oauth.ts'
 import { cancelTransfer, revokeTransferDevice } from '../../identity/transfers/transfers.ts'
+import { factorsOf } from '../factors/factors.ts'
 import { accountPage } from './account-page.ts'
 import type { AccountView, Section } from './account-view.ts'
 import { ownDomainRoutes, ownDomainUrl } from './own-domain-page.ts'
@@ -72,7 +73,7 @@ async function renderAccountPage(
   const { db, clock } = ctx
   const { did } = account
   const now = clock.now()
-  const [apps, agents, appPasswords, sessions, browsers, walletSessions, wallet, pushDevices, storage, kept] =
+  const [apps, agents, appPasswords, sessions, browsers, walletSessions, wallet, pushDevices, storage, kept, factors] =
     await Promise.all([
       oauthSessionsOf(db, did, now),
       listAgents(db, did),
@@ -84,8 +85,20 @@ async function renderAccountPage(
       toldDevices(ctx, did),
       storageOf(ctx, did),
       keptArchives(ctx, did),
+      factorsOf(ctx, account),
     ])
-  const lists = { apps, agents, appPasswords, sessions, browsers, walletSessions, wallet, pushDevices, storage }
+  const lists = {
+    apps,
+    agents,
+    appPasswords,
+    sessions,
+    browsers,
+    walletSessions,
+    wallet,
+    pushDevices,
+    storage,
+    factors,
+  }
   const isArriving = account.deactivatedAt !== null && (await isMoving(db, did))
   return accountPage(ctx, {
     account,

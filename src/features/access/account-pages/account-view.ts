@@ -2,6 +2,7 @@
 import { html, type Html } from '../../../http/html.ts'
 import type { KeptArchives } from '../../data/account-archives/account-archives.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
+import type { ListedFactors } from '../factors/factors.ts'
 import type { ListedAgent } from '../../agents/agents/agents.ts'
 import type { AppPassword, ListedSession, ListedWalletSession } from '../sessions/sessions.ts'
 import type { PushRegistration } from '../../push/notifications/notifications.ts'
@@ -46,6 +47,7 @@ export interface AccountView {
   browsers: readonly KnownBrowser[]
   walletSessions: readonly ListedWalletSession[]
   wallet: WalletMatters
+  factors: ListedFactors
   storage: { used: Quota; quota: Quota }
   /** Devices that are told by pushes. */
   pushDevices: readonly PushRegistration[]

@@ -1,12 +1,15 @@
 /** Second factors, and the sign-ins that wait for one. */
 import type { Feature } from '../../../http/feature.ts'
+import { deleteFactors } from './factor-changes.ts'
 import { deletePendingSignInsOf } from './pending-sign-in-store.ts'
 
 export const factors: Feature = {
   name: 'factors',
   async forgetAccount(_, tx, did) {
+    await deleteFactors(tx, did)
     await deletePendingSignInsOf(tx, did)
   },
+  // The factors stay: a password that was set with a code from the mail must not end them.
   async endAccess(_, tx, did, why) {
     if (why !== 'transferred') await deletePendingSignInsOf(tx, did)
   },

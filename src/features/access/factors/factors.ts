@@ -1,4 +1,13 @@
 /** The door of factors: what a sign-in needs beside the password. */
 export { setEmailFactor } from './email-factor.ts'
+export {
+  beginTotp,
+  confirmTotp,
+  factorsOf,
+  removeTotp,
+  renewRecoveryCodes,
+  switchEmailFactor,
+  type ListedFactors,
+} from './factor-changes.ts'
 export { beginPendingSignIn, resumePendingSignIn } from './pending-sign-ins.ts'
 export { askedFactors, mailSignInCode, passFactor, spendFactorCode, type AskedFactors } from './second-factors.ts'

@@ -1,19 +1,38 @@
 /**
- * The second factor of a sign-in with the account's own password. Every sign-in with a password asks here, once the password is known to be right: before that, no answer tells whether there is a factor.
+ * The second factor of a sign-in with the account's own password. Every sign-in with a password asks here, once the
+ * password is known to be right: before that, no answer tells whether there is a factor.
  *
- * App passwords and the keys of wallets need none.
+ * App passwords and the keys of wallets need none. While an account has an authenticator app, a code from the mail does
+ * not pass: who reads the mail can also set a new password.
  */
+import { HOUR_MILLIS } from '../../../base/durations.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
-import { Refusal } from '../../../http/errors.ts'
+import { invalidToken, Refusal } from '../../../http/errors.ts'
+import type { Context } from '../../../platform/context.ts'
+import { accountLock } from '../../../platform/database/database.ts'
+import { announceIn } from '../../identity/account-events/account-events.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import { chargeMail, codeRefused, redeemCode, requestCode } from '../../identity/mails/mails.ts'
+import { countFactorFailure, failuresOf, forgetFactorFailures } from './factor-failure-store.ts'
+import { summaryOf } from './factor-summary-store.ts'
+import { spendFactorRecoveryCode } from './factor-recovery-codes.ts'
+import { isTotpCode, totpCheck } from './totp.ts'
 
-/** How the holder of an account can pass; null if the password suffices. */
-export type AskedFactors = { mailed: true } | null
+/** Wrong codes of an account in an hour, wherever they come from, after which none is looked at. */
+const MAX_FAILURES = 8
+const FAILURE_WINDOW_MILLIS = HOUR_MILLIS
 
-/** Returns what a sign-in to the account needs beside the password. */
-export async function askedFactors({ emailAuthFactor }: Account): Promise<AskedFactors> {
-  return emailAuthFactor ? { mailed: true } : null
+/** How the holder of an account can pass: with a code from the mail, or from an app or the list of recovery codes. */
+export interface AskedFactors {
+  mailed: boolean
+  totp: boolean
+}
+
+/** Returns what a sign-in to the account needs beside the password; null if nothing. */
+export async function askedFactors({ db }: Context, { did, emailAuthFactor }: Account): Promise<AskedFactors | null> {
+  const { totp } = await summaryOf(db, did)
+  if (totp) return { mailed: false, totp }
+  return emailAuthFactor ? { mailed: true, totp } : null
 }
 
 /** Mail a code to sign in with. Throws `RateLimitExceeded`, and as `mailCode` does. */
@@ -22,20 +41,62 @@ export async function mailSignInCode(exchange: Exchange, { did }: Account): Prom
   await requestCode(exchange, did, 'sign_in')
 }
 
-/** Check the code of a factor and spend it. Throws `InvalidToken` or `ExpiredToken`. */
-export async function spendFactorCode({ ctx }: Exchange, { did }: Account, code: string): Promise<void> {
-  const fault = await ctx.db.transaction((tx) => redeemCode(ctx, tx, { did, purpose: 'sign_in', code }))
-  if (fault) throw codeRefused(fault)
+/**
+ * Check the code of a factor and spend it. Throws `InvalidToken` or `ExpiredToken`, and `RateLimitExceeded` once an
+ * account has had too many wrong ones.
+ */
+export async function spendFactorCode(
+  exchange: Exchange,
+  account: Account,
+  { mailed }: AskedFactors,
+  typed: string,
+): Promise<void> {
+  const { ctx } = exchange
+  const { did } = account
+  if (mailed) {
+    const fault = await ctx.db.transaction((tx) => redeemCode(ctx, tx, { did, purpose: 'sign_in', code: typed }))
+    if (fault) throw codeRefused(fault)
+    return
+  }
+  const code = typed.replace(/\s/g, '')
+  const totp = await totpCheck(ctx, ({ confirmedAt }) => confirmedAt !== null)
+  const fault = await ctx.db.transactionOn(accountLock(did), async (tx) => {
+    const now = ctx.clock.now()
+    const failures = await failuresOf(tx, did, now)
+    if (failures >= MAX_FAILURES) return 'blocked'
+    const isRecovery = !isTotpCode(code)
+    if (isRecovery ? await spendFactorRecoveryCode(tx, did, code) : await totp.spend(tx, did, code)) {
+      await forgetFactorFailures(tx, did)
+      if (isRecovery) await announceIn(tx, exchange, 'recoveryCodeUsed', did)
+      return null
+    }
+    await countFactorFailure(tx, did, now, now + FAILURE_WINDOW_MILLIS)
+    if (failures + 1 === MAX_FAILURES) await announceIn(tx, exchange, 'factorBlocked', did)
+    return 'wrong'
+  })
+  if (fault === 'wrong') throw invalidToken('Token is invalid')
+  if (fault === 'blocked') throw tooManyCodes()
 }
+
+const tooManyCodes = () =>
+  new Refusal(429, 'RateLimitExceeded', 'Too many wrong codes', {
+    headers: { 'Retry-After': String(FAILURE_WINDOW_MILLIS / 1000) },
+  })
 
 /**
  * Let a client pass that has shown the password, with the code that it was given. Throws `AuthFactorTokenRequired` if
- * it sent none, once a code is mailed; and as `spendFactorCode` and `mailSignInCode`.
+ * it sent none, once a code is mailed if that is the factor; and as `spendFactorCode` and `mailSignInCode`.
  */
 export async function passFactor(exchange: Exchange, account: Account, code: string | undefined): Promise<void> {
-  const asked = await askedFactors(account)
+  const asked = await askedFactors(exchange.ctx, account)
   if (asked === null) return
-  if (code !== undefined && code.trim() !== '') return spendFactorCode(exchange, account, code)
-  await mailSignInCode(exchange, account)
-  throw new Refusal(401, 'AuthFactorTokenRequired', 'A sign in code has been sent to your email address')
+  if (code !== undefined && code.trim() !== '') return spendFactorCode(exchange, account, asked, code)
+  if (asked.mailed) await mailSignInCode(exchange, account)
+  throw new Refusal(
+    401,
+    'AuthFactorTokenRequired',
+    asked.mailed
+      ? 'A sign in code has been sent to your email address'
+      : 'A code of your authenticator app is required, or a recovery code',
+  )
 }

@@ -1,15 +1,11 @@
 /** The part of the authorization page for wallets: what to scan, tap or type, and how the request stands. */
-import encodeQR from 'qr'
 import { asset } from '../../../http/asset.ts'
 import { html, type Html } from '../../../http/html.ts'
-import { hidden } from '../page-parts/page-parts.ts'
+import { hidden, qrCode } from '../page-parts/page-parts.ts'
 import type { Consent } from './wallet-consent-store.ts'
 import script from './wallet-consent.js' with { type: 'text' }
 
 export const waitScript = asset('/assets/wallet-consent.js', 'text/javascript', script)
-
-/** Modules of white around a QR code, without which readers do not find it. */
-const QUIET_ZONE = 4
 
 /** What follows an approval. */
 export interface Completion {
@@ -34,7 +30,7 @@ export function walletBlock(consent: Consent, { action, label, fields, beside }:
     <p class="quiet">Scan this with the wallet on your phone, or type the code there. Approve only a sign-in that you started yourself.</p>
     ${matchCode !== null && html`<div class="note match"><p>Your wallet asks for this number</p><div class="match-code mono" id="match-code">${matchCode}</div></div>`}
     <div class="scan">
-      ${qrCode(link)}
+      ${qrCode(link, 'QR code for your wallet')}
       <div class="stack">
         <div class="user-code mono">${userCode}</div>
         <a class="button" href="${link}">Open my wallet</a>
@@ -54,22 +50,4 @@ export function walletBlock(consent: Consent, { action, label, fields, beside }:
 function walletLink({ requestId, webOrigin }: Pick<Consent, 'requestId' | 'webOrigin'>): string {
   const origin = webOrigin === null ? '' : `&origin=${encodeURIComponent(webOrigin)}`
   return `obsign:/consent?request_id=${encodeURIComponent(requestId)}${origin}`
-}
-
-/**
- * Dark on white whatever the page looks like, because readers expect it. Runs of dark modules are one rectangle each.
- */
-function qrCode(text: string): Html {
-  const rows = encodeQR(text, 'raw', { ecc: 'medium', border: QUIET_ZONE })
-  const path = rows
-    .flatMap((row, y) =>
-      [
-        ...row
-          .map((dark) => (dark ? 1 : 0))
-          .join('')
-          .matchAll(/1+/g),
-      ].map(({ index, 0: run }) => `M${index} ${y}h${run.length}v1h-${run.length}z`),
-    )
-    .join('')
-  return html`<svg class="qr" viewBox="0 0 ${rows.length} ${rows.length}" role="img" aria-label="QR code for your wallet" shape-rendering="crispEdges"><path fill="#fff" d="M0 0h${rows.length}v${rows.length}h-${rows.length}z"/><path fill="#000" d="${path}"/></svg>`
 }

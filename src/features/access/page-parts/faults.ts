@@ -155,6 +155,12 @@ const byMessage: readonly Row[] = [
     'factor_code',
     'Your account here asks for a second factor. We have mailed you a code: please enter it together with the password.',
   ],
+  [
+    'A code of your authenticator app is required',
+    'factor_code',
+    'Your account here asks for a second factor. Please enter a code of your authenticator app, or a recovery code.',
+  ],
+  ['Too many wrong codes', null, 'Too many wrong codes. Please wait an hour and try again.'],
   ['Too many failed logins', null, 'Too many attempts. Please wait a minute and try again.'],
 ]
 

@@ -1,5 +1,6 @@
 /** The door of page parts: fields, notes and faults of forms, for all pages. */
 export { faultAt, faultOf, signedInElsewhere, type Fault } from './faults.ts'
+export { qrCode } from './qr-code.ts'
 export {
   codeField,
   day,

@@ -23,7 +23,7 @@ export interface FactorView {
 
 export const factorPage = (
   { ctx, url }: PageCall,
-  { form, pendingId, fault, notice = null, leavesOrigin }: FactorView,
+  { form, asked, pendingId, fault, notice = null, leavesOrigin }: FactorView,
 ): Response =>
   page(ctx.config, {
     title: 'One more step',
@@ -35,14 +35,19 @@ export const factorPage = (
   ${hidden({ [PENDING_ID]: pendingId })}
   <div class="tight">
     <h1>One more step</h1>
-    <p class="quiet">We have sent a code to the email address of your account. It is valid for 15 minutes.</p>
+    <p class="quiet">${leads[asked.mailed ? 'mailed' : 'totp']}</p>
   </div>
   ${errorNote(fault) ?? goodNote(notice)}
-  ${codeField({ name: FACTOR_CODE, autofocus: true, maxLength: 64, fault })}
+  ${codeField({ name: FACTOR_CODE, ...(!asked.mailed && { label: 'Code' }), autofocus: true, maxLength: 64, fault })}
   <div class="actions"><button class="primary">Continue</button></div>
-  <div><button class="link" name="${ANOTHER_CODE}" value="yes" formnovalidate>Send another code</button></div>
+  ${asked.mailed && html`<div><button class="link" name="${ANOTHER_CODE}" value="yes" formnovalidate>Send another code</button></div>`}
 </form>`,
   })
+
+const leads = {
+  mailed: 'We have sent a code to the email address of your account. It is valid for 15 minutes.',
+  totp: 'Enter the code that your authenticator app shows now, or one of your recovery codes.',
+}
 
 const carried = (form: URLSearchParams): Html[] =>
   [...form].filter(([name]) => !ownFields.includes(name)).flatMap(([name, value]) => hidden({ [name]: value }))

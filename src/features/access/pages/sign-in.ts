@@ -37,6 +37,8 @@ interface SignInForm {
   identifier: string
   /** Whether the form may end in a redirect to another origin. */
   leavesOrigin?: boolean
+  /** Whether this proves who asks, and opens nothing. */
+  isProof?: boolean
   /** Shows the form again. */
   again(fault: Fault): Promise<Response>
   /** Acts on the sign-in. Calls `revalidate` in the transaction that does. */
@@ -58,7 +60,7 @@ export async function withPassword(call: PageCall, form: URLSearchParams, wanted
   const outcome = await attemptLogin(call, name, async (account) => {
     const revalidate = await provePassword(ctx, account, password, wrongPassword)
     if (!account || !revalidate) return null
-    const asked = await askedFactors(account)
+    const asked = await askedFactors(ctx, account)
     return asked === null
       ? enter(call, account, revalidate, wanted)
       : askForFactor(call, form, wanted, { account, asked, revalidate })
@@ -66,17 +68,23 @@ export async function withPassword(call: PageCall, form: URLSearchParams, wanted
   return outcome.ok ? outcome.value : wanted.again(signInFaults[outcome.fault])
 }
 
-async function enter(call: PageCall, account: Account, revalidate: Revalidate, { act }: SignInForm): Promise<Response> {
+async function enter(
+  call: PageCall,
+  account: Account,
+  revalidate: Revalidate,
+  { act, isProof = false }: SignInForm,
+): Promise<Response> {
   const isKnownBrowser =
     (await deviceOf(call))?.accounts.some((signedIn) => signedIn.account.did === account.did) ?? false
   const response = await act(account, revalidate)
-  if (account.takedownRef === null) announceSignIn(call, account.did, 'password on a page', { isKnownBrowser })
+  if (account.takedownRef === null && !isProof)
+    announceSignIn(call, account.did, 'password on a page', { isKnownBrowser })
   return response
 }
 
 interface ProvenPassword {
   account: Account
-  asked: NonNullable<AskedFactors>
+  asked: AskedFactors
   revalidate: Revalidate
 }
 
@@ -97,7 +105,7 @@ async function askForFactor(
 async function withFactor(call: PageCall, form: URLSearchParams, wanted: SignInForm): Promise<Response> {
   const pendingId = form.get(PENDING_ID) ?? ''
   const resumed = await resumePendingSignIn(call.ctx, pendingId, browserHashOf(call), signInOver)
-  const asked = resumed && (await askedFactors(resumed.account))
+  const asked = resumed && (await askedFactors(call.ctx, resumed.account))
   if (!resumed || !asked) return wanted.again(signInFaults.over)
   const { account, revalidate, end } = resumed
   const showAgain = (view: Pick<FactorView, 'fault' | 'notice'>) =>
@@ -106,7 +114,7 @@ async function withFactor(call: PageCall, form: URLSearchParams, wanted: SignInF
     const fault = await faultOf(() => mailSignInCode(call, account))
     return showAgain({ fault: atCode(fault), notice: 'We have sent another code. Only the newest one works.' })
   }
-  const fault = await faultOf(() => spendFactorCode(call, account, form.get(FACTOR_CODE) ?? ''))
+  const fault = await faultOf(() => spendFactorCode(call, account, asked, form.get(FACTOR_CODE) ?? ''))
   if (fault) return showAgain({ fault: atCode(fault) })
   const response = await enter(call, account, revalidate, wanted)
   await end()

@@ -108,6 +108,49 @@ const accountEvents = {
       remedies: ['mailbox', 'password', 'operator'],
     },
   },
+  totpAdded: {
+    message: 'authenticator app added',
+    notice: {
+      subject: 'An authenticator app was added to your account',
+      what: () =>
+        'From now on, a sign-in with your password also needs a code of the app, or one of your recovery codes. App passwords work without a code.',
+      remedies: ['account', 'operator'],
+    },
+  },
+  totpRemoved: {
+    message: 'authenticator app removed',
+    notice: {
+      subject: 'The authenticator app was removed from your account',
+      what: () => 'Signing in no longer needs a code of the app, and the recovery codes no longer work.',
+      remedies: ['password', 'account', 'operator'],
+    },
+  },
+  recoveryCodesMade: {
+    message: 'recovery codes replaced',
+    notice: {
+      subject: 'Your recovery codes were replaced',
+      what: () => 'New recovery codes were made for your account. The ones before no longer work.',
+      remedies: ['password', 'account', 'operator'],
+    },
+  },
+  recoveryCodeUsed: {
+    message: 'recovery code used',
+    notice: {
+      subject: 'A recovery code was used',
+      what: () =>
+        'One of the recovery codes of your account was used in place of your second factor, together with your password. It does not work again.',
+      remedies: ['password', 'account', 'operator'],
+    },
+  },
+  factorBlocked: {
+    message: 'too many wrong codes of a second factor',
+    notice: {
+      subject: 'Someone entered wrong codes for your account',
+      what: () =>
+        'A sign-in to your account had the right password, but too many wrong codes. For an hour, no code is accepted.',
+      remedies: ['password', 'account', 'operator'],
+    },
+  },
   appPasswordMade: {
     message: 'app password created',
     notice: {

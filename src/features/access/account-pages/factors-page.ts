@@ -1,0 +1,312 @@
+/**
+ * The page on which people manage their second factors. A change takes what a sign-in takes: the password, and a factor
+ * if there is one, so that a stolen session changes none.
+ */
+import { route, type Endpoint } from '../../../http/endpoint.ts'
+import { html, type Html } from '../../../http/html.ts'
+import { charge } from '../../../http/limiting.ts'
+import { page } from '../../../http/page.ts'
+import type { Revalidate } from '../../../http/revalidation.ts'
+import type { Account } from '../../identity/accounts/accounts.ts'
+import {
+  beginTotp,
+  confirmTotp,
+  factorsOf,
+  removeTotp,
+  renewRecoveryCodes,
+  switchEmailFactor,
+  type ListedFactors,
+} from '../factors/factors.ts'
+import { holderForm, holderOf, requireNavigation, signInUrl, withPassword, type Holder } from '../pages/pages.ts'
+import {
+  codeField,
+  day,
+  errorNote,
+  faultOf,
+  goodNote,
+  hidden,
+  pageRefusal,
+  passwordField,
+  qrCode,
+  seeOther,
+  type Fault,
+  type PageCall,
+} from '../page-parts/page-parts.ts'
+import { accountForm, accountName, type AccountView } from './account-view.ts'
+
+const PATH = '/account/factors'
+const urlOf = ({ did }: Account, more: Record<string, string> = {}): string =>
+  `${PATH}?${new URLSearchParams({ account: did, ...more }).toString()}`
+
+// On the account page
+
+/** The section of the account page. Accounts without a password sign in with a wallet, which needs no second factor. */
+export const factorsPart = ({ account, factors }: AccountView): Html | null =>
+  !account.hasPassword
+    ? null
+    : html`
+<section class="card" id="factors">
+  <div class="tight">
+    <h2>Signing in</h2>
+    <p class="quiet">A second factor keeps out anyone who learns your password: signing in then also needs something that only you have.</p>
+  </div>
+  <p>${stateOf(factors)}</p>
+  <p class="links"><a href="${urlOf(account)}">Change how you sign in</a></p>
+</section>`
+
+function stateOf({ totp, emailAuthFactor, recoveryCodes }: ListedFactors): string {
+  if (totp !== null)
+    return `Your password and your authenticator app open your account. You have ${recoveryCodes} recovery codes left.`
+  if (emailAuthFactor) return 'Your password and a code that we email to you open your account.'
+  return 'Your password alone opens your account.'
+}
+
+// The page
+
+interface Shown {
+  fault?: Fault | null
+  notice?: string | null
+}
+
+async function factorsPage(
+  { ctx }: PageCall,
+  holder: Holder,
+  { fault = null, notice = null }: Shown = {},
+): Promise<Response> {
+  const { account } = holder
+  const factors = await factorsOf(ctx, account)
+  return page(ctx.config, {
+    title: 'How you sign in',
+    wide: true,
+    status: fault?.status,
+    body: html`
+<section class="card">
+  <div class="tight">
+    <h1 class="name">How you sign in</h1>
+    <p class="quiet">${accountName(account)}. ${stateOf(factors)}</p>
+  </div>
+  ${errorNote(fault) ?? goodNote(notice)}
+  <p class="note">App passwords work without a second factor. If you add one, revoke the app passwords that you no longer use.</p>
+  <p class="links"><a href="/account?${new URLSearchParams({ account: account.did }).toString()}">Back to your account</a></p>
+</section>
+${totpPart(holder, factors)}
+${mailPart(holder, factors)}`,
+  })
+}
+
+const changeForm = (holder: Holder, change: Change, button: Html): Html =>
+  accountForm(holder, 'factors', html`${hidden({ change })}<div>${button}</div>`)
+
+function totpPart(holder: Holder, { totp, recoveryCodes }: ListedFactors): Html {
+  const use = html`
+  <h2>Authenticator app</h2>
+  <p class="quiet">An app on your phone shows a new code every 30 seconds. It works without a network, and reading your mail does not help an intruder to get past it.</p>`
+  if (totp === null)
+    return html`
+<section class="card">
+  <div class="tight">${use}</div>
+  ${changeForm(holder, 'add-app', html`<button class="primary">Set up an authenticator app</button>`)}
+</section>`
+  return html`
+<section class="card">
+  <div class="tight">${use}</div>
+  <p>Added ${day(totp.confirmedAt)}${totp.lastUsedAt !== null && html`, last used ${day(totp.lastUsedAt)}`}.</p>
+  ${changeForm(holder, 'remove-app', html`<button class="danger">Remove the app</button>`)}
+  <h2>Recovery codes</h2>
+  <p class="quiet">Each opens your account once, with your password, if you lose your phone. ${recoveryCodes} are left.</p>
+  ${changeForm(holder, 'new-codes', html`<button>Make new recovery codes</button>`)}
+</section>`
+}
+
+function mailPart(holder: Holder, { totp, emailAuthFactor }: ListedFactors): Html {
+  const { email, emailConfirmedAt, did } = holder.account
+  const choice =
+    emailConfirmedAt === null
+      ? html`<p class="note">This needs a confirmed email address. <a href="/account?${new URLSearchParams({ account: did }).toString()}#confirm-email">Confirm yours</a></p>`
+      : emailAuthFactor
+        ? changeForm(holder, 'mail-off', html`<button class="danger">Stop asking for a mailed code</button>`)
+        : changeForm(holder, 'mail-on', html`<button>Ask for a mailed code</button>`)
+  return html`
+<section class="card">
+  <div class="tight">
+    <h2>Code by email</h2>
+    <p class="quiet">We send a code to ${email ?? 'your email address'} when you sign in. Someone who reads your mail gets the code too, so an authenticator app is safer${totp !== null && '. While you have one, we ask for its code instead'}.</p>
+  </div>
+  ${choice}
+</section>`
+}
+
+// Changes
+
+type Change = 'add-app' | 'remove-app' | 'new-codes' | 'mail-on' | 'mail-off'
+
+interface Work {
+  /** Says what is going to happen, above the field for the password. */
+  question: string
+  submit: string
+  /** Returns a page, or the notice of success. */
+  perform(call: PageCall, holder: Holder, revalidate: Revalidate): Promise<Response | string>
+}
+
+const changes: Readonly<Record<Change, Work>> = {
+  'add-app': {
+    question: 'Set up an authenticator app',
+    submit: 'Continue',
+    async perform(call, holder, revalidate) {
+      const { uri, secret } = await beginTotp(call.ctx, holder.account, revalidate)
+      return setUpPage(call, holder, { uri, secret, fault: null })
+    },
+  },
+  'remove-app': {
+    question: 'Remove your authenticator app',
+    submit: 'Remove the app',
+    async perform(call, { account }, revalidate) {
+      await removeTotp(call, account.did, revalidate)
+      return 'app-removed'
+    },
+  },
+  'new-codes': {
+    question: 'Make new recovery codes',
+    submit: 'Make new codes',
+    perform: async (call, holder, revalidate) =>
+      codesPage(call, holder, await renewRecoveryCodes(call, holder.account.did, revalidate)),
+  },
+  'mail-on': {
+    question: 'Ask for a mailed code',
+    submit: 'Turn on',
+    async perform(call, { account }, revalidate) {
+      await switchEmailFactor(call, account, true, revalidate)
+      return 'mail-on'
+    },
+  },
+  'mail-off': {
+    question: 'Stop asking for a mailed code',
+    submit: 'Turn off',
+    async perform(call, { account }, revalidate) {
+      await switchEmailFactor(call, account, false, revalidate)
+      return 'mail-off'
+    },
+  },
+}
+
+const isChange = (name: string): name is Change => Object.hasOwn(changes, name)
+
+const notices = new Map([
+  ['app-removed', 'The authenticator app is removed, and its recovery codes no longer work.'],
+  ['mail-on', 'From now on, signing in needs a code from your mail.'],
+  ['mail-off', 'Signing in no longer needs a code from your mail.'],
+])
+
+async function change(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response> {
+  const name = form.get('change') ?? ''
+  if (name === 'confirm-app') return confirmApp(call, holder, form)
+  if (!isChange(name)) throw pageRefusal('The form names no change.')
+  const { account } = holder
+  if (!form.has('password') && !form.has('factor_step')) return provePage(call, holder, name, null)
+  const again = async (fault: Fault) => provePage(call, holder, name, fault)
+  const limited = await faultOf(() => charge(call, 'createSession'))
+  if (limited) return again(limited)
+  return withPassword(call, form, {
+    identifier: account.did,
+    isProof: true,
+    again,
+    async act(proven, revalidate) {
+      if (proven.did !== account.did) throw pageRefusal('The form belongs to another account.')
+      let done: Response | string = ''
+      const fault = await faultOf(async () => {
+        done = await changes[name].perform(call, holder, revalidate)
+      })
+      if (fault) return factorsPage(call, holder, { fault })
+      return typeof done === 'string' ? seeOther(urlOf(account, { done })) : done
+    },
+  })
+}
+
+/** Asks for the password once more. */
+const provePage = ({ ctx }: PageCall, { account, device }: Holder, name: Change, fault: Fault | null): Response =>
+  page(ctx.config, {
+    title: changes[name].question,
+    status: fault?.status,
+    body: html`
+<form method="post" action="${urlOf(account)}" class="card ask">
+  ${hidden({ form_token: device.formToken, account: account.did, change: name })}
+  <div class="tight">
+    <h1>${changes[name].question}</h1>
+    <p class="quiet">Please enter the password of ${accountName(account)} once more.</p>
+  </div>
+  ${errorNote(fault)}
+  <input type="hidden" autocomplete="username" value="${account.handle ?? account.did}">
+  ${passwordField({ required: true, autofocus: true, fault })}
+  <div class="actions"><button class="primary">${changes[name].submit}</button></div>
+  <p class="links"><a href="${urlOf(account)}">Cancel</a></p>
+</form>`,
+  })
+
+interface Setup {
+  /** Null if the page is shown again, after the app has been told. */
+  uri: string | null
+  secret: string | null
+  fault: Fault | null
+}
+
+/** Shows the secret once: not even a wrong code shows it again. */
+const setUpPage = ({ ctx }: PageCall, { account, device }: Holder, { uri, secret, fault }: Setup): Response =>
+  page(ctx.config, {
+    title: 'Set up your authenticator app',
+    status: fault?.status,
+    body: html`
+<form method="post" action="${urlOf(account)}" class="card ask">
+  ${hidden({ form_token: device.formToken, account: account.did, change: 'confirm-app' })}
+  <div class="tight">
+    <h1>Set up your authenticator app</h1>
+    ${uri !== null && html`<p class="quiet">Scan this with the app, or type the key into it. It is shown only once.</p>`}
+  </div>
+  ${errorNote(fault)}
+  ${
+    uri !== null &&
+    secret !== null &&
+    html`<div class="scan">${qrCode(uri, 'QR code for your authenticator app')}<div class="stack"><p class="secret">${secret}</p><a class="button" href="${uri}">Open my app</a></div></div>`
+  }
+  ${codeField({ label: 'Code that the app shows', maxLength: 16, digits: { pattern: String.raw`[0-9]{3}[ \-]?[0-9]{3}`, says: 'Six digits' }, autofocus: uri === null, fault })}
+  <div class="actions"><button class="primary">Turn on</button></div>
+  <p class="links"><a href="${urlOf(account)}">Cancel</a></p>
+</form>`,
+  })
+
+async function confirmApp(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response> {
+  let codes: string[] = []
+  const fault = await faultOf(async () => {
+    charge(call, 'createSession')
+    codes = await confirmTotp(call, holder.account.did, form.get('code') ?? '')
+  })
+  return fault ? setUpPage(call, holder, { uri: null, secret: null, fault }) : codesPage(call, holder, codes)
+}
+
+const codesPage = ({ ctx }: PageCall, { account }: Holder, codes: readonly string[]): Response =>
+  page(ctx.config, {
+    title: 'Your recovery codes',
+    body: html`
+<section class="card ask">
+  <div class="tight">
+    <h1>Your recovery codes</h1>
+    <p class="quiet">If you lose your phone, each of these codes opens your account once, together with your password.</p>
+  </div>
+  <p class="note warn">They are shown only now. Print them, or keep them where you keep your passwords. If you lose the phone and the codes, not even a code by email opens your account.</p>
+  <ul class="findings">${codes.map((code) => html`<li><code>${code}</code></li>`)}</ul>
+  <p class="links"><a href="${urlOf(account)}">I have kept them</a></p>
+</section>`,
+  })
+
+export const factorRoutes: Endpoint[] = [
+  route('GET', PATH, {
+    async handler(call) {
+      requireNavigation(call)
+      const { searchParams } = call.url
+      const holder = await holderOf(call, searchParams.get('account'))
+      if (!holder) return seeOther(await signInUrl(call, searchParams.get('account')))
+      if (!holder.account.hasPassword) return seeOther('/account')
+      return factorsPage(call, holder, { notice: notices.get(searchParams.get('done') ?? '') })
+    },
+  }),
+  holderForm(PATH, change),
+]

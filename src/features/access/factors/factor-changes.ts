@@ -1,0 +1,102 @@
+/**
+ * Changes of the factors of an account. The caller has asked for what a sign-in asks for: the password, and a factor if
+ * there is one.
+ */
+import type { Exchange } from '../../../http/endpoint.ts'
+import { invalidRequest, invalidToken } from '../../../http/errors.ts'
+import type { Revalidate } from '../../../http/revalidation.ts'
+import type { Context } from '../../../platform/context.ts'
+import { accountLock, type Reader, type Tx } from '../../../platform/database/database.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import { announceIn } from '../../identity/account-events/account-events.ts'
+import type { Account } from '../../identity/accounts/accounts.ts'
+import { updateEmailAuthFactor } from './email-factor-store.ts'
+import { forgetFactorFailures } from './factor-failure-store.ts'
+import { summaryOf } from './factor-summary-store.ts'
+import { deleteFactorRecoveryCodes } from './factor-recovery-code-store.ts'
+import { makeFactorRecoveryCodes } from './factor-recovery-codes.ts'
+import { confirmStoredTotp, deleteTotp, findTotp } from './totp-store.ts'
+import { setUpTotp, totpCheck, type TotpSetup } from './totp.ts'
+
+/** The factors of an account, as its holder sees them. */
+export interface ListedFactors {
+  emailAuthFactor: boolean
+  totp: { confirmedAt: Millis; lastUsedAt: Millis | null } | null
+  recoveryCodes: number
+}
+
+export async function factorsOf({ db }: Pick<Context, 'db'>, account: Account): Promise<ListedFactors> {
+  const { did, emailAuthFactor } = account
+  const [totp, { recoveryCodes }] = await Promise.all([findTotp(db, did), summaryOf(db, did)])
+  return {
+    emailAuthFactor,
+    recoveryCodes,
+    totp: totp === null || totp.confirmedAt === null ? null : { ...totp, confirmedAt: totp.confirmedAt },
+  }
+}
+
+/**
+ * Begin to set up an authenticator app, which replaces no other one: that has to be removed first. Throws
+ * `InvalidRequest`.
+ */
+export const beginTotp = (ctx: Context, account: Account, revalidate: Revalidate): Promise<TotpSetup> =>
+  setUpTotp(ctx, account, async (tx) => {
+    await revalidate(tx)
+    await refuseSecondApp(tx, account.did)
+  })
+
+async function refuseSecondApp(reader: Reader, did: Did): Promise<void> {
+  if ((await summaryOf(reader, did)).totp) throw invalidRequest('The account has an authenticator app already')
+}
+
+/**
+ * Confirm an app with its first code. Returns the recovery codes that are made with it. Throws `InvalidToken` if the
+ * code is wrong, or if no app is being set up.
+ */
+export async function confirmTotp(exchange: Exchange, did: Did, code: string): Promise<string[]> {
+  const { ctx } = exchange
+  const check = await totpCheck(ctx, ({ confirmedAt }) => confirmedAt === null)
+  return ctx.db.transactionOn(accountLock(did), async (tx) => {
+    await exchange.revalidate(tx)
+    if (!(await check.spend(tx, did, code.replace(/\s/g, '')))) throw invalidToken('Token is invalid')
+    await confirmStoredTotp(tx, did, ctx.clock.now())
+    await announceIn(tx, exchange, 'totpAdded', did)
+    return makeFactorRecoveryCodes(tx, did)
+  })
+}
+
+/** Remove the authenticator app, and with it the recovery codes. */
+export const removeTotp = (exchange: Exchange, did: Did, revalidate: Revalidate): Promise<void> =>
+  exchange.ctx.db.transactionOn(accountLock(did), async (tx) => {
+    await revalidate(tx)
+    if ((await deleteTotp(tx, did)) === 0) return
+    await deleteFactorRecoveryCodes(tx, did)
+    await announceIn(tx, exchange, 'totpRemoved', did)
+  })
+
+/** Replace the recovery codes, which the holder may have lost or used up. Returns the new ones. */
+export const renewRecoveryCodes = (exchange: Exchange, did: Did, revalidate: Revalidate): Promise<string[]> =>
+  exchange.ctx.db.transactionOn(accountLock(did), async (tx) => {
+    await revalidate(tx)
+    await announceIn(tx, exchange, 'recoveryCodesMade', did)
+    return makeFactorRecoveryCodes(tx, did)
+  })
+
+/** Turn the mailed code on or off for a holder who has just signed in with it. Throws `InvalidRequest`. */
+export const switchEmailFactor = (
+  exchange: Exchange,
+  { did, emailConfirmedAt }: Account,
+  isWanted: boolean,
+  revalidate: Revalidate,
+): Promise<void> =>
+  exchange.ctx.db.transaction(async (tx) => {
+    await revalidate(tx)
+    if (isWanted && emailConfirmedAt === null) throw invalidRequest('Confirm your email address first')
+    await updateEmailAuthFactor(tx, did, isWanted)
+    await announceIn(tx, exchange, isWanted ? 'emailFactorOn' : 'emailFactorOff', did)
+  })
+
+/** Delete all factors of an account. */
+export async function deleteFactors(tx: Tx, did: Did): Promise<void> {
+  for (const forget of [deleteTotp, deleteFactorRecoveryCodes, forgetFactorFailures]) await forget(tx, did)
+}

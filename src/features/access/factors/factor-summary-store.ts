@@ -1,0 +1,15 @@
+/** Asks which factors an account has: the one statement that a sign-in without any costs. */
+import { sql, type Reader } from '../../../platform/database/database.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+
+export interface FactorSummary {
+  totp: boolean
+  recoveryCodes: number
+}
+
+export async function summaryOf(reader: Reader, did: Did): Promise<FactorSummary> {
+  const row = await reader.get<{ totp: number; recoveryCodes: number }>(sql`
+    SELECT (SELECT count(*) FROM totp_factor WHERE did = ${did} AND confirmed_at IS NOT NULL) AS totp,
+      (SELECT count(*) FROM factor_recovery_code WHERE did = ${did}) AS "recoveryCodes"`)
+  return { totp: row!.totp > 0, recoveryCodes: row!.recoveryCodes }
+}

@@ -1,0 +1,80 @@
+/** A person with a browser who manages the second factors of an account. */
+import { TOTP, URI } from 'otpauth'
+import type { TestAccount } from './account.ts'
+import { hiddenFields } from './oauth-client.ts'
+import { CookieBrowser } from './wallet-sign-in.ts'
+import type { TestPds } from '../servers/pds.ts'
+import type { Answer } from './http.ts'
+
+const STEP_MILLIS = 30_000
+
+export class FactorHolder {
+  readonly browser: CookieBrowser
+  app: TOTP | null = null
+  recoveryCodes: string[] = []
+
+  constructor(
+    readonly pds: TestPds,
+    readonly account: TestAccount,
+  ) {
+    this.browser = new CookieBrowser(pds)
+  }
+
+  get path(): string {
+    return `/account/factors?account=${encodeURIComponent(this.account.did)}`
+  }
+
+  /** The code that the app shows, or showed some steps ago. */
+  code(steps = 0): string {
+    return this.app!.generate({ timestamp: this.pds.clock.now() + steps * STEP_MILLIS })
+  }
+
+  /** The code of the next step, once it has begun: none was used yet. */
+  nextCode(): string {
+    this.pds.clock.advance({ secs: STEP_MILLIS / 1000 })
+    return this.code()
+  }
+
+  /** Signs in at the account page. Gives `code` at the second step, if there is one. */
+  async signIn(code = '', browser = this.browser): Promise<Answer> {
+    const { handle: identifier, password } = this.account
+    const first = await browser.send('/account/sign-in', { identifier, password })
+    if (first.status === 303) return first
+    return browser.send('/account/sign-in', { ...hiddenFields(first.body), factor_code: code })
+  }
+
+  /** Presses a button of the page of factors, and enters the password; not the code that comes next, if any. */
+  async change(change: string, browser = this.browser): Promise<Answer> {
+    const { body } = await browser.open(this.path)
+    const { form_token = '' } = hiddenFields(body)
+    const asked = await browser.send(this.path, { account: this.account.did, form_token, change })
+    return browser.send(this.path, { ...hiddenFields(asked.body), password: this.account.password })
+  }
+
+  /** The same with the code. */
+  async changeWith(change: string, code: string): Promise<Answer> {
+    const asked = await this.change(change)
+    return this.browser.send(this.path, { ...hiddenFields(asked.body), factor_code: code })
+  }
+
+  /** From a signed-in browser to an app that counts. */
+  async addApp(): Promise<void> {
+    const { body } = await this.change('add-app')
+    this.app = appOn(body)
+    const made = await this.browser.send(this.path, { ...hiddenFields(body), code: this.code() })
+    this.recoveryCodes = codesOn(made.body)
+    if (this.recoveryCodes.length !== 10) throw new Error(`no app was added: ${made.status} ${made.body}`)
+  }
+}
+
+/** The app that scans the code on a page. */
+export function appOn(page: string): TOTP {
+  const [, uri] = /href="(otpauth:[^"]+)"/.exec(page) ?? []
+  if (uri === undefined) throw new Error(`the page has no code: ${page}`)
+  const app = URI.parse(uri.replaceAll('&amp;', '&'))
+  if (!(app instanceof TOTP)) throw new Error('the page has no code of an authenticator app')
+  return app
+}
+
+export const codesOn = (page: string): string[] =>
+  [...page.matchAll(/<code>([a-z2-7]{4}(?:-[a-z2-7]{4}){3})<\/code>/g)].map(([, code]) => code!)
