@@ -221,6 +221,32 @@ describe('what goes wrong on the way', () => {
     expect(await status()).toMatchObject({ finishedAt: expect.any(String), states: { updated: 3 } })
   })
 
+  test('accounts that the directory refuses to show end no try', async () => {
+    const ill = [alice, await signUp('bob'), await signUp('carol')]
+    const well = await signUp('dave')
+    await pds.restart(PRESENT)
+    line.fate = ({ path }) => (ill.some(({ did }) => path.includes(did)) ? 403 : 'answered')
+    await begin({ handles: 'keep' })
+    await pds.runSteps()
+    expect((await placeOf(well))[0]).toBe('https://new.test')
+  })
+
+  test('a try that an outage has ended is continued behind the accounts that it has reached', async () => {
+    const ill = [alice, await signUp('bob'), await signUp('carol')]
+    const well = await signUp('dave')
+    await pds.restart(PRESENT)
+    line.fate = ({ path }) => (ill.some(({ did }) => path.includes(did)) ? 502 : 'answered')
+    await begin({ handles: 'keep' })
+    await pds.runSteps()
+    expect((await placeOf(well))[0]).toBe('https://old.test')
+    await workOff()
+    expect((await placeOf(well))[0]).toBe('https://new.test')
+    expect(await status()).toMatchObject({ finishedAt: null, states: { updated: 1, failed: 3 } })
+    line.fate = () => 'answered'
+    await workOff()
+    expect(await status()).toMatchObject({ finishedAt: expect.any(String), states: { updated: 4 } })
+  })
+
   test('the server gets its former name back in the middle', async () => {
     const bob = await signUp('bob')
     await pds.restart(PRESENT)

@@ -13,7 +13,7 @@ import type { StepKind } from '../../../platform/running/steps.ts'
 import { parseHandle, type Did, type Handle } from '../../../protocol/identifiers.ts'
 import { accountOf, accountsAfter, type Account } from '../../identity/accounts/accounts.ts'
 import { changeHandle } from '../../identity/handles/handles.ts'
-import { resolveDid } from '../../identity/identity/identity.ts'
+import { resolveDid, verdictOf } from '../../identity/identity/identity.ts'
 import { addMail, hostRenamedMail } from '../../identity/mails/mails.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import {
@@ -32,8 +32,9 @@ const PAGE_ACCOUNTS = 20
 const PAUSE_SECS = 2
 /** The wait before accounts that have failed are tried again. */
 const RETRY_SECS = 300
-/** Accounts in a row for which the directory fails before a try ends: then it is the directory, not an account. */
+/** Accounts in a row for which the directory is away before a try ends, and the wait before the next account. */
 const MAX_DIRECTORY_FAILURES = 3
+const OUTAGE_SECS = 60
 const MAX_DETAIL_CHARS = 500
 const ACTOR = 'rename-host'
 export const RENAME_KEY = 'accounts'
@@ -62,13 +63,14 @@ export const hostRenameStep: StepKind<Progress> = {
     const dids = page.map(({ did }) => did)
     const settled = await settledAmong(ctx.db, dids)
     const open = dids.filter((did) => !settled.has(did))
-    await renameAll(ctx, rename, open)
-    const last = page.at(-1)
+    const stoppedAt = await renameAll(ctx, rename, open)
+    const last = stoppedAt === null ? page.at(-1) : page.find(({ did }) => did === stoppedAt)
     await ctx.db.transaction(async (tx) => {
       if (!(await end(tx))) return
-      if (last !== undefined && page.length === PAGE_ACCOUNTS) {
+      if (last !== undefined && (stoppedAt !== null || page.length === PAGE_ACCOUNTS)) {
         const { did, createdAt } = last
-        await addRenameStep(ctx, tx, { after: { did, createdAt }, isAgain }, open.length > 0 ? PAUSE_SECS : 0)
+        const waitSecs = stoppedAt !== null ? OUTAGE_SECS : open.length > 0 ? PAUSE_SECS : 0
+        await addRenameStep(ctx, tx, { after: { did, createdAt }, isAgain }, waitSecs)
       } else if ((await unsettledAfter(tx, null, 1)).length > 0)
         await addRenameStep(ctx, tx, { after: null, isAgain: true }, RETRY_SECS)
       else await finishRename(tx, ctx.clock.now())
@@ -84,8 +86,11 @@ export const addRenameStep = (
   waitSecs = 0,
 ): Promise<void> => ctx.steps.add(tx, hostRenameStep, { key: RENAME_KEY, payload: progress, waitSecs })
 
-/** Throws the `PlcDirectoryError` of a directory that fails for several accounts in a row. */
-async function renameAll(ctx: Context, rename: HostRename, dids: readonly Did[]): Promise<void> {
+/**
+ * Returns the account at which the try ended, because the directory is away; null if all had their turn. The next try
+ * goes on behind it: the directory may have failed for these accounts only.
+ */
+async function renameAll(ctx: Context, rename: HostRename, dids: readonly Did[]): Promise<Did | null> {
   let directoryFailures = 0
   for (const did of dids) {
     try {
@@ -95,11 +100,16 @@ async function renameAll(ctx: Context, rename: HostRename, dids: readonly Did[])
       ctx.log.warn('account does not follow the new name yet; will retry', { did, error })
       const detail = (error instanceof Error ? error.message : String(error)).slice(0, MAX_DETAIL_CHARS)
       await ctx.db.transaction((tx) => noteFailure(tx, did, detail))
-      directoryFailures = error instanceof PlcDirectoryError ? directoryFailures + 1 : 0
-      if (directoryFailures === MAX_DIRECTORY_FAILURES) throw error
+      directoryFailures = isOutage(error) ? directoryFailures + 1 : 0
+      if (directoryFailures === MAX_DIRECTORY_FAILURES) return did
     }
   }
+  return null
 }
+
+/** Whether the directory has failed, and has not refused what it was asked. */
+const isOutage = (error: unknown): boolean =>
+  error instanceof PlcDirectoryError && ['unknown', 'postponed'].includes(verdictOf(error))
 
 async function renameAccount(ctx: Context, rename: HostRename, did: Did): Promise<void> {
   const account = await accountOf(ctx.db, did)
