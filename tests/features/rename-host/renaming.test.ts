@@ -247,6 +247,28 @@ describe('what goes wrong on the way', () => {
     expect(await status()).toMatchObject({ finishedAt: expect.any(String), states: { updated: 4 } })
   })
 
+  test('what was sent before the server got its former name back may still arrive', async () => {
+    await pds.restart(PRESENT)
+    let late = ''
+    line.fate = ({ method, body }) => {
+      if (method !== 'POST') return 'answered'
+      late = body
+      return 'question lost'
+    }
+    await begin({ handles: 'keep' })
+    await pds.runSteps()
+    line.fate = () => 'answered'
+    await pds.restart({ ...FORMER, formerUrls: ['https://new.test'] })
+    await begin({ url: FORMER.publicUrl, handles: 'keep' })
+    await pds.runSteps()
+    expect(await status()).toMatchObject({ finishedAt: null })
+    expect((await request(`${plc.url}/${alice.did}`, { json: JSON.parse(late) })).status).toBe(200)
+    expect((await placeOf(alice))[0]).toBe('https://new.test')
+    await workOff()
+    expect(await status()).toMatchObject({ finishedAt: expect.any(String), states: { updated: 1 } })
+    expect((await placeOf(alice))[0]).toBe('https://old.test')
+  })
+
   test('the server gets its former name back in the middle', async () => {
     const bob = await signUp('bob')
     await pds.restart(PRESENT)

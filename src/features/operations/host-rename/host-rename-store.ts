@@ -47,24 +47,37 @@ export async function putRename(
 export const finishRename = (tx: Tx, now: Millis): Promise<number> =>
   tx.run(sql`UPDATE host_rename SET finished_at = ${now}`)
 
-/** Forget outcomes, so that the accounts are looked at again: of all, or of those that are not updated. */
-export const forgetOutcomes = (tx: Tx, which: 'all' | 'open'): Promise<number> =>
-  which === 'all'
-    ? tx.run(sql`DELETE FROM host_rename_account`)
-    : tx.run(sql`DELETE FROM host_rename_account WHERE state <> 'updated' OR handle_fault IS NOT NULL`)
+/**
+ * Forget outcomes, so that the accounts are looked at again: of all, or of those that are not updated. That something
+ * was sent without an answer stays noted: it may still arrive, also if the server has yet another name by now.
+ */
+export async function forgetOutcomes(tx: Tx, which: 'all' | 'open'): Promise<void> {
+  await tx.run(sql`
+    UPDATE host_rename_account SET state = 'sending', detail = NULL, handle_fault = NULL, settled_at = NULL
+    WHERE sent_at IS NOT NULL`)
+  await tx.run(sql`
+    DELETE FROM host_rename_account
+    WHERE sent_at IS NULL AND (${which === 'all' ? 1 : 0} = 1 OR state <> 'updated' OR handle_fault IS NOT NULL)`)
+}
+
+/** Returns when an operation was sent whose outcome is not known; null if there is none. */
+export const unansweredSince = async (reader: Reader, did: Did): Promise<Millis | null> =>
+  (
+    await reader.get<{ sentAt: Millis | null }>(
+      sql`SELECT sent_at AS "sentAt" FROM host_rename_account WHERE did = ${did}`,
+    )
+  )?.sentAt ?? null
 
 export const forgetOutcomeOf = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM host_rename_account WHERE did = ${did}`)
 
 /** Note that an operation is about to be sent. Returns when one was sent before without an answer, or null. */
 export async function noteSending(tx: Tx, did: Did, now: Millis): Promise<Millis | null> {
-  const before = await tx.get<{ sentAt: Millis | null }>(
-    sql`SELECT sent_at AS "sentAt" FROM host_rename_account WHERE did = ${did}`,
-  )
+  const before = await unansweredSince(tx, did)
   await tx.run(sql`
     INSERT INTO host_rename_account (did, state, sent_at) VALUES (${did}, 'sending', ${now})
     ON CONFLICT (did) DO UPDATE SET state = 'sending', sent_at = excluded.sent_at`)
-  return before?.sentAt ?? null
+  return before
 }
 
 export async function settleAccount(

@@ -15,7 +15,7 @@ import {
 } from '../../../protocol/plc.ts'
 import { identitySigner, requireNoDoubt, submitOperation, verdictOf } from '../../identity/identity/identity.ts'
 import { documentOfAccount, editDocument, findWebDocument } from '../../identity/web-documents/web-documents.ts'
-import { noteSending, type RenameState } from './host-rename-store.ts'
+import { noteSending, unansweredSince, type RenameState } from './host-rename-store.ts'
 
 export interface IdentityOutcome {
   state: Exclude<RenameState, 'sending' | 'failed'>
@@ -33,6 +33,8 @@ async function renamePlc(ctx: Context, did: Did): Promise<IdentityOutcome> {
   const state = last && stateOf(last)
   if (!last || !state) return outcome('refused', 'the identity has ended')
   const found = placeOf(ctx, state.services[PDS_SERVICE_NAME]?.endpoint)
+  // What was sent before the server got its former name back would change what the identity names now.
+  if (found?.state === 'updated') requireNoDoubt(await unansweredSince(ctx.db, did), ctx.clock.now())
   if (found !== null) return found
   const key = await identitySigner(ctx, did, state.rotationKeys)
   if (key === null) return outcome('by_holder')
