@@ -143,6 +143,22 @@ test('handles stay unless they are to be renamed, and sessions go on', async () 
   })
 })
 
+test('nobody else takes a former handle, which its account may have back', async () => {
+  await pds.restart(PRESENT)
+  await begin()
+  await workOff()
+  expect(await placeOf(alice)).toEqual(['https://new.test', 'at://alice.new.test'])
+  const taken = await request(`${pds.url}/xrpc/com.atproto.server.createAccount`, {
+    json: { handle: 'alice.old.test', email: 'other@example.com', password: 'a password of others' },
+  })
+  expect(taken).toMatchObject({ status: 400, body: { message: expect.stringContaining('already taken') } })
+  const bob = await signUp('bob')
+  const change = ({ accessJwt }: TestAccount, handle: string) =>
+    request(`${pds.url}/xrpc/com.atproto.identity.updateHandle`, { headers: bearer(accessJwt), json: { handle } })
+  expect((await change(bob, 'alice.old.test')).status).toBe(400)
+  expect((await change(alice, 'alice.old.test')).status).toBe(200)
+})
+
 describe('what goes wrong on the way', () => {
   test.each(['question lost', 503, 429] as const)(
     'a directory that is away (%p) delays it, and each identity changes once',

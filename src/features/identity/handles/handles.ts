@@ -14,4 +14,10 @@ export {
   reserveName,
   type HeldName,
 } from './name-claims.ts'
-export { deleteReservationsOf, passOnReservations, reservedFor, setReservedUntil } from './name-reservation-store.ts'
+export {
+  deleteReservationsOf,
+  keepHandle,
+  passOnReservations,
+  reservedFor,
+  setReservedUntil,
+} from './name-reservation-store.ts'

@@ -28,6 +28,12 @@ export async function insertReservation(
   )
 }
 
+/** Keep a handle for the account that has it, from the time on when it no longer does. */
+export const keepHandle = (tx: Tx, { handle, owner, until }: Omit<Reservation, 'email'>): Promise<number> =>
+  tx.run(sql`
+    INSERT INTO name_reservation (handle, owner, email, reserved_until) VALUES (${handle}, ${owner}, NULL, ${until})
+    ON CONFLICT (handle) DO UPDATE SET owner = excluded.owner, email = NULL, reserved_until = excluded.reserved_until`)
+
 /** Pass reservations on to another owner. The address is no longer kept. Returns 0 if nothing is kept for `before`. */
 export const passOnReservations = (
   tx: Tx,

@@ -3,6 +3,7 @@
  * settled. What was done for an account is a row, so a try that is cut off continues where it was. An account that
  * fails holds up no other: it is tried again once all have had their turn.
  */
+import { DAY_MILLIS } from '../../../base/durations.ts'
 import { isPlcDid } from '../../../protocol/plc.ts'
 import type { Context } from '../../../platform/context.ts'
 import { Refusal } from '../../../http/errors.ts'
@@ -12,7 +13,7 @@ import { PlcDirectoryError } from '../../../platform/network/directory-client.ts
 import type { StepKind } from '../../../platform/running/steps.ts'
 import { parseHandle, type Did, type Handle } from '../../../protocol/identifiers.ts'
 import { accountOf, accountsAfter, type Account } from '../../identity/accounts/accounts.ts'
-import { changeHandle } from '../../identity/handles/handles.ts'
+import { changeHandle, keepHandle } from '../../identity/handles/handles.ts'
 import { resolveDid, verdictOf } from '../../identity/identity/identity.ts'
 import { addMail, hostRenamedMail } from '../../identity/mails/mails.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
@@ -35,6 +36,8 @@ const RETRY_SECS = 300
 /** Accounts in a row for which the directory is away before a try ends, and the wait before the next account. */
 const MAX_DIRECTORY_FAILURES = 3
 const OUTAGE_SECS = 60
+/** How long the former handle of an account stays reserved for it. */
+const FORMER_HANDLE_KEPT_MILLIS = 365 * DAY_MILLIS
 const MAX_DETAIL_CHARS = 500
 const ACTOR = 'rename-host'
 export const RENAME_KEY = 'accounts'
@@ -88,7 +91,7 @@ export const addRenameStep = (
 
 /**
  * Returns the account at which the try ended, because the directory is away; null if all had their turn. The next try
- * goes on behind it: the directory may have failed for these accounts only.
+ * continues behind it: the directory may have failed for these accounts only.
  */
 async function renameAll(ctx: Context, rename: HostRename, dids: readonly Did[]): Promise<Did | null> {
   let directoryFailures = 0
@@ -144,6 +147,7 @@ export function renamedHandle({ config }: Pick<Context, 'config'>, { handle }: A
 /** Returns why the account cannot have the handle; null once it has it. */
 async function handleFaultOf(ctx: Context, did: Did, handle: Handle): Promise<string | null> {
   try {
+    await keepFormerHandle(ctx, did)
     await changeHandle({ ctx }, did, handle, { actor: ACTOR, allowReserved: true })
     return null
   } catch (error) {
@@ -151,3 +155,11 @@ async function handleFaultOf(ctx: Context, did: Did, handle: Handle): Promise<st
     throw error
   }
 }
+
+/** People and apps know the account by its former handle, and it would lead them to any other account that took it. */
+const keepFormerHandle = ({ db, clock }: Context, did: Did): Promise<void> =>
+  db.transaction(async (tx) => {
+    const account = await accountOf(tx, did)
+    if (account?.handle != null)
+      await keepHandle(tx, { handle: account.handle, owner: did, until: clock.now() + FORMER_HANDLE_KEPT_MILLIS })
+  })
