@@ -46,7 +46,13 @@ export async function publishRecords(
   } catch (error) {
     throw new AcmeFault('unavailable', (error as Error).message, '', null, { cause: error })
   }
-  if (ctx.db.cluster !== null) await pause(SPREAD_MILLIS, undefined, { signal })
+  if (await hasOtherNodes(ctx)) await pause(SPREAD_MILLIS, undefined, { signal })
+}
+
+/** Whether resolvers may ask another server than this one. */
+async function hasOtherNodes({ db: { cluster } }: Pick<Context, 'db'>): Promise<boolean> {
+  if (cluster === null) return false
+  return (await cluster.nodes()).some(({ id, isAlive }) => isAlive && id !== cluster.node.id)
 }
 
 /** Delete the records of orders that have ended. Without any, the responder closes. */
