@@ -146,6 +146,24 @@ test('without advice, a certificate is renewed after two thirds of its time', as
   expect(await one.pds.runSweep('certificates')).toMatchObject({ ordered: 1, issued: 1 })
 })
 
+test('a certificate is served as soon as it is there, while the authority is slow with others', async () => {
+  await using one = await fresh()
+  const { acme: host, pds: at } = one
+  const serial = await serialAt(at, host.root, HOST)
+  host.held.add('bob.test')
+  await createAccount(at, 'bob')
+  at.clock.advance({ days: 61 })
+  let hasEnded = false
+  const pass = at.runSweep('certificates').then(
+    () => (hasEnded = true),
+    () => (hasEnded = true),
+  )
+  await until(async () => (await serialAt(at, host.root, HOST)) !== serial)
+  expect(hasEnded).toBe(false)
+  await at.stop()
+  await pass
+})
+
 test('while the authority is away the former certificate stays, and the order is tried again', async () => {
   await using one = await fresh()
   const serial = await serialAt(one.pds, one.acme.root, HOST)

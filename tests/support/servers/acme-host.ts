@@ -39,6 +39,8 @@ export interface AcmeHost extends AsyncDisposable {
   readonly requests: string[]
   /** Names whose proofs are refused. */
   readonly refused: Set<string>
+  /** Names whose orders are not answered. */
+  readonly held: Set<string>
 }
 
 interface Authorization {
@@ -207,6 +209,7 @@ export async function startAcmeHost(): Promise<AcmeHost> {
       if (host.fault === 'rateLimited') throw new Problem(429, 'rateLimited', 'too many certificates', 7200)
       const names = (payload.identifiers as { value: string }[]).map(({ value }) => value)
       host.orders.push(names)
+      if (names.some((name) => host.held.has(name))) return new Promise(() => undefined)
       if (payload.replaces !== undefined) host.replaced.push(payload.replaces as string)
       const each = names.map((name) => {
         const token = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url')
@@ -278,6 +281,7 @@ export async function startAcmeHost(): Promise<AcmeHost> {
     replaced: [],
     requests: [],
     refused: new Set(),
+    held: new Set(),
     async [Symbol.asyncDispose]() {
       await server.stop(true)
     },

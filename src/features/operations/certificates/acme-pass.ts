@@ -36,6 +36,8 @@ const MAX_RETRY_MILLIS = DAY_MILLIS
 const MAX_AWAY_MILLIS = HOUR_MILLIS
 /** How long no order is placed after the authority has refused one for its limits and named no time. */
 const LIMITED_MILLIS = HOUR_MILLIS
+/** Between changes of the listener in one pass: each former one serves for some seconds more. */
+const MIN_SERVED_MILLIS = 5000
 /** Until an order is read again that the authority has not completed. */
 const PENDING_MILLIS = MINUTE_MILLIS / 2
 
@@ -86,12 +88,18 @@ async function workOff(ctx: Context, authority: Authority, stopping: AbortSignal
   const isLimited = await arePlacingsLimited(db, clock.now())
   let budget = isLimited ? 0 : MAX_ORDERS_PER_HOUR - (await ordersPlacedSince(db, clock.now() - HOUR_MILLIS))
   const first = standingCertificates(ctx.config)
+  let servedAt = -Infinity
   for (const order of await dueOrders(db, { now: clock.now(), first, limit: MAX_ORDERS_PER_PASS })) {
     if (order.url === null && budget-- <= 0) continue
     try {
       const isIssued = await continueOrder(ctx, authority, order, stopping)
       report[isIssued ? 'issued' : 'waiting']++
       if (!isIssued) await postponeOrder(db, order.names, clock.now() + PENDING_MILLIS)
+      // Those of the service come first, and what follows may take minutes.
+      else if (clock.monotonic() - servedAt >= MIN_SERVED_MILLIS) {
+        await serveStored(ctx)
+        servedAt = clock.monotonic()
+      }
     } catch (error) {
       if (!(error instanceof AcmeFault)) throw error
       report.failed++
