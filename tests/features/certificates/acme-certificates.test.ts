@@ -6,7 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { testAuthority } from '../../support/certificates.ts'
 import { createAccount, PASSWORD } from '../../support/clients/account.ts'
+import { allSeen } from '../../support/clients/events.ts'
 import { bearer, request } from '../../support/clients/http.ts'
+import { Subscriber } from '../../support/clients/subscriber.ts'
 import { servedCertificate } from '../../support/clients/tls-client.ts'
 import { startAcmeHost, type AcmeHost } from '../../support/servers/acme-host.ts'
 import type { ConfigOverrides } from '../../support/servers/config.ts'
@@ -95,6 +97,36 @@ test('a handle has a certificate after the next pass, and with it the proof that
       () => false,
     ),
   )
+})
+
+/** The `#identity` events of an account so far. */
+async function identityEvents(at: Secured, { did }: { did: string }): Promise<number> {
+  const events = new Subscriber(at.url, '?cursor=0')
+  await events.opened
+  await allSeen(at, events)
+  const told = events.messages.filter(({ type, body }) => type === '#identity' && body.did === did)
+  events.close()
+  return told.length
+}
+
+async function workOffSteps(at: Secured): Promise<void> {
+  at.clock.advance({ secs: 60 })
+  await at.runSteps()
+}
+
+test('the network is told once that a handle can be verified: after its first certificate, and no later one', async () => {
+  await using one = await fresh()
+  const { pds: at } = one
+  await workOffSteps(at)
+  const alice = await createAccount(at, 'alice')
+  const before = await identityEvents(at, alice)
+  expect(await at.runSweep('certificates')).toMatchObject({ issued: 1 })
+  await workOffSteps(at)
+  expect(await identityEvents(at, alice)).toBe(before + 1)
+  at.clock.advance({ days: 61 })
+  expect(await at.runSweep('certificates')).toMatchObject({ issued: 2 })
+  await workOffSteps(at)
+  expect(await identityEvents(at, alice)).toBe(before + 1)
 })
 
 test('no client causes an order by the names that it asks for', async () => {
@@ -395,6 +427,22 @@ test('with records in DNS, one certificate is for the host and for all handles, 
   for (const name of [DOMAIN, `alice.${DOMAIN}`])
     expect(await handshake(at, host.root, name)).toMatchObject({ names: `DNS:*.${DOMAIN}, DNS:${DOMAIN}` })
   expect(await at.runSweep('certificates')).toMatchObject({ ordered: 0 })
+})
+
+test('once there is a certificate for all handles, the network is told of each, some at a time', async () => {
+  await using one = await proving((host) => {
+    host.fault = 'neverReady'
+  })
+  const { acme: host, pds: at } = one
+  const people = []
+  for (let index = 0; index < 25; index++)
+    people.push(await createAccount(at, `many${index}`, { handle: `many${index}.${DOMAIN}` }))
+  const before = await identityEvents(at, people[0]!)
+  host.fault = null
+  at.clock.advance({ secs: 60 })
+  expect(await at.runSweep('certificates')).toMatchObject({ issued: 1 })
+  for (let tries = 0; tries < 3; tries++) await workOffSteps(at)
+  for (const person of people) expect(await identityEvents(at, person)).toBe(before + 1)
 })
 
 test('the responder is open during a challenge only', async () => {

@@ -19,6 +19,7 @@ import { certificateRequest } from '../../../protocol/certificate-request.ts'
 import { deleteOrder, findCertificate, noteOrderPlaced, putCertificate, type StoredOrder } from './certificate-store.ts'
 import type { ChallengeRecord } from './challenge-record-store.ts'
 import { publishRecords } from './challenge-records.ts'
+import { firstCertificateStep, SERVED_SECS } from './first-certificate-step.ts'
 import { nameForRenewal, opened, renewalTime, sealed } from './sealed-certificate.ts'
 import { needsRecords } from './wanted-certificates.ts'
 
@@ -143,6 +144,7 @@ async function keep(ctx: Context, names: string, chain: string, key: KeyObject):
   if (found.notAfter <= now) throw new AcmeFault('refused', 'the certificate that was issued has expired')
   const wrapped = sealed(ctx, { chain, key: pem })
   await ctx.db.transaction(async (tx) => {
+    const isFirst = (await findCertificate(tx, names)) === null
     await putCertificate(tx, {
       names,
       wrapped,
@@ -152,5 +154,7 @@ async function keep(ctx: Context, names: string, chain: string, key: KeyObject):
       askAt: now,
     })
     await deleteOrder(tx, names)
+    const step = { key: names, payload: { names, after: '' }, waitSecs: SERVED_SECS }
+    if (isFirst) await ctx.steps.add(tx, firstCertificateStep, step)
   })
 }

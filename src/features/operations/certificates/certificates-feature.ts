@@ -3,6 +3,7 @@ import type { Feature } from '../../../http/feature.ts'
 import { certificatesOf } from '../../../platform/network/certificate-shelf.ts'
 import { acmeSweep } from './acme-sweep.ts'
 import { certificatesRoute, earliestEnd } from './certificate-report.ts'
+import { firstCertificateStep } from './first-certificate-step.ts'
 import { serveFiles, watchFiles } from './certificate-files.ts'
 
 /** What only `tls.mode` acme loads. */
@@ -15,6 +16,7 @@ export const certificates: Feature = {
   name: 'certificates',
   routes: [certificatesRoute],
   sweeps: [acmeSweep],
+  steps: [firstCertificateStep],
   async prepare(ctx) {
     if (ctx.config.tls.mode === 'off') return
     ctx.metrics.gauge(

@@ -1,0 +1,63 @@
+/**
+ * Tells the network that handles can be verified, once there is their first certificate. An AppView that asked the
+ * hosts of the handles before that got no proof over HTTPS, and asks again when it gets an `#identity` event.
+ */
+import { certificatesOf, covers } from '../../../platform/network/certificate-shelf.ts'
+import { StepPostponed, type StepKind } from '../../../platform/running/steps.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { sequenceEvents } from '../../data/firehose/firehose.ts'
+import { accountAt, type Account } from '../../identity/accounts/accounts.ts'
+import { activeHandlesAfter } from './own-name-store.ts'
+import type { WantedNames } from './wanted-certificates.ts'
+
+/** Handles of one try, and the wait before the next: all who follow the network look each of them up. */
+const PAGE_HANDLES = 20
+const PAUSE_SECS = 2
+/** Until every connection gets the certificate: other nodes look for it, and former listeners say farewell. */
+export const SERVED_SECS = 10
+
+interface Progress {
+  /** Of the certificate. */
+  names: WantedNames
+  /** The last handle under a wildcard that was looked at; empty before the first. */
+  after: string
+}
+
+export const firstCertificateStep: StepKind<Progress> = {
+  name: 'first-certificate',
+  concurrency: 1,
+  maxSteps: 1000,
+  maxTries: 20,
+  firstWaitSecs: 60,
+  maxWaitSecs: 3600,
+  async take(ctx, { payload: { names, after }, end }) {
+    if (ctx.config.tls.mode !== 'acme') return
+    const all = names.split(' ')
+    if (!certificatesOf(ctx).served.some((served) => served.names.includes(all[0]!)))
+      throw new StepPostponed('the certificate is not served yet', SERVED_SECS * 1000)
+    const page = names.includes('*') ? await activeHandlesAfter(ctx.db, after, PAGE_HANDLES) : all
+    const isLast = !names.includes('*') || page.length < PAGE_HANDLES
+    await ctx.db.transaction(async (tx) => {
+      if (!(await end(tx))) return
+      const dids = new Set<Did>()
+      for (const name of page.filter((one) => covers({ names: all }, one)))
+        for (const identifier of [name, `did:web:${name}`]) {
+          const account = await accountAt(tx, identifier)
+          if (account !== null && isActive(account)) dids.add(account.did)
+        }
+      await sequenceEvents(
+        ctx,
+        tx,
+        [...dids].map((did) => ({ type: 'identity', did })),
+      )
+      if (!isLast)
+        await ctx.steps.add(tx, firstCertificateStep, {
+          key: names,
+          payload: { names, after: page.at(-1)! },
+          waitSecs: dids.size > 0 ? PAUSE_SECS : 0,
+        })
+    })
+  },
+}
+
+const isActive = ({ deactivatedAt, takedownRef }: Account): boolean => deactivatedAt === null && takedownRef === null
