@@ -28,8 +28,11 @@ export interface NameServers {
   delegationOf(name: string): Promise<Delegation>
 }
 
-/** `unanswered`: there is a record, but no answer from where it leads. */
-type Delegation = 'answered' | 'unanswered' | 'absent'
+/**
+ * `unanswered`: no answer about this name, although there is one about its neighbours, so a record leads somewhere.
+ * `failed`: no answer about either, which says nothing of a record.
+ */
+type Delegation = 'answered' | 'unanswered' | 'absent' | 'failed'
 
 const TIMEOUT_MILLIS = 5000
 const RANDOM_LABEL_BYTES = 8
@@ -40,15 +43,26 @@ export function nameServers(servers: readonly string[] | undefined): NameServers
   return {
     resolver: systemResolver({ servers, hostsPath: devNull }),
     async delegationOf(name) {
-      const dns = new DnsClient({ timeout: TIMEOUT_MILLIS, tries: 1 })
-      if (servers !== undefined) dns.setServers([...servers])
-      try {
-        return (await dns.resolveNs(name)).length > 0 ? 'answered' : 'absent'
-      } catch (error) {
-        // That there is no such record is answered at once. A name server that follows one to a closed port fails.
-        return ['ESERVFAIL', 'ETIMEOUT'].includes((error as NodeJS.ErrnoException).code ?? '') ? 'unanswered' : 'absent'
-      }
+      const found = await delegationBy(servers, name)
+      if (found !== 'failed') return found
+      // A name server that follows a record to a closed port fails, but also one that cannot reach the domain itself.
+      const beside = name.replace(/^[^.]+/, randomLabel())
+      return (await delegationBy(servers, beside)) === 'failed' ? 'failed' : 'unanswered'
     },
+  }
+}
+
+async function delegationBy(
+  servers: readonly string[] | undefined,
+  name: string,
+): Promise<Exclude<Delegation, 'unanswered'>> {
+  const dns = new DnsClient({ timeout: TIMEOUT_MILLIS, tries: 1 })
+  if (servers !== undefined) dns.setServers([...servers])
+  try {
+    return (await dns.resolveNs(name)).length > 0 ? 'answered' : 'absent'
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException
+    return ['ENOTFOUND', 'ENODATA'].includes(code) ? 'absent' : 'failed'
   }
 }
 
@@ -94,12 +108,17 @@ export function recordsOf(config: Config, addresses: readonly string[]): DnsReco
 
 /**
  * Ask for each name. `expected` are addresses of which each name must have one; empty: any public one will do.
- * `allowsPrivate`: addresses that only some machines reach will do too.
+ * `allowsPrivate`: addresses that only some machines reach will do too. `isAnswering`: this machine answers what NS
+ * records leave to it.
  */
 export async function lookForRecords(
   config: Config,
   { resolver, delegationOf }: NameServers,
-  { expected, allowsPrivate }: { expected: readonly string[]; allowsPrivate: boolean },
+  {
+    expected,
+    allowsPrivate,
+    isAnswering,
+  }: { expected: readonly string[]; allowsPrivate: boolean; isAnswering: boolean },
 ): Promise<SeenRecords> {
   const found: SeenRecords = { missing: [], remarks: [] }
   const addressesOf = (name: string) => resolver.addresses(name, { fresh: true }).catch((error: Error) => error)
@@ -118,11 +137,20 @@ export async function lookForRecords(
     else if (expected.length === 0) found.remarks.push(`${shown[index]} is ${addressesIn(answer).join(', ')}`)
   }
   for (const [index, name] of challenges.entries()) {
-    if (delegations[index] === 'absent') found.missing.push(`${name} has no NS record`)
-    if (delegations[index] === 'unanswered')
-      found.remarks.push(`queries about ${name} do not arrive here: open port 53, UDP and TCP, in the firewall`)
+    const fault = delegationFaults[delegations[index]!]
+    if (delegations[index] === 'unanswered' && !isAnswering)
+      found.remarks.push(`whether queries about ${name} arrive here was not tried, as the port cannot be opened here`)
+    else if (fault !== null) found.missing.push(fault(name, hostOf(config)))
   }
   return found
+}
+
+const delegationFaults: Record<Delegation, ((name: string, host: string) => string) | null> = {
+  answered: null,
+  unanswered: (name, host) =>
+    `queries about ${name} do not arrive here: its NS record must be ${host}, and port 53 open, UDP and TCP`,
+  absent: (name) => `${name} has no NS record`,
+  failed: (name) => `${name} cannot be looked up`,
 }
 
 const addressesIn = (answer: readonly string[] | Error): readonly string[] => (answer instanceof Error ? [] : answer)

@@ -155,7 +155,7 @@ async function perform(run: Run): Promise<boolean> {
   report.records = recordsOf(config, addressesHere(invocation))
   if (invocation.options['skip-dns'] !== true) {
     const responder = await openResponder(config)
-    const outcome = await awaitRecords(run, names).finally(() => responder?.close())
+    const outcome = await awaitRecords(run, names, responder !== null).finally(() => responder?.close())
     if (outcome === 'missing') return stopped(run)
     if (outcome === 'seen') note(run, report.looks, { name: 'reach', finding: await lookAtReach(outside) })
   }
@@ -263,7 +263,11 @@ function addressList(
 const addressesHere = (invocation: Invocation): string[] => addressList(invocation, 'address') ?? ownAddresses()
 
 /** Show the records, and look until they are there, for the time that was given. */
-async function awaitRecords(run: Run, names: NameServers): Promise<'seen' | 'skipped' | 'missing'> {
+async function awaitRecords(
+  run: Run,
+  names: NameServers,
+  isAnswering: boolean,
+): Promise<'seen' | 'skipped' | 'missing'> {
   const { invocation, config, report, say, dnsWaitSecs, isUnattended } = run
   const { terminal } = invocation
   const tell = (finding: Finding) => note(run, report.looks, { name: 'dns', finding })
@@ -284,7 +288,8 @@ async function awaitRecords(run: Run, names: NameServers): Promise<'seen' | 'ski
   let endsAt = terminal.now() + dnsWaitSecs * 1000
   let told = ''
   for (let pause = FIRST_PAUSE_MILLIS; ; pause = Math.min(2 * pause, MAX_PAUSE_MILLIS)) {
-    const { missing, remarks } = await lookForRecords(config, names, { expected, allowsPrivate: config.development })
+    const allowsPrivate = config.development
+    const { missing, remarks } = await lookForRecords(config, names, { expected, allowsPrivate, isAnswering })
     if (missing.length === 0) {
       tell({ state: 'ok', text: ['all records are there', ...remarks].join('; ') })
       return 'seen'
