@@ -21,6 +21,7 @@ import { handles } from './features/identity/handles/handles-feature.ts'
 import { identity } from './features/identity/identity/identity-feature.ts'
 import { identityWatch } from './features/identity/identity-watch/identity-watch-feature.ts'
 import { hostRename } from './features/operations/host-rename/host-rename-feature.ts'
+import { integrity } from './features/operations/integrity/integrity-feature.ts'
 import { invites } from './features/identity/invites/invites-feature.ts'
 import { iroh } from './features/push/iroh/iroh.ts'
 import { labels } from './features/data/labels/labels.ts'
@@ -93,6 +94,7 @@ export const features: readonly Feature[] = [
   hostRename,
   waitlist,
   admin,
+  integrity,
   backup,
   referenceImport,
   certificates,

@@ -48,6 +48,7 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   'operator end-session': async () =>
     (await import('./operator/operator-end-session-command.ts')).operatorEndSessionCommand,
   audit: async () => (await import('./operator/audit-command.ts')).auditCommand,
+  integrity: async () => (await import('./server/integrity-command.ts')).integrityCommand,
   'invite create': async () => (await import('./invite/invite-create-command.ts')).inviteCreateCommand,
   'invite list': async () => (await import('./invite/invite-list-command.ts')).inviteListCommand,
   'invite disable': async () => (await import('./invite/invite-disable-command.ts')).inviteDisableCommand,

@@ -439,6 +439,19 @@ export const declared = {
     }),
   }),
 
+  integrity: section({
+    roundSecs: field(seconds(), {
+      default: 7 * DAY_SECS,
+      addition: true,
+      doc: 'Time within which every repository is read and checked while the server runs: its records, tree and signature against each other and the event log. 0: not checked.',
+    }),
+    cpuPercent: field(integer({ min: 1, max: 100 }), {
+      default: 2,
+      addition: true,
+      doc: 'Share of a processor core that the check may take, in percent.',
+    }),
+  }),
+
   identityWatch: section({
     intervalSecs: field(seconds(), {
       default: 6 * HOUR_SECS,

@@ -57,6 +57,7 @@ const aboutNobody: readonly string[] = [
   'default_quota',
   'host_rename',
   'identity_round', // a place in the order of accounts
+  'integrity_round', // a place in the order of repositories
   'kek_generation',
   'lane',
   'lease',

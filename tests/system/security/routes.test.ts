@@ -243,6 +243,7 @@ const routes: Record<string, For> = {
   'GET /v1/admin/health': 'operator',
   'GET /v1/admin/alerts': 'operator',
   'GET /v1/admin/identities': 'operator',
+  'GET /v1/admin/integrity': 'operator',
   'GET /v1/admin/network': 'operator',
   'POST /v1/admin/alerts/test': 'operator',
   'GET /v1/admin/relay-status': 'operator',

@@ -1,5 +1,7 @@
 /** The SQL of the event log. */
 import { lockOn, sql, sqlRows, type Reader, type Tx } from '../../../platform/database/database.ts'
+import { decode, decodeFirst } from '../../../protocol/cbor.ts'
+import type { Cid } from '../../../protocol/cid.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import type { EventType } from '../../../protocol/frames.ts'
 
@@ -70,6 +72,30 @@ export async function eventsAfter(reader: Reader, cursor: number, maxEvents = PA
     FROM repo_seq WHERE seq > ${cursor} ORDER BY seq LIMIT ${maxEvents}`)
   const left = rows.findIndex(({ frame }) => frame === null)
   return (left < 0 ? rows : rows.slice(0, left)) as StoredEvent[]
+}
+
+/** Returns the newest event of the log that tells of a commit or a state of this repository; null if there is none. */
+export async function newestCommitEvent(
+  reader: Reader,
+  did: Did,
+): Promise<{ rev: string; commit: string | null } | null> {
+  const row = await reader.get<{ frame: Uint8Array }>(sql`
+    SELECT frame FROM repo_seq WHERE did = ${did} AND event_type IN ('commit', 'sync') ORDER BY seq DESC LIMIT 1`)
+  if (row === null) return null
+  const { rev, commit } = decode(decodeFirst(row.frame).rest) as unknown as { rev: string; commit?: Cid }
+  return { rev, commit: commit?.toString() ?? null }
+}
+
+/** Returns the accounts of the next events after `seq`, each once, and the number of the last of these events. */
+export async function writtenSince(
+  reader: Reader,
+  seq: number,
+  maxEvents: number,
+): Promise<{ dids: Did[]; seq: number }> {
+  const rows = await reader.all<{ seq: number; did: Did }>(
+    sql`SELECT seq, did FROM repo_seq WHERE seq > ${seq} ORDER BY seq LIMIT ${maxEvents}`,
+  )
+  return { dids: [...new Set(rows.map(({ did }) => did))], seq: rows.at(-1)?.seq ?? seq }
 }
 
 /** The number up to which retention has deleted events; 0 if it has deleted none. */

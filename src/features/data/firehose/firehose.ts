@@ -17,7 +17,17 @@ import { tailOf } from './tail.ts'
 import { eventFrame, type RepoEvent } from '../../../protocol/frames.ts'
 
 export { crawlersFor, type CrawlRequest } from './crawlers.ts'
-export { headSeq, keepEvents, raisePruned, raiseSeq, sequencedAt, waitingSince, type EventRow } from './event-log.ts'
+export {
+  headSeq,
+  keepEvents,
+  newestCommitEvent,
+  writtenSince,
+  raisePruned,
+  raiseSeq,
+  sequencedAt,
+  waitingSince,
+  type EventRow,
+} from './event-log.ts'
 export { askRelay } from './relay-host-status.ts'
 export { subscribersOf, type Subscriber } from './subscriber-list.ts'
 export { EVENT_NUMBERS } from './sequencer.ts'

@@ -1,4 +1,5 @@
 /** Checks a stored repository for consistency: signature, tree, records, and no leftover rows. */
+import type { Throttle } from '../../../base/pace.ts'
 import { inPieces, type Reader } from '../../../platform/database/database.ts'
 import { cidOfCbor, type Cid } from '../../../protocol/cid.ts'
 import { parseCommit, verifyCommit } from '../../../protocol/commit.ts'
@@ -9,19 +10,30 @@ import { countMisframed, countRecords, findRecordsAt } from './record-store.ts'
 import { StoredNodes } from './node-store.ts'
 import type { RepoHead } from './repo-store.ts'
 
-/** Returns what is wrong with the repository, in words; empty if nothing is. `reader` must be of a snapshot. */
-export async function repoFaults(reader: Reader, repo: RepoHead, key: PublicKey): Promise<string[]> {
+/**
+ * Returns what is wrong with the repository, in words; empty if nothing is. `reader` must be of a snapshot. `throttled`
+ * runs each piece of the work.
+ */
+export async function repoFaults(
+  reader: Reader,
+  repo: RepoHead,
+  key: PublicKey,
+  throttled: Throttle = (work) => work(),
+): Promise<string[]> {
   const faults = commitFaults(repo, key)
   const stored = new StoredNodes(reader, repo.id)
   let nodes = 0
   let records = 0
   try {
-    for await (const page of walkTree(repo.data, async (cid) => (await stored.find([cid]))[0]?.bytes ?? null)) {
+    for await (const page of walkTree(repo.data, (cid) =>
+      throttled(async () => (await stored.find([cid]))[0]?.bytes ?? null),
+    )) {
       nodes += page.nodes.length
       records += page.entries.length
       for (const { cid, bytes } of page.nodes)
         if (!cidOfCbor(bytes).equals(cid)) faults.push(`node ${cid} does not match its CID`)
-      for (const entries of inPieces(page.entries)) faults.push(...(await recordFaults(reader, repo.id, entries)))
+      for (const entries of inPieces(page.entries))
+        faults.push(...(await throttled(() => recordFaults(reader, repo.id, entries))))
     }
   } catch (error) {
     if (!(error instanceof Malformed)) throw error

@@ -11,6 +11,7 @@ import { changesSince, misfits, misfitWords } from '../../identity/identity-watc
 import { crawlersFor } from '../../data/firehose/firehose.ts'
 import { certificateTerm, examineOne, termWords, type Finding } from '../doctor/doctor.ts'
 import { certificateFaults, isNearEnd } from '../certificates/certificates.ts'
+import { damagedRepos } from '../integrity/integrity.ts'
 import { relayLink } from '../reach/reach.ts'
 import type { Alert, Sighting } from './alert.ts'
 import { countAccountsSince } from './alert-store.ts'
@@ -19,8 +20,8 @@ import { refusalsInLastHour } from './refusal-count.ts'
 /** Passes of a sweep that fail one after another. A single one may be a service that restarts. */
 const FAILED_PASSES = 3
 const GIB = 1024 ** 3
-/** Accounts that are told of at the same time, for each of the alerts about identities. */
-const MAX_IDENTITIES = 20
+/** Accounts that one alert tells of at the same time. */
+const MAX_ACCOUNTS = 20
 
 const gibibytes = (bytes: number): string => `${(bytes / GIB).toFixed(1)} GiB`
 
@@ -137,6 +138,20 @@ export const alerts: readonly Alert[] = [
     },
   },
   {
+    name: 'repository-damaged',
+    title: 'a repository is damaged',
+    remedy:
+      'keep a copy of the database before anything else; "holdfast integrity" lists what is wrong, and "holdfast restore" brings a backup back',
+    everySecs: MINUTE_SECS,
+    holdsForSecs: 0,
+    async look({ db }) {
+      return (await damagedRepos(db, MAX_ACCOUNTS)).map(({ did, handle, faults: [first, ...others] }) => ({
+        subject: handle ?? did,
+        text: others.length === 0 ? first! : `${first}, and ${others.length} more`,
+      }))
+    },
+  },
+  {
     name: 'identity-changed',
     title: 'an identity was changed elsewhere',
     remedy:
@@ -144,7 +159,7 @@ export const alerts: readonly Alert[] = [
     everySecs: 5 * MINUTE_SECS,
     holdsForSecs: 0,
     async look({ db, clock }) {
-      const changes = await changesSince(db, clock.now() - RECOVERY_WINDOW_MILLIS, MAX_IDENTITIES)
+      const changes = await changesSince(db, clock.now() - RECOVERY_WINDOW_MILLIS, MAX_ACCOUNTS)
       return changes.map(({ did, handle, change }) => ({
         subject: handle ?? did,
         text: `an operation that did not come from here changed: ${changedWords(change)}`,
@@ -158,7 +173,7 @@ export const alerts: readonly Alert[] = [
     everySecs: HOUR_SECS,
     holdsForSecs: DAY_SECS,
     async look({ db }) {
-      return (await misfits(db, MAX_IDENTITIES)).map(({ did, handle, misfit }) => ({
+      return (await misfits(db, MAX_ACCOUNTS)).map(({ did, handle, misfit }) => ({
         subject: handle ?? did,
         text: misfitWords[misfit],
       }))

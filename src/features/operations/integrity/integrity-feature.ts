@@ -1,0 +1,46 @@
+/** What the running check plugs into the server. */
+import { route } from '../../../http/endpoint.ts'
+import type { Feature } from '../../../http/feature.ts'
+import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
+import { operator } from '../operators/operators.ts'
+import { integritySweep } from './integrity-sweep.ts'
+import { countDamagedRepos, currentIntegrityRound, damagedRepos, forgetFindings } from './integrity-store.ts'
+
+/** Damaged repositories in the report. */
+const MAX_LISTED = 100
+
+export const integrity: Feature = {
+  name: 'integrity',
+  sweeps: [integritySweep],
+  routes: [
+    /** How far the check of all repositories is, and the repositories in which it found something. */
+    route('GET', '/v1/admin/integrity', {
+      auth: operator(),
+      async handler({ ctx: { db } }) {
+        const round = await currentIntegrityRound(db)
+        return {
+          round: round && {
+            beganAt: wireTime(round.beganAt),
+            endedAt: wireTimeOrNull(round.endedAt),
+            repos: round.repos,
+            completedAt: wireTimeOrNull(round.completedAt),
+            completedRepos: round.completedRepos,
+          },
+          count: await countDamagedRepos(db),
+          damaged: (await damagedRepos(db, MAX_LISTED)).map(({ since, ...repo }) => ({
+            ...repo,
+            since: wireTime(since),
+          })),
+        }
+      },
+    }),
+  ],
+  async prepare({ metrics, db }) {
+    metrics.gauge('integrity_damaged_repos', 'Repositories in which the running check found something', () =>
+      countDamagedRepos(db),
+    )
+  },
+  async forgetAccount(_, tx, did) {
+    await forgetFindings(tx, did)
+  },
+}

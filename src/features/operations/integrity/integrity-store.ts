@@ -1,0 +1,80 @@
+/** SQL of the tables `integrity_finding` and `integrity_round`. */
+import { sql, sqlRows, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
+import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
+
+/** Replace what is known to be wrong with a repository. */
+export async function putFindings(tx: Tx, did: Did, faults: readonly string[], now: Millis): Promise<void> {
+  const known = await tx.all<{ fault: string; foundAt: Millis }>(
+    sql`SELECT fault, found_at AS "foundAt" FROM integrity_finding WHERE did = ${did}`,
+  )
+  if (faults.length === 0 && known.length === 0) return
+  const foundAt = new Map(known.map((row) => [row.fault, row.foundAt]))
+  await tx.run(sql`DELETE FROM integrity_finding WHERE did = ${did}`)
+  const rows = [...new Set(faults)].map((fault) => [did, fault, foundAt.get(fault) ?? now, now])
+  if (rows.length > 0)
+    await tx.run(sql`INSERT INTO integrity_finding (did, fault, found_at, seen_at) VALUES ${sqlRows(rows)}`)
+}
+
+export const forgetFindings = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM integrity_finding WHERE did = ${did}`)
+
+export interface DamagedRepo {
+  did: Did
+  handle: Handle | null
+  faults: string[]
+  /** When the first of the faults was found. */
+  since: Millis
+}
+
+/** Repositories in which the last check found something, in order of their DIDs. */
+export async function damagedRepos(reader: Reader, limit: number): Promise<DamagedRepo[]> {
+  const rows = await reader.all<{ did: Did; handle: Handle | null; fault: string; since: Millis }>(sql`
+    SELECT f.did, account.handle, f.fault, f.found_at AS since
+    FROM integrity_finding f LEFT JOIN account ON account.did = f.did
+    WHERE f.did IN (SELECT did FROM integrity_finding GROUP BY did ORDER BY did LIMIT ${limit})
+    ORDER BY f.did, f.found_at, f.fault`)
+  return Array.from(
+    Map.groupBy(rows, ({ did }) => did),
+    ([did, [first, ...others]]) => ({
+      did,
+      handle: first!.handle,
+      faults: [first!, ...others].map(({ fault }) => fault),
+      since: first!.since,
+    }),
+  )
+}
+
+export const countDamagedRepos = async (reader: Reader): Promise<number> =>
+  (await reader.get<{ count: number }>(sql`SELECT count(DISTINCT did) AS count FROM integrity_finding`))!.count
+
+export interface IntegrityRound {
+  beganAt: Millis
+  /** The last repository that was checked; empty at the beginning. */
+  after: string
+  /** Repositories that were checked in this round. */
+  repos: number
+  endedAt: Millis | null
+  /** The last round that was completed. */
+  completedAt: Millis | null
+  completedRepos: number | null
+  /** The number of the last event whose repository was checked. */
+  seq: number
+}
+
+const ROUND = 1
+
+export const currentIntegrityRound = (reader: Reader): Promise<IntegrityRound | null> =>
+  reader.get<IntegrityRound>(sql`
+    SELECT began_at AS "beganAt", after_did AS after, repos, ended_at AS "endedAt", completed_at AS "completedAt",
+      completed_repos AS "completedRepos", seq
+    FROM integrity_round WHERE id = ${ROUND}`)
+
+export async function putIntegrityRound(writer: Writer, round: IntegrityRound): Promise<void> {
+  const { beganAt, after, repos, endedAt, completedAt, completedRepos, seq } = round
+  await writer.run(sql`
+    INSERT INTO integrity_round (id, began_at, after_did, repos, ended_at, completed_at, completed_repos, seq)
+    VALUES (${ROUND}, ${beganAt}, ${after}, ${repos}, ${endedAt}, ${completedAt}, ${completedRepos}, ${seq})
+    ON CONFLICT (id) DO UPDATE SET began_at = excluded.began_at, after_did = excluded.after_did,
+      repos = excluded.repos, ended_at = excluded.ended_at, completed_at = excluded.completed_at,
+      completed_repos = excluded.completed_repos, seq = excluded.seq`)
+}

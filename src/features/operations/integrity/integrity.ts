@@ -1,0 +1,5 @@
+/**
+ * The door of the running check: every repository is read in turn while the server works, and what is wrong is told.
+ * Nothing is mended by itself.
+ */
+export { damagedRepos } from './integrity-store.ts'

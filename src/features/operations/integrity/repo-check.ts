@@ -1,0 +1,33 @@
+/** The check of one repository: what its rows, its tree, its signature and the event log say of each other. */
+import type { Context } from '../../../platform/context.ts'
+import type { Reader } from '../../../platform/database/database.ts'
+import type { Throttle } from '../../../base/pace.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { signingKeyOf } from '../../identity/account-keys/account-keys.ts'
+import { newestCommitEvent } from '../../data/firehose/firehose.ts'
+import { repoFaults, repoHead, type RepoHead } from '../../data/repo/repo.ts'
+
+/**
+ * Returns what is wrong with the repository of an account, in words; empty if nothing is, or if there is none. Reads
+ * one state in pieces, which `throttled` runs.
+ */
+export async function faultsOfRepo(ctx: Context, did: Did, throttled: Throttle = (work) => work()): Promise<string[]> {
+  const key = await signingKeyOf(ctx, ctx.db, did)
+  if (key === null) return ['the repository belongs to no account']
+  return ctx.db.snapshot(async (reader) => {
+    const repo = await repoHead(reader, did)
+    if (repo === null) return []
+    return [...(await repoFaults(reader, repo, key.publicKey, throttled)), ...(await logFaults(reader, repo))]
+  })
+}
+
+/** Subscribers have seen the events of the log, so the repository must not be behind them, or be another. */
+async function logFaults(reader: Reader, { did, rev, head }: RepoHead): Promise<string[]> {
+  const event = await newestCommitEvent(reader, did)
+  if (event === null || event.rev < rev) return []
+  if (event.rev > rev) return [`the event log has revision ${event.rev}, the repository ${rev}`]
+  // An event about a state alone names no commit.
+  return event.commit === null || event.commit === head.toString()
+    ? []
+    : [`the event log has commit ${event.commit}, the repository ${head}`]
+}

@@ -1,0 +1,154 @@
+/** Damage of repositories that is found while the server runs. */
+import { expect, test } from 'bun:test'
+import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { bearer, request } from '../../support/clients/http.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
+
+const ROUND_SECS = 3600
+
+const { pds } = useWorld({
+  config: {
+    integrity: { roundSecs: ROUND_SECS, cpuPercent: 100 },
+    alerts: { mailTo: ['operator@example.org'], diskFreeBytes: 0 },
+  },
+})
+
+const rowOf = async ({ did }: { did: string }) => (await pds.rows('repo', { did }))[0]!
+
+let accounts = 0
+/** An account with so many records. */
+async function joined(records: number): Promise<TestAccount & { id: number }> {
+  const account = await createAccount(pds, `whole${accounts++}`)
+  const writes = Array.from({ length: records }, (_, i) => ({
+    $type: 'com.atproto.repo.applyWrites#create',
+    collection: 'com.example.note',
+    rkey: `note${i}`,
+    value: { text: `note ${i}` },
+  }))
+  for (let at = 0; at < records; at += 200) {
+    const json = { repo: account.did, writes: writes.slice(at, at + 200) }
+    expect((await account.call('com.atproto.repo.applyWrites', { json })).status).toBe(200)
+  }
+  return { ...account, id: (await rowOf(account)).id }
+}
+
+interface View {
+  round: { repos: number; endedAt: string | null; completedRepos: number | null }
+  count: number
+  damaged: { did: string; faults: string[] }[]
+}
+const view = async () => (await request(`${pds.url}/v1/admin/integrity`, { headers: bearer(ADMIN_TOKEN) })).body as View
+
+/** All passes of the next round. Returns what is known to be wrong with the account. */
+async function faultsAfterRound({ did }: TestAccount): Promise<string[]> {
+  pds.clock.advance({ secs: ROUND_SECS })
+  do await pds.runSweep('integrity')
+  while ((await view()).round.endedAt === null)
+  return (await view()).damaged.find((repo) => repo.did === did)?.faults ?? []
+}
+
+test('what is whole has no findings, whatever was written and deleted', async () => {
+  const account = await joined(300)
+  const json = { repo: account.did, collection: 'com.example.note', rkey: 'note7' }
+  expect((await account.call('com.atproto.repo.deleteRecord', { json })).status).toBe(200)
+  const empty = await joined(0)
+  expect([await faultsAfterRound(account), await faultsAfterRound(empty)]).toEqual([[], []])
+  expect(await view()).toMatchObject({ count: 0, round: { completedRepos: accounts } })
+})
+
+const damages: [what: string, damage: (account: TestAccount & { id: number }) => Promise<void>, found: RegExp][] = [
+  [
+    'a record that is lost',
+    ({ id }) => pds.lose('record', { repo_id: id, path: 'com.example.note/note7' }),
+    /note7 is missing/,
+  ],
+  [
+    'a record with other bytes',
+    ({ id }) =>
+      pds.damage('record', { repo_id: id, path: 'com.example.note/note7' }, { value: new Uint8Array([0xa0]) }),
+    /note7 does not match its CID/,
+  ],
+  [
+    'a record that the tree does not have',
+    ({ id }) => pds.damage('record', { repo_id: id, path: 'com.example.note/note7' }, { path: 'com.example.note/zzz' }),
+    /note7 is missing/,
+  ],
+  [
+    'a node with other bytes',
+    async ({ id }) => {
+      const [one, other] = await pds.rows('repo_node', { repo_id: id }, ['cid', 'bytes'])
+      await pds.damage('repo_node', { repo_id: id, cid: one!.cid }, { bytes: other!.bytes })
+    },
+    /does not match its CID|cannot be read/,
+  ],
+  [
+    'a lost branch',
+    async ({ id }) => {
+      const [node] = await pds.rows('repo_node', { repo_id: id }, ['cid'])
+      await pds.lose('repo_node', { repo_id: id, cid: node!.cid })
+    },
+    /the tree cannot be read/,
+  ],
+  [
+    'a commit with a flipped bit',
+    async (account) => {
+      const changed = Uint8Array.from((await rowOf(account)).commit_block)
+      changed[changed.length - 1]! ^= 1
+      await pds.damage('repo', { id: account.id }, { commit_block: changed })
+    },
+    /the commit /,
+  ],
+  [
+    'a repository that is behind its events',
+    async (account) => {
+      const { head, commit_block, rev } = await rowOf(account)
+      await account.call('com.atproto.repo.createRecord', {
+        json: { repo: account.did, collection: 'com.example.note', rkey: 'later', record: {} },
+      })
+      await pds.lose('record', { repo_id: account.id, path: 'com.example.note/later' })
+      await pds.damage('repo', { id: account.id }, { rev, head, commit_block })
+    },
+    /the event log has revision/,
+  ],
+]
+
+test.each(damages)('%s is found, and told', async (_, damage, found) => {
+  const account = await joined(300)
+  expect(await faultsAfterRound(account)).toEqual([])
+  await damage(account)
+  expect((await faultsAfterRound(account)).join()).toMatch(found)
+  pds.mails.length = 0
+  await pds.runSweep('alerts')
+  await pds.runSteps()
+  expect(pds.mails.map(({ text }) => text).join()).toContain(`a repository is damaged (${account.handle})`)
+  // A deleted account has no findings.
+  await account.call('com.atproto.server.deactivateAccount', { json: {} })
+  await request(`${pds.url}/xrpc/com.atproto.admin.deleteAccount`, {
+    headers: bearer(ADMIN_TOKEN),
+    json: { did: account.did },
+  })
+  expect((await view()).damaged.filter(({ did }) => did === account.did)).toEqual([])
+})
+
+test('a repository that was written to is checked in the next pass, long before its turn', async () => {
+  const [quiet, written] = [await joined(3), await joined(3)]
+  await faultsAfterRound(quiet)
+  await pds.lose('record', { repo_id: written.id, path: 'com.example.note/note1' })
+  await pds.lose('record', { repo_id: quiet.id, path: 'com.example.note/note1' })
+  await written.call('com.atproto.repo.createRecord', {
+    json: { repo: written.did, collection: 'com.example.note', record: {} },
+  })
+  await pds.runSweep('integrity')
+  expect((await view()).damaged.map(({ did }) => did)).toEqual([written.did])
+})
+
+test('a finding goes once the repository is right again', async () => {
+  const account = await joined(3)
+  const where = { repo_id: account.id, path: 'com.example.note/note1' }
+  const [{ value }] = (await pds.rows('record', where, ['value'])) as [{ value: Uint8Array }]
+  await pds.damage('record', where, { value: new Uint8Array([0xa0]) })
+  expect(await faultsAfterRound(account)).not.toEqual([])
+  await pds.damage('record', where, { value })
+  expect(await faultsAfterRound(account)).toEqual([])
+})
