@@ -3,7 +3,7 @@
  * what the browser prefers, or else what the operator set.
  */
 import type { Config } from '../platform/configuration/config.ts'
-import { acceptedLanguage, languages, listedLanguage, type Language } from '../protocol/languages.ts'
+import { acceptedLanguage, languages, type Language } from '../protocol/languages.ts'
 import { cookieOf } from './cookies.ts'
 import type { Exchange } from './endpoint.ts'
 
@@ -15,12 +15,15 @@ const cookieName = (config: Config): string => `${isSecure(config) ? '__Host-' :
 /** Headers of the request that decide about the language. */
 export const LANGUAGE_HEADERS = 'Accept-Language, Cookie'
 
-/** `uiLocales` is what an app asked for, as in `ui_locales` of OpenID Connect. */
-export function pageLanguage({ ctx, request }: Pick<Exchange, 'ctx' | 'request'>, uiLocales?: string | null): Language {
+/** `wanted` is what an app asked for. */
+export function pageLanguage(
+  { ctx, request }: Pick<Exchange, 'ctx' | 'request'>,
+  wanted: Language | null = null,
+): Language {
   const chosen = cookieOf(request, cookieName(ctx.config))
   return (
     languages.find((language) => language === chosen) ??
-    listedLanguage(uiLocales ?? '') ??
+    wanted ??
     acceptedLanguage(request.headers.get('accept-language') ?? '') ??
     ctx.config.pages.language
   )

@@ -32,8 +32,8 @@ export interface Page {
    */
   origin?: string
   headers?: Record<string, string>
-  /** The languages that an app asked for, as in `ui_locales` of OpenID Connect. */
-  uiLocales?: string | null
+  /** The language that an app asked for. */
+  language?: Language | null
 }
 
 /** Who asked for a page, and how. */
@@ -48,7 +48,7 @@ export function page(config: Config, shown: Page): Response
 export function page(asker: PageAsker | Config, shown: Page): Response | Promise<Response> {
   if (!('ctx' in asker)) return response(asker, shown, layout(asker, shown, 'en', null).text)
   const { config } = asker.ctx
-  const language = pageLanguage(asker, shown.uiLocales)
+  const language = pageLanguage(asker, shown.language)
   return htmlIn(layout(config, shown, language, asker.request), language).then((text) =>
     response(config, { ...shown, headers: { Vary: LANGUAGE_HEADERS, ...shown.headers } }, text),
   )

@@ -4,6 +4,7 @@
  * Source: RFC 6749, 4.1; RFC 7636; RFC 9126; RFC 9449, 10; atproto "OAuth".
  */
 import type { ClientMetadata } from './client-metadata.ts'
+import { listedLanguage, type Language } from './languages.ts'
 import { parseDid, parseHandle } from './identifiers.ts'
 import { isCodeChallenge } from './pkce.ts'
 import { isRegistered } from './redirect-uris.ts'
@@ -28,6 +29,8 @@ export interface AuthorizationRequest {
   /** A DID or a handle, in lower case. It only prefills the form; the person may sign in with another account. */
   loginHint: string | null
   prompt: Prompt | null
+  /** The first language of `ui_locales` that there is; null or absent if the app names none. */
+  language?: Language | null
   /** Thumbprint of the key that the code is bound to; null if any key may redeem it. */
   dpopJkt: string | null
 }
@@ -161,6 +164,7 @@ export function checkAuthorizationRequest(
       state: given.state === undefined || given.state === '' ? null : given.state,
       loginHint: given.login_hint === undefined ? null : parseHint(given.login_hint),
       prompt: given.prompt === undefined ? null : parsePrompt(given.prompt),
+      language: listedLanguage(given.ui_locales ?? ''),
       dpopJkt: proofJkt ?? given.dpop_jkt ?? null,
     },
   }

@@ -27,15 +27,7 @@ const unfinished: readonly string[] = [
   'features/access/account-pages/own-domain-page.ts',
   'features/access/account-pages/push-part.ts',
   'features/access/account-pages/recovery-pages.ts',
-  'features/access/account-pages/reset-password-pages.ts',
-  'features/access/account-pages/sign-in-pages.ts',
-  'features/access/account-pages/sign-up-pages.ts',
   'features/access/account-pages/wallet-matters-view.ts',
-  'features/access/account-pages/wallet-sign-in-pages.ts',
-  'features/access/oauth/authorize-page.ts',
-  'features/access/oauth/wallet-consent-block.ts',
-  'features/access/page-parts/form-parts.ts',
-  'features/access/pages/account-chooser.ts',
   'features/access/pages/factor-page.ts',
   'features/access/scope-words/scope-view.ts',
   'features/agents/agents/agent-claim-page.ts',
@@ -43,7 +35,7 @@ const unfinished: readonly string[] = [
 ]
 
 /** Words that are the same in another language, by language; names and abbreviations need no line. */
-const loans: Readonly<Record<string, readonly string[]>> = { fr: ['Contact'] }
+const loans: Readonly<Record<string, readonly string[]>> = { fr: ['Contact'], de: ['Handle'] }
 
 const formsOf = (text: TextShape): string[] => (typeof text === 'string' ? [text] : Object.values(text))
 

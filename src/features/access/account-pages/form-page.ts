@@ -1,31 +1,31 @@
 /** Pages of one form, for people who are not signed in: what it is for, its fields, its button and further links. */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
-import { html, type Html } from '../../../http/html.ts'
+import { html, type Html, type Wording } from '../../../http/html.ts'
 import { page } from '../../../http/page.ts'
 import type { CapabilityName } from '../../../platform/configuration/capabilities.ts'
 import { errorNote, goodNote, type Fault, type PageCall } from '../page-parts/page-parts.ts'
 import { formProof, readOwnForm, requireNavigation } from '../pages/pages.ts'
 
 export interface FormPage {
-  title: string
+  title: Wording
   /** Below the title: what the form is for. */
-  lead: string
+  lead: Wording
   /** Where the form goes. */
   action: string
   /** What was done before; not shown beside a fault. */
-  notice?: string | null
+  notice?: Wording | null
   fault: Fault | null
   fields: Html
   /** What the button says; null if there is nothing to send. */
-  submit: string | null
+  submit: Wording | null
   links: Html
 }
 
-export const formPage = (
+export const formPage = async (
   call: PageCall,
   { title, lead, action, notice = null, fault, fields, submit, links }: FormPage,
-): Response =>
-  page(call.ctx.config, {
+): Promise<Response> => {
+  const shown = {
     title,
     status: fault?.status,
     body: html`
@@ -40,7 +40,10 @@ export const formPage = (
   ${submit !== null && html`<div class="actions"><button class="primary">${submit}</button></div>`}
   <p class="links">${links}</p>
 </form>`,
-  })
+  }
+  // A page with a plain title has no tables yet, and is in English as a whole.
+  return typeof title === 'string' ? page(call.ctx.config, shown) : page(call, shown)
+}
 
 interface FormHandlers {
   capability?: CapabilityName

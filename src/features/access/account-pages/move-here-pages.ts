@@ -3,7 +3,7 @@
  * how to sign in here. `move-page.ts` shows the move itself.
  */
 import type { Endpoint } from '../../../http/endpoint.ts'
-import { html, type Html } from '../../../http/html.ts'
+import { html, inEnglish, type Html } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
 import { page } from '../../../http/page.ts'
 import { beginMove, planMove, planOf, planWords, type MovePlan } from '../../identity/migration/migration.ts'
@@ -30,7 +30,7 @@ const BEGIN_PATH = `${MOVE_HERE_PATH}/begin`
 
 const hostOfServer = ({ ctx }: PageCall): string => new URL(ctx.config.publicUrl).host
 
-function oldServerPage(call: PageCall, given: URLSearchParams, fault: Fault | null): Response {
+function oldServerPage(call: PageCall, given: URLSearchParams, fault: Fault | null): Promise<Response> {
   const inviteCode = given.get('invite_code')
   return formPage(call, {
     title: 'Move your account here',
@@ -145,7 +145,7 @@ function accountFields({ ctx }: PageCall, plan: MovePlan, given: URLSearchParams
   ${
     plan.keys !== null &&
     html`
-  <details${(given.has('keep_key') || fault?.message.startsWith('keepKeys')) && html` open`}>
+  <details${(given.has('keep_key') || (fault !== null && inEnglish(fault.message).startsWith('keepKeys'))) && html` open`}>
     <summary>Keys that control your identity: ${plan.keys.stay.length} will stay, ${plan.keys.go.length} will go</summary>
     <div class="stack">${keyChoice(plan.keys, given)}</div>
   </details>`

@@ -29,7 +29,7 @@ const identifierPart = (given: URLSearchParams, fault: Fault | null, autofocus =
     fault,
   })
 
-const askPage = (call: PageCall, given: URLSearchParams, fault: Fault | null): Response =>
+const askPage = (call: PageCall, given: URLSearchParams, fault: Fault | null): Promise<Response> =>
   formPage(call, {
     title: 'Recover your account',
     lead: 'If you have lost your wallet: this server holds one of the three shares of your recovery key. With it and one of your own shares, a new wallet can take over your account.',
@@ -60,7 +60,7 @@ function sharePage(
   given: URLSearchParams,
   fault: Fault | null,
   answer: ReleaseAnswer | null = null,
-): Response {
+): Promise<Response> {
   const isReleased = answer?.status === 'released'
   const isSent = answer === null && given.has('sent')
   return formPage(call, {

@@ -7,30 +7,32 @@ import {
   codeField,
   faultOf,
   field,
+  fieldTexts,
   newPasswordField,
   seeOther,
   type Fault,
   type PageCall,
 } from '../page-parts/page-parts.ts'
 import { formPage, formRoutes } from './form-page.ts'
+import { signInTexts as texts } from './sign-in-texts.ts'
 
-const forgottenPage = (call: PageCall, given: URLSearchParams, fault: Fault | null): Response =>
+const forgottenPage = (call: PageCall, given: URLSearchParams, fault: Fault | null): Promise<Response> =>
   formPage(call, {
-    title: 'Reset your password',
-    lead: 'We send a code to the email address of your account.',
+    title: texts.resetTitle,
+    lead: texts.resetLead,
     action: '/account/reset-password',
     fault,
     fields: field({
       name: 'email',
-      label: 'Email address',
+      label: fieldTexts.email,
       type: 'email',
       value: given.get('email') ?? '',
       autocomplete: 'email',
       required: true,
       autofocus: true,
     }),
-    submit: 'Send the code',
-    links: html`<a href="/account/reset-password/code">I already have a code</a> <a href="/account/sign-in">Back to sign-in</a>`,
+    submit: texts.sendCode,
+    links: html`<a href="/account/reset-password/code">${texts.haveCode}</a> <a href="/account/sign-in">${texts.backToSignIn}</a>`,
   })
 
 async function sendCode(call: PageCall, form: URLSearchParams): Promise<Response> {
@@ -41,18 +43,18 @@ async function sendCode(call: PageCall, form: URLSearchParams): Promise<Response
   return fault === null ? seeOther('/account/reset-password/code?sent=yes') : forgottenPage(call, form, fault)
 }
 
-const codePage = (call: PageCall, given: URLSearchParams, fault: Fault | null): Response =>
+const codePage = (call: PageCall, given: URLSearchParams, fault: Fault | null): Promise<Response> =>
   formPage(call, {
-    title: 'Choose a new password',
-    lead: 'It signs you out everywhere, and ends the access of all apps.',
+    title: texts.newTitle,
+    lead: texts.newLead,
     action: '/account/reset-password/code',
-    notice: given.has('sent') ? 'If there is an account with this address, we have sent a code to it.' : null,
+    notice: given.has('sent') ? texts.codeSent : null,
     fault,
     fields: html`
   ${codeField({ value: given.get('code') ?? '', autofocus: fault === null, fault })}
   ${newPasswordField({ fault })}`,
-    submit: 'Change password',
-    links: html`<a href="/account/reset-password">Send another code</a>`,
+    submit: texts.changePassword,
+    links: html`<a href="/account/reset-password">${texts.anotherCode}</a>`,
   })
 
 async function reset(call: PageCall, form: URLSearchParams): Promise<Response> {

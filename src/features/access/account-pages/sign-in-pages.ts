@@ -6,11 +6,13 @@ import type { Account } from '../../identity/accounts/accounts.ts'
 import { hasKnownWallets } from '../wallet-proofs/wallet-proofs.ts'
 import { accountName } from './account-view.ts'
 import { formRoutes } from './form-page.ts'
+import { signInTexts as texts } from './sign-in-texts.ts'
 import { walletSignInForm } from './wallet-sign-in-pages.ts'
 import { deviceOf, formProof, signIn, withPassword } from '../pages/pages.ts'
 import {
   errorNote,
   faultAt,
+  faultTexts,
   faultOf,
   goodNote,
   identifierField,
@@ -22,9 +24,9 @@ import {
 } from '../page-parts/page-parts.ts'
 
 const notices = new Map([
-  ['reset', 'Your password is changed. Please sign in with the new one.'],
-  ['signed-out', 'You are signed out.'],
-  ['expired', 'That sign-in was not completed in time, or was denied. Please start again.'],
+  ['reset', texts.wasReset],
+  ['signed-out', texts.signedOut],
+  ['expired', texts.notCompleted],
 ])
 
 async function signInPage(call: PageCall, given: URLSearchParams, fault: Fault | null): Promise<Response> {
@@ -32,8 +34,8 @@ async function signInPage(call: PageCall, given: URLSearchParams, fault: Fault |
   const proof = formProof(call)
   const notice = goodNote(notices.get(given.get('done') ?? '') ?? null)
   const hasWallets = await hasKnownWallets(call.ctx.db)
-  return page(call.ctx.config, {
-    title: 'Sign in',
+  return page(call, {
+    title: texts.title,
     status: fault?.status,
     body:
       account?.hasPassword === false
@@ -41,9 +43,9 @@ async function signInPage(call: PageCall, given: URLSearchParams, fault: Fault |
         : html`
 <section class="card ask">
   ${passwordPart(proof, given, { notice, fault })}
-  ${hasWallets && walletSignInForm(proof, { name: '', button: html`<button class="link">Use your wallet instead</button>` })}
+  ${hasWallets && walletSignInForm(proof, { name: '', button: html`<button class="link">${texts.walletInstead}</button>` })}
   <hr>
-  <p class="links"><a href="/account/reset-password">Forgot your password?</a> <a href="/account/sign-up">Create an account</a> ${hasWallets && call.ctx.capabilities.has('escrow') && html`<a href="/account/recovery">Lost your wallet?</a>`}</p>
+  <p class="links"><a href="/account/reset-password">${texts.forgot}</a> <a href="/account/sign-up">${texts.create}</a> ${hasWallets && call.ctx.capabilities.has('escrow') && html`<a href="/account/recovery">${texts.lostWallet}</a>`}</p>
 </section>`,
   })
 }
@@ -62,12 +64,12 @@ async function accountAgain(call: PageCall, name: string): Promise<Account | nul
 const againPart = (proof: Html[] | null, account: Account): Html => html`
 <section class="card ask">
   <div class="tight">
-    <h1>Sign in again</h1>
-    <p class="quiet">You signed in to ${accountName(account)} more than a week ago. Please approve it in your wallet again.</p>
+    <h1>${texts.againTitle}</h1>
+    <p class="quiet">${texts.againLead({ account: accountName(account) })}</p>
   </div>
-  ${walletSignInForm(proof, { name: account.did, button: html`<button class="primary">Use your wallet</button>` })}
+  ${walletSignInForm(proof, { name: account.did, button: html`<button class="primary">${texts.useWallet}</button>` })}
   <hr>
-  <p class="links"><a href="/account/sign-in">Sign in to another account</a></p>
+  <p class="links"><a href="/account/sign-in">${texts.otherAccount}</a></p>
 </section>`
 
 interface Shown {
@@ -82,19 +84,19 @@ function passwordPart(proof: Html[] | null, given: URLSearchParams, { notice, fa
 <form method="post" action="/account/sign-in" class="stack">
   ${proof}
   <div class="tight">
-    <h1>Sign in</h1>
-    <p class="quiet">Manage your account and connected apps.</p>
+    <h1>${texts.title}</h1>
+    <p class="quiet">${texts.lead}</p>
   </div>
   ${notice}
   ${errorNote(fault)}
   ${identifierField({ value: identifier, required: true, autofocus: !isTyped })}
   ${passwordField({ required: true, autofocus: isTyped, fault })}
   ${rememberField(given.get('remember') === 'yes')}
-  <div class="actions"><button class="primary">Sign in</button></div>
+  <div class="actions"><button class="primary">${texts.title}</button></div>
 </form>`
 }
 
-const takenDown = faultAt(null, 'This account has been taken down. Please contact the operator of this server.', 200)
+const takenDown = faultAt(null, faultTexts.takenDown, 200)
 
 async function enter(call: PageCall, form: URLSearchParams): Promise<Response> {
   const limited = await faultOf(() => charge(call, 'createSession'))

@@ -8,6 +8,7 @@ import { entryOf } from '../pages/pages.ts'
 import {
   faultOf,
   field,
+  fieldTexts,
   hidden,
   newPasswordField,
   seeOther,
@@ -16,6 +17,7 @@ import {
 } from '../page-parts/page-parts.ts'
 import { formPage, formRoutes } from './form-page.ts'
 import { MOVE_HERE_PATH } from './move-here-pages.ts'
+import { signUpTexts as texts } from './sign-up-texts.ts'
 
 const PATH = '/account/sign-up'
 
@@ -41,7 +43,7 @@ const servedDomains = ({ config }: Context): string[] => config.availableUserDom
 function domainPart(domains: readonly string[], chosen: string | null): Html {
   if (domains.length === 1) return html`<span>${domains[0]}</span>`
   const options = domains.map((domain) => html`<option${domain === chosen && html` selected`}>${domain}</option>`)
-  return html`<select name="domain" aria-label="Domain of the handle">${options}</select>`
+  return html`<select name="domain" aria-label="${texts.domain}">${options}</select>`
 }
 
 /** Folded unless it is filled in or at fault: most people have no wallet. */
@@ -50,35 +52,32 @@ function walletPart({ config }: Context, given: URLSearchParams, fault: Fault | 
   const { passwordOptional } = config.accounts
   return html`
 <details${(key !== '' || fault?.field === 'wallet_key') && html` open`}>
-  <summary>I have a wallet${passwordOptional && ', and do not want a password'}</summary>
+  <summary>${passwordOptional ? texts.walletOnly : texts.wallet}</summary>
   <div class="stack">
-    <p class="quiet">A wallet key entered here ranks above this server's key: with it, you can move your account away even if this server does not cooperate.</p>
-    ${
-      passwordOptional &&
-      html`<p class="note">Without a password, you sign in with the wallet: here and in apps that show a code for it. For other apps, you create an app password here. You can set a password later with a code by email, but the key cannot be replaced: if you lose the wallet and have no recovery shares, you cannot move away without this server's help.</p>`
-    }
+    <p class="quiet">${texts.walletAbout}</p>
+    ${passwordOptional && html`<p class="note">${texts.walletOnlyAbout}</p>`}
     ${field({
       name: 'wallet_key',
-      label: 'Public key of your wallet',
+      label: texts.walletKey,
       value: key,
       maxLength: 200,
-      hint: 'It begins with did:key:z. Your wallet shows it; the key itself never leaves the wallet.',
+      hint: texts.walletKeyHint,
       fault,
     })}
   </div>
 </details>`
 }
 
-function signUpPage(call: PageCall, given: URLSearchParams, fault: Fault | null): Response {
+function signUpPage(call: PageCall, given: URLSearchParams, fault: Fault | null): Promise<Response> {
   const request = requestOf(given)
   return formPage(call, {
-    title: 'Create an account',
-    lead: `Your posts, follows and everything else will be stored on ${new URL(call.ctx.config.publicUrl).host}. You can move away at any time.`,
+    title: texts.title,
+    lead: texts.lead({ host: new URL(call.ctx.config.publicUrl).host }),
     action: request === null ? PATH : `${PATH}?${new URLSearchParams(request)}`,
     fault,
     fields: html`${request && hidden(request)}${accountFields(call.ctx, given, fault)}`,
-    submit: 'Create account',
-    links: html`<a href="${returnPath(given)}">I have an account</a> ${request === null && call.ctx.config.repos.importsEnabled && html`<a href="${moveHereUrl(given)}">I have one on another server</a>`}`,
+    submit: texts.submit,
+    links: html`<a href="${returnPath(given)}">${texts.haveAccount}</a> ${request === null && call.ctx.config.repos.importsEnabled && html`<a href="${moveHereUrl(given)}">${texts.haveAccountElsewhere}</a>`}`,
   })
 }
 
@@ -87,28 +86,28 @@ function accountFields(ctx: Context, given: URLSearchParams, fault: Fault | null
   return html`
   ${field({
     name: 'handle',
-    label: 'Handle',
+    label: fieldTexts.handle,
     value: given.get('handle') ?? '',
     affix: domainPart(servedDomains(ctx), given.get('domain')),
     required: true,
     autofocus: fault === null,
-    hint: 'How others find and mention you. Letters, digits and hyphens. You can change it later, for example to your own domain.',
+    hint: texts.handleHint,
     fault,
   })}
   ${field({
     name: 'email',
-    label: 'Email address',
+    label: fieldTexts.email,
     type: 'email',
     value: given.get('email') ?? '',
     autocomplete: 'email',
     required: true,
-    hint: 'We send codes and security notices to it. It is not public.',
+    hint: texts.emailHint,
     fault,
   })}
-  ${newPasswordField({ label: 'Password', required: !accounts.passwordOptional, fault })}
+  ${newPasswordField({ label: fieldTexts.password, required: !accounts.passwordOptional, fault })}
   ${walletPart(ctx, given, fault)}
-  ${inviteCodeRequired && field({ name: 'invite_code', label: 'Invite code', value: given.get('invite_code') ?? '', required: true, hint: 'From someone who has an account here, or from the operator of this server.', fault })}
-  ${links.termsOfService && html`<p class="quiet">By creating an account you agree to the <a href="${links.termsOfService}">terms</a>.</p>`}`
+  ${inviteCodeRequired && field({ name: 'invite_code', label: texts.inviteCode, value: given.get('invite_code') ?? '', required: true, hint: texts.inviteHint, fault })}
+  ${links.termsOfService && html`<p class="quiet">${texts.agree({ terms: (content) => html`<a href="${links.termsOfService}">${content}</a>` })}</p>`}`
 }
 
 async function join(call: PageCall, form: URLSearchParams): Promise<Response> {

@@ -7,6 +7,7 @@ import { page } from '../../../http/page.ts'
 import { announceSignIn } from '../../identity/account-events/account-events.ts'
 import { beginBrowserSignIn, browserSignInOf, completeBrowserSignIn, waitScript, walletBlock } from '../oauth/oauth.ts'
 import { browserHashOf, deviceOf, entryOf, formProof, readOwnForm, requireNavigation } from '../pages/pages.ts'
+import { signInTexts as texts } from './sign-in-texts.ts'
 import {
   errorNote,
   faultOf,
@@ -33,20 +34,20 @@ async function waitPage(call: PageCall, requestId: string, fault: Fault | null):
   const consent = await browserSignInOf(ctx, { requestId, browserHash: browserHashOf(call) })
   if (consent === null) return null
   const fields = html`${formProof(call)}${rememberField()}`
-  return page(ctx.config, {
-    title: 'Sign in with your wallet',
+  return page(call, {
+    title: texts.walletTitle,
     status: fault?.status,
     script: waitScript.url,
     body: html`
 <div class="card ask">
   <div class="tight">
-    <h1>Sign in with your wallet</h1>
-    <p class="quiet">When you approve it there, this browser is signed in to your account on ${new URL(ctx.config.publicUrl).host}.</p>
+    <h1>${texts.walletTitle}</h1>
+    <p class="quiet">${texts.walletLead({ host: new URL(ctx.config.publicUrl).host })}</p>
   </div>
   ${errorNote(fault)}
-  ${walletBlock(consent, { action: `${PATH}/complete`, label: 'Continue to your account', fields })}
+  ${walletBlock(consent, { action: `${PATH}/complete`, label: texts.toAccount, fields })}
   <hr>
-  <p class="links"><a href="/account/sign-in">Sign in another way</a></p>
+  <p class="links"><a href="/account/sign-in">${texts.anotherWay}</a></p>
 </div>`,
   })
 }

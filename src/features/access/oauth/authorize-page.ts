@@ -1,7 +1,6 @@
 /** The page on which an account holder authorizes an app or denies it access. */
-import { html, plainName, type Html } from '../../../http/html.ts'
-import { page } from '../../../http/page.ts'
-import type { Context } from '../../../platform/context.ts'
+import { html, inEnglish, plainName, type Html, type Wording } from '../../../http/html.ts'
+import { page, type PageAsker } from '../../../http/page.ts'
 import { isLoopbackClientId } from '../../../protocol/client-metadata.ts'
 import { BASE_SCOPE, type ExpandedScope } from '../../../protocol/scopes.ts'
 import { accountChooser, type Device, type SignedIn } from '../pages/pages.ts'
@@ -14,6 +13,7 @@ import {
   type Fault,
 } from '../page-parts/page-parts.ts'
 import { permissionList, scopeLine } from '../scope-words/scope-words.ts'
+import { consentTexts as texts } from './consent-texts.ts'
 import type { PendingRequest } from './authorization-request-store.ts'
 import { waitScript, walletBlock } from './wallet-consent-block.ts'
 import type { Consent } from './wallet-consent-store.ts'
@@ -52,13 +52,17 @@ export const signUpUrl = (requestUri: string, clientId: string): string =>
 
 /** The host in the client's id, which is the only name of an app that others cannot copy. */
 export const appHost = (clientId: string): string =>
-  isLoopbackClientId(clientId) ? 'an app on this device' : new URL(clientId).host
+  isLoopbackClientId(clientId) ? inEnglish(texts.appHere) : new URL(clientId).host
 
-export function authorizePage({ config }: Context, view: AuthorizeView): Response {
+const appName = (clientId: string): Wording => (isLoopbackClientId(clientId) ? texts.appHere : new URL(clientId).host)
+
+export function authorizePage(asker: PageAsker, view: AuthorizeView): Promise<Response> {
+  const { config } = asker.ctx
   const { pending, consent, fault, startsWithWallet } = view
-  const question = `Sign in to ${appHost(pending.client.clientId)}?`
-  return page(config, {
+  const question = texts.question({ app: appName(pending.client.clientId) })
+  return page(asker, {
     title: question,
+    language: pending.request.language,
     leavesOrigin: true,
     status: fault?.status,
     script: consent === null ? undefined : waitScript.url,
@@ -77,22 +81,22 @@ export function authorizePage({ config }: Context, view: AuthorizeView): Respons
 
 const passwordFirst = (view: AuthorizeView): Html => html`
 ${passwordForm(view)}
-${view.consent && html`<details class="fold"${view.consent.matchCode !== null && html` open`}><summary>Use your wallet instead</summary>${walletPart(view, view.consent)}</details>`}`
+${view.consent && html`<details class="fold"${view.consent.matchCode !== null && html` open`}><summary>${texts.walletInstead}</summary>${walletPart(view, view.consent)}</details>`}`
 
 /**
  * For an account that signs by wallet. The form of the password stays at hand for any other account. A refusal has a
  * form of its own: a button that stands before the form of the password must not be what Enter presses there.
  */
 const walletFirst = (view: AuthorizeView, consent: Consent): Html => html`
-${walletPart(view, consent, html`<button form="deny" name="action" value="deny">Deny</button>`)}
+${walletPart(view, consent, html`<button form="deny" name="action" value="deny">${texts.deny}</button>`)}
 <form id="deny" method="post" action="${actionOf(view)}" hidden>${hidden(namesOf(view))}${view.proof}</form>
-<details class="fold"><summary>${view.device === null ? 'Use your password instead' : 'Use another account'}</summary>${passwordForm(view)}</details>`
+<details class="fold"><summary>${view.device === null ? texts.passwordInstead : texts.anotherAccount}</summary>${passwordForm(view)}</details>`
 
 /** The names of the request let a form that comes too early lead back to this page. */
 const walletPart = (view: AuthorizeView, consent: Consent, beside?: Html): Html =>
   walletBlock(consent, {
     action: '/oauth/authorize/complete',
-    label: 'Continue',
+    label: texts.continue,
     fields: html`${hidden(namesOf(view))}`,
     beside,
   })
@@ -115,13 +119,13 @@ function passwordForm(view: AuthorizeView): Html {
   ${permissionList(
     scopes.map((scope) => scopeLine(scope, checkbox(scope, filled))),
     {
-      legend: 'This lets the app',
-      note: scopes.length > 1 ? 'Untick what you do not want to allow. Parts of the app may then not work.' : null,
+      legend: texts.allows,
+      note: scopes.length > 1 ? texts.untick : null,
     },
   )}
   <div class="decision">
-    <button class="primary" name="action" value="approve">Allow access</button>
-    <button name="action" value="deny" formnovalidate>Deny</button>
+    <button class="primary" name="action" value="approve">${texts.allow}</button>
+    <button name="action" value="deny" formnovalidate>${texts.deny}</button>
   </div>
 </form>`
 }
@@ -133,7 +137,7 @@ function checkbox({ scope }: ExpandedScope, filled: Filled | null): Html | null 
 }
 
 /** Shows the app's host, which the client cannot choose freely. The name that it gives itself is marked as such. */
-function whoAsks({ client: { clientId, name } }: PendingRequest, question: string, ownHost: string): Html {
+function whoAsks({ client: { clientId, name } }: PendingRequest, question: Wording, ownHost: string): Html {
   const isLoopback = isLoopbackClientId(clientId)
   const badge = isLoopback
     ? deviceIcon
@@ -145,7 +149,7 @@ function whoAsks({ client: { clientId, name } }: PendingRequest, question: strin
 <header class="asker">
   <span class="badge" aria-hidden="true">${badge}</span>
   <h1>${question}</h1>
-  <p class="quiet">It ${name && html`calls itself “<bdi>${plainName(name)}</bdi>” and `}asks for your account on ${ownHost}.${isLoopback && ' Its publisher cannot be verified: continue only if you started it yourself.'}</p>
+  <p class="quiet">${name ? texts.asksAs({ name: html`<bdi>${plainName(name)}</bdi>`, host: ownHost }) : texts.asks({ host: ownHost })}${isLoopback && html` ${texts.unverified}`}</p>
 </header>`
 }
 
@@ -153,12 +157,12 @@ const deviceIcon = html`<svg viewBox="0 0 24 24"><path d="M4 5h16v11H4zM9 20h6M1
 
 function furtherLinks({ requestUri, pending: { client } }: AuthorizeView): Html {
   const ofApp = [
-    { uri: client.policyUri, text: 'Its privacy policy' },
-    { uri: client.tosUri, text: 'Its terms' },
+    { uri: client.policyUri, text: texts.privacyPolicy },
+    { uri: client.tosUri, text: texts.terms },
   ].filter(({ uri }) => uri !== null)
   return html`
 <p class="links">
-  <a href="/account/reset-password">Forgot your password?</a> <a href="${signUpUrl(requestUri, client.clientId)}">Create an account</a>
+  <a href="/account/reset-password">${texts.forgot}</a> <a href="${signUpUrl(requestUri, client.clientId)}">${texts.create}</a>
   ${ofApp.map(({ uri, text }) => html`<a href="${uri}" rel="noreferrer noopener" target="_blank">${text}</a> `)}
 </p>`
 }
@@ -167,17 +171,17 @@ function furtherLinks({ requestUri, pending: { client } }: AuthorizeView): Html 
 function leaveNote({ request }: PendingRequest): Html {
   const url = new URL(request.redirectUri)
   const target = url.host === '' ? request.redirectUri : url.host
-  return html`Either way, you continue to <strong>${target}</strong>. You can end the access of any app on your <a href="/account">account page</a>.`
+  return html`${texts.leave({ target, account: (content) => html`<a href="/account">${content}</a>` })}`
 }
 
 /** The app's identifier, the redirect URI and the scopes, as programs write them. */
 const technicalDetails = ({ pending: { client, request }, scopes }: AuthorizeView): Html => html`
 <details class="aside">
-  <summary>Technical details</summary>
+  <summary>${texts.details}</summary>
   <dl class="facts">
-    <div><dt>Client identifier</dt><dd><code>${client.clientId}</code></dd></div>
-    <div><dt>Redirect URI</dt><dd><code>${request.redirectUri}</code></dd></div>
-    <div><dt>Scopes</dt>${scopes.map(({ scope }) => html`<dd><code>${scope}</code></dd>`)}</div>
+    <div><dt>${texts.clientId}</dt><dd><code>${client.clientId}</code></dd></div>
+    <div><dt>${texts.redirectUri}</dt><dd><code>${request.redirectUri}</code></dd></div>
+    <div><dt>${texts.scopes}</dt>${scopes.map(({ scope }) => html`<dd><code>${scope}</code></dd>`)}</div>
   </dl>
 </details>`
 
@@ -194,15 +198,11 @@ ${rememberField(filled?.remember, 'needs-password')}`
 
 /** An account without a password is chosen in its wallet, once its sign-in does not suffice. */
 function choice(device: Device, { pending, filled, consent }: AuthorizeView): Html {
-  const byWallet = consent === null ? 'Sign in to your account page again first' : 'Approve it in your wallet'
+  const byWallet = consent === null ? texts.accountFirst : texts.inWallet
   return accountChooser(device, {
     chosen: filled?.account ?? preselected(device, pending),
     missing: (signedIn) =>
-      mustSignInAgain(signedIn, pending)
-        ? signedIn.account.hasPassword
-          ? 'Enter your password again'
-          : byWallet
-        : null,
+      mustSignInAgain(signedIn, pending) ? (signedIn.account.hasPassword ? texts.passwordAgain : byWallet) : null,
   })
 }
 

@@ -112,7 +112,7 @@ async function renderConsent(
   const startsWithWallet =
     usesWallet || consent?.status === 'approved' || signsByWallet(opened.pending, { device, filled, hinted })
   const proof = formProof(call, device)
-  return authorizePage(call.ctx, { ...opened, scopes, device, proof, filled, fault, consent, startsWithWallet })
+  return authorizePage(call, { ...opened, scopes, device, proof, filled, fault, consent, startsWithWallet })
 }
 
 /** Show the page of a request again to a user who has used its part for wallets. */

@@ -1,4 +1,5 @@
 /** The documents that clients read first: the protected resource, the authorization server and its public keys. */
+import { languages } from '../../../protocol/languages.ts'
 import { HOUR_SECS } from '../../../base/durations.ts'
 import { route } from '../../../http/endpoint.ts'
 import { askedUrl } from '../../../platform/configuration/service-names.ts'
@@ -60,7 +61,7 @@ const authorizationServer = ({ config, capabilities }: Context) => ({
   authorization_response_iss_parameter_supported: true,
   client_id_metadata_document_supported: true,
   prompt_values_supported: ['login', 'consent'],
-  ui_locales_supported: ['en-US'],
+  ui_locales_supported: languages,
   display_values_supported: ['page', 'popup', 'touch'],
   protected_resources: [config.publicUrl, ...config.formerUrls],
   ...(capabilities.has('agents') && { agent_auth: agentAuth(config) }),

@@ -1,7 +1,8 @@
 /** The part of the authorization page for wallets: what to scan, tap or type, and how the request stands. */
 import { asset } from '../../../http/asset.ts'
-import { html, type Html } from '../../../http/html.ts'
+import { html, type Html, type Wording } from '../../../http/html.ts'
 import { hidden, qrCode } from '../page-parts/page-parts.ts'
+import { consentTexts as texts } from './consent-texts.ts'
 import type { Consent } from './wallet-consent-store.ts'
 import script from './wallet-consent.js' with { type: 'text' }
 
@@ -12,7 +13,7 @@ export interface Completion {
   /** Where the form goes. */
   action: string
   /** What its button says. */
-  label: string
+  label: Wording
   /** More fields of the form. */
   fields?: Html
   /** Another button beside its own. */
@@ -27,16 +28,16 @@ export function walletBlock(consent: Consent, { action, label, fields, beside }:
   return html`
 <div id="wallet-path">
   <div class="stack">
-    <p class="quiet">Scan this with the wallet on your phone, or type the code there. Approve only a sign-in that you started yourself.</p>
-    ${matchCode !== null && html`<div class="note match"><p>Your wallet asks for this number</p><div class="match-code mono" id="match-code">${matchCode}</div></div>`}
+    <p class="quiet">${texts.scan}</p>
+    ${matchCode !== null && html`<div class="note match"><p>${texts.match}</p><div class="match-code mono" id="match-code">${matchCode}</div></div>`}
     <div class="scan">
-      ${qrCode(link, 'QR code for your wallet')}
+      ${qrCode(link, texts.qrCode)}
       <div class="stack">
         <div class="user-code mono">${userCode}</div>
-        <a class="button" href="${link}">Open my wallet</a>
+        <a class="button" href="${link}">${texts.openWallet}</a>
       </div>
     </div>
-    <p class="note" id="wallet-status" role="status" data-request-id="${requestId}" data-status="${status}">${isApproved ? 'Approved in your wallet.' : 'Waiting for your wallet.'}</p>
+    <p class="note" id="wallet-status" role="status" data-request-id="${requestId}" data-status="${status}" data-approved="${texts.nowApproved}" data-denied="${texts.nowDenied}" data-expired="${texts.nowExpired}" data-completed="${texts.nowCompleted}">${isApproved ? texts.approved : texts.waiting}</p>
     <form id="wallet-complete" class="stack" method="post" action="${action}">
       ${hidden({ request_id: requestId })}
       ${fields}

@@ -10,12 +10,9 @@
   /** Null on a page that shows nothing else. */
   const fold = line.closest('details')
 
-  const ends = {
-    approved: 'Approved in your wallet. This page continues by itself.',
-    denied: 'Denied in your wallet. No access was granted. You can close this page.',
-    expired: 'The time for this request is over. Please start again.',
-    completed: 'This request is completed. You can close this page.',
-  }
+  /** What the line says once the wallet has decided, in the language of the page. */
+  const { approved, denied, expired, completed } = line.dataset
+  const ends = { approved, denied, expired, completed }
 
   let waitSecs = WAIT_SECS
   let askedAt = Date.now()

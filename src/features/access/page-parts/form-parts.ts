@@ -1,10 +1,12 @@
 /** The parts that pages share: messages, fields, and reading submitted forms. */
 import type { RouteCall } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
-import { html, type Html } from '../../../http/html.ts'
+import { html, type Html, type Wording } from '../../../http/html.ts'
+import { dayPhrase } from '../../../http/texts.ts'
 import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
 import { MIN_PASSWORD_CHARS } from '../../identity/passwords/passwords.ts'
 import type { Fault } from './faults.ts'
+import { fieldTexts } from './field-texts.ts'
 
 export type PageCall = RouteCall<null>
 
@@ -28,23 +30,23 @@ export const pageRefusal = (message: string): Refusal => new Refusal(400, 'Inval
 export const errorNote = (fault: Fault | null): Html | null =>
   fault && html`<p class="note error" role="alert" id="fault">${fault.message}</p>`
 
-export const goodNote = (message: string | null): Html | null =>
+export const goodNote = (message: Wording | null): Html | null =>
   message === null ? null : html`<p class="note good" role="status">${message}</p>`
 
 export interface Field {
   name: string
-  label: string
+  label: Wording
   /** Unique in the page; the name if omitted. */
   id?: string
   type?: 'text' | 'password' | 'email' | 'date'
   value?: string
   autocomplete?: string
-  hint?: string
+  hint?: Wording
   required?: boolean
   autofocus?: boolean
   maxLength?: number
   /** What the input must match, and what the browser says otherwise. The keyboard of a phone shows digits alone. */
-  digits?: { pattern: string; says: string }
+  digits?: { pattern: string; says: Wording }
   /** If the fault names this field, the field is marked, described and focused. */
   fault?: Fault | null
   /** Shown after the input, as part of the value. */
@@ -86,32 +88,36 @@ export function field({
 }
 
 export const identifierField = (options: Partial<Field> = {}): Html =>
-  field({ name: 'identifier', label: 'Handle or email address', autocomplete: 'username', ...options })
+  field({ name: 'identifier', label: fieldTexts.identifier, autocomplete: 'username', ...options })
 
 export const passwordField = (options: Partial<Field> = {}): Html =>
-  field({ name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password', ...options })
+  field({
+    name: 'password',
+    label: fieldTexts.password,
+    type: 'password',
+    autocomplete: 'current-password',
+    ...options,
+  })
 
 export const newPasswordField = (options: Partial<Field> = {}): Html =>
   passwordField({
-    label: 'New password',
+    label: fieldTexts.newPassword,
     autocomplete: 'new-password',
     required: true,
-    hint: `At least ${MIN_PASSWORD_CHARS} characters. A password manager can generate one for you.`,
+    hint: fieldTexts.newPasswordHint({ chars: MIN_PASSWORD_CHARS }),
     ...options,
   })
 
 export const codeField = (options: Partial<Field> = {}): Html =>
-  field({ name: 'code', label: 'Code from the email', autocomplete: 'one-time-code', required: true, ...options })
+  field({ name: 'code', label: fieldTexts.code, autocomplete: 'one-time-code', required: true, ...options })
 
 export const rememberField = (isTicked = false, when = ''): Html => html`
 <label class="check ${when}">
   <input type="checkbox" name="remember" value="yes"${isTicked && html` checked`}>
-  <span>Stay signed in on my own device</span>
+  <span>${fieldTexts.remember}</span>
 </label>`
 
 export const hidden = (fields: Record<string, string>): Html[] =>
   Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
 
-const days = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' })
-
-export const day = (instant: Millis): Html => html`<time datetime="${wireTime(instant)}">${days.format(instant)}</time>`
+export const day = (instant: Millis): Html => html`<time datetime="${wireTime(instant)}">${dayPhrase(instant)}</time>`

@@ -1,4 +1,6 @@
 /** The door of page parts: fields, notes and faults of forms, for all pages. */
+export { fieldTexts } from './field-texts.ts'
+export { faultTexts } from './fault-texts.ts'
 export { faultAt, faultOf, signedInElsewhere, type Fault } from './faults.ts'
 export { qrCode } from './qr-code.ts'
 export {

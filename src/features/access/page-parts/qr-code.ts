@@ -1,5 +1,5 @@
 import encodeQR from 'qr'
-import { html, type Html } from '../../../http/html.ts'
+import { html, type Html, type Wording } from '../../../http/html.ts'
 
 /** Modules of white around a QR code, without which readers do not find it. */
 const QUIET_ZONE = 4
@@ -7,7 +7,7 @@ const QUIET_ZONE = 4
 /**
  * Dark on white whatever the page looks like, because readers expect it. Runs of dark modules are one rectangle each.
  */
-export function qrCode(text: string, label: string): Html {
+export function qrCode(text: string, label: Wording): Html {
   const rows = encodeQR(text, 'raw', { ecc: 'medium', border: QUIET_ZONE })
   const path = rows
     .flatMap((row, y) =>

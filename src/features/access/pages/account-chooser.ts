@@ -1,13 +1,14 @@
 /** The part of a form in which people choose among the accounts that are signed in on their browser. */
-import { html, type Html } from '../../../http/html.ts'
+import { html, type Html, type Wording } from '../../../http/html.ts'
 import { parseDid } from '../../../protocol/identifiers.ts'
+import { fieldTexts } from '../page-parts/page-parts.ts'
 import type { Device, SignedIn } from './devices.ts'
 
 interface Choosing {
   /** The DID that is ticked, or `other`. */
   chosen: string
   /** What the holder has to do before the sign-in counts; null if it counts. */
-  missing(signedIn: SignedIn): string | null
+  missing(signedIn: SignedIn): Wording | null
 }
 
 /** Accounts that are shown at once, the chosen one first. The others open. */
@@ -23,13 +24,13 @@ export function accountChooser({ accounts }: Device, { chosen, missing }: Choosi
     some.map((signedIn) => accountChoice(signedIn, chosen, missing(signedIn)))
   return html`
 <fieldset>
-  <legend>Choose an account</legend>
+  <legend>${fieldTexts.chooseAccount}</legend>
   <div class="accounts">
     ${choices(shown)}
-    ${folded.length > 0 && html`<details class="more"><summary>${folded.length} more</summary><div class="accounts">${choices(folded)}</div></details>`}
+    ${folded.length > 0 && html`<details class="more"><summary>${fieldTexts.more({ count: folded.length })}</summary><div class="accounts">${choices(folded)}</div></details>`}
     <label class="account">
       <input class="other" type="radio" name="account" value="other"${chosen === 'other' && html` checked`}>
-      <span class="who"><span>Another account</span></span>
+      <span class="who"><span>${fieldTexts.anotherAccount}</span></span>
     </label>
   </div>
 </fieldset>`
@@ -39,7 +40,7 @@ export function accountChooser({ accounts }: Device, { chosen, missing }: Choosi
 const accountChoice = (
   { account: { did, handle, hasPassword } }: SignedIn,
   chosen: string,
-  missing: string | null,
+  missing: Wording | null,
 ): Html => html`
 <label class="account">
   <input type="radio" name="account" value="${did}"${missing !== null && hasPassword && html` class="stale"`}${chosen === did && html` checked`}>

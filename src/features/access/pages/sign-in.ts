@@ -3,6 +3,7 @@
  * with a second factor is asked for it on a page of its own, which carries the fields of the form on.
  */
 import { Refusal } from '../../../http/errors.ts'
+import { inEnglish } from '../../../http/html.ts'
 import type { Revalidate } from '../../../http/revalidation.ts'
 import { announceSignIn } from '../../identity/account-events/account-events.ts'
 import { attemptLogin, MAX_TRIED_PASSWORD_CHARS, provePassword } from '../../identity/passwords/passwords.ts'
@@ -17,20 +18,20 @@ import {
 } from '../factors/factors.ts'
 import { browserHashOf, deviceOf } from './devices.ts'
 import { ANOTHER_CODE, FACTOR_CODE, factorPage, PENDING_ID, type FactorView } from './factor-page.ts'
-import { faultAt, faultOf, type Fault, type PageCall } from '../page-parts/page-parts.ts'
+import { faultAt, faultOf, faultTexts, type Fault, type PageCall } from '../page-parts/page-parts.ts'
 
 /** Status of the page that is shown again with what is missing or wrong, because the request itself was valid. */
 const FORM_STATUS = 200
 
 const signInFaults = {
-  missing: faultAt(null, 'Please enter your handle or email address and your password.', FORM_STATUS),
-  wrong: faultAt('password', 'The account or the password is wrong. App passwords do not work here.', FORM_STATUS),
-  blocked: faultAt(null, 'Too many attempts. Please wait a minute and try again.', FORM_STATUS),
-  over: faultAt(null, 'That took too long. Please sign in again.', FORM_STATUS),
+  missing: faultAt(null, faultTexts.signInMissing, FORM_STATUS),
+  wrong: faultAt('password', faultTexts.signInWrong, FORM_STATUS),
+  blocked: faultAt(null, faultTexts.tooManyMinute, FORM_STATUS),
+  over: faultAt(null, faultTexts.signInLate, FORM_STATUS),
 }
 
-const wrongPassword = () => new Refusal(401, 'AuthenticationRequired', signInFaults.wrong.message)
-const signInOver = () => new Refusal(401, 'AuthenticationRequired', signInFaults.over.message)
+const wrongPassword = () => new Refusal(401, 'AuthenticationRequired', inEnglish(signInFaults.wrong.message))
+const signInOver = () => new Refusal(401, 'AuthenticationRequired', inEnglish(signInFaults.over.message))
 
 interface SignInForm {
   /** Handle, email address or DID; not looked at in the second step. */

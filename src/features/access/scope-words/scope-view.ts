@@ -1,5 +1,5 @@
 /** How pages show requested permissions: one line for each, with its meaning folded away. */
-import { html, type Html } from '../../../http/html.ts'
+import { html, type Html, type Wording } from '../../../http/html.ts'
 import { BASE_SCOPE, type ExpandedScope } from '../../../protocol/scopes.ts'
 import { wordsOf, type Words } from './scope-phrases.ts'
 
@@ -27,7 +27,7 @@ export const scopeLine = (scope: ExpandedScope, control: Html | null): Permissio
 /** `note` ends the folded part. Far-reaching permissions come first, so that they are not folded away. */
 export function permissionList(
   lines: readonly PermissionLine[],
-  { legend, note }: { legend: string; note: string | null },
+  { legend, note }: { legend: Wording; note: Wording | null },
 ): Html {
   const rank = ({ isAlwaysShown, isGrave }: PermissionLine) => (isAlwaysShown ? 0 : isGrave ? 1 : 2)
   const ordered = lines.toSorted((a, b) => rank(a) - rank(b))

@@ -1,0 +1,76 @@
+export const faultGerman = {
+  elsewhere:
+    'Du hast dich in einem anderen Tab an- oder abgemeldet, seit diese Seite angezeigt wurde. Bitte prüfe das Konto und entscheide dann noch einmal.',
+  handleChars:
+    'Ein Handle besteht aus Buchstaben, Ziffern und Bindestrichen und beginnt und endet nicht mit einem Bindestrich.',
+  handleEnding: 'Handles dürfen diese Endung nicht haben. Bitte wähle ein anderes.',
+  handleWord: 'Dieses Handle enthält ein Wort, das hier nicht erlaubt ist. Bitte wähle ein anderes.',
+  handleDots: 'Unter unserer Domain besteht ein Handle aus Buchstaben, Ziffern und Bindestrichen, ohne Punkte.',
+  handleShort: 'Dieses Handle ist zu kurz. Bitte verwende mindestens drei Zeichen.',
+  handleLong: 'Dieses Handle ist zu lang. Bitte wähle ein kürzeres.',
+  handleReserved: 'Dieses Handle ist reserviert. Bitte wähle ein anderes.',
+  handleTaken: 'Dieses Handle ist schon vergeben. Bitte wähle ein anderes.',
+  handleOrEmailTaken:
+    'Dieses Handle oder diese E-Mail-Adresse ist schon vergeben. Bitte wähle ein anderes Handle, oder melde dich an, wenn du ein Konto hast.',
+  handleOwnDomain:
+    'Ein neues Konto bekommt ein Handle unter unserer eigenen Domain. Sobald du ein Konto hast, kannst du zu deiner eigenen Domain wechseln.',
+  handleUnresolved:
+    'Diese Domain verweist noch nicht auf dein Konto. Veröffentliche den Eintrag oder die Datei unten und prüfe dann noch einmal.',
+  handleNotInDocument:
+    'Dein DID-Dokument nennt dieses Handle nicht. Bitte trage es dort zuerst ein und versuche es dann noch einmal.',
+  handleUnusable: 'Dieses Handle kann nicht verwendet werden. Bitte wähle ein anderes.',
+  handleTakenOrReserved: 'Dieses Handle ist schon vergeben oder reserviert. Bitte wähle ein anderes.',
+  signUpLate:
+    'Das hat zu lange gedauert, oder es gab inzwischen einen anderen Versuch. Bitte versuche, dich anzumelden. Wenn das nicht geht, registriere dich noch einmal.',
+  emailMissing: 'Bitte gib deine E-Mail-Adresse ein.',
+  emailTaken: 'Diese E-Mail-Adresse gehört hier zu einem anderen Konto. Bitte verwende eine andere.',
+  emailUnusable:
+    'Diese E-Mail-Adresse kann nicht verwendet werden. Bitte prüfe sie auf Tippfehler, oder verwende eine andere. Falls sie hier schon ein Konto hat, haben wir eine E-Mail an sie geschickt.',
+  emailChanged: 'Deine Adresse wurde geändert, seit diese Seite angezeigt wurde. Bitte öffne die Seite noch einmal.',
+  emailNone: 'Dein Konto hat keine E-Mail-Adresse. Bitte füge zuerst eine hinzu.',
+  passwordMissing: 'Bitte wähle ein Passwort.',
+  passwordShort: 'Dieses Passwort ist zu kurz. Bitte verwende mindestens {chars} Zeichen.',
+  passwordLong: 'Dieses Passwort ist zu lang. Bitte wähle ein kürzeres.',
+  passwordNotCurrent: 'Das ist nicht dein aktuelles Passwort. App-Passwörter funktionieren hier nicht.',
+  passwordUnusable: 'Dieses Passwort kann nicht verwendet werden. Bitte wähle ein anderes.',
+  walletKey:
+    'Das ist nicht der öffentliche Schlüssel einer Wallet. Er beginnt mit did:key:z und ist etwa sechzig Zeichen lang.',
+  inviteMissing: 'Für die Registrierung hier brauchst du einen Einladungscode. Bitte gib deinen ein.',
+  inviteInvalid: 'Dieser Einladungscode ist ungültig oder wurde schon verwendet. Bitte prüfe ihn auf Tippfehler.',
+  nameMissing: 'Bitte gib einen Namen mit höchstens 255 Zeichen ein.',
+  appPasswordTaken: 'Du hast schon ein App-Passwort mit diesem Namen. Bitte wähle einen anderen Namen.',
+  appPasswordsFull:
+    'Du hast die größte Zahl von App-Passwörtern erreicht. Bitte widerrufe eines, das du nicht mehr brauchst.',
+  documentNone:
+    'Deine Domain veröffentlicht kein Dokument, das hier bereitgestellt werden könnte. Veröffentliche es dort zuerst und versuche es dann noch einmal.',
+  documentPath: 'Hier kann nur eine Identität bereitgestellt werden, die eine ganze Domain ohne Pfad ist.',
+  alreadyHere:
+    'Dein Konto ist schon hier. Wenn dein Umzug begonnen hat, melde dich hier mit dem Handle und dem Passwort an, die du gewählt hast.',
+  identityUnreadable: 'Deine Identität kann gerade nicht gelesen werden. Bitte versuche es später noch einmal.',
+  identityElsewhere:
+    'Deine Identität wird nicht von diesem Server verwaltet. Wenn du zu einem anderen Server umgezogen bist, melde dich dort an.',
+  identityOtherServer:
+    'Deine Identität nennt einen anderen Server. Wenn du dorthin umgezogen bist, melde dich dort an.',
+  identityOtherKey:
+    'Deine Identität nennt einen Signaturschlüssel, den dieser Server nicht besitzt. Wer deinen Wiederherstellungsschlüssel hat, kann das berichtigen.',
+  tooManyMinute: 'Zu viele Versuche. Bitte warte eine Minute und versuche es dann noch einmal.',
+  tooMany: 'Zu viele Versuche. Bitte warte ein paar Minuten und versuche es dann noch einmal.',
+  codeWrong: 'Dieser Code ist falsch. Bitte prüfe ihn, oder fordere einen neuen an.',
+  codeExpired: 'Dieser Code ist abgelaufen. Bitte fordere einen neuen an.',
+  factorWanted:
+    'Der alte Server verlangt einen Code, den er dir per E-Mail geschickt hat. Bitte gib ihn zusammen mit dem Passwort ein.',
+  upstream:
+    'Ein Dienst, der dafür gebraucht wird, antwortet nicht. Es wurde nichts geändert. Bitte versuche es gleich noch einmal.',
+  signInMissing: 'Bitte gib dein Handle oder deine E-Mail-Adresse und dein Passwort ein.',
+  signInWrong: 'Das Konto oder das Passwort ist falsch. App-Passwörter funktionieren hier nicht.',
+  takenDown: 'Dieses Konto wurde gesperrt. Bitte wende dich an den Betreiber dieses Servers.',
+  endPassed: 'Bitte wähle einen Tag, der noch nicht vorbei ist.',
+  scopeUnknown:
+    'Einer dieser Scopes ist unbekannt, oder nur das Konto selbst darf ihn haben. Bitte berichtige oder entferne ihn.',
+  factorMailed:
+    'Dein Konto hier verlangt einen zweiten Faktor. Wir haben dir einen Code gemailt: Bitte gib ihn zusammen mit dem Passwort ein.',
+  factorApp:
+    'Dein Konto hier verlangt einen zweiten Faktor. Bitte gib einen Code deiner Authenticator-App oder einen Wiederherstellungscode ein.',
+  tooManyCodes: 'Zu viele falsche Codes. Bitte warte eine Stunde und versuche es dann noch einmal.',
+  signInLate: 'Das hat zu lange gedauert. Bitte melde dich noch einmal an.',
+} as const

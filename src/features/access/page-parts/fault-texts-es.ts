@@ -1,0 +1,69 @@
+export const faultSpanish = {
+  elsewhere:
+    'Has iniciado o cerrado sesión en otra pestaña desde que se mostró esta página. Comprueba la cuenta y vuelve a decidir.',
+  handleChars: 'Un nombre de usuario se compone de letras, cifras y guiones, y no empieza ni termina con un guion.',
+  handleEnding: 'Los nombres de usuario no pueden tener esta terminación. Elige otro.',
+  handleWord: 'Este nombre de usuario contiene una palabra que aquí no está permitida. Elige otro.',
+  handleDots: 'En nuestro dominio, un nombre de usuario se compone de letras, cifras y guiones, sin puntos.',
+  handleShort: 'Este nombre de usuario es demasiado corto. Usa al menos tres caracteres.',
+  handleLong: 'Este nombre de usuario es demasiado largo. Elige uno más corto.',
+  handleReserved: 'Este nombre de usuario está reservado. Elige otro.',
+  handleTaken: 'Este nombre de usuario ya está en uso. Elige otro.',
+  handleOrEmailTaken:
+    'Este nombre de usuario o este correo electrónico ya está en uso. Elige otro nombre de usuario, o inicia sesión si tienes una cuenta.',
+  handleOwnDomain:
+    'Una cuenta nueva recibe un nombre de usuario en nuestro propio dominio. Cuando tengas una cuenta, podrás cambiar a tu propio dominio.',
+  handleUnresolved:
+    'Este dominio todavía no apunta a tu cuenta. Publica el registro o el archivo de abajo y vuelve a comprobarlo.',
+  handleNotInDocument: 'Tu documento DID no nombra este nombre de usuario. Añádelo allí primero y vuelve a intentarlo.',
+  handleUnusable: 'Este nombre de usuario no se puede usar. Elige otro.',
+  handleTakenOrReserved: 'Este nombre de usuario ya está en uso o reservado. Elige otro.',
+  signUpLate:
+    'Ha tardado demasiado, o mientras tanto ha habido otro intento. Intenta iniciar sesión. Si no puedes, vuelve a registrarte.',
+  emailMissing: 'Introduce tu correo electrónico.',
+  emailTaken: 'Este correo electrónico pertenece a otra cuenta de este servidor. Usa otro.',
+  emailUnusable:
+    'Este correo electrónico no se puede usar. Comprueba que esté bien escrito o usa otro. Si ya tiene una cuenta aquí, le hemos enviado un correo.',
+  emailChanged: 'Tu dirección ha cambiado desde que se mostró esta página. Vuelve a abrirla.',
+  emailNone: 'Tu cuenta no tiene correo electrónico. Añade uno primero.',
+  passwordMissing: 'Elige una contraseña.',
+  passwordShort: 'Esta contraseña es demasiado corta. Usa al menos {chars} caracteres.',
+  passwordLong: 'Esta contraseña es demasiado larga. Elige una más corta.',
+  passwordNotCurrent: 'Esa no es tu contraseña actual. Las contraseñas de aplicación no sirven aquí.',
+  passwordUnusable: 'Esta contraseña no se puede usar. Elige otra.',
+  walletKey: 'Esto no es la clave pública de una cartera. Empieza por did:key:z y tiene unos sesenta caracteres.',
+  inviteMissing: 'Para registrarse aquí hace falta un código de invitación. Introduce el tuyo.',
+  inviteInvalid: 'Este código de invitación no es válido o ya se ha usado. Comprueba que esté bien escrito.',
+  nameMissing: 'Introduce un nombre de 255 caracteres como máximo.',
+  appPasswordTaken: 'Ya tienes una contraseña de aplicación con este nombre. Elige otro nombre.',
+  appPasswordsFull: 'Has alcanzado el número máximo de contraseñas de aplicación. Revoca alguna que ya no uses.',
+  documentNone:
+    'Tu dominio no publica ningún documento que se pueda servir aquí. Publícalo allí primero y vuelve a intentarlo.',
+  documentPath: 'Aquí solo se puede servir una identidad que sea un dominio completo, sin ruta.',
+  alreadyHere:
+    'Tu cuenta ya está aquí. Si tu mudanza ha empezado, inicia sesión aquí con el nombre de usuario y la contraseña que elegiste.',
+  identityUnreadable: 'Tu identidad no se puede leer en este momento. Inténtalo más tarde.',
+  identityElsewhere:
+    'Tu identidad no está bajo el control de este servidor. Si te has mudado a otro servidor, inicia sesión allí.',
+  identityOtherServer: 'Tu identidad nombra otro servidor. Si te has mudado allí, inicia sesión allí.',
+  identityOtherKey:
+    'Tu identidad nombra una clave de firma que este servidor no tiene. Quien tenga tu clave de recuperación puede corregirlo.',
+  tooManyMinute: 'Demasiados intentos. Espera un minuto y vuelve a intentarlo.',
+  tooMany: 'Demasiados intentos. Espera unos minutos y vuelve a intentarlo.',
+  codeWrong: 'Este código es incorrecto. Compruébalo o pide uno nuevo.',
+  codeExpired: 'Este código ha caducado. Pide uno nuevo.',
+  factorWanted:
+    'El servidor anterior pide un código, que te ha enviado por correo. Introdúcelo junto con la contraseña.',
+  upstream: 'Un servicio del que esto depende no responde. No se ha cambiado nada. Inténtalo de nuevo en un momento.',
+  signInMissing: 'Introduce tu nombre de usuario o correo electrónico y tu contraseña.',
+  signInWrong: 'La cuenta o la contraseña es incorrecta. Las contraseñas de aplicación no sirven aquí.',
+  takenDown: 'Esta cuenta ha sido retirada. Ponte en contacto con el operador de este servidor.',
+  endPassed: 'Elige un día que no haya pasado.',
+  scopeUnknown: 'Uno de estos scopes no se conoce, o solo puede tenerlo la propia cuenta. Corrígelo o quítalo.',
+  factorMailed:
+    'Tu cuenta de este servidor pide un segundo factor. Te hemos enviado un código por correo: introdúcelo junto con la contraseña.',
+  factorApp:
+    'Tu cuenta de este servidor pide un segundo factor. Introduce un código de tu app de autenticación o un código de recuperación.',
+  tooManyCodes: 'Demasiados códigos incorrectos. Espera una hora y vuelve a intentarlo.',
+  signInLate: 'Ha tardado demasiado. Vuelve a iniciar sesión.',
+} as const

@@ -1,0 +1,13 @@
+export const fieldGerman = {
+  identifier: 'Handle oder E-Mail-Adresse',
+  password: 'Passwort',
+  newPassword: 'Neues Passwort',
+  newPasswordHint: 'Mindestens {chars} Zeichen. Ein Passwortmanager kann eines für dich erzeugen.',
+  code: 'Code aus der E-Mail',
+  remember: 'Auf meinem eigenen Gerät angemeldet bleiben',
+  handle: 'Handle',
+  email: 'E-Mail-Adresse',
+  chooseAccount: 'Konto auswählen',
+  more: { one: '{count} weiteres', other: '{count} weitere' },
+  anotherAccount: 'Ein anderes Konto',
+} as const

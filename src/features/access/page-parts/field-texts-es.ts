@@ -1,0 +1,13 @@
+export const fieldSpanish = {
+  identifier: 'Nombre de usuario o correo electrónico',
+  password: 'Contraseña',
+  newPassword: 'Contraseña nueva',
+  newPasswordHint: 'Al menos {chars} caracteres. Un gestor de contraseñas puede generar una por ti.',
+  code: 'Código del correo',
+  remember: 'Mantener la sesión iniciada en mi propio dispositivo',
+  handle: 'Nombre de usuario',
+  email: 'Correo electrónico',
+  chooseAccount: 'Elige una cuenta',
+  more: { one: '{count} más', many: '{count} más', other: '{count} más' },
+  anotherAccount: 'Otra cuenta',
+} as const

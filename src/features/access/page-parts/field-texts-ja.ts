@@ -1,0 +1,13 @@
+export const fieldJapanese = {
+  identifier: 'ハンドルまたはメールアドレス',
+  password: 'パスワード',
+  newPassword: '新しいパスワード',
+  newPasswordHint: '{chars}文字以上。パスワードマネージャーで生成することもできます。',
+  code: 'メールに記載のコード',
+  remember: '自分のデバイスでログインしたままにする',
+  handle: 'ハンドル',
+  email: 'メールアドレス',
+  chooseAccount: 'アカウントを選択',
+  more: { other: 'ほか{count}件' },
+  anotherAccount: '別のアカウント',
+} as const

@@ -1,0 +1,13 @@
+export const fieldBrazilian = {
+  identifier: 'Nome de usuário ou e-mail',
+  password: 'Senha',
+  newPassword: 'Nova senha',
+  newPasswordHint: 'Pelo menos {chars} caracteres. Um gerenciador de senhas pode gerar uma para você.',
+  code: 'Código do e-mail',
+  remember: 'Continuar conectado no meu próprio dispositivo',
+  handle: 'Nome de usuário',
+  email: 'Endereço de e-mail',
+  chooseAccount: 'Escolha uma conta',
+  more: { one: 'mais {count}', many: 'mais {count}', other: 'mais {count}' },
+  anotherAccount: 'Outra conta',
+} as const
