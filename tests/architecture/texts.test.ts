@@ -29,13 +29,16 @@ const unfinished: readonly string[] = [
   'features/access/account-pages/recovery-pages.ts',
   'features/access/account-pages/wallet-matters-view.ts',
   'features/access/pages/factor-page.ts',
-  'features/access/scope-words/scope-view.ts',
   'features/agents/agents/agent-claim-page.ts',
-  'features/operations/server-info/landing-page.ts',
 ]
 
 /** Words that are the same in another language, by language; names and abbreviations need no line. */
-const loans: Readonly<Record<string, readonly string[]>> = { fr: ['Contact'], de: ['Handle'] }
+const loans: Readonly<Record<string, readonly string[]>> = {
+  fr: ['Contact', 'images'],
+  de: ['Handle', 'Software'],
+  es: ['Software'],
+  'pt-BR': ['Software', 'feeds'],
+}
 
 const formsOf = (text: TextShape): string[] => (typeof text === 'string' ? [text] : Object.values(text))
 

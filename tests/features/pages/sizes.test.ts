@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { Secret } from '../../../src/base/secret.ts'
+import stylesheet from '../../../src/http/style.css' with { type: 'text' }
+import { languages } from '../../../src/protocol/languages.ts'
 import { axeFaults } from '../../support/clients/accessibility.ts'
 import { registerAgent as confirmedAgent } from '../../support/clients/registered-agent.ts'
 import { registerDevices, RELAY } from '../../support/clients/queued.ts'
@@ -20,6 +22,7 @@ import { useWorld } from '../../support/world.ts'
 
 /** Where to put pictures of the pages, for somebody to look at. */
 const { SCREENSHOT_DIR } = process.env
+if (SCREENSHOT_DIR) mkdirSync(SCREENSHOT_DIR, { recursive: true })
 
 const WIDTHS = { 320: 640, 360: 740, 768: 1024, 1280: 900 }
 /** A handle of 253 characters, in labels of 63. */
@@ -357,19 +360,67 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
   },
 }
 
+/** Pages that have their texts in tables, and can be reloaded in another language. */
+const IN_ALL_LANGUAGES = [
+  'landing',
+  'missing',
+  'sign-in',
+  'sign-up',
+  'reset',
+  'code',
+  'request-gone',
+  'consent',
+  'consent-wallet',
+  'consent-chooser',
+]
+
+const fits = {
+  overflow: 0,
+  outside: [],
+  clipped: [],
+  repeatedIds: [],
+  unnamed: [],
+  small: [],
+  faint: [],
+  headings: 1,
+}
+
+test.each(IN_ALL_LANGUAGES)('the page %s fits on the smallest screen in every language', async (name) => {
+  const page = await freshPage()
+  await pages[name]!(page)
+  await page.setViewportSize({ width: 320, height: WIDTHS[320] })
+  for (const language of languages) {
+    await page.context().addCookies([{ name: 'holdfast-language', value: language, url: pds.url }])
+    await page.reload()
+    await unfold(page)
+    const shown = await page.locator('html').getAttribute('lang')
+    expect({ name, language, shown, ...(await page.evaluate(measure)) }).toEqual({
+      name,
+      language,
+      shown: language,
+      ...fits,
+    })
+    if (SCREENSHOT_DIR) await page.screenshot({ path: join(SCREENSHOT_DIR, `${name}-${language}.png`), fullPage: true })
+    if (language === 'de') expect({ name, faults: await audited(page, [320]) }).toEqual({ name, faults: { 320: [] } })
+  }
+})
+
+/** Of a page with its stylesheet, without pictures. */
+const MAX_PAGE_BYTES = 60_000
+
 /** By width, the colours in which pages are audited: that takes longer than measuring them. */
 const AUDITED = { 320: 'light', 360: 'dark', 768: 'light', 1280: 'dark' } as const
 
 /** Faults by the rules of WCAG 2.2. The auditor is a script, and must not meet those of the page. */
-async function audited(original: Page): Promise<Record<string, string[]>> {
+async function audited(original: Page, widths: readonly number[] = Object.keys(AUDITED).map(Number)) {
   const body = (await original.content()).replaceAll(/<script.*?<\/script>/gs, '')
   const page = await freshPage({ javaScriptEnabled: true })
   await page.route('**/audited', (route) => route.fulfill({ contentType: 'text/html; charset=utf-8', body }))
   await page.goto(`${pds.url}/audited`)
   const faults: Record<string, string[]> = {}
-  for (const [width, colorScheme] of Object.entries(AUDITED)) {
-    await page.setViewportSize({ width: Number(width), height: 900 })
-    await page.emulateMedia({ colorScheme })
+  for (const width of widths) {
+    await page.setViewportSize({ width, height: 900 })
+    await page.emulateMedia({ colorScheme: AUDITED[width as keyof typeof AUDITED] })
     faults[width] = await axeFaults(page)
   }
   return faults
@@ -381,6 +432,7 @@ test.each(Object.keys(pages))('the page %s fits on every screen and can be read'
   // A form may still be on its way to the page that answers it.
   await page.waitForLoadState()
   await page.locator('body').waitFor()
+  expect(Buffer.byteLength((await page.content()) + stylesheet)).toBeLessThan(MAX_PAGE_BYTES)
   for (const [width, height] of Object.entries(WIDTHS)) {
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.setViewportSize({ width: Number(width), height })
@@ -389,17 +441,9 @@ test.each(Object.keys(pages))('the page %s fits on every screen and can be read'
         name,
         width,
         colorScheme,
-        overflow: 0,
-        outside: [],
-        clipped: [],
-        repeatedIds: [],
-        unnamed: [],
-        small: [],
-        faint: [],
-        headings: 1,
+        ...fits,
       })
       if (!SCREENSHOT_DIR) continue
-      mkdirSync(SCREENSHOT_DIR, { recursive: true })
       await page.screenshot({ path: join(SCREENSHOT_DIR, `${name}-${width}-${colorScheme}.png`), fullPage: true })
     }
   }

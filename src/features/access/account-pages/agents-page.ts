@@ -4,7 +4,7 @@
  */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { notFound } from '../../../http/errors.ts'
-import { html, plainName, type Html } from '../../../http/html.ts'
+import { html, inEnglish, plainName, type Html } from '../../../http/html.ts'
 import { bySeq, placeIn } from '../../../http/paged-list.ts'
 import { page } from '../../../http/page.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
@@ -171,7 +171,7 @@ function changeWords(detail: Record<string, unknown>): string {
     .filter((name) => Number(detail[name]) > 0)
     .map((name) => `${verbs[name]} ${String(detail[name])}`)
   const { collections } = detail
-  const kinds = Array.isArray(collections) ? collections.map((name) => collectionWords(String(name))) : []
+  const kinds = Array.isArray(collections) ? collections.map((name) => inEnglish(collectionWords(String(name)))) : []
   return sentence(`it ${listed(doing)}: ${kinds.join(', ')}`)
 }
 

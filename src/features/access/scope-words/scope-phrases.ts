@@ -6,62 +6,60 @@ import type {
   RepoPermission,
   RpcPermission,
 } from '@atproto/oauth-scopes'
-import { plainName } from '../../../http/html.ts'
+import { plainName, type Wording } from '../../../http/html.ts'
+import { listPhrase } from '../../../http/texts.ts'
 import { scopeGrammar } from '../../../protocol/scope-grammar.ts'
 import { scopePresets } from '../../../protocol/app-password-scopes.ts'
 import type { ExpandedScope } from '../../../protocol/scopes.ts'
+import { scopeTexts as texts } from './scope-texts.ts'
 
 export interface Words {
-  what: string
-  more: string
+  what: Wording
+  more: Wording
   /** The page marks the permission as far-reaching. */
   isGrave?: boolean
 }
 
 const statics: Record<string, Words> = {
-  atproto: {
-    what: 'Know who you are',
-    more: 'Your handle and your permanent identifier. Every app that you sign in to can see these.',
-  },
-  'transition:generic': {
-    what: 'Post and act as you',
-    more: 'Create, change and delete your posts and all other public data, upload files, and use other services on your behalf. This does not include your messages, your email address or your account settings.',
-    isGrave: true,
-  },
-  [scopePresets.read]: {
-    what: 'Read what you see in apps',
-    more: 'Your timeline, notifications, bookmarks and lists, and what others publish. It changes nothing.',
-  },
-  'transition:email': { what: 'See your email address', more: 'And whether you have confirmed it.' },
-  'transition:chat.bsky': {
-    what: 'Read and send messages',
-    more: 'All your direct messages, old and new.',
-    isGrave: true,
-  },
+  atproto: { what: texts.identity, more: texts.identityMore },
+  'transition:generic': { what: texts.generic, more: texts.genericMore, isGrave: true },
+  [scopePresets.read]: { what: texts.read, more: texts.readMore },
+  'transition:email': { what: texts.email, more: texts.emailMore },
+  'transition:chat.bsky': { what: texts.chat, more: texts.chatMore, isGrave: true },
 }
 
 /** Everyday names of well-known collections. */
-const collections: Record<string, string> = {
-  'app.bsky.actor.profile': 'your profile',
-  'app.bsky.actor.status': 'your status',
-  'app.bsky.feed.post': 'posts',
-  'app.bsky.feed.like': 'likes',
-  'app.bsky.feed.repost': 'reposts',
-  'app.bsky.feed.generator': 'feeds',
-  'app.bsky.feed.threadgate': 'reply settings',
-  'app.bsky.feed.postgate': 'quote settings',
-  'app.bsky.graph.follow': 'follows',
-  'app.bsky.graph.block': 'blocks',
-  'app.bsky.graph.list': 'lists',
-  'app.bsky.graph.listitem': 'list members',
-  'app.bsky.graph.listblock': 'list blocks',
-  'app.bsky.graph.starterpack': 'starter packs',
+const collections: Record<string, Wording> = {
+  'app.bsky.actor.profile': texts.profile,
+  'app.bsky.actor.status': texts.status,
+  'app.bsky.feed.post': texts.posts,
+  'app.bsky.feed.like': texts.likes,
+  'app.bsky.feed.repost': texts.reposts,
+  'app.bsky.feed.generator': texts.feeds,
+  'app.bsky.feed.threadgate': texts.replySettings,
+  'app.bsky.feed.postgate': texts.quoteSettings,
+  'app.bsky.graph.follow': texts.follows,
+  'app.bsky.graph.block': texts.blocks,
+  'app.bsky.graph.list': texts.lists,
+  'app.bsky.graph.listitem': texts.listMembers,
+  'app.bsky.graph.listblock': texts.listBlocks,
+  'app.bsky.graph.starterpack': texts.starterPacks,
 }
 
 /** The everyday name of a collection, or its NSID. */
-export const collectionWords = (name: string): string => collections[name] ?? name
+export const collectionWords = (name: string): Wording => collections[name] ?? name
 
-const verbs = { create: 'create', update: 'change', delete: 'delete' } as const
+/** By what may be done, in this order. */
+const deeds = ['create', 'update', 'delete'] as const
+const deedTexts: Record<string, typeof texts.create> = {
+  create: texts.create,
+  update: texts.update,
+  delete: texts.delete,
+  'create update': texts.createUpdate,
+  'create delete': texts.createDelete,
+  'update delete': texts.updateDelete,
+  'create update delete': texts.createUpdateDelete,
+}
 
 /** The text with its first letter in upper case. */
 export const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
@@ -72,19 +70,10 @@ export function listed(words: readonly string[]): string {
 }
 
 function repoWords({ collection, action }: RepoPermission): Words {
-  const doing = sentence(
-    listed(
-      (Object.keys(verbs) as (keyof typeof verbs)[]).filter((verb) => action.includes(verb)).map((verb) => verbs[verb]),
-    ),
-  )
+  const doing = deedTexts[deeds.filter((deed) => action.includes(deed)).join(' ')]!
   if (collection.includes('*'))
-    return {
-      what: `${doing} any of your public data`,
-      more: 'Every kind of record in your repository.',
-      isGrave: action.includes('delete'),
-    }
-  const known = collection.map(collectionWords)
-  return { what: `${doing} ${listed(known)}`, more: 'Records of these kinds in your public repository, and no others.' }
+    return { what: doing({ kinds: texts.anyData }), more: texts.anyDataMore, isGrave: action.includes('delete') }
+  return { what: doing({ kinds: listPhrase(collection.map(collectionWords)) }), more: texts.someDataMore }
 }
 
 /** The last segment of a method's NSID as words: `getTimeline` becomes `get timeline`. */
@@ -95,56 +84,44 @@ const methodWords = (lxm: string): string =>
     .toLowerCase()
 
 function rpcWords({ aud, lxm }: RpcPermission): Words {
-  const service = aud === '*' ? 'any service' : aud.replace(/^did:web:/, '').split('#', 1)[0]!
-  if (lxm.includes('*'))
-    return { what: `Use ${service} on your behalf`, more: 'Everything that you can do there yourself.', isGrave: true }
-  return { what: `Use ${service} on your behalf`, more: `For: ${lxm.map(methodWords).join(', ')}.` }
+  const service = aud === '*' ? texts.anyService : aud.replace(/^did:web:/, '').split('#', 1)[0]!
+  const what = texts.service({ service })
+  if (lxm.includes('*')) return { what, more: texts.serviceAll, isGrave: true }
+  return { what, more: texts.serviceFor({ methods: lxm.map(methodWords).join(', ') }) }
 }
 
-const mediaKinds: Record<string, string> = {
-  'image/*': 'images',
-  'video/*': 'videos',
-  'audio/*': 'sound',
-  'text/*': 'text files',
-  '*/*': 'files of any kind',
+const mediaKinds: Record<string, Wording> = {
+  'image/*': texts.images,
+  'video/*': texts.videos,
+  'audio/*': texts.sound,
+  'text/*': texts.textFiles,
+  '*/*': texts.anyFiles,
 }
 
 const blobWords = ({ accept }: BlobPermission): Words => ({
-  what: `Upload ${listed(accept.map((type) => mediaKinds[type] ?? `${type} files`))}`,
-  more: 'They become public when a record uses them.',
+  what: texts.upload({ kinds: listPhrase(accept.map((type) => mediaKinds[type] ?? texts.filesOf({ type }))) }),
+  more: texts.uploadMore,
 })
 
 const accountWords: Record<AccountPermission['attr'], Record<'read' | 'manage', Words>> = {
   email: {
-    read: { what: 'See your email address', more: 'And whether you have confirmed it.' },
-    manage: {
-      what: 'See and change your email address',
-      more: 'Control of your email address is enough to take over your account.',
-      isGrave: true,
-    },
+    read: { what: texts.email, more: texts.emailMore },
+    manage: { what: texts.emailManage, more: texts.emailManageMore, isGrave: true },
   },
   repo: {
-    read: { what: 'See the state of your repository', more: 'Its size, and which files it lacks.' },
-    manage: { what: 'Replace all of your public data', more: 'By importing a whole repository.', isGrave: true },
+    read: { what: texts.repo, more: texts.repoMore },
+    manage: { what: texts.repoManage, more: texts.repoManageMore, isGrave: true },
   },
   status: {
-    read: { what: 'See the state of your account', more: 'Whether it is active.' },
-    manage: {
-      what: 'Deactivate and reactivate your account',
-      more: 'A deactivated account is not visible to others.',
-      isGrave: true,
-    },
+    read: { what: texts.accountState, more: texts.accountStateMore },
+    manage: { what: texts.accountManage, more: texts.accountManageMore, isGrave: true },
   },
 }
 
 const identityWords = ({ attr }: IdentityPermission): Words =>
   attr === '*'
-    ? {
-        what: 'Control your identity',
-        more: 'Your handle, and the keys and server of your account. This can move your account away for good.',
-        isGrave: true,
-      }
-    : { what: 'Change your handle', more: 'The name by which others find you.', isGrave: true }
+    ? { what: texts.identityAll, more: texts.identityAllMore, isGrave: true }
+    : { what: texts.handle, more: texts.handleMore, isGrave: true }
 
 /**
  * Describe what one scope allows. A permission set is described by the permissions that it expands to; of its author's
@@ -155,8 +132,8 @@ export function wordsOf({ scope, grants, title }: ExpandedScope): Words & { part
   const parts = grants.length === 1 && grants[0] === scope ? [] : grants.map(singleWords)
   if (parts.length === 0 && title === null) return { ...singleWords(scope), parts }
   return {
-    what: title === null ? 'A set of permissions' : `“${plainName(title)}”`,
-    more: parts.length === 0 ? 'This currently allows nothing.' : 'This allows the app to:',
+    what: title === null ? texts.set : texts.setTitle({ title: plainName(title) }),
+    more: parts.length === 0 ? texts.setNothing : texts.setAllows,
     isGrave: parts.some(({ isGrave }) => isGrave),
     parts,
   }

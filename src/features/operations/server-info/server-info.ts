@@ -93,7 +93,7 @@ export const serverInfo: Feature = {
       handler: async ({ ctx }) =>
         new Response(await ctx.metrics.render(), { headers: { 'Content-Type': CONTENT_TYPE } }),
     }),
-    route('GET', '/', { handler: ({ ctx }) => landingPage(ctx) }),
+    route('GET', '/', { handler: landingPage }),
     route('GET', '/robots.txt', {
       handler: () =>
         new Response('# Crawling the public parts of the service is welcome.\nUser-agent: *\nAllow: /\n', {
