@@ -121,7 +121,7 @@ function languageChoice(current: Language, { url }: Request): Html {
   const others = languages.filter((language) => language !== current)
   return html`
 <details class="languages"><summary>${languageNames[current]}</summary>
-<form method="post" action="/language"><input type="hidden" name="back" value="${pathname}${search}">
+<form method="post" action="/language?${new URLSearchParams({ back: pathname + search }).toString()}">
 ${others.map((language) => html`<button class="link" name="language" value="${language}" lang="${language}">${languageNames[language]}</button>`)}</form>
 </details>`
 }
