@@ -39,7 +39,7 @@ const isServed = async (connection: Awaited<ReturnType<Echo['dial']>>) =>
   Buffer.from(await echoed(connection, Buffer.from('?'))).toString() === '?'
 
 test('a stream that stays silent is refused after its time, and its place is free once it moves', async () => {
-  await using echo = await echoWith({ streamMillis: 200, maxStreams: 2 })
+  await using echo = await echoWith({ streamMillis: 1000, maxStreams: 2 })
   const connection = await echo.dial()
   const silent = await opened(connection, Buffer.from('then nothing'))
   expect(await refusalOf(silent)).toBe(TOO_LATE)
@@ -53,7 +53,7 @@ test('a stream that stays silent is refused after its time, and its place is fre
 })
 
 test('a stream on which bytes arrive one by one is stopped too', async () => {
-  await using echo = await echoWith({ streamMillis: 200 })
+  await using echo = await echoWith({ streamMillis: 1000 })
   const { send } = await opened(await echo.dial(), Buffer.from('s'))
   await until(() =>
     send.writeAll([1]).then(
@@ -65,7 +65,7 @@ test('a stream on which bytes arrive one by one is stopped too', async () => {
 })
 
 test('a connection of which nothing can be expected any more is closed', async () => {
-  await using echo = await echoWith({ streamMillis: 200, maxStreams: 3 })
+  await using echo = await echoWith({ streamMillis: 1000, maxStreams: 3 })
   const [stuck, other] = [await echo.dial(), await echo.dial()]
   for (let i = 0; i < 3; i++) await opened(stuck, Buffer.from('?'))
   expect(await stuck.closed()).toBe('closed by peer: 0')

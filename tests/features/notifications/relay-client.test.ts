@@ -96,7 +96,7 @@ test('a burst opens one connection, and is asked one after the other', async () 
 
 test('a request that takes all its time is given up and not repeated, and the next goes over a new connection', async () => {
   await using relay = await admitted()
-  const client = clientTo(relay, { exchangeMillis: 100 })
+  const client = clientTo(relay, { exchangeMillis: 1000 })
   const { promise, resolve } = Promise.withResolvers<void>()
   relay.held = promise
   expect(ask(client)).rejects.toBeInstanceOf(RelayUnanswered)
@@ -156,7 +156,7 @@ test('a request whose connection is lost twice is not repeated again', async () 
 test('a relay that nobody finds is given up in time, and whoever waits for a turn for too long comes later', async () => {
   await using relay = await admitted()
   await relay.disappear()
-  const client = clientTo(relay, { dialMillis: 100, waitMillis: 20 })
+  const client = clientTo(relay, { dialMillis: 1000, waitMillis: 20 })
   const [first, second] = await Promise.all([1, 2].map(() => ask(client).catch((error: unknown) => error)))
   expect(first).toBeInstanceOf(RelayUnreachable)
   expect(second).toBeInstanceOf(RelayWait)
