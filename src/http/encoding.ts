@@ -14,7 +14,7 @@ const coders: Record<string, () => Transform> = {
   deflate: () => createDeflate({ level: ZLIB_LEVEL }),
 }
 
-const compressible = /^(text\/|application\/(json|javascript|xml|[\w.+-]+\+json|vnd\.ipld\.car))/
+const compressible = /^text\/|^application\/(?:json|javascript|xml|vnd\.ipld\.car)|^application\/[\w.+-]+\+json/
 
 /** Returns the content coding to use, or null for none. A malformed weight counts as 0. RFC 9110 section 12.5.3. */
 export function chosenCoding(acceptEncoding: string | null): string | null {

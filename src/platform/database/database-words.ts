@@ -42,7 +42,8 @@ const postgresFaults: readonly [RegExp, (place: PostgresPlace, message: string) 
 ]
 
 /** A table or column that the schema has and the database lacks, in the words of either database. */
-const lacking = /relation "([^"]+)" does not exist|no such (?:table|column): (\S+)|column "?([^" ]+)"? does not exist/
+const lacking =
+  /^(?:column "[^"]+" of )?relation "([^"]+)" does not exist|no such (?:table|column): (\S+)|^column "?([^" ]+)"? does not exist/
 
 /** Returns null if the error has nothing to do with the database, or says enough. */
 export function explainDatabase(error: unknown, databaseUrl: string): Explained | null {
