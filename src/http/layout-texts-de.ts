@@ -20,4 +20,5 @@ export const layoutGerman = {
   backToRequest: 'Zurück zur Anfrage',
   yourAccount: 'Dein Konto',
   aboutServer: 'Über diesen Server',
+  imprint: 'Impressum',
 } as const

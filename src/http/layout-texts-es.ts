@@ -21,4 +21,5 @@ export const layoutSpanish = {
   backToRequest: 'Volver a la solicitud',
   yourAccount: 'Tu cuenta',
   aboutServer: 'Acerca de este servidor',
+  imprint: 'Aviso legal',
 } as const

@@ -22,4 +22,5 @@ export const layoutFrench = {
   backToRequest: 'Revenir à la demande',
   yourAccount: 'Votre compte',
   aboutServer: 'À propos de ce serveur',
+  imprint: 'Mentions légales',
 } as const

@@ -17,4 +17,5 @@ export const layoutJapanese = {
   backToRequest: 'リクエストに戻る',
   yourAccount: 'アカウント',
   aboutServer: 'このサーバーについて',
+  imprint: '運営者情報',
 } as const

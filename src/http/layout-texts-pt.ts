@@ -21,4 +21,5 @@ export const layoutBrazilian = {
   backToRequest: 'Voltar à solicitação',
   yourAccount: 'Sua conta',
   aboutServer: 'Sobre este servidor',
+  imprint: 'Informações legais',
 } as const

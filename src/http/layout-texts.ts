@@ -21,6 +21,7 @@ export const layoutTexts = textTable(
     backToRequest: 'Back to the request',
     yourAccount: 'Your account',
     aboutServer: 'About this server',
+    imprint: 'Imprint',
   },
   {
     de: async () => (await import('./layout-texts-de.ts')).layoutGerman,

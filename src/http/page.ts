@@ -4,14 +4,11 @@
  */
 import type { Config } from '../platform/configuration/config.ts'
 import { languageNames, languages, type Language } from '../protocol/languages.ts'
-import { asset } from './asset.ts'
 import type { Exchange } from './endpoint.ts'
 import { html, htmlIn, type Html, type Wording } from './html.ts'
 import { layoutTexts } from './layout-texts.ts'
 import { LANGUAGE_HEADERS, pageLanguage } from './page-language.ts'
-import style from './style.css' with { type: 'text' }
-
-export const stylesheet = asset('/assets/style.css', 'text/css', style)
+import { LOGO_PATH, stylesheetUrl } from './brand.ts'
 
 /** `styles` is the origin of the stylesheet. */
 const policy = (styles: string) =>
@@ -69,11 +66,11 @@ const layout = (
 <meta name="color-scheme" content="light dark">
 <title>${title} · ${config.serviceName}</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="${origin}${stylesheet.url}">
+<link rel="stylesheet" href="${origin}${stylesheetUrl(config)}">
 ${script && html`<script src="${script}" defer></script>`}
 </head>
 <body>
-<header class="top"><a href="${origin}/account" class="brand">${mark}<span>${config.serviceName}</span></a></header>
+<header class="top"><a href="${origin}/account" class="brand">${config.brand.logoFile === null || origin !== '' ? mark : html`<img class="mark" src="${LOGO_PATH}" alt="">`}<span>${config.serviceName}</span></a></header>
 <main${wide ? html` class="wide"` : null}>${body}</main>
 <footer class="bottom">${footer(config)}${request?.method === 'GET' && origin === '' && languageChoice(language, request)}</footer>
 </body>
@@ -112,6 +109,7 @@ function footer({ publicUrl, links, contact }: Config): Html {
   return html`<span>${new URL(publicUrl).host}</span>
 ${links.termsOfService && html`<a href="${links.termsOfService}" rel="noreferrer">${layoutTexts.terms}</a>`}
 ${links.privacyPolicy && html`<a href="${links.privacyPolicy}" rel="noreferrer">${layoutTexts.privacy}</a>`}
+${links.imprint && html`<a href="${links.imprint}" rel="noreferrer">${layoutTexts.imprint}</a>`}
 ${contact.email && html`<a href="mailto:${encodeURI(contact.email)}">${layoutTexts.contact}</a>`}`
 }
 

@@ -5,6 +5,7 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net'
 import { type Did, parseDid } from '../../protocol/identifiers.ts'
 import { scopeGrammar } from '../../protocol/scope-grammar.ts'
+import { faintOn } from './colours.ts'
 import { Secret } from '../../base/secret.ts'
 import { withoutTrailingSlashes } from '../../base/trailing.ts'
 
@@ -238,6 +239,18 @@ export const checked = <T>(kind: Kind<T>, faultsOf: (value: T) => readonly Fault
   piped(kind, (parsed) => {
     const faults = parsed.ok ? faultsOf(parsed.value) : []
     return faults.length > 0 ? { ok: false, faults } : parsed
+  })
+
+/** A colour as `#rrggbb`, in lower case. */
+const colour = mapped(matching('colour', /^#[0-9a-f]{6}$/i, 'a colour such as #0a6652'), (given) => given.toLowerCase())
+
+/** A colour in which text and buttons of pages are legible in that mode. */
+export const accentColour = (mode: 'light' | 'dark'): Kind<string> =>
+  checked(colour, (given) => {
+    const ground = faintOn(given, mode)
+    return ground === null
+      ? []
+      : [{ at: '', fault: `needs a contrast of 4.5 with ${ground}, a ${mode} colour of the pages` }]
   })
 
 export function secret<T>(kind: Kind<T>): Kind<Secret<T>> {

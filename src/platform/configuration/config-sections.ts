@@ -7,6 +7,7 @@ import { trustedIssuers } from './trusted-issuers.ts'
 import { watchedLabelers } from './watched-labelers.ts'
 import { derived, field, fileOnly, optional, required, section } from './config-fields.ts'
 import {
+  accentColour,
   boolean,
   bytes,
   checked,
@@ -219,6 +220,10 @@ export const declared = {
       env: fileOnly,
       doc: 'Terms of service, shown in the server description and on pages.',
     }),
+    imprint: optional(link, {
+      addition: true,
+      doc: 'Who runs this service, as some countries require, shown on pages and below mails.',
+    }),
   }),
 
   pages: section({
@@ -226,6 +231,21 @@ export const declared = {
       default: 'en',
       addition: true,
       doc: 'Language of pages and mails for people of whom no preference is known.',
+    }),
+  }),
+
+  brand: section({
+    accentColor: optional(accentColour('light'), {
+      addition: true,
+      doc: 'Colour of buttons and links of pages in light mode, as `#rrggbb`. Refused if it cannot be read.',
+    }),
+    accentColorDark: optional(accentColour('dark'), {
+      addition: true,
+      doc: 'The same in dark mode.',
+    }),
+    logoFile: optional(path, {
+      addition: true,
+      doc: 'Picture at the head of pages, in place of our mark: PNG, JPEG or WebP of at most 100 KiB. Read at the start.',
     }),
   }),
 

@@ -41,6 +41,7 @@ const routes: Record<string, For> = {
   'GET /': 'open',
   'GET /robots.txt': 'open',
   'GET /assets/style.css': 'open',
+  'GET /assets/logo': 'open',
   'GET /assets/wallet-consent.js': 'open',
   'GET /xrpc/_health': 'open',
   'GET /livez': 'open',

@@ -1,11 +1,12 @@
 import type { Feature } from '../../../http/feature.ts'
-import { stylesheet } from '../../../http/page.ts'
+import { brandRoutes, prepareLogo } from '../../../http/brand.ts'
 import { deleteSignInsOf } from './device-store.ts'
 import { languageRoutes } from './language-routes.ts'
 
 export const pages: Feature = {
   name: 'pages',
-  routes: [stylesheet.route, ...languageRoutes],
+  routes: [...brandRoutes, ...languageRoutes],
+  prepare: prepareLogo,
   async forgetAccount(_, tx, did) {
     await deleteSignInsOf(tx, did)
   },

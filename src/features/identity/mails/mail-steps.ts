@@ -34,9 +34,13 @@ export const mailStep: StepKind<OrderedMail> = {
   isFinal: (error) => error instanceof MailRefused,
   async take(ctx, { id, payload: { mail, carries, goodUntil } }) {
     if (ctx.clock.now() >= (goodUntil ?? Infinity)) return
-    if (carries === null || (await isCodeAlive(ctx, carries))) await ctx.mailer.send(mail, id)
+    if (carries === null || (await isCodeAlive(ctx, carries))) await ctx.mailer.send(signed(ctx, mail), id)
   },
 }
+
+/** The mail with who sent it, where operators have to say so. RFC 3676 section 4.3 for the line before it. */
+const signed = ({ config: { links, serviceName } }: Context, mail: Mail): Mail =>
+  links.imprint === null ? mail : { ...mail, text: `${mail.text}\n-- \n${serviceName}\n${links.imprint}\n` }
 
 export interface MailOrder {
   /** A waiting mail with the same key is replaced. */
