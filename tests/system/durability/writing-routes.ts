@@ -813,6 +813,15 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
     },
 
     // Wallets
+    'POST /v1/app-passwords': async () => {
+      const { accessJwt } = await person()
+      return () => at('/v1/app-passwords', { json: { name: 'phone', presets: ['read'] }, headers: bearer(accessJwt) })
+    },
+    'POST /v1/app-passwords/revoke': async () => {
+      const account = await person()
+      await account.call('com.atproto.server.createAppPassword', { json: { name: 'phone' } })
+      return () => at('/v1/app-passwords/revoke', { json: { name: 'phone' }, headers: bearer(account.accessJwt) })
+    },
     'POST /v1/handles': async () => {
       const { account, token } = await withWallet()
       return () =>

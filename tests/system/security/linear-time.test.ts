@@ -92,6 +92,7 @@ const dependencies: Readonly<Record<string, Dependency>> = {
   '@atproto/crypto': own, // a second opinion on what this server signed
   '@atproto/repo': own,
   '@aws-sdk/client-s3': bounded('listings and errors of a bucket that the operator chose'),
+  otpauth: bounded('codes of six digits; the secret is ours'),
   '@hpke/core': bounded('keys of a fixed length'),
   '@modelcontextprotocol/sdk': bounded('the assistant that starts it'),
   '@noble/curves': bounded('points and signatures of a fixed length'),
