@@ -1,5 +1,5 @@
 /** Waits for what happens outside of the test, such as the end of a connection. */
-const MAX_MILLIS = 20_000
+const MAX_MILLIS = 40_000
 const MAX_PAUSE_MILLIS = 10
 
 /**

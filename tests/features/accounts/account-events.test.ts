@@ -6,7 +6,7 @@ import { lastCode, noticesTo } from '../../support/servers/mail.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { sovereignAccount } from '../../support/clients/wallet.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0'
 const operator = basic('admin', ADMIN_TOKEN)

@@ -220,7 +220,7 @@ test('a host that does not answer is given up after five seconds', async () => {
   await using host = startKeyHost(() => new Promise<Response>(() => undefined))
   await using server = await startServer(host.entry())
   expect(await verdict(server.present())).toBe(FAILED)
-}, 30_000)
+}, 60_000)
 
 test('a host that is no web server, or is not there, has no keys', async () => {
   await using strange = await startRawUpstream('SSH-2.0-nothing\r\n')

@@ -276,7 +276,7 @@ for (const [what, answer] of Object.entries(falseAnswers))
       await alice.upload(bytes)
       expect((await alice.read(cid, bearer(alice.token))).status).toBe(200)
     }
-  }, 30_000)
+  }, 60_000)
 
 test('wrong bytes in the bucket are never served whole', async () => {
   const small = randomBytes(2000)
@@ -498,7 +498,7 @@ test('a removal whose server died is taken up by another, and uploads ask for pa
   expect(bucket.keys()).not.toContain(keyOf(cid))
   await alice.upload(bytes)
   expect(bucket.keys()).toContain(keyOf(cid))
-}, 20_000)
+}, 60_000)
 
 test('the scrub finds damage, gaps and strangers, and deletes what nobody finished', async () => {
   expect(await scrub()).toMatchObject({ flagged: 0, errors: 0 })

@@ -30,7 +30,11 @@ const refusal = async ({ url }: TestPds, address: string, headers: Record<string
   const lines = Object.entries({ host: new URL(url).host, 'x-forwarded-for': address, ...headers }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
   )
-  const answer = await raw(url, `GET ${PATH} HTTP/1.1\r\n${lines.join('')}\r\n`, 500)
+  const isWhole = (received: string) => {
+    const [head, ...rest] = received.split('\r\n\r\n')
+    return rest.length > 0 && rest.join('').length >= Number(/content-length: (\d+)/i.exec(head!)?.[1] ?? Infinity)
+  }
+  const answer = await raw(url, `GET ${PATH} HTTP/1.1\r\n${lines.join('')}\r\n`, 10_000, isWhole)
   return {
     status: Number(answer.split(' ')[1]),
     retryAfter: /retry-after: (\d+)/i.exec(answer)?.[1],

@@ -13,7 +13,7 @@ import { askSession, sessionRequest, sovereignAccount, walletSession } from '../
 import { useWorld } from '../../support/world.ts'
 
 /** A server on a busy machine takes its time to start. */
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 const { pds } = useWorld({
   eachTest: true,

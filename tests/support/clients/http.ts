@@ -34,10 +34,15 @@ export const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 export const basic = (user: string, password: string) => ({ authorization: `Basic ${btoa(`${user}:${password}`)}` })
 
 /**
- * Bytes as they are over a raw connection; resolves with everything the server sent until it closed or `maxMillis`
- * passed.
+ * Bytes as they are over a raw connection; resolves with everything the server sent until it closed, it was enough, or
+ * `maxMillis` passed.
  */
-export async function raw(url: string, bytes: string | Uint8Array, maxMillis = 2000): Promise<string> {
+export async function raw(
+  url: string,
+  bytes: string | Uint8Array,
+  maxMillis = 10_000,
+  isEnough: (received: string) => boolean = () => false,
+): Promise<string> {
   const { hostname, port } = new URL(url)
   const { promise, resolve } = Promise.withResolvers<void>()
   let received = ''
@@ -47,6 +52,7 @@ export async function raw(url: string, bytes: string | Uint8Array, maxMillis = 2
     socket: {
       data: (_, chunk) => {
         received += chunk.toString('latin1')
+        if (isEnough(received)) resolve()
       },
       close: () => resolve(),
       error: () => resolve(),

@@ -146,7 +146,7 @@ test('the executable copies its log into the database with a thread of its own',
     ).toBe(200)
   }
   await until(() => statSync(path).size >= before + 8_000_000)
-}, 30_000)
+}, 60_000)
 
 test('the executable sends mail over TLS', async () => {
   expect(await alice.call('com.atproto.server.requestEmailConfirmation', { method: 'POST' })).toMatchObject({
