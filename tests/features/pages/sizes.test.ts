@@ -347,6 +347,12 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await page.goto(`${pds.url}/account/agents/record?id=${id}`)
     await page.getByRole('link', { name: 'Back to your account' }).waitFor()
   },
+  async 'own-key-made'(page) {
+    await signIn(page)
+    await page.goto(`${pds.url}/account/identity`)
+    await page.getByRole('button', { name: 'Make a key for me' }).click()
+    await page.locator('.secret').waitFor()
+  },
   async 'app-password-made'(page) {
     await signIn(page)
     await page.getByText('New app password').click()

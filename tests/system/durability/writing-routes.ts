@@ -621,6 +621,44 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
       const { account, send } = await onPage()
       return () => send('handle', { handle: `page-${account.handle}` })
     },
+    'POST /account/deactivate': async () => {
+      const { send } = await onPage()
+      return () => send('deactivate')
+    },
+    'POST /account/delete/code': async () => {
+      const { send } = await onPage()
+      return () => send('delete/code')
+    },
+    'POST /account/delete': async () => {
+      const { account, send } = await onPage()
+      const code = await mailed(account, 'com.atproto.server.requestAccountDelete')
+      return () => send('delete', { current: PASSWORD, code })
+    },
+    'POST /account/identity/own-key/begin': async () => {
+      const { send } = await onPage()
+      return () => send('identity/own-key/begin')
+    },
+    'POST /account/identity/own-key': async () => {
+      const { account, send } = await onPage()
+      const code = await mailed(account, 'com.atproto.identity.requestPlcOperationSignature')
+      return () => send('identity/own-key', { wallet_key: deviceKey().did, code })
+    },
+    'POST /v1/rotation-keys': async () => {
+      const account = await person()
+      const code = await mailed(account, 'com.atproto.identity.requestPlcOperationSignature')
+      const input = { publicKey: deviceKey().did, code }
+      return () => at('/v1/rotation-keys', { json: input, headers: bearer(account.accessJwt) })
+    },
+    'POST /v1/app-passwords': async () => {
+      const { accessJwt } = await person()
+      return () => at('/v1/app-passwords', { json: { name: 'bot', presets: ['post'] }, headers: bearer(accessJwt) })
+    },
+    'POST /v1/app-passwords/revoke': async () => {
+      const { accessJwt } = await person()
+      const headers = bearer(accessJwt)
+      await at('/v1/app-passwords', { json: { name: 'bot', presets: ['post'] }, headers })
+      return () => at('/v1/app-passwords/revoke', { json: { name: 'bot' }, headers })
+    },
     'POST /account/email/code': async () => {
       const { send } = await onPage()
       return () => send('email/code')

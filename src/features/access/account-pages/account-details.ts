@@ -1,8 +1,10 @@
 /** The section of the account page that changes handle, email address and password. */
 import { html, type Html } from '../../../http/html.ts'
+import { activityOf } from '../../../protocol/account-status.ts'
 import type { KeptArchives } from '../../data/account-archives/account-archives.ts'
 import { accountForm, accountName, outcomeOf, type AccountView, type Section } from './account-view.ts'
 import { identityUrl } from './identity-page.ts'
+import { deactivateForm, deleteForms } from './leaving-part.ts'
 import { moveAwayUrl } from './move-away-page.ts'
 import { codeField, field, hidden, newPasswordField, passwordField } from '../page-parts/page-parts.ts'
 
@@ -25,6 +27,8 @@ export function accountDetails(view: AccountView): Html {
   ${folded(view, 'email', 'Change email address', emailForm(view))}
   ${account.hasPassword ? folded(view, 'password', 'Change password', passwordForm(view)) : folded(view, 'password', 'Set a password', firstPassword(email))}
   ${folded(view, 'archive', 'Download your data', archiveForm(view))}
+  ${activityOf(account).active && folded(view, 'deactivate', 'Deactivate account', deactivateForm(view))}
+  ${account.takedownRef === null && folded(view, 'delete', 'Delete account', deleteForms(view, sent(view, 'delete').fault))}
 </section>`
 }
 

@@ -4,6 +4,7 @@ import { authenticationRequired } from '../../../http/errors.ts'
 import { charge } from '../../../http/limiting.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
+import { announce } from '../../identity/account-events/account-events.ts'
 import { quotaOf } from '../../identity/quotas/quotas.ts'
 import { countBlobs } from '../../data/blobs/blobs.ts'
 import { recordTotal } from '../../data/repo/repo.ts'
@@ -17,6 +18,8 @@ import {
   changeEmail,
   changePassword,
   confirmEmail,
+  deactivateAccount,
+  deleteOwnAccount,
   requestEmailUpdate,
 } from '../../identity/account-changes/account-changes.ts'
 import {
@@ -141,6 +144,11 @@ const notices = new Map<string, { section: Section; notice: string }>([
   ],
   ['email-confirmed', { section: 'account', notice: 'Your email address is confirmed.' }],
   ['reactivated', { section: 'account', notice: 'Your account is active again.' }],
+  ['deactivated', { section: 'account', notice: 'Your account is deactivated.' }],
+  [
+    'delete-code',
+    { section: 'delete', notice: 'We have sent a code to your email address. It is valid for 15 minutes.' },
+  ],
   ['email', { section: 'email', notice: 'Your email address is changed.' }],
   ['archive-schedule', { section: 'archive', notice: 'Saved. An archive is made within the hour if it is due.' }],
   ['password', { section: 'password', notice: 'Your password is changed. You are signed out everywhere else.' }],
@@ -285,6 +293,25 @@ export const accountRoutes: Endpoint[] = [
       if (!activityOf(holder.account).active) await activateAccount(call, holder.account.did)
     }),
   ),
+  ...act('deactivate', 'deactivate', 'deactivated', (call, holder, form) =>
+    showFault(call, holder, { section: 'deactivate', form }, () => deactivateAccount(call, holder.account.did, null)),
+  ),
+  ...act('delete/code', 'delete', 'delete-code', (call, holder, form) =>
+    showFault(call, holder, { section: 'delete', form }, async () => {
+      const { did } = holder.account
+      chargeMail(call, did, 'delete_account')
+      await requestCode(call, did, 'delete_account')
+      announce(call, 'deletionRequested', did)
+    }),
+  ),
+  ...act('delete', 'delete', '', async (call, holder, form) => {
+    const { did } = holder.account
+    const refused = await showFault(call, holder, { section: 'delete', form }, async () => {
+      charge(call, 'deleteAccount')
+      await deleteOwnAccount(call, { did, password: form.get('current') ?? '', token: (form.get('code') ?? '').trim() })
+    })
+    return refused ?? seeOther('/account/sign-in?done=deleted')
+  }),
   ...act('handle', 'handle', 'handle', async (call, holder, form) => {
     const { ctx } = call
     const { did } = holder.account

@@ -27,6 +27,8 @@ export type Section =
   | 'confirm-email'
   | 'password'
   | 'archive'
+  | 'deactivate'
+  | 'delete'
 
 /** The pending requests, transfers and devices of a wallet's holder. */
 export interface WalletMatters {

@@ -10,6 +10,7 @@ import { controlOf, type ControllingKey, type IdentityControl } from './identity
 import { accountName } from './account-view.ts'
 import { escrowForms, escrowOf, escrowPart } from './escrow-part.ts'
 import { hostingForms, hostingOf, hostingPart } from './hosting-part.ts'
+import { noOwnKey, ownKeyForms, ownKeyPart, type OwnKey } from './own-key-part.ts'
 import { day, seeOther, type Fault, type PageCall } from '../page-parts/page-parts.ts'
 import { holderOf, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
 
@@ -20,12 +21,19 @@ export const identityUrl = (did: Did): string => `${PATH}?${new URLSearchParams(
 async function show(call: PageCall): Promise<Response> {
   requireNavigation(call)
   const holder = await holderOf(call, call.url.searchParams.get('account'))
-  return holder
-    ? identityPage(call, holder, null)
-    : seeOther(await signInUrl(call, call.url.searchParams.get('account')))
+  return holder ? identityPage(call, holder) : seeOther(await signInUrl(call, call.url.searchParams.get('account')))
 }
 
-async function identityPage({ ctx }: PageCall, holder: Holder, hostingFault: Fault | null): Promise<Response> {
+interface Shown {
+  hostingFault?: Fault | null
+  ownKey?: OwnKey
+}
+
+async function identityPage(
+  { ctx }: PageCall,
+  holder: Holder,
+  { hostingFault = null, ownKey = noOwnKey }: Shown = {},
+): Promise<Response> {
   const { account } = holder
   const { did } = account
   const host = new URL(ctx.config.publicUrl).host
@@ -33,7 +41,7 @@ async function identityPage({ ctx }: PageCall, holder: Holder, hostingFault: Fau
   return page(ctx.config, {
     title: 'Your identity',
     wide: true,
-    status: hostingFault?.status,
+    status: (hostingFault ?? ('fault' in ownKey ? ownKey.fault : null))?.status,
     body: html`
 <section class="card">
   <div class="tight">
@@ -44,6 +52,7 @@ async function identityPage({ ctx }: PageCall, holder: Holder, hostingFault: Fau
   ${found.ok ? controlPart(found.control, host) : html`<p class="note warn" role="status">${unknown[found.fault]}</p>`}
   <p class="links"><a href="/account?${new URLSearchParams({ account: did }).toString()}">Back to your account</a></p>
 </section>
+${(ownKey !== noOwnKey || (found.ok && isOursAlone(found.control))) && ownKeyPart(holder, ownKey)}
 ${hosting && hostingPart(holder, hosting, host, hostingFault)}
 ${escrow && escrowPart(holder, escrow)}`,
   })
@@ -68,6 +77,10 @@ function controlPart(control: IdentityControl, server: string): Html {
       return html`<p class="note">This server does not manage this kind of identity.</p>`
   }
 }
+
+/** Whether no key but those of this server can change the identity. */
+const isOursAlone = (control: IdentityControl): boolean =>
+  control.method === 'plc' && control.keys.length > 0 && control.keys.every(({ isOurs }) => isOurs)
 
 function keysPart({ keys, changedAt }: IdentityControl & { method: 'plc' }, server: string): Html {
   return html`
@@ -110,5 +123,6 @@ ${
 export const identityPageRoutes: Endpoint[] = [
   route('GET', PATH, { handler: show }),
   ...escrowForms,
-  ...hostingForms(identityPage),
+  ...hostingForms((call, holder, hostingFault) => identityPage(call, holder, { hostingFault })),
+  ...ownKeyForms((call, holder, ownKey) => identityPage(call, holder, { ownKey })),
 ]

@@ -26,6 +26,7 @@ import {
 const notices = new Map([
   ['reset', texts.wasReset],
   ['signed-out', texts.signedOut],
+  ['deleted', texts.wasDeleted],
   ['expired', texts.notCompleted],
 ])
 

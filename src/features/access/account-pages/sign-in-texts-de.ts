@@ -2,6 +2,7 @@ export const signInGerman = {
   title: 'Anmelden',
   lead: 'Verwalte dein Konto und verbundene Apps.',
   wasReset: 'Dein Passwort ist geändert. Bitte melde dich mit dem neuen an.',
+  wasDeleted: 'Dein Konto ist gelöscht.',
   signedOut: 'Du bist abgemeldet.',
   notCompleted: 'Diese Anmeldung wurde nicht rechtzeitig abgeschlossen oder abgelehnt. Bitte fang noch einmal an.',
   forgot: 'Passwort vergessen?',

@@ -2,6 +2,7 @@ export const signInSpanish = {
   title: 'Iniciar sesión',
   lead: 'Gestiona tu cuenta y las apps conectadas.',
   wasReset: 'Tu contraseña ha cambiado. Inicia sesión con la nueva.',
+  wasDeleted: 'Tu cuenta se ha eliminado.',
   signedOut: 'Has cerrado sesión.',
   notCompleted: 'Ese inicio de sesión no se completó a tiempo o se denegó. Empieza de nuevo.',
   forgot: '¿Has olvidado tu contraseña?',

@@ -2,6 +2,7 @@ export const signInJapanese = {
   title: 'ログイン',
   lead: 'アカウントと連携アプリを管理します。',
   wasReset: 'パスワードを変更しました。新しいパスワードでログインしてください。',
+  wasDeleted: 'アカウントを削除しました。',
   signedOut: 'ログアウトしました。',
   notCompleted: 'ログインが時間内に完了しなかったか、拒否されました。もう一度始めてください。',
   forgot: 'パスワードをお忘れですか？',

@@ -2,6 +2,7 @@ export const signInBrazilian = {
   title: 'Entrar',
   lead: 'Gerencie sua conta e os apps conectados.',
   wasReset: 'Sua senha foi alterada. Entre com a nova.',
+  wasDeleted: 'Sua conta foi excluída.',
   signedOut: 'Você saiu.',
   notCompleted: 'Essa entrada não foi concluída a tempo ou foi negada. Comece de novo.',
   forgot: 'Esqueceu a senha?',

@@ -6,6 +6,7 @@ export const signInTexts = textTable(
     title: 'Sign in',
     lead: 'Manage your account and connected apps.',
     wasReset: 'Your password is changed. Please sign in with the new one.',
+    wasDeleted: 'Your account is deleted.',
     signedOut: 'You are signed out.',
     notCompleted: 'That sign-in was not completed in time, or was denied. Please start again.',
     forgot: 'Forgot your password?',

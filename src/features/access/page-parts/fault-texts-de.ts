@@ -65,6 +65,9 @@ export const faultGerman = {
   signInWrong: 'Das Konto oder das Passwort ist falsch. App-Passwörter funktionieren hier nicht.',
   takenDown: 'Dieses Konto wurde gesperrt. Bitte wende dich an den Betreiber dieses Servers.',
   endPassed: 'Bitte wähle einen Tag, der noch nicht vorbei ist.',
+  keyKnown: 'Deine Identität hat diesen Schlüssel schon.',
+  deletionRefused: 'Der Code oder das Passwort ist falsch. Bitte prüfe beide.',
+  deletionIncomplete: 'Bitte gib den Code aus der E-Mail und dein Passwort ein.',
   scopeUnknown:
     'Einer dieser Scopes ist unbekannt, oder nur das Konto selbst darf ihn haben. Bitte berichtige oder entferne ihn.',
   factorMailed:

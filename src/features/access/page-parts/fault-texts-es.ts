@@ -59,6 +59,9 @@ export const faultSpanish = {
   signInWrong: 'La cuenta o la contraseña es incorrecta. Las contraseñas de aplicación no sirven aquí.',
   takenDown: 'Esta cuenta ha sido retirada. Ponte en contacto con el operador de este servidor.',
   endPassed: 'Elige un día que no haya pasado.',
+  keyKnown: 'Tu identidad ya tiene esta clave.',
+  deletionRefused: 'El código o la contraseña no es correcto. Comprueba ambos.',
+  deletionIncomplete: 'Introduce el código del correo y tu contraseña.',
   scopeUnknown: 'Uno de estos scopes no se conoce, o solo puede tenerlo la propia cuenta. Corrígelo o quítalo.',
   factorMailed:
     'Tu cuenta de este servidor pide un segundo factor. Te hemos enviado un código por correo: introdúcelo junto con la contraseña.',

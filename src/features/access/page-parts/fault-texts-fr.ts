@@ -63,6 +63,9 @@ export const faultFrench = {
   signInWrong: 'Le compte ou le mot de passe est incorrect. Les mots de passe d’application ne fonctionnent pas ici.',
   takenDown: 'Ce compte a été suspendu. Veuillez contacter l’opérateur de ce serveur.',
   endPassed: 'Veuillez choisir un jour qui n’est pas passé.',
+  keyKnown: 'Votre identité possède déjà cette clé.',
+  deletionRefused: 'Le code ou le mot de passe est incorrect. Veuillez vérifier les deux.',
+  deletionIncomplete: 'Veuillez saisir le code reçu par e-mail et votre mot de passe.',
   scopeUnknown: 'L’un de ces scopes est inconnu, ou réservé au compte lui-même. Veuillez le corriger ou le retirer.',
   factorMailed:
     'Votre compte ici demande un second facteur. Nous vous avons envoyé un code par e-mail : veuillez le saisir avec le mot de passe.',

@@ -58,6 +58,9 @@ export const faultBrazilian = {
   signInWrong: 'A conta ou a senha está errada. Senhas de aplicativo não funcionam aqui.',
   takenDown: 'Esta conta foi suspensa. Entre em contato com o operador deste servidor.',
   endPassed: 'Escolha um dia que ainda não passou.',
+  keyKnown: 'Sua identidade já tem esta chave.',
+  deletionRefused: 'O código ou a senha está incorreto. Confira os dois.',
+  deletionIncomplete: 'Informe o código do e-mail e a sua senha.',
   scopeUnknown: 'Um destes scopes não é conhecido, ou só a própria conta pode tê-lo. Corrija-o ou remova-o.',
   factorMailed: 'Sua conta aqui pede um segundo fator. Enviamos um código por e-mail: informe-o junto com a senha.',
   factorApp:

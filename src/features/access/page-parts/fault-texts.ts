@@ -63,6 +63,9 @@ export const faultTexts = textTable(
     signInWrong: 'The account or the password is wrong. App passwords do not work here.',
     takenDown: 'This account has been taken down. Please contact the operator of this server.',
     endPassed: 'Please choose a day that has not passed.',
+    keyKnown: 'Your identity already has this key.',
+    deletionRefused: 'The code or the password is wrong. Please check both.',
+    deletionIncomplete: 'Please enter the code from the email, and your password.',
     scopeUnknown:
       'One of these scopes is not known, or only the account itself may have it. Please correct or remove it.',
     factorMailed:

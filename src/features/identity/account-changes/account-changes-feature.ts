@@ -3,6 +3,7 @@ import type { Feature } from '../../../http/feature.ts'
 import { accountReaperSweep } from './account-reaper-sweep.ts'
 import { emailRoutes } from './email-routes.ts'
 import { lifecycleRoutes } from './lifecycle-routes.ts'
+import { ownKeyRoutes } from './own-key.ts'
 import { passwordResetStep } from './password-changes.ts'
 import { plcOperationRoutes } from './plc-operation-routes.ts'
 import { passwordRoutes } from './password-routes.ts'
@@ -10,7 +11,7 @@ import { passwordRoutes } from './password-routes.ts'
 export const accountChanges: Feature = {
   name: 'account-changes',
   capabilities: ['walletAccountDelete'],
-  routes: [...emailRoutes, ...passwordRoutes, ...lifecycleRoutes, ...plcOperationRoutes],
+  routes: [...emailRoutes, ...passwordRoutes, ...lifecycleRoutes, ...plcOperationRoutes, ...ownKeyRoutes],
   sweeps: [accountReaperSweep],
   steps: [passwordResetStep],
 }

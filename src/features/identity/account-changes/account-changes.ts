@@ -4,8 +4,9 @@
  * Separate from `accounts`, which depends on no other feature, because a change may end sessions, write events and
  * delete rows of other features.
  */
-export { deleteAccount } from './account-deletion.ts'
+export { deleteAccount, deleteOwnAccount } from './account-deletion.ts'
 export { activateAccount, deactivateAccount } from './account-lifecycle.ts'
 export { recommendedCredentials, serverRotationKeys } from './recommended-credentials.ts'
 export { changeEmail, confirmEmail, replaceEmail, requestEmailUpdate } from './email-changes.ts'
+export { addOwnKey } from './own-key.ts'
 export { changePassword, requestPasswordReset, resetPassword, setPassword } from './password-changes.ts'

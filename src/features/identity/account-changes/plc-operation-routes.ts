@@ -3,32 +3,28 @@
  *
  * Source: did:plc method specification, "Operation Serialization, Signing, and Validation".
  */
-import { procedure, query, type Exchange } from '../../../http/endpoint.ts'
-import { forbidden, invalidRequest } from '../../../http/errors.ts'
+import { procedure, query } from '../../../http/endpoint.ts'
+import { invalidRequest } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import {
   droppedSpaceEntries,
   isPlcDid,
-  nextOperation,
   parseOperation,
-  parseState,
   pdsService,
   PDS_SERVICE_NAME,
   SIGNING_KEY_NAME,
-  signOperation,
-  stateOf,
   type Operation,
-  type PlcState,
 } from '../../../protocol/plc.ts'
 import { accountNotFound, accountOf } from '../accounts/accounts.ts'
 import { announce } from '../account-events/account-events.ts'
-import { codeRefused, mailsOf, redeemCode, requestCode } from '../mails/mails.ts'
+import { mailsOf, requestCode } from '../mails/mails.ts'
+import { signNext } from './next-operation.ts'
 import { expectedOf, recommendedCredentials, type Expected } from './recommended-credentials.ts'
 import { access } from '../../access/auth/auth.ts'
 import type { Permissions } from '../../../protocol/scopes.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
-import { didEnded, heldRotationKey, noteAsOwn, resolveDid, submitOperation } from '../identity/identity.ts'
+import { heldRotationKey, noteAsOwn, resolveDid, submitOperation } from '../identity/identity.ts'
 
 const stateMembers = new Set(['rotationKeys', 'alsoKnownAs', 'verificationMethods', 'services'])
 
@@ -58,37 +54,6 @@ async function unfitness(
   return dropped === undefined ? null : `The operation lacks ${dropped}, which the identity names`
 }
 
-/**
- * Returns the next operation of a DID, signed with a rotation key of this service and not submitted.
- *
- * The code is redeemed last, so that a failure of the directory does not consume it.
- *
- * Throws `InvalidRequest` if the DID is tombstoned or the wanted state is invalid, `Forbidden` if this service holds no
- * rotation key of the DID, `InvalidToken` or `ExpiredToken` for the code, and `PlcDirectoryError` if the directory
- * fails.
- */
-async function signNext(
-  { ctx, revalidate }: Exchange,
-  did: Did,
-  code: string,
-  wanted: Partial<PlcState>,
-): Promise<Operation> {
-  const last = await ctx.plc.lastOperation(did)
-  const state = last && stateOf(last)
-  if (!state) throw didEnded()
-  const changed = parseState({ ...state, ...wanted })
-  if (!changed) throw invalidRequest('Invalid operation')
-  const key = await heldRotationKey(ctx, did, state.rotationKeys)
-  if (!key) throw forbidden('The service holds no rotation key of this DID')
-  const fault = await ctx.db.transaction(async (tx) => {
-    const fault = await redeemCode(ctx, tx, { did, purpose: 'plc_operation', code })
-    if (!fault) await revalidate(tx)
-    return fault
-  })
-  if (fault) throw codeRefused(fault)
-  return signOperation(nextOperation(last, changed)!, key)
-}
-
 function requirePlc(did: Did): void {
   if (!isPlcDid(did)) throw invalidRequest('Not a did:plc')
 }
@@ -114,7 +79,7 @@ export const plcOperationRoutes = [
       requirePlc(caller.did)
       if (!token) throw invalidRequest('email confirmation token required to sign PLC operations')
       const wanted = Object.fromEntries(Object.entries(given).filter(([name]) => stateMembers.has(name)))
-      const operation = await signNext(call, caller.did, token, wanted)
+      const operation = await signNext(call, caller.did, token, () => wanted)
       await noteAsOwn(call.ctx, caller.did, operation)
       announce(call, 'identityOperationSigned', caller.did)
       return { operation: { ...operation } }

@@ -172,6 +172,15 @@ const accountEvents = {
       remedies: ['undoChange', 'operator'],
     },
   },
+  ownKeyAdded: {
+    message: 'key of the holder added to the identity',
+    notice: {
+      subject: 'A key was added to your identity',
+      what: () =>
+        'A key was added to your identity, above all others. Anyone who has its secret key can move your account without this server. For three days, only a key that ranked above those of this server before could undo this.',
+      remedies: ['mailbox', 'password', 'operator'],
+    },
+  },
   hostingBegun: {
     message: 'hosting of the identity document begun',
     notice: {

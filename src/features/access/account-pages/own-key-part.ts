@@ -1,0 +1,144 @@
+/**
+ * The part of the identity page with which people put a key of their own above that of this server: one of a wallet, or
+ * one that is made for them and shown once, before it is added.
+ */
+import { html, type Html } from '../../../http/html.ts'
+import { charge } from '../../../http/limiting.ts'
+import { route, type Endpoint } from '../../../http/endpoint.ts'
+import { newSigningSecret, openSigningKey } from '../../../platform/secrets/signing-keys.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { formatDidKey, parseDidKey } from '../../../protocol/keys.ts'
+import { formatSecretMultikey } from '../../../protocol/secret-multikey.ts'
+import { addOwnKey } from '../../identity/account-changes/account-changes.ts'
+import { chargeMail, requestCode } from '../../identity/mails/mails.ts'
+import { accountForm } from './account-view.ts'
+import {
+  codeField,
+  errorNote,
+  faultAt,
+  faultOf,
+  faultTexts,
+  field,
+  goodNote,
+  hidden,
+  seeOther,
+  type Fault,
+  type PageCall,
+} from '../page-parts/page-parts.ts'
+import { holderForm, type Holder } from '../pages/pages.ts'
+
+const PATH = 'identity/own-key'
+const CURVE = 'p256'
+
+/** How far adding a key is. */
+export type OwnKey =
+  /** Nothing has begun. `publicKey`: what was typed. */
+  | { stage: 'ask'; publicKey: string; fault: Fault | null }
+  /** The code is on its way. `secretKey`: the key that was just made; null if it is the person's own, or was shown. */
+  | { stage: 'code'; publicKey: string; secretKey: string | null; fault: Fault | null }
+  | { stage: 'done' }
+
+export const noOwnKey: OwnKey = { stage: 'ask', publicKey: '', fault: null }
+
+export const ownKeyPart = (holder: Holder, ownKey: OwnKey): Html => html`
+<section class="card" id="own-key">
+  <div class="tight">
+    <h2>A key of your own</h2>
+    <p class="quiet">With a key that ranks above the key of this server, you can move your account away without the help of anyone here, even if this server is gone.</p>
+  </div>
+  ${content(holder, ownKey)}
+</section>`
+
+function content(holder: Holder, ownKey: OwnKey): Html {
+  switch (ownKey.stage) {
+    case 'ask':
+      return asking(holder, ownKey)
+    case 'code':
+      return confirming(holder, ownKey)
+    case 'done':
+      return html`${goodNote('The key is added. It is now the highest key of your identity. Keep its secret part safe: anyone who has it controls your identity.')}`
+  }
+}
+
+const asking = (holder: Holder, { publicKey, fault }: OwnKey & { stage: 'ask' }): Html => html`
+${errorNote(fault)}
+<p>To add one, you need the code that we send to your email address.</p>
+${accountForm(
+  holder,
+  `${PATH}/begin`,
+  html`<div><button>Make a key for me</button></div><p class="quiet">We show it once. This server does not keep it.</p>`,
+)}
+<details${publicKey !== '' && html` open`}>
+  <summary>Use the key of a wallet</summary>
+  ${accountForm(
+    holder,
+    `${PATH}/begin`,
+    html`
+  ${field({ id: 'own-key-public', name: 'wallet_key', label: 'Public key of the wallet', value: publicKey, required: true, maxLength: 200, hint: 'It begins with did:key:z. Do not enter a secret key here.', fault })}
+  <div><button>Send a code</button></div>`,
+  )}
+</details>`
+
+const confirming = (holder: Holder, { publicKey, secretKey, fault }: OwnKey & { stage: 'code' }): Html => html`
+${errorNote(fault) ?? goodNote('We have sent a code to your email address. It is valid for 15 minutes.')}
+${
+  secretKey !== null &&
+  html`
+<div class="note warn">
+  <p>This is your secret key. It is shown only once, so store it now, in a password manager or on paper. Without it, the key below is of no use, and it cannot be removed without it.</p>
+  <p class="secret">${secretKey}</p>
+</div>`
+}
+<dl class="facts"><div><dt>Key to add</dt><dd class="copy">${publicKey}</dd></div></dl>
+${accountForm(
+  holder,
+  PATH,
+  html`
+${hidden({ wallet_key: publicKey })}
+${codeField({ id: 'own-key-code', fault })}
+<p class="quiet">Continue only if you have the secret key. The key will rank above all others, and this server cannot take it away again.</p>
+<div><button class="primary">Add this key</button></div>`,
+)}`
+
+type Show = (call: PageCall, holder: Holder, ownKey: OwnKey) => Promise<Response>
+
+const back = (did: string): Response => seeOther(`/account/identity?${new URLSearchParams({ account: did })}#own-key`)
+
+async function begin(call: PageCall, { account: { did } }: Holder, form: URLSearchParams): Promise<OwnKey> {
+  const typed = form.get('wallet_key')?.trim() ?? null
+  if (typed !== null && parseDidKey(typed) === null)
+    return { stage: 'ask', publicKey: typed, fault: faultAt('wallet_key', faultTexts.walletKey) }
+  const fault = await sendCode(call, did)
+  if (fault) return { stage: 'ask', publicKey: typed ?? '', fault }
+  if (typed !== null) return { stage: 'code', publicKey: typed, secretKey: null, fault: null }
+  const secret = newSigningSecret(CURVE)
+  const publicKey = formatDidKey(openSigningKey(CURVE, secret).publicKey)
+  return { stage: 'code', publicKey, secretKey: formatSecretMultikey(CURVE, secret), fault: null }
+}
+
+const sendCode = (call: PageCall, did: Did): Promise<Fault | null> =>
+  faultOf(async () => {
+    chargeMail(call, did, 'plc_operation')
+    await requestCode(call, did, 'plc_operation')
+  })
+
+async function add(call: PageCall, { account: { did } }: Holder, form: URLSearchParams): Promise<OwnKey> {
+  const publicKey = (form.get('wallet_key') ?? '').trim()
+  const fault = await faultOf(() => {
+    charge(call, 'updateHandle')
+    return addOwnKey(call, did, { publicKey, code: (form.get('code') ?? '').trim() })
+  })
+  return fault === null ? { stage: 'done' } : { stage: 'code', publicKey, secretKey: null, fault }
+}
+
+/** `show` renders the identity page with this part as it stands. */
+export const ownKeyForms = (show: Show): Endpoint[] => [
+  // A form's address that a browser opens directly leads to the page.
+  ...[PATH, `${PATH}/begin`].map((path) =>
+    route('GET', `/account/${path}`, { handler: async ({ url }) => back(url.searchParams.get('account') ?? '') }),
+  ),
+  holderForm(`/account/${PATH}/begin`, async (call, holder, form) =>
+    show(call, holder, await begin(call, holder, form)),
+  ),
+  holderForm(`/account/${PATH}`, async (call, holder, form) => show(call, holder, await add(call, holder, form))),
+]

@@ -1,0 +1,46 @@
+/** The next operation of a did:plc, which this server signs for the account holder once a mailed code is redeemed. */
+import type { Exchange } from '../../../http/endpoint.ts'
+import { forbidden, invalidRequest } from '../../../http/errors.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import {
+  nextOperation,
+  parseState,
+  signOperation,
+  stateOf,
+  type Operation,
+  type PlcState,
+} from '../../../protocol/plc.ts'
+import { didEnded, heldRotationKey } from '../identity/identity.ts'
+import { codeRefused, redeemCode } from '../mails/mails.ts'
+
+/**
+ * Returns the next operation of a DID, signed with a rotation key of this service and not submitted. `change` returns
+ * the members of the state that are to be others.
+ *
+ * The code is redeemed last, so that a failure of the directory does not consume it.
+ *
+ * Throws `InvalidRequest` if the DID is tombstoned or the wanted state is invalid, `Forbidden` if this service holds no
+ * rotation key of the DID, `InvalidToken` or `ExpiredToken` for the code, `PlcDirectoryError` if the directory fails,
+ * and what `change` throws.
+ */
+export async function signNext(
+  { ctx, revalidate }: Exchange,
+  did: Did,
+  code: string,
+  change: (state: PlcState) => Partial<PlcState>,
+): Promise<Operation> {
+  const last = await ctx.plc.lastOperation(did)
+  const state = last && stateOf(last)
+  if (!state) throw didEnded()
+  const changed = parseState({ ...state, ...change(state) })
+  if (!changed) throw invalidRequest('Invalid operation')
+  const key = await heldRotationKey(ctx, did, state.rotationKeys)
+  if (!key) throw forbidden('The service holds no rotation key of this DID')
+  const fault = await ctx.db.transaction(async (tx) => {
+    const fault = await redeemCode(ctx, tx, { did, purpose: 'plc_operation', code })
+    if (!fault) await revalidate(tx)
+    return fault
+  })
+  if (fault) throw codeRefused(fault)
+  return signOperation(nextOperation(last, changed)!, key)
+}
