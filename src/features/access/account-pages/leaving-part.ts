@@ -31,6 +31,6 @@ const confirmation = (view: AccountView, fault: Fault | null): Html =>
     'delete',
     html`
 ${codeField({ id: 'delete-code', fault })}
-${passwordField({ id: 'delete-password', name: 'current', label: 'Your password', required: true, fault })}
+${passwordField({ id: 'delete-password', name: 'current', label: 'Password of this account', required: true, fault })}
 <div><button class="danger">Delete account for ever</button></div>`,
   )
