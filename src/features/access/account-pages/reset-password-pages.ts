@@ -1,4 +1,4 @@
-/** The pages to choose a new password with a mailed code. */
+/** The pages to choose a new password with a mailed code. They return to the app that the person came from. */
 import { route } from '../../../http/endpoint.ts'
 import { html } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
@@ -8,21 +8,25 @@ import {
   faultOf,
   field,
   fieldTexts,
+  hidden,
   newPasswordField,
   seeOther,
   type Fault,
   type PageCall,
 } from '../page-parts/page-parts.ts'
+import { requestOf, returnPath, withRequest } from './app-request.ts'
 import { formPage, formRoutes } from './form-page.ts'
 import { signInTexts as texts } from './sign-in-texts.ts'
+
+const carried = (given: URLSearchParams) => hidden(requestOf(given) ?? {})
 
 const forgottenPage = (call: PageCall, given: URLSearchParams, fault: Fault | null): Promise<Response> =>
   formPage(call, {
     title: texts.resetTitle,
     lead: texts.resetLead,
-    action: '/account/reset-password',
+    action: withRequest('/account/reset-password', given),
     fault,
-    fields: field({
+    fields: html`${carried(given)}${field({
       name: 'email',
       label: fieldTexts.email,
       type: 'email',
@@ -30,9 +34,9 @@ const forgottenPage = (call: PageCall, given: URLSearchParams, fault: Fault | nu
       autocomplete: 'email',
       required: true,
       autofocus: true,
-    }),
+    })}`,
     submit: texts.sendCode,
-    links: html`<a href="/account/reset-password/code">${texts.haveCode}</a> <a href="/account/sign-in">${texts.backToSignIn}</a>`,
+    links: html`<a href="${withRequest('/account/reset-password/code', given)}">${texts.haveCode}</a> <a href="${returnPath(given, '/account/sign-in')}">${texts.backToSignIn}</a>`,
   })
 
 async function sendCode(call: PageCall, form: URLSearchParams): Promise<Response> {
@@ -40,21 +44,24 @@ async function sendCode(call: PageCall, form: URLSearchParams): Promise<Response
     charge(call, 'requestPasswordReset')
     return requestPasswordReset(call, (form.get('email') ?? '').trim())
   })
-  return fault === null ? seeOther('/account/reset-password/code?sent=yes') : forgottenPage(call, form, fault)
+  return fault === null
+    ? seeOther(withRequest('/account/reset-password/code', form, { sent: 'yes' }))
+    : forgottenPage(call, form, fault)
 }
 
 const codePage = (call: PageCall, given: URLSearchParams, fault: Fault | null): Promise<Response> =>
   formPage(call, {
     title: texts.newTitle,
     lead: texts.newLead,
-    action: '/account/reset-password/code',
+    action: withRequest('/account/reset-password/code', given),
     notice: given.has('sent') ? texts.codeSent : null,
     fault,
     fields: html`
+  ${carried(given)}
   ${codeField({ value: given.get('code') ?? '', autofocus: fault === null, fault })}
   ${newPasswordField({ fault })}`,
     submit: texts.changePassword,
-    links: html`<a href="/account/reset-password">${texts.anotherCode}</a>`,
+    links: html`<a href="${withRequest('/account/reset-password', given)}">${texts.anotherCode}</a>`,
   })
 
 async function reset(call: PageCall, form: URLSearchParams): Promise<Response> {
@@ -62,7 +69,7 @@ async function reset(call: PageCall, form: URLSearchParams): Promise<Response> {
     charge(call, 'resetPassword')
     await resetPassword(call, (form.get('code') ?? '').trim(), form.get('password') ?? '')
   })
-  return fault === null ? seeOther('/account/sign-in?done=reset') : codePage(call, form, fault)
+  return fault === null ? seeOther(returnPath(form, '/account/sign-in?done=reset')) : codePage(call, form, fault)
 }
 
 export const resetPasswordRoutes = [

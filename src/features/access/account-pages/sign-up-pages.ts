@@ -2,7 +2,6 @@
 import { html, type Html } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
 import type { Context } from '../../../platform/context.ts'
-import { HAS_ACCOUNT } from '../oauth/oauth.ts'
 import { createAccount } from '../../identity/signup/signup.ts'
 import { entryOf } from '../pages/pages.ts'
 import {
@@ -15,6 +14,7 @@ import {
   type Fault,
   type PageCall,
 } from '../page-parts/page-parts.ts'
+import { requestOf, returnPath, withRequest } from './app-request.ts'
 import { formPage, formRoutes } from './form-page.ts'
 import { MOVE_HERE_PATH } from './move-here-pages.ts'
 import { signUpTexts as texts } from './sign-up-texts.ts'
@@ -25,17 +25,6 @@ const PATH = '/account/sign-up'
 function moveHereUrl(given: URLSearchParams): string {
   const code = given.get('invite_code')
   return code ? `${MOVE_HERE_PATH}?${new URLSearchParams({ invite_code: code })}` : MOVE_HERE_PATH
-}
-
-/** Returns the authorization request that the person came from and returns to, or null if there is none. */
-function requestOf(given: URLSearchParams): Record<string, string> | null {
-  const [requestUri, clientId] = [given.get('request_uri'), given.get('client_id')]
-  return requestUri && clientId ? { request_uri: requestUri, client_id: clientId } : null
-}
-
-function returnPath(given: URLSearchParams): string {
-  const request = requestOf(given)
-  return request ? `/oauth/authorize?${new URLSearchParams({ ...request, [HAS_ACCOUNT]: 'yes' })}` : '/account'
 }
 
 const servedDomains = ({ config }: Context): string[] => config.availableUserDomains.map((domain) => `.${domain}`)
@@ -73,11 +62,11 @@ function signUpPage(call: PageCall, given: URLSearchParams, fault: Fault | null)
   return formPage(call, {
     title: texts.title,
     lead: texts.lead({ host: new URL(call.ctx.config.publicUrl).host }),
-    action: request === null ? PATH : `${PATH}?${new URLSearchParams(request)}`,
+    action: withRequest(PATH, given),
     fault,
     fields: html`${request && hidden(request)}${accountFields(call.ctx, given, fault)}`,
     submit: texts.submit,
-    links: html`<a href="${returnPath(given)}">${texts.haveAccount}</a> ${request === null && call.ctx.config.repos.importsEnabled && html`<a href="${moveHereUrl(given)}">${texts.haveAccountElsewhere}</a>`}`,
+    links: html`<a href="${returnPath(given, '/account')}">${texts.haveAccount}</a> ${request === null && call.ctx.config.repos.importsEnabled && html`<a href="${moveHereUrl(given)}">${texts.haveAccountElsewhere}</a>`}`,
   })
 }
 
@@ -118,7 +107,7 @@ async function join(call: PageCall, form: URLSearchParams): Promise<Response> {
     await createAccount(call, wantedAccount(ctx, form), null, (tx, did) => entry.keep(tx, did))
     entry.tell()
   })
-  return fault === null ? seeOther(returnPath(form)) : signUpPage(call, form, fault)
+  return fault === null ? seeOther(returnPath(form, '/account')) : signUpPage(call, form, fault)
 }
 
 function wantedAccount(ctx: Context, form: URLSearchParams) {

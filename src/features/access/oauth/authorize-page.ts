@@ -162,7 +162,7 @@ function furtherLinks({ requestUri, pending: { client } }: AuthorizeView): Html 
   ].filter(({ uri }) => uri !== null)
   return html`
 <p class="links">
-  <a href="/account/reset-password">${texts.forgot}</a> <a href="${signUpUrl(requestUri, client.clientId)}">${texts.create}</a>
+  <a href="/account/reset-password?${new URLSearchParams({ request_uri: requestUri, client_id: client.clientId }).toString()}">${texts.forgot}</a> <a href="${signUpUrl(requestUri, client.clientId)}">${texts.create}</a>
   ${ofApp.map(({ uri, text }) => html`<a href="${uri}" rel="noreferrer noopener" target="_blank">${text}</a> `)}
 </p>`
 }
