@@ -82,6 +82,11 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   'migrate status': async () => (await import('./migrate/migrate-status-command.ts')).migrateStatusCommand,
   'migrate cancel': async () => (await import('./migrate/migrate-cancel-command.ts')).migrateCancelCommand,
   'migrate key': async () => (await import('./migrate/migrate-key-command.ts')).migrateKeyCommand,
+  'app-password create': async () =>
+    (await import('./app-password/app-password-create-command.ts')).appPasswordCreateCommand,
+  'app-password list': async () => (await import('./app-password/app-password-list-command.ts')).appPasswordListCommand,
+  'app-password revoke': async () =>
+    (await import('./app-password/app-password-revoke-command.ts')).appPasswordRevokeCommand,
   'wallet create': async () => (await import('./wallet/wallet-create-command.ts')).walletCreateCommand,
   'wallet key': async () => (await import('./wallet/wallet-key-command.ts')).walletKeyCommand,
   'wallet adopt': async () => (await import('./wallet/wallet-adopt-command.ts')).walletAdoptCommand,

@@ -1,0 +1,28 @@
+import { exitCodes, integerOption } from '../command.ts'
+import { holderCommand, SIGNS_IN, type AppPasswordView } from './app-password-client.ts'
+
+const DAY_MILLIS = 86_400_000
+
+export const appPasswordCreateCommand = holderCommand({
+  summary: 'Make an app password that is limited to scopes.',
+  parameters: ['<handle or DID>', '<name>'],
+  options: {
+    presets: { value: 'NAMES', doc: 'What it may do, separated by commas: post, read, upload-images.' },
+    scope: { value: 'SCOPES', doc: 'Further scopes of OAuth, separated by spaces.' },
+    days: { value: 'N', doc: 'Days until it ends. Default: it has no end.' },
+  },
+  details: `${SIGNS_IN} Prints the app password, which is not shown again. Without presets and
+scopes it may do what apps usually do, except read and send direct messages.`,
+  async run({ terminal, options, positionals: [, name] }, server) {
+    const days = integerOption(options, 'days', 1)
+    const { presets, scope } = options
+    const made = await server.post<AppPasswordView & { password: string }>('/v1/app-passwords', {
+      name,
+      ...(typeof presets === 'string' && { presets: presets.split(',') }),
+      ...(typeof scope === 'string' && { scope }),
+      ...(days !== undefined && { expiresAt: new Date(terminal.now() + days * DAY_MILLIS).toISOString() }),
+    })
+    terminal.out(options['json'] === true ? JSON.stringify(made, null, 2) : made.password)
+    return exitCodes.ok
+  },
+})

@@ -1,0 +1,13 @@
+import { exitCodes } from '../command.ts'
+import { holderCommand, SIGNS_IN } from './app-password-client.ts'
+
+export const appPasswordRevokeCommand = holderCommand({
+  summary: 'Revoke an app password, and end its sessions.',
+  parameters: ['<handle or DID>', '<name>'],
+  details: SIGNS_IN,
+  async run({ terminal, options, positionals: [, name] }, server) {
+    const answer = await server.post<object>('/v1/app-passwords/revoke', { name })
+    terminal.out(options['json'] === true ? JSON.stringify(answer, null, 2) : `revoked: ${name}`)
+    return exitCodes.ok
+  },
+})
