@@ -649,16 +649,6 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
       const input = { publicKey: deviceKey().did, code }
       return () => at('/v1/rotation-keys', { json: input, headers: bearer(account.accessJwt) })
     },
-    'POST /v1/app-passwords': async () => {
-      const { accessJwt } = await person()
-      return () => at('/v1/app-passwords', { json: { name: 'bot', presets: ['post'] }, headers: bearer(accessJwt) })
-    },
-    'POST /v1/app-passwords/revoke': async () => {
-      const { accessJwt } = await person()
-      const headers = bearer(accessJwt)
-      await at('/v1/app-passwords', { json: { name: 'bot', presets: ['post'] }, headers })
-      return () => at('/v1/app-passwords/revoke', { json: { name: 'bot' }, headers })
-    },
     'POST /account/email/code': async () => {
       const { send } = await onPage()
       return () => send('email/code')
