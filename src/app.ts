@@ -8,6 +8,7 @@ import { localPlcDirectory } from './features/operations/plc-directory/plc-direc
 import { createDispatcher } from './http/dispatcher.ts'
 import { endpointName, type Endpoint } from './http/endpoint.ts'
 import type { Feature } from './http/feature.ts'
+import { registerDispatcher } from './http/inside.ts'
 import { registerFeatures } from './http/hooks.ts'
 import { listen } from './http/listener.ts'
 import { offeredCapabilities, type Built } from './platform/configuration/capabilities.ts'
@@ -96,6 +97,7 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
     undos.push(() => ctx.steps.stop())
     await ctx.limits.meet()
     const dispatcher = createDispatcher(ctx, offeredEndpoints(ctx, active))
+    registerDispatcher(ctx, dispatcher)
     const graceMillis = overrides.stopGraceMillis ?? STOP_GRACE_MILLIS
     const listener = (overrides.listen ?? listen)(config, dispatcher)
     undos.push(() => listener.stop(graceMillis))

@@ -50,6 +50,7 @@ import { webDocuments } from './features/identity/web-documents/web-documents-fe
 import { walletDevices } from './features/access/wallet-devices/wallet-devices-feature.ts'
 import { walletProofs } from './features/access/wallet-proofs/wallet-proofs-feature.ts'
 import { accountPages } from './features/access/account-pages/account-pages.ts'
+import { operatorConsole } from './features/operations/console/console.ts'
 import { pages } from './features/access/pages/pages-feature.ts'
 
 export const features: readonly Feature[] = [
@@ -104,4 +105,5 @@ export const features: readonly Feature[] = [
   reach,
   alerts,
   accountPages,
+  operatorConsole,
 ]

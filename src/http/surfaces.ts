@@ -94,6 +94,7 @@ const declared: readonly (Omit<Surface, 'headers' | 'personalHeaders'> & { more?
   // RFC 8935, 2.3: the language of descriptions.
   { prefix: '/agent/event', cors: true, body: event, more: { 'Content-Language': 'en' } },
   { prefix: '/waitlist', cors: true, body: nested },
+  { prefix: '/admin', cors: false, body: plain, pages: 'always' },
   { prefix: '/account', cors: false, body: plain, pages: 'always' },
   { prefix: '/metrics', cors: false, body: nested },
   { prefix: '/.well-known/', cors: true, body: flat },

@@ -12,6 +12,13 @@ const SRC = join(import.meta.dir, '../../src')
 
 /** Pages whose texts are not in tables yet. A file that is finished leaves the list. */
 const unfinished: readonly string[] = [
+  'features/operations/console/console-accounts.ts',
+  'features/operations/console/console-entry.ts',
+  'features/operations/console/console-invites.ts',
+  'features/operations/console/console-layout.ts',
+  'features/operations/console/console-operators.ts',
+  'features/operations/console/console-pages.ts',
+  'features/operations/console/console-service.ts',
   'features/access/account-pages/account-details.ts',
   'features/access/account-pages/account-page.ts',
   'features/access/account-pages/agents-page.ts',

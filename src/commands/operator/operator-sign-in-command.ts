@@ -18,13 +18,20 @@ deleting an account, the password must have been entered in the last ten minutes
 
 The session ends after half an hour without a command, after eight hours, and when the role or the password changes.
 Asks for the password, unless --password-stdin is given.`,
-  options: { 'password-stdin': { doc: 'Read the password from the next line of standard input.' } },
+  options: {
+    'password-stdin': { doc: 'Read the password from the next line of standard input.' },
+    code: { value: 'CODE', doc: 'Code of the second factor of the account: it is good once.' },
+  },
   async run({ server, terminal, positionals: [account = ''], options }) {
     const fromInput = options['password-stdin'] === true
     if (!fromInput && !terminal.isInteractive)
       throw new Misuse('there is no terminal to prompt for the password: add --password-stdin')
     const password = fromInput ? await terminal.nextLine() : await terminal.ask('Password: ', { hidden: true })
-    const opened = await server.postAsHolder<Opened>('/v1/admin/sessions', { account, password: password ?? '' })
+    const opened = await server.postAsHolder<Opened>('/v1/admin/sessions', {
+      account,
+      password: password ?? '',
+      ...(typeof options['code'] === 'string' ? { authFactorToken: options['code'] } : {}),
+    })
     return { value: opened, text: opened.token }
   },
 })

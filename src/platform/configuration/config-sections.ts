@@ -591,6 +591,11 @@ export const declared = {
       addition: true,
       doc: "Serve the operators' console at `/admin`. Only accounts with a role can sign in there: see docs/console.md.",
     }),
+    requiresFactor: field(boolean, {
+      default: false,
+      addition: true,
+      doc: 'Only accounts with a second factor sign in as operators. An account that has one is asked for it in any case.',
+    }),
     sessionIdleSecs: field(seconds({ min: 60 }), {
       default: 1800,
       addition: true,

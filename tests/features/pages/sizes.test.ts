@@ -18,6 +18,7 @@ import { decisionOf, sendDecision, latch } from '../../support/clients/wallet-co
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import { sovereignAccount, walletSession } from '../../support/clients/wallet.ts'
 import { setUp } from '../../support/set-up.ts'
+import { giveRole } from '../../support/clients/role-holder.ts'
 import { useWorld } from '../../support/world.ts'
 
 /** Where to put pictures of the pages, for somebody to look at. */
@@ -57,6 +58,7 @@ const config = {
   serviceName: LONG_NAME,
   availableUserDomains: ['test', LONG_DOMAIN],
   inviteCodeRequired: false,
+  waitlist: { enabled: true },
   accounts: { passwordOptional: true },
   signingKeyMasterKey: new Secret(new Uint8Array(32).fill(7)),
   notifications: { relay: RELAY },
@@ -364,6 +366,44 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await page.locator('.secret').waitFor()
     await unfold(page)
   },
+  async 'console-sign-in'(page) {
+    await page.goto(`${pds.url}/admin/sign-in`)
+    await page.getByLabel('Handle or email address').fill(LONG_HANDLE)
+    await page.getByLabel('Password', { exact: true }).fill('not it')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+  },
+  console: (page) => operate(page, '/admin'),
+  'console-accounts': (page) => operate(page, `/admin/accounts?q=${'a'.repeat(60)}`),
+  'console-account': (page) => operate(page, `/admin/account?did=${alice.did}`),
+  'console-invites': (page) => operate(page, '/admin/invites'),
+  async 'console-waitlist'(page) {
+    await request(`${pds.url}/waitlist`, { json: { email: `${'w'.repeat(60)}@${'mail'.repeat(15)}.example.com` } })
+    await operate(page, '/admin/waitlist')
+  },
+  'console-work': (page) => operate(page, '/admin/work'),
+  'console-network': (page) => operate(page, '/admin/network'),
+  'console-audit': (page) => operate(page, '/admin/audit?subject='),
+  'console-operators': (page) => operate(page, '/admin/operators'),
+  async 'console-password'(page) {
+    await operate(page, `/admin/account?did=${alice.did}`)
+    pds.clock.advance({ secs: 11 * 60 })
+    const form = page.locator('form', { hasText: 'Show a reset code' })
+    await form.getByLabel('Reason, for the audit log').fill('x'.repeat(200))
+    await form.getByRole('button').click()
+    await page.getByRole('heading', { name: 'Enter your password again' }).waitFor()
+  },
+}
+
+/** At the console, where the longest names are those that strangers chose. */
+async function operate(page: Page, path: string): Promise<void> {
+  await giveRole(pds, alice.did, 'owner')
+  await page.goto(`${pds.url}/admin/sign-in`)
+  await page.getByLabel('Handle or email address').fill(alice.did)
+  await page.getByLabel('Password', { exact: true }).fill(alice.password)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.waitForURL(`${pds.url}/admin`)
+  await page.goto(`${pds.url}${path}`)
+  await unfold(page)
 }
 
 /** Pages that have their texts in tables, and can be reloaded in another language. */

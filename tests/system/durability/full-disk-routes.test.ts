@@ -63,6 +63,7 @@ const formats: readonly [path: string, format: (answer: Answer) => unknown][] = 
   ['/agent/identity', ({ body }) => body.error === 'temporarily_unavailable' && body.error_description],
   ['/agent/event', ({ body }) => body.err === 'temporarily_unavailable' && body.description],
   ['/account', ({ body }) => isPage(body) && body],
+  ['/admin', ({ body }) => isPage(body) && body],
   ['/waitlist', ({ body }) => body.error.code === 'SERVICE_UNAVAILABLE' && body.error.message],
   ['/v1/', ({ body }) => body.error.code === 'SERVICE_UNAVAILABLE' && body.error.message],
   ['', ({ body }) => body.error === 'ServiceUnavailable' && body.message],

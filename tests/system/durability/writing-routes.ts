@@ -44,6 +44,7 @@ import type { TestPds } from '../../support/servers/pds.ts'
 import type { PlcHost } from '../../support/servers/plc-server.ts'
 import { PushDevice } from '../../support/clients/push-device.ts'
 import { newRecoveryCode, newShare, putShare, release } from '../../support/clients/recovery.ts'
+import { ConsoleBrowser } from '../../support/clients/console-browser.ts'
 import { operateAs, operatorSignIn, roleHolder } from '../../support/clients/role-holder.ts'
 import { decisionOf, openConsent, sendDecision } from '../../support/clients/wallet-consent.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
@@ -102,6 +103,12 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
   const record = () => ({ $type: COLLECTION, text: 'hello' })
   const inviteCode = async () =>
     (await byOperator('com.atproto.server.createInviteCode', { useCount: 1 })).body.code as string
+
+  async function signedInOperator(): Promise<ConsoleBrowser> {
+    const browser = new ConsoleBrowser(pds)
+    await browser.signIn((await roleHolder(pds, newName(), 'moderator')).did)
+    return browser
+  }
 
   /** Begins a sign-in to the account page that the wallet has approved. */
   async function approvedSignIn(account: TestAccount & { device: DeviceKey }) {
@@ -1015,6 +1022,21 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
     'POST /v1/admin/sessions/prove': async () => {
       const holder = await roleHolder(pds, newName(), 'moderator')
       return () => holder.operate('/v1/admin/sessions/prove', { json: { password: holder.password } })
+    },
+    'POST /admin/sign-in': async () => {
+      const { did } = await roleHolder(pds, newName(), 'moderator')
+      return () => new ConsoleBrowser(pds).signIn(did)
+    },
+    'POST /admin/sign-out': async () => {
+      const browser = await signedInOperator()
+      const console_token = await browser.formToken()
+      return () => browser.send('/admin/sign-out', { console_token })
+    },
+    'POST /admin/act': async () => {
+      const browser = await signedInOperator()
+      const { did } = await person()
+      const fields = { act: 'takedown', did, reason: 'spam', console_token: await browser.formToken() }
+      return () => browser.send('/admin/act', fields)
     },
     'POST /v1/admin/sessions/:id/end': async () => {
       const { token } = await roleHolder(pds, newName(), 'moderator')

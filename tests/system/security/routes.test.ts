@@ -13,7 +13,8 @@ import { useWorld } from '../../support/world.ts'
 
 /**
  * `open`: everybody. `operator`: the admin token or a paired device; `master`: the token alone. `holder`: who is signed
- * in in the browser. `client`: an OAuth client with its proof. `code`: who shows a one-time code in the body.
+ * in in the browser, `console`: as an operator. `client`: an OAuth client with its proof. `code`: who shows a one-time
+ * code in the body.
  * `directory`: everybody, where the server runs a PLC directory of its own. `metrics`: as configured. `owner`: the
  * account itself, by its session or that of a wallet; `parent`: the owner, where others are refused as of
  * `/agent/child`; `wallet`: that of a wallet alone; `pending`: that of a wallet whose account is in the making.
@@ -32,6 +33,7 @@ type For =
   | 'operator'
   | 'master'
   | 'holder'
+  | 'console'
   | 'client'
   | 'code'
   | 'directory'
@@ -285,6 +287,20 @@ const routes: Record<string, For> = {
   'POST /v1/admin/sessions/prove': 'operator',
   'POST /v1/admin/sessions/:id/end': 'operator',
   'GET /v1/admin/me': 'operator',
+  'GET /v1/admin/growth': 'operator',
+  'GET /admin/sign-in': 'open',
+  'POST /admin/sign-in': 'open',
+  'GET /admin': 'console',
+  'GET /admin/accounts': 'console',
+  'GET /admin/account': 'console',
+  'GET /admin/invites': 'console',
+  'GET /admin/waitlist': 'console',
+  'GET /admin/audit': 'console',
+  'GET /admin/operators': 'console',
+  'GET /admin/network': 'console',
+  'GET /admin/work': 'console',
+  'POST /admin/sign-out': 'console',
+  'POST /admin/act': 'console',
   'GET /v1/admin/operators': 'operator',
   'POST /v1/admin/operators': 'operator',
 
@@ -424,6 +440,26 @@ test.each(routesFor('holder'))('%s is for who is signed in in this browser, on a
     ).toBe(403)
 })
 
+test.each(routesFor('console'))('%s is for operators who are signed in in this browser', async (route) => {
+  for (const headers of [
+    {},
+    { cookie },
+    { cookie: `holdfast-operator=${'A'.repeat(43)}` },
+    { cookie: `holdfast-operator=${ADMIN_TOKEN}` },
+    bearer(ADMIN_TOKEN),
+    bearer(alice.accessJwt),
+  ] as Record<string, string>[]) {
+    const { status, headers: answered } = route.startsWith('GET')
+      ? await call(route, headers)
+      : await form(pathOf(route), { act: 'crawl' }, headers)
+    expect({ headers, status, location: answered.get('location') }).toEqual({
+      headers,
+      status: 303,
+      location: '/admin/sign-in',
+    })
+  }
+})
+
 test.each(routesFor('client'))('%s answers no client without its parameters', async (route) => {
   const { status, body } = await form(pathOf(route), {})
   expect({ status, error: body.error }).toEqual({ status: 400, error: 'invalid_request' })
@@ -448,6 +484,7 @@ test('browsers of other origins read nothing that is for operators or shown to p
     'master',
     'metrics',
     'holder',
+    'console',
     'code',
     'owner',
     'wallet',

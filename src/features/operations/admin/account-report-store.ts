@@ -1,5 +1,6 @@
 /** Account reports for operators. The queries read the tables of several features and change none of them. */
 import { sql, sqlAnd, type Reader, type Sql } from '../../../platform/database/database.ts'
+import { DAY_MILLIS } from '../../../base/durations.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { maxBlobBytesColumn } from '../../identity/quotas/quotas.ts'
 import { isFlagged } from '../../data/labels/labels.ts'
@@ -108,6 +109,37 @@ export async function usageOf(reader: Reader, did: Did): Promise<UsageRow> {
       (SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM blob WHERE blob.did = ${did}) AS "storageBytes",
       (SELECT max(indexed_at) FROM record JOIN repo ON repo.id = record.repo_id WHERE repo.did = ${did}) AS "lastActive"`)
   return row!
+}
+
+export interface GrowthDay {
+  /** Such as `2026-01-31`. */
+  day: string
+  accounts: number
+  blobs: number
+  blobBytes: number
+}
+
+/** Count what was added on each day from `first` to `last`, in days since 1970. Scans all blobs. */
+export async function countGrowth(reader: Reader, first: number, last: number): Promise<GrowthDay[]> {
+  const from = first * DAY_MILLIS
+  const dayOf = (column: Sql) => sql`CAST(floor(${column} / ${DAY_MILLIS}) AS BIGINT)`
+  const accounts = await reader.all<{ day: number; count: number }>(sql`
+    SELECT ${dayOf(sql`created_at`)} AS day, count(*) AS count FROM account WHERE created_at >= ${from} GROUP BY 1`)
+  const blobs = await reader.all<{ day: number; count: number; bytes: number }>(sql`
+    SELECT ${dayOf(sql`uploaded_at`)} AS day, count(*) AS count, CAST(coalesce(sum(size), 0) AS BIGINT) AS bytes
+    FROM blob WHERE uploaded_at >= ${from} GROUP BY 1`)
+  const accountsOn = new Map(accounts.map(({ day, count }) => [day, count]))
+  const blobsOn = new Map(blobs.map((row) => [row.day, row]))
+  return Array.from({ length: last - first + 1 }, (_, i) => {
+    const day = first + i
+    const { count = 0, bytes = 0 } = blobsOn.get(day) ?? {}
+    return {
+      day: new Date(day * DAY_MILLIS).toISOString().slice(0, 10),
+      accounts: accountsOn.get(day) ?? 0,
+      blobs: count,
+      blobBytes: bytes,
+    }
+  })
 }
 
 /**

@@ -1,4 +1,5 @@
 /** Health of the service as raw numbers, for operators and their alerts. The report draws no conclusions from them. */
+import { DAY_MILLIS } from '../../../base/durations.ts'
 import { route } from '../../../http/endpoint.ts'
 import { invalidRequest, notFound } from '../../../http/errors.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
@@ -12,7 +13,7 @@ import { irohStatus } from '../../push/iroh/iroh.ts'
 import { relayStatus } from '../../push/notifications/notifications.ts'
 import { countFlaggedAccounts } from '../../data/labels/labels.ts'
 import { actorOf, logOperator, operator, recordAudit } from '../operators/operators.ts'
-import { countAccounts, countBlocks } from './account-report-store.ts'
+import { countAccounts, countBlocks, countGrowth, type GrowthDay } from './account-report-store.ts'
 
 /** Convert the name of a sweep to its member name in the health report: `blob-gc` becomes `blobGc`. */
 const camelCase = (name: string) => name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
@@ -74,6 +75,21 @@ async function relayView(ctx: Context, relay: string): Promise<RelayView> {
   return unknownTo(false, 'the relay could not be reached')
 }
 
+const GROWTH_DAYS = 30
+
+const lastGrowth = perContext((): { at: number; days: GrowthDay[] } => ({ at: -Infinity, days: [] }))
+
+/** Counting scans all blobs, so it is done as seldom as that of blocks. */
+async function growthOf(ctx: Context): Promise<GrowthDay[]> {
+  const last = lastGrowth(ctx)
+  const now = ctx.clock.monotonic()
+  if (now - last.at >= BLOCK_COUNT_MILLIS) {
+    const today = Math.floor(ctx.clock.now() / DAY_MILLIS)
+    Object.assign(last, { at: now, days: await countGrowth(ctx.db, today - GROWTH_DAYS + 1, today) })
+  }
+  return last.days
+}
+
 async function stepTotals({ steps, clock }: Context) {
   const summaries = await steps.summaries()
   const total = (count: (summary: StepSummary) => number) => summaries.reduce((sum, summary) => sum + count(summary), 0)
@@ -116,6 +132,12 @@ export const serviceReportRoutes = [
         notifyQueueDepth: pushes && pushes.queue.depth,
       }
     },
+  }),
+
+  /** Per day of UTC, oldest first: accounts that were created, and blobs that were uploaded and are still there. */
+  route('GET', '/v1/admin/growth', {
+    auth: operator('observe'),
+    handler: async ({ ctx }) => ({ days: await growthOf(ctx) }),
   }),
 
   route('GET', '/v1/admin/relay-status', {

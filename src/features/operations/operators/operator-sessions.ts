@@ -21,6 +21,7 @@ import {
   MAX_TRIED_PASSWORD_CHARS,
   provePassword,
 } from '../../identity/passwords/passwords.ts'
+import { askedFactors, passFactor } from '../../access/factors/factors.ts'
 import { insertAudit } from './audit-store.ts'
 import {
   findOperatorSession,
@@ -83,27 +84,40 @@ export async function sessionOperator(exchange: Exchange, token: string): Promis
   return { kind: 'account', did, role, sessionId, tokenHash, isProved: isFresh(provedAt, now) }
 }
 
+const notAnOperator = () => forbidden('This account does not operate this server')
 const wrongPassword = () => authenticationRequired('The account or the password is wrong')
+
+interface OperatorSignIn {
+  identifier: string
+  password: string
+  /** The code of the account's second factor, if one was asked for. */
+  factorCode?: string
+  isBrowser: boolean
+}
 
 /**
  * Open a session with an account's own password, for a browser or for a program. Returns its token. Throws
- * `AuthenticationRequired`, `Forbidden` if the account has no role, or `RateLimitExceeded` after too many failures.
+ * `AuthenticationRequired`, `Forbidden` if the account has no role, or lacks the second factor that the configuration
+ * demands, `RateLimitExceeded` after too many failures, and as `passFactor`.
  */
 export async function openOperatorSession(
   exchange: Exchange,
-  { identifier, password, isBrowser }: { identifier: string; password: string; isBrowser: boolean },
+  { identifier, password, factorCode, isBrowser }: OperatorSignIn,
 ): Promise<{ token: string; did: Did; role: Role }> {
   const { ctx } = exchange
   if (password.length > MAX_TRIED_PASSWORD_CHARS) throw wrongPassword()
   const { account, revalidate } = await provenAccount(exchange, identifier, password)
-  const { token, hash } = newToken()
   const { did } = account
+  if ((await findRole(ctx.db, did)) === null) throw notAnOperator()
+  if (ctx.config.console.requiresFactor && (await askedFactors(ctx, account)) === null)
+    throw forbidden('Operators need a second factor here: set one up on the page of your account')
+  await passFactor(exchange, account, factorCode)
+  const { token, hash } = newToken()
   const role = await ctx.db.transaction(async (tx) => {
     await revalidate(tx)
     const role = await findRole(tx, did)
     const current = await accountOf(tx, did)
-    if (role === null || !current || statusOf(current) !== 'active')
-      throw forbidden('This account does not operate this server')
+    if (role === null || !current || statusOf(current) !== 'active') throw notAnOperator()
     const { openedAt, ...origin } = requestOrigin(exchange)
     const browserHash = isBrowser ? browserHashOf(exchange) : null
     const id = crypto.randomUUID()

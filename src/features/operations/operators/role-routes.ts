@@ -27,11 +27,20 @@ export const roleRoutes = [
   route('POST', '/v1/admin/sessions', {
     limit: 'createSession',
     async handler(call) {
-      const { account, password } = await readJson(
+      const { account, password, authFactorToken } = await readJson(
         call.body,
-        Type.Object({ account: Type.String(), password: Type.String() }),
+        Type.Object({
+          account: Type.String(),
+          password: Type.String(),
+          authFactorToken: Type.Optional(Type.String({ maxLength: 100 })),
+        }),
       )
-      const { token, did, role } = await openOperatorSession(call, { identifier: account, password, isBrowser: false })
+      const { token, did, role } = await openOperatorSession(call, {
+        identifier: account,
+        password,
+        factorCode: authFactorToken,
+        isBrowser: false,
+      })
       const { sessionIdleSecs, sessionSecs } = call.ctx.config.console
       return { token, did, role, expiresInSecs: sessionSecs, idleSecs: sessionIdleSecs }
     },

@@ -1,0 +1,84 @@
+/** Signing in and out at the console, and the password that dangerous acts ask for again. */
+import {
+  faultOf,
+  codeField,
+  errorNote,
+  identifierField,
+  passwordField,
+  seeOther,
+  type Fault,
+  type PageCall,
+} from '../../access/page-parts/page-parts.ts'
+import { formProof, readOwnForm, requireNavigation } from '../../access/pages/pages.ts'
+import { charge } from '../../../http/limiting.ts'
+import { html } from '../../../http/html.ts'
+import { openOperatorSession } from '../operators/operators.ts'
+import { ask, clearToken, deskOf, readConsoleForm, setToken } from './console-session.ts'
+import { bare } from './console-layout.ts'
+
+export const SIGN_IN = '/admin/sign-in'
+
+const WRONG = 'The account or the password is wrong. App passwords do not work here.'
+
+function signInPage(
+  call: PageCall,
+  {
+    identifier = '',
+    fault = null,
+    asksCode = false,
+  }: { identifier?: string; fault?: Fault | null; asksCode?: boolean } = {},
+): Response {
+  return bare(call, {
+    title: 'Operators',
+    body: html`
+<form method="post" action="${SIGN_IN}" class="card">
+  ${formProof(call)}
+  <div class="tight">
+    <h1>Operators</h1>
+    <p class="quiet">Sign in with an account that has a role on this server.</p>
+  </div>
+  ${errorNote(fault)}
+  ${identifierField({ value: identifier, required: true, autofocus: identifier === '' })}
+  ${passwordField({ required: true, autofocus: identifier !== '' })}
+  ${asksCode && codeField({ name: 'factor_code', label: 'Code of your second factor', fault })}
+  <div class="actions"><button class="primary">Sign in</button></div>
+</form>`,
+  })
+}
+
+export async function showSignIn(call: PageCall): Promise<Response> {
+  requireNavigation(call)
+  return (await deskOf(call)) === null ? signInPage(call) : seeOther('/admin')
+}
+
+export async function sendSignIn(call: PageCall): Promise<Response> {
+  const form = await readOwnForm(call)
+  const identifier = form.get('identifier') ?? ''
+  const factorCode = form.get('factor_code') ?? undefined
+  const fault = await faultOf(async () => {
+    await charge(call, 'createSession')
+    const password = form.get('password') ?? ''
+    const { token } = await openOperatorSession(call, { identifier, password, factorCode, isBrowser: true })
+    setToken(call, token)
+  })
+  if (fault === null) return seeOther('/admin')
+  const isCode = fault.field !== null && codeFields.has(fault.field)
+  const message = !isCode && fault.status === 401 ? WRONG : fault.message
+  return signInPage(call, {
+    identifier,
+    fault: { ...fault, field: null, status: 200, message },
+    asksCode: isCode || factorCode !== undefined,
+  })
+}
+
+/** The fields that the words of refusals name when a second factor is missing, or its code wrong. */
+const codeFields = new Set(['factor_code', 'code'])
+
+export async function sendSignOut(call: PageCall): Promise<Response> {
+  const desk = await deskOf(call)
+  if (desk === null) return seeOther(SIGN_IN)
+  await readConsoleForm(desk)
+  await ask(desk, `/v1/admin/sessions/${desk.who.sessionId}/end`, {})
+  clearToken(call)
+  return seeOther(SIGN_IN)
+}

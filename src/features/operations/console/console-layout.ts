@@ -1,0 +1,116 @@
+/** The frame of the console's pages, and parts that several of them have. */
+import { html, type Html } from '../../../http/html.ts'
+import { page } from '../../../http/page.ts'
+import type { InsideAnswer } from '../../../http/inside.ts'
+import { mayRole, type Act } from '../operators/operators.ts'
+import { errorNote, faultAt, field, hidden } from '../../access/page-parts/page-parts.ts'
+import type { PageCall } from '../../access/page-parts/page-parts.ts'
+import { consoleProof, type Desk } from './console-session.ts'
+
+/** Stricter than on other pages: there is no script, and no request but for the stylesheet. */
+const POLICY =
+  "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+export interface Shown {
+  title: string
+  body: Html
+  status?: number
+}
+
+export const bare = ({ ctx }: PageCall, { title, body, status }: Shown, wide = false): Response =>
+  page(ctx.config, { title, body, status, wide, headers: { 'Content-Security-Policy': POLICY } })
+
+const places: readonly [path: string, name: string, act: Act][] = [
+  ['/admin', 'Overview', 'signIn'],
+  ['/admin/accounts', 'Accounts', 'readAccounts'],
+  ['/admin/invites', 'Invites', 'invite'],
+  ['/admin/waitlist', 'Waitlist', 'invite'],
+  ['/admin/work', 'Work', 'observe'],
+  ['/admin/network', 'Network', 'observe'],
+  ['/admin/audit', 'Audit log', 'readAudit'],
+  ['/admin/operators', 'Operators', 'signIn'],
+]
+
+/** A page of the console for someone who is signed in. */
+export function framed(desk: Desk, { title, body, status }: Shown): Response {
+  const { call, who } = desk
+  const links = places
+    .filter(([, , act]) => mayRole(who.role, act))
+    .map(
+      ([path, name]) => html`<a href="${path}"${call.url.pathname === path && html` aria-current="page"`}>${name}</a> `,
+    )
+  const frame = html`
+<section class="card">
+  <div class="row">
+    <div class="tight"><h1>${title}</h1><p class="quiet">You act as ${who.role}.</p></div>
+    <form method="post" action="/admin/sign-out">${consoleProof(desk)}<button class="small">Sign out</button></form>
+  </div>
+  <nav class="links" aria-label="Console">${links}</nav>
+</section>
+${body}`
+  return bare(call, { title, body: frame, status }, true)
+}
+
+/** The sentence of an answer that refuses; null if it does not. */
+export const refusalNote = (answer: InsideAnswer): Html | null =>
+  answer.ok ? null : errorNote(faultAt(null, answer.message))
+
+export interface ActForm {
+  act: string
+  /** The page that is linked afterwards. */
+  back: string
+  button: string
+  fields?: Record<string, string>
+  inputs?: Html | null
+  isDangerous?: boolean
+  /** Unique in the page. */
+  id: string
+  /** Whether it asks for the reason. */
+  asksReason?: boolean
+}
+
+/** A form that acts, folded away behind its name. */
+export const actForm = (desk: Desk, form: ActForm): Html => html`
+<details>
+  <summary>${form.button}</summary>
+  <form method="post" action="/admin/act" class="stack">
+    ${consoleProof(desk)}
+    ${hidden({ act: form.act, back: form.back, ...form.fields })}
+    ${form.inputs}
+    ${form.asksReason !== false && field({ id: `${form.id}-reason`, name: 'reason', label: 'Reason, for the audit log', required: true, maxLength: 500 })}
+    <div><button class="${form.isDangerous ? 'danger' : ''}">${form.button}</button></div>
+  </form>
+</details>`
+
+export const noteRow = (
+  title: Html | string,
+  lines: readonly (Html | string | null | false)[],
+  after: Html | null = null,
+): Html => html`
+<li><div class="body"><strong>${title}</strong>${lines.map((line) => line && html`<small>${line}</small>`)}${after}</div></li>`
+
+export const listOf = (rows: readonly Html[], empty: string): Html =>
+  rows.length === 0 ? html`<p class="note">${empty}</p>` : html`<ul class="list">${rows}</ul>`
+
+/** The link to the next page of a list. */
+export function moreLink({ call: { url } }: Desk, cursor: string | undefined): Html | null {
+  if (cursor === undefined) return null
+  const query = new URLSearchParams(url.searchParams)
+  query.set('cursor', cursor)
+  query.delete('done')
+  return html`<p class="links"><a href="${`${url.pathname}?${query}`}">More</a></p>`
+}
+
+export const factList = (facts: Readonly<Record<string, Html | string | number | null | undefined>>): Html => html`
+<dl class="facts">${Object.entries(facts).map(([name, value]) => value !== null && value !== undefined && html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
+
+/** The minute of a time in RFC 3339, in UTC. */
+export const minuteOf = (time: string): Html =>
+  html`<time datetime="${time}">${time.slice(0, 16).replace('T', ' ')}</time>`
+
+const sizeUnits = ['B', 'kB', 'MB', 'GB', 'TB']
+
+export function sizeOf(bytes: number): string {
+  const power = Math.min(sizeUnits.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, bytes)) / 3)))
+  return `${(bytes / 1000 ** power).toFixed(power === 0 ? 0 : 1)} ${sizeUnits[power]!}`
+}

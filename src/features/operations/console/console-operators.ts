@@ -1,0 +1,150 @@
+/** Who operates the server, where they are signed in, and what they did. */
+import { html, type Html } from '../../../http/html.ts'
+import { field } from '../../access/page-parts/page-parts.ts'
+import { mayRole, roles } from '../operators/operators.ts'
+import { ask, type Desk } from './console-session.ts'
+import { actForm, framed, listOf, minuteOf, moreLink, noteRow, refusalNote } from './console-layout.ts'
+
+const ROWS = 50
+const BACK = '/admin/operators'
+
+interface Sessions {
+  sessions: {
+    id: string
+    did: string
+    handle: string | null
+    kind: string
+    isThis: boolean
+    openedAt: string
+    usedAt: string
+    openedWith: string | null
+    openedFrom: string | null
+  }[]
+  cursor?: string
+}
+interface Operators {
+  operators: { did: string; handle: string | null; role: string; givenBy: string; givenAt: string }[]
+  cursor?: string
+}
+
+export async function operatorsPage(desk: Desk): Promise<Response> {
+  const answer = await ask(desk, `/v1/admin/sessions?limit=${ROWS}`)
+  const { sessions } = answer.ok ? (answer.body as Sessions) : { sessions: [] }
+  return framed(desk, {
+    title: 'Operators',
+    body: html`
+${mayRole(desk.who.role, 'readRoles') && (await rolesPart(desk))}
+<section class="card">
+  <h2>Sessions</h2>
+  ${refusalNote(answer)}
+  ${listOf(
+    sessions.map(({ id, did, handle, kind, isThis, openedAt, usedAt, openedWith, openedFrom }) =>
+      noteRow(
+        handle ?? did,
+        [
+          html`${isThis ? 'this browser' : kind}${openedWith !== null && html`, ${openedWith}`}${openedFrom !== null && html`, from the network ${openedFrom}`}`,
+          html`opened ${minuteOf(openedAt)}, used ${minuteOf(usedAt)}`,
+        ],
+        isThis
+          ? null
+          : actForm(desk, { id: `session-${id}`, act: 'end-session', back: BACK, button: 'End', fields: { id } }),
+      ),
+    ),
+    'There are no sessions.',
+  )}
+</section>`,
+  })
+}
+
+const roleChoice = (): Html => html`
+<div class="field">
+  <label for="role">Role</label>
+  <select id="role" name="role">${roles.toReversed().map((role) => html`<option value="${role}">${role}</option>`)}</select>
+</div>`
+
+async function rolesPart(desk: Desk): Promise<Html> {
+  const { searchParams } = desk.call.url
+  const cursor = searchParams.get('cursor') ?? ''
+  const answer = await ask(desk, `/v1/admin/operators?limit=${ROWS}&cursor=${encodeURIComponent(cursor)}`)
+  const { operators, cursor: next } = answer.ok ? (answer.body as Operators) : { operators: [], cursor: undefined }
+  const mayManage = mayRole(desk.who.role, 'manageRoles')
+  return html`
+<section class="card">
+  <h2>Roles</h2>
+  ${refusalNote(answer)}
+  ${mayManage && actForm(desk, { id: 'role', act: 'role', back: BACK, button: 'Give a role', inputs: html`${field({ name: 'account', label: 'Handle, DID or email address', required: true })}${roleChoice()}` })}
+  ${listOf(
+    operators.map(({ did, handle, role, givenBy, givenAt }, i) =>
+      noteRow(
+        html`<a href="/admin/account?${new URLSearchParams({ did }).toString()}">${handle ?? did}</a>`,
+        [role, html`since ${minuteOf(givenAt)}, by ${givenBy}`],
+        mayManage
+          ? actForm(desk, {
+              id: `role-${i}`,
+              act: 'role',
+              back: BACK,
+              button: 'Remove role',
+              isDangerous: true,
+              fields: { account: did, role: '' },
+            })
+          : null,
+      ),
+    ),
+    'No account has a role.',
+  )}
+  ${moreLink(desk, next)}
+</section>`
+}
+
+interface Audit {
+  events: {
+    id: string
+    actor: string
+    action: string
+    subject?: string
+    outcome: string
+    detail?: string
+    reason?: string
+    createdAt: string
+  }[]
+  cursor?: string
+}
+
+export async function auditPage(desk: Desk): Promise<Response> {
+  const { searchParams } = desk.call.url
+  const query = new URLSearchParams({ limit: String(ROWS) })
+  for (const name of ['action', 'actor', 'subject', 'cursor']) {
+    const value = searchParams.get(name)?.trim() ?? ''
+    if (value !== '') query.set(name, value)
+  }
+  const answer = await ask(desk, `/v1/admin/audit?${query}`)
+  const { events, cursor } = answer.ok ? (answer.body as Audit) : { events: [], cursor: undefined }
+  return framed(desk, {
+    title: 'Audit log',
+    body: html`
+<section class="card">
+  ${refusalNote(answer)}
+  <details${query.size > 1 && html` open`}>
+    <summary>Filter</summary>
+    <form method="get" action="/admin/audit" class="stack">
+      ${field({ name: 'actor', label: 'Actor', value: query.get('actor') ?? '' })}
+      ${field({ name: 'action', label: 'Action', value: query.get('action') ?? '' })}
+      ${field({ name: 'subject', label: 'Subject', value: query.get('subject') ?? '' })}
+      <div><button>Filter</button></div>
+    </form>
+  </details>
+  ${listOf(
+    events.map(({ actor, action, subject, detail, reason, createdAt }) =>
+      noteRow(action.replaceAll('_', ' '), [
+        subject !== undefined && html`about ${subject}`,
+        reason !== undefined && html`because: ${reason}`,
+        detail !== undefined && html`<span class="mono">${detail}</span>`,
+        html`by ${actor}, ${minuteOf(createdAt)}`,
+      ]),
+    ),
+    'Nothing was done.',
+  )}
+  ${moreLink(desk, cursor)}
+</section>`,
+  })
+}

@@ -1,0 +1,96 @@
+/** The pages of the console, and the forms in them. */
+import { html, type Html, type Wording } from '../../../http/html.ts'
+import { requireNavigation } from '../../access/pages/pages.ts'
+import { faultOf, hidden, passwordField, seeOther, type PageCall } from '../../access/page-parts/page-parts.ts'
+import { proveAgain } from '../operators/operators.ts'
+import { consoleActs } from './console-acts.ts'
+import { accountPage, accountsPage } from './console-accounts.ts'
+import { auditPage, operatorsPage } from './console-operators.ts'
+import { SIGN_IN } from './console-entry.ts'
+import { invitesPage, waitlistPage } from './console-invites.ts'
+import { framed } from './console-layout.ts'
+import { networkPage, overviewPage, workPage } from './console-service.ts'
+import { ask, consoleProof, deskOf, readConsoleForm, setToken, type Desk } from './console-session.ts'
+
+export { sendSignIn, sendSignOut, showSignIn } from './console-entry.ts'
+
+export const shownPages = {
+  overview: overviewPage,
+  accounts: accountsPage,
+  account: accountPage,
+  invites: invitesPage,
+  waitlist: waitlistPage,
+  audit: auditPage,
+  operators: operatorsPage,
+  network: networkPage,
+  work: workPage,
+} as const
+
+/** Show a page to the operator who is signed in. */
+export async function show(call: PageCall, name: keyof typeof shownPages): Promise<Response> {
+  requireNavigation(call)
+  const desk = await deskOf(call)
+  return desk === null ? seeOther(SIGN_IN) : shownPages[name](desk)
+}
+
+const isOwnPath = (path: string): boolean => /^\/admin(\/[a-z-]+)?(\?[\w%.:=&~+-]*)?$/.test(path)
+
+/** Do what a form asks for. A dangerous act may ask for the password again, and then repeats the form. */
+export async function sendAct(call: PageCall): Promise<Response> {
+  const desk = await deskOf(call)
+  if (desk === null) return seeOther(SIGN_IN)
+  const form = await readConsoleForm(desk)
+  const act = consoleActs[form.get('act') ?? '']
+  const given = form.get('back') ?? ''
+  const back = isOwnPath(given) ? given : '/admin'
+  if (act === undefined) return told(desk, back, 'There is no such act.', null, 400)
+  const password = form.get('password')
+  let token = desk.token
+  if (password !== null) {
+    const fault = await faultOf(async () => {
+      token = await proveAgain(call, desk.who, password)
+    })
+    if (fault !== null)
+      return askPassword(desk, form, fault.status === 401 ? 'That is not your password.' : fault.message)
+    setToken(call, token)
+  }
+  const now = { ...desk, token }
+  const answer = await ask(now, act.path(form), act.json(form), form.get('reason')?.trim() || undefined)
+  if (!answer.ok && answer.name === 'PasswordRequired') return askPassword(now, form, null)
+  if (!answer.ok) return told(now, back, answer.message, null, answer.status)
+  return told(now, back, act.done, act.reveals ? secretOf(answer.body, act.reveals) : null)
+}
+
+function secretOf(body: unknown, { member, label }: { member: string; label: string }): Html {
+  const value = (body as Record<string, string | string[]>)[member] ?? ''
+  return html`<p>${label}:</p><p class="secret">${typeof value === 'string' ? value : value.join(' ')}</p>`
+}
+
+/** The outcome of an act, with the way back. A page of its own, so that reloading a list repeats nothing. */
+const told = (desk: Desk, back: string, message: string, more: Html | null, status = 200): Response =>
+  framed(desk, {
+    title: status === 200 ? 'Done' : 'Not done',
+    status,
+    body: html`
+<section class="card">
+  <div class="note ${status === 200 ? 'good' : 'error'}" role="${status === 200 ? 'status' : 'alert'}"><p>${message}</p>${more}</div>
+  <p class="links"><a href="${back}">Back</a></p>
+</section>`,
+  })
+
+const repeated = (form: URLSearchParams): Record<string, string> =>
+  Object.fromEntries([...form].filter(([name]) => !['password', 'console_token', 'form_token'].includes(name)))
+
+const askPassword = (desk: Desk, form: URLSearchParams, fault: Wording | null): Response =>
+  framed(desk, {
+    title: 'Enter your password again',
+    body: html`
+<form method="post" action="/admin/act" class="card">
+  ${consoleProof(desk)}
+  ${hidden(repeated(form))}
+  <p class="quiet">This cannot be undone, or gives access to an account.</p>
+  ${fault !== null && html`<p class="note error" role="alert">${fault}</p>`}
+  ${passwordField({ required: true, autofocus: true })}
+  <div class="actions"><button class="primary">Continue</button></div>
+</form>`,
+  })

@@ -1,0 +1,259 @@
+/** The operators' console: who gets in, what its pages show and do, and what they refuse. */
+import { expect, test } from 'bun:test'
+import { createAccount, PASSWORD } from '../../support/clients/account.ts'
+import { ConsoleBrowser } from '../../support/clients/console-browser.ts'
+import { FactorHolder } from '../../support/clients/factor-holder.ts'
+import { basic, bearer, request } from '../../support/clients/http.ts'
+import { giveRole, operatorSignIn, roleHolder } from '../../support/clients/role-holder.ts'
+import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
+
+const { pds } = useWorld({ config: { rateLimit: { enabled: false }, waitlist: { enabled: true } } })
+const olivia = setUp(() => roleHolder(pds, 'olivia', 'owner'))
+const mona = setUp(() => roleHolder(pds, 'mona', 'moderator'))
+const ivo = setUp(() => roleHolder(pds, 'ivo', 'invite-steward'))
+const alice = setUp(() => createAccount(pds, 'alice'))
+
+const PAGES = ['', '/accounts', '/invites', '/waitlist', '/work', '/network', '/audit', '/operators'].map(
+  (path) => `/admin${path}`,
+)
+
+async function signedIn(account: { did: string }): Promise<ConsoleBrowser> {
+  const browser = new ConsoleBrowser(pds)
+  const answer = await browser.signIn(account.did)
+  expect([answer.status, answer.headers.get('location')]).toEqual([303, '/admin'])
+  return browser
+}
+
+const audit = async (query: string) =>
+  (await request(`${pds.url}/v1/admin/audit?${query}`, { headers: bearer(ADMIN_TOKEN) })).body.events
+const toSignIn = async (browser: ConsoleBrowser) => {
+  const { status, headers } = await browser.open('/admin')
+  return [status, headers.get('location')]
+}
+
+test('an account with a role signs in, and its cookie is for these pages alone', async () => {
+  const browser = new ConsoleBrowser(pds)
+  const { headers } = await browser.signIn('@olivia.test')
+  const [cookie] = headers.getSetCookie()
+  expect(cookie).toMatch(/^holdfast-operator=[\w-]{43}; Path=\/admin; HttpOnly; SameSite=Strict$/)
+  for (const path of PAGES) {
+    const { status, headers: answered, body } = await browser.open(path)
+    expect([path, status]).toEqual([path, 200])
+    expect(answered.get('content-security-policy')).toBe(
+      "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    )
+    expect(answered.get('x-frame-options')).toBe('DENY')
+    expect(answered.get('access-control-allow-origin')).toBeNull()
+    expect(answered.get('cache-control')).toBe('no-store')
+    expect(body.length).toBeLessThan(60_000)
+  }
+  const { token } = { token: browser.cookie.split('=')[1]! }
+  // Another browser that has stolen the cookie, and a program with its token.
+  expect(await toSignIn(Object.assign(new ConsoleBrowser(pds, 'curl/8'), { cookie: browser.cookie }))).toEqual([
+    303,
+    '/admin/sign-in',
+  ])
+  expect((await request(`${pds.url}/v1/admin/me`, { headers: bearer(token) })).status).toBe(401)
+  expect((await request(`${pds.url}/v1/admin/me`, { headers: { cookie: browser.cookie } })).status).toBe(401)
+})
+
+test('who has no role, or another credential, does not get in', async () => {
+  const browser = new ConsoleBrowser(pds)
+  for (const [name, password] of [
+    [alice.did, PASSWORD],
+    [mona.did, 'wrong'],
+    ['nobody.test', PASSWORD],
+    ['', ''],
+  ] as const) {
+    const { status, body } = await browser.signIn(name, password)
+    expect([name, status]).toEqual([name, 200])
+    expect(body).toContain('role="alert"')
+  }
+  expect(browser.cookie).toBe('')
+  for (const headers of [
+    bearer(ADMIN_TOKEN),
+    basic('admin', ADMIN_TOKEN),
+    bearer(mona.token),
+    bearer(alice.accessJwt),
+  ]) {
+    const { status, headers: answered } = await browser.open('/admin', headers)
+    expect([status, answered.get('location')]).toEqual([303, '/admin/sign-in'])
+  }
+})
+
+test('a session of the console ends with its time, its role, its password, and a sign-out', async () => {
+  const browser = await signedIn(mona)
+  pds.clock.advance({ secs: 31 * 60 })
+  expect(await toSignIn(browser)).toEqual([303, '/admin/sign-in'])
+
+  const out = await signedIn(mona)
+  const before = out.cookie
+  await out.send('/admin/sign-out', { console_token: await out.formToken() })
+  expect(await toSignIn(Object.assign(new ConsoleBrowser(pds), { cookie: before }))).toEqual([303, '/admin/sign-in'])
+
+  const again = await signedIn(mona)
+  await giveRole(pds, mona.did, null)
+  expect(await toSignIn(again)).toEqual([303, '/admin/sign-in'])
+  await giveRole(pds, mona.did, 'moderator')
+})
+
+test('an account with a second factor is asked for it, and the configuration may demand one', async () => {
+  await using other = await startPds({ rateLimit: { enabled: false }, console: { requiresFactor: true } })
+  const fay = await createAccount(other, 'fay')
+  await giveRole(other, fay.did, 'moderator')
+  const browser = new ConsoleBrowser(other)
+  expect((await browser.signIn(fay.did)).body).toContain('Operators need a second factor here')
+  expect((await operatorSignIn(other, fay.did)).status).toBe(403)
+
+  const holder = new FactorHolder(other, fay)
+  await holder.signIn()
+  await holder.addApp()
+  expect((await browser.signIn(fay.did)).body).toContain('Code of your second factor')
+  expect((await operatorSignIn(other, fay.did)).body.error.code).toBe('AuthFactorTokenRequired')
+  const fields = { identifier: fay.did, password: PASSWORD }
+  expect((await browser.send('/admin/sign-in', { ...fields, factor_code: '000000' })).body).toContain('role="alert"')
+  expect(browser.cookie).toBe('')
+  const code = holder.nextCode()
+  expect((await browser.send('/admin/sign-in', { ...fields, factor_code: code })).status).toBe(303)
+  expect((await browser.send('/admin/sign-in', { ...fields, factor_code: code })).status).toBe(200)
+})
+
+test('a form counts only if a page of this session sent it', async () => {
+  const browser = await signedIn(mona)
+  const token = await browser.formToken()
+  const other = await (await signedIn(mona)).formToken()
+  const fields = { act: 'takedown', did: alice.did, reason: 'none', back: '/admin' }
+  for (const [proof, headers] of [
+    [token, { 'sec-fetch-site': 'cross-site' }],
+    [token, { 'sec-fetch-site': 'same-site' }],
+    ['', {}],
+    [other, {}],
+    [`${token}x`, {}],
+  ] as const)
+    expect((await browser.send('/admin/act', { ...fields, console_token: proof }, headers)).status).toBe(403)
+  const { status } = await request(`${pds.url}/admin/act`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/x-www-form-urlencoded',
+      origin: 'https://evil.example',
+      cookie: browser.cookie,
+      'user-agent': browser.agent,
+    },
+    body: new URLSearchParams({ ...fields, console_token: token }).toString(),
+  })
+  expect(status).toBe(403)
+  expect(await audit(`subject=${alice.did}`)).toEqual([])
+})
+
+test('a page is opened in a tab, on the host of the service', async () => {
+  const browser = await signedIn(mona)
+  for (const headers of [{ 'sec-fetch-dest': 'iframe' }, { 'sec-fetch-mode': 'cors' }] as Record<string, string>[])
+    expect((await browser.open('/admin', headers)).status).toBe(400)
+  for (const path of ['/admin', '/admin/sign-in'])
+    expect((await browser.open(path, { host: 'alice.test' })).status).toBe(404)
+})
+
+test('a moderator takes an account down with a reason, and lifts the takedown', async () => {
+  const browser = await signedIn(mona)
+  expect((await browser.open(`/admin/account?did=${alice.did}`)).body).toContain('Take the account down')
+  expect((await browser.act('takedown', { did: alice.did, reason: 'case 9 <b>' })).body).toContain('It is taken down.')
+  const [event] = await audit(`subject=${alice.did}`)
+  expect(event).toMatchObject({ actor: `operator:${mona.did}`, action: 'account_takedown', reason: 'case 9 <b>' })
+  expect((await browser.open(`/admin/account?did=${alice.did}`)).body).toContain('because: case 9 &lt;b&gt;')
+  expect((await browser.act('restore', { did: alice.did })).status).toBe(200)
+})
+
+test('a page permits no more than the interface does', async () => {
+  const browser = await signedIn(mona)
+  for (const [act, fields] of [
+    ['delete', { did: alice.did }],
+    ['reset-code', { did: alice.did }],
+    ['address', { did: alice.did, email: 'mine@example.com' }],
+    ['role', { account: mona.did, role: 'owner' }],
+    ['takedown', { did: olivia.did }],
+    ['end-access', { did: olivia.did }],
+    ['sweep', { name: 'blob-gc' }],
+  ] as const)
+    expect([act, (await browser.act(act, fields)).status]).toEqual([act, 403])
+  expect((await browser.act('no-such-act', {})).status).toBe(400)
+  expect((await browser.act('end-session', { id: '../../operators' })).status).toBe(404)
+  const steward = await signedIn(ivo)
+  for (const path of ['/admin/accounts', '/admin/audit', `/admin/account?did=${alice.did}`])
+    expect((await steward.open(path)).body).toContain('does not permit this')
+  expect((await steward.act('invite', { uses: '2' })).body).toContain('Invite code:')
+  expect((await steward.act('claim', {})).body).toContain('Claim code:')
+})
+
+test('what is dangerous asks for the password again, and then goes on', async () => {
+  const browser = await signedIn(olivia)
+  pds.clock.advance({ secs: 11 * 60 })
+  const asked = await browser.act('reset-code', { did: alice.did })
+  expect(asked.body).toContain('Enter your password again')
+  const before = browser.cookie
+  expect((await browser.act('reset-code', { did: alice.did, password: 'wrong' })).body).toContain('not your password')
+  const done = await browser.act('reset-code', { did: alice.did, password: PASSWORD })
+  expect(done.body).toMatch(/class="secret">[A-Z2-7]{5}-[A-Z2-7]{5}</)
+  expect(browser.cookie).not.toBe(before)
+  expect(await toSignIn(Object.assign(new ConsoleBrowser(pds), { cookie: before }))).toEqual([303, '/admin/sign-in'])
+})
+
+test('an owner gives and removes roles, and ends sessions', async () => {
+  const browser = await signedIn(olivia)
+  const bob = await createAccount(pds, 'bob')
+  expect((await browser.act('role', { account: '@bob.test', role: 'moderator' })).body).toContain(
+    'The role is changed.',
+  )
+  const bobs = await signedIn(bob)
+  expect((await browser.open('/admin/operators')).body).toContain('bob.test')
+  const sessions = (await request(`${pds.url}/v1/admin/sessions`, { headers: bearer(ADMIN_TOKEN) })).body.sessions
+  const { id } = sessions.find(({ did }: { did: string }) => did === bob.did)
+  expect((await browser.act('end-session', { id })).status).toBe(200)
+  expect(await toSignIn(bobs)).toEqual([303, '/admin/sign-in'])
+  expect((await browser.act('role', { account: bob.did, role: '' })).status).toBe(200)
+  expect((await bobs.signIn(bob.did)).body).toContain('does not operate this server')
+})
+
+test('what strangers write is shown as text', async () => {
+  const script = '<script>alert(1)</script>'
+  const browser = await signedIn(olivia)
+  await request(`${pds.url}/waitlist`, { json: { email: `${script.replaceAll(' ', '')}@example.com` } })
+  await request(`${pds.url}/v1/admin/sessions`, {
+    json: { account: mona.did, password: PASSWORD },
+    headers: { 'user-agent': script, origin: `https://${'x'.repeat(20)}.example"onload=alert(1)` },
+  })
+  await browser.act('mail', { did: alice.did, content: script, about: script, reason: script })
+  for (const path of [
+    ...PAGES,
+    `/admin/account?did=${encodeURIComponent(script)}`,
+    `/admin/accounts?q=${encodeURIComponent(`"${script}`)}`,
+    `/admin/audit?actor=${encodeURIComponent(`"${script}`)}`,
+  ])
+    expect([path, (await browser.open(path)).body.includes('<script')]).toEqual([path, false])
+  const back = await browser.act('restore', { did: alice.did, back: `javascript:alert(1)` })
+  expect(back.body).toContain('href="/admin"')
+  expect(back.body).not.toContain('javascript:')
+  const away = await browser.act('restore', { did: alice.did, back: '/admin/../../evil' })
+  expect(away.body).toContain('href="/admin"')
+})
+
+test('lists are paged', async () => {
+  const browser = await signedIn(ivo)
+  for (let i = 0; i < 26; i++) await request(`${pds.url}/waitlist`, { json: { email: `waiting${i}@example.com` } })
+  const { body } = await browser.open('/admin/waitlist')
+  const [, more = ''] = /href="(\/admin\/waitlist\?cursor=\d+)">More/.exec(body) ?? []
+  expect((await browser.open(more)).body).toContain('waiting0@example.com')
+})
+
+test('growth is counted by day', async () => {
+  const { body } = await request(`${pds.url}/v1/admin/growth`, { headers: bearer(ADMIN_TOKEN) })
+  expect(body.days).toHaveLength(30)
+  expect(body.days.at(-1).accounts).toBeGreaterThan(3)
+})
+
+test('a console that is off is not there', async () => {
+  await using other = await startPds({ console: { enabled: false } })
+  expect((await request(`${other.url}/admin`)).status).toBe(404)
+  expect((await request(`${other.url}/admin/sign-in`)).status).toBe(404)
+})
