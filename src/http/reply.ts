@@ -111,7 +111,11 @@ function textual(exchange: RequestExchange, status: number, contentType: string,
 
 /** The handler's own response, with the headers of the request and its surface added. */
 function finished(exchange: RequestExchange, response: Response): Response {
-  headersOf(exchange, response.status).forEach((value, name) => response.headers.set(name, value))
+  const { headers } = response
+  // There is one header for each cookie.
+  headersOf(exchange, response.status).forEach((value, name) =>
+    name === 'set-cookie' ? headers.append(name, value) : headers.set(name, value),
+  )
   return encoded(exchange.request, response)
 }
 
