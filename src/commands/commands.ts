@@ -31,6 +31,8 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   'account transfers': async () => (await import('./account/account-transfers-command.ts')).accountTransfersCommand,
   'account cancel-transfer': async () =>
     (await import('./account/account-cancel-transfer-command.ts')).accountCancelTransferCommand,
+  'account reset-factors': async () =>
+    (await import('./account/account-reset-factors-command.ts')).accountResetFactorsCommand,
   'account end-sessions': async () =>
     (await import('./account/account-end-sessions-command.ts')).accountEndSessionsCommand,
   'account change-address': async () =>

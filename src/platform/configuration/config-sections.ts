@@ -271,6 +271,11 @@ export const declared = {
 
   accounts: section({
     passwordOptional: field(boolean, { default: false, doc: 'Accounts may be created without a password.' }),
+    requireSecondFactor: field(boolean, {
+      default: false,
+      addition: true,
+      doc: 'Every sign-in with a password needs a second factor: the one of the account, else a code mailed to its address. Accounts without an address can then sign in with a wallet or an app password alone.',
+    }),
     refuseThrowAwayEmail: field(boolean, {
       default: true,
       addition: true,

@@ -1007,6 +1007,10 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
       const { did } = await person()
       return () => operate(`/v1/admin/accounts/${did}/reset-mail`)
     },
+    'POST /v1/admin/accounts/:did/reset-factors': async () => {
+      const { did } = await person()
+      return () => operate(`/v1/admin/accounts/${did}/reset-factors`)
+    },
     'POST /v1/admin/accounts/:did/revoke-credentials': async () => {
       const { did } = await person()
       return () => operate(`/v1/admin/accounts/${did}/revoke-credentials`)

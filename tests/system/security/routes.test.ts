@@ -248,6 +248,7 @@ const routes: Record<string, For> = {
   'POST /v1/admin/quota': 'operator',
   'POST /v1/admin/accounts/:did/reset-token': 'operator',
   'POST /v1/admin/accounts/:did/reset-mail': 'operator',
+  'POST /v1/admin/accounts/:did/reset-factors': 'operator',
   'POST /v1/admin/accounts/:did/revoke-credentials': 'operator',
   'GET /v1/accounts/:did/usage': 'operator',
   'GET /v1/accounts/:did/storage': 'operator',

@@ -11,6 +11,7 @@ import type { Account } from '../../identity/accounts/accounts.ts'
 import {
   beginTotp,
   confirmTotp,
+  deleteTrustedBrowser,
   factorsOf,
   removeTotp,
   renewRecoveryCodes,
@@ -90,7 +91,8 @@ async function factorsPage(
   <p class="links"><a href="/account?${new URLSearchParams({ account: account.did }).toString()}">Back to your account</a></p>
 </section>
 ${totpPart(holder, factors)}
-${mailPart(holder, factors)}`,
+${mailPart(holder, factors)}
+${trustedPart(holder, factors)}`,
   })
 }
 
@@ -133,6 +135,23 @@ function mailPart(holder: Holder, { totp, emailAuthFactor }: ListedFactors): Htm
     <p class="quiet">We send a code to ${email ?? 'your email address'} when you sign in. Someone who reads your mail gets the code too, so an authenticator app is safer${totp !== null && '. While you have one, we ask for its code instead'}.</p>
   </div>
   ${choice}
+</section>`
+}
+
+function trustedPart(holder: Holder, { trusted }: ListedFactors): Html | null {
+  if (trusted.length === 0) return null
+  const rows = trusted.map(({ tokenHash, trustedAt, expiresAt, openedWith, openedFrom }) => {
+    const name = openedWith ?? 'A browser'
+    return html`
+<li>
+  <div class="body"><strong>${name}</strong><small>Since ${day(trustedAt)}${openedFrom !== null && html` from the network ${openedFrom}`}, until ${day(expiresAt)}</small></div>
+  ${accountForm(holder, 'factors', html`${hidden({ change: 'distrust', id: tokenHash })}<button class="small danger" aria-label="End the trust in ${name}">Ask again</button>`)}
+</li>`
+  })
+  return html`
+<section class="card">
+  <div class="tight"><h2>Trusted browsers</h2><p class="quiet">In these browsers, your password alone signs you in. A new password ends them all.</p></div>
+  <ul class="list">${rows}</ul>
 </section>`
 }
 
@@ -193,6 +212,7 @@ const isChange = (name: string): name is Change => Object.hasOwn(changes, name)
 
 const notices = new Map([
   ['app-removed', 'The authenticator app is removed, and its recovery codes no longer work.'],
+  ['distrusted', 'That browser is asked for the second factor again.'],
   ['mail-on', 'From now on, signing in needs a code from your mail.'],
   ['mail-off', 'Signing in no longer needs a code from your mail.'],
 ])
@@ -200,6 +220,7 @@ const notices = new Map([
 async function change(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response> {
   const name = form.get('change') ?? ''
   if (name === 'confirm-app') return confirmApp(call, holder, form)
+  if (name === 'distrust') return distrust(call, holder, form)
   if (!isChange(name)) throw pageRefusal('The form names no change.')
   const { account } = holder
   if (!form.has('password') && !form.has('factor_step')) return provePage(call, holder, name, null)
@@ -220,6 +241,11 @@ async function change(call: PageCall, holder: Holder, form: URLSearchParams): Pr
       return typeof done === 'string' ? seeOther(urlOf(account, { done })) : done
     },
   })
+}
+
+async function distrust({ ctx }: PageCall, { account }: Holder, form: URLSearchParams): Promise<Response> {
+  await ctx.db.transaction((tx) => deleteTrustedBrowser(tx, account.did, form.get('id') ?? ''))
+  return seeOther(urlOf(account, { done: 'distrusted' }))
 }
 
 /** Asks for the password once more. */

@@ -5,6 +5,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { accountNotFound, accountOf } from '../../identity/accounts/accounts.ts'
 import { announceIn } from '../../identity/account-events/account-events.ts'
 import { codeRefused, redeemCode } from '../../identity/mails/mails.ts'
+import { deleteTrustedBrowsersOf } from './trusted-browser-store.ts'
 import { updateEmailAuthFactor } from './email-factor-store.ts'
 
 /**
@@ -33,6 +34,7 @@ export async function setEmailFactor(
       if (fault) return fault
     }
     await updateEmailAuthFactor(tx, did, isWanted)
+    await deleteTrustedBrowsersOf(tx, did)
     if (isConfirmed) await announceIn(tx, exchange, isWanted ? 'emailFactorOn' : 'emailFactorOff', did)
     return null
   })

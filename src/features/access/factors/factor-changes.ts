@@ -15,6 +15,7 @@ import { forgetFactorFailures } from './factor-failure-store.ts'
 import { summaryOf } from './factor-summary-store.ts'
 import { deleteFactorRecoveryCodes } from './factor-recovery-code-store.ts'
 import { makeFactorRecoveryCodes } from './factor-recovery-codes.ts'
+import { deleteTrustedBrowsersOf, trustedBrowsersOf, type TrustedBrowser } from './trusted-browser-store.ts'
 import { confirmStoredTotp, deleteTotp, findTotp } from './totp-store.ts'
 import { setUpTotp, totpCheck, type TotpSetup } from './totp.ts'
 
@@ -23,14 +24,23 @@ export interface ListedFactors {
   emailAuthFactor: boolean
   totp: { confirmedAt: Millis; lastUsedAt: Millis | null } | null
   recoveryCodes: number
+  trusted: readonly TrustedBrowser[]
 }
 
-export async function factorsOf({ db }: Pick<Context, 'db'>, account: Account): Promise<ListedFactors> {
+export async function factorsOf(
+  { db, clock }: Pick<Context, 'db' | 'clock'>,
+  account: Account,
+): Promise<ListedFactors> {
   const { did, emailAuthFactor } = account
-  const [totp, { recoveryCodes }] = await Promise.all([findTotp(db, did), summaryOf(db, did)])
+  const [totp, { recoveryCodes }, trusted] = await Promise.all([
+    findTotp(db, did),
+    summaryOf(db, did),
+    trustedBrowsersOf(db, did, clock.now()),
+  ])
   return {
     emailAuthFactor,
     recoveryCodes,
+    trusted,
     totp: totp === null || totp.confirmedAt === null ? null : { ...totp, confirmedAt: totp.confirmedAt },
   }
 }
@@ -60,6 +70,7 @@ export async function confirmTotp(exchange: Exchange, did: Did, code: string): P
     await exchange.revalidate(tx)
     if (!(await check.spend(tx, did, code.replace(/\s/g, '')))) throw invalidToken('Token is invalid')
     await confirmStoredTotp(tx, did, ctx.clock.now())
+    await deleteTrustedBrowsersOf(tx, did)
     await announceIn(tx, exchange, 'totpAdded', did)
     return makeFactorRecoveryCodes(tx, did)
   })
@@ -71,6 +82,7 @@ export const removeTotp = (exchange: Exchange, did: Did, revalidate: Revalidate)
     await revalidate(tx)
     if ((await deleteTotp(tx, did)) === 0) return
     await deleteFactorRecoveryCodes(tx, did)
+    await deleteTrustedBrowsersOf(tx, did)
     await announceIn(tx, exchange, 'totpRemoved', did)
   })
 
@@ -93,10 +105,29 @@ export const switchEmailFactor = (
     await revalidate(tx)
     if (isWanted && emailConfirmedAt === null) throw invalidRequest('Confirm your email address first')
     await updateEmailAuthFactor(tx, did, isWanted)
+    await deleteTrustedBrowsersOf(tx, did)
     await announceIn(tx, exchange, isWanted ? 'emailFactorOn' : 'emailFactorOff', did)
   })
 
+/**
+ * Take all second factors from an account whose holder has lost them, in the caller's transaction: the operator has
+ * made sure of who asks. Returns whether there were any.
+ */
+export async function resetFactors(
+  exchange: Exchange,
+  tx: Tx,
+  { did, emailAuthFactor }: Account,
+  actor: string,
+): Promise<boolean> {
+  const { totp } = await summaryOf(tx, did)
+  await deleteFactors(tx, did)
+  await updateEmailAuthFactor(tx, did, false)
+  if (totp || emailAuthFactor) await announceIn(tx, exchange, 'factorsReset', did, { actor })
+  return totp || emailAuthFactor
+}
+
 /** Delete all factors of an account. */
 export async function deleteFactors(tx: Tx, did: Did): Promise<void> {
-  for (const forget of [deleteTotp, deleteFactorRecoveryCodes, forgetFactorFailures]) await forget(tx, did)
+  for (const forget of [deleteTotp, deleteFactorRecoveryCodes, forgetFactorFailures, deleteTrustedBrowsersOf])
+    await forget(tx, did)
 }

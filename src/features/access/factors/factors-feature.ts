@@ -1,6 +1,7 @@
 /** Second factors, and the sign-ins that wait for one. */
 import type { Feature } from '../../../http/feature.ts'
 import { deleteFactors } from './factor-changes.ts'
+import { deleteTrustedBrowsersOf } from './trusted-browser-store.ts'
 import { deletePendingSignInsOf } from './pending-sign-in-store.ts'
 
 export const factors: Feature = {
@@ -11,6 +12,8 @@ export const factors: Feature = {
   },
   // The factors stay: a password that was set with a code from the mail must not end them.
   async endAccess(_, tx, did, why) {
-    if (why !== 'transferred') await deletePendingSignInsOf(tx, did)
+    if (why === 'transferred') return
+    await deletePendingSignInsOf(tx, did)
+    await deleteTrustedBrowsersOf(tx, did)
   },
 }

@@ -29,10 +29,13 @@ export interface AskedFactors {
 }
 
 /** Returns what a sign-in to the account needs beside the password; null if nothing. */
-export async function askedFactors({ db }: Context, { did, emailAuthFactor }: Account): Promise<AskedFactors | null> {
+export async function askedFactors(
+  { db, config }: Context,
+  { did, emailAuthFactor }: Account,
+): Promise<AskedFactors | null> {
   const { totp } = await summaryOf(db, did)
   if (totp) return { mailed: false, totp }
-  return emailAuthFactor ? { mailed: true, totp } : null
+  return emailAuthFactor || config.accounts.requireSecondFactor ? { mailed: true, totp } : null
 }
 
 /** Mail a code to sign in with. Throws `RateLimitExceeded`, and as `mailCode` does. */

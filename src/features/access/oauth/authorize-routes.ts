@@ -208,9 +208,10 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
     identifier,
     leavesOrigin: true,
     again: (fault) => renderConsent(call, opened, { filled, fault }),
-    async act(account, revalidate) {
+    async act(account, revalidate, passedFactor) {
       const response = await accept(account, revalidate)
-      if (remember && activityOf(account).active) await signIn(call, account.did, { remember: true, revalidate })
+      if (remember && activityOf(account).active)
+        await signIn(call, account.did, { remember: true, passedFactor, revalidate })
       return response
     },
   })

@@ -7,9 +7,15 @@ export interface SignIn extends KnownOrigin {
   did: Did
   /** When the password was last entered, or a wallet last approved. */
   signedInAt: Millis
+  /** The second factor that was given then. */
+  passedFactor: PassedFactor | null
 }
 
-const origin = sql`a.opened_at AS "openedAt", a.opened_with AS "openedWith", a.opened_from AS "openedFrom"`
+/** `held`: something that the holder has; reading the mail does not suffice. */
+export type PassedFactor = 'mailed' | 'held'
+
+const origin = sql`a.opened_at AS "openedAt", a.opened_with AS "openedWith", a.opened_from AS "openedFrom",
+  a.passed_factor AS "passedFactor"`
 
 /** Returns the sign-ins of a browser, newest first; empty if the browser is unknown or has expired. */
 export const signInsOf = (reader: Reader, tokenHash: string, now: Millis): Promise<SignIn[]> =>
@@ -30,10 +36,10 @@ export async function insertDevice(
     sql`INSERT INTO oauth_device (token_hash, expires_at) VALUES (${tokenHash}, ${expiresAt}) ON CONFLICT DO NOTHING`,
   )
   if (inserted === 0) return
-  for (const { did, signedInAt, openedAt, openedWith, openedFrom } of signIns)
+  for (const { did, signedInAt, passedFactor, openedAt, openedWith, openedFrom } of signIns)
     await tx.run(sql`
-      INSERT INTO oauth_device_account (token_hash, did, signed_in_at, opened_at, opened_with, opened_from)
-      VALUES (${tokenHash}, ${did}, ${signedInAt}, ${openedAt}, ${openedWith}, ${openedFrom})`)
+      INSERT INTO oauth_device_account (token_hash, did, signed_in_at, passed_factor, opened_at, opened_with, opened_from)
+      VALUES (${tokenHash}, ${did}, ${signedInAt}, ${passedFactor}, ${openedAt}, ${openedWith}, ${openedFrom})`)
 }
 
 /** Give a browser another token. Returns 0 if it has none with the hash `before`. */

@@ -18,8 +18,9 @@ import type { Tx } from '../../../platform/database/database.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { formatOpaqueToken, opaqueTokenHash, parseOpaqueToken } from '../../../protocol/opaque-token.ts'
+import { TRUST_SECS } from '../factors/factors.ts'
 import { accountOf, type Account } from '../../identity/accounts/accounts.ts'
-import { deleteDevice, deleteSignIn, insertDevice, renameDevice, signInsOf } from './device-store.ts'
+import { deleteDevice, deleteSignIn, insertDevice, renameDevice, signInsOf, type PassedFactor } from './device-store.ts'
 import { hidden, readForm, type PageCall } from '../page-parts/page-parts.ts'
 
 /** Lifetime with "stay signed in", and without, which also ends when the browser closes. */
@@ -33,6 +34,8 @@ export interface SignedIn {
   account: Account
   /** Whether the sign-in is so old that the password, or the wallet, is asked for again. */
   isStale: boolean
+  /** The second factor that was given at the sign-in; null if none was, also if the browser is trusted. */
+  passedFactor: PassedFactor | null
 }
 
 export interface Device {
@@ -101,7 +104,7 @@ export async function keepBrowser(tx: Tx, browser: FormerBrowser): Promise<void>
   await insertDevice(
     tx,
     opaqueTokenHash(browser.token)!,
-    signIns.map((one) => ({ ...origin, ...one })),
+    signIns.map((one) => ({ ...origin, passedFactor: null, ...one })),
     formerEndOf(browser),
   )
 }
@@ -114,9 +117,9 @@ export async function deviceOf(exchange: Exchange): Promise<Device | null> {
   if (!token || !tokenHash) return null
   const now = ctx.clock.now()
   const found = await Promise.all(
-    (await signInsOf(ctx.db, tokenHash, now)).map(async ({ did, signedInAt }) => {
+    (await signInsOf(ctx.db, tokenHash, now)).map(async ({ did, signedInAt, passedFactor }) => {
       const account = await accountOf(ctx.db, did)
-      return account && { account, isStale: ageOf(signedInAt, now) > FRESH_SECS * 1000 }
+      return account && { account, isStale: ageOf(signedInAt, now) > FRESH_SECS * 1000, passedFactor }
     }),
   )
   const accounts = found.filter((signedIn) => signedIn !== null && signedIn.account.takedownRef === null) as SignedIn[]
@@ -126,13 +129,20 @@ export async function deviceOf(exchange: Exchange): Promise<Device | null> {
 const formTokenOf = (token: string): string =>
   createHmac('sha256', parseOpaqueToken(token)!).update('form').digest('base64url')
 
+interface Remembered {
+  /** Whether the browser stays signed in when it is closed. */
+  remember: boolean
+  /** The second factor that was given. */
+  passedFactor?: PassedFactor | null
+}
+
 /** Sign an account in, in this browser. The response sets a new cookie. */
 export async function signIn(
   exchange: Exchange,
   did: Did,
-  { remember, revalidate }: { remember: boolean; revalidate?: Revalidate },
+  { remember, passedFactor, revalidate }: Remembered & { revalidate?: Revalidate },
 ): Promise<void> {
-  const entry = entryOf(exchange, { remember })
+  const entry = entryOf(exchange, { remember, passedFactor })
   await exchange.ctx.db.transaction(async (tx) => {
     await revalidate?.(tx)
     await entry.keep(tx, did)
@@ -146,7 +156,7 @@ export async function signIn(
  */
 export function entryOf(
   exchange: Exchange,
-  { remember }: { remember: boolean },
+  { remember, passedFactor = null }: Remembered,
 ): { keep(tx: Tx, did: Did): Promise<void>; tell(): void } {
   const { ctx, replyHeaders } = exchange
   const before = opaqueTokenHash(tokenOf(exchange) ?? formerTokenOf(exchange) ?? '')
@@ -163,7 +173,7 @@ export function entryOf(
       await insertDevice(
         tx,
         hash,
-        [{ ...first, did, signedInAt: now }, ...others].slice(0, MAX_ACCOUNTS),
+        [{ ...first, did, signedInAt: now, passedFactor }, ...others].slice(0, MAX_ACCOUNTS),
         now + lifeSecs * 1000,
       )
     },
@@ -215,6 +225,21 @@ function formCookieOf({ ctx, request, replyHeaders }: PageCall): string {
  * neither read nor set it.
  */
 export const browserHashOf = (call: PageCall): string => opaqueTokenHash(formCookieOf(call))!
+
+const trustCookieName = (ctx: Context) => `${cookieName(ctx)}-trust`
+
+/** Returns the hash of the secret by which this browser is trusted; null if it has none. */
+export const trustHashOf = ({ ctx, request }: PageCall): string | null =>
+  opaqueTokenHash(cookieOf(request, trustCookieName(ctx)) ?? '')
+
+/** Give this browser a secret by which it is trusted, unless it has one. Returns the hash. */
+export function trustHashFor(call: PageCall): string {
+  const { ctx, request, replyHeaders } = call
+  const kept = cookieOf(request, trustCookieName(ctx)) ?? ''
+  const token = parseOpaqueToken(kept) ? kept : newToken().token
+  replyHeaders.append('Set-Cookie', cookie(ctx, trustCookieName(ctx), token, TRUST_SECS))
+  return opaqueTokenHash(token)!
+}
 
 /**
  * Returns a form that was sent from a page of this origin. Throws `Forbidden` otherwise. A request without any origin

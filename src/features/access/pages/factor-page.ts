@@ -4,11 +4,12 @@ import { page } from '../../../http/page.ts'
 import type { AskedFactors } from '../factors/factors.ts'
 import { codeField, errorNote, goodNote, hidden, type Fault, type PageCall } from '../page-parts/page-parts.ts'
 
-/** Fields of the page: the id of the sign-in, the code, and the button that has another code mailed. */
+/** Fields of the page: the id of the sign-in, the code, the button that has another code mailed, and a box. */
 export const PENDING_ID = 'factor_step'
 export const FACTOR_CODE = 'factor_code'
 export const ANOTHER_CODE = 'factor_again'
-const ownFields: readonly string[] = ['password', PENDING_ID, FACTOR_CODE, ANOTHER_CODE]
+export const TRUST = 'factor_trust'
+const ownFields: readonly string[] = ['password', PENDING_ID, FACTOR_CODE, ANOTHER_CODE, TRUST]
 
 export interface FactorView {
   /** The form of the first page, whose fields go along without the password. */
@@ -19,11 +20,13 @@ export interface FactorView {
   /** Not shown beside a fault. */
   notice?: string | null
   leavesOrigin?: boolean
+  /** Whether it proves who asks, for which no browser is trusted. */
+  isProof?: boolean
 }
 
 export const factorPage = (
   { ctx, url }: PageCall,
-  { form, asked, pendingId, fault, notice = null, leavesOrigin }: FactorView,
+  { form, asked, pendingId, fault, notice = null, leavesOrigin, isProof = false }: FactorView,
 ): Response =>
   page(ctx.config, {
     title: 'One more step',
@@ -39,6 +42,7 @@ export const factorPage = (
   </div>
   ${errorNote(fault) ?? goodNote(notice)}
   ${codeField({ name: FACTOR_CODE, ...(!asked.mailed && { label: 'Code' }), autofocus: true, maxLength: 64, fault })}
+  ${!isProof && html`<label class="check"><input type="checkbox" name="${TRUST}" value="yes"><span>Do not ask again in this browser for 30 days</span></label>`}
   <div class="actions"><button class="primary">Continue</button></div>
   ${asked.mailed && html`<div><button class="link" name="${ANOTHER_CODE}" value="yes" formnovalidate>Send another code</button></div>`}
 </form>`,

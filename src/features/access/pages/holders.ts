@@ -2,12 +2,14 @@
 import { route, type Common, type Endpoint } from '../../../http/endpoint.ts'
 import { parseDid } from '../../../protocol/identifiers.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
-import { type Device, deviceOf, readOwnForm, requireFormToken } from './devices.ts'
+import { type Device, type SignedIn, deviceOf, readOwnForm, requireFormToken } from './devices.ts'
 import { seeOther, type PageCall } from '../page-parts/page-parts.ts'
 
 export interface Holder {
   account: Account
   device: Device
+  /** The second factor that was given at this sign-in, for what asks more than a password. */
+  passedFactor: SignedIn['passedFactor']
 }
 
 /**
@@ -18,7 +20,7 @@ export async function holderOf(call: PageCall, wanted: string | null): Promise<H
   const device = await deviceOf(call)
   const did = wanted === null ? null : parseDid(wanted)
   const found = device?.accounts.find(({ account }) => did === null || account.did === did)
-  return device && found && !found.isStale ? { account: found.account, device } : null
+  return device && found && !found.isStale ? { account: found.account, device, passedFactor: found.passedFactor } : null
 }
 
 /** Where a browser is sent that `holderOf` refuses. An account whose sign-in is too old is named there. */

@@ -11,13 +11,16 @@ import type { Account } from '../../identity/accounts/accounts.ts'
 import {
   askedFactors,
   beginPendingSignIn,
+  isTrustedBrowser,
   mailSignInCode,
   resumePendingSignIn,
   spendFactorCode,
+  trustBrowser,
   type AskedFactors,
 } from '../factors/factors.ts'
-import { browserHashOf, deviceOf } from './devices.ts'
-import { ANOTHER_CODE, FACTOR_CODE, factorPage, PENDING_ID, type FactorView } from './factor-page.ts'
+import type { PassedFactor } from './device-store.ts'
+import { browserHashOf, deviceOf, trustHashFor, trustHashOf } from './devices.ts'
+import { ANOTHER_CODE, FACTOR_CODE, factorPage, PENDING_ID, TRUST, type FactorView } from './factor-page.ts'
 import { faultAt, faultOf, faultTexts, type Fault, type PageCall } from '../page-parts/page-parts.ts'
 
 /** Status of the page that is shown again with what is missing or wrong, because the request itself was valid. */
@@ -43,7 +46,7 @@ interface SignInForm {
   /** Shows the form again. */
   again(fault: Fault): Promise<Response>
   /** Acts on the sign-in. Calls `revalidate` in the transaction that does. */
-  act(account: Account, revalidate: Revalidate): Promise<Response>
+  act(account: Account, revalidate: Revalidate, passedFactor: PassedFactor | null): Promise<Response>
 }
 
 /**
@@ -62,7 +65,7 @@ export async function withPassword(call: PageCall, form: URLSearchParams, wanted
     const revalidate = await provePassword(ctx, account, password, wrongPassword)
     if (!account || !revalidate) return null
     const asked = await askedFactors(ctx, account)
-    return asked === null
+    return asked === null || (!wanted.isProof && (await isTrusted(call, account)))
       ? enter(call, account, revalidate, wanted)
       : askForFactor(call, form, wanted, { account, asked, revalidate })
   })
@@ -74,10 +77,11 @@ async function enter(
   account: Account,
   revalidate: Revalidate,
   { act, isProof = false }: SignInForm,
+  passedFactor: PassedFactor | null = null,
 ): Promise<Response> {
   const isKnownBrowser =
     (await deviceOf(call))?.accounts.some((signedIn) => signedIn.account.did === account.did) ?? false
-  const response = await act(account, revalidate)
+  const response = await act(account, revalidate, passedFactor)
   if (account.takedownRef === null && !isProof)
     announceSignIn(call, account.did, 'password on a page', { isKnownBrowser })
   return response
@@ -93,13 +97,13 @@ interface ProvenPassword {
 async function askForFactor(
   call: PageCall,
   form: URLSearchParams,
-  { leavesOrigin }: SignInForm,
+  { leavesOrigin, isProof }: SignInForm,
   { account, asked, revalidate }: ProvenPassword,
 ): Promise<Response> {
   const pending = { did: account.did, browserHash: browserHashOf(call) }
   const pendingId = await beginPendingSignIn(call.ctx, pending, revalidate)
   const fault = asked.mailed ? await faultOf(() => mailSignInCode(call, account)) : null
-  return factorPage(call, { form, pendingId, asked, fault: atCode(fault), leavesOrigin })
+  return factorPage(call, { form, pendingId, asked, fault: atCode(fault), leavesOrigin, isProof })
 }
 
 /** The second step: the form has the id of the sign-in instead of the password. */
@@ -110,16 +114,23 @@ async function withFactor(call: PageCall, form: URLSearchParams, wanted: SignInF
   if (!resumed || !asked) return wanted.again(signInFaults.over)
   const { account, revalidate, end } = resumed
   const showAgain = (view: Pick<FactorView, 'fault' | 'notice'>) =>
-    factorPage(call, { ...view, form, pendingId, asked, leavesOrigin: wanted.leavesOrigin })
+    factorPage(call, { ...view, ...wanted, form, pendingId, asked })
   if (asked.mailed && form.has(ANOTHER_CODE)) {
     const fault = await faultOf(() => mailSignInCode(call, account))
     return showAgain({ fault: atCode(fault), notice: 'We have sent another code. Only the newest one works.' })
   }
   const fault = await faultOf(() => spendFactorCode(call, account, asked, form.get(FACTOR_CODE) ?? ''))
   if (fault) return showAgain({ fault: atCode(fault) })
-  const response = await enter(call, account, revalidate, wanted)
+  if (form.has(TRUST) && !wanted.isProof) await trustBrowser(call, account.did, trustHashFor(call), revalidate)
+  const response = await enter(call, account, revalidate, wanted, asked.mailed ? 'mailed' : 'held')
   await end()
   return response
+}
+
+async function isTrusted(call: PageCall, { did }: Account): Promise<boolean> {
+  const { db, clock } = call.ctx
+  const hash = trustHashOf(call)
+  return hash !== null && (await isTrustedBrowser(db, did, hash, clock.now()))
 }
 
 const atCode = (fault: Fault | null): Fault | null =>

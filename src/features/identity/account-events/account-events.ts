@@ -125,6 +125,15 @@ const accountEvents = {
       remedies: ['password', 'account', 'operator'],
     },
   },
+  factorsReset: {
+    message: 'second factors reset',
+    notice: {
+      subject: 'The second factors of your account were removed',
+      what: () =>
+        'The operator of this server removed the second factors of your account, as for a holder who has lost them. Your password alone opens it now.',
+      remedies: ['password', 'operator'],
+    },
+  },
   recoveryCodesMade: {
     message: 'recovery codes replaced',
     notice: {

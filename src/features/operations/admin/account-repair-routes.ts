@@ -8,6 +8,7 @@ import { replaceEmail } from '../../identity/account-changes/account-changes.ts'
 import { CODE_TTL_SECS, issueCode, mailCode } from '../../identity/mails/mails.ts'
 import { parseEmailAddress } from '../../identity/addresses/addresses.ts'
 import type { Tx } from '../../../platform/database/database.ts'
+import { resetFactors } from '../../access/factors/factors.ts'
 import { actorOf, operator, recordAudit, requireStanding } from '../operators/operators.ts'
 import { namedAccount } from './named-account.ts'
 
@@ -55,6 +56,20 @@ export const accountRepairRoutes = [
         recordAudit(call, tx, { actor, action: 'reset_token_issued', subject: did }),
       )
       return { did, expiresIn: CODE_TTL_SECS }
+    },
+  }),
+
+  route('POST', '/v1/admin/accounts/:did/reset-factors', {
+    auth: operator('repairAccounts'),
+    async handler(call) {
+      const { ctx, caller, path } = call
+      const account = await namedAccount(ctx.db, path)
+      const actor = actorOf(caller)
+      const hadFactors = await ctx.db.transaction(async (tx) => {
+        await recordAudit(call, tx, { actor, action: 'factors_reset', subject: account.did })
+        return resetFactors(call, tx, account, actor)
+      })
+      return { did: account.did, hadFactors }
     },
   }),
 

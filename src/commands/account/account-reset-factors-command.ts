@@ -1,0 +1,21 @@
+import { adminCommand } from '../admin-command.ts'
+import { findAccount, nameOf, NAMED_BY } from './operator-accounts.ts'
+
+export const accountResetFactorsCommand = adminCommand({
+  summary: 'Remove the second factors of an account whose holder has lost them.',
+  parameters: ['<account>'],
+  details: `${NAMED_BY}
+
+The password alone opens the account then, so make sure of who asks: a mail from the address of the account
+does not suffice. The holder is mailed. The password stays: "account reset-password" replaces it.`,
+  async run({ server, positionals: [name = ''] }) {
+    const account = await findAccount(server, name)
+    const value = await server.post<{ hadFactors: boolean }>(
+      `/v1/admin/accounts/${encodeURIComponent(account.did)}/reset-factors`,
+    )
+    const text = value.hadFactors
+      ? `The second factors of ${nameOf(account)} are removed.`
+      : `${nameOf(account)} had no second factor.`
+    return { value: { did: account.did, ...value }, text }
+  },
+})

@@ -1,0 +1,37 @@
+/**
+ * Browsers that their holders trust: a sign-in there needs the password alone, until the trust expires, the password
+ * changes or the factors do. What changes the account still asks for the factor.
+ */
+import { DAY_SECS } from '../../../base/durations.ts'
+import type { Exchange } from '../../../http/endpoint.ts'
+import { requestOrigin } from '../../../http/origin.ts'
+import type { Revalidate } from '../../../http/revalidation.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import {
+  deleteTrustBefore,
+  deleteTrustedBrowser,
+  putTrustedBrowser,
+  trustedBrowsersOf,
+} from './trusted-browser-store.ts'
+
+export const TRUST_SECS = 30 * DAY_SECS
+/** More than that end the oldest. */
+const MAX_PER_ACCOUNT = 20
+
+/** Trust the browser whose secret has this hash. `revalidate` throws in the transaction if the sign-in has ended. */
+export async function trustBrowser(
+  exchange: Exchange,
+  did: Did,
+  tokenHash: string,
+  revalidate: Revalidate,
+): Promise<void> {
+  const { db, clock } = exchange.ctx
+  const now = clock.now()
+  await db.transaction(async (tx) => {
+    await revalidate(tx)
+    await deleteTrustBefore(tx, did, now)
+    for (const oldest of (await trustedBrowsersOf(tx, did, now)).slice(MAX_PER_ACCOUNT - 1))
+      await deleteTrustedBrowser(tx, did, oldest.tokenHash)
+    await putTrustedBrowser(tx, did, tokenHash, requestOrigin(exchange), now + TRUST_SECS * 1000)
+  })
+}
