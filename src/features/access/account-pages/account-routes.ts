@@ -347,7 +347,7 @@ export const accountRoutes: Endpoint[] = [
       charge(call, 'createSession')
       await changePassword(call, did, form.get('current') ?? '', form.get('next') ?? '')
     })
-    if (refused === null) await signIn(call, did, { remember: false })
+    if (refused === null) await signIn(call, did, { remember: false, passedFactor: holder.passedFactor })
     return refused
   }),
 ]
