@@ -4,7 +4,9 @@
  */
 import { setImmediate } from 'node:timers/promises'
 import type { Context } from '../../../platform/context.ts'
+import { hasRoomFor } from '../../../platform/files/free-space.ts'
 import { Spool } from '../../../platform/files/spool.ts'
+import { storageFaultOf } from '../../../platform/files/storage-faults.ts'
 import { ZipWriter } from '../../../platform/files/zip-writer.ts'
 import { csvRow, BYTE_ORDER_MARK } from '../../../protocol/csv.ts'
 import { parseCid } from '../../../protocol/cid.ts'
@@ -69,6 +71,25 @@ export async function* archivePieces(ctx: Context, contents: Contents, making: M
   }
 }
 
+export class NoRoomForArchive extends Error {
+  constructor(folder: string) {
+    super(`${folder} has no room for the archive: free some space`)
+  }
+}
+
+/** Throws `NoRoomForArchive` if the disk of a folder would not have its reserve left after another `bytes`. */
+export async function requireRoom(folder: string, bytes: number): Promise<void> {
+  if (!(await hasRoomFor(folder, bytes))) throw new NoRoomForArchive(folder)
+}
+
+/** Throws `NoRoomForArchive` if there is no room to receive the largest blob from a bucket. */
+export async function requireRoomToReceive(ctx: Context, { blobs }: Contents): Promise<void> {
+  if (!blobStorage(ctx).isShared) return
+  let largest = 0
+  for (const batch of blobs.batches()) for (const { size } of batch) largest = Math.max(largest, size)
+  if (largest > 0) await requireRoom(ctx.config.dataDir, largest)
+}
+
 /**
  * Returns the bytes of a blob, all of which are right; null if the blob is missing or damaged. A bucket shows damage
  * only with the last bytes, so what comes from there is received before any of it is sent.
@@ -83,14 +104,18 @@ async function bytesOf(ctx: Context, blob: AccountBlob, gone: AbortSignal): Prom
 
 async function received(
   ctx: Context,
-  { cid }: AccountBlob,
-  stream: AsyncIterable<Uint8Array>,
+  { cid, size }: AccountBlob,
+  stream: ReadableStream<Uint8Array>,
 ): Promise<AsyncIterable<Uint8Array> | null> {
-  const spool = new Spool(ctx.config.dataDir)
+  const { dataDir } = ctx.config
+  const spool = new Spool(dataDir)
   try {
+    await requireRoom(dataDir, size)
     for await (const chunk of stream) spool.append(chunk)
   } catch (error) {
     spool.close()
+    // It is the disk that cannot hold the blob, which is not missing.
+    if (error instanceof NoRoomForArchive || storageFaultOf(error) !== null) throw error
     ctx.log.error('blob file is missing or damaged', { cid, error })
     return null
   }

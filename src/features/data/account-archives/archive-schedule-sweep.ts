@@ -4,7 +4,8 @@ import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { accountOf } from '../../identity/accounts/accounts.ts'
 import { addMail, archiveReadyMail } from '../../identity/mails/mails.ts'
 import { advanceSchedule, dueSchedules, type ArchiveSchedule } from './archive-schedule-store.ts'
-import { keepArchive, NoRoomForArchive, periodMillis } from './kept-archives.ts'
+import { NoRoomForArchive } from './archive-pieces.ts'
+import { keepArchive, periodMillis } from './kept-archives.ts'
 
 const PAGE = 100
 

@@ -9,13 +9,14 @@
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { OneByOne } from '../../../base/one-by-one.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
+import { serviceUnavailable } from '../../../http/errors.ts'
 import { runsNothing } from '../../../http/foreign-bytes.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { resumed } from '../../../platform/running/request-scope.ts'
 import { StreamPlaces, type StreamBounds, type StreamPlace } from '../../../platform/running/stream-places.ts'
 import { wireTime, type Did, type Millis } from '../../../protocol/identifiers.ts'
 import { closeContents, collect, type Contents } from './archive-contents.ts'
-import { archivePieces } from './archive-pieces.ts'
+import { archivePieces, NoRoomForArchive, requireRoomToReceive } from './archive-pieces.ts'
 
 /** Collecting an account reads all of it. More at a time would not be faster, and take more of the disk. */
 const archiveBounds: StreamBounds = {
@@ -43,8 +44,8 @@ export function measureArchives(ctx: Context): void {
 }
 
 /**
- * Returns the archive of an account as a download. Throws `AccountNotFound` if there is no such account, and `NoPlace`
- * if too many archives are being made.
+ * Returns the archive of an account as a download. Throws `AccountNotFound` if there is no such account, `NoPlace` if
+ * too many archives are being made, and `ServiceUnavailable` if the disk has no room for it.
  */
 export async function archiveOfAccount({ ctx, request }: Exchange, did: Did): Promise<Response> {
   const place = await archiving(ctx).enter(request)
@@ -59,6 +60,13 @@ export async function archiveOfAccount({ ctx, request }: Exchange, did: Did): Pr
   } catch (error) {
     place.leave()
     throw error
+  }
+  try {
+    await requireRoomToReceive(ctx, contents)
+  } catch (error) {
+    closeContents(contents)
+    place.leave()
+    throw error instanceof NoRoomForArchive ? serviceUnavailable('The server has no room to make this archive') : error
   }
   const made = ctx.clock.now()
   const name = (contents.account.handle ?? did).replaceAll(/[^a-z0-9.-]/gi, '-')

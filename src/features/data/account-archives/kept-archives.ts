@@ -5,11 +5,11 @@
 import { mkdir, open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DAY_MILLIS } from '../../../base/durations.ts'
-import { CHECKED_BYTES, hasRoomFor } from '../../../platform/files/free-space.ts'
+import { CHECKED_BYTES } from '../../../platform/files/free-space.ts'
 import { nullWhenMissing } from '../../../platform/files/system-faults.ts'
 import type { Context } from '../../../platform/context.ts'
 import { wireTime, type Did, type Millis } from '../../../protocol/identifiers.ts'
-import { archivePieces } from './archive-pieces.ts'
+import { archivePieces, requireRoom } from './archive-pieces.ts'
 import { closeContents, collect, type Contents } from './archive-contents.ts'
 import { deleteSchedule, findSchedule, putSchedule, type Frequency } from './archive-schedule-store.ts'
 
@@ -29,12 +29,6 @@ export interface KeptArchives {
   every: Frequency | null
   /** The newest first. */
   archives: KeptArchive[]
-}
-
-export class NoRoomForArchive extends Error {
-  constructor(folder: string) {
-    super(`${folder} has no room for the archive: free some space`)
-  }
 }
 
 const folderOf = (folder: string, did: Did): string => join(folder, did.replaceAll(/[^a-zA-Z0-9.-]/g, '_'))
@@ -79,10 +73,6 @@ export async function keepArchive(ctx: Context, folder: string, did: Did, stoppi
   const names = await namesIn(own)
   for (const name of names.slice(archives.keep)) await rm(join(own, name), { force: true })
   return size
-}
-
-async function requireRoom(folder: string, bytes: number): Promise<void> {
-  if (!(await hasRoomFor(folder, bytes))) throw new NoRoomForArchive(folder)
 }
 
 /** What the files and blobs of an archive have, which are not packed. */
