@@ -72,7 +72,8 @@ export async function collectAnswers(situation: Situation): Promise<Answers> {
   const asked = hasQuestions ? await ask(situation, known, encryption) : { variables: {}, signUp: null }
   const isDeclined = asked.variables['SERVICE_TLS_MODE'] === 'off'
   const answered = { ...(!isDeclined && encryption), ...asked.variables, ...known }
-  const variables = absolute({ ...defaultsOf(situation, answered), ...answered })
+  const operatorMail = answered['SERVICE_TLS_ACME_EMAIL'] ?? reference.fileKeys['contact.email']
+  const variables = absolute({ ...defaultsOf(situation, answered), ...alertsTo(operatorMail, answered), ...answered })
   const isClosed = (textOption(invocation, 'sign-up') ?? asked.signUp) === 'closed'
   const inviteOrClosed = isClosed ? 'closed' : 'invite'
   return {
@@ -114,6 +115,7 @@ async function optionsOf(invocation: Invocation): Promise<Variables> {
   )
   const mail = textOption(invocation, 'mail')
   const from = textOption(invocation, 'mail-from')
+  const operator = textOption(invocation, 'operator-mail')
   return {
     ...(domain !== undefined && addressOf(requireServiceDomain(domain, testsOf(invocation)))),
     ...(data !== undefined && { SERVICE_DATA_DIR: data }),
@@ -123,6 +125,7 @@ async function optionsOf(invocation: Invocation): Promise<Variables> {
     ...(signUp !== undefined && signUpVariables(signUp)),
     ...(mail !== undefined && (await mailOption(invocation, mail))),
     ...(from !== undefined && { SERVICE_EMAIL_FROM: from }),
+    ...(operator !== undefined && { SERVICE_ALERTS_MAIL_TO: operator }),
   }
 }
 
@@ -195,6 +198,11 @@ function defaultsOf({ folders, addresses }: Situation, known: Variables): Variab
     ...(provider !== 'log' && { SERVICE_EMAIL_FROM: user?.includes('@') ? user : `noreply@${hostname}` }),
     ...(known['SERVICE_BACKUP_INTERVAL_SECS'] === undefined && backupsAt(folders.backups)),
   }
+}
+
+/** The operator is told what to act on. Without a mail server, nothing would arrive. */
+function alertsTo(address: unknown, { SERVICE_EMAIL_PROVIDER: provider = 'log' }: Variables): Variables {
+  return typeof address !== 'string' || provider === 'log' ? {} : { SERVICE_ALERTS_MAIL_TO: address }
 }
 
 /** A reverse proxy is on this machine. Otherwise the server has to accept connections to all of its addresses. */

@@ -30,6 +30,7 @@ Exits with 0 if all is done, 1 if a look or a step failed, 2 if an option is wro
       doc: 'Mail server: smtp://user:password@host:port, smtps://… or "none"; "-" reads it from standard input.',
     },
     'mail-from': { value: 'ADDRESS', doc: 'Sender of mail.' },
+    'operator-mail': { value: 'ADDRESS', doc: 'Who is mailed alerts about the server: its operator.' },
     backups: { value: 'PLACE', doc: 'Folder or s3://bucket/prefix for daily backups, or "none".' },
     tls: { value: 'MODE', doc: 'Who encrypts connections: acme (the server), files, or off (a reverse proxy).' },
     port: { value: 'PORT', doc: 'Port for the reverse proxy and for commands (8080).' },

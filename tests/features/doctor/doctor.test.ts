@@ -19,6 +19,7 @@ import { createOutbound } from '../../../src/platform/network/outbound.ts'
 import { hasIroh } from '../../../src/platform/network/iroh-library.ts'
 import { type Resolver, systemResolver } from '../../../src/platform/network/resolver.ts'
 import { Secret } from '../../../src/base/secret.ts'
+import { startCluster } from '../../support/servers/cluster.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
 import { untimely } from '../../support/certificates.ts'
 import { startWebHost } from '../../support/servers/did-web-host.ts'
@@ -288,6 +289,22 @@ test('a database that is gone, or is none, is told with what to do', async () =>
     state: 'fault',
     text: expect.stringContaining('is not a database'),
   })
+})
+
+test('backups of several servers into a folder of one machine are told', async () => {
+  await using cluster = await startCluster(2)
+  const [node] = cluster.nodes
+  const destination = mkdtempSync(join(tmpdir(), 'holdfast-doctor-'))
+  const { config, log } = node!.ctx
+  const patient = { ...patientOf(node!), config: { ...config, backup: { ...config.backup, destination } } }
+  await makeBackup(config, openArchive(destination, config), { passphrase: null, keep: null, now: new Date(), log })
+  expect(await find('backups', patient)).toMatchObject({
+    state: 'warning',
+    text: expect.stringContaining('several servers make backups in turn'),
+  })
+  await cluster.nodes[1]!.stop()
+  expect(await find('backups', patient)).toMatchObject({ state: 'ok' })
+  rmSync(destination, { recursive: true })
 })
 
 test('backups that are late, that fail, or that lack blobs are told', async () => {

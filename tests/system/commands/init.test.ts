@@ -251,6 +251,30 @@ describe('unattended', () => {
     expect(existsSync(`${file}.1`)).toBe(true)
   })
 
+  test('has alerts mailed to the operator whose address it is told, for whatever it is', async () => {
+    await using mailbox = await startMailbox({ tls: 'none' })
+    const mail = {
+      SERVICE_EMAIL_PROVIDER: 'smtp',
+      SERVICE_EMAIL_SMTP_HOST: '127.0.0.1',
+      SERVICE_EMAIL_SMTP_PORT: String(mailbox.port),
+      SERVICE_EMAIL_SMTP_TLS: 'none',
+    }
+    const addresses = [
+      [['--operator-mail', 'me@example.com'], {}],
+      [[], { SERVICE_TLS_ACME_EMAIL: 'me@example.com' }],
+    ] as const
+    for (const [words, env] of addresses) {
+      const ended = await runProgram(unattended(...words), { ...environment(), ...mail, ...env })
+      expect(ended.code).toBe(0)
+      expect(written()).toMatchObject({ SERVICE_ALERTS_MAIL_TO: 'me@example.com' })
+      rmSync(file)
+      rmSync(join(folder, 'data'), { recursive: true })
+    }
+    // Without a mail server, nothing would arrive.
+    expect((await runProgram(unattended(), { ...environment(), ...addresses[1][1] })).code).toBe(0)
+    expect(written()['SERVICE_ALERTS_MAIL_TO']).toBeUndefined()
+  })
+
   test('tries the mail server, whose password it takes from standard input and does not repeat', async () => {
     const mail = createServer((socket) => void socket.end('421 closed\r\n')).listen(0, '127.0.0.1')
     const { port: mailPort } = mail.address() as AddressInfo

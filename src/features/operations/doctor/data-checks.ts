@@ -240,12 +240,29 @@ async function checkBackups(patient: Patient): Promise<Finding> {
       'set backup.destination and backup.interval_secs, or run "holdfast backup" from a timer of your own',
     )
   try {
-    return await examineArchive(patient, backup.destination)
+    const finding = await examineArchive(patient, backup.destination)
+    if (finding.state !== 'ok' || backup.destination.startsWith('s3://') || !(await hasSeveralNodes(patient)))
+      return finding
+    return warning(
+      `${finding.text}, in a folder of this machine, although several servers make backups in turn`,
+      'let backup.destination be a bucket, or a folder that all of them share',
+    )
   } catch (error) {
     return fault(
       `backups to ${backup.destination} fail: ${wordsOf(error)}`,
       'fix what the message says, then try "holdfast backup"',
     )
+  }
+}
+
+/** Whether several servers use the database now. Any of them may make the next scheduled backup. */
+async function hasSeveralNodes({ config }: Patient): Promise<boolean> {
+  if (!isPostgresUrl(config.databaseUrl)) return false
+  const db = await openDatabase(config)
+  try {
+    return (await db.cluster!.nodes()).filter(({ isAlive }) => isAlive).length > 1
+  } finally {
+    await db.close()
   }
 }
 
