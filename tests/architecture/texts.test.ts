@@ -26,6 +26,7 @@ const unfinished: readonly string[] = [
   'features/access/account-pages/factors-page.ts',
   'features/access/account-pages/hosting-part.ts',
   'features/access/account-pages/identity-page.ts',
+  'features/access/account-pages/invites-part.ts',
   'features/access/account-pages/leaving-part.ts',
   'features/access/account-pages/move-away-page.ts',
   'features/access/account-pages/move-here-pages.ts',

@@ -17,6 +17,7 @@ export function accountDetails(view: AccountView): Html {
   <h2>Account details</h2>
   <dl class="facts">
     <div><dt>Handle</dt><dd>${accountName(account)}</dd></div>
+    ${view.furtherHandles.length > 0 && html`<div><dt>Further handles</dt><dd>${view.furtherHandles.map((handle) => html`@${handle} `)}</dd></div>`}
     <div><dt>Email address</dt><dd>${email ?? 'none'} ${email !== null && html`<small>(${emailConfirmedAt === null && 'not '}confirmed)</small>`}</dd></div>
     <div><dt>Stored</dt><dd>${inUse('records', used.records, quota.records)}, ${inUse('MB of media', used.blobBytes, quota.blobBytes, 1e6)}</dd></div>
     <div><dt>Identity</dt><dd><a href="${identityUrl(account.did)}">Who can move this account</a></dd></div>

@@ -13,6 +13,7 @@ import { accountDetails } from './account-details.ts'
 import { agentsPart } from './agents-page.ts'
 import { accountForm, accountName, outcomeOf, type AccountView } from './account-view.ts'
 import { factorsPart } from './factors-page.ts'
+import { invitesPart } from './invites-part.ts'
 import { moveUrl } from './move-page.ts'
 import { networkUrl } from './network-page.ts'
 import { pushPart } from './push-part.ts'
@@ -35,6 +36,7 @@ ${pushPart(view)}
 ${factorsPart(view)}
 ${appPasswords(view, clock.now())}
 ${sessions(view)}
+${invitesPart(view)}
 ${accountDetails(view)}`,
   })
 }

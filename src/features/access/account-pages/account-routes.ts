@@ -3,7 +3,8 @@ import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { authenticationRequired } from '../../../http/errors.ts'
 import { charge } from '../../../http/limiting.ts'
 import type { Context } from '../../../platform/context.ts'
-import type { Account } from '../../identity/accounts/accounts.ts'
+import { furtherHandlesOf, type Account } from '../../identity/accounts/accounts.ts'
+import { usableInvitesOf } from '../../identity/invites/invites.ts'
 import { announce } from '../../identity/account-events/account-events.ts'
 import { quotaOf } from '../../identity/quotas/quotas.ts'
 import { countBlobs } from '../../data/blobs/blobs.ts'
@@ -101,6 +102,7 @@ async function renderAccountPage(
     pushDevices,
     storage,
     factors,
+    ...(await handlesAndInvites(ctx, account)),
   }
   const isArriving = account.deactivatedAt !== null && (await isMoving(db, did))
   return accountPage(ctx, {
@@ -113,6 +115,18 @@ async function renderAccountPage(
     awaitsEmailCode,
     isMoving: isArriving,
   })
+}
+
+/** The handles that the account has beside its first, and the invites that it can give away. */
+async function handlesAndInvites(
+  ctx: Context,
+  account: Account,
+): Promise<Pick<AccountView, 'invites' | 'furtherHandles'>> {
+  const [invites, furtherHandles] = await Promise.all([
+    usableInvitesOf(ctx, account),
+    furtherHandlesOf(ctx.db, account.did),
+  ])
+  return { invites, furtherHandles }
 }
 
 async function storageOf(ctx: Context, did: Did): Promise<AccountView['storage']> {

@@ -2,6 +2,8 @@
 import { html, type Html } from '../../../http/html.ts'
 import type { KeptArchives } from '../../data/account-archives/account-archives.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
+import type { InviteCode } from '../../identity/invites/invites.ts'
+import type { Handle } from '../../../protocol/identifiers.ts'
 import type { ListedFactors } from '../factors/factors.ts'
 import type { ListedAgent } from '../../agents/agents/agents.ts'
 import type { AppPassword, ListedSession, ListedWalletSession } from '../sessions/sessions.ts'
@@ -51,6 +53,10 @@ export interface AccountView {
   wallet: WalletMatters
   factors: ListedFactors
   storage: { used: Quota; quota: Quota }
+  /** Codes that can still be given away. */
+  invites: readonly InviteCode[]
+  /** Handles beside the first. */
+  furtherHandles: readonly Handle[]
   /** Devices that are told by pushes. */
   pushDevices: readonly PushRegistration[]
   /** Null if this server makes none regularly. */

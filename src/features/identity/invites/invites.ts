@@ -1,8 +1,10 @@
 /** The door of invites: codes that allow a sign-up, and who may create them. */
 import { randomBytes } from 'node:crypto'
 import type { Context } from '../../../platform/context.ts'
+import type { Account } from '../accounts/accounts.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { base32 } from '../../../protocol/cid.ts'
+import { activityOf } from '../../../protocol/account-status.ts'
 import { codesToCreate } from '../../../protocol/invite-accrual.ts'
 import { parseDid, wireTime, type Did, type Millis } from '../../../protocol/identifiers.ts'
 import { insertCodes, isInviteUsable, listCodesOf, type InviteCode } from './invite-store.ts'
@@ -82,6 +84,18 @@ export async function makeEarnedCodes(
   })
   await makeCodes(ctx, tx, { forAccount: did, createdBy: did, uses: 1, count, disabled: invitesDisabled })
 }
+
+/**
+ * Returns the codes of an account that still admit someone, those that it has just earned included; none for an account
+ * that is not active, or where no invites are required.
+ */
+export const usableInvitesOf = async (ctx: Context, account: Account): Promise<InviteCode[]> =>
+  ctx.config.inviteCodeRequired && activityOf(account).active
+    ? ctx.db.transaction(async (tx) => {
+        await makeEarnedCodes(ctx, tx, account)
+        return (await listCodesOf(tx, account.did)).filter((code) => !code.disabled && !isUsedUp(code))
+      })
+    : []
 
 export const isUsedUp = ({ uses, available }: InviteCode): boolean => uses.length >= available
 
