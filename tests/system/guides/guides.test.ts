@@ -1,33 +1,14 @@
-/** The guides for operators, followed word for word. */
+/** The guides for operators, followed word for word: what they do with a server that runs. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { request } from '../../support/clients/http.ts'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { startMailbox } from '../../support/clients/mailbox.ts'
-import { startMachine, type Machine } from './machine.ts'
+import { blocksOf, GUIDES, runnable, startMachine } from './machine.ts'
+import { notRun } from './not-run.ts'
+import { post, readable, remove, signIn } from './people.ts'
 
 // Each guide is followed on a machine of its own, whose server is started again and again.
 setDefaultTimeout(60_000)
-
-/** The password of an account that an operator sets, signed in with. */
-async function signIn(machine: Machine, name: string) {
-  const { password } = JSON.parse(await machine.run(`pds account reset-password ${name} --generate --json`)) as {
-    password: string
-  }
-  const { body } = await request(`${machine.url}/xrpc/com.atproto.server.createSession`, {
-    json: { identifier: `${name}.pds.example.com`, password },
-  })
-  return body as { did: string; accessJwt: string }
-}
-const post = async ({ url }: Machine, { did, accessJwt }: { did: string; accessJwt: string }) =>
-  (
-    await request(`${url}/xrpc/com.atproto.repo.createRecord`, {
-      headers: { authorization: `Bearer ${accessJwt}` },
-      json: { repo: did, collection: 'com.example.note', record: { text: 'hello' } },
-    })
-  ).body as { uri: string; cid: string }
-const readable = async ({ url }: Machine, uri: string) => {
-  const [repo, collection, rkey] = uri.slice('at://'.length).split('/')
-  return (await fetch(`${url}/xrpc/com.atproto.repo.getRecord?repo=${repo}&collection=${collection}&rkey=${rkey}`)).ok
-}
 
 test('the guide to backups ends with a server that is restored', async () => {
   await using machine = await startMachine()
@@ -53,7 +34,7 @@ test('the guide to quotas sets them, and takes them back', async () => {
 test('the guide to invites gives out codes, and takes one back', async () => {
   await using machine = await startMachine()
   const code = (await machine.run('pds invite create')).trim()
-  const [made] = await machine.follow('invites.md', () => ({ CODE: code }))
+  const [made] = await machine.follow('invites.md', { values: () => ({ CODE: code }) })
   expect(made!.match(/^pds-example-com-\S+$/gm)).toHaveLength(9)
   expect(JSON.parse(await machine.run('pds invite list --json'))).not.toContainEqual(expect.objectContaining({ code }))
   expect((await signIn(machine, 'carol')).did).toStartWith('did:plc:')
@@ -63,7 +44,7 @@ test('the guide to moderation takes an account and a record down', async () => {
   await using machine = await startMachine()
   const session = await signIn(machine, 'alice')
   const { uri, cid } = await post(machine, session)
-  const printed = await machine.follow('moderation.md', () => ({ URI: uri, CID: cid }))
+  const printed = await machine.follow('moderation.md', { values: () => ({ URI: uri, CID: cid }) })
   expect(printed[1]).toContain('is takendown')
   expect(printed[2]).toContain('is active')
   expect(JSON.parse(printed[3]!)).toMatchObject({ takedown: { applied: true, ref: 'case 18' } })
@@ -81,6 +62,47 @@ test('the guide to mail ends with a mail that arrives', async () => {
   await using mailbox = await startMailbox({ tls: 'none' })
   // What the guide's own mail server would be.
   const here = `SERVICE_EMAIL_SMTP_HOST=127.0.0.1\nSERVICE_EMAIL_SMTP_PORT=${mailbox.port}\nSERVICE_EMAIL_SMTP_TLS=none\nSERVICE_EMAIL_SMTP_USERNAME=\nSERVICE_EMAIL_SMTP_PASSWORD=`
-  await machine.follow('mail.md', () => (machine.configure(here), {}))
+  await machine.follow('mail.md', {
+    values({ language }) {
+      if (language === 'sh') machine.configure(here)
+      return {}
+    },
+  })
   expect(mailbox.received).toContainEqual(expect.objectContaining({ from: 'pds@example.com', to: ['you@example.com'] }))
+})
+
+test('the guide to what is wrong finds what is wrong', async () => {
+  // Nothing listens at the public address.
+  await using machine = await startMachine()
+  const [printed] = await machine.follow('when-something-is-wrong.md', { mayFail: true })
+  expect(printed).toMatch(/^FAULT +proxy +[^]*^FAULT +relays +no relay is configured$[^]*^KIND /m)
+})
+
+test('the guide to exports makes an archive, and restores from it what was deleted', async () => {
+  await using machine = await startMachine()
+  const session = await signIn(machine, 'alice')
+  const { uri } = await post(machine, session)
+  const [exported, imported] = await machine.follow('export.md', {
+    async values({ text }) {
+      if (text.includes('import-archive')) await remove(machine, session, uri)
+      return {}
+    },
+  })
+  expect(exported).toMatch(/is exported to \S+\/alice\.pds\.example\.com\.zip .*\n.* is exported to \S+\/alice\.zip /)
+  expect(imported).toContain('is restored: its repository')
+  expect(await readable(machine, uri)).toBe(true)
+})
+
+test('every guide is followed, except for the lines that a table names', () => {
+  const guides = readdirSync(GUIDES).filter((name) => name.endsWith('.md'))
+  const unnamed = guides.filter((guide) =>
+    runnable(guide).some(({ language, text }) => language === 'sh' && text !== ''),
+  )
+  const sources = readdirSync(import.meta.dir).map((name) => readFileSync(join(import.meta.dir, name), 'utf8'))
+  expect(unnamed.filter((guide) => !sources.some((source) => source.includes(`follow('${guide}'`)))).toEqual([])
+  const gone = Object.entries(notRun).flatMap(([guide, lines]) => {
+    const written = new Set(blocksOf(guide).flatMap(({ text }) => text.split('\n')))
+    return Object.keys(lines).filter((line) => !written.has(line))
+  })
+  expect(gone).toEqual([])
 })

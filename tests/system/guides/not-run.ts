@@ -1,0 +1,91 @@
+/** The lines of the guides' commands that no test of this folder runs, each with the reason. */
+
+const reasons = {
+  apt: 'installs packages of the system',
+  docker: 'needs Docker',
+  dns: 'asks name servers of the internet; tests/system/commands/init.test.ts has wrong answers of every kind',
+  release: 'fetches a release; tests/system/release/install-script.test.ts installs one',
+  service: 'makes a service of systemd; tests/system/commands/init-service.test.ts does, with programs in its place',
+  editor: 'asks a person',
+  source: 'builds what the tests have built',
+  example: 'starts three nodes; tests/system/cluster/example.test.ts does',
+  person: 'asks a person; tests/features/migration/migrate-command.test.ts does it at a terminal',
+  wallet: 'asks a person; tests/system/binary/wallet.test.ts does it at a terminal',
+} as const
+
+type NotRun = Record<string, Record<string, (typeof reasons)[keyof typeof reasons]>>
+
+/** By guide and line, as they stand there. */
+export const notRun: NotRun = {
+  'cluster.md': {
+    'npm install': reasons.source,
+    'npx bun tests/system/cluster/example.ts --smoke': reasons.example,
+  },
+  'dns.md': {
+    'dig +short A pds.example.com': reasons.dns,
+    'dig +short A anything.pds.example.com': reasons.dns,
+  },
+  'first-host.md': {
+    'curl --fail --remote-name https://example.com/holdfast/install.sh': reasons.release,
+    'sh install.sh': reasons.release,
+    'holdfast init --service': reasons.service,
+    'holdfast init --yes --service --domain pds.example.com \\': reasons.service,
+    '  --mail smtp://me%40example.com:password@smtp.example.com --backups s3://backups/pds --json': reasons.service,
+  },
+  'install.md': {
+    'curl --fail --remote-name-all https://example.com/holdfast/holdfast_0.2.0_amd64.deb{,.minisig}': reasons.release,
+    'apt install minisign': reasons.apt,
+    'minisign -Vm holdfast_0.2.0_amd64.deb -P RW…': reasons.release,
+    'apt install ./holdfast_0.2.0_amd64.deb': reasons.apt,
+    'editor /etc/holdfast.env': reasons.editor,
+    'curl --fail --remote-name https://example.com/holdfast/install.sh': reasons.release,
+    'sh install.sh': reasons.release,
+    'curl --fail --remote-name-all https://example.com/holdfast/holdfast-linux-x64{,.minisig}': reasons.release,
+    'minisign -Vm holdfast-linux-x64 -P RW…': reasons.release,
+    'install -m 755 holdfast-linux-x64 /usr/local/bin/holdfast': reasons.release,
+    'useradd --system --user-group --home-dir /var/lib/holdfast --no-create-home --shell /usr/sbin/nologin holdfast':
+      reasons.service,
+    'install -d -o holdfast -g holdfast -m 700 /var/lib/holdfast /var/backups/holdfast': reasons.service,
+    'curl --fail --remote-name-all https://example.com/holdfast/{holdfast.service,holdfast.env,pds}': reasons.release,
+    'install -m 600 holdfast.env /etc/holdfast.env': reasons.service,
+    "sed -i 's|/usr/bin/holdfast|/usr/local/bin/holdfast|' holdfast.service pds": reasons.service,
+    'install -m 644 holdfast.service /etc/systemd/system/holdfast.service': reasons.service,
+    'install -m 755 pds /usr/local/sbin/pds': reasons.service,
+    'systemctl daemon-reload': reasons.service,
+    'install -d -o 65532 -g 65532 -m 700 backups': reasons.docker,
+    'install -m 600 /dev/null holdfast.env': reasons.docker,
+    'editor holdfast.env Caddyfile': reasons.editor,
+    'docker compose up --detach --build': reasons.docker,
+    'docker compose exec holdfast /usr/bin/holdfast doctor': reasons.docker,
+    'npm install && npm run build                            # dist/holdfast, for this machine': reasons.source,
+    'npm run build -- --target linux-arm64,darwin-arm64      # dist/holdfast-linux-arm64, …': reasons.source,
+  },
+  'moving-an-account.md': {
+    'holdfast migrate in alice.old.example --server https://pds.example.com --recovery-key did:key:zDn…':
+      reasons.person,
+    'holdfast migrate status alice.example.com --server https://pds.example.com': reasons.person,
+    'holdfast migrate continue alice.example.com --server https://pds.example.com --code ABCDE-FGHIJ': reasons.person,
+    'holdfast migrate cancel alice.example.com --server https://pds.example.com': reasons.person,
+    'holdfast migrate in did:plc:… --server https://pds.example.com --archive alice.car --key recovery.key':
+      reasons.person,
+    'holdfast migrate out alice.example.com --server https://pds.example.com --backup alice.zip': reasons.person,
+    'holdfast migrate out alice.example.com --server https://pds.example.com --mail': reasons.person,
+    'holdfast migrate out alice.example.com --server https://pds.example.com --leave --delete-after-days 30':
+      reasons.person,
+  },
+  'moving-in.md': {
+    'holdfast init --from-reference /pds/pds.env --service': reasons.service,
+  },
+  'upgrade.md': {
+    'pds backup && apt install ./holdfast_0.2.0_amd64.deb': reasons.apt,
+  },
+  'wallets.md': {
+    'holdfast wallet create --server https://pds.example.com   # asks for handle, address and, unless sign-up is open, a code':
+      reasons.wallet,
+    'holdfast wallet show                                      # the identity, and the keys that can change it, by rank':
+      reasons.wallet,
+    'holdfast wallet sign-in --print                           # a session for other programs': reasons.wallet,
+    'holdfast wallet approve ABCD-1234                         # let an app sign in; the code is on its page':
+      reasons.wallet,
+  },
+}
