@@ -12,7 +12,7 @@ import { basic, bearer, request } from '../../support/clients/http.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, MASTER_KEY, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
 import { FORMER_PASSWORD, insert, LivedFolder, type LivedPerson } from '../../support/servers/reference-folder.ts'
 import { thumbprint } from '../../../src/protocol/jwk.ts'
@@ -55,6 +55,7 @@ const envOf = () => ({
   SERVICE_PUBLIC_URL: pds.url,
   SERVICE_PORT: '1',
   SERVICE_LOG_LEVEL: 'error',
+  SERVICE_SIGNING_KEY_MASTER_KEY: Buffer.from(MASTER_KEY.reveal()).toString('hex'),
 })
 let databaseUrl: string
 async function move(words: string[] = []) {
@@ -65,7 +66,7 @@ async function move(words: string[] = []) {
 
 beforeAll(async () => {
   plc = await startPlcServer()
-  pds = await startPds({ plcDirectoryUrl: plc.url, blobs: { store: 'folder' } })
+  pds = await startPds({ plcDirectoryUrl: plc.url, blobs: { store: 'folder' }, signingKeyMasterKey: MASTER_KEY })
   databaseUrl = pds.ctx.config.databaseUrl
   folder = new LivedFolder(join(scratch, 'pds'), {
     url: pds.url,
