@@ -46,6 +46,7 @@ export interface Tables {
   child_account: { did: string; parent_did: string; registration_id: string; genesis: string; created_at: number }
   clock_seen: { seen_at: number | null }
   device: Record<never, never>
+  did_document: { did: string; document: string }
   escrow_audit: { did: string; event: string; detail: string | null }
   escrow_share: { did: string; share_wrapped: string }
   factor_recovery_code: { did: string }

@@ -75,6 +75,18 @@ test('of handle changes at both nodes, the account ends up with the one that the
   expect(await rows()).toEqual([])
 })
 
+test('a changed document that both nodes are asked to refresh is told once', async () => {
+  const { did } = await createAccount(here, 'refreshed')
+  const events = () => here.count('repo_seq', { did, event_type: 'identity' })
+  const refresh = async (pds: TestPds) =>
+    (await xrpc(pds, 'com.atproto.identity.refreshIdentity', { json: { identifier: did } })).status
+  expect(await refresh(here)).toBe(200)
+  const before = await events()
+  await here.damage('did_document', { did }, { document: '{}' })
+  expect(await Promise.all([here, there, here, there].map(refresh))).toEqual(Array(4).fill(200))
+  expect(await events()).toBe(before + 1)
+})
+
 test('an import that is under way at one node is not swept by another', async () => {
   const rev = nextRev(here.ctx, null)
   await stageRepo(here.ctx, rev, async (id) => {

@@ -3,6 +3,7 @@ import { procedure, query } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { SingleFlight } from '../../../base/single-flight.ts'
+import { KeyedLock } from '../../../platform/running/keyed-lock.ts'
 import { INVALID_HANDLE, parseHandle, type Did } from '../../../protocol/identifiers.ts'
 import { accountAt, accountOf } from '../accounts/accounts.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
@@ -12,15 +13,20 @@ import { resolveDid } from './did-resolution.ts'
 import { isOwnName } from './own-names.ts'
 import { identityOf, resolveHandle, unresolvable, type IdentityInfo } from './identity-lookup.ts'
 
-/** Refreshes of one account share a fetch, so that one change is announced once. */
-const refreshes = perContext(() => new SingleFlight<Did, IdentityInfo>())
+/** Refreshes of one account share a fetch, and other nodes wait for it, so that one change is announced once. */
+const refreshes = perContext((ctx) => ({
+  flights: new SingleFlight<Did, IdentityInfo>(),
+  turns: new KeyedLock(ctx, 'identity refresh'),
+}))
 
 async function refreshIdentity(ctx: Context, identifier: string): Promise<IdentityInfo> {
   const known = await accountAt(ctx.db, identifier)
   // The handle of an inactive account does not resolve.
   if (!known || (known.did !== identifier && !activityOf(known).active))
     return identityOf(ctx, identifier, { live: true })
-  return refreshes(ctx).runAnew(known.did, () => refreshAccount(ctx, known.did))
+  const { did } = known
+  const { flights, turns } = refreshes(ctx)
+  return flights.runAnew(did, () => turns.run(did, () => refreshAccount(ctx, did)))
 }
 
 /** Anyone may ask for a refresh, so an `#identity` event is emitted only if the document has changed. */
