@@ -1,5 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'bun:test'
-import { Stalled, unstalled } from './unstalled.ts'
+import { Stalled, steady, unstalled } from './unstalled.ts'
 
 const LONG_MILLIS = 10_000
 
@@ -48,4 +49,33 @@ test('a fault of the source is told as it is', async () => {
     throw new RangeError('broken')
   }
   await expect(Array.fromAsync(unstalled(source(), LONG_MILLIS))).rejects.toThrow('broken')
+})
+
+async function* drops(count: number, bytes: number, restMillis: number) {
+  for (let drop = 0; drop < count; drop++) {
+    await sleep(restMillis)
+    yield new Uint8Array(bytes)
+  }
+}
+
+test('a source that trickles is given up, one that delivers enough goes through', async () => {
+  const pace = { millis: 1000, leastBytes: 1, mostMillis: Infinity }
+  expect(await Array.fromAsync(steady(drops(30, 1, 1), pace))).toHaveLength(30)
+  // Each wait is shorter than may be, and all together bring too little.
+  const slow = { ...pace, millis: 300, leastBytes: 1_000_000 }
+  await expect(Array.fromAsync(steady(drops(1_000_000, 1, 30), slow))).rejects.toBeInstanceOf(Stalled)
+})
+
+test('a source that never ends is given up, however much it delivers', async () => {
+  const pace = { millis: 300, leastBytes: 0, mostMillis: 0 }
+  await expect(Array.fromAsync(steady(drops(1_000_000, 10, 30), pace))).rejects.toBeInstanceOf(Stalled)
+})
+
+test('a reader that takes its time is not taken for a slow source', async () => {
+  let count = 0
+  for await (const _ of steady(drops(5, 1, 0), { millis: 1000, leastBytes: 1_000_000, mostMillis: 0 })) {
+    await sleep(250)
+    count++
+  }
+  expect(count).toBe(5)
 })

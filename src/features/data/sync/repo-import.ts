@@ -5,14 +5,13 @@
  * One short transaction then replaces the present one. Until then nothing of the new one is visible, and an import that
  * fails or is killed leaves only rows that the `abandoned-repos` sweep deletes.
  */
-import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import { BatchFile } from '../../../platform/files/batch-file.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { NoPlace, Places } from '../../../base/places.ts'
 import { Semaphore, SemaphoreFull } from '../../../base/semaphore.ts'
 import { Shares } from '../../../base/shares.ts'
-import { Stalled, unstalled } from '../../../base/unstalled.ts'
+import { Stalled, steady, uploadPace } from '../../../base/unstalled.ts'
 import { clientHere } from '../../../platform/running/request-scope.ts'
 import type { Block } from '../../../protocol/car.ts'
 import { signCommit, unsignedCommit, verifyCommit, type Commit } from '../../../protocol/commit.ts'
@@ -39,8 +38,6 @@ const arrivingBounds = { inAll: 8, ofNetwork: 4, ofAccount: 2 }
 const WAITING_ARCHIVES = 16
 const WAIT_MILLIS = 10_000
 const RETRY_AFTER_SECS = 30
-/** An upload that delivers nothing for this long is aborted. */
-const STALLED_MILLIS = MINUTE_MILLIS
 /** Received archives that may be processed at the same time, and that may wait for it. */
 const RUNNING_IMPORTS = 2
 const WAITING_IMPORTS = 16
@@ -96,7 +93,7 @@ async function takeOver(by: By, did: Did, archive: AsyncIterable<Uint8Array>): P
   const before = await repoHead(ctx.db, did)
   const { arriving, running } = places(ctx)
   const imported = await arriving.run(clientHere(), () =>
-    ImportedRepo.receive(did, unstalled(archive, STALLED_MILLIS), ctx.config.dataDir),
+    ImportedRepo.receive(did, steady(archive, uploadPace), ctx.config.dataDir),
   )
   try {
     await running.run(() => replaceBy(by, did, imported, before))
