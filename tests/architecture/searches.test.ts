@@ -40,6 +40,7 @@ const searches: Readonly<Record<string, string>> = {
   'platform/network/dns-responder.ts: Buffer.concat(': 'at most a chunk and the part of a query',
   'protocol/dns-answer.ts: name.indexOf(': 'from one label to the next',
   'protocol/dns-answer.ts: Buffer.concat(': 'each label once',
+  'http/uploaded-form.ts: Buffer.concat(': 'four bytes',
   'http/path-table.ts: this.find(': 'two methods',
   'http/path-table.ts: pattern.every(': 'the segments of a route',
   'http/query.ts: text.includes(': 'its own parameter, once',

@@ -1,6 +1,7 @@
 /** What the commands of a move share: the requests to the new server, and what it says of the move in words. */
 import { resolve } from 'node:path'
 import { OperatorError } from '../../base/operator-error.ts'
+import { ZIP_MAGIC } from '../../base/zip-magic.ts'
 import type { KeyChanges, MoveView } from '../../features/identity/migration/migration.ts'
 import type { JsonAnswer } from '../../base/server-request.ts'
 import type { SigningKey } from '../../protocol/keys.ts'
@@ -29,9 +30,6 @@ export interface Session {
 
 /** Time for a request, of which the upload of a repository takes longest. */
 const REQUEST_MILLIS = 600_000
-
-/** How a ZIP archive begins. */
-const ZIP_MAGIC = 'PK\x03\x04'
 
 interface Sent {
   type?: string

@@ -234,6 +234,38 @@ test('the old server that fails is named, and the page loads again by itself whi
   expect(await page.getByText('In progress').count()).toBe(1)
 })
 
+test('a person whose old server is gone uploads the backup, after a file that is none', async () => {
+  const from = await someone()
+  const record = { $type: 'com.example.note', text: 'hello' }
+  const { body: written } = await from.call('com.atproto.repo.createRecord', {
+    json: { repo: from.did, collection: 'com.example.note', record },
+  })
+  const car = await (await fetch(`${old.url}/xrpc/com.atproto.sync.getRepo?did=${from.did}`)).arrayBuffer()
+  host.lie = (nsid) => (nsid === 'com.atproto.sync.getRepo' ? new Response('away', { status: 502 }) : null)
+  const page = await freshPage()
+  await begin(page, from, 'gone-here.test')
+  await pds.runSteps()
+  await page.reload()
+  await page.getByText('The old server is gone').click()
+  await page.getByRole('button', { name: 'Continue without it' }).click()
+  await page.getByText('your posts come from your backup').waitFor()
+  await look(page, 'backup')
+  const send = async (name: string, buffer: Buffer) => {
+    await page.getByLabel('Your backup').setInputFiles({ name, mimeType: 'application/octet-stream', buffer })
+    await page.getByRole('button', { name: 'Upload it' }).click()
+  }
+  await send('notes.txt', Buffer.from('nothing of a repository'))
+  await page.getByRole('alert').waitFor()
+  await look(page, 'backup-refused')
+  await send('backup.car', Buffer.from(car))
+  await page.waitForURL(/account\/move\?/)
+  await pds.runSteps()
+  await page.reload()
+  await page.getByText('Your turn').waitFor()
+  expect(await pds.count('record', { path: written.uri.split('/').slice(3).join('/') })).toBe(1)
+  host.lie = () => null
+})
+
 test('an account holder moves away: backup, code, and what is left behind', async () => {
   const from = await createAccount(pds, `away${names++}`, { inviteCode: await inviteCode() })
   const page = await freshPage()
@@ -275,7 +307,13 @@ test('another site cannot act on a move', async () => {
       headers: { 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'cross-site' },
       body: new URLSearchParams({ account: did, act: 'cancel' }).toString(),
     })
-  for (const path of ['/account/move', '/account/move-away', '/account/move-here', '/account/move-here/begin'])
+  for (const path of [
+    '/account/move',
+    '/account/move/archive',
+    '/account/move-away',
+    '/account/move-here',
+    '/account/move-here/begin',
+  ])
     expect({ path, status: (await send(path)).status }).toEqual({ path, status: 403 })
 })
 

@@ -184,6 +184,10 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await signIn(page)
     await page.goto(`${pds.url}/account/move-away`)
   },
+  async restore(page) {
+    await signIn(page)
+    await page.goto(`${pds.url}/account/archive/import`)
+  },
   reset: (page) => page.goto(`${pds.url}/account/reset-password`),
   code: (page) => page.goto(`${pds.url}/account/reset-password/code?sent=yes`),
   'request-gone': (page) => page.goto(`${pds.url}/oauth/authorize`),

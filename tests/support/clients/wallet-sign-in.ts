@@ -33,6 +33,12 @@ export class CookieBrowser {
     return this.#kept(answer)
   }
 
+  /** Send a form with a file, as a browser does. */
+  async upload(path: string, form: FormData, headers: Record<string, string> = {}): Promise<Answer> {
+    const init = { method: 'POST', headers: { origin: this.pds.url, cookie: this.cookie, ...headers }, body: form }
+    return this.#kept(await request(`${this.pds.url}${path}`, init))
+  }
+
   #kept(answer: Answer): Answer {
     for (const one of answer.headers.getSetCookie()) {
       const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(one) ?? []

@@ -131,7 +131,14 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
     const form_token = /name="form_token" value="([^"]+)"/.exec(body)![1]!
     const send = (path: string, fields: Record<string, string> = {}) =>
       browser.send(`/account/${path}`, { account: account.did, form_token, ...fields })
-    return { account, browser, send }
+    const upload = (path: string, file: ArrayBuffer | Uint8Array) => {
+      const form = new FormData()
+      for (const [name, value] of Object.entries({ account: account.did, form_token, sure: 'yes' }))
+        form.append(name, value)
+      form.append('file', new Blob([file as Uint8Array<ArrayBuffer>]), 'archive')
+      return browser.upload(`/account/${path}`, form)
+    }
+    return { account, browser, send, upload }
   }
   const sessionIdOf = ({ accessJwt }: TestAccount): string =>
     JSON.parse(Buffer.from(accessJwt.split('.')[1]!, 'base64url').toString()).sid
@@ -275,7 +282,7 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
   const awaitedArchive = async () => {
     const { from, json } = await signedOffer()
     const { body } = await at('/v1/move-in', { json })
-    return { from, token: bearer(body.accessJwt) }
+    return { from, handle: json.handle, token: bearer(body.accessJwt) }
   }
   /** Somebody whose identity names another server by now. */
   const gone = async () => {
@@ -741,6 +748,17 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
     'POST /account/move-away': async () => {
       const { send } = await onPage(await gone())
       return () => send('move-away', { act: 'delete' })
+    },
+    'POST /account/archive/import': async () => {
+      const { account, archive } = await archived()
+      const { upload } = await onPage(account)
+      return () => upload('archive/import', archive)
+    },
+    'POST /account/move/archive': async () => {
+      const { from, handle } = await awaitedArchive()
+      const body = await repoOf(old, from)
+      const { upload } = await onPage({ ...from, handle })
+      return () => upload('move/archive', body)
     },
 
     // Archives and moves

@@ -143,6 +143,10 @@ const dependencies: Readonly<Record<string, Dependency>> = {
     foreign: 'JSON bodies, of 150 KiB where nothing less is declared',
     folders: ['build/esm/value', 'build/esm/type'],
   },
+  '@fastify/busboy': {
+    foreign: 'the headers of parts of forms, of at most 4 KiB, and the media type of a form',
+    folders: ['lib', 'deps'],
+  },
   'file-type': { foreign: 'the first 64 KiB of an upload', folders: ['source', '../strtok3/lib', '../token-types'] },
   jose: {
     foreign: 'tokens, which are headers or parts of bodies of at most 32 KiB; key sets of at most 64 KiB',

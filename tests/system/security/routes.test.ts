@@ -77,6 +77,8 @@ const routes: Record<string, For> = {
   'POST /account/move-here/begin': 'open',
   'GET /account/move': 'holder',
   'POST /account/move': 'holder',
+  'GET /account/move/archive': 'open',
+  'POST /account/move/archive': 'holder',
   'GET /account/move-away': 'holder',
   'POST /account/move-away': 'holder',
   'POST /language': 'open',
@@ -119,6 +121,8 @@ const routes: Record<string, For> = {
   'POST /account/app-passwords': 'holder',
   'GET /account/app-passwords/revoke': 'open',
   'POST /account/app-passwords/revoke': 'holder',
+  'GET /account/archive/import': 'holder',
+  'POST /account/archive/import': 'holder',
   'GET /account/archive': 'open',
   'POST /account/archive': 'holder',
   'GET /account/archive/kept': 'open',
@@ -333,6 +337,15 @@ const form = (path: string, fields: Record<string, string>, headers: Record<stri
     body: new URLSearchParams(fields).toString(),
   })
 
+/** Forms with files. */
+const uploads = new Set(['/account/archive/import', '/account/move/archive'])
+const upload = (path: string, fields: Record<string, string>, headers: Record<string, string> = {}) => {
+  const body = new FormData()
+  for (const [name, value] of Object.entries(fields)) body.append(name, value)
+  return request(`${pds.url}${path}`, { method: 'POST', headers, body })
+}
+const formOn = (path: string): typeof form => (uploads.has(path) ? upload : form)
+
 const pathOf = (route: string) => route.split(' ')[1]!.replace(':did', alice.did).replace(/:\w+/, 'something')
 const call = (route: string, headers: Record<string, string>): Promise<Answer> => {
   const [method] = route.split(' ') as [string]
@@ -421,7 +434,7 @@ test.each(routesFor('holder'))('%s is for who is signed in in this browser, on a
     const path = pathOf(route)
     const { status, headers: answered } = route.startsWith('GET')
       ? await call(route, headers)
-      : await form(path, { account: alice.did }, headers)
+      : await formOn(path)(path, { account: alice.did }, headers)
     expect({ headers, status, location: answered.get('location') }).toEqual({
       headers,
       status: 303,
@@ -435,10 +448,11 @@ test.each(routesFor('holder'))('%s is for who is signed in in this browser, on a
     { 'sec-fetch-site': 'same-site' },
     {},
   ]
+  const path = pathOf(route)
   for (const headers of elsewhere)
-    expect(
-      (await form(pathOf(route), { account: alice.did, form_token: 'guess' }, { cookie, ...headers })).status,
-    ).toBe(403)
+    expect((await formOn(path)(path, { account: alice.did, form_token: 'guess' }, { cookie, ...headers })).status).toBe(
+      403,
+    )
 })
 
 test.each(routesFor('console'))('%s is for operators who are signed in in this browser', async (route) => {

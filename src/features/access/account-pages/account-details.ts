@@ -3,6 +3,7 @@ import { html, type Html } from '../../../http/html.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
 import type { KeptArchives } from '../../data/account-archives/account-archives.ts'
 import { accountForm, accountName, outcomeOf, type AccountView, type Section } from './account-view.ts'
+import { importUrl } from './import-page.ts'
 import { identityUrl } from './identity-page.ts'
 import { deactivateForm, deleteForms } from './leaving-part.ts'
 import { moveAwayUrl } from './move-away-page.ts'
@@ -126,7 +127,8 @@ ${accountForm(
 <p class="quiet">The file is private: do not hand it on. It has no password in it. For a large account it takes a moment until the download begins.</p>
 <div><button>Download</button></div>`,
 )}
-${view.keptArchives && keptPart(view, view.keptArchives)}`
+${view.keptArchives && keptPart(view, view.keptArchives)}
+<p class="links"><a href="${importUrl(view.account.did)}">Restore your account from an archive</a></p>`
 
 const frequencies = { never: 'Never', weekly: 'Every week', monthly: 'Every month' } as const
 

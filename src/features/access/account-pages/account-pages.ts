@@ -6,6 +6,7 @@ import { factorRoutes } from './factors-page.ts'
 import { identityPageRoutes } from './identity-page.ts'
 import { moveAwayRoutes } from './move-away-page.ts'
 import { moveHereRoutes } from './move-here-pages.ts'
+import { importPageRoutes } from './import-page.ts'
 import { movePageRoutes } from './move-page.ts'
 import { networkRoutes } from './network-page.ts'
 import { recoveryRoutes } from './recovery-pages.ts'
@@ -27,6 +28,7 @@ export const accountPages: Feature = {
     ...identityPageRoutes,
     ...networkRoutes,
     ...moveHereRoutes,
+    ...importPageRoutes,
     ...movePageRoutes,
     ...moveAwayRoutes,
     ...recoveryRoutes,

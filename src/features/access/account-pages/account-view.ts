@@ -91,6 +91,17 @@ export const accountForm = (
   ${content}
 </form>`
 
+/** As `accountForm`, with a file. */
+export const uploadForm = (
+  { account, device }: Pick<AccountView, 'account' | 'device'>,
+  action: string,
+  content: Html,
+): Html => html`
+<form method="post" enctype="multipart/form-data" action="/account/${action}?${new URLSearchParams({ account: account.did }).toString()}" class="stack">
+  ${hidden({ form_token: device.formToken, account: account.did })}
+  ${content}
+</form>`
+
 export const outcomeOf = ({ outcome }: AccountView, section: Section): Html | null =>
   outcome?.section === section ? html`${errorNote(outcome.fault)}${goodNote(outcome.notice)}` : null
 

@@ -4,10 +4,12 @@ import { html, type Html } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
 import { page } from '../../../http/page.ts'
 import { parsedJson } from '../../../base/parsed-json.ts'
+import { ZIP_MAGIC } from '../../../base/zip-magic.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import {
   cancelMove,
   chooseKeys,
+  giveArchive,
   giveCode,
   giveOperation,
   goWithoutOldServer,
@@ -19,13 +21,15 @@ import {
   type KeyChanges,
   type MoveView,
 } from '../../identity/migration/migration.ts'
-import { accountForm, accountName } from './account-view.ts'
+import { accountForm, accountName, uploadForm } from './account-view.ts'
 import { chosenKeys, hasChoice, keyChoice } from './key-choice.ts'
 import {
   codeField,
   errorNote,
+  faultAt,
   faultOf,
   field,
+  fileField,
   goodNote,
   hidden,
   passwordField,
@@ -33,9 +37,10 @@ import {
   type Fault,
   type PageCall,
 } from '../page-parts/page-parts.ts'
-import { holderForm, holderOf, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
+import { holderForm, holderOf, holderUpload, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
 
 const PATH = '/account/move'
+const ARCHIVE_ACTION = 'move/archive'
 /** How often a browser loads the page again while the server is at work. */
 const REFRESH_SECS = 5
 
@@ -129,14 +134,32 @@ const turns: Readonly<Record<NonNullable<MoveView['needs']>, Turn>> = {
     <div><button class="primary">Sign in there</button></div>`,
     )}
   </section>`,
-  decision: (holder) => form(holder, 'retry', html`<div><button class="primary">Try again</button></div>`),
-  archive: (_, { did }, __, server) => html`
+  decision: (holder, { stage }, fault) => html`
+  ${form(holder, 'retry', html`<div><button class="primary">Try again</button></div>`)}
+  ${stage === 'repository' && html`<details><summary>Upload your backup instead</summary>${archiveForm(holder, fault)}</details>`}`,
+  archive: (holder, { did }, fault, server) => html`
   <section class="stack">
     <h2>Your archive</h2>
-    <p>The repository comes from your backup. Upload its CAR file with this command:</p>
+    <p>The old server is gone, so your posts come from your backup.</p>
+    ${archiveForm(holder, fault)}
+    <p class="quiet">A very large file is better uploaded with this command:</p>
     <p class="copy">holdfast migrate continue ${did} --server ${server} --archive FILE</p>
   </section>`,
 }
+
+const archiveForm = (holder: Holder, fault: Fault | null): Html =>
+  uploadForm(
+    holder,
+    ARCHIVE_ACTION,
+    html`
+  ${fileField({
+    label: 'Your backup',
+    accept: '.car,.zip,application/vnd.ipld.car,application/zip',
+    hint: 'The CAR file of your repository, or the ZIP archive of a server of this kind, which also has your pictures. Keep this page open until the upload has ended.',
+    fault,
+  })}
+  <div><button class="primary">Upload it</button></div>`,
+  )
 
 /** With all that becomes of the keys, before anything is signed. */
 const keysForm = (holder: Holder, keys: KeyChanges): Html => html`
@@ -216,5 +239,17 @@ export const movePageRoutes: Endpoint[] = [
     })
     if (fault === null && act === 'cancel') return seeOther('/account/move-here')
     return fault === null && act !== 'mail' ? seeOther(moveUrl(did)) : movePage(call, holder, act, fault)
+  }),
+  holderUpload(`/account/${ARCHIVE_ACTION}`, async (call, holder, _, file) => {
+    const { did } = holder.account
+    if (file === null) return movePage(call, holder, null, faultAt('file', 'Please choose the file of your backup.'))
+    const fault = await faultOf(async () => {
+      charge(call, { name: 'answerMove', key: did })
+      await giveArchive(call, did, { upload: file, isZip: await file.beginsWith(ZIP_MAGIC) })
+    })
+    return fault === null ? seeOther(moveUrl(did)) : movePage(call, holder, null, fault)
+  }),
+  route('GET', `/account/${ARCHIVE_ACTION}`, {
+    handler: async ({ url }) => seeOther(moveUrl(url.searchParams.get('account') ?? '')),
   }),
 ]

@@ -75,5 +75,11 @@ export const faultGerman = {
   factorApp:
     'Dein Konto hier verlangt einen zweiten Faktor. Bitte gib einen Code deiner Authenticator-App oder einen Wiederherstellungscode ein.',
   tooManyCodes: 'Zu viele falsche Codes. Bitte warte eine Stunde und versuche es dann noch einmal.',
+  uploadBroken: 'Das Hochladen ist abgebrochen. Nichts wurde geändert. Bitte versuche es noch einmal.',
+  uploadTwice: 'Bitte wähle nur eine Datei aus.',
+  archiveForeign: 'Das ist das Archiv eines anderen Kontos. Bitte wähle eines von dir aus.',
+  uploadLarge: 'Diese Datei ist größer, als dieser Server für dein Konto annimmt.',
+  uploadSlow:
+    'Das Hochladen war zu langsam, deshalb hat der Server es beendet. Bitte versuche es mit einer besseren Verbindung noch einmal.',
   signInLate: 'Das hat zu lange gedauert. Bitte melde dich noch einmal an.',
 } as const

@@ -68,5 +68,11 @@ export const faultSpanish = {
   factorApp:
     'Tu cuenta de este servidor pide un segundo factor. Introduce un código de tu app de autenticación o un código de recuperación.',
   tooManyCodes: 'Demasiados códigos incorrectos. Espera una hora y vuelve a intentarlo.',
+  uploadBroken: 'La subida se ha interrumpido. No se ha cambiado nada. Vuelve a intentarlo.',
+  uploadTwice: 'Elige un solo archivo.',
+  archiveForeign: 'Este es el archivo de datos de otra cuenta. Elige uno tuyo.',
+  uploadLarge: 'Este archivo es más grande de lo que este servidor acepta para tu cuenta.',
+  uploadSlow:
+    'La subida era demasiado lenta y el servidor la ha terminado. Vuelve a intentarlo con una conexión mejor.',
   signInLate: 'Ha tardado demasiado. Vuelve a iniciar sesión.',
 } as const

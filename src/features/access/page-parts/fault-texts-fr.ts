@@ -72,5 +72,10 @@ export const faultFrench = {
   factorApp:
     'Votre compte ici demande un second facteur. Veuillez saisir un code de votre application d’authentification, ou un code de récupération.',
   tooManyCodes: 'Trop de codes incorrects. Veuillez patienter une heure, puis réessayer.',
+  uploadBroken: 'L’envoi s’est interrompu. Rien n’a été modifié. Veuillez réessayer.',
+  uploadTwice: 'Veuillez choisir un seul fichier.',
+  archiveForeign: 'C’est l’archive d’un autre compte. Veuillez en choisir une du vôtre.',
+  uploadLarge: 'Ce fichier est plus volumineux que ce que ce serveur accepte pour votre compte.',
+  uploadSlow: 'L’envoi était trop lent, et le serveur y a mis fin. Veuillez réessayer avec une meilleure connexion.',
   signInLate: 'Cela a pris trop de temps. Veuillez vous reconnecter.',
 } as const

@@ -66,5 +66,10 @@ export const faultBrazilian = {
   factorApp:
     'Sua conta aqui pede um segundo fator. Informe um código do seu app autenticador ou um código de recuperação.',
   tooManyCodes: 'Códigos errados demais. Espere uma hora e tente novamente.',
+  uploadBroken: 'O envio foi interrompido. Nada foi alterado. Tente novamente.',
+  uploadTwice: 'Escolha apenas um arquivo.',
+  archiveForeign: 'Este é o arquivo de dados de outra conta. Escolha um seu.',
+  uploadLarge: 'Este arquivo é maior do que este servidor aceita para a sua conta.',
+  uploadSlow: 'O envio foi lento demais, e o servidor o encerrou. Tente novamente com uma conexão melhor.',
   signInLate: 'Isso demorou demais. Entre novamente.',
 } as const

@@ -73,6 +73,11 @@ export const faultTexts = textTable(
     factorApp:
       'Your account here asks for a second factor. Please enter a code of your authenticator app, or a recovery code.',
     tooManyCodes: 'Too many wrong codes. Please wait an hour and try again.',
+    uploadBroken: 'The upload broke off. Nothing was changed. Please try again.',
+    uploadTwice: 'Please choose one file only.',
+    archiveForeign: 'This is the archive of another account. Please choose one of yours.',
+    uploadLarge: 'This file is larger than this server accepts for your account.',
+    uploadSlow: 'The upload was too slow, so the server ended it. Please try again with a better connection.',
     signInLate: 'That took too long. Please sign in again.',
   },
   {

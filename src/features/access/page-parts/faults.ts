@@ -70,6 +70,9 @@ const byMessage: readonly Row[] = [
   ['A sign in code has been sent', 'factor_code', faultTexts.factorMailed],
   ['A code of your authenticator app is required', 'factor_code', faultTexts.factorApp],
   ['Too many wrong codes', null, faultTexts.tooManyCodes],
+  ['The form is malformed, or breaks off', 'file', faultTexts.uploadBroken],
+  ['The form has more than one file', 'file', faultTexts.uploadTwice],
+  ['The archive is that of', 'file', faultTexts.archiveForeign],
   ['Too many failed logins', null, faultTexts.tooManyMinute],
 ]
 
@@ -82,6 +85,8 @@ const byName: Record<string, Row> = {
   InvalidToken: ['', 'code', faultTexts.codeWrong],
   ExpiredToken: ['', 'code', faultTexts.codeExpired],
   AuthFactorTokenRequired: ['', 'auth_factor', faultTexts.factorWanted],
+  PayloadTooLarge: ['', 'file', faultTexts.uploadLarge],
+  RequestTimeout: ['', null, faultTexts.uploadSlow],
   RateLimitExceeded: ['', null, faultTexts.tooMany],
   UpstreamFailure: ['', null, faultTexts.upstream],
 }

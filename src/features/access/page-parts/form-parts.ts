@@ -87,6 +87,25 @@ export function field({
 </div>`
 }
 
+export interface FileField {
+  label: string
+  /** Which files the browser offers, as in `accept`. */
+  accept: string
+  hint: string
+  fault?: Fault | null
+}
+
+/** The file of a form, which is its last field. */
+export function fileField({ label, accept, hint, fault = null }: FileField): Html {
+  const isWrong = fault?.field === 'file'
+  return html`
+<div class="field">
+  <label for="file">${label}</label>
+  <input id="file" name="file" type="file" accept="${accept}" required${isWrong && html` aria-invalid="true"`} aria-describedby="${isWrong && 'fault '}file-hint">
+  <small id="file-hint">${hint}</small>
+</div>`
+}
+
 export const identifierField = (options: Partial<Field> = {}): Html =>
   field({ name: 'identifier', label: fieldTexts.identifier, autocomplete: 'username', ...options })
 

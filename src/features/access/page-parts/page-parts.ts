@@ -8,6 +8,7 @@ export {
   day,
   errorNote,
   field,
+  fileField,
   goodNote,
   hidden,
   identifierField,

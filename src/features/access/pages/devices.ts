@@ -12,6 +12,7 @@ import { Refusal } from '../../../http/errors.ts'
 import type { Html } from '../../../http/html.ts'
 import { ageOf } from '../../../platform/running/clock.ts'
 import { requestOrigin } from '../../../http/origin.ts'
+import { withUpload, type UploadedForm } from '../../../http/uploaded-form.ts'
 import type { Revalidate } from '../../../http/revalidation.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
@@ -247,15 +248,36 @@ export function trustHashFor(call: PageCall): string {
  * a cookie could prove that the form is ours.
  */
 export async function readOwnForm(call: PageCall, { needsNoCookie = false } = {}): Promise<URLSearchParams> {
-  const { ctx, request } = call
+  const isHidden = requireOwnOrigin(call)
+  const form = await readForm(call)
+  if (isHidden && !needsNoCookie) requireOwnToken(call, form)
+  return form
+}
+
+/** As `readOwnForm`, for a form with a file: calls `work` with it before the file is read. */
+export async function withOwnUpload(
+  call: PageCall,
+  work: (form: UploadedForm) => Promise<Response>,
+): Promise<Response> {
+  const isHidden = requireOwnOrigin(call)
+  return withUpload(call.body, (form) => {
+    if (isHidden) requireOwnToken(call, form.fields)
+    return work(form)
+  })
+}
+
+/** Returns whether the browser hides where the form comes from. Throws `Forbidden` if it comes from another site. */
+export function requireOwnOrigin({ ctx, request }: PageCall): boolean {
   const site = request.headers.get('sec-fetch-site')
   const origin = request.headers.get('origin')
   const isHidden = site === null && origin === 'null'
   const isOwn = site === null ? origin === null || origin === ctx.config.publicUrl : site === 'same-origin'
   if (!isOwn && !isHidden) throw refusedForm()
-  const form = await readForm(call)
-  if (isHidden && !needsNoCookie && !ownFormTokens(call).includes(form.get('form_token') ?? '')) throw refusedForm()
-  return form
+  return isHidden
+}
+
+function requireOwnToken(call: PageCall, form: URLSearchParams): void {
+  if (!ownFormTokens(call).includes(form.get('form_token') ?? '')) throw refusedForm()
 }
 
 /** The form tokens that pages in this browser may contain. */

@@ -1,8 +1,17 @@
 /** Forms that act for a signed-in account, and who may send them. */
 import { route, type Common, type Endpoint } from '../../../http/endpoint.ts'
+import type { UploadedFile } from '../../../http/uploaded-form.ts'
 import { parseDid } from '../../../protocol/identifiers.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
-import { type Device, type SignedIn, deviceOf, readOwnForm, requireFormToken } from './devices.ts'
+import {
+  type Device,
+  type SignedIn,
+  deviceOf,
+  readOwnForm,
+  requireFormToken,
+  requireOwnOrigin,
+  withOwnUpload,
+} from './devices.ts'
 import { seeOther, type PageCall } from '../page-parts/page-parts.ts'
 
 export interface Holder {
@@ -45,5 +54,28 @@ export const holderForm = (
       if (!holder) return seeOther(await signInUrl(call, form.get('account')))
       requireFormToken(holder.device, form)
       return work(call, holder, form)
+    },
+  })
+
+/**
+ * Declare a form as `holderForm` does, with a file that `work` reads as it arrives; null if none was chosen. Nothing is
+ * read of a form that comes without a sign-in.
+ */
+export const holderUpload = (
+  path: string,
+  work: (call: PageCall, holder: Holder, fields: URLSearchParams, file: UploadedFile | null) => Promise<Response>,
+): Endpoint =>
+  route('POST', path, {
+    long: true,
+    async handler(call) {
+      requireOwnOrigin(call)
+      if ((await deviceOf(call)) === null) return seeOther(await signInUrl(call, null))
+      return withOwnUpload(call, async ({ fields, file }) => {
+        const wanted = fields.get('account')
+        const holder = await holderOf(call, wanted)
+        if (!holder) return seeOther(await signInUrl(call, wanted))
+        requireFormToken(holder.device, fields)
+        return work(call, holder, fields, file)
+      })
     },
   })

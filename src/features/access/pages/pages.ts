@@ -18,5 +18,5 @@ export {
   type FormerBrowser,
   type SignedIn,
 } from './devices.ts'
-export { holderForm, holderOf, signInUrl, type Holder } from './holders.ts'
+export { holderForm, holderOf, holderUpload, signInUrl, type Holder } from './holders.ts'
 export { withPassword } from './sign-in.ts'

@@ -3,14 +3,14 @@
  * nothing that people see changes before every file has been read. It may be cut off anywhere and repeated: blobs that
  * the account has are skipped, and the repository is replaced in one transaction.
  */
-import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { Places } from '../../../base/places.ts'
 import { Semaphore, SemaphoreFull } from '../../../base/semaphore.ts'
 import { Shares } from '../../../base/shares.ts'
-import { Stalled, unstalled } from '../../../base/unstalled.ts'
+import { Stalled, steady, uploadPace } from '../../../base/unstalled.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal, serviceUnavailable } from '../../../http/errors.ts'
-import { perContext } from '../../../platform/context.ts'
+import type { Upload } from '../../../http/uploaded-form.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
 import { accountLock } from '../../../platform/database/database.ts'
 import { CHECKED_BYTES, hasRoomFor } from '../../../platform/files/free-space.ts'
 import { Spool } from '../../../platform/files/spool.ts'
@@ -31,8 +31,6 @@ const OF_ACCOUNT = 1
 /** Received archives that may be processed at the same time, and that may wait for it. */
 const RUNNING_IMPORTS = 2
 const WAITING_IMPORTS = 16
-/** An upload that delivers nothing for this long is aborted. */
-const STALLED_MILLIS = MINUTE_MILLIS
 /** What an archive has beside the repository and the blobs: tables, lists, names, its directory. */
 const FURTHER_BYTES = 1024 ** 3
 /** The largest body that the server takes at all. */
@@ -54,18 +52,18 @@ export interface Restored {
 }
 
 /**
- * Receive an archive as the body of a request, and restore the account from it. Refuses with `InvalidRequest` an
- * archive that is broken, with `Forbidden` that of another account, with `PayloadTooLarge` what exceeds the bounds of
- * the account, and with `RequestTimeout` an upload that stalls.
+ * Receive an archive, by default the body of the request, and restore the account from it. Refuses with
+ * `InvalidRequest` an archive that is broken, with `Forbidden` that of another account, with `PayloadTooLarge` what
+ * exceeds the bounds of the account, and with `RequestTimeout` an upload that stalls.
  */
-export async function importArchive(exchange: Exchange, did: Did): Promise<Restored> {
+export async function importArchive(exchange: Exchange, did: Did, upload: Upload = exchange.body): Promise<Restored> {
   const { ctx } = exchange
   const { arriving, ofAccount, running } = places(ctx)
   const leave = ofAccount.enter(did)
   if (leave === null) throw serviceUnavailable('Another archive of this account is being imported')
   const spool = new Spool(ctx.config.dataDir)
   try {
-    await arriving.run(clientHere(), () => receive(exchange, did, spool))
+    await arriving.run(clientHere(), () => receive(ctx, did, upload, spool))
     return await running.run(() => restore(exchange, did, spool))
   } catch (error) {
     if (error instanceof SemaphoreFull) throw serviceUnavailable('Too many imports are already waiting')
@@ -77,14 +75,14 @@ export async function importArchive(exchange: Exchange, did: Did): Promise<Resto
   }
 }
 
-async function receive({ ctx, body }: Exchange, did: Did, spool: Spool): Promise<void> {
+async function receive(ctx: Context, did: Did, upload: Upload, spool: Spool): Promise<void> {
   const { repos, dataDir } = ctx.config
   const { blobBytes } = await quotaOf(ctx, ctx.db, did)
   const most = Math.min(MAX_ARCHIVE_BYTES, repos.maxImportSize + (blobBytes || MAX_ARCHIVE_BYTES) + FURTHER_BYTES)
   // What is in the archive is stored beside it.
-  await requireRoom(dataDir, 2 * (body.announcedBytes ?? 0))
+  await requireRoom(dataDir, 2 * (upload.announcedBytes ?? 0))
   let unchecked = 0
-  for await (const chunk of unstalled(body.stream(most), STALLED_MILLIS)) {
+  for await (const chunk of steady(upload.stream(most), uploadPace)) {
     spool.append(chunk)
     unchecked += chunk.length
     if (unchecked < CHECKED_BYTES) continue

@@ -11,6 +11,7 @@ export {
   beginMove,
   cancelMove,
   chooseKeys,
+  giveArchive,
   giveCode,
   giveOperation,
   goWithoutOldServer,

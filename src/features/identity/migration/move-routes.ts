@@ -123,8 +123,8 @@ export const moveRoutes: readonly Endpoint[] = [
     limit: answerLimit,
     long: true,
     async handler(call) {
-      const { ctx, caller } = call
-      await giveArchive(call, caller.did)
+      const { ctx, caller, body } = call
+      await giveArchive(call, caller.did, { upload: body, isZip: body.contentType === 'application/zip' })
       return { move: await moveOf(ctx, caller.did) }
     },
   }),

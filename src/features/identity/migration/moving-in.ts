@@ -5,6 +5,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { authenticationRequired, invalidRequest, Refusal } from '../../../http/errors.ts'
+import type { Upload } from '../../../http/uploaded-form.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import type { Did, Handle } from '../../../protocol/identifiers.ts'
@@ -439,17 +440,21 @@ const stageWithout: Partial<Record<Stage, Stage>> = {
 }
 
 /**
- * Take the repository from the CAR file that is the body of the request, or everything from the archive that another
- * server of this kind has exported. Throws as `importRepo` and `importArchive` do.
+ * Take the repository from a CAR file, or everything from the archive that another server of this kind has exported.
+ * Throws as `importRepo` and `importArchive` do.
  */
-export async function giveArchive(exchange: Exchange, did: Did): Promise<void> {
-  const { ctx, body } = exchange
+export async function giveArchive(
+  exchange: Exchange,
+  did: Did,
+  { upload, isZip }: { upload: Upload; isZip: boolean },
+): Promise<void> {
+  const { ctx } = exchange
   const move = await requireMove(ctx, did, 'archive', 'decision')
   if (move.stage !== 'archive' && move.stage !== 'repository') throw notNow()
-  if (body.contentType === 'application/zip') {
-    if (!(await importArchive(exchange, did)).hasRepo) throw invalidRequest('The archive has no repository')
+  if (isZip) {
+    if (!(await importArchive(exchange, did, upload)).hasRepo) throw invalidRequest('The archive has no repository')
   } else {
-    await importRepo(exchange, did, body.stream(ctx.config.repos.maxImportSize))
+    await importRepo(exchange, did, upload.stream(ctx.config.repos.maxImportSize))
     announce(exchange, 'imported', did)
   }
   await resume(exchange, move, { stage: 'blobs' })
