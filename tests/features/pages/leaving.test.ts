@@ -27,7 +27,7 @@ test('a person deletes the account with the mailed code and the password, and wi
   const page = await freshPage()
   await signIn(page, pds, bert)
   await page.getByText('Delete account', { exact: true }).first().click()
-  await page.getByRole('button', { name: 'Send a code to' }).click()
+  await page.getByRole('button', { name: 'Request a code' }).click()
   const code = (await lastCode(pds, bert.email))!
   const confirm = async (typed: string, password: string) => {
     await page.locator('#delete-code').fill(typed)

@@ -21,7 +21,7 @@ ${EFFECTS}
 ${
   view.account.email === null
     ? html`<p class="note">This requires a code by email, so add an email address first.</p>`
-    : html`${accountForm(view, 'delete/code', html`<div><button>Send a code to ${view.account.email}</button></div>`)}
+    : html`${accountForm(view, 'delete/code', html`<p class="quiet">We send a code to ${view.account.email}.</p><div><button>Request a code</button></div>`)}
 ${view.account.hasPassword ? confirmation(view, fault) : html`<p class="note">Your account has no password. Once you have the code, confirm the deletion in your wallet.</p>`}`
 }`
 
@@ -30,7 +30,7 @@ const confirmation = (view: AccountView, fault: Fault | null): Html =>
     view,
     'delete',
     html`
-${codeField({ id: 'delete-code', fault })}
+${codeField({ id: 'delete-code', label: 'Code for the deletion', fault })}
 ${passwordField({ id: 'delete-password', name: 'current', label: 'Password of this account', required: true, fault })}
 <div><button class="danger">Delete account for ever</button></div>`,
   )
