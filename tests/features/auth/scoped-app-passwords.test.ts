@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { createAccount, logIn, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
+import { leastCost } from '../../support/least-cost.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 
@@ -167,15 +168,7 @@ const callAs = (token: string, nsid: string, init: Parameters<typeof request>[1]
 test('a request with it runs no statement more than one with an app password of the standard', async () => {
   const plain = await alice.call('com.atproto.server.createAppPassword', { json: { name: `plain ${++names}` } })
   const sessions = [await logIn(pds, alice, plain.body.password), await openWith({ presets: ['post'] })]
-  const least = async (session: TestAccount) => {
-    const counts: number[] = []
-    for (let i = 0; i < 5; i++) {
-      const before = pds.ctx.db.counters.statements
-      await write(session)
-      counts.push(pds.ctx.db.counters.statements - before)
-    }
-    return Math.min(...counts)
-  }
+  const least = (session: TestAccount) => leastCost(pds.ctx.db, () => session.call('com.atproto.server.getSession'))
   expect(await least(sessions[1]!)).toBe(await least(sessions[0]!))
 })
 
