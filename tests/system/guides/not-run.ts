@@ -10,6 +10,8 @@ const reasons = {
   source: 'builds what the tests have built',
   example: 'starts three nodes; tests/system/cluster/example.test.ts does',
   person: 'asks a person; tests/features/migration/migrate-command.test.ts does it at a terminal',
+  session: 'needs the session of an app; tests/features/auth/scoped-app-passwords.test.ts asks the endpoint',
+  role: 'asks a person; tests/system/commands/operators.test.ts signs in and takes an account down',
   wallet: 'asks a person; tests/system/binary/wallet.test.ts does it at a terminal',
 } as const
 
@@ -17,9 +19,19 @@ type NotRun = Record<string, Record<string, (typeof reasons)[keyof typeof reason
 
 /** By guide and line, as they stand there. */
 export const notRun: NotRun = {
+  'app-passwords.md': {
+    'curl https://pds.example.com/v1/app-passwords -H "Authorization: Bearer $ACCESS_JWT" \\': reasons.session,
+    '  --json \'{"name": "weather bot", "presets": ["post", "upload-images"], "expiresAt": "2030-01-31T00:00:00.000Z"}\'':
+      reasons.session,
+  },
   'cluster.md': {
     'npm install': reasons.source,
     'npx bun tests/system/cluster/example.ts --smoke': reasons.example,
+  },
+  'console.md': {
+    "holdfast operator set alice owner --reason 'runs the place with me'": reasons.role,
+    'export SERVICE_ADMIN_TOKEN=$(holdfast operator sign-in alice --url https://pds.example.com)': reasons.role,
+    "holdfast account takedown spammer --url https://pds.example.com --reason 'case 7'": reasons.role,
   },
   'dns.md': {
     'dig +short A pds.example.com': reasons.dns,
@@ -64,7 +76,10 @@ export const notRun: NotRun = {
     'holdfast migrate in alice.old.example --server https://pds.example.com --recovery-key did:key:zDn…':
       reasons.person,
     'holdfast migrate status alice.example.com --server https://pds.example.com': reasons.person,
-    'holdfast migrate continue alice.example.com --server https://pds.example.com --code ABCDE-FGHIJ': reasons.person,
+    'holdfast migrate continue alice.example.com --server https://pds.example.com --code ABCDE-FGHIJ --agreement bafyrei…':
+      reasons.person,
+    'holdfast migrate continue alice.example.com --server https://pds.example.com --keep-key did:key:zDn…':
+      reasons.person,
     'holdfast migrate cancel alice.example.com --server https://pds.example.com': reasons.person,
     'holdfast migrate in did:plc:… --server https://pds.example.com --archive alice.car --key recovery.key':
       reasons.person,
