@@ -42,6 +42,7 @@ const MAX_LOG_BYTES = 4 * 1024 * 1024
 const MAX_DOCUMENT_BYTES = 64 * 1024
 /** Longest reason of the directory that is passed on. */
 const MAX_MESSAGE_CHARS = 500
+const UNREACHABLE = 'PLC directory unreachable'
 const OPERATION_FAILED = 'Unable to perform PLC operation'
 
 /**
@@ -60,14 +61,7 @@ export function remotePlcDirectory(url: string, outbound: Outbound): PlcDirector
             body: JSON.stringify(operation),
           })
     } catch (cause) {
-      const untimely = cause instanceof OutboundError ? certificateWords(cause.cause) : null
-      throw new PlcDirectoryError(
-        null,
-        untimely === null ? 'PLC directory unreachable' : `PLC directory unreachable: ${untimely}`,
-        {
-          cause,
-        },
-      )
+      throw unread(cause)
     }
   }
 
@@ -103,9 +97,17 @@ async function readJson(response: Response): Promise<unknown> {
   try {
     return JSON.parse(await response.text())
   } catch (cause) {
-    if (cause instanceof OutboundError) throw new PlcDirectoryError(null, 'PLC directory unreachable', { cause })
+    if (cause instanceof OutboundError) throw unread(cause)
     return undefined
   }
+}
+
+/** A response that is too long says nothing, but the directory is there: who changes an identity makes its log long. */
+function unread(cause: unknown): PlcDirectoryError {
+  if (!(cause instanceof OutboundError)) return new PlcDirectoryError(null, UNREACHABLE, { cause })
+  if (cause.fault === 'too-large') return new PlcDirectoryError(200, `PLC directory sent ${cause.message}`, { cause })
+  const untimely = certificateWords(cause.cause)
+  return new PlcDirectoryError(null, untimely === null ? UNREACHABLE : `${UNREACHABLE}: ${untimely}`, { cause })
 }
 
 function refusedBy(response: Response, json: unknown): PlcDirectoryError {

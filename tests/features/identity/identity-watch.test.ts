@@ -178,3 +178,26 @@ test('the round after the next is due after the interval, and not before', async
   pds.clock.advance({ secs: 60 })
   expect(await pds.runSweep('identity-watch')).toMatchObject({ seen: 1 })
 })
+
+test('an identity whose log is too long to read keeps no other from being looked at', async () => {
+  const [alice, bob] = [await createAccount(pds, 'alice'), await createAccount(pds, 'bob')]
+  await round()
+  for (const { did } of [alice, bob]) await send(did, { alsoKnownAs: ['at://moved.test'] })
+  const long = { body: `[${' '.repeat(5 * 1024 * 1024)}]` }
+  line.fate = ({ path }) => (path === `/${alice.did}/log/audit` ? long : 'answered')
+  expect(await round()).toMatchObject({ changed: 1, failed: 1 })
+  expect(await mailsTo(bob)).toHaveLength(1)
+})
+
+test('an identity about which the directory fails keeps no other from being looked at', async () => {
+  const [alice, bob] = [await createAccount(pds, 'alice'), await createAccount(pds, 'bob')]
+  await round()
+  for (const { did } of [alice, bob]) await send(did, { alsoKnownAs: ['at://moved.test'] })
+  line.fate = ({ path }) => (path.startsWith(`/${alice.did}/`) ? 500 : 'answered')
+  pds.clock.advance({ secs: INTERVAL_SECS })
+  for (let pass = 0; pass < 4; pass++) await pds.runSweep('identity-watch')
+  expect(await mailsTo(bob)).toHaveLength(1)
+  line.fate = () => 'answered'
+  await round()
+  expect(await mailsTo(alice)).toHaveLength(1)
+})

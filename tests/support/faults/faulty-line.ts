@@ -10,9 +10,9 @@ export interface PassingRequest {
 
 /**
  * What becomes of a request: it is answered, it never arrives, it arrives and its answer is lost, or the line itself
- * answers with this status. A promise holds it up.
+ * answers, with this status or with this body. A promise holds it up.
  */
-export type Fate = 'answered' | 'question lost' | 'answer lost' | number
+export type Fate = 'answered' | 'question lost' | 'answer lost' | number | { body: string }
 
 export interface FaultyLine extends AsyncDisposable {
   readonly url: string
@@ -31,6 +31,7 @@ export async function startFaultyLine(to = ''): Promise<FaultyLine> {
     const passing = { method: incoming.method!, path: incoming.url!, body: Buffer.concat(chunks).toString() }
     const fate = await line.fate(passing)
     if (fate === 'question lost') return incoming.socket.destroy()
+    if (typeof fate === 'object') return outgoing.writeHead(200, { 'content-type': 'application/json' }).end(fate.body)
     if (typeof fate === 'number')
       return outgoing.writeHead(fate, { 'content-type': 'application/json' }).end('{"message":"not now"}')
     arrived.push(passing)

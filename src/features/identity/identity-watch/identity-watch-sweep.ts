@@ -3,9 +3,10 @@
  * through all accounts; a pass that ends early is continued by the next one.
  */
 import { MINUTE_SECS } from '../../../base/durations.ts'
-import type { Context } from '../../../platform/context.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
 import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
 import { isPlcDid } from '../../../protocol/plc.ts'
 import { accountsAfter } from '../accounts/accounts.ts'
 import { isWatching } from '../identity/identity.ts'
@@ -15,6 +16,11 @@ import { countAccounts, currentRound, putRound, type Round } from './watched-ide
 const PASS_SECS = MINUTE_SECS
 /** Identities that a pass looks at if there are few: a round then ends early, and the requests do not weigh. */
 const LEAST_PER_PASS = 20
+/** Passes in a row that may end at an identity, because the directory does not answer, before it is passed over. */
+const MAX_TRIES = 3
+
+/** Where the last pass ended early, and how many in a row did so there. */
+const stops = perContext(() => ({ did: '', passes: 0 }))
 
 export const identityWatchSweep: Sweep = {
   name: 'identity-watch',
@@ -32,7 +38,7 @@ export const identityWatchSweep: Sweep = {
         stopping.throwIfAborted()
         if (isPlcDid(did)) {
           report.seen++
-          const outcome = await lookAt(ctx, did)
+          const outcome = await lookAt(ctx, did).catch((error: unknown) => passedOver(ctx, did, error))
           if (outcome !== 'same') report[outcome]++
         }
         after = { did, createdAt }
@@ -47,6 +53,15 @@ export const identityWatchSweep: Sweep = {
     }
     return report
   },
+}
+
+/** The directory may be away, or fail about this identity alone, which must not end every pass. */
+function passedOver(ctx: Context, did: Did, error: unknown): 'failed' {
+  const stop = stops(ctx)
+  Object.assign(stop, { did, passes: stop.did === did ? stop.passes + 1 : 1 })
+  if (stop.passes < MAX_TRIES || !(error instanceof PlcDirectoryError)) throw error
+  ctx.log.warn('identity passed over', { did, error })
+  return 'failed'
 }
 
 /** Returns the round to continue; null until the next one is due. */
