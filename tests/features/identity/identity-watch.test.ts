@@ -201,3 +201,31 @@ test('an identity about which the directory fails keeps no other from being look
   await round()
   expect(await mailsTo(alice)).toHaveLength(1)
 })
+
+test('old answers of the directory, or none, make nothing news twice, and hide nothing', async () => {
+  const alice = await createAccount(pds, 'alice')
+  const first = JSON.stringify(await pds.ctx.plc.lastOperation(alice.did as Did))
+  await round()
+  await send(alice.did, { alsoKnownAs: ['at://moved.test'] })
+  expect(await round()).toMatchObject({ changed: 1 })
+  const isLast = (path: string) => path.endsWith('/log/last')
+  line.fate = ({ path }) => (isLast(path) ? { body: first } : 'answered')
+  expect(await round()).toMatchObject({ changed: 0 })
+  line.fate = () => 'answered'
+  expect(await round()).toMatchObject({ changed: 0 })
+  expect(await mailsTo(alice)).toHaveLength(1)
+  line.fate = ({ path }) => (isLast(path) ? 404 : 'answered')
+  expect(await round()).toMatchObject({ changed: 0 })
+  expect((await report()).misfits).toEqual([{ did: alice.did, handle: alice.handle, misfit: 'ended' }])
+  line.fate = () => 'answered'
+  await send(alice.did, { alsoKnownAs: ['at://again.test'] })
+  expect(await round()).toMatchObject({ changed: 1 })
+})
+
+test('a handle behind another name, or in capitals, fits', async () => {
+  const alice = await createAccount(pds, 'alice')
+  await round()
+  await send(alice.did, { alsoKnownAs: ['https://example.org', `at://${alice.handle.toUpperCase()}`] })
+  await round()
+  expect((await report()).misfits).toEqual([])
+})

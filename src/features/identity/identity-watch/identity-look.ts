@@ -2,10 +2,18 @@
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
+import { claimedHandle } from '../../../protocol/did-document.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { formatDidKey } from '../../../protocol/keys.ts'
 import { foreignChange, type ForeignChange } from '../../../protocol/plc-changes.ts'
-import { operationCid, PDS_SERVICE_NAME, SIGNING_KEY_NAME, stateOf, type LogOperation } from '../../../protocol/plc.ts'
+import {
+  headOf,
+  operationCid,
+  PDS_SERVICE_NAME,
+  SIGNING_KEY_NAME,
+  stateOf,
+  type LogOperation,
+} from '../../../protocol/plc.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { enqueuePush } from '../../push/notifications/notifications.ts'
 import { announceIn, changedWords } from '../account-events/account-events.ts'
@@ -43,15 +51,16 @@ async function look(ctx: Context, did: Did): Promise<'same' | 'changed'> {
   const last = await plc.lastOperation(did)
   const account = await accountOf(db, did)
   if (account === null) return 'same'
-  const head = last === null ? NONE : operationCid(last).toString()
+  // A directory that does not know the identity, and knows it again later, hides nothing that happened in between.
+  const newest = last === null ? (known?.head ?? NONE) : operationCid(last).toString()
   const misfit = await misfitOf(ctx, account, last)
-  if (known !== null && known.head === head && known.misfit === misfit) return 'same'
-  const isNews = known !== null && known.head !== NONE && head !== NONE && known.head !== head
-  const change = isNews ? await changeSince(ctx, known) : { past: known?.change ?? null, news: null }
-  const isKept = await db.transaction((tx) =>
-    keep(ctx, tx, known, { did, head, misfit, change: change.news ?? change.past }, change.news),
-  )
-  if (!isKept || change.news === null) return 'same'
+  if (known !== null && known.head === newest && known.misfit === misfit) return 'same'
+  const isNews = known !== null && known.head !== NONE && known.head !== newest
+  const { head, past, news } = isNews
+    ? await changeSince(ctx, known)
+    : { head: newest, past: known?.change ?? null, news: null }
+  const isKept = await db.transaction((tx) => keep(ctx, tx, known, { did, head, misfit, change: news ?? past }, news))
+  if (!isKept || news === null) return 'same'
   await resolveDid(ctx, did, { live: true })
   return 'changed'
 }
@@ -67,21 +76,28 @@ async function misfitOf(ctx: Context, account: Account, last: LogOperation | nul
   if (state.services[PDS_SERVICE_NAME]?.endpoint !== ctx.config.publicUrl) return 'server'
   const key = await signingKeyOf(ctx, ctx.db, did)
   if (key === null || state.verificationMethods[SIGNING_KEY_NAME] !== formatDidKey(key.publicKey)) return 'signing-key'
-  return handle === null || state.alsoKnownAs[0] === `at://${handle}` ? null : 'handle'
+  return handle === null || claimedHandle(state) === handle ? null : 'handle'
 }
 
-/** Returns the change that was known, unless it has been undone, and the one since. */
+/**
+ * Returns the change that was known, unless it has been undone, and the one since; and up to where the log was read,
+ * which an older answer about the newest operation does not take back.
+ */
 async function changeSince(
   ctx: Context,
   { did, head, change }: WatchedIdentity,
-): Promise<{ past: ForeignChange | null; news: ForeignChange | null }> {
+): Promise<{ head: string; past: ForeignChange | null; news: ForeignChange | null }> {
   const log = (await ctx.plc.auditLog(did)) ?? []
   const place = log.findIndex(({ cid }) => cid === head)
   if (place < 0) throw new FalseLog('the log of the directory lacks an operation that it had')
   if (log.slice(place).some(({ cid, operation }) => operationCid(operation).toString() !== cid))
     throw new FalseLog('the log of the directory has a wrong CID')
   const isUndone = log.find(({ cid }) => cid === change?.cid)?.nullified ?? true
-  return { past: isUndone ? null : change, news: foreignChange(log, head, await ownOperations(ctx.db, did)) }
+  return {
+    head: headOf(log)?.cid ?? head,
+    past: isUndone ? null : change,
+    news: foreignChange(log, head, await ownOperations(ctx.db, did)),
+  }
 }
 
 /** Keep what was found, and tell the holder. Returns false if another node was faster. */
