@@ -1,6 +1,7 @@
 /** Moves that somebody else has begun, that two requests decide about at once, or that take too long. */
 import { afterEach, expect, test } from 'bun:test'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { createAccount, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
+import { FactorHolder } from '../../support/clients/factor-holder.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { answer, begin, giveCode, giveMailedCode, moveOf, plan } from '../../support/clients/mover.ts'
 import { lastOperation, publish } from '../../support/clients/rotating.ts'
@@ -61,6 +62,20 @@ test('a move that begins again keeps neither the recovery key nor the session of
   const { rotationKeys } = await operationOf(from)
   expect(rotationKeys[0]).toBe(owner.did)
   expect(rotationKeys).not.toContain(thief.did)
+})
+
+test('a move that begins again asks for no second factor of who began it before', async () => {
+  const { from, name } = await someone()
+  const stolen = await begin(pds, from, `${name}-here`)
+  const thief = new FactorHolder(pds, { ...stolen, password: PASSWORD })
+  await thief.signIn()
+  await thief.addApp()
+
+  const password = 'another-password-1'
+  await begin(pds, from, `${name}-here`, { password })
+  const json = { identifier: from.did, password }
+  expect(await xrpc(pds, 'com.atproto.server.createSession', { json })).toMatchObject({ status: 200 })
+  expect(await pds.count('factor_recovery_code', { did: from.did })).toBe(0)
 })
 
 /** Have the identity name the other address of the old server. */

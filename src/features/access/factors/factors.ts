@@ -3,6 +3,7 @@ export { setEmailFactor } from './email-factor.ts'
 export {
   beginTotp,
   confirmTotp,
+  deleteFactors,
   factorsOf,
   resetFactors,
   removeTotp,

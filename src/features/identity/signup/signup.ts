@@ -30,6 +30,7 @@ import { claimName, endClaim, endFailedAttempt, replaceName, type HeldName } fro
 import { keepArrivingDocument } from '../web-documents/web-documents.ts'
 import { serverRotationKey, submitOperation, verdictOf } from '../identity/identity.ts'
 import { curveFor, takeReservedKey } from '../reserved-keys/reserved-keys.ts'
+import { deleteFactors } from '../../access/factors/factors.ts'
 import { useInvite } from '../invites/invites.ts'
 import { noteWallet } from '../../access/wallet-proofs/wallet-proofs.ts'
 import {
@@ -112,8 +113,8 @@ export async function createAccount<Entry>(
 
 /**
  * Continue a migration that was begun. The owner of a DID who repeats the handle and email address gets a new session
- * of the account that exists already, with the password given now. All access from before ends, because an intruder
- * may have begun it. Returns null if there is none, or if it was ever active.
+ * of the account that exists already, with the password given now. All access from before ends, and so do its second
+ * factors, because an intruder may have begun it. Returns null if there is none, or if it was ever active.
  */
 async function arriveAgain<Entry>(
   ctx: Context,
@@ -137,6 +138,7 @@ async function arriveAgain<Entry>(
     if (!account) return null
     if (passwordHash !== null) await givePassword(tx, provenDid, passwordHash)
     await endAccess(ctx, tx, provenDid, 'reset_password')
+    await deleteFactors(tx, provenDid)
     return { did: provenDid, handle: account.handle!, genesis: null, entry: await enter(tx, provenDid) }
   })
 }
