@@ -103,6 +103,7 @@ export interface Tables {
     taken_by: string | null
   }
   transfer: Record<never, never>
+  trusted_browser: { did: string }
   wallet_consent: {
     request_id: string
     request_hash: string

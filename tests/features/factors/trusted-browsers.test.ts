@@ -62,6 +62,36 @@ test('the trust is in one account, and needs its password', async () => {
   expect(wrong.body).toContain('password is wrong')
 })
 
+/** Returns another browser with copies of the cookies. */
+function copyOf(browser: CookieBrowser): CookieBrowser {
+  const copy = new CookieBrowser(pds)
+  for (const [name, value] of browser.cookies) copy.cookies.set(name, value)
+  return copy
+}
+
+test('who shared the browser knows nothing by which another account trusts it', async () => {
+  const browser = new CookieBrowser(pds)
+  await trust(browser)
+  const thief = copyOf(browser)
+  alice = new FactorHolder(pds, await createAccount(pds, `shared${names}`))
+  await alice.signIn()
+  await alice.addApp()
+  await trust(browser)
+  expect(await isAsked(browser)).toBe(false)
+  expect(await isAsked(thief)).toBe(true)
+})
+
+test('a trust that is given again has another secret', async () => {
+  const browser = new CookieBrowser(pds)
+  await trust(browser)
+  const copy = copyOf(browser)
+  pds.clock.advance({ days: 31 })
+  await trust(browser)
+  expect(await isAsked(browser)).toBe(false)
+  expect(await isAsked(copy)).toBe(true)
+  expect(await pds.count('trusted_browser', { did: alice.account.did })).toBe(1)
+})
+
 test('a trusted browser is asked before it changes factors', async () => {
   await trust(alice.browser)
   expect((await alice.change('remove-app')).body).toContain('One more step')

@@ -12,6 +12,6 @@ export {
   type ListedFactors,
 } from './factor-changes.ts'
 export { deleteTrustedBrowser, isTrustedBrowser } from './trusted-browser-store.ts'
-export { TRUST_SECS, trustBrowser } from './trusted-browsers.ts'
+export { TRUST_SECS, trustBrowser, type NewTrust } from './trusted-browsers.ts'
 export { beginPendingSignIn, resumePendingSignIn } from './pending-sign-ins.ts'
 export { askedFactors, mailSignInCode, passFactor, spendFactorCode, type AskedFactors } from './second-factors.ts'

@@ -20,9 +20,7 @@ export const putTrustedBrowser = (
 ): Promise<number> =>
   tx.run(sql`
     INSERT INTO trusted_browser (did, token_hash, trusted_at, expires_at, opened_with, opened_from)
-    VALUES (${did}, ${tokenHash}, ${openedAt}, ${expiresAt}, ${openedWith}, ${openedFrom})
-    ON CONFLICT (did, token_hash) DO UPDATE SET trusted_at = excluded.trusted_at, expires_at = excluded.expires_at,
-      opened_with = excluded.opened_with, opened_from = excluded.opened_from`)
+    VALUES (${did}, ${tokenHash}, ${openedAt}, ${expiresAt}, ${openedWith}, ${openedFrom})`)
 
 export const isTrustedBrowser = async (reader: Reader, did: Did, tokenHash: string, now: Millis): Promise<boolean> =>
   (await reader.get(

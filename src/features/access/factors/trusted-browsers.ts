@@ -18,11 +18,18 @@ export const TRUST_SECS = 30 * DAY_SECS
 /** More than that end the oldest. */
 const MAX_PER_ACCOUNT = 20
 
-/** Trust the browser whose secret has this hash. `revalidate` throws in the transaction if the sign-in has ended. */
+/** A secret by which a browser is to be trusted. */
+export interface NewTrust {
+  /** Hash of the one that it replaces; null if the browser has none. */
+  before: string | null
+  hash: string
+}
+
+/** Trust the browser that gets this secret. `revalidate` throws in the transaction if the sign-in has ended. */
 export async function trustBrowser(
   exchange: Exchange,
   did: Did,
-  tokenHash: string,
+  { before, hash }: NewTrust,
   revalidate: Revalidate,
 ): Promise<void> {
   const { db, clock } = exchange.ctx
@@ -30,8 +37,9 @@ export async function trustBrowser(
   await db.transaction(async (tx) => {
     await revalidate(tx)
     await deleteTrustBefore(tx, did, now)
+    if (before !== null) await deleteTrustedBrowser(tx, did, before)
     for (const oldest of (await trustedBrowsersOf(tx, did, now)).slice(MAX_PER_ACCOUNT - 1))
       await deleteTrustedBrowser(tx, did, oldest.tokenHash)
-    await putTrustedBrowser(tx, did, tokenHash, requestOrigin(exchange), now + TRUST_SECS * 1000)
+    await putTrustedBrowser(tx, did, hash, requestOrigin(exchange), now + TRUST_SECS * 1000)
   })
 }

@@ -4,7 +4,7 @@
  *
  * Only pages read the cookie: no endpoint of the API does.
  */
-import { createHmac } from 'node:crypto'
+import { createHash, createHmac } from 'node:crypto'
 import { DAY_SECS, HOUR_SECS } from '../../../base/durations.ts'
 import { cookieIn, cookieOf } from '../../../http/cookies.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
@@ -19,7 +19,7 @@ import type { Tx } from '../../../platform/database/database.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { formatOpaqueToken, opaqueTokenHash, parseOpaqueToken } from '../../../protocol/opaque-token.ts'
-import { TRUST_SECS } from '../factors/factors.ts'
+import { TRUST_SECS, type NewTrust } from '../factors/factors.ts'
 import { accountOf, type Account } from '../../identity/accounts/accounts.ts'
 import { deleteDevice, deleteSignIn, insertDevice, renameDevice, signInsOf, type PassedFactor } from './device-store.ts'
 import { hidden, readForm, type PageCall } from '../page-parts/page-parts.ts'
@@ -227,19 +227,26 @@ function formCookieOf({ ctx, request, replyHeaders }: PageCall): string {
  */
 export const browserHashOf = (call: PageCall): string => opaqueTokenHash(formCookieOf(call))!
 
-const trustCookieName = (ctx: Context) => `${cookieName(ctx)}-trust`
+/** Each account trusts a browser by a cookie of its own: people who share one may have read those of the others. */
+const trustCookieName = (ctx: Context, did: Did) =>
+  `${cookieName(ctx)}-trust-${createHash('sha256').update(did).digest('hex').slice(0, 16)}`
 
-/** Returns the hash of the secret by which this browser is trusted; null if it has none. */
-export const trustHashOf = ({ ctx, request }: PageCall): string | null =>
-  opaqueTokenHash(cookieOf(request, trustCookieName(ctx)) ?? '')
+/** Returns the hash of the secret by which an account trusts this browser; null if there is none. */
+export const trustHashOf = ({ ctx, request }: PageCall, did: Did): string | null =>
+  opaqueTokenHash(cookieOf(request, trustCookieName(ctx, did)) ?? '')
 
-/** Give this browser a secret by which it is trusted, unless it has one. Returns the hash. */
-export function trustHashFor(call: PageCall): string {
-  const { ctx, request, replyHeaders } = call
-  const kept = cookieOf(request, trustCookieName(ctx)) ?? ''
-  const token = parseOpaqueToken(kept) ? kept : newToken().token
-  replyHeaders.append('Set-Cookie', cookie(ctx, trustCookieName(ctx), token, TRUST_SECS))
-  return opaqueTokenHash(token)!
+/**
+ * Returns a new secret by which an account is to trust this browser, so that one that was planted or copied
+ * beforehand is useless. `tell` sets the cookie, after the commit.
+ */
+export function newTrust(call: PageCall, did: Did): NewTrust & { tell(): void } {
+  const { ctx, replyHeaders } = call
+  const { token, hash } = newToken()
+  return {
+    before: trustHashOf(call, did),
+    hash,
+    tell: () => replyHeaders.append('Set-Cookie', cookie(ctx, trustCookieName(ctx, did), token, TRUST_SECS)),
+  }
 }
 
 /**

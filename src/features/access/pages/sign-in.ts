@@ -19,7 +19,7 @@ import {
   type AskedFactors,
 } from '../factors/factors.ts'
 import type { PassedFactor } from './device-store.ts'
-import { browserHashOf, deviceOf, trustHashFor, trustHashOf } from './devices.ts'
+import { browserHashOf, deviceOf, newTrust, trustHashOf } from './devices.ts'
 import { ANOTHER_CODE, FACTOR_CODE, factorPage, PENDING_ID, TRUST, type FactorView } from './factor-page.ts'
 import { faultAt, faultOf, faultTexts, type Fault, type PageCall } from '../page-parts/page-parts.ts'
 
@@ -121,7 +121,11 @@ async function withFactor(call: PageCall, form: URLSearchParams, wanted: SignInF
   }
   const fault = await faultOf(() => spendFactorCode(call, account, asked, form.get(FACTOR_CODE) ?? ''))
   if (fault) return showAgain({ fault: atCode(fault) })
-  if (form.has(TRUST) && !wanted.isProof) await trustBrowser(call, account.did, trustHashFor(call), revalidate)
+  if (form.has(TRUST) && !wanted.isProof) {
+    const trust = newTrust(call, account.did)
+    await trustBrowser(call, account.did, trust, revalidate)
+    trust.tell()
+  }
   const response = await enter(call, account, revalidate, wanted, asked.mailed ? 'mailed' : 'held')
   await end()
   return response
@@ -129,7 +133,7 @@ async function withFactor(call: PageCall, form: URLSearchParams, wanted: SignInF
 
 async function isTrusted(call: PageCall, { did }: Account): Promise<boolean> {
   const { db, clock } = call.ctx
-  const hash = trustHashOf(call)
+  const hash = trustHashOf(call, did)
   return hash !== null && (await isTrustedBrowser(db, did, hash, clock.now()))
 }
 
