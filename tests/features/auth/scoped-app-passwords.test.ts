@@ -106,6 +106,25 @@ test('scopes of OAuth limit an app password as they limit an app', async () => {
   expect((await without.call('com.atproto.server.getSession')).body.email).toBeUndefined()
 })
 
+test('opening and extending a session tells the email address only with that scope', async () => {
+  const answersOf = async (input: object) => {
+    const { password } = await make(input)
+    const opened = await xrpc(pds, 'com.atproto.server.createSession', {
+      json: { identifier: alice.handle, password },
+    })
+    const extended = await xrpc(pds, 'com.atproto.server.refreshSession', {
+      method: 'POST',
+      headers: bearer(opened.body.refreshJwt),
+    })
+    return [opened.body, extended.body]
+  }
+  for (const body of await answersOf({ presets: ['post'] })) {
+    expect(body).toMatchObject({ did: alice.did, active: true })
+    for (const member of ['email', 'emailConfirmed', 'emailAuthFactor']) expect(body[member]).toBeUndefined()
+  }
+  for (const body of await answersOf({ scope: 'transition:email' })) expect(body.email).toBe(alice.email)
+})
+
 test('without scopes it may do what apps do, but no direct messages and no service token for all methods', async () => {
   const made = await make({})
   expect(made.scope).toBe('atproto transition:generic')

@@ -15,6 +15,7 @@ import { accountLock, type Tx } from '../../../platform/database/database.ts'
 import { INVALID_HANDLE, type Did, type Millis } from '../../../protocol/identifiers.ts'
 import { accountOf, refuseTakendown, type Account } from '../../identity/accounts/accounts.ts'
 import { activityOf, statusOf } from '../../../protocol/account-status.ts'
+import { permissionsOf, type Permissions } from '../../../protocol/scopes.ts'
 import { findAppPassword, type AppPassword } from './app-password-store.ts'
 import { hasExpired, noteUse } from './app-passwords.ts'
 import { deleteSession, findSession, insertSession, rotateSession, type Session } from './session-store.ts'
@@ -38,6 +39,13 @@ export interface RefreshCaller {
 export interface Tokens {
   accessJwt: string
   refreshJwt: string
+}
+
+/** A session that was just opened or extended. */
+export interface OpenSession {
+  account: Account
+  credential: OpenedWith
+  tokens: Tokens
 }
 
 /**
@@ -136,14 +144,11 @@ function scopeOfCredential(credential: OpenedWith): Pick<AccessClaims, 'kind' | 
  * Exchange a refresh token for new tokens. Throws `InvalidRequest` if the account is gone, `AccountTakedown`, or
  * `ExpiredToken` if the session has ended.
  */
-export async function refreshSession(
-  ctx: Context,
-  caller: RefreshCaller,
-): Promise<{ account: Account; tokens: Tokens }> {
+export async function refreshSession(ctx: Context, caller: RefreshCaller): Promise<OpenSession> {
   const exchanged = await ctx.db.transactionOn(accountLock(caller.did), (tx) => exchangeToken(ctx, tx, caller))
   if (exchanged === null) throw expiredToken('Token has been revoked')
   const { account, credential, tokenId } = exchanged
-  return { account, tokens: await sessionTokens(ctx, caller.did, credential, tokenId) }
+  return { account, credential, tokens: await sessionTokens(ctx, caller.did, credential, tokenId) }
 }
 
 export const userInfoNotFound = (did: Did) => invalidRequest(`Could not find user info for account: ${did}`)
@@ -197,11 +202,16 @@ const sessionIdOf = (tokenId: string) => Buffer.from(tokenId, 'base64').subarray
 const expiry = (now: Millis, credential: OpenedWith): Millis =>
   Math.min(now + REFRESH_TTL_SECS * 1000, credential?.expiresAt ?? Infinity)
 
+/** What the scopes of the app password permit that opens or extends a session; null if it has none of its own. */
+export const permissionsOfCredential = (credential: OpenedWith): Permissions | null =>
+  credential === null || credential.scope === null ? null : permissionsOf(credential.scope)
+
 /**
- * Returns the account's part of a session response. Without `seesEmail`, as for an app without that permission, it has
- * no address.
+ * Returns the account's part of a session response. It has no address if the caller has permissions without that one.
+ * `permissions`: null for all.
  */
-export function sessionAccount(account: Account, { seesEmail = true } = {}) {
+export function sessionAccount(account: Account, permissions: Permissions | null) {
+  const seesEmail = permissions?.allowsAccount({ attr: 'email', action: 'read' }) ?? true
   const { did, handle, emailConfirmedAt, emailAuthFactor } = account
   const email = seesEmail && account.email !== null ? account.email : undefined
   const { active, status } = activityOf(account)

@@ -28,8 +28,9 @@ import {
   sessionTokens,
   takendownTokens,
   userInfoNotFound,
+  permissionsOfCredential,
+  type OpenSession,
   type RefreshCaller,
-  type Tokens,
 } from './session-life.ts'
 
 /** Guard for the holder of a refresh token. `expired` accepts an expired one too. */
@@ -51,7 +52,7 @@ async function logIn(
   exchange: Exchange,
   account: Account | null,
   { password, authFactorToken, allowTakendown = false }: Input,
-): Promise<{ account: Account; tokens: Tokens } | null> {
+): Promise<OpenSession | null> {
   const { ctx } = exchange
   const own = await provePassword(ctx, account, password, wrongCredentials)
   const match = own ? null : await matchAppPassword(ctx, account?.did ?? null, password, wrongCredentials)
@@ -67,10 +68,15 @@ async function logIn(
     if (!isTakendown) refuseTakendown(await accountStatus(tx, account.did))
     return openSession(tx, account.did, credential, origin)
   })
-  if (isTakendown) return { account, tokens: await takendownTokens(ctx, account.did, tokenId) }
+  if (isTakendown) return { account, credential, tokens: await takendownTokens(ctx, account.did, tokenId) }
   announceSignIn(exchange, account.did, credential === null ? 'password' : 'app password')
-  return { account, tokens: await sessionTokens(ctx, account.did, credential, tokenId) }
+  return { account, credential, tokens: await sessionTokens(ctx, account.did, credential, tokenId) }
 }
+
+const sessionResponse = ({ account, credential, tokens }: OpenSession) => ({
+  ...sessionAccount(account, permissionsOfCredential(credential)),
+  ...tokens,
+})
 
 export const sessionRoutes = [
   procedure('com.atproto.server.createSession', {
@@ -82,14 +88,13 @@ export const sessionRoutes = [
         throw authenticationRequired('Password too long. Consider resetting your password.')
       const login = await attemptLogin(call, identifier, (account) => logIn(call, account, input))
       if (!login.ok) throw loginRefused(login.fault, wrongCredentials())
-      return { ...sessionAccount(login.value.account), ...login.value.tokens }
+      return sessionResponse(login.value)
     },
   }),
   procedure('com.atproto.server.refreshSession', {
     auth: refresh(),
     async handler({ ctx, caller }) {
-      const { account, tokens } = await refreshSession(ctx, caller)
-      return { ...sessionAccount(account), ...tokens }
+      return sessionResponse(await refreshSession(ctx, caller))
     },
   }),
   procedure('com.atproto.server.deleteSession', {
@@ -103,8 +108,7 @@ export const sessionRoutes = [
       const account = await accountOfCaller(ctx.db, caller.did, revalidation)
       if (!account || account.takedownRef !== null) throw userInfoNotFound(caller.did)
       requireValid(revalidation, account)
-      const seesEmail = caller.permissions?.allowsAccount({ attr: 'email', action: 'read' }) ?? true
-      return sessionAccount(account, { seesEmail })
+      return sessionAccount(account, caller.permissions)
     },
   }),
 ]
