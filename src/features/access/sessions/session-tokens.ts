@@ -70,14 +70,23 @@ interface VerifiedToken {
   expiresAt: Millis
 }
 
-/** Maximum number of cached access tokens. The signature of a cached token is not verified again. */
-const MAX_VERIFIED_TOKENS = 20_000
+/**
+ * Length of all cached access tokens, with their scopes. The signature of a cached token is not verified again. Those
+ * of app passwords with scopes may have thousands of characters.
+ */
+const MAX_VERIFIED_CHARS = 16 * 1024 ** 2
 
 /**
  * A verified signature stays valid while the server runs, because its key never changes. Expiry is checked on every
  * use.
  */
-const verifiedTokens = perContext(() => new BoundedCache<VerifiedToken>(MAX_VERIFIED_TOKENS))
+const verifiedTokens = perContext(
+  () =>
+    new BoundedCache<VerifiedToken>(
+      MAX_VERIFIED_CHARS,
+      (token, { answer }) => token.length + (answer.ok ? (answer.scope?.length ?? 0) : 0),
+    ),
+)
 
 /** The signing key, read once at start. */
 export const sessionTokenKey = perContext(async (ctx) =>
