@@ -1,5 +1,6 @@
 /** App passwords with scopes of their own and an end. */
 import { expect, test } from 'bun:test'
+import { sql } from '../../../src/platform/database/database.ts'
 import { createAccount, logIn, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { leastCost } from '../../support/least-cost.ts'
@@ -183,6 +184,23 @@ test('a refresh widens nothing', async () => {
 
 const callAs = (token: string, nsid: string, init: Parameters<typeof request>[1] = {}) =>
   request(`${pds.url}/xrpc/${nsid}`, { ...init, headers: { ...(init.headers as object), ...bearer(token) } })
+
+test('an older server that gives the same name away again widens nothing', async () => {
+  const { name, password } = await make({ presets: ['post'] })
+  const session = await logIn(pds, alice, password)
+  const createdAt = pds.clock.now() + 1000
+  await pds.ctx.db.transaction((tx) =>
+    tx.run(sql`
+      INSERT INTO app_password (did, name, password_hash, privileged, personal_details, created_at)
+      VALUES (${alice.did}, ${name}, 'another', 1, 1, ${createdAt})`),
+  )
+  const { body } = await refresh(session)
+  expect(claims(body.accessJwt).scope).toBe('com.atproto.appPassScoped')
+  await own('/v1/app-passwords/revoke', { name })
+  expect((await own('/v1/app-passwords')).body.appPasswords.some((each: { name: string }) => each.name === name)).toBe(
+    false,
+  )
+})
 
 test('a request with it runs no statement more than one with an app password of the standard', async () => {
   const plain = await alice.call('com.atproto.server.createAppPassword', { json: { name: `plain ${++names}` } })
