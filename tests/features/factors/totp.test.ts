@@ -137,6 +137,28 @@ test('the key is shown once, and an app that was never confirmed asks for nothin
   expect((await alice.browser.open(alice.path)).body).not.toContain(codesOn(made.body)[0]!)
 })
 
+test('a stolen session guesses neither the code of an app that is being set up, nor closes the factor', async () => {
+  const { body } = await alice.browser.open(alice.path)
+  const { form_token = '' } = hiddenFields(body)
+  const form = { account: alice.account.did, form_token, change: 'confirm-app' }
+  const guess = (code = '000000') => alice.browser.send(alice.path, { ...form, code })
+  for (let tries = 0; tries < 9; tries++) expect((await guess()).body).toContain('This code is wrong')
+  await alice.changeWith('remove-app', alice.nextCode())
+  alice.app = appOn((await alice.change('add-app')).body)
+  for (let tries = 0; tries < 8; tries++) expect((await guess()).body).toContain('This code is wrong')
+  expect((await guess(alice.code())).body).toContain('Too many wrong codes')
+  expect(await login()).toMatchObject({ status: 200 })
+})
+
+test('a clock that was wrong, and is set back, closes the second factor no longer than an hour', async () => {
+  pds.clock.jump({ days: 1 })
+  for (let tries = 0; tries < 8; tries++) await login({ authFactorToken: '000000' })
+  expect(await login({ authFactorToken: alice.recoveryCodes[0] })).toMatchObject({ status: 429 })
+  pds.clock.jump({ days: -1 })
+  expect(await login({ authFactorToken: '000000' })).toMatchObject(invalid)
+  expect(await login({ authFactorToken: alice.recoveryCodes[0] })).toMatchObject({ status: 200 })
+})
+
 test('who reads the mail does not get past the app: neither a new password nor a mailed code does', async () => {
   const { account } = alice
   await account.call('com.atproto.server.requestEmailConfirmation', { method: 'POST' })

@@ -3,7 +3,7 @@
  * there is one.
  */
 import type { Exchange } from '../../../http/endpoint.ts'
-import { invalidRequest, invalidToken } from '../../../http/errors.ts'
+import { invalidRequest } from '../../../http/errors.ts'
 import type { Revalidate } from '../../../http/revalidation.ts'
 import type { Context } from '../../../platform/context.ts'
 import { accountLock, type Reader, type Tx } from '../../../platform/database/database.ts'
@@ -11,6 +11,7 @@ import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { announceIn } from '../../identity/account-events/account-events.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import { updateEmailAuthFactor } from './email-factor-store.ts'
+import { attemptCode, attemptRefused } from './factor-attempts.ts'
 import { forgetFactorFailures } from './factor-failure-store.ts'
 import { summaryOf } from './factor-summary-store.ts'
 import { deleteFactorRecoveryCodes } from './factor-recovery-code-store.ts'
@@ -61,19 +62,25 @@ async function refuseSecondApp(reader: Reader, did: Did): Promise<void> {
 
 /**
  * Confirm an app with its first code. Returns the recovery codes that are made with it. Throws `InvalidToken` if the
- * code is wrong, or if no app is being set up.
+ * code is wrong, or if no app is being set up, and `RateLimitExceeded` after too many wrong ones.
  */
 export async function confirmTotp(exchange: Exchange, did: Did, code: string): Promise<string[]> {
   const { ctx } = exchange
   const check = await totpCheck(ctx, ({ confirmedAt }) => confirmedAt === null)
-  return ctx.db.transactionOn(accountLock(did), async (tx) => {
+  const outcome = await ctx.db.transactionOn(accountLock(did), async (tx) => {
     await exchange.revalidate(tx)
-    if (!(await check.spend(tx, did, code.replace(/\s/g, '')))) throw invalidToken('Token is invalid')
+    // Nothing is counted unless an app is being set up: a stolen session must not close the factor of the sign-in.
+    const isSettingUp = (await findTotp(tx, did))?.confirmedAt === null
+    if (!isSettingUp) return 'wrong'
+    const fault = await attemptCode(exchange, tx, did, () => check.spend(tx, did, code.replace(/\s/g, '')))
+    if (fault) return fault
     await confirmStoredTotp(tx, did, ctx.clock.now())
     await deleteTrustedBrowsersOf(tx, did)
     await announceIn(tx, exchange, 'totpAdded', did)
     return makeFactorRecoveryCodes(tx, did)
   })
+  if (typeof outcome === 'string') throw attemptRefused(outcome)
+  return outcome
 }
 
 /** Remove the authenticator app, and with it the recovery codes. */

@@ -2,20 +2,28 @@
 import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
-export async function failuresOf(reader: Reader, did: Did, now: Millis): Promise<number> {
+/** A window of failures that begins now. One that ends later was begun while the clock was wrong, and is over. */
+export interface FailureWindow {
+  now: Millis
+  until: Millis
+}
+
+export async function failuresOf(reader: Reader, did: Did, { now, until }: FailureWindow): Promise<number> {
   const row = await reader.get<{ failures: number }>(
-    sql`SELECT failures FROM factor_failure WHERE did = ${did} AND until > ${now}`,
+    sql`SELECT failures FROM factor_failure WHERE did = ${did} AND until > ${now} AND until <= ${until}`,
   )
   return row?.failures ?? 0
 }
 
-/** Count a failure. A window that is over begins again, and ends at `until`. */
-export const countFactorFailure = (tx: Tx, did: Did, now: Millis, until: Millis): Promise<number> =>
+/** Count a failure. A window that is over begins again. */
+export const countFactorFailure = (tx: Tx, did: Did, { now, until }: FailureWindow): Promise<number> =>
   tx.run(sql`
     INSERT INTO factor_failure (did, failures, until) VALUES (${did}, 1, ${until})
     ON CONFLICT (did) DO UPDATE SET
-      failures = CASE WHEN factor_failure.until > ${now} THEN factor_failure.failures + 1 ELSE 1 END,
-      until = CASE WHEN factor_failure.until > ${now} THEN factor_failure.until ELSE excluded.until END`)
+      failures = CASE WHEN ${isOpen(now)} THEN factor_failure.failures + 1 ELSE 1 END,
+      until = CASE WHEN ${isOpen(now)} THEN factor_failure.until ELSE excluded.until END`)
+
+const isOpen = (now: Millis) => sql`factor_failure.until > ${now} AND factor_failure.until <= excluded.until`
 
 export const forgetFactorFailures = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM factor_failure WHERE did = ${did}`)

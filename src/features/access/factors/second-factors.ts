@@ -5,22 +5,17 @@
  * App passwords and the keys of wallets need none. While an account has an authenticator app, a code from the mail does
  * not pass: who reads the mail can also set a new password.
  */
-import { HOUR_MILLIS } from '../../../base/durations.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
-import { invalidToken, Refusal } from '../../../http/errors.ts'
+import { Refusal } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import { accountLock } from '../../../platform/database/database.ts'
 import { announceIn } from '../../identity/account-events/account-events.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import { chargeMail, codeRefused, redeemCode, requestCode } from '../../identity/mails/mails.ts'
-import { countFactorFailure, failuresOf, forgetFactorFailures } from './factor-failure-store.ts'
+import { attemptCode, attemptRefused } from './factor-attempts.ts'
 import { summaryOf } from './factor-summary-store.ts'
 import { spendFactorRecoveryCode } from './factor-recovery-codes.ts'
 import { isTotpCode, totpCheck } from './totp.ts'
-
-/** Wrong codes of an account in an hour, wherever they come from, after which none is looked at. */
-const MAX_FAILURES = 8
-const FAILURE_WINDOW_MILLIS = HOUR_MILLIS
 
 /** How the holder of an account can pass: with a code from the mail, or from an app or the list of recovery codes. */
 export interface AskedFactors {
@@ -64,27 +59,15 @@ export async function spendFactorCode(
   const code = typed.replace(/\s/g, '')
   const totp = await totpCheck(ctx, ({ confirmedAt }) => confirmedAt !== null)
   const fault = await ctx.db.transactionOn(accountLock(did), async (tx) => {
-    const now = ctx.clock.now()
-    const failures = await failuresOf(tx, did, now)
-    if (failures >= MAX_FAILURES) return 'blocked'
     const isRecovery = !isTotpCode(code)
-    if (isRecovery ? await spendFactorRecoveryCode(tx, did, code) : await totp.spend(tx, did, code)) {
-      await forgetFactorFailures(tx, did)
-      if (isRecovery) await announceIn(tx, exchange, 'recoveryCodeUsed', did)
-      return null
-    }
-    await countFactorFailure(tx, did, now, now + FAILURE_WINDOW_MILLIS)
-    if (failures + 1 === MAX_FAILURES) await announceIn(tx, exchange, 'factorBlocked', did)
-    return 'wrong'
+    const fault = await attemptCode(exchange, tx, did, () =>
+      isRecovery ? spendFactorRecoveryCode(tx, did, code) : totp.spend(tx, did, code),
+    )
+    if (fault === null && isRecovery) await announceIn(tx, exchange, 'recoveryCodeUsed', did)
+    return fault
   })
-  if (fault === 'wrong') throw invalidToken('Token is invalid')
-  if (fault === 'blocked') throw tooManyCodes()
+  if (fault) throw attemptRefused(fault)
 }
-
-const tooManyCodes = () =>
-  new Refusal(429, 'RateLimitExceeded', 'Too many wrong codes', {
-    headers: { 'Retry-After': String(FAILURE_WINDOW_MILLIS / 1000) },
-  })
 
 /**
  * Let a client pass that has shown the password, with the code that it was given. Throws `AuthFactorTokenRequired` if

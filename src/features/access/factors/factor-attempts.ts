@@ -1,0 +1,45 @@
+/** Tries of codes that could be guessed: wrong ones of an account are counted, wherever they come from. */
+import { HOUR_MILLIS } from '../../../base/durations.ts'
+import type { Exchange } from '../../../http/endpoint.ts'
+import { invalidToken, Refusal } from '../../../http/errors.ts'
+import type { Tx } from '../../../platform/database/database.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { announceIn } from '../../identity/account-events/account-events.ts'
+import { countFactorFailure, failuresOf, forgetFactorFailures } from './factor-failure-store.ts'
+
+/** Wrong codes of an account in an hour after which none is looked at. */
+const MAX_FAILURES = 8
+const FAILURE_WINDOW_MILLIS = HOUR_MILLIS
+
+export type AttemptFault = 'wrong' | 'blocked'
+
+/**
+ * Try a code, which `isRight` checks and spends. Returns null if it was right. After a fault the transaction must do
+ * nothing else, but must still commit, because it counts the failure.
+ */
+export async function attemptCode(
+  exchange: Exchange,
+  tx: Tx,
+  did: Did,
+  isRight: () => Promise<boolean>,
+): Promise<AttemptFault | null> {
+  const now = exchange.ctx.clock.now()
+  const until = now + FAILURE_WINDOW_MILLIS
+  const failures = await failuresOf(tx, did, { now, until })
+  if (failures >= MAX_FAILURES) return 'blocked'
+  if (await isRight()) {
+    await forgetFactorFailures(tx, did)
+    return null
+  }
+  await countFactorFailure(tx, did, { now, until })
+  if (failures + 1 === MAX_FAILURES) await announceIn(tx, exchange, 'factorBlocked', did)
+  return 'wrong'
+}
+
+/** Returns the refusal of an attempt: `InvalidToken` or `RateLimitExceeded`. */
+export const attemptRefused = (fault: AttemptFault): Refusal =>
+  fault === 'wrong'
+    ? invalidToken('Token is invalid')
+    : new Refusal(429, 'RateLimitExceeded', 'Too many wrong codes', {
+        headers: { 'Retry-After': String(FAILURE_WINDOW_MILLIS / 1000) },
+      })
