@@ -29,6 +29,9 @@ const MAX_REST_MILLIS = 1000
  */
 export type Throttle = <T>(work: () => Promise<T>) => Promise<T>
 
+/** For work that someone waits for. */
+export const unthrottled: Throttle = (work) => work()
+
 export function throttle(stopping: AbortSignal): Throttle {
   let owedMillis = 0
   return async (work) => {

@@ -5,7 +5,7 @@
  * In SQLite, `||` and `string_agg` turn blobs into text without changing their bytes; the cast turns them back into a
  * blob.
  */
-import { sql, type Sql } from '../../../platform/database/database.ts'
+import { inPages, sql, type Sql } from '../../../platform/database/database.ts'
 import { CID_BYTES_LENGTH } from '../../../protocol/cid.ts'
 
 /** Approximate size of a chunk. */
@@ -35,18 +35,33 @@ export function framingOf({ length }: Pick<Uint8Array, 'length'>): Uint8Array {
 /** SQL aggregate that joins rows into one BLOB of sections; NULL if there are no rows. `bytes` is the block column. */
 export const framedBlocks = (bytes: Sql): Sql => sql`CAST(string_agg(framing || cid || ${bytes}, '') AS BLOB)`
 
-/** How many rows have this framing and this block size. */
+/** How a row is framed, and the size of its block. */
 export interface Framing {
   framing: Uint8Array | null
   size: number
-  count: number
 }
 
-/** Counts rows whose framing does not match their block. A single one makes an exported archive unreadable. */
-export const misframed = (framings: readonly Framing[]): number =>
-  framings
-    .filter(({ framing, size }) => framing === null || Buffer.compare(framing, framingOf({ length: size })) !== 0)
-    .reduce((sum, { count }) => sum + count, 0)
+const isMisframed = ({ framing, size }: Framing): boolean =>
+  framing === null || Buffer.compare(framing, framingOf({ length: size })) !== 0
+
+/** Rows of a page that are counted at once, which takes about a millisecond. */
+const COUNTED_ROWS = 500
+
+/**
+ * Counts rows in pages, and those whose framing does not match their block. A single one makes an exported archive
+ * unreadable.
+ */
+export async function countFramed<Place>(
+  start: Place,
+  read: (after: Place, limit: number) => Promise<(Place & Framing)[]>,
+): Promise<{ count: number; misframed: number }> {
+  const total = { count: 0, misframed: 0 }
+  for await (const rows of inPages<Place, Place & Framing>(COUNTED_ROWS, start, read)) {
+    total.count += rows.length
+    total.misframed += rows.filter(isMisframed).length
+  }
+  return total
+}
 
 /** A table whose rows are ordered by a key. */
 export interface KeyedBlocks<Key> {

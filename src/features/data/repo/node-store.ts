@@ -1,4 +1,5 @@
 /** The nodes of a tree, both those in the row of the repository (`fresh-nodes.ts`) and those in table `repo_node`. */
+import { unthrottled, type Throttle } from '../../../base/pace.ts'
 import {
   inPages,
   inPieces,
@@ -12,7 +13,7 @@ import {
 import type { Block } from '../../../protocol/car.ts'
 import { Cid } from '../../../protocol/cid.ts'
 import type { Tid } from '../../../protocol/identifiers.ts'
-import { framedBlocks, framedChunks, framingOf, misframed, type Framing } from './framed-blocks.ts'
+import { countFramed, framedBlocks, framedChunks, framingOf, type Framing } from './framed-blocks.ts'
 import { FreshNodes, type RevisedBlock } from './fresh-nodes.ts'
 
 /** Most bytes of a repository's fresh nodes: three pages, which every commit rewrites. */
@@ -113,13 +114,18 @@ export class StoredNodes {
     })
   }
 
-  /** Counts nodes whose stored framing does not match their block. */
-  async countMisframed(): Promise<number> {
-    return misframed(
-      await this.reader.all<Framing>(
-        sql`SELECT framing, length(bytes) AS size, count(*) AS count FROM repo_node WHERE repo_id = ${this.repoId} GROUP BY framing, length(bytes)`,
+  /** Counts nodes, and those whose stored framing does not match their block. `throttled` runs each piece. */
+  async countFramed(throttled: Throttle = unthrottled): Promise<{ count: number; misframed: number }> {
+    const fresh = await this.fresh()
+    const start: Pick<NodeRow, 'cid'> = { cid: new Uint8Array() }
+    const { count, misframed } = await countFramed(start, (after, limit) =>
+      throttled(() =>
+        this.reader.all<Pick<NodeRow, 'cid'> & Framing>(sql`
+          SELECT cid, framing, length(bytes) AS size FROM repo_node
+          WHERE repo_id = ${this.repoId} AND cid > ${after.cid} ORDER BY cid LIMIT ${limit}`),
       ),
     )
+    return { count: count - fresh.stale.length + fresh.nodes.length, misframed }
   }
 
   async count(): Promise<number> {

@@ -1,4 +1,5 @@
 /** The SQL of records. A path is `collection/rkey`; the paths of one collection are adjacent. */
+import { unthrottled, type Throttle } from '../../../base/pace.ts'
 import {
   inPages,
   inPieces,
@@ -13,7 +14,7 @@ import {
 import type { Block } from '../../../protocol/car.ts'
 import { Cid } from '../../../protocol/cid.ts'
 import type { Did, Millis, Tid } from '../../../protocol/identifiers.ts'
-import { framedBlocks, framedChunks, framingOf, misframed, type Framing } from './framed-blocks.ts'
+import { countFramed, framedBlocks, framedChunks, framingOf, type Framing } from './framed-blocks.ts'
 
 export interface StoredRecord {
   path: string
@@ -285,14 +286,19 @@ export async function countRecords(reader: Reader, repoId: number): Promise<numb
   return row!.count
 }
 
-/** Counts records whose stored framing does not match their block. */
-export async function countMisframed(reader: Reader, repoId: number): Promise<number> {
-  return misframed(
-    await reader.all<Framing>(
-      sql`SELECT framing, length(value) AS size, count(*) AS count FROM record WHERE repo_id = ${repoId} GROUP BY framing, length(value)`,
+/** Counts records, and those whose stored framing does not match their block. `throttled` runs each piece. */
+export const countFramedRecords = (
+  reader: Reader,
+  repoId: number,
+  throttled: Throttle = unthrottled,
+): Promise<{ count: number; misframed: number }> =>
+  countFramed({ path: '' }, (after, limit) =>
+    throttled(() =>
+      reader.all<{ path: string } & Framing>(sql`
+        SELECT path, framing, length(value) AS size FROM record
+        WHERE repo_id = ${repoId} AND path > ${after.path} ORDER BY path LIMIT ${limit}`),
     ),
   )
-}
 
 /** Set or clear (null) the takedown of a record. Returns 1, or 0 if there is no such record. */
 export function updateRecordTakedown(tx: Tx, repoId: number, path: string, ref: string | null): Promise<number> {

@@ -1,12 +1,12 @@
 /** Checks a stored repository for consistency: signature, tree, records, and no leftover rows. */
-import type { Throttle } from '../../../base/pace.ts'
+import { unthrottled, type Throttle } from '../../../base/pace.ts'
 import { inPieces, type Reader } from '../../../platform/database/database.ts'
 import { cidOfCbor, type Cid } from '../../../protocol/cid.ts'
 import { parseCommit, verifyCommit } from '../../../protocol/commit.ts'
 import type { PublicKey } from '../../../protocol/keys.ts'
 import { Malformed } from '../../../protocol/malformed.ts'
 import { walkTree } from '../../../protocol/mst.ts'
-import { countMisframed, countRecords, findRecordsAt } from './record-store.ts'
+import { countFramedRecords, findRecordsAt } from './record-store.ts'
 import { StoredNodes } from './node-store.ts'
 import type { RepoHead } from './repo-store.ts'
 
@@ -18,20 +18,21 @@ export async function repoFaults(
   reader: Reader,
   repo: RepoHead,
   key: PublicKey,
-  throttled: Throttle = (work) => work(),
+  throttled: Throttle = unthrottled,
 ): Promise<string[]> {
   const faults = commitFaults(repo, key)
   const stored = new StoredNodes(reader, repo.id)
+  const readNode = async (cid: Cid): Promise<Uint8Array | null> => {
+    const [node] = await stored.find([cid])
+    if (node !== undefined && !cidOfCbor(node.bytes).equals(cid)) faults.push(`node ${cid} does not match its CID`)
+    return node?.bytes ?? null
+  }
   let nodes = 0
   let records = 0
   try {
-    for await (const page of walkTree(repo.data, (cid) =>
-      throttled(async () => (await stored.find([cid]))[0]?.bytes ?? null),
-    )) {
+    for await (const page of walkTree(repo.data, (cid) => throttled(() => readNode(cid)))) {
       nodes += page.nodes.length
       records += page.entries.length
-      for (const { cid, bytes } of page.nodes)
-        if (!cidOfCbor(bytes).equals(cid)) faults.push(`node ${cid} does not match its CID`)
       for (const entries of inPieces(page.entries))
         faults.push(...(await throttled(() => recordFaults(reader, repo.id, entries))))
     }
@@ -39,12 +40,13 @@ export async function repoFaults(
     if (!(error instanceof Malformed)) throw error
     return [...faults, `the tree cannot be read (${error.message})`]
   }
-  const storedNodes = await stored.count()
-  const storedRecords = await countRecords(reader, repo.id)
-  if (storedNodes !== nodes) faults.push(`${storedNodes} nodes are stored and ${nodes} are in the tree`)
-  const misframed = (await stored.countMisframed()) + (await countMisframed(reader, repo.id))
+  const storedNodes = await stored.countFramed(throttled)
+  const storedRecords = await countFramedRecords(reader, repo.id, throttled)
+  const misframed = storedNodes.misframed + storedRecords.misframed
+  if (storedNodes.count !== nodes) faults.push(`${storedNodes.count} nodes are stored and ${nodes} are in the tree`)
   if (misframed > 0) faults.push(`${misframed} blocks would be unreadable in an archive`)
-  if (storedRecords !== records) faults.push(`${storedRecords} records are stored and ${records} are in the tree`)
+  if (storedRecords.count !== records)
+    faults.push(`${storedRecords.count} records are stored and ${records} are in the tree`)
   return faults
 }
 

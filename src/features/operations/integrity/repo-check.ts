@@ -1,7 +1,7 @@
 /** The check of one repository: what its rows, its tree, its signature and the event log say of each other. */
 import type { Context } from '../../../platform/context.ts'
 import type { Reader } from '../../../platform/database/database.ts'
-import type { Throttle } from '../../../base/pace.ts'
+import { unthrottled, type Throttle } from '../../../base/pace.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { signingKeyOf } from '../../identity/account-keys/account-keys.ts'
 import { newestCommitEvent } from '../../data/firehose/firehose.ts'
@@ -11,13 +11,14 @@ import { repoFaults, repoHead, type RepoHead } from '../../data/repo/repo.ts'
  * Returns what is wrong with the repository of an account, in words; empty if nothing is, or if there is none. Reads
  * one state in pieces, which `throttled` runs.
  */
-export async function faultsOfRepo(ctx: Context, did: Did, throttled: Throttle = (work) => work()): Promise<string[]> {
-  const key = await signingKeyOf(ctx, ctx.db, did)
-  if (key === null) return ['the repository belongs to no account']
+export async function faultsOfRepo(ctx: Context, did: Did, throttled: Throttle = unthrottled): Promise<string[]> {
   return ctx.db.snapshot(async (reader) => {
-    const repo = await repoHead(reader, did)
+    // In the same state as the commit, because a new key comes with a new commit.
+    const [repo, key] = await throttled(async () => [await repoHead(reader, did), await signingKeyOf(ctx, reader, did)])
     if (repo === null) return []
-    return [...(await repoFaults(reader, repo, key.publicKey, throttled)), ...(await logFaults(reader, repo))]
+    if (key === null) return ['the repository belongs to no account']
+    const faults = await repoFaults(reader, repo, key.publicKey, throttled)
+    return [...faults, ...(await throttled(() => logFaults(reader, repo)))]
   })
 }
 
