@@ -64,6 +64,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/features/firehose/numbering.test.ts',
   'tests/features/identity/further-handles.test.ts',
   'tests/features/identity/plc-operations.test.ts',
+  'tests/features/integrity/integrity.test.ts',
   'tests/features/iroh/identity.test.ts',
   'tests/features/labels/labeler-watch.test.ts',
   'tests/features/notifications/queueing.test.ts',

@@ -86,16 +86,19 @@ export async function newestCommitEvent(
   return { rev, commit: commit?.toString() ?? null }
 }
 
-/** Returns the accounts of the next events after `seq`, each once, and the number of the last of these events. */
+/**
+ * Returns the accounts of the newest events after `seq`, each once, those that wrote last first; and the number of the
+ * newest event. Of more than `maxEvents`, the older ones are left out.
+ */
 export async function writtenSince(
   reader: Reader,
   seq: number,
   maxEvents: number,
 ): Promise<{ dids: Did[]; seq: number }> {
   const rows = await reader.all<{ seq: number; did: Did }>(
-    sql`SELECT seq, did FROM repo_seq WHERE seq > ${seq} ORDER BY seq LIMIT ${maxEvents}`,
+    sql`SELECT seq, did FROM repo_seq WHERE seq > ${seq} ORDER BY seq DESC LIMIT ${maxEvents}`,
   )
-  return { dids: [...new Set(rows.map(({ did }) => did))], seq: rows.at(-1)?.seq ?? seq }
+  return { dids: [...new Set(rows.map(({ did }) => did))], seq: rows[0]?.seq ?? seq }
 }
 
 /** The number up to which retention has deleted events; 0 if it has deleted none. */

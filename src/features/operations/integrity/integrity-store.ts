@@ -18,6 +18,20 @@ export async function putFindings(tx: Tx, did: Did, faults: readonly string[], n
 export const forgetFindings = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM integrity_finding WHERE did = ${did}`)
 
+export const hasFindings = async (reader: Reader, did: Did): Promise<boolean> =>
+  (await reader.get(sql`SELECT 1 AS found FROM integrity_finding WHERE did = ${did} LIMIT 1`)) !== null
+
+/**
+ * Returns damaged repositories that were last checked `ageMillis` ago, in this order. A time in the future was written
+ * before the clock was set back.
+ */
+export async function damagedDids(reader: Reader, now: Millis, ageMillis: number, limit: number): Promise<Did[]> {
+  const rows = await reader.all<{ did: Did }>(sql`
+    SELECT did FROM integrity_finding WHERE seen_at <= ${now - ageMillis} OR seen_at > ${now}
+    GROUP BY did ORDER BY max(seen_at), did LIMIT ${limit}`)
+  return rows.map(({ did }) => did)
+}
+
 export interface DamagedRepo {
   did: Did
   handle: Handle | null

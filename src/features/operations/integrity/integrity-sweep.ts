@@ -1,11 +1,13 @@
 /**
- * Checks repositories while the server works: first those that were written to since the last pass, then the next ones
- * of a round through all. A pass takes a bounded share of a core, and what a large repository takes beyond that is
- * taken from the following passes.
+ * Checks repositories while the server works: first those that were written to since the last pass or that are damaged,
+ * in half of the time, then the next ones of a round through all. A pass takes a bounded share of a core, and what a
+ * large repository takes beyond that is taken from the following passes.
  */
-import { MINUTE_SECS } from '../../../base/durations.ts'
+import { isDeepStrictEqual } from 'node:util'
+import { MINUTE_MILLIS, MINUTE_SECS } from '../../../base/durations.ts'
 import { throttle, type Throttle } from '../../../base/pace.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
+import { explainDatabase } from '../../../platform/database/database-words.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { isStorageOutage } from '../../../http/errors.ts'
@@ -14,7 +16,9 @@ import { headSeq, writtenSince } from '../../data/firehose/firehose.ts'
 import { repoHead, repoHeads } from '../../data/repo/repo.ts'
 import {
   currentIntegrityRound,
+  damagedDids,
   forgetFindings,
+  hasFindings,
   putFindings,
   putIntegrityRound,
   type IntegrityRound,
@@ -29,43 +33,55 @@ const MAX_EVENTS = 1000
 const MAX_FAULTS = 20
 const MAX_FAULT_CHARS = 300
 
-/** Time that passes have used beyond their share. */
-const debtOf = perContext(() => ({ millis: 0 }))
+/** After which time a damaged repository is checked again, and how many of them in one pass: they may be mended. */
+const RECHECK_MILLIS = 30 * MINUTE_MILLIS
+const MAX_RECHECKS = 20
+
+/** Time that passes have used beyond their share, for repositories out of turn and for those of the round. */
+const debtsOf = perContext(() => ({ urgent: { millis: 0 }, round: { millis: 0 } }))
 
 export const integritySweep: Sweep = {
   name: 'integrity',
   intervalSecs: ({ integrity }) => (integrity.roundSecs === 0 ? 0 : PASS_SECS),
   counts: { repos: 'integrity_repos_checked_total' },
   async run(ctx, stopping) {
+    const { db, clock, config } = ctx
     const round = await roundToContinue(ctx)
-    const budget = new Budget(ctx, stopping)
+    const before = { ...round }
+    const debts = debtsOf(ctx)
+    const allowedMillis = (PASS_SECS * 1000 * config.integrity.cpuPercent) / 100
+    // A large repository that is always written to leaves half of the time to the others.
+    const urgent = new Budget(debts.urgent, allowedMillis / 2, stopping)
     const report = { repos: 0, damaged: 0 }
-    const check = async (did: Did) => {
+    const check = async (did: Did, budget: Budget) => {
       report.repos++
       const faults = await faultsOfRepo(ctx, did, budget.throttled).catch((error: unknown) =>
-        unreadable(error, stopping),
+        unreadable(ctx, error, stopping),
       )
-      if (await keepFindings(ctx, did, faults)) report.damaged++
+      if (await budget.throttled(() => keepFindings(ctx, did, faults))) report.damaged++
     }
+    const written = await writtenSince(db, round.seq, MAX_EVENTS)
+    const damaged = await damagedDids(db, clock.now(), RECHECK_MILLIS, MAX_RECHECKS)
+    for (const did of new Set([...written.dids, ...damaged])) if (!urgent.isSpent) await check(did, urgent)
+    round.seq = written.seq
+    const regular = new Budget(debts.round, allowedMillis - Math.min(urgent.owedMillis, allowedMillis / 2), stopping)
     try {
-      const written = await writtenSince(ctx.db, round.seq, MAX_EVENTS)
-      for (const did of written.dids) if (!budget.isSpent) await check(did)
-      round.seq = written.seq
       for (let page = await nextRepos(ctx, round); round.endedAt === null; page = await nextRepos(ctx, round)) {
         for (const { did } of page) {
-          if (budget.isSpent) return report
-          await check(did)
+          if (regular.isSpent) return report
+          await check(did, regular)
           round.after = did
           round.repos++
         }
         if (page.length > 0) continue
-        const endedAt = ctx.clock.now()
+        const endedAt = clock.now()
         Object.assign(round, { endedAt, completedAt: endedAt, completedRepos: round.repos })
       }
       return report
     } finally {
-      budget.settle()
-      await putIntegrityRound(ctx.db, round)
+      urgent.settle()
+      regular.settle()
+      if (!isDeepStrictEqual(round, before)) await putIntegrityRound(db, round)
     }
   },
 }
@@ -73,16 +89,16 @@ export const integritySweep: Sweep = {
 const nextRepos = ({ db }: Context, { after, endedAt }: IntegrityRound) =>
   endedAt === null ? repoHeads(db, after as Did, PAGE) : []
 
-/** The share of a core that one pass may take. */
+/** The time that one pass may take for its repositories. */
 class Budget {
   #spentMillis = 0
-  readonly #allowedMillis: number
-  readonly #debt: { millis: number }
   readonly throttled: Throttle
 
-  constructor(ctx: Context, stopping: AbortSignal) {
-    this.#debt = debtOf(ctx)
-    this.#allowedMillis = (PASS_SECS * 1000 * ctx.config.integrity.cpuPercent) / 100
+  constructor(
+    readonly debt: { millis: number },
+    readonly allowedMillis: number,
+    stopping: AbortSignal,
+  ) {
     const slowed = throttle(stopping)
     this.throttled = (work) =>
       slowed(async () => {
@@ -95,13 +111,18 @@ class Budget {
       })
   }
 
+  get owedMillis(): number {
+    return this.debt.millis + this.#spentMillis
+  }
+
   get isSpent(): boolean {
-    return this.#debt.millis + this.#spentMillis >= this.#allowedMillis
+    return this.owedMillis >= this.allowedMillis
   }
 
   /** What was not used is not saved up. */
   settle(): void {
-    this.#debt.millis = Math.max(0, this.#debt.millis + this.#spentMillis - this.#allowedMillis)
+    this.debt.millis = Math.max(0, this.owedMillis - this.allowedMillis)
+    this.#spentMillis = 0
   }
 }
 
@@ -118,13 +139,16 @@ async function roundToContinue({ db, clock, config }: Context): Promise<Integrit
 }
 
 /** What cannot be read is damaged, unless the database as a whole is out of reach. */
-function unreadable(error: unknown, stopping: AbortSignal): string[] {
-  if (stopping.aborted || isStorageOutage(error)) throw error
+function unreadable({ config }: Context, error: unknown, stopping: AbortSignal): string[] {
+  const isDamage = String((error as { code?: unknown }).code) === 'SQLITE_CORRUPT'
+  const isOutage = isStorageOutage(error) || (!isDamage && explainDatabase(error, config.databaseUrl) !== null)
+  if (stopping.aborted || isOutage) throw error
   return [`it cannot be read (${error instanceof Error ? error.message : String(error)})`]
 }
 
 /** Returns whether there are any. */
 async function keepFindings({ db, log, clock }: Context, did: Did, found: readonly string[]): Promise<boolean> {
+  if (found.length === 0 && !(await hasFindings(db, did))) return false
   const faults = found.slice(0, MAX_FAULTS).map((fault) => fault.slice(0, MAX_FAULT_CHARS))
   if (faults.length > 0) log.error('repository is damaged', { did, text: faults.join('; ') })
   await db.transaction(async (tx) => {
