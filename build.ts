@@ -12,7 +12,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs, promisify } from 'node:util'
-import { constants, zstdCompress } from 'node:zlib'
+import { constants, zstdCompress, zstdCompressSync } from 'node:zlib'
 import type { BuildConfig, BunPlugin } from 'bun'
 import { releaseDefinition, type ReleaseOrigin } from './src/base/release-origin.ts'
 import { SOFTWARE } from './src/base/version.ts'
@@ -122,7 +122,8 @@ async function installNativeLibraries(target: Target): Promise<string> {
 const embeddedMigrations: BunPlugin = {
   name: 'migrations',
   setup(build) {
-    const contents = `export const migrations = ${JSON.stringify(migrations)}`
+    const packed = zstdCompressSync(JSON.stringify(migrations), { params: nativeCompression }).toString('base64')
+    const contents = `export const migrations = JSON.parse(Bun.zstdDecompressSync(Buffer.from('${packed}', 'base64')).toString())`
     build.onLoad({ filter: /[\\/]embedded-migrations\.ts$/ }, () => ({ contents, loader: 'js' }))
   },
 }
@@ -141,8 +142,38 @@ const unusedPackages = {
   '@aws-sdk/credential-provider-(?:http|ini|login|process|sso|web-identity)':
     'credentials from outside the configuration',
   '@smithy/credential-provider-imds': 'credentials from outside the configuration',
+  bowser: 'names of browsers',
+  'thread-stream': 'logs that another thread writes',
   'ajv(?:-formats)?': 'what people enter into forms of assistants (`noForms` in agent-client/assistant-server.ts)',
 }
+
+/** Files of libraries that are for what this program never asks of them, each with what stands in its place. */
+const unusedFiles: readonly [path: string, contents: string, whatFor: string][] = [
+  [
+    'nodemailer/dist/esm/mime-funcs/mime-types.js',
+    "export const detectMimeType = () => 'application/octet-stream', detectExtension = () => 'bin'",
+    'types of attachments',
+  ],
+  ['nodemailer/dist/esm/dkim/index.js', 'export default class {}', 'signatures, which the mail server makes'],
+  ['nodemailer/dist/esm/smtp-pool/index.js', 'export default class {}', 'connections that are kept'],
+  [
+    'nodemailer/dist/esm/well-known/services.js',
+    'export const services = {}',
+    'addresses of mail providers, by their names',
+  ],
+  [
+    '@smithy/core/dist-cjs/submodules/cbor/index.js',
+    'module.exports = { SmithyRpcV2CborProtocol: class {} }',
+    'services that speak CBOR',
+  ],
+  ['@grpc/grpc-js/build/src/server.js', 'module.exports = {}', 'a gRPC server'],
+  ['@grpc/grpc-js/build/src/server-interceptors.js', 'module.exports = {}', 'a gRPC server'],
+  ...['outlier-detection', 'weighted-round-robin'].map((name): [string, string, string] => [
+    `@grpc/grpc-js/build/src/load-balancer-${name}.js`,
+    'module.exports = { setup() {} }',
+    'several servers behind one name',
+  ]),
+]
 
 /**
  * Packages that libraries require in their CommonJS version, with all the constants that it requires in turn. Of the ES
@@ -157,6 +188,14 @@ const withoutUnusedPackages: BunPlugin = {
     const unused = new RegExp(`^(?:${Object.keys(unusedPackages).join('|')})$`)
     build.onResolve({ filter: unused }, ({ path }) => ({ path, namespace: 'unused' }))
     build.onLoad({ filter: /./, namespace: 'unused' }, () => ({ contents: 'module.exports = {}', loader: 'js' }))
+    for (const [path, contents] of unusedFiles)
+      build.onLoad(
+        { filter: new RegExp(`[\\\\/]node_modules[\\\\/]${RegExp.escape(path).replaceAll('\\/', '[\\\\/]')}$`) },
+        () => ({
+          contents,
+          loader: 'js',
+        }),
+      )
     build.onResolve({ filter: importedPackages }, ({ path }) => ({
       path: join(import.meta.dir, 'node_modules', path, 'build/esm/index.js'),
     }))

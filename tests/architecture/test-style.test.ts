@@ -146,7 +146,6 @@ const sleepers: Readonly<Record<string, string>> = {
   'tests/platform/files/nameless-files.test.ts': 'a reader is idle by real time',
   'tests/support/clients/http.ts': 'the longest that a raw request waits for a server that keeps the connection',
   'tests/support/servers/postgres.ts': 'PostgreSQL is asked again until it has started',
-  'tests/support/servers/executable.ts': 'another process may be building it, for longer than until waits',
   'tests/support/until.ts': 'the one that waits for all the others, within bounds',
   'tests/system/durability/database-restart.test.ts': 'a client that is told to come back does not come at once',
   'tests/system/durability/storm.ts': 'a client that is told to come back does not come at once',

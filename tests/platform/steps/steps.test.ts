@@ -214,6 +214,7 @@ test('a mail is tried for days, then stays for the operator, who retries or drop
   expect(audit.events.map(({ action, subject }: { action: string; subject: string }) => [action, subject])).toEqual([
     ['steps_retried', 'mail'],
     ['steps_dropped', given.id],
+    ...Array.from({ length: 3 }, () => ['email_sent', ann.did]),
   ])
 })
 

@@ -2,11 +2,13 @@
  * A headless Chromium: the one that `CHROMIUM_PATH` names, else the one of the package, which brings the libraries it
  * needs, else one of the system. A machine where none starts fails the tests.
  */
-import { existsSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import packaged, { inflate } from '@sparticuz/chromium'
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
+import { locked } from '../locked.ts'
 
 const SYSTEM_PATHS = [
   '/usr/bin/chromium',
@@ -37,12 +39,14 @@ async function launch(): Promise<Browser> {
   return chromium.launch({ executablePath, args: ARGUMENTS })
 }
 
-/** Unpacked into the temporary folder at first use. */
+/** Unpacked into the temporary folder at first use, by one process while the others wait. */
 async function openPackaged(): Promise<Browser> {
   const archives = join(dirname(fileURLToPath(import.meta.resolve('@sparticuz/chromium'))), '..', 'bin')
-  const [executablePath, libraries] = await Promise.all([
-    packaged.executablePath(),
-    inflate(join(archives, 'al2023.tar.br')),
+  const folder = join(tmpdir(), 'holdfast-chromium')
+  mkdirSync(folder, { recursive: true })
+  const [executablePath, libraries] = await locked(folder, async () => [
+    await packaged.executablePath(),
+    await inflate(join(archives, 'al2023.tar.br')),
   ])
   const env: Record<string, string | undefined> = { ...process.env, LD_LIBRARY_PATH: join(libraries, 'lib') }
   return chromium.launch({ executablePath, args: ARGUMENTS, env: env as Record<string, string> })

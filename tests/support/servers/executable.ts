@@ -6,8 +6,8 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildExecutable } from '../../../build.ts'
-import { OperatorError } from '../../../src/base/operator-error.ts'
-import { LOCK_FILE, lockDirectory } from '../../../src/platform/files/directory-lock.ts'
+import { LOCK_FILE } from '../../../src/platform/files/directory-lock.ts'
+import { locked } from '../locked.ts'
 
 const ROOT = join(import.meta.dir, '../../..')
 const FOLDER = join(ROOT, 'node_modules/.cache/holdfast')
@@ -16,17 +16,12 @@ const INGREDIENTS = ['src', 'migrations', 'release/files', 'build.ts', 'package.
 /** Executables that are kept, the last used first. */
 const MAX_KEPT = 3
 
-/** How long another process may build; it takes a few seconds on an idle machine. */
-const MAX_BUILD_MILLIS = 120_000
-const PAUSE_MILLIS = 100
-
 /** Returns its path. Throws if the tree does not build. */
 export async function builtExecutable(): Promise<string> {
   const folder = join(FOLDER, fingerprint())
   const path = join(folder, 'holdfast')
   mkdirSync(folder, { recursive: true })
-  const unlock = await lock()
-  try {
+  return locked(FOLDER, async () => {
     if (!existsSync(path)) {
       const part = `${path}.part`
       if (!(await buildExecutable(part, null))) throw new Error('the executable does not build')
@@ -39,9 +34,7 @@ export async function builtExecutable(): Promise<string> {
     const old = builds.toSorted((a, b) => usedAt(b) - usedAt(a)).slice(MAX_KEPT)
     for (const name of old) rmSync(join(FOLDER, name), { recursive: true, force: true })
     return path
-  } finally {
-    unlock()
-  }
+  })
 }
 
 function fingerprint(): string {
@@ -56,16 +49,4 @@ function filesAt(path: string): string[] {
     (name) => !name.endsWith('.test.ts'),
   )
   return names.toSorted().map((name) => join(path, name))
-}
-
-/** Wait until no other process builds. */
-async function lock(): Promise<() => void> {
-  for (const deadline = performance.now() + MAX_BUILD_MILLIS; ;) {
-    try {
-      return lockDirectory(FOLDER)
-    } catch (error) {
-      if (!(error instanceof OperatorError) || performance.now() > deadline) throw error
-      await Bun.sleep(PAUSE_MILLIS)
-    }
-  }
 }

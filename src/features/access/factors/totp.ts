@@ -17,10 +17,10 @@ const STEP_SECS = 30
 const MAX_DRIFT_STEPS = 1
 const DIGITS = 6
 
-type Library = typeof import('otpauth')
+type Library = typeof import('otpauth/dist/otpauth.node.mjs')
 
 /** Loaded by the first account that uses it. */
-const library = (): Promise<Library> => import('otpauth')
+const library = (): Promise<Library> => import('otpauth/dist/otpauth.node.mjs')
 
 /** What a new app is told. */
 export interface TotpSetup {
