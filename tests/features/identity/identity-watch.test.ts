@@ -229,3 +229,12 @@ test('a handle behind another name, or in capitals, fits', async () => {
   await round()
   expect((await report()).misfits).toEqual([])
 })
+
+test('what came from here while nobody watched is no news when watching begins again', async () => {
+  const alice = await createAccount(pds, 'alice')
+  await round()
+  await pds.restart({ identityWatch: { intervalSecs: 0 } })
+  expect((await alice.call('com.atproto.identity.updateHandle', { json: { handle: 'renamed.test' } })).status).toBe(200)
+  await pds.restart({ identityWatch: { intervalSecs: INTERVAL_SECS } })
+  expect(await round()).toEqual({ seen: 1, changed: 0, failed: 0 })
+})

@@ -73,14 +73,15 @@ type Submitting = Pick<Context, 'plc' | 'db' | 'clock' | 'config'>
 
 /**
  * Note an operation as one that comes from here, before anyone else has it, so that it does not look like one of
- * someone else (`identity-watch`). A genesis operation is not noted: what comes after it is compared with it.
+ * someone else (`identity-watch`). That does not depend on the setting, which may be switched on later. A genesis
+ * operation is not noted: what comes after it is compared with it.
  */
 export async function noteAsOwn(
   { db, clock, config }: Pick<Context, 'db' | 'clock' | 'config'>,
   did: Did,
   operation: LogOperation,
 ): Promise<void> {
-  if (operation.prev === null || !isWatching(config)) return
+  if (operation.prev === null || config.plcDirectoryUrl === null) return
   await noteOwnOperation(db, did, operationCid(operation).toString(), clock.now())
 }
 
