@@ -7,10 +7,10 @@ import { parseSecretMultikey } from '../../../src/protocol/secret-multikey.ts'
 import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
 import { signIn } from '../../support/clients/browser.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { lastCode } from '../../support/servers/mail.ts'
+import { lastCode, noticesTo } from '../../support/servers/mail.ts'
 import { useWorld } from '../../support/world.ts'
 
-const { pds, freshPage } = useWorld({ plc: true, browser: true, config: { rateLimit: { enabled: false } } })
+const { pds, line, freshPage } = useWorld({ line: true, browser: true, config: { rateLimit: { enabled: false } } })
 
 const newKey = () => signingKey('p256', crypto.getRandomValues(new Uint8Array(32)))
 const add = (holder: TestAccount, input: object) =>
@@ -52,6 +52,39 @@ test('a wrong code, a wrong key and a key that is there change nothing', async (
   expect(await stateOf(bert.did)).toMatchObject({ rotationKeys })
   expect((await add(bert, { publicKey, code })).status).toBe(200)
   expect((await add(bert, { publicKey: formatDidKey(newKey().publicKey), code })).status).toBe(400)
+})
+
+test('the holder is told of a key that the directory may have, although its answer was lost', async () => {
+  const gert = await createAccount(pds, 'gert')
+  const publicKey = formatDidKey(newKey().publicKey)
+  const code = await codeFor(gert)
+  let isSent = false
+  line.fate = ({ method }) => {
+    isSent ||= method === 'POST'
+    if (!isSent) return 'answered'
+    return method === 'POST' ? 'answer lost' : 'question lost'
+  }
+  try {
+    expect((await add(gert, { publicKey, code })).status).toBeGreaterThanOrEqual(500)
+  } finally {
+    line.fate = () => 'answered'
+  }
+  expect((await stateOf(gert.did)).rotationKeys[0]).toBe(publicKey)
+  const subjects = (await noticesTo(pds, gert.email)).map(({ subject }) => subject)
+  expect(subjects).toEqual([expect.stringContaining('A key may have been added to your identity')])
+})
+
+test('a directory that refuses leaves nothing to tell', async () => {
+  const hans = await createAccount(pds, 'hans')
+  const code = await codeFor(hans)
+  line.fate = ({ method }) => (method === 'POST' ? 400 : 'answered')
+  try {
+    expect((await add(hans, { publicKey: formatDidKey(newKey().publicKey), code })).status).not.toBe(200)
+  } finally {
+    line.fate = () => 'answered'
+  }
+  const subjects = (await noticesTo(pds, hans.email)).map(({ subject }) => subject)
+  expect(subjects.filter((subject) => subject.includes('key'))).toEqual([])
 })
 
 test('no app password adds one', async () => {

@@ -190,6 +190,15 @@ const accountEvents = {
       remedies: ['mailbox', 'password', 'operator'],
     },
   },
+  ownKeyInDoubt: {
+    message: 'key of the holder sent to the directory, which did not answer',
+    notice: {
+      subject: 'A key may have been added to your identity',
+      what: () =>
+        'A key was to be added to your identity, above all others, and the directory of identities did not answer: it may have the key. Your account page shows the keys. Anyone who has the secret key can move your account without this server.',
+      remedies: ['mailbox', 'password', 'operator'],
+    },
+  },
   hostingBegun: {
     message: 'hosting of the identity document begun',
     notice: {
