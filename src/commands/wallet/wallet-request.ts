@@ -25,11 +25,11 @@ const ACCOUNT_PAGE =
   'This is not an app: approving it signs that browser in to your account page, where it can manage your account.'
 
 async function permissionsText({ requestedScope }: ShownRequest): Promise<string> {
-  const { wordsOf } = await import('../../features/access/scope-words/scope-words.ts')
+  const { wordsInEnglish } = await import('../../features/access/scope-words/scope-words.ts')
   const scopes = requestedScope.map((scope) => {
-    const { what, more, isGrave } = wordsOf({ scope, grants: [scope], title: null, detail: null })
+    const { what, more, isGrave } = wordsInEnglish({ scope, grants: [scope], title: null, detail: null })
     const named = inOneLine(what === scope ? scope : `${what} (${scope})`)
-    return `  ${isGrave === true ? '!' : '-'} ${named}${more === '' ? '' : `\n    ${more}`}`
+    return `  ${isGrave ? '!' : '-'} ${named}${more === '' ? '' : `\n    ${more}`}`
   })
   return `The app requests permission to:\n${scopes.join('\n')}`
 }

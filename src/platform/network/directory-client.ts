@@ -102,10 +102,9 @@ async function readJson(response: Response): Promise<unknown> {
   }
 }
 
-/** A response that is too long says nothing, but the directory is there: who changes an identity makes its log long. */
 function unread(cause: unknown): PlcDirectoryError {
   if (!(cause instanceof OutboundError)) return new PlcDirectoryError(null, UNREACHABLE, { cause })
-  if (cause.fault === 'too-large') return new PlcDirectoryError(200, `PLC directory sent ${cause.message}`, { cause })
+  if (cause.fault === 'too-large') return new PlcDirectoryError(null, `PLC directory sent ${cause.message}`, { cause })
   const untimely = certificateWords(cause.cause)
   return new PlcDirectoryError(null, untimely === null ? UNREACHABLE : `${UNREACHABLE}: ${untimely}`, { cause })
 }

@@ -35,15 +35,22 @@ test('the mailed code sets a new password, once, and ends the sessions', async (
 /** The next comparison with a password waits, after it has read what to compare with, for something else to happen. */
 function duringComparison(field: 'hash' | 'personalDetails', happen: () => Promise<unknown>): void {
   const { db } = pds.ctx
-  const get = db.get.bind(db)
-  const reads = spyOn(db, 'get')
-  reads.mockImplementation(async <Row>(query: Parameters<typeof get>[0]): Promise<Row | null> => {
+  const [get, all] = [db.get.bind(db), db.all.bind(db)]
+  const reads = [spyOn(db, 'get'), spyOn(db, 'all')] as const
+  const pauseAt = async (row: unknown) => {
+    if (typeof row !== 'object' || row === null || !Object.hasOwn(row, field)) return
+    for (const read of reads) read.mockRestore()
+    await happen()
+  }
+  reads[0].mockImplementation(async <Row>(query: Parameters<typeof get>[0]): Promise<Row | null> => {
     const row = await get<Row>(query)
-    if (row !== null && Object.hasOwn(row as object, field)) {
-      reads.mockRestore()
-      await happen()
-    }
+    await pauseAt(row)
     return row
+  })
+  reads[1].mockImplementation(async <Row>(query: Parameters<typeof all>[0]): Promise<Row[]> => {
+    const rows = await all<Row>(query)
+    await pauseAt(rows[0])
+    return rows
   })
 }
 

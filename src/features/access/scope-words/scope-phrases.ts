@@ -6,7 +6,7 @@ import type {
   RepoPermission,
   RpcPermission,
 } from '@atproto/oauth-scopes'
-import { plainName, type Wording } from '../../../http/html.ts'
+import { inEnglish, plainName, type Wording } from '../../../http/html.ts'
 import { listPhrase } from '../../../http/texts.ts'
 import { scopeGrammar } from '../../../protocol/scope-grammar.ts'
 import { scopePresets } from '../../../protocol/app-password-scopes.ts'
@@ -153,4 +153,10 @@ function singleWords(scope: string): Words {
   if (account) return accountWords[account.attr][account.action.includes('manage') ? 'manage' : 'read']
   const identity = grammar.IdentityPermission.fromString(scope)
   return identity ? identityWords(identity) : { what: scope, more: '' }
+}
+
+/** The same in English, as plain text, for a terminal. */
+export function wordsInEnglish(expanded: ExpandedScope): { what: string; more: string; isGrave: boolean } {
+  const { what, more, isGrave = false } = wordsOf(expanded)
+  return { what: inEnglish(what), more: inEnglish(more), isGrave }
 }

@@ -220,7 +220,8 @@ export function sessionAccount(account: Account, permissions: Permissions | null
     handle: handle ?? INVALID_HANDLE,
     email,
     emailConfirmed: email === undefined ? undefined : emailConfirmedAt !== null,
-    emailAuthFactor: email === undefined ? undefined : emailAuthFactor,
+    // As at the reference, which has none, it is not named while it is off.
+    emailAuthFactor: email !== undefined && emailAuthFactor ? true : undefined,
     active,
     status,
   }

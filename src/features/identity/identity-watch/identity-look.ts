@@ -2,6 +2,7 @@
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
+import { OutboundError } from '../../../platform/network/outbound.ts'
 import { claimedHandle } from '../../../protocol/did-document.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { formatDidKey } from '../../../protocol/keys.ts'
@@ -22,9 +23,13 @@ import { accountOf, type Account } from '../accounts/accounts.ts'
 import { ownOperations, resolveDid } from '../identity/identity.ts'
 import { putIdentity, watchedIdentity, type Misfit, type WatchedIdentity } from './watched-identity-store.ts'
 
-/** The directory asks to be asked later, or is away. */
+/** The directory asks to be asked later, or is away. One with an answer that is too long is there. */
 const isAway = (error: unknown): boolean =>
-  error instanceof PlcDirectoryError && (error.status === null || error.status === 429 || error.status >= 500)
+  error instanceof PlcDirectoryError &&
+  (error.status === null ? !isTooLong(error.cause) : error.status === 429 || error.status >= 500)
+
+/** Who changes an identity can make its log longer than is read. */
+const isTooLong = (cause: unknown): boolean => cause instanceof OutboundError && cause.fault === 'too-large'
 
 /**
  * Compare the identity of an account with what the directory said last, and tell of operations that did not come from
