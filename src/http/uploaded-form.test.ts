@@ -48,6 +48,15 @@ test('fields and a file arrive whole, however the form is cut into chunks', asyn
   ).toEqual(whole)
 })
 
+test('a file that arrives in one piece with the end of its form is read', async () => {
+  const content = 'x'.repeat(400_000)
+  expect(await read(bodyOf([part('a', 'b') + part('file', content, 'a.zip') + END]))).toMatchObject({ file: content })
+})
+
+test('a form whose only large part is none of the form ends', async () => {
+  expect(await read(bodyOf([`--${BOUNDARY}\r\n\r\n${'x'.repeat(400_000)}\r\n${END}`]))).toMatchObject({ file: null })
+})
+
 test('a form in which no file was chosen has none', async () => {
   expect(await read(bodyOf([part('a', 'b'), part('file', '', ''), END]))).toMatchObject({ file: null })
   expect(await read(bodyOf([part('a', 'b'), END]))).toMatchObject({ file: null })

@@ -18,6 +18,9 @@ const MAX_FIELDS = 32
 const MAX_HEADERS = 16
 const MAX_HEADER_BYTES = 4096
 const BUFFER_BYTES = 64 * 1024
+/** The parser gets stuck if an unread part fills its buffer before it ends, so pieces are far smaller. */
+const PIECE_BYTES = 32 * 1024
+const PART_BUFFER_BYTES = 4 * BUFFER_BYTES
 
 /** Bytes that a client sends. `RequestBody` is one. */
 export interface Upload {
@@ -61,7 +64,7 @@ export async function withUpload<T>(body: RequestBody, work: (form: UploadedForm
       for await (const chunk of steady(body.stream(Infinity), uploadPace)) {
         if (stream === null && count > MAX_FIELD_BYTES) throw payloadTooLarge()
         count += chunk.length
-        yield chunk
+        for (let start = 0; start < chunk.length; start += PIECE_BYTES) yield chunk.subarray(start, start + PIECE_BYTES)
       }
     } catch (error) {
       fault ??= error instanceof Stalled ? new Refusal(408, 'RequestTimeout', 'The upload is too slow') : error
@@ -118,7 +121,7 @@ async function parserOf(body: RequestBody): Promise<BusboyInstance> {
     headerSize: MAX_HEADER_BYTES,
   }
   try {
-    return new Busboy({ headers: { 'content-type': contentType }, limits })
+    return new Busboy({ headers: { 'content-type': contentType }, limits, fileHwm: PART_BUFFER_BYTES })
   } catch {
     throw invalidRequest('Content-Type: the form has no boundary')
   }
