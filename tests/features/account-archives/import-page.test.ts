@@ -1,14 +1,16 @@
 /** Restoring an account on its page: in a real browser without scripts, and from clients that no browser is like. */
+import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { readdirSync, readlinkSync } from 'node:fs'
 import { beforeAll, expect, test } from 'bun:test'
 import { AtpAgent } from '@atproto/api'
-import { createAccount, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
+import { createAccount, logIn, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
 import { axeFaults } from '../../support/clients/accessibility.ts'
 import { signIn } from '../../support/clients/browser.ts'
-import { bearer } from '../../support/clients/http.ts'
+import { bearer, request } from '../../support/clients/http.ts'
 import { settleIn } from '../../support/clients/migration.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
@@ -54,9 +56,9 @@ const records = async ({ did, call }: TestAccount): Promise<number> => {
   return body.records.length
 }
 
-const note = ({ did, call }: TestAccount) =>
+const note = ({ did, call }: TestAccount, text = 'since then') =>
   call('com.atproto.repo.createRecord', {
-    json: { repo: did, collection: 'com.example.note', record: { $type: 'com.example.note', text: 'since then' } },
+    json: { repo: did, collection: 'com.example.note', record: { $type: 'com.example.note', text } },
   })
 
 test('a person restores the account in a browser, and reads what was taken over', async () => {
@@ -151,8 +153,14 @@ const arrivingFiles = (): number =>
     }
   }).length
 
-/** Sends the head of a form and a part of its file, and leaves the connection open. */
-async function halfUpload(account: TestAccount, announced: number, sent: Uint8Array) {
+/** What ends a form. */
+const FORM_END = '\r\n--x--\r\n'
+
+/**
+ * Sends the head of a form and a part of its file, and leaves the connection open. `announced` is the length of the
+ * form, or of the file alone, in bytes.
+ */
+async function halfUpload(account: TestAccount, announced: number | { file: number }, sent: Uint8Array) {
   const { browser, fields } = await formOf(account)
   const parts = Object.entries(fields).map(
     ([name, value]) => `--x\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
@@ -170,7 +178,7 @@ async function halfUpload(account: TestAccount, announced: number, sent: Uint8Ar
       `origin: ${pds.url}`,
       `cookie: ${browser.cookie}`,
       'content-type: multipart/form-data; boundary=x',
-      `content-length: ${announced}`,
+      `content-length: ${typeof announced === 'number' ? announced : head.length + announced.file + FORM_END.length}`,
       '',
       head,
     ].join('\r\n'),
@@ -192,6 +200,30 @@ test('an upload that is cut off changes nothing and leaves nothing, and the next
   const again = async () => (await browser.upload(PATH, filled(fields, [archive]))).status
   await until(async () => (await again()) === 200)
   expect(await records(alice)).toBe(0)
+})
+
+test('an upload changes nothing once the browser was signed out', async () => {
+  const carol = await createAccount(pds, 'carol')
+  for (let n = 0; n < 10; n++) await note(carol, randomBytes(50_000).toString('base64'))
+  const exported = await fetch(`${pds.url}/v1/account/archive`, { headers: bearer(carol.accessJwt) })
+  const own = Buffer.from(await exported.arrayBuffer())
+  const { body: since } = await note(carol)
+  const { socket, received } = await halfUpload(carol, { file: own.length }, own.subarray(0, 300_000))
+  await until(() => arrivingFiles() === 1)
+  const json = { did: carol.did, password: 'another password' }
+  const changed = await request(`${pds.url}/xrpc/com.atproto.admin.updateAccountPassword`, {
+    headers: bearer(ADMIN_TOKEN),
+    json,
+  })
+  expect(changed.status).toBe(200)
+  socket.write(own.subarray(300_000))
+  socket.write(FORM_END)
+  await until(() => received().includes('You have been signed out'))
+  socket.destroy()
+  const again = await logIn(pds, carol, 'another password')
+  const rkey = since.uri.split('/').at(-1)
+  const query = `repo=${carol.did}&collection=com.example.note&rkey=${rkey}`
+  expect((await again.call(`com.atproto.repo.getRecord?${query}`)).status).toBe(200)
 })
 
 test('a file that is larger than the account may have is refused before it arrives', async () => {

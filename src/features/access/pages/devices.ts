@@ -8,14 +8,14 @@ import { createHash, createHmac } from 'node:crypto'
 import { DAY_SECS, HOUR_SECS } from '../../../base/durations.ts'
 import { cookieIn, cookieOf } from '../../../http/cookies.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
-import { Refusal } from '../../../http/errors.ts'
+import { authenticationRequired, Refusal } from '../../../http/errors.ts'
 import type { Html } from '../../../http/html.ts'
 import { ageOf } from '../../../platform/running/clock.ts'
 import { requestOrigin } from '../../../http/origin.ts'
 import { withUpload, type UploadedForm } from '../../../http/uploaded-form.ts'
 import type { Revalidate } from '../../../http/revalidation.ts'
 import type { Context } from '../../../platform/context.ts'
-import type { Tx } from '../../../platform/database/database.ts'
+import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { formatOpaqueToken, opaqueTokenHash, parseOpaqueToken } from '../../../protocol/opaque-token.ts'
@@ -125,6 +125,17 @@ export async function deviceOf(exchange: Exchange): Promise<Device | null> {
   )
   const accounts = found.filter((signedIn) => signedIn !== null && signedIn.account.takedownRef === null) as SignedIn[]
   return accounts.length === 0 ? null : { tokenHash, accounts, formToken: formTokenOf(token) }
+}
+
+/** Throws `AuthenticationRequired` if the account is no longer signed in, in this browser. */
+export async function requireSignedIn(
+  { ctx }: Pick<Exchange, 'ctx'>,
+  reader: Reader,
+  { tokenHash }: Device,
+  did: Did,
+): Promise<void> {
+  const signIns = await signInsOf(reader, tokenHash, ctx.clock.now())
+  if (!signIns.some((signIn) => signIn.did === did)) throw authenticationRequired('You have been signed out')
 }
 
 const formTokenOf = (token: string): string =>

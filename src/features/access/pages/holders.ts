@@ -10,6 +10,7 @@ import {
   readOwnForm,
   requireFormToken,
   requireOwnOrigin,
+  requireSignedIn,
   withOwnUpload,
 } from './devices.ts'
 import { seeOther, type PageCall } from '../page-parts/page-parts.ts'
@@ -75,6 +76,8 @@ export const holderUpload = (
         const holder = await holderOf(call, wanted)
         if (!holder) return seeOther(await signInUrl(call, wanted))
         requireFormToken(holder.device, fields)
+        // The file may take hours to arrive.
+        call.revalidate = (reader) => requireSignedIn(call, reader, holder.device, holder.account.did)
         return work(call, holder, fields, file)
       })
     },
