@@ -49,8 +49,9 @@ export async function arrive(
   const handle = `${host.split('.')[0]}.pds.test`
   const device = deviceKey()
   const old = deviceKey('k256')
+  const service = { url: pds.ctx.config.publicUrl }
   dns.setAddresses(host, '127.0.0.1')
-  web.publishDidDocument(host, webDocument(pds, did, handle, { device: device.did, atproto: old.did }))
+  web.publishDidDocument(host, webDocument(service, did, handle, { device: device.did, atproto: old.did }))
   const secs = Math.floor(pds.clock.now() / 1000)
   const claims = {
     iss: did as Did,
@@ -63,7 +64,7 @@ export async function arrive(
   const headers = bearer(formatServiceToken(old.key, claims))
   const account = await createAccount(pds, host.split('.')[0]!, { did, handle, ...input }, headers)
   const { body } = await account.call('com.atproto.identity.getRecommendedDidCredentials')
-  const document = webDocument(pds, did, handle, { device: device.did, atproto: body.verificationMethods.atproto })
+  const document = webDocument(service, did, handle, { device: device.did, atproto: body.verificationMethods.atproto })
   web.publishDidDocument(host, document)
   const activated = await account.call('com.atproto.server.activateAccount', { method: 'POST' })
   if (activated.status !== 200)

@@ -2,11 +2,14 @@
  * Tells the network that handles can be verified, once there is their first certificate. An AppView that asked the
  * hosts of the handles before that got no proof over HTTPS, and asks again when it gets an `#identity` event.
  */
+import { DAY_MILLIS } from '../../../base/durations.ts'
+import type { Context } from '../../../platform/context.ts'
 import { certificatesOf, covers } from '../../../platform/network/certificate-shelf.ts'
 import { StepPostponed, type StepKind } from '../../../platform/running/steps.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { accountAt, type Account } from '../../identity/accounts/accounts.ts'
+import { findCertificate } from './certificate-store.ts'
 import { activeHandlesAfter } from './own-name-store.ts'
 import type { WantedNames } from './wanted-certificates.ts'
 
@@ -15,6 +18,8 @@ const PAGE_HANDLES = 20
 const PAUSE_SECS = 2
 /** Until every connection gets the certificate: other nodes look for it, and former listeners say farewell. */
 export const SERVED_SECS = 10
+/** From then on, a certificate that is not served is taken for one that never is, such as one of too many. */
+const MAX_UNSERVED_MILLIS = DAY_MILLIS
 
 interface Progress {
   /** Of the certificate. */
@@ -33,8 +38,7 @@ export const firstCertificateStep: StepKind<Progress> = {
   async take(ctx, { payload: { names, after }, end }) {
     if (ctx.config.tls.mode !== 'acme') return
     const all = names.split(' ')
-    if (!certificatesOf(ctx).served.some((served) => served.names.includes(all[0]!)))
-      throw new StepPostponed('the certificate is not served yet', SERVED_SECS * 1000)
+    if (!certificatesOf(ctx).served.some((served) => served.names.includes(all[0]!))) return waitForService(ctx, names)
     const page = names.includes('*') ? await activeHandlesAfter(ctx.db, after, PAGE_HANDLES) : all
     const isLast = !names.includes('*') || page.length < PAGE_HANDLES
     await ctx.db.transaction(async (tx) => {
@@ -45,11 +49,8 @@ export const firstCertificateStep: StepKind<Progress> = {
           const account = await accountAt(tx, identifier)
           if (account !== null && isActive(account)) dids.add(account.did)
         }
-      await sequenceEvents(
-        ctx,
-        tx,
-        [...dids].map((did) => ({ type: 'identity', did })),
-      )
+      const events = [...dids].map((did) => ({ type: 'identity', did }) as const)
+      if (events.length > 0) await sequenceEvents(ctx, tx, events)
       if (!isLast)
         await ctx.steps.add(tx, firstCertificateStep, {
           key: names,
@@ -61,3 +62,14 @@ export const firstCertificateStep: StepKind<Progress> = {
 }
 
 const isActive = ({ deactivatedAt, takedownRef }: Account): boolean => deactivatedAt === null && takedownRef === null
+
+/** Throws `StepPostponed` while the certificate may still be served: it is stored, and new. */
+async function waitForService(ctx: Context, names: WantedNames): Promise<void> {
+  const stored = await findCertificate(ctx.db, names)
+  // A clock that was set back ends the wait too.
+  const unservedMillis = stored === null ? Infinity : Math.abs(ctx.clock.now() - stored.issuedAt)
+  if (unservedMillis <= MAX_UNSERVED_MILLIS)
+    throw new StepPostponed('the certificate is not served yet', SERVED_SECS * 1000)
+  const reason = stored === null ? 'it is not stored any more' : 'it is not served'
+  ctx.log.warn('a first certificate was not announced to the network', { subject: names, reason })
+}

@@ -13,10 +13,11 @@ export const activeHandlesAfter = async (reader: Reader, after: string, limit: n
       ORDER BY handle LIMIT ${limit}`)
   ).map(({ handle }) => handle)
 
-/** Returns hosted identities after one in their order, or the first ones after an empty text. */
+/** Returns hosted identities of active accounts after one in their order, or the first ones after an empty text. */
 export const hostedDidsAfter = async (reader: Reader, after: string, limit: number): Promise<Did[]> =>
   (
-    await reader.all<{ did: Did }>(
-      sql`SELECT did FROM web_document WHERE hosted_since IS NOT NULL AND did > ${after} ORDER BY did LIMIT ${limit}`,
-    )
+    await reader.all<{ did: Did }>(sql`
+      SELECT w.did FROM web_document w JOIN account a ON a.did = w.did
+      WHERE w.hosted_since IS NOT NULL AND w.did > ${after} AND a.deactivated_at IS NULL AND a.takedown_ref IS NULL
+      ORDER BY w.did LIMIT ${limit}`)
   ).map(({ did }) => did)
