@@ -139,10 +139,6 @@ export const bundlePlugins = (target: Target | null, folder: string): BunPlugin[
 const unusedPackages = {
   '@grpc/proto-loader': 'descriptions of the services of a gRPC server',
   '@opentelemetry/sdk-metrics': 'export of metrics',
-  '@aws-sdk/credential-provider-(?:http|ini|login|process|sso|web-identity)':
-    'credentials from outside the configuration',
-  '@smithy/credential-provider-imds': 'credentials from outside the configuration',
-  bowser: 'names of browsers',
   'thread-stream': 'logs that another thread writes',
   'ajv(?:-formats)?': 'what people enter into forms of assistants (`noForms` in agent-client/assistant-server.ts)',
 }
@@ -160,11 +156,6 @@ const unusedFiles: readonly [path: string, contents: string, whatFor: string][] 
     'nodemailer/dist/esm/well-known/services.js',
     'export const services = {}',
     'addresses of mail providers, by their names',
-  ],
-  [
-    '@smithy/core/dist-cjs/submodules/cbor/index.js',
-    'module.exports = { SmithyRpcV2CborProtocol: class {} }',
-    'services that speak CBOR',
   ],
   ['@grpc/grpc-js/build/src/server.js', 'module.exports = {}', 'a gRPC server'],
   ['@grpc/grpc-js/build/src/server-interceptors.js', 'module.exports = {}', 'a gRPC server'],

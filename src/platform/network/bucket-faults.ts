@@ -1,5 +1,4 @@
 /** How requests to a bucket fail, and how that is told to operators. */
-import type { S3ServiceException } from '@aws-sdk/client-s3'
 import type { Explained } from '../../base/operator-error.ts'
 
 /** The store refused a request: the HTTP status and error code of its response. */
@@ -62,13 +61,4 @@ export function explainBucket({ url, cause }: BucketUnavailable): Explained {
       remedy: 'check blobs.s3_endpoint, and that the store runs',
     }
   return { what: `what answers for the bucket ${url} is no such store (${message})`, remedy: 'check blobs.s3_endpoint' }
-}
-
-/** Returns null if the store sent no response, or none that can be parsed. */
-export function bucketRefusalOf(error: unknown): BucketRefusal | null {
-  const { $metadata, name } = error as Partial<S3ServiceException>
-  const status = $metadata?.httpStatusCode ?? 0
-  // A failed copy or completion may begin as a success; its error then stands in the body.
-  if (status === 200 && (name === 'InternalError' || name === 'SlowDown')) return new BucketRefusal(503, name)
-  return status < 300 ? null : new BucketRefusal(status, name ?? '')
 }

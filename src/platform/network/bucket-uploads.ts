@@ -1,7 +1,8 @@
 /** Uploads in parts to a bucket: the parts of an object are stored one by one, and become the object in one step. */
-import type { ListMultipartUploadsOutput, ListMultipartUploadsRequest } from '@aws-sdk/client-s3'
-import { OBJECT_TIMEOUT_MILLIS, signedOver, uploadTimeoutMillis, type Bucket, type Content } from './bucket.ts'
+import { OBJECT_TIMEOUT_MILLIS, uploadTimeoutMillis, type Bucket } from './bucket.ts'
+import type { Answer } from './bucket-answers.ts'
 import { BucketRefusal } from './bucket-faults.ts'
+import { contentOf, type Content } from './bucket-wire.ts'
 
 /** Uploads per response. */
 const LIST_PAGE = 100
@@ -25,52 +26,38 @@ export class UploadInParts {
   ) {}
 
   static async begin(bucket: Bucket, key: string): Promise<UploadInParts> {
-    const { UploadId } = await bucket.ask(({ client, library }, abortSignal) =>
-      client.send(new library.CreateMultipartUploadCommand({ Bucket: bucket.name, Key: key }), { abortSignal }),
+    const begun = await bucket.ask((store, signal) =>
+      store.ask({ method: 'POST', key, query: { uploads: '' } }, signal),
     )
-    if (UploadId === undefined) throw new Error('the bucket started an upload without returning its id')
-    return new UploadInParts(bucket, key, UploadId)
+    const id = begun?.text('UploadId')
+    if (id === undefined) throw new Error('the bucket started an upload without returning its id')
+    return new UploadInParts(bucket, key, id)
   }
 
   /** Store the next part. All parts but the last must have the same size, and at least 5 MiB. */
-  async add({ body, sha256 }: Content, signal?: AbortSignal): Promise<void> {
+  async add(content: Content, signal?: AbortSignal): Promise<void> {
     const { bucket, key, id } = this
-    const { ETag } = await bucket.ask(
-      ({ client, library }, abortSignal) => {
-        const command = new library.UploadPartCommand({
-          Bucket: bucket.name,
-          Key: key,
-          UploadId: id,
-          PartNumber: this.#tags.length + 1,
-          Body: body,
-          ContentLength: body.size,
-        })
-        command.middlewareStack.add(signedOver(sha256), { step: 'build' })
-        return client.send(command, { abortSignal })
-      },
-      { timeoutMillis: uploadTimeoutMillis(body), signal },
+    const query = { partNumber: this.#tags.length + 1, uploadId: id }
+    const stored = await bucket.ask(
+      (store, abortSignal) => store.headers({ method: 'PUT', key, query, content }, abortSignal),
+      { timeoutMillis: uploadTimeoutMillis(content.body), signal },
     )
-    if (ETag === undefined) throw new Error('the bucket stored a part without returning its ETag')
-    this.#tags.push(ETag)
-    this.#size += body.size
+    const tag = stored.get('etag')
+    if (tag === null) throw new Error('the bucket stored a part without returning its ETag')
+    this.#tags.push(tag)
+    this.#size += content.body.size
   }
 
   /** Make the object of the parts. Throws if the object has another size than they. */
   async complete(): Promise<void> {
     const { bucket, key, id } = this
-    const parts = this.#tags.map((tag, i) => ({ ETag: tag, PartNumber: i + 1 }))
+    const parts = this.#tags.map(
+      (tag, i) => `<Part><PartNumber>${i + 1}</PartNumber><ETag>${Bun.escapeHTML(tag)}</ETag></Part>`,
+    )
+    const content = contentOf(`<CompleteMultipartUpload>${parts.join('')}</CompleteMultipartUpload>`)
     try {
       await bucket.ask(
-        ({ client, library }, abortSignal) =>
-          client.send(
-            new library.CompleteMultipartUploadCommand({
-              Bucket: bucket.name,
-              Key: key,
-              UploadId: id,
-              MultipartUpload: { Parts: parts },
-            }),
-            { abortSignal },
-          ),
+        (store, signal) => store.ask({ method: 'POST', key, query: { uploadId: id }, content }, signal),
         { timeoutMillis: OBJECT_TIMEOUT_MILLIS },
       )
     } catch (error) {
@@ -89,11 +76,7 @@ export class UploadInParts {
 
 export async function abortUpload(bucket: Bucket, { key, id }: Pick<UnfinishedUpload, 'key' | 'id'>): Promise<void> {
   try {
-    await bucket.ask(({ client, library }, abortSignal) =>
-      client.send(new library.AbortMultipartUploadCommand({ Bucket: bucket.name, Key: key, UploadId: id }), {
-        abortSignal,
-      }),
-    )
+    await bucket.ask((store, signal) => store.headers({ method: 'DELETE', key, query: { uploadId: id } }, signal))
   } catch (error) {
     if (!(error instanceof BucketRefusal && error.status === 404)) throw error
   }
@@ -101,28 +84,29 @@ export async function abortUpload(bucket: Bucket, { key, id }: Pick<UnfinishedUp
 
 /** Yields the unfinished uploads under the prefix, in pages. */
 export async function* unfinishedUploads(bucket: Bucket, prefix: string): AsyncGenerator<UnfinishedUpload[]> {
-  for (let place: Place | null = { KeyMarker: undefined, UploadIdMarker: undefined }; place !== null;) {
-    const page: ListMultipartUploadsOutput = await listUploads(bucket, prefix, place)
-    yield (page.Uploads ?? []).map(({ Key, UploadId, Initiated }) => {
-      if (Key === undefined || UploadId === undefined || Initiated === undefined)
-        throw new Error('the bucket lists an upload without key, id or time')
-      return { key: Key, id: UploadId, startedAt: Initiated.getTime() }
-    })
-    if (page.IsTruncated === true && page.NextKeyMarker === undefined)
-      throw new Error('the bucket sent an incomplete list of uploads')
-    place =
-      page.IsTruncated === true ? { KeyMarker: page.NextKeyMarker, UploadIdMarker: page.NextUploadIdMarker } : null
-  }
+  let place: Place = {}
+  do {
+    const query = { uploads: '', prefix, 'max-uploads': LIST_PAGE, ...place }
+    const page = await bucket.ask((store, signal) => store.ask({ method: 'GET', query }, signal))
+    yield (page?.all('Upload') ?? []).map(uploadOf)
+    place = nextPlaceOf(page)
+  } while (place !== null)
 }
 
-type Place = Pick<ListMultipartUploadsRequest, 'KeyMarker' | 'UploadIdMarker'>
+/** Where the next page begins; null after the last. */
+type Place = { 'key-marker'?: string; 'upload-id-marker'?: string | undefined } | null
 
-const listUploads = (bucket: Bucket, prefix: string, place: Place) =>
-  bucket.ask(({ client, library }, abortSignal) =>
-    client.send(
-      new library.ListMultipartUploadsCommand({ Bucket: bucket.name, Prefix: prefix, MaxUploads: LIST_PAGE, ...place }),
-      {
-        abortSignal,
-      },
-    ),
-  )
+function uploadOf(upload: Answer): UnfinishedUpload {
+  const [key, id, initiated] = ['Key', 'UploadId', 'Initiated'].map((name) => upload.text(name))
+  const startedAt = Date.parse(initiated ?? '')
+  if (key === undefined || id === undefined || Number.isNaN(startedAt))
+    throw new Error('the bucket lists an upload without key, id or time')
+  return { key, id, startedAt }
+}
+
+function nextPlaceOf(page: Answer | null): Place {
+  if (page?.text('IsTruncated') !== 'true') return null
+  const key = page.text('NextKeyMarker')
+  if (key === undefined) throw new Error('the bucket sent an incomplete list of uploads')
+  return { 'key-marker': key, 'upload-id-marker': page.text('NextUploadIdMarker') }
+}

@@ -1,14 +1,14 @@
 /**
- * How the vendor's library reaches a bucket: it signs requests and parses responses, and this transport sends them.
- * The library is loaded with the first request, so servers without a bucket never load it.
+ * How requests reach a bucket: signed by AWS Signature Version 4, and sent as all requests of this server are, to an
+ * address that our resolver found and without following redirects. The libraries are loaded with the first request, so
+ * servers without a bucket never load them.
  */
-import { Readable } from 'node:stream'
-import type { S3Client } from '@aws-sdk/client-s3'
+import { isIP } from 'node:net'
+import type { AwsV4Signer } from 'aws4fetch'
+import { answerOf, textOf, type Answer } from './bucket-answers.ts'
+import { BucketRefusal } from './bucket-faults.ts'
 import { systemResolver } from './resolver.ts'
 import type { Secret } from '../../base/secret.ts'
-
-/** Longest response other than an object. */
-const MAX_ANSWER_BYTES = 1024 ** 2
 
 export interface BucketOptions {
   bucket: string
@@ -19,110 +19,136 @@ export interface BucketOptions {
   forcePathStyle: boolean
 }
 
-export type S3Library = typeof import('./bucket-library.ts')
-
-export interface S3Store {
-  library: S3Library
-  client: S3Client
+/** The content of an upload: a file as `Bun.file` gives it, or another blob. `sha256` is its digest in hexadecimal. */
+export interface Content {
+  body: Blob
+  sha256: string
 }
 
-const silent = { trace: () => {}, debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
-
-/** Sets every option that the library would otherwise look for in environment variables and files. */
-export async function openStore({
-  endpoint,
-  region,
-  forcePathStyle,
-  accessKeyId,
-  secretAccessKey,
-}: BucketOptions): Promise<S3Store> {
-  const library = await import('./bucket-library.ts')
-  const client = new library.S3Client({
-    endpoint,
-    region,
-    forcePathStyle,
-    credentials: { accessKeyId, secretAccessKey: secretAccessKey.reveal() },
-    defaultsMode: 'standard',
-    // `Bucket` retries instead, with a body that starts from its beginning.
-    maxAttempts: 1,
-    retryMode: 'standard',
-    // Otherwise the library logs to the console in addition to throwing.
-    logger: silent,
-    // Uploads are signed over their digest. Not every store supports further checksums.
-    requestChecksumCalculation: 'WHEN_REQUIRED',
-    responseChecksumValidation: 'WHEN_REQUIRED',
-    expectContinueHeader: false,
-    requestHandler: new Wire(),
-    useDualstackEndpoint: false,
-    useFipsEndpoint: false,
-    useArnRegion: false,
-    disableMultiregionAccessPoints: true,
-    disableS3ExpressSessionAuth: true,
-  })
-  return { library, client }
+export interface StoreRequest {
+  method: 'DELETE' | 'GET' | 'HEAD' | 'POST' | 'PUT'
+  /** Without one, the request is about the bucket itself. */
+  key?: string
+  query?: Record<string, string | number | undefined>
+  headers?: Record<string, string>
+  content?: Content
 }
 
-/** A request as the library passes it. */
-interface WireRequest {
-  method: string
-  protocol: string
-  hostname: string
-  port?: number
-  path: string
-  query?: Record<string, string | null>
-  headers: Record<string, string>
-  body?: unknown
-}
+export const contentOf = (text: string): Content => ({
+  body: new Blob([text]),
+  sha256: new Bun.CryptoHasher('sha256').update(text).digest('hex'),
+})
 
-/**
- * The transport of the library. As with all requests of this server, our resolver looks names up and no redirect is
- * followed.
- */
-class Wire {
-  readonly metadata = { handlerProtocol: 'http/1.1' }
+const NOTHING = contentOf('').sha256
+
+/** A name that may stand before the endpoint's in a certificate with a wildcard. */
+const hostLabel = /^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/
+
+export class Store {
+  /** The bucket's own URL, ending with a slash. */
+  readonly #base: URL
   /** `fetch` itself would look the name up on the thread pool that flushes the log. */
   readonly #resolver = systemResolver({ asksSystem: true })
+  /** What the library derives from the secret, by day. */
+  readonly #signingKeys = new Map<string, ArrayBuffer>()
 
-  async handle(
-    { method, protocol, hostname, port, path, query = {}, headers, body }: WireRequest,
-    { abortSignal }: { abortSignal?: unknown } = {},
+  private constructor(
+    readonly options: BucketOptions,
+    readonly Signer: typeof AwsV4Signer,
   ) {
-    const [address] = await this.#resolver.addresses(hostname.replace(/^\[(.*)\]$/, '$1'))
-    if (address === undefined) throw new Error(`${hostname} has no address`)
-    const host = `${address.includes(':') ? `[${address}]` : address}${port === undefined ? '' : `:${port}`}`
-    const search = Object.entries(query).map(
-      ([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value ?? '')}`,
-    )
-    const response = await fetch(`${protocol}//${host}${path}?${search.join('&')}`, {
-      method,
-      headers,
-      body: body as Blob | undefined,
-      redirect: 'error',
-      ...(protocol === 'https:' && { tls: { serverName: hostname } }),
-      signal: abortSignal as AbortSignal | undefined,
-    })
-    const isObject = response.ok && method === 'GET' && !('list-type' in query)
-    return {
-      response: {
-        statusCode: response.status,
-        headers: Object.fromEntries(response.headers),
-        // The library reads other responses as a whole, so they are bounded. The caller reads an object.
-        body: isObject ? response.body : Readable.from(bounded(response.body ?? [])),
-      },
-    }
+    this.#base = baseOf(options)
   }
 
-  updateHttpClientConfig(): void {}
-  httpHandlerConfigs(): object {
-    return {}
+  static async open(options: BucketOptions): Promise<Store> {
+    const { AwsV4Signer } = await import('aws4fetch')
+    return new Store(options, AwsV4Signer)
+  }
+
+  /** Returns a response that reports success. Throws `BucketRefusal` if the store refuses. */
+  async send(request: StoreRequest, signal: AbortSignal): Promise<Response> {
+    const url = this.#urlOf(request)
+    const headers = await this.#signed(url, request)
+    const { method, content } = request
+    const response = await fetch(await this.#at(url), {
+      method,
+      headers: { ...headers, host: url.host, ...(content && { 'content-type': 'application/octet-stream' }) },
+      body: content?.body,
+      redirect: 'error',
+      ...(url.protocol === 'https:' && { tls: { serverName: url.hostname } }),
+      signal,
+    })
+    if (!response.ok) throw new BucketRefusal(response.status, await errorCodeOf(response))
+    return response
+  }
+
+  /**
+   * Returns what the store answers in XML; null if that is nothing. A failed copy or completion may begin as a success,
+   * its error then stands in the body.
+   */
+  async ask(request: StoreRequest, signal: AbortSignal): Promise<Answer | null> {
+    const answer = await answerOf(await this.send(request, signal))
+    if (answer?.name === 'Error') throw new BucketRefusal(503, answer.text('Code') ?? '')
+    return answer
+  }
+
+  /** Returns the headers of a response whose body says nothing. */
+  async headers(request: StoreRequest, signal: AbortSignal): Promise<Headers> {
+    const response = await this.send(request, signal)
+    await textOf(response)
+    return response.headers
+  }
+
+  #urlOf({ key = '', query = {} }: StoreRequest): URL {
+    const url = new URL(this.#base)
+    url.pathname += key.split('/').map(encodeURIComponent).join('/')
+    // A space is `%20` in a signature, where `searchParams` would send a plus.
+    url.search = Object.entries(query)
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => `${name}=${encodeURIComponent(value!)}`)
+      .join('&')
+    return url
+  }
+
+  async #signed(url: URL, { method, headers = {}, content }: StoreRequest): Promise<Record<string, string>> {
+    const { region, accessKeyId, secretAccessKey } = this.options
+    const signer = new this.Signer({
+      method,
+      url: url.href,
+      headers: { ...headers, 'x-amz-content-sha256': content?.sha256 ?? NOTHING },
+      service: 's3',
+      region,
+      accessKeyId,
+      secretAccessKey: secretAccessKey.reveal(),
+      cache: this.#signingKeys,
+    })
+    return Object.fromEntries((await signer.sign()).headers)
+  }
+
+  /** The URL with an address in place of the name. */
+  async #at(url: URL): Promise<string> {
+    const [address] = await this.#resolver.addresses(url.hostname.replace(/^\[(.*)\]$/, '$1'))
+    if (address === undefined) throw new Error(`${url.hostname} has no address`)
+    const there = new URL(url)
+    there.hostname = isIP(address) === 6 ? `[${address}]` : address
+    return there.href
   }
 }
 
-async function* bounded(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  let size = 0
-  for await (const chunk of body) {
-    size += chunk.byteLength
-    if (size > MAX_ANSWER_BYTES) throw new Error('the response of the bucket is too long')
-    yield chunk
+/** The bucket's name stands in the path or, where certificates and the endpoint allow it, before the endpoint's name. */
+function baseOf({ endpoint, bucket, forcePathStyle }: BucketOptions): URL {
+  const url = new URL(endpoint)
+  if (!url.pathname.endsWith('/')) url.pathname += '/'
+  const isName = isIP(url.hostname.replace(/^\[(.*)\]$/, '$1')) === 0
+  if (!forcePathStyle && isName && hostLabel.test(bucket)) url.hostname = `${bucket}.${url.hostname}`
+  else url.pathname += `${encodeURIComponent(bucket)}/`
+  return url
+}
+
+/** Returns what the store calls the error; nothing if it does not say, as in responses to `HEAD`. */
+async function errorCodeOf(response: Response): Promise<string> {
+  try {
+    return (await answerOf(response))?.text('Code') ?? ''
+  } catch {
+    return '' // what answers is no store
   }
 }

@@ -6,9 +6,9 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MINUTE_MILLIS } from '../../base/durations.ts'
-import type { ListObjectsV2Output } from '@aws-sdk/client-s3'
-import { BucketRefusal, bucketRefusalOf, BucketUnavailable } from './bucket-faults.ts'
-import { openStore, type BucketOptions, type S3Store } from './bucket-wire.ts'
+import type { Answer } from './bucket-answers.ts'
+import { BucketRefusal, BucketUnavailable } from './bucket-faults.ts'
+import { Store, type BucketOptions, type Content } from './bucket-wire.ts'
 
 /** Timeout until a response begins. */
 const ANSWER_TIMEOUT_MILLIS = 10_000
@@ -18,7 +18,7 @@ export const OBJECT_TIMEOUT_MILLIS = 5 * MINUTE_MILLIS
 const MIN_BYTES_PER_SEC = 128 * 1024
 /** Timeout of a read into memory, which is at most a megabyte. */
 const PIECE_TIMEOUT_MILLIS = 15_000
-/** Keys per response: the library parses this many in two milliseconds without a pause, and a thousand in fifteen. */
+/** Keys per response: few enough to be parsed without a pause of the event loop. */
 const LIST_PAGE = 100
 const MAX_ATTEMPTS = 3
 const RETRY_MILLIS = 100
@@ -45,12 +45,6 @@ export interface Piece {
   tag: string
 }
 
-/** The content of an upload: a file as `Bun.file` gives it, or another blob. `sha256` is its digest in hexadecimal. */
-export interface Content {
-  body: Blob
-  sha256: string
-}
-
 /**
  * Admits the requests to a bucket, attempt by attempt. Throws `BucketUnavailable` instead of making one that is
  * hopeless.
@@ -71,7 +65,7 @@ export class Bucket {
   readonly name: string
   readonly #options: BucketOptions
   readonly #admission: Admission
-  #store: Promise<S3Store> | null = null
+  #store: Promise<Store> | null = null
 
   constructor(options: BucketOptions, admission: Admission = freely) {
     this.name = options.bucket
@@ -87,17 +81,8 @@ export class Bucket {
     let token: string | undefined
     let last = ''
     do {
-      const page = await this.ask(({ client, library }, abortSignal) =>
-        client.send(
-          new library.ListObjectsV2Command({
-            Bucket: this.name,
-            Prefix: prefix,
-            MaxKeys: LIST_PAGE,
-            ContinuationToken: token,
-          }),
-          { abortSignal },
-        ),
-      )
+      const query = { 'list-type': 2, 'max-keys': LIST_PAGE, prefix, 'continuation-token': token }
+      const page = await this.ask((store, signal) => store.ask({ method: 'GET', query }, signal))
       token = nextTokenOf(page)
       const objects = objectsOf(page)
       for (const { key } of objects) {
@@ -119,7 +104,7 @@ export class Bucket {
    */
   async putNew(key: string, content: Content): Promise<void> {
     try {
-      await this.#put(key, content, { IfNoneMatch: '*' })
+      await this.#put(key, content, { 'if-none-match': '*' })
     } catch (error) {
       if (!(error instanceof BucketRefusal)) throw error
       if (error.status === NOT_IMPLEMENTED) await this.put(key, content)
@@ -127,26 +112,11 @@ export class Bucket {
     }
   }
 
-  async #put(
-    key: string,
-    { body, sha256 }: Content,
-    condition: { IfNoneMatch?: '*' } = {},
-  ): Promise<string | undefined> {
-    const { ETag } = await this.ask(
-      ({ client, library }, abortSignal) => {
-        const command = new library.PutObjectCommand({
-          Bucket: this.name,
-          Key: key,
-          Body: body,
-          ContentLength: body.size,
-          ...condition,
-        })
-        command.middlewareStack.add(signedOver(sha256), { step: 'build' })
-        return client.send(command, { abortSignal })
-      },
-      { timeoutMillis: uploadTimeoutMillis(body) },
-    )
-    return ETag
+  async #put(key: string, content: Content, headers: Record<string, string> = {}): Promise<string | null> {
+    const stored = await this.ask((store, signal) => store.headers({ method: 'PUT', key, headers, content }, signal), {
+      timeoutMillis: uploadTimeoutMillis(content.body),
+    })
+    return stored.get('etag')
   }
 
   /**
@@ -154,16 +124,12 @@ export class Bucket {
    * refuses.
    */
   copy(from: string, to: string, size: number): Promise<string> {
-    const source = `${this.name}/${from}`.split('/').map(encodeURIComponent).join('/')
+    const headers = { 'x-amz-copy-source': `${this.name}/${from}`.split('/').map(encodeURIComponent).join('/') }
     return this.#surely(to, size, async () => {
-      const { CopyObjectResult } = await this.ask(
-        ({ client, library }, abortSignal) =>
-          client.send(new library.CopyObjectCommand({ Bucket: this.name, Key: to, CopySource: source }), {
-            abortSignal,
-          }),
-        { timeoutMillis: OBJECT_TIMEOUT_MILLIS },
-      )
-      return CopyObjectResult?.ETag
+      const result = await this.ask((store, signal) => store.ask({ method: 'PUT', key: to, headers }, signal), {
+        timeoutMillis: OBJECT_TIMEOUT_MILLIS,
+      })
+      return result?.text('ETag') ?? null
     })
   }
 
@@ -172,11 +138,11 @@ export class Bucket {
    * the tag of the object, by which it is told from one that was there before. Each store makes tags in its own way, so
    * they are only compared with each other. Stored again if need be, because another server may have removed it.
    */
-  async #surely(key: string, size: number, store: () => Promise<string | undefined>): Promise<string> {
+  async #surely(key: string, size: number, store: () => Promise<string | null>): Promise<string> {
     for (let attempt = 1; ; attempt++) {
       const tag = await store()
       const found = await this.#look(key)
-      if (tag !== undefined && found?.size === size && found.tag === tagOf(tag)) return found.tag
+      if (tag !== null && found?.size === size && found.tag === tagOf(tag)) return found.tag
       if (attempt === MAX_STORE_ATTEMPTS)
         throw new Error(`the bucket reported storing ${size} bytes, but has ${found?.size ?? 'nothing'} or others`)
     }
@@ -188,11 +154,11 @@ export class Bucket {
    */
   async get(key: string): Promise<AsyncIterable<Uint8Array> | null> {
     try {
-      const { Body } = await this.ask(({ client, library }, signal) => {
+      const { body } = await this.ask((store, signal) => {
         const whole = AbortSignal.any([signal, AbortSignal.timeout(OBJECT_TIMEOUT_MILLIS)])
-        return client.send(new library.GetObjectCommand({ Bucket: this.name, Key: key }), { abortSignal: whole })
+        return store.send({ method: 'GET', key }, whole)
       })
-      return Body as unknown as AsyncIterable<Uint8Array>
+      return body ?? noBytes()
     } catch (error) {
       return nullIfAbsent(error)
     }
@@ -208,11 +174,11 @@ export class Bucket {
   ): Promise<Piece | null> {
     try {
       return await this.ask(
-        async ({ client, library }, abortSignal) => {
-          const command = new library.GetObjectCommand({ Bucket: this.name, Key: key, Range: `bytes=${first}-${last}` })
-          const { Body, ContentRange, ETag = '' } = await client.send(command, { abortSignal })
-          const bytes = await bytesOf(Body as unknown as AsyncIterable<Uint8Array>, ContentRange, first, last)
-          return { ...bytes, tag: tagOf(ETag) }
+        async (store, abortSignal) => {
+          const part = { method: 'GET', key, headers: { range: `bytes=${first}-${last}` } } as const
+          const { body, headers } = await store.send(part, abortSignal)
+          const bytes = await bytesOf(body ?? noBytes(), headers.get('content-range') ?? '', first, last)
+          return { ...bytes, tag: tagOf(headers.get('etag') ?? '') }
         },
         { timeoutMillis: PIECE_TIMEOUT_MILLIS, signal },
       )
@@ -228,10 +194,8 @@ export class Bucket {
 
   async #look(key: string): Promise<{ size: number; tag: string } | null> {
     try {
-      const { ContentLength = 0, ETag = '' } = await this.ask(({ client, library }, abortSignal) =>
-        client.send(new library.HeadObjectCommand({ Bucket: this.name, Key: key }), { abortSignal }),
-      )
-      return { size: ContentLength, tag: tagOf(ETag) }
+      const headers = await this.ask((store, signal) => store.headers({ method: 'HEAD', key }, signal))
+      return { size: Number(headers.get('content-length')), tag: tagOf(headers.get('etag') ?? '') }
     } catch (error) {
       return nullIfAbsent(error)
     }
@@ -239,19 +203,15 @@ export class Bucket {
 
   /** Delete an object. Succeeds if it does not exist. Throws `BucketRefusal` if the store refuses. */
   async delete(key: string, signal?: AbortSignal): Promise<void> {
-    await this.ask(
-      ({ client, library }, abortSignal) =>
-        client.send(new library.DeleteObjectCommand({ Bucket: this.name, Key: key }), { abortSignal }),
-      { signal },
-    )
+    await this.ask((store, abortSignal) => store.headers({ method: 'DELETE', key }, abortSignal), { signal })
   }
 
   /** Send a request, and retry it if the transport or the store fails. `timeoutMillis` bounds one attempt. */
-  async ask<Answer>(
-    request: (store: S3Store, signal: AbortSignal) => Promise<Answer>,
+  async ask<T>(
+    request: (store: Store, signal: AbortSignal) => Promise<T>,
     { timeoutMillis = ANSWER_TIMEOUT_MILLIS, signal }: AskOptions = {},
-  ): Promise<Answer> {
-    const store = await (this.#store ??= openStore(this.#options))
+  ): Promise<T> {
+    const store = await (this.#store ??= Store.open(this.#options))
     for (let attempt = 1; ; attempt++) {
       signal?.throwIfAborted()
       try {
@@ -285,21 +245,11 @@ async function inTime<T>(
   try {
     return await request(signal === undefined ? late.signal : AbortSignal.any([late.signal, signal]))
   } catch (error) {
-    throw bucketRefusalOf(error) ?? (late.signal.aborted ? late.signal.reason : error)
+    throw late.signal.aborted && !(error instanceof BucketRefusal) ? late.signal.reason : error
   } finally {
     clearTimeout(timer)
   }
 }
-
-/** Middleware that states the digest of the body. Without it the library would read the file a second time. */
-export const signedOver =
-  (sha256: string) =>
-  <Args extends { request: unknown }, Result>(next: (args: Args) => Promise<Result>) =>
-  (args: Args): Promise<Result> => {
-    const { headers } = args.request as { headers: Record<string, string> }
-    headers['x-amz-content-sha256'] = sha256
-    return next(args)
-  }
 
 /** A proxy that compresses makes tags weak. RFC 9110 section 8.8.3. */
 const tagOf = (header: string): string => header.replace(/^W\/|"/g, '')
@@ -312,11 +262,11 @@ function nullIfAbsent(error: unknown): null {
 /** Throws if the response is not the part that was asked for. */
 async function bytesOf(
   body: AsyncIterable<Uint8Array>,
-  range: string | undefined,
+  range: string,
   first: number,
   last: number,
 ): Promise<Omit<Piece, 'tag'>> {
-  const [, from, to, size] = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(range ?? '') ?? []
+  const [, from, to, size] = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(range) ?? []
   if (Number(from) !== first || Number(to) > last)
     throw new Error('the bucket sent a different range of the object than requested')
   const expected = Number(to) - first + 1
@@ -331,17 +281,22 @@ async function bytesOf(
   return { size: Number(size), bytes: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks) }
 }
 
+async function* noBytes(): AsyncGenerator<Uint8Array> {}
+
 /** Returns undefined on the last page. Throws if the response is not a complete list. */
-function nextTokenOf({ IsTruncated, NextContinuationToken }: ListObjectsV2Output): string | undefined {
-  if (IsTruncated === undefined) throw new Error('the response of the bucket is not a list of objects')
-  if (IsTruncated && NextContinuationToken === undefined)
-    throw new Error('the bucket sent an incomplete list of objects')
-  return IsTruncated ? NextContinuationToken : undefined
+function nextTokenOf(page: Answer | null): string | undefined {
+  const isTruncated = page?.text('IsTruncated')
+  if (isTruncated === undefined) throw new Error('the response of the bucket is not a list of objects')
+  const token = page?.text('NextContinuationToken')
+  if (isTruncated === 'true' && token === undefined) throw new Error('the bucket sent an incomplete list of objects')
+  return isTruncated === 'true' ? token : undefined
 }
 
-const objectsOf = ({ Contents = [] }: ListObjectsV2Output): StoredObject[] =>
-  Contents.map(({ Key, Size, LastModified }) => {
-    if (Key === undefined || Size === undefined || !Number.isSafeInteger(Size) || Size < 0)
+const objectsOf = (page: Answer | null): StoredObject[] =>
+  (page?.all('Contents') ?? []).map((object) => {
+    const key = object.text('Key')
+    const size = Number(object.text('Size') ?? NaN)
+    if (key === undefined || !Number.isSafeInteger(size) || size < 0)
       throw new Error('the bucket lists an object without key or size')
-    return { key: Key, size: Size, modifiedAt: LastModified?.getTime() ?? 0 }
+    return { key, size, modifiedAt: Date.parse(object.text('LastModified') ?? '') || 0 }
   })

@@ -1,9 +1,9 @@
 /**
  * A real S3 server on a free port with one bucket, and a wire to it that can fail.
  *
- * It also refuses uploads whose bytes are not those that were signed for, objects that are there and were to be new,
- * and parts that it does not have, as the large stores do, and knows the two requests about unfinished uploads that the
- * server lacks.
+ * It also refuses requests that were not signed with its key, uploads whose bytes are not those that were signed for,
+ * objects that are there and were to be new, and parts that it does not have, as the large stores do, and knows the two
+ * requests about unfinished uploads that the server lacks.
  */
 import crypto, { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -16,8 +16,10 @@ import S3rver from 's3rver'
 import { Bucket } from '../../../src/platform/network/bucket.ts'
 import { Secret } from '../../../src/base/secret.ts'
 import { until } from '../until.ts'
+import { isSigned } from './bucket-signatures.ts'
 
 const BUCKET = 'copies'
+const KEY = 'S3RVER'
 const CONTENT_SUFFIX = '._S3rver_object'
 const UPLOADS = '._S3rver_uploads'
 
@@ -164,6 +166,10 @@ export async function startBucket(): Promise<BucketHost> {
       request.once('data', () => request.socket.destroy())
     else if (state.fault === 'half-download' && request.method === 'GET' && !url.searchParams.has('list-type'))
       breakOff(response, readFileSync(fileOf(keyOf(request.url))))
+    else if (!isSigned({ method: request.method!, target: request.url!, headers: request.headers }, KEY))
+      response
+        .writeHead(403, { 'content-type': 'application/xml' })
+        .end('<Error><Code>SignatureDoesNotMatch</Code></Error>')
     else if (respondsToUploads(request, response, url)) return
     else if (request.method === 'PUT')
       void put(request, response).catch((error) => {
@@ -176,8 +182,8 @@ export async function startBucket(): Promise<BucketHost> {
   const mirror = {
     bucket: BUCKET,
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    accessKeyId: 'S3RVER',
-    secretAccessKey: new Secret('S3RVER'),
+    accessKeyId: KEY,
+    secretAccessKey: new Secret(KEY),
     forcePathStyle: true,
   }
   const own = new Bucket({ ...mirror, region: 'auto' })

@@ -91,7 +91,8 @@ const root = join(import.meta.dir, '../../..')
 const dependencies: Readonly<Record<string, Dependency>> = {
   '@atproto/crypto': own, // a second opinion on what this server signed
   '@atproto/repo': own,
-  '@aws-sdk/client-s3': bounded('listings and errors of a bucket that the operator chose'),
+  '@rgrove/parse-xml': bounded('listings and errors of a bucket that the operator chose, of at most a mebibyte'),
+  aws4fetch: own,
   otpauth: bounded('codes of six digits; the secret is ours'),
   '@hpke/core': bounded('keys of a fixed length'),
   '@modelcontextprotocol/sdk': bounded('the assistant that starts it'),

@@ -7,7 +7,8 @@
  */
 import { open, rm, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Bucket, Content } from '../../../platform/network/bucket.ts'
+import type { Bucket } from '../../../platform/network/bucket.ts'
+import type { Content } from '../../../platform/network/bucket-wire.ts'
 import { UploadInParts } from '../../../platform/network/bucket-uploads.ts'
 import type { Log } from '../../../platform/running/log.ts'
 import { cidOfBlobDigest } from '../../../protocol/cid.ts'

@@ -4,7 +4,8 @@
  */
 import { access, constants, link, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { Bucket, type Content } from '../../../platform/network/bucket.ts'
+import { Bucket } from '../../../platform/network/bucket.ts'
+import type { Content } from '../../../platform/network/bucket-wire.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import { BACKUP_PREFIX } from '../../../platform/files/data-directory.ts'
 import { parseBucketPlace } from '../../../base/bucket-place.ts'

@@ -1,0 +1,49 @@
+/** What a store answers in XML: lists of objects and uploads, the result of a copy, errors. */
+import type { XmlElement, XmlNode } from '@rgrove/parse-xml'
+
+/** Longest such answer. */
+const MAX_ANSWER_BYTES = 1024 ** 2
+
+/** An element of an answer. */
+export class Answer {
+  constructor(readonly element: XmlElement) {}
+
+  get name(): string {
+    return this.element.name
+  }
+
+  all(name: string): Answer[] {
+    return this.element.children
+      .filter((child): child is XmlElement => isElement(child) && child.name === name)
+      .map((child) => new Answer(child))
+  }
+
+  /** Text of the first element with this name; undefined if there is none. */
+  text(name: string): string | undefined {
+    return this.all(name)[0]?.element.text
+  }
+}
+
+/** Returns null if the body is empty. Throws if it is no XML, or too long. */
+export async function answerOf(response: Response): Promise<Answer | null> {
+  const text = await textOf(response)
+  if (text === '') return null
+  const { parseXml } = await import('@rgrove/parse-xml')
+  // All ends of lines in one step (XML 1.0, section 2.11): the library changes them one by one, in quadratic time.
+  const { root } = parseXml(text.replaceAll(/\r\n?/g, '\n'))
+  return root === null ? null : new Answer(root)
+}
+
+/** Throws if the body is too long. */
+export async function textOf({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of body ?? []) {
+    size += chunk.byteLength
+    if (size > MAX_ANSWER_BYTES) throw new Error('the response of the bucket is too long')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
+const isElement = (node: XmlNode): node is XmlElement => node.type === 'element'
