@@ -3,6 +3,8 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { cidOfBlob } from '../../../src/protocol/cid.ts'
+import { Bucket } from '../../../src/platform/network/bucket.ts'
+import { UploadInParts } from '../../../src/platform/network/bucket-uploads.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { SlowDownload } from '../../support/faults/slow-download.ts'
 import { randomBytes, SERVED, Uploader } from '../../support/clients/uploader.ts'
@@ -519,7 +521,7 @@ test('the scrub finds damage, gaps and strangers, and deletes what nobody finish
   const { flagged } = await scrub('blob-scrub')
   expect(flagged).toBeGreaterThanOrEqual(4)
   await bucket.write('blobs/incoming/left', randomBytes(10))
-  await fetch(`${bucket.mirror.endpoint}/copies/blobs/incoming/begun?uploads`, { method: 'POST' })
+  await UploadInParts.begin(new Bucket({ ...bucket.mirror, region: 'auto' }), 'blobs/incoming/begun')
   expect(bucket.uploads()).toHaveLength(1)
   pds.clock.advance({ days: 1 })
   expect(await scrub()).toMatchObject({ stale: 2 })
