@@ -134,7 +134,7 @@ export class Store {
   }
 }
 
-/** The bucket's name stands in the path or, where certificates and the endpoint allow it, before the endpoint's name. */
+/** The bucket's name stands before the endpoint's, or in the path if it must, or the settings say so. */
 function baseOf({ endpoint, bucket, forcePathStyle }: BucketOptions): URL {
   const url = new URL(endpoint)
   if (!url.pathname.endsWith('/')) url.pathname += '/'

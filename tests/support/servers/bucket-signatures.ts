@@ -1,4 +1,4 @@
-/** AWS Signature Version 4 as a store verifies it, written from its description: the S3 server of the tests does not. */
+/** AWS Signature Version 4, as a store verifies it: the S3 server of the tests does not. */
 import { createHash, createHmac } from 'node:crypto'
 
 export interface SignedRequest {
