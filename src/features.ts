@@ -10,6 +10,7 @@ import { agents } from './features/agents/agents/agents-feature.ts'
 import { sessions } from './features/access/sessions/sessions-feature.ts'
 import { backup } from './features/operations/backup/backup.ts'
 import { blobs } from './features/data/blobs/blobs-feature.ts'
+import { cases } from './features/operations/cases/cases-feature.ts'
 import { certificates } from './features/operations/certificates/certificates-feature.ts'
 import { children } from './features/agents/children/children-feature.ts'
 import { ceremony } from './features/identity/ceremony/ceremony-feature.ts'
@@ -75,6 +76,7 @@ export const features: readonly Feature[] = [
   invites,
   blobs,
   repo,
+  cases,
   proxy,
   sync,
   preferences,

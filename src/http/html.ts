@@ -83,3 +83,15 @@ export function plainName(text: string, maxChars = 80): string {
   const name = [...text.replace(deceptive, '').replace(/\s+/g, ' ').trim()]
   return name.length > maxChars ? `${name.slice(0, maxChars - 1).join('')}…` : name.join('')
 }
+
+/** Returns what a stranger wrote as text of several lines, without characters that could disguise it. */
+export function plainText(text: string, maxChars: number): string {
+  const lines = text.slice(0, 2 * maxChars).split(/\r\n|[\n\r]/)
+  const plain = [
+    ...lines
+      .map((line) => plainName(line, maxChars))
+      .join('\n')
+      .trim(),
+  ]
+  return plain.length > maxChars ? `${plain.slice(0, maxChars - 1).join('')}…` : plain.join('')
+}

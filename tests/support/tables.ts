@@ -54,6 +54,7 @@ export interface Tables {
   known_place: { did: string }
   known_wallet: Record<never, never>
   lane: { name: string; holder: string; turn: string; until: number }
+  moderation_case: { did: string }
   move_in: { did: string; session_wrapped: string | null; stage: string }
   move_plan: { did: string }
   name_claim: { handle: string; did: string; attempt: string | null; held_until: number; attempt_by: string | null }

@@ -44,6 +44,11 @@ export const capabilities = [
       'POST /v1/recovery/release/cancel',
     ],
   },
+  {
+    name: 'abuseNotices',
+    isWanted: ({ cases }) => cases.noticeAuthorities.length > 0,
+    endpoints: ['POST /v1/abuse-notices'],
+  },
   { name: 'sovereignSessions', isWanted: always, endpoints: ['POST /v1/sessions/sovereign'] },
   {
     name: 'agents',

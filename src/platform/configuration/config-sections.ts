@@ -519,6 +519,34 @@ export const declared = {
     }),
   }),
 
+  cases: section({
+    fromReports: field(boolean, {
+      default: true,
+      addition: true,
+      doc: 'Reports about accounts and records of this server that name no service also become cases here. They are sent on all the same.',
+    }),
+    fromLabels: field(boolean, {
+      default: true,
+      addition: true,
+      doc: 'What watched labelers say about accounts of this server becomes cases.',
+    }),
+    noticeAuthorities: field(listOf(did), {
+      default: [],
+      addition: true,
+      doc: 'Moderation services whose abuse notices (atproto proposal 0012) are accepted at `/v1/abuse-notices`. Empty: the endpoint does not exist.',
+    }),
+    deadlineSecs: field(seconds({ min: 60 }), {
+      default: 7 * DAY_SECS,
+      addition: true,
+      doc: 'Time in which a case, or an appeal, is to be decided. Operators are alerted about those that are late.',
+    }),
+    appealSecs: field(seconds({ min: DAY_SECS }), {
+      default: 180 * DAY_SECS,
+      addition: true,
+      doc: 'Time in which the person may appeal against a decision.',
+    }),
+  }),
+
   labeler: section({
     watched: field(watchedLabelers, {
       default: [],

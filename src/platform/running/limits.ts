@@ -69,6 +69,8 @@ const rules = {
   ],
   // Asks other services for each.
   accountReach: [{ windowSecs: MINUTES_5, points: () => 20 }],
+  // By code, which cannot be guessed; each reads some rows.
+  appeal: [{ windowSecs: MINUTES_5, points: () => 60 }],
   waitlist: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.waitlistPer5min }],
   repoWrite: [
     { windowSecs: HOUR_SECS, points: (config) => config.rateLimit.writePointsHourly },

@@ -4,6 +4,7 @@ import { builtBy } from '../../../src/app.ts'
 import { features } from '../../../src/features.ts'
 import { endpointName } from '../../../src/http/endpoint.ts'
 import { capabilities, offeredCapabilities, type Built } from '../../../src/platform/configuration/capabilities.ts'
+import type { Did } from '../../../src/protocol/identifiers.ts'
 import { Secret } from '../../../src/base/secret.ts'
 import { type ConfigOverrides, testConfig } from '../../support/servers/config.ts'
 import { request } from '../../support/clients/http.ts'
@@ -32,6 +33,7 @@ const EVERY_SWITCH: ConfigOverrides = {
   signingKeyMasterKey: new Secret(new Uint8Array(32)),
   accounts: { passwordOptional: true },
   waitlist: { enabled: true },
+  cases: { noticeAuthorities: ['did:web:authority.test' as Did] },
   agentAuth: { serviceAuthEnabled: true, anonymousEnabled: true },
 }
 
@@ -43,6 +45,7 @@ test.each([
   ['the master key', { signingKeyMasterKey: new Secret(new Uint8Array(32)) }, ['createCeremony', 'escrow']],
   ['optional passwords', { accounts: { passwordOptional: true } }, ['optionalPassword']],
   ['the waitlist', { waitlist: { enabled: true } }, ['waitlist']],
+  ['an authority of notices', { cases: { noticeAuthorities: ['did:web:authority.test' as Did] } }, ['abuseNotices']],
   ['service registration of agents', { agentAuth: { serviceAuthEnabled: true } }, ['agents']],
   ['anonymous registration of agents', { agentAuth: { anonymousEnabled: true } }, ['agents']],
   [

@@ -15,6 +15,7 @@ import { fixedIssuer, issuerKey } from '../../support/servers/issuer.ts'
 import { ADMIN_TOKEN, MASTER_KEY } from '../../support/servers/pds.ts'
 import { liftFileLimit, limitFiles } from '../../support/faults/process-limits.ts'
 import { freePort } from '../../support/ports.ts'
+import { NOTICE_AUTHORITY } from '../../support/clients/service-signer.ts'
 import { loggedMails } from '../../support/servers/mail.ts'
 import { startProgram } from '../../support/servers/program.ts'
 import { setUp } from '../../support/set-up.ts'
@@ -40,6 +41,7 @@ const storingNothing: Record<string, string> = {
   'PUT /oauth/par': 'is not allowed',
   'DELETE /oauth/par': 'is not allowed',
   'POST /v1/agents/claim-preview': 'reads',
+  'POST /v1/decisions/view': 'reads',
   'POST /v1/admin/accounts/lookup': 'reads',
   'POST /v1/admin/steps/retry': 'nothing waits here',
   'POST /v1/admin/steps/drop': 'nothing waits here',
@@ -107,6 +109,7 @@ const {
     formerUrls: ['http://former.test'],
     archives: { folder: join(folder, 'archives') },
     alerts: { mailTo: ['operator@example.org'] },
+    cases: { noticeAuthorities: [NOTICE_AUTHORITY] },
     agentAuth: { anonymousEnabled: true, serviceAuthEnabled: true, trustedIssuers: [fixedIssuer([issuer])] },
   },
   options: { onFile: true },

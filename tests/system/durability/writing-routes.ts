@@ -42,6 +42,7 @@ import { signOperation } from '../../../src/protocol/plc.ts'
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import type { TestPds } from '../../support/servers/pds.ts'
 import type { PlcHost } from '../../support/servers/plc-server.ts'
+import { authorityToken, NOTICE_AUTHORITY } from '../../support/clients/service-signer.ts'
 import { PushDevice } from '../../support/clients/push-device.ts'
 import { newRecoveryCode, newShare, putShare, release } from '../../support/clients/recovery.ts'
 import { ConsoleBrowser } from '../../support/clients/console-browser.ts'
@@ -196,6 +197,18 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
   const webHolder = (): Promise<WebHolder> => {
     const name = newName()
     return arrive({ pds, web, dns: pds.dns }, `${name}.web.test`, { handle: `${name}.test` })
+  }
+  const openedCase = async () => {
+    const account = await person()
+    const { body } = await operate('/v1/admin/cases', { subject: account.did, reason: 'seen' })
+    return { account, id: body.id as number }
+  }
+  const warnedCase = async () => {
+    const { account, id } = await openedCase()
+    await operate(`/v1/admin/cases/${id}/decision`, { act: 'warn', reason: 'a reason' })
+    await pds.runSteps()
+    const { text } = pds.mails.findLast(({ to }) => to === account.email)!
+    return { id, code: /appeal\?code=([\w-]+)/.exec(text)![1]! }
   }
   const askedClaim = async () => {
     const { body } = await registerAgent(pds, { type: 'anonymous' })
@@ -549,6 +562,10 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
     'POST /account/sign-up': async () => {
       const name = newName()
       return () => form('/account/sign-up', { handle: name, email: `${name}@example.com`, password: PASSWORD })
+    },
+    'POST /account/appeal': async () => {
+      const { code } = await warnedCase()
+      return () => form('/account/appeal', { code, text: 'not I' })
     },
     'POST /account/reset-password': async () => {
       const { email } = await person()
@@ -1068,6 +1085,38 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
     'POST /v1/admin/accounts/:did/quota': async () => {
       const { did } = await person()
       return () => operate(`/v1/admin/accounts/${did}/quota`, { records: 1000 })
+    },
+    'POST /v1/admin/cases': async () => {
+      const { did } = await person()
+      return () => operate('/v1/admin/cases', { subject: did, reason: 'seen' })
+    },
+    'POST /v1/admin/cases/:id/notes': async () => {
+      const { id } = await openedCase()
+      return () => operate(`/v1/admin/cases/${id}/notes`, { text: 'a note' })
+    },
+    'POST /v1/admin/cases/:id/deadline': async () => {
+      const { id } = await openedCase()
+      return () => operate(`/v1/admin/cases/${id}/deadline`, { inSecs: 60 })
+    },
+    'POST /v1/admin/cases/:id/decision': async () => {
+      const { id } = await openedCase()
+      return () => operate(`/v1/admin/cases/${id}/decision`, { act: 'warn', reason: 'a reason' })
+    },
+    'POST /v1/admin/cases/:id/answer': async () => {
+      const { id, code } = await warnedCase()
+      await at('/v1/decisions/appeal', { json: { code, text: 'not I' } })
+      return () => operate(`/v1/admin/cases/${id}/answer`, { outcome: 'upheld', reason: 'a reason' })
+    },
+    'POST /v1/decisions/appeal': async () => {
+      const { code } = await warnedCase()
+      return () => at('/v1/decisions/appeal', { json: { code, text: 'not I' } })
+    },
+    'POST /v1/abuse-notices': async () => {
+      const { did } = await person()
+      const token = authorityToken({ pds, web })
+      const subjects = [{ accountDid: did }]
+      const json = { noticeId: 1, authority: NOTICE_AUTHORITY, subjects, abuseType: 'spam' }
+      return () => at('/v1/abuse-notices', { json, headers: bearer(token) })
     },
     'POST /v1/admin/quota': async () => () => operate('/v1/admin/quota', { records: 0 }),
     'POST /v1/admin/alerts/test': async () => () => operate('/v1/admin/alerts/test'),

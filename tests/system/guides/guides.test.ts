@@ -50,6 +50,9 @@ test('the guide to moderation takes an account and a record down', async () => {
   expect(JSON.parse(printed[3]!)).toMatchObject({ takedown: { applied: true, ref: 'case 18' } })
   expect(JSON.parse(printed.at(-1)!).events.map(({ action }: { action: string }) => action)).toEqual([
     'account_deleted',
+    'case_decided',
+    'case_noted',
+    'case_opened',
     'record_takedown',
     'account_restore',
     'account_takedown',

@@ -343,6 +343,18 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
         }),
     ],
   },
+  appeal: {
+    windows: [[60, MINUTES_5]],
+    by: 'address',
+    requests: [
+      ...['view', 'appeal'].map(
+        (path): Send =>
+          (headers) =>
+            request(`${pds.url}/v1/decisions/${path}`, { json: {}, headers }),
+      ),
+      page('/account/appeal', { code: 'none' }),
+    ],
+  },
   reserveSigningKey: {
     windows: [[5, MINUTE]],
     by: 'address',

@@ -19,7 +19,7 @@ import { useWorld } from '../../support/world.ts'
  * account itself, by its session or that of a wallet; `parent`: the owner, where others are refused as of
  * `/agent/child`; `wallet`: that of a wallet alone; `pending`: that of a wallet whose account is in the making.
  * `device`: a device that holds a token. `flat owner`: the owner, where refusals have the format of OAuth. `party`: the
- * wallet that began a transfer, or the device that accepted it.
+ * wallet that began a transfer, or the device that accepted it. `service`: services that the configuration trusts.
  */
 type For =
   | 'owner'
@@ -38,6 +38,7 @@ type For =
   | 'code'
   | 'directory'
   | 'metrics'
+  | 'service'
 
 const routes: Record<string, For> = {
   'GET /': 'open',
@@ -306,6 +307,19 @@ const routes: Record<string, For> = {
   'GET /admin/work': 'console',
   'POST /admin/sign-out': 'console',
   'POST /admin/act': 'console',
+  'GET /v1/admin/cases': 'operator',
+  'POST /v1/admin/cases': 'operator',
+  'GET /v1/admin/cases/:id': 'operator',
+  'POST /v1/admin/cases/:id/notes': 'operator',
+  'POST /v1/admin/cases/:id/deadline': 'operator',
+  'POST /v1/admin/cases/:id/decision': 'operator',
+  'POST /v1/admin/cases/:id/answer': 'operator',
+  'GET /v1/admin/cases/:id/export': 'operator',
+  'POST /v1/decisions/view': 'code',
+  'POST /v1/decisions/appeal': 'code',
+  'POST /v1/abuse-notices': 'service',
+  'GET /account/appeal': 'open',
+  'POST /account/appeal': 'open',
   'GET /v1/admin/operators': 'operator',
   'POST /v1/admin/operators': 'operator',
 

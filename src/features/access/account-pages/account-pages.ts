@@ -2,6 +2,7 @@
 import type { Feature } from '../../../http/feature.ts'
 import { accountRoutes } from './account-routes.ts'
 import { agentRecordRoutes } from './agents-page.ts'
+import { appealRoutes } from './appeal-page.ts'
 import { factorRoutes } from './factors-page.ts'
 import { identityPageRoutes } from './identity-page.ts'
 import { moveAwayRoutes } from './move-away-page.ts'
@@ -32,5 +33,6 @@ export const accountPages: Feature = {
     ...movePageRoutes,
     ...moveAwayRoutes,
     ...recoveryRoutes,
+    ...appealRoutes,
   ],
 }

@@ -3,7 +3,7 @@
  * (com.atproto.label.queryLabels).
  *
  * The flags of a labeler change only if it answered every query of a pass, so partial information never deletes a flag.
- * A flag informs the operator and has no other effect.
+ * A flag informs the operator, and a new one opens a case; it has no other effect.
  */
 import type { Context } from '../../../platform/context.ts'
 import { OutboundError } from '../../../platform/network/outbound.ts'
@@ -12,6 +12,7 @@ import type { Sweep } from '../../../platform/running/sweeps.ts'
 import type { WatchedLabeler } from '../../../platform/configuration/watched-labelers.ts'
 import { serviceEndpoint } from '../../../protocol/did-document.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
+import { accountSubject, fileReport } from '../../operations/cases/cases.ts'
 import { resolveDid } from '../../identity/identity/identity.ts'
 import { LabelTally, type AccountLabel } from './account-labels.ts'
 import { accountPage, deleteFlag, deleteFlagsOfOthers, findFlagsBy, putFlags, type Flag } from './flag-store.ts'
@@ -126,6 +127,9 @@ async function reconcileFlags(ctx: Context, labeler: Did, holding: readonly Acco
     const changed = [...wanted].filter(([key, flag]) => !isSame(stored.get(key), flag)).map(([, flag]) => flag)
     const gone = [...stored].filter(([key]) => !wanted.has(key)).map(([, flag]) => flag)
     await putFlags(tx, changed)
+    if (ctx.config.cases.fromLabels)
+      for (const { did, val } of changed.filter((flag) => !stored.has(keyOf(flag))))
+        await fileReport(ctx, tx, accountSubject(did), { source: 'label', by: labeler, reason: val, text: '' })
     for (const flag of gone) await deleteFlag(tx, flag)
     return changed.length + gone.length
   })

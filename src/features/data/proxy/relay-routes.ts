@@ -6,7 +6,10 @@ import { Refusal } from '../../../http/errors.ts'
 import { parseDid, recordUriParts, type Did } from '../../../protocol/identifiers.ts'
 import { access } from '../../access/auth/auth.ts'
 import type { AccessCaller } from '../../access/callers/callers.ts'
+import { isOwnDid } from '../../../platform/configuration/service-names.ts'
+import { copyReport, takeReport } from '../../operations/cases/cases.ts'
 import { appviewService, askJson, forward } from './proxy.ts'
+import { namedService } from './upstream-services.ts'
 import { refuseSpaces, requireRpc, rpc } from './rpc-guard.ts'
 
 const NOTIFICATION_FRAGMENT = 'bsky_notif'
@@ -40,10 +43,13 @@ export const relayRoutes = [
   procedure('com.atproto.moderation.createReport', {
     // An account that was taken down may appeal. Whatever else it reports, the moderation service decides.
     auth: rpc({ sessions: 'every' }),
-    handler(call) {
+    async handler(call) {
       const { caller, input } = call
       // What is known to few is no business of a service whose labels are public.
       if ('uri' in input.subject) refuseSpaces([String(input.subject.uri)])
+      const { config } = call.ctx
+      if (isOwnDid(config, caller.service.did)) return takeReport(call, caller, input)
+      if (config.cases.fromReports && namedService(call.request) === null) await copyReport(call, caller, input)
       return forward(call, { service: caller.service, caller, json: input, appeals: true })
     },
   }),

@@ -245,6 +245,33 @@ const circumstances = ({ at, origin, actor }: Told): string =>
     .filter(Boolean)
     .join('\n')
 
+/** What moderators tell the holder of an account. All of it is their own words or names of things. */
+export interface ToldDecision {
+  caseSeq: number
+  /** A sentence: what was done. */
+  done: string
+  /** A DID, the URI of a record, or the CID of a blob. */
+  subject: string
+  reason: string
+  /** Where the holder can answer once, and until when; null if it is final. */
+  appeal: { url: string; until: Millis } | null
+}
+
+/** The mail about a decision of moderators, or about their answer to an appeal. */
+export function decisionMail(
+  { config }: Pick<Context, 'config'>,
+  account: Addressee,
+  { caseSeq, done, subject, reason, appeal }: ToldDecision,
+): Mail {
+  const { host } = new URL(config.publicUrl)
+  const way =
+    appeal === null
+      ? ''
+      : `\n\nIf you think that this is wrong, you can answer once, until ${timeInWords(appeal.until)}. Another person may then look at it again:\n\n${appeal.url}`
+  const text = `${about(account, host)}\n\nThe moderators of this server have decided about it. ${done}\n\nIt concerns: ${subject}\n\nTheir reason:\n\n${reason}${way}\n\nThis is case ${caseSeq}. ${remedies.operator(config)}\n`
+  return { to: account.email, subject: `Decision of the moderators, case ${caseSeq} (${host})`, text }
+}
+
 /** The mail to the holder of an address that someone tried to use for another account. */
 export function addressWantedMail({ config }: Pick<Context, 'config'>, account: Account & { email: string }): Mail {
   const { host } = new URL(config.publicUrl)

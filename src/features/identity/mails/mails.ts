@@ -13,6 +13,7 @@ export {
   addressOf,
   addressWantedMail,
   archiveReadyMail,
+  decisionMail,
   hostRenamedMail,
   noticeMail,
   quotaMail,
@@ -21,4 +22,5 @@ export {
   type Notice,
   type Stored,
   type Told,
+  type ToldDecision,
 } from './mail-texts.ts'

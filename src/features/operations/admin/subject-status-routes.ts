@@ -2,15 +2,16 @@
 import { procedure, query, type Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
-import type { Reader, Tx } from '../../../platform/database/database.ts'
+import type { Reader } from '../../../platform/database/database.ts'
 import { parseDid, recordUri, recordUriParts, wireTime, type AtUri, type Did } from '../../../protocol/identifiers.ts'
 import type { LexDefs } from '../../../protocol/lexicons/generated/types.ts'
 import { activateAccount, deactivateAccount } from '../../identity/account-changes/account-changes.ts'
-import { accountAt, accountOf, addStatusEvent, takeDown } from '../../identity/accounts/accounts.ts'
+import { accountAt, accountOf, addStatusEvent } from '../../identity/accounts/accounts.ts'
 import { moderator } from '../../access/auth/auth.ts'
-import { blobTakedown, setBlobTakedown } from '../../data/blobs/blobs.ts'
+import { blobTakedown } from '../../data/blobs/blobs.ts'
 import { recordAudit, requireStanding } from '../operators/operators.ts'
-import { readRecord, setRecordTakedown } from '../../data/repo/repo.ts'
+import { readRecord } from '../../data/repo/repo.ts'
+import { accountSubject, blobSubject, setTakedown, type CaseSubject } from '../cases/cases.ts'
 
 type StatusAttr = LexDefs['com.atproto.admin.defs#statusAttr']
 
@@ -23,23 +24,6 @@ const attr = (ref: string | null): StatusAttr => (ref === null ? { applied: fals
 const takedownRef = ({ clock }: Context, takedown: StatusAttr): string | null =>
   takedown.applied ? (takedown.ref ?? wireTime(clock.now())) : null
 
-/**
- * Take an account down, or lift its takedown. Does nothing if it is already in that state. Throws NotFound for an
- * unknown DID.
- */
-async function takeAccountDown(exchange: Exchange, tx: Tx, did: Did, ref: string | null, actor: string): Promise<void> {
-  const account = await accountOf(tx, did)
-  if (!account) throw subjectNotFound()
-  if ((account.takedownRef === null) === (ref === null)) return
-  // First, because a takedown ends the sessions of an operator too.
-  await recordAudit(exchange, tx, {
-    actor,
-    action: ref === null ? 'account_restore' : 'account_takedown',
-    subject: did,
-  })
-  await takeDown(exchange.ctx, tx, did, ref)
-}
-
 async function updateAccount(
   exchange: Exchange,
   did: Did,
@@ -47,13 +31,24 @@ async function updateAccount(
 ): Promise<void> {
   const { ctx } = exchange
   if (!(await accountOf(ctx.db, did))) throw subjectNotFound()
-  if (takedown) await ctx.db.transaction((tx) => takeAccountDown(exchange, tx, did, takedownRef(ctx, takedown), actor))
+  if (takedown) await setStatus(exchange, accountSubject(did), { ref: takedownRef(ctx, takedown), actor })
   if (!takedown && !deactivated) await ctx.db.transaction((tx) => addStatusEvent(ctx, tx, did))
   if (!deactivated) return
   const action = deactivated.applied ? 'account_deactivated' : 'account_activated'
   await ctx.db.transaction((tx) => requireStanding(exchange, tx, { actor, action, subject: did }))
   await (deactivated.applied ? deactivateAccount(exchange, did, null, actor) : activateAccount(exchange, did, actor))
   await ctx.db.transaction((tx) => recordAudit(exchange, tx, { actor, action, subject: did, isDone: true }))
+}
+
+/** Throws NotFound if there is no such subject. */
+async function setStatus(
+  exchange: Exchange,
+  subject: CaseSubject,
+  takedown: { ref: string | null; actor: string },
+): Promise<void> {
+  await exchange.ctx.db.transaction(async (tx) => {
+    if (!(await setTakedown(exchange, tx, subject, takedown))) throw subjectNotFound()
+  })
 }
 
 interface RecordPlace {
@@ -109,26 +104,15 @@ export const subjectStatusRoutes = [
           await updateAccount(call, subject.did, { takedown, deactivated, actor: caller.actor })
           break
         case 'com.atproto.repo.strongRef': {
-          const place = await placeOf(ctx.db, subject.uri)
-          const uri = recordUri(place.did, place.path)
-          const action = ref === null ? 'record_restore' : 'record_takedown'
+          const { did, path } = await placeOf(ctx.db, subject.uri)
           if (ref !== undefined)
-            await ctx.db.transaction(async (tx) => {
-              if (!(await setRecordTakedown(tx, { ...place, ref }))) throw subjectNotFound()
-              await recordAudit(call, tx, { actor: caller.actor, action, subject: uri, account: place.did })
-            })
+            await setStatus(call, { kind: 'record', did, item: path }, { ref, actor: caller.actor })
           break
         }
-        case 'com.atproto.admin.defs#repoBlobRef': {
-          const { did, cid } = subject
-          const action = ref === null ? 'blob_restore' : 'blob_takedown'
+        case 'com.atproto.admin.defs#repoBlobRef':
           if (ref !== undefined)
-            await ctx.db.transaction(async (tx) => {
-              if (!(await setBlobTakedown(tx, { did, cid, ref }))) throw subjectNotFound()
-              await recordAudit(call, tx, { actor: caller.actor, action, subject: cid, account: did, detail: did })
-            })
+            await setStatus(call, blobSubject(subject.did, subject.cid), { ref, actor: caller.actor })
           break
-        }
         default:
           throw invalidRequest(`Invalid subject (${String((subject as { $type: unknown }).$type)})`)
       }

@@ -7,6 +7,7 @@ import type { Context } from '../../../platform/context.ts'
 import { freeBytesOf } from '../../../platform/files/free-space.ts'
 import { RECOVERY_WINDOW_MILLIS } from '../../../protocol/plc.ts'
 import { changedWords } from '../../identity/account-events/account-events.ts'
+import { countWaiting } from '../cases/cases.ts'
 import { changesSince, misfits, misfitWords } from '../../identity/identity-watch/identity-watch.ts'
 import { crawlersFor } from '../../data/firehose/firehose.ts'
 import { certificateTerm, examineOne, termWords, type Finding } from '../doctor/doctor.ts'
@@ -201,6 +202,17 @@ export const alerts: readonly Alert[] = [
       return count >= limit
         ? [{ text: `${count} accounts were made within an hour; the limit (alerts.sign_ups_per_hour) is ${limit}` }]
         : []
+    },
+  },
+  {
+    name: 'cases-late',
+    title: 'cases are not decided in time',
+    remedy: 'decide them: "holdfast case list" lists them, "holdfast case show" says what was reported',
+    everySecs: MINUTE_SECS,
+    holdsForSecs: 0,
+    async look({ db, clock }) {
+      const { overdue } = await countWaiting(db, clock.now())
+      return overdue === 0 ? [] : [{ text: `${overdue} cases have passed their deadline (cases.deadline_secs)` }]
     },
   },
   {

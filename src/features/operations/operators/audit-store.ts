@@ -42,6 +42,11 @@ export const auditActions = [
   'operator_role_removed',
   'operator_signed_in',
   'operator_session_ended',
+  'case_opened',
+  'case_noted',
+  'case_deadline_set',
+  'case_decided',
+  'case_appeal_answered',
 ] as const
 export type AuditAction = (typeof auditActions)[number]
 

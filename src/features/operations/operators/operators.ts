@@ -112,6 +112,8 @@ export interface OperatorAction {
   /** The account that the action is about, if `subject` is not its DID. */
   account?: Did
   detail?: string
+  /** Why, if the request does not say it in `X-Admin-Reason`. */
+  reason?: string
   /** `requireStanding` was called before the change, which took more than this transaction. */
   isDone?: true
 }
@@ -123,7 +125,7 @@ export interface OperatorAction {
 export async function recordAudit(exchange: Exchange, tx: Tx, entry: OperatorAction): Promise<void> {
   if (entry.isDone !== true) await requireStanding(exchange, tx, entry)
   const { actor, action, subject, detail } = entry
-  const reason = reasonOf(exchange)
+  const reason = reasonOf(exchange) ?? (entry.reason === undefined ? null : plainName(entry.reason, MAX_REASON_CHARS))
   await insertAudit(tx, { actor, action, subject, detail, reason, outcome: 'ok', now: exchange.ctx.clock.now() })
   tx.afterCommit(() => logOperator(exchange, entry))
 }

@@ -1,0 +1,75 @@
+/** Commands that act on cases. What they are told is part of the case; the audit log has it, too. */
+import { DAY_SECS, HOUR_SECS } from '../../base/durations.ts'
+import { adminCommand } from '../admin-command.ts'
+import { findAccount } from '../account/operator-accounts.ts'
+import { Misuse } from '../command.ts'
+import { casePath, caseText, type ListedCase, type WholeCase } from './operator-cases.ts'
+
+export const caseOpenCommand = adminCommand({
+  summary: 'Open a case about an account, a record or a blob.',
+  parameters: ['<subject>', '<why>'],
+  details: 'Name an account by its handle or DID, a record by its AT URI, and a blob by the DID, "#" and its CID.',
+  async run({ server, positionals: [given = '', reason = ''] }) {
+    const subject = /^at:|#/.test(given) ? given : (await findAccount(server, given)).did
+    const value = await server.post<ListedCase>('/v1/admin/cases', { subject, reason })
+    return { value, text: `This is case ${value.id}.` }
+  },
+})
+
+export const caseNoteCommand = adminCommand({
+  summary: 'Add a note to a case. Only moderators see it.',
+  parameters: ['<case>', '<text>'],
+  details: '',
+  async run({ server, positionals: [id = '', text = ''] }) {
+    const value = await server.post(casePath(id, '/notes'), { text })
+    return { value, text: `The note is in case ${id}.` }
+  },
+})
+
+const spans: Readonly<Record<string, number>> = { h: HOUR_SECS, d: DAY_SECS }
+
+export const caseDeadlineCommand = adminCommand({
+  summary: 'Set by when a case has to be decided.',
+  parameters: ['<case>', '<time>'],
+  details: 'The time is counted from now, in hours or days: 12h, 7d.',
+  async run({ server, positionals: [id = '', given = ''] }) {
+    const [, count = '', unit = ''] = /^(\d{1,4})([hd])$/.exec(given) ?? []
+    if (count === '') throw new Misuse('give the time in hours or days: 12h, 7d')
+    const value = await server.post(casePath(id, '/deadline'), { inSecs: Number(count) * spans[unit]! })
+    return { value, text: `Case ${id} has to be decided within ${given}.` }
+  },
+})
+
+export const caseDecideCommand = adminCommand({
+  summary: 'Decide a case: carry it out, tell the person why, and let the person appeal.',
+  parameters: ['<case>', '<act>', '<why>'],
+  details: `"case show" lists the acts that are possible. "nothing" closes the case without a word to the person; for all others, the
+person is mailed the reason and a link to appeal once.`,
+  async run({ server, positionals: [id = '', act = '', reason = ''] }) {
+    const value = await server.post<WholeCase>(casePath(id, '/decision'), { act, reason })
+    return { value, text: caseText(value) }
+  },
+})
+
+export const caseAnswerCommand = adminCommand({
+  summary: 'Answer an appeal: the decision is upheld or reversed.',
+  parameters: ['<case>', '<outcome>', '<why>'],
+  details: '"reversed" lifts the takedown of the decision. The person is mailed the answer, which is final.',
+  async run({ server, positionals: [id = '', outcome = '', reason = ''] }) {
+    if (outcome !== 'upheld' && outcome !== 'reversed') throw new Misuse('the outcome is "upheld" or "reversed"')
+    const value = await server.post<WholeCase>(casePath(id, '/answer'), { outcome, reason })
+    return { value, text: caseText(value) }
+  },
+})
+
+export const caseExportCommand = adminCommand({
+  summary: 'Print a decision, to be handed out or filed.',
+  parameters: ['<case>'],
+  details: 'It does not say who reported. --json prints it for programs.',
+  async run({ server, positionals: [id = ''] }) {
+    const value = await server.get(casePath(id, '/export'))
+    const parts: Uint8Array[] = []
+    for await (const part of server.download(casePath(id, '/export?format=text'))) parts.push(part)
+    return { value, text: Buffer.concat(parts).toString().trimEnd() }
+  },
+})

@@ -1,0 +1,12 @@
+import { adminCommand } from '../admin-command.ts'
+import { casePath, caseText, type WholeCase } from './operator-cases.ts'
+
+export const caseShowCommand = adminCommand({
+  summary: 'Show a case: who reported what, notes, the decision and the appeal.',
+  parameters: ['<case>'],
+  details: '',
+  async run({ server, positionals: [id = ''] }) {
+    const value = await server.get<WholeCase>(casePath(id))
+    return { value, text: caseText(value) }
+  },
+})

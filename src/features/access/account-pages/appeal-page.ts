@@ -1,0 +1,86 @@
+/** The page to which the mail about a decision of moderators leads: what was decided, and the answer to it. */
+import { charge } from '../../../http/limiting.ts'
+import { html, type Html } from '../../../http/html.ts'
+import { appeal, decisionOfCode, ownDecisionView } from '../../operations/cases/cases.ts'
+import { faultAt, faultOf, hidden, type Fault, type PageCall } from '../page-parts/page-parts.ts'
+import { appealTexts as texts } from './appeal-texts.ts'
+import { formPage, formRoutes } from './form-page.ts'
+
+const ACTION = '/account/appeal'
+const MAX_CHARS = 4000
+
+type Decision = ReturnType<typeof ownDecisionView>
+
+const acts: Readonly<Record<string, typeof texts.warn>> = {
+  warn: texts.warn,
+  takedown: texts.takedown,
+  'takedown-account': texts.takedownAccount,
+  quarantine: texts.quarantine,
+}
+
+/** The day of a time in RFC 3339, in UTC. */
+const dayOf = (time: string): Html => html`<time datetime="${time}">${time.slice(0, 10)}</time>`
+
+const row = (name: (typeof texts)['caseNumber'], value: Html | string | number): Html =>
+  html`<div><dt>${name}</dt><dd>${value}</dd></div>`
+
+/** Text of a person, with its lines. */
+const lines = (text: string): Html => html`${text.split('\n').map((line) => html`${line}<br>`)}`
+
+const facts = (given: Decision): Html => html`
+<dl class="facts">
+  ${row(texts.caseNumber, given.case)}
+  ${row(texts.concerns, html`<span class="mono">${given.subject}</span>`)}
+  ${row(texts.decidedOn, dayOf(given.decidedAt))}
+  ${acts[given.act] && html`<div><dt>${texts.decision}</dt><dd>${acts[given.act]}</dd></div>`}
+  ${row(texts.reason, lines(given.reason))}
+  ${given.appeal && row(texts.yourAnswer, lines(given.appeal.text))}
+  ${
+    given.appeal?.outcome &&
+    html`<div><dt>${texts.outcome}</dt><dd>${given.appeal.outcome === 'upheld' ? texts.upheld : texts.reversed}</dd></div>${row(texts.theirAnswer, lines(given.appeal.answer ?? ''))}`
+  }
+</dl>`
+
+const answerField = (text: string): Html => html`
+<div class="field">
+  <label for="text">${texts.whyWrong}</label>
+  <textarea id="text" name="text" rows="6" maxlength="${MAX_CHARS}" required>${text}</textarea>
+</div>`
+
+function whatNow({ mayAppeal, appeal: given, appealUntil }: Decision) {
+  if (mayAppeal) return appealUntil === null ? texts.lead : texts.answerUntil({ day: appealUntil.slice(0, 10) })
+  return given === null ? texts.tooLate : given.outcome === null ? texts.waits : texts.isFinal
+}
+
+async function show(call: PageCall, given: URLSearchParams, fault: Fault | null): Promise<Response> {
+  const code = given.get('code') ?? ''
+  let found: Decision | null = null
+  const missing = await faultOf(async () => {
+    if (fault === null) charge(call, 'appeal')
+    found = ownDecisionView(call.ctx, await decisionOfCode(call.ctx, call.ctx.db, code))
+  })
+  const decision = found as Decision | null
+  const unknown = missing?.status === 404 ? faultAt('code', texts.unknownCode, 404) : missing
+  return formPage(call, {
+    title: texts.title,
+    lead: decision === null ? texts.lead : whatNow(decision),
+    action: ACTION,
+    fault: fault ?? unknown,
+    fields: html`${hidden({ code })}${decision && facts(decision)}${decision?.mayAppeal && answerField(given.get('text') ?? '')}`,
+    submit: decision?.mayAppeal ? texts.send : null,
+    links: html`<a href="/account">${texts.toAccount}</a>`,
+  })
+}
+
+async function send(call: PageCall, form: URLSearchParams): Promise<Response> {
+  const fault = await faultOf(async () => {
+    charge(call, 'appeal')
+    await appeal(call, form.get('code') ?? '', form.get('text') ?? '')
+  })
+  const shown = fault?.status === 400 ? faultAt('text', texts.emptyAnswer) : fault
+  // What was sent is shown from the case, not from the form.
+  if (fault === null) form.delete('text')
+  return show(call, form, fault?.status === 409 ? faultAt(null, texts.closed, 409) : shown)
+}
+
+export const appealRoutes = formRoutes(ACTION, { show, send })

@@ -1,0 +1,40 @@
+/** The texts of the page on which people answer a decision of moderators. */
+import { textTable } from '../../../http/texts.ts'
+
+export const appealTexts = textTable(
+  {
+    title: 'A decision about your account',
+    lead: 'The mail about the decision has a link that leads here.',
+    caseNumber: 'Case',
+    concerns: 'Concerns',
+    decidedOn: 'Decided on',
+    decision: 'Decision',
+    reason: 'Reason',
+    yourAnswer: 'Your answer',
+    outcome: 'Outcome',
+    theirAnswer: 'Their answer',
+    warn: 'Nothing was taken down. This is a warning.',
+    takedown: 'It was taken down: others can no longer see it. Nothing was deleted.',
+    takedownAccount: 'The whole account was taken down. Nothing was deleted.',
+    quarantine: 'The file was set aside: only moderators can see it for now.',
+    upheld: 'The decision stays.',
+    reversed: 'The decision was taken back.',
+    answerUntil: 'If you think that this is wrong, you can answer once, until {day}.',
+    waits: 'Your answer was sent. You will get a mail once it has been read.',
+    tooLate: 'The time for an answer is over.',
+    isFinal: 'Your answer was read, and this is final.',
+    whyWrong: 'Why is this wrong?',
+    send: 'Send answer',
+    unknownCode: 'This link does not belong to a decision. Please open the whole link of the mail.',
+    emptyAnswer: 'Please write why you think that this is wrong.',
+    closed: 'This decision was answered before, or the time for it is over.',
+    toAccount: 'To your account',
+  },
+  {
+    de: async () => (await import('./appeal-texts-de.ts')).appealGerman,
+    es: async () => (await import('./appeal-texts-es.ts')).appealSpanish,
+    fr: async () => (await import('./appeal-texts-fr.ts')).appealFrench,
+    ja: async () => (await import('./appeal-texts-ja.ts')).appealJapanese,
+    'pt-BR': async () => (await import('./appeal-texts-pt.ts')).appealBrazilian,
+  },
+)

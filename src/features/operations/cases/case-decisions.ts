@@ -1,0 +1,245 @@
+/** What operators decide about cases: each decision is carried out, written down and told to the person in one step. */
+import type { Exchange } from '../../../http/endpoint.ts'
+import { invalidRequest, notFound, Refusal } from '../../../http/errors.ts'
+import { plainText } from '../../../http/html.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Reader, Tx } from '../../../platform/database/database.ts'
+import { newToken } from '../../../platform/secrets/new-token.ts'
+import type { Millis } from '../../../protocol/identifiers.ts'
+import { blobTakedown } from '../../data/blobs/blobs.ts'
+import { readRecord } from '../../data/repo/repo.ts'
+import { accountOf } from '../../identity/accounts/accounts.ts'
+import { addMail, decisionMail, type ToldDecision } from '../../identity/mails/mails.ts'
+import { recordAudit } from '../operators/operators.ts'
+import { appealableUntil } from './case-appeals.ts'
+import { fileReport, MAX_TEXT_CHARS } from './case-intake.ts'
+import {
+  countNotes,
+  findCase,
+  findDecision,
+  insertDecision,
+  insertNote,
+  moveCase,
+  setAnswer,
+  setDeadline,
+  type CaseRow,
+  type DecisionRow,
+} from './case-store.ts'
+import { accountSubject, isHere, subjectNamed, subjectText, type CaseSubject } from './case-subjects.ts'
+import { setTakedown } from './subject-takedowns.ts'
+
+const MAX_NOTES = 500
+
+interface DecisionAct {
+  kinds: ReadonlySet<CaseSubject['kind']>
+  /** What the person is told was done; null if nothing is taken from the person, who then hears nothing. */
+  told: string | null
+  /** What is taken down. */
+  target?(subject: CaseSubject): CaseSubject
+}
+
+const anything: DecisionAct['kinds'] = new Set(['account', 'record', 'blob'])
+const whole = (subject: CaseSubject): CaseSubject => subject
+
+/** All decisions. A takedown that is reversed is lifted, if it still is the one that the decision made. */
+export const decisionActs: Readonly<Record<string, DecisionAct>> = {
+  nothing: { kinds: anything, told: null },
+  warn: {
+    kinds: anything,
+    told: 'Nothing was taken down. This is a warning: if it happens again, more may follow.',
+  },
+  takedown: {
+    kinds: anything,
+    told: 'It was taken down: others can no longer see it. Nothing was deleted.',
+    target: whole,
+  },
+  'takedown-account': {
+    kinds: new Set(['record', 'blob']),
+    told: 'The whole account was taken down: others can no longer see it, and it can no longer be used. Nothing was deleted.',
+    target: ({ did }) => accountSubject(did),
+  },
+}
+
+const noCase = () => notFound('No such case')
+const isDecided = () => new Refusal(409, 'CaseDecided', 'The case does not wait for this')
+
+export async function existingCase(reader: Reader, seq: number): Promise<CaseRow> {
+  const found = await findCase(reader, seq)
+  if (found === null) throw noCase()
+  return found
+}
+
+const caseName = (seq: number): string => `case:${seq}`
+/** Under which reference a takedown is stored that a case decided. */
+const takedownRef = (seq: number): string => `case-${seq}`
+
+/** Text that an operator wrote. Throws `InvalidRequest` if it says nothing. */
+function written(name: string, text: string): string {
+  const plain = plainText(text, MAX_TEXT_CHARS)
+  if (plain === '') throw invalidRequest(`${name} must not be empty`)
+  return plain
+}
+
+interface By {
+  actor: string
+}
+
+/** Open a case, or add to the open one. Throws `InvalidRequest` if this server has no such subject. */
+export function openCase(call: Exchange, { actor }: By, name: string, text: string): Promise<CaseRow> {
+  return call.ctx.db.transaction(async (tx) => {
+    const subject = await subjectNamed(tx, name)
+    if (!(await isHere(tx, subject))) throw invalidRequest('The subject is not on this server')
+    const reason = written('reason', text)
+    const { caseSeq } = await fileReport(call.ctx, tx, subject, {
+      source: 'operator',
+      by: actor,
+      reason: '',
+      text: reason,
+    })
+    const detail = subjectText(subject)
+    await recordAudit(call, tx, { actor, action: 'case_opened', subject: caseName(caseSeq), detail, reason })
+    return existingCase(tx, caseSeq)
+  })
+}
+
+export async function addNote(call: Exchange, { actor }: By, seq: number, text: string): Promise<void> {
+  await call.ctx.db.transaction(async (tx) => {
+    const found = await existingCase(tx, seq)
+    if ((await countNotes(tx, seq)) >= MAX_NOTES) throw invalidRequest(`A case has at most ${MAX_NOTES} notes`)
+    await insertNote(tx, found, { actor, text: written('text', text), now: call.ctx.clock.now() })
+    await recordAudit(call, tx, { actor, action: 'case_noted', subject: caseName(seq) })
+  })
+}
+
+export async function postpone(call: Exchange, { actor }: By, seq: number, deadlineAt: Millis): Promise<void> {
+  await call.ctx.db.transaction(async (tx) => {
+    await existingCase(tx, seq)
+    if ((await setDeadline(tx, seq, deadlineAt, call.ctx.clock.now())) === 0) throw isDecided()
+    const detail = new Date(deadlineAt).toISOString()
+    await recordAudit(call, tx, { actor, action: 'case_deadline_set', subject: caseName(seq), detail })
+  })
+}
+
+interface Wish {
+  act: string
+  /** Told to the person, unless nothing is taken from it. */
+  reason: string
+}
+
+/** Decide a case that is open, and carry the decision out. Throws `CaseDecided` (409) if another decided it before. */
+export async function decide(call: Exchange, { actor }: By, seq: number, wish: Wish): Promise<void> {
+  const { ctx } = call
+  const reason = written('reason', wish.reason)
+  await ctx.db.transaction(async (tx) => {
+    const found = await existingCase(tx, seq)
+    const act = decisionActs[wish.act]
+    if (act === undefined || !act.kinds.has(found.kind))
+      throw invalidRequest(`act must be one of ${actsFor(found.kind).join(', ')}`)
+    const now = ctx.clock.now()
+    if (!(await moveCase(tx, seq, ['open'], { state: 'decided', now }))) throw isDecided()
+    const detail = JSON.stringify({ act: wish.act, subject: subjectText(found) })
+    const audited = { actor, action: 'case_decided', subject: caseName(seq), detail, reason } as const
+    // First, because a takedown may end the session of the operator.
+    await recordAudit(call, tx, act.told === null ? audited : { ...audited, account: found.did })
+    const target = act.target?.(found)
+    if (target && !(await setTakedown(call, tx, target, { ref: takedownRef(seq), actor })))
+      throw invalidRequest('The subject is no longer here')
+    const code = act.told === null ? null : newToken()
+    const decision = {
+      caseSeq: seq,
+      did: found.did,
+      act: wish.act,
+      reason,
+      decidedBy: actor,
+      decidedAt: now,
+      actUntil: null,
+    }
+    const until = now + ctx.config.cases.appealSecs * 1000
+    const url = `${ctx.config.publicUrl}/account/appeal?code=${code?.token ?? ''}`
+    const mailed =
+      act.told !== null && (await tell(ctx, tx, found, { done: act.told, reason, appeal: { url, until } }, 'decided'))
+    await insertDecision(tx, { ...decision, mailed: mailed ? 1 : 0 }, code?.hash ?? null)
+  })
+}
+
+export const actsFor = (kind: CaseSubject['kind']): string[] =>
+  Object.entries(decisionActs)
+    .filter(([, { kinds }]) => kinds.has(kind))
+    .map(([name]) => name)
+
+/** Order a mail to the holder. Returns false if the account has no address. */
+async function tell(
+  ctx: Context,
+  tx: Tx,
+  found: CaseRow,
+  told: Pick<ToldDecision, 'done' | 'reason' | 'appeal'>,
+  what: 'decided' | 'answered',
+): Promise<boolean> {
+  const account = await accountOf(tx, found.did)
+  if (account === null || account.email === null) return false
+  const { seq, did } = found
+  const mail = decisionMail(
+    ctx,
+    { ...account, email: account.email },
+    { caseSeq: seq, subject: subjectText(found), ...told },
+  )
+  await addMail(ctx, tx, { key: `case ${seq} ${what}`, did, mail })
+  return true
+}
+
+interface Answer {
+  outcome: 'upheld' | 'reversed'
+  reason: string
+}
+
+const answerWords = {
+  upheld: 'Your appeal was read, and the decision stays.',
+  reversed: 'Your appeal was right: the decision is taken back, and what was taken down is visible again.',
+}
+
+/** Answer an appeal. If the decision is reversed, what it took down is restored. Throws `CaseDecided` (409). */
+export async function answerAppeal(call: Exchange, { actor }: By, seq: number, given: Answer): Promise<void> {
+  const { ctx } = call
+  const { outcome } = given
+  const answer = written('reason', given.reason)
+  await ctx.db.transaction(async (tx) => {
+    const found = await existingCase(tx, seq)
+    const decision = await findDecision(tx, seq)
+    const now = ctx.clock.now()
+    if (decision === null || !(await moveCase(tx, seq, ['appealed'], { state: 'closed', now }))) throw isDecided()
+    await recordAudit(call, tx, {
+      actor,
+      action: 'case_appeal_answered',
+      subject: caseName(seq),
+      account: found.did,
+      detail: outcome,
+      reason: answer,
+    })
+    if (outcome === 'reversed') await undo(call, tx, found, decision, actor)
+    await setAnswer(tx, seq, { outcome, answer, actor, now })
+    await tell(ctx, tx, found, { done: answerWords[outcome], reason: answer, appeal: null }, 'answered')
+  })
+}
+
+const refOf: Readonly<Record<CaseSubject['kind'], (reader: Reader, subject: CaseSubject) => Promise<string | null>>> = {
+  account: async (reader, { did }) => (await accountOf(reader, did))?.takedownRef ?? null,
+  record: async (reader, { did, item }) => (await readRecord(reader, did, item))?.takedownRef ?? null,
+  blob: async (reader, { did, item }) => (await blobTakedown(reader, did, item))?.ref ?? null,
+}
+
+async function undo(
+  call: Exchange,
+  tx: Tx,
+  found: CaseRow,
+  { act, caseSeq }: DecisionRow,
+  actor: string,
+): Promise<void> {
+  const target = decisionActs[act]?.target?.(found)
+  // Another takedown may have come first, or after it was lifted.
+  if (target && (await refOf[target.kind](tx, target)) === takedownRef(caseSeq))
+    await setTakedown(call, tx, target, { ref: null, actor })
+}
+
+/** Until when the person may appeal; null if there is nothing to appeal against, or it was done. */
+export const openAppealUntil = (ctx: Context, decision: DecisionRow): Millis | null =>
+  decision.isAppealable === 0 || decision.appealedAt !== null ? null : appealableUntil(ctx, decision)

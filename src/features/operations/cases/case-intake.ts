@@ -1,0 +1,109 @@
+/** How cases begin: with what people, labelers, other services and operators say about an account, record or blob. */
+import { DAY_MILLIS } from '../../../base/durations.ts'
+import type { Exchange } from '../../../http/endpoint.ts'
+import { invalidRequest, Refusal } from '../../../http/errors.ts'
+import { plainName, plainText } from '../../../http/html.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Tx } from '../../../platform/database/database.ts'
+import { wireTime, type Did } from '../../../protocol/identifiers.ts'
+import type { LexMethods } from '../../../protocol/lexicons/generated/types.ts'
+import { appealAgainst } from './case-appeals.ts'
+import {
+  countFurtherReport,
+  countReports,
+  countReportsBy,
+  findAppealable,
+  findReport,
+  insertReport,
+  putCase,
+  type ReportRow,
+  type Said,
+} from './case-store.ts'
+import { accountSubject, isHere, recordSubject, type CaseSubject } from './case-subjects.ts'
+
+export const MAX_TEXT_CHARS = 2000
+const MAX_REASON_CHARS = 200
+/** Reports of a case that are stored; further ones are counted. */
+const MAX_REPORTS = 200
+/** Reports of one account within a day. */
+const MAX_REPORTS_BY_ACCOUNT = 100
+
+export interface FiledReport extends Pick<ReportRow, 'seq' | 'at'> {
+  caseSeq: number
+}
+
+/**
+ * Add what was said to the open case of the subject, which is opened if there is none. What the same person says again
+ * for the same reason changes nothing. `subject` must exist here.
+ */
+export async function fileReport(ctx: Context, tx: Tx, subject: CaseSubject, given: Said): Promise<FiledReport> {
+  const said = {
+    ...given,
+    reason: plainName(given.reason, MAX_REASON_CHARS),
+    text: plainText(given.text, MAX_TEXT_CHARS),
+  }
+  const now = ctx.clock.now()
+  const caseSeq = await putCase(tx, subject, { now, deadlineAt: now + ctx.config.cases.deadlineSecs * 1000 })
+  const known = await findReport(tx, caseSeq, said)
+  if (known !== null) return { seq: known.seq, at: known.at, caseSeq }
+  if ((await countReports(tx, caseSeq)) >= MAX_REPORTS) {
+    await countFurtherReport(tx, caseSeq)
+    return { seq: caseSeq, at: now, caseSeq }
+  }
+  return { seq: await insertReport(tx, caseSeq, subject.did, said, now), at: now, caseSeq }
+}
+
+type ReportInput = LexMethods['com.atproto.moderation.createReport']['input']
+type ReportOutput = LexMethods['com.atproto.moderation.createReport']['output']
+
+interface Reporter {
+  did: Did
+  credential: string
+}
+
+const elsewhere = () => invalidRequest('The subject of the report is not on this server')
+const takendown = () => new Refusal(400, 'AccountTakedown', 'Report not accepted from takendown account')
+const tooMany = () => new Refusal(429, 'RateLimitExceeded', 'This account has reported too much today')
+
+/**
+ * Take a report that is addressed to this server. An appeal of the holder goes to the newest decision about its
+ * subject. Throws `InvalidRequest` if the subject is not here, `AccountTakedown` if the reporter was taken down and
+ * does not appeal, and `RateLimitExceeded` if the account has reported much today.
+ */
+export function takeReport(call: Exchange, caller: Reporter, input: ReportInput): Promise<ReportOutput> {
+  return call.ctx.db.transaction(async (tx) => {
+    await call.revalidate(tx)
+    const { seq, at } = await fileReportOf(call.ctx, tx, caller, input)
+    return { ...input, id: seq, reportedBy: caller.did, createdAt: wireTime(at) }
+  })
+}
+
+/** Keep a copy of a report that names no service, if it is one that this server would take. It is sent on as it is. */
+export async function copyReport(call: Exchange, caller: Reporter, input: ReportInput): Promise<void> {
+  await call.ctx.db.transaction(async (tx) => {
+    await call.revalidate(tx)
+    try {
+      await fileReportOf(call.ctx, tx, caller, input)
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+    }
+  })
+}
+
+/** Throws what `takeReport` does, before anything is written. */
+async function fileReportOf(
+  ctx: Context,
+  tx: Tx,
+  { did, credential }: Reporter,
+  { subject: given, reasonType, reason = '' }: ReportInput,
+): Promise<{ seq: number; at: number }> {
+  const subject = 'did' in given ? accountSubject(given.did as Did) : await recordSubject(tx, String(given.uri))
+  if (subject === null || !(await isHere(tx, subject))) throw elsewhere()
+  if (subject.did === did && reasonType.endsWith('#reasonAppeal')) {
+    const appealed = await appealAgainst(ctx, tx, await findAppealable(tx, subject), reason)
+    if (appealed !== null) return { seq: appealed, at: ctx.clock.now() }
+  }
+  if (credential === 'takendown') throw takendown()
+  if ((await countReportsBy(tx, did, ctx.clock.now() - DAY_MILLIS)) >= MAX_REPORTS_BY_ACCOUNT) throw tooMany()
+  return fileReport(ctx, tx, subject, { source: 'report', by: did, reason: reasonType, text: reason })
+}

@@ -1,0 +1,56 @@
+/** What a case is about: an account of this server, or a record or a blob of one. */
+import { invalidRequest } from '../../../http/errors.ts'
+import type { Reader } from '../../../platform/database/database.ts'
+import { parseAtUri, parseDid, recordUri, recordUriParts, type Did } from '../../../protocol/identifiers.ts'
+import { blobTakedown } from '../../data/blobs/blobs.ts'
+import { readRecord } from '../../data/repo/repo.ts'
+import { accountAt, accountOf } from '../../identity/accounts/accounts.ts'
+
+export interface CaseSubject {
+  kind: 'account' | 'record' | 'blob'
+  did: Did
+  /** `collection/rkey` of the record, or the CID of the blob. Empty for an account. */
+  item: string
+}
+
+export const accountSubject = (did: Did): CaseSubject => ({ kind: 'account', did, item: '' })
+export const blobSubject = (did: Did, cid: string): CaseSubject => ({ kind: 'blob', did, item: cid })
+
+const exists: Readonly<Record<CaseSubject['kind'], (reader: Reader, subject: CaseSubject) => Promise<boolean>>> = {
+  account: async (reader, { did }) => (await accountOf(reader, did)) !== null,
+  record: async (reader, { did, item }) => (await readRecord(reader, did, item)) !== null,
+  blob: async (reader, { did, item }) => (await blobTakedown(reader, did, item)) !== null,
+}
+
+/** Whether this server has the account, record or blob, in whatever state. */
+export const isHere = (reader: Reader, subject: CaseSubject): Promise<boolean> => exists[subject.kind](reader, subject)
+
+/** How a case names its subject: a DID, the URI of a record, or the CID of a blob after the DID and `#`. */
+export function subjectText({ kind, did, item }: CaseSubject): string {
+  if (kind === 'record') return recordUri(did, item)
+  return kind === 'blob' ? `${did}#${item}` : did
+}
+
+/** The record that a URI names, whose authority may be a handle; null if the text names none of an account here. */
+export async function recordSubject(reader: Reader, text: string): Promise<CaseSubject | null> {
+  const uri = parseAtUri(text)
+  const { authority, collection, rkey } = uri === null ? nothing : recordUriParts(uri)
+  if (collection === '' || rkey === '') return null
+  const did = parseDid(authority) ?? (await accountAt(reader, authority))?.did ?? null
+  return did && { kind: 'record', did, item: `${collection}/${rkey}` }
+}
+
+const nothing = { authority: '', collection: '', rkey: '' }
+
+/** The opposite of `subjectText`. Throws `InvalidRequest` for any other text. */
+export async function subjectNamed(reader: Reader, text: string): Promise<CaseSubject> {
+  if (text.startsWith('at://')) {
+    const record = await recordSubject(reader, text)
+    if (record !== null) return record
+  }
+  const [name = '', cid = ''] = text.split('#')
+  const did = parseDid(name)
+  if (did === null)
+    throw invalidRequest('subject must be a DID, the URI of a record, or a DID, "#" and the CID of a blob')
+  return cid === '' ? accountSubject(did) : blobSubject(did, cid)
+}

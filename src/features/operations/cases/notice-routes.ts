@@ -1,0 +1,99 @@
+/**
+ * Abuse notices: a moderation service that the operator trusts says what it found here. Each subject becomes a case.
+ *
+ * Source: atproto proposal 0012, "Infrastructure Abuse Notices". Its lexicon does not exist yet, so the endpoint has a
+ * name of ours, while tokens name the method of the proposal.
+ */
+import { Type, type Static } from '@sinclair/typebox'
+import { authorizationOf } from '../../../http/authorization-header.ts'
+import { route, type Guard } from '../../../http/endpoint.ts'
+import { authenticationRequired, invalidRequest } from '../../../http/errors.ts'
+import { readJson } from '../../../http/json-input.ts'
+import type { Reader } from '../../../platform/database/database.ts'
+import { parseDid, type Did } from '../../../protocol/identifiers.ts'
+import { serviceKind, type ServiceCaller } from '../../access/callers/callers.ts'
+import { verifyServiceToken } from '../../access/service-auth/service-auth.ts'
+import { fileReport, MAX_TEXT_CHARS } from './case-intake.ts'
+import { accountSubject, blobSubject, isHere, recordSubject, type CaseSubject } from './case-subjects.ts'
+
+const METHOD = 'com.atproto.moderation.sendAbuseNotice'
+const MAX_SUBJECTS = 20
+const MAX_ITEMS = 50
+
+const notice = Type.Object({
+  noticeId: Type.Integer({ minimum: 0 }),
+  authority: Type.String(),
+  subjects: Type.Array(
+    Type.Object({
+      accountDid: Type.String(),
+      records: Type.Optional(
+        Type.Array(Type.Object({ uri: Type.String(), cid: Type.Optional(Type.String()) }), { maxItems: MAX_ITEMS }),
+      ),
+      blobCids: Type.Optional(Type.Array(Type.String({ maxLength: 200 }), { maxItems: MAX_ITEMS })),
+    }),
+    { minItems: 1, maxItems: MAX_SUBJECTS },
+  ),
+  abuseType: Type.String({ minLength: 1, maxLength: 100 }),
+  comment: Type.Optional(Type.String({ maxLength: 10 * MAX_TEXT_CHARS })),
+})
+type Subject = Static<typeof notice>['subjects'][number]
+
+/** A moderation service whose notices the configuration accepts. */
+const authority: Guard<ServiceCaller> = {
+  personal: true,
+  takes: [serviceKind.name],
+  async check({ ctx, request }) {
+    const given = authorizationOf(request)
+    if (given?.scheme !== 'bearer') throw authenticationRequired()
+    const accepts = ({ iss }: ServiceCaller) => ctx.config.cases.noticeAuthorities.includes(iss)
+    return verifyServiceToken(ctx, given.value, { lxm: METHOD, accepts })
+  },
+}
+
+/** What a notice is about: its records and blobs, or the account if it names none. Throws `InvalidRequest`. */
+async function subjectsOf(
+  reader: Reader,
+  { accountDid, records = [], blobCids = [] }: Subject,
+): Promise<CaseSubject[]> {
+  const did = parseDid(accountDid)
+  if (did === null) throw invalidRequest('accountDid must be a DID')
+  const named: CaseSubject[] = []
+  for (const { uri } of records) {
+    const record = await recordSubject(reader, uri)
+    if (record?.did !== did) throw invalidRequest('uri must name a record of the account')
+    named.push(record)
+  }
+  named.push(...blobCids.map((cid) => blobSubject(did as Did, cid)))
+  return named.length === 0 ? [accountSubject(did)] : named
+}
+
+export const noticeRoutes = [
+  /** The same notice may be sent again: nothing is added then. */
+  route('POST', '/v1/abuse-notices', {
+    auth: authority,
+    capability: 'abuseNotices',
+    async handler({ ctx, caller: { iss }, body }) {
+      const { noticeId, authority: named, subjects, abuseType, comment = '' } = await readJson(body, notice)
+      if (named !== iss) throw invalidRequest('authority must be the issuer of the token')
+      return ctx.db.transaction(async (tx) => {
+        const cases = new Set<number>()
+        const unknown = []
+        for (const given of subjects)
+          for (const subject of await subjectsOf(tx, given)) {
+            if (!(await isHere(tx, subject))) {
+              unknown.push({ accountDid: subject.did, item: subject.item })
+              continue
+            }
+            const said = {
+              source: 'notice',
+              by: iss,
+              reason: `${abuseType} (notice ${noticeId})`,
+              text: comment,
+            } as const
+            cases.add((await fileReport(ctx, tx, subject, said)).caseSeq)
+          }
+        return { noticeId, cases: [...cases], unknown }
+      })
+    },
+  }),
+]

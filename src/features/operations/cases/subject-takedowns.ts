@@ -1,0 +1,55 @@
+/** Takedowns of accounts, records and blobs by operators, and their end. */
+import type { Exchange } from '../../../http/endpoint.ts'
+import type { Tx } from '../../../platform/database/database.ts'
+import { recordUri } from '../../../protocol/identifiers.ts'
+import { setBlobTakedown } from '../../data/blobs/blobs.ts'
+import { setRecordTakedown } from '../../data/repo/repo.ts'
+import { accountOf, takeDown } from '../../identity/accounts/accounts.ts'
+import { recordAudit } from '../operators/operators.ts'
+import type { CaseSubject } from './case-subjects.ts'
+
+interface Takedown {
+  /** The reference under which it is stored; null lifts the takedown. */
+  ref: string | null
+  actor: string
+}
+
+/**
+ * Take a subject down, or lift its takedown, and write the audit entry. Returns false if there is no such subject. An
+ * account that is in that state already stays as it is. Throws as `recordAudit`, which undoes the change.
+ */
+export const setTakedown = (exchange: Exchange, tx: Tx, subject: CaseSubject, takedown: Takedown): Promise<boolean> =>
+  takedowns[subject.kind](exchange, tx, subject, takedown)
+
+const takedowns: Readonly<
+  Record<
+    CaseSubject['kind'],
+    (exchange: Exchange, tx: Tx, subject: CaseSubject, takedown: Takedown) => Promise<boolean>
+  >
+> = {
+  async account(exchange, tx, { did }, { ref, actor }) {
+    const account = await accountOf(tx, did)
+    if (!account) return false
+    if ((account.takedownRef === null) === (ref === null)) return true
+    // First, because a takedown ends the sessions of an operator too.
+    await recordAudit(exchange, tx, {
+      actor,
+      action: ref === null ? 'account_restore' : 'account_takedown',
+      subject: did,
+    })
+    await takeDown(exchange.ctx, tx, did, ref)
+    return true
+  },
+  async record(exchange, tx, { did, item }, { ref, actor }) {
+    if (!(await setRecordTakedown(tx, { did, path: item, ref }))) return false
+    const action = ref === null ? 'record_restore' : 'record_takedown'
+    await recordAudit(exchange, tx, { actor, action, subject: recordUri(did, item), account: did })
+    return true
+  },
+  async blob(exchange, tx, { did, item }, { ref, actor }) {
+    if (!(await setBlobTakedown(tx, { did, cid: item, ref }))) return false
+    const action = ref === null ? 'blob_restore' : 'blob_takedown'
+    await recordAudit(exchange, tx, { actor, action, subject: item, account: did, detail: did })
+    return true
+  },
+}
