@@ -53,8 +53,20 @@ test('a file that arrives in one piece with the end of its form is read', async 
   expect(await read(bodyOf([part('a', 'b') + part('file', content, 'a.zip') + END]))).toMatchObject({ file: content })
 })
 
-test('a form whose only large part is none of the form ends', async () => {
-  expect(await read(bodyOf([`--${BOUNDARY}\r\n\r\n${'x'.repeat(400_000)}\r\n${END}`]))).toMatchObject({ file: null })
+/** What nobody reads: a large part that is none of a form, and bytes after the end. */
+const UNREAD = `--${BOUNDARY}\r\n\r\n${'x'.repeat(300_000)}\r\n`
+const AFTER = '-'.repeat(100_000)
+
+test.each([
+  ['a large part that is none of the form', UNREAD + END, null],
+  ['such a part, and bytes after its end', UNREAD + END + AFTER, null],
+  [
+    'a file, such a part, and bytes after its end',
+    part('file', 'its content', 'a.zip') + UNREAD + END + AFTER,
+    'its content',
+  ],
+])('a form that arrives at once with %s ends', async (_, form, file) => {
+  expect(await read(bodyOf([form]))).toMatchObject({ file })
 })
 
 test('a form in which no file was chosen has none', async () => {

@@ -5,7 +5,6 @@
  * Source: RFC 7578.
  */
 import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import type { BusboyInstance } from '@fastify/busboy'
 import { Stalled, steady, uploadPace } from '../base/unstalled.ts'
 import type { RequestBody } from './body.ts'
@@ -18,7 +17,10 @@ const MAX_FIELDS = 32
 const MAX_HEADERS = 16
 const MAX_HEADER_BYTES = 4096
 const BUFFER_BYTES = 64 * 1024
-/** The parser gets stuck if an unread part fills its buffer before it ends, so pieces are far smaller. */
+/**
+ * The parser gets stuck if an unread part fills its buffer before it ends, so pieces are far smaller, and each turn of
+ * the event loop, in which such parts are emptied, has one.
+ */
 const PIECE_BYTES = 32 * 1024
 const PART_BUFFER_BYTES = 4 * BUFFER_BYTES
 
@@ -45,37 +47,46 @@ export async function withUpload<T>(body: RequestBody, work: (form: UploadedForm
   const parser = await parserOf(body)
   const fields = new URLSearchParams()
   const begun = Promise.withResolvers<UploadedFile | null>()
+  const over = Promise.withResolvers<void>()
   let stream: Readable | null = null
-  let fault: unknown = null
   const source = Readable.from(arrivingBytes(), { objectMode: false, highWaterMark: BUFFER_BYTES })
-  const arrived = pipeline(source, parser).then(
+
+  async function* arrivingBytes(): AsyncGenerator<Uint8Array> {
+    let count = 0
+    for await (const chunk of steady(body.stream(Infinity), uploadPace)) {
+      if (stream === null && count > MAX_FIELD_BYTES) throw payloadTooLarge()
+      count += chunk.length
+      for (let start = 0; start < chunk.length; start += PIECE_BYTES) yield chunk.subarray(start, start + PIECE_BYTES)
+    }
+  }
+
+  const finish = () => {
+    source.destroy()
+    over.resolve()
+  }
+  const refuse = (fault: unknown) => {
+    source.destroy()
+    over.reject(fault)
+  }
+  over.promise.then(
     () => begun.resolve(null),
-    () => {
-      fault ??= invalidRequest('The form is malformed, or breaks off')
-      stream?.destroy(fault as Error)
+    (fault) => {
+      stream?.destroy(fault)
       begun.reject(fault)
     },
   )
 
-  /** The faults of the parser say less: what ends its source ends it too. */
-  async function* arrivingBytes(): AsyncGenerator<Uint8Array> {
-    let count = 0
-    try {
-      for await (const chunk of steady(body.stream(Infinity), uploadPace)) {
-        if (stream === null && count > MAX_FIELD_BYTES) throw payloadTooLarge()
-        count += chunk.length
-        for (let start = 0; start < chunk.length; start += PIECE_BYTES) yield chunk.subarray(start, start + PIECE_BYTES)
-      }
-    } catch (error) {
-      fault ??= error instanceof Stalled ? new Refusal(408, 'RequestTimeout', 'The upload is too slow') : error
-      throw error
-    }
-  }
-
-  const refuse = (error: Refusal) => {
-    fault ??= error
-    source.destroy(error)
-  }
+  // Not piped: the parser is finished at the end of the form, and a pipe would never end if bytes follow.
+  source.on('data', (piece: Uint8Array) => {
+    source.pause()
+    parser.write(piece, () => setImmediate(() => source.resume()))
+  })
+  source.on('end', () => parser.end())
+  source.on('error', (error) =>
+    refuse(error instanceof Stalled ? new Refusal(408, 'RequestTimeout', 'The upload is too slow') : error),
+  )
+  parser.on('finish', finish)
+  parser.on('error', () => refuse(invalidRequest('The form is malformed, or breaks off')))
   for (const limit of ['filesLimit', 'fieldsLimit', 'partsLimit'] as const)
     parser.on(limit, () => refuse(invalidRequest('The form has more than one file, or too many fields')))
   parser.on('field', (name, value, _, isTruncated) => {
@@ -92,11 +103,7 @@ export async function withUpload<T>(body: RequestBody, work: (form: UploadedForm
       bytes.resume()
       return begun.resolve(null)
     }
-    const ended = async () => {
-      await arrived
-      if (fault !== null) throw fault
-    }
-    begun.resolve(new UploadedFile(body.announcedBytes, bytes, ended))
+    begun.resolve(new UploadedFile(body.announcedBytes, bytes, () => over.promise))
   })
 
   try {
