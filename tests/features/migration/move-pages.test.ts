@@ -2,11 +2,13 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'bun:test'
+import { AtpAgent } from '@atproto/api'
 import type { Page } from 'playwright-core'
 import { axeFaults } from '../../support/clients/accessibility.ts'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
 import { signIn } from '../../support/clients/browser.ts'
-import { basic, request } from '../../support/clients/http.ts'
+import { basic, bearer, request } from '../../support/clients/http.ts'
+import { settleIn } from '../../support/clients/migration.ts'
 import { lastOperation } from '../../support/clients/rotating.ts'
 import { deviceKey } from '../../support/clients/wallet.ts'
 import { startLyingHost } from '../../support/faults/lying-host.ts'
@@ -234,6 +236,22 @@ test('the old server that fails is named, and the page loads again by itself whi
   expect(await page.getByText('In progress').count()).toBe(1)
 })
 
+/** A move whose old server is gone, up to the form for the backup. */
+async function beginWithoutOldServer(page: Page, from: TestAccount, handle: string): Promise<void> {
+  host.lie = (nsid) => (nsid.startsWith('com.atproto.sync.') ? new Response('away', { status: 502 }) : null)
+  await begin(page, from, handle)
+  await pds.runSteps()
+  await page.reload()
+  await page.getByText('The old server is gone').click()
+  await page.getByRole('button', { name: 'Continue without it' }).click()
+  await page.getByText('your posts come from your backup').waitFor()
+}
+
+async function uploadBackup(page: Page, name: string, buffer: Buffer): Promise<void> {
+  await page.getByLabel('Your backup').setInputFiles({ name, mimeType: 'application/octet-stream', buffer })
+  await page.getByRole('button', { name: 'Upload it' }).click()
+}
+
 test('a person whose old server is gone uploads the backup, after a file that is none', async () => {
   const from = await someone()
   const record = { $type: 'com.example.note', text: 'hello' }
@@ -241,28 +259,46 @@ test('a person whose old server is gone uploads the backup, after a file that is
     json: { repo: from.did, collection: 'com.example.note', record },
   })
   const car = await (await fetch(`${old.url}/xrpc/com.atproto.sync.getRepo?did=${from.did}`)).arrayBuffer()
-  host.lie = (nsid) => (nsid === 'com.atproto.sync.getRepo' ? new Response('away', { status: 502 }) : null)
   const page = await freshPage()
-  await begin(page, from, 'gone-here.test')
-  await pds.runSteps()
-  await page.reload()
-  await page.getByText('The old server is gone').click()
-  await page.getByRole('button', { name: 'Continue without it' }).click()
-  await page.getByText('your posts come from your backup').waitFor()
+  await beginWithoutOldServer(page, from, 'gone-here.test')
   await look(page, 'backup')
-  const send = async (name: string, buffer: Buffer) => {
-    await page.getByLabel('Your backup').setInputFiles({ name, mimeType: 'application/octet-stream', buffer })
-    await page.getByRole('button', { name: 'Upload it' }).click()
-  }
-  await send('notes.txt', Buffer.from('nothing of a repository'))
+  await uploadBackup(page, 'notes.txt', Buffer.from('nothing of a repository'))
   await page.getByRole('alert').waitFor()
   await look(page, 'backup-refused')
-  await send('backup.car', Buffer.from(car))
+  await uploadBackup(page, 'backup.car', Buffer.from(car))
   await page.waitForURL(/account\/move\?/)
   await pds.runSteps()
   await page.reload()
   await page.getByText('Your turn').waitFor()
   expect(await pds.count('record', { path: written.uri.split('/').slice(3).join('/') })).toBe(1)
+  host.lie = () => null
+})
+
+test('a person whose old server is gone uploads the archive of it, with pictures, after that of another', async () => {
+  const [from, other] = [await someone(), await someone()]
+  const agent = new AtpAgent({ service: old.url })
+  await agent.login({ identifier: from.did, password: from.password })
+  await settleIn(agent)
+  const archiveOf = async ({ accessJwt }: TestAccount) => {
+    const exported = await fetch(`${old.url}/v1/account/archive`, { headers: bearer(accessJwt) })
+    return Buffer.from(await exported.arrayBuffer())
+  }
+  const [archive, others] = [await archiveOf(from), await archiveOf(other)]
+  const page = await freshPage()
+  await beginWithoutOldServer(page, from, 'packed-here.test')
+  await uploadBackup(page, 'other.zip', others)
+  expect(await page.getByRole('alert').innerText()).toContain('the archive of another account')
+  expect(await pds.count('blob', { did: from.did })).toBe(0)
+  await uploadBackup(page, 'archive.zip', archive)
+  await page.waitForURL(/account\/move\?/)
+  await pds.runSteps()
+  await page.reload()
+  await page.getByText('Your turn').waitFor()
+  await page.getByText('3 of 3', { exact: true }).waitFor()
+  const { body } = await from.call('app.bsky.actor.getPreferences')
+  const here = await logIn(pds, { ...from, handle: 'packed-here.test' }, NEW)
+  expect(body.preferences).not.toEqual([])
+  expect((await here.call('app.bsky.actor.getPreferences')).body).toEqual(body)
   host.lie = () => null
 })
 
