@@ -21,6 +21,7 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   'account restore': async () => (await import('./account/account-restore-command.ts')).accountRestoreCommand,
   'account delete': async () => (await import('./account/account-delete-command.ts')).accountDeleteCommand,
   'account usage': async () => (await import('./account/account-usage-command.ts')).accountUsageCommand,
+  'account events': async () => (await import('./account/account-events-command.ts')).accountEventsCommand,
   'account export': async () => (await import('./account/account-export-command.ts')).accountExportCommand,
   'account import-archive': async () =>
     (await import('./account/account-import-archive-command.ts')).accountImportArchiveCommand,

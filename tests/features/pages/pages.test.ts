@@ -242,7 +242,7 @@ test('the page of a new account has cards for what there is, and leads to anothe
   const page = await freshPage()
   await signIn(page, pds, newcomer)
   const cards = () => page.getByRole('heading', { level: 2 }).allInnerTexts()
-  expect(await cards()).toEqual(['Signing in', 'Sessions', 'Account details'])
+  expect(await cards()).toEqual(['Signing in', 'Sessions', 'Activity', 'Account details'])
   expect(await page.getByText('No app has been given access').isVisible()).toBe(true)
   expect(await page.getByText('0 records, 0 of 1,073.7 MB of media').isVisible()).toBe(true)
   for (const link of await page.getByRole('navigation', { name: 'On this page' }).getByRole('link').all())
@@ -251,12 +251,12 @@ test('the page of a new account has cards for what there is, and leads to anothe
   await page.getByText('New app password').click()
   await page.getByLabel('Name', { exact: true }).fill('old phone')
   await page.getByRole('button', { name: 'Create app password' }).click()
-  expect(await cards()).toEqual(['Signing in', 'App passwords', 'Sessions', 'Account details'])
+  expect(await cards()).toEqual(['Signing in', 'App passwords', 'Sessions', 'Activity', 'Account details'])
   await page.getByRole('button', { name: 'Revoke old phone' }).click()
   expect(await page.getByRole('status').innerText()).toContain('The app password is revoked')
   await newClient().signIn({ identifier: newcomer.handle, password: newcomer.password }, { scope: SCOPE })
   await page.goto(`${pds.url}/account`)
-  expect(await cards()).toEqual(['Apps with access', 'Signing in', 'Sessions', 'Account details'])
+  expect(await cards()).toEqual(['Apps with access', 'Signing in', 'Sessions', 'Activity', 'Account details'])
 
   await page.getByRole('link', { name: 'Add an account' }).click()
   await page.getByLabel('Handle or email address').fill(alice.handle)
@@ -372,7 +372,7 @@ describe('an address of a form, opened by itself', () => {
       path: '/account',
       hash: '#app-passwords',
     })
-    expect(await page.getByText('An app', { exact: true }).count()).toBe(1)
+    expect(await page.locator('#app-passwords').getByText('An app', { exact: true }).count()).toBe(1)
     expect(await page.locator('.secret').count()).toBe(0)
   })
 

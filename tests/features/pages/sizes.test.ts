@@ -296,6 +296,11 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await page.goto(`${pds.url}/account/identity`)
     await page.getByRole('heading', { name: 'Keys that control it' }).waitFor()
   },
+  async activity(page) {
+    await signIn(page)
+    await page.goto(`${pds.url}/account/activity`)
+    await page.getByRole('heading', { name: 'Activity of your account' }).waitFor()
+  },
   async network(page) {
     await signIn(page)
     await page.goto(`${pds.url}/account/network`)

@@ -132,6 +132,7 @@ describe('what deletes by age skips a pass', () => {
       'moves',
       'mailed-codes',
       'former-addresses',
+      'account-events',
       'admin-nonce-sweep',
       'agent-claim-sweep',
       'name-claims',

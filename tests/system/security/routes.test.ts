@@ -163,6 +163,7 @@ const routes: Record<string, For> = {
   'POST /account/handle': 'holder',
   'GET /account/email': 'open',
   'POST /account/email': 'holder',
+  'GET /account/activity': 'holder',
   'GET /account/factors': 'open',
   'POST /account/factors': 'holder',
   'GET /account/password': 'open',
@@ -237,6 +238,7 @@ const routes: Record<string, For> = {
 
   'GET /v1/admin/recovery-releases': 'operator',
   'GET /v1/account/archive': 'owner',
+  'GET /v1/account/events': 'owner',
   'POST /v1/account/archive': 'owner',
   'POST /v1/admin/accounts/:did/archive': 'master',
   'GET /v1/admin/accounts/:did/archive': 'operator',
@@ -256,6 +258,7 @@ const routes: Record<string, For> = {
   'POST /v1/admin/accounts/:did/reset-factors': 'operator',
   'POST /v1/admin/accounts/:did/revoke-credentials': 'operator',
   'GET /v1/accounts/:did/usage': 'operator',
+  'GET /v1/admin/accounts/:did/events': 'operator',
   'GET /v1/accounts/:did/storage': 'operator',
   'POST /v1/accounts/claim-codes': 'operator',
   'GET /v1/accounts/claim-codes': 'operator',

@@ -12,6 +12,7 @@ import { appHost } from '../oauth/oauth.ts'
 import { accountDetails } from './account-details.ts'
 import { agentsPart } from './agents-page.ts'
 import { accountForm, accountName, outcomeOf, type AccountView } from './account-view.ts'
+import { eventRow, eventsUrl } from './events-page.ts'
 import { factorsPart } from './factors-page.ts'
 import { invitesPart } from './invites-part.ts'
 import { moveUrl } from './move-page.ts'
@@ -36,6 +37,7 @@ ${pushPart(view)}
 ${factorsPart(view)}
 ${appPasswords(view, clock.now())}
 ${sessions(view)}
+${events(view)}
 ${invitesPart(view)}
 ${accountDetails(view)}`,
   })
@@ -60,7 +62,7 @@ function identity(view: AccountView): Html {
   ${status === 'deactivated' && deactivatedNote(view)}
   ${account.email !== null && account.emailConfirmedAt === null && html`<p class="note">Your email address is not confirmed. <a href="#confirm-email">Confirm it</a></p>`}
   <nav class="links" aria-label="On this page">
-    ${hasApps(view) && html`<a href="#apps">Apps</a> `}${view.agents.length > 0 && html`<a href="#agents">Agents</a> `}${view.account.hasPassword && html`<a href="#factors">Signing in</a> `}<a href="#app-passwords">App passwords</a> <a href="#sessions">Sessions</a>
+    ${hasApps(view) && html`<a href="#apps">Apps</a> `}${view.agents.length > 0 && html`<a href="#agents">Agents</a> `}${view.account.hasPassword && html`<a href="#factors">Signing in</a> `}<a href="#app-passwords">App passwords</a> <a href="#sessions">Sessions</a> <a href="#activity">Activity</a>
     <a href="#handle">Handle</a> <a href="#email">Email address</a> <a href="#password">Password</a>
     <a href="#archive">Your data</a>
   </nav>
@@ -194,6 +196,13 @@ function sessions(view: AccountView): Html {
   ${!hasAppPasswords(view) && html`<div class="stack" id="app-passwords">${outcomeOf(view, 'app-passwords')}${newAppPassword(view)}</div>`}
 </section>`
 }
+
+const events = ({ account, events }: AccountView): Html => html`
+<section class="card" id="activity">
+  <div class="tight"><h2>Activity</h2><p class="quiet">What happened to your account, such as sign-ins and changes of who has access.</p></div>
+  <ul class="list">${events.map(eventRow)}</ul>
+  <p class="links"><a href="${eventsUrl(account.did)}">All activity of 90 days</a></p>
+</section>`
 
 function browserRow(view: AccountView, browser: KnownBrowser): Html {
   const { tokenHash, signedInAt, openedWith } = browser

@@ -3,6 +3,7 @@ import type { Feature } from '../../../http/feature.ts'
 import { accountRoutes } from './account-routes.ts'
 import { agentRecordRoutes } from './agents-page.ts'
 import { appealRoutes } from './appeal-page.ts'
+import { eventsPageRoutes } from './events-page.ts'
 import { factorRoutes } from './factors-page.ts'
 import { identityPageRoutes } from './identity-page.ts'
 import { moveAwayRoutes } from './move-away-page.ts'
@@ -25,6 +26,7 @@ export const accountPages: Feature = {
     ...resetPasswordRoutes,
     ...accountRoutes,
     ...factorRoutes,
+    ...eventsPageRoutes,
     ...agentRecordRoutes,
     ...identityPageRoutes,
     ...networkRoutes,

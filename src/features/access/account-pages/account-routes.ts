@@ -5,7 +5,7 @@ import { charge } from '../../../http/limiting.ts'
 import type { Context } from '../../../platform/context.ts'
 import { furtherHandlesOf, type Account } from '../../identity/accounts/accounts.ts'
 import { usableInvitesOf } from '../../identity/invites/invites.ts'
-import { announce } from '../../identity/account-events/account-events.ts'
+import { announceIn, eventsOf } from '../../identity/account-events/account-events.ts'
 import { quotaOf } from '../../identity/quotas/quotas.ts'
 import { countBlobs } from '../../data/blobs/blobs.ts'
 import { recordTotal } from '../../data/repo/repo.ts'
@@ -21,6 +21,7 @@ import {
   confirmEmail,
   deactivateAccount,
   deleteOwnAccount,
+  requestDeletionCode,
   requestEmailUpdate,
 } from '../../identity/account-changes/account-changes.ts'
 import {
@@ -67,6 +68,9 @@ import {
 } from '../pages/pages.ts'
 import { faultOf, seeOther, type PageCall } from '../page-parts/page-parts.ts'
 
+/** Events on the account page; a page of its own has all. */
+const SHOWN_EVENTS = 5
+
 type PageOptions = Partial<Pick<AccountView, 'outcome' | 'secret' | 'awaitsEmailCode'>>
 
 async function renderAccountPage(
@@ -102,6 +106,7 @@ async function renderAccountPage(
     pushDevices,
     storage,
     factors,
+    events: await eventsOf(ctx, did, { after: null, limit: SHOWN_EVENTS }),
     ...(await handlesAndInvites(ctx, account)),
   }
   const isArriving = account.deactivatedAt !== null && (await isMoving(db, did))
@@ -232,10 +237,12 @@ export const accountRoutes: Endpoint[] = [
     await signOut(call, device, account.did)
     return seeOther(device.accounts.length > 1 ? '/account' : '/account/sign-in?done=signed-out')
   }),
-  ...act('apps', 'apps', 'app', async ({ ctx }, { account }, form) => {
-    await ctx.db.transaction(async (tx) => {
+  ...act('apps', 'apps', 'app', async (call, { account }, form) => {
+    await call.ctx.db.transaction(async (tx) => {
       const session = await findOAuthSession(tx, form.get('id') ?? '')
-      if (session?.did === account.did) await deleteOAuthSession(tx, session.id)
+      if (session?.did !== account.did) return
+      await deleteOAuthSession(tx, session.id)
+      await announceIn(tx, call, 'appEnded', account.did, { clientId: session.clientId })
     })
     return null
   }),
@@ -247,15 +254,20 @@ export const accountRoutes: Endpoint[] = [
     await forgetDevice(ctx, account.did, form.get('id') ?? '')
     return null
   }),
-  ...act('sessions', 'sessions', 'session', async ({ ctx }, { account }, form) => {
-    await ctx.db.transaction(async (tx) => {
+  ...act('sessions', 'sessions', 'session', async (call, { account }, form) => {
+    await call.ctx.db.transaction(async (tx) => {
       const session = await findSession(tx, form.get('id') ?? '', account.did)
-      if (session) await deleteSession(tx, session.id)
+      if (!session) return
+      await deleteSession(tx, session.id)
+      await announceIn(tx, call, 'signedOutElsewhere', account.did)
     })
     return null
   }),
-  ...act('wallet-sessions', 'sessions', 'session', async ({ ctx }, { account: { did } }, form) => {
-    await ctx.db.transaction((tx) => deleteWalletSession(tx, did, form.get('id') ?? ''))
+  ...act('wallet-sessions', 'sessions', 'session', async (call, { account: { did } }, form) => {
+    await call.ctx.db.transaction(async (tx) => {
+      if ((await deleteWalletSession(tx, did, form.get('id') ?? '')) > 0)
+        await announceIn(tx, call, 'signedOutElsewhere', did)
+    })
     return null
   }),
   ...act('wallet/requests', 'wallet', 'request', (call, holder, form) =>
@@ -271,11 +283,12 @@ export const accountRoutes: Endpoint[] = [
     await revokeTransferDevice(call, did, form.get('id') ?? '')
     return null
   }),
-  ...act('browsers', 'sessions', 'session', async ({ ctx }, { account: { did }, device }, form) => {
+  ...act('browsers', 'sessions', 'session', async (call, { account: { did }, device }, form) => {
     const id = form.get('id')
-    await ctx.db.transaction((tx) =>
-      id === null ? deleteOtherSignIns(tx, did, device.tokenHash) : deleteSignIn(tx, id, did),
-    )
+    await call.ctx.db.transaction(async (tx) => {
+      const ended = await (id === null ? deleteOtherSignIns(tx, did, device.tokenHash) : deleteSignIn(tx, id, did))
+      if (ended > 0) await announceIn(tx, call, 'signedOutElsewhere', did)
+    })
     return null
   }),
   ...act('app-passwords', 'app-passwords', '', async (call, holder, form) => {
@@ -294,7 +307,7 @@ export const accountRoutes: Endpoint[] = [
     'archive/kept',
     'archive',
     '',
-    ({ ctx }, { account }, form) => keptArchive(ctx, account.did, form.get('name') ?? ''),
+    (call, { account }, form) => keptArchive(call, account.did, form.get('name') ?? ''),
     { long: true },
   ),
   ...act('archive/schedule', 'archive', 'archive-schedule', async ({ ctx }, { account }, form) => {
@@ -314,8 +327,7 @@ export const accountRoutes: Endpoint[] = [
     showFault(call, holder, { section: 'delete', form }, async () => {
       const { did } = holder.account
       chargeMail(call, did, 'delete_account')
-      await requestCode(call, did, 'delete_account')
-      announce(call, 'deletionRequested', did)
+      await requestDeletionCode(call, did)
     }),
   ),
   ...act('delete', 'delete', '', async (call, holder, form) => {

@@ -1,6 +1,7 @@
 /** The data of the account page, and the parts that its sections share. */
 import { html, type Html } from '../../../http/html.ts'
 import type { KeptArchives } from '../../data/account-archives/account-archives.ts'
+import type { StoredEvent } from '../../identity/account-events/account-events.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import type { InviteCode } from '../../identity/invites/invites.ts'
 import type { Handle } from '../../../protocol/identifiers.ts'
@@ -52,6 +53,8 @@ export interface AccountView {
   walletSessions: readonly ListedWalletSession[]
   wallet: WalletMatters
   factors: ListedFactors
+  /** The newest. */
+  events: readonly StoredEvent[]
   storage: { used: Quota; quota: Quota }
   /** Codes that can still be given away. */
   invites: readonly InviteCode[]

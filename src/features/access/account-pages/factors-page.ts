@@ -6,7 +6,6 @@ import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { html, type Html } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
 import { page } from '../../../http/page.ts'
-import type { Revalidate } from '../../../http/revalidation.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import {
   beginTotp,
@@ -18,7 +17,15 @@ import {
   switchEmailFactor,
   type ListedFactors,
 } from '../factors/factors.ts'
-import { holderForm, holderOf, requireNavigation, signInUrl, withPassword, type Holder } from '../pages/pages.ts'
+import {
+  holderForm,
+  holderOf,
+  requireNavigation,
+  signInUrl,
+  withPassword,
+  type EnterPage,
+  type Holder,
+} from '../pages/pages.ts'
 import {
   codeField,
   day,
@@ -164,7 +171,7 @@ interface Work {
   question: string
   submit: string
   /** Returns a page, or the notice of success. */
-  perform(call: PageCall, holder: Holder, revalidate: Revalidate): Promise<Response | string>
+  perform(call: PageCall, holder: Holder, revalidate: EnterPage): Promise<Response | string>
 }
 
 const changes: Readonly<Record<Change, Work>> = {

@@ -106,9 +106,9 @@ async function enter(call: PageCall, form: URLSearchParams): Promise<Response> {
   return withPassword(call, form, {
     identifier: form.get('identifier') ?? '',
     again,
-    async act(account, revalidate, passedFactor) {
+    async act(account, enter, passedFactor) {
       if (account.takedownRef !== null) return again(takenDown)
-      await signIn(call, account.did, { remember: form.get('remember') === 'yes', passedFactor, revalidate })
+      await signIn(call, account.did, { remember: form.get('remember') === 'yes', passedFactor, enter })
       return seeOther('/account')
     },
   })

@@ -65,11 +65,12 @@ async function complete(call: PageCall): Promise<Response> {
   const known = (await deviceOf(call))?.accounts ?? []
   const entry = entryOf(call, { remember: form.get('remember') === 'yes' })
   const fault = await faultOf(async () => {
-    const did = await completeBrowserSignIn(call, { requestId, browserHash: browserHashOf(call) }, (tx, did) =>
-      entry.keep(tx, did),
-    )
+    await completeBrowserSignIn(call, { requestId, browserHash: browserHashOf(call) }, async (tx, did) => {
+      await entry.keep(tx, did)
+      const isKnownBrowser = known.some(({ account }) => account.did === did)
+      await announceSignIn(tx, call, did, 'wallet', { isKnownBrowser })
+    })
     entry.tell()
-    announceSignIn(call, did, 'wallet', { isKnownBrowser: known.some(({ account }) => account.did === did) })
   })
   if (fault === null) return seeOther('/account')
   return (await waitPage(call, requestId, fault)) ?? seeOther('/account/sign-in?done=expired')

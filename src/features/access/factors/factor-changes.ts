@@ -4,7 +4,6 @@
  */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest } from '../../../http/errors.ts'
-import type { Revalidate } from '../../../http/revalidation.ts'
 import type { Context } from '../../../platform/context.ts'
 import { accountLock, type Reader, type Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
@@ -46,11 +45,14 @@ export async function factorsOf(
   }
 }
 
+/** Throws a `Refusal` if what proved the holder has ended since. */
+type RevalidateIn = (tx: Tx) => Promise<void>
+
 /**
  * Begin to set up an authenticator app, which replaces no other one: that has to be removed first. Throws
  * `InvalidRequest`.
  */
-export const beginTotp = (ctx: Context, account: Account, revalidate: Revalidate): Promise<TotpSetup> =>
+export const beginTotp = (ctx: Context, account: Account, revalidate: RevalidateIn): Promise<TotpSetup> =>
   setUpTotp(ctx, account, async (tx) => {
     await revalidate(tx)
     await refuseSecondApp(tx, account.did)
@@ -84,7 +86,7 @@ export async function confirmTotp(exchange: Exchange, did: Did, code: string): P
 }
 
 /** Remove the authenticator app, and with it the recovery codes. */
-export const removeTotp = (exchange: Exchange, did: Did, revalidate: Revalidate): Promise<void> =>
+export const removeTotp = (exchange: Exchange, did: Did, revalidate: RevalidateIn): Promise<void> =>
   exchange.ctx.db.transactionOn(accountLock(did), async (tx) => {
     await revalidate(tx)
     if ((await deleteTotp(tx, did)) === 0) return
@@ -94,7 +96,7 @@ export const removeTotp = (exchange: Exchange, did: Did, revalidate: Revalidate)
   })
 
 /** Replace the recovery codes, which the holder may have lost or used up. Returns the new ones. */
-export const renewRecoveryCodes = (exchange: Exchange, did: Did, revalidate: Revalidate): Promise<string[]> =>
+export const renewRecoveryCodes = (exchange: Exchange, did: Did, revalidate: RevalidateIn): Promise<string[]> =>
   exchange.ctx.db.transactionOn(accountLock(did), async (tx) => {
     await revalidate(tx)
     await announceIn(tx, exchange, 'recoveryCodesMade', did)
@@ -106,7 +108,7 @@ export const switchEmailFactor = (
   exchange: Exchange,
   { did, emailConfirmedAt }: Account,
   isWanted: boolean,
-  revalidate: Revalidate,
+  revalidate: RevalidateIn,
 ): Promise<void> =>
   exchange.ctx.db.transaction(async (tx) => {
     await revalidate(tx)

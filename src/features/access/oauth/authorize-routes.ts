@@ -7,11 +7,10 @@
 import { route } from '../../../http/endpoint.ts'
 import { charge } from '../../../http/limiting.ts'
 import { requestOrigin } from '../../../http/origin.ts'
-import type { Revalidate } from '../../../http/revalidation.ts'
 import { isRegistered } from '../../../protocol/redirect-uris.ts'
 import { narrowedScopes } from '../../../protocol/scopes.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
-import { announce } from '../../identity/account-events/account-events.ts'
+import { announceIn } from '../../identity/account-events/account-events.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
 import {
   chosenAccount,
@@ -23,6 +22,7 @@ import {
   requireNavigation,
   signIn,
   withPassword,
+  type EnterPage,
 } from '../pages/pages.ts'
 import {
   type Fault,
@@ -135,22 +135,24 @@ function signsByWallet(pending: PendingRequest, { device, filled, hinted }: Mean
 }
 
 /**
- * Record the decision and redirect the browser to the app. `revalidate` throws in the transaction if the password has
+ * Record the decision and redirect the browser to the app. `enter` throws in the transaction if the password has
  * changed.
  */
 async function decided(
   call: PageCall,
   { idHash, pending }: Opened,
   decision: Decision,
-  revalidate?: Revalidate,
+  enter?: EnterPage,
 ): Promise<Response> {
   const { ctx } = call
   const location = await ctx.db.transaction(async (tx) => {
-    await revalidate?.(tx)
-    return decideRequest(ctx, tx, idHash, decision)
+    await enter?.(tx)
+    const location = await decideRequest(ctx, tx, idHash, decision)
+    if (location !== null && decision.kind === 'approve')
+      await announceIn(tx, call, 'appLetIn', decision.did, { clientId: pending.request.clientId })
+    return location
   })
   if (location === null) throw gone()
-  if (decision.kind === 'approve') announce(call, 'appLetIn', decision.did, { clientId: pending.request.clientId })
   return seeOther(location)
 }
 
@@ -175,7 +177,7 @@ async function decide(call: PageCall): Promise<Response> {
 
 async function approve(call: PageCall, opened: Opened, form: URLSearchParams): Promise<Response> {
   const granted = new Set(form.getAll('granted_scope'))
-  const accept = async (account: Account, revalidate?: Revalidate): Promise<Response> => {
+  const accept = async (account: Account, enter?: EnterPage): Promise<Response> => {
     if (!activityOf(account).active)
       return decided(call, opened, { kind: 'refuse', error: 'access_denied', reason: 'The account is not active' })
     const scopes = narrowedScopes(opened.pending.request.scopes, granted)
@@ -183,7 +185,7 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
       call,
       opened,
       { kind: 'approve', did: account.did, scopes, scopeIsFixed: false, origin: requestOrigin(call) },
-      revalidate,
+      enter,
     )
   }
   const remember = form.get('remember') === 'yes'
@@ -208,10 +210,10 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
     identifier,
     leavesOrigin: true,
     again: (fault) => renderConsent(call, opened, { filled, fault }),
-    async act(account, revalidate, passedFactor) {
-      const response = await accept(account, revalidate)
+    async act(account, enter, passedFactor) {
+      const response = await accept(account, enter)
       if (remember && activityOf(account).active)
-        await signIn(call, account.did, { remember: true, passedFactor, revalidate })
+        await signIn(call, account.did, { remember: true, passedFactor, enter })
       return response
     },
   })

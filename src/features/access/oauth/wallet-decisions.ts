@@ -15,7 +15,7 @@ import { parseDid, parseHandle, type Did } from '../../../protocol/identifiers.t
 import { narrowedScopes } from '../../../protocol/scopes.ts'
 import { consentEnvelope } from '../../../protocol/signed-envelope.ts'
 import { type Account, accountOf, accountStatus } from '../../identity/accounts/accounts.ts'
-import { announce } from '../../identity/account-events/account-events.ts'
+import { announceIn, announce } from '../../identity/account-events/account-events.ts'
 import { noteFailedSignIn } from '../../identity/passwords/passwords.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
 import { resolveHandle } from '../../identity/identity/identity.ts'
@@ -178,7 +178,7 @@ export async function completeByWallet(call: PageCall, requestId: string): Promi
   const status = await shownStatus(ctx, requestId)
   if (status !== 'approved') throw pageRefusal(unfinished[status])
   const origin = requestOrigin(call)
-  const { location, did, clientId } = await ctx.db.transaction(async (tx) => {
+  return ctx.db.transaction(async (tx) => {
     const approved = await completeConsent(tx, requestId)
     if (approved === null) throw pageRefusal(unfinished.completed)
     const { requestHash, clientId, did, grantedScope } = approved
@@ -193,8 +193,7 @@ export async function completeByWallet(call: PageCall, requestId: string): Promi
     if (location === null) throw pageRefusal(unfinished.completed)
     const createdAt = ctx.clock.now()
     await insertConsentEvent(tx, { requestHash, action: 'completed', accountDid: did, clientId, detail: {}, createdAt })
-    return { location, did, clientId }
+    await announceIn(tx, call, 'appLetIn', did, { clientId })
+    return location
   })
-  announce(call, 'appLetIn', did, { clientId })
-  return location
 }

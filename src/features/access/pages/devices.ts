@@ -13,7 +13,6 @@ import type { Html } from '../../../http/html.ts'
 import { ageOf } from '../../../platform/running/clock.ts'
 import { requestOrigin } from '../../../http/origin.ts'
 import { withUpload, type UploadedForm } from '../../../http/uploaded-form.ts'
-import type { Revalidate } from '../../../http/revalidation.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
@@ -152,11 +151,11 @@ interface Remembered {
 export async function signIn(
   exchange: Exchange,
   did: Did,
-  { remember, passedFactor, revalidate }: Remembered & { revalidate?: Revalidate },
+  { remember, passedFactor, enter }: Remembered & { enter?: (tx: Tx) => Promise<void> },
 ): Promise<void> {
   const entry = entryOf(exchange, { remember, passedFactor })
   await exchange.ctx.db.transaction(async (tx) => {
-    await revalidate?.(tx)
+    await enter?.(tx)
     await entry.keep(tx, did)
   })
   entry.tell()

@@ -19,4 +19,4 @@ export {
   type SignedIn,
 } from './devices.ts'
 export { holderForm, holderOf, holderUpload, signInUrl, type Holder } from './holders.ts'
-export { withPassword } from './sign-in.ts'
+export { withPassword, type EnterPage } from './sign-in.ts'

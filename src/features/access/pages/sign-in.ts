@@ -5,6 +5,7 @@
 import { Refusal } from '../../../http/errors.ts'
 import { inEnglish } from '../../../http/html.ts'
 import type { Revalidate } from '../../../http/revalidation.ts'
+import type { Tx } from '../../../platform/database/database.ts'
 import { announceSignIn } from '../../identity/account-events/account-events.ts'
 import { attemptLogin, MAX_TRIED_PASSWORD_CHARS, provePassword } from '../../identity/passwords/passwords.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
@@ -45,9 +46,14 @@ interface SignInForm {
   isProof?: boolean
   /** Shows the form again. */
   again(fault: Fault): Promise<Response>
-  /** Acts on the sign-in. Calls `revalidate` in the transaction that does. */
-  act(account: Account, revalidate: Revalidate, passedFactor: PassedFactor | null): Promise<Response>
+  /** Acts on the sign-in. Calls `enter` in the transaction that does. */
+  act(account: Account, enter: EnterPage, passedFactor: PassedFactor | null): Promise<Response>
 }
+
+/**
+ * Throws a `Refusal` if the password was replaced meanwhile. Announces the sign-in, once if it is called several times.
+ */
+export type EnterPage = (tx: Tx) => Promise<void>
 
 /**
  * Call `act` for the account that the identifier and its own password open, whatever its status, once its second
@@ -81,10 +87,14 @@ async function enter(
 ): Promise<Response> {
   const isKnownBrowser =
     (await deviceOf(call))?.accounts.some((signedIn) => signedIn.account.did === account.did) ?? false
-  const response = await act(account, revalidate, passedFactor)
-  if (account.takedownRef === null && !isProof)
-    announceSignIn(call, account.did, 'password on a page', { isKnownBrowser })
-  return response
+  let isAnnounced = isProof || account.takedownRef !== null
+  const revalidateAndAnnounce: EnterPage = async (tx) => {
+    await revalidate(tx)
+    if (isAnnounced) return
+    await announceSignIn(tx, call, account.did, 'password on a page', { isKnownBrowser })
+    tx.afterCommit(() => (isAnnounced = true))
+  }
+  return act(account, revalidateAndAnnounce, passedFactor)
 }
 
 interface ProvenPassword {

@@ -9,7 +9,7 @@ import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { appPasswordScope } from '../../../protocol/app-password-scopes.ts'
 import { base32 } from '../../../protocol/cid.ts'
 import { accountStatus, refuseTakendown } from '../../identity/accounts/accounts.ts'
-import { announce, announceIn } from '../../identity/account-events/account-events.ts'
+import { announceIn } from '../../identity/account-events/account-events.ts'
 import {
   expectsForeignHashes,
   hashGeneratedElsewhere,
@@ -98,12 +98,12 @@ export async function createAppPassword(
 
 /** Delete an app password and the sessions that it opened. Returns whether there was one with that name. */
 export async function revokeAppPassword(exchange: Exchange, did: Did, name: string): Promise<boolean> {
-  const revoked = await exchange.ctx.db.transaction(async (tx) => {
+  return exchange.ctx.db.transaction(async (tx) => {
     await deleteSessionsOfAppPassword(tx, did, name)
-    return deleteAppPassword(tx, did, name)
+    if ((await deleteAppPassword(tx, did, name)) === 0) return false
+    await announceIn(tx, exchange, 'appPasswordRevoked', did, { name })
+    return true
   })
-  if (revoked > 0) announce(exchange, 'appPasswordRevoked', did)
-  return revoked > 0
 }
 
 /** Whether its end has come. */

@@ -66,10 +66,10 @@ async function logIn(
   const tokenId = await ctx.db.transactionOn(accountLock(account.did), async (tx) => {
     await revalidate(tx)
     if (!isTakendown) refuseTakendown(await accountStatus(tx, account.did))
+    if (!isTakendown) await announceSignIn(tx, exchange, account.did, credential === null ? 'password' : 'app password')
     return openSession(tx, account.did, credential, origin)
   })
   if (isTakendown) return { account, credential, tokens: await takendownTokens(ctx, account.did, tokenId) }
-  announceSignIn(exchange, account.did, credential === null ? 'password' : 'app password')
   return { account, credential, tokens: await sessionTokens(ctx, account.did, credential, tokenId) }
 }
 

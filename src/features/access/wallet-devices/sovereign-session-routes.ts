@@ -59,6 +59,7 @@ async function openWithProof(exchange: Exchange, did: Did | null, given: GivenPr
     if (account === null || !(await maySignIn(tx, account)))
       return { ok: false, fault: account ? 'account not active' : 'no such account', account }
     if (!(await spendNonce(ctx, tx, proof))) return { ok: false, fault: 'proof used before', account }
+    await announceSignIn(tx, exchange, account.did, 'wallet')
     return { ok: true, account, tokenId: await openSession(tx, account.did, null, origin, { byPassword: false }) }
   })
 }
@@ -75,7 +76,6 @@ export const sovereignSessionRoutes = [
         throw proofRefused()
       }
       const { did, handle, email } = opened.account
-      announceSignIn(call, did, 'wallet')
       return {
         ...(await sessionTokens(call.ctx, did, null, opened.tokenId)),
         handle: handle ?? INVALID_HANDLE,

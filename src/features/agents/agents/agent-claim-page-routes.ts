@@ -5,7 +5,6 @@
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { route } from '../../../http/endpoint.ts'
 import { charge } from '../../../http/limiting.ts'
-import type { Revalidate } from '../../../http/revalidation.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
 import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
@@ -17,6 +16,7 @@ import {
   requireFormToken,
   requireNavigation,
   withPassword,
+  type EnterPage,
 } from '../../access/pages/pages.ts'
 import {
   faultAt,
@@ -91,17 +91,12 @@ async function identify(call: PageCall, form: URLSearchParams): Promise<Response
   return withPassword(call, form, {
     identifier: chosen?.account.did ?? entered.identifier,
     again: (fault) => showAgain(call, entered, fault),
-    act: (account, revalidate) => look(call, account, entered, revalidate),
+    act: (account, enter) => look(call, account, entered, enter),
   })
 }
 
-/** Show what the code asks for, and keep what is shown. `revalidate` throws if the password was replaced meanwhile. */
-async function look(
-  call: PageCall,
-  account: Account,
-  entered: EnteredClaim,
-  revalidate?: Revalidate,
-): Promise<Response> {
+/** Show what the code asks for, and keep what is shown. `enter` throws if the password was replaced meanwhile. */
+async function look(call: PageCall, account: Account, entered: EnteredClaim, enter?: EnterPage): Promise<Response> {
   const { ctx } = call
   const { did } = account
   if (!activityOf(account).active) return showAgain(call, entered, notActive)
@@ -113,7 +108,7 @@ async function look(
   const scopes = grantedScopes(ctx)
   const expiresAt = ctx.clock.now() + DECISION_MILLIS
   await ctx.db.transaction(async (tx) => {
-    await revalidate?.(tx)
+    await enter?.(tx)
     await insertShownClaim(tx, hash, { did, claimId: claim.id, scopes }, expiresAt)
   })
   return decideClaimPage(ctx, { pageId, account, claim, registration, scopes })

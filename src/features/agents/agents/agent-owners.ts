@@ -3,7 +3,7 @@ import type { Exchange } from '../../../http/endpoint.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
-import { announce, announceIn } from '../../identity/account-events/account-events.ts'
+import { announceIn } from '../../identity/account-events/account-events.ts'
 import { recordAudit } from '../../operations/operators/operators.ts'
 import { endRegistration } from './agent-claims.ts'
 import { listAgentEvents, type AgentEvent } from './agent-event-store.ts'
@@ -29,7 +29,7 @@ export async function endAgent(exchange: Exchange, did: Did, id: string): Promis
     const registration = await visibleAgent(tx, did, id)
     if (registration === null) return false
     if ((await endRegistration(tx, registration, clock.now())) > 0)
-      tx.afterCommit(() => announce(exchange, 'agentEnded', did))
+      await announceIn(tx, exchange, 'agentEnded', did, { name: ownNameOf(registration) })
     return true
   })
 }

@@ -6,7 +6,7 @@
 import { route, type RouteCall } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
 import { ASSERTION_REVOKED } from '../../../protocol/agent-names.ts'
-import { announce } from '../../identity/account-events/account-events.ts'
+import { announceIn } from '../../identity/account-events/account-events.ts'
 import { endRegistration } from './agent-claims.ts'
 import { findRegistrationOfSubject } from './agent-registration-store.ts'
 import { isTime, verifyIssuerToken, type Claims, type TokenFault } from './issuer-tokens.ts'
@@ -53,14 +53,12 @@ const isNonEmptyText = (value: unknown): value is string => typeof value === 'st
 
 /** A child has a subject too, which its account chose: only what this issuer has registered may end. */
 async function endAgentOf({ ctx }: RouteCall<null>, issuer: string, subject: string): Promise<void> {
-  const ended = await ctx.db.transaction(async (tx) => {
+  await ctx.db.transaction(async (tx) => {
     const registration = await findRegistrationOfSubject(tx, issuer, subject)
-    if (registration?.type !== 'identity_assertion') return null
-    return (await endRegistration(tx, registration, ctx.clock.now(), { source: 'provider_set' })) > 0
-      ? registration
-      : null
+    if (registration?.type !== 'identity_assertion') return
+    const ended = await endRegistration(tx, registration, ctx.clock.now(), { source: 'provider_set' })
+    if (ended > 0 && registration.did) await announceIn(tx, { ctx }, 'agentEndedByProvider', registration.did)
   })
-  if (ended?.did) announce({ ctx }, 'agentEndedByProvider', ended.did)
 }
 
 export const providerEventRoutes = [route('POST', '/agent/event/notify', { handler: notify })]

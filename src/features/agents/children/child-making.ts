@@ -20,7 +20,7 @@ import { checkBroughtGenesis, type CeremonyIdentity } from '../../../protocol/ce
 import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
 import type { Operation } from '../../../protocol/plc.ts'
 import { accountOf, accountStatus, addAccount, activate } from '../../identity/accounts/accounts.ts'
-import { announce } from '../../identity/account-events/account-events.ts'
+import { announceIn } from '../../identity/account-events/account-events.ts'
 import { signingKeyOf } from '../../identity/account-keys/account-keys.ts'
 import {
   enterRegistration,
@@ -67,8 +67,7 @@ export async function makeChild(exchange: Exchange, parent: Did, handle: Handle,
   if (identity.did === parent) throw invalidClaim('The operation makes the identity of the account itself')
   const begun = await begin(exchange, parent, handle, identity)
   if (begun.child.publishedAt === null) await publish(ctx, begun)
-  const { registration, isNew } = await finish(ctx, parent, identity.did)
-  if (isNew) announce(exchange, 'created', identity.did, { handle })
+  const registration = await finish(exchange, parent, identity.did, handle)
   return withAssertion(ctx, registration, handle, identity)
 }
 
@@ -172,15 +171,15 @@ async function undo(ctx: Context, did: Did): Promise<void> {
 
 // 3. The agent
 
-/** Returns the registration, and whether it was added now. */
-const finish = (ctx: Context, parent: Did, did: Did): Promise<{ registration: Registration; isNew: boolean }> =>
-  ctx.db.transaction(async (tx) => {
+/** Returns the registration, which may have been added by a request before. */
+function finish(exchange: Exchange, parent: Did, did: Did, handle: Handle): Promise<Registration> {
+  const { ctx } = exchange
+  return ctx.db.transaction(async (tx) => {
     const now = ctx.clock.now()
     const child = await findChild(tx, did)
     if (child === null) throw didAlreadyExists()
     await requireResumable(tx, child, parent)
-    if ((await setChildFinished(tx, did, now)) === 0)
-      return { registration: await assertedAgain(ctx, tx, child, now), isNew: false }
+    if ((await setChildFinished(tx, did, now)) === 0) return assertedAgain(ctx, tx, child, now)
     const registration = registrationOf(ctx, child, now)
     await enterRegistration(tx, registration, now)
     // Unless an operator has activated it, which announced it too.
@@ -189,8 +188,10 @@ const finish = (ctx: Context, parent: Did, did: Did): Promise<{ registration: Re
       await activate(tx, did)
       await sequenceEvents(ctx, tx, [...repoEvents, { type: 'account', did, status: 'active' }])
     }
-    return { registration, isNew: true }
+    await announceIn(tx, exchange, 'created', did, { handle })
+    return registration
   })
+}
 
 /** Its parent has confirmed it by making it. Its issuer is this server, its subject the account. */
 const registrationOf = (ctx: Context, { did, parentDid, registrationId }: Child, now: Millis): Registration => ({

@@ -1,6 +1,6 @@
 /** How accounts make and end their children: accounts of their own for agents. */
 import { Type } from '@sinclair/typebox'
-import { route, type RouteCall } from '../../../http/endpoint.ts'
+import { route, type Exchange, type RouteCall } from '../../../http/endpoint.ts'
 import { notFound } from '../../../http/errors.ts'
 import { readJson } from '../../../http/json-input.ts'
 import { charge } from '../../../http/limiting.ts'
@@ -9,7 +9,7 @@ import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { INVALID_HANDLE, parseDid, wireTime, type Did } from '../../../protocol/identifiers.ts'
 import { scheduleChildDeletion } from './child-deletion.ts'
-import { announce } from '../../identity/account-events/account-events.ts'
+import { announceIn } from '../../identity/account-events/account-events.ts'
 import { childrenOf, findChild, firstParentOf, type Child } from './child-store.ts'
 import { endRegistration, findRegistration } from '../agents/agents.ts'
 import { parent, type OwnerCaller } from '../../access/auth/auth.ts'
@@ -78,22 +78,24 @@ async function withChild<Outcome>(
   return { did, outcome }
 }
 
-async function endAgent(ctx: Context, tx: Tx, { registrationId }: Child): Promise<number | null> {
+async function endAgent(by: Exchange, tx: Tx, { did, registrationId }: Child): Promise<number | null> {
   const registration = await findRegistration(tx, registrationId)
-  return registration && endRegistration(tx, registration, ctx.clock.now())
+  const ended = registration && (await endRegistration(tx, registration, by.ctx.clock.now()))
+  if (ended) await announceIn(tx, by, 'childEnded', did)
+  return ended
 }
 
 async function revoke(call: RouteCall<OwnerCaller>): Promise<object> {
-  const { did, outcome: changed } = await withChild(call, endAgent)
-  if (changed > 0) announce(call, 'childEnded', did)
+  const { did } = await withChild(call, (_, tx, child) => endAgent(call, tx, child))
   return { did, status: 'revoked' }
 }
 
 async function remove(call: RouteCall<OwnerCaller>): Promise<object> {
-  const { did, outcome: deleteAfter } = await withChild(call, (ctx, tx, child) =>
-    scheduleChildDeletion(ctx, tx, child.did),
-  )
-  announce(call, 'childDeletionScheduled', did, { deleteAfter })
+  const { did, outcome: deleteAfter } = await withChild(call, async (ctx, tx, child) => {
+    const deleteAfter = await scheduleChildDeletion(ctx, tx, child.did)
+    if (deleteAfter !== null) await announceIn(tx, call, 'childDeletionScheduled', child.did, { deleteAfter })
+    return deleteAfter
+  })
   return { did, status: 'deletion_scheduled', deleteAfter: wireTime(deleteAfter) }
 }
 

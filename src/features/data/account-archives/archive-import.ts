@@ -17,7 +17,6 @@ import { Spool } from '../../../platform/files/spool.ts'
 import { clientHere } from '../../../platform/running/request-scope.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { putPreferences, type Preference } from '../../../protocol/preference-rules.ts'
-import { announce } from '../../identity/account-events/account-events.ts'
 import { accountStatus, refuseTakendown } from '../../identity/accounts/accounts.ts'
 import { quotaOf } from '../../identity/quotas/quotas.ts'
 import { blobTakedown, takeBlob } from '../blobs/blobs.ts'
@@ -111,7 +110,6 @@ async function restore(exchange: Exchange, did: Did, spool: Spool): Promise<Rest
   const repo = archive.repo()
   if (repo !== null) {
     await importRepo(exchange, did, repo)
-    announce(exchange, 'imported', did)
     restored.hasRepo = true
   }
   await restorePreferences(exchange, did, preferences)

@@ -11,6 +11,7 @@ import { OneByOne } from '../../../base/one-by-one.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { serviceUnavailable } from '../../../http/errors.ts'
 import { runsNothing } from '../../../http/foreign-bytes.ts'
+import { announceIn } from '../../identity/account-events/account-events.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { resumed } from '../../../platform/running/request-scope.ts'
 import { StreamPlaces, type StreamBounds, type StreamPlace } from '../../../platform/running/stream-places.ts'
@@ -45,9 +46,11 @@ export function measureArchives(ctx: Context): void {
 
 /**
  * Returns the archive of an account as a download. Throws `AccountNotFound` if there is no such account, `NoPlace` if
- * too many archives are being made, and `ServiceUnavailable` if the disk has no room for it.
+ * too many archives are being made, and `ServiceUnavailable` if the disk has no room for it. `actor` is the operator,
+ * if one has it made.
  */
-export async function archiveOfAccount({ ctx, request }: Exchange, did: Did): Promise<Response> {
+export async function archiveOfAccount(exchange: Exchange, did: Did, actor?: string): Promise<Response> {
+  const { ctx, request } = exchange
   const place = await archiving(ctx).enter(request)
   const nextTurn = async () => {
     await turns(ctx).next()
@@ -63,6 +66,8 @@ export async function archiveOfAccount({ ctx, request }: Exchange, did: Did): Pr
   }
   try {
     await requireRoomToReceive(ctx, contents)
+    if (request.method !== 'HEAD')
+      await ctx.db.transaction((tx) => announceIn(tx, exchange, 'exported', did, { actor }))
   } catch (error) {
     closeContents(contents)
     place.leave()

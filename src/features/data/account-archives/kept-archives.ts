@@ -7,6 +7,8 @@ import { join } from 'node:path'
 import { DAY_MILLIS } from '../../../base/durations.ts'
 import { CHECKED_BYTES } from '../../../platform/files/free-space.ts'
 import { nullWhenMissing } from '../../../platform/files/system-faults.ts'
+import type { Exchange } from '../../../http/endpoint.ts'
+import { announceIn } from '../../identity/account-events/account-events.ts'
 import type { Context } from '../../../platform/context.ts'
 import { wireTime, type Did, type Millis } from '../../../protocol/identifiers.ts'
 import { archivePieces, requireRoom } from './archive-pieces.ts'
@@ -102,9 +104,11 @@ export async function keptArchives(ctx: Context, did: Did): Promise<KeptArchives
 }
 
 /** Returns the download of an archive that was made; null if there is none of that name. */
-export async function keptArchive(ctx: Context, did: Did, name: string): Promise<Response | null> {
+export async function keptArchive(exchange: Exchange, did: Did, name: string): Promise<Response | null> {
+  const { ctx } = exchange
   const { folder } = ctx.config.archives
   if (folder === null || !(await namesIn(folderOf(folder, did))).includes(name)) return null
+  await ctx.db.transaction((tx) => announceIn(tx, exchange, 'exported', did))
   return new Response(Bun.file(join(folderOf(folder, did), name)), {
     headers: { 'Content-Type': 'application/zip', 'Content-Disposition': `attachment; filename="${name}"` },
   })

@@ -20,7 +20,7 @@ import type { Did, Tid } from '../../../protocol/identifiers.ts'
 import { formatDidKey, parseDidKey } from '../../../protocol/keys.ts'
 import { tidMicros } from '../../../protocol/tid.ts'
 import { accountStatus, refuseTakendown } from '../../identity/accounts/accounts.ts'
-import { revalidate, type By } from '../../identity/account-events/account-events.ts'
+import { announceIn, revalidate, type By } from '../../identity/account-events/account-events.ts'
 import { settledKeyOf, settledTransaction, signingKeyOf } from '../../identity/account-keys/account-keys.ts'
 import { quotaOf, refuseRecords } from '../../identity/quotas/quotas.ts'
 import { replaceBlobReferences } from '../blobs/blobs.ts'
@@ -174,5 +174,6 @@ async function adopt(by: By, did: Did, { id, rev, commit, before, uses, records 
     await adoptRepo(tx, did, id, { rev, head: head.cid, data: commit.data, commitBlock: head.bytes }, records)
     // No #sync for an inactive account: activation will emit one.
     if (status === 'active') await sequenceEvents(ctx, tx, [syncEvent(did, rev, head)])
+    await announceIn(tx, by, 'imported', did)
   })
 }

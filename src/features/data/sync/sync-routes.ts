@@ -4,7 +4,6 @@ import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import { didCursor, nextCursor } from '../../../http/paged-list.ts'
 import { parseCid, type Cid } from '../../../protocol/cid.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import { announce } from '../../identity/account-events/account-events.ts'
 import { accountOf, accountsAfter } from '../../identity/accounts/accounts.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
 import { access, optionalAccess, requireVisibleRepo } from '../../access/auth/auth.ts'
@@ -112,7 +111,6 @@ export const syncRoutes: readonly Endpoint[] = [
       const { importsEnabled, maxImportSize } = ctx.config.repos
       if (!importsEnabled) throw invalidRequest('Service is not accepting repo imports')
       await importRepo(call, did, body.stream(maxImportSize))
-      announce(call, 'imported', did)
     },
   }),
 ]

@@ -1,5 +1,6 @@
 /** Changes of accounts by their holders, and the sweep that deletes accounts whose time has come. */
 import type { Feature } from '../../../http/feature.ts'
+import { accountEventRoutes } from './account-event-routes.ts'
 import { accountReaperSweep } from './account-reaper-sweep.ts'
 import { emailRoutes } from './email-routes.ts'
 import { lifecycleRoutes } from './lifecycle-routes.ts'
@@ -11,7 +12,14 @@ import { passwordRoutes } from './password-routes.ts'
 export const accountChanges: Feature = {
   name: 'account-changes',
   capabilities: ['walletAccountDelete'],
-  routes: [...emailRoutes, ...passwordRoutes, ...lifecycleRoutes, ...plcOperationRoutes, ...ownKeyRoutes],
+  routes: [
+    ...emailRoutes,
+    ...passwordRoutes,
+    ...lifecycleRoutes,
+    ...plcOperationRoutes,
+    ...ownKeyRoutes,
+    ...accountEventRoutes,
+  ],
   sweeps: [accountReaperSweep],
   steps: [passwordResetStep],
 }

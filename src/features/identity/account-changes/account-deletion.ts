@@ -12,9 +12,9 @@ import { deleteStepsOf } from '../../../platform/running/steps.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountDeletionEnvelope } from '../../../protocol/signed-envelope.ts'
 import { accountOf, dueForDeletion } from '../accounts/accounts.ts'
-import { announce, type By } from '../account-events/account-events.ts'
+import { announceIn, announce, type By } from '../account-events/account-events.ts'
 import { loginWithPassword, MAX_TRIED_PASSWORD_CHARS, noteFailedSignIn, provePassword } from '../passwords/passwords.ts'
-import { redeemCode } from '../mails/mails.ts'
+import { askedBy, mailCode, redeemCode } from '../mails/mails.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { checkProof, spendNonce, type ProofFault } from '../../access/wallet-proofs/wallet-proofs.ts'
 
@@ -27,6 +27,12 @@ interface DeletionRequest {
   extension?: Record<string, unknown>
   custos?: Record<string, unknown>
 }
+
+/** Mail the holder of an account the code that its deletion takes. Throws as `mailCode` does. */
+export const requestDeletionCode = (exchange: Exchange, did: Did): Promise<void> =>
+  mailCode(exchange.ctx, did, 'delete_account', askedBy(exchange), (tx) =>
+    announceIn(tx, exchange, 'deletionRequested', did),
+  )
 
 /**
  * Delete an account at its holder's request, with the mailed code, and either the password or the proof of a wallet.

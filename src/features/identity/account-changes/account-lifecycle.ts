@@ -5,7 +5,7 @@ import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { accountOf, activate, deactivate } from '../accounts/accounts.ts'
-import { announce, announceIn, revalidate, type By } from '../account-events/account-events.ts'
+import { announceIn, revalidate, type By } from '../account-events/account-events.ts'
 import { settledKeyOf, settledTransaction } from '../account-keys/account-keys.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { resignHead } from '../../data/repo/repo.ts'
@@ -25,11 +25,11 @@ export async function deactivateAccount(
   const isDone = await ctx.db.transaction(async (tx) => {
     if (!(await deactivate(ctx, tx, did, deleteAfter))) return false
     await exchange.revalidate(tx)
-    if (deleteAfter !== null) await announceIn(tx, exchange, 'deletionScheduled', did, { actor, deleteAfter })
+    if (deleteAfter === null) await announceIn(tx, exchange, 'deactivated', did, { actor })
+    else await announceIn(tx, exchange, 'deletionScheduled', did, { actor, deleteAfter })
     return true
   })
   if (!isDone) throw invalidRequest('Account not found')
-  if (deleteAfter === null) announce(exchange, 'deactivated', did, { actor })
 }
 
 /**
@@ -46,8 +46,8 @@ export async function activateAccount(by: By, did: Did, actor?: string): Promise
   await settledTransaction(ctx, did, async (tx) => {
     await revalidate(by, tx)
     await reopen(ctx, tx, did)
+    await announceIn(tx, by, 'activated', did, { actor })
   })
-  announce(by, 'activated', did, { actor })
 }
 
 /** Reads the account again, because it may have changed while the directory was asked. */

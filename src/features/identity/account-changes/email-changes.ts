@@ -13,7 +13,7 @@ import {
   redeemCode,
 } from '../mails/mails.ts'
 import { AddressTaken, emailNotSupported, parseEmailAddress, requireLastingAddress } from '../addresses/addresses.ts'
-import { announce, announceIn } from '../account-events/account-events.ts'
+import { announceIn } from '../account-events/account-events.ts'
 import { confirmAddress, replaceAddress } from '../accounts/accounts.ts'
 import { isEmailPromised } from '../handles/handles.ts'
 
@@ -93,9 +93,10 @@ export async function confirmEmail(exchange: Exchange, did: Did, address: string
   const fault = await ctx.db.transaction(async (tx) => {
     await exchange.revalidate(tx)
     const fault = await redeemCode(ctx, tx, { did, purpose: 'confirm_email', code })
-    if (!fault) await confirmAddress(ctx, tx, did)
-    return fault
+    if (fault) return fault
+    await confirmAddress(ctx, tx, did)
+    await announceIn(tx, exchange, 'emailConfirmed', did)
+    return null
   })
   if (fault) throw codeRefused(fault)
-  announce(exchange, 'emailConfirmed', did)
 }

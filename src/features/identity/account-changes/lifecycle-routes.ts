@@ -1,13 +1,12 @@
 /** com.atproto.server endpoints for activation, deactivation and deletion. */
 import { procedure, query } from '../../../http/endpoint.ts'
 import { accountNotFound, accountOf } from '../accounts/accounts.ts'
-import { announce } from '../account-events/account-events.ts'
-import { mailsOf, requestCode } from '../mails/mails.ts'
+import { mailsOf } from '../mails/mails.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
 import { access, fullAccess } from '../../access/auth/auth.ts'
 import { countBlobs } from '../../data/blobs/blobs.ts'
 import { repoTotals } from '../../data/repo/repo.ts'
-import { deleteOwnAccount } from './account-deletion.ts'
+import { deleteOwnAccount, requestDeletionCode } from './account-deletion.ts'
 import { activateAccount, deactivateAccount } from './account-lifecycle.ts'
 import { isDidFit } from './did-fitness.ts'
 
@@ -49,8 +48,7 @@ export const lifecycleRoutes = [
     auth: fullAccess({ refusesTakendown: true }),
     limit: mailsOf('delete_account'),
     async handler(call) {
-      await requestCode(call, call.caller.did, 'delete_account')
-      announce(call, 'deletionRequested', call.caller.did)
+      await requestDeletionCode(call, call.caller.did)
     },
   }),
   procedure('com.atproto.server.deleteAccount', {

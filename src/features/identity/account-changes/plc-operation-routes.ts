@@ -17,7 +17,7 @@ import {
   type Operation,
 } from '../../../protocol/plc.ts'
 import { accountNotFound, accountOf } from '../accounts/accounts.ts'
-import { announce } from '../account-events/account-events.ts'
+import { announceIn } from '../account-events/account-events.ts'
 import { mailsOf, requestCode } from '../mails/mails.ts'
 import { signNext } from './next-operation.ts'
 import { expectedOf, recommendedCredentials, type Expected } from './recommended-credentials.ts'
@@ -81,7 +81,7 @@ export const plcOperationRoutes = [
       const wanted = Object.fromEntries(Object.entries(given).filter(([name]) => stateMembers.has(name)))
       const operation = await signNext(call, caller.did, token, () => wanted)
       await noteAsOwn(call.ctx, caller.did, operation)
-      announce(call, 'identityOperationSigned', caller.did)
+      await call.ctx.db.transaction((tx) => announceIn(tx, call, 'identityOperationSigned', caller.did))
       return { operation: { ...operation } }
     },
   }),
@@ -101,8 +101,8 @@ export const plcOperationRoutes = [
         // If the account was deleted in the meantime, its deletion must stay the last event that subscribers get.
         if (!(await accountOf(tx, did))) throw accountNotFound()
         await sequenceEvents(ctx, tx, [{ type: 'identity', did }])
+        await announceIn(tx, call, 'identityChanged', did)
       })
-      announce(call, 'identityChanged', did)
       await resolveDid(ctx, did, { live: true })
     },
   }),

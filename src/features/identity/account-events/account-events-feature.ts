@@ -1,5 +1,7 @@
-/** The mails about events, the places from which accounts were signed in to, and the addresses that they had. */
+/** The events of accounts, the mails about them, known places, and the addresses that accounts had. */
 import type { Feature } from '../../../http/feature.ts'
+import { deleteEventsOf } from './account-event-store.ts'
+import { accountEventSweep } from './account-event-sweep.ts'
 import { noticeStep } from './account-events.ts'
 import { deleteFormerAddressesOf, keepFormerAddress } from './former-address-store.ts'
 import { formerAddressSweep } from './former-address-sweep.ts'
@@ -7,9 +9,10 @@ import { deletePlacesOf } from './known-place-store.ts'
 
 export const accountEvents: Feature = {
   name: 'account-events',
-  sweeps: [formerAddressSweep],
+  sweeps: [formerAddressSweep, accountEventSweep],
   steps: [noticeStep],
   async forgetAccount(_, tx, did) {
+    await deleteEventsOf(tx, did)
     await deletePlacesOf(tx, did)
     await deleteFormerAddressesOf(tx, did)
   },

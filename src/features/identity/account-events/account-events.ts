@@ -1,26 +1,31 @@
 /**
- * The events of accounts, in one table: each with its log line and, if it matters to the account holder, the mail that
- * says what to do if it was not them. The code that causes an event announces it once.
+ * The events of accounts, in one table: each with its log line, and whether the holder finds it in the list of the
+ * account's events and gets a mail that says what to do if it was not them. The code that causes an event announces it
+ * once.
  *
- * A mail is ordered in the transaction that it reports, so that neither exists without the other. It is sent after the
- * response and never fails a request. Each account gets a bounded number of mails per kind of event, so that one kind
- * cannot use up the allowance of another.
+ * The row of the list is written, and the mail ordered, in the transaction that they report, so that neither exists
+ * without the other. A mail is sent after the response and never fails a request. Each account gets a bounded number of
+ * mails per kind of event, so that one kind cannot use up the allowance of another.
  */
+import { createHash } from 'node:crypto'
 import { timeInWords } from '../../../base/time-words.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { plainName } from '../../../http/html.ts'
 import { requestOrigin, type Origin } from '../../../http/origin.ts'
+import { byPair, pageOf, type Pages } from '../../../http/paged-list.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import type { StepKind } from '../../../platform/running/steps.ts'
 import { wireTime, type Did } from '../../../protocol/identifiers.ts'
 import { accountOf, type Account } from '../accounts/accounts.ts'
+import { listEvents, oldestKept, putEvent, type EventPlace, type StoredEvent } from './account-event-store.ts'
 import { changedWords, undoWords } from './identity-change-words.ts'
 import { formerAddresses } from './former-address-store.ts'
 import { forgetOldPlaces, insertPlace, isKnownPlace } from './known-place-store.ts'
 import { addMail, noticeMail, type EventDetails, type Notice, type Told } from '../mails/mails.ts'
 
 export { changedWords, undoWords } from './identity-change-words.ts'
+export { EVENT_KEPT_DAYS, type StoredEvent } from './account-event-store.ts'
 export { insertPlace as rememberPlace } from './known-place-store.ts'
 
 interface AccountEvent {
@@ -29,6 +34,10 @@ interface AccountEvent {
   notice?: Notice
   /** The mail to addresses that the account had in the last 30 days: an attacker may have replaced them. */
   formerNotice?: Notice
+  /** Is only logged: it changes no access, or deletes the account with its list. */
+  isUnlisted?: true
+  /** Strangers can cause it, so that the list has it once a day. */
+  isDaily?: true
 }
 
 const FORMERLY = 'This was the address of the account until recently.'
@@ -42,8 +51,8 @@ const accountEvents = {
   arrived: { message: 'account created for migration' },
   signedIn: { message: 'signed in' },
   appLetIn: { message: 'app authorized' },
-  consentApproved: { message: 'app approved in a wallet' },
-  consentDenied: { message: 'app denied in a wallet' },
+  consentApproved: { message: 'app approved in a wallet', isUnlisted: true },
+  consentDenied: { message: 'app denied in a wallet', isUnlisted: true },
   handleChanged: {
     message: 'handle changed',
     notice: {
@@ -172,6 +181,7 @@ const accountEvents = {
   appPasswordRevoked: { message: 'app password revoked' },
   identityOperationSigned: { message: 'identity operation signed' },
   identityChanged: { message: 'identity changed' },
+  identityInDoubt: { message: 'identity operation sent to the directory, which did not answer' },
   identityChangedElsewhere: {
     message: 'identity changed by an operation that did not come from here',
     notice: {
@@ -218,7 +228,7 @@ const accountEvents = {
       remedies: ['password', 'account', 'operator'],
     },
   },
-  signingKeyStaged: { message: 'signing key staged' },
+  signingKeyStaged: { message: 'signing key staged', isUnlisted: true },
   signingKeyReplaced: {
     message: 'signing key replaced',
     notice: {
@@ -250,6 +260,7 @@ const accountEvents = {
   transferCancelled: { message: 'transfer to another device cancelled' },
   agentAsks: {
     message: 'agent asks for an account',
+    isDaily: true,
     notice: {
       subject: 'A program requests access to your account',
       what: ({ issuer }) =>
@@ -266,7 +277,7 @@ const accountEvents = {
       remedies: ['account', 'password', 'operator'],
     },
   },
-  agentDenied: { message: 'agent denied' },
+  agentDenied: { message: 'agent denied', isUnlisted: true },
   childEnded: { message: 'agent of a child account ended by its parent' },
   childDeletionScheduled: { message: 'deletion of a child account scheduled' },
   agentEndedByProvider: { message: 'agent ended by its provider' },
@@ -282,6 +293,7 @@ const accountEvents = {
   },
   agentRefused: {
     message: 'agent refused',
+    isDaily: true,
     notice: {
       subject: 'A program was refused access to your account',
       what: () =>
@@ -302,8 +314,15 @@ const accountEvents = {
     },
   },
   activated: { message: 'account activated' },
-  deleted: { message: 'account deleted' },
+  deleted: { message: 'account deleted', isUnlisted: true },
   imported: { message: 'repository imported' },
+  exported: { message: 'account exported' },
+  takenDown: { message: 'account taken down' },
+  restored: { message: 'takedown of the account lifted' },
+  accessEnded: { message: 'all access to the account ended' },
+  appEnded: { message: 'access of an app ended' },
+  signedOutElsewhere: { message: 'session ended by the holder' },
+  resetCodeMade: { message: 'code for a new password made' },
   shareDeposited: { message: 'recovery share deposited' },
   shareRotated: {
     message: 'recovery share replaced',
@@ -374,7 +393,7 @@ const signIns = {
   wallet: signInNotice('a wallet that holds a key of its identity', ['identityKey', 'account', 'operator']),
 } as const satisfies Record<string, Notice | null>
 
-type Means = keyof typeof signIns
+export type Means = keyof typeof signIns
 
 /** The request that causes an event, or the context alone if the server acts on its own. */
 export type By = Exchange | { ctx: Context }
@@ -397,21 +416,68 @@ interface Details extends EventDetails {
 }
 
 type EventName = keyof typeof accountEvents
-/** Events that are reported to the account holder by mail. */
-type NoticedEvent = {
-  [Name in EventName]: (typeof accountEvents)[Name] extends { notice: unknown } ? Name : never
+type EventWith<Member extends keyof AccountEvent> = {
+  [Name in EventName]: Member extends keyof (typeof accountEvents)[Name] ? Name : never
 }[EventName]
+/** Events that are reported to the account holder by mail. */
+type NoticedEvent = EventWith<'notice'>
+type UnlistedEvent = EventWith<'isUnlisted'>
+/** Events that the account holder finds in the list. */
+export type ListedEvent = Exclude<EventName, UnlistedEvent>
 
-/** Log an event that causes no mail. Call it once the change is durable. */
-export const announce = (by: By, event: Exclude<EventName, NoticedEvent>, did: Did, details: Details = {}): void =>
+/** Log an event that is not listed. Call it once the change is durable. */
+export const announce = (by: By, event: UnlistedEvent, did: Did, details: Details = {}): void =>
   logEvent(by, event, did, details)
 
-/** Order the mail about an event, in the transaction that causes it. The event is logged after the commit. */
-export async function announceIn(tx: Tx, by: By, event: NoticedEvent, did: Did, details: Details = {}): Promise<void> {
-  const { ctx } = by
+/**
+ * List an event, and order the mail about it if there is one, in the transaction that causes it. The event is logged
+ * after the commit. One about a deleted account is only logged.
+ */
+export async function announceIn(tx: Tx, by: By, event: ListedEvent, did: Did, details: Details = {}): Promise<void> {
   tx.afterCommit(() => logEvent(by, event, did, details))
-  // The mail goes to the current address: an attacker may change the address a moment later.
-  const to = (details.to === undefined ? (await accountOf(tx, did))?.email : details.to) ?? null
+  const account = await accountOf(tx, did)
+  if (account === null) return
+  await listEvent(tx, by, event, did, details)
+  if (isNoticed(event)) await orderNotice(tx, by, event, did, { to: account.email, ...details })
+}
+
+const declarationOf = (event: EventName): AccountEvent => accountEvents[event]
+const isNoticed = (event: EventName): event is NoticedEvent => declarationOf(event).notice !== undefined
+
+/** Sign-ins of one kind and from one place are one row a day. So is what strangers can cause, wherever they are. */
+async function listEvent(tx: Tx, by: By, event: ListedEvent, did: Did, details: Details): Promise<void> {
+  const { means = null, actor, handle, name, clientId } = details
+  const at = by.ctx.clock.now()
+  const { openedWith = null, openedFrom = null } = originFor(by, details) ?? {}
+  const day = wireTime(at).slice(0, 10)
+  await putEvent(tx, did, {
+    id:
+      means !== null
+        ? createHash('sha256')
+            .update(JSON.stringify([day, means, openedWith, openedFrom]))
+            .digest('base64url')
+        : declarationOf(event).isDaily
+          ? `${event} ${day}`
+          : crypto.randomUUID(),
+    at,
+    event,
+    means,
+    program: openedWith,
+    network: openedFrom,
+    byOperator: actor === undefined ? 0 : 1,
+    subject: handle ?? name ?? clientId ?? null,
+  })
+}
+
+/** The mail goes to the current address: an attacker may change the address a moment later. */
+async function orderNotice(
+  tx: Tx,
+  by: By,
+  event: NoticedEvent,
+  did: Did,
+  { to = null, ...details }: Details,
+): Promise<void> {
+  const { ctx } = by
   const former = formerNoticeOf(event) === null ? [] : await formerAddresses(tx, did, to, ctx.clock.now())
   if (to === null && former.length === 0) return
   const told = { ...details, at: ctx.clock.now(), origin: originFor(by, details) }
@@ -445,8 +511,7 @@ function logEvent(by: By, event: EventName, did: Did, details: Details): void {
 
 /** Returns what former addresses are told of an event; null if nothing. */
 function formerNoticeOf(event: NoticedEvent): Notice | null {
-  const declared: AccountEvent = accountEvents[event]
-  return declared.formerNotice ?? null
+  return declarationOf(event).formerNotice ?? null
 }
 
 interface OrderedNotice {
@@ -494,26 +559,69 @@ const addNotice = (
   })
 
 /**
- * Announce a sign-in. The holder gets a mail if it came from a new place: a new app, browser or network. A browser that
- * was already signed in never counts as new. A place becomes known once its mail is queued, so that a mail which the
- * limit suppressed is sent after the next sign-in from that place.
+ * Announce a sign-in, in the transaction that opens it. The holder gets a mail if it came from a new place: a new app,
+ * browser or network. A browser that was already signed in never counts as new. A place becomes known once its mail is
+ * queued, so that a mail which the limit suppressed is sent after the next sign-in from that place.
  */
-export function announceSignIn(exchange: Exchange, did: Did, means: Means, { isKnownBrowser = false } = {}): void {
-  const { ctx } = exchange
-  announce(exchange, 'signedIn', did, { means })
-  const notice = signIns[means]
-  if (notice === null) return
-  const origin = requestOrigin(exchange)
-  ctx.background.run('mail about a sign-in', async () => {
-    if (await isKnownPlace(ctx.db, did, origin)) return
-    if (!isKnownBrowser && ctx.limits.charge({ name: 'signInNotice', key: did })?.allowed === false) return
-    await ctx.db.transaction(async (tx) => {
-      if ((await insertPlace(tx, did, origin)) === 0) return
-      await forgetOldPlaces(tx, did)
-      const account = await accountOf(tx, did)
-      const email = account?.email
-      if (!isKnownBrowser && account && email)
-        await addNotice(ctx, tx, { ...account, email }, notice, { at: origin.openedAt, origin })
-    })
+export async function announceSignIn(
+  tx: Tx,
+  exchange: Exchange,
+  did: Did,
+  means: Means,
+  { isKnownBrowser = false } = {},
+): Promise<void> {
+  await listEvent(tx, exchange, 'signedIn', did, { means })
+  tx.afterCommit(() => {
+    logEvent(exchange, 'signedIn', did, { means })
+    const notice = signIns[means]
+    if (notice === null) return
+    exchange.ctx.background.run('mail about a sign-in', () => noteNewPlace(exchange, did, notice, isKnownBrowser))
   })
 }
+
+async function noteNewPlace(exchange: Exchange, did: Did, notice: Notice, isKnownBrowser: boolean): Promise<void> {
+  const { ctx } = exchange
+  const origin = requestOrigin(exchange)
+  if (await isKnownPlace(ctx.db, did, origin)) return
+  if (!isKnownBrowser && ctx.limits.charge({ name: 'signInNotice', key: did })?.allowed === false) return
+  await ctx.db.transaction(async (tx) => {
+    if ((await insertPlace(tx, did, origin)) === 0) return
+    await forgetOldPlaces(tx, did)
+    const account = await accountOf(tx, did)
+    const email = account?.email
+    if (!isKnownBrowser && account && email)
+      await addNotice(ctx, tx, { ...account, email }, notice, { at: origin.openedAt, origin })
+  })
+}
+
+/** Returns a page of an account's events of the last 90 days, newest first. */
+export const eventsOf = (
+  { db, clock }: Pick<Context, 'db' | 'clock'>,
+  did: Did,
+  { after, limit }: { after: EventPlace | null; limit: number },
+): Promise<StoredEvent[]> => listEvents(db, did, { after, since: oldestKept(clock.now()), limit })
+
+export const eventPages: Pages<EventPlace> = { cursor: byPair('at', '|', 'id'), maxRows: 100 }
+
+/** Returns a page of an account's events as programs get it. Throws `InvalidRequest`. */
+export async function eventPage(ctx: Context, did: Did, params: URLSearchParams) {
+  const { rows, cursor } = await pageOf(params, eventPages, (after, limit) => eventsOf(ctx, did, { after, limit }))
+  return {
+    events: rows.map((row) => ({
+      at: wireTime(row.at),
+      event: row.event,
+      message: eventMessage(row),
+      means: row.means ?? undefined,
+      subject: row.subject ?? undefined,
+      program: row.program ?? undefined,
+      network: row.network ?? undefined,
+      byOperator: row.byOperator === 1,
+      times: row.times,
+    })),
+    cursor,
+  }
+}
+
+/** Returns what an event is called in the log; its name if a newer version has written it. */
+const eventMessage = ({ event }: Pick<StoredEvent, 'event'>): string =>
+  Object.hasOwn(accountEvents, event) ? accountEvents[event as EventName].message : event

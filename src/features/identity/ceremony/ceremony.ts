@@ -28,7 +28,7 @@ import { parseShare, shareIndexes, type EscrowShare } from '../../../protocol/es
 import type { Did } from '../../../protocol/identifiers.ts'
 import type { Operation } from '../../../protocol/plc.ts'
 import { accountOf, addAccount } from '../accounts/accounts.ts'
-import { announce, rememberPlace } from '../account-events/account-events.ts'
+import { announceIn, rememberPlace } from '../account-events/account-events.ts'
 import { hashPassword, passwordFault } from '../passwords/passwords.ts'
 import { signingKeyOf } from '../account-keys/account-keys.ts'
 import { depositShare } from '../escrow/escrow.ts'
@@ -85,10 +85,11 @@ export async function createDid<Entry>(
   await storeDid(ctx, ceremony.id, did)
   if (genesis !== null && ceremony.registeredAt === null) await register(ctx, ceremony, did, genesis)
   const passwordHash = password === null ? null : await hashPassword(ctx, password)
-  const entry = await ctx.db.transaction((tx) =>
-    promote(exchange, tx, ceremony.id, { ...identity, share, passwordHash }, enter),
-  )
-  announce(exchange, 'created', did, { handle: ceremony.handle })
+  const entry = await ctx.db.transaction(async (tx) => {
+    const entry = await promote(exchange, tx, ceremony.id, { ...identity, share, passwordHash }, enter)
+    await announceIn(tx, exchange, 'created', did, { handle: ceremony.handle })
+    return entry
+  })
   return { did, document, entry }
 }
 

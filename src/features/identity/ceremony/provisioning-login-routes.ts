@@ -37,11 +37,11 @@ export const provisioningLoginRoutes = [
         return ctx.db.transaction(async (tx) => {
           await revalidate(tx)
           if ((await accountStatus(tx, did)) !== 'active') return null
+          await announceSignIn(tx, call, did, 'password')
           return { did, sessionToken: await openWalletSession(tx, did, { byPassword: true }, origin) }
         })
       })
       if (!login.ok) throw loginRefused(login.fault, wrongCredentials())
-      announceSignIn(call, login.value.did, 'password')
       return login.value
     },
   }),

@@ -7,7 +7,7 @@ import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { SHARE_VERSION, type EscrowShare } from '../../../protocol/escrow-share.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { accountStatus, refuseMissing } from '../accounts/accounts.ts'
-import { announce, announceIn, revalidate, type By } from '../account-events/account-events.ts'
+import { announceIn, revalidate, type By } from '../account-events/account-events.ts'
 import { noteWallet } from '../../access/wallet-proofs/wallet-proofs.ts'
 import { deleteEscrowEventsOf, deleteShareRow, findShare, insertEscrowEvent, putShare } from './escrow-store.ts'
 import { deleteRecoveryCodesOf } from './recovery-code-store.ts'
@@ -17,15 +17,13 @@ export type Deposit = 'deposited' | 'rotated'
 /** Take a share from its holder. Throws `AccountNotFound` if the account was deleted after the caller authenticated. */
 export async function takeShare(by: By, did: Did, share: EscrowShare): Promise<Deposit> {
   const { ctx } = by
-  const deposit = await ctx.db.transaction(async (tx) => {
+  return ctx.db.transaction(async (tx) => {
     await revalidate(by, tx)
     refuseMissing(await accountStatus(tx, did))
     const deposit = await depositShare(ctx, tx, did, share)
-    if (deposit === 'rotated') await announceIn(tx, by, 'shareRotated', did)
+    await announceIn(tx, by, deposit === 'rotated' ? 'shareRotated' : 'shareDeposited', did)
     return deposit
   })
-  if (deposit === 'deposited') announce(by, 'shareDeposited', did)
-  return deposit
 }
 
 /**

@@ -11,7 +11,7 @@ import { readShare, shareIndexes } from '../../../protocol/escrow-share.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
 import { accountAt } from '../accounts/accounts.ts'
-import { announce, announceIn, type By } from '../account-events/account-events.ts'
+import { announceIn, type By } from '../account-events/account-events.ts'
 import {
   clearRelease,
   findShare,
@@ -107,13 +107,12 @@ function opened({ vault }: Context, wrapped: string): Uint8Array {
 /** End the release of an account's share at its holder's request. Returns false if there is none. */
 export async function cancelRelease(by: By, did: Did): Promise<boolean> {
   const { ctx } = by
-  const isCancelled = await ctx.db.transaction(async (tx) => {
+  return ctx.db.transaction(async (tx) => {
     const now = ctx.clock.now()
     if (!(await findShare(tx, did, now))?.release) return false
     await clearRelease(tx, did)
     await insertEscrowEvent(tx, did, 'release_cancelled', now)
+    await announceIn(tx, by, 'releaseCancelled', did)
     return true
   })
-  if (isCancelled) announce(by, 'releaseCancelled', did)
-  return isCancelled
 }

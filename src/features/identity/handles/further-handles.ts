@@ -15,7 +15,7 @@ import {
   giveFurtherHandle,
   takeHandle,
 } from '../accounts/accounts.ts'
-import { announce, announceIn, revalidate, type By } from '../account-events/account-events.ts'
+import { announceIn, revalidate, type By } from '../account-events/account-events.ts'
 import { renameCachedDocument } from '../identity/identity.ts'
 import { admitServedHandle, isGivenName } from './handle-admission.ts'
 import { claimName, endClaim, endFailedAttempt, type HeldName } from './name-claims.ts'
@@ -41,12 +41,14 @@ export async function addHandle(by: By, did: Did, text: string): Promise<Handle>
   })
   if (!held) throw handleTaken(handle)
   try {
-    await ctx.db.transaction((tx) => take(ctx, tx, held))
+    await ctx.db.transaction(async (tx) => {
+      await take(ctx, tx, held)
+      await announceIn(tx, by, 'handleAdded', did, { handle })
+    })
   } catch (error) {
     await endFailedAttempt(ctx, held, error, { isSent: false })
     throw error
   }
-  announce(by, 'handleAdded', did, { handle })
   return handle
 }
 

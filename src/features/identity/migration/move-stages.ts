@@ -14,7 +14,6 @@ import { StepPostponed } from '../../../platform/running/steps.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { isPlcDid, type LogOperation } from '../../../protocol/plc.ts'
 import { putPreferences } from '../../../protocol/preference-rules.ts'
-import { announce } from '../account-events/account-events.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
 import { activateAccount } from '../account-changes/account-changes.ts'
 import { countBlobs, listMissing, takeBlob } from '../../data/blobs/blobs.ts'
@@ -72,7 +71,6 @@ async function takeRepository({ ctx, move, host }: Job): Promise<Partial<MoveSta
     if (!isDamaged(error) || move.tries + 1 < MAX_TRIES) throw error
     return { halted: 'decision', fault: `The repository could not be taken over: ${wordsOf(error, host!)}` }
   }
-  announce({ ctx }, 'imported', did)
   return { stage: 'blobs' }
 }
 

@@ -28,7 +28,7 @@ import { repoTotals } from '../../data/repo/repo.ts'
 import { importRepo } from '../../data/sync/sync.ts'
 import { accountOf, scheduleDeletion, type Account } from '../accounts/accounts.ts'
 import { deleteAccount, recommendedCredentials, serverRotationKeys } from '../account-changes/account-changes.ts'
-import { announce } from '../account-events/account-events.ts'
+import { announceIn } from '../account-events/account-events.ts'
 import { createAccount, type Enter, type NewIdentity } from '../signup/signup.ts'
 import { changeOf, currentState, requireAgreed, type IdentityChange } from './agreed-identity.ts'
 import { noNotes, requireFewKeys, requireKeepable, tooManyKeys, type KeyChanges } from './key-changes.ts'
@@ -136,9 +136,9 @@ export async function beginMove<Entry>(
     const now = await accountOf(tx, did)
     if (now === null || !isReturning(now)) throw notNow()
     await scheduleDeletion(ctx, tx, now, null)
+    await announceIn(tx, exchange, 'arrived', did)
     return begin(tx)
   })
-  announce(exchange, 'arrived', did)
   return { did, handle: left.handle, entry }
 }
 
@@ -455,7 +455,6 @@ export async function giveArchive(
     if (!(await importArchive(exchange, did, upload)).hasRepo) throw invalidRequest('The archive has no repository')
   } else {
     await importRepo(exchange, did, upload.stream(ctx.config.repos.maxImportSize))
-    announce(exchange, 'imported', did)
   }
   await resume(exchange, move, { stage: 'blobs' })
 }

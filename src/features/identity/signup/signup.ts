@@ -19,7 +19,7 @@ import { parseHandle, type Did, type Handle } from '../../../protocol/identifier
 import { formatDidKey } from '../../../protocol/keys.ts'
 import { genesisDid, genesisOperation, signOperation, type LogOperation } from '../../../protocol/plc.ts'
 import { accountOf, addAccount } from '../accounts/accounts.ts'
-import { announce, rememberPlace } from '../account-events/account-events.ts'
+import { announceIn, rememberPlace } from '../account-events/account-events.ts'
 import { hashPassword, givePassword } from '../passwords/passwords.ts'
 import { makeAccountKey, signingKeyOf } from '../account-keys/account-keys.ts'
 import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'
@@ -72,11 +72,8 @@ export async function createAccount<Entry>(
 ): Promise<NewIdentity<Entry>> {
   const { ctx } = exchange
   const origin = requestOrigin(exchange)
-  const arrived = await arriveAgain(ctx, request, provenDid, enter)
-  if (arrived) {
-    announce(exchange, 'arrived', arrived.did, { handle: arrived.handle })
-    return arrived
-  }
+  const arrived = await arriveAgain(exchange, request, provenDid, enter)
+  if (arrived) return arrived
   const admitted = await checkRequest(exchange, request, provenDid)
   const { handle, email, password, inviteCode } = admitted
   const passwordHash = password === null ? null : await hashPassword(ctx, password)
@@ -101,9 +98,9 @@ export async function createAccount<Entry>(
     const entry = await ctx.db.transaction(async (tx) => {
       await establish(ctx, tx, admitted, { ...claimed, did }, { ...(prepared?.key ?? key), passwordHash })
       await rememberPlace(tx, did, origin)
+      await announceIn(tx, exchange, admitted.did === null ? 'created' : 'arrived', did, { handle })
       return enter(tx, did)
     })
-    announce(exchange, admitted.did === null ? 'created' : 'arrived', did, { handle })
     return { did, handle, genesis: prepared?.genesis ?? null, entry }
   } catch (error) {
     await endFailedAttempt(ctx, claimed, error, { isSent: claimed.prepared !== null })
@@ -117,11 +114,12 @@ export async function createAccount<Entry>(
  * factors, because an intruder may have begun it. Returns null if there is none, or if it was ever active.
  */
 async function arriveAgain<Entry>(
-  ctx: Context,
+  exchange: Exchange,
   request: SignupRequest,
   provenDid: Did | null,
   enter: Enter<Entry>,
 ): Promise<NewIdentity<Entry> | null> {
+  const { ctx } = exchange
   if (provenDid === null || request.did !== provenDid) return null
   const isHere = async (reader: Reader) => {
     const account = await accountOf(reader, provenDid)
@@ -139,6 +137,7 @@ async function arriveAgain<Entry>(
     if (passwordHash !== null) await givePassword(tx, provenDid, passwordHash)
     await endAccess(ctx, tx, provenDid, 'reset_password')
     await deleteFactors(tx, provenDid)
+    await announceIn(tx, exchange, 'arrived', provenDid, { handle: account.handle! })
     return { did: provenDid, handle: account.handle!, genesis: null, entry: await enter(tx, provenDid) }
   })
 }

@@ -10,7 +10,7 @@ import type { Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { shortCode } from '../../../protocol/short-code.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
-import { announce, announceIn, type By } from '../account-events/account-events.ts'
+import { announceIn, type By } from '../account-events/account-events.ts'
 import type { TransferParty } from './transfer-party.ts'
 import { recordAudit } from '../../operations/operators/operators.ts'
 import { addDevice, revokeDevice, revokeDevices, type Device } from '../../access/wallet-devices/wallet-devices.ts'
@@ -52,11 +52,12 @@ export async function beginTransfer(
       const before = await findUnendedTransfer(tx, did)
       if (before && !isExpired(before, now)) return 'running'
       if (before) await end(tx, before, 'expired', now)
-      return (await insertTransfer(tx, begun)) > 0 ? 'begun' : 'code in use'
+      if ((await insertTransfer(tx, begun)) === 0) return 'code in use'
+      await announceIn(tx, by, 'transferBegun', did)
+      return 'begun'
     })
     if (outcome === 'running') return null
     if (outcome === 'code in use') continue
-    announce(by, 'transferBegun', did)
     return begun
   }
   throw new Error(`${MAX_DRAWS} codes in a row were in use`)
@@ -150,7 +151,7 @@ export function cancelTransferAs(by: Exchange, actor: string, id: string): Promi
       subject: did,
       detail: JSON.stringify({ transfer: id, revokedDevice }),
     })
-    tx.afterCommit(() => announce(by, 'transferCancelled', did, { actor }))
+    await announceIn(tx, by, 'transferCancelled', did, { actor })
     return { ok: true, revokedDevice }
   })
 }
@@ -167,9 +168,11 @@ export async function runningTransfer(
 /** Cancel the running transfer of an account for its holder. Returns false if there is none. */
 export async function cancelTransfer(by: By, did: Did): Promise<boolean> {
   const { ctx } = by
-  const isCancelled = await ctx.db.transaction((tx) => cancelRunningTransfer(tx, did, ctx.clock.now()))
-  if (isCancelled) announce(by, 'transferCancelled', did)
-  return isCancelled
+  return ctx.db.transaction(async (tx) => {
+    const isCancelled = await cancelRunningTransfer(tx, did, ctx.clock.now())
+    if (isCancelled) await announceIn(tx, by, 'transferCancelled', did)
+    return isCancelled
+  })
 }
 
 /** The same, in the caller's transaction. */
@@ -185,14 +188,13 @@ export async function cancelRunningTransfer(tx: Tx, did: Did, now: Millis): Prom
  */
 export async function revokeTransferDevice(by: By, did: Did, deviceId: string): Promise<boolean> {
   const { ctx } = by
-  const isRevoked = await ctx.db.transaction(async (tx) => {
+  return ctx.db.transaction(async (tx) => {
     const now = ctx.clock.now()
     if ((await revokeDevice(tx, did, deviceId, now)) === 0) return false
     if ((await findUnendedTransfer(tx, did))?.deviceId === deviceId) await cancelRunningTransfer(tx, did, now)
+    await announceIn(tx, by, 'deviceRevoked', did)
     return true
   })
-  if (isRevoked) announce(by, 'deviceRevoked', did)
-  return isRevoked
 }
 
 /** Cancel the running transfer of an account and revoke all its devices. Returns how many devices were revoked. */

@@ -11,7 +11,7 @@ import type { Tx } from '../../../platform/database/database.ts'
 import { didWebUrl, parseDidDocument } from '../../../protocol/did-document.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountOf, accountStatus, furtherHandlesOf } from '../accounts/accounts.ts'
-import { announce, announceIn, type By } from '../account-events/account-events.ts'
+import { announceIn, type By } from '../account-events/account-events.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import {
   findDidDocument,
@@ -72,13 +72,12 @@ export async function startHosting(by: By, did: Did): Promise<void> {
 
 /** Serve the document no longer. From then on, what the owner's own web server publishes counts. */
 export async function endHosting(by: By, did: Did): Promise<void> {
-  const isEnded = await by.ctx.db.transaction(async (tx) => {
-    if (!(await hostingStateOf(tx, did)).isHosted) return false
+  await by.ctx.db.transaction(async (tx) => {
+    if (!(await hostingStateOf(tx, did)).isHosted) return
     await setHostedSince(tx, did, null)
     await forgetDidDocument(tx, did)
-    return true
+    await announceIn(tx, by, 'hostingEnded', did)
   })
-  if (isEnded) announce(by, 'hostingEnded', did)
 }
 
 /**

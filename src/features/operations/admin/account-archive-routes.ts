@@ -11,10 +11,9 @@ export const accountArchiveRoutes = [
     async handler(call) {
       const { ctx, caller, path } = call
       const { did } = await namedAccount(ctx.db, path)
-      await ctx.db.transaction((tx) =>
-        recordAudit(call, tx, { actor: actorOf(caller), action: 'account_exported', subject: did }),
-      )
-      return archiveOfAccount(call, did)
+      const actor = actorOf(caller)
+      await ctx.db.transaction((tx) => recordAudit(call, tx, { actor, action: 'account_exported', subject: did }))
+      return archiveOfAccount(call, did, actor)
     },
   }),
   route('POST', '/v1/admin/accounts/:did/archive', {

@@ -4,6 +4,7 @@ import { route } from '../../../http/endpoint.ts'
 import { invalidRequest } from '../../../http/errors.ts'
 import { readJson } from '../../../http/json-input.ts'
 import { endAccess } from '../../../http/hooks.ts'
+import { announceIn } from '../../identity/account-events/account-events.ts'
 import { replaceEmail } from '../../identity/account-changes/account-changes.ts'
 import { CODE_TTL_SECS, issueCode, mailCode } from '../../identity/mails/mails.ts'
 import { parseEmailAddress } from '../../identity/addresses/addresses.ts'
@@ -39,6 +40,7 @@ export const accountRepairRoutes = [
       if (!hasPassword) throw noPassword()
       const token = await ctx.db.transaction(async (tx) => {
         await recordAudit(call, tx, { actor: actorOf(caller), action: 'reset_token_issued', subject: did })
+        await announceIn(tx, call, 'resetCodeMade', did, { actor: actorOf(caller) })
         return issueCode(ctx, tx, did, 'reset_password')
       })
       return { did, token, expiresIn: CODE_TTL_SECS }
@@ -92,6 +94,7 @@ export const accountRepairRoutes = [
         }
         if (Object.values(revoked).some((count) => count > 0)) {
           await recordAudit(call, tx, { ...entry, detail: JSON.stringify(revoked), isDone: true })
+          await announceIn(tx, call, 'accessEnded', did, { actor: entry.actor })
         }
         return revoked
       })

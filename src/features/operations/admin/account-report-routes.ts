@@ -5,6 +5,7 @@ import { invalidRequest, notFound } from '../../../http/errors.ts'
 import { readJson } from '../../../http/json-input.ts'
 import { pageOf, type Pages } from '../../../http/paged-list.ts'
 import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
+import { eventPage } from '../../identity/account-events/account-events.ts'
 import { accountNamed, furtherHandlesOf } from '../../identity/accounts/accounts.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
 import { effectiveQuota, findDefaultQuota, quotaOf } from '../../identity/quotas/quotas.ts'
@@ -116,6 +117,15 @@ export const accountReportRoutes = [
         invitesDisabled,
         flags: (await findFlags(db, [did], clock.now())).map(flagView),
       }
+    },
+  }),
+
+  // Names networks from which a person signs in, which sessions of theirs name too.
+  route('GET', '/v1/admin/accounts/:did/events', {
+    auth: operator('readAccounts'),
+    async handler({ ctx, path, url }) {
+      const { did } = await namedAccount(ctx.db, path)
+      return { did, ...(await eventPage(ctx, did, url.searchParams)) }
     },
   }),
 

@@ -1,6 +1,7 @@
 /** Takedowns of accounts, records and blobs by operators, and their end. */
 import type { Exchange } from '../../../http/endpoint.ts'
 import type { Tx } from '../../../platform/database/database.ts'
+import { announceIn } from '../../identity/account-events/account-events.ts'
 import { recordUri } from '../../../protocol/identifiers.ts'
 import { setBlobTakedown } from '../../data/blobs/blobs.ts'
 import { setRecordTakedown } from '../../data/repo/repo.ts'
@@ -38,6 +39,7 @@ const takedowns: Readonly<
       subject: did,
     })
     await takeDown(exchange.ctx, tx, did, ref)
+    await announceIn(tx, exchange, ref === null ? 'restored' : 'takenDown', did, { actor })
     return true
   },
   async record(exchange, tx, { did, item }, { ref, actor }) {

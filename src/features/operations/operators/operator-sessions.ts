@@ -130,9 +130,9 @@ export async function openOperatorSession(
       outcome: 'ok',
       now: openedAt,
     })
+    await announceSignIn(tx, exchange, did, isBrowser ? 'password on a page' : 'password')
     return role
   })
-  announceSignIn(exchange, did, isBrowser ? 'password on a page' : 'password')
   return { token, did, role }
 }
 

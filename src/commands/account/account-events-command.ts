@@ -1,0 +1,46 @@
+import { integerOption } from '../command.ts'
+import { adminCommand } from '../admin-command.ts'
+import { pages } from '../operator-pages.ts'
+import { minute, table } from '../report.ts'
+import { findAccount, NAMED_BY } from './operator-accounts.ts'
+
+interface ListedEvent {
+  at: string
+  message: string
+  means?: string
+  subject?: string
+  program?: string
+  network?: string
+  byOperator: boolean
+  times: number
+}
+
+export const accountEventsCommand = adminCommand({
+  summary: 'List what happened to an account in the last 90 days.',
+  parameters: ['<account>'],
+  details: `${NAMED_BY} The list has sign-ins and changes of who has access, newest first, as the holder finds them on the
+account page. Of an IP address, only the network is stored.`,
+  options: { limit: { value: 'n', doc: 'List at most this many.' } },
+  async run({ server, options, positionals: [name = ''] }) {
+    const { did } = await findAccount(server, name)
+    const path = `/v1/admin/accounts/${encodeURIComponent(did)}/events`
+    const events = await pages<ListedEvent>(
+      server,
+      path,
+      'events',
+      {},
+      {
+        limit: integerOption(options, 'limit', 1),
+        pageSize: 100,
+      },
+    )
+    const rows = events.map(({ at, message, means, subject, program, network, byOperator, times }) => [
+      minute(at)!,
+      `${message}${means === undefined ? '' : ` (${means})`}${times === 1 ? '' : `, ${times} times that day`}`,
+      subject ?? '',
+      byOperator ? 'the operator' : (program ?? ''),
+      byOperator ? '' : (network ?? ''),
+    ])
+    return { value: events, text: table(['WHEN', 'EVENT', 'WHAT', 'WITH', 'NETWORK'], rows) }
+  },
+})

@@ -1,0 +1,79 @@
+/** SQL of the `account_event` table: what happened to accounts, for their holders to read. */
+import { DAY_MILLIS } from '../../../base/durations.ts'
+import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+
+/** How long an event can be read. */
+export const EVENT_KEPT_DAYS = 90
+/** Rows of sign-ins that an account keeps. A client that signs in under another name each time adds as many. */
+const MAX_SIGN_INS = 5000
+/** Accounts of which one pass deletes sign-ins beyond that. */
+const MAX_CROWDED = 100
+
+export interface StoredEvent {
+  id: string
+  at: Millis
+  event: string
+  /** With what the holder signed in; null for other events. */
+  means: string | null
+  program: string | null
+  network: string | null
+  /** 1 or 0. */
+  byOperator: number
+  /** A handle, the name of an app password or of a program, or the client ID of an app; null if there is none. */
+  subject: string | null
+  /** More than 1 for sign-ins of one kind on one day, of which the row has the last. */
+  times: number
+}
+
+export interface EventPlace {
+  at: Millis
+  id: string
+}
+
+/** Insert an event. One with this id that is there counts once more, and takes this instant and place. */
+export const putEvent = (
+  writer: Writer,
+  did: Did,
+  { id, at, event, means, program, network, byOperator, subject }: Omit<StoredEvent, 'times'>,
+): Promise<number> =>
+  writer.run(sql`
+    INSERT INTO account_event (did, id, at, event, means, program, network, by_operator, subject, times)
+    VALUES (${did}, ${id}, ${at}, ${event}, ${means}, ${program}, ${network}, ${byOperator}, ${subject}, 1)
+    ON CONFLICT (did, id) DO UPDATE SET
+      at = excluded.at, program = excluded.program, network = excluded.network, times = account_event.times + 1`)
+
+/** Returns a page of an account's events, newest first. */
+export const listEvents = (
+  reader: Reader,
+  did: Did,
+  { after, since, limit }: { after: EventPlace | null; since: Millis; limit: number },
+): Promise<StoredEvent[]> =>
+  reader.all(sql`
+    SELECT id, at, event, means, program, network, by_operator AS "byOperator", subject, times FROM account_event
+    WHERE did = ${did} AND at > ${since} ${after === null ? sql`` : sql`AND (at, id) < (${after.at}, ${after.id})`}
+    ORDER BY at DESC, id DESC LIMIT ${limit}`)
+
+export const deleteEventsOf = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM account_event WHERE did = ${did}`)
+
+export const deleteEventsUntil = (writer: Writer, until: Millis, limit: number): Promise<number> =>
+  writer.run(sql`
+    DELETE FROM account_event WHERE (did, id) IN
+      (SELECT did, id FROM account_event WHERE at <= ${until} ORDER BY at LIMIT ${limit})`)
+
+/** Delete the oldest sign-ins of accounts that have too many. */
+export async function deleteCrowdedSignIns(db: Reader & Writer): Promise<number> {
+  const crowded = await db.all<{ did: Did }>(sql`
+    SELECT did FROM account_event WHERE event = 'signedIn' GROUP BY did HAVING count(*) > ${MAX_SIGN_INS}
+    ORDER BY did LIMIT ${MAX_CROWDED}`)
+  let deleted = 0
+  for (const { did } of crowded)
+    deleted += await db.run(sql`
+      DELETE FROM account_event WHERE did = ${did} AND event = 'signedIn' AND at <
+        (SELECT min(at) FROM (SELECT at FROM account_event WHERE did = ${did} AND event = 'signedIn'
+          ORDER BY at DESC LIMIT ${MAX_SIGN_INS}) AS newest)`)
+  return deleted
+}
+
+export const oldestKept = (now: Millis): Millis => now - EVENT_KEPT_DAYS * DAY_MILLIS
