@@ -269,6 +269,13 @@ export function signOperation<Unsigned extends UnsignedOperation | UnsignedTombs
   return { ...operation, sig: base64url(key.sign(unsignedBytes(operation))) }
 }
 
+/** Signs an operation if it says what its holder was shown; null if `agreement` stands for another one. */
+export const signAgreed = (
+  operation: UnsignedOperation,
+  agreement: string | null,
+  key: Pick<SigningKey, 'sign'>,
+): Operation | null => (agreementOn(operation) === agreement ? signOperation(operation, key) : null)
+
 // Checking
 
 export type PlcFault =

@@ -31,7 +31,6 @@ const unfinished: readonly string[] = [
   'features/access/account-pages/move-away-page.ts',
   'features/access/account-pages/move-here-pages.ts',
   'features/access/account-pages/import-page.ts',
-  'features/access/account-pages/key-choice.ts',
   'features/access/account-pages/move-page.ts',
   'features/access/account-pages/network-page.ts',
   'features/access/account-pages/own-domain-page.ts',

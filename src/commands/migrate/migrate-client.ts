@@ -5,7 +5,7 @@ import { ZIP_MAGIC } from '../../base/zip-magic.ts'
 import type { KeyChanges, MoveView } from '../../features/identity/migration/migration.ts'
 import type { JsonAnswer } from '../../base/server-request.ts'
 import type { SigningKey } from '../../protocol/keys.ts'
-import type { signOperation } from '../../protocol/plc.ts'
+import type { UnsignedOperation } from '../../protocol/plc.ts'
 import { exitCodes, type ExitCode, type Invocation, type Option, Misuse, type Terminal } from '../command.ts'
 import { facts } from '../report.ts'
 
@@ -272,14 +272,15 @@ export async function signWith(server: NewServer, { key }: Signer, agreement: st
 
 /** Sign an operation if it says what was shown. */
 export async function signAgreed(
-  operation: Parameters<typeof signOperation>[0] & { type: 'plc_operation' },
+  operation: UnsignedOperation,
   agreement: string | null,
   key: SigningKey,
 ): Promise<object> {
-  const { agreementOn, signOperation: sign } = await import('../../protocol/plc.ts')
-  if (agreementOn(operation) !== agreement)
+  const { signAgreed: sign } = await import('../../protocol/plc.ts')
+  const signed = sign(operation, agreement, key)
+  if (signed === null)
     throw new OperatorError('what becomes of the identity is not what was shown: look at its keys again')
-  return sign(operation, key)
+  return signed
 }
 
 /** Print the move, and tell the signer if it has ended. Returns the exit status. */

@@ -1,4 +1,5 @@
 /** Moving an account here in a browser, without scripts, on a small screen and a wide one. */
+import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'bun:test'
@@ -16,12 +17,16 @@ import { lastCode } from '../../support/servers/mail.ts'
 import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import { formatDidKey, signingKey } from '../../../src/protocol/keys.ts'
 import type { Operation } from '../../../src/protocol/plc.ts'
+import { formatSecretMultikey } from '../../../src/protocol/secret-multikey.ts'
 
 /** Where to put pictures of the pages, for somebody to look at. */
 const { SCREENSHOT_DIR } = process.env
 const SIZES = [
   { width: 320, height: 640 },
+  { width: 360, height: 740 },
+  { width: 768, height: 1024 },
   { width: 1280, height: 900 },
 ]
 
@@ -189,6 +194,35 @@ test('a person sees which keys go, keeps one that the old server claims, and sig
   await page.getByText('Welcome').waitFor()
   expect(((await lastOperation({ directory: plc, account: from })) as Operation).rotationKeys[0]).toBe(own.did)
   host.lie = () => null
+})
+
+test('a person signs with a secret key of their own in place of the old server, and the key is not shown again', async () => {
+  const secret = randomBytes(32)
+  const secretKey = formatSecretMultikey('p256', secret)
+  const recoveryKey = formatDidKey(signingKey('p256', secret).publicKey)
+  const from = await createAccount(old, `mover${names++}`, { recoveryKey })
+  const page = await freshPage()
+  await begin(page, from, 'olga-here.test')
+  await pds.runSteps()
+  await page.reload()
+  const sign = async (key: string) => {
+    if (!(await page.getByLabel('Your secret key').isVisible()))
+      await page.getByText('Sign with a key of my own').click()
+    await page.getByLabel('Your secret key').fill(key)
+    await page.getByRole('button', { name: 'Change my identity with my key' }).click()
+  }
+  await sign(recoveryKey)
+  expect(await page.getByRole('alert').innerText()).toContain('begins with z')
+  await sign(formatSecretMultikey('p256', randomBytes(32)))
+  await page.getByRole('alert').waitFor()
+  await look(page, 'wrong-key')
+  await sign(secretKey)
+  await page.waitForURL(/account\/move\?/)
+  await pds.runSteps()
+  await page.reload()
+  await page.getByText('Welcome').waitFor()
+  expect(((await lastOperation({ directory: plc, account: from })) as Operation).rotationKeys).toContain(recoveryKey)
+  expect(JSON.stringify([pds.log, await pds.rows('move_in')])).not.toContain(secretKey)
 })
 
 test('a person whose session at the old server ends while they read the plan is told', async () => {

@@ -180,6 +180,15 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await page.getByRole('button', { name: 'Create account' }).click()
   },
   'move-here': (page) => page.goto(`${pds.url}/account/move-here`),
+  'backup-move': (page) => page.goto(`${pds.url}/account/move-here/backup`),
+  async 'backup-move-refused'(page) {
+    await page.goto(`${pds.url}/account/move-here/backup`)
+    await page.getByLabel('DID of your account').fill(LONG_HANDLE)
+    await page.getByLabel('Handle here').fill(LONG_HANDLE)
+    await page.getByLabel('Your public key').fill(`did:key:z${'a'.repeat(150)}`)
+    await page.getByRole('button', { name: 'Show me what changes' }).click()
+    await page.getByRole('alert').waitFor()
+  },
   async 'move-away'(page) {
     await signIn(page)
     await page.goto(`${pds.url}/account/move-away`)
@@ -418,6 +427,7 @@ async function operate(page: Page, path: string): Promise<void> {
 /** Pages that have their texts in tables, and can be reloaded in another language. */
 const IN_ALL_LANGUAGES = [
   'landing',
+  'backup-move',
   'missing',
   'sign-in',
   'sign-up',

@@ -757,6 +757,16 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
       const fields = await planned()
       return () => form('/account/move-here/begin', fields)
     },
+    'POST /account/move-here/backup': async () => {
+      const { wish } = await keyHolder()
+      return () => form('/account/move-here/backup', { ...wish, wallet_key: wish.recoveryKey })
+    },
+    'POST /account/move-here/backup/begin': async () => {
+      const { json } = await signedOffer()
+      const { recoveryKey, operation, ...fields } = json
+      const signed = { wallet_key: recoveryKey, operation: JSON.stringify(operation) }
+      return () => form('/account/move-here/backup/begin', { ...fields, ...signed })
+    },
     'POST /account/move': async () => {
       const { account, code, agreement } = await moving()
       const { send } = await onPage(account)

@@ -7,6 +7,7 @@ import { eventsPageRoutes } from './events-page.ts'
 import { factorRoutes } from './factors-page.ts'
 import { identityPageRoutes } from './identity-page.ts'
 import { moveAwayRoutes } from './move-away-page.ts'
+import { backupMoveRoutes } from './backup-move-pages.ts'
 import { moveHereRoutes } from './move-here-pages.ts'
 import { importPageRoutes } from './import-page.ts'
 import { movePageRoutes } from './move-page.ts'
@@ -31,6 +32,7 @@ export const accountPages: Feature = {
     ...identityPageRoutes,
     ...networkRoutes,
     ...moveHereRoutes,
+    ...backupMoveRoutes,
     ...importPageRoutes,
     ...movePageRoutes,
     ...moveAwayRoutes,

@@ -1,6 +1,7 @@
 /** The rotation keys of an identity that moves here, in the order of rank: which stay, and which go. */
 import { html, type Html } from '../../../http/html.ts'
-import { ownerWords, type KeyChanges, type NamedKey } from '../../identity/migration/migration.ts'
+import type { KeyChanges, NamedKey } from '../../identity/migration/migration.ts'
+import { ownKeyTexts as texts } from './own-key-texts.ts'
 
 /**
  * Fields of a form in which the holder ticks the keys that stay, as they were ticked if `given` is such a form.
@@ -11,11 +12,11 @@ export function keyChoice(keys: KeyChanges, given: URLSearchParams | null = null
   const ticked = new Set(given !== null && isAnswer(given) ? given.getAll('keep_key') : shown)
   const listOf = (some: readonly NamedKey[]) => html`<ul class="list">${some.map((key) => row(key, ticked))}</ul>`
   return html`
-<h3>Keys that stay</h3>
+<h3>${texts.keysStay}</h3>
 ${listOf(keys.stay)}
-<h3>Keys that go</h3>
-${keys.go.length === 0 ? html`<p class="quiet">None.</p>` : listOf(keys.go)}
-${hasChoice(keys) && html`<p class="quiet">Tick the keys that are yours. The old server may be wrong about whose a key is, and a key that goes can no longer change your identity.</p>`}
+<h3>${texts.keysGo}</h3>
+${keys.go.length === 0 ? html`<p class="quiet">${texts.none}</p>` : listOf(keys.go)}
+${hasChoice(keys) && html`<p class="quiet">${texts.tick}</p>`}
 ${shown.map((key) => html`<input type="hidden" name="shown_key" value="${key}">`)}`
 }
 
@@ -24,7 +25,7 @@ const isAnswer = (form: URLSearchParams): boolean => form.has('keep_key') || for
 export const hasChoice = ({ stay, go }: KeyChanges): boolean => [...stay, ...go].some(({ isChoice }) => isChoice)
 
 function row({ key, owner, isChoice }: NamedKey, ticked: ReadonlySet<string>): Html {
-  const words = html`${ownerWords[owner]}<br><code>${key}</code>`
+  const words = html`${texts[owner]}<br><code>${key}</code>`
   return html`
 <li>
   <div class="body">

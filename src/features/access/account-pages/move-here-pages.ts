@@ -21,12 +21,17 @@ import {
   type Fault,
   type PageCall,
 } from '../page-parts/page-parts.ts'
+import { BACKUP_MOVE_PATH } from './backup-move-pages.ts'
 import { formPage, formRoutes } from './form-page.ts'
 import { chosenKeys, keyChoice } from './key-choice.ts'
 import { moveUrl } from './move-page.ts'
 
 export const MOVE_HERE_PATH = '/account/move-here'
 const BEGIN_PATH = `${MOVE_HERE_PATH}/begin`
+
+/** The invite code comes along. */
+const backupMoveUrl = (inviteCode: string | null): string =>
+  inviteCode ? `${BACKUP_MOVE_PATH}?${new URLSearchParams({ invite_code: inviteCode })}` : BACKUP_MOVE_PATH
 
 const hostOfServer = ({ ctx }: PageCall): string => new URL(ctx.config.publicUrl).host
 
@@ -67,7 +72,7 @@ function oldServerPage(call: PageCall, given: URLSearchParams, fault: Fault | nu
     })
   }`,
     submit: 'Show me the plan',
-    links: html`<a href="/account/sign-up">Create a new account</a> <a href="/account/sign-in">I have an account here</a>`,
+    links: html`<a href="${backupMoveUrl(inviteCode)}">My old server is gone</a> <a href="/account/sign-up">Create a new account</a> <a href="/account/sign-in">I have an account here</a>`,
   })
 }
 

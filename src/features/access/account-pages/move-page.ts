@@ -3,7 +3,6 @@ import { route, type Endpoint, type Exchange } from '../../../http/endpoint.ts'
 import { html, type Html } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
 import { page } from '../../../http/page.ts'
-import { parsedJson } from '../../../base/parsed-json.ts'
 import { ZIP_MAGIC } from '../../../base/zip-magic.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import {
@@ -23,6 +22,7 @@ import {
 } from '../../identity/migration/migration.ts'
 import { accountForm, accountName, uploadForm } from './account-view.ts'
 import { chosenKeys, hasChoice, keyChoice } from './key-choice.ts'
+import { holderSignature, signatureFields } from './own-signature.ts'
 import {
   codeField,
   errorNote,
@@ -166,13 +166,12 @@ const keysForm = (holder: Holder, keys: KeyChanges): Html => html`
     <p>The holder of any of these keys can change your identity. Check them before you enter the code.</p>
     ${form(holder, 'keys', html`${keyChoice(keys)}${hasChoice(keys) && html`<div><button class="small">Save which keys stay</button></div>`}`)}`
 
-const operationForm = (holder: Holder, { mailsCode, operation }: MoveView, fault: Fault | null): Html => html`
-    <details${!mailsCode && html` open`}>
+const operationForm = (holder: Holder, move: MoveView, fault: Fault | null): Html => html`
+    <details${(!move.mailsCode || ['secret_key', 'operation'].includes(fault?.field ?? '')) && html` open`}>
       <summary>Sign with a key of my own</summary>
       <div class="stack">
-        <p class="quiet">If a key of yours is among the rotation keys of your identity, sign this operation with it, or run “holdfast migrate continue --key FILE”.</p>
-        <p class="copy">${JSON.stringify(operation)}</p>
-        ${form(holder, 'operation', html`${field({ name: 'operation', label: 'The signed operation, as JSON', required: true, fault })}<div><button>Submit it</button></div>`)}
+        <p class="quiet">If a key of yours is among the rotation keys of your identity, it can sign in place of the old server.</p>
+        ${form(holder, 'operation', html`${signatureFields(move, fault)}<div><button>Change my identity with my key</button></div>`)}
       </div>
     </details>`
 
@@ -212,7 +211,10 @@ const acts = {
     const keys = chosenKeys(given)
     if (keys !== undefined) await chooseKeys(call, did, keys)
   },
-  operation: (call, did, given) => giveOperation(call, did, parsedJson(given.get('operation') ?? '')),
+  async operation(call, did, given) {
+    const move = async () => (await moveOf(call.ctx, did)) ?? { operation: null, agreement: null }
+    await giveOperation(call, did, await holderSignature(given, move))
+  },
   mail: mailAnotherCode,
   retry: tryAgain,
   'sign-in': (call, did, given) => {

@@ -82,4 +82,14 @@ export const faultGerman = {
   uploadSlow:
     'Das Hochladen war zu langsam, deshalb hat der Server es beendet. Bitte versuche es mit einer besseren Verbindung noch einmal.',
   signInLate: 'Das hat zu lange gedauert. Bitte melde dich noch einmal an.',
+  accountUnknown: 'Es gibt kein Konto mit diesem Handle oder dieser DID.',
+  plcOnly: 'Nur eine Identität, die mit did:plc: beginnt, kann allein mit einem Schlüssel umziehen.',
+  keyNotNamed:
+    'Deine Identität nennt diesen Schlüssel nicht unter ihren Rotationsschlüsseln. Bitte gib einen ein, den sie nennt.',
+  secretKey:
+    'Das ist kein geheimer Schlüssel, der unterschreiben kann. Er beginnt mit z und ist etwa fünfzig Zeichen lang.',
+  signature:
+    'Bitte gib den geheimen Schlüssel zu einem der Rotationsschlüssel deiner Identität ein, oder die Operation genau wie gezeigt, von einem solchen Schlüssel unterschrieben.',
+  shownAgain:
+    'Was aus deiner Identität wird, ist nicht das, was dir gezeigt wurde: Sieh dir ihre Schlüssel noch einmal an.',
 } as const

@@ -75,4 +75,11 @@ export const faultSpanish = {
   uploadSlow:
     'La subida era demasiado lenta y el servidor la ha terminado. Vuelve a intentarlo con una conexión mejor.',
   signInLate: 'Ha tardado demasiado. Vuelve a iniciar sesión.',
+  accountUnknown: 'No hay ninguna cuenta con este nombre de usuario o DID.',
+  plcOnly: 'Solo una identidad que empiece por did:plc: puede mudarse únicamente con una clave.',
+  keyNotNamed: 'Tu identidad no nombra esta clave entre sus claves de rotación. Introduce una que nombre.',
+  secretKey: 'Esto no es una clave secreta que pueda firmar. Empieza por z y tiene unos cincuenta caracteres.',
+  signature:
+    'Introduce la clave secreta de una de las claves de rotación de tu identidad, o la operación tal como se muestra, firmada con una de ellas.',
+  shownAgain: 'Lo que pasará con tu identidad no es lo que se te mostró: revisa sus claves otra vez.',
 } as const

@@ -78,4 +78,12 @@ export const faultFrench = {
   uploadLarge: 'Ce fichier est plus volumineux que ce que ce serveur accepte pour votre compte.',
   uploadSlow: 'L’envoi était trop lent, et le serveur y a mis fin. Veuillez réessayer avec une meilleure connexion.',
   signInLate: 'Cela a pris trop de temps. Veuillez vous reconnecter.',
+  accountUnknown: 'Il n’y a aucun compte avec ce pseudo ou ce DID.',
+  plcOnly: 'Seule une identité qui commence par did:plc: peut être transférée avec une clé seule.',
+  keyNotNamed: 'Votre identité ne cite pas cette clé parmi ses clés de rotation. Veuillez en saisir une qu’elle cite.',
+  secretKey:
+    'Ce n’est pas une clé secrète qui peut signer. Elle commence par z et compte environ cinquante caractères.',
+  signature:
+    'Veuillez saisir la clé secrète de l’une des clés de rotation de votre identité, ou l’opération exactement telle qu’affichée, signée par une telle clé.',
+  shownAgain: 'Ce que devient votre identité n’est pas ce qui vous a été montré : revoyez ses clés.',
 } as const

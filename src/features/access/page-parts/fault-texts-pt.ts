@@ -72,4 +72,11 @@ export const faultBrazilian = {
   uploadLarge: 'Este arquivo é maior do que este servidor aceita para a sua conta.',
   uploadSlow: 'O envio foi lento demais, e o servidor o encerrou. Tente novamente com uma conexão melhor.',
   signInLate: 'Isso demorou demais. Entre novamente.',
+  accountUnknown: 'Não há conta com este nome de usuário ou DID.',
+  plcOnly: 'Só uma identidade que comece com did:plc: pode se mudar apenas com uma chave.',
+  keyNotNamed: 'A sua identidade não cita esta chave entre as chaves de rotação. Informe uma que ela cite.',
+  secretKey: 'Esta não é uma chave secreta que possa assinar. Ela começa com z e tem cerca de cinquenta caracteres.',
+  signature:
+    'Informe a chave secreta de uma das chaves de rotação da sua identidade, ou a operação exatamente como é mostrada, assinada por uma delas.',
+  shownAgain: 'O que acontece com a sua identidade não é o que foi mostrado: verifique as chaves de novo.',
 } as const

@@ -79,6 +79,13 @@ export const faultTexts = textTable(
     uploadLarge: 'This file is larger than this server accepts for your account.',
     uploadSlow: 'The upload was too slow, so the server ended it. Please try again with a better connection.',
     signInLate: 'That took too long. Please sign in again.',
+    accountUnknown: 'There is no account with this handle or DID.',
+    plcOnly: 'Only an identity that begins with did:plc: can move with a key alone.',
+    keyNotNamed: 'Your identity does not name this key among its rotation keys. Please enter one that it names.',
+    secretKey: 'This is not a secret key that can sign. It begins with z and is about fifty characters long.',
+    signature:
+      'Please enter the secret key of one of the rotation keys of your identity, or the operation exactly as it is shown, signed by such a key.',
+    shownAgain: 'What becomes of your identity is not what you were shown: look at its keys again.',
   },
   {
     de: async () => (await import('./fault-texts-de.ts')).faultGerman,

@@ -3,7 +3,7 @@
  * server signs it, so every byte is compared.
  */
 import { Type } from '@sinclair/typebox'
-import { invalidRequest } from '../../../http/errors.ts'
+import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { parseDidKey } from '../../../protocol/keys.ts'
@@ -12,6 +12,7 @@ import {
   MAX_ROTATION_KEYS,
   nextOperation,
   parseOperation,
+  signAgreed,
   signerOf,
   stateOf,
   unsignedBytes,
@@ -20,6 +21,7 @@ import {
   type PlcState,
   type UnsignedOperation,
 } from '../../../protocol/plc.ts'
+import { parseSecretMultikey } from '../../../protocol/secret-multikey.ts'
 import { recommendedCredentials } from '../account-changes/account-changes.ts'
 import { didEnded } from '../identity/identity.ts'
 import { keyChanges, requireFewKeys, type KeyChanges, type KeyNotes } from './key-changes.ts'
@@ -113,4 +115,23 @@ export function requireAgreed({ keys, operation: agreed, state }: IdentityChange
   if (signerOf(operation, state.rotationKeys) === null)
     throw invalidRequest('operation: not signed by a rotation key of the identity')
   return operation
+}
+
+/** What becomes of the identity has changed since it was shown. */
+export const shownAgain = () =>
+  new Refusal(409, 'Conflict', 'What becomes of your identity is not what you were shown: look at its keys again')
+
+/**
+ * Sign the change that was shown with a secret key of the holder, a multikey, which is not kept. Throws
+ * `InvalidRequest` for a text that is no such key, and `Conflict` if the change is another one by now.
+ */
+export function signWithSecret(
+  { operation }: Pick<IdentityChange, 'operation'>,
+  { secretKey, agreement }: { secretKey: string; agreement: string | null },
+): Operation {
+  const key = parseSecretMultikey(secretKey)
+  if (key === null) throw invalidRequest('secretKey: not a secret key of a supported curve')
+  const signed = operation && signAgreed(operation, agreement, key)
+  if (signed === null) throw shownAgain()
+  return signed
 }

@@ -3,12 +3,14 @@
  *
  * An account moves in by a row of `move_in` and a durable step; `moving-in.ts` has what its holder does.
  */
+export { signWithSecret } from './agreed-identity.ts'
 export type { KeyChanges, NamedKey } from './key-changes.ts'
 export { planMove, planOf, type MovePlan } from './move-plan.ts'
 export { leaveAccount, leavingOf, type Leaving } from './moving-away.ts'
 export { needWords, ownerWords, planWords, progressOf } from './move-words.ts'
 export {
   beginMove,
+  beginMoveWithKey,
   cancelMove,
   chooseKeys,
   giveArchive,
@@ -22,3 +24,4 @@ export {
   tryAgain,
   type MoveView,
 } from './moving-in.ts'
+export { offerIdentity, type OfferRequest } from './offered-identity.ts'

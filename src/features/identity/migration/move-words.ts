@@ -22,13 +22,13 @@ export const planWords = {
 } as const satisfies Record<string, readonly string[]>
 
 /** Whose a rotation key is believed to be. */
-export const ownerWords: Readonly<Record<KeyOwner, string>> = {
+export const ownerWords = {
   yours: 'Yours, as far as this server can tell',
   'this-server': 'Of this server',
   'old-server': 'The old server says that it is its own',
   'old-signing-key': 'It signs your posts at the old server',
   unknown: 'The old server does not say whose it is',
-}
+} as const satisfies Record<KeyOwner, string>
 
 /** What has happened once a stage is over, in the order in which people see them. */
 export const shownStages = {

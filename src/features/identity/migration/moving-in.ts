@@ -30,7 +30,7 @@ import { accountOf, scheduleDeletion, type Account } from '../accounts/accounts.
 import { deleteAccount, recommendedCredentials, serverRotationKeys } from '../account-changes/account-changes.ts'
 import { announceIn } from '../account-events/account-events.ts'
 import { createAccount, type Enter, type NewIdentity } from '../signup/signup.ts'
-import { changeOf, currentState, requireAgreed, type IdentityChange } from './agreed-identity.ts'
+import { changeOf, currentState, requireAgreed, shownAgain, type IdentityChange } from './agreed-identity.ts'
 import { noNotes, requireFewKeys, requireKeepable, tooManyKeys, type KeyChanges } from './key-changes.ts'
 import { atOldHost, logInAt, originOf, requireImports } from './move-plan.ts'
 import { leavingOf } from './moving-away.ts'
@@ -335,9 +335,6 @@ async function shownChange(ctx: Context, move: Move, agreement: string): Promise
   if (change.agreement !== agreement) throw shownAgain()
   return change
 }
-
-const shownAgain = () =>
-  new Refusal(409, 'Conflict', 'What becomes of your identity is not what you were shown: look at its keys again')
 
 const submitAgreed = (exchange: Exchange, move: Move, operation: Operation): Promise<void> =>
   resume(exchange, move, { stage: 'submission', operation: JSON.stringify(operation) })

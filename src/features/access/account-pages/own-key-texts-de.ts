@@ -1,0 +1,38 @@
+export const ownKeyGerman = {
+  title: 'Ohne den alten Server hierher umziehen',
+  lead: 'Wenn es deinen alten Server nicht mehr gibt, kann dein Konto trotzdem zu {host} umziehen: mit einem Schlüssel, der deine Identität ändern darf, und einer Sicherung deiner Beiträge. Noch ändert sich nichts.',
+  account: 'DID deines Kontos',
+  accountHint:
+    'Sie beginnt mit did:plc: und steht in jeder Sicherung. Dein Handle geht auch, solange es zu deiner Identität führt.',
+  handle: 'Handle auf diesem Server',
+  handleHint: 'Unter {domain}, oder eine eigene Domain, die dein Konto schon nennt.',
+  publicKey: 'Dein öffentlicher Schlüssel',
+  publicKeyHint:
+    'Er beginnt mit did:key:z und gehört zu den Rotationsschlüsseln deiner Identität: ein eigener Wiederherstellungsschlüssel oder der Schlüssel deiner Wallet.',
+  show: 'Zeig mir, was sich ändert',
+  serverWorks: 'Mein alter Server funktioniert noch',
+  changeTitle: 'Was aus deiner Identität wird',
+  changeLead:
+    '{account} wird auf {host} als {handle} sein. Wer einen dieser Schlüssel besitzt, kann deine Identität ändern. Prüfe sie, bevor du unterschreibst.',
+  keys: 'Schlüssel deiner Identität',
+  keysStay: 'Schlüssel, die bleiben',
+  keysGo: 'Schlüssel, die gehen',
+  none: 'Keine.',
+  tick: 'Kreuze die Schlüssel an, die dir gehören. Der alte Server kann sich irren, wem ein Schlüssel gehört, und ein Schlüssel, der geht, kann deine Identität nicht mehr ändern.',
+  saveKeys: 'Speichern, welche Schlüssel bleiben',
+  yourAccount: 'Dein Konto auf diesem Server',
+  sign: 'Die Änderung deiner Identität unterschreiben',
+  secretKey: 'Dein geheimer Schlüssel',
+  secretKeyHint:
+    'Ein Text, der mit z beginnt, wie ihn „holdfast migrate key“ in eine Datei schreibt. Er unterschreibt nur diese eine Änderung und wird weder gespeichert noch protokolliert.',
+  elsewhere: 'Anderswo unterschreiben, damit der Schlüssel bei dir bleibt',
+  elsewhereAbout: 'Unterschreibe diese Operation mit deinem Schlüssel und gib das Ergebnis ein.',
+  signed: 'Die unterschriebene Operation als JSON',
+  begin: 'Den Umzug beginnen',
+  next: 'Auf der nächsten Seite lädst du deine Sicherung hoch: die CAR-Datei deines Repositorys oder das ZIP-Archiv eines Servers dieser Art. Deine Identität ändert sich, sobald die Sicherung hier ist.',
+  yours: 'Deiner, soweit dieser Server es erkennen kann',
+  'this-server': 'Von diesem Server',
+  'old-server': 'Der alte Server sagt, dass es seiner ist',
+  'old-signing-key': 'Unterschreibt deine Beiträge auf dem alten Server',
+  unknown: 'Der alte Server sagt nicht, wem er gehört',
+} as const

@@ -1,0 +1,38 @@
+export const ownKeySpanish = {
+  title: 'Mudarse aquí sin el servidor anterior',
+  lead: 'Si tu servidor anterior ya no existe, tu cuenta aún puede mudarse a {host}: con una clave que pueda cambiar tu identidad y una copia de seguridad de tus publicaciones. Todavía no cambia nada.',
+  account: 'DID de tu cuenta',
+  accountHint:
+    'Empieza por did:plc: y está en toda copia de seguridad. Tu nombre de usuario también sirve, mientras lleve a tu identidad.',
+  handle: 'Nombre de usuario aquí',
+  handleHint: 'Bajo {domain}, o un dominio propio que ya nombre tu cuenta.',
+  publicKey: 'Tu clave pública',
+  publicKeyHint:
+    'Empieza por did:key:z y está entre las claves de rotación de tu identidad: una clave de recuperación propia o la clave de tu cartera.',
+  show: 'Mostrar qué cambia',
+  serverWorks: 'Mi servidor anterior aún funciona',
+  changeTitle: 'Qué pasa con tu identidad',
+  changeLead:
+    '{account} estará en {host} como {handle}. Quien tenga cualquiera de estas claves puede cambiar tu identidad. Revísalas antes de firmar.',
+  keys: 'Claves de tu identidad',
+  keysStay: 'Claves que se quedan',
+  keysGo: 'Claves que se van',
+  none: 'Ninguna.',
+  tick: 'Marca las claves que son tuyas. El servidor anterior puede equivocarse sobre de quién es una clave, y una clave que se va ya no puede cambiar tu identidad.',
+  saveKeys: 'Guardar qué claves se quedan',
+  yourAccount: 'Tu cuenta aquí',
+  sign: 'Firmar el cambio de tu identidad',
+  secretKey: 'Tu clave secreta',
+  secretKeyHint:
+    'Un texto que empieza por z, como el que «holdfast migrate key» escribe en un archivo. Solo firma este cambio, y no se guarda ni se registra.',
+  elsewhere: 'Firmar en otro lugar, para que la clave se quede contigo',
+  elsewhereAbout: 'Firma esta operación con tu clave e introduce el resultado.',
+  signed: 'La operación firmada, en JSON',
+  begin: 'Empezar la mudanza',
+  next: 'En la página siguiente subes tu copia de seguridad: el archivo CAR de tu repositorio o el archivo ZIP de un servidor de este tipo. Tu identidad cambia cuando la copia está aquí.',
+  yours: 'Tuya, hasta donde este servidor puede saber',
+  'this-server': 'De este servidor',
+  'old-server': 'El servidor anterior dice que es suya',
+  'old-signing-key': 'Firma tus publicaciones en el servidor anterior',
+  unknown: 'El servidor anterior no dice de quién es',
+} as const

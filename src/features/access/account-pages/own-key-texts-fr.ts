@@ -1,0 +1,38 @@
+export const ownKeyFrench = {
+  title: 'Venir ici sans votre ancien serveur',
+  lead: 'Si votre ancien serveur a disparu, votre compte peut quand même être transféré vers {host} : avec une clé qui peut modifier votre identité et une sauvegarde de vos publications. Rien ne change encore.',
+  account: 'DID de votre compte',
+  accountHint:
+    'Il commence par did:plc: et figure dans toute sauvegarde. Votre pseudo convient aussi, tant qu’il mène à votre identité.',
+  handle: 'Pseudo ici',
+  handleHint: 'Sous {domain}, ou un domaine à vous qui désigne déjà votre compte.',
+  publicKey: 'Votre clé publique',
+  publicKeyHint:
+    'Elle commence par did:key:z et fait partie des clés de rotation de votre identité : une clé de récupération à vous, ou la clé de votre portefeuille.',
+  show: 'Montrer ce qui change',
+  serverWorks: 'Mon ancien serveur fonctionne encore',
+  changeTitle: 'Ce que devient votre identité',
+  changeLead:
+    '{account} sera sur {host} sous le pseudo {handle}. Le détenteur de l’une de ces clés peut modifier votre identité. Vérifiez-les avant de signer.',
+  keys: 'Clés de votre identité',
+  keysStay: 'Clés qui restent',
+  keysGo: 'Clés qui partent',
+  none: 'Aucune.',
+  tick: 'Cochez les clés qui sont à vous. L’ancien serveur peut se tromper sur le détenteur d’une clé, et une clé qui part ne peut plus modifier votre identité.',
+  saveKeys: 'Enregistrer les clés qui restent',
+  yourAccount: 'Votre compte ici',
+  sign: 'Signer la modification de votre identité',
+  secretKey: 'Votre clé secrète',
+  secretKeyHint:
+    'Un texte qui commence par z, tel que « holdfast migrate key » l’écrit dans un fichier. Elle signe cette seule modification, et n’est ni conservée ni journalisée.',
+  elsewhere: 'Signer ailleurs, pour que la clé reste chez vous',
+  elsewhereAbout: 'Signez cette opération avec votre clé, et saisissez le résultat.',
+  signed: 'L’opération signée, en JSON',
+  begin: 'Commencer le transfert',
+  next: 'Sur la page suivante, vous envoyez votre sauvegarde : le fichier CAR de votre dépôt, ou l’archive ZIP d’un serveur de ce type. Votre identité change dès que la sauvegarde est ici.',
+  yours: 'À vous, pour autant que ce serveur puisse en juger',
+  'this-server': 'De ce serveur',
+  'old-server': 'L’ancien serveur dit qu’elle est à lui',
+  'old-signing-key': 'Elle signe vos publications sur l’ancien serveur',
+  unknown: 'L’ancien serveur ne dit pas à qui elle est',
+} as const

@@ -1,0 +1,38 @@
+export const ownKeyBrazilian = {
+  title: 'Mudar para cá sem o servidor antigo',
+  lead: 'Se o seu servidor antigo não existe mais, a sua conta ainda pode se mudar para {host}: com uma chave que possa alterar a sua identidade e um backup das suas publicações. Nada muda ainda.',
+  account: 'DID da sua conta',
+  accountHint:
+    'Começa com did:plc: e está em todo backup. O seu nome de usuário também serve, enquanto levar à sua identidade.',
+  handle: 'Nome de usuário aqui',
+  handleHint: 'Sob {domain}, ou um domínio seu que já aponte para a sua conta.',
+  publicKey: 'A sua chave pública',
+  publicKeyHint:
+    'Começa com did:key:z e está entre as chaves de rotação da sua identidade: uma chave de recuperação sua ou a chave da sua carteira.',
+  show: 'Mostrar o que muda',
+  serverWorks: 'Meu servidor antigo ainda funciona',
+  changeTitle: 'O que acontece com a sua identidade',
+  changeLead:
+    '{account} ficará em {host} como {handle}. Quem tiver qualquer uma destas chaves pode alterar a sua identidade. Verifique-as antes de assinar.',
+  keys: 'Chaves da sua identidade',
+  keysStay: 'Chaves que ficam',
+  keysGo: 'Chaves que saem',
+  none: 'Nenhuma.',
+  tick: 'Marque as chaves que são suas. O servidor antigo pode se enganar sobre de quem é uma chave, e uma chave que sai não pode mais alterar a sua identidade.',
+  saveKeys: 'Salvar quais chaves ficam',
+  yourAccount: 'A sua conta aqui',
+  sign: 'Assinar a alteração da sua identidade',
+  secretKey: 'A sua chave secreta',
+  secretKeyHint:
+    'Um texto que começa com z, como o que “holdfast migrate key” grava em um arquivo. Ela assina apenas esta alteração e não é guardada nem registrada.',
+  elsewhere: 'Assinar em outro lugar, para que a chave fique com você',
+  elsewhereAbout: 'Assine esta operação com a sua chave e informe o resultado.',
+  signed: 'A operação assinada, em JSON',
+  begin: 'Começar a mudança',
+  next: 'Na próxima página você envia o seu backup: o arquivo CAR do seu repositório ou o arquivo ZIP de um servidor deste tipo. A sua identidade muda quando o backup estiver aqui.',
+  yours: 'Sua, até onde este servidor consegue saber',
+  'this-server': 'Deste servidor',
+  'old-server': 'O servidor antigo diz que é dele',
+  'old-signing-key': 'Assina as suas publicações no servidor antigo',
+  unknown: 'O servidor antigo não diz de quem é',
+} as const

@@ -1,0 +1,35 @@
+/** The signature of a holder under the change of their identity: by a secret key that is entered, or made elsewhere. */
+import { parsedJson } from '../../../base/parsed-json.ts'
+import { html, type Html } from '../../../http/html.ts'
+import { signWithSecret, type MoveView } from '../../identity/migration/migration.ts'
+import { field, hidden, type Fault } from '../page-parts/page-parts.ts'
+import { ownKeyTexts as texts } from './own-key-texts.ts'
+
+/** What is to be signed, as it is shown. */
+type Change = Pick<MoveView, 'operation' | 'agreement'>
+
+/** Longest secret key that a form takes, of which a multikey has about fifty. */
+const MAX_SECRET_CHARS = 200
+
+/** Fields of a form that `holderSignature` reads. A secret key that was entered is not shown again. */
+export const signatureFields = ({ operation, agreement }: Change, fault: Fault | null): Html => html`
+${hidden({ agreement: agreement ?? '' })}
+${field({ name: 'secret_key', label: texts.secretKey, type: 'password', maxLength: MAX_SECRET_CHARS, hint: texts.secretKeyHint, fault })}
+<details${fault?.field === 'operation' && html` open`}>
+  <summary>${texts.elsewhere}</summary>
+  <div class="stack">
+    <p class="quiet">${texts.elsewhereAbout}</p>
+    <p class="copy">${JSON.stringify(operation)}</p>
+    ${field({ name: 'operation', label: texts.signed, fault })}
+  </div>
+</details>`
+
+/**
+ * Returns the operation that the holder has signed, which is not checked, or signs it as it is now. Throws as
+ * `signWithSecret` and `change` do.
+ */
+export async function holderSignature(form: URLSearchParams, change: () => Promise<Change>): Promise<unknown> {
+  const secretKey = (form.get('secret_key') ?? '').trim()
+  if (secretKey === '') return parsedJson(form.get('operation') ?? '')
+  return signWithSecret(await change(), { secretKey, agreement: form.get('agreement') })
+}
