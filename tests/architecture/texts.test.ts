@@ -13,6 +13,7 @@ const SRC = join(import.meta.dir, '../../src')
 /** Pages whose texts are not in tables yet. A file that is finished leaves the list. */
 const unfinished: readonly string[] = [
   'features/operations/console/console-accounts.ts',
+  'features/operations/console/console-cases.ts',
   'features/operations/console/console-entry.ts',
   'features/operations/console/console-invites.ts',
   'features/operations/console/console-layout.ts',

@@ -15,7 +15,7 @@ const mona = setUp(() => roleHolder(pds, 'mona', 'moderator'))
 const ivo = setUp(() => roleHolder(pds, 'ivo', 'invite-steward'))
 const alice = setUp(() => createAccount(pds, 'alice'))
 
-const PAGES = ['', '/accounts', '/invites', '/waitlist', '/work', '/network', '/audit', '/operators'].map(
+const PAGES = ['', '/accounts', '/cases', '/invites', '/waitlist', '/work', '/network', '/audit', '/operators'].map(
   (path) => `/admin${path}`,
 )
 

@@ -17,6 +17,7 @@ import { bearer, request } from '../../support/clients/http.ts'
 import { decisionOf, sendDecision, latch } from '../../support/clients/wallet-consent.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import { sovereignAccount, walletSession } from '../../support/clients/wallet.ts'
+import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import { setUp } from '../../support/set-up.ts'
 import { giveRole } from '../../support/clients/role-holder.ts'
 import { useWorld } from '../../support/world.ts'
@@ -393,6 +394,19 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
   console: (page) => operate(page, '/admin'),
   'console-accounts': (page) => operate(page, `/admin/accounts?q=${'a'.repeat(60)}`),
   'console-account': (page) => operate(page, `/admin/account?did=${alice.did}`),
+  async 'console-cases'(page) {
+    await warnedCase()
+    await operate(page, '/admin/cases?state=all')
+  },
+  async 'console-case'(page) {
+    const { id } = await warnedCase({ isAppealed: true })
+    await operate(page, `/admin/case?id=${id}`)
+  },
+  async appeal(page) {
+    const { code } = await warnedCase()
+    await page.goto(`${pds.url}/account/appeal?code=${code}`)
+    await page.getByLabel('Why is this wrong?').fill('x'.repeat(200))
+  },
   'console-invites': (page) => operate(page, '/admin/invites'),
   async 'console-waitlist'(page) {
     await request(`${pds.url}/waitlist`, { json: { email: `${'w'.repeat(60)}@${'mail'.repeat(15)}.example.com` } })
@@ -410,6 +424,20 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await form.getByRole('button').click()
     await page.getByRole('heading', { name: 'Enter your password again' }).waitFor()
   },
+}
+
+/** A case about alice with the longest words, which is decided. */
+async function warnedCase({ isAppealed = false } = {}): Promise<{ id: number; code: string }> {
+  const long = 'z'.repeat(300)
+  const post = async (path: string, json: object) =>
+    (await request(`${pds.url}/v1/admin/cases${path}`, { json, headers: bearer(ADMIN_TOKEN) })).body
+  const { id } = await post('', { subject: alice.did, reason: long })
+  await post(`/${id}/notes`, { text: long })
+  await post(`/${id}/decision`, { act: 'warn', reason: long })
+  await pds.runSteps()
+  const [, code = ''] = /appeal\?code=([\w-]+)/.exec(pds.mails.findLast(({ to }) => to === alice.email)!.text)!
+  if (isAppealed) await request(`${pds.url}/v1/decisions/appeal`, { json: { code, text: long } })
+  return { id, code }
 }
 
 /** At the console, where the longest names are those that strangers chose. */
@@ -433,6 +461,7 @@ const IN_ALL_LANGUAGES = [
   'sign-up',
   'reset',
   'code',
+  'appeal',
   'request-gone',
   'consent',
   'consent-wallet',

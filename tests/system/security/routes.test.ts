@@ -306,6 +306,8 @@ const routes: Record<string, For> = {
   'GET /admin': 'console',
   'GET /admin/accounts': 'console',
   'GET /admin/account': 'console',
+  'GET /admin/cases': 'console',
+  'GET /admin/case': 'console',
   'GET /admin/invites': 'console',
   'GET /admin/waitlist': 'console',
   'GET /admin/audit': 'console',

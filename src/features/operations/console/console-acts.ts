@@ -1,14 +1,7 @@
 /** What forms of the console do: each act is a request to an endpoint. */
+import type { ConsoleAct } from './console-act.ts'
+import { caseActs } from './console-case-acts.ts'
 import { parseDid } from '../../../protocol/identifiers.ts'
-
-interface ConsoleAct {
-  path(form: URLSearchParams): string
-  json(form: URLSearchParams): object
-  /** Said once it is done. */
-  done: string
-  /** Shows this member of the answer, which is told only once. */
-  reveals?: { member: string; label: string }
-}
 
 const did = (form: URLSearchParams): string => parseDid(form.get('did') ?? '') ?? ''
 const ofAccount = (act: string) => (form: URLSearchParams) =>
@@ -43,6 +36,7 @@ const quotaOf = (form: URLSearchParams, name: string): object => {
 }
 
 export const consoleActs: Readonly<Record<string, ConsoleAct>> = {
+  ...caseActs,
   takedown: statusAct(true, 'It is taken down.'),
   restore: statusAct(false, 'The takedown is lifted.'),
   'end-access': { path: ofAccount('revoke-credentials'), json: nothing, done: 'All access to the account has ended.' },

@@ -23,6 +23,7 @@ export const bare = ({ ctx }: PageCall, { title, body, status }: Shown, wide = f
 const places: readonly [path: string, name: string, act: Act][] = [
   ['/admin', 'Overview', 'signIn'],
   ['/admin/accounts', 'Accounts', 'readAccounts'],
+  ['/admin/cases', 'Cases', 'moderate'],
   ['/admin/invites', 'Invites', 'invite'],
   ['/admin/waitlist', 'Waitlist', 'invite'],
   ['/admin/work', 'Work', 'observe'],

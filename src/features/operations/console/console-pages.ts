@@ -5,6 +5,7 @@ import { faultOf, hidden, passwordField, seeOther, type PageCall } from '../../a
 import { proveAgain } from '../operators/operators.ts'
 import { consoleActs } from './console-acts.ts'
 import { accountPage, accountsPage } from './console-accounts.ts'
+import { casePage, casesPage } from './console-cases.ts'
 import { auditPage, operatorsPage } from './console-operators.ts'
 import { SIGN_IN } from './console-entry.ts'
 import { invitesPage, waitlistPage } from './console-invites.ts'
@@ -18,6 +19,8 @@ export const shownPages = {
   overview: overviewPage,
   accounts: accountsPage,
   account: accountPage,
+  cases: casesPage,
+  case: casePage,
   invites: invitesPage,
   waitlist: waitlistPage,
   audit: auditPage,

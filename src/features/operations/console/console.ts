@@ -24,6 +24,8 @@ export const operatorConsole: Feature = {
     shown('/admin', 'overview'),
     shown('/admin/accounts', 'accounts'),
     shown('/admin/account', 'account'),
+    shown('/admin/cases', 'cases'),
+    shown('/admin/case', 'case'),
     shown('/admin/invites', 'invites'),
     shown('/admin/waitlist', 'waitlist'),
     shown('/admin/audit', 'audit'),

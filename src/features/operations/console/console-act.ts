@@ -1,0 +1,9 @@
+/** What a form of the console does: it asks an endpoint. */
+export interface ConsoleAct {
+  path(form: URLSearchParams): string
+  json(form: URLSearchParams): object
+  /** Said once it is done. */
+  done: string
+  /** Shows this member of the answer, which is told only once. */
+  reveals?: { member: string; label: string }
+}

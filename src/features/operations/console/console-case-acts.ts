@@ -1,0 +1,38 @@
+/** What forms of the rooms about cases do. */
+import { DAY_SECS } from '../../../base/durations.ts'
+import type { ConsoleAct } from './console-act.ts'
+
+/** The number of a case as a segment of a path: never one that leads to another endpoint. */
+const ofCase = (act: string) => (form: URLSearchParams) => {
+  const id = form.get('id') ?? ''
+  return `/v1/admin/cases/${/^\d{1,15}$/.test(id) ? id : 'none'}/${act}`
+}
+const text = (form: URLSearchParams, name: string) => form.get(name)?.trim() ?? ''
+
+export const caseActs: Readonly<Record<string, ConsoleAct>> = {
+  'case-open': {
+    path: () => '/v1/admin/cases',
+    json: (form) => ({ subject: text(form, 'subject'), reason: text(form, 'why') }),
+    done: 'The case is open.',
+  },
+  'case-note': {
+    path: ofCase('notes'),
+    json: (form) => ({ text: text(form, 'note') }),
+    done: 'The note is in the case.',
+  },
+  'case-deadline': {
+    path: ofCase('deadline'),
+    json: (form) => ({ inSecs: Math.round(Number(text(form, 'days')) * DAY_SECS) }),
+    done: 'The deadline is moved.',
+  },
+  'case-decide': {
+    path: ofCase('decision'),
+    json: (form) => ({ act: text(form, 'decision'), reason: text(form, 'why') }),
+    done: 'The case is decided.',
+  },
+  'case-answer': {
+    path: ofCase('answer'),
+    json: (form) => ({ outcome: text(form, 'outcome'), reason: text(form, 'why') }),
+    done: 'The appeal is answered.',
+  },
+}

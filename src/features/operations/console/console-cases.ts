@@ -1,0 +1,181 @@
+/** Cases: what moderators have to decide on, and everything about one of them. */
+import { html, type Html } from '../../../http/html.ts'
+import { field } from '../../access/page-parts/page-parts.ts'
+import { accountUrl } from './console-accounts.ts'
+import { actForm, factList, framed, listOf, minuteOf, moreLink, noteRow, refusalNote } from './console-layout.ts'
+import { ask, type Desk } from './console-session.ts'
+
+const ROWS = 25
+const states = ['waiting', 'open', 'appealed', 'decided', 'closed', 'all'] as const
+
+interface Listed {
+  id: number
+  did: string
+  handle: string | null
+  kind: string
+  subject: string
+  state: string
+  openedAt: string
+  deadlineAt: string
+}
+
+interface Whole extends Listed {
+  acts: string[]
+  reports: { source: string; by: string; reason: string; text: string; at: string }[]
+  furtherReports: number
+  notes: { actor: string; text: string; at: string }[]
+  decision: {
+    act: string
+    reason: string
+    decidedBy: string
+    decidedAt: string
+    mailed: boolean
+    appealUntil: string | null
+    answeredBy: string | null
+    appeal: { text: string; at: string; outcome: string | null; answer: string | null } | null
+  } | null
+}
+
+export const caseUrl = (id: number): string => `/admin/case?id=${id}`
+
+const textArea = (name: string, label: string): Html => html`
+<div class="field"><label for="${name}">${label}</label><textarea id="${name}" name="${name}" rows="4" maxlength="2000" required></textarea></div>`
+
+const choice = (name: string, label: string, values: readonly string[], chosen = ''): Html => html`
+<div class="field">
+  <label for="${name}">${label}</label>
+  <select id="${name}" name="${name}">${values.map((value) => html`<option value="${value}"${value === chosen && html` selected`}>${value}</option>`)}</select>
+</div>`
+
+export async function casesPage(desk: Desk): Promise<Response> {
+  const { searchParams } = desk.call.url
+  const state = searchParams.get('state') ?? 'waiting'
+  const query = new URLSearchParams({ limit: String(ROWS), state, cursor: searchParams.get('cursor') ?? '' })
+  const did = searchParams.get('did') ?? ''
+  if (did !== '') query.set('did', did)
+  const answer = await ask(desk, `/v1/admin/cases?${query}`)
+  const { cases, waiting, overdue, cursor } = answer.ok
+    ? (answer.body as { cases: Listed[]; waiting: number; overdue: number; cursor?: string })
+    : { cases: [], waiting: 0, overdue: 0, cursor: undefined }
+  return framed(desk, {
+    title: 'Cases',
+    body: html`
+<section class="card">
+  ${refusalNote(answer)}
+  <p class="quiet">${waiting} cases wait for a decision, of which ${overdue} are late.</p>
+  <form method="get" action="/admin/cases" class="stack">
+    ${choice('state', 'State', states, state)}
+    ${field({ name: 'did', label: 'DID of the account', value: did, maxLength: 253 })}
+    <div><button>Show</button></div>
+  </form>
+  ${listOf(
+    cases.map(({ id, handle, did: about, kind, subject, state: is, openedAt, deadlineAt }) =>
+      noteRow(html`<a href="${caseUrl(id)}">Case ${id}: ${handle ?? about}</a>`, [
+        html`${kind} <span class="mono">${subject}</span>`,
+        html`${is}, opened ${minuteOf(openedAt)}, to be decided by ${minuteOf(deadlineAt)}`,
+      ]),
+    ),
+    'There are none.',
+  )}
+  ${moreLink(desk, cursor)}
+</section>
+<section class="card">
+  <h2>Open a case</h2>
+  ${actForm(desk, {
+    id: 'case-open',
+    act: 'case-open',
+    back: '/admin/cases',
+    button: 'Open a case',
+    asksReason: false,
+    inputs: html`${field({ name: 'subject', label: 'DID of the account, AT URI of the record, or DID#CID of the blob', required: true, maxLength: 1000 })}${textArea('why', 'Why')}`,
+  })}
+</section>`,
+  })
+}
+
+export async function casePage(desk: Desk): Promise<Response> {
+  const id = desk.call.url.searchParams.get('id') ?? ''
+  const answer = await ask(desk, `/v1/admin/cases/${/^\d{1,15}$/.test(id) ? id : 'none'}`)
+  if (!answer.ok)
+    return framed(desk, {
+      title: 'Case',
+      status: answer.status,
+      body: html`<section class="card">${refusalNote(answer)}</section>`,
+    })
+  const found = answer.body as Whole
+  const { decision, reports, furtherReports, notes } = found
+  return framed(desk, {
+    title: `Case ${found.id}`,
+    body: html`
+<section class="card">
+  ${factList({
+    Account: html`<a href="${accountUrl(found.did)}">${found.handle ?? found.did}</a>`,
+    Subject: html`${found.kind} <code>${found.subject}</code>`,
+    State: found.state,
+    Opened: minuteOf(found.openedAt),
+    'To be decided by': minuteOf(found.deadlineAt),
+    'Further reports': furtherReports === 0 ? null : furtherReports,
+  })}
+  <p class="links"><a href="/admin/cases?${new URLSearchParams({ state: 'all', did: found.did }).toString()}">All cases of the account</a></p>
+</section>
+${decision && decisionPart(decision)}
+<section class="card">
+  <h2>What was said</h2>
+  ${listOf(
+    reports.map(({ source, by, reason, text, at }) =>
+      noteRow(reason === '' ? source : html`${source}: ${reason}`, [
+        text,
+        html`by ${by || 'a deleted account'}, ${minuteOf(at)}`,
+      ]),
+    ),
+    'Nothing was said.',
+  )}
+</section>
+<section class="card">
+  <h2>Notes</h2>
+  ${listOf(
+    notes.map(({ actor, text, at }) => noteRow(text, [html`by ${actor}, ${minuteOf(at)}`])),
+    'There are no notes.',
+  )}
+</section>
+${actsPart(desk, found)}`,
+  })
+}
+
+const decisionPart = ({ appeal, ...decision }: NonNullable<Whole['decision']>): Html => html`
+<section class="card">
+  <h2>Decision</h2>
+  ${factList({
+    Decision: decision.act,
+    Reason: decision.reason,
+    By: html`${decision.decidedBy}, ${minuteOf(decision.decidedAt)}`,
+    'The person': decision.mailed ? 'was mailed' : 'was not mailed',
+    'May appeal until': decision.appealUntil && minuteOf(decision.appealUntil),
+    Appeal: appeal && html`${appeal.text}, ${minuteOf(appeal.at)}`,
+    Answer: appeal?.outcome ? html`${appeal.outcome}: ${appeal.answer}, by ${decision.answeredBy}` : null,
+  })}
+</section>`
+
+/** The acts that are left. The endpoints decide again. */
+function actsPart(desk: Desk, { id, state, acts }: Whole): Html {
+  const form = (act: string, button: string, inputs: Html, isDangerous = false): Html =>
+    actForm(desk, {
+      id: act,
+      act,
+      back: caseUrl(id),
+      button,
+      inputs,
+      isDangerous,
+      fields: { id: String(id) },
+      asksReason: false,
+    })
+  const why = textArea('why', 'Reason, which the person is told')
+  return html`
+<section class="card">
+  <h2>Act</h2>
+  ${state === 'open' && form('case-decide', 'Decide', html`${choice('decision', 'Decision', acts)}${why}`, true)}
+  ${state === 'appealed' && form('case-answer', 'Answer the appeal', html`${choice('outcome', 'Outcome', ['upheld', 'reversed'])}${why}`, true)}
+  ${form('case-note', 'Add a note', textArea('note', 'Note, which moderators see'))}
+  ${['open', 'appealed'].includes(state) && form('case-deadline', 'Move the deadline', field({ name: 'days', label: 'Days from now', required: true, maxLength: 3 }))}
+</section>`
+}

@@ -1,0 +1,90 @@
+/** The rooms of the console in which moderators decide cases. */
+import { expect, test } from 'bun:test'
+import { createAccount, logIn, PASSWORD } from '../../support/clients/account.ts'
+import { ConsoleBrowser } from '../../support/clients/console-browser.ts'
+import { roleHolder } from '../../support/clients/role-holder.ts'
+import { setUp } from '../../support/set-up.ts'
+import { useWorld } from '../../support/world.ts'
+
+const { pds } = useWorld({ config: { rateLimit: { enabled: false } } })
+const mona = setUp(() => roleHolder(pds, 'mona', 'moderator'))
+const ivo = setUp(() => roleHolder(pds, 'ivo', 'invite-steward'))
+const alice = setUp(() => createAccount(pds, 'alice'))
+const HOSTILE = `<script>alert(1)</script><img src=x onerror=alert(1)> "' onfocus=alert(1)`
+
+async function signedIn(account: { did: string }): Promise<ConsoleBrowser> {
+  const browser = new ConsoleBrowser(pds)
+  expect((await browser.signIn(account.did)).status).toBe(303)
+  return browser
+}
+const report = (subject: string, reason: string) =>
+  alice.call('com.atproto.moderation.createReport', {
+    headers: { 'atproto-proxy': `${pds.ctx.config.serverDid}#atproto_labeler` },
+    json: {
+      reasonType: `com.example.<b>#${'r'.repeat(20)}`,
+      reason,
+      subject: { $type: 'com.atproto.admin.defs#repoRef', did: subject },
+    },
+  })
+const idIn = (body: string) => /\/admin\/case\?id=(\d+)/.exec(body)![1]!
+
+test('a moderator notes, postpones, decides and answers, and what strangers wrote runs nowhere', async () => {
+  const bob = await createAccount(pds, 'bob')
+  expect((await report(bob.did, HOSTILE)).status).toBe(200)
+  const browser = await signedIn(mona)
+  const list = await browser.open('/admin/cases')
+  expect(list.body).toContain('1 cases wait')
+  const id = idIn(list.body)
+  const page = async () => (await browser.open(`/admin/case?id=${id}`)).body as string
+  const act = async (name: string, fields: Record<string, string>) => {
+    const answer = await browser.act(name, { id, reason: '', back: `/admin/case?id=${id}`, ...fields })
+    expect([name, answer.status, answer.body.includes('>Done<')]).toEqual([name, 200, true])
+  }
+  await act('case-note', { note: HOSTILE })
+  await act('case-deadline', { days: '3' })
+  await act('case-decide', { decision: 'takedown', why: HOSTILE })
+  expect(await bob.call('com.atproto.server.getSession')).toMatchObject({ status: 400 })
+  const back = await logIn(pds, bob, PASSWORD, { allowTakendown: true })
+  await back.call('com.atproto.moderation.createReport', {
+    headers: { 'atproto-proxy': `${pds.ctx.config.serverDid}#atproto_labeler` },
+    json: {
+      reasonType: 'com.atproto.moderation.defs#reasonAppeal',
+      reason: HOSTILE,
+      subject: { $type: 'com.atproto.admin.defs#repoRef', did: bob.did },
+    },
+  })
+  await act('case-answer', { outcome: 'reversed', why: HOSTILE })
+  const shown = await page()
+  expect(shown.match(/&lt;script&gt;/g)!.length).toBeGreaterThanOrEqual(5)
+  for (const bad of ['<script', '<img', 'onfocus=alert(1)"']) expect([bad, shown.includes(bad)]).toEqual([bad, false])
+  expect(shown).toContain('reversed')
+  expect((await browser.open('/admin/audit')).body).not.toContain('<script')
+  expect((await logIn(pds, bob, PASSWORD)).did).toBe(bob.did)
+})
+
+test('a decision that does not fit is refused on a page, and a stranger case is none', async () => {
+  const browser = await signedIn(mona)
+  const opened = await browser.act('case-open', { subject: alice.did, why: 'seen' })
+  expect(opened.status).toBe(200)
+  const id = idIn((await browser.open('/admin/cases')).body)
+  for (const [name, fields] of [
+    ['case-decide', { id, decision: 'takedown-account', why: 'x' }],
+    ['case-decide', { id, decision: 'warn', why: ' ' }],
+    ['case-decide', { id: '../accounts', decision: 'warn', why: 'x' }],
+    ['case-deadline', { id, days: 'many' }],
+    ['case-answer', { id, outcome: 'upheld', why: 'x' }],
+    ['case-open', { subject: 'did:plc:bbbbbbbbbbbbbbbbbbbbbbbb', why: 'x' }],
+  ] as const) {
+    const { status, body } = await browser.act(name, { ...fields })
+    expect([name, status >= 400, body.includes('role="alert"')]).toEqual([name, true, true])
+  }
+  expect((await browser.open('/admin/case?id=999999')).status).toBe(404)
+  expect((await browser.open('/admin/case?id=..%2Faccounts')).status).toBe(404)
+})
+
+test('an invite steward has no such room', async () => {
+  const browser = await signedIn(ivo)
+  expect((await browser.open('/admin')).body).not.toContain('/admin/cases')
+  expect((await browser.open('/admin/cases')).body).toContain('does not permit')
+  expect((await browser.act('case-open', { subject: alice.did, why: 'x' })).status).toBe(403)
+})
