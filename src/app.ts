@@ -43,7 +43,7 @@ const STOP_GRACE_MILLIS = 30_000
 
 /** Dependencies that a test may replace. */
 export type Overrides = Partial<
-  Pick<Context, 'clock' | 'log' | 'mailer' | 'resolver' | 'outbound' | 'plc' | 'passwordCost'>
+  Pick<Context, 'clock' | 'log' | 'mailer' | 'resolver' | 'outbound' | 'plc' | 'passwordCost' | 'origins'>
 > & {
   listen?: typeof listen
   strictTransactions?: boolean
@@ -198,6 +198,7 @@ async function openContext(
   undos.push(() => loop.stop())
   const ctx: Context = {
     config,
+    origins: overrides.origins ?? null,
     startedAt: clock.monotonic(),
     clock,
     log,

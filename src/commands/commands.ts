@@ -6,6 +6,7 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./server/serve-command.ts')).serveCommand,
   dev: async () => (await import('./server/dev-command.ts')).devCommand,
   'config check': async () => (await import('./server/config-check-command.ts')).configCheckCommand,
+  'config show': async () => (await import('./server/config-show-command.ts')).configShowCommand,
   health: async () => (await import('./server/health-command.ts')).healthCommand,
   doctor: async () => (await import('./server/doctor-command.ts')).doctorCommand,
   alerts: async () => (await import('./server/alerts-command.ts')).alertsCommand,

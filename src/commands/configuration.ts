@@ -1,6 +1,6 @@
 /** Commands that need a configuration. They use the one of `serve`, or the one of `dev` if `--dev` is given. */
 import type { Config, Mode } from '../platform/configuration/config.ts'
-import { describeProblems, loadConfig } from '../platform/configuration/config-loading.ts'
+import { describeProblems, loadConfig, type ValueOrigins } from '../platform/configuration/config-loading.ts'
 import type { Secret } from '../base/secret.ts'
 import { findOwnToken } from '../platform/secrets/own-admin-token.ts'
 import { type Command, exitCodes, type ExitCode, type Invocation, type Terminal } from './command.ts'
@@ -28,7 +28,7 @@ export const devOption = {
 /** Returns the configuration that the options select, or null after writing its problems to standard error. */
 export function configurationOf({ terminal, options }: Invocation, warn: (warning: string) => void): Config | null {
   const mode = options['dev'] === true ? 'dev' : 'serve'
-  const config = loadOrExplain(terminal, mode, warn)
+  const config = loadOrExplain(terminal, mode, warn)?.config ?? null
   if (config === null && mode === 'serve' && loadConfig(terminal, 'dev').ok)
     terminal.err('It is valid for "dev": add --dev to use the data of the development server.')
   return config
@@ -40,11 +40,15 @@ export function configurationOf({ terminal, options }: Invocation, warn: (warnin
 export const adminTokenFor = ({ options }: Invocation, { adminToken, dataDir }: Config): Secret<string> | null =>
   adminToken ?? (options['dev'] === true ? findOwnToken(dataDir) : null)
 
-/** Returns the configuration of a mode, or null after writing its problems to standard error. */
-export function loadOrExplain(terminal: Terminal, mode: Mode, warn: (warning: string) => void): Config | null {
+/** Returns the configuration of a mode, and where its values come from, or null after writing its problems to standard error. */
+export function loadOrExplain(
+  terminal: Terminal,
+  mode: Mode,
+  warn: (warning: string) => void,
+): { config: Config; origins: ValueOrigins } | null {
   const loaded = loadConfig(terminal, mode)
   for (const { subject, fault } of loaded.warnings) warn(`${subject}: ${fault}`)
-  if (loaded.ok) return loaded.config
+  if (loaded.ok) return loaded
   terminal.err(describeProblems(loaded.problems))
   return null
 }

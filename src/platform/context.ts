@@ -3,6 +3,7 @@ import type { CapabilityName } from './configuration/capabilities.ts'
 import type { Background } from './running/background.ts'
 import type { Clock } from './running/clock.ts'
 import type { Config } from './configuration/config.ts'
+import type { ValueOrigins } from './configuration/config-loading.ts'
 import type { Database } from './database/database.ts'
 import type { PlcDirectory } from './network/directory-client.ts'
 import type { Limits } from './running/limits.ts'
@@ -21,6 +22,8 @@ import type { Steps } from './running/step-kind.ts'
 
 export interface Context {
   readonly config: Config
+  /** Where the values of the configuration come from; null if a program made it. */
+  readonly origins: ValueOrigins | null
   /** When the server started, on the monotonic clock. */
   readonly startedAt: number
   readonly clock: Clock

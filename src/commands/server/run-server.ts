@@ -4,7 +4,7 @@ import { OperatorError } from '../../base/operator-error.ts'
 import { SOFTWARE } from '../../base/version.ts'
 import type { Config, Mode } from '../../platform/configuration/config.ts'
 import { HistoryContinued, HistoryLost } from '../../platform/database/database.ts'
-import { loadConfig } from '../../platform/configuration/config-loading.ts'
+import { loadConfig, type ValueOrigins } from '../../platform/configuration/config-loading.ts'
 import { makeDataDirectory } from '../../platform/files/data-directory.ts'
 import { type Log, processLog } from '../../platform/running/log.ts'
 import { makeOwnToken } from '../../platform/secrets/own-admin-token.ts'
@@ -33,18 +33,19 @@ export async function runServer(
       terminal.err('"holdfast init" writes the configuration of a new server.')
     return exitCodes.failed
   }
-  const config = makesToken && loaded.adminToken === null ? withOwnToken(loaded) : loaded
+  const { origins } = loaded
+  const config = makesToken && loaded.config.adminToken === null ? withOwnToken(loaded.config) : loaded.config
 
   const log = processLog(config)
   for (const warning of warnings)
-    if (config === loaded || !warning.startsWith('admin_token ')) log.warn('configuration', { warning })
+    if (config === loaded.config || !warning.startsWith('admin_token ')) log.warn('configuration', { warning })
   process.on('unhandledRejection', (error) => log.error('unhandled rejection', { error }))
 
   const stopRequested = stopRequest(terminal, mode, log)
   for (let former: App | null = null; ;) {
-    const app: App = await start(config, log, former)
+    const app: App = await start(config, { log, origins }, former)
     log.info('listening', { software: SOFTWARE, url: app.url, publicUrl: config.publicUrl })
-    onListening(app, loaded)
+    onListening(app, loaded.config)
 
     const reason = await Promise.race([stopRequested, ending(app.ended)])
     if (typeof reason === 'string') {
@@ -78,16 +79,16 @@ const isFinal = (reason: unknown, { database }: Config): boolean =>
     : reason instanceof OperatorError && !(reason instanceof HistoryContinued)
 
 /** A server that restarts tries several times: the database has just changed, and may do so again. */
-async function start(config: Config, log: Log, former: App | null): Promise<App> {
+async function start(config: Config, given: { log: Log; origins: ValueOrigins }, former: App | null): Promise<App> {
   for (let tries = 1; ; tries++) {
     try {
-      return await startApp(config, { log, sent: former?.sent })
+      return await startApp(config, { ...given, sent: former?.sent })
     } catch (error) {
       const isWorthIt =
         error instanceof HistoryContinued ||
         (former !== null && !(error instanceof HistoryLost && isFinal(error, config)))
       if (!isWorthIt || tries === MAX_TRIES) throw error
-      log.warn('the server could not restart', { error })
+      given.log.warn('the server could not restart', { error })
       await Bun.sleep(RETRY_MILLIS)
     }
   }

@@ -25,6 +25,8 @@ interface Notes {
   env?: readonly string[]
   /** A key that the contract assumes without listing it. */
   addition?: boolean
+  /** The command that replaces the value while the server runs. Without it, the key takes a restart. */
+  replacedBy?: string
   /** Warning shown if the key is set in the file. */
   inFile?: string
 }

@@ -10,8 +10,17 @@ import type { Parsed } from './config-kinds.ts'
 import { declared } from './config-sections.ts'
 import { nearest } from '../../base/nearest.ts'
 
+/** Where a value comes from; `variable` is the one that supplied it. */
+export type ValueOrigin =
+  | { from: 'default' | 'file' | 'command line' }
+  /** `file`: a line of a file of variables. */
+  | { from: 'environment' | 'file'; variable: string }
+
+/** The origins of all keys, by their names. */
+export type ValueOrigins = ReadonlyMap<string, ValueOrigin>
+
 export type Loaded =
-  | { ok: true; config: Config; warnings: readonly Problem[] }
+  | { ok: true; config: Config; origins: ValueOrigins; warnings: readonly Problem[] }
   | { ok: false; problems: readonly Problem[]; warnings: readonly Problem[] }
 
 export const configKeys: readonly Key[] = listKeys(declared)
@@ -29,10 +38,13 @@ export function loadConfig(sources: Sources, mode: Mode): Loaded {
   const warnings: Problem[] = [...unknownKeys(table), ...referenceVariables(env)]
   const faulty = new Set<string>()
   const draft: Draft = {}
+  const origins = new Map<string, ValueOrigin>()
   const derivations: { key: Key; from: Derived<unknown> }[] = []
 
   for (const key of configKeys) {
-    const given = readKey(key, env, table) ?? readKey(key, sources.fallbacks ?? {}, {})
+    const own = readKey(key, env, table)
+    const given = own ?? readKey(key, sources.fallbacks ?? {}, {})
+    origins.set(key.name, originOf(given, own !== null, sources.env))
     const fallback = fallbackOf(key, mode)
     if (given === null) {
       // If the file is unreadable, it may well set the key.
@@ -64,7 +76,7 @@ export function loadConfig(sources: Sources, mode: Mode): Loaded {
     problems.push(...found.fault)
     warnings.push(...found.warning)
   }
-  return problems.length > 0 ? { ok: false, problems, warnings } : { ok: true, config, warnings }
+  return problems.length > 0 ? { ok: false, problems, warnings } : { ok: true, config, origins, warnings }
 }
 
 /** What checks across keys find, except about keys that are faulty themselves. */
@@ -103,6 +115,14 @@ function readKey({ name, env: names, blankIsUnset, field }: Key, env: Sources['e
   const value = lookUp(table, name)
   if (value === undefined || (blankIsUnset && typeof value === 'string' && value.trim() === '')) return null
   return { parsed: field.kind.fromToml(value), variable, inFile: true }
+}
+
+function originOf(given: Given | null, isOwn: boolean, env: Sources['env']): ValueOrigin {
+  if (given === null) return { from: 'default' }
+  if (!isOwn) return { from: 'command line' }
+  const { variable, inFile } = given
+  if (inFile || variable === undefined) return { from: 'file' }
+  return { from: env[variable] === undefined ? 'file' : 'environment', variable }
 }
 
 function lookUp(table: Table, name: string): unknown {

@@ -312,6 +312,7 @@ export const declared = {
     maxRecordsPerAccount: field(integer(), {
       default: 0,
       addition: true,
+      replacedBy: 'holdfast quota set',
       doc: 'Records per account. 0: no limit. `holdfast quota set` replaces it while the server runs.',
     }),
   }),
@@ -321,6 +322,7 @@ export const declared = {
     maxStoragePerAccount: field(bytes(), {
       default: 1024 * MEBIBYTE,
       env: fileOnly,
+      replacedBy: 'holdfast quota set',
       doc: 'Blob storage per account. 0: no limit. `holdfast quota set` replaces it while the server runs.',
     }),
     gcIntervalSecs: field(seconds({ min: 1 }), {

@@ -15,9 +15,18 @@ const mona = setUp(() => roleHolder(pds, 'mona', 'moderator'))
 const ivo = setUp(() => roleHolder(pds, 'ivo', 'invite-steward'))
 const alice = setUp(() => createAccount(pds, 'alice'))
 
-const PAGES = ['', '/accounts', '/cases', '/invites', '/waitlist', '/work', '/network', '/audit', '/operators'].map(
-  (path) => `/admin${path}`,
-)
+const PAGES = [
+  '',
+  '/accounts',
+  '/cases',
+  '/invites',
+  '/waitlist',
+  '/work',
+  '/network',
+  '/configuration',
+  '/audit',
+  '/operators',
+].map((path) => `/admin${path}`)
 
 async function signedIn(account: { did: string }): Promise<ConsoleBrowser> {
   const browser = new ConsoleBrowser(pds)
@@ -256,4 +265,16 @@ test('a console that is off is not there', async () => {
   await using other = await startPds({ console: { enabled: false } })
   expect((await request(`${other.url}/admin`)).status).toBe(404)
   expect((await request(`${other.url}/admin/sign-in`)).status).toBe(404)
+})
+
+test('the configuration in force is shown without secrets, to those who keep the server going', async () => {
+  const browser = await signedIn(olivia)
+  const { body } = await browser.open('/admin/configuration?section=repos')
+  expect(body).toContain('repos.max_records_per_account')
+  expect(body).toContain('Replaced while the server runs by: holdfast quota set')
+  const { body: general } = await browser.open('/admin/configuration?section=general')
+  expect(general).toContain('admin_token')
+  expect(general).not.toContain(ADMIN_TOKEN)
+  expect(general.length).toBeLessThan(60_000)
+  expect((await (await signedIn(mona)).open('/admin/configuration')).body).toContain('does not permit this')
 })

@@ -7,6 +7,7 @@ import { accountReportRoutes } from './account-report-routes.ts'
 import { accountRepairRoutes } from './account-repair-routes.ts'
 import { clusterRoutes } from './cluster-routes.ts'
 import { claimCodeRoutes } from './claim-code-routes.ts'
+import { configurationRoutes } from './configuration-routes.ts'
 import { consentEventRoutes } from './consent-event-routes.ts'
 import { quotaRoutes } from './quota-routes.ts'
 import { serviceReportRoutes } from './service-report-routes.ts'
@@ -23,6 +24,7 @@ export const admin: Feature = {
     ...accountRepairRoutes,
     ...claimCodeRoutes,
     ...consentEventRoutes,
+    ...configurationRoutes,
     ...quotaRoutes,
     ...serviceReportRoutes,
     ...clusterRoutes,

@@ -7,6 +7,7 @@ import { consoleActs } from './console-acts.ts'
 import { accountPage, accountsPage } from './console-accounts.ts'
 import { casePage, casesPage } from './console-cases.ts'
 import { auditPage, operatorsPage } from './console-operators.ts'
+import { configurationPage } from './console-configuration.ts'
 import { SIGN_IN } from './console-entry.ts'
 import { invitesPage, waitlistPage } from './console-invites.ts'
 import { framed } from './console-layout.ts'
@@ -27,6 +28,7 @@ export const shownPages = {
   operators: operatorsPage,
   network: networkPage,
   work: workPage,
+  configuration: configurationPage,
 } as const
 
 /** Show a page to the operator who is signed in. */

@@ -1,0 +1,34 @@
+import { adminCommand } from '../admin-command.ts'
+import { table } from '../report.ts'
+
+interface ConfigurationKey {
+  name: string
+  value: string | null
+  from: string
+  variable: string | null
+  replacedBy: string | null
+}
+
+/** The values of longer lists are cut there; --json has them whole. */
+const MAX_VALUE_CHARS = 60
+
+export const configShowCommand = adminCommand({
+  summary: 'Print the configuration that a running server uses.',
+  details: `Prints each key with its value, where the value comes from (default, file, environment, command line, or run time), and
+the command that replaces it without a restart, if there is one. Secrets are ***. "config check" prints what a server
+would use that starts now.`,
+  options: { changed: { doc: 'Only keys that do not have their default.' } },
+  async run({ server, options }) {
+    const { keys } = await server.get<{ keys: ConfigurationKey[] }>('/v1/admin/configuration')
+    const shown = options['changed'] === true ? keys.filter(({ from }) => from !== 'default') : keys
+    const rows = shown.map(({ name, value, from, variable, replacedBy }) => [
+      name,
+      value === null ? 'not set' : cut(value),
+      variable === null ? from : `${from}, ${variable}`,
+      replacedBy ?? 'restart',
+    ])
+    return { value: shown, text: table(['KEY', 'VALUE', 'FROM', 'CHANGED BY'], rows) }
+  },
+})
+
+const cut = (text: string): string => (text.length > MAX_VALUE_CHARS ? `${text.slice(0, MAX_VALUE_CHARS - 1)}…` : text)

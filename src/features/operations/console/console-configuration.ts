@@ -1,0 +1,48 @@
+/** The configuration in force: what is not as by default, or one section of it. */
+import { html } from '../../../http/html.ts'
+import { ask, type Desk } from './console-session.ts'
+import { framed, listOf, noteRow, refusalNote } from './console-layout.ts'
+
+interface Key {
+  name: string
+  value: string | null
+  from: string
+  variable: string | null
+  replacedBy: string | null
+  meaning: string
+}
+
+const GENERAL = 'general'
+const sectionOf = ({ name }: Key): string => (name.includes('.') ? name.slice(0, name.indexOf('.')) : GENERAL)
+
+export async function configurationPage(desk: Desk): Promise<Response> {
+  const answer = await ask(desk, '/v1/admin/configuration')
+  const keys = answer.ok ? (answer.body as { keys: Key[] }).keys : []
+  const sections = [...new Set(keys.map(sectionOf))]
+  const asked = desk.call.url.searchParams.get('section')
+  const section = sections.find((name) => name === asked) ?? null
+  const shown = keys.filter((key) => (section === null ? key.from !== 'default' : sectionOf(key) === section))
+  const link = (name: string | null, label: string) =>
+    html`<a href="${name === null ? '/admin/configuration' : `/admin/configuration?section=${name}`}"${name === section && html` aria-current="page"`}>${label}</a> `
+  return framed(desk, {
+    title: 'Configuration',
+    body: html`
+<section class="card">
+  ${refusalNote(answer)}
+  <p class="quiet">What this server works with now. Most values are read at the start; some are replaced while it runs, by the command named there.</p>
+  <nav class="links" aria-label="Sections">${link(null, 'Not as by default')}${sections.map((name) => link(name, name))}</nav>
+  <h2>${section ?? 'Not as by default'}</h2>
+  ${listOf(
+    shown.map(({ name, value, from, variable, replacedBy, meaning }) =>
+      noteRow(html`<span class="mono">${name}</span>`, [
+        html`<span class="mono">${value ?? 'not set'}</span>`,
+        html`from: ${from}${variable !== null && html`, ${variable}`}`,
+        replacedBy === null ? 'A change takes a restart.' : `Replaced while the server runs by: ${replacedBy}`,
+        section !== null && meaning,
+      ]),
+    ),
+    'All values are those of the program.',
+  )}
+</section>`,
+  })
+}

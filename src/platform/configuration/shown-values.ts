@@ -1,0 +1,31 @@
+/** How values of the configuration are shown to operators: without secrets, and without what could hide the rest. */
+import { Secret } from '../../base/secret.ts'
+import { withoutPassword } from '../database/database-url.ts'
+import type { Config } from './config.ts'
+import type { Key } from './config-fields.ts'
+
+/** A longer list fills the screen and hides the rest. */
+export const MAX_SHOWN_ITEMS = 100
+
+/** Values that are no secrets as a whole, but contain one: the address of a webhook is all that senders must know. */
+const reduced: Readonly<Record<string, (value: string) => string>> = {
+  database_url: withoutPassword,
+  'alerts.webhook_url': (url) => `${new URL(url).origin}/…`,
+}
+
+/** Returns the value of a key, with each `Secret` as it is. */
+export function shownValue({ name, path }: Key, config: Config): unknown {
+  const kept = path.reduce<unknown>((under, step) => (under as Record<string, unknown>)[step], config)
+  const reduce = reduced[name]
+  return typeof kept === 'string' && reduce !== undefined ? reduce(kept) : kept
+}
+
+/** The value in TOML; secrets are `***`. */
+export function toToml(value: unknown): string {
+  if (value instanceof Secret) return '"***"'
+  if (Array.isArray(value)) return `[${value.map(toToml).join(', ')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  return `{ ${Object.entries(value)
+    .map(([name, member]) => `${name} = ${toToml(member)}`)
+    .join(', ')} }`
+}
