@@ -17,6 +17,7 @@ import { ceremony } from './features/identity/ceremony/ceremony-feature.ts'
 import { doctor } from './features/operations/doctor/doctor-feature.ts'
 import { escrow } from './features/identity/escrow/escrow-feature.ts'
 import { factors } from './features/access/factors/factors-feature.ts'
+import { failedRequests } from './features/operations/failed-requests/failed-requests.ts'
 import { firehose } from './features/data/firehose/firehose-feature.ts'
 import { handles } from './features/identity/handles/handles-feature.ts'
 import { identity } from './features/identity/identity/identity-feature.ts'
@@ -97,6 +98,7 @@ export const features: readonly Feature[] = [
   hostRename,
   waitlist,
   admin,
+  failedRequests,
   integrity,
   backup,
   referenceImport,

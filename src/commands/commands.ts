@@ -35,6 +35,7 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
     (await import('./account/account-cancel-transfer-command.ts')).accountCancelTransferCommand,
   'account reset-factors': async () =>
     (await import('./account/account-reset-factors-command.ts')).accountResetFactorsCommand,
+  'account sessions': async () => (await import('./account/account-sessions-command.ts')).accountSessionsCommand,
   'account end-sessions': async () =>
     (await import('./account/account-end-sessions-command.ts')).accountEndSessionsCommand,
   'account change-address': async () =>
@@ -60,6 +61,7 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   'operator end-session': async () =>
     (await import('./operator/operator-end-session-command.ts')).operatorEndSessionCommand,
   audit: async () => (await import('./operator/audit-command.ts')).auditCommand,
+  requests: async () => (await import('./server/requests-command.ts')).requestsCommand,
   integrity: async () => (await import('./server/integrity-command.ts')).integrityCommand,
   'invite create': async () => (await import('./invite/invite-create-command.ts')).inviteCreateCommand,
   'invite list': async () => (await import('./invite/invite-list-command.ts')).inviteListCommand,

@@ -26,6 +26,8 @@ const words: Record<number, (refusal: Refusal, waitMinutes: number) => Words> = 
 
 export interface ErrorPlace {
   path: string
+  /** The id under which operators find the request; null if they do not. */
+  id: string | null
   /** Address of the page whose form was refused, if the form may be sent once more; null if there is none. */
   retryAt: string | null
   /** Origin of the links on the page; empty for the requested host. */
@@ -37,7 +39,7 @@ export interface ErrorPlace {
 export function errorPage(
   asker: PageAsker,
   refusal: Refusal,
-  { path, retryAt, origin, retryAfterSecs }: ErrorPlace,
+  { path, id, retryAt, origin, retryAfterSecs }: ErrorPlace,
 ): Promise<Response> {
   const { status, message, options } = refusal
   const fallback: Words = status >= 500 ? ourFault : { title: layoutTexts.refusedTitle, text: message }
@@ -53,6 +55,7 @@ export function errorPage(
   <p>${text}</p>
   ${path.startsWith('/oauth/authorize') && retryAt === null && html`<p class="quiet">${layoutTexts.startAgain}</p>`}
   ${retryAt !== null && html`<div class="actions"><a class="button primary" href="${retryAt}">${layoutTexts.backToRequest}</a></div>`}
+  ${id !== null && html`<p class="quiet">${layoutTexts.requestId({ id })}</p>`}
   <p class="links"><a href="${origin}/account">${layoutTexts.yourAccount}</a> <a href="${origin}/">${layoutTexts.aboutServer}</a></p>
 </section>`,
   })

@@ -20,5 +20,6 @@ export const layoutGerman = {
   backToRequest: 'Zurück zur Anfrage',
   yourAccount: 'Dein Konto',
   aboutServer: 'Über diesen Server',
+  requestId: 'Wenn du die Betreiber um Hilfe bittest, nenne ihnen diese Nummer: {id}',
   imprint: 'Impressum',
 } as const

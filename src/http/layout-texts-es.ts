@@ -21,5 +21,6 @@ export const layoutSpanish = {
   backToRequest: 'Volver a la solicitud',
   yourAccount: 'Tu cuenta',
   aboutServer: 'Acerca de este servidor',
+  requestId: 'Si pides ayuda a los operadores, indícales este número: {id}',
   imprint: 'Aviso legal',
 } as const

@@ -22,5 +22,6 @@ export const layoutFrench = {
   backToRequest: 'Revenir à la demande',
   yourAccount: 'Votre compte',
   aboutServer: 'À propos de ce serveur',
+  requestId: 'Si vous demandez de l’aide aux opérateurs, donnez-leur ce numéro : {id}',
   imprint: 'Mentions légales',
 } as const

@@ -21,5 +21,6 @@ export const layoutBrazilian = {
   backToRequest: 'Voltar à solicitação',
   yourAccount: 'Sua conta',
   aboutServer: 'Sobre este servidor',
+  requestId: 'Se você pedir ajuda aos operadores, informe este número: {id}',
   imprint: 'Informações legais',
 } as const

@@ -21,6 +21,7 @@ export const layoutTexts = textTable(
     backToRequest: 'Back to the request',
     yourAccount: 'Your account',
     aboutServer: 'About this server',
+    requestId: 'If you ask the operators for help, tell them this number: {id}',
     imprint: 'Imprint',
   },
   {

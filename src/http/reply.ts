@@ -5,11 +5,12 @@ import { encoded, knownTag, MIN_CODED_BYTES } from './encoding.ts'
 import { errorPage } from './error-page.ts'
 import { internalError, refusalOf, type Refusal } from './errors.ts'
 import type { RequestExchange } from './exchange.ts'
+import { noteFailure } from './failed-requests.ts'
 import { perContext, type Context } from '../platform/context.ts'
 import { storageFaultOf } from '../platform/files/storage-faults.ts'
 import { LogRateLimiter } from '../platform/running/log-rate-limiter.ts'
 import { parseHost } from './host.ts'
-import { JSON_TYPE, surfaceOf, type Surface } from './surfaces.ts'
+import { JSON_TYPE, REQUEST_ID_HEADER, surfaceOf, type Surface } from './surfaces.ts'
 
 /** How long a browser may cache a preflight. */
 const PREFLIGHT_SECS = DAY_SECS
@@ -46,11 +47,18 @@ export function failure(exchange: RequestExchange, error: unknown): Response | P
   // it.
   const isFault = known === null || storageFaultOf(error) !== null
   if (isFault && !request.signal.aborted) logFailure(exchange.ctx, nsid ?? surface.prefix, error)
-  if (isPage(exchange)) return pageOf(exchange, refusal).then((shown) => finished(exchange, shown))
+  const id = noteFailure(exchange, refusal)
+  if (isPage(exchange)) return pageOf(exchange, refusal, id).then((shown) => named(finished(exchange, shown), id))
   const { contentType, text } = surface.body(refusal)
-  const response = textual(exchange, refusal.status, contentType, text)
+  const response = named(textual(exchange, refusal.status, contentType, text), id)
   for (const [name, value] of Object.entries(refusal.options.headers ?? {}))
     if (!response.headers.has(name)) response.headers.set(name, value)
+  return response
+}
+
+/** With the id under which operators find the request. */
+function named(response: Response, id: string | null): Response {
+  if (id !== null) response.headers.set(REQUEST_ID_HEADER, id)
   return response
 }
 
@@ -83,13 +91,14 @@ export function redirection({ ctx, request, rawPath }: RequestExchange): Respons
   return new Response(null, { status: 308, headers: { Location: ctx.config.publicUrl + rawPath + search } })
 }
 
-function pageOf(exchange: RequestExchange, refusal: Refusal): Promise<Response> {
+function pageOf(exchange: RequestExchange, refusal: Refusal, id: string | null): Promise<Response> {
   const { ctx, request, rawPath, headersToSend } = exchange
   const { config } = ctx
   const own = new URL(config.publicUrl)
   const origin = parseHost(request.headers.get('host') ?? '')?.name === own.hostname ? '' : own.origin
   return errorPage(exchange, refusal, {
     path: rawPath,
+    id,
     retryAt: retryAt(request, rawPath, refusal),
     origin,
     retryAfterSecs: Number(headersToSend.get('retry-after') ?? refusal.options.headers?.['Retry-After'] ?? 0),

@@ -63,6 +63,9 @@ const description = (refusal: Refusal) => refusal.options.described && { error_d
 const details = (refusal: Refusal) =>
   refusal.options.details === undefined ? {} : { details: refusal.options.details }
 
+/** The id of a refused or failed request, which its user may show to an operator. */
+export const REQUEST_ID_HEADER = 'X-Request-Id'
+
 const exposedHeaders = [
   'DPoP-Nonce',
   'WWW-Authenticate',
@@ -72,6 +75,7 @@ const exposedHeaders = [
   'Content-Disposition',
   'Content-Length',
   'ETag',
+  REQUEST_ID_HEADER,
   ...rateLimitHeaders,
 ]
 

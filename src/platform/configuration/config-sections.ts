@@ -641,6 +641,11 @@ export const declared = {
       addition: true,
       doc: 'Time after which the session of an operator ends, however much it is used.',
     }),
+    keptFailures: field(integer({ max: 10_000 }), {
+      default: 500,
+      addition: true,
+      doc: 'How many failed requests, and how many refused ones, are kept in memory for `holdfast requests`, each with the id in its header `X-Request-Id` but without what was sent. 0: none, and no such header.',
+    }),
   }),
 
   iroh: section({

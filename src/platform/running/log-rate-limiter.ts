@@ -6,9 +6,8 @@ import { MINUTE_MILLIS } from '../../base/durations.ts'
 import type { Clock } from './clock.ts'
 
 const WINDOW_MILLIS = MINUTE_MILLIS
-/** Per window, over all keys. */
-const MAX_LINES = 60
-const MAX_LINES_PER_KEY = 10
+/** Per window: over all keys, and of one. */
+const usual = { total: 60, perKey: 10 }
 
 export class LogRateLimiter {
   readonly #written = new Map<string, number>()
@@ -16,7 +15,10 @@ export class LogRateLimiter {
   #omitted = 0
   #endsAt = 0
 
-  constructor(readonly clock: Pick<Clock, 'monotonic'>) {}
+  constructor(
+    readonly clock: Pick<Clock, 'monotonic'>,
+    readonly most = usual,
+  ) {}
 
   /**
    * Call `write` if the budget allows another line for the key. `omitted` is the number of lines left out since the
@@ -30,7 +32,7 @@ export class LogRateLimiter {
       this.#endsAt = now + WINDOW_MILLIS
     }
     const written = this.#written.get(key) ?? 0
-    if (written >= MAX_LINES_PER_KEY || this.#total >= MAX_LINES) {
+    if (written >= this.most.perKey || this.#total >= this.most.total) {
       this.#omitted++
       return
     }

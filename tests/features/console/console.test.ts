@@ -24,6 +24,7 @@ const PAGES = [
   '/work',
   '/network',
   '/configuration',
+  '/requests',
   '/audit',
   '/operators',
 ].map((path) => `/admin${path}`)

@@ -415,6 +415,10 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
   'console-work': (page) => operate(page, '/admin/work'),
   'console-network': (page) => operate(page, '/admin/network'),
   'console-configuration': (page) => operate(page, '/admin/configuration?section=general'),
+  async 'console-requests'(page) {
+    await request(`${pds.url}/xrpc/com.atproto.server.getSession`)
+    await operate(page, '/admin/requests')
+  },
   'console-audit': (page) => operate(page, '/admin/audit?subject='),
   'console-operators': (page) => operate(page, '/admin/operators'),
   async 'console-password'(page) {

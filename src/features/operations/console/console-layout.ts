@@ -28,6 +28,7 @@ const places: readonly [path: string, name: string, act: Act][] = [
   ['/admin/waitlist', 'Waitlist', 'invite'],
   ['/admin/work', 'Work', 'observe'],
   ['/admin/network', 'Network', 'observe'],
+  ['/admin/requests', 'Failed requests', 'observe'],
   ['/admin/configuration', 'Configuration', 'operate'],
   ['/admin/audit', 'Audit log', 'readAudit'],
   ['/admin/operators', 'Operators', 'signIn'],

@@ -11,6 +11,7 @@ import { configurationPage } from './console-configuration.ts'
 import { SIGN_IN } from './console-entry.ts'
 import { invitesPage, waitlistPage } from './console-invites.ts'
 import { framed } from './console-layout.ts'
+import { requestsPage } from './console-requests.ts'
 import { networkPage, overviewPage, workPage } from './console-service.ts'
 import { ask, consoleProof, deskOf, readConsoleForm, setToken, type Desk } from './console-session.ts'
 
@@ -29,6 +30,7 @@ export const shownPages = {
   network: networkPage,
   work: workPage,
   configuration: configurationPage,
+  requests: requestsPage,
 } as const
 
 /** Show a page to the operator who is signed in. */

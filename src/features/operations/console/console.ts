@@ -31,6 +31,7 @@ export const operatorConsole: Feature = {
     shown('/admin/audit', 'audit'),
     shown('/admin/operators', 'operators'),
     shown('/admin/configuration', 'configuration'),
+    shown('/admin/requests', 'requests'),
     shown('/admin/network', 'network'),
     shown('/admin/work', 'work'),
     route('GET', '/admin/sign-in', { handler: async (call) => (await load()).showSignIn(call) }),

@@ -1,0 +1,105 @@
+/**
+ * The last requests that failed or were refused, for operators whom somebody shows the id of an error. What is kept of a
+ * request says which endpoint it was for and how it ended: no address, parameter, name or text.
+ */
+import { perContext, type Context } from '../platform/context.ts'
+import { LogRateLimiter } from '../platform/running/log-rate-limiter.ts'
+import type { Millis } from '../protocol/identifiers.ts'
+import type { Refusal } from './errors.ts'
+import type { RequestExchange } from './exchange.ts'
+
+export interface FailedRequest {
+  id: string
+  at: Millis
+  method: string
+  /** The name of the endpoint: an NSID, or a path with names in place of values. */
+  route: string
+  status: number
+  /** The name of the refusal. */
+  error: string
+}
+
+/** What clients do again by themselves: refresh a token, or send a proof with another nonce. */
+const routine: ReadonlySet<string> = new Set(['ExpiredToken', 'use_dpop_nonce'])
+
+/** A flood of refusals must not push all others out: so many are kept in a minute, of the number that is kept. */
+const MINUTE_SHARE = 0.2
+const MAX_PER_CLIENT = 10
+
+/** A ring of the newest requests. */
+class Ring {
+  readonly #kept: FailedRequest[] = []
+  /** Where the next one goes once the ring is full. */
+  #next = 0
+
+  constructor(readonly size: number) {}
+
+  add(request: FailedRequest): void {
+    this.#kept[this.#next] = request
+    this.#next = (this.#next + 1) % this.size
+  }
+
+  /** Newest first. */
+  all(): FailedRequest[] {
+    return [...this.#kept.slice(this.#next), ...this.#kept.slice(0, this.#next)].reverse()
+  }
+}
+
+class FailureMemory {
+  /** Apart, so that what strangers cause pushes out no fault of the server. */
+  readonly #faults: Ring
+  readonly #refusals: Ring
+  readonly #limiter: LogRateLimiter
+  #unsaved: FailedRequest[] = []
+
+  constructor(
+    { clock, config, db }: Context,
+    readonly size = config.console.keptFailures,
+    readonly isShared = db.cluster !== null,
+  ) {
+    this.#faults = new Ring(size)
+    this.#refusals = new Ring(size)
+    this.#limiter = new LogRateLimiter(clock, {
+      total: Math.ceil(size * MINUTE_SHARE),
+      perKey: MAX_PER_CLIENT,
+    })
+  }
+
+  note(exchange: RequestExchange, { status, name }: Refusal): string | null {
+    if (this.size === 0 || routine.has(name)) return null
+    const { ctx, request, route, client } = exchange
+    let id: string | null = null
+    const keep = () => {
+      id = exchange.requestId
+      const failed = { id, at: ctx.clock.now(), method: request.method, route, status, error: name }
+      const ring = status >= 500 ? this.#faults : this.#refusals
+      ring.add(failed)
+      if (this.isShared && this.#unsaved.push(failed) > this.size) this.#unsaved.shift()
+    }
+    if (status >= 500) keep()
+    else this.#limiter.within(client.address, keep)
+    return id
+  }
+
+  all(): FailedRequest[] {
+    return [...this.#faults.all(), ...this.#refusals.all()]
+  }
+
+  takeUnsaved(): FailedRequest[] {
+    const unsaved = this.#unsaved
+    this.#unsaved = []
+    return unsaved
+  }
+}
+
+const memoryOf = perContext((ctx) => new FailureMemory(ctx))
+
+/** Keep what failed. Returns the id under which operators find it; null if it is not kept. */
+export const noteFailure = (exchange: RequestExchange, refusal: Refusal): string | null =>
+  memoryOf(exchange.ctx).note(exchange, refusal)
+
+/** What this process keeps. */
+export const failuresHere = (ctx: Context): FailedRequest[] => memoryOf(ctx).all()
+
+/** What this node of a cluster has kept since the last call. */
+export const takeUnsavedFailures = (ctx: Context): FailedRequest[] => memoryOf(ctx).takeUnsaved()
