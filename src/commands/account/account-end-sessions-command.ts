@@ -10,14 +10,21 @@ interface Ended {
 }
 
 export const accountEndSessionsCommand = adminCommand({
-  summary: 'End all access to an account: sessions, app passwords, apps, agents and browsers.',
-  parameters: ['<account>'],
+  summary: 'End all access to an account, or one session, app, agent, browser or app password.',
+  parameters: ['<account>', '[id]'],
   details: `${NAMED_BY}
+"account sessions" lists ids. Without one, everything ends: sessions, app passwords, apps, agents and browsers.
 
 The password stays: "account reset-password" replaces it.`,
-  async run({ server, positionals: [name = ''] }) {
+  async run({ server, positionals: [name = '', id] }) {
     const account = await findAccount(server, name)
-    const ended = await server.post<Ended>(`/v1/admin/accounts/${encodeURIComponent(account.did)}/revoke-credentials`)
+    const path = `/v1/admin/accounts/${encodeURIComponent(account.did)}`
+    if (id !== undefined)
+      return {
+        value: await server.post(`${path}/access/end`, { id }),
+        text: `${id} no longer has access to ${nameOf(account)}.`,
+      }
+    const ended = await server.post<Ended>(`${path}/revoke-credentials`)
     const counts = facts({
       sessions: ended.sessionsRevoked,
       'app passwords': ended.appPasswordsRevoked,

@@ -97,13 +97,15 @@ export async function createAppPassword(
 }
 
 /** Delete an app password and the sessions that it opened. Returns whether there was one with that name. */
-export async function revokeAppPassword(exchange: Exchange, did: Did, name: string): Promise<boolean> {
-  return exchange.ctx.db.transaction(async (tx) => {
-    await deleteSessionsOfAppPassword(tx, did, name)
-    if ((await deleteAppPassword(tx, did, name)) === 0) return false
-    await announceIn(tx, exchange, 'appPasswordRevoked', did, { name })
-    return true
-  })
+export const revokeAppPassword = (exchange: Exchange, did: Did, name: string): Promise<boolean> =>
+  exchange.ctx.db.transaction((tx) => endAppPassword(exchange, tx, did, name))
+
+/** The same in a transaction of the caller. */
+export async function endAppPassword(exchange: Exchange, tx: Tx, did: Did, name: string): Promise<boolean> {
+  await deleteSessionsOfAppPassword(tx, did, name)
+  if ((await deleteAppPassword(tx, did, name)) === 0) return false
+  await announceIn(tx, exchange, 'appPasswordRevoked', did, { name })
+  return true
 }
 
 /** Whether its end has come. */

@@ -1,5 +1,5 @@
 /** The door of sessions: those opened with a password, with an app password, and by wallets. */
-export { createAppPassword, createScopedAppPassword, revokeAppPassword } from './app-passwords.ts'
+export { createAppPassword, createScopedAppPassword, endAppPassword, revokeAppPassword } from './app-passwords.ts'
 export { keepFormerIssuer } from './former-issuers.ts'
 export { insertAppPassword, listAppPasswords, type AppPassword, type NewAppPassword } from './app-password-store.ts'
 export { isTokenId, keepSession, openSession, sessionTokens, type FormerSession } from './session-life.ts'

@@ -105,7 +105,8 @@ export async function endAgentsOfIssuer(exchange: Exchange, actor: string, issue
   }
 }
 
-async function endForOperator(
+/** End an agent for an operator, in a transaction of the caller, with the mail to its holder. */
+export async function endForOperator(
   exchange: Exchange,
   tx: Tx,
   actor: string,

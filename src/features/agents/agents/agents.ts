@@ -3,7 +3,7 @@
  * or their provider ends it.
  */
 export type { AgentEvent } from './agent-event-store.ts'
-export { auditPage, endAgent, visibleAgent } from './agent-owners.ts'
+export { auditPage, endAgent, endForOperator, visibleAgent } from './agent-owners.ts'
 export { enterRegistration, endRegistration } from './agent-claims.ts'
 export {
   findRegistration,

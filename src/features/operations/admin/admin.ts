@@ -1,6 +1,7 @@
 /** The operator's interface: the routes under `/v1/admin`, and the methods of com.atproto.admin.*. */
 import type { Feature } from '../../../http/feature.ts'
 import { stepSweep } from '../../../platform/running/step-sweep.ts'
+import { accountAccessRoutes } from './account-access-routes.ts'
 import { accountAdminRoutes } from './account-admin-routes.ts'
 import { accountArchiveRoutes } from './account-archive-routes.ts'
 import { accountReportRoutes } from './account-report-routes.ts'
@@ -18,6 +19,7 @@ export const admin: Feature = {
   name: 'admin',
   routes: [
     ...accountAdminRoutes,
+    ...accountAccessRoutes,
     ...subjectStatusRoutes,
     ...accountReportRoutes,
     ...accountArchiveRoutes,

@@ -92,6 +92,18 @@ interface Usage {
   storageBytes: number
   lastActive: string | null
 }
+interface Access {
+  access: {
+    id: string
+    kind: string
+    name: string | null
+    openedAt: string | null
+    usedAt: string | null
+    expiresAt: string | null
+    openedWith: string | null
+    openedFrom: string | null
+  }[]
+}
 interface Quota {
   quota: { records: number; blobBytes: number }
 }
@@ -107,9 +119,10 @@ export async function accountPage(desk: Desk): Promise<Response> {
     })
   const account = found.body as Found
   const at = encodeURIComponent(account.did)
-  const [usage, quota, events] = [
+  const [usage, quota, access, events] = [
     await ask(desk, `/v1/accounts/${at}/usage`),
     await ask(desk, `/v1/admin/accounts/${at}/quota`),
+    await ask(desk, `/v1/admin/accounts/${at}/access`),
     await ask(desk, `/v1/admin/audit?limit=10&subject=${at}`),
   ]
   const { recordsCount, blobsCount, storageBytes, lastActive } = usage.ok ? (usage.body as Usage) : noUsage
@@ -141,6 +154,7 @@ export async function accountPage(desk: Desk): Promise<Response> {
         : account.flags.map(({ val, labelerDid }) => `${val} by ${labelerDid}`).join(', '),
   })}
 </section>
+${access.ok && accessPart(desk, account.did, access.body as Access)}
 ${actsPart(desk, account)}
 <section class="card">
   <h2>What operators did</h2>
@@ -156,6 +170,44 @@ ${actsPart(desk, account)}
 </section>`,
   })
 }
+
+const accessKinds: Readonly<Record<string, string>> = {
+  session: 'Session of an app',
+  app: 'App',
+  wallet: 'Session of a wallet',
+  browser: 'Browser',
+  agent: 'Agent',
+  'app-password': 'App password',
+}
+/** More of them would make the page too large; the command lists all. */
+const MAX_ACCESS = 30
+
+const accessPart = (desk: Desk, did: string, { access }: Access): Html => html`
+<section class="card">
+  <h2>Who has access</h2>
+  ${access.length > MAX_ACCESS && html`<p class="note">${MAX_ACCESS} of ${access.length}; “holdfast account sessions” lists all.</p>`}
+  ${listOf(
+    access.slice(0, MAX_ACCESS).map(({ id, kind, name, openedAt, usedAt, openedWith, openedFrom }, i) =>
+      noteRow(
+        html`${accessKinds[kind] ?? kind}${name !== null && html`: ${name}`}`,
+        [
+          openedWith !== null && html`${openedWith}${openedFrom !== null && html`, from the network ${openedFrom}`}`,
+          html`${openedAt !== null && html`since ${minuteOf(openedAt)}`}${usedAt !== null && html`, used ${minuteOf(usedAt)}`}`,
+        ],
+        mayRole(desk.who.role, 'endAccess')
+          ? actForm(desk, {
+              id: `access-${i}`,
+              act: 'end-one-access',
+              back: accountUrl(did),
+              button: 'End',
+              fields: { did, id },
+            })
+          : null,
+      ),
+    ),
+    'Nobody is signed in.',
+  )}
+</section>`
 
 const noUsage: Usage = { recordsCount: 0, blobsCount: 0, storageBytes: 0, lastActive: null }
 

@@ -40,6 +40,11 @@ export const consoleActs: Readonly<Record<string, ConsoleAct>> = {
   takedown: statusAct(true, 'It is taken down.'),
   restore: statusAct(false, 'The takedown is lifted.'),
   'end-access': { path: ofAccount('revoke-credentials'), json: nothing, done: 'All access to the account has ended.' },
+  'end-one-access': {
+    path: ofAccount('access/end'),
+    json: (form) => ({ id: form.get('id') ?? '' }),
+    done: 'It no longer has access.',
+  },
   'reset-mail': { path: ofAccount('reset-mail'), json: nothing, done: 'A reset code was mailed to the holder.' },
   'reset-code': {
     path: ofAccount('reset-token'),

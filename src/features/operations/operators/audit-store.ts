@@ -9,6 +9,7 @@ export const auditActions = [
   'account_exported',
   'account_imported',
   'credentials_revoked',
+  'access_ended',
   'factors_reset',
   'claim_codes_minted',
   'claim_code_revoked',
