@@ -40,7 +40,7 @@ export function configurationOf({ terminal, options }: Invocation, warn: (warnin
 export const adminTokenFor = ({ options }: Invocation, { adminToken, dataDir }: Config): Secret<string> | null =>
   adminToken ?? (options['dev'] === true ? findOwnToken(dataDir) : null)
 
-/** Returns the configuration of a mode, and where its values come from, or null after writing its problems to standard error. */
+/** Returns the configuration of a mode and the origins of its values. Writes problems to standard error: null. */
 export function loadOrExplain(
   terminal: Terminal,
   mode: Mode,

@@ -14,11 +14,13 @@ const SRC = join(import.meta.dir, '../../src')
 const unfinished: readonly string[] = [
   'features/operations/console/console-accounts.ts',
   'features/operations/console/console-cases.ts',
+  'features/operations/console/console-configuration.ts',
   'features/operations/console/console-entry.ts',
   'features/operations/console/console-invites.ts',
   'features/operations/console/console-layout.ts',
   'features/operations/console/console-operators.ts',
   'features/operations/console/console-pages.ts',
+  'features/operations/console/console-requests.ts',
   'features/operations/console/console-service.ts',
   'features/access/account-pages/account-details.ts',
   'features/access/account-pages/account-page.ts',

@@ -55,6 +55,7 @@ const aboutNobody: readonly string[] = [
   'commit_mark',
   'database_history',
   'default_quota',
+  'failed_request',
   'host_rename',
   'identity_round', // a place in the order of accounts
   'integrity_round', // a place in the order of repositories

@@ -1052,6 +1052,11 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
       const { did } = await person()
       return () => operate(`/v1/admin/accounts/${did}/reset-mail`)
     },
+    'POST /v1/admin/accounts/:did/access/end': async () => {
+      const { did } = await person()
+      const { access } = (await at(`/v1/admin/accounts/${did}/access`, { headers: operator })).body
+      return () => operate(`/v1/admin/accounts/${did}/access/end`, { id: access[0].id })
+    },
     'POST /v1/admin/accounts/:did/reset-factors': async () => {
       const { did } = await person()
       return () => operate(`/v1/admin/accounts/${did}/reset-factors`)

@@ -205,7 +205,7 @@ const accessPart = (desk: Desk, did: string, { access }: Access): Html => html`
           : null,
       ),
     ),
-    'Nobody is signed in.',
+    'There are no sessions, apps or agents.',
   )}
 </section>`
 

@@ -13,7 +13,10 @@ interface Key {
 }
 
 const GENERAL = 'general'
-const sectionOf = ({ name }: Key): string => (name.includes('.') ? name.slice(0, name.indexOf('.')) : GENERAL)
+function sectionOf({ name }: Key): string {
+  const [section = '', key] = name.split('.')
+  return key === undefined ? GENERAL : section
+}
 
 export async function configurationPage(desk: Desk): Promise<Response> {
   const answer = await ask(desk, '/v1/admin/configuration')

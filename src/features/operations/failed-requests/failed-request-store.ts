@@ -8,7 +8,7 @@ import {
   type Reader,
   type Sql,
 } from '../../../platform/database/database.ts'
-import type { FailedRequest } from '../../../http/failed-requests.ts'
+import type { FailedRequest } from '../../../http/failure-memory.ts'
 
 export type FailurePlace = Pick<FailedRequest, 'at' | 'id'>
 

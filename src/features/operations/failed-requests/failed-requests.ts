@@ -4,7 +4,7 @@
  */
 import { route } from '../../../http/endpoint.ts'
 import { invalidRequest } from '../../../http/errors.ts'
-import { failuresHere, takeUnsavedFailures, type FailedRequest } from '../../../http/failed-requests.ts'
+import { failuresHere, takeUnsavedFailures, type FailedRequest } from '../../../http/failure-memory.ts'
 import type { Feature } from '../../../http/feature.ts'
 import { byPair, pageOf, type Pages } from '../../../http/paged-list.ts'
 import type { Context } from '../../../platform/context.ts'

@@ -1,6 +1,6 @@
 /**
- * The last requests that failed or were refused, for operators whom somebody shows the id of an error. What is kept of a
- * request says which endpoint it was for and how it ended: no address, parameter, name or text.
+ * The last requests that failed or were refused, for operators to whom a user shows the id of an error. What is kept of
+ * a request says which endpoint it was for and how it ended: no address, parameter, name or text.
  */
 import { perContext, type Context } from '../platform/context.ts'
 import { LogRateLimiter } from '../platform/running/log-rate-limiter.ts'
@@ -22,7 +22,7 @@ export interface FailedRequest {
 /** What clients do again by themselves: refresh a token, or send a proof with another nonce. */
 const routine: ReadonlySet<string> = new Set(['ExpiredToken', 'use_dpop_nonce'])
 
-/** A flood of refusals must not push all others out: so many are kept in a minute, of the number that is kept. */
+/** A flood of refusals must not push all others out: in a minute, this share of the number that is kept is added. */
 const MINUTE_SHARE = 0.2
 const MAX_PER_CLIENT = 10
 
