@@ -1054,7 +1054,7 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
     },
     'POST /v1/admin/accounts/:did/access/end': async () => {
       const { did } = await person()
-      const { access } = (await at(`/v1/admin/accounts/${did}/access`, { headers: operator })).body
+      const { access } = (await at(`/v1/admin/accounts/${did}/access`, { method: 'GET', headers: operator })).body
       return () => operate(`/v1/admin/accounts/${did}/access/end`, { id: access[0].id })
     },
     'POST /v1/admin/accounts/:did/reset-factors': async () => {
