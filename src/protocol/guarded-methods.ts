@@ -81,4 +81,5 @@ const privateMethods = [
 /** Methods that read, by their names. Another service may answer them whatever the HTTP method. */
 export const isReadByName = (nsid: string): boolean => /\.(?:get|list|search)[a-z0-9]*$/i.test(nsid)
 
-const isChatMethod = (nsid: string): boolean => nsid.toLowerCase().startsWith('chat.bsky.')
+/** Direct messages. */
+export const isChatMethod = (nsid: string): boolean => nsid.toLowerCase().startsWith('chat.bsky.')

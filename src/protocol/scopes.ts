@@ -145,8 +145,8 @@ const chatSpelling = /^chat\.bsky\./i
  */
 export type Permissions = ScopePermissionsTransition
 
-/** Returns what makes permissions of a text of scopes. */
-function permissionsMaker(): (scope: string) => Permissions {
+/** Returns what makes permissions of a text of scopes, within others if there are any. */
+function permissionsMaker(): (scope: string, within: Permissions | null) => Permissions {
   const grammar = scopeGrammar()
   /** Reads the scopes that are about a resource. */
   const readers = {
@@ -191,20 +191,51 @@ function permissionsMaker(): (scope: string) => Permissions {
     }
   }
 
-  return (scope) => new GrantedPermissions(scope)
+  /** What is within other permissions too. Checks that throw ask these methods. */
+  class NarrowedPermissions extends GrantedPermissions {
+    constructor(
+      scope: string,
+      readonly within: Permissions,
+    ) {
+      super(scope)
+    }
+
+    override allowsAccount(given: Parameters<Permissions['allowsAccount']>[0]): boolean {
+      return super.allowsAccount(given) && this.within.allowsAccount(given)
+    }
+
+    override allowsIdentity(given: Parameters<Permissions['allowsIdentity']>[0]): boolean {
+      return super.allowsIdentity(given) && this.within.allowsIdentity(given)
+    }
+
+    override allowsBlob(given: Parameters<Permissions['allowsBlob']>[0]): boolean {
+      return super.allowsBlob(given) && this.within.allowsBlob(given)
+    }
+
+    override allowsRepo(given: Parameters<Permissions['allowsRepo']>[0]): boolean {
+      return super.allowsRepo(given) && this.within.allowsRepo(given)
+    }
+
+    override allowsRpc(given: RpcPermissionMatch): boolean {
+      return super.allowsRpc(given) && this.within.allowsRpc(given)
+    }
+  }
+
+  return (scope, within) => (within === null ? new GrantedPermissions(scope) : new NarrowedPermissions(scope, within))
 }
 
 let makePermissions: ReturnType<typeof permissionsMaker> | null = null
 
 /** Permissions by scope text: an app presents the same scope with every request. */
 const MAX_KNOWN_CHARS = 4 * 1024 ** 2
-const knownPermissions = new BoundedCache<Permissions>(MAX_KNOWN_CHARS, (scope) => scope.length + 1)
+const knownPermissions = new BoundedCache<Permissions>(MAX_KNOWN_CHARS, (key) => key.length + 1)
 
-/** `scope`: values separated by spaces. */
-export function permissionsOf(scope: string): Permissions {
-  const known = knownPermissions.get(scope)
+/** `scope`: values separated by spaces. `within`: others that must allow the same; null if there are none. */
+export function permissionsOf(scope: string, within: string | null = null): Permissions {
+  const key = within === null ? scope : `${scope}\n${within}`
+  const known = knownPermissions.get(key)
   if (known) return known
-  const made = (makePermissions ??= permissionsMaker())(scope)
-  knownPermissions.set(scope, made)
+  const made = (makePermissions ??= permissionsMaker())(scope, within === null ? null : permissionsOf(within))
+  knownPermissions.set(key, made)
   return made
 }
