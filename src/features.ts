@@ -13,6 +13,7 @@ import { blobs } from './features/data/blobs/blobs-feature.ts'
 import { cases } from './features/operations/cases/cases-feature.ts'
 import { certificates } from './features/operations/certificates/certificates-feature.ts'
 import { children } from './features/agents/children/children-feature.ts'
+import { delegations } from './features/access/delegations/delegations-feature.ts'
 import { ceremony } from './features/identity/ceremony/ceremony-feature.ts'
 import { doctor } from './features/operations/doctor/doctor-feature.ts'
 import { escrow } from './features/identity/escrow/escrow-feature.ts'
@@ -84,6 +85,7 @@ export const features: readonly Feature[] = [
   accountArchives,
   labels,
   pages,
+  delegations,
   oauth,
   agents,
   children,

@@ -19,7 +19,7 @@ export interface CredentialKind<Caller> {
 
 /** Something that a caller did, for the record of the account. */
 export interface Act {
-  type: 'repo_write' | 'blob_upload'
+  type: 'repo_write' | 'blob_upload' | 'preferences' | 'service_call'
   detail: Record<string, unknown>
 }
 

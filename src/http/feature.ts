@@ -40,6 +40,10 @@ export interface Feature {
    * gives the account another one.
    */
   endAddress?(ctx: Context, tx: Tx, did: Did, address: AddressChange): Promise<void>
+  /**
+   * Ends the access that this feature gave to an account by a delegation, in the transaction that ends the delegation.
+   */
+  endDelegation?(ctx: Context, tx: Tx, delegation: { id: string; did: Did }): Promise<void>
   /** The credentials (`Credential`) that this feature issues or knows how to check. */
   credentials?: readonly CredentialKind<unknown>[]
   /** Ends what this feature does for a device of an operator, in the transaction that revokes it. */
@@ -93,7 +97,13 @@ export interface AddressChange {
 /** How many credentials ended, by kind. */
 export type EndedAccess = Partial<
   Record<
-    'sessions' | 'appPasswords' | 'oauthTokens' | 'oauthCodes' | 'agentRegistrations' | 'transferDeviceTokens',
+    | 'sessions'
+    | 'appPasswords'
+    | 'oauthTokens'
+    | 'oauthCodes'
+    | 'agentRegistrations'
+    | 'delegations'
+    | 'transferDeviceTokens',
     number
   >
 >

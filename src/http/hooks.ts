@@ -40,6 +40,11 @@ export async function endAddress(ctx: Context, tx: Tx, did: Did, address: Addres
   for (const feature of registry(ctx).features) await feature.endAddress?.(ctx, tx, did, address)
 }
 
+/** End the access that features gave by a delegation: to an account that acts for `did`. */
+export async function endDelegation(ctx: Context, tx: Tx, delegation: { id: string; did: Did }): Promise<void> {
+  for (const feature of registry(ctx).features) await feature.endDelegation?.(ctx, tx, delegation)
+}
+
 /** End what features do for a device of an operator that is revoked. */
 export async function endOperatorDevice(ctx: Context, tx: Tx, deviceId: string): Promise<void> {
   for (const feature of registry(ctx).features) await feature.endOperatorDevice?.(ctx, tx, deviceId)

@@ -54,7 +54,9 @@ test('what both allow is what each allows, as far as it can be written', () => {
       ...(['create', 'update', 'delete'] as const).flatMap((action) =>
         ['a.b.c', 'a.b.d', 'a.b.e'].map((collection) => granted.allowsRepo({ action, collection })),
       ),
-      ...['image/png', 'image/gif', 'video/mp4'].map((mime) => granted.allowsBlob({ mime: mime as `${string}/${string}` })),
+      ...['image/png', 'image/gif', 'video/mp4'].map((mime) =>
+        granted.allowsBlob({ mime: mime as `${string}/${string}` }),
+      ),
       ...['a.b.c', 'a.b.z', 'chat.bsky.x', 'Chat.bsky.x'].flatMap((lxm) =>
         ['did:web:one.test#x', 'did:web:two.test#x'].map((aud) => granted.allowsRpc({ lxm, aud })),
       ),

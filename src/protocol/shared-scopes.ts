@@ -67,7 +67,11 @@ function withinTransition({ scope, repo, rpc, blob, account }: Read, by: string,
   if (by === EMAIL) return account?.attr === 'email' ? 'account:email' : null
   if (by !== GENERIC && by !== CHAT) return null
   if (rpc?.lxm.includes('*')) return everyMethod
-  if (rpc) return rpcOf(rpc.aud, rpc.lxm.filter((lxm) => isChatMethod(lxm) === (by === CHAT)))
+  if (rpc)
+    return rpcOf(
+      rpc.aud,
+      rpc.lxm.filter((lxm) => isChatMethod(lxm) === (by === CHAT)),
+    )
   return by === GENERIC && (repo || blob) ? scope : null
 }
 

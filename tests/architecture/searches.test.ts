@@ -54,6 +54,15 @@ const searches: Readonly<Record<string, string>> = {
   'protocol/keys.ts: multicodecs[name].every(': 'two bytes',
   'protocol/lexicons/lexicons.ts: required.includes(': 'the parameters of a method of our own lexicons',
   'protocol/plc.ts: keys.find(': 'at most five rotation keys',
+  'protocol/shared-scopes.ts: rpc?.lxm.includes(':
+    'the names in one scope, for each scope of a delegation: 4096 characters',
+  'protocol/shared-scopes.ts: rpc.lxm.filter(': 'the same',
+  'protocol/shared-scopes.ts: a.includes(': 'the same',
+  'protocol/shared-scopes.ts: b.includes(': 'the names in one scope of a delegation, for each of at most 500 scopes',
+  'protocol/shared-scopes.ts: a.filter(': 'the names in one scope, for each scope of a delegation',
+  'protocol/shared-scopes.ts: a.action.filter(': 'three actions',
+  'protocol/shared-scopes.ts: b.action.includes(': 'three actions',
+  'protocol/shared-scopes.ts: a.action.includes(': 'two actions',
   'protocol/short-code.ts: randomBytes(8).find(': 'eight bytes',
 }
 

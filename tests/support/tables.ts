@@ -48,6 +48,14 @@ export interface Tables {
   clock_seen: { seen_at: number | null }
   device: Record<never, never>
   did_document: { did: string; document: string }
+  delegation: {
+    id: string
+    did: string
+    delegate_did: string | null
+    scope: string
+    status: string
+    invited_at: number
+  }
   escrow_audit: { did: string; event: string; detail: string | null }
   escrow_share: { did: string; share_wrapped: string }
   factor_recovery_code: { did: string }

@@ -7,13 +7,15 @@ interface Ended {
   appPasswordsRevoked: number
   oauthTokensRevoked: number
   agentRegistrationsRevoked: number
+  delegationsRevoked: number
 }
 
 export const accountEndSessionsCommand = adminCommand({
   summary: 'End all access to an account, or one session, app, agent, browser or app password.',
   parameters: ['<account>', '[id]'],
   details: `${NAMED_BY}
-"account sessions" lists ids. Without one, everything ends: sessions, app passwords, apps, agents and browsers.
+"account sessions" lists ids. Without one, everything ends: sessions, app passwords, apps, agents, delegates and
+browsers.
 
 The password stays: "account reset-password" replaces it.`,
   async run({ server, positionals: [name = '', id] }) {
@@ -30,6 +32,7 @@ The password stays: "account reset-password" replaces it.`,
       'app passwords': ended.appPasswordsRevoked,
       apps: ended.oauthTokensRevoked,
       agents: ended.agentRegistrationsRevoked,
+      delegates: ended.delegationsRevoked,
     })
     return { value: { did: account.did, ...ended }, text: `All access to ${nameOf(account)} has ended:\n${counts}` }
   },

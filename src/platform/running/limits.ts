@@ -55,6 +55,8 @@ const rules = {
     { windowSecs: HOUR_SECS, points: () => 30 },
     { windowSecs: DAY_SECS, points: () => 60 },
   ],
+  // Invitations to act for an account: each may cause a mail. By account.
+  inviteDelegate: [{ windowSecs: DAY_SECS, points: () => 20 }],
   recovery: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.recoveryPer5min }],
   // Each is stored for five minutes, with the metadata of its client. Servers of apps push for all of their users.
   pushRequest: [{ windowSecs: MINUTES_5, points: () => 500 }],

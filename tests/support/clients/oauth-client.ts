@@ -272,5 +272,5 @@ export function hiddenFields(page: string): Record<string, string> {
   )
 }
 
-const tickedScopes = (page: string): string[] =>
+export const tickedScopes = (page: string): string[] =>
   [...page.matchAll(/name="granted_scope" value="([^"]*)" checked/g)].map(([, value]) => unescape(value!))

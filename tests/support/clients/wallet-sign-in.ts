@@ -19,7 +19,11 @@ export class CookieBrowser {
     return this.#kept(await request(`${this.pds.url}${path}`, { headers: { cookie: this.cookie } }))
   }
 
-  async send(path: string, fields: Record<string, string>, headers: Record<string, string> = {}): Promise<Answer> {
+  async send(
+    path: string,
+    fields: Record<string, string> | URLSearchParams,
+    headers: Record<string, string> = {},
+  ): Promise<Answer> {
     const answer = await request(`${this.pds.url}${path}`, {
       method: 'POST',
       headers: {

@@ -35,6 +35,7 @@ import {
   revocation,
   type IssuerKey,
 } from '../../support/servers/issuer.ts'
+import { invite, ownerCall, share } from '../../support/clients/delegate.ts'
 import { lastCode } from '../../support/servers/mail.ts'
 import { hiddenFields, loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
 import { OperatorDevice } from '../../support/clients/operator-device.ts'
@@ -870,6 +871,29 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
     'POST /agent/event/notify': async () => {
       const { sub } = await vouchedFor()
       return () => notifyEvent(pds, revocation(pds, issuer, { claims: { sub } }))
+    },
+    'POST /v1/delegates': async () => {
+      const [holder, delegate] = [await person(), await person()]
+      return () => ownerCall(pds, holder, 'delegates', { delegate: delegate.handle })
+    },
+    'POST /v1/delegates/:id/end': async () => {
+      const holder = await person()
+      const id = await share(pds, holder, await person())
+      return () => ownerCall(pds, holder, `delegates/${id}/end`, {})
+    },
+    'POST /v1/shared-accounts/:id/accept': async () => {
+      const delegate = await person()
+      const id = await invite(pds, await person(), delegate)
+      return () => ownerCall(pds, delegate, `shared-accounts/${id}/accept`, {})
+    },
+    'POST /v1/shared-accounts/:id/leave': async () => {
+      const delegate = await person()
+      const id = await share(pds, await person(), delegate)
+      return () => ownerCall(pds, delegate, `shared-accounts/${id}/leave`, {})
+    },
+    'POST /v1/admin/delegations/:id/end': async () => {
+      const id = await share(pds, await person(), await person())
+      return () => operate(`/v1/admin/delegations/${id}/end`)
     },
     'POST /v1/agents/:registrationId/revoke': async () => {
       const account = await person()

@@ -43,6 +43,7 @@ test('each endpoint with limits of its own has these', () => {
     'POST /agent/claim': 'agentClaimConfirm of the address',
     'POST /v1/agents/claim-preview': 'agentClaimConfirm of the address',
     'POST /agent/child': 'makeChild of did:web:a.test',
+    'POST /v1/delegates': 'inviteDelegate of did:web:a.test',
     'POST /v1/rotation-keys': 'updateHandle of did:web:a.test',
     'POST /v1/handles': 'updateHandle of did:web:a.test',
     'DELETE /v1/handles/:handle': 'updateHandle of did:web:a.test',

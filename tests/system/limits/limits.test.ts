@@ -320,6 +320,14 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
       (headers) => request(`${pds.url}/agent/child`, { json: {}, headers: { ...headers, ...bearer(alice.accessJwt) } }),
     ],
   },
+  inviteDelegate: {
+    windows: [[20, DAY]],
+    by: 'account',
+    requests: [
+      (headers) =>
+        request(`${pds.url}/v1/delegates`, { json: {}, headers: { ...headers, ...bearer(alice.accessJwt) } }),
+    ],
+  },
   rotateRepoKey: {
     windows: [[30, MINUTES_5]],
     by: 'account',

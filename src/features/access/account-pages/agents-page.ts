@@ -159,6 +159,10 @@ function eventWords({ type, detail }: AgentEvent): string {
       return changeWords(detail ?? {})
     case 'blob_upload':
       return `It uploaded a file (${plainName(member('mime_type'))}, ${member('size')} bytes)`
+    case 'preferences':
+      return 'It changed your preferences'
+    case 'service_call':
+      return `It had another service change something for you (${plainName(member('method'))})`
     case 'revoked':
       return `Its access was ended${enders[member('source')] ?? ''}`
   }

@@ -16,6 +16,7 @@ import {
   agentKind,
   appKind,
   delegatedKind,
+  isRecorded,
   moderationKind,
   operatorKind,
   serviceKind,
@@ -59,7 +60,7 @@ export function requirePermission(
  * Whether the caller may have this method of another service called on its behalf. Scopes are checked elsewhere.
  */
 export function mayHaveCalled(caller: AccessCaller, nsid: string): boolean {
-  if (caller.credential === 'agent' || caller.credential === 'scoped') return !isAccountMethod(nsid)
+  if (isRecorded(caller) || caller.credential === 'scoped') return !isAccountMethod(nsid)
   return caller.credential === 'oauth' || caller.privilegedMethods || !isPrivilegedMethod(nsid)
 }
 

@@ -12,9 +12,7 @@ import {
   appKind,
   sessionKind,
   walletKind,
-  type AgentCaller,
-  type GrantCaller,
-  type SessionCaller,
+  type AccessCaller,
   type WalletCaller,
 } from '../callers/callers.ts'
 import { inOtherWords, refuseOthers, taking } from '../../../http/credential-guards.ts'
@@ -23,7 +21,7 @@ export interface OwnerCaller {
   did: Did
 }
 
-const holder: Guard<OwnerCaller> = taking<WalletCaller | AgentCaller | SessionCaller | GrantCaller>(
+const holder: Guard<OwnerCaller> = taking<WalletCaller | AccessCaller>(
   [walletKind, agentKind, sessionKind, appKind],
   refuseOthers,
   { sessions: 'owner', grants: 'refuse', refusesTakendown: true },
@@ -51,20 +49,19 @@ export const owner: Guard<OwnerCaller> = restating(holder, restated)
 
 /** As `owner`, and for the holder of a taken-down account, who may take their data along. */
 export const leavingOwner: Guard<OwnerCaller> = restating(
-  taking<WalletCaller | AgentCaller | SessionCaller | GrantCaller>(
-    [walletKind, agentKind, sessionKind, appKind],
-    refuseOthers,
-    { sessions: 'leaving', grants: 'refuse' },
-  ),
+  taking<WalletCaller | AccessCaller>([walletKind, agentKind, sessionKind, appKind], refuseOthers, {
+    sessions: 'leaving',
+    grants: 'refuse',
+  }),
   restated,
 )
 
 /** Sessions of every scope are recognised, so that those which do not suffice are refused as what they are. */
-const anyHolder = taking<WalletCaller | AgentCaller | SessionCaller | GrantCaller>(
-  [walletKind, agentKind, sessionKind, appKind],
-  refuseOthers,
-  { sessions: 'every', grants: 'refuse', refusesTakendown: true },
-)
+const anyHolder = taking<WalletCaller | AccessCaller>([walletKind, agentKind, sessionKind, appKind], refuseOthers, {
+  sessions: 'every',
+  grants: 'refuse',
+  refusesTakendown: true,
+})
 
 const holderOfAnyReach: Guard<OwnerCaller> = {
   ...anyHolder,

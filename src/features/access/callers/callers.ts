@@ -60,6 +60,12 @@ export interface GrantCaller {
   tokenId: string
 }
 
+/** An OAuth app that a delegate of the account has signed in, limited to its grant and to what the delegate may do. */
+export interface DelegateCaller extends Omit<GrantCaller, 'credential'> {
+  credential: 'delegate'
+  delegationId: string
+}
+
 export interface AdminCaller {
   /** The name in the audit log. */
   actor: string
@@ -84,15 +90,15 @@ export interface ServiceAccountCaller {
   personalDetails: false
 }
 
-/** An account holder, or an app or agent that acts for one. */
-export type AccessCaller = SessionCaller | GrantCaller | AgentCaller
+/** An account holder, or an app, agent or delegate that acts for one. */
+export type AccessCaller = SessionCaller | GrantCaller | DelegateCaller | AgentCaller
 
 const kind = <Caller>(name: string): CredentialKind<Caller> => ({ name })
 
 export const sessionKind = kind<SessionCaller>('session')
 export const walletKind = kind<WalletCaller>('wallet session')
 export const agentKind = kind<AgentCaller>('agent')
-export const appKind = kind<GrantCaller>('app')
+export const appKind = kind<GrantCaller | DelegateCaller>('app')
 export const operatorKind = kind<AdminCaller>('operator')
 export const serviceKind = kind<ServiceCaller>('service')
 export const moderationKind = kind<AdminCaller>('moderation service')
@@ -100,13 +106,20 @@ export const delegatedKind = kind<ServiceAccountCaller>('service of the account'
 
 export const isAgent = (caller: { credential: string }): caller is AgentCaller => caller.credential === 'agent'
 
+export const isDelegate = (caller: { credential: string }): caller is DelegateCaller => caller.credential === 'delegate'
+
+/** A caller whose acts the account holder can look up. */
+export type RecordedCaller = AgentCaller | DelegateCaller
+export const isRecorded = (caller: { credential: string }): caller is RecordedCaller =>
+  isAgent(caller) || isDelegate(caller)
+
 /**
  * How the caller is revalidated with the row of the account; null for an agent, which takes more than a condition, and
  * for a service, whose token cannot be taken back.
  */
 export function revalidationOf(ctx: Context, caller: AccessCaller | ServiceAccountCaller): Revalidation | null {
   if (caller.credential === 'agent' || caller.credential === 'service') return null
-  return caller.credential === 'oauth'
+  return caller.credential === 'oauth' || caller.credential === 'delegate'
     ? credentialOf(ctx, appKind).revalidation!(caller, ctx)
     : credentialOf(ctx, sessionKind).revalidation!(caller, ctx)
 }
@@ -116,8 +129,10 @@ export const revalidateAgent = (ctx: Context, reader: Reader, agent: AgentCaller
   credentialOf(ctx, agentKind).revalidate!(agent, ctx, reader)
 
 /**
- * Record what an agent did, in the transaction that did it. Throws `InvalidToken` (401) if it was ended meanwhile,
- * which undoes the transaction.
+ * Record what an agent or a delegate did, in the transaction that did it. Throws `InvalidToken` (401) if its access was
+ * ended meanwhile, which undoes the transaction.
  */
-export const recordAgentUse = (ctx: Context, tx: Tx, agent: AgentCaller, act: Act): Promise<void> =>
-  credentialOf(ctx, agentKind).record!(agent, ctx, tx, act)
+export const recordUse = (ctx: Context, tx: Tx, caller: RecordedCaller, act: Act): Promise<void> =>
+  isAgent(caller)
+    ? credentialOf(ctx, agentKind).record!(caller, ctx, tx, act)
+    : credentialOf(ctx, appKind).record!(caller, ctx, tx, act)

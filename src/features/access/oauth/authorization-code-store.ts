@@ -12,6 +12,8 @@ export interface Grant extends PendingRequest {
   scopes: readonly string[]
   /** True if a wallet signed the scopes. Their permission sets are already expanded. */
   scopeIsFixed: boolean
+  /** The delegation by which it was decided. Missing if the account holder decided. */
+  delegationId?: string
   /** Where the decision was made. Missing in codes that an older version issued. */
   origin?: Origin
 }

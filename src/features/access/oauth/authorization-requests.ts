@@ -27,7 +27,15 @@ const CODE_TTL_SECS = 60
 const REQUEST_URI_PREFIX = 'urn:ietf:params:oauth:request_uri:'
 
 export type Decision =
-  | { kind: 'approve'; did: Did; scopes: readonly string[]; scopeIsFixed: boolean; origin: Origin }
+  | {
+      kind: 'approve'
+      did: Did
+      scopes: readonly string[]
+      scopeIsFixed: boolean
+      origin: Origin
+      /** The delegation by which it is decided; omitted if the account holder decides. */
+      delegationId?: string
+    }
   | { kind: 'refuse'; error: 'access_denied' | 'login_required' | 'invalid_scope'; reason: string }
 
 /** Store a request that was checked. Returns the response body of RFC 9126, 2.2; `expires_in` is in seconds. */
@@ -74,8 +82,8 @@ export async function decideRequest(
   if (decision.kind === 'refuse')
     return answerUrl(config.publicUrl, pending.request, { error: decision.error, error_description: decision.reason })
   const { token: code, hash } = newToken()
-  const { did, scopes, scopeIsFixed, origin } = decision
-  await insertAuthorizationCode(tx, hash, { ...pending, did, scopes, scopeIsFixed, origin }, now + CODE_TTL_SECS * 1000)
+  const { kind: _, ...decided } = decision
+  await insertAuthorizationCode(tx, hash, { ...pending, ...decided }, now + CODE_TTL_SECS * 1000)
   return answerUrl(config.publicUrl, pending.request, { code })
 }
 

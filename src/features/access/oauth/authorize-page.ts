@@ -3,9 +3,11 @@ import { html, inEnglish, plainName, type Html, type Wording } from '../../../ht
 import { page, type PageAsker } from '../../../http/page.ts'
 import { isLoopbackClientId } from '../../../protocol/client-metadata.ts'
 import { BASE_SCOPE, type ExpandedScope } from '../../../protocol/scopes.ts'
+import type { ListedDelegation } from '../delegations/delegations.ts'
 import { accountChooser, type Device, type SignedIn } from '../pages/pages.ts'
 import {
   errorNote,
+  goodNote,
   hidden,
   identifierField,
   passwordField,
@@ -14,28 +16,39 @@ import {
 } from '../page-parts/page-parts.ts'
 import { permissionList, scopeLine } from '../scope-words/scope-words.ts'
 import { consentTexts as texts } from './consent-texts.ts'
-import type { PendingRequest } from './authorization-request-store.ts'
+import type { OpenRequest, PendingRequest } from './authorization-request-store.ts'
+import { REQUEST_TTL_SECS } from './authorization-requests.ts'
 import { waitScript, walletBlock } from './wallet-consent-block.ts'
 import type { Consent } from './wallet-consent-store.ts'
 
 export interface AuthorizeView {
   requestUri: string
-  pending: PendingRequest
+  pending: OpenRequest
   scopes: readonly ExpandedScope[]
   device: Device | null
+  /** The accounts that those signed in on the browser may act for. */
+  shared: readonly SharedAccount[]
   /** Hidden fields that show that the form comes from this page; null if the browser's headers show it. */
   proof: Html[] | null
   /** The earlier input, when the page is shown again; null the first time. */
   filled: Filled | null
   fault: Fault | null
+  notice: Wording | null
   /** The consent that a wallet may decide; null if only a password is offered. */
   consent: Consent | null
   /** Whether the wallet is what the person most likely signs in with. */
   startsWithWallet: boolean
 }
 
+/** An account for which one that is signed in on the browser may act. */
+export interface SharedAccount {
+  signedIn: SignedIn
+  delegation: ListedDelegation
+}
+
 export interface Filled {
   identifier: string
+  /** The DID of the account, or the id of the delegation, that was chosen; `other` for neither. */
   account: string | null
   granted: ReadonlySet<string>
   remember: boolean
@@ -69,7 +82,7 @@ export function authorizePage(asker: PageAsker, view: AuthorizeView): Promise<Re
     body: html`
 <section class="card ask">
   ${whoAsks(pending, question, new URL(config.publicUrl).host)}
-  ${errorNote(fault)}
+  ${errorNote(fault) ?? goodNote(view.notice)}
   ${consent !== null && startsWithWallet ? walletFirst(view, consent) : passwordFirst(view)}
   <hr>
   ${furtherLinks(view)}
@@ -197,23 +210,43 @@ ${rememberField(filled?.remember, 'needs-password')}`
 }
 
 /** An account without a password is chosen in its wallet, once its sign-in does not suffice. */
-function choice(device: Device, { pending, filled, consent }: AuthorizeView): Html {
+function choice(device: Device, { pending, filled, consent, shared }: AuthorizeView): Html {
   const byWallet = consent === null ? texts.accountFirst : texts.inWallet
   return accountChooser(device, {
-    chosen: filled?.account ?? preselected(device, pending),
+    chosen: filled?.account ?? preselected(device, shared, pending),
     missing: (signedIn) =>
       mustSignInAgain(signedIn, pending) ? (signedIn.account.hasPassword ? texts.passwordAgain : byWallet) : null,
+    shared: (signedIn) => shared.filter((one) => one.signedIn === signedIn).map(sharedChoice),
   })
 }
 
-/** Whether a sign-in on this browser does not suffice for the request. */
-export const mustSignInAgain = ({ isStale }: SignedIn, { request }: PendingRequest): boolean =>
-  isStale || request.prompt === 'login'
+const sharedChoice = ({ signedIn: { account }, delegation: { id, did, handle } }: SharedAccount) => ({
+  value: id,
+  name: texts.asShared({ account: nameOf(handle, did) }),
+  note: texts.sharedWith({ account: nameOf(account.handle, account.did) }),
+})
 
-/** The DID of the account that the page ticks at first, or `other`. */
-export function preselected({ accounts }: Device, { request: { loginHint } }: PendingRequest): string {
+export const nameOf = (handle: string | null, did: string): string => (handle === null ? did : `@${handle}`)
+
+/**
+ * Whether a sign-in on this browser does not suffice for the request. For an app that wants a new one, it must be newer
+ * than the request.
+ */
+export const mustSignInAgain = ({ isStale, signedInAt }: SignedIn, { request, expiresAt }: OpenRequest): boolean =>
+  isStale || (request.prompt === 'login' && signedInAt <= expiresAt - REQUEST_TTL_SECS * 1000)
+
+/** What the page ticks at first: the DID of an account, the id of a delegation, or `other`. */
+export function preselected(
+  { accounts }: Device,
+  shared: readonly SharedAccount[],
+  { request: { loginHint } }: PendingRequest,
+): string {
   if (loginHint === null) return accounts[0]!.account.did
+  const isHinted = ({ did, handle }: { did: string; handle: string | null }) =>
+    did === loginHint || handle === loginHint
   return (
-    accounts.find(({ account }) => account.did === loginHint || account.handle === loginHint)?.account.did ?? 'other'
+    accounts.find(({ account }) => isHinted(account))?.account.did ??
+    shared.find(({ delegation }) => isHinted(delegation))?.delegation.id ??
+    'other'
   )
 }

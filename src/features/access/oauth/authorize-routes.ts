@@ -8,7 +8,8 @@ import { route } from '../../../http/endpoint.ts'
 import { charge } from '../../../http/limiting.ts'
 import { requestOrigin } from '../../../http/origin.ts'
 import { isRegistered } from '../../../protocol/redirect-uris.ts'
-import { narrowedScopes } from '../../../protocol/scopes.ts'
+import type { Wording } from '../../../http/html.ts'
+import { BASE_SCOPE, narrowedScopes } from '../../../protocol/scopes.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import { announceIn } from '../../identity/account-events/account-events.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
@@ -34,9 +35,20 @@ import {
   signedInElsewhere,
 } from '../page-parts/page-parts.ts'
 import { decideRequest, openRequest, requestHash, type Decision } from './authorization-requests.ts'
-import { authorizePage, HAS_ACCOUNT, mustSignInAgain, preselected, signUpUrl, type Filled } from './authorize-page.ts'
+import {
+  authorizePage,
+  HAS_ACCOUNT,
+  mustSignInAgain,
+  nameOf,
+  preselected,
+  signUpUrl,
+  type Filled,
+  type SharedAccount,
+} from './authorize-page.ts'
+import { listSharedAccounts } from '../delegations/delegations.ts'
 import { clientOf } from './clients.ts'
-import { expanded } from './permission-sets.ts'
+import { consentTexts as texts } from './consent-texts.ts'
+import { expanded, expandedWithin } from './permission-sets.ts'
 import { deleteRequest, type OpenRequest, type PendingRequest } from './authorization-request-store.ts'
 import { consentAgain, consentFor, hintedAccount } from './wallet-consents.ts'
 
@@ -93,6 +105,7 @@ async function show(call: PageCall): Promise<Response> {
 interface Shown {
   filled: Filled | null
   fault: Fault | null
+  notice?: Wording | null
   /** Whether the person has just used the part of the page for wallets. */
   usesWallet?: boolean
 }
@@ -101,18 +114,31 @@ interface Shown {
 async function renderConsent(
   call: PageCall,
   opened: Opened,
-  { filled, fault, usesWallet = false }: Shown,
+  { filled, fault, notice = null, usesWallet = false }: Shown,
 ): Promise<Response> {
   const expansion = await expanded(call.ctx, opened.pending.request.clientId, opened.pending.request.scopes)
   if (!expansion.ok) return decided(call, opened, { kind: 'refuse', error: 'invalid_scope', reason: expansion.reason })
   const { scopes } = expansion
   const device = await deviceOf(call)
+  const shared = await sharedWith(call, device)
   const hinted = await hintedAccount(call.ctx, opened.pending)
   const consent = await (filled === null ? consentFor(call, opened, scopes, hinted) : consentAgain(call, opened))
   const startsWithWallet =
-    usesWallet || consent?.status === 'approved' || signsByWallet(opened.pending, { device, filled, hinted })
+    usesWallet || consent?.status === 'approved' || signsByWallet(opened.pending, { device, shared, filled, hinted })
   const proof = formProof(call, device)
-  return authorizePage(call, { ...opened, scopes, device, proof, filled, fault, consent, startsWithWallet })
+  const view = { ...opened, scopes, device, shared, proof, filled, fault, notice, consent, startsWithWallet }
+  return authorizePage(call, view)
+}
+
+/** The accounts that those signed in on the browser may act for. */
+async function sharedWith({ ctx }: PageCall, device: Device | null): Promise<SharedAccount[]> {
+  const found = await Promise.all(
+    (device?.accounts ?? []).map(async (signedIn) => {
+      const delegations = await listSharedAccounts(ctx, signedIn.account.did)
+      return delegations.map((delegation) => ({ signedIn, delegation }))
+    }),
+  )
+  return found.flat().filter(({ delegation }) => delegation.status === 'active')
 }
 
 /** Show the page of a request again to a user who has used its part for wallets. */
@@ -121,15 +147,18 @@ export const showWallet = async (call: PageCall, form: URLSearchParams, fault: F
 
 interface Meant {
   device: Device | null
+  shared: readonly SharedAccount[]
   filled: Filled | null
   /** The account that the app names, if it is active here. */
   hinted: Account | null
 }
 
 /** Whether the account that is ticked, or else named by the app, has no password and has to sign in. */
-function signsByWallet(pending: PendingRequest, { device, filled, hinted }: Meant): boolean {
-  const did = device && (filled?.account ?? preselected(device, pending))
-  const ticked = device?.accounts.find(({ account }) => account.did === did)
+function signsByWallet(pending: OpenRequest, { device, shared, filled, hinted }: Meant): boolean {
+  const id = device && (filled?.account ?? preselected(device, shared, pending))
+  const ticked =
+    device?.accounts.find(({ account }) => account.did === id) ??
+    shared.find(({ delegation }) => delegation.id === id)?.signedIn
   if (ticked) return !ticked.account.hasPassword && mustSignInAgain(ticked, pending)
   return filled === null && hinted !== null && !hinted.hasPassword
 }
@@ -149,7 +178,10 @@ async function decided(
     await enter?.(tx)
     const location = await decideRequest(ctx, tx, idHash, decision)
     if (location !== null && decision.kind === 'approve')
-      await announceIn(tx, call, 'appLetIn', decision.did, { clientId: pending.request.clientId })
+      // Where a delegate is, is no business of the holder, who finds the event in the list of the account.
+      await announceIn(tx, decision.delegationId === undefined ? call : { ctx }, 'appLetIn', decision.did, {
+        clientId: pending.request.clientId,
+      })
     return location
   })
   if (location === null) throw gone()
@@ -180,6 +212,9 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
   const accept = async (account: Account, enter?: EnterPage): Promise<Response> => {
     if (!activityOf(account).active)
       return decided(call, opened, { kind: 'refuse', error: 'access_denied', reason: 'The account is not active' })
+    // A second factor that was given may be that of another account in the same browser.
+    if (shared && account.did !== shared.signedIn.account.did) throw gone()
+    if (shared) return approveAsDelegate(call, opened, shared, filled, enter)
     const scopes = narrowedScopes(opened.pending.request.scopes, granted)
     return decided(
       call,
@@ -190,10 +225,13 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
   }
   const remember = form.get('remember') === 'yes'
   const device = await deviceOf(call)
-  const chosen = chosenAccount(device, form)
+  const own = chosenAccount(device, form)
+  const id = form.get('account')
+  const shared = own ? undefined : (await sharedWith(call, device)).find(({ delegation }) => delegation.id === id)
+  const chosen = own ?? shared?.signedIn
   const filled = {
     identifier: form.get('identifier') ?? '',
-    account: chosen?.account.did ?? (form.has('account') ? 'other' : null),
+    account: own?.account.did ?? shared?.delegation.id ?? (id === null ? null : 'other'),
     granted,
     remember,
   }
@@ -211,12 +249,48 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
     leavesOrigin: true,
     again: (fault) => renderConsent(call, opened, { filled, fault }),
     async act(account, enter, passedFactor) {
+      if (!chosen && (await sharesOf(call, account))) {
+        await signIn(call, account.did, { remember, passedFactor, enter })
+        return renderConsent(call, opened, {
+          filled: { ...filled, account: account.did },
+          fault: null,
+          notice: texts.chooseWho,
+        })
+      }
       const response = await accept(account, enter)
       if (remember && activityOf(account).active)
         await signIn(call, account.did, { remember: true, passedFactor, enter })
       return response
     },
   })
+}
+
+/** Whether the account may act for others. Someone who has just signed in with it is asked which one they mean. */
+const sharesOf = async ({ ctx }: PageCall, account: Account): Promise<boolean> =>
+  activityOf(account).active && (await listSharedAccounts(ctx, account.did)).some(({ status }) => status === 'active')
+
+/**
+ * Let the app act for a shared account, within what the app asks for and what the delegate may do. The delegation is
+ * checked again when the app gets its tokens.
+ */
+async function approveAsDelegate(
+  call: PageCall,
+  opened: Opened,
+  { delegation }: SharedAccount,
+  filled: Filled,
+  enter?: EnterPage,
+): Promise<Response> {
+  const { request } = opened.pending
+  const asked = narrowedScopes(request.scopes, filled.granted)
+  const within = await expandedWithin(call.ctx, request.clientId, asked, delegation.scope)
+  if (!within.ok) return decided(call, opened, { kind: 'refuse', error: 'invalid_scope', reason: within.reason })
+  const { scopes } = within
+  const account = nameOf(delegation.handle, delegation.did)
+  if (asked.length > 1 && scopes.every((scope) => scope === BASE_SCOPE))
+    return renderConsent(call, opened, { filled, fault: faultAt(null, texts.nothingShared({ account }), 200) })
+  const origin = { ...requestOrigin(call), openedFrom: null }
+  const decision = { kind: 'approve', did: delegation.did, scopes, scopeIsFixed: true, origin } as const
+  return decided(call, opened, { ...decision, delegationId: delegation.id }, enter)
 }
 
 const needsWallet = faultAt(

@@ -11,6 +11,11 @@ export const consentGerman = {
   deny: 'Ablehnen',
   passwordInstead: 'Stattdessen dein Passwort verwenden',
   walletInstead: 'Stattdessen deine Wallet verwenden',
+  chooseWho:
+    'Du kannst auch für Konten handeln, die mit dir geteilt sind. Wähle, bei welchem Konto sich die App anmeldet.',
+  asShared: 'als {account}',
+  sharedWith: 'Geteilt mit {account}. Die App bekommt nicht mehr, als dir dort erlaubt ist.',
+  nothingShared: 'Nichts davon ist dir für {account} erlaubt.',
   anotherAccount: 'Ein anderes Konto verwenden',
   continue: 'Weiter',
   privacyPolicy: 'Ihre Datenschutzerklärung',

@@ -11,6 +11,11 @@ export const consentFrench = {
   deny: 'Refuser',
   passwordInstead: 'Utiliser votre mot de passe',
   walletInstead: 'Utiliser votre portefeuille',
+  chooseWho:
+    'Vous pouvez aussi agir pour des comptes partagés avec vous. Choisissez à quel compte l’application se connecte.',
+  asShared: 'en tant que {account}',
+  sharedWith: 'Partagé avec {account}. L’application n’obtient rien de plus que ce qui vous y est permis.',
+  nothingShared: 'Rien de cela ne vous est permis pour {account}.',
   anotherAccount: 'Utiliser un autre compte',
   continue: 'Continuer',
   privacyPolicy: 'Sa politique de confidentialité',

@@ -51,6 +51,7 @@ export async function keepOAuthSession(tx: Tx, former: FormerOAuthSession): Prom
       scopeIsFixed: false,
       openedWith: null,
       openedFrom: null,
+      delegation: null,
       refresh: { tokenHash: opaqueTokenHash(text)!, previousHash: null, rotatedAt: null },
     },
     // The code with which it began is not known here.

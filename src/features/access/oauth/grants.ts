@@ -9,6 +9,7 @@ import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
 import { codeChallengeOf, isCodeVerifier } from '../../../protocol/pkce.ts'
 import { accountStatus } from '../../identity/accounts/accounts.ts'
+import { recordDelegateAct, standingDelegation } from '../delegations/delegations.ts'
 import { type AuthenticatedClient, isKeyPublished } from './client-authentication.ts'
 import { findAuthorizationCode, takeAuthorizationCode, type Grant } from './authorization-code-store.ts'
 import { required, type OAuthParameters } from '../../../http/oauth-parameters.ts'
@@ -98,13 +99,13 @@ type GrantOutcome = { ok: true; session: OAuthSession; refreshToken: string | nu
  * exception would roll that back. Using a code again ends the session that was started with it (RFC 6749, 4.1.2).
  */
 async function exchangeCode(
-  { clock }: Context,
+  ctx: Context,
   tx: Tx,
   hash: string | null,
   requester: Requester,
   parameters: OAuthParameters,
 ): Promise<GrantOutcome> {
-  const now = clock.now()
+  const now = ctx.clock.now()
   const grant = hash && (await takeAuthorizationCode(tx, hash, now))
   if (!hash || !grant) {
     const begun = hash && (await oauthSessionOfCode(tx, hash))
@@ -118,9 +119,30 @@ async function exchangeCode(
   if ((await accountStatus(tx, grant.did)) !== 'active') return { ok: false, reason: 'the account is not active' }
   const id = randomBytes(SESSION_ID_BYTES).toString('hex')
   const refreshToken = requester.client.mayRefresh ? firstRefreshToken(id) : null
-  const session = sessionOf(id, grant, requester, refreshToken?.hash ?? null, now)
+  const own = sessionOf(id, grant, requester, refreshToken?.hash ?? null, now)
+  const session = grant.delegationId === undefined ? own : await delegated(ctx, tx, own, grant.delegationId)
+  if (session === null) return { ok: false, reason: 'the delegation has ended' }
   await insertOAuthSession(tx, session, hash)
   return { ok: true, session, refreshToken: refreshToken?.text ?? null }
+}
+
+/**
+ * Returns the session as that of a delegate, which ends no later than the delegation, and records it. Returns null if
+ * the delegate may not act any more.
+ */
+async function delegated(
+  ctx: Context,
+  tx: Tx,
+  session: OAuthSession,
+  delegationId: string,
+): Promise<OAuthSession | null> {
+  const delegation = await standingDelegation(tx, delegationId, ctx.clock.now())
+  if (delegation?.did !== session.did) return null
+  const { id, delegateDid, scope } = delegation
+  await recordDelegateAct(ctx, tx, id, { type: 'app_signed_in', detail: { client: session.clientId } })
+  const expiresAt = Math.min(session.expiresAt, delegation.expiresAt ?? Infinity)
+  const idleExpiresAt = Math.min(session.idleExpiresAt, expiresAt)
+  return { ...session, expiresAt, idleExpiresAt, delegation: { id, delegateDid, scope } }
 }
 
 /** Returns why the code is not for this client, key or verifier; null if it is. */
@@ -162,6 +184,7 @@ function sessionOf(
     expiresAt: now + maxSecs * 1000,
     idleExpiresAt: now + idleSecs * 1000,
     refresh: refreshHash === null ? null : { tokenHash: refreshHash, previousHash: null, rotatedAt: null },
+    delegation: null,
   }
 }
 
@@ -236,6 +259,8 @@ async function exchangeRefreshToken(
   const status = await accountStatus(tx, session.did)
   if (status === null) return ended('the account is gone')
   if (status !== 'active') return { ok: false, reason: 'the account is not active' }
+  if (session.delegation !== null && (await standingDelegation(tx, session.delegation.id, now)) === null)
+    return { ok: false, reason: 'the delegation has ended, or the delegate is not active' }
 
   const use = useOf(session.refresh, opaqueTokenHash(text)!, now)
   if (use === 'reuse') return ended('the refresh token has already been used')

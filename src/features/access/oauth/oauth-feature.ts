@@ -7,6 +7,7 @@ import { authorizeRoutes } from './authorize-routes.ts'
 import { expirySweep } from './expiry-sweep.ts'
 import { metadataRoutes } from './metadata-routes.ts'
 import { refreshSecret } from './oauth-refresh-tokens.ts'
+import { deleteOAuthSessionsBy } from './oauth-session-store.ts'
 import { clientRoutes } from './client-routes.ts'
 import { walletConsentRoutes } from './wallet-consent-routes.ts'
 import { waitScript } from './wallet-consent-block.ts'
@@ -23,6 +24,9 @@ export const oauth: Feature = {
   async forgetAccount(_, tx, did) {
     await endOAuthSessions(tx, did)
     await deleteConsentsAbout(tx, did)
+  },
+  async endDelegation(_, tx, delegation) {
+    await deleteOAuthSessionsBy(tx, delegation)
   },
   async endAccess(_, tx, did, why) {
     // Neither a new password nor another device changes what the holder let apps do.

@@ -27,6 +27,16 @@ export interface OAuthSession {
   idleExpiresAt: Millis
   /** Null if the app does not get refresh tokens. */
   refresh: RefreshState | null
+  /** Null if the account holder authorized the app. */
+  delegation: SessionDelegation | null
+}
+
+/** Of an app that a delegate of the account authorized. */
+export interface SessionDelegation {
+  id: string
+  delegateDid: Did
+  /** What the delegate may do. */
+  scope: string
 }
 
 /** The refresh tokens of a session, as hashes: the current one and the one before it. */
@@ -37,7 +47,14 @@ export interface RefreshState {
   rotatedAt: Millis | null
 }
 
-interface SessionRow extends Omit<OAuthSession, 'scopeIsFixed' | 'clientKey' | 'refresh'> {
+interface DelegationColumns {
+  delegationId: string | null
+  delegateDid: Did | null
+  delegationScope: string | null
+}
+
+interface SessionRow
+  extends Omit<OAuthSession, 'scopeIsFixed' | 'clientKey' | 'refresh' | 'delegation'>, DelegationColumns {
   scopeIsFixed: number
   clientKey: string | null
   refreshHash: string | null
@@ -45,14 +62,28 @@ interface SessionRow extends Omit<OAuthSession, 'scopeIsFixed' | 'clientKey' | '
   rotatedAt: Millis | null
 }
 
-const columns = sql`id, did, client_id AS "clientId", client_name AS "clientName", scope, scope_is_fixed AS "scopeIsFixed", jkt,
+const delegationColumns = sql`delegation_id AS "delegationId", delegate_did AS "delegateDid", delegation_scope AS "delegationScope"`
+
+const columns = sql`${delegationColumns}, id, did, client_id AS "clientId", client_name AS "clientName", scope, scope_is_fixed AS "scopeIsFixed", jkt,
   client_key AS "clientKey", opened_with AS "openedWith", opened_from AS "openedFrom",
   created_at AS "createdAt", refreshed_at AS "refreshedAt", expires_at AS "expiresAt", idle_expires_at AS "idleExpiresAt",
   refresh_hash AS "refreshHash", previous_refresh_hash AS "previousHash", rotated_at AS "rotatedAt"`
 
-function sessionOf({ refreshHash, previousHash, rotatedAt, ...row }: SessionRow): OAuthSession {
+const delegationOf = ({ delegationId, delegateDid, delegationScope }: DelegationColumns): SessionDelegation | null =>
+  delegationId === null ? null : { id: delegationId, delegateDid: delegateDid!, scope: delegationScope! }
+
+function sessionOf({
+  refreshHash,
+  previousHash,
+  rotatedAt,
+  delegationId,
+  delegateDid,
+  delegationScope,
+  ...row
+}: SessionRow): OAuthSession {
   return {
     ...row,
+    delegation: delegationOf({ delegationId, delegateDid, delegationScope }),
     scopeIsFixed: row.scopeIsFixed === 1,
     clientKey: row.clientKey === null ? null : (JSON.parse(row.clientKey) as ClientKey),
     refresh: refreshHash === null ? null : { tokenHash: refreshHash, previousHash, rotatedAt },
@@ -77,12 +108,14 @@ export function insertOAuthSession(tx: Tx, session: OAuthSession, codeHash: stri
     expiresAt,
     idleExpiresAt,
     refresh,
+    delegation,
   } = session
   return tx.run(sql`
     INSERT INTO oauth_session (id, did, client_id, client_name, scope, scope_is_fixed, jkt, client_key, code_hash, refresh_hash,
-      opened_with, opened_from, created_at, refreshed_at, expires_at, idle_expires_at)
+      opened_with, opened_from, created_at, refreshed_at, expires_at, idle_expires_at, delegation_id, delegate_did, delegation_scope)
     VALUES (${id}, ${did}, ${clientId}, ${clientName}, ${scope}, ${scopeIsFixed ? 1 : 0}, ${jkt}, ${clientKey && JSON.stringify(clientKey)},
-      ${codeHash}, ${refresh?.tokenHash ?? null}, ${openedWith}, ${openedFrom}, ${createdAt}, ${refreshedAt}, ${expiresAt}, ${idleExpiresAt})`)
+      ${codeHash}, ${refresh?.tokenHash ?? null}, ${openedWith}, ${openedFrom}, ${createdAt}, ${refreshedAt}, ${expiresAt}, ${idleExpiresAt},
+      ${delegation?.id ?? null}, ${delegation?.delegateDid ?? null}, ${delegation?.scope ?? null})`)
 }
 
 /** Returns the session, even if it has expired; null if there is none. */
@@ -91,13 +124,31 @@ export async function findOAuthSession(reader: Reader, id: string): Promise<OAut
   return row && sessionOf(row)
 }
 
-/** Whether the account has this session. Does not check expiry, because no access token outlives its session. */
-export const isOAuthSessionAlive = async (reader: Reader, id: string, did: Did): Promise<boolean> =>
-  (await reader.get(sql`SELECT 1 WHERE ${oauthSessionExists(id, did)}`)) !== null
+const isActive = (did: Sql): Sql =>
+  sql`EXISTS (SELECT 1 FROM account one WHERE one.did = ${did} AND one.deactivated_at IS NULL AND one.takedown_ref IS NULL)`
 
-/** The same, as a condition. */
+/**
+ * Sessions that are alive: a delegate's only while both accounts are active. The row is gone once the delegation ends.
+ * Expiry is not checked, because no access token outlives its session.
+ */
+const alive = (id: string, did: Did): Sql => sql`id = ${id} AND did = ${did}
+  AND (delegation_id IS NULL OR (${isActive(sql`oauth_session.did`)} AND ${isActive(sql`delegate_did`)}))`
+
+/** Returns whose session of the account this is: null if it has none that is alive. */
+export async function aliveOAuthSession(
+  reader: Reader,
+  id: string,
+  did: Did,
+): Promise<{ delegation: SessionDelegation | null } | null> {
+  const row = await reader.get<DelegationColumns>(
+    sql`SELECT ${delegationColumns} FROM oauth_session WHERE ${alive(id, did)}`,
+  )
+  return row && { delegation: delegationOf(row) }
+}
+
+/** Whether the account has this session and it is alive, as a condition. */
 export const oauthSessionExists = (id: string, did: Did): Sql =>
-  sql`EXISTS (SELECT 1 FROM oauth_session WHERE id = ${id} AND did = ${did})`
+  sql`EXISTS (SELECT 1 FROM oauth_session WHERE ${alive(id, did)})`
 
 /** The account's sessions that have not expired, the most recently refreshed first. */
 export async function oauthSessionsOf(reader: Reader, did: Did, now: Millis): Promise<OAuthSession[]> {
@@ -132,9 +183,15 @@ export function rotateOAuthSession(
 export const deleteOAuthSession = (tx: Tx, id: string): Promise<number> =>
   tx.run(sql`DELETE FROM oauth_session WHERE id = ${id}`)
 
-/** Returns how many sessions of the account were deleted. */
-export const deleteOAuthSessionsOf = (tx: Tx, did: Did): Promise<number> =>
-  tx.run(sql`DELETE FROM oauth_session WHERE did = ${did}`)
+/** Delete the account's sessions, and those by which it acts for others. Returns how many were the account's own. */
+export async function deleteOAuthSessionsOf(tx: Tx, did: Did): Promise<number> {
+  await tx.run(sql`DELETE FROM oauth_session WHERE delegate_did = ${did}`)
+  return tx.run(sql`DELETE FROM oauth_session WHERE did = ${did}`)
+}
+
+/** Delete what a delegate of an account has signed in. */
+export const deleteOAuthSessionsBy = (tx: Tx, { id, did }: { id: string; did: Did }): Promise<number> =>
+  tx.run(sql`DELETE FROM oauth_session WHERE did = ${did} AND delegation_id = ${id}`)
 
 /** Delete the sessions that have expired at `now`. Returns how many. */
 export const deleteEndedOAuthSessions = (tx: Tx, now: Millis): Promise<number> =>

@@ -7,7 +7,12 @@ import { accessTokenHash } from '../../../protocol/dpop.ts'
 import { BASE_SCOPE, permissionsOf, type Permissions } from '../../../protocol/scopes.ts'
 import { invalidAccessToken, offerNonce, readOAuthAccessToken, refusedToken, useProof } from '../tokens/tokens.ts'
 import { deleteAuthorizationCodesOf } from './authorization-code-store.ts'
-import { deleteOAuthSessionsOf, isOAuthSessionAlive, oauthSessionExists } from './oauth-session-store.ts'
+import {
+  aliveOAuthSession,
+  deleteOAuthSessionsOf,
+  oauthSessionExists,
+  type SessionDelegation,
+} from './oauth-session-store.ts'
 import { deleteConsentsBy } from './wallet-consent-store.ts'
 
 export { endsOf, isFormerRefreshToken, keepOAuthSession, type FormerOAuthSession } from './former-oauth-sessions.ts'
@@ -28,6 +33,8 @@ export interface OAuthCaller {
   /** `jti` of the access token. */
   tokenId: string
   permissions: Permissions
+  /** Null if the account holder authorized the app, and not a delegate. */
+  delegation: SessionDelegation | null
 }
 
 /**
@@ -55,9 +62,12 @@ export async function verifyDpopToken(exchange: Exchange, token: string): Promis
   if (jkt === null) throw refusedToken('Bearer', 'invalid_token', 'The access token is not bound to a key')
   const { sid, client_id: clientId } = claims
   if (jkt !== proof.jkt || typeof sid !== 'string' || typeof clientId !== 'string') throw invalidAccessToken()
-  const permissions = permissionsOf(scope)
-  if (!permissions.scopes.has(BASE_SCOPE) || !(await isOAuthSessionAlive(ctx.db, sid, did))) throw invalidAccessToken()
-  return { did, clientId, sessionId: sid, tokenId, permissions }
+  const session = await aliveOAuthSession(ctx.db, sid, did)
+  if (session === null) throw invalidAccessToken()
+  const { delegation } = session
+  const permissions = permissionsOf(scope, delegation?.scope)
+  if (!permissions.scopes.has(BASE_SCOPE)) throw invalidAccessToken()
+  return { did, clientId, sessionId: sid, tokenId, permissions, delegation }
 }
 
 /** Revalidates an app: its session may end during a request. */

@@ -7,7 +7,8 @@ import type { LexiconPermissionSet } from '@atproto/oauth-scopes'
 import { OAuthError } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import { parseNsid } from '../../../protocol/identifiers.ts'
-import { expandScopes, type Expansion, grantsOf, isInclude } from '../../../protocol/scopes.ts'
+import { expandScopes, type Expansion, grantsOf, isInclude, MAX_SCOPES } from '../../../protocol/scopes.ts'
+import { sharedScopes } from '../../../protocol/shared-scopes.ts'
 import { resolveLexicon, tooLarge } from '../../data/published-lexicons/published-lexicons.ts'
 import { fitsAccessToken, MAX_ACCESS_TOKEN_CHARS } from '../tokens/tokens.ts'
 
@@ -32,6 +33,23 @@ export async function expanded(ctx: Context, clientId: string, scopes: readonly 
   const expansion = await expandScopes(scopes, (nsid) => permissionSet(ctx, nsid))
   if (!expansion.ok || fitsAccessToken(ctx, { clientId, scope: grantsOf(expansion.scopes).join(' ') })) return expansion
   return { ok: false, fault: 'too-many', reason: TOO_LONG }
+}
+
+/**
+ * Returns the part of the scopes, expanded, that a text of other scopes allows too; or a reason, as `expanded` does.
+ * What is common can be longer than either.
+ */
+export async function expandedWithin(
+  ctx: Context,
+  clientId: string,
+  scopes: readonly string[],
+  allowed: string,
+): Promise<{ ok: true; scopes: string[] } | { ok: false; reason: string }> {
+  const expansion = await expanded(ctx, clientId, scopes)
+  if (!expansion.ok) return expansion
+  const common = sharedScopes(grantsOf(expansion.scopes), allowed.split(' '))
+  const fits = common.length <= MAX_SCOPES && fitsAccessToken(ctx, { clientId, scope: common.join(' ') })
+  return fits ? { ok: true, scopes: common } : { ok: false, reason: TOO_LONG }
 }
 
 const TOO_LONG = `the permissions would make an access token longer than ${MAX_ACCESS_TOKEN_CHARS} characters`

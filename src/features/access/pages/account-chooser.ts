@@ -9,19 +9,31 @@ interface Choosing {
   chosen: string
   /** What the holder has to do before the sign-in counts; null if it counts. */
   missing(signedIn: SignedIn): Wording | null
+  /** Accounts for which the person may act, as further choices below their own. */
+  shared?(signedIn: SignedIn): readonly SharedChoice[]
+}
+
+interface SharedChoice {
+  value: string
+  name: Wording
+  note: Wording
 }
 
 /** Accounts that are shown at once, the chosen one first. The others open. */
 const MAX_SHOWN = 3
 
 /** Lists the accounts, and the choice to sign in with another one. */
-export function accountChooser({ accounts }: Device, { chosen, missing }: Choosing): Html {
-  const isChosen = ({ account }: SignedIn) => account.did === chosen
+export function accountChooser({ accounts }: Device, { chosen, missing, shared = () => [] }: Choosing): Html {
+  const isChosen = (signedIn: SignedIn) =>
+    signedIn.account.did === chosen || shared(signedIn).some(({ value }) => value === chosen)
   const ordered = [...accounts.filter(isChosen), ...accounts.filter((signedIn) => !isChosen(signedIn))]
   const shown = ordered.length > MAX_SHOWN + 1 ? ordered.slice(0, MAX_SHOWN) : ordered
   const folded = ordered.slice(shown.length)
   const choices = (some: readonly SignedIn[]) =>
-    some.map((signedIn) => accountChoice(signedIn, chosen, missing(signedIn)))
+    some.map((signedIn) => [
+      accountChoice(signedIn, chosen, missing(signedIn)),
+      shared(signedIn).map((choice) => sharedChoice(choice, signedIn, chosen, missing(signedIn))),
+    ])
   return html`
 <fieldset>
   <legend>${fieldTexts.chooseAccount}</legend>
@@ -46,6 +58,22 @@ const accountChoice = (
   <input type="radio" name="account" value="${did}"${missing !== null && hasPassword && html` class="stale"`}${chosen === did && html` checked`}>
   <span class="who">
     <span>${handle ? `@${handle}` : did}</span>
+    ${missing !== null && html`<small>${missing}</small>`}
+  </span>
+</label>`
+
+/** Needs of the person who acts what a choice of their own account needs. */
+const sharedChoice = (
+  { value, name, note }: SharedChoice,
+  { account: { hasPassword } }: SignedIn,
+  chosen: string,
+  missing: Wording | null,
+): Html => html`
+<label class="account">
+  <input type="radio" name="account" value="${value}"${missing !== null && hasPassword && html` class="stale"`}${chosen === value && html` checked`}>
+  <span class="who">
+    <span>${name}</span>
+    <small>${note}</small>
     ${missing !== null && html`<small>${missing}</small>`}
   </span>
 </label>`

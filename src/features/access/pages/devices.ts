@@ -32,6 +32,8 @@ const MAX_ACCOUNTS = 8
 
 export interface SignedIn {
   account: Account
+  /** When the password was entered, or a wallet approved. */
+  signedInAt: Millis
   /** Whether the sign-in is so old that the password, or the wallet, is asked for again. */
   isStale: boolean
   /** The second factor that was given at the sign-in; null if none was, also if the browser is trusted. */
@@ -119,7 +121,7 @@ export async function deviceOf(exchange: Exchange): Promise<Device | null> {
   const found = await Promise.all(
     (await signInsOf(ctx.db, tokenHash, now)).map(async ({ did, signedInAt, passedFactor }) => {
       const account = await accountOf(ctx.db, did)
-      return account && { account, isStale: ageOf(signedInAt, now) > FRESH_SECS * 1000, passedFactor }
+      return account && { account, signedInAt, isStale: ageOf(signedInAt, now) > FRESH_SECS * 1000, passedFactor }
     }),
   )
   const accounts = found.filter((signedIn) => signedIn !== null && signedIn.account.takedownRef === null) as SignedIn[]

@@ -5,11 +5,12 @@ import { query } from '../../../http/endpoint.ts'
 import { invalidRequest, invalidToken, Refusal } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
-import { isDraftAudience, isDraftMethod, isProtectedMethod } from '../../../protocol/guarded-methods.ts'
+import { isDraftAudience, isDraftMethod, isProtectedMethod, isReadByName } from '../../../protocol/guarded-methods.ts'
 import { formatServiceToken } from '../../../protocol/service-token.ts'
 import { accountSigner } from '../../identity/account-keys/account-keys.ts'
 import { refuseMissing } from '../../identity/accounts/accounts.ts'
 import { access, mayHaveCalled, refusePrivate, requirePermission } from '../auth/auth.ts'
+import { isAgent, isRecorded, recordUse } from '../callers/callers.ts'
 
 const DEFAULT_TTL_SECS = 60
 const MAX_TTL_SECS = HOUR_SECS
@@ -37,17 +38,18 @@ function expiry(now: Millis, wanted: number | undefined, lxm: string | undefined
 }
 
 /**
- * Service tokens cannot be revoked, so an agent's is short-lived and for one method. It does not name the agent, so
- * none is issued for this server: with it, the agent could act here without an audit record, even after it was ended.
+ * Service tokens cannot be revoked, so that of an agent or a delegate is short-lived and for one method. It names
+ * neither, so none is issued for this server: with it, they could act here without a record, even after their end.
  */
-function boundAgentToken(
+function boundToken(
   { config, clock }: Context,
+  who: string,
   { aud, exp, lxm }: { aud: string; exp?: number; lxm?: string },
 ): void {
-  if (lxm === undefined) throw invalidRequest('an agent must name the method that the token is for')
-  if (aud.split('#')[0] === config.serverDid) throw invalidRequest('an agent must call this server itself')
+  if (lxm === undefined) throw invalidRequest(`${who} must name the method that the token is for`)
+  if (aud.split('#')[0] === config.serverDid) throw invalidRequest(`${who} must call this server itself`)
   if (exp !== undefined && exp > Math.floor(clock.now() / 1000) + DEFAULT_TTL_SECS)
-    throw badExpiration('an agent cannot request a token with an expiration more than a minute in the future')
+    throw badExpiration(`${who} cannot request a token with an expiration more than a minute in the future`)
 }
 
 const badExpiration = (message: string) => new Refusal(400, 'BadExpiration', message)
@@ -58,7 +60,7 @@ export const serviceAuthRoutes = [
     async handler({ ctx, caller, params: { aud, exp, lxm } }) {
       const { did, credential } = caller
       requirePermission(caller, (permissions) => permissions.assertRpc({ lxm: lxm ?? '*', aud }))
-      if (credential === 'agent') boundAgentToken(ctx, { aud, exp, lxm })
+      if (isRecorded(caller)) boundToken(ctx, isAgent(caller) ? 'an agent' : 'a delegate', { aud, exp, lxm })
       // A token for all methods would also be good for those that no app password with scopes may call.
       if (credential === 'scoped' && lxm === undefined)
         throw invalidRequest('an app password with scopes must name the method that the token is for')
@@ -76,6 +78,10 @@ export const serviceAuthRoutes = [
       if (isDraftAudience(aud) || (lxm !== undefined && isDraftMethod(lxm)))
         throw invalidRequest('this server does not support permissioned data and issues no service tokens for it')
       refuseMissing(signer?.status ?? null)
+      if (isRecorded(caller) && !isReadByName(lxm!))
+        await ctx.db.transaction((tx) =>
+          recordUse(ctx, tx, caller, { type: 'service_call', detail: { method: lxm, service: aud } }),
+        )
       const claims = {
         iss: did,
         aud,

@@ -1,17 +1,11 @@
 /** SQL of the `agent_event` table, the append-only record of what agents did and what became of them. */
 import { randomUUID } from 'node:crypto'
 import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
+import type { Act } from '../../../http/credential.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
 export type AgentEventType =
-  | 'registered'
-  | 'claim_initiated'
-  | 'claim_confirmed'
-  | 'claim_expired'
-  | 'token_exchanged'
-  | 'repo_write'
-  | 'blob_upload'
-  | 'revoked'
+  'registered' | 'claim_initiated' | 'claim_confirmed' | 'claim_expired' | 'token_exchanged' | AgentUse | 'revoked'
 
 export interface AgentEvent {
   seq: number
@@ -46,7 +40,7 @@ export async function insertAgentEvent(
 }
 
 /** What agents do with their access, as opposed to what becomes of it. */
-export type AgentUse = Extract<AgentEventType, 'repo_write' | 'blob_upload'>
+export type AgentUse = Act['type']
 
 /**
  * Record what an agent does in the transaction that does it, provided that the account still confirms it.

@@ -9,7 +9,7 @@ import {
   requirePermission,
   requireVisibleRepo,
 } from '../../access/auth/auth.ts'
-import { isAgent, recordAgentUse } from '../../access/callers/callers.ts'
+import { isRecorded, recordUse } from '../../access/callers/callers.ts'
 import { downloadBlob } from './blob-download.ts'
 import { uploadBlob } from './blob-upload.ts'
 import { listMissing, listReferencedCids } from './reference-store.ts'
@@ -29,8 +29,8 @@ export const blobRoutes = [
         async record(tx, blob) {
           // The caller may have been ended while it was sending.
           await call.revalidate(tx)
-          if (isAgent(caller))
-            await recordAgentUse(ctx, tx, caller, {
+          if (isRecorded(caller))
+            await recordUse(ctx, tx, caller, {
               type: 'blob_upload',
               detail: { cid: blob.cid, mime_type: blob.mimeType, size: blob.size },
             })

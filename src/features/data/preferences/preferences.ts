@@ -9,6 +9,7 @@ import { putPreferences, visiblePreferences, type Preference } from '../../../pr
 import type { Permissions } from '../../../protocol/scopes.ts'
 import { accountStatus, refuseMissing, refuseTakendown } from '../../identity/accounts/accounts.ts'
 import { access, accessOrModerator } from '../../access/auth/auth.ts'
+import { isRecorded, recordUse } from '../../access/callers/callers.ts'
 import { appviewService, forward, otherAppview, serviceText } from '../proxy/proxy.ts'
 import { deletePreferencesOf, findPreferences, storePreferences } from './preference-store.ts'
 
@@ -64,6 +65,7 @@ export const preferences: Feature = {
           const outcome = putPreferences(await findPreferences(tx, caller.did), input.preferences, caller)
           if (!outcome.ok) throw invalidRequest(outcome.message)
           await storePreferences(tx, caller.did, outcome.stored)
+          if (isRecorded(caller)) await recordUse(ctx, tx, caller, { type: 'preferences', detail: {} })
         })
         return undefined
       },

@@ -11,10 +11,11 @@ import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, upstreamFailure } from '../../../http/errors.ts'
 import type { CounterLabels } from '../../../platform/running/metrics.ts'
 import { OutboundError, type OutboundRequest } from '../../../platform/network/outbound.ts'
+import { isReadByName } from '../../../protocol/guarded-methods.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import { revalidationOf, type AccessCaller } from '../../access/callers/callers.ts'
+import { isRecorded, recordUse, revalidationOf, type AccessCaller } from '../../access/callers/callers.ts'
 import { revalidatedBody, revalidatedResponse, revalidator } from './revalidated-streams.ts'
-import type { ServiceName } from './proxy-header.ts'
+import { serviceText, type ServiceName } from './proxy-header.ts'
 import { readJson, relayed } from './upstream-reply.ts'
 import { locate, type Located } from './upstream-services.ts'
 import { upstreamToken } from './upstream-token.ts'
@@ -90,6 +91,7 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
   if (!located.ok) throw invalidRequest((forwarding.faults ?? proxyFaults)[located.fault])
   const { label, url, outbound, toldName } = located.upstream
   if (toldName !== null) headers.set('atproto-proxy', toldName)
+  await recordCall(call, forwarding)
   const revalidate = forwarding.caller && revalidator(call, forwarding.caller)
   const body = revalidatedBody(outgoingBody(request, forwarding, headers), revalidate)
   try {
@@ -115,6 +117,14 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
     call.ctx.log.warn('upstream unreachable', { route: call.nsid, reason: error.fault })
     throw upstreamFailure()
   }
+}
+
+/** Record what an agent or a delegate has another service change. What it does there cannot be undone here. */
+async function recordCall({ ctx, request, nsid }: Exchange, { caller, service, path }: Forwarding): Promise<void> {
+  if (caller === null || !isRecorded(caller) || path !== undefined) return
+  if (request.method !== 'POST' || isReadByName(nsid!)) return
+  const act = { type: 'service_call', detail: { method: nsid, service: serviceText(service) } } as const
+  await ctx.db.transaction((tx) => recordUse(ctx, tx, caller, act))
 }
 
 async function outgoingHeaders(

@@ -10,7 +10,7 @@ import { Refusal, upstreamFailure } from '../../../http/errors.ts'
 import { parseTid, recordUri, recordUriParts, type Tid } from '../../../protocol/identifiers.ts'
 import { validateOutput } from '../../../protocol/lexicons/lexicons.ts'
 import { accountAt } from '../../identity/accounts/accounts.ts'
-import { isAgent } from '../../access/callers/callers.ts'
+import { isRecorded } from '../../access/callers/callers.ts'
 import { acceptableCodings } from './acceptable-codings.ts'
 import type { Munge, Output, Params } from './feed-munging.ts'
 import { changesSince, localAuthor, type LocalChanges } from './local-records.ts'
@@ -69,7 +69,7 @@ export async function readAfterWrite<N extends MungedMethod>(
     changes,
     parseJson(bytes, response.headers.get('content-encoding'), MAX_MUNGED_BYTES),
   )
-  if (isAgent(caller)) await call.revalidate(ctx.db)
+  if (isRecorded(caller)) await call.revalidate(ctx.db)
   if (munged === null) return passedOn(response, bytes)
   return mungedResponse(call, munged, changes, picked(response.headers, keptHeaders))
 }

@@ -1,10 +1,10 @@
 /**
- * Ends what is forwarded for a caller who has signed out, or for an agent that may no longer act. A forwarded request
- * may take most of a minute. An agent is revalidated for every piece that passes, so that nothing passes after it was
- * ended; a session once a second, so that most requests cost no look-up at all.
+ * Ends what is forwarded for a caller who has signed out, or for an agent or a delegate that may no longer act. A
+ * forwarded request may take most of a minute. Agents and delegates are revalidated for every piece that passes, so
+ * that nothing passes after they were ended; a session once a second, so that most requests cost no look-up at all.
  */
 import type { Exchange } from '../../../http/endpoint.ts'
-import { isAgent, type AccessCaller } from '../../access/callers/callers.ts'
+import { isRecorded, type AccessCaller } from '../../access/callers/callers.ts'
 
 /** How long a session that was revalidated counts as valid. */
 const VALID_MILLIS = 1000
@@ -16,7 +16,7 @@ type RevalidateHere = () => Promise<void>
 export function revalidator(call: Exchange, caller: AccessCaller): RevalidateHere {
   const { ctx } = call
   const revalidate = () => call.revalidate(ctx.db)
-  if (isAgent(caller)) return revalidate
+  if (isRecorded(caller)) return revalidate
   let validAt = ctx.clock.monotonic()
   return async () => {
     const now = ctx.clock.monotonic()

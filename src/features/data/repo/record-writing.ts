@@ -17,11 +17,12 @@ import { onceSettled } from '../../identity/account-keys/account-keys.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
 import {
   isAgent,
-  recordAgentUse,
+  isRecorded,
+  recordUse,
   revalidateAgent,
   revalidationOf,
   type AccessCaller,
-  type AgentCaller,
+  type RecordedCaller,
 } from '../../access/callers/callers.ts'
 import { requirePermission } from '../../access/auth/auth.ts'
 import { applyCommit, nextRecordKey, type CommitJob, type CommitMeta, type Write } from './commit-writer.ts'
@@ -90,8 +91,8 @@ export async function writeRecords(
     swapCommit: cidOf(input.swapCommit) ?? undefined,
     revalidation: revalidationOf(ctx, caller),
   }
-  const apply = isAgent(caller)
-    ? (tx: Tx) => commitOfAgent(ctx, tx, caller, job)
+  const apply = isRecorded(caller)
+    ? (tx: Tx) => recordedCommit(ctx, tx, caller, job)
     : (tx: Tx) => applyCommit(ctx, tx, job)
   let commit: CommitMeta | null
   try {
@@ -111,13 +112,18 @@ export async function writeRecords(
 }
 
 /**
- * Apply the writes of an agent, and record them with the commit. Throws `InvalidToken` (401) if the agent was ended
- * meanwhile.
+ * Apply the writes of an agent or a delegate, and record them with the commit. Throws `InvalidToken` (401) if it was
+ * ended meanwhile.
  */
-async function commitOfAgent(ctx: Context, tx: Tx, agent: AgentCaller, job: CommitJob): Promise<CommitMeta | null> {
+async function recordedCommit(
+  ctx: Context,
+  tx: Tx,
+  caller: RecordedCaller,
+  job: CommitJob,
+): Promise<CommitMeta | null> {
   const commit = await applyCommit(ctx, tx, job)
-  if (commit === null) await revalidateAgent(ctx, tx, agent)
-  else await recordAgentUse(ctx, tx, agent, { type: 'repo_write', detail: changesOf(commit) })
+  if (commit !== null) await recordUse(ctx, tx, caller, { type: 'repo_write', detail: changesOf(commit) })
+  else if (isAgent(caller)) await revalidateAgent(ctx, tx, caller)
   return commit
 }
 

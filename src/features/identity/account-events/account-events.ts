@@ -301,6 +301,36 @@ const accountEvents = {
       remedies: ['noCode', 'account', 'operator'],
     },
   },
+  delegateInvited: { message: 'delegate invited' },
+  delegationTaken: { message: 'delegation accepted' },
+  delegationEnded: { message: 'delegation ended' },
+  delegationOffered: {
+    message: 'delegation offered',
+    isDaily: true,
+    notice: {
+      subject: 'You are invited to act for another account',
+      what: ({ name }) =>
+        `The account ${name === undefined ? 'of someone else' : `"${plainName(name)}"`} invites you to act for it. Your account page shows what you could do for it, and there you can accept or decline within seven days. Until you accept, nothing changes. If you do not know the account, decline the invitation or ignore it.`,
+      remedies: [],
+    },
+  },
+  delegateAccepted: {
+    message: 'delegate accepted',
+    notice: {
+      subject: 'Someone now acts for your account',
+      what: ({ name }) =>
+        `The account ${name === undefined ? 'that was invited' : `"${plainName(name)}"`} accepted the invitation to act for your account. Your account page shows what it may do and what it did, and there you can end it at any time.`,
+      remedies: ['account', 'password', 'operator'],
+    },
+  },
+  delegationEndedByOperator: {
+    message: 'delegation ended by the operator',
+    notice: {
+      subject: 'Someone no longer acts for your account',
+      what: () => 'The operator of this server ended the access of an account that acted for yours.',
+      remedies: ['operator'],
+    },
+  },
   deviceRevoked: { message: 'device revoked' },
   deletionRequested: { message: 'deletion requested' },
   deactivated: { message: 'account deactivated' },

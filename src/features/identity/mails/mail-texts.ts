@@ -145,6 +145,7 @@ export interface Notice {
   subject: string
   what(details: EventDetails): string
   /** What the holder should do if it was someone else, most urgent first. */
+  /** What to do if it was someone else; none if the mail is about what someone else did. */
   remedies: readonly (keyof typeof remedies)[]
 }
 
@@ -180,7 +181,9 @@ export function noticeMail(
   const { host } = new URL(config.publicUrl)
   const steps = wanted.map((remedy) => `- ${remedies[remedy](config, account)}`).join('\n')
   const said = sayable(told, account)
-  const text = `${about(account, host)}\n\n${what(said)}\n\n${circumstances(said)}\n\nIf this was you, you can ignore this email. If it was not you:\n\n${steps}\n`
+  const closing =
+    wanted.length === 0 ? '' : `\nIf this was you, you can ignore this email. If it was not you:\n\n${steps}\n`
+  const text = `${about(account, host)}\n\n${what(said)}\n\n${circumstances(said)}\n${closing}`
   return { to: account.email, subject: `${subject} (${host})`, text }
 }
 

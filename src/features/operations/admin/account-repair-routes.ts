@@ -90,6 +90,7 @@ export const accountRepairRoutes = [
           oauthTokensRevoked: ended.oauthTokens ?? 0,
           oauthCodesRevoked: ended.oauthCodes ?? 0,
           agentRegistrationsRevoked: ended.agentRegistrations ?? 0,
+          delegationsRevoked: ended.delegations ?? 0,
           transferDeviceTokensRevoked: ended.transferDeviceTokens ?? 0,
         }
         if (Object.values(revoked).some((count) => count > 0)) {

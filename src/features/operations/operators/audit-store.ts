@@ -27,6 +27,7 @@ export const auditActions = [
   'steps_retried',
   'steps_dropped',
   'agents_ended',
+  'delegation_ended',
   'sender_key_rotated',
   'sender_key_revoked',
   'quota_set',

@@ -1,0 +1,207 @@
+/**
+ * How a delegation begins and ends: the holder of an account invites another account of this server, which accepts.
+ * Nothing of this needs the other person's consent to be refused or ended.
+ *
+ * Every change locks the shared account, as exchanges of its authorization codes and refresh tokens do: none of them
+ * sees a delegation that is about to end.
+ */
+import { randomUUID } from 'node:crypto'
+import { DAY_SECS } from '../../../base/durations.ts'
+import type { Exchange } from '../../../http/endpoint.ts'
+import { invalidRequest, notFound } from '../../../http/errors.ts'
+import { endDelegation as endItsAccess } from '../../../http/hooks.ts'
+import type { Context } from '../../../platform/context.ts'
+import { accountLock, type Reader, type Tx } from '../../../platform/database/database.ts'
+import { appPasswordScope } from '../../../protocol/app-password-scopes.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import { accountStatus, accountSummary, requireActive } from '../../identity/accounts/accounts.ts'
+import { announceIn } from '../../identity/account-events/account-events.ts'
+import { insertDelegationEvent } from './delegation-event-store.ts'
+import {
+  deleteDelegationsOf,
+  deleteInvitation,
+  delegationsTo,
+  findDelegation,
+  forgetDelegate,
+  insertDelegation,
+  liveDelegationsOf,
+  updateAccepted,
+  updateEnded,
+  type Delegation,
+  type DelegationEnd,
+} from './delegation-store.ts'
+
+/** Most accounts that act for one, open invitations included. */
+export const MAX_DELEGATES = 20
+/** How long an invitation can be accepted. */
+const INVITATION_MILLIS = 7 * DAY_SECS * 1000
+/** Delegations of one delegate that a deletion ends in one statement each. */
+const PAGE = 100
+
+/** The same for a delegation of others, so as not to reveal that there is one. */
+export const unknownDelegation = () => notFound('No such delegation')
+
+/** Whether its end has come, or the time to accept it is over. */
+export function isOver({ status, invitedAt, expiresAt }: Delegation, now: Millis): boolean {
+  if (status === 'ended' || (expiresAt !== null && now >= expiresAt)) return true
+  return status === 'invited' && now >= invitedAt + INVITATION_MILLIS
+}
+
+/** What a delegate may do, and until when. */
+export interface Terms {
+  /** Handle or DID of the account that is invited. */
+  delegate: string
+  /** Scopes separated by spaces; empty: all that apps usually need, without messages. */
+  scope: string
+  /** Names of presets whose scopes are added. */
+  presets: readonly string[]
+  expiresAt: Millis | null
+}
+
+/**
+ * Invite an account of this server to act for the holder's. Returns the invitation.
+ *
+ * Throws `InvalidRequest` if a scope or preset is unknown or only for the account itself, if the end has passed, if no
+ * active account here has the name, if it is the holder's own, or if it is invited already, or if the account has as
+ * many delegates as it may have; and what `requireActive` throws. The refusals of a name tell no more than its public
+ * resolution and the public status of its repository.
+ */
+export async function inviteDelegate(exchange: Exchange, did: Did, terms: Terms): Promise<Delegation> {
+  const { ctx } = exchange
+  const now = ctx.clock.now()
+  const parsed = appPasswordScope(terms)
+  if (!parsed.ok) throw invalidRequest(parsed.message)
+  if (terms.expiresAt !== null && terms.expiresAt <= now) throw invalidRequest('expiresAt must be in the future')
+  const invited = await accountSummary(ctx.db, terms.delegate.trim().replace(/^@/, ''))
+  if (invited?.status !== 'active')
+    throw invalidRequest('delegate must be the handle of an active account of this server')
+  if (invited.did === did) throw invalidRequest('delegate must be another account')
+  const delegation: Delegation & { delegateDid: Did } = {
+    id: `dlg_${randomUUID().replaceAll('-', '')}`,
+    did,
+    delegateDid: invited.did,
+    scope: parsed.scope,
+    status: 'invited',
+    invitedAt: now,
+    acceptedAt: null,
+    expiresAt: terms.expiresAt,
+    endedAt: null,
+    endedBy: null,
+  }
+  return ctx.db.transactionOn(accountLock(did), async (tx) => {
+    await exchange.revalidate(tx)
+    requireActive(await accountStatus(tx, did))
+    const live = await withoutOver(ctx, tx, await liveDelegationsOf(tx, did), now)
+    if (live.some(({ delegateDid }) => delegateDid === invited.did))
+      throw invalidRequest('delegate acts for this account, or is invited to, already')
+    if (live.length >= MAX_DELEGATES) throw invalidRequest(`An account can have ${MAX_DELEGATES} delegates`)
+    await insertDelegation(tx, delegation)
+    await insertDelegationEvent(tx, delegation, { type: 'invited', now })
+    await announceIn(tx, exchange, 'delegateInvited', did, { name: invited.handle ?? invited.did })
+    // Told by the server alone: where the holder is, is no business of the delegate.
+    await announceIn(tx, { ctx }, 'delegationOffered', invited.did, { name: await nameOf(tx, did) })
+    return delegation
+  })
+}
+
+const nameOf = async (reader: Reader, did: Did): Promise<string> => (await accountSummary(reader, did))?.handle ?? did
+
+/** Ends what is over. Returns the others. */
+async function withoutOver(
+  ctx: Context,
+  tx: Tx,
+  delegations: readonly Delegation[],
+  now: Millis,
+): Promise<Delegation[]> {
+  for (const delegation of delegations) if (isOver(delegation, now)) await close(ctx, tx, delegation, 'time')
+  return delegations.filter((delegation) => !isOver(delegation, now))
+}
+
+/**
+ * Accept an invitation, as the account that was invited. Repeating it changes nothing. Throws `NotFound` if there is no
+ * open invitation of that id to the account, and what `requireActive` throws for either account.
+ */
+export async function acceptDelegation(exchange: Exchange, delegateDid: Did, id: string): Promise<Delegation> {
+  const { ctx } = exchange
+  const { db, clock } = ctx
+  const known = await findDelegation(db, id)
+  if (known?.delegateDid !== delegateDid) throw unknownDelegation()
+  return db.transactionOn(accountLock(known.did), async (tx) => {
+    await exchange.revalidate(tx)
+    const now = clock.now()
+    const delegation = await findDelegation(tx, id)
+    if (delegation?.delegateDid !== delegateDid || isOver(delegation, now)) throw unknownDelegation()
+    requireActive(await accountStatus(tx, delegateDid))
+    if ((await accountStatus(tx, delegation.did)) !== 'active') throw unknownDelegation()
+    if (delegation.status === 'active') return delegation
+    await updateAccepted(tx, id, now)
+    await insertDelegationEvent(tx, delegation, { type: 'accepted', now })
+    await announceIn(tx, exchange, 'delegationTaken', delegateDid, { name: await nameOf(tx, delegation.did) })
+    await announceIn(tx, { ctx }, 'delegateAccepted', delegation.did, { name: await nameOf(tx, delegateDid) })
+    return { ...delegation, status: 'active', acceptedAt: now }
+  })
+}
+
+/**
+ * End a delegation, or withdraw or decline an invitation: all tokens and sessions of apps that the delegate has signed
+ * in end with it. Returns the shared account; null if there is no such delegation that `whose` is about. Ending it
+ * again changes nothing.
+ */
+export async function endDelegation(
+  exchange: Exchange,
+  id: string,
+  endedBy: Extract<DelegationEnd, 'holder' | 'delegate' | 'operator'>,
+  whose: (delegation: Delegation) => boolean,
+  also: (tx: Tx, delegation: Delegation) => Promise<void> = async () => undefined,
+): Promise<Did | null> {
+  const { ctx } = exchange
+  const known = await findDelegation(ctx.db, id)
+  if (known === null || !whose(known)) return null
+  return ctx.db.transactionOn(accountLock(known.did), async (tx) => {
+    await exchange.revalidate(tx)
+    const delegation = await findDelegation(tx, id)
+    if (delegation === null || delegation.status === 'ended') return known.did
+    await close(ctx, tx, delegation, endedBy)
+    await also(tx, delegation)
+    if (endedBy !== 'operator') {
+      const name = delegation.delegateDid === null ? undefined : await nameOf(tx, delegation.delegateDid)
+      await announceIn(tx, endedBy === 'holder' ? exchange : { ctx }, 'delegationEnded', known.did, { name })
+    }
+    return known.did
+  })
+}
+
+/** End a delegation in the caller's transaction. An invitation leaves nothing. */
+async function close(ctx: Context, tx: Tx, delegation: Delegation, endedBy: DelegationEnd): Promise<void> {
+  if (delegation.status === 'invited') return deleteInvitation(tx, delegation.id)
+  const now = ctx.clock.now()
+  if ((await updateEnded(tx, delegation.id, endedBy, now)) === 0) return
+  await insertDelegationEvent(tx, delegation, { type: 'ended', detail: { by: endedBy }, now })
+  await endItsAccess(ctx, tx, delegation)
+}
+
+/** End all delegations of a shared account. Returns how many had been accepted. */
+export async function endDelegationsOf(
+  ctx: Context,
+  tx: Tx,
+  did: Did,
+  endedBy: Extract<DelegationEnd, 'operator' | 'password_reset'>,
+): Promise<number> {
+  const live = await liveDelegationsOf(tx, did)
+  for (const delegation of live) await close(ctx, tx, delegation, endedBy)
+  return live.filter(({ status }) => status === 'active').length
+}
+
+/**
+ * Delete the delegations of an account that is deleted, and end those by which it acts for others. The record of what
+ * it did for them stays theirs, without its name.
+ */
+export async function forgetDelegationsOf(ctx: Context, tx: Tx, did: Did): Promise<void> {
+  await deleteDelegationsOf(tx, did)
+  for (;;) {
+    const rest = await delegationsTo(tx, did, PAGE)
+    for (const delegation of rest) await close(ctx, tx, delegation, 'deletion')
+    if (rest.length < PAGE) break
+  }
+  await forgetDelegate(tx, did)
+}

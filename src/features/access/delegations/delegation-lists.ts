@@ -1,0 +1,111 @@
+/** What holders and delegates see of their delegations, and whether one stands. */
+import type { Context } from '../../../platform/context.ts'
+import type { Reader, Tx } from '../../../platform/database/database.ts'
+import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
+import { accountStatus, accountSummary } from '../../identity/accounts/accounts.ts'
+import { isOver } from './delegation-changes.ts'
+import {
+  insertDelegateAct,
+  listDelegationEvents,
+  type DelegateActType,
+  type DelegationEvent,
+} from './delegation-event-store.ts'
+import { delegationsOf, delegationsTo, findDelegation, type Delegation } from './delegation-store.ts'
+
+/** Delegations of a shared account that are listed, ended ones included. */
+const MAX_LISTED = 100
+/** Accounts for which a delegate is shown to act, or to be invited: strangers may invite it. */
+const MAX_SHARED = 50
+
+/** A delegation with the name of the other account; nulls once that is deleted. */
+export interface ListedDelegation extends Delegation {
+  handle: Handle | null
+}
+
+const named = async (reader: Reader, delegation: Delegation, other: Did | null): Promise<ListedDelegation> => ({
+  ...delegation,
+  handle: other && ((await accountSummary(reader, other))?.handle ?? null),
+})
+
+/** The delegations of a shared account, newest first. One that is over counts as ended. */
+export async function listDelegates(
+  { db, clock }: Pick<Context, 'db' | 'clock'>,
+  did: Did,
+): Promise<ListedDelegation[]> {
+  const now = clock.now()
+  const found = (await delegationsOf(db, did, MAX_LISTED)).filter(
+    (delegation) => delegation.status !== 'invited' || !isOver(delegation, now),
+  )
+  return Promise.all(
+    found.map((delegation) =>
+      named(
+        db,
+        delegation.status === 'active' && isOver(delegation, now)
+          ? { ...delegation, status: 'ended', endedAt: delegation.expiresAt, endedBy: 'time' }
+          : delegation,
+        delegation.delegateDid,
+      ),
+    ),
+  )
+}
+
+/** The accounts for which an account acts, or is invited to, newest first. Both must be active. */
+export async function listSharedAccounts(
+  { db, clock }: Pick<Context, 'db' | 'clock'>,
+  delegateDid: Did,
+): Promise<ListedDelegation[]> {
+  const now = clock.now()
+  const found = (await delegationsTo(db, delegateDid, MAX_SHARED)).filter((delegation) => !isOver(delegation, now))
+  const summaries = await Promise.all(found.map(({ did }) => accountSummary(db, did)))
+  return found.flatMap((delegation, i) =>
+    summaries[i]?.status === 'active' ? [{ ...delegation, handle: summaries[i].handle }] : [],
+  )
+}
+
+export interface StandingDelegation extends Delegation {
+  delegateDid: Did
+}
+
+/**
+ * Returns the delegation if the delegate may act by it now: it was accepted, has not ended, and both accounts are
+ * active; else null.
+ */
+export async function standingDelegation(reader: Reader, id: string, now: Millis): Promise<StandingDelegation | null> {
+  const delegation = await findDelegation(reader, id)
+  if (delegation === null || delegation.status !== 'active' || isOver(delegation, now)) return null
+  const { did, delegateDid } = delegation
+  if (delegateDid === null) return null
+  if ((await accountStatus(reader, did)) !== 'active' || (await accountStatus(reader, delegateDid)) !== 'active')
+    return null
+  return { ...delegation, delegateDid }
+}
+
+/**
+ * Record what a delegate does, in the transaction that does it. Returns whether the delegation has not ended: if it
+ * has, undo the transaction.
+ */
+export const recordDelegateAct = async (
+  { clock }: Pick<Context, 'clock'>,
+  tx: Tx,
+  id: string,
+  act: { type: DelegateActType; detail: Record<string, unknown> },
+): Promise<boolean> => (await insertDelegateAct(tx, id, { ...act, now: clock.now() })) > 0
+
+/** A page of what delegates did, with their names, newest first. `delegationId`: of one of them; null: of all. */
+export async function delegateActs(
+  { db }: Pick<Context, 'db'>,
+  did: Did,
+  delegationId: string | null,
+  before: { seq: number } | null,
+  limit: number,
+): Promise<(DelegationEvent & { handle: Handle | null })[]> {
+  const events = await listDelegationEvents(db, did, delegationId, before, limit)
+  const dids = [...new Set(events.flatMap(({ delegateDid }) => delegateDid ?? []))]
+  const handles = new Map(
+    await Promise.all(dids.map(async (one) => [one, (await accountSummary(db, one))?.handle ?? null] as const)),
+  )
+  return events.map((event) => ({
+    ...event,
+    handle: event.delegateDid && (handles.get(event.delegateDid) ?? null),
+  }))
+}

@@ -1,0 +1,137 @@
+/** Lists, invites and ends delegates of an account, and what a delegate sees and decides. */
+import { Type } from '@sinclair/typebox'
+import { route } from '../../../http/endpoint.ts'
+import { invalidRequest } from '../../../http/errors.ts'
+import { readJson } from '../../../http/json-input.ts'
+import { bySeq, pageOf } from '../../../http/paged-list.ts'
+import { scopePresets } from '../../../protocol/app-password-scopes.ts'
+import { parseDatetime, wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
+import { owner } from '../auth/auth.ts'
+import { acceptDelegation, endDelegation, inviteDelegate, unknownDelegation } from './delegation-changes.ts'
+import type { DelegationEvent } from './delegation-event-store.ts'
+import { delegateActs, listDelegates, listSharedAccounts, type ListedDelegation } from './delegation-lists.ts'
+import type { Delegation } from './delegation-store.ts'
+
+const MAX_ACTS = 100
+
+const termsView = ({ id, scope, status, invitedAt, acceptedAt, expiresAt }: Delegation) => ({
+  id,
+  scope,
+  status,
+  invitedAt: wireTime(invitedAt),
+  acceptedAt: wireTimeOrNull(acceptedAt) ?? undefined,
+  expiresAt: wireTimeOrNull(expiresAt) ?? undefined,
+})
+
+/** As the holder of the shared account sees it. */
+const delegateView = ({ delegateDid, handle, endedAt, endedBy, ...delegation }: ListedDelegation) => ({
+  ...termsView({ delegateDid, endedAt, endedBy, ...delegation }),
+  did: delegateDid ?? undefined,
+  handle: handle ?? undefined,
+  endedAt: wireTimeOrNull(endedAt) ?? undefined,
+  endedBy: endedBy ?? undefined,
+})
+
+/** As the delegate sees it. */
+const sharedView = (delegation: ListedDelegation) => ({
+  ...termsView(delegation),
+  did: delegation.did,
+  handle: delegation.handle ?? undefined,
+})
+
+const actView = ({
+  seq,
+  delegationId,
+  delegateDid,
+  handle,
+  type,
+  detail,
+  createdAt,
+}: DelegationEvent & { handle: string | null }) => ({
+  seq,
+  delegationId,
+  did: delegateDid ?? undefined,
+  handle: handle ?? undefined,
+  type,
+  detail: detail ?? undefined,
+  createdAt: wireTime(createdAt),
+})
+
+/** Throws `InvalidRequest` if the text is no datetime. */
+function instantOf(text: string | undefined): number | null {
+  if (text === undefined) return null
+  const instant = parseDatetime(text)
+  if (instant === null) throw invalidRequest('expiresAt must be a datetime, such as 2030-01-31T12:00:00.000Z')
+  return instant
+}
+
+const invitation = Type.Object({
+  delegate: Type.String({ maxLength: 2048 }),
+  scope: Type.Optional(Type.String()),
+  presets: Type.Optional(Type.Array(Type.String(), { maxItems: Object.keys(scopePresets).length })),
+  expiresAt: Type.Optional(Type.String()),
+})
+
+export const delegationRoutes = [
+  route('GET', '/v1/delegates', {
+    auth: owner,
+    handler: async ({ ctx, caller }) => ({ delegates: (await listDelegates(ctx, caller.did)).map(delegateView) }),
+  }),
+
+  route('POST', '/v1/delegates', {
+    auth: owner,
+    limit: { name: 'inviteDelegate', key: ({ caller }) => caller.did },
+    async handler(call) {
+      const { delegate, scope = '', presets = [], expiresAt } = await readJson(call.body, invitation)
+      const terms = { delegate, scope, presets, expiresAt: instantOf(expiresAt) }
+      const { delegateDid, ...made } = await inviteDelegate(call, call.caller.did, terms)
+      return { ...termsView({ delegateDid, ...made }), did: delegateDid }
+    },
+  }),
+
+  route('POST', '/v1/delegates/:id/end', {
+    auth: owner,
+    async handler(call) {
+      const { id = '' } = call.path
+      const { did } = call.caller
+      if ((await endDelegation(call, id, 'holder', (one) => one.did === did)) === null) throw unknownDelegation()
+      return { id, status: 'ended' }
+    },
+  }),
+
+  route('GET', '/v1/delegates/acts', {
+    auth: owner,
+    async handler({ ctx, caller, url: { searchParams } }) {
+      const delegation = searchParams.get('delegation')
+      const { rows, cursor } = await pageOf(searchParams, { cursor: bySeq, maxRows: MAX_ACTS }, (before, limit) =>
+        delegateActs(ctx, caller.did, delegation, before, limit),
+      )
+      return { acts: rows.map(actView), cursor }
+    },
+  }),
+
+  route('GET', '/v1/shared-accounts', {
+    auth: owner,
+    handler: async ({ ctx, caller }) => ({ accounts: (await listSharedAccounts(ctx, caller.did)).map(sharedView) }),
+  }),
+
+  route('POST', '/v1/shared-accounts/:id/accept', {
+    auth: owner,
+    async handler(call) {
+      const { id = '' } = call.path
+      const accepted = await acceptDelegation(call, call.caller.did, id)
+      return { ...termsView(accepted), did: accepted.did }
+    },
+  }),
+
+  route('POST', '/v1/shared-accounts/:id/leave', {
+    auth: owner,
+    async handler(call) {
+      const { id = '' } = call.path
+      const { did } = call.caller
+      if ((await endDelegation(call, id, 'delegate', (one) => one.delegateDid === did)) === null)
+        throw unknownDelegation()
+      return { id, status: 'ended' }
+    },
+  }),
+]

@@ -1,0 +1,101 @@
+/** SQL of the `delegation` table: which account acts for which, within which scopes, and until when. */
+import { sql, sqlAnd, type Reader, type Tx } from '../../../platform/database/database.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+
+/** `time`: its end date has come. `deletion`: the account of the delegate was deleted. */
+export type DelegationEnd = 'holder' | 'delegate' | 'operator' | 'password_reset' | 'time' | 'deletion'
+
+export interface Delegation {
+  id: string
+  /** The shared account. */
+  did: Did
+  /** Null once the account of the delegate is deleted. */
+  delegateDid: Did | null
+  /** Separated by spaces. They never change. */
+  scope: string
+  status: 'invited' | 'active' | 'ended'
+  invitedAt: Millis
+  acceptedAt: Millis | null
+  /** Null: without an end. */
+  expiresAt: Millis | null
+  endedAt: Millis | null
+  endedBy: DelegationEnd | null
+}
+
+const columns = sql`id, did, delegate_did AS "delegateDid", scope, status, invited_at AS "invitedAt", accepted_at AS "acceptedAt",
+  expires_at AS "expiresAt", ended_at AS "endedAt", ended_by AS "endedBy"`
+
+/** Throws a unique violation if there is one between the two accounts that has not ended. */
+export const insertDelegation = (
+  tx: Tx,
+  { id, did, delegateDid, scope, invitedAt, expiresAt }: Delegation & { delegateDid: Did },
+): Promise<number> =>
+  tx.run(sql`
+    INSERT INTO delegation (id, did, delegate_did, scope, status, invited_at, expires_at)
+    VALUES (${id}, ${did}, ${delegateDid}, ${scope}, 'invited', ${invitedAt}, ${expiresAt})`)
+
+export const findDelegation = (reader: Reader, id: string): Promise<Delegation | null> =>
+  reader.get<Delegation>(sql`SELECT ${columns} FROM delegation WHERE id = ${id}`)
+
+/** Newest first. */
+export const delegationsOf = (reader: Reader, did: Did, limit: number): Promise<Delegation[]> =>
+  reader.all<Delegation>(
+    sql`SELECT ${columns} FROM delegation WHERE did = ${did} ORDER BY invited_at DESC, id LIMIT ${limit}`,
+  )
+
+/** Those of a shared account that have not ended: at most as many as it may have. */
+export const liveDelegationsOf = (reader: Reader, did: Did): Promise<Delegation[]> =>
+  reader.all<Delegation>(sql`SELECT ${columns} FROM delegation WHERE did = ${did} AND status <> 'ended'`)
+
+/** Those by which an account acts for others, or is invited to, newest first. */
+export const delegationsTo = (reader: Reader, delegateDid: Did, limit: number): Promise<Delegation[]> =>
+  reader.all<Delegation>(sql`
+    SELECT ${columns} FROM delegation WHERE delegate_did = ${delegateDid} AND status <> 'ended'
+    ORDER BY invited_at DESC, id LIMIT ${limit}`)
+
+export interface DelegationPlace {
+  invitedAt: Millis
+  id: string
+}
+
+/** A page of those that have not ended, oldest first: of one shared account, or of all. */
+export function listLiveDelegations(
+  reader: Reader,
+  did: Did | null,
+  after: DelegationPlace | null,
+  limit: number,
+): Promise<Delegation[]> {
+  const conditions = [
+    sql`status <> 'ended'`,
+    ...(did === null ? [] : [sql`did = ${did}`]),
+    ...(after === null ? [] : [sql`(invited_at, id) > (${after.invitedAt}, ${after.id})`]),
+  ]
+  return reader.all<Delegation>(
+    sql`SELECT ${columns} FROM delegation WHERE ${sqlAnd(conditions)} ORDER BY invited_at, id LIMIT ${limit}`,
+  )
+}
+
+/** Returns 0 unless it was an open invitation. */
+export const updateAccepted = (tx: Tx, id: string, now: Millis): Promise<number> =>
+  tx.run(sql`UPDATE delegation SET status = 'active', accepted_at = ${now} WHERE id = ${id} AND status = 'invited'`)
+
+/** Returns 0 unless it was active. */
+export const updateEnded = (tx: Tx, id: string, endedBy: DelegationEnd, now: Millis): Promise<number> =>
+  tx.run(sql`
+    UPDATE delegation SET status = 'ended', ended_at = ${now}, ended_by = ${endedBy} WHERE id = ${id} AND status = 'active'`)
+
+/** Delete an invitation that was not accepted, with its record. */
+export async function deleteInvitation(tx: Tx, id: string): Promise<void> {
+  await tx.run(sql`DELETE FROM delegation_event WHERE delegation_id = ${id}`)
+  await tx.run(sql`DELETE FROM delegation WHERE id = ${id} AND status = 'invited'`)
+}
+
+/** Forget who the delegate of ended delegations was. */
+export const forgetDelegate = (tx: Tx, delegateDid: Did): Promise<number> =>
+  tx.run(sql`UPDATE delegation SET delegate_did = NULL WHERE delegate_did = ${delegateDid} AND status = 'ended'`)
+
+/** Delete a shared account's delegations and their record. */
+export async function deleteDelegationsOf(tx: Tx, did: Did): Promise<void> {
+  await tx.run(sql`DELETE FROM delegation_event WHERE did = ${did}`)
+  await tx.run(sql`DELETE FROM delegation WHERE did = ${did}`)
+}
