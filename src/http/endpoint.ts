@@ -41,6 +41,8 @@ export interface Exchange {
   readonly replyHeaders: Headers
   /** The guard sets it; without one it does nothing. */
   revalidate: Revalidate
+  /** Lift the idle timeout of the connection while a response is sent that waits for its client, or restore it. */
+  mayIdle(may: boolean): void
 }
 
 /** Identifies the caller, or throws a `Refusal`. Runs before the body is read. */
@@ -74,7 +76,7 @@ export interface Common<Caller, Call = unknown> {
   capability?: CapabilityName
   /** Exempt from the limit that counts every request of an address. */
   unlimited?: boolean
-  /** Responses or bodies may take arbitrarily long: no idle timeout. */
+  /** Its body may take arbitrarily long, and so may the handler: no idle timeout until the handler returns. */
   long?: boolean
 }
 

@@ -81,6 +81,10 @@ export class RequestExchange implements Exchange {
     return (this.#client ??= clientOf(this.ip))
   }
 
+  mayIdle(may: boolean): void {
+    this.peer.mayIdle(this.request, may)
+  }
+
   resumed(): void {
     this.ctx.loop.enter(this.route)
   }

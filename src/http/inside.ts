@@ -58,7 +58,7 @@ export async function askInside(
   const response = await dispatcher.dispatch(inner, {
     addressOf: () => ip,
     isDirect: true,
-    withoutTimeout() {},
+    mayIdle() {},
     upgrade: () => false,
   })
   const answered = await response.text()

@@ -6,8 +6,8 @@ export interface Peer {
   addressOf(request: Request): string
   /** Clients reach the listener directly, so only the operator's proxies are believed: not every near peer is one. */
   readonly isDirect?: boolean
-  /** Lift the idle timeout for the request. */
-  withoutTimeout(request: Request): void
+  /** Lift the idle timeout of the connection, or restore it: it stays lifted after the response. */
+  mayIdle(request: Request, may: boolean): void
   /**
    * Upgrade the connection to a WebSocket, which `handler` serves from then on. Returns false if it cannot be upgraded.
    */

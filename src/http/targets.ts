@@ -91,7 +91,21 @@ function target(
   run: (exchange: RequestExchange, limits: CallLimits) => unknown,
 ): Target {
   const limits = callLimitsOf(spec)
-  return { name, limits: addressLimitsOf(spec), spec, run: (exchange) => run(exchange, limits) }
+  return {
+    name,
+    limits: addressLimitsOf(spec),
+    spec,
+    run: (exchange) => (spec?.long ? patiently(exchange, () => run(exchange, limits)) : run(exchange, limits)),
+  }
+}
+
+async function patiently(exchange: RequestExchange, run: () => unknown): Promise<unknown> {
+  exchange.mayIdle(true)
+  try {
+    return await run()
+  } finally {
+    exchange.mayIdle(false)
+  }
 }
 
 function methodTarget(endpoint: Of<'query' | 'procedure' | 'subscription'>, unserved: Target): MethodTarget {
@@ -200,10 +214,7 @@ function paramsOf({ request: { url } }: RequestExchange, nsid: MethodName): unkn
 }
 
 /** Returns the caller, or a promise of it if the guard has to wait. */
-function authenticate(exchange: RequestExchange, { auth = anyone, long }: Common<unknown>): unknown {
-  if (long) exchange.peer.withoutTimeout(exchange.request)
-  return auth.check(exchange)
-}
+const authenticate = (exchange: RequestExchange, { auth = anyone }: Common<unknown>): unknown => auth.check(exchange)
 
 async function inputOf(body: RequestBody, method: Method, maxBytes: number): Promise<unknown> {
   if (method.inputEncoding === null) {

@@ -117,6 +117,8 @@ export interface SpillOptions {
   owner?: string
   /** A reader that takes nothing for this long is disconnected. */
   stallMillis?: number
+  /** Called whenever the reader asks for more. */
+  onRead?: () => void
   /** Called once, when the reader has everything or is gone. */
   onEnd?: () => void
 }
@@ -199,6 +201,7 @@ export class SpillQueue {
         start: (controller) => this.#watchReader(controller),
         pull: async (controller) => {
           this.#lastReadAt = performance.now()
+          this.#options.onRead?.()
           for (;;) {
             const chunk = this.#next()
             if (chunk !== null) return controller.enqueue(chunk)

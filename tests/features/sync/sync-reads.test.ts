@@ -58,7 +58,7 @@ const cidsOf = async (bytes: Uint8Array) => {
 }
 
 /** What an export needs to know of a request. */
-const asked = () => ({ ctx: pds.ctx, request: new Request(pds.url) })
+const asked = () => ({ ctx: pds.ctx, request: new Request(pds.url), mayIdle() {} })
 
 test('an export is a whole repository that verifies', async () => {
   const posts = []

@@ -24,7 +24,7 @@ const { pds } = useWorld({
 
 const peerAt = (address: string, upgrades = false): Peer => ({
   addressOf: () => address,
-  withoutTimeout() {},
+  mayIdle() {},
   upgrade: (_, handler) => upgrades && taken.push(handler) > 0,
 })
 
@@ -137,6 +137,38 @@ test('a subscription is refused before the upgrade, or handed to the peer', asyn
   expect(taken).toHaveLength(1)
   for (const handler of taken) handler.closed()
   expect((await subscribe(true)).status).toBe(200)
+})
+
+test('a connection may be idle while something long is under way, and no longer', async () => {
+  const made = await post('com.atproto.server.createAccount', {
+    handle: 'carol.test',
+    email: 'carol@example.com',
+    password: PASSWORD,
+  })
+  const { did, accessJwt } = (await made.json()) as { did: string; accessJwt: string }
+  const told: boolean[] = []
+  const peer: Peer = { ...peerAt('192.0.2.10'), mayIdle: (_, may) => void told.push(may) }
+  const headers = { authorization: `Bearer ${accessJwt}` }
+  expect((await send('/account/archive/import', { method: 'POST', body: 'x' }, peer)).status).toBe(303)
+  expect((await send('/xrpc/com.atproto.repo.importRepo', { method: 'POST', body: 'x' }, peer)).status).toBe(401)
+  expect((await send(`/xrpc/com.atproto.sync.getRepo?did=${did}`, {}, peer)).status).toBe(200)
+  expect(told).toEqual([true, false, true, false, true, false])
+
+  const reader = (await send('/v1/account/archive', { headers }, peer)).body!.getReader()
+  await reader.read()
+  expect(told.at(-1)).toBe(true)
+  while (!(await reader.read()).done);
+  expect(told.at(-1)).toBe(false)
+
+  const body = JSON.stringify({ repo: did, collection: 'com.example.note', record: { text: 'x'.repeat(100_000) } })
+  const type = { 'content-type': 'application/json', 'content-length': String(body.length) }
+  for (let n = 0; n < 4; n++)
+    await send('/xrpc/com.atproto.repo.createRecord', { method: 'POST', body, headers: { ...headers, ...type } })
+  const car = (await send(`/xrpc/com.atproto.sync.getRepo?did=${did}`, {}, peer)).body!.getReader()
+  await car.read()
+  expect(told.at(-1)).toBe(true)
+  await car.cancel()
+  expect(told.at(-1)).toBe(false)
 })
 
 test('once it is told to stop it takes nothing more', async () => {

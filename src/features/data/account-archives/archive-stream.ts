@@ -80,14 +80,20 @@ export async function archiveOfAccount(exchange: Exchange, did: Did, actor?: str
     'Content-Disposition': `attachment; filename="${name}-${wireTime(made).slice(0, 10)}.zip"`,
     ...runsNothing,
   }
-  if (request.method !== 'HEAD') return new Response(outgoing(ctx, contents, place, made), { headers })
+  if (request.method !== 'HEAD') return new Response(outgoing(exchange, contents, place, made), { headers })
   closeContents(contents)
   place.leave()
   return new Response(null, { headers })
 }
 
 /** The archive as a stream, which gives everything back when it ends, or when its client is gone or too slow. */
-function outgoing(ctx: Context, contents: Contents, place: StreamPlace, made: Millis): ReadableStream<Uint8Array> {
+function outgoing(
+  exchange: Exchange,
+  contents: Contents,
+  place: StreamPlace,
+  made: Millis,
+): ReadableStream<Uint8Array> {
+  const { ctx } = exchange
   const gone = new AbortController()
   const pieces = archivePieces(ctx, contents, { made, gone: gone.signal })
   let stall: ReturnType<typeof setTimeout> | undefined
@@ -98,6 +104,7 @@ function outgoing(ctx: Context, contents: Contents, place: StreamPlace, made: Mi
     await pieces.return(undefined)
     closeContents(contents)
     place.leave()
+    exchange.mayIdle(false)
   }
   return new ReadableStream<Uint8Array>(
     {
@@ -112,6 +119,7 @@ function outgoing(ctx: Context, contents: Contents, place: StreamPlace, made: Mi
       },
       async pull(controller) {
         stall?.refresh()
+        exchange.mayIdle(true)
         try {
           const { done, value } = await pieces.next()
           if (gone.signal.aborted) return

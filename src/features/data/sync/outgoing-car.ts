@@ -1,6 +1,6 @@
 /** Sends archives: short ones whole, longer ones from a queue, at the speed of the client. */
 import type { Exchange } from '../../../http/endpoint.ts'
-import { perContext, type Context } from '../../../platform/context.ts'
+import { perContext } from '../../../platform/context.ts'
 import { SpillQueue, SpillRoom } from '../../../platform/files/spill-queue.ts'
 import { clientHere } from '../../../platform/running/request-scope.ts'
 import type { StreamPlace } from '../../../platform/running/stream-places.ts'
@@ -15,12 +15,11 @@ const SHORT_BYTES = 256 * 1024
 const spillRoom = perContext(() => new SpillRoom(maxQueued))
 
 /** Whom an archive is for. */
-export type Recipient = Pick<Exchange, 'ctx' | 'request'>
+export type Recipient = Pick<Exchange, 'ctx' | 'request' | 'mayIdle'>
 
 /** An archive on its way to a client. Gives back its place once the client has it, is gone, or is too slow. */
 export class OutgoingCar {
-  readonly #ctx: Context
-  readonly #request: Request
+  readonly #to: Recipient
   readonly #place: StreamPlace
   /** Chunks until there are too many for a short archive. */
   #chunks: Uint8Array[] = []
@@ -28,9 +27,8 @@ export class OutgoingCar {
   #queue: SpillQueue | null = null
   #stream: ReadableStream<Uint8Array> | null = null
 
-  constructor({ ctx, request }: Recipient, place: StreamPlace) {
-    this.#ctx = ctx
-    this.#request = request
+  constructor(to: Recipient, place: StreamPlace) {
+    this.#to = to
     this.#place = place
   }
 
@@ -56,12 +54,16 @@ export class OutgoingCar {
   }
 
   #open(): SpillQueue {
-    const { config } = this.#ctx
+    const { ctx } = this.#to
     const queue = new SpillQueue({
-      dir: config.dataDir,
-      room: spillRoom(this.#ctx),
+      dir: ctx.config.dataDir,
+      room: spillRoom(ctx),
       owner: clientHere().network,
-      onEnd: this.#place.leave,
+      onRead: () => this.#to.mayIdle(true),
+      onEnd: () => {
+        this.#place.leave()
+        this.#to.mayIdle(false)
+      },
     })
     this.#stream = queue.stream()
     for (const chunk of this.#chunks) queue.push(chunk)
@@ -80,7 +82,7 @@ export class OutgoingCar {
   /** No more chunks will come, because of an error. What has begun to be sent breaks off. */
   fail(error: unknown): void {
     if (this.#queue === null) return this.#place.leave()
-    this.#ctx.log.error('export aborted', { error })
+    this.#to.ctx.log.error('export aborted', { error })
     this.#queue.fail(error)
     this.end()
   }
@@ -95,7 +97,7 @@ export class OutgoingCar {
   response(): Response {
     if (this.#stream === null)
       return carResponse(this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks))
-    if (this.#request.method !== 'HEAD') return carResponse(this.#stream)
+    if (this.#to.request.method !== 'HEAD') return carResponse(this.#stream)
     this.drop()
     return carResponse(null)
   }
