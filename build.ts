@@ -141,7 +141,13 @@ const unusedPackages = {
   '@opentelemetry/sdk-metrics': 'export of metrics',
   'thread-stream': 'logs that another thread writes',
   'ajv(?:-formats)?': 'what people enter into forms of assistants (`noForms` in agent-client/assistant-server.ts)',
+  '@peculiar/(?:asn1-[\\w-]+|x509)': 'certificates of authenticators',
+  'reflect-metadata': 'certificates of authenticators',
 }
+
+/** Attestations of authenticators, which are not asked for: each is refused. */
+const attestations = ['FIDOU2F', 'Packed', 'AndroidSafetyNet', 'AndroidKey', 'Apple', 'TPM']
+const webauthn = '@simplewebauthn/server/esm'
 
 /** Files of libraries that are for what this program never asks of them, each with what stands in its place. */
 const unusedFiles: readonly [path: string, contents: string, whatFor: string][] = [
@@ -159,6 +165,27 @@ const unusedFiles: readonly [path: string, contents: string, whatFor: string][] 
   ],
   ['@grpc/grpc-js/build/src/server.js', 'module.exports = {}', 'a gRPC server'],
   ['@grpc/grpc-js/build/src/server-interceptors.js', 'module.exports = {}', 'a gRPC server'],
+  ...attestations.map((name): [string, string, string] => [
+    `${webauthn}/registration/verifications/${name === 'TPM' ? 'tpm/' : ''}verifyAttestation${name}.js`,
+    `export const verifyAttestation${name} = async () => false`,
+    'attestations of authenticators',
+  ]),
+  [
+    `${webauthn}/services/settingsService.js`,
+    'export const SettingsService = { getRootCertificates: () => [], runtimeSupportsPQC: () => false }',
+    'certificates of the makers of authenticators',
+  ],
+  [`${webauthn}/services/metadataService.js`, 'export const MetadataService = {}', 'lists of authenticators'],
+  [
+    `${webauthn}/helpers/convertX509PublicKeyToCOSE.js`,
+    "export const convertX509PublicKeyToCOSE = () => { throw new Error('certificates are not supported') }",
+    'certificates of authenticators',
+  ],
+  [
+    `${webauthn}/helpers/iso/isoCrypto/unwrapEC2Signature.js`,
+    `export { unwrapSignature as unwrapEC2Signature } from ${JSON.stringify(join(import.meta.dir, 'src/protocol/ecdsa-signature.ts'))}`,
+    'ASN.1 beyond the two numbers of a signature',
+  ],
   ...['outlier-detection', 'weighted-round-robin'].map((name): [string, string, string] => [
     `@grpc/grpc-js/build/src/load-balancer-${name}.js`,
     'module.exports = { setup() {} }',

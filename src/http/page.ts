@@ -22,8 +22,8 @@ export interface Page {
   leavesOrigin?: boolean
   /** A wider layout, for pages with lists. */
   wide?: boolean
-  /** URL of a script of ours that improves the page; the page works without it. */
-  script?: string
+  /** URLs of scripts of ours that improve the page; the page works without them. */
+  script?: string | readonly string[]
   /**
    * Origin of the layout's links and stylesheet, for a page on a host that is not ours; empty for the requested host.
    */
@@ -67,7 +67,7 @@ const layout = (
 <title>${title} · ${config.serviceName}</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="${origin}${stylesheetUrl(config)}">
-${script && html`<script src="${script}" defer></script>`}
+${[script ?? []].flat().map((url) => html`<script src="${url}" defer></script>`)}
 </head>
 <body>
 <header class="top"><a href="${origin}/account" class="brand">${config.brand.logoFile === null || origin !== '' ? mark : html`<img class="mark" src="${LOGO_PATH}" alt="">`}<span>${config.serviceName}</span></a></header>

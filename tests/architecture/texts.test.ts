@@ -41,14 +41,13 @@ const unfinished: readonly string[] = [
   'features/access/account-pages/push-part.ts',
   'features/access/account-pages/recovery-pages.ts',
   'features/access/account-pages/wallet-matters-view.ts',
-  'features/access/pages/factor-page.ts',
   'features/agents/agents/agent-claim-page.ts',
 ]
 
 /** Words that are the same in another language, by language; names and abbreviations need no line. */
 const loans: Readonly<Record<string, readonly string[]>> = {
-  fr: ['Contact', 'images'],
-  de: ['Handle', 'Software'],
+  fr: ['Code', 'Contact', 'images'],
+  de: ['Code', 'Handle', 'Passkeys', 'Software'],
   es: ['Software'],
   'pt-BR': ['Software', 'feeds'],
 }

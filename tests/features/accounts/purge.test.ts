@@ -82,6 +82,7 @@ const aboutNobody: readonly string[] = [
   'sign_in_attempt',
   'sweep_failure',
   'sweep_report',
+  'used_passkey_challenge',
   'used_proof',
   'waitlist_entry',
 ]

@@ -13,6 +13,7 @@ import { createAccount, logIn } from '../../support/clients/account.ts'
 import { openAgentClaim, registerAgent } from '../../support/clients/agent.ts'
 import { FactorHolder } from '../../support/clients/factor-holder.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
+import { PasskeyDevice } from '../../support/clients/passkey-device.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { decisionOf, sendDecision, latch } from '../../support/clients/wallet-consent.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
@@ -90,6 +91,17 @@ const fritz = setUp(async () => {
   await holder.addApp()
   return holder
 })
+/** Has passkeys with the longest names. */
+const hannah = setUp(async () => {
+  const holder = new FactorHolder(pds, await createAccount(pds, `hannah${'x'.repeat(50)}`))
+  await holder.signIn()
+  await holder.addPasskey(undefined, { name: LONG_NAME })
+  await holder.addPasskey(new PasskeyDevice(pds.url, false), {
+    name: 'x'.repeat(60),
+    code: holder.recoveryCodes.pop()!,
+  })
+  return holder
+})
 beforeAll(async () => {
   dns.setHandle(LONG_HANDLE, alice.did)
   const changed = await alice.call('com.atproto.identity.updateHandle', { json: { handle: LONG_HANDLE } })
@@ -151,6 +163,10 @@ async function actingAgent() {
   if (written.status !== 200) throw new Error(JSON.stringify(written.body))
   return agent
 }
+
+/** As the script of a page does. */
+const showPasskeyParts = (page: Page) =>
+  page.evaluate('document.querySelectorAll("[data-passkey]").forEach((one) => { one.hidden = false })')
 
 const unfold = (page: Page) =>
   page.evaluate('document.querySelectorAll("details").forEach((one) => { one.open = true })')
@@ -291,6 +307,23 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await signIn(page)
     await changeFactors(page, 'Set up an authenticator app', alice)
     await page.getByLabel('Code that the app shows').waitFor()
+  },
+  async 'factors-with-passkeys'(page) {
+    await enterPassword(page, hannah.account)
+    await page.getByLabel('Code', { exact: true }).fill(hannah.recoveryCodes.pop()!)
+    await page.locator('button.primary').click()
+    await page.waitForURL(`${pds.url}/account`)
+    await page.goto(`${pds.url}/account/factors`)
+    await unfold(page)
+  },
+  async 'factors-passkey'(page) {
+    await signIn(page)
+    await changeFactors(page, 'Add a passkey', alice)
+    await showPasskeyParts(page)
+  },
+  async 'second-step-passkey'(page) {
+    await enterPassword(page, hannah.account)
+    await showPasskeyParts(page)
   },
   async 'factors-codes'(page) {
     await enterPassword(page, fritz.account)

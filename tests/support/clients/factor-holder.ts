@@ -2,6 +2,7 @@
 import { TOTP, URI } from 'otpauth'
 import type { TestAccount } from './account.ts'
 import { hiddenFields } from './oauth-client.ts'
+import { PasskeyDevice, type PageOptions, type Tampering } from './passkey-device.ts'
 import { CookieBrowser } from './wallet-sign-in.ts'
 import type { TestPds } from '../servers/pds.ts'
 import type { Answer } from './http.ts'
@@ -13,8 +14,9 @@ export class FactorHolder {
   app: TOTP | null = null
   recoveryCodes: string[] = []
 
+  /** A server without a clock of its own has that of the machine. */
   constructor(
-    readonly pds: TestPds,
+    readonly pds: Pick<TestPds, 'url'> & Partial<Pick<TestPds, 'clock'>>,
     readonly account: TestAccount,
   ) {
     this.browser = new CookieBrowser(pds)
@@ -26,12 +28,12 @@ export class FactorHolder {
 
   /** The code that the app shows, or showed some steps ago. */
   code(steps = 0): string {
-    return this.app!.generate({ timestamp: this.pds.clock.now() + steps * STEP_MILLIS })
+    return this.app!.generate({ timestamp: (this.pds.clock?.now() ?? Date.now()) + steps * STEP_MILLIS })
   }
 
   /** The code of the next step, once it has begun: none was used yet. */
   nextCode(): string {
-    this.pds.clock.advance({ secs: STEP_MILLIS / 1000 })
+    this.pds.clock?.advance({ secs: STEP_MILLIS / 1000 })
     return this.code()
   }
 
@@ -43,11 +45,14 @@ export class FactorHolder {
     return browser.send('/account/sign-in', { ...hiddenFields(first.body), factor_code: code })
   }
 
-  /** Presses a button of the page of factors, and enters the password; not the code that comes next, if any. */
-  async change(change: string, browser = this.browser): Promise<Answer> {
+  /**
+   * Presses a button of the page of factors, `more` being other fields of its form, and enters the password; not the
+   * code that comes next, if any.
+   */
+  async change(change: string, browser = this.browser, more: Record<string, string> = {}): Promise<Answer> {
     const { body } = await browser.open(this.path)
     const { form_token = '' } = hiddenFields(body)
-    const asked = await browser.send(this.path, { account: this.account.did, form_token, change })
+    const asked = await browser.send(this.path, { account: this.account.did, form_token, change, ...more })
     return browser.send(this.path, { ...hiddenFields(asked.body), password: this.account.password })
   }
 
@@ -65,6 +70,46 @@ export class FactorHolder {
     this.recoveryCodes = codesOn(made.body)
     if (this.recoveryCodes.length !== 10) throw new Error(`no app was added: ${made.status} ${made.body}`)
   }
+
+  /** From a signed-in browser to the page on which a device makes a passkey. `code` is one of a factor, if any. */
+  async openNewPasskey(code = ''): Promise<{ fields: Record<string, string>; options: PageOptions }> {
+    const asked = await this.change('add-passkey')
+    const { body } =
+      code === '' ? asked : await this.browser.send(this.path, { ...hiddenFields(asked.body), factor_code: code })
+    const options = passkeyOptionsOn(body)
+    if (options?.rp === undefined) throw new Error(`no passkey can be made: ${body}`)
+    return { fields: hiddenFields(body), options }
+  }
+
+  /** Adds a passkey of a device. Returns the device. */
+  async addPasskey(
+    device = new PasskeyDevice(this.pds.url),
+    { name = 'Key', code = '' }: { name?: string; code?: string } = {},
+  ): Promise<PasskeyDevice> {
+    const { fields, options } = await this.openNewPasskey(code)
+    const made = await this.browser.send(this.path, { ...fields, name, passkey: device.create(options) })
+    const codes = codesOn(made.body)
+    if (codes.length > 0) this.recoveryCodes = codes
+    else if (made.status !== 303) throw new Error(`no passkey was added: ${made.status} ${made.body}`)
+    return device
+  }
+
+  /** Signs in at the account page with a passkey alone. */
+  async enterWith(device: PasskeyDevice, browser = this.browser, tampering: Tampering = {}): Promise<Answer> {
+    const { body } = await browser.open('/account/sign-in')
+    return browser.send('/account/sign-in', {
+      ...hiddenFields(body),
+      passkey: device.get(passkeyOptionsOn(body)!, tampering),
+    })
+  }
+}
+
+/** What a page asks a browser for that is to make or use a passkey; null if it asks for none. */
+export function passkeyOptionsOn(page: unknown): PageOptions | null {
+  const [, options] = /data-options="([^"]+)"/.exec(String(page)) ?? []
+  return options === undefined
+    ? null
+    : (JSON.parse(options.replaceAll('&quot;', '"').replaceAll('&amp;', '&')) as PageOptions)
 }
 
 /** The app that scans the code on a page. */

@@ -3,12 +3,16 @@
  * itself again.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { generateKeyPairSync } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, watch, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadCommands } from '../../../src/commands/commands.ts'
 import { hasIroh } from '../../../src/platform/network/iroh-library.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { FactorHolder } from '../../support/clients/factor-holder.ts'
+import { PasskeyDevice, type Cbor } from '../../support/clients/passkey-device.ts'
+import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import { startBucket, type BucketHost } from '../../support/servers/bucket-host.ts'
 import { testAuthority } from '../../support/certificates.ts'
 import { startCollector, type Collector } from '../../support/servers/collector.ts'
@@ -96,6 +100,26 @@ test('the executable explains every command', async () => {
 })
 
 // Every server downloads it, at every upgrade.
+test('passkeys open accounts, with the parts of the library that are built in', async () => {
+  const holder = new FactorHolder(server, alice)
+  await holder.signIn()
+  const device = await holder.addPasskey(new PasskeyDevice(server.url))
+  const browser = new CookieBrowser(server)
+  expect((await holder.enterWith(device, browser, { signer: generateKeyPairSync('ec', p256).privateKey })).status).toBe(
+    200,
+  )
+  expect(await browser.signedIn()).toBeNull()
+  expect((await holder.enterWith(device, browser)).status).toBe(303)
+  expect(await browser.signedIn()).toBe(alice.did)
+
+  const { fields, options } = await holder.openNewPasskey(holder.recoveryCodes[0])
+  const format = { format: 'packed', statement: new Map<Cbor, Cbor>([['alg', -7]]) }
+  const attested = { ...fields, passkey: new PasskeyDevice(server.url).create(options, format) }
+  expect((await holder.browser.send(holder.path, attested)).body).toContain('was not accepted')
+})
+
+const p256 = { namedCurve: 'P-256' } as const
+
 test('the executable has at most 135 MiB', () => {
   expect(statSync(PROGRAM[0]!).size).toBeLessThanOrEqual(135 * 1024 ** 2)
 })

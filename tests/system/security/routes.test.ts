@@ -46,6 +46,7 @@ const routes: Record<string, For> = {
   'GET /assets/style.css': 'open',
   'GET /assets/logo': 'open',
   'GET /assets/wallet-consent.js': 'open',
+  'GET /assets/passkeys.js': 'open',
   'GET /xrpc/_health': 'open',
   'GET /livez': 'open',
   'GET /readyz': 'open',

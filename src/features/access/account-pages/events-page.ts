@@ -28,6 +28,7 @@ const signInWords: Readonly<Record<Means, Phrase>> = {
   password: texts.byPassword,
   'password on a page': texts.onPage,
   'app password': texts.byAppPassword,
+  passkey: texts.byPasskey,
   wallet: texts.byWallet,
 }
 

@@ -3,16 +3,20 @@
  * if there is one, so that a stolen session changes none.
  */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
-import { html, type Html } from '../../../http/html.ts'
+import { html, type Html, type Wording } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
 import { page } from '../../../http/page.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import {
+  addPasskey,
+  beginPasskey,
   beginTotp,
   confirmTotp,
   deleteTrustedBrowser,
   factorsOf,
+  removePasskey,
   removeTotp,
+  renamePasskey,
   renewRecoveryCodes,
   switchEmailFactor,
   type ListedFactors,
@@ -34,6 +38,7 @@ import {
   goodNote,
   hidden,
   pageRefusal,
+  passkeyAnswer,
   passwordField,
   qrCode,
   seeOther,
@@ -41,6 +46,8 @@ import {
   type PageCall,
 } from '../page-parts/page-parts.ts'
 import { accountForm, accountName, type AccountView } from './account-view.ts'
+import { newPasskeyPage, passkeysPart } from './passkeys-part.ts'
+import { passkeysTexts } from './passkeys-texts.ts'
 
 const PATH = '/account/factors'
 const urlOf = ({ did }: Account, more: Record<string, string> = {}): string =>
@@ -62,7 +69,9 @@ export const factorsPart = ({ account, factors }: AccountView): Html | null =>
   <p class="links"><a href="${urlOf(account)}">Change how you sign in</a></p>
 </section>`
 
-function stateOf({ totp, emailAuthFactor, recoveryCodes }: ListedFactors): string {
+function stateOf({ totp, passkeys, emailAuthFactor, recoveryCodes }: ListedFactors): string {
+  if (passkeys.length > 0)
+    return `${totp === null ? 'A passkey opens your account. So do your password and a recovery code' : 'A passkey opens your account. So do your password and your authenticator app'}. You have ${recoveryCodes} recovery codes left.`
   if (totp !== null)
     return `Your password and your authenticator app open your account. You have ${recoveryCodes} recovery codes left.`
   if (emailAuthFactor) return 'Your password and a code that we email to you open your account.'
@@ -73,7 +82,7 @@ function stateOf({ totp, emailAuthFactor, recoveryCodes }: ListedFactors): strin
 
 interface Shown {
   fault?: Fault | null
-  notice?: string | null
+  notice?: Wording | null
 }
 
 async function factorsPage(
@@ -97,7 +106,9 @@ async function factorsPage(
   <p class="note">App passwords work without a second factor. If you add one, revoke the app passwords that you no longer use.</p>
   <p class="links"><a href="/account?${new URLSearchParams({ account: account.did }).toString()}">Back to your account</a></p>
 </section>
+${passkeysPart(holder, factors)}
 ${totpPart(holder, factors)}
+${recoveryPart(holder, factors)}
 ${mailPart(holder, factors)}
 ${trustedPart(holder, factors)}`,
   })
@@ -106,7 +117,7 @@ ${trustedPart(holder, factors)}`,
 const changeForm = (holder: Holder, change: Change, button: Html): Html =>
   accountForm(holder, 'factors', html`${hidden({ change })}<div>${button}</div>`)
 
-function totpPart(holder: Holder, { totp, recoveryCodes }: ListedFactors): Html {
+function totpPart(holder: Holder, { totp }: ListedFactors): Html {
   const use = html`
   <h2>Authenticator app</h2>
   <p class="quiet">An app on your phone shows a new code every 30 seconds. It works without a network, and reading your mail does not help an intruder to get past it.</p>`
@@ -121,13 +132,22 @@ function totpPart(holder: Holder, { totp, recoveryCodes }: ListedFactors): Html 
   <div class="tight">${use}</div>
   <p>Added ${day(totp.confirmedAt)}${totp.lastUsedAt !== null && html`, last used ${day(totp.lastUsedAt)}`}.</p>
   ${changeForm(holder, 'remove-app', html`<button class="danger">Remove the app</button>`)}
-  <h2>Recovery codes</h2>
-  <p class="quiet">Each opens your account once, with your password, if you lose your phone. ${recoveryCodes} are left.</p>
-  ${changeForm(holder, 'new-codes', html`<button>Make new recovery codes</button>`)}
 </section>`
 }
 
-function mailPart(holder: Holder, { totp, emailAuthFactor }: ListedFactors): Html {
+const recoveryPart = (holder: Holder, { totp, passkeys, recoveryCodes }: ListedFactors): Html | null =>
+  totp === null && passkeys.length === 0
+    ? null
+    : html`
+<section class="card">
+  <div class="tight">
+    <h2>Recovery codes</h2>
+    <p class="quiet">Each opens your account once, with your password, if you lose your phone. ${recoveryCodes} are left.</p>
+  </div>
+  ${changeForm(holder, 'new-codes', html`<button>Make new recovery codes</button>`)}
+</section>`
+
+function mailPart(holder: Holder, { totp, passkeys, emailAuthFactor }: ListedFactors): Html {
   const { email, emailConfirmedAt, did } = holder.account
   const choice =
     emailConfirmedAt === null
@@ -139,7 +159,7 @@ function mailPart(holder: Holder, { totp, emailAuthFactor }: ListedFactors): Htm
 <section class="card">
   <div class="tight">
     <h2>Code by email</h2>
-    <p class="quiet">We send a code to ${email ?? 'your email address'} when you sign in. Someone who reads your mail gets the code too, so an authenticator app is safer${totp !== null && '. While you have one, we ask for its code instead'}.</p>
+    <p class="quiet">We send a code to ${email ?? 'your email address'} when you sign in. Someone who reads your mail gets the code too, so a passkey or an authenticator app is safer${(totp !== null || passkeys.length > 0) && '. While you have one, we ask for it instead'}.</p>
   </div>
   ${choice}
 </section>`
@@ -164,17 +184,30 @@ function trustedPart(holder: Holder, { trusted }: ListedFactors): Html | null {
 
 // Changes
 
-type Change = 'add-app' | 'remove-app' | 'new-codes' | 'mail-on' | 'mail-off'
+type Change = 'add-passkey' | 'remove-passkey' | 'add-app' | 'remove-app' | 'new-codes' | 'mail-on' | 'mail-off'
 
 interface Work {
   /** Says what is going to happen, above the field for the password. */
-  question: string
-  submit: string
-  /** Returns a page, or the notice of success. */
-  perform(call: PageCall, holder: Holder, revalidate: EnterPage): Promise<Response | string>
+  question: Wording
+  submit: Wording
+  /** `id` is the one in the form, if any. Returns a page, or the notice of success. */
+  perform(call: PageCall, holder: Holder, revalidate: EnterPage, id: string): Promise<Response | string>
 }
 
 const changes: Readonly<Record<Change, Work>> = {
+  'add-passkey': {
+    question: passkeysTexts.add,
+    submit: 'Continue',
+    perform: (call, holder, revalidate) => showNewPasskey(call, holder, revalidate, null),
+  },
+  'remove-passkey': {
+    question: passkeysTexts.removeQuestion,
+    submit: passkeysTexts.removeSubmit,
+    async perform(call, { account }, revalidate, id) {
+      await removePasskey(call, account.did, id, revalidate)
+      return 'passkey-removed'
+    },
+  },
   'add-app': {
     question: 'Set up an authenticator app',
     submit: 'Continue',
@@ -217,8 +250,12 @@ const changes: Readonly<Record<Change, Work>> = {
 
 const isChange = (name: string): name is Change => Object.hasOwn(changes, name)
 
-const notices = new Map([
-  ['app-removed', 'The authenticator app is removed, and its recovery codes no longer work.'],
+const notices = new Map<string, Wording>([
+  ['passkey-added', passkeysTexts.wasAdded],
+  ['passkey-renamed', passkeysTexts.wasRenamed],
+  ['passkey-removed', passkeysTexts.wasRemoved],
+  ['app-added', 'The authenticator app is added.'],
+  ['app-removed', 'The authenticator app is removed. Its codes no longer work.'],
   ['distrusted', 'That browser is asked for the second factor again.'],
   ['mail-on', 'From now on, signing in needs a code from your mail.'],
   ['mail-off', 'Signing in no longer needs a code from your mail.'],
@@ -226,12 +263,12 @@ const notices = new Map([
 
 async function change(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response> {
   const name = form.get('change') ?? ''
-  if (name === 'confirm-app') return confirmApp(call, holder, form)
-  if (name === 'distrust') return distrust(call, holder, form)
+  const simple = Object.hasOwn(simpleChanges, name) ? simpleChanges[name] : undefined
+  if (simple !== undefined) return simple(call, holder, form)
   if (!isChange(name)) throw pageRefusal('The form names no change.')
   const { account } = holder
-  if (!form.has('password') && !form.has('factor_step')) return provePage(call, holder, name, null)
-  const again = async (fault: Fault) => provePage(call, holder, name, fault)
+  if (!form.has('password') && !form.has('factor_step')) return provePage(call, holder, form, null)
+  const again = async (fault: Fault) => provePage(call, holder, form, fault)
   const limited = await faultOf(() => charge(call, 'createSession'))
   if (limited) return again(limited)
   return withPassword(call, form, {
@@ -242,7 +279,7 @@ async function change(call: PageCall, holder: Holder, form: URLSearchParams): Pr
       if (proven.did !== account.did) throw pageRefusal('The form belongs to another account.')
       let done: Response | string = ''
       const fault = await faultOf(async () => {
-        done = await changes[name].perform(call, holder, revalidate)
+        done = await changes[name].perform(call, holder, revalidate, form.get('id') ?? '')
       })
       if (fault) return factorsPage(call, holder, { fault })
       return typeof done === 'string' ? seeOther(urlOf(account, { done })) : done
@@ -256,24 +293,65 @@ async function distrust({ ctx }: PageCall, { account }: Holder, form: URLSearchP
 }
 
 /** Asks for the password once more. */
-const provePage = ({ ctx }: PageCall, { account, device }: Holder, name: Change, fault: Fault | null): Response =>
-  page(ctx.config, {
-    title: changes[name].question,
+function provePage(
+  { ctx }: PageCall,
+  { account, device }: Holder,
+  form: URLSearchParams,
+  fault: Fault | null,
+): Response {
+  const [name, id] = [form.get('change') as Change, form.get('id')]
+  const { question, submit } = changes[name]
+  return page(ctx.config, {
+    title: question,
     status: fault?.status,
     body: html`
 <form method="post" action="${urlOf(account)}" class="card ask">
-  ${hidden({ form_token: device.formToken, account: account.did, change: name })}
+  ${hidden({ form_token: device.formToken, account: account.did, change: name, ...(id !== null && { id }) })}
   <div class="tight">
-    <h1>${changes[name].question}</h1>
+    <h1>${question}</h1>
     <p class="quiet">Please enter the password of ${accountName(account)} once more.</p>
   </div>
   ${errorNote(fault)}
   <input type="hidden" autocomplete="username" value="${account.handle ?? account.did}">
   ${passwordField({ required: true, autofocus: true, fault })}
-  <div class="actions"><button class="primary">${changes[name].submit}</button></div>
+  <div class="actions"><button class="primary">${submit}</button></div>
   <p class="links"><a href="${urlOf(account)}">Cancel</a></p>
 </form>`,
   })
+}
+
+// Passkeys
+
+/** Shows the page on which a device makes a passkey, for a holder who has proven who asks. */
+async function showNewPasskey(
+  call: PageCall,
+  holder: Holder,
+  revalidate: EnterPage,
+  fault: Fault | null,
+): Promise<Response> {
+  const options = await beginPasskey(call.ctx, holder.account, holder.device.tokenHash, revalidate)
+  return newPasskeyPage(call, holder, { action: urlOf(holder.account), options, fault })
+}
+
+/** The challenge in the answer shows that the holder has proven who asks, in this browser. */
+async function confirmPasskey(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response> {
+  const { account, device } = holder
+  let codes: string[] | null = null
+  call.revalidate = holder.revalidate
+  const fault = await faultOf(async () => {
+    charge(call, 'createSession')
+    const answer = passkeyAnswer(form) ?? ''
+    codes = await addPasskey(call, account, { answer, name: form.get('name') ?? '', binding: device.tokenHash })
+  })
+  if (fault) return factorsPage(call, holder, { fault: { ...fault, status: 200 } })
+  return codes === null ? seeOther(urlOf(account, { done: 'passkey-added' })) : codesPage(call, holder, codes)
+}
+
+async function rename(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response> {
+  const { account } = holder
+  const fault = await faultOf(() => renamePasskey(call.ctx, account.did, form.get('id') ?? '', form.get('name') ?? ''))
+  return fault ? factorsPage(call, holder, { fault }) : seeOther(urlOf(account, { done: 'passkey-renamed' }))
+}
 
 interface Setup {
   /** Null if the page is shown again, after the app has been told. */
@@ -307,12 +385,13 @@ const setUpPage = ({ ctx }: PageCall, { account, device }: Holder, { uri, secret
   })
 
 async function confirmApp(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response> {
-  let codes: string[] = []
+  let codes: string[] | null = null
   const fault = await faultOf(async () => {
     charge(call, 'createSession')
     codes = await confirmTotp(call, holder.account.did, form.get('code') ?? '')
   })
-  return fault ? setUpPage(call, holder, { uri: null, secret: null, fault }) : codesPage(call, holder, codes)
+  if (fault) return setUpPage(call, holder, { uri: null, secret: null, fault })
+  return codes === null ? seeOther(urlOf(holder.account, { done: 'app-added' })) : codesPage(call, holder, codes)
 }
 
 const codesPage = ({ ctx }: PageCall, { account }: Holder, codes: readonly string[]): Response =>
@@ -324,11 +403,16 @@ const codesPage = ({ ctx }: PageCall, { account }: Holder, codes: readonly strin
     <h1>Your recovery codes</h1>
     <p class="quiet">If you lose your phone, each of these codes opens your account once, together with your password.</p>
   </div>
-  <p class="note warn">They are shown only now. Print them, or keep them where you keep your passwords. If you lose the phone and the codes, not even a code by email opens your account.</p>
+  <p class="note warn">They are shown only now. Print them, or keep them where you keep your passwords. If you lose your devices and the codes, not even a code by email opens your account.</p>
   <ul class="findings">${codes.map((code) => html`<li><code>${code}</code></li>`)}</ul>
   <p class="links"><a href="${urlOf(account)}">I have kept them</a></p>
 </section>`,
   })
+
+/** Changes for which the sign-in of the browser suffices, or what the form carries. */
+const simpleChanges: Readonly<
+  Record<string, (call: PageCall, holder: Holder, form: URLSearchParams) => Promise<Response>>
+> = { 'confirm-passkey': confirmPasskey, 'rename-passkey': rename, 'confirm-app': confirmApp, distrust }
 
 export const factorRoutes: Endpoint[] = [
   route('GET', PATH, {

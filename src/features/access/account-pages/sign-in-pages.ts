@@ -8,7 +8,7 @@ import { accountName } from './account-view.ts'
 import { formRoutes } from './form-page.ts'
 import { signInTexts as texts } from './sign-in-texts.ts'
 import { walletSignInForm } from './wallet-sign-in-pages.ts'
-import { deviceOf, formProof, signIn, withPassword } from '../pages/pages.ts'
+import { deviceOf, formProof, offerEntry, signIn, withPassword } from '../pages/pages.ts'
 import {
   errorNote,
   faultAt,
@@ -16,6 +16,8 @@ import {
   faultOf,
   goodNote,
   identifierField,
+  passkeyPart,
+  passkeyScript,
   passwordField,
   rememberField,
   seeOther,
@@ -35,15 +37,17 @@ async function signInPage(call: PageCall, given: URLSearchParams, fault: Fault |
   const proof = formProof(call)
   const notice = goodNote(notices.get(given.get('done') ?? '') ?? null)
   const hasWallets = await hasKnownWallets(call.ctx.db)
+  const passkey = passkeyPart(await offerEntry(call))
   return page(call, {
     title: texts.title,
     status: fault?.status,
+    script: passkey === null ? undefined : passkeyScript.url,
     body:
       account?.hasPassword === false
         ? againPart(proof, account)
         : html`
 <section class="card ask">
-  ${passwordPart(proof, given, { notice, fault })}
+  ${passwordPart(proof, given, { notice, fault, passkey })}
   ${hasWallets && walletSignInForm(proof, { name: '', button: html`<button class="link">${texts.walletInstead}</button>` })}
   <hr>
   <p class="links"><a href="/account/reset-password">${texts.forgot}</a> <a href="/account/sign-up">${texts.create}</a> ${hasWallets && call.ctx.capabilities.has('escrow') && html`<a href="/account/recovery">${texts.lostWallet}</a>`}</p>
@@ -76,9 +80,10 @@ const againPart = (proof: Html[] | null, account: Account): Html => html`
 interface Shown {
   notice: Html | null
   fault: Fault | null
+  passkey: Html | null
 }
 
-function passwordPart(proof: Html[] | null, given: URLSearchParams, { notice, fault }: Shown): Html {
+function passwordPart(proof: Html[] | null, given: URLSearchParams, { notice, fault, passkey }: Shown): Html {
   const identifier = given.get('identifier') ?? ''
   const isTyped = identifier !== ''
   return html`
@@ -94,6 +99,7 @@ function passwordPart(proof: Html[] | null, given: URLSearchParams, { notice, fa
   ${passwordField({ required: true, autofocus: isTyped, fault })}
   ${rememberField(given.get('remember') === 'yes')}
   <div class="actions"><button class="primary">${texts.title}</button></div>
+  ${passkey}
 </form>`
 }
 
@@ -105,6 +111,7 @@ async function enter(call: PageCall, form: URLSearchParams): Promise<Response> {
   const again = (fault: Fault) => signInPage(call, form, fault)
   return withPassword(call, form, {
     identifier: form.get('identifier') ?? '',
+    passkey: { did: null },
     again,
     async act(account, enter, passedFactor) {
       if (account.takedownRef !== null) return again(takenDown)

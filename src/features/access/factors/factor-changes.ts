@@ -12,9 +12,18 @@ import type { Account } from '../../identity/accounts/accounts.ts'
 import { updateEmailAuthFactor } from './email-factor-store.ts'
 import { attemptCode, attemptRefused } from './factor-attempts.ts'
 import { forgetFactorFailures } from './factor-failure-store.ts'
-import { summaryOf } from './factor-summary-store.ts'
+import { hasHeldFactor, summaryOf } from './factor-summary-store.ts'
 import { deleteFactorRecoveryCodes } from './factor-recovery-code-store.ts'
 import { makeFactorRecoveryCodes } from './factor-recovery-codes.ts'
+import { deletePasskeysOf } from './passkey-store.ts'
+import { hasPasskeyOrigin } from './passkey-ceremonies.ts'
+import {
+  forgetCodesOfNothing,
+  listedPasskeys,
+  MAX_PASSKEYS,
+  type ListedPasskey,
+  type RevalidateIn,
+} from './passkeys.ts'
 import { deleteTrustedBrowsersOf, trustedBrowsersOf, type TrustedBrowser } from './trusted-browser-store.ts'
 import { confirmStoredTotp, deleteTotp, findTotp } from './totp-store.ts'
 import { setUpTotp, totpCheck, type TotpSetup } from './totp.ts'
@@ -23,30 +32,33 @@ import { setUpTotp, totpCheck, type TotpSetup } from './totp.ts'
 export interface ListedFactors {
   emailAuthFactor: boolean
   totp: { confirmedAt: Millis; lastUsedAt: Millis | null } | null
+  passkeys: readonly ListedPasskey[]
+  mayAddPasskey: boolean
   recoveryCodes: number
   trusted: readonly TrustedBrowser[]
 }
 
 export async function factorsOf(
-  { db, clock }: Pick<Context, 'db' | 'clock'>,
+  ctx: Pick<Context, 'db' | 'clock' | 'config'>,
   account: Account,
 ): Promise<ListedFactors> {
+  const { db, clock, config } = ctx
   const { did, emailAuthFactor } = account
-  const [totp, { recoveryCodes }, trusted] = await Promise.all([
+  const [totp, passkeys, { recoveryCodes }, trusted] = await Promise.all([
     findTotp(db, did),
+    listedPasskeys(ctx, did),
     summaryOf(db, did),
     trustedBrowsersOf(db, did, clock.now()),
   ])
   return {
     emailAuthFactor,
+    passkeys,
+    mayAddPasskey: hasPasskeyOrigin(config) && passkeys.length < MAX_PASSKEYS,
     recoveryCodes,
     trusted,
     totp: totp === null || totp.confirmedAt === null ? null : { ...totp, confirmedAt: totp.confirmedAt },
   }
 }
-
-/** Throws a `Refusal` if what proved the holder has ended since. */
-type RevalidateIn = (tx: Tx) => Promise<void>
 
 /**
  * Begin to set up an authenticator app, which replaces no other one: that has to be removed first. Throws
@@ -63,10 +75,11 @@ async function refuseSecondApp(reader: Reader, did: Did): Promise<void> {
 }
 
 /**
- * Confirm an app with its first code. Returns the recovery codes that are made with it. Throws `InvalidToken` if the
+ * Confirm an app with its first code. Returns the recovery codes if they were made with it; null if the account has
+ * some. Throws `InvalidToken` if the
  * code is wrong, or if no app is being set up, and `RateLimitExceeded` after too many wrong ones.
  */
-export async function confirmTotp(exchange: Exchange, did: Did, code: string): Promise<string[]> {
+export async function confirmTotp(exchange: Exchange, did: Did, code: string): Promise<string[] | null> {
   const { ctx } = exchange
   const check = await totpCheck(ctx, ({ confirmedAt }) => confirmedAt === null)
   const outcome = await ctx.db.transactionOn(accountLock(did), async (tx) => {
@@ -79,18 +92,19 @@ export async function confirmTotp(exchange: Exchange, did: Did, code: string): P
     await confirmStoredTotp(tx, did, ctx.clock.now())
     await deleteTrustedBrowsersOf(tx, did)
     await announceIn(tx, exchange, 'totpAdded', did)
-    return makeFactorRecoveryCodes(tx, did)
+    const { passkeys, recoveryCodes } = await summaryOf(tx, did)
+    return passkeys > 0 && recoveryCodes > 0 ? null : makeFactorRecoveryCodes(tx, did)
   })
   if (typeof outcome === 'string') throw attemptRefused(outcome)
   return outcome
 }
 
-/** Remove the authenticator app, and with it the recovery codes. */
+/** Remove the authenticator app; with the last factor that the holder keeps, the recovery codes too. */
 export const removeTotp = (exchange: Exchange, did: Did, revalidate: RevalidateIn): Promise<void> =>
   exchange.ctx.db.transactionOn(accountLock(did), async (tx) => {
     await revalidate(tx)
     if ((await deleteTotp(tx, did)) === 0) return
-    await deleteFactorRecoveryCodes(tx, did)
+    await forgetCodesOfNothing(tx, did)
     await deleteTrustedBrowsersOf(tx, did)
     await announceIn(tx, exchange, 'totpRemoved', did)
   })
@@ -128,15 +142,15 @@ export async function resetFactors(
   { did, emailAuthFactor }: Account,
   actor: string,
 ): Promise<boolean> {
-  const { totp } = await summaryOf(tx, did)
+  const hadFactors = emailAuthFactor || hasHeldFactor(await summaryOf(tx, did))
   await deleteFactors(tx, did)
   await updateEmailAuthFactor(tx, did, false)
-  if (totp || emailAuthFactor) await announceIn(tx, exchange, 'factorsReset', did, { actor })
-  return totp || emailAuthFactor
+  if (hadFactors) await announceIn(tx, exchange, 'factorsReset', did, { actor })
+  return hadFactors
 }
 
 /** Delete all factors of an account. */
 export async function deleteFactors(tx: Tx, did: Did): Promise<void> {
-  for (const forget of [deleteTotp, deleteFactorRecoveryCodes, forgetFactorFailures, deleteTrustedBrowsersOf])
-    await forget(tx, did)
+  const all = [deleteTotp, deletePasskeysOf, deleteFactorRecoveryCodes, forgetFactorFailures, deleteTrustedBrowsersOf]
+  for (const forget of all) await forget(tx, did)
 }

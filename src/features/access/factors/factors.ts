@@ -11,6 +11,16 @@ export {
   switchEmailFactor,
   type ListedFactors,
 } from './factor-changes.ts'
+export {
+  addPasskey,
+  beginPasskey,
+  MAX_PASSKEY_NAME_CHARS,
+  offerPasskey,
+  removePasskey,
+  renamePasskey,
+  usePasskey,
+  type PasskeyUse,
+} from './passkeys.ts'
 export { deleteTrustedBrowser, isTrustedBrowser } from './trusted-browser-store.ts'
 export { TRUST_SECS, trustBrowser, type NewTrust } from './trusted-browsers.ts'
 export { beginPendingSignIn, resumePendingSignIn } from './pending-sign-ins.ts'

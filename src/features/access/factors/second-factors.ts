@@ -2,8 +2,8 @@
  * The second factor of a sign-in with the account's own password. Every sign-in with a password asks here, once the
  * password is known to be right: before that, no answer tells whether there is a factor.
  *
- * App passwords and the keys of wallets need none. While an account has an authenticator app, a code from the mail does
- * not pass: who reads the mail can also set a new password.
+ * App passwords and the keys of wallets need none. While an account has an authenticator app or a passkey, a code from
+ * the mail does not pass: who reads the mail can also set a new password.
  */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
@@ -13,14 +13,18 @@ import { announceIn } from '../../identity/account-events/account-events.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import { chargeMail, codeRefused, redeemCode, requestCode } from '../../identity/mails/mails.ts'
 import { attemptCode, attemptRefused } from './factor-attempts.ts'
-import { summaryOf } from './factor-summary-store.ts'
+import { hasHeldFactor, summaryOf } from './factor-summary-store.ts'
 import { spendFactorRecoveryCode } from './factor-recovery-codes.ts'
 import { isTotpCode, totpCheck } from './totp.ts'
 
-/** How the holder of an account can pass: with a code from the mail, or from an app or the list of recovery codes. */
+/**
+ * How the holder of an account can pass: with a code from the mail; or with one of an app or the list of recovery
+ * codes, or a passkey.
+ */
 export interface AskedFactors {
   mailed: boolean
   totp: boolean
+  passkeys: boolean
 }
 
 /** Returns what a sign-in to the account needs beside the password; null if nothing. */
@@ -28,9 +32,10 @@ export async function askedFactors(
   { db, config }: Context,
   { did, emailAuthFactor }: Account,
 ): Promise<AskedFactors | null> {
-  const { totp } = await summaryOf(db, did)
-  if (totp) return { mailed: false, totp }
-  return emailAuthFactor || config.accounts.requireSecondFactor ? { mailed: true, totp } : null
+  const summary = await summaryOf(db, did)
+  const has = { totp: summary.totp, passkeys: summary.passkeys > 0 }
+  if (hasHeldFactor(summary)) return { mailed: false, ...has }
+  return emailAuthFactor || config.accounts.requireSecondFactor ? { mailed: true, ...has } : null
 }
 
 /** Mail a code to sign in with. Throws `RateLimitExceeded`, and as `mailCode` does. */
@@ -78,11 +83,11 @@ export async function passFactor(exchange: Exchange, account: Account, code: str
   if (asked === null) return
   if (code !== undefined && code.trim() !== '') return spendFactorCode(exchange, account, asked, code)
   if (asked.mailed) await mailSignInCode(exchange, account)
-  throw new Refusal(
-    401,
-    'AuthFactorTokenRequired',
-    asked.mailed
-      ? 'A sign in code has been sent to your email address'
-      : 'A code of your authenticator app is required, or a recovery code',
-  )
+  throw new Refusal(401, 'AuthFactorTokenRequired', askings[asked.mailed ? 'mailed' : asked.totp ? 'totp' : 'passkeys'])
+}
+
+const askings: Readonly<Record<keyof AskedFactors, string>> = {
+  mailed: 'A sign in code has been sent to your email address',
+  totp: 'A code of your authenticator app is required, or a recovery code',
+  passkeys: 'A recovery code is required, because this account signs in with a passkey, which only browsers use',
 }

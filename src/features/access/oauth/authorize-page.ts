@@ -10,6 +10,8 @@ import {
   goodNote,
   hidden,
   identifierField,
+  passkeyPart,
+  passkeyScript,
   passwordField,
   rememberField,
   type Fault,
@@ -36,6 +38,8 @@ export interface AuthorizeView {
   notice: Wording | null
   /** The consent that a wallet may decide; null if only a password is offered. */
   consent: Consent | null
+  /** What the browser needs to use a passkey; null if none is offered. */
+  passkey: object | null
   /** Whether the wallet is what the person most likely signs in with. */
   startsWithWallet: boolean
 }
@@ -71,14 +75,14 @@ const appName = (clientId: string): Wording => (isLoopbackClientId(clientId) ? t
 
 export function authorizePage(asker: PageAsker, view: AuthorizeView): Promise<Response> {
   const { config } = asker.ctx
-  const { pending, consent, fault, startsWithWallet } = view
+  const { pending, consent, passkey, fault, startsWithWallet } = view
   const question = texts.question({ app: appName(pending.client.clientId) })
   return page(asker, {
     title: question,
     language: pending.request.language,
     leavesOrigin: true,
     status: fault?.status,
-    script: consent === null ? undefined : waitScript.url,
+    script: [...(consent === null ? [] : [waitScript.url]), ...(passkey === null ? [] : [passkeyScript.url])],
     body: html`
 <section class="card ask">
   ${whoAsks(pending, question, new URL(config.publicUrl).host)}
@@ -122,7 +126,7 @@ const actionOf = (view: AuthorizeView): string => `/oauth/authorize?${new URLSea
 
 /** Its first button allows, so that Enter does too. */
 function passwordForm(view: AuthorizeView): Html {
-  const { device, proof, scopes, filled } = view
+  const { device, proof, scopes, filled, passkey } = view
   return html`
 <form method="post" action="${actionOf(view)}" class="stack">
   ${hidden(namesOf(view))}
@@ -140,6 +144,7 @@ function passwordForm(view: AuthorizeView): Html {
     <button class="primary" name="action" value="approve">${texts.allow}</button>
     <button name="action" value="deny" formnovalidate>${texts.deny}</button>
   </div>
+  ${passkeyPart(passkey, { label: texts.allowByPasskey, action: { name: 'action', value: 'approve' } })}
 </form>`
 }
 

@@ -18,6 +18,7 @@ import {
   type Device,
   deviceOf,
   formProof,
+  offerEntry,
   readOwnForm,
   requireFormToken,
   requireNavigation,
@@ -31,6 +32,7 @@ import {
   faultOf,
   type PageCall,
   pageRefusal,
+  passkeyAnswer,
   seeOther,
   signedInElsewhere,
 } from '../page-parts/page-parts.ts'
@@ -126,7 +128,8 @@ async function renderConsent(
   const startsWithWallet =
     usesWallet || consent?.status === 'approved' || signsByWallet(opened.pending, { device, shared, filled, hinted })
   const proof = formProof(call, device)
-  const view = { ...opened, scopes, device, shared, proof, filled, fault, notice, consent, startsWithWallet }
+  const passkey = await offerEntry(call)
+  const view = { ...opened, scopes, device, shared, proof, filled, fault, notice, consent, passkey, startsWithWallet }
   return authorizePage(call, view)
 }
 
@@ -235,18 +238,21 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
     granted,
     remember,
   }
+  const usesPasskey = passkeyAnswer(form) !== null
   if (chosen && device) {
     if (await faultOf(() => requireFormToken(device, form)))
       return renderConsent(call, opened, { filled, fault: signedInElsewhere })
-    if (!mustSignInAgain(chosen, opened.pending)) return accept(chosen.account)
+    if (!usesPasskey && !mustSignInAgain(chosen, opened.pending)) return accept(chosen.account)
   }
   const identifier = chosen?.account.did ?? form.get('identifier') ?? ''
-  if (chosen && !chosen.account.hasPassword) return renderConsent(call, opened, { filled, fault: needsWallet })
+  if (!usesPasskey && chosen && !chosen.account.hasPassword)
+    return renderConsent(call, opened, { filled, fault: needsWallet })
   const limited = await faultOf(() => charge(call, 'createSession'))
   if (limited) return renderConsent(call, opened, { filled, fault: limited })
   return withPassword(call, form, {
     identifier,
     leavesOrigin: true,
+    passkey: { did: chosen?.account.did ?? null },
     again: (fault) => renderConsent(call, opened, { filled, fault }),
     async act(account, enter, passedFactor) {
       if (!chosen && (await sharesOf(call, account))) {

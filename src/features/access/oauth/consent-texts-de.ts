@@ -8,6 +8,7 @@ export const consentGerman = {
   untick:
     'Entferne das Häkchen bei allem, was du nicht erlauben willst. Teile der App funktionieren dann vielleicht nicht.',
   allow: 'Zugriff erlauben',
+  allowByPasskey: 'Mit Passkey erlauben',
   deny: 'Ablehnen',
   passwordInstead: 'Stattdessen dein Passwort verwenden',
   walletInstead: 'Stattdessen deine Wallet verwenden',

@@ -7,6 +7,7 @@ export const consentSpanish = {
   allows: 'Esto permite a la app',
   untick: 'Desmarca lo que no quieras permitir. Puede que entonces algunas partes de la app no funcionen.',
   allow: 'Permitir acceso',
+  allowByPasskey: 'Permitir con una llave de acceso',
   deny: 'Denegar',
   passwordInstead: 'Usar tu contraseña',
   walletInstead: 'Usar tu cartera',

@@ -8,6 +8,7 @@ export const consentFrench = {
   untick:
     'Décochez ce que vous ne voulez pas autoriser. Certaines parties de l’application risquent alors de ne pas fonctionner.',
   allow: 'Autoriser l’accès',
+  allowByPasskey: 'Autoriser avec une clé d’accès',
   deny: 'Refuser',
   passwordInstead: 'Utiliser votre mot de passe',
   walletInstead: 'Utiliser votre portefeuille',

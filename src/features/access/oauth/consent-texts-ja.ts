@@ -7,6 +7,7 @@ export const consentJapanese = {
   allows: 'アプリに許可される操作',
   untick: '許可しないものはチェックを外してください。アプリの一部が動作しなくなることがあります。',
   allow: 'アクセスを許可',
+  allowByPasskey: 'パスキーで許可',
   deny: '拒否',
   passwordInstead: '代わりにパスワードを使う',
   walletInstead: '代わりにウォレットを使う',

@@ -7,6 +7,7 @@ export const consentBrazilian = {
   allows: 'Isto permite que o app',
   untick: 'Desmarque o que não quiser permitir. Partes do app podem então não funcionar.',
   allow: 'Permitir acesso',
+  allowByPasskey: 'Permitir com uma chave de acesso',
   deny: 'Negar',
   passwordInstead: 'Usar sua senha',
   walletInstead: 'Usar sua carteira',

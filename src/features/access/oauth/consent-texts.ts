@@ -11,6 +11,7 @@ export const consentTexts = textTable(
     allows: 'This lets the app',
     untick: 'Untick what you do not want to allow. Parts of the app may then not work.',
     allow: 'Allow access',
+    allowByPasskey: 'Allow with a passkey',
     deny: 'Deny',
     passwordInstead: 'Use your password instead',
     walletInstead: 'Use your wallet instead',

@@ -81,6 +81,16 @@ export const faultGerman = {
   uploadLarge: 'Diese Datei ist größer, als dieser Server für dein Konto annimmt.',
   uploadSlow:
     'Das Hochladen war zu langsam, deshalb hat der Server es beendet. Bitte versuche es mit einer besseren Verbindung noch einmal.',
+  passkeyRefused:
+    'Dieser Passkey wurde nicht angenommen. Bitte versuche es noch einmal oder melde dich auf einem anderen Weg an.',
+  passkeyLate: 'Das hat zu lange gedauert. Bitte verwende deinen Passkey noch einmal.',
+  passkeyTaken: 'Dieser Passkey wird schon verwendet. Bitte nimm ein anderes Gerät oder einen anderen Passkey.',
+  passkeysFull: 'Du hast die Höchstzahl an Passkeys erreicht. Bitte entferne einen, den du nicht mehr verwendest.',
+  passkeyCopied:
+    'Dieser Passkey hat einen alten Zählerstand gemeldet, es könnte also eine Kopie geben. Bitte melde dich auf einem anderen Weg an und ersetze den Passkey.',
+  passkeyOther: 'Dieser Passkey gehört zu einem anderen Konto. Bitte verwende einen des Kontos, das du gewählt hast.',
+  factorRecovery:
+    'Dein Konto hier meldet sich mit einem Passkey an. Bitte gib einen seiner Wiederherstellungscodes ein.',
   signInLate: 'Das hat zu lange gedauert. Bitte melde dich noch einmal an.',
   accountUnknown: 'Es gibt kein Konto mit diesem Handle oder dieser DID.',
   plcOnly: 'Nur eine Identität, die mit did:plc: beginnt, kann allein mit einem Schlüssel umziehen.',

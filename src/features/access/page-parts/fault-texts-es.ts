@@ -74,6 +74,14 @@ export const faultSpanish = {
   uploadLarge: 'Este archivo es más grande de lo que este servidor acepta para tu cuenta.',
   uploadSlow:
     'La subida era demasiado lenta y el servidor la ha terminado. Vuelve a intentarlo con una conexión mejor.',
+  passkeyRefused: 'Esta llave de acceso no se ha aceptado. Vuelve a intentarlo o inicia sesión de otra forma.',
+  passkeyLate: 'Ha tardado demasiado. Vuelve a usar tu llave de acceso.',
+  passkeyTaken: 'Esta llave de acceso ya está en uso. Usa otro dispositivo u otra llave de acceso.',
+  passkeysFull: 'Has alcanzado el número máximo de llaves de acceso. Elimina una que ya no uses.',
+  passkeyCopied:
+    'Esta llave de acceso ha indicado un contador antiguo, así que podría haber una copia. Inicia sesión de otra forma y sustituye la llave.',
+  passkeyOther: 'Esta llave de acceso es de otra cuenta. Usa una de la cuenta que has elegido.',
+  factorRecovery: 'Tu cuenta aquí inicia sesión con una llave de acceso. Escribe uno de sus códigos de recuperación.',
   signInLate: 'Ha tardado demasiado. Vuelve a iniciar sesión.',
   accountUnknown: 'No hay ninguna cuenta con este nombre de usuario o DID.',
   plcOnly: 'Solo una identidad que empiece por did:plc: puede mudarse únicamente con una clave.',

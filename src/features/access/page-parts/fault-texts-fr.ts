@@ -77,6 +77,17 @@ export const faultFrench = {
   archiveForeign: 'C’est l’archive d’un autre compte. Veuillez en choisir une du vôtre.',
   uploadLarge: 'Ce fichier est plus volumineux que ce que ce serveur accepte pour votre compte.',
   uploadSlow: 'L’envoi était trop lent, et le serveur y a mis fin. Veuillez réessayer avec une meilleure connexion.',
+  passkeyRefused: 'Cette clé d’accès n’a pas été acceptée. Veuillez réessayer ou vous connecter autrement.',
+  passkeyLate: 'Cela a pris trop de temps. Veuillez utiliser à nouveau votre clé d’accès.',
+  passkeyTaken: 'Cette clé d’accès est déjà utilisée. Veuillez utiliser un autre appareil ou une autre clé d’accès.',
+  passkeysFull:
+    'Vous avez atteint le nombre maximal de clés d’accès. Veuillez en supprimer une dont vous ne vous servez plus.',
+  passkeyCopied:
+    'Cette clé d’accès a indiqué un ancien compteur : il en existe peut-être une copie. Veuillez vous connecter autrement et remplacer la clé d’accès.',
+  passkeyOther:
+    'Cette clé d’accès appartient à un autre compte. Veuillez en utiliser une du compte que vous avez choisi.',
+  factorRecovery:
+    'Votre compte ici se connecte avec une clé d’accès. Veuillez saisir l’un de ses codes de récupération.',
   signInLate: 'Cela a pris trop de temps. Veuillez vous reconnecter.',
   accountUnknown: 'Il n’y a aucun compte avec ce pseudo ou ce DID.',
   plcOnly: 'Seule une identité qui commence par did:plc: peut être transférée avec une clé seule.',

@@ -10,4 +10,8 @@ export const fieldGerman = {
   chooseAccount: 'Konto auswählen',
   more: { one: '{count} weiteres', other: '{count} weitere' },
   anotherAccount: 'Ein anderes Konto',
+  usePasskey: 'Passkey verwenden',
+  passkeyNotUsed: 'Es wurde kein Passkey verwendet. Bitte versuche es noch einmal oder nimm einen anderen Weg.',
+  passkeyNotMade:
+    'Es wurde kein Passkey angelegt. Vielleicht hat dein Gerät schon einen für dieses Konto. Bitte versuche es noch einmal.',
 } as const

@@ -10,4 +10,8 @@ export const fieldSpanish = {
   chooseAccount: 'Elige una cuenta',
   more: { one: '{count} más', many: '{count} más', other: '{count} más' },
   anotherAccount: 'Otra cuenta',
+  usePasskey: 'Usar una llave de acceso',
+  passkeyNotUsed: 'No se ha usado ninguna llave de acceso. Vuelve a intentarlo o elige otra forma.',
+  passkeyNotMade:
+    'No se ha creado ninguna llave de acceso. Puede que tu dispositivo ya tenga una para esta cuenta. Vuelve a intentarlo.',
 } as const

@@ -10,4 +10,8 @@ export const fieldFrench = {
   chooseAccount: 'Choisissez un compte',
   more: { one: '{count} de plus', many: '{count} de plus', other: '{count} de plus' },
   anotherAccount: 'Un autre compte',
+  usePasskey: 'Utiliser une clé d’accès',
+  passkeyNotUsed: 'Aucune clé d’accès n’a été utilisée. Veuillez réessayer ou choisir un autre moyen.',
+  passkeyNotMade:
+    'Aucune clé d’accès n’a été créée. Votre appareil en a peut-être déjà une pour ce compte. Veuillez réessayer.',
 } as const

@@ -10,4 +10,8 @@ export const fieldJapanese = {
   chooseAccount: 'アカウントを選択',
   more: { other: 'ほか{count}件' },
   anotherAccount: '別のアカウント',
+  usePasskey: 'パスキーを使う',
+  passkeyNotUsed: 'パスキーは使われませんでした。もう一度試すか、別の方法を選んでください。',
+  passkeyNotMade:
+    'パスキーは作成されませんでした。この端末には、このアカウントのパスキーがすでにあるのかもしれません。もう一度お試しください。',
 } as const

@@ -10,4 +10,8 @@ export const fieldBrazilian = {
   chooseAccount: 'Escolha uma conta',
   more: { one: 'mais {count}', many: 'mais {count}', other: 'mais {count}' },
   anotherAccount: 'Outra conta',
+  usePasskey: 'Usar uma chave de acesso',
+  passkeyNotUsed: 'Nenhuma chave de acesso foi usada. Tente de novo ou escolha outro meio.',
+  passkeyNotMade:
+    'Nenhuma chave de acesso foi criada. Seu dispositivo talvez já tenha uma para esta conta. Tente de novo.',
 } as const

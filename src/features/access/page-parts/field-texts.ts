@@ -14,6 +14,9 @@ export const fieldTexts = textTable(
     chooseAccount: 'Choose an account',
     more: { one: '{count} more', other: '{count} more' },
     anotherAccount: 'Another account',
+    usePasskey: 'Use a passkey',
+    passkeyNotUsed: 'No passkey was used. Please try again, or choose another way.',
+    passkeyNotMade: 'No passkey was made. Your device may have one for this account already. Please try again.',
   },
   {
     de: async () => (await import('./field-texts-de.ts')).fieldGerman,

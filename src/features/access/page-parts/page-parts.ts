@@ -2,6 +2,7 @@
 export { fieldTexts } from './field-texts.ts'
 export { faultTexts } from './fault-texts.ts'
 export { faultAt, faultOf, signedInElsewhere, type Fault } from './faults.ts'
+export { PASSKEY, passkeyAnswer, passkeyPart, passkeyScript } from './passkey-part.ts'
 export { qrCode } from './qr-code.ts'
 export {
   codeField,

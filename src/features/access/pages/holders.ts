@@ -1,5 +1,6 @@
 /** Forms that act for a signed-in account, and who may send them. */
 import { route, type Common, type Endpoint } from '../../../http/endpoint.ts'
+import type { Revalidate } from '../../../http/revalidation.ts'
 import type { UploadedFile } from '../../../http/uploaded-form.ts'
 import { parseDid } from '../../../protocol/identifiers.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
@@ -20,6 +21,8 @@ export interface Holder {
   device: Device
   /** The second factor that was given at this sign-in, for what asks more than a password. */
   passedFactor: SignedIn['passedFactor']
+  /** Throws once the account is no longer signed in, in this browser. */
+  revalidate: Revalidate
 }
 
 /**
@@ -30,7 +33,9 @@ export async function holderOf(call: PageCall, wanted: string | null): Promise<H
   const device = await deviceOf(call)
   const did = wanted === null ? null : parseDid(wanted)
   const found = device?.accounts.find(({ account }) => did === null || account.did === did)
-  return device && found && !found.isStale ? { account: found.account, device, passedFactor: found.passedFactor } : null
+  if (!device || !found || found.isStale) return null
+  const { account, passedFactor } = found
+  return { account, device, passedFactor, revalidate: (reader) => requireSignedIn(call, reader, device, account.did) }
 }
 
 /** Where a browser is sent that `holderOf` refuses. An account whose sign-in is too old is named there. */
@@ -77,7 +82,7 @@ export const holderUpload = (
         if (!holder) return seeOther(await signInUrl(call, wanted))
         requireFormToken(holder.device, fields)
         // The file may take hours to arrive.
-        call.revalidate = (reader) => requireSignedIn(call, reader, holder.device, holder.account.did)
+        call.revalidate = holder.revalidate
         return work(call, holder, fields, file)
       })
     },

@@ -19,4 +19,5 @@ export {
   type SignedIn,
 } from './devices.ts'
 export { holderForm, holderOf, holderUpload, signInUrl, type Holder } from './holders.ts'
+export { offerEntry } from './passkey-entry.ts'
 export { withPassword, type EnterPage } from './sign-in.ts'

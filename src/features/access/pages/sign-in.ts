@@ -9,20 +9,26 @@ import type { Tx } from '../../../platform/database/database.ts'
 import { announceSignIn } from '../../identity/account-events/account-events.ts'
 import { attemptLogin, MAX_TRIED_PASSWORD_CHARS, provePassword } from '../../identity/passwords/passwords.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
 import {
   askedFactors,
   beginPendingSignIn,
   isTrustedBrowser,
   mailSignInCode,
+  offerPasskey,
   resumePendingSignIn,
   spendFactorCode,
   trustBrowser,
+  usePasskey,
   type AskedFactors,
+  type PasskeyUse,
 } from '../factors/factors.ts'
 import type { PassedFactor } from './device-store.ts'
+import { factorTexts } from './factor-texts.ts'
+import { entryUse } from './passkey-entry.ts'
 import { browserHashOf, deviceOf, newTrust, trustHashOf } from './devices.ts'
 import { ANOTHER_CODE, FACTOR_CODE, factorPage, PENDING_ID, TRUST, type FactorView } from './factor-page.ts'
-import { faultAt, faultOf, faultTexts, type Fault, type PageCall } from '../page-parts/page-parts.ts'
+import { faultAt, faultOf, faultTexts, passkeyAnswer, type Fault, type PageCall } from '../page-parts/page-parts.ts'
 
 /** Status of the page that is shown again with what is missing or wrong, because the request itself was valid. */
 const FORM_STATUS = 200
@@ -32,6 +38,7 @@ const signInFaults = {
   wrong: faultAt('password', faultTexts.signInWrong, FORM_STATUS),
   blocked: faultAt(null, faultTexts.tooManyMinute, FORM_STATUS),
   over: faultAt(null, faultTexts.signInLate, FORM_STATUS),
+  otherAccount: faultAt(null, faultTexts.passkeyOther, FORM_STATUS),
 }
 
 const wrongPassword = () => new Refusal(401, 'AuthenticationRequired', inEnglish(signInFaults.wrong.message))
@@ -42,6 +49,8 @@ interface SignInForm {
   identifier: string
   /** Whether the form may end in a redirect to another origin. */
   leavesOrigin?: boolean
+  /** Whether a passkey may stand for the password, and for which account alone; null for any. */
+  passkey?: { did: Did | null }
   /** Whether this proves who asks, and opens nothing. */
   isProof?: boolean
   /** Shows the form again. */
@@ -63,6 +72,8 @@ export type EnterPage = (tx: Tx) => Promise<void>
 export async function withPassword(call: PageCall, form: URLSearchParams, wanted: SignInForm): Promise<Response> {
   const { ctx } = call
   if (form.has(PENDING_ID)) return withFactor(call, form, wanted)
+  const answer = passkeyAnswer(form)
+  if (answer !== null && wanted.passkey) return withPasskey(call, answer, wanted.passkey.did, wanted)
   const name = wanted.identifier.trim().replace(/^@/, '')
   const password = form.get('password') ?? ''
   if (name === '' || password === '') return wanted.again(signInFaults.missing)
@@ -78,12 +89,37 @@ export async function withPassword(call: PageCall, form: URLSearchParams, wanted
   return outcome.ok ? outcome.value : wanted.again(signInFaults[outcome.fault])
 }
 
+/** The device has verified its holder, so nothing else is asked for. */
+async function withPasskey(call: PageCall, answer: string, did: Did | null, wanted: SignInForm): Promise<Response> {
+  const used = await tryPasskey(call, answer, entryUse(call))
+  if ('fault' in used) return wanted.again(used.fault)
+  if (did !== null && used.account.did !== did) return wanted.again(signInFaults.otherAccount)
+  return enter(call, used.account, used.revalidate, wanted, { passedFactor: 'held', means: 'passkey' })
+}
+
+type Used = Awaited<ReturnType<typeof usePasskey>>
+
+async function tryPasskey(call: PageCall, answer: string, use: PasskeyUse): Promise<Used | { fault: Fault }> {
+  let used: Used | null = null
+  const fault = await faultOf(async () => {
+    used = await usePasskey(call, answer, use)
+  })
+  return used ?? { fault: atCode(fault)! }
+}
+
+interface Entry {
+  passedFactor: PassedFactor | null
+  means: 'password on a page' | 'passkey'
+}
+
+const byPassword: Entry = { passedFactor: null, means: 'password on a page' }
+
 async function enter(
   call: PageCall,
   account: Account,
   revalidate: Revalidate,
   { act, isProof = false }: SignInForm,
-  passedFactor: PassedFactor | null = null,
+  { passedFactor, means }: Entry = byPassword,
 ): Promise<Response> {
   const isKnownBrowser =
     (await deviceOf(call))?.accounts.some((signedIn) => signedIn.account.did === account.did) ?? false
@@ -91,7 +127,7 @@ async function enter(
   const revalidateAndAnnounce: EnterPage = async (tx) => {
     await revalidate(tx)
     if (isAnnounced) return
-    await announceSignIn(tx, call, account.did, 'password on a page', { isKnownBrowser })
+    await announceSignIn(tx, call, account.did, means, { isKnownBrowser })
     tx.afterCommit(() => (isAnnounced = true))
   }
   return act(account, revalidateAndAnnounce, passedFactor)
@@ -113,8 +149,12 @@ async function askForFactor(
   const pending = { did: account.did, browserHash: browserHashOf(call) }
   const pendingId = await beginPendingSignIn(call.ctx, pending, revalidate)
   const fault = asked.mailed ? await faultOf(() => mailSignInCode(call, account)) : null
-  return factorPage(call, { form, pendingId, asked, fault: atCode(fault), leavesOrigin, isProof })
+  const passkey = await offerPasskey(call.ctx, account.did, () => proofUse(account, pendingId))
+  return factorPage(call, { form, pendingId, asked, passkey, fault: atCode(fault), leavesOrigin, isProof })
 }
+
+/** What a passkey is asked for beside the password. */
+const proofUse = ({ did }: Account, pendingId: string): PasskeyUse => ({ purpose: 'prove', did, binding: pendingId })
 
 /** The second step: the form has the id of the sign-in instead of the password. */
 async function withFactor(call: PageCall, form: URLSearchParams, wanted: SignInForm): Promise<Response> {
@@ -123,20 +163,28 @@ async function withFactor(call: PageCall, form: URLSearchParams, wanted: SignInF
   const asked = resumed && (await askedFactors(call.ctx, resumed.account))
   if (!resumed || !asked) return wanted.again(signInFaults.over)
   const { account, revalidate, end } = resumed
-  const showAgain = (view: Pick<FactorView, 'fault' | 'notice'>) =>
-    factorPage(call, { ...view, ...wanted, form, pendingId, asked })
+  const showAgain = async (view: Pick<FactorView, 'fault' | 'notice'>) => {
+    const passkey = await offerPasskey(call.ctx, account.did, () => proofUse(account, pendingId))
+    return factorPage(call, { ...wanted, ...view, form, pendingId, asked, passkey })
+  }
   if (asked.mailed && form.has(ANOTHER_CODE)) {
     const fault = await faultOf(() => mailSignInCode(call, account))
-    return showAgain({ fault: atCode(fault), notice: 'We have sent another code. Only the newest one works.' })
+    return showAgain({ fault: atCode(fault), notice: factorTexts.anotherSent })
   }
-  const fault = await faultOf(() => spendFactorCode(call, account, asked, form.get(FACTOR_CODE) ?? ''))
+  const answer = passkeyAnswer(form)
+  const fault = await faultOf((): Promise<unknown> =>
+    answer === null
+      ? spendFactorCode(call, account, asked, form.get(FACTOR_CODE) ?? '')
+      : usePasskey(call, answer, proofUse(account, pendingId)),
+  )
   if (fault) return showAgain({ fault: atCode(fault) })
   if (form.has(TRUST) && !wanted.isProof) {
     const trust = newTrust(call, account.did)
     await trustBrowser(call, account.did, trust, revalidate)
     trust.tell()
   }
-  const response = await enter(call, account, revalidate, wanted, asked.mailed ? 'mailed' : 'held')
+  const passedFactor = asked.mailed ? 'mailed' : 'held'
+  const response = await enter(call, account, revalidate, wanted, { ...byPassword, passedFactor })
   await end()
   return response
 }

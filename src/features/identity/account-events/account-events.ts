@@ -134,6 +134,32 @@ const accountEvents = {
       remedies: ['password', 'account', 'operator'],
     },
   },
+  passkeyAdded: {
+    message: 'passkey added',
+    notice: {
+      subject: 'A passkey was added to your account',
+      what: () =>
+        'Anyone who has the device with the passkey, and its PIN, finger or face, can sign in to your account. From now on, a sign-in with your password also needs the passkey, or one of your recovery codes. App passwords work without it.',
+      remedies: ['account', 'operator'],
+    },
+  },
+  passkeyRemoved: {
+    message: 'passkey removed',
+    notice: {
+      subject: 'A passkey was removed from your account',
+      what: () => 'The passkey no longer opens your account. Your account page shows what a sign-in needs now.',
+      remedies: ['password', 'account', 'operator'],
+    },
+  },
+  passkeyCopied: {
+    message: 'a passkey told an old count of signatures',
+    notice: {
+      subject: 'One of your passkeys may have been copied',
+      what: () =>
+        'A passkey of your account was used, but it told that it had been used less often than we know. There may be a copy of it. We have refused the sign-in. If this happens again, remove the passkey and make a new one.',
+      remedies: ['account', 'operator'],
+    },
+  },
   factorsReset: {
     message: 'second factors reset',
     notice: {
@@ -420,6 +446,7 @@ const signIns = {
   password: passwordNotice,
   'password on a page': passwordNotice,
   'app password': null,
+  passkey: signInNotice('a passkey', ['account', 'operator']),
   wallet: signInNotice('a wallet that holds a key of its identity', ['identityKey', 'account', 'operator']),
 } as const satisfies Record<string, Notice | null>
 

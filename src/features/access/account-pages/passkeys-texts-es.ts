@@ -1,0 +1,28 @@
+export const passkeysSpanish = {
+  heading: 'Llaves de acceso',
+  use: 'Tu teléfono, tu ordenador o una llave de seguridad inicia tu sesión después de reconocerte por PIN, huella o rostro. Entonces no necesitas contraseña. Una llave de acceso solo funciona en este sitio, así que nadie puede engañarte para que la uses en otro.',
+  needsScript:
+    'Tu navegador no ejecuta scripts en esta página. Una llave de acceso necesita uno: permítelo o usa otro navegador.',
+  full: 'Tienes todas las llaves de acceso que puede tener una cuenta. Elimina una para añadir otra.',
+  unavailable:
+    'Las llaves de acceso necesitan una conexión cifrada con un servidor que tenga nombre, y este no la tiene.',
+  add: 'Añadir una llave de acceso',
+  addLead: 'Elige un nombre con el que reconozcas el dispositivo. Después, tu navegador te pedirá que crees la llave.',
+  name: 'Nombre',
+  make: 'Crear la llave de acceso',
+  cancel: 'Cancelar',
+  unknownDevice: 'Mi dispositivo',
+  used: 'Añadida el {added}, usada por última vez el {used}',
+  unused: 'Añadida el {added}, nunca usada',
+  synced: 'Puede que tus otros dispositivos también la tengan.',
+  elsewhere: 'Se creó para una dirección anterior de este servidor y ya no funciona.',
+  rename: 'Cambiar el nombre',
+  renameOf: 'Cambiar el nombre de {name}',
+  remove: 'Eliminar',
+  removeOf: 'Eliminar {name}',
+  removeQuestion: 'Eliminar una llave de acceso',
+  removeSubmit: 'Eliminar la llave de acceso',
+  wasAdded: 'La llave de acceso se ha añadido. Ya puedes iniciar sesión con ella.',
+  wasRenamed: 'La llave de acceso tiene su nuevo nombre.',
+  wasRemoved: 'La llave de acceso se ha eliminado y ya no abre tu cuenta. Elimínala también en tu dispositivo.',
+} as const

@@ -1,0 +1,251 @@
+/**
+ * The two ceremonies of WebAuthn: a browser has a device make a key, or sign with it. What comes back is checked here
+ * against what was asked for: challenge, origin, host and the verification of the person, by PIN, finger or face.
+ *
+ * Source: Web Authentication Level 3, sections 7.1 and 7.2. No attestation is asked for, so none is accepted: which
+ * devices their holders use is no matter of this server.
+ */
+import { createHash } from 'node:crypto'
+import { isIP } from 'node:net'
+import { Type, type Static } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
+import type { Config } from '../../../platform/configuration/config.ts'
+import type { Context } from '../../../platform/context.ts'
+import { base64url, parseBase64url } from '../../../protocol/base64url.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import type { Account } from '../../identity/accounts/accounts.ts'
+import { expiryOf, newChallenge, type ChallengeUse } from './passkey-challenges.ts'
+import type { StoredPasskey } from './passkey-store.ts'
+
+/** Of COSE: Ed25519, P-256 with SHA-256, and RSA with SHA-256, the one of older Windows. */
+const algorithms = [-8, -7, -257]
+/** For the person at the device, in milliseconds. Browsers take it as a hint. */
+const TIMEOUT_MILLIS = 5 * 60_000
+/** What a browser answers, in characters of JSON. */
+const MAX_ANSWER_CHARS = 16_384
+/** Bounds the nesting of CBOR, too. The largest public key has half of it. */
+const MAX_MEMBER_CHARS = 4096
+/** Web Authentication Level 3, 5.8.3: a credential id has at most 1023 bytes. */
+const MAX_ID_CHARS = 1364
+const MAX_PUBLIC_KEY_BYTES = 1024
+
+type Library = typeof import('./webauthn-library.ts')
+
+/** Loaded by the first ceremony. */
+const library = (): Promise<Library> => import('./webauthn-library.ts')
+
+// Where
+
+/**
+ * Whether browsers let pages of this server use passkeys: they want an encrypted connection, or this machine, and a
+ * name that is no address.
+ */
+export function hasPasskeyOrigin({ publicUrl }: Pick<Config, 'publicUrl'>): boolean {
+  const { protocol, hostname } = new URL(publicUrl)
+  return hostname === 'localhost' || (protocol === 'https:' && isIP(hostname.replace(/^\[|\]$/g, '')) === 0)
+}
+
+/** The host that keys are bound to. Another host, handles' and former ones included, cannot ask for them. */
+export const rpIdOf = ({ publicUrl }: Pick<Config, 'publicUrl'>): string => new URL(publicUrl).hostname
+
+/** What devices store in place of the account: it tells those who read the device nothing. At most 64 bytes. */
+const userHandleOf = (did: Did): string => createHash('sha256').update(`passkeys of ${did}`).digest('base64url')
+
+// What a browser is asked
+
+type Descriptor = { type: 'public-key'; id: string; transports: string[] }
+
+const descriptorOf = ({ credentialId, transports }: StoredPasskey): Descriptor => ({
+  type: 'public-key',
+  id: credentialId,
+  transports: transports === '' ? [] : transports.split(' '),
+})
+
+/** Options of `navigator.credentials`, with bytes in base64url. */
+export type PasskeyOptions = Readonly<Record<string, unknown>>
+
+/** Returns what a browser needs to make a passkey for the account. `known` are those that it has. */
+export async function creationOptions(
+  ctx: Context,
+  { did, handle }: Account,
+  known: readonly StoredPasskey[],
+  use: ChallengeUse,
+): Promise<PasskeyOptions> {
+  const name = handle ?? did
+  return {
+    challenge: await newChallenge(ctx, use),
+    rp: { id: rpIdOf(ctx.config), name: ctx.config.serviceName },
+    user: { id: userHandleOf(did), name, displayName: name },
+    pubKeyCredParams: algorithms.map((alg) => ({ type: 'public-key', alg })),
+    excludeCredentials: known.map(descriptorOf),
+    authenticatorSelection: { residentKey: 'required', requireResidentKey: true, userVerification: 'required' },
+    attestation: 'none',
+    timeout: TIMEOUT_MILLIS,
+  }
+}
+
+/** Returns what a browser needs to sign with one of these passkeys, or with any that it has for this host. */
+export const requestOptions = async (
+  ctx: Context,
+  passkeys: readonly StoredPasskey[],
+  use: ChallengeUse,
+): Promise<PasskeyOptions> => ({
+  challenge: await newChallenge(ctx, use),
+  rpId: rpIdOf(ctx.config),
+  allowCredentials: passkeys.map(descriptorOf),
+  userVerification: 'required',
+  timeout: TIMEOUT_MILLIS,
+})
+
+// What it answers
+
+const bytesText = Type.String({ maxLength: MAX_MEMBER_CHARS, pattern: '^[A-Za-z0-9_-]+$' })
+const credentialId = Type.String({ maxLength: MAX_ID_CHARS, pattern: '^[A-Za-z0-9_-]+$' })
+const answered = <Response extends Parameters<typeof Type.Object>[0]>(response: Response) =>
+  Type.Object({
+    id: credentialId,
+    rawId: credentialId,
+    type: Type.Literal('public-key'),
+    response: Type.Object(response),
+  })
+
+const creationAnswer = answered({
+  clientDataJSON: bytesText,
+  attestationObject: bytesText,
+  transports: Type.Optional(Type.Array(Type.String({ maxLength: 20, pattern: '^[a-z-]+$' }), { maxItems: 8 })),
+})
+const requestAnswer = answered({
+  clientDataJSON: bytesText,
+  authenticatorData: bytesText,
+  signature: bytesText,
+  userHandle: Type.Optional(Type.Union([bytesText, Type.Null()])),
+})
+const clientData = Type.Object({ challenge: Type.String(), crossOrigin: Type.Optional(Type.Boolean()) })
+
+/** Returns the JSON of a text if it fits the schema, else null. */
+function parsed<Schema extends typeof creationAnswer | typeof requestAnswer | typeof clientData>(
+  schema: Schema,
+  text: string,
+): Static<Schema> | null {
+  if (text.length > MAX_ANSWER_CHARS) return null
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    if (error instanceof SyntaxError) return null
+    throw error
+  }
+  return Value.Check(schema, value) ? value : null
+}
+
+/** Returns the challenge in an answer. Null if it is malformed, or comes from a frame in a page of another site. */
+function challengeIn({ clientDataJSON }: { clientDataJSON: string }): string | null {
+  const bytes = parseBase64url(clientDataJSON)
+  const data = bytes && parsed(clientData, Buffer.from(bytes).toString())
+  return data && data.crossOrigin !== true ? data.challenge : null
+}
+
+export type CeremonyFault = 'refused' | 'late'
+
+export interface CheckedChallenge {
+  challenge: string
+  expiresAt: Millis
+}
+
+export type NewPasskey = Pick<
+  StoredPasskey,
+  'credentialId' | 'publicKey' | 'signCount' | 'transports' | 'isSynced' | 'rpId'
+>
+
+/** Check an answer to `creationOptions`. The caller spends the challenge. */
+export async function checkCreation(
+  ctx: Context,
+  text: string,
+  use: ChallengeUse,
+): Promise<CeremonyFault | (CheckedChallenge & { passkey: NewPasskey })> {
+  const answer = parsed(creationAnswer, text)
+  const challenge = answer && challengeIn(answer.response)
+  if (!answer || !challenge) return 'refused'
+  const expiresAt = await expiryOf(ctx, challenge, use)
+  if (expiresAt === null) return 'late'
+  const { verifyRegistrationResponse } = await library()
+  const rpId = rpIdOf(ctx.config)
+  const found = await outcomeOf(ctx, () =>
+    verifyRegistrationResponse({
+      response: { ...answer, response: { ...answer.response, transports: [] }, clientExtensionResults: {} },
+      expectedChallenge: challenge,
+      expectedOrigin: ctx.config.publicUrl,
+      expectedRPID: rpId,
+      requireUserVerification: true,
+      supportedAlgorithmIDs: algorithms,
+    }),
+  )
+  if (!found?.verified) return 'refused'
+  const { fmt, credential, credentialDeviceType } = found.registrationInfo
+  const { id, publicKey, counter } = credential
+  if (fmt !== 'none' || id !== answer.id || publicKey.byteLength > MAX_PUBLIC_KEY_BYTES) return 'refused'
+  return {
+    challenge,
+    expiresAt,
+    passkey: {
+      credentialId: id,
+      publicKey: base64url(publicKey),
+      signCount: counter,
+      transports: (answer.response.transports ?? []).join(' '),
+      isSynced: credentialDeviceType === 'multiDevice',
+      rpId,
+    },
+  }
+}
+
+/** Returns the id of the passkey that an answer is of, which proves nothing; null if it is malformed. */
+export const passkeyIn = (text: string): string | null => parsed(requestAnswer, text)?.id ?? null
+
+/**
+ * Check an answer to `requestOptions` by this passkey. The caller spends the challenge, and compares the count of
+ * signatures, which only a right signature makes worth comparing.
+ */
+export async function checkSignature(
+  ctx: Context,
+  text: string,
+  use: ChallengeUse,
+  passkey: StoredPasskey,
+): Promise<CeremonyFault | (CheckedChallenge & { signCount: number })> {
+  const answer = parsed(requestAnswer, text)
+  const challenge = answer && challengeIn(answer.response)
+  if (!answer || !challenge || answer.id !== passkey.credentialId) return 'refused'
+  const { userHandle } = answer.response
+  if (userHandle && userHandle !== userHandleOf(passkey.did)) return 'refused'
+  const expiresAt = await expiryOf(ctx, challenge, use)
+  if (expiresAt === null) return 'late'
+  const { verifyAuthenticationResponse } = await library()
+  const found = await outcomeOf(ctx, () =>
+    verifyAuthenticationResponse({
+      response: {
+        ...answer,
+        response: { ...answer.response, userHandle: userHandle ?? undefined },
+        clientExtensionResults: {},
+      },
+      expectedChallenge: challenge,
+      expectedOrigin: ctx.config.publicUrl,
+      expectedRPID: rpIdOf(ctx.config),
+      requireUserVerification: true,
+      credential: {
+        id: passkey.credentialId,
+        publicKey: Uint8Array.from(parseBase64url(passkey.publicKey)!),
+        counter: 0,
+      },
+    }),
+  )
+  return found?.verified ? { challenge, expiresAt, signCount: found.authenticationInfo.newCounter } : 'refused'
+}
+
+/** The library throws for each thing that is wrong, and says in its message what. Returns null then. */
+async function outcomeOf<Outcome>({ log }: Context, verify: () => Promise<Outcome>): Promise<Outcome | null> {
+  try {
+    return await verify()
+  } catch (error) {
+    log.debug('passkey refused', { error })
+    return null
+  }
+}

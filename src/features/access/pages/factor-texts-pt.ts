@@ -1,0 +1,13 @@
+export const factorBrazilian = {
+  title: 'Mais um passo',
+  mailed: 'Enviamos um código para o endereço de e-mail da sua conta. Ele vale por 15 minutos.',
+  app: 'Digite o código que seu app autenticador mostra agora ou um dos seus códigos de recuperação.',
+  passkey: 'Use sua chave de acesso ou digite um dos seus códigos de recuperação.',
+  appOrPasskey:
+    'Use sua chave de acesso, ou digite o código que seu app autenticador mostra agora ou um dos seus códigos de recuperação.',
+  code: 'Código',
+  trust: 'Não perguntar de novo neste navegador por 30 dias',
+  proceed: 'Continuar',
+  another: 'Enviar outro código',
+  anotherSent: 'Enviamos outro código. Só o mais recente funciona.',
+} as const
