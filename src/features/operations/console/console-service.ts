@@ -24,6 +24,11 @@ interface Health {
   steps: { waiting: number; failed: number; oldestAgeSeconds: number | null }
   sweeps: Record<string, ({ completedAt: number } & Record<string, unknown>) | null>
 }
+interface Examination {
+  examinedAt: string | null
+  isRunning: boolean
+  findings: { check: string; state: string; text: string; remedy: string | null }[]
+}
 interface Growth {
   days: { day: string; accounts: number; blobs: number; blobBytes: number }[]
 }
@@ -47,13 +52,14 @@ export async function overviewPage(desk: Desk): Promise<Response> {
       title: 'Overview',
       body: html`<section class="card"><p class="note">The links above lead to what your role permits.</p></section>`,
     })
-  const [health, growth, alerts, cluster, certificates] = await Promise.all(
-    ['health', 'growth', 'alerts', 'cluster', 'certificates'].map((name) => ask(desk, `/v1/admin/${name}`)),
+  const [health, growth, alerts, doctor, cluster, certificates] = await Promise.all(
+    ['health', 'growth', 'alerts', 'doctor', 'cluster', 'certificates'].map((name) => ask(desk, `/v1/admin/${name}`)),
   )
   return framed(desk, {
     title: 'Overview',
     body: html`
 ${alerts!.ok && alertsPart(alerts!.body as Alerts)}
+${doctor!.ok && doctorPart(doctor!.body as Examination)}
 ${health!.ok ? healthPart(health!.body as Health) : refusalNote(health!)}
 ${growth!.ok && growthPart(growth!.body as Growth)}
 ${cluster!.ok && placePart(cluster!.body as Cluster, certificates!.ok ? (certificates!.body as Certificates) : null)}`,
@@ -73,10 +79,28 @@ function alertsPart({ enabled, alerts }: Alerts): Html {
 </section>`
 }
 
+/** What the doctor finds: first what needs a remedy, the rest folded away. */
+function doctorPart({ examinedAt, isRunning, findings }: Examination): Html {
+  const isGood = ({ state }: { state: string }) => state === 'ok' || state === 'skipped'
+  const row = ({ check, state, text, remedy }: Examination['findings'][number]) =>
+    noteRow(`${check.replaceAll('-', ' ')}: ${state}`, [text, remedy !== null && `What to do: ${remedy}`])
+  return html`
+<section class="card">
+  <div class="tight"><h2>The doctor’s findings</h2>
+  <p class="quiet">${examinedAt === null ? 'The server is being examined. Reload this page in a moment.' : html`Examined ${minuteOf(examinedAt)}${isRunning && ', and again now'}.`} “holdfast doctor” examines more.</p></div>
+  ${
+    examinedAt !== null &&
+    html`
+  ${listOf(findings.filter((finding) => !isGood(finding)).map(row), 'Everything is in order.')}
+  <details><summary>What is in order</summary>${listOf(findings.filter(isGood).map(row), 'Nothing is.')}</details>`
+  }
+</section>`
+}
+
 const DAY_SECS = 86_400
 const daysOf = (secs: number): string => `${(secs / DAY_SECS).toFixed(1)} days`
 
-const healthPart = ({ version, uptimeSeconds, accounts, storage, steps }: Health): Html => html`
+const healthPart = ({ version, uptimeSeconds, accounts, storage, firehose, steps, sweeps }: Health): Html => html`
 <section class="card">
   <h2>The server</h2>
   ${factList({
@@ -86,6 +110,9 @@ const healthPart = ({ version, uptimeSeconds, accounts, storage, steps }: Health
     'Flagged accounts': accounts.flagged,
     Blobs: `${storage.blobCount}, ${sizeOf(storage.blobBytes)}`,
     'Records, nodes and commits': storage.blockCount,
+    'Subscribers of the event stream': firehose['subscribers'] ?? 0,
+    'Newest event': firehose['currentSeq'] ?? 0,
+    'Sweeps that have run': `${Object.values(sweeps).filter((last) => last !== null).length} of ${Object.keys(sweeps).length}`,
     'Steps that wait': steps.waiting,
     'Steps that failed': steps.failed,
   })}
