@@ -542,6 +542,11 @@ export const declared = {
       addition: true,
       doc: 'Time in which a case, or an appeal, is to be decided. Operators are alerted about those that are late.',
     }),
+    quarantineSecs: field(seconds({ min: 60 }), {
+      default: 30 * DAY_SECS,
+      addition: true,
+      doc: 'Time for which a decision sets a blob aside, unless it says another.',
+    }),
     appealSecs: field(seconds({ min: DAY_SECS }), {
       default: 180 * DAY_SECS,
       addition: true,

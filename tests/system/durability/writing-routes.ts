@@ -199,6 +199,15 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
     const name = newName()
     return arrive({ pds, web, dns: pds.dns }, `${name}.web.test`, { handle: `${name}.test` })
   }
+  const ownedBlob = async () => {
+    const { did, call } = await person()
+    const { body } = await call('com.atproto.repo.uploadBlob', {
+      method: 'POST',
+      headers: { 'content-type': 'text/plain' },
+      body: newName(),
+    })
+    return { did, cid: body.blob.ref.$link as string }
+  }
   const openedCase = async () => {
     const account = await person()
     const { body } = await operate('/v1/admin/cases', { subject: account.did, reason: 'seen' })
@@ -1124,6 +1133,15 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
     'POST /v1/admin/accounts/:did/quota': async () => {
       const { did } = await person()
       return () => operate(`/v1/admin/accounts/${did}/quota`, { records: 1000 })
+    },
+    'POST /v1/admin/blobs/quarantine': async () => {
+      const { did, cid } = await ownedBlob()
+      return () => operate('/v1/admin/blobs/quarantine', { did, cid, secs: 3600 })
+    },
+    'POST /v1/admin/blobs/release': async () => {
+      const { did, cid } = await ownedBlob()
+      await operate('/v1/admin/blobs/quarantine', { did, cid, secs: 3600 })
+      return () => operate('/v1/admin/blobs/release', { did, cid })
     },
     'POST /v1/admin/cases': async () => {
       const { did } = await person()

@@ -30,7 +30,7 @@ const lines = (text: string): Html => html`${text.split('\n').map((line) => html
 const facts = (given: Decision): Html => html`
 <dl class="facts">
   ${row(texts.caseNumber, given.case)}
-  ${row(texts.concerns, html`<span class="mono">${given.subject}</span>`)}
+  ${row(texts.concerns, html`<code>${given.subject}</code>`)}
   ${row(texts.decidedOn, dayOf(given.decidedAt))}
   ${acts[given.act] && html`<div><dt>${texts.decision}</dt><dd>${acts[given.act]}</dd></div>`}
   ${row(texts.reason, lines(given.reason))}

@@ -3,6 +3,7 @@ import type { StoredBlob } from './blob-storage.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { setImmediate } from 'node:timers/promises'
 import { maxBlobBytesOf } from '../../identity/quotas/quotas.ts'
+import { deleteQuarantines, endQuarantine, QUARANTINE } from './blob-quarantine.ts'
 import { insertRemovals } from './removal-store.ts'
 import { inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
 
@@ -25,12 +26,12 @@ const isReferenced = (): Sql => sql`EXISTS (SELECT 1 FROM blob_reference r WHERE
 
 /**
  * Stop the grace clock of blobs that records are about to refer to. Returns the blobs that exist and are not taken
- * down.
+ * down, which those in quarantine are not.
  */
 export async function claimBlobs(tx: Tx, did: Did, cids: readonly string[]): Promise<ClaimedBlob[]> {
   const rows = await tx.all<Omit<ClaimedBlob, 'isPermanent'> & { referenced: number }>(sql`
     UPDATE blob SET unreferenced_at = NULL
-    WHERE did = ${did} AND cid IN ${sqlList(cids)} AND takedown_ref IS NULL
+    WHERE did = ${did} AND cid IN ${sqlList(cids)} AND (takedown_ref IS NULL OR takedown_ref = ${QUARANTINE})
     RETURNING cid, mime_type AS "mimeType", size, CASE WHEN ${isReferenced()} THEN 1 ELSE 0 END AS referenced`)
   return rows.map(({ referenced, ...blob }) => ({ ...blob, isPermanent: referenced === 1 }))
 }
@@ -96,6 +97,7 @@ export async function upsertReconciled(tx: Tx, accounts: readonly { did: Did; re
 /** Delete all blobs of an account. Returns the CIDs without an owner left; their files must be removed. */
 export async function deleteAllBlobs(tx: Tx, did: Did, now: Millis): Promise<string[]> {
   await tx.run(sql`DELETE FROM blob_reconciled WHERE did = ${did}`)
+  await deleteQuarantines(tx, did)
   const deleted = await tx.all<{ cid: string }>(sql`DELETE FROM blob WHERE did = ${did} RETURNING cid`)
   return recordRemovals(tx, deleted, now)
 }
@@ -144,11 +146,12 @@ async function recordRemovals(tx: Tx, deleted: readonly { cid: string }[], now: 
   return removals
 }
 
-/** Set or clear the takedown. Returns false if the account has no such blob. */
+/** Set or clear the takedown, which ends a quarantine. Returns false if the account has no such blob. */
 export async function setBlobTakedown(
   tx: Tx,
   { did, cid, ref }: { did: Did; cid: string; ref: string | null },
 ): Promise<boolean> {
+  await endQuarantine(tx, did, cid, ref)
   return (await tx.run(sql`UPDATE blob SET takedown_ref = ${ref} WHERE did = ${did} AND cid = ${cid}`)) > 0
 }
 
@@ -207,11 +210,16 @@ export interface ReadableBlob {
   isPermanent: boolean
 }
 
-/** Returns a readable blob; null if it does not exist or is taken down. */
-export async function findReadable(reader: Reader, did: Did, cid: string): Promise<ReadableBlob | null> {
+/** Returns a readable blob; null if it does not exist or is taken down. Moderators can read all. */
+export async function findReadable(
+  reader: Reader,
+  did: Did,
+  cid: string,
+  isModerator = false,
+): Promise<ReadableBlob | null> {
   const row = await reader.get<{ mimeType: string; size: number; unreferencedAt: Millis | null }>(sql`
     SELECT mime_type AS "mimeType", size, unreferenced_at AS "unreferencedAt" FROM blob
-    WHERE did = ${did} AND cid = ${cid} AND takedown_ref IS NULL`)
+    WHERE did = ${did} AND cid = ${cid} AND ${isModerator ? sql`1 = 1` : sql`takedown_ref IS NULL`}`)
   return row && { mimeType: row.mimeType, size: row.size, isPermanent: row.unreferencedAt === null }
 }
 

@@ -7,6 +7,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { accountStatus, refuseTakendown } from '../../identity/accounts/accounts.ts'
 import { effectiveQuota, refuseBlobBytes, warnOfQuota } from '../../identity/quotas/quotas.ts'
 import type { IncomingBlob } from './blob-storage.ts'
+import { QUARANTINE } from './blob-quarantine.ts'
 import { keepBlob } from './blob-removal.ts'
 import { blobRoom, blobTakedown, upsertUpload, type BlobRow } from './blob-store.ts'
 import { mimeTypeOf } from './mime-type.ts'
@@ -101,6 +102,7 @@ async function admitBlob(
 ): Promise<{ before: number; after: number; quota: number } | null> {
   const owned = await blobTakedown(reader, did, cid)
   if (owned !== null) {
+    if (owned.ref === QUARANTINE) throw new Refusal(400, 'InvalidRequest', 'Blob is in quarantine, cannot re-upload')
     if (owned.ref !== null) throw new Refusal(400, 'InvalidRequest', 'Blob has been takendown, cannot re-upload')
     return null
   }

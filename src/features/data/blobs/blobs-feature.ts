@@ -1,5 +1,6 @@
 /** Uploads, and what keeps them whole. Apart from the door, because the routes need guards and guards need accounts. */
 import type { Feature } from '../../../http/feature.ts'
+import { quarantineSweep } from './quarantine-sweep.ts'
 import { removeBlobFiles, deleteAccountBlobs } from './blob-removal.ts'
 import { blobRoutes } from './blob-routes.ts'
 import { restoreMissing } from './boot-restore.ts'
@@ -12,7 +13,7 @@ import { prepareStorage } from './storage-check.ts'
 export const blobs: Feature = {
   name: 'blobs',
   routes: blobRoutes,
-  sweeps: [gcSweep, mirrorSweep, scrubSweep, fullScrubSweep],
+  sweeps: [quarantineSweep, gcSweep, mirrorSweep, scrubSweep, fullScrubSweep],
   async prepare(ctx) {
     await prepareStorage(ctx)
     await restoreMissing(ctx)

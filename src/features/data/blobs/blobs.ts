@@ -6,6 +6,8 @@ import { countReferencedCids } from './reference-store.ts'
 
 export { arrivalLocks, ownArrivedBlobs, placeBlob, type ArrivedBlob } from './blob-arrival.ts'
 export { applyBlobChanges, replaceBlobReferences } from './blob-references.ts'
+export { downloadAnyBlob } from './blob-download.ts'
+export { endQuarantine, listQuarantines, quarantineBlob } from './blob-quarantine.ts'
 export { takeBlob } from './blob-upload.ts'
 export { blobStorage, openBlobBucket, openStorageOf } from './open-storage.ts'
 export type { BlobStorage, StoredBlob } from './blob-storage.ts'

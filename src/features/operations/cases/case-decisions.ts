@@ -5,8 +5,8 @@ import { plainText } from '../../../http/html.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
-import type { Millis } from '../../../protocol/identifiers.ts'
-import { blobTakedown } from '../../data/blobs/blobs.ts'
+import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
+import { blobTakedown, endQuarantine, quarantineBlob } from '../../data/blobs/blobs.ts'
 import { readRecord } from '../../data/repo/repo.ts'
 import { accountOf } from '../../identity/accounts/accounts.ts'
 import { addMail, decisionMail, type ToldDecision } from '../../identity/mails/mails.ts'
@@ -36,6 +36,8 @@ interface DecisionAct {
   told: string | null
   /** What is taken down. */
   target?(subject: CaseSubject): CaseSubject
+  /** The blob goes into quarantine. */
+  isQuarantine?: true
 }
 
 const anything: DecisionAct['kinds'] = new Set(['account', 'record', 'blob'])
@@ -57,6 +59,11 @@ export const decisionActs: Readonly<Record<string, DecisionAct>> = {
     kinds: new Set(['record', 'blob']),
     told: 'The whole account was taken down: others can no longer see it, and it can no longer be used. Nothing was deleted.',
     target: ({ did }) => accountSubject(did),
+  },
+  quarantine: {
+    kinds: new Set(['blob']),
+    told: 'The file was set aside: until it is looked at again, only moderators can see it.',
+    isQuarantine: true,
   },
 }
 
@@ -124,6 +131,8 @@ interface Wish {
   act: string
   /** Told to the person, unless nothing is taken from it. */
   reason: string
+  /** Of a quarantine. What `cases.quarantine_secs` says if omitted. */
+  secs?: number
 }
 
 /** Decide a case that is open, and carry the decision out. Throws `CaseDecided` (409) if another decided it before. */
@@ -144,6 +153,8 @@ export async function decide(call: Exchange, { actor }: By, seq: number, wish: W
     const target = act.target?.(found)
     if (target && !(await setTakedown(call, tx, target, { ref: takedownRef(seq), actor })))
       throw invalidRequest('The subject is no longer here')
+    const actUntil = act.isQuarantine ? now + (wish.secs ?? ctx.config.cases.quarantineSecs) * 1000 : null
+    if (actUntil !== null) await setAside(call, tx, found, actUntil, actor)
     const code = act.told === null ? null : newToken()
     const decision = {
       caseSeq: seq,
@@ -152,7 +163,7 @@ export async function decide(call: Exchange, { actor }: By, seq: number, wish: W
       reason,
       decidedBy: actor,
       decidedAt: now,
-      actUntil: null,
+      actUntil,
     }
     const until = now + ctx.config.cases.appealSecs * 1000
     const url = `${ctx.config.publicUrl}/account/appeal?code=${code?.token ?? ''}`
@@ -160,6 +171,14 @@ export async function decide(call: Exchange, { actor }: By, seq: number, wish: W
       act.told !== null && (await tell(ctx, tx, found, { done: act.told, reason, appeal: { url, until } }, 'decided'))
     await insertDecision(tx, { ...decision, mailed: mailed ? 1 : 0 }, code?.hash ?? null)
   })
+}
+
+async function setAside(call: Exchange, tx: Tx, { did, item }: CaseRow, endsAt: Millis, actor: string): Promise<void> {
+  const now = call.ctx.clock.now()
+  if (!(await quarantineBlob(tx, { did, cid: item, endsAt, thenRef: null }, now)))
+    throw invalidRequest('The blob is no longer here, or is taken down')
+  const detail = `${did} until ${wireTime(endsAt)}`
+  await recordAudit(call, tx, { actor, action: 'blob_quarantined', subject: item, account: did, detail })
 }
 
 export const actsFor = (kind: CaseSubject['kind']): string[] =>
@@ -234,6 +253,9 @@ async function undo(
   { act, caseSeq }: DecisionRow,
   actor: string,
 ): Promise<void> {
+  const { did, item } = found
+  if (decisionActs[act]?.isQuarantine && (await endQuarantine(tx, did, item, null)))
+    await recordAudit(call, tx, { actor, action: 'blob_released', subject: item, account: did, detail: did })
   const target = decisionActs[act]?.target?.(found)
   // Another takedown may have come first, or after it was lifted.
   if (target && (await refOf[target.kind](tx, target)) === takedownRef(caseSeq))

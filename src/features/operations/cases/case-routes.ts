@@ -10,6 +10,7 @@ import { actorOf, operator } from '../operators/operators.ts'
 import { appeal, decisionOfCode } from './case-appeals.ts'
 import { addNote, answerAppeal, decide, existingCase, openCase, postpone } from './case-decisions.ts'
 import { caseStates, countWaiting, listCases, type CaseState } from './case-store.ts'
+import { MAX_QUARANTINE_SECS } from './quarantine-routes.ts'
 import { caseView, exportedDecision, ownDecisionView, readableDecision, wholeCase } from './case-views.ts'
 
 const MAX_DEADLINE_SECS = 365 * DAY_SECS
@@ -90,7 +91,8 @@ export const caseRoutes = [
     auth: operator('moderate'),
     async handler(call) {
       const id = numberIn(call.path)
-      const wish = await readJson(call.body, Type.Object({ act: Type.String(), reason: text }))
+      const secs = Type.Optional(Type.Integer({ minimum: 60, maximum: MAX_QUARANTINE_SECS }))
+      const wish = await readJson(call.body, Type.Object({ act: Type.String(), reason: text, secs }))
       await decide(call, { actor: actorOf(call.caller) }, id, wish)
       return wholeCase(call.ctx, await existingCase(call.ctx.db, id))
     },

@@ -26,6 +26,7 @@ const decisionView = (ctx: Context, decision: DecisionRow) => ({
   act: decision.act,
   reason: decision.reason,
   decidedAt: wireTime(decision.decidedAt),
+  actUntil: wireTimeOrNull(decision.actUntil),
   appealUntil: wireTimeOrNull(openAppealUntil(ctx, decision)),
   appeal:
     decision.appealedAt === null

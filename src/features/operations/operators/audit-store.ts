@@ -49,6 +49,9 @@ export const auditActions = [
   'case_deadline_set',
   'case_decided',
   'case_appeal_answered',
+  'blob_quarantined',
+  'blob_released',
+  'blob_viewed',
 ] as const
 export type AuditAction = (typeof auditActions)[number]
 

@@ -1,0 +1,44 @@
+import { open, rm } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { OperatorError } from '../../base/operator-error.ts'
+import { cidOfBlobDigest } from '../../protocol/cid.ts'
+import { adminCommand } from '../admin-command.ts'
+import { findAccount } from '../account/operator-accounts.ts'
+import { bytes } from '../report.ts'
+
+export const blobReadCommand = adminCommand({
+  summary: 'Save a blob to a file, even if it is set aside or taken down.',
+  parameters: ['<account>', '<cid>', '[file]'],
+  details: `The default file is named after the CID, in the current folder. An existing file is not replaced. The audit log
+records who read the blob.`,
+  async run({ server, positionals: [name = '', cid = '', given] }) {
+    const { did } = await findAccount(server, name)
+    const path = resolve(given ?? cid.replace(/[^\w-]/g, '_'))
+    const query = new URLSearchParams({ did, cid })
+    const size = await save(server.download(`/v1/admin/blobs/content?${query}`), path, cid)
+    return { value: { did, cid, file: path, bytes: size }, text: `Saved to ${path} (${bytes(size)}).` }
+  },
+})
+
+/** Returns the size in bytes. A file whose bytes have another CID is not left. */
+async function save(content: AsyncIterable<Uint8Array>, path: string, cid: string): Promise<number> {
+  const file = await open(path, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
+    throw error.code === 'EEXIST' ? new OperatorError(`${path} exists already`) : error
+  })
+  const hasher = new Bun.CryptoHasher('sha256')
+  let size = 0
+  let isWhole = false
+  try {
+    for await (const chunk of content) {
+      hasher.update(chunk)
+      size += chunk.length
+      await file.writeFile(chunk)
+    }
+    isWhole = cidOfBlobDigest(hasher.digest()).toString() === cid
+    if (!isWhole) throw new OperatorError('the server stopped in the middle of the blob: see its log, and try again')
+  } finally {
+    await file.close()
+    if (!isWhole) await rm(path, { force: true })
+  }
+  return size
+}

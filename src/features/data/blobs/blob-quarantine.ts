@@ -1,0 +1,66 @@
+/**
+ * Quarantine: a blob that only moderators can read, until a time. Records may refer to it meanwhile, and it stays.
+ *
+ * In the row of the blob it is a takedown, whose reference tells it from others, so that all who read rows honour it
+ * without looking further.
+ */
+import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+
+/** The takedown reference of a blob in quarantine. */
+export const QUARANTINE = 'quarantine'
+
+export interface Quarantine {
+  did: Did
+  cid: string
+  endsAt: Millis
+  /** The takedown reference of the blob from then on; null if others can read it again. */
+  thenRef: string | null
+}
+
+/** Begin a quarantine, or change its end. Returns false if there is no such blob, or if it is taken down. */
+export async function quarantineBlob(tx: Tx, { did, cid, endsAt, thenRef }: Quarantine, now: Millis): Promise<boolean> {
+  const count = await tx.run(sql`
+    UPDATE blob SET takedown_ref = ${QUARANTINE}
+    WHERE did = ${did} AND cid = ${cid} AND (takedown_ref IS NULL OR takedown_ref = ${QUARANTINE})`)
+  if (count === 0) return false
+  await tx.run(sql`
+    INSERT INTO blob_quarantine (did, cid, placed_at, ends_at, then_ref)
+    VALUES (${did}, ${cid}, ${now}, ${endsAt}, ${thenRef})
+    ON CONFLICT (did, cid) DO UPDATE SET ends_at = excluded.ends_at, then_ref = excluded.then_ref`)
+  return true
+}
+
+/** End a quarantine: `ref` is the takedown reference of the blob from then on. Returns false if there is none. */
+export async function endQuarantine(tx: Tx, did: Did, cid: string, ref: string | null): Promise<boolean> {
+  if ((await tx.run(sql`DELETE FROM blob_quarantine WHERE did = ${did} AND cid = ${cid}`)) === 0) return false
+  await tx.run(sql`
+    UPDATE blob SET takedown_ref = ${ref} WHERE did = ${did} AND cid = ${cid} AND takedown_ref = ${QUARANTINE}`)
+  return true
+}
+
+export const deleteQuarantines = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM blob_quarantine WHERE did = ${did}`)
+
+export interface QuarantineRow extends Quarantine {
+  placedAt: Millis
+  handle: string | null
+}
+
+/** A page of the blobs in quarantine, those whose end is nearest first. */
+export function listQuarantines(
+  reader: Reader,
+  after: { endsAt: Millis; cid: string } | null,
+  limit: number,
+): Promise<QuarantineRow[]> {
+  const { endsAt, cid } = after ?? { endsAt: -1, cid: '' }
+  return reader.all(sql`
+    SELECT did, cid, placed_at AS "placedAt", ends_at AS "endsAt", then_ref AS "thenRef",
+      (SELECT handle FROM account WHERE account.did = blob_quarantine.did) AS handle
+    FROM blob_quarantine WHERE (ends_at, cid) > (${endsAt}, ${cid}) ORDER BY ends_at, cid LIMIT ${limit}`)
+}
+
+/** Blobs whose quarantine is over. */
+export const dueQuarantines = (reader: Reader, now: Millis, limit: number): Promise<Omit<Quarantine, 'endsAt'>[]> =>
+  reader.all(sql`
+    SELECT did, cid, then_ref AS "thenRef" FROM blob_quarantine WHERE ends_at <= ${now} ORDER BY ends_at LIMIT ${limit}`)
