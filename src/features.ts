@@ -15,6 +15,7 @@ import { certificates } from './features/operations/certificates/certificates-fe
 import { children } from './features/agents/children/children-feature.ts'
 import { delegations } from './features/access/delegations/delegations-feature.ts'
 import { ceremony } from './features/identity/ceremony/ceremony-feature.ts'
+import { dataBrowser } from './features/operations/data-browser/data-browser-feature.ts'
 import { doctor } from './features/operations/doctor/doctor-feature.ts'
 import { escrow } from './features/identity/escrow/escrow-feature.ts'
 import { factors } from './features/access/factors/factors-feature.ts'
@@ -101,6 +102,7 @@ export const features: readonly Feature[] = [
   waitlist,
   admin,
   failedRequests,
+  dataBrowser,
   integrity,
   backup,
   referenceImport,

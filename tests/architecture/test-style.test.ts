@@ -119,6 +119,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/system/durability/filler.ts',
   'tests/system/durability/full-database-disk.test.ts',
   'tests/system/durability/full-disk.test.ts',
+  'tests/features/data-browser/data-browser.test.ts',
 ])
 
 test('tests leave the database to the verbs of the server: rows, count, plant, damage, lose, age and hide', () => {

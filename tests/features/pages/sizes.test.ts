@@ -5,6 +5,7 @@ import { beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { Secret } from '../../../src/base/secret.ts'
 import stylesheet from '../../../src/http/style.css' with { type: 'text' }
+import type { Did } from '../../../src/protocol/identifiers.ts'
 import { languages } from '../../../src/protocol/languages.ts'
 import { axeFaults } from '../../support/clients/accessibility.ts'
 import { registerAgent as confirmedAgent } from '../../support/clients/registered-agent.ts'
@@ -19,6 +20,7 @@ import { decisionOf, sendDecision, latch } from '../../support/clients/wallet-co
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import { sovereignAccount, walletSession } from '../../support/clients/wallet.ts'
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
+import { png, Uploader } from '../../support/clients/uploader.ts'
 import { setUp } from '../../support/set-up.ts'
 import { giveRole } from '../../support/clients/role-holder.ts'
 import { useWorld } from '../../support/world.ts'
@@ -39,6 +41,7 @@ const PROVIDER = {
   algorithm: 'ES256' as const,
   keys: { source: 'jwks' as const, url: 'https://idp.example/jwks' },
 }
+const LONG_COLLECTION = `com.${'verylonglabel'.repeat(4)}.${'anotherlonglabel'.repeat(3)}.${'record'.repeat(8)}`
 const SCOPES = [
   'atproto',
   'transition:generic',
@@ -48,7 +51,7 @@ const SCOPES = [
   'account:email?action=manage',
   'blob:*/*',
   ...['post', 'like', 'repost', 'threadgate', 'postgate', 'generator'].map((kind) => `repo:app.bsky.feed.${kind}`),
-  `repo:com.${'verylonglabel'.repeat(4)}.${'anotherlonglabel'.repeat(3)}.${'record'.repeat(8)}`,
+  `repo:${LONG_COLLECTION}`,
   ...['getTimeline', 'getAuthorFeed', 'getPostThread'].map(
     (method) => `rpc:app.bsky.feed.${method}?aud=did:web:${'service'.repeat(8)}.example%23bsky_appview`,
   ),
@@ -108,6 +111,18 @@ beforeAll(async () => {
   if (changed.status !== 200) throw new Error(JSON.stringify(changed.body))
   for (const name of ['short', 'x'.repeat(255)])
     await alice.call('com.atproto.server.createAppPassword', { json: { name, privileged: true } })
+  for (let i = 0; i < 25; i++)
+    await alice.call('com.atproto.repo.putRecord', {
+      json: {
+        repo: alice.did,
+        collection: LONG_COLLECTION,
+        rkey: `${'k'.repeat(400)}${i}`,
+        record: { $type: LONG_COLLECTION, title: LONG_NAME.repeat(5), of: [LONG_HANDLE, 1, null] },
+        validate: false,
+      },
+    })
+  const uploader = Uploader.at(pds, alice.did as Did, alice.accessJwt)
+  await uploader.refer(`com.example.album/${'k'.repeat(400)}`, await uploader.upload(png, 'image/png'))
   web.publish(APP_HOST, '/client.json', () =>
     Response.json({
       client_id: client().clientId,
@@ -339,6 +354,31 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await page.goto(`${pds.url}/account/identity`)
     await page.getByRole('heading', { name: 'Keys that control it' }).waitFor()
   },
+  async data(page) {
+    await signIn(page)
+    await page.goto(`${pds.url}/account/data`)
+    await page.getByRole('heading', { name: 'Data of the account' }).waitFor()
+  },
+  async 'data-records'(page) {
+    await signIn(page)
+    await page.goto(`${pds.url}/account/data?part=records&collection=${LONG_COLLECTION}`)
+    await page.getByRole('link', { name: 'More' }).waitFor()
+  },
+  async 'data-record'(page) {
+    await signIn(page)
+    await page.goto(`${pds.url}/account/data?part=record&path=${LONG_COLLECTION}/${'k'.repeat(400)}0`)
+    await page.getByRole('heading', { name: 'As JSON' }).waitFor()
+  },
+  async 'data-files'(page) {
+    await signIn(page)
+    await page.goto(`${pds.url}/account/data?part=blobs`)
+    await page.getByRole('heading', { name: 'Images, videos and other files' }).waitFor()
+  },
+  async 'data-versions'(page) {
+    await signIn(page)
+    await page.goto(`${pds.url}/account/data?part=commits`)
+    await page.getByRole('heading', { name: 'Versions' }).waitFor()
+  },
   async activity(page) {
     await signIn(page)
     await page.goto(`${pds.url}/account/activity`)
@@ -504,6 +544,12 @@ const IN_ALL_LANGUAGES = [
   'consent',
   'consent-wallet',
   'consent-chooser',
+  'activity',
+  'data',
+  'data-records',
+  'data-record',
+  'data-files',
+  'data-versions',
 ]
 
 const fits = {

@@ -21,6 +21,7 @@ export function accountDetails(view: AccountView): Html {
     ${view.furtherHandles.length > 0 && html`<div><dt>Further handles</dt><dd>${view.furtherHandles.map((handle) => html`@${handle} `)}</dd></div>`}
     <div><dt>Email address</dt><dd>${email ?? 'none'} ${email !== null && html`<small>(${emailConfirmedAt === null && 'not '}confirmed)</small>`}</dd></div>
     <div><dt>Stored</dt><dd>${inUse('records', used.records, quota.records)}, ${inUse('MB of media', used.blobBytes, quota.blobBytes, 1e6)}</dd></div>
+    <div><dt>Records</dt><dd><a href="/account/data?${new URLSearchParams({ account: account.did }).toString()}">Look at your data</a></dd></div>
     <div><dt>Identity</dt><dd><a href="${identityUrl(account.did)}">Who can move this account</a></dd></div>
     <div><dt>Server</dt><dd><a href="${moveAwayUrl(account.did)}">Move to another server</a></dd></div>
   </dl>

@@ -8,6 +8,7 @@ export { arrivalLocks, ownArrivedBlobs, placeBlob, type ArrivedBlob } from './bl
 export { applyBlobChanges, replaceBlobReferences } from './blob-references.ts'
 export { downloadAnyBlob } from './blob-download.ts'
 export { endQuarantine, listQuarantines, quarantineBlob } from './blob-quarantine.ts'
+export { downloadBlob } from './blob-download.ts'
 export { takeBlob } from './blob-upload.ts'
 export { blobStorage, openBlobBucket, openStorageOf } from './open-storage.ts'
 export type { BlobStorage, StoredBlob } from './blob-storage.ts'

@@ -153,6 +153,7 @@ export async function accountPage(desk: Desk): Promise<Response> {
         ? null
         : account.flags.map(({ val, labelerDid }) => `${val} by ${labelerDid}`).join(', '),
   })}
+  ${mayRole(desk.who.role, 'moderate') && html`<p class="links"><a href="/admin/data?${new URLSearchParams({ did: account.did }).toString()}">Records and blobs</a></p>`}
 </section>
 ${access.ok && accessPart(desk, account.did, access.body as Access)}
 ${actsPart(desk, account)}

@@ -6,6 +6,7 @@ import { proveAgain } from '../operators/operators.ts'
 import { consoleActs } from './console-acts.ts'
 import { accountPage, accountsPage } from './console-accounts.ts'
 import { casePage, casesPage } from './console-cases.ts'
+import { dataPage } from './console-data.ts'
 import { auditPage, operatorsPage } from './console-operators.ts'
 import { configurationPage } from './console-configuration.ts'
 import { SIGN_IN } from './console-entry.ts'
@@ -15,6 +16,7 @@ import { requestsPage } from './console-requests.ts'
 import { networkPage, overviewPage, workPage } from './console-service.ts'
 import { ask, consoleProof, deskOf, readConsoleForm, setToken, type Desk } from './console-session.ts'
 
+export { showBlob } from './console-data.ts'
 export { sendSignIn, sendSignOut, showSignIn } from './console-entry.ts'
 
 export const shownPages = {
@@ -23,6 +25,7 @@ export const shownPages = {
   account: accountPage,
   cases: casesPage,
   case: casePage,
+  data: dataPage,
   invites: invitesPage,
   waitlist: waitlistPage,
   audit: auditPage,

@@ -7,6 +7,7 @@ export const auditActions = [
   'account_restore',
   'host_renamed',
   'account_exported',
+  'account_data_read',
   'account_imported',
   'credentials_revoked',
   'access_ended',

@@ -1,0 +1,49 @@
+/** The data of an account, for moderators. The audit log has who looked at what. */
+import { html, inEnglish } from '../../../http/html.ts'
+import { parseDid } from '../../../protocol/identifiers.ts'
+import { seeOther, type PageCall } from '../../access/page-parts/page-parts.ts'
+import { requireNavigation } from '../../access/pages/pages.ts'
+import { dataTexts, openBlobAs, shownData } from '../data-browser/data-browser.ts'
+import { requireMay } from '../operators/operators.ts'
+import { accountUrl } from './console-accounts.ts'
+import { SIGN_IN } from './console-entry.ts'
+import { framed, refusalNote } from './console-layout.ts'
+import { ask, deskOf, type Desk } from './console-session.ts'
+
+const TITLE = inEnglish(dataTexts.title)
+
+export async function dataPage(desk: Desk): Promise<Response> {
+  const { searchParams } = desk.call.url
+  const did = searchParams.get('did') ?? ''
+  const wanted = new URLSearchParams(searchParams)
+  wanted.delete('did')
+  const answer = await ask(desk, `/v1/admin/accounts/${encodeURIComponent(did)}/data?${wanted}`)
+  if (!answer.ok)
+    return framed(desk, {
+      title: TITLE,
+      status: answer.status,
+      body: html`<section class="card">${refusalNote(answer)}</section>`,
+    })
+  const addressOf = (path: string, parameters: Readonly<Record<string, string>>) =>
+    `${path}?${new URLSearchParams({ did, ...parameters })}`
+  return framed(desk, {
+    title: TITLE,
+    body: shownData(answer.body as object, wanted, {
+      link: (parameters) => addressOf('/admin/data', parameters),
+      blobUrl: (cid) => addressOf('/admin/data/blob', { cid }),
+      showsImages: false,
+      home: accountUrl(did),
+      account: did,
+    }),
+  })
+}
+
+export async function showBlob(call: PageCall): Promise<Response> {
+  requireNavigation(call)
+  const desk = await deskOf(call)
+  if (desk === null) return seeOther(SIGN_IN)
+  requireMay(desk.who, 'moderate')
+  const { searchParams } = call.url
+  const did = parseDid(searchParams.get('did') ?? '')
+  return did === null ? seeOther('/admin') : openBlobAs(call, desk.who, did, searchParams.get('cid') ?? '')
+}

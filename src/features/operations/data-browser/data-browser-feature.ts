@@ -1,0 +1,86 @@
+/** The data browser: its pages for account holders, and its endpoints. The console has the pages for operators. */
+import { route, type RouteCall } from '../../../http/endpoint.ts'
+import { forbidden, notFound } from '../../../http/errors.ts'
+import type { Feature } from '../../../http/feature.ts'
+import { page } from '../../../http/page.ts'
+import { parseDid, type Did } from '../../../protocol/identifiers.ts'
+import { leavingOwner } from '../../access/auth/auth.ts'
+import { seeOther, type PageCall } from '../../access/page-parts/page-parts.ts'
+import { holderOf, requireNavigation, signInUrl } from '../../access/pages/pages.ts'
+import { accountOf } from '../../identity/accounts/accounts.ts'
+import { operator } from '../operators/operators.ts'
+import { openBlob, openBlobAs, readData, readDataAs, shownData } from './data-browser.ts'
+import { dataTexts } from './data-texts.ts'
+
+const PAGE = '/account/data'
+const BLOB = `${PAGE}/blob`
+
+async function show(call: PageCall): Promise<Response> {
+  requireNavigation(call)
+  const { ctx, url } = call
+  const wanted = url.searchParams.get('account')
+  const holder = await holderOf(call, wanted)
+  if (!holder) return seeOther(await signInUrl(call, wanted))
+  const { did, handle } = holder.account
+  const addressOf = (path: string, parameters: Readonly<Record<string, string>>) =>
+    `${path}?${new URLSearchParams({ account: did, ...parameters })}`
+  return page(call, {
+    title: dataTexts.title,
+    wide: true,
+    body: shownData(await readData(ctx, did, url.searchParams), url.searchParams, {
+      link: (parameters) => addressOf(PAGE, parameters),
+      blobUrl: (cid) => addressOf(BLOB, { cid }),
+      showsImages: true,
+      home: addressOf('/account', {}),
+      account: handle === null ? did : `@${handle}`,
+    }),
+  })
+}
+
+/** Throws `Forbidden` if a page of another site asks. */
+function refuseOtherSites({ request }: PageCall): void {
+  const site = request.headers.get('sec-fetch-site')
+  if (site !== null && site !== 'same-origin' && site !== 'none')
+    throw forbidden('This file is shown on pages of this server alone.')
+}
+
+async function showBlob(call: PageCall): Promise<Response> {
+  refuseOtherSites(call)
+  const { searchParams } = call.url
+  const holder = await holderOf(call, searchParams.get('account'))
+  if (!holder) return seeOther(await signInUrl(call, searchParams.get('account')))
+  const { did } = holder.account
+  return openBlob(call, { did, admin: false }, did, searchParams.get('cid') ?? '')
+}
+
+async function namedDid({ ctx, path }: RouteCall<unknown>): Promise<Did> {
+  const did = parseDid(path['did'] ?? '')
+  if (did === null || (await accountOf(ctx.db, did)) === null) throw notFound('No such account')
+  return did
+}
+
+export const dataBrowser: Feature = {
+  name: 'data-browser',
+  routes: [
+    route('GET', PAGE, { handler: show }),
+    route('GET', BLOB, { handler: showBlob }),
+    route('GET', '/v1/account/data', {
+      auth: leavingOwner,
+      handler: ({ ctx, caller, url }) => readData(ctx, caller.did, url.searchParams),
+    }),
+    route('GET', '/v1/account/data/blob', {
+      auth: leavingOwner,
+      handler: (call) =>
+        openBlob(call, { did: call.caller.did, admin: false }, call.caller.did, call.url.searchParams.get('cid') ?? ''),
+    }),
+    route('GET', '/v1/admin/accounts/:did/data', {
+      auth: operator('moderate'),
+      handler: async (call) => readDataAs(call, call.caller, await namedDid(call), call.url.searchParams),
+    }),
+    route('GET', '/v1/admin/accounts/:did/data/blob', {
+      auth: operator('moderate'),
+      handler: async (call) =>
+        openBlobAs(call, call.caller, await namedDid(call), call.url.searchParams.get('cid') ?? ''),
+    }),
+  ],
+}
