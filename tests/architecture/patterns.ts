@@ -1,9 +1,12 @@
 /** Regular expressions in code, and whether each takes linear time, whatever it reads. */
-import { checkSync, type Parameters } from 'recheck/lib/browser.js'
+import { check, type Parameters as CheckerLimits } from 'recheck'
 import { isNode, methodOf, nodesOf, syntaxOf, type SyntaxNode } from './syntax.ts'
 
-export interface Pattern {
+export interface Pattern extends Expression {
   path: string
+}
+
+interface Expression {
   source: string
   flags: string
   /** Applied again where the last match ended: by its flags, or because a text is split at it. */
@@ -36,19 +39,29 @@ function schemaPattern({ type, key, value }: SyntaxNode): string | null {
 }
 
 /** Decided by automata, which is a proof; a search for bad inputs would only find none. */
-const limits: Parameters = { checker: 'automaton', timeout: 30_000, maxNFASize: 1_000_000, maxPatternSize: 100_000 }
-const proofs = new Map<string, boolean>()
+const limits: CheckerLimits = { checker: 'automaton', timeout: 30_000, maxNFASize: 1_000_000, maxPatternSize: 100_000 }
+const proofs = new Map<string, Promise<boolean>>()
 
 /**
  * Whether it is proven that matching takes linear time: a search from every position, and all searches of a repeated
  * one. A bounded repetition that is too large to be proven as it stands is proven as an unbounded one, which has more
  * ways to fail. That holds for patterns that must reach the end of the text.
  */
-export function isLinear({ source, flags, isRepeated }: Pick<Pattern, 'source' | 'flags' | 'isRepeated'>): boolean {
+async function isLinear({ source, flags, isRepeated }: Expression): Promise<boolean> {
   const ways = isRepeated ? [] : alternativesOf(source)
-  if (ways.length > 1) return ways.every((way) => isLinear({ source: way, flags, isRepeated }))
+  if (ways.length > 1) {
+    for (const way of ways) if (!(await isLinear({ source: way, flags, isRepeated }))) return false
+    return true
+  }
   const form = isRepeated ? repeatedForm(source, flags) : source
-  return (source.endsWith('$') && isProven(unbounded(form), flags)) || isProven(form, flags)
+  return (source.endsWith('$') && (await isProven(unbounded(form), flags))) || isProven(form, flags)
+}
+
+/** Those of which it is not proven, one after another. */
+export async function slowOf<Some extends Expression>(patterns: readonly Some[]): Promise<Some[]> {
+  const slow: Some[] = []
+  for (const pattern of patterns) if (!(await isLinear(pattern))) slow.push(pattern)
+  return slow
 }
 
 /** The alternatives of a whole pattern. Each is tried at every place at most once, so that their costs add up. */
@@ -78,10 +91,11 @@ const unbounded = (source: string): string =>
     Number(most) <= FEW ? whole : Number(least) <= FEW ? `{${least},}` : '+',
   )
 
-function isProven(source: string, flags: string): boolean {
+/** The checker is a native program of the package, where it has one: that takes an eighth of the processor's time. */
+function isProven(source: string, flags: string): Promise<boolean> {
   const plain = flags.replace(/[dgy]/g, '').replace('v', 'u')
   const key = `${plain}/${source}`
-  const known = proofs.get(key) ?? checkSync(source, plain, limits).status === 'safe'
+  const known = proofs.get(key) ?? check(source, plain, limits).then(({ status }) => status === 'safe')
   proofs.set(key, known)
   return known
 }
