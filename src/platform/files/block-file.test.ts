@@ -38,3 +38,16 @@ test.each(Object.keys(orders))('blocks are found %s, and those added in between'
   expect(file.count).toBe(1100)
   file.close()
 })
+
+test('blocks whose digests begin alike take no longer than others', () => {
+  const file = new BlockFile(tmpdir())
+  const cidAt = (n: number): Uint8Array => {
+    const cid = Uint8Array.from(cidOfCbor(Buffer.from(`${n}`)).bytes)
+    cid.set(n % 2 === 0 ? [0, 0, 0, 0] : [n >> 9, 0, 0, 0], 4)
+    return cid
+  }
+  const COUNT = 40_000
+  for (let n = 0; n < COUNT; n++) file.add(Buffer.concat([cidAt(n), Buffer.from(`${n}`)]))
+  expect(file.count).toBe(COUNT)
+  file.close()
+})

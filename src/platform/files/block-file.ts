@@ -1,14 +1,17 @@
 /**
  * Blocks of an archive that is being received: an unnamed file, and an index in memory of the position of each block.
  *
- * In memory a block takes only an index slot of twelve bytes, which is found by the first four bytes of its digest.
+ * In memory a block takes only an index slot of twelve bytes, which is found by the first eight bytes of its digest.
+ * Which slot that is depends on two numbers that differ from file to file: an archive made of blocks that share their
+ * slots would otherwise take quadratic time.
  */
 import { closeSync, readSync } from 'node:fs'
 import { CID_BYTES_LENGTH, type Cid } from '../../protocol/cid.ts'
 import { openNameless, writeAt } from './nameless-file.ts'
 
 const BUFFER_BYTES = 256 * 1024
-const FIRST_SLOTS = 4096
+const FIRST_SLOT_BITS = 12
+const KEY_BITS = 32
 /** The index is doubled when more than this share of its slots is filled. */
 const MAX_FILL = 0.6
 /** A block is stored in the file as length, CID, bytes. */
@@ -33,8 +36,10 @@ export class BlockFile {
   #buffered = 0
   #flushed = 0
   #count = 0
-  #keys = new Uint32Array(FIRST_SLOTS)
-  #positions = new Float64Array(FIRST_SLOTS).fill(NO_POSITION)
+  readonly #factors = crypto.getRandomValues(new Uint32Array(2)).map((random) => random | 1)
+  #slotBits = FIRST_SLOT_BITS
+  #keys = new Uint32Array(2 ** FIRST_SLOT_BITS)
+  #positions = new Float64Array(2 ** FIRST_SLOT_BITS).fill(NO_POSITION)
 
   /** The file is created in `dir`. */
   constructor(dir: string) {
@@ -50,7 +55,7 @@ export class BlockFile {
   add(section: Uint8Array): void {
     const slot = this.#slotOf(section)
     if (this.#positions[slot] !== NO_POSITION) return
-    this.#keys[slot] = keyOf(section)
+    this.#keys[slot] = this.#keyOf(section)
     this.#positions[slot] = this.#append(section)
     if (++this.#count > this.#keys.length * MAX_FILL) this.#grow()
   }
@@ -92,9 +97,9 @@ export class BlockFile {
 
   /** Returns the slot of a block, or the free slot where it belongs. `cid` begins with its CID. */
   #slotOf(cid: Uint8Array): number {
-    const key = keyOf(cid)
+    const key = this.#keyOf(cid)
     const mask = this.#keys.length - 1
-    for (let slot = key & mask; ; slot = (slot + 1) & mask) {
+    for (let slot = this.#firstSlotOf(key); ; slot = (slot + 1) & mask) {
       const position = this.#positions[slot]!
       if (position === NO_POSITION || (this.#keys[slot] === key && this.#isAt(position, cid))) return slot
     }
@@ -136,24 +141,28 @@ export class BlockFile {
   #grow(): void {
     const [keys, positions] = [this.#keys, this.#positions]
     const mask = keys.length * 2 - 1
+    this.#slotBits++
     this.#keys = new Uint32Array(keys.length * 2)
     this.#positions = new Float64Array(keys.length * 2).fill(NO_POSITION)
     for (const [old, position] of positions.entries()) {
       if (position === NO_POSITION) continue
-      let slot = keys[old]! & mask
+      let slot = this.#firstSlotOf(keys[old]!)
       while (this.#positions[slot] !== NO_POSITION) slot = (slot + 1) & mask
       this.#keys[slot] = keys[old]!
       this.#positions[slot] = position
     }
   }
+
+  /** Multiply-shift hashing: the upper bits of the key, which depend on all of it. */
+  #firstSlotOf(key: number): number {
+    return key >>> (KEY_BITS - this.#slotBits)
+  }
+
+  #keyOf(cid: Uint8Array): number {
+    const [first, second] = this.#factors
+    return (Math.imul(wordOf(cid, DIGEST_OFFSET), first!) + Math.imul(wordOf(cid, DIGEST_OFFSET + 4), second!)) >>> 0
+  }
 }
 
-function keyOf(bytes: Uint8Array): number {
-  return (
-    ((bytes[DIGEST_OFFSET]! << 24) |
-      (bytes[DIGEST_OFFSET + 1]! << 16) |
-      (bytes[DIGEST_OFFSET + 2]! << 8) |
-      bytes[DIGEST_OFFSET + 3]!) >>>
-    0
-  )
-}
+const wordOf = (bytes: Uint8Array, at: number): number =>
+  (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!
