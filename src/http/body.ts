@@ -1,6 +1,7 @@
 /** Reads request bodies: bounded, decoded, strict about UTF-8, each read once. */
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { Readable, type Transform } from 'node:stream'
+import { Stalled, steady, uploadPace, type ArrivalPace } from '../base/unstalled.ts'
 import { resumed } from '../platform/running/request-scope.ts'
 import { payloadTooLarge, Refusal } from './errors.ts'
 import { isDeeperThan } from './json-depth.ts'
@@ -38,7 +39,11 @@ export function announcedBytes({ headers }: Request): number | null {
 export class RequestBody {
   #bytes: Promise<Uint8Array> | null = null
 
-  constructor(readonly request: Request) {}
+  constructor(
+    readonly request: Request,
+    /** Of a coded body: readers can only measure what it unpacks to, which may be a thousand times as much. */
+    readonly codedPace: ArrivalPace = uploadPace,
+  ) {}
 
   /** The media type without its parameters, lower-cased; null when the header is missing. */
   get contentType(): string | null {
@@ -62,7 +67,8 @@ export class RequestBody {
 
   /**
    * The decoded body in chunks. Throws `tooLarge()` as soon as more than `maxBytes` are announced or counted,
-   * `UnsupportedMediaType` for an unknown content coding, and `InvalidRequest` if the bytes do not match their coding.
+   * `UnsupportedMediaType` for an unknown content coding, `InvalidRequest` if the bytes do not match their coding, and
+   * `RequestTimeout` if a coded body arrives too slowly.
    */
   async *stream(maxBytes: number, tooLarge = payloadTooLarge): AsyncGenerator<Uint8Array> {
     const announced = this.announcedBytes
@@ -137,12 +143,13 @@ export class RequestBody {
       if (!make) throw new Refusal(415, 'UnsupportedMediaType', 'unsupported content-encoding')
       return make()
     })
-    return decode(body, transforms)
+    return decode(steady(body, this.codedPace), transforms)
   }
 }
 
-async function* decode(body: ReadableStream<Uint8Array>, transforms: readonly Transform[]): AsyncGenerator<Uint8Array> {
-  let source: Readable = Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0])
+async function* decode(body: AsyncIterable<Uint8Array>, transforms: readonly Transform[]): AsyncGenerator<Uint8Array> {
+  const arriving = Readable.from(body, { objectMode: false })
+  let source: Readable = arriving
   for (const transform of transforms) {
     const from = source
     from.on('error', (error) => transform.destroy(error))
@@ -153,6 +160,8 @@ async function* decode(body: ReadableStream<Uint8Array>, transforms: readonly Tr
   } catch (error) {
     if ((error as { code?: string }).code?.startsWith('Z_') || (error as { code?: string }).code?.startsWith('ERR_'))
       throw new Refusal(400, 'InvalidRequest', 'The body does not match its content-encoding')
-    throw error
+    throw error instanceof Stalled ? new Refusal(408, 'RequestTimeout', 'The upload is too slow') : error
+  } finally {
+    arriving.destroy()
   }
 }
