@@ -50,12 +50,21 @@ export interface Feature {
   endOperatorDevice?(ctx: Context, tx: Tx, deviceId: string): Promise<void>
   /** The grants that this feature adds to the token endpoint, as it is configured, by `grant_type`. */
   grants?(ctx: Context): Readonly<Record<string, Grant>>
+  /** Tells moderators of a blob that a check has set aside, in the transaction that does. */
+  reportBlob?(ctx: Context, tx: Tx, blob: SetAsideBlob): Promise<void>
   /** Sends a public read that this server cannot answer to the service that can. At most one feature declares it. */
   passOn?(exchange: Exchange): Promise<Response>
   /** Shows all records to features that repositories build on. At most one feature declares it. */
   records?: RecordSource
   /** Runs once the port is open. Returns a function that stops what it started, if anything. */
   start?(ctx: Context): (() => void | Promise<void>) | void
+}
+
+export interface SetAsideBlob {
+  did: Did
+  cid: string
+  /** Of the check, for moderators. */
+  reason: string
 }
 
 /** The records of all accounts, including those taken down. */

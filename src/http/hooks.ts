@@ -7,7 +7,7 @@ import type { Tx } from '../platform/database/database.ts'
 import type { Did } from '../protocol/identifiers.ts'
 import type { Credential, CredentialKind } from './credential.ts'
 import type { Exchange } from './endpoint.ts'
-import type { AccessEnd, AddressChange, EndedAccess, Feature, Grant, RecordSource } from './feature.ts'
+import type { AccessEnd, AddressChange, EndedAccess, Feature, Grant, RecordSource, SetAsideBlob } from './feature.ts'
 
 const registry = perContext<{ features: readonly Feature[] }>(() => ({ features: [] }))
 
@@ -48,6 +48,11 @@ export async function endDelegation(ctx: Context, tx: Tx, delegation: { id: stri
 /** End what features do for a device of an operator that is revoked. */
 export async function endOperatorDevice(ctx: Context, tx: Tx, deviceId: string): Promise<void> {
   for (const feature of registry(ctx).features) await feature.endOperatorDevice?.(ctx, tx, deviceId)
+}
+
+/** Tell moderators of a blob that a check has set aside. */
+export async function reportBlob(ctx: Context, tx: Tx, blob: SetAsideBlob): Promise<void> {
+  for (const feature of registry(ctx).features) await feature.reportBlob?.(ctx, tx, blob)
 }
 
 /** The grants that features add to the token endpoint, by `grant_type`. */

@@ -2,6 +2,7 @@
 import { parseBucketPlace } from '../../base/bucket-place.ts'
 import { isIPv4 } from 'node:net'
 import type { Config, Mode } from './config.ts'
+import type { Secret } from '../../base/secret.ts'
 import { hasIroh, NO_IROH } from '../network/iroh-library.ts'
 import { parseWebhookSecret } from '../../protocol/webhook-signature.ts'
 
@@ -31,6 +32,13 @@ const loopbackHost = /^(?:localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 /** Expects a hostname from `URL`, which writes every IPv4 notation in dotted form and IPv6 in brackets. */
 const isAddress = (hostname: string): boolean => hostname.startsWith('[') || isIPv4(hostname)
+
+const MAX_HOOK_BYTES = 8 * 1024 ** 2
+
+const webhookSecretFault = (secret: Secret<string> | null): string | null =>
+  secret !== null && parseWebhookSecret(secret.reveal()) === null
+    ? 'must be whsec_ and 24 to 64 bytes in base64, such as the output of: echo whsec_$(openssl rand -base64 32)'
+    : null
 
 const MAX_ALERT_ADDRESSES = 10
 
@@ -185,10 +193,15 @@ export const checks: readonly Check[] = [
     'with alerts.webhook_url',
     ({ alerts }) => alerts.webhookUrl !== null && alerts.webhookSecret === null,
   ),
-  fault('alerts.webhook_secret', ({ alerts }) =>
-    alerts.webhookSecret !== null && parseWebhookSecret(alerts.webhookSecret.reveal()) === null
-      ? 'must be whsec_ and 24 to 64 bytes in base64, such as the output of: echo whsec_$(openssl rand -base64 32)'
-      : null,
+  fault('alerts.webhook_secret', ({ alerts }) => webhookSecretFault(alerts.webhookSecret)),
+  requiredWhen(
+    'blob_hook.secret',
+    'with blob_hook.url',
+    ({ blobHook }) => blobHook.url !== null && blobHook.secret === null,
+  ),
+  fault('blob_hook.secret', ({ blobHook }) => webhookSecretFault(blobHook.secret)),
+  fault('blob_hook.max_bytes', ({ blobHook }) =>
+    blobHook.maxBytes > MAX_HOOK_BYTES ? `must be at most ${MAX_HOOK_BYTES}` : null,
   ),
   fault('iroh.enabled', ({ iroh }) => (iroh.enabled && !hasIroh ? `must be false here: ${NO_IROH}` : null)),
   fault('notifications.relay', ({ notifications, iroh }) =>

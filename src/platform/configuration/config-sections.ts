@@ -521,6 +521,37 @@ export const declared = {
     }),
   }),
 
+  blobHook: section({
+    url: optional(httpUrl, {
+      addition: true,
+      doc: 'Address of a program that is asked about each new blob before it becomes public. Requires `secret`. See docs/moderation.md.',
+    }),
+    secret: optional(secret(text), {
+      addition: true,
+      doc: 'Secret that signs what is posted to the program (Standard Webhooks): `whsec_` and 24 to 64 bytes in base64.',
+    }),
+    onFailure: field(choice('closed', 'open'), {
+      default: 'closed',
+      addition: true,
+      doc: 'What follows if the program does not answer: the upload is refused (closed), or taken (open).',
+    }),
+    maxBytes: field(bytes({ min: 1 }), {
+      default: 2 * MEBIBYTE,
+      addition: true,
+      doc: 'Bytes of a blob that the program gets, from its start; at most 8 MiB.',
+    }),
+    timeoutSecs: field(seconds({ min: 1, max: 25 }), {
+      default: 10,
+      addition: true,
+      doc: 'Longest wait for its answer.',
+    }),
+    parallel: field(integer({ min: 1, max: 64 }), {
+      default: 4,
+      addition: true,
+      doc: 'Blobs about which the program is asked at the same time.',
+    }),
+  }),
+
   cases: section({
     fromReports: field(boolean, {
       default: true,

@@ -180,6 +180,10 @@ class IncomingFile implements IncomingBlob {
     readonly head: Uint8Array,
   ) {}
 
+  start(maxBytes: number): Promise<Uint8Array> {
+    return Bun.file(this.path).slice(0, maxBytes).bytes()
+  }
+
   place(): Promise<void> {
     return this.folder.name(this)
   }

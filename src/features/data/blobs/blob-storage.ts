@@ -76,6 +76,10 @@ export interface IncomingBlob extends AsyncDisposable {
   /** The first bytes, at most `HEAD_BYTES`. */
   readonly head: Uint8Array
   /**
+   * The first bytes, at most `maxBytes`. Of a blob that a bucket has in parts already, they are no more than `head`.
+   */
+  start(maxBytes: number): Promise<Uint8Array>
+  /**
    * Give it its name. It appears whole and durable, or not at all. May be called again, if it has been removed since.
    */
   place(): Promise<void>

@@ -7,7 +7,9 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { accountStatus, refuseTakendown } from '../../identity/accounts/accounts.ts'
 import { effectiveQuota, refuseBlobBytes, warnOfQuota } from '../../identity/quotas/quotas.ts'
 import type { IncomingBlob } from './blob-storage.ts'
-import { QUARANTINE } from './blob-quarantine.ts'
+import { reportBlob } from '../../../http/hooks.ts'
+import type { Verdict } from './blob-hook.ts'
+import { QUARANTINE, quarantineBlob } from './blob-quarantine.ts'
 import { keepBlob } from './blob-removal.ts'
 import { blobRoom, blobTakedown, upsertUpload, type BlobRow } from './blob-store.ts'
 import { mimeTypeOf } from './mime-type.ts'
@@ -15,6 +17,8 @@ import { blobStorage } from './open-storage.ts'
 
 /** Checks of an upload beyond the bounds of its account. */
 interface Admission {
+  /** Keep what the hook refuses, in quarantine: a person who moves must not lose the rest for it. */
+  keepsRefused?: true
   /** Gets the detected type. Throws if the caller may not upload it. */
   permit(mimeType: string): void
   /** Runs in the transaction that makes the blob part of the account. If it throws, the upload has not happened. */
@@ -58,7 +62,7 @@ export async function takeBlob(
 ): Promise<boolean> {
   await using incoming = await blobStorage(ctx).receive(bytes)
   if (incoming.cid !== cid) return false
-  await keepUpload(ctx, did, incoming, declaredType, admission)
+  await keepUpload(ctx, did, incoming, declaredType, { ...admission, keepsRefused: true })
   return true
 }
 
@@ -67,21 +71,40 @@ async function keepUpload(
   did: Did,
   incoming: IncomingBlob,
   declaredType: string | null,
-  { permit, record }: Admission,
+  { permit, record, keepsRefused = undefined }: Admission,
 ): Promise<BlobRow> {
   const { cid, size } = incoming
   const blob: BlobRow = { did, cid, size, mimeType: await mimeTypeOf(incoming.head, declaredType) }
   permit(blob.mimeType)
-  await admitBlob(ctx, ctx.db, blob)
+  const isNew = (await admitBlob(ctx, ctx.db, blob)) !== null
+  const verdict = isNew && ctx.config.blobHook.url !== null ? await verdictOn(ctx, blob, incoming) : null
+  if (verdict?.decision === 'refuse' && !keepsRefused)
+    throw new Refusal(400, 'BlobRefused', 'This file is not accepted')
   await keepBlob(ctx, incoming, accountLock(did), async (tx) => {
     // An upload may take long; its account may have been deleted in the meantime.
     refuseTakendown(await accountStatus(tx, did))
     const used = await admitBlob(ctx, tx, blob)
     await upsertUpload(tx, blob, ctx.clock.now())
     if (used !== null) await warnOfQuota(ctx, tx, did, { what: 'blobs', ...used })
+    if (verdict !== null && verdict.decision !== 'allow') await setAside(ctx, tx, blob, verdict)
     await record(tx, blob)
   })
   return blob
+}
+
+async function verdictOn(ctx: Context, blob: BlobRow, incoming: IncomingBlob): Promise<Verdict> {
+  const verdict = await (await import('./blob-hook.ts')).askBlobHook(ctx, blob, incoming)
+  const { did, cid } = blob
+  if (verdict.decision !== 'allow') ctx.log.info('the hook for blobs decided', { did, cid, reason: verdict.decision })
+  return verdict
+}
+
+/** Moderators look at it; if they do not, it is taken down. */
+async function setAside(ctx: Context, tx: Tx, { did, cid }: BlobRow, { reason }: Verdict): Promise<void> {
+  const now = ctx.clock.now()
+  const endsAt = now + ctx.config.cases.quarantineSecs * 1000
+  await quarantineBlob(tx, { did, cid, endsAt, thenRef: 'quarantine ended' }, now)
+  await reportBlob(ctx, tx, { did, cid, reason })
 }
 
 /**

@@ -90,6 +90,12 @@ export class IncomingObject implements IncomingBlob {
     return Buffer.concat(this.#head)
   }
 
+  /** Call once it has ended. */
+  async start(maxBytes: number): Promise<Uint8Array> {
+    if (this.#upload !== null || this.#spool === null) return this.head.subarray(0, maxBytes)
+    return Bun.file(this.#spool.path).slice(0, maxBytes).bytes()
+  }
+
   async add(chunk: Uint8Array): Promise<void> {
     if (this.size < HEAD_BYTES) this.#head.push(chunk.slice(0, HEAD_BYTES - this.size))
     this.size += chunk.byteLength
