@@ -199,6 +199,18 @@ const unusedFiles: readonly [path: string, contents: string, whatFor: string][] 
  */
 const importedPackages = /^@opentelemetry\/(?:core|resources)$/
 
+/**
+ * Curves and hashes, of which libraries bring versions of their own, and which the program requires in their CommonJS
+ * version beside the ES version. Those of one major version become one: `age-encryption` accepts the version of
+ * `@noble/post-quantum`, which it loads.
+ */
+const sharedPackages = /^@noble\/(?:curves|hashes)\//
+const sharedBy = (importer: string): string => {
+  const library = /[\\/]node_modules[\\/](@[^\\/]+[\\/][^\\/]+|[^\\/]+)/.exec(importer)?.[0]
+  if (library === undefined) return import.meta.dir
+  return library.endsWith('age-encryption') ? join(import.meta.dir, 'node_modules/@noble/post-quantum') : importer
+}
+
 /** A package takes six times its minified text, because its bytecode and source map are stored with it. */
 const withoutUnusedPackages: BunPlugin = {
   name: 'unused packages',
@@ -214,6 +226,9 @@ const withoutUnusedPackages: BunPlugin = {
           loader: 'js',
         }),
       )
+    build.onResolve({ filter: sharedPackages }, ({ path, importer }) => ({
+      path: Bun.resolveSync(path, sharedBy(importer)),
+    }))
     build.onResolve({ filter: importedPackages }, ({ path }) => ({
       path: join(import.meta.dir, 'node_modules', path, 'build/esm/index.js'),
     }))
