@@ -228,7 +228,8 @@ export class AcmeClient {
     const waitMillis = this.#waitMillis(headers)
     if (type === 'rateLimited' || status === 429 || (status === 503 && waitMillis !== null))
       return new AcmeFault('limited', wordsOf(problem), type, waitMillis)
-    const kind = status >= 500 ? 'unavailable' : 'refused'
+    // A nonce that is refused again and again says nothing about the name.
+    const kind = status >= 500 || type === 'badNonce' ? 'unavailable' : 'refused'
     return new AcmeFault(kind, type === '' ? `it answered ${status}` : wordsOf(problem), type, waitMillis)
   }
 

@@ -352,6 +352,16 @@ test('a refused nonce is replaced by a new one', async () => {
   expect(await handshake(one.pds, one.acme.root, HOST)).toMatchObject({ names: `DNS:${HOST}` })
 })
 
+test('an authority that refuses every nonce has refused no name, and is asked again after a minute', async () => {
+  await using one = await fresh((host) => {
+    host.fault = 'badNonces'
+  })
+  expect(await one.pds.rows('certificate_order')).toMatchObject([{ names: HOST, fault: 'an unknown nonce' }])
+  one.acme.fault = null
+  one.pds.clock.advance({ secs: 60 })
+  expect(await one.pds.runSweep('certificates')).toMatchObject({ issued: 1 })
+})
+
 test('a name that cannot be proven is tried again later and later, and holds up no other', async () => {
   await using one = await fresh()
   const { acme: host, pds: at } = one

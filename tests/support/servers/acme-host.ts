@@ -14,10 +14,12 @@ const DAY_MILLIS = 86_400_000
 
 /**
  * What it does wrong. `down`: a gateway answers in its place. `silent`: it takes requests and answers none.
- * `rateLimited`: it refuses orders. `badNonce`: it refuses the first request to each address. `neverReady`: proofs are
- * never checked. `endless`: bodies do not end. `malformed`: orders are not what they should be.
+ * `rateLimited`: it refuses orders. `badNonce`: it refuses the first request to each address. `badNonces`: it refuses
+ * every request. `neverReady`: proofs are never checked. `endless`: bodies do not end. `malformed`: orders are not what
+ * they should be.
  */
-export type AcmeFault = 'down' | 'silent' | 'rateLimited' | 'badNonce' | 'neverReady' | 'endless' | 'malformed'
+export type AcmeFault =
+  'down' | 'silent' | 'rateLimited' | 'badNonce' | 'badNonces' | 'neverReady' | 'endless' | 'malformed'
 
 export interface AcmeHost extends AsyncDisposable {
   readonly directoryUrl: string
@@ -114,7 +116,8 @@ export async function startAcmeHost(): Promise<AcmeHost> {
     const { payload } = await flattenedVerify(jws, await importJWK(jwk, 'ES256'), { algorithms: ['ES256'] })
     const isFirst = host.fault === 'badNonce' && !refusedNonces.has(header.url)
     if (isFirst) refusedNonces.add(header.url)
-    if (!nonces.delete(header.nonce) || isFirst) throw new Problem(400, 'badNonce', 'an unknown nonce')
+    if (!nonces.delete(header.nonce) || isFirst || host.fault === 'badNonces')
+      throw new Problem(400, 'badNonce', 'an unknown nonce')
     const text = Buffer.from(payload).toString()
     const account = header.kid ?? `${base}/account/${await calculateJwkThumbprint(jwk)}`
     if (header.kid === undefined) accounts.set(account, jwk)
