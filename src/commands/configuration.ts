@@ -2,6 +2,7 @@
 import type { Config, Mode } from '../platform/configuration/config.ts'
 import { describeProblems, loadConfig, type ValueOrigins } from '../platform/configuration/config-loading.ts'
 import type { Secret } from '../base/secret.ts'
+import { createLog, processLog, type Log } from '../platform/running/log.ts'
 import { findOwnToken } from '../platform/secrets/own-admin-token.ts'
 import { type Command, exitCodes, type ExitCode, type Invocation, type Terminal } from './command.ts'
 
@@ -19,6 +20,15 @@ export function configured({ options, run, ...command }: ConfiguredCommand): Com
       return config === null ? exitCodes.failed : run({ ...invocation, config })
     },
   }
+}
+
+export const jsonOption = { json: { doc: 'Print JSON, for scripts.' } } as const satisfies Command['options']
+
+/** The log of a command. With `--json` it goes to standard error, because standard output is for the result. */
+export function commandLog({ terminal, options }: Pick<Invocation, 'terminal' | 'options'>, config: Config): Log {
+  if (options['json'] !== true) return processLog(config)
+  const { logFormat: format, logLevel: level } = config.telemetry
+  return createLog({ format, level, now: terminal.now, write: terminal.err })
 }
 
 export const devOption = {

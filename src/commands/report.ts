@@ -1,5 +1,13 @@
-/** Text formats for people: tables, lists of facts, sizes and times. */
+/** Results of commands, and text formats for people: tables, lists of facts, sizes and times. */
 import { DAY_SECS, HOUR_SECS } from '../base/durations.ts'
+import type { Invocation } from './command.ts'
+
+/** Print a result: as JSON with `--json`, else as text for people. */
+export const tellResult = (
+  { terminal, options }: Pick<Invocation, 'terminal' | 'options'>,
+  value: unknown,
+  text: string,
+): void => terminal.out(options['json'] === true ? JSON.stringify(value, null, 2) : text)
 
 const GAP = '  '
 

@@ -1,5 +1,7 @@
 import { resolve } from 'node:path'
 import { exitCodes, type Command } from '../command.ts'
+import { jsonOption } from '../configuration.ts'
+import { tellResult } from '../report.ts'
 
 export const migrateKeyCommand: Command = {
   summary: 'Make a recovery key of your own.',
@@ -7,7 +9,9 @@ export const migrateKeyCommand: Command = {
   details: `Writes a new secret key to the file, readable only by you, and prints its public key. Once your identity names it among
 its rotation keys, you can move your account without the help of any server. Keep the file private,
 and a copy on paper. Give the public key to "holdfast migrate in --recovery-key".`,
-  async run({ terminal, positionals: [file] }) {
+  options: jsonOption,
+  async run(invocation) {
+    const path = resolve(invocation.positionals[0]!)
     const [{ formatSecretMultikey }, { formatDidKey, signingKey }, { newSigningSecret }, { writePrivately }] =
       await Promise.all([
         import('../../protocol/secret-multikey.ts'),
@@ -16,8 +20,9 @@ and a copy on paper. Give the public key to "holdfast migrate in --recovery-key"
         import('../../base/sealed-file.ts'),
       ])
     const secret = newSigningSecret('p256')
-    writePrivately(resolve(file!), `${formatSecretMultikey('p256', secret)}\n`, { replace: false })
-    terminal.out(formatDidKey(signingKey('p256', secret).publicKey))
+    writePrivately(path, `${formatSecretMultikey('p256', secret)}\n`, { replace: false })
+    const publicKey = formatDidKey(signingKey('p256', secret).publicKey)
+    tellResult(invocation, { publicKey, path }, publicKey)
     return exitCodes.ok
   },
 }

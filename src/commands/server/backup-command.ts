@@ -1,7 +1,10 @@
 import { makeBackup, openArchive } from '../../features/operations/backup/backup.ts'
-import { processLog } from '../../platform/running/log.ts'
 import { exitCodes, integerOption, Misuse } from '../command.ts'
-import { configured } from '../configuration.ts'
+import { commandLog, configured, jsonOption } from '../configuration.ts'
+import { tellResult } from '../report.ts'
+
+const WITHOUT_BLOBS =
+  'the backup does not contain the blobs, which are in a bucket: turn on versioning for it, so that deleted blobs are kept, or set backup.bucket_blobs'
 
 export const backupCommand = configured({
   summary: 'Make a backup, even while the server runs.',
@@ -19,28 +22,25 @@ for that bucket, and keep old versions for as long as backups.
 
 With backup.passphrase (SERVICE_BACKUP_PASSPHRASE) everything is encrypted in the age format. Without it the backup is
 as readable as the data directory, and contains the master key unless SERVICE_SIGNING_KEY_MASTER_KEY is configured.`,
-  options: { keep: { value: 'n', doc: 'Delete all but the newest n backups at the destination.' } },
-  async run({ terminal, config, positionals, options }) {
+  options: { keep: { value: 'n', doc: 'Delete all but the newest n backups at the destination.' }, ...jsonOption },
+  async run(invocation) {
+    const { terminal, config, positionals, options } = invocation
     const place = positionals[0] ?? config.backup.destination
     if (place === null || place === undefined)
       throw new Misuse('name a destination for the backup, or set backup.destination')
-    const { snapshot, databaseBytes, blobsCopied, blobsKept, missingBlobs, snapshotsDropped } = await makeBackup(
-      config,
-      openArchive(place, config),
-      {
-        passphrase: config.backup.passphrase?.reveal() ?? null,
-        keep: integerOption(options, 'keep', 1) ?? null,
-        now: new Date(),
-        log: processLog(config),
-      },
-    )
-    if (config.blobs.store === 's3' && !config.backup.bucketBlobs)
-      terminal.out(
-        'the backup does not contain the blobs, which are in a bucket: turn on versioning for it, so that deleted blobs are kept, or set backup.bucket_blobs',
-      )
-    terminal.out(
+    const made = await makeBackup(config, openArchive(place, config), {
+      passphrase: config.backup.passphrase?.reveal() ?? null,
+      keep: integerOption(options, 'keep', 1) ?? null,
+      now: new Date(),
+      log: commandLog(invocation, config),
+    })
+    const { snapshot, databaseBytes, blobsCopied, blobsKept, missingBlobs, snapshotsDropped } = made
+    const hasBlobs = config.blobs.store !== 's3' || config.backup.bucketBlobs
+    const lines = [
+      ...(hasBlobs ? [] : [WITHOUT_BLOBS]),
       `${snapshot}: database of ${databaseBytes} bytes, ${blobsCopied} blobs copied, ${blobsKept} already there, ${missingBlobs} missing, ${snapshotsDropped} old backups deleted`,
-    )
+    ]
+    tellResult(invocation, { ...made, hasBlobs }, lines.join('\n'))
     if (missingBlobs === 0) return exitCodes.ok
     terminal.err(
       `the backup lacks ${missingBlobs} blobs, which are missing or damaged here: "holdfast verify" names them, and "holdfast sweep blob-scrub-full" fetches them from the mirror, if there is one`,

@@ -28,10 +28,11 @@ import type { Config } from '../../platform/configuration/config.ts'
 import type { Context } from '../../platform/context.ts'
 import { isPostgresUrl } from '../../platform/database/database-url.ts'
 import { databaseFiles } from '../../platform/files/data-directory.ts'
-import { createLog, processLog } from '../../platform/running/log.ts'
-import { bytes, facts, table } from '../report.ts'
-import { exitCodes, Misuse, type ExitCode, type Terminal } from '../command.ts'
-import { configured } from '../configuration.ts'
+import { bytes, facts, table, tellResult } from '../report.ts'
+import { exitCodes, Misuse, type ExitCode, type Invocation } from '../command.ts'
+import { commandLog, configured, jsonOption } from '../configuration.ts'
+
+type Given = Invocation & { config: Config }
 
 export const restoreCommand = configured({
   summary: 'Restore a backup into an empty data directory, or an empty PostgreSQL database.',
@@ -60,20 +61,22 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
     rehearse: { doc: 'Restore into a scratch folder, report, and delete it.' },
     scratch: { value: 'FOLDER', doc: "With --rehearse: make the folder there, not in the system's temporary folder." },
     quick: { doc: 'With --rehearse: skip the second, independent reading of each repository.' },
-    json: { doc: 'With --rehearse: print JSON, for scripts.' },
+    ...jsonOption,
     'database-restored': {
       doc: 'Restore nothing, but verify the configured PostgreSQL database and continue its event log.',
     },
     'nothing-lost': { doc: 'With --database-restored: the database has everything that it had acknowledged.' },
   },
-  async run({ terminal, config, positionals: [place, wanted], options }) {
+  async run(invocation) {
+    const { config, options } = invocation
+    const [place, wanted] = invocation.positionals
     if (options['database-restored'] === true) {
       if (place !== undefined || !isPostgresUrl(config.databaseUrl))
         throw new Misuse('--database-restored takes no backup, and needs a postgres:// URL in database_url')
-      return (options['nothing-lost'] === true ? keepHistory : continueRestored)(config, terminal)
+      return (options['nothing-lost'] === true ? keepHistory : continueRestored)(invocation)
     }
     if (options['nothing-lost'] === true) throw new Misuse('--nothing-lost is for --database-restored only')
-    for (const name of ['scratch', 'quick', 'json'])
+    for (const name of ['scratch', 'quick'])
       if (options[name] !== undefined && options['rehearse'] !== true)
         throw new Misuse(`--${name} is for --rehearse only`)
     const from = place ?? config.backup.destination
@@ -84,9 +87,7 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
     const unseal = await unsealOf(archive, config.backup.passphrase?.reveal() ?? null)
     if (options['rehearse'] === true) {
       const { scratch } = options
-      const { logFormat: format, logLevel: level } = config.telemetry
-      // The report alone goes to standard output, for scripts.
-      const log = createLog({ format, level, now: terminal.now, write: (line) => terminal.err(line) })
+      const log = commandLog({ ...invocation, options: { json: true } }, config)
       const report = await rehearse({
         config,
         archive,
@@ -99,22 +100,22 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
         log,
         withContext: (restored, work) => withContext(restored, work, { log }),
       })
-      terminal.out(options['json'] === true ? JSON.stringify(report, null, 2) : rehearsalText(report))
+      tellResult(invocation, report, rehearsalText(report))
       return report.ok ? exitCodes.ok : exitCodes.failed
     }
-    if (isPostgresUrl(config.databaseUrl)) return restoreIntoPostgres(config, terminal, archive, unseal, snapshot)
+    if (isPostgresUrl(config.databaseUrl)) return restoreIntoPostgres(invocation, archive, unseal, snapshot)
     const fetched = await fetchSnapshot(config, archive, unseal, snapshot)
-    nameMissing(config, terminal, fetched)
-
-    await withContext({ ...config, databaseUrl: fetched.databasePath }, (ctx) =>
-      verifyAndContinue(ctx, terminal, snapshot, fetched),
-    )
+    nameMissing(invocation, fetched)
+    const restored = { ...config, databaseUrl: fetched.databasePath }
+    const log = commandLog(invocation, config)
+    const done = await withContext(restored, (ctx) => verifyAndContinue(ctx, invocation, fetched), { log })
     await installDatabase(config, fetched)
+    tellRestored(invocation, snapshot, fetched, done)
     return exitCodes.ok
   },
 })
 
-const nameMissing = ({ blobs }: Config, terminal: Terminal, { missingBlobs }: Fetched): void => {
+const nameMissing = ({ config: { blobs }, terminal }: Given, { missingBlobs }: Fetched): void => {
   for (const cid of missingBlobs)
     terminal.err(`blob ${cid} is not in the ${blobs.store === 's3' ? 'bucket' : 'backup'}`)
 }
@@ -124,12 +125,13 @@ const nameMissing = ({ blobs }: Config, terminal: Terminal, { missingBlobs }: Fe
  * starts until everything is verified. If it is interrupted, the same command starts over.
  */
 async function restoreIntoPostgres(
-  config: Config,
-  terminal: Terminal,
+  invocation: Given,
   archive: Archive,
   unseal: Unseal,
   snapshot: string,
 ): Promise<ExitCode> {
+  const { config, terminal } = invocation
+  const log = commandLog(invocation, config)
   await requireFreeDatabase(config.databaseUrl)
   const fetched = await fetchSnapshot(
     { ...config, databaseUrl: join(config.dataDir, 'restored.db') },
@@ -137,42 +139,51 @@ async function restoreIntoPostgres(
     unseal,
     snapshot,
   )
-  nameMissing(config, terminal, fetched)
+  nameMissing(invocation, fetched)
   const from = { ...config, databaseUrl: fetched.databasePath }
-  await whileStopped({ from, to: config }, async () => {
+  const done = await whileStopped({ from, to: config }, async () => {
     await copyServer({
       from,
       to: config,
-      log: processLog(config),
+      log,
       onProgress: (what) => terminal.err(`copied ${what}`),
     })
-    await withContext(config, (ctx) => verifyAndContinue(ctx, terminal, snapshot, fetched), {
+    const restored = await withContext(config, (ctx) => verifyAndContinue(ctx, invocation, fetched), {
       isLocked: true,
       isCopyTarget: true,
+      log,
     })
     await releaseTarget({ to: config })
+    return restored
   })
   for (const path of databaseFiles(fetched.databasePath)) await rm(path, { force: true })
+  tellRestored(invocation, snapshot, fetched, done)
   return exitCodes.ok
 }
 
+/** What was verified, and where the event log continues. */
+interface Restored {
+  repos: number
+  blobs: number
+  accounts: number
+  seq: number
+}
+
 /** Throws `OperatorError` if anything is damaged. */
-async function verifyAndContinue(
-  ctx: Context,
-  terminal: Terminal,
-  snapshot: string,
-  { missingBlobs }: Fetched,
-): Promise<void> {
+async function verifyAndContinue(ctx: Context, { terminal }: Given, { missingBlobs }: Fetched): Promise<Restored> {
   const { repos, blobs, faults } = await verifyEverything(ctx, {
     onFault: terminal.err,
     lostBlobs: new Set(missingBlobs),
     quick: true,
   })
   if (faults > 0) throw new OperatorError(`the backup has ${faults} faults; nothing was restored`)
-  const { seq, accounts } = await continueSequence(ctx)
-  terminal.out(
-    `${snapshot}: ${repos} repositories and ${blobs} blobs verified, ${accounts} accounts announced again, event log continues at ${seq}`,
-  )
+  return { repos, blobs, ...(await continueSequence(ctx)) }
+}
+
+const tellRestored = (invocation: Given, snapshot: string, { missingBlobs }: Fetched, restored: Restored): void => {
+  const { repos, blobs, accounts, seq } = restored
+  const text = `${snapshot}: ${repos} repositories and ${blobs} blobs verified, ${accounts} accounts announced again, event log continues at ${seq}`
+  tellResult(invocation, { snapshot, repos, blobs, accounts, seq, missingBlobs }, text)
 }
 
 /** The folder holds everything that the backup does, decrypted. */
@@ -224,25 +235,33 @@ function rehearsalText(report: Rehearsal): string {
  * Blobs that were deleted since are faults, but no reason to leave relays with events that the database no longer
  * knows.
  */
-const continueRestored = (config: Config, terminal: Terminal): Promise<ExitCode> =>
+const continueRestored = (invocation: Given): Promise<ExitCode> =>
   withContext(
-    config,
+    invocation.config,
     async (ctx) => {
-      const { repos, blobs, faults } = await verifyEverything(ctx, { onFault: terminal.err, quick: true })
+      const { repos, blobs, faults } = await verifyEverything(ctx, { onFault: invocation.terminal.err, quick: true })
       const { seq, accounts } = await continueSequence(ctx)
       const verified = `${repos} repositories and ${blobs} blobs verified, ${faults} faults`
-      terminal.out(`${verified}; ${accounts} accounts announced again, event log continues at ${seq}`)
+      const text = `${verified}; ${accounts} accounts announced again, event log continues at ${seq}`
+      tellResult(invocation, { repos, blobs, faults, accounts, seq }, text)
       return faults > 0 ? exitCodes.failed : exitCodes.ok
     },
-    { sharesDatabase: false, mayLackHistory: true },
+    onRestored(invocation),
   )
 
-const keepHistory = (config: Config, terminal: Terminal): Promise<ExitCode> =>
+const keepHistory = (invocation: Given): Promise<ExitCode> =>
   withContext(
-    config,
+    invocation.config,
     async (ctx) => {
-      terminal.out(`nothing was changed; the event log continues after ${await agreeOnDatabase(ctx)}`)
+      const seq = await agreeOnDatabase(ctx)
+      tellResult(invocation, { seq }, `nothing was changed; the event log continues after ${seq}`)
       return exitCodes.ok
     },
-    { sharesDatabase: false, mayLackHistory: true },
+    onRestored(invocation),
   )
+
+const onRestored = (invocation: Given) => ({
+  sharesDatabase: false,
+  mayLackHistory: true,
+  log: commandLog(invocation, invocation.config),
+})

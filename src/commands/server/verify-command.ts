@@ -1,7 +1,8 @@
 import { withContext } from '../../app.ts'
 import { verifyEverything } from '../../features/operations/backup/backup.ts'
 import { exitCodes } from '../command.ts'
-import { configured } from '../configuration.ts'
+import { commandLog, configured, jsonOption } from '../configuration.ts'
+import { tellResult } from '../report.ts'
 
 export const verifyCommand = configured({
   summary: 'Verify every stored repository, signature, record and blob.',
@@ -9,15 +10,17 @@ export const verifyCommand = configured({
 
 Reads each repository twice, the second time with the libraries of the reference implementation, which do not depend
 on this program. With --quick, reads it once.`,
-  options: { quick: { doc: 'Skip the second, independent reading of each repository.' } },
-  async run({ terminal, config, options }) {
+  options: { quick: { doc: 'Skip the second, independent reading of each repository.' }, ...jsonOption },
+  async run(invocation) {
+    const { terminal, config, options } = invocation
     const quick = options['quick'] === true
     const report = await withContext(config, (ctx) => verifyEverything(ctx, { onFault: terminal.err, quick }), {
       mayLackHistory: true,
+      log: commandLog(invocation, config),
     })
     const { repos, blobs, faults, remedies } = report
-    terminal.out(`${repos} repositories and ${blobs} blobs verified, ${faults} faults`)
-    for (const remedy of remedies) terminal.out(remedy)
+    const text = `${repos} repositories and ${blobs} blobs verified, ${faults} faults`
+    tellResult(invocation, report, [text, ...remedies].join('\n'))
     return faults === 0 ? exitCodes.ok : exitCodes.failed
   },
 })

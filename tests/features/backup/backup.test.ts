@@ -27,6 +27,7 @@ import { bearer, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN, freePort, MASTER_KEY, startPds } from '../../support/servers/pds.ts'
 import { moveIn, stranger } from '../../support/clients/stranger.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
+import { PROGRAM } from '../../support/servers/program.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
 import { READER_DID, READER_METHOD, TokenReader } from '../../support/clients/token-reader.ts'
 import { setUp } from '../../support/set-up.ts'
@@ -124,6 +125,25 @@ test('a restored server holds what was there, and relays that were ahead follow 
       json: { repo: alice.did, collection: 'org.example.note', record: { text: 'on' } },
     }),
   ).toMatchObject({ status: 200 })
+})
+
+test('scripts read what was backed up, restored and verified as JSON, which nothing else is mixed with', async () => {
+  const place = folder('for-scripts')
+  const run = (dataDir: string, ...words: string[]) => {
+    const env = { ...process.env, SERVICE_DATA_DIR: dataDir, SERVICE_PUBLIC_URL: pds.url, SERVICE_PORT: '1' }
+    const { exitCode, stdout } = Bun.spawnSync([...PROGRAM, ...words, '--json', '--dev'], {
+      env: { ...env, SERVICE_LOG_LEVEL: 'debug' },
+    })
+    return { exitCode, value: JSON.parse(stdout.toString()) as Record<string, unknown> }
+  }
+  const made = run(pds.dataDir, 'backup', place)
+  expect(made).toMatchObject({ exitCode: 0, value: { missingBlobs: 0, hasBlobs: true, snapshotsDropped: 0 } })
+  const restored = folder('restored-by-script')
+  expect(run(restored, 'restore', place)).toMatchObject({
+    exitCode: 0,
+    value: { snapshot: made.value['snapshot'], repos: 1, missingBlobs: [], seq: expect.any(Number) },
+  })
+  expect(run(restored, 'verify')).toMatchObject({ exitCode: 0, value: { repos: 1, faults: 0, remedies: [] } })
 })
 
 test('keys of either curve come back, and sign on', async () => {

@@ -271,6 +271,6 @@ test('blobs in a bucket are looked up there, and the bucket stays as it is', asy
 })
 
 test('the options of a rehearsal need --rehearse', async () => {
-  for (const words of [['--scratch', scratch], ['--json'], ['--quick']])
+  for (const words of [['--scratch', scratch], ['--quick']])
     expect(await holdfast(['restore', archive, ...words])).toMatchObject({ code: 2 })
 })

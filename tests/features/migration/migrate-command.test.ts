@@ -121,8 +121,10 @@ test('an archive and a key move an account without the old server', async () => 
 
 test('the export of another server of this kind brings blobs and preferences too', async () => {
   const key = join(folder, 'export.key')
-  const made = await runProgram(['migrate', 'key', key])
-  const from = await createAccount(old, 'lena', { recoveryKey: made.out.trim() })
+  const made = await runProgram(['migrate', 'key', key, '--json'])
+  const { publicKey, path } = JSON.parse(made.out) as { publicKey: string; path: string }
+  expect(path).toBe(key)
+  const from = await createAccount(old, 'lena', { recoveryKey: publicKey })
   const agent = new AtpAgent({ service: old.url })
   await agent.login({ identifier: from.did, password: PASSWORD })
   await settleIn(agent)
