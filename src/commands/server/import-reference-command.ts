@@ -16,8 +16,9 @@ import type { Config } from '../../platform/configuration/config.ts'
 import type { Context } from '../../platform/context.ts'
 import { isUnused } from '../../platform/files/data-directory.ts'
 import { storageFaultOf } from '../../platform/files/storage-faults.ts'
+import type { Log } from '../../platform/running/log.ts'
 import { exitCodes, type ExitCode, type Terminal } from '../command.ts'
-import { configured } from '../configuration.ts'
+import { commandLog, configured } from '../configuration.ts'
 import { bytes, facts } from '../report.ts'
 import { remainingSettings, type RemainingSettings } from './reference-settings.ts'
 
@@ -42,13 +43,15 @@ a blob is missing. See docs/moving-in.md.`,
     check: { doc: 'Verify everything, and write nothing.' },
     json: { doc: 'Print the report as JSON.' },
   },
-  async run({ terminal, config, positionals: [path], options }) {
+  async run(invocation) {
+    const { terminal, config, options } = invocation
+    const [path] = invocation.positionals
     const [env, isCheck, isJson] = [options['env'], options['check'] === true, options['json'] === true]
     const folder = openReferenceFolder(path!, typeof env === 'string' ? env : null)
     try {
       const terms = termsOf(folder, config, terminal.now())
       const settings = remainingSettings(config, folder.env)
-      const run: Run = { terminal, config, folder, terms, settings, isJson }
+      const run: Run = { terminal, config, folder, terms, settings, isJson, log: commandLog(invocation, config) }
       return await (isCheck ? check(run) : move(run))
     } finally {
       folder.close()
@@ -63,13 +66,17 @@ interface Run {
   terms: Terms
   settings: RemainingSettings
   isJson: boolean
+  log: Log
 }
 
 async function check(run: Run): Promise<ExitCode> {
   const { config, folder } = run
   const found = (await isUnused(config))
     ? await surveyed(run, { ctx: null, isThorough: true })
-    : await withContext(config, (ctx) => surveyed(run, { ctx, isThorough: true }), { sharesDatabase: false })
+    : await withContext(config, (ctx) => surveyed(run, { ctx, isThorough: true }), {
+        sharesDatabase: false,
+        log: run.log,
+      })
   folder.requireUnchanged()
   requireBlobFolder(folder, found)
   tell(run, found, null)
@@ -95,7 +102,7 @@ async function move(run: Run): Promise<ExitCode> {
         tell(run, { ...found, faults }, moved)
         return faults.length === 0 ? exitCodes.ok : exitCodes.failed
       },
-      { sharesDatabase: false, mayBeNew: true },
+      { sharesDatabase: false, mayBeNew: true, log: run.log },
     )
   } catch (error) {
     // A full disk may be noticed when the database is opened or closed, too.

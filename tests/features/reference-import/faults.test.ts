@@ -107,6 +107,14 @@ test('--json is the report as a document, with what is to be set and without sec
   ])
 })
 
+test('with --json a move prints its report alone to standard output, whatever the log says', () => {
+  const { exitCode, stdout } = Bun.spawnSync([...PROGRAM, 'import-reference', folder, '--json', '--dev'], {
+    env: { ...process.env, ...env(), SERVICE_LOG_LEVEL: 'debug' },
+  })
+  expect(exitCode).toBe(0)
+  expect(JSON.parse(stdout.toString())).toMatchObject({ moved: expect.any(Object), faults: [] })
+})
+
 test('without its environment, the report says how many sessions cannot go on, and why', async () => {
   rmSync(join(folder, 'pds.env'))
   const [code, text] = await move('--check')
