@@ -74,6 +74,61 @@ test('the holder is told of a key that the directory may have, although its answ
   expect(subjects).toEqual([expect.stringContaining('A key may have been added to your identity')])
 })
 
+/** The events of an account that are about its identity, oldest first. */
+async function told({ accessJwt }: TestAccount): Promise<string[]> {
+  const { body } = await request(`${pds.url}/v1/account/events`, { headers: bearer(accessJwt) })
+  return body.events
+    .map(({ event }: { event: string }) => event)
+    .filter((event: string) => /^(ownKey|identity)/.test(event))
+    .toReversed()
+}
+
+/** Lets the server look at what became of its operations, some seconds later. */
+async function later(secs: number): Promise<void> {
+  pds.clock.advance({ secs })
+  await pds.runSteps()
+}
+
+test('once the directory answers again, the holder is told what became of the key, once', async () => {
+  const ida = await createAccount(pds, 'ida')
+  const publicKey = formatDidKey(newKey().publicKey)
+  const code = await codeFor(ida)
+  let isSent = false
+  line.fate = ({ method }) => {
+    isSent ||= method === 'POST'
+    if (!isSent) return 'answered'
+    return method === 'POST' ? 'answer lost' : 'question lost'
+  }
+  try {
+    expect((await add(ida, { publicKey, code })).status).toBeGreaterThanOrEqual(500)
+    await later(3)
+    expect(await told(ida)).toEqual(['ownKeyInDoubt'])
+  } finally {
+    line.fate = () => 'answered'
+  }
+  await later(60)
+  await later(60)
+  expect(await told(ida)).toEqual(['ownKeyInDoubt', 'ownKeyAdded'])
+  const subjects = (await noticesTo(pds, ida.email)).map(({ subject }) => subject)
+  expect(subjects.filter((subject) => subject.includes('A key was added'))).toHaveLength(1)
+})
+
+test('of a key that never reached the directory, nothing more is told', async () => {
+  const jan = await createAccount(pds, 'jan')
+  const code = await codeFor(jan)
+  line.fate = ({ method }) => (method === 'POST' ? 'question lost' : 'answered')
+  try {
+    expect((await add(jan, { publicKey: formatDidKey(newKey().publicKey), code })).status).toBeGreaterThanOrEqual(500)
+    await later(3)
+    await later(90)
+  } finally {
+    line.fate = () => 'answered'
+  }
+  await later(90)
+  expect(await told(jan)).toEqual(['ownKeyInDoubt'])
+  expect((await pds.rows('step', { did: jan.did })).filter(({ kind }) => kind === 'told-operation')).toEqual([])
+})
+
 test('a directory that refuses leaves nothing to tell', async () => {
   const hans = await createAccount(pds, 'hans')
   const code = await codeFor(hans)

@@ -6,6 +6,7 @@ import { emailRoutes } from './email-routes.ts'
 import { lifecycleRoutes } from './lifecycle-routes.ts'
 import { ownKeyRoutes } from './own-key.ts'
 import { passwordResetStep } from './password-changes.ts'
+import { toldOperationStep } from './told-operation.ts'
 import { plcOperationRoutes } from './plc-operation-routes.ts'
 import { passwordRoutes } from './password-routes.ts'
 
@@ -21,5 +22,5 @@ export const accountChanges: Feature = {
     ...accountEventRoutes,
   ],
   sweeps: [accountReaperSweep],
-  steps: [passwordResetStep],
+  steps: [passwordResetStep, toldOperationStep],
 }

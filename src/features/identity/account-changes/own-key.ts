@@ -8,27 +8,22 @@ import { route, type Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest } from '../../../http/errors.ts'
 import { readJson } from '../../../http/json-input.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
 import { formatDidKey, parseDidKey } from '../../../protocol/keys.ts'
 import { isPlcDid, MAX_ROTATION_KEYS, type PlcState } from '../../../protocol/plc.ts'
 import { owner } from '../../access/auth/auth.ts'
-import { sequenceEvents } from '../../data/firehose/firehose.ts'
-import { announceIn } from '../account-events/account-events.ts'
-import { accountNotFound, accountOf } from '../accounts/accounts.ts'
-import { resolveDid, submitOperation, verdictOf } from '../identity/identity.ts'
 import { signNext } from './next-operation.ts'
+import { submitAndTell } from './told-operation.ts'
 
 /**
  * Add a public key, as a did:key, above all other rotation keys of the identity, with the code that was mailed to
  * change it. Throws `InvalidRequest` if the text is no such key, if the identity has it or has no room, and what
- * `signNext` throws.
+ * `signNext` and `submitAndTell` throw.
  */
 export async function addOwnKey(
   exchange: Exchange,
   did: Did,
   { publicKey, code }: { publicKey: string; code: string },
 ): Promise<void> {
-  const { ctx } = exchange
   if (!isPlcDid(did)) throw invalidRequest('Not a did:plc')
   const key = parseDidKey(publicKey)
   if (key === null) throw invalidRequest('The recovery key is not a did:key of a supported curve')
@@ -36,29 +31,7 @@ export async function addOwnKey(
   const operation = await signNext(exchange, did, code, ({ rotationKeys }) => ({
     rotationKeys: keysWith(rotationKeys, added),
   }))
-  const doubt = await doubtOf(submitOperation(ctx, did, operation))
-  await ctx.db.transaction(async (tx) => {
-    // If the account was deleted in the meantime, its deletion must stay the last event that subscribers get.
-    if (!(await accountOf(tx, did))) throw accountNotFound()
-    await sequenceEvents(ctx, tx, [{ type: 'identity', did }])
-    await announceIn(tx, exchange, doubt === null ? 'ownKeyAdded' : 'ownKeyInDoubt', did)
-  })
-  if (doubt !== null) throw doubt
-  await resolveDid(ctx, did, { live: true })
-}
-
-/**
- * Returns the error of a submission that may have taken effect nevertheless, or null if it has. The operation counts as
- * one of this server, so nothing else tells the holder of it. Throws the error of a submission that was refused.
- */
-async function doubtOf(submission: Promise<void>): Promise<PlcDirectoryError | null> {
-  try {
-    await submission
-    return null
-  } catch (error) {
-    if (error instanceof PlcDirectoryError && verdictOf(error) === 'unknown') return error
-    throw error
-  }
+  await submitAndTell(exchange, did, operation, 'ownKeyAdded')
 }
 
 function keysWith(keys: PlcState['rotationKeys'], added: string): string[] {

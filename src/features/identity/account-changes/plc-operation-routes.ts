@@ -16,15 +16,14 @@ import {
   SIGNING_KEY_NAME,
   type Operation,
 } from '../../../protocol/plc.ts'
-import { accountNotFound, accountOf } from '../accounts/accounts.ts'
 import { announceIn } from '../account-events/account-events.ts'
 import { mailsOf, requestCode } from '../mails/mails.ts'
 import { signNext } from './next-operation.ts'
+import { submitAndTell } from './told-operation.ts'
 import { expectedOf, recommendedCredentials, type Expected } from './recommended-credentials.ts'
 import { access } from '../../access/auth/auth.ts'
 import type { Permissions } from '../../../protocol/scopes.ts'
-import { sequenceEvents } from '../../data/firehose/firehose.ts'
-import { heldRotationKey, noteAsOwn, resolveDid, submitOperation } from '../identity/identity.ts'
+import { heldRotationKey, noteAsOwn } from '../identity/identity.ts'
 
 const stateMembers = new Set(['rotationKeys', 'alsoKnownAs', 'verificationMethods', 'services'])
 
@@ -95,15 +94,7 @@ export const plcOperationRoutes = [
       requirePlc(did)
       const fault = await unfitness(ctx, await expectedOf(ctx, did), operation)
       if (fault !== null) throw invalidRequest(fault)
-      await call.revalidate(ctx.db)
-      await submitOperation(ctx, did, operation)
-      await ctx.db.transaction(async (tx) => {
-        // If the account was deleted in the meantime, its deletion must stay the last event that subscribers get.
-        if (!(await accountOf(tx, did))) throw accountNotFound()
-        await sequenceEvents(ctx, tx, [{ type: 'identity', did }])
-        await announceIn(tx, call, 'identityChanged', did)
-      })
-      await resolveDid(ctx, did, { live: true })
+      await submitAndTell(call, did, operation, 'identityChanged')
     },
   }),
 ]

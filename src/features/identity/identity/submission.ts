@@ -10,7 +10,8 @@
  *
  * Sign-ups and handle changes keep their name claimed while they are in doubt (`name-claims.ts`), a key rotation keeps
  * its account from signing (`repo-keys/key-settlement.ts`), a ceremony keeps to its identity (`ceremony/ceremony.ts`),
- * and a child keeps its rows (`children/child-making.ts`).
+ * a child keeps its rows (`children/child-making.ts`), and what holders submit themselves has a step that looks for it
+ * (`account-changes/told-operation.ts`).
  */
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
