@@ -38,7 +38,8 @@ const additions: Record<string, Record<string, Schema>> = {
   // The method itself answers whether a name is a valid handle.
   'com.atproto.temp.checkHandleAvailability params': { handle: { type: 'string' } },
   'com.atproto.temp.checkHandleAvailability output': { handle: { type: 'string' } },
-  'com.atproto.server.deleteAccount input': extension,
+  // The second factor, as in `createSession`.
+  'com.atproto.server.deleteAccount input': { ...extension, authFactorToken: { type: 'string' } },
   'com.atproto.server.describeServer output': extension,
 }
 

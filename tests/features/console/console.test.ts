@@ -2,9 +2,11 @@
 import { expect, test } from 'bun:test'
 import { createAccount, PASSWORD } from '../../support/clients/account.ts'
 import { ConsoleBrowser } from '../../support/clients/console-browser.ts'
-import { FactorHolder } from '../../support/clients/factor-holder.ts'
+import { FactorHolder, passkeyOptionsOn } from '../../support/clients/factor-holder.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
+import { PasskeyDevice } from '../../support/clients/passkey-device.ts'
 import { giveRole, operatorSignIn, roleHolder } from '../../support/clients/role-holder.ts'
+import { lastCode } from '../../support/servers/mail.ts'
 import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
@@ -278,4 +280,127 @@ test('the configuration in force is shown without secrets, to those who keep the
   expect(general).not.toContain(ADMIN_TOKEN)
   expect(general.length).toBeLessThan(60_000)
   expect((await (await signedIn(mona)).open('/admin/configuration')).body).toContain('does not permit this')
+})
+
+// Factors
+
+/** An operator with an authenticator app, and one with a passkey, each signed in at the console. */
+async function withFactor(name: string, add: (holder: FactorHolder) => Promise<unknown>) {
+  const account = await createAccount(pds, name)
+  await giveRole(pds, account.did, 'owner')
+  const holder = new FactorHolder(pds, account)
+  await holder.signIn()
+  await add(holder)
+  return { account, holder, browser: new ConsoleBrowser(pds) }
+}
+
+const later = () => pds.clock.advance({ secs: 11 * 60 })
+let victims = 0
+const deletion = async () => {
+  const { did } = await createAccount(pds, `gone${++victims}`)
+  return { did, fields: { did } }
+}
+const isThere = async (did: string) => (await pds.count('account', { did })) === 1
+
+test('a dangerous act asks for the code of an app too, once the sign-in is some minutes old', async () => {
+  const { account, holder, browser } = await withFactor('tom', (one) => one.addApp())
+  const person = { identifier: account.did, password: PASSWORD }
+  await browser.send('/admin/sign-in', { ...person, factor_code: holder.nextCode() })
+  later()
+  const { did, fields } = await deletion()
+  const asked = await browser.act('delete', fields)
+  expect(asked.body).toContain('Code of your second factor')
+  const repeat = async (more: Record<string, string>) => browser.act('delete', { ...fields, ...more })
+  expect((await repeat({ password: PASSWORD })).body).toContain('second factor')
+  expect((await repeat({ password: PASSWORD, factor_code: '000000' })).body).toContain('This code is wrong')
+  expect((await repeat({ password: 'wrong', factor_code: holder.nextCode() })).body).toContain('not your password')
+  expect(await isThere(did)).toBe(true)
+  expect((await repeat({ password: PASSWORD, factor_code: holder.nextCode() })).body).toContain(
+    'The account is deleted',
+  )
+  expect(await isThere(did)).toBe(false)
+})
+
+test('a program shows the code too, or is told that it is missing', async () => {
+  const { account, holder } = await withFactor('tina', (one) => one.addApp())
+  const json = { account: account.did, password: PASSWORD, authFactorToken: holder.nextCode() }
+  const { token } = (await request(`${pds.url}/v1/admin/sessions`, { json })).body
+  later()
+  const prove = (more: object) =>
+    request(`${pds.url}/v1/admin/sessions/prove`, { json: { password: PASSWORD, ...more }, headers: bearer(token) })
+  expect(await prove({})).toMatchObject({ status: 401, body: { error: { code: 'AuthFactorTokenRequired' } } })
+  expect(await prove({ authFactorToken: '000000' })).toMatchObject({ status: 400 })
+  const code = holder.nextCode()
+  expect(await prove({ password: 'wrong', authFactorToken: code })).toMatchObject({ status: 401 })
+  expect(await prove({ authFactorToken: code })).toMatchObject({ status: 200 })
+})
+
+test('an operator whose factor is a code from the mail gets one for a dangerous act', async () => {
+  const { account, holder, browser } = await withFactor('mia', async () => null)
+  await account.call('com.atproto.server.requestEmailConfirmation', { method: 'POST' })
+  const json = { email: account.email, token: await lastCode(pds, account.email) }
+  await account.call('com.atproto.server.confirmEmail', { json })
+  await browser.signIn(account.did)
+  expect((await holder.change('mail-on')).status).toBe(303)
+  later()
+  const { did, fields } = await deletion()
+  expect((await browser.act('delete', fields)).body).not.toContain('Code of your second factor')
+  expect((await browser.act('delete', { ...fields, password: PASSWORD })).body).toContain('We have mailed you a code')
+  const factor_code = await lastCode(pds, account.email)
+  expect((await browser.act('delete', { ...fields, password: PASSWORD, factor_code })).body).toContain('deleted')
+  expect(await isThere(did)).toBe(false)
+})
+
+test('a passkey signs an operator in, and permits dangerous acts, each answer once', async () => {
+  const device = new PasskeyDevice(pds.url)
+  const { account, browser } = await withFactor('pat', (one) => one.addPasskey(device))
+  const page = await browser.open('/admin/sign-in')
+  expect(page.headers.get('content-security-policy')).toContain("script-src 'self'; ")
+  const passkey = device.get(passkeyOptionsOn(page.body)!)
+  const stranger = new ConsoleBrowser(pds)
+  expect((await stranger.send('/admin/sign-in', { passkey })).body).toContain('role="alert"')
+  expect((await browser.send('/admin/sign-in', { passkey })).status).toBe(303)
+  expect((await browser.send('/admin/sign-in', { passkey })).status).toBe(200)
+  expect((await browser.open('/admin')).headers.get('content-security-policy')).not.toContain('script-src')
+
+  later()
+  const { did, fields } = await deletion()
+  const asked = await browser.act('delete', fields)
+  const options = passkeyOptionsOn(asked.body)!
+  const lie = device.get(options, { origin: 'https://evil.example' })
+  expect((await browser.act('delete', { ...fields, passkey: lie })).body).toContain('was not accepted')
+  expect((await browser.act('delete', { ...fields, password: PASSWORD })).body).toContain('second factor')
+  expect(await isThere(did)).toBe(true)
+  const answer = device.get(options)
+  // Of another session of the same operator, and for another page.
+  const other = new ConsoleBrowser(pds)
+  const { body } = await other.open('/admin/sign-in')
+  await other.send('/admin/sign-in', { passkey: device.get(passkeyOptionsOn(body)!) })
+  later()
+  expect((await other.act('delete', { ...fields, passkey: answer })).body).toContain('too long')
+  expect((await browser.act('delete', { ...fields, passkey: answer })).body).toContain('too long')
+  const again = await browser.act('delete', fields)
+  const right = device.get(passkeyOptionsOn(again.body)!)
+  expect((await browser.act('delete', { ...fields, passkey: right })).body).toContain('The account is deleted')
+  const next = await deletion()
+  later()
+  expect((await browser.act('delete', { ...next.fields, passkey: right })).body).not.toContain('is deleted')
+  expect(await isThere(next.did)).toBe(true)
+  expect(JSON.stringify(await audit(`subject=${account.did}`))).toContain('operator_signed_in')
+})
+
+test('a passkey of an account without a role opens no console', async () => {
+  const holder = new FactorHolder(pds, await createAccount(pds, 'norole'))
+  await holder.signIn()
+  const device = await holder.addPasskey()
+  const browser = new ConsoleBrowser(pds)
+  const { body } = await browser.open('/admin/sign-in')
+  const sent = await browser.send('/admin/sign-in', { passkey: device.get(passkeyOptionsOn(body)!) })
+  expect(sent.body).toContain('does not operate this server')
+  // What it answers at the account pages opens no console either.
+  const mona2 = await withFactor('mona2', (one) => one.addPasskey(device))
+  const open = await mona2.holder.browser.open('/account/sign-in')
+  const passkey = device.get(passkeyOptionsOn(open.body)!)
+  expect((await mona2.browser.send('/admin/sign-in', { passkey })).body).toContain('role="alert"')
+  expect(mona2.browser.cookie).toBe('')
 })

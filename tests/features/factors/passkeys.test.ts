@@ -398,6 +398,14 @@ describe('using one', () => {
   })
 })
 
+test('a browser that hides where its forms come from gets one cookie for all that is in a page', async () => {
+  const browser = new CookieBrowser(pds)
+  const page = await browser.open('/account/sign-in')
+  expect(page.headers.getSetCookie()).toHaveLength(1)
+  const form = { ...hiddenFields(page.body), passkey: device.get(passkeyOptionsOn(page.body)!) }
+  expect(await browser.send('/account/sign-in', form, { origin: 'null' })).toMatchObject(entered)
+})
+
 describe('an app', () => {
   const client = new OAuthClient(pds)
 

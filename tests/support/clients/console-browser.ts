@@ -8,6 +8,8 @@ const AGENT = 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/
 export class ConsoleBrowser {
   /** The cookie of the console, as a browser sends it. */
   cookie = ''
+  /** The one of forms, which pages with a passkey set. */
+  #formCookie = ''
 
   constructor(
     readonly pds: Pick<TestPds, 'url'>,
@@ -17,7 +19,7 @@ export class ConsoleBrowser {
   async open(path: string, headers: Record<string, string> = {}): Promise<Answer> {
     return this.#kept(
       await request(`${this.pds.url}${path}`, {
-        headers: { cookie: this.cookie, 'user-agent': this.agent, ...headers },
+        headers: { cookie: this.#cookies, 'user-agent': this.agent, ...headers },
       }),
     )
   }
@@ -30,7 +32,7 @@ export class ConsoleBrowser {
         headers: {
           'content-type': 'application/x-www-form-urlencoded',
           'sec-fetch-site': 'same-origin',
-          cookie: this.cookie,
+          cookie: this.#cookies,
           'user-agent': this.agent,
           ...headers,
         },
@@ -39,8 +41,13 @@ export class ConsoleBrowser {
     )
   }
 
+  get #cookies(): string {
+    return [this.cookie, this.#formCookie].filter(Boolean).join('; ')
+  }
+
   #kept(answer: Answer): Answer {
     for (const one of answer.headers.getSetCookie()) {
+      if (one.startsWith('holdfast-form=')) this.#formCookie = one.split(';', 1)[0]!
       if (!one.includes('holdfast-operator=')) continue
       this.cookie = one.includes('Max-Age=0') ? '' : one.split(';', 1)[0]!
     }

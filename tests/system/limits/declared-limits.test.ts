@@ -131,6 +131,7 @@ const chargingThemselves = {
   'features/access/oauth/wallet-consent-routes.ts': 'a page that waits counts once, however often it asks',
   'features/operations/operators/operators.ts': 'only failures count',
   'features/operations/console/console-entry.ts': 'the form shows it',
+  'features/operations/console/console-pages.ts': 'the form shows it',
   'features/access/account-pages/account-routes.ts': 'the form shows it',
   'features/access/account-pages/factors-page.ts': 'the form shows it',
   'features/access/account-pages/move-away-page.ts': 'the form shows it',

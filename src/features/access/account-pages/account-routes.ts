@@ -21,6 +21,7 @@ import {
   confirmEmail,
   deactivateAccount,
   deleteOwnAccount,
+  deleteProven,
   requestDeletionCode,
   requestEmailUpdate,
 } from '../../identity/account-changes/account-changes.ts'
@@ -48,7 +49,7 @@ import { changeHandle, externalHandle } from '../../identity/handles/handles.ts'
 import { publishedDids } from '../../identity/identity/identity.ts'
 import { deleteOAuthSession, denyAsHolder, findOAuthSession, oauthSessionsOf } from '../oauth/oauth.ts'
 import { cancelTransfer, revokeTransferDevice } from '../../identity/transfers/transfers.ts'
-import { factorsOf } from '../factors/factors.ts'
+import { askedFactors, factorsOf } from '../factors/factors.ts'
 import { accountPage } from './account-page.ts'
 import type { AccountView, Section } from './account-view.ts'
 import { ownDomainRoutes, ownDomainUrl } from './own-domain-page.ts'
@@ -64,9 +65,10 @@ import {
   signIn,
   signInUrl,
   signOut,
+  withPassword,
   type Holder,
 } from '../pages/pages.ts'
-import { faultOf, seeOther, type PageCall } from '../page-parts/page-parts.ts'
+import { faultOf, pageRefusal, seeOther, type Fault, type PageCall } from '../page-parts/page-parts.ts'
 
 /** Events on the account page; a page of its own has all. */
 const SHOWN_EVENTS = 5
@@ -224,7 +226,7 @@ async function showFault(
   call: PageCall,
   holder: Holder,
   { section, form: typed }: { section: Section; form: URLSearchParams },
-  work: () => Promise<unknown>,
+  work: () => unknown,
 ): Promise<Response | null> {
   const fault = await faultOf(work)
   return fault && renderAccountPage(call, holder, { outcome: { section, fault, notice: null, typed } })
@@ -332,9 +334,12 @@ export const accountRoutes: Endpoint[] = [
   ),
   ...act('delete', 'delete', '', async (call, holder, form) => {
     const { did } = holder.account
+    const token = (form.get('code') ?? '').trim()
+    const asked = await askedFactors(call.ctx, holder.account)
+    if (asked?.mailed === false && token !== '') return deleteWithFactor(call, holder, form, token)
     const refused = await showFault(call, holder, { section: 'delete', form }, async () => {
       charge(call, 'deleteAccount')
-      await deleteOwnAccount(call, { did, password: form.get('current') ?? '', token: (form.get('code') ?? '').trim() })
+      await deleteOwnAccount(call, { did, password: form.get('current') ?? '', token })
     })
     return refused ?? seeOther('/account/sign-in?done=deleted')
   }),
@@ -377,6 +382,41 @@ export const accountRoutes: Endpoint[] = [
     return refused
   }),
 ]
+
+/** As a sign-in, the deletion asks for the factor on a second page. */
+async function deleteWithFactor(
+  call: PageCall,
+  holder: Holder,
+  form: URLSearchParams,
+  token: string,
+): Promise<Response> {
+  const { did } = holder.account
+  const section = { section: 'delete', form } as const
+  const limited = await showFault(call, holder, section, () => charge(call, 'deleteAccount'))
+  if (limited) return limited
+  const proof = new URLSearchParams(form)
+  if (form.has('current')) proof.set('password', form.get('current') ?? '')
+  proof.delete('current')
+  const again = ({ field, ...fault }: Fault) =>
+    renderAccountPage(call, holder, {
+      outcome: {
+        section: 'delete',
+        fault: { ...fault, field: field === 'password' ? 'current' : field },
+        notice: null,
+        typed: form,
+      },
+    })
+  return withPassword(call, proof, {
+    identifier: did,
+    isProof: true,
+    again,
+    async act(account, revalidate) {
+      if (account.did !== did) throw pageRefusal('The form belongs to another account.')
+      const refused = await showFault(call, holder, section, () => deleteProven(call, { did, token, revalidate }))
+      return refused ?? seeOther('/account/sign-in?done=deleted')
+    },
+  })
+}
 
 /** The app password is one of the standard unless the form limits it. */
 function makeAppPassword(call: PageCall, did: Did, form: URLSearchParams): Promise<AppPassword & { password: string }> {

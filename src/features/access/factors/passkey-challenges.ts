@@ -22,8 +22,8 @@ const MAC_BYTES = 32
 
 /** What a challenge is for: an answer to it is good for nothing else. */
 export interface ChallengeUse {
-  /** `add` a passkey, `enter` an account without its password, or `prove` who asks. */
-  purpose: 'add' | 'enter' | 'prove'
+  /** `add` a passkey, `enter` an account without its password, `prove` who asks, or `operate` the server. */
+  purpose: 'add' | 'enter' | 'prove' | 'operate'
   /** Null if the passkey says which account it is of. */
   did: Did | null
   /** A secret, or its hash, that ties it to one browser, session or pending sign-in. */

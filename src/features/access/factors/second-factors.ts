@@ -77,10 +77,16 @@ export async function spendFactorCode(
 /**
  * Let a client pass that has shown the password, with the code that it was given. Throws `AuthFactorTokenRequired` if
  * it sent none, once a code is mailed if that is the factor; and as `spendFactorCode` and `mailSignInCode`.
+ * `readsMail`: the client sends another code from the mail along, so that a mailed one would add nothing.
  */
-export async function passFactor(exchange: Exchange, account: Account, code: string | undefined): Promise<void> {
+export async function passFactor(
+  exchange: Exchange,
+  account: Account,
+  code: string | undefined,
+  { readsMail = false } = {},
+): Promise<void> {
   const asked = await askedFactors(exchange.ctx, account)
-  if (asked === null) return
+  if (asked === null || (asked.mailed && readsMail)) return
   if (code !== undefined && code.trim() !== '') return spendFactorCode(exchange, account, asked, code)
   if (asked.mailed) await mailSignInCode(exchange, account)
   throw new Refusal(401, 'AuthFactorTokenRequired', askings[asked.mailed ? 'mailed' : asked.totp ? 'totp' : 'passkeys'])

@@ -224,9 +224,10 @@ export function formProof(call: PageCall, device: Device | null = null): Html[] 
   return call.request.headers.has('sec-fetch-site') ? null : hidden({ form_token: formTokenOf(formCookieOf(call)) })
 }
 
-/** Returns the token in the cookie of forms. The response sets one if the browser has none. */
+/** Returns the token in the cookie of forms. The response sets one, once, if the browser has none. */
 function formCookieOf({ ctx, request, replyHeaders }: PageCall): string {
-  const kept = cookieOf(request, formCookieName(ctx)) ?? ''
+  const kept =
+    cookieIn(replyHeaders.getSetCookie(), formCookieName(ctx)) ?? cookieOf(request, formCookieName(ctx)) ?? ''
   if (parseOpaqueToken(kept)) return kept
   const { token } = newToken()
   replyHeaders.append('Set-Cookie', cookie(ctx, formCookieName(ctx), token, null))

@@ -4,7 +4,7 @@
  * Separate from `accounts`, which depends on no other feature, because a change may end sessions, write events and
  * delete rows of other features.
  */
-export { deleteAccount, deleteOwnAccount, requestDeletionCode } from './account-deletion.ts'
+export { deleteAccount, deleteOwnAccount, deleteProven, requestDeletionCode } from './account-deletion.ts'
 export { activateAccount, deactivateAccount } from './account-lifecycle.ts'
 export { recommendedCredentials, serverRotationKeys } from './recommended-credentials.ts'
 export { changeEmail, confirmEmail, replaceEmail, requestEmailUpdate } from './email-changes.ts'

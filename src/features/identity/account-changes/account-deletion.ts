@@ -16,6 +16,7 @@ import { announceIn, announce, type By } from '../account-events/account-events.
 import { loginWithPassword, MAX_TRIED_PASSWORD_CHARS, noteFailedSignIn, provePassword } from '../passwords/passwords.ts'
 import { askedBy, mailCode, redeemCode } from '../mails/mails.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
+import { passFactor } from '../../access/factors/factors.ts'
 import { checkProof, spendNonce, type ProofFault } from '../../access/wallet-proofs/wallet-proofs.ts'
 
 /** What a holder sends to have the account deleted. A wallet puts its proof into the extension, under either name. */
@@ -24,6 +25,8 @@ interface DeletionRequest {
   /** Empty if there is a proof, beside which it counts for nothing. */
   password: string
   token: string
+  /** A code of the factor that the holder keeps, if the account has one. */
+  authFactorToken?: string
   extension?: Record<string, unknown>
   custos?: Record<string, unknown>
 }
@@ -35,21 +38,36 @@ export const requestDeletionCode = (exchange: Exchange, did: Did): Promise<void>
   )
 
 /**
- * Delete an account at its holder's request, with the mailed code, and either the password or the proof of a wallet.
- * Throws `InvalidRequest` if something is missing, `AuthenticationRequired` if something is wrong, `RateLimitExceeded`
- * after too many wrong passwords, and what `provenBy` throws if the directory fails.
+ * Delete an account at its holder's request, with the mailed code, and either the password, with the second factor if
+ * the holder keeps one, or the proof of a wallet. Throws `InvalidRequest` if something is missing,
+ * `AuthenticationRequired` if something is wrong, `RateLimitExceeded` after too many wrong passwords, what `passFactor`
+ * throws, and what `provenBy` throws if the directory fails.
  *
- * Whatever is wrong, the answer is the same after the work of one password hash. The code is redeemed last, so that
- * nothing but a wrong code uses up one of its tries.
+ * Whatever is wrong, the answer is the same after the work of one password hash; only the right password tells that
+ * there is a factor. The code is redeemed last, so that nothing but a wrong code uses up one of its tries.
  */
 export async function deleteOwnAccount(exchange: Exchange, request: DeletionRequest): Promise<void> {
-  const { ctx } = exchange
   const { did, password, token } = request
   const proof = request.custos?.['proof'] ?? request.extension?.['proof'] ?? null
   if (token.trim() === '' || (password === '' && proof === null))
     throw invalidRequest('A token is required, and a password or a proof')
-  const revalidate =
-    proof === null ? await checkPassword(exchange, did, password) : await spendProof(exchange, did, proof)
+  const revalidate = proof === null ? await checkPassword(exchange, request) : await spendProof(exchange, did, proof)
+  await deleteProven(exchange, { did, token, revalidate })
+}
+
+interface ProvenDeletion {
+  did: Did
+  token: string
+  /** Throws if what proved the holder has ended since. */
+  revalidate: (tx: Tx) => Promise<void>
+}
+
+/**
+ * Delete an account whose holder has entered what a sign-in takes, with the mailed code. Throws
+ * `AuthenticationRequired` if the code is wrong.
+ */
+export async function deleteProven(exchange: Exchange, { did, token, revalidate }: ProvenDeletion): Promise<void> {
+  const { ctx } = exchange
   const outcome = await ctx.db.transaction(async (tx) => {
     if ((await accountOf(tx, did)) === null) return 'gone already'
     await revalidate(tx)
@@ -64,10 +82,21 @@ export async function deleteOwnAccount(exchange: Exchange, request: DeletionRequ
 
 const deletionRefused = () => authenticationRequired('Invalid did, password, proof or token')
 
-function checkPassword(exchange: Exchange, did: Did, password: string): Promise<Revalidate> {
+async function checkPassword(
+  exchange: Exchange,
+  { did, password, authFactorToken }: DeletionRequest,
+): Promise<Revalidate> {
   // A password that is too long is wrong like any other. Its end is left out, but not so much of it that it could be
   // right.
-  return loginWithPassword(exchange, did, password.slice(0, MAX_TRIED_PASSWORD_CHARS + 1), deletionRefused)
+  const revalidate = await loginWithPassword(
+    exchange,
+    did,
+    password.slice(0, MAX_TRIED_PASSWORD_CHARS + 1),
+    deletionRefused,
+  )
+  const account = await accountOf(exchange.ctx.db, did)
+  if (account !== null) await passFactor(exchange, account, authFactorToken, { readsMail: true })
+  return revalidate
 }
 
 /** Check the proof and spend its nonce, durably: a wrong code does not make the proof usable again. */

@@ -1,18 +1,22 @@
-/** Signing in and out at the console, and the password that dangerous acts ask for again. */
+/** Signing in and out at the console. */
 import {
   faultOf,
   codeField,
   errorNote,
   identifierField,
+  passkeyAnswer,
+  passkeyPart,
+  passkeyScript,
   passwordField,
   seeOther,
   type Fault,
   type PageCall,
 } from '../../access/page-parts/page-parts.ts'
-import { formProof, readOwnForm, requireNavigation } from '../../access/pages/pages.ts'
+import { offerPasskey } from '../../access/factors/factors.ts'
+import { browserHashOf, formProof, readOwnForm, requireNavigation } from '../../access/pages/pages.ts'
 import { charge } from '../../../http/limiting.ts'
 import { html } from '../../../http/html.ts'
-import { openOperatorSession } from '../operators/operators.ts'
+import { openOperatorSession, operatorUse } from '../operators/operators.ts'
 import { ask, clearToken, deskOf, readConsoleForm, setToken } from './console-session.ts'
 import { bare } from './console-layout.ts'
 
@@ -20,16 +24,18 @@ export const SIGN_IN = '/admin/sign-in'
 
 const WRONG = 'The account or the password is wrong. App passwords do not work here.'
 
-function signInPage(
+async function signInPage(
   call: PageCall,
   {
     identifier = '',
     fault = null,
     asksCode = false,
   }: { identifier?: string; fault?: Fault | null; asksCode?: boolean } = {},
-): Response {
+): Promise<Response> {
+  const passkey = passkeyPart(await offerPasskey(call.ctx, null, () => operatorUse(null, browserHashOf(call))))
   return bare(call, {
     title: 'Operators',
+    script: passkey === null ? undefined : passkeyScript.url,
     body: html`
 <form method="post" action="${SIGN_IN}" class="card">
   ${formProof(call)}
@@ -42,6 +48,7 @@ function signInPage(
   ${passwordField({ required: true, autofocus: identifier !== '' })}
   ${asksCode && codeField({ name: 'factor_code', label: 'Code of your second factor', fault })}
   <div class="actions"><button class="primary">Sign in</button></div>
+  ${passkey}
 </form>`,
   })
 }
@@ -57,12 +64,16 @@ export async function sendSignIn(call: PageCall): Promise<Response> {
   const factorCode = form.get('factor_code') ?? undefined
   const fault = await faultOf(async () => {
     await charge(call, 'createSession')
-    const password = form.get('password') ?? ''
-    const { token } = await openOperatorSession(call, { identifier, password, factorCode, isBrowser: true })
+    const passkey = passkeyAnswer(form)
+    const proof =
+      passkey === null
+        ? { identifier, password: form.get('password') ?? '', factorCode }
+        : { passkey, binding: browserHashOf(call) }
+    const { token } = await openOperatorSession(call, { ...proof, isBrowser: true })
     setToken(call, token)
   })
   if (fault === null) return seeOther('/admin')
-  const isCode = fault.field !== null && codeFields.has(fault.field)
+  const isCode = isAboutCode(fault)
   const message = !isCode && fault.status === 401 ? WRONG : fault.message
   return signInPage(call, {
     identifier,
@@ -71,8 +82,8 @@ export async function sendSignIn(call: PageCall): Promise<Response> {
   })
 }
 
-/** The fields that the words of refusals name when a second factor is missing, or its code wrong. */
-const codeFields = new Set(['factor_code', 'code'])
+/** Whether a second factor is missing, or its code wrong. */
+export const isAboutCode = ({ field }: Fault): boolean => field === 'factor_code' || field === 'code'
 
 export async function sendSignOut(call: PageCall): Promise<Response> {
   const desk = await deskOf(call)

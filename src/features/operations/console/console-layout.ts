@@ -7,18 +7,27 @@ import { errorNote, faultAt, field, hidden } from '../../access/page-parts/page-
 import type { PageCall } from '../../access/page-parts/page-parts.ts'
 import { consoleProof, type Desk } from './console-session.ts'
 
-/** Stricter than on other pages: there is no script, and no request but for the stylesheet. */
-const POLICY =
-  "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+/** Stricter than on other pages: there is no request but for the stylesheet, and a script only to use a passkey. */
+const policy = (hasScript: boolean): string =>
+  `default-src 'none'; style-src 'self'; ${hasScript ? "script-src 'self'; " : ''}img-src data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'`
 
 export interface Shown {
   title: string
   body: Html
   status?: number
+  /** URL of a script of ours. */
+  script?: string
 }
 
-export const bare = ({ ctx }: PageCall, { title, body, status }: Shown, wide = false): Response =>
-  page(ctx.config, { title, body, status, wide, headers: { 'Content-Security-Policy': POLICY } })
+export const bare = ({ ctx }: PageCall, { title, body, status, script }: Shown, wide = false): Response =>
+  page(ctx.config, {
+    title,
+    body,
+    status,
+    wide,
+    script,
+    headers: { 'Content-Security-Policy': policy(script !== undefined) },
+  })
 
 const places: readonly [path: string, name: string, act: Act][] = [
   ['/admin', 'Overview', 'signIn'],
@@ -35,7 +44,7 @@ const places: readonly [path: string, name: string, act: Act][] = [
 ]
 
 /** A page of the console for someone who is signed in. */
-export function framed(desk: Desk, { title, body, status }: Shown): Response {
+export function framed(desk: Desk, { title, body, status, script }: Shown): Response {
   const { call, who } = desk
   const links = places
     .filter(([, , act]) => mayRole(who.role, act))
@@ -51,7 +60,7 @@ export function framed(desk: Desk, { title, body, status }: Shown): Response {
   <nav class="links" aria-label="Console">${links}</nav>
 </section>
 ${body}`
-  return bare(call, { title, body: frame, status }, true)
+  return bare(call, { title, body: frame, status, script }, true)
 }
 
 /** The sentence of an answer that refuses; null if it does not. */

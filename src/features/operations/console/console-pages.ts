@@ -1,15 +1,28 @@
 /** The pages of the console, and the forms in them. */
+import { charge } from '../../../http/limiting.ts'
 import { html, type Html, type Wording } from '../../../http/html.ts'
 import { requireNavigation } from '../../access/pages/pages.ts'
-import { faultOf, hidden, passwordField, seeOther, type PageCall } from '../../access/page-parts/page-parts.ts'
-import { proveAgain } from '../operators/operators.ts'
+import { askedFactors, offerPasskey } from '../../access/factors/factors.ts'
+import {
+  codeField,
+  faultOf,
+  hidden,
+  passkeyAnswer,
+  passkeyPart,
+  passkeyScript,
+  passwordField,
+  seeOther,
+  type PageCall,
+} from '../../access/page-parts/page-parts.ts'
+import { accountOf } from '../../identity/accounts/accounts.ts'
+import { operatorUse, proveAgain } from '../operators/operators.ts'
 import { consoleActs } from './console-acts.ts'
 import { accountPage, accountsPage } from './console-accounts.ts'
 import { casePage, casesPage } from './console-cases.ts'
 import { dataPage } from './console-data.ts'
 import { auditPage, operatorsPage } from './console-operators.ts'
 import { configurationPage } from './console-configuration.ts'
-import { SIGN_IN } from './console-entry.ts'
+import { isAboutCode, SIGN_IN } from './console-entry.ts'
 import { invitesPage, waitlistPage } from './console-invites.ts'
 import { framed } from './console-layout.ts'
 import { requestsPage } from './console-requests.ts'
@@ -45,7 +58,7 @@ export async function show(call: PageCall, name: keyof typeof shownPages): Promi
 
 const isOwnPath = (path: string): boolean => /^\/admin(\/[a-z-]+)?(\?[\w%.:=&~+-]*)?$/.test(path)
 
-/** Do what a form asks for. A dangerous act may ask for the password again, and then repeats the form. */
+/** Do what a form asks for. A dangerous act may ask again for what a sign-in takes, and then repeats the form. */
 export async function sendAct(call: PageCall): Promise<Response> {
   const desk = await deskOf(call)
   if (desk === null) return seeOther(SIGN_IN)
@@ -54,19 +67,26 @@ export async function sendAct(call: PageCall): Promise<Response> {
   const given = form.get('back') ?? ''
   const back = isOwnPath(given) ? given : '/admin'
   if (act === undefined) return told(desk, back, 'There is no such act.', null, 400)
-  const password = form.get('password')
+  const [password, passkey] = [form.get('password'), passkeyAnswer(form)]
   let token = desk.token
-  if (password !== null) {
+  if (password !== null || passkey !== null) {
     const fault = await faultOf(async () => {
-      token = await proveAgain(call, desk.who, password)
+      charge(call, 'createSession')
+      const factorCode = form.get('factor_code') ?? undefined
+      const proof =
+        passkey === null ? { password: password ?? '', factorCode } : { passkey, binding: desk.who.tokenHash }
+      token = await proveAgain(call, desk.who, proof)
     })
-    if (fault !== null)
-      return askPassword(desk, form, fault.status === 401 ? 'That is not your password.' : fault.message)
+    if (fault !== null) {
+      const isCode = isAboutCode(fault)
+      const message = fault.status === 401 && !isCode ? 'That is not your password.' : fault.message
+      return askPassword(desk, form, { message, asksCode: isCode || form.has('factor_code') })
+    }
     setToken(call, token)
   }
   const now = { ...desk, token }
   const answer = await ask(now, act.path(form), act.json(form), form.get('reason')?.trim() || undefined)
-  if (!answer.ok && answer.name === 'PasswordRequired') return askPassword(now, form, null)
+  if (!answer.ok && answer.name === 'PasswordRequired') return askPassword(now, form)
   if (!answer.ok) return told(now, back, answer.message, null, answer.status)
   return told(now, back, act.done, act.reveals ? secretOf(answer.body, act.reveals) : null)
 }
@@ -89,18 +109,34 @@ const told = (desk: Desk, back: string, message: string, more: Html | null, stat
   })
 
 const repeated = (form: URLSearchParams): Record<string, string> =>
-  Object.fromEntries([...form].filter(([name]) => !['password', 'console_token', 'form_token'].includes(name)))
+  Object.fromEntries([...form].filter(([name]) => !proofFields.has(name)))
 
-const askPassword = (desk: Desk, form: URLSearchParams, fault: Wording | null): Response =>
-  framed(desk, {
+const proofFields = new Set(['password', 'factor_code', 'passkey', 'console_token', 'form_token'])
+
+/** Asks for the password and the second factor, if there is one; for a mailed code once the password was right. */
+async function askPassword(
+  desk: Desk,
+  form: URLSearchParams,
+  { message = null, asksCode = false }: { message?: Wording | null; asksCode?: boolean } = {},
+): Promise<Response> {
+  const { ctx } = desk.call
+  const { did, tokenHash } = desk.who
+  const account = await accountOf(ctx.db, did)
+  const asked = account && (await askedFactors(ctx, account))
+  const passkey = passkeyPart(await offerPasskey(ctx, did, () => operatorUse(did, tokenHash)))
+  return framed(desk, {
     title: 'Enter your password again',
+    script: passkey === null ? undefined : passkeyScript.url,
     body: html`
 <form method="post" action="/admin/act" class="card">
   ${consoleProof(desk)}
   ${hidden(repeated(form))}
   <p class="quiet">This cannot be undone, or gives access to an account.</p>
-  ${fault !== null && html`<p class="note error" role="alert">${fault}</p>`}
+  ${message !== null && html`<p class="note error" role="alert">${message}</p>`}
   ${passwordField({ required: true, autofocus: true })}
+  ${(asksCode || asked?.mailed === false) && codeField({ name: 'factor_code', label: 'Code of your second factor', maxLength: 100 })}
   <div class="actions"><button class="primary">Continue</button></div>
+  ${passkey}
 </form>`,
   })
+}

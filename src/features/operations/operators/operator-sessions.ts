@@ -21,7 +21,7 @@ import {
   MAX_TRIED_PASSWORD_CHARS,
   provePassword,
 } from '../../identity/passwords/passwords.ts'
-import { askedFactors, passFactor } from '../../access/factors/factors.ts'
+import { askedFactors, passFactor, usePasskey, type PasskeyUse } from '../../access/factors/factors.ts'
 import { insertAudit } from './audit-store.ts'
 import {
   findOperatorSession,
@@ -87,31 +87,47 @@ export async function sessionOperator(exchange: Exchange, token: string): Promis
 const notAnOperator = () => forbidden('This account does not operate this server')
 const wrongPassword = () => authenticationRequired('The account or the password is wrong')
 
-interface OperatorSignIn {
-  identifier: string
+/** The account's own password, and the code of its second factor, if one was asked for. */
+interface PasswordProof {
   password: string
-  /** The code of the account's second factor, if one was asked for. */
   factorCode?: string
-  isBrowser: boolean
 }
 
+/** What the browser answered that was to use a passkey, as JSON. */
+interface PasskeyProof {
+  passkey: string
+  /** What the browser has to have, as in the challenge. */
+  binding: string
+}
+
+/** How operators show who they are. The device of a passkey has verified them, so it needs nothing beside it. */
+export type OperatorProof = PasswordProof | PasskeyProof
+
+/** What a passkey is asked for by the console; `did` null: the one of anyone who signs in. */
+export const operatorUse = (did: Did | null, binding: string): PasskeyUse => ({ purpose: 'operate', did, binding })
+
+type OperatorSignIn = { isBrowser: boolean } & ((PasswordProof & { identifier: string }) | PasskeyProof)
+
 /**
- * Open a session with an account's own password, for a browser or for a program. Returns its token. Throws
- * `AuthenticationRequired`, `Forbidden` if the account has no role, or lacks the second factor that the configuration
- * demands, `RateLimitExceeded` after too many failures, and as `passFactor`.
+ * Open a session, for a browser or for a program. Returns its token. Throws `AuthenticationRequired`, `Forbidden` if
+ * the account has no role, or lacks the second factor that the configuration demands, `RateLimitExceeded` after too
+ * many failures, and as `passFactor` and `usePasskey`.
  */
 export async function openOperatorSession(
   exchange: Exchange,
-  { identifier, password, factorCode, isBrowser }: OperatorSignIn,
+  signIn: OperatorSignIn,
 ): Promise<{ token: string; did: Did; role: Role }> {
   const { ctx } = exchange
-  if (password.length > MAX_TRIED_PASSWORD_CHARS) throw wrongPassword()
-  const { account, revalidate } = await provenAccount(exchange, identifier, password)
+  const { isBrowser } = signIn
+  const isPasskey = 'passkey' in signIn
+  const { account, revalidate } = isPasskey
+    ? await usePasskey(exchange, signIn.passkey, operatorUse(null, signIn.binding))
+    : await provenAccount(exchange, signIn.identifier, signIn.password)
   const { did } = account
   if ((await findRole(ctx.db, did)) === null) throw notAnOperator()
   if (ctx.config.console.requiresFactor && (await askedFactors(ctx, account)) === null)
     throw forbidden('Operators need a second factor here: set one up on the page of your account')
-  await passFactor(exchange, account, factorCode)
+  if (!isPasskey) await passFactor(exchange, account, signIn.factorCode)
   const { token, hash } = newToken()
   const role = await ctx.db.transaction(async (tx) => {
     await revalidate(tx)
@@ -130,20 +146,19 @@ export async function openOperatorSession(
       outcome: 'ok',
       now: openedAt,
     })
-    await announceSignIn(tx, exchange, did, isBrowser ? 'password on a page' : 'password')
+    await announceSignIn(tx, exchange, did, isPasskey ? 'passkey' : isBrowser ? 'password on a page' : 'password')
     return role
   })
   return { token, did, role }
 }
 
 /**
- * Enter the password of a session again. Returns the session's new token; the former one has ended. Throws as
- * `openOperatorSession`.
+ * Have the operator of a session show again who they are, as at the sign-in. Returns the session's new token; the
+ * former one has ended. Throws as `openOperatorSession`.
  */
-export async function proveAgain(exchange: Exchange, session: OperatorAccount, password: string): Promise<string> {
+export async function proveAgain(exchange: Exchange, session: OperatorAccount, proof: OperatorProof): Promise<string> {
   const { ctx } = exchange
-  if (password.length > MAX_TRIED_PASSWORD_CHARS) throw wrongPassword()
-  const { revalidate } = await provenAccount(exchange, session.did, password)
+  const { revalidate } = await provenAgain(exchange, session.did, proof)
   const { token, hash } = newToken()
   await ctx.db.transaction(async (tx) => {
     await revalidate(tx)
@@ -154,11 +169,23 @@ export async function proveAgain(exchange: Exchange, session: OperatorAccount, p
   return token
 }
 
+async function provenAgain(
+  exchange: Exchange,
+  did: Did,
+  proof: OperatorProof,
+): Promise<{ account: Account; revalidate: Revalidate }> {
+  if ('passkey' in proof) return usePasskey(exchange, proof.passkey, operatorUse(did, proof.binding))
+  const proven = await provenAccount(exchange, did, proof.password)
+  await passFactor(exchange, proven.account, proof.factorCode)
+  return proven
+}
+
 async function provenAccount(
   exchange: Exchange,
   identifier: string,
   password: string,
 ): Promise<{ account: Account; revalidate: Revalidate }> {
+  if (password.length > MAX_TRIED_PASSWORD_CHARS) throw wrongPassword()
   const login = await attemptLogin(exchange, identifier.trim().replace(/^@/, ''), async (account) => {
     const revalidate = await provePassword(exchange.ctx, account, password, wrongPassword)
     return account && revalidate && { account, revalidate }

@@ -23,7 +23,13 @@ import { findRole, lockOwners } from './role-store.ts'
 import { mayRole, ruleOf, standsAbove, type Act } from './roles.ts'
 
 export type { AuditAction } from './audit-store.ts'
-export { openOperatorSession, proveAgain, sessionOperator, type OperatorAccount } from './operator-sessions.ts'
+export {
+  openOperatorSession,
+  operatorUse,
+  proveAgain,
+  sessionOperator,
+  type OperatorAccount,
+} from './operator-sessions.ts'
 export { mayRole, roles, type Act } from './roles.ts'
 
 export type Operator = { kind: 'master' } | { kind: 'device'; deviceId: string } | OperatorAccount

@@ -22,6 +22,8 @@ const sessionPages: Pages<{ openedAt: Millis; id: string }> = { cursor: byPair('
 const sessionsOf = (who: Operator): Did | null =>
   who.kind === 'account' && !mayRole(who.role, 'manageRoles') ? who.did : null
 
+const factorToken = Type.Optional(Type.String({ maxLength: 100 }))
+
 export const roleRoutes = [
   // The name and the password are sent in the body, because paths end up in logs.
   route('POST', '/v1/admin/sessions', {
@@ -32,7 +34,7 @@ export const roleRoutes = [
         Type.Object({
           account: Type.String(),
           password: Type.String(),
-          authFactorToken: Type.Optional(Type.String({ maxLength: 100 })),
+          authFactorToken: factorToken,
         }),
       )
       const { token, did, role } = await openOperatorSession(call, {
@@ -55,15 +57,18 @@ export const roleRoutes = [
     },
   }),
 
-  /** Enter the password again, as dangerous acts require. The session gets another token. */
+  /** Enter the password again, and the factor if there is one, as dangerous acts require. The token is replaced. */
   route('POST', '/v1/admin/sessions/prove', {
     auth: operator('signIn'),
     limit: 'createSession',
     async handler(call) {
       const { caller, body } = call
-      const { password } = await readJson(body, Type.Object({ password: Type.String() }))
+      const { password, authFactorToken } = await readJson(
+        body,
+        Type.Object({ password: Type.String(), authFactorToken: factorToken }),
+      )
       if (caller.kind !== 'account') throw invalidRequest('Only the session of an account has a password')
-      return { token: await proveAgain(call, caller, password) }
+      return { token: await proveAgain(call, caller, { password, factorCode: authFactorToken }) }
     },
   }),
 
