@@ -23,6 +23,7 @@ import { SharedLimits } from './platform/running/shared-limits.ts'
 import { processLog } from './platform/running/log.ts'
 import { createMailer } from './platform/network/mailer.ts'
 import { openData } from './platform/files/data-directory.ts'
+import { LiveConfig, SETTINGS_CHANNEL } from './platform/running/live-config.ts'
 import { LoopWatch } from './platform/running/loop-watch.ts'
 import { Metrics } from './platform/running/metrics.ts'
 import { createOutbound } from './platform/network/outbound.ts'
@@ -111,7 +112,11 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
       if (end) undos.push(end)
     }
     await ctx.steps.start()
-    if (ctx.db.cluster !== null) undos.push(startReclaiming(ctx, ctx.db.cluster, active))
+    if (ctx.db.cluster !== null) {
+      undos.push(startReclaiming(ctx, ctx.db.cluster, active))
+      const reload = () => ctx.background.run('read settings', () => ctx.live.reload(ctx.db))
+      undos.push(ctx.db.cluster.listen(SETTINGS_CHANNEL, reload))
+    }
     ctx.sweeps.start()
     undos.push(() => ctx.sweeps.stop())
     const drain = () => {
@@ -131,6 +136,7 @@ function startReclaiming(ctx: Context, cluster: Cluster, active: readonly Featur
   const reclaiming = new Reclaiming({ ...ctx, cluster }, [
     () => ctx.limits.meet(),
     () => ctx.steps.reclaim(),
+    () => ctx.live.reload(ctx.db),
     ...reclaims,
   ])
   reclaiming.start()
@@ -196,8 +202,13 @@ async function openContext(
   const metrics = new Metrics(config.node.name)
   const loop = new LoopWatch({ clock, log, metrics })
   undos.push(() => loop.stop())
+  const live = new LiveConfig(config)
+  await live.reload(db)
   const ctx: Context = {
-    config,
+    get config() {
+      return live.current
+    },
+    live,
     origins: overrides.origins ?? null,
     startedAt: clock.monotonic(),
     clock,

@@ -7,6 +7,7 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   dev: async () => (await import('./server/dev-command.ts')).devCommand,
   'config check': async () => (await import('./server/config-check-command.ts')).configCheckCommand,
   'config show': async () => (await import('./server/config-show-command.ts')).configShowCommand,
+  'config set': async () => (await import('./server/config-set-command.ts')).configSetCommand,
   health: async () => (await import('./server/health-command.ts')).healthCommand,
   doctor: async () => (await import('./server/doctor-command.ts')).doctorCommand,
   alerts: async () => (await import('./server/alerts-command.ts')).alertsCommand,

@@ -27,7 +27,7 @@ export interface Dispatcher {
 
 export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): Dispatcher {
   const { methods, routes, unserved, nowhere } = targetsOf(endpoints)
-  const hosts = new Hosts(ctx.config)
+  const hosts = new Hosts(() => ctx.config)
   const logsRequests = ctx.log.writes('debug')
   let running = 0
   let stopping = false

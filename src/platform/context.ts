@@ -9,6 +9,7 @@ import type { PlcDirectory } from './network/directory-client.ts'
 import type { Limits } from './running/limits.ts'
 import type { Log } from './running/log.ts'
 import type { Mailer } from './network/mailer.ts'
+import type { LiveConfig } from './running/live-config.ts'
 import type { LoopWatch } from './running/loop-watch.ts'
 import type { Metrics } from './running/metrics.ts'
 import type { Outbound } from './network/outbound.ts'
@@ -21,7 +22,9 @@ import type { Vault } from './secrets/vault.ts'
 import type { Steps } from './running/step-kind.ts'
 
 export interface Context {
+  /** The configuration in force: another object once an operator has replaced a value. */
   readonly config: Config
+  readonly live: LiveConfig
   /** Where the values of the configuration come from; null if a program made it. */
   readonly origins: ValueOrigins | null
   /** When the server started, on the monotonic clock. */

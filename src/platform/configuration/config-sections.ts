@@ -96,6 +96,7 @@ export const declared = {
   }),
   availableUserDomains: required(handleDomains, {
     development: ['test'],
+    replacedBy: 'holdfast config set',
     doc: 'Domains under which this service offers handles. At least one.',
   }),
   reservedHandles: field(lowerCaseList, {
@@ -105,9 +106,15 @@ export const declared = {
   blockedHandleWords: field(lowerCaseList, {
     default: [],
     addition: true,
+    replacedBy: 'holdfast config set',
     doc: 'Words that no handle may contain, even with separators between the letters or digits that look like them.',
   }),
-  inviteCodeRequired: field(boolean, { default: true, development: false, doc: 'Sign-up requires an invite code.' }),
+  inviteCodeRequired: field(boolean, {
+    default: true,
+    development: false,
+    replacedBy: 'holdfast config set',
+    doc: 'Sign-up requires an invite code.',
+  }),
   adminToken: optional(secret(text), {
     doc: 'Operator credential. If unset, only paired operator devices can call admin routes.',
   }),
@@ -279,6 +286,7 @@ export const declared = {
     refuseThrowAwayEmail: field(boolean, {
       default: true,
       addition: true,
+      replacedBy: 'holdfast config set',
       doc: 'Refuse email addresses of disposable-mail services. The list is part of the program.',
     }),
     deletionReaperIntervalSecs: field(seconds({ min: 1 }), {
@@ -288,6 +296,21 @@ export const declared = {
     childDeletionGraceSecs: field(seconds(), {
       default: DAY_SECS,
       doc: 'Time from the deletion of a child account until its data is purged. 0: the next pass.',
+    }),
+  }),
+
+  signup: section({
+    accountsPerRangeAndDay: field(integer(), {
+      default: 0,
+      addition: true,
+      replacedBy: 'holdfast config set',
+      doc: 'Accounts that may be made from one range of addresses (/24 of IPv4, /48 of IPv6) in 24 hours. 0: no limit. Addresses of this machine and of private networks have none.',
+    }),
+    requireConfirmedAddress: field(boolean, {
+      default: false,
+      addition: true,
+      replacedBy: 'holdfast config set',
+      doc: 'An account that has an email address writes its first record once that is confirmed.',
     }),
   }),
 

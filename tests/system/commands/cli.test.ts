@@ -54,7 +54,7 @@ test('version prints name and version', async () => {
 test.each([
   [[], 'holdfast: a command is required'],
   [['srve'], 'holdfast: there is no command "srve"; did you mean "serve"?'],
-  [['config'], 'holdfast: "config" needs one of: check, show'],
+  [['config'], 'holdfast: "config" needs one of: check, show, set'],
   [['dev', 'now'], 'holdfast: unexpected argument "now"'],
   [['version', '--colour'], "holdfast: Unknown option '--colour'"],
   [

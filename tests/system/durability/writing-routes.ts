@@ -1085,6 +1085,8 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
       const { did } = await person()
       return () => operate(`/v1/admin/accounts/${did}/reset-mail`)
     },
+    'POST /v1/admin/configuration': async () => () =>
+      operate('/v1/admin/configuration', { name: 'invite_code_required', value: 'false' }),
     'POST /v1/admin/accounts/:did/access/end': async () => {
       const { did } = await person()
       const { access } = (await at(`/v1/admin/accounts/${did}/access`, { method: 'GET', headers: operator })).body

@@ -285,6 +285,7 @@ const routes: Record<string, For> = {
   'POST /v1/accounts/claim-codes/revoke': 'operator',
   'GET /v1/admin/health': 'operator',
   'GET /v1/admin/configuration': 'operator',
+  'POST /v1/admin/configuration': 'operator',
   'GET /v1/admin/doctor': 'operator',
   'GET /v1/admin/accounts/:did/access': 'operator',
   'POST /v1/admin/accounts/:did/access/end': 'operator',

@@ -1,5 +1,5 @@
 /** Writes of account holders, apps and agents. */
-import { authenticationRequired, invalidRequest } from '../../../http/errors.ts'
+import { authenticationRequired, invalidRequest, Refusal } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import { accountLock, type Tx } from '../../../platform/database/database.ts'
 import { type Cid, parseCid } from '../../../protocol/cid.ts'
@@ -26,6 +26,7 @@ import {
 } from '../../access/callers/callers.ts'
 import { requirePermission } from '../../access/auth/auth.ts'
 import { applyCommit, nextRecordKey, type CommitJob, type CommitMeta, type Write } from './commit-writer.ts'
+import { recordTotal } from './repo-store.ts'
 import { PROFILE, withPresentImages } from './profile-images.ts'
 import { prepareRecord, type ValidationStatus } from './record-preparation.ts'
 
@@ -84,6 +85,7 @@ export async function writeRecords(
     for (const { action, collection } of input.writes)
       for (const needed of neededActions[action]) permissions.assertRepo({ collection, action: needed })
   })
+  if (ctx.config.signup.requireConfirmedAddress) await requireConfirmedAddress(ctx, did)
   const prepared = await Promise.all(input.writes.map((write) => prepareWrite(ctx, did, write, input.validate)))
   const job = {
     did,
@@ -109,6 +111,14 @@ export async function writeRecords(
       ...(status !== null && { validationStatus: status }),
     })),
   }
+}
+
+/** Throws `EmailNotConfirmed` if the account has an address that is not confirmed, and no record yet. */
+async function requireConfirmedAddress({ db }: Context, did: Did): Promise<void> {
+  const account = await accountAt(db, did)
+  if (account === null || account.email === null || account.emailConfirmedAt !== null) return
+  if ((await recordTotal(db, did)) === 0)
+    throw new Refusal(403, 'EmailNotConfirmed', 'Confirm your email address before you write the first record')
 }
 
 /**

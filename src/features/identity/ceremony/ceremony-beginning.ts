@@ -11,6 +11,7 @@ import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
 import type { Handle, Millis } from '../../../protocol/identifiers.ts'
+import { passRangeGate } from '../signup/signup.ts'
 import { AddressTaken, withinRefusedAddresses } from '../addresses/addresses.ts'
 import { reservedFor, reserveName, setReservedUntil } from '../handles/handles.ts'
 import {
@@ -97,7 +98,7 @@ export function beginCeremony(
   return withinRefusedAddresses(exchange, () =>
     ctx.db.transaction(async (tx) => {
       const now = ctx.clock.now()
-      const ceremony = (await comeBack(tx, wanted, now)) ?? (await beginAnew(ctx, tx, wanted, now))
+      const ceremony = (await comeBack(tx, wanted, now)) ?? (await beginAnew(exchange, tx, wanted, now))
       const { id } = ceremony
       await deleteDevicesOf(tx, id)
       const device = await addDevice(tx, deviceOf(exchange, id, wanted), now)
@@ -132,9 +133,15 @@ async function comeBack(
   return ceremony
 }
 
-async function beginAnew(ctx: Context, tx: Tx, wanted: Names & { claimCode: string }, now: Millis): Promise<Ceremony> {
-  const ceremony = await open(ctx, tx, { ...wanted, tier: 'free', inviteCode: wanted.claimCode })
+async function beginAnew(
+  exchange: Exchange,
+  tx: Tx,
+  wanted: Names & { claimCode: string },
+  now: Millis,
+): Promise<Ceremony> {
+  const ceremony = await open(exchange.ctx, tx, { ...wanted, tier: 'free', inviteCode: wanted.claimCode })
   await redeem(tx, wanted.claimCode, ceremony.id, now)
+  await passRangeGate(exchange, tx)
   return ceremony
 }
 

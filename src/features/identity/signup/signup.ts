@@ -33,6 +33,7 @@ import { curveFor, takeReservedKey } from '../reserved-keys/reserved-keys.ts'
 import { deleteFactors } from '../../access/factors/factors.ts'
 import { useInvite } from '../invites/invites.ts'
 import { noteWallet } from '../../access/wallet-proofs/wallet-proofs.ts'
+import { passRangeGate } from './signup-gates.ts'
 import {
   type AdmittedSignup,
   checkPassword,
@@ -44,6 +45,8 @@ import {
   requireUsable,
   type SignupRequest,
 } from './signup-rules.ts'
+
+export { passRangeGate } from './signup-gates.ts'
 
 /** A migrated account that is not activated within this time may be deleted. */
 const UNFINISHED_MOVE_SECS = 3 * DAY_SECS
@@ -90,6 +93,7 @@ export async function createAccount<Entry>(
       await requireFreeHandle(tx, handle, now)
       await (brought ? bindBroughtKey(tx, brought, email) : requireNew(tx, fresh.did))
       await requireFreeAddress(tx, email, now)
+      await passRangeGate(exchange, tx)
     },
   )
   if (!claimed) throw handleTaken(handle)

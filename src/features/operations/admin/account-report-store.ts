@@ -151,3 +151,9 @@ export async function countBlocks(reader: Reader): Promise<number> {
     SELECT (SELECT count(*) FROM repo) + (SELECT count(*) FROM repo_node) + (SELECT count(*) FROM record) AS blocks`)
   return row!.blocks
 }
+
+/** Whether an account has a handle under a domain. Reads all of them. */
+export const hasHandleUnder = async (reader: Reader, domain: string): Promise<boolean> =>
+  (await reader.get(sql`
+    SELECT 1 WHERE EXISTS (SELECT 1 FROM account WHERE handle LIKE ${`%.${domain}`})
+      OR EXISTS (SELECT 1 FROM further_handle WHERE handle LIKE ${`%.${domain}`})`)) !== null

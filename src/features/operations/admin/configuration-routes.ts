@@ -1,16 +1,45 @@
 /** The configuration in force: each value, where it comes from, and how it is changed. */
+import { Type } from '@sinclair/typebox'
 import { Secret } from '../../../base/secret.ts'
 import { route } from '../../../http/endpoint.ts'
+import { invalidRequest } from '../../../http/errors.ts'
+import { readJson } from '../../../http/json-input.ts'
+import type { Key } from '../../../platform/configuration/config-fields.ts'
 import { configKeys } from '../../../platform/configuration/config-loading.ts'
+import { liveFault, liveKey, liveNames, withValues } from '../../../platform/configuration/live-values.ts'
 import { MAX_SHOWN_ITEMS, shownValue, toToml } from '../../../platform/configuration/shown-values.ts'
 import type { Context } from '../../../platform/context.ts'
+import type { Reader } from '../../../platform/database/database.ts'
+import { setLiveValue, SETTINGS_CHANNEL } from '../../../platform/running/live-config.ts'
 import { findDefaultQuota } from '../../identity/quotas/quotas.ts'
-import { operator } from '../operators/operators.ts'
+import { actorOf, operator, recordAudit } from '../operators/operators.ts'
+import { hasHandleUnder } from './account-report-store.ts'
+
+const MAX_VALUE_CHARS = 10_000
 
 /** What operators have set while the server runs, by the names of the keys. Null: nothing. */
-async function replacedValues({ db }: Context): Promise<Readonly<Record<string, unknown>>> {
+async function replacedValues({ db, live, config }: Context): Promise<Readonly<Record<string, unknown>>> {
   const { records, blobBytes } = await findDefaultQuota(db)
-  return { 'repos.max_records_per_account': records, 'blobs.max_storage_per_account': blobBytes }
+  return {
+    ...Object.fromEntries([...live.replaced.keys()].map((name) => [name, shownValue(liveKey(name)!, config)])),
+    'repos.max_records_per_account': records,
+    'blobs.max_storage_per_account': blobBytes,
+  }
+}
+
+/** Returns what the text means for a key, as in its environment variable. Throws `InvalidRequest`. */
+function valueIn(key: Key, text: string): unknown {
+  const parsed = key.field.kind.fromText(text)
+  if (!parsed.ok) throw invalidRequest(parsed.faults.map(({ at, fault }) => `${key.name}${at}: ${fault}`).join('; '))
+  return parsed.value
+}
+
+/** Handles of accounts are proven by the domains that are offered. Throws `InvalidRequest`. */
+async function requireNoneLost(reader: Reader, before: readonly string[], after: readonly string[]): Promise<void> {
+  const kept = new Set(after)
+  for (const domain of before.filter((each) => !kept.has(each)))
+    if (await hasHandleUnder(reader, domain))
+      throw invalidRequest(`available_user_domains: accounts have handles under ${domain}`)
 }
 
 export const configurationRoutes = [
@@ -36,6 +65,41 @@ export const configurationRoutes = [
           }
         }),
       }
+    },
+  }),
+
+  /** Replace a value while the server runs, on every node; null takes back what was set. */
+  route('POST', '/v1/admin/configuration', {
+    auth: operator(),
+    async handler(call) {
+      const { ctx, caller, body } = call
+      const { name, value } = await readJson(
+        body,
+        Type.Object({
+          name: Type.String(),
+          value: Type.Union([Type.String({ maxLength: MAX_VALUE_CHARS }), Type.Null()]),
+        }),
+      )
+      const key = liveKey(name)
+      if (key === undefined) throw invalidRequest(`name must be one of ${liveNames.join(', ')}: others take a restart`)
+      const { loaded } = ctx.live
+      const wanted = value === null ? shownValue(key, loaded) : valueIn(key, value)
+      const config = withValues(ctx.config, new Map([[name, wanted]]))
+      const fault = liveFault(config)
+      if (fault !== null) throw invalidRequest(fault)
+      await ctx.db.transaction(async (tx) => {
+        await requireNoneLost(tx, ctx.config.availableUserDomains, config.availableUserDomains)
+        await setLiveValue(tx, name, value)
+        await recordAudit(call, tx, {
+          actor: actorOf(caller),
+          action: 'configuration_changed',
+          subject: name,
+          detail: JSON.stringify({ before: shownValue(key, ctx.config), after: wanted }),
+        })
+        ctx.db.cluster?.notify(tx, SETTINGS_CHANNEL)
+      })
+      await ctx.live.reload(ctx.db)
+      return { name, value: wanted === null ? null : textOf(wanted) }
     },
   }),
 ]

@@ -40,6 +40,11 @@ export const consoleActs: Readonly<Record<string, ConsoleAct>> = {
   takedown: statusAct(true, 'It is taken down.'),
   restore: statusAct(false, 'The takedown is lifted.'),
   'end-access': { path: ofAccount('revoke-credentials'), json: nothing, done: 'All access to the account has ended.' },
+  configure: {
+    path: () => '/v1/admin/configuration',
+    json: (form) => ({ name: text(form, 'name'), value: text(form, 'value') || null }),
+    done: 'The value is replaced, on every node.',
+  },
   'end-one-access': {
     path: ofAccount('access/end'),
     json: (form) => ({ id: form.get('id') ?? '' }),

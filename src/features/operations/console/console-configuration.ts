@@ -1,7 +1,9 @@
 /** The configuration in force: what is not as by default, or one section of it. */
 import { html } from '../../../http/html.ts'
+import { LIVE_COMMAND } from '../../../platform/configuration/live-values.ts'
+import { field } from '../../access/page-parts/page-parts.ts'
 import { ask, type Desk } from './console-session.ts'
-import { framed, listOf, noteRow, refusalNote } from './console-layout.ts'
+import { actForm, framed, listOf, noteRow, refusalNote } from './console-layout.ts'
 
 interface Key {
   name: string
@@ -12,6 +14,7 @@ interface Key {
   meaning: string
 }
 
+const PATH = '/admin/configuration'
 const GENERAL = 'general'
 function sectionOf({ name }: Key): string {
   const [section = '', key] = name.split('.')
@@ -26,7 +29,7 @@ export async function configurationPage(desk: Desk): Promise<Response> {
   const section = sections.find((name) => name === asked) ?? null
   const shown = keys.filter((key) => (section === null ? key.from !== 'default' : sectionOf(key) === section))
   const link = (name: string | null, label: string) =>
-    html`<a href="${name === null ? '/admin/configuration' : `/admin/configuration?section=${name}`}"${name === section && html` aria-current="page"`}>${label}</a> `
+    html`<a href="${name === null ? PATH : `${PATH}?section=${name}`}"${name === section && html` aria-current="page"`}>${label}</a> `
   return framed(desk, {
     title: 'Configuration',
     body: html`
@@ -37,12 +40,31 @@ export async function configurationPage(desk: Desk): Promise<Response> {
   <h2>${section ?? 'Not as by default'}</h2>
   ${listOf(
     shown.map(({ name, value, from, variable, replacedBy, meaning }) =>
-      noteRow(html`<span class="mono">${name}</span>`, [
-        html`<span class="mono">${value ?? 'not set'}</span>`,
-        html`from: ${from}${variable !== null && html`, ${variable}`}`,
-        replacedBy === null ? 'A change takes a restart.' : `Replaced while the server runs by: ${replacedBy}`,
-        section !== null && meaning,
-      ]),
+      noteRow(
+        html`<span class="mono">${name}</span>`,
+        [
+          html`<span class="mono">${value ?? 'not set'}</span>`,
+          html`from: ${from}${variable !== null && html`, ${variable}`}`,
+          replacedBy === null ? 'A change takes a restart.' : `Replaced while the server runs by: ${replacedBy}`,
+          section !== null && meaning,
+        ],
+        replacedBy === LIVE_COMMAND
+          ? actForm(desk, {
+              id: name,
+              act: 'configure',
+              back: section === null ? PATH : `${PATH}?section=${section}`,
+              button: 'Replace',
+              fields: { name },
+              inputs: field({
+                id: `${name}-value`,
+                name: 'value',
+                label: 'New value',
+                hint: 'As in its environment variable: entries of a list with commas in between. Empty takes back what was set.',
+                maxLength: 2000,
+              }),
+            })
+          : null,
+      ),
     ),
     'All values are those of the program.',
   )}

@@ -11,6 +11,7 @@ export const auditActions = [
   'account_imported',
   'credentials_revoked',
   'access_ended',
+  'configuration_changed',
   'factors_reset',
   'claim_codes_minted',
   'claim_code_revoked',

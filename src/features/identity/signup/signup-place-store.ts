@@ -1,0 +1,12 @@
+/** SQL of the `signup_place` table: from which networks accounts were made lately. */
+import { sql, type Tx } from '../../../platform/database/database.ts'
+import type { Millis } from '../../../protocol/identifiers.ts'
+
+export const deleteSignupPlaces = (tx: Tx, before: Millis): Promise<number> =>
+  tx.run(sql`DELETE FROM signup_place WHERE at < ${before}`)
+
+export const insertSignupPlace = (tx: Tx, network: string, at: Millis): Promise<number> =>
+  tx.run(sql`INSERT INTO signup_place (network, at) VALUES (${network}, ${at})`)
+
+export const countSignupsFrom = async (tx: Tx, network: string): Promise<number> =>
+  (await tx.get<{ count: number }>(sql`SELECT count(*) AS count FROM signup_place WHERE network = ${network}`))!.count

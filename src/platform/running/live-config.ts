@@ -1,0 +1,42 @@
+/**
+ * The configuration in force: what was loaded at the start, with the values that operators have replaced since. Those
+ * are rows, which every node of a cluster reads: when it starts, when it is told of a change, and every few seconds.
+ */
+import type { Config } from '../configuration/config.ts'
+import { liveKey, withValues } from '../configuration/live-values.ts'
+import { sql, type Reader, type Tx } from '../database/database.ts'
+
+export const SETTINGS_CHANNEL = 'settings'
+
+export class LiveConfig {
+  /** The same object until a value is replaced. */
+  current: Config
+  /** The replaced values, as text, by the names of their keys. */
+  replaced: ReadonlyMap<string, string> = new Map()
+
+  constructor(readonly loaded: Config) {
+    this.current = loaded
+  }
+
+  async reload(reader: Reader): Promise<void> {
+    const rows = await reader.all<{ name: string; value: string }>(sql`SELECT name, value FROM live_setting`)
+    const isSame =
+      rows.length === this.replaced.size && rows.every(({ name, value }) => this.replaced.get(name) === value)
+    if (isSame) return
+    // A row of a newer version, or one that this version no longer takes, is left alone.
+    const parsed = rows.flatMap(({ name, value }) => {
+      const result = liveKey(name)?.field.kind.fromText(value)
+      return result?.ok ? [{ name, text: value, value: result.value }] : []
+    })
+    this.replaced = new Map(parsed.map(({ name, text }) => [name, text]))
+    this.current = withValues(this.loaded, new Map(parsed.map(({ name, value }) => [name, value])))
+  }
+}
+
+/** `value` null takes back what was set. */
+export const setLiveValue = (tx: Tx, name: string, value: string | null): Promise<number> =>
+  value === null
+    ? tx.run(sql`DELETE FROM live_setting WHERE name = ${name}`)
+    : tx.run(sql`
+        INSERT INTO live_setting (name, value) VALUES (${name}, ${value})
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value`)
