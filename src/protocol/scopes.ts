@@ -84,6 +84,9 @@ export interface ExpandedScope {
   detail: string | null
 }
 
+/** A scope that is no permission set. */
+export const singleScope = (scope: string): ExpandedScope => ({ scope, grants: [scope], title: null, detail: null })
+
 /** `unresolved`: a permission set cannot be found now. `too-many`: what is asked for is more than can be granted. */
 export type Expansion =
   { ok: true; scopes: ExpandedScope[] } | { ok: false; fault: 'unresolved' | 'too-many'; reason: string }
@@ -103,7 +106,7 @@ export async function expandScopes(scopes: readonly string[], source: Permission
   for (const scope of scopes) {
     const include = IncludeScope.fromString(scope)
     if (include === null) {
-      expanded.push({ scope, grants: [scope], title: null, detail: null })
+      expanded.push(singleScope(scope))
       continue
     }
     const set = await source(include.nsid)

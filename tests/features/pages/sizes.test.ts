@@ -10,6 +10,7 @@ import { languages } from '../../../src/protocol/languages.ts'
 import { axeFaults } from '../../support/clients/accessibility.ts'
 import { registerAgent as confirmedAgent } from '../../support/clients/registered-agent.ts'
 import { registerDevices, RELAY } from '../../support/clients/queued.ts'
+import { invite, ownerCall, share } from '../../support/clients/delegate.ts'
 import { createAccount, logIn } from '../../support/clients/account.ts'
 import { openAgentClaim, registerAgent } from '../../support/clients/agent.ts'
 import { FactorHolder } from '../../support/clients/factor-holder.ts'
@@ -162,6 +163,28 @@ async function changeFactors(page: Page, button: string, { password }: { passwor
 async function signIn(page: Page): Promise<void> {
   await enterPassword(page, alice)
   await page.waitForURL(`${pds.url}/account`)
+}
+
+/** Accounts with long names that act for Alice's or are invited to, and the other way round. Made once. */
+let shared: Promise<void> | null = null
+const sharedAccounts = (): Promise<void> => (shared ??= shareAccounts())
+async function shareAccounts(): Promise<void> {
+  const session = await logIn(pds, { handle: alice.did, email: alice.email }, alice.password)
+  const others = await Promise.all(['d', 'e', 'f'].map((letter) => createAccount(pds, letter.repeat(60))))
+  const terms = { presets: ['post', 'read', 'upload-images'], expiresAt: '2099-12-31T00:00:00.000Z' }
+  for (const other of others) {
+    await share(pds, session, other, terms)
+    await share(pds, other, session, terms)
+  }
+  await ownerCall(
+    pds,
+    session,
+    `delegates/${(await ownerCall(pds, session, 'delegates')).body.delegates[0].id}/end`,
+    {},
+  )
+  const last = await createAccount(pds, 'g'.repeat(60))
+  await invite(pds, session, last)
+  await invite(pds, last, session)
 }
 
 /** An agent with everything that takes space, which has written. */
@@ -383,6 +406,34 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await signIn(page)
     await page.goto(`${pds.url}/account/activity`)
     await page.getByRole('heading', { name: 'Activity of your account' }).waitFor()
+  },
+  async sharing(page) {
+    await sharedAccounts()
+    await signIn(page)
+    await page.goto(`${pds.url}/account/sharing`)
+    await page.getByRole('heading', { name: 'Accounts that you act for' }).waitFor()
+    await unfold(page)
+  },
+  async 'sharing-refused'(page) {
+    await signIn(page)
+    await page.goto(`${pds.url}/account/sharing`)
+    await page.getByText('Invite someone').click()
+    await page.getByLabel('Handle of the other account').fill(LONG_HANDLE)
+    await page.getByRole('button', { name: 'Invite', exact: true }).click()
+    await page.getByRole('alert').waitFor()
+  },
+  async 'sharing-record'(page) {
+    await sharedAccounts()
+    await signIn(page)
+    await page.goto(`${pds.url}/account/sharing/record`)
+    await page.getByRole('link', { name: 'Back to shared accounts' }).waitFor()
+  },
+  async 'consent-as-delegate'(page) {
+    await sharedAccounts()
+    await signIn(page)
+    await openRequest(page)
+    await page.getByText(/^as @/).first().waitFor()
+    await unfold(page)
   },
   async network(page) {
     await signIn(page)

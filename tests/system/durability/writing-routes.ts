@@ -881,6 +881,26 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
       const { sub } = await vouchedFor()
       return () => notifyEvent(pds, revocation(pds, issuer, { claims: { sub } }))
     },
+    'POST /account/sharing/invite': async () => {
+      const { send } = await onPage()
+      const { handle } = await person()
+      return () => send('sharing/invite', { delegate: handle })
+    },
+    'POST /account/sharing/end': async () => {
+      const { account, send } = await onPage()
+      const id = await share(pds, account, await person())
+      return () => send('sharing/end', { id })
+    },
+    'POST /account/sharing/accept': async () => {
+      const { account, send } = await onPage()
+      const id = await invite(pds, await person(), account)
+      return () => send('sharing/accept', { id })
+    },
+    'POST /account/sharing/leave': async () => {
+      const { account, send } = await onPage()
+      const id = await share(pds, await person(), account)
+      return () => send('sharing/leave', { id })
+    },
     'POST /v1/delegates': async () => {
       const [holder, delegate] = [await person(), await person()]
       return () => ownerCall(pds, holder, 'delegates', { delegate: delegate.handle })

@@ -135,6 +135,7 @@ const chargingThemselves = {
   'features/access/account-pages/account-routes.ts': 'the form shows it',
   'features/access/account-pages/factors-page.ts': 'the form shows it',
   'features/access/account-pages/move-away-page.ts': 'the form shows it',
+  'features/access/account-pages/sharing-page.ts': 'the form shows it',
   'features/access/account-pages/move-here-pages.ts': 'the form shows it',
   'features/access/account-pages/move-page.ts': 'the form shows it',
   'features/access/account-pages/own-domain-page.ts': 'the form shows it',

@@ -4,15 +4,15 @@ import type { KnownOrigin } from '../../../http/origin.ts'
 import { page } from '../../../http/page.ts'
 import type { Context } from '../../../platform/context.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
-import { scopePresets } from '../../../protocol/app-password-scopes.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
-import { BASE_SCOPE } from '../../../protocol/scopes.ts'
 import type { ListedSession, ListedWalletSession } from '../sessions/sessions.ts'
 import { appHost } from '../oauth/oauth.ts'
 import { accountDetails } from './account-details.ts'
 import { agentsPart } from './agents-page.ts'
 import { accountForm, accountName, outcomeOf, type AccountView } from './account-view.ts'
 import { eventRow, eventsUrl } from './events-page.ts'
+import { foldedScopes, presetBoxes } from './scope-parts.ts'
+import { sharingPart, sharingUrl } from './sharing-page.ts'
 import { factorsPart } from './factors-page.ts'
 import { invitesPart } from './invites-part.ts'
 import { moveUrl } from './move-page.ts'
@@ -20,7 +20,7 @@ import { networkUrl } from './network-page.ts'
 import { pushPart } from './push-part.ts'
 import { walletPart } from './wallet-matters-view.ts'
 import { day, field, hidden } from '../page-parts/page-parts.ts'
-import { sentence, wordsOf } from '../scope-words/scope-words.ts'
+import { sentence } from '../scope-words/scope-words.ts'
 import type { KnownBrowser } from '../pages/pages.ts'
 
 export function accountPage({ config, clock }: Context, view: AccountView): Response {
@@ -33,6 +33,7 @@ ${identity(view)}
 ${walletPart(view, config.publicUrl)}
 ${apps(view)}
 ${agentsPart(config, view)}
+${sharingPart(view.account.did, view.sharing)}
 ${pushPart(view)}
 ${factorsPart(view)}
 ${appPasswords(view, clock.now())}
@@ -66,7 +67,7 @@ function identity(view: AccountView): Html {
     <a href="#handle">Handle</a> <a href="#email">Email address</a> <a href="#password">Password</a>
     <a href="#archive">Your data</a>
   </nav>
-  <p class="links">${links}<a href="${networkUrl(view.account.did)}">How the network sees you</a> <a href="/account/sign-in">Add an account</a></p>
+  <p class="links">${links}<a href="${networkUrl(view.account.did)}">How the network sees you</a> <a href="${sharingUrl(view.account.did)}">Shared accounts</a> <a href="/account/sign-in">Add an account</a></p>
 </section>`
 }
 
@@ -87,14 +88,18 @@ const hasAppPasswords = (view: AccountView): boolean => view.appPasswords.length
 
 function apps(view: AccountView): Html | null {
   if (!hasApps(view)) return null
+  const delegates = new Map(
+    view.sharing.delegates.map(({ delegateDid, handle }) => [delegateDid, handle && `@${handle}`]),
+  )
   const rows = view.apps.map(
     (app) => html`
 <li>
   <div class="body">
     <strong>${sentence(appHost(app.clientId))}</strong>
     <small>Since ${day(app.createdAt)}, last seen ${day(app.refreshedAt)}</small>
+    ${app.delegation !== null && html`<small>Signed in by ${delegates.get(app.delegation.delegateDid) ?? app.delegation.delegateDid}, who acts for you</small>`}
     ${app.openedWith !== null && html`<small>Authorized with ${app.openedWith}${app.openedFrom !== null && html` from the network ${app.openedFrom}`}</small>`}
-    <details><summary><small>What it may do</small></summary><ul>${app.scope.split(' ').map(scopeLine)}</ul></details>
+    ${foldedScopes('What it may do', app.scope)}
   </div>
   ${accountForm(view, 'apps', html`${hidden({ id: app.id })}<button class="small danger" aria-label="End access of ${appHost(app.clientId)}">End access</button>`)}
 </li>`,
@@ -107,9 +112,6 @@ function apps(view: AccountView): Html | null {
 </section>`
 }
 
-const scopeLine = (scope: string): Html =>
-  html`<li><small>${wordsOf({ scope, grants: [scope], title: null, detail: null }).what}</small></li>`
-
 function appPasswords(view: AccountView, now: Millis): Html | null {
   if (!hasAppPasswords(view)) return null
   const rows = view.appPasswords.map(
@@ -119,13 +121,7 @@ function appPasswords(view: AccountView, now: Millis): Html | null {
     <strong>${name}</strong>
     <small>Since ${day(createdAt)}, ${lastUsedAt === null ? 'not used yet' : html`last used ${day(lastUsedAt)}`}${privileged && ', may read direct messages'}</small>
     ${expiresAt !== null && html`<small>${expiresAt > now ? 'Ends' : 'Ended'} ${day(expiresAt)}</small>`}
-    ${
-      scope !== null &&
-      html`<details><summary><small>What it may do</small></summary><ul>${scope
-        .split(' ')
-        .filter((value) => value !== BASE_SCOPE)
-        .map(scopeLine)}</ul></details>`
-    }
+    ${scope !== null && foldedScopes('What it may do', scope)}
   </div>
   ${accountForm(view, 'app-passwords/revoke', html`${hidden({ name })}<button class="small danger" aria-label="Revoke ${name}">Revoke</button>`)}
 </li>`,
@@ -143,10 +139,6 @@ function appPasswords(view: AccountView, now: Millis): Html | null {
 const APP_PASSWORD_USE =
   'For apps that do not support signing in through this server. An app password cannot change your handle, email address or password. It works without a second factor.'
 
-/** The box is ticked if it was in the form that was just sent. */
-const presetBox = ([preset, scope]: [string, string], typed: URLSearchParams | null | undefined): Html => html`
-      <label class="check"><input type="checkbox" name="preset" value="${preset}"${typed?.has('preset', preset) && html` checked`}><span>${wordsOf({ scope, grants: [scope], title: null, detail: null }).what}</span></label>`
-
 function newAppPassword(view: AccountView): Html {
   const own = view.outcome?.section === 'app-passwords' ? view.outcome : null
   return html`
@@ -161,7 +153,7 @@ function newAppPassword(view: AccountView): Html {
     <fieldset class="stack">
       <legend>What it may do</legend>
       <p class="quiet">Without a tick: all that apps usually do, except direct messages.</p>
-      ${Object.entries(scopePresets).map((preset) => presetBox(preset, own?.typed))}
+      ${presetBoxes(own?.typed)}
     </fieldset>
     <label class="check"><input type="checkbox" name="privileged" value="yes"${own?.typed?.has('privileged') && html` checked`}><span>May read and send direct messages</span></label>
     ${field({ id: 'app-password-scope', name: 'scope', label: 'Further scopes', value: own?.typed?.get('scope') ?? '', maxLength: 4096, hint: 'For developers: scopes of OAuth, separated by spaces.', fault: own?.fault })}

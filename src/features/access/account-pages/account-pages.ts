@@ -4,6 +4,8 @@ import { accountRoutes } from './account-routes.ts'
 import { agentRecordRoutes } from './agents-page.ts'
 import { appealRoutes } from './appeal-page.ts'
 import { eventsPageRoutes } from './events-page.ts'
+import { delegateActsRoutes } from './delegate-acts-page.ts'
+import { sharingRoutes } from './sharing-page.ts'
 import { factorRoutes } from './factors-page.ts'
 import { identityPageRoutes } from './identity-page.ts'
 import { moveAwayRoutes } from './move-away-page.ts'
@@ -29,6 +31,8 @@ export const accountPages: Feature = {
     ...factorRoutes,
     ...eventsPageRoutes,
     ...agentRecordRoutes,
+    ...sharingRoutes,
+    ...delegateActsRoutes,
     ...identityPageRoutes,
     ...networkRoutes,
     ...moveHereRoutes,

@@ -13,7 +13,7 @@ import { chargeMail, requestCode } from '../../identity/mails/mails.ts'
 import { loginWithPassword } from '../../identity/passwords/passwords.ts'
 import { withinRefusedAddresses } from '../../identity/addresses/addresses.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
-import { parseDatetime, type Did } from '../../../protocol/identifiers.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
 import {
   activateAccount,
   changeEmail,
@@ -52,6 +52,8 @@ import { cancelTransfer, revokeTransferDevice } from '../../identity/transfers/t
 import { askedFactors, factorsOf } from '../factors/factors.ts'
 import { accountPage } from './account-page.ts'
 import type { AccountView, Section } from './account-view.ts'
+import { wantedLimits } from './scope-parts.ts'
+import { sharingOf } from './sharing-page.ts'
 import { ownDomainRoutes, ownDomainUrl } from './own-domain-page.ts'
 import { forgetDevice, toldDevices } from './push-part.ts'
 import { walletMatters } from './wallet-matters-view.ts'
@@ -108,6 +110,7 @@ async function renderAccountPage(
     pushDevices,
     storage,
     factors,
+    sharing: await sharingOf(ctx, did),
     events: await eventsOf(ctx, did, { after: null, limit: SHOWN_EVENTS }),
     ...(await handlesAndInvites(ctx, account)),
   }
@@ -421,14 +424,10 @@ async function deleteWithFactor(
 /** The app password is one of the standard unless the form limits it. */
 function makeAppPassword(call: PageCall, did: Did, form: URLSearchParams): Promise<AppPassword & { password: string }> {
   const name = (form.get('name') ?? '').trim()
+  const isStandard = ['preset', 'scope', 'ends'].every((field) => (form.get(field) ?? '').trim() === '')
+  if (!isStandard) return createScopedAppPassword(call, did, { name, ...wantedLimits(form) })
   const privileged = form.get('privileged') === 'yes'
-  const [presets, scope, ends] = [form.getAll('preset'), (form.get('scope') ?? '').trim(), form.get('ends') ?? '']
-  if (presets.length === 0 && scope === '' && ends === '')
-    return createAppPassword(call, did, { name, privileged, personalDetails: false, scope: null, expiresAt: null })
-  const isLimited = presets.length > 0 || scope !== ''
-  const scopes = [scope, !isLimited && 'transition:generic', privileged && 'transition:chat.bsky']
-  const expiresAt = ends === '' ? null : (parseDatetime(`${ends}T23:59:59.999Z`) ?? 0)
-  return createScopedAppPassword(call, did, { name, presets, scope: scopes.filter(Boolean).join(' '), expiresAt })
+  return createAppPassword(call, did, { name, privileged, personalDetails: false, scope: null, expiresAt: null })
 }
 
 async function download(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response | null> {

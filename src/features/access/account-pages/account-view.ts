@@ -13,6 +13,7 @@ import type { Consent, OAuthSession } from '../oauth/oauth.ts'
 import type { Transfer } from '../../identity/transfers/transfers.ts'
 import type { Device as WalletDevice } from '../wallet-devices/wallet-devices.ts'
 import type { Quota } from '../../identity/quotas/quotas.ts'
+import type { ListedDelegation } from '../delegations/delegations.ts'
 import { errorNote, goodNote, hidden, type Fault } from '../page-parts/page-parts.ts'
 import type { Device, KnownBrowser } from '../pages/pages.ts'
 
@@ -58,6 +59,8 @@ export interface AccountView {
   storage: { used: Quota; quota: Quota }
   /** Codes that can still be given away. */
   invites: readonly InviteCode[]
+  /** Who acts for the account, and for whom it acts. */
+  sharing: { delegates: readonly ListedDelegation[]; shared: readonly ListedDelegation[] }
   /** Handles beside the first. */
   furtherHandles: readonly Handle[]
   /** Devices that are told by pushes. */

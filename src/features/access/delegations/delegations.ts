@@ -7,4 +7,13 @@
  * account itself, which they never get, so a delegation cannot be passed on. Strangers see nothing of it: tokens and
  * records are those of the account, and only the two accounts can list what is between them.
  */
-export { listSharedAccounts, recordDelegateAct, standingDelegation, type ListedDelegation } from './delegation-lists.ts'
+export { acceptDelegation, endDelegation, inviteDelegate } from './delegation-changes.ts'
+export type { DelegationEvent } from './delegation-event-store.ts'
+export {
+  delegateActs,
+  listDelegates,
+  listSharedAccounts,
+  recordDelegateAct,
+  standingDelegation,
+  type ListedDelegation,
+} from './delegation-lists.ts'

@@ -62,6 +62,12 @@ export const faultFrench = {
   signInMissing: 'Veuillez saisir votre pseudo ou votre adresse e-mail, et votre mot de passe.',
   signInWrong: 'Le compte ou le mot de passe est incorrect. Les mots de passe d’application ne fonctionnent pas ici.',
   takenDown: 'Ce compte a été suspendu. Veuillez contacter l’opérateur de ce serveur.',
+  delegateUnknown: 'Ce n’est pas le pseudo d’un compte actif sur ce serveur.',
+  delegateSelf: 'C’est votre propre compte.',
+  delegateKnown: 'Ce compte agit déjà pour le vôtre, ou y est invité.',
+  delegatesFull:
+    'Le nombre maximal de personnes agissant pour un compte est atteint. Veuillez d’abord mettre fin à l’accès de l’une d’elles.',
+  invitationOver: 'Cette invitation n’est plus ouverte.',
   endPassed: 'Veuillez choisir un jour qui n’est pas passé.',
   keyKnown: 'Votre identité possède déjà cette clé.',
   deletionRefused: 'Le code ou le mot de passe est incorrect. Veuillez vérifier les deux.',

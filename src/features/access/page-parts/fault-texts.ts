@@ -62,6 +62,12 @@ export const faultTexts = textTable(
     signInMissing: 'Please enter your handle or email address and your password.',
     signInWrong: 'The account or the password is wrong. App passwords do not work here.',
     takenDown: 'This account has been taken down. Please contact the operator of this server.',
+    delegateUnknown: 'This is not the handle of an active account on this server.',
+    delegateSelf: 'This is your own account.',
+    delegateKnown: 'This account acts for yours already, or is invited to.',
+    delegatesFull:
+      'You have reached the maximum number of people who act for an account. Please end the access of one of them first.',
+    invitationOver: 'This invitation is no longer open.',
     endPassed: 'Please choose a day that has not passed.',
     keyKnown: 'Your identity already has this key.',
     deletionRefused: 'The code or the password is wrong. Please check both.',

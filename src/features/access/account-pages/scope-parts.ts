@@ -1,0 +1,35 @@
+/** The fields in which an account holder limits an access, and the scopes of one in words. */
+import { html, type Html, type Wording } from '../../../http/html.ts'
+import { scopePresets } from '../../../protocol/app-password-scopes.ts'
+import { BASE_SCOPE, singleScope } from '../../../protocol/scopes.ts'
+import { parseDatetime, type Millis } from '../../../protocol/identifiers.ts'
+import { wordsOf } from '../scope-words/scope-words.ts'
+
+const scopeLine = (scope: string): Html => html`<li><small>${wordsOf(singleScope(scope)).what}</small></li>`
+
+/** What a text of scopes allows, folded away under its summary. */
+export function foldedScopes(summary: Wording, scope: string): Html {
+  const values = scope.split(' ')
+  const shown = values.filter((value) => value !== BASE_SCOPE || values.length === 1)
+  return html`<details><summary><small>${summary}</small></summary><ul>${shown.map(scopeLine)}</ul></details>`
+}
+
+/** A box is ticked if it was in the form that was just sent. */
+const presetBox = ([preset, scope]: [string, string], typed: URLSearchParams | null | undefined): Html => html`
+      <label class="check"><input type="checkbox" name="preset" value="${preset}"${typed?.has('preset', preset) && html` checked`}><span>${wordsOf(singleScope(scope)).what}</span></label>`
+
+export const presetBoxes = (typed: URLSearchParams | null | undefined): Html[] =>
+  Object.entries(scopePresets).map((preset) => presetBox(preset, typed))
+
+/** What a form with these fields limits an access to. Without a tick, it is all that apps usually do. */
+export function wantedLimits(form: URLSearchParams): {
+  presets: string[]
+  scope: string
+  expiresAt: Millis | null
+} {
+  const [presets, scope, ends] = [form.getAll('preset'), (form.get('scope') ?? '').trim(), form.get('ends') ?? '']
+  const isLimited = presets.length > 0 || scope !== ''
+  const scopes = [scope, !isLimited && 'transition:generic', form.get('privileged') === 'yes' && 'transition:chat.bsky']
+  const expiresAt = ends === '' ? null : (parseDatetime(`${ends}T23:59:59.999Z`) ?? 0)
+  return { presets, scope: scopes.filter(Boolean).join(' '), expiresAt }
+}
