@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { inMountNamespace } from '../../support/faults/small-disk.ts'
 import { startPlcServer } from '../../support/servers/plc-server.ts'
 import { ADMIN_TOKEN, freePort, MASTER_KEY } from '../../support/servers/pds.ts'
-import { PROGRAM } from '../../support/servers/program.ts'
+import { PROGRAM, typeAtProgram } from '../../support/servers/program.ts'
 import { programOf, type ReleaseHost } from '../../support/servers/release-host.ts'
 import { VERSION } from '../../../src/base/version.ts'
 import { notRun } from './not-run.ts'
@@ -57,6 +57,8 @@ export interface Machine extends AsyncDisposable {
   plcUrl: string
   /** Run words of a guide. Returns the output. Throws if they fail. */
   run(words: string): Promise<string>
+  /** Run words of a guide at a terminal. */
+  type(words: string, answers: Answers): ReturnType<typeof typeAtProgram>
   configure(lines: string): void
   /** Put another executable in the place of the one that runs. */
   install(executable: string): void
@@ -69,7 +71,18 @@ export interface Machine extends AsyncDisposable {
   follow(guide: string, way?: Way): Promise<string[]>
 }
 
+export type Answers = Parameters<typeof typeAtProgram>[2]
+
+/** What a reader at a terminal puts in the place of placeholders, types, and gets as exit status, which is 0 else. */
+export interface Typed {
+  values: Record<string, string>
+  answers: Answers
+  code?: number
+}
+
 interface Way {
+  /** Each line of commands is run at a terminal, after what the reader does before it. Each screen is returned. */
+  atTerminal?(line: string): Promise<Typed>
   /** What stands for the placeholders of a block, and what a reader does before it. */
   values?(block: Block): Promise<Record<string, string>> | Record<string, string>
   order?: readonly number[]
@@ -151,6 +164,8 @@ export async function startMachine({ isRunning = true, isReachable = false }: St
     root,
     plcUrl: plc.url,
     run,
+    type: (words, answers) =>
+      typeAtProgram([], env, answers, [...namespace, 'sh', '-e', '-c', `cd ${root}; ${placed(words)}`]),
     configure,
     install: (executable) => writeFileSync(join(root, 'usr/local/bin/holdfast'), executable, { mode: 0o755 }),
     releasesFrom: ({ url: from, key }) =>
@@ -158,12 +173,21 @@ export async function startMachine({ isRunning = true, isReachable = false }: St
         join(root, 'releases'),
         `--from ${from} --public-key ${key.publicKey} --executable ${root}/usr/local/bin/holdfast --restart-with restart`,
       ),
-    async follow(guide, { values = () => ({}), order, mayFail = false } = {}) {
+    async follow(guide, { values = () => ({}), order, mayFail = false, atTerminal } = {}) {
       const printed: string[] = []
       const blocks = runnable(guide).filter(({ text }) => text !== '')
       if (order !== undefined && order.toSorted((a, b) => a - b).join() !== [...blocks.keys()].join())
         throw new Error(`${guide} has ${blocks.length} blocks to run`)
       for (const { language, text } of order?.map((at) => blocks[at]!) ?? blocks) {
+        if (atTerminal !== undefined) {
+          for (const line of text.split('\n').filter((line) => line !== '')) {
+            const { values, answers, code = 0 } = await atTerminal(line)
+            const ended = await machine.type(filled(line, values), answers)
+            if (ended.code !== code) throw new Error(`"${line}" ended with ${ended.code}:\n${ended.screen}`)
+            printed.push(ended.screen)
+          }
+          continue
+        }
         const words = filled(text, await values({ language, text }))
         if (language === 'ini') configure(words)
         else printed.push(await run(mayFail ? `set +e\n${words}true` : words))

@@ -9,7 +9,6 @@ const reasons = {
   editor: 'asks a person',
   source: 'builds what the tests have built',
   example: 'starts three nodes; tests/system/cluster/example.test.ts does',
-  person: 'asks a person; tests/features/migration/migrate-command.test.ts does it at a terminal',
   session: 'needs the session of an app; tests/features/auth/scoped-app-passwords.test.ts asks the endpoint',
   role: 'asks a person; tests/system/commands/operators.test.ts signs in and takes an account down',
   wallet: 'asks a person; tests/system/binary/wallet.test.ts does it at a terminal',
@@ -71,22 +70,6 @@ export const notRun: NotRun = {
     'docker compose exec holdfast /usr/bin/holdfast doctor': reasons.docker,
     'npm install && npm run build                            # dist/holdfast, for this machine': reasons.source,
     'npm run build -- --target linux-arm64,darwin-arm64      # dist/holdfast-linux-arm64, …': reasons.source,
-  },
-  'moving-an-account.md': {
-    'holdfast migrate in alice.old.example --server https://pds.example.com --recovery-key did:key:zDn…':
-      reasons.person,
-    'holdfast migrate status alice.example.com --server https://pds.example.com': reasons.person,
-    'holdfast migrate continue alice.example.com --server https://pds.example.com --code ABCDE-FGHIJ --agreement bafyrei…':
-      reasons.person,
-    'holdfast migrate continue alice.example.com --server https://pds.example.com --keep-key did:key:zDn…':
-      reasons.person,
-    'holdfast migrate cancel alice.example.com --server https://pds.example.com': reasons.person,
-    'holdfast migrate in did:plc:… --server https://pds.example.com --archive alice.car --key recovery.key':
-      reasons.person,
-    'holdfast migrate out alice.example.com --server https://pds.example.com --backup alice.zip': reasons.person,
-    'holdfast migrate out alice.example.com --server https://pds.example.com --mail': reasons.person,
-    'holdfast migrate out alice.example.com --server https://pds.example.com --leave --delete-after-days 30':
-      reasons.person,
   },
   'moving-in.md': {
     'holdfast init --from-reference /pds/pds.env --service': reasons.service,
