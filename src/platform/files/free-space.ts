@@ -5,6 +5,9 @@ const RESERVED_BYTES = 512 * 1024 ** 2
 /** Bytes of something large after which its writer looks at the room again. */
 export const CHECKED_BYTES = 64 * 1024 ** 2
 
+/** Thrown when something large would take the reserve of the disk. */
+export class NoRoom extends Error {}
+
 /** Whether the file system of a folder has the reserve left after another `bytes`. */
 export const hasRoomFor = async (folder: string, bytes: number): Promise<boolean> =>
   (await freeBytesOf(folder)) >= bytes + RESERVED_BYTES
@@ -13,4 +16,16 @@ export const hasRoomFor = async (folder: string, bytes: number): Promise<boolean
 export async function freeBytesOf(folder: string): Promise<number> {
   const { bavail, bsize } = await statfs(folder)
   return bavail * bsize
+}
+
+/** Passes on what is written to a folder. Throws `NoRoom` as soon as the reserve is not left. */
+export async function* whileRoom(chunks: AsyncIterable<Uint8Array>, folder: string): AsyncGenerator<Uint8Array> {
+  let unchecked = 0
+  for await (const chunk of chunks) {
+    yield chunk
+    unchecked += chunk.length
+    if (unchecked < CHECKED_BYTES) continue
+    unchecked = 0
+    if (!(await hasRoomFor(folder, 0))) throw new NoRoom('the disk has no more than its reserve')
+  }
 }

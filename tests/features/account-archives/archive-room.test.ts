@@ -3,6 +3,8 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { carOf } from '../../../src/protocol/car.ts'
+import { cidOfCbor } from '../../../src/protocol/cid.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { withSmallDisk } from '../../support/faults/small-disk.ts'
@@ -13,7 +15,7 @@ import { until } from '../../support/until.ts'
 
 setDefaultTimeout(60_000)
 
-test('an archive is not begun if the disk has no room to receive a blob from the bucket', async () => {
+test('an archive is neither received nor begun if the disk has no room for it, or for a blob from the bucket', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-archive-room-'))
   await using bucket = await startBucket()
   const { s3Bucket, s3Endpoint, s3AccessKeyId, s3SecretAccessKey } = bucket.primary
@@ -43,6 +45,18 @@ test('an archive is not begun if the disk has no room to receive a blob from the
       ),
     )
     const alice = await createAccount({ url }, 'alice')
+    // More than is received before the server looks at the room.
+    const blocks = Array.from({ length: 36 }, (_, n) => {
+      const bytes = new Uint8Array(1_900_000).fill(n)
+      return { cid: cidOfCbor(bytes), bytes }
+    })
+    const car = carOf(blocks[0]!.cid, blocks)
+    const imported = await request(`${url}/xrpc/com.atproto.repo.importRepo`, {
+      method: 'POST',
+      headers: { ...bearer(alice.accessJwt), 'content-type': 'application/vnd.ipld.car' },
+      body: car,
+    })
+    expect(imported).toMatchObject({ status: 503, body: { message: expect.stringContaining('no room') } })
     const archive = () => request(`${url}/v1/account/archive`, { headers: bearer(alice.accessJwt) })
     expect((await archive()).status).toBe(200)
     const headers = { ...bearer(alice.accessJwt), 'content-type': 'text/plain' }

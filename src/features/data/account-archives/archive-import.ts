@@ -12,7 +12,7 @@ import { invalidRequest, Refusal, serviceUnavailable } from '../../../http/error
 import type { Upload } from '../../../http/uploaded-form.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { accountLock } from '../../../platform/database/database.ts'
-import { CHECKED_BYTES, hasRoomFor } from '../../../platform/files/free-space.ts'
+import { hasRoomFor, NoRoom, whileRoom } from '../../../platform/files/free-space.ts'
 import { Spool } from '../../../platform/files/spool.ts'
 import { clientHere } from '../../../platform/running/request-scope.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -67,6 +67,7 @@ export async function importArchive(exchange: Exchange, did: Did, upload: Upload
   } catch (error) {
     if (error instanceof SemaphoreFull) throw serviceUnavailable('Too many imports are already waiting')
     if (error instanceof Stalled) throw new Refusal(408, 'RequestTimeout', 'The upload has stalled')
+    if (error instanceof NoRoom) throw noRoom()
     throw error
   } finally {
     spool.close()
@@ -80,19 +81,14 @@ async function receive(ctx: Context, did: Did, upload: Upload, spool: Spool): Pr
   const most = Math.min(MAX_ARCHIVE_BYTES, repos.maxImportSize + (blobBytes || MAX_ARCHIVE_BYTES) + FURTHER_BYTES)
   // What is in the archive is stored beside it.
   await requireRoom(dataDir, 2 * (upload.announcedBytes ?? 0))
-  let unchecked = 0
-  for await (const chunk of steady(upload.stream(most), uploadPace)) {
-    spool.append(chunk)
-    unchecked += chunk.length
-    if (unchecked < CHECKED_BYTES) continue
-    unchecked = 0
-    await requireRoom(dataDir, 0)
-  }
+  for await (const chunk of whileRoom(steady(upload.stream(most), uploadPace), dataDir)) spool.append(chunk)
 }
+
+const noRoom = () => serviceUnavailable('The server has no room for this archive')
 
 /** Throws `ServiceUnavailable` if the disk would not have its reserve left. */
 async function requireRoom(dataDir: string, bytes: number): Promise<void> {
-  if (!(await hasRoomFor(dataDir, bytes))) throw serviceUnavailable('The server has no room for this archive')
+  if (!(await hasRoomFor(dataDir, bytes))) throw noRoom()
 }
 
 async function restore(exchange: Exchange, did: Did, spool: Spool): Promise<Restored> {

@@ -7,6 +7,7 @@
  */
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import { BatchFile } from '../../../platform/files/batch-file.ts'
+import { NoRoom, whileRoom } from '../../../platform/files/free-space.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { NoPlace, Places } from '../../../base/places.ts'
 import { Semaphore, SemaphoreFull } from '../../../base/semaphore.ts'
@@ -64,28 +65,28 @@ const places = perContext(() => ({
  *
  * Refuses with `InvalidRequest` an archive that is malformed or signed by another key, `Forbidden` another account's
  * repository, `PayloadTooLarge` one with more records than the quota, `Conflict` if the repository changed meanwhile,
- * `RequestTimeout` if the upload stalls, and `ServiceUnavailable` if too many imports run.
+ * `RequestTimeout` if the upload stalls, and `ServiceUnavailable` if too many imports run, or the disk has no room.
  */
 export async function importRepo(by: By, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
   const { ctx } = by
   const { ofAccount, ofNetwork } = places(ctx)
   const leaves = [ofAccount.enter(did), ofNetwork.enter(clientHere().network)]
   try {
-    if (leaves.includes(null)) throw tooMany('Too many of your imports are already running')
+    if (leaves.includes(null)) throw notNow('Too many of your imports are already running')
     await takeOver(by, did, archive)
     ctx.metrics.count('migration_imports_total', { outcome: 'ok' })
   } catch (error) {
     ctx.metrics.count('migration_imports_total', { outcome: error instanceof Refusal ? 'refused' : 'failed' })
-    if (error instanceof SemaphoreFull || error instanceof NoPlace)
-      throw tooMany('Too many imports are already waiting')
+    if (error instanceof SemaphoreFull || error instanceof NoPlace) throw notNow('Too many imports are already waiting')
     if (error instanceof Stalled) throw new Refusal(408, 'RequestTimeout', 'The upload has stalled')
+    if (error instanceof NoRoom) throw notNow('The server has no room for this archive')
     throw error
   } finally {
     for (const leave of leaves) leave?.()
   }
 }
 
-const tooMany = (message: string) =>
+const notNow = (message: string) =>
   new Refusal(503, 'ServiceUnavailable', message, { headers: { 'Retry-After': String(RETRY_AFTER_SECS) } })
 
 async function takeOver(by: By, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
@@ -93,7 +94,7 @@ async function takeOver(by: By, did: Did, archive: AsyncIterable<Uint8Array>): P
   const before = await repoHead(ctx.db, did)
   const { arriving, running } = places(ctx)
   const imported = await arriving.run(clientHere(), () =>
-    ImportedRepo.receive(did, steady(archive, uploadPace), ctx.config.dataDir),
+    ImportedRepo.receive(did, whileRoom(steady(archive, uploadPace), ctx.config.dataDir), ctx.config.dataDir),
   )
   try {
     await running.run(() => replaceBy(by, did, imported, before))
