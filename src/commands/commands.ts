@@ -39,6 +39,9 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   'account sessions': async () => (await import('./account/account-sessions-command.ts')).accountSessionsCommand,
   'account end-sessions': async () =>
     (await import('./account/account-end-sessions-command.ts')).accountEndSessionsCommand,
+  'account sign-ups': async () => (await import('./account/account-sign-ups-command.ts')).accountSignUpsCommand,
+  'account undo-sign-ups': async () =>
+    (await import('./account/account-undo-sign-ups-command.ts')).accountUndoSignUpsCommand,
   'account change-address': async () =>
     (await import('./account/account-change-address-command.ts')).accountChangeAddressCommand,
   'account mail': async () => (await import('./account/account-mail-command.ts')).accountMailCommand,

@@ -22,6 +22,7 @@ const unfinished: readonly string[] = [
   'features/operations/console/console-pages.ts',
   'features/operations/console/console-requests.ts',
   'features/operations/console/console-service.ts',
+  'features/operations/console/console-sign-ups.ts',
   'features/access/account-pages/account-details.ts',
   'features/access/account-pages/account-page.ts',
   'features/access/account-pages/agents-page.ts',

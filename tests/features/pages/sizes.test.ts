@@ -531,6 +531,7 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await page.goto(`${pds.url}/account/appeal?code=${code}`)
     await page.getByLabel('Why is this wrong?').fill('x'.repeat(200))
   },
+  'console-sign-ups': (page) => operate(page, '/admin/sign-ups'),
   'console-invites': (page) => operate(page, '/admin/invites'),
   async 'console-waitlist'(page) {
     await request(`${pds.url}/waitlist`, { json: { email: `${'w'.repeat(60)}@${'mail'.repeat(15)}.example.com` } })

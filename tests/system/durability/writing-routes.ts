@@ -1165,6 +1165,12 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
       await operate('/v1/admin/blobs/quarantine', { did, cid, secs: 3600 })
       return () => operate('/v1/admin/blobs/release', { did, cid })
     },
+    'POST /v1/admin/sign-ups/undo': async () => {
+      const { did } = await person()
+      const now = pds.clock.now()
+      const [from, until] = [now - 60_000, now + 60_000].map((at) => new Date(at).toISOString())
+      return () => operate('/v1/admin/sign-ups/undo', { from, until, act: 'takedown', dids: [did] })
+    },
     'POST /v1/admin/cases': async () => {
       const { did } = await person()
       return () => operate('/v1/admin/cases', { subject: did, reason: 'seen' })

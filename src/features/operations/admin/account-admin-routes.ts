@@ -50,7 +50,7 @@ async function existingAccount({ db }: Context, did: Did): Promise<Account> {
  * Make a change that takes more than one transaction, and write the audit entry after it, if `change` did not return
  * false. Throws as `requireStanding` before.
  */
-async function audited(
+export async function audited(
   call: Exchange,
   entry: { actor: string; action: AuditAction; subject: Did },
   change: () => Promise<unknown>,

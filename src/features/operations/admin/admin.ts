@@ -12,6 +12,7 @@ import { configurationRoutes } from './configuration-routes.ts'
 import { consentEventRoutes } from './consent-event-routes.ts'
 import { quotaRoutes } from './quota-routes.ts'
 import { serviceReportRoutes } from './service-report-routes.ts'
+import { signUpRoutes } from './sign-up-routes.ts'
 import { stepRoutes } from './step-routes.ts'
 import { subjectStatusRoutes } from './subject-status-routes.ts'
 
@@ -28,6 +29,7 @@ export const admin: Feature = {
     ...consentEventRoutes,
     ...configurationRoutes,
     ...quotaRoutes,
+    ...signUpRoutes,
     ...serviceReportRoutes,
     ...clusterRoutes,
     ...stepRoutes,

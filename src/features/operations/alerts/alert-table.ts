@@ -192,7 +192,8 @@ export const alerts: readonly Alert[] = [
   {
     name: 'sign-ups-burst',
     title: 'many accounts are being made',
-    remedy: 'look at them with "holdfast account list"; set invite_code_required if they are not welcome',
+    remedy:
+      'look at them with "holdfast account sign-ups", and undo them with "holdfast account undo-sign-ups"; set invite_code_required if they are not welcome',
     everySecs: MINUTE_SECS,
     holdsForSecs: 0,
     async look({ config, db, clock }) {

@@ -1,4 +1,4 @@
-/** What forms of the rooms about cases do. */
+/** What forms of the rooms about cases and sign-ups do. */
 import { DAY_SECS } from '../../../base/durations.ts'
 import type { ConsoleAct } from './console-act.ts'
 
@@ -34,5 +34,15 @@ export const caseActs: Readonly<Record<string, ConsoleAct>> = {
     path: ofCase('answer'),
     json: (form) => ({ outcome: text(form, 'outcome'), reason: text(form, 'why') }),
     done: 'The appeal is answered.',
+  },
+  'undo-sign-ups': {
+    path: () => '/v1/admin/sign-ups/undo',
+    json: (form) => ({
+      from: text(form, 'from'),
+      until: text(form, 'until'),
+      act: text(form, 'undoing'),
+      dids: [...form].filter(([name]) => /^did-\d+$/.test(name)).map(([, did]) => did),
+    }),
+    done: 'It is done. The list shows how the accounts are now.',
   },
 }

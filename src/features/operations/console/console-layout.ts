@@ -33,6 +33,7 @@ const places: readonly [path: string, name: string, act: Act][] = [
   ['/admin', 'Overview', 'signIn'],
   ['/admin/accounts', 'Accounts', 'readAccounts'],
   ['/admin/cases', 'Cases', 'moderate'],
+  ['/admin/sign-ups', 'Sign-ups', 'readAccounts'],
   ['/admin/invites', 'Invites', 'invite'],
   ['/admin/waitlist', 'Waitlist', 'invite'],
   ['/admin/work', 'Work', 'observe'],

@@ -19,6 +19,7 @@ import { operatorUse, proveAgain } from '../operators/operators.ts'
 import { consoleActs } from './console-acts.ts'
 import { accountPage, accountsPage } from './console-accounts.ts'
 import { casePage, casesPage } from './console-cases.ts'
+import { signUpsPage } from './console-sign-ups.ts'
 import { dataPage } from './console-data.ts'
 import { auditPage, operatorsPage } from './console-operators.ts'
 import { configurationPage } from './console-configuration.ts'
@@ -38,6 +39,7 @@ export const shownPages = {
   account: accountPage,
   cases: casesPage,
   case: casePage,
+  signUps: signUpsPage,
   data: dataPage,
   invites: invitesPage,
   waitlist: waitlistPage,

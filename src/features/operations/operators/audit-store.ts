@@ -54,6 +54,7 @@ export const auditActions = [
   'blob_quarantined',
   'blob_released',
   'blob_viewed',
+  'sign_ups_undone',
 ] as const
 export type AuditAction = (typeof auditActions)[number]
 

@@ -1,0 +1,28 @@
+import { adminCommand } from '../admin-command.ts'
+import { minute, table } from '../report.ts'
+import { signUpsIn, windowOptions } from './operator-sign-ups.ts'
+
+export const accountSignUpsCommand = adminCommand({
+  summary: 'List the accounts that were made within a time, and the hours in which many were made.',
+  details: 'See the alert sign-ups-burst. "account undo-sign-ups" undoes them together.',
+  options: windowOptions,
+  async run({ server, options }) {
+    const found = await signUpsIn(server, options)
+    const rows = found.accounts.map((one) => [
+      minute(one.createdAt)!,
+      one.handle ?? '',
+      one.emailDomain ?? '',
+      one.status,
+      String(one.records),
+      String(one.blobs),
+      one.did,
+    ])
+    const busy = found.hours.filter(({ count }) => found.burst > 0 && count >= found.burst)
+    const bursts = busy.map(({ hour, count }) => `${count} accounts were made in the hour from ${minute(hour)}.`)
+    const list = table(['MADE', 'HANDLE', 'MAIL AT', 'STATUS', 'RECORDS', 'BLOBS', 'DID'], rows)
+    return {
+      value: found,
+      text: [...bursts, `${found.count} accounts from ${found.from} until ${found.until}:`, list].join('\n'),
+    }
+  },
+})

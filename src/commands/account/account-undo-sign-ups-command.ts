@@ -1,0 +1,57 @@
+import { OperatorError } from '../../base/operator-error.ts'
+import { adminCommand } from '../admin-command.ts'
+import { Misuse } from '../command.ts'
+import { table } from '../report.ts'
+import { PATH, signUpsIn, windowOptions } from './operator-sign-ups.ts'
+
+const acts: readonly string[] = ['takedown', 'restore', 'delete']
+const ACCOUNTS_PER_REQUEST = 50
+
+interface Undone {
+  did: string
+  outcome: string
+  why?: string
+}
+
+export const accountUndoSignUpsCommand = adminCommand({
+  summary: 'Take down, restore or delete the accounts that were made within a time.',
+  parameters: ['<act>'],
+  details: `The act is takedown, restore (of what was taken down so) or delete. Prints the accounts, and asks you to confirm by typing
+how many they are, unless --yes is given. Accounts that operate the server are kept.`,
+  options: {
+    ...windowOptions,
+    except: { value: 'NAMES', doc: 'Keep these: handles or DIDs, separated by commas.' },
+    'dry-run': { doc: 'Only print the accounts.' },
+    yes: { doc: 'Do not ask for confirmation.' },
+  },
+  async run({ server, terminal, positionals: [act = ''], options }) {
+    if (!acts.includes(act)) throw new Misuse(`the act is one of ${acts.join(', ')}`)
+    const { from, until, accounts } = await signUpsIn(server, options)
+    const kept = new Set(
+      String(options['except'] ?? '')
+        .split(',')
+        .map((name) => name.trim().replace(/^@/, '')),
+    )
+    const meant = accounts.filter(
+      ({ did, handle, role }) => role === null && !kept.has(did) && !kept.has(handle ?? did),
+    )
+    const preview = table(
+      ['HANDLE', 'STATUS', 'DID'],
+      meant.map(({ handle, status, did }) => [handle ?? '', status, did]),
+    )
+    if (options['dry-run'] === true) return { value: meant, text: `${preview}\n${meant.length} accounts.` }
+    if (options['yes'] !== true) {
+      if (!terminal.isInteractive) throw new Misuse('there is no terminal to confirm at: add --yes')
+      const typed = await terminal.ask(`${preview}\n\n${act}: type ${meant.length} to continue: `)
+      if (typed.trim() !== String(meant.length)) throw new OperatorError('not confirmed; nothing was done')
+    }
+    const undone: Undone[] = []
+    for (let start = 0; start < meant.length; start += ACCOUNTS_PER_REQUEST) {
+      const dids = meant.slice(start, start + ACCOUNTS_PER_REQUEST).map(({ did }) => did)
+      undone.push(...(await server.post<{ accounts: Undone[] }>(`${PATH}/undo`, { from, until, act, dids })).accounts)
+    }
+    const left = undone.filter(({ outcome }) => outcome !== 'done')
+    const lines = left.map(({ did, why }) => `${did} was kept${why === undefined ? '' : `: ${why}`}`)
+    return { value: undone, text: [`${act}: ${undone.length - left.length} accounts.`, ...lines].join('\n') }
+  },
+})

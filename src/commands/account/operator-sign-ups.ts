@@ -1,0 +1,42 @@
+/** What the commands about sign-ups share. */
+import { pages } from '../operator-pages.ts'
+import type { Server } from '../operator-server.ts'
+import type { Invocation, Option } from '../command.ts'
+
+export interface SignUp {
+  did: string
+  handle: string | null
+  emailDomain: string | null
+  createdAt: string
+  status: string
+  role: string | null
+  records: number
+  blobs: number
+}
+
+export interface SignUpPage {
+  from: string
+  until: string
+  count: number
+  hours: { hour: string; count: number }[]
+  burst: number
+}
+
+export const PATH = '/v1/admin/sign-ups'
+
+export const windowOptions = {
+  from: { value: 'TIME', doc: 'Beginning, such as 2026-11-24T03:00:00Z. Default: an hour before the end.' },
+  until: { value: 'TIME', doc: 'End. Default: now.' },
+} as const satisfies Record<string, Option>
+
+/** The accounts that were made within the time of the options. The end is fixed first, so that no page moves. */
+export async function signUpsIn(
+  server: Server,
+  options: Invocation['options'],
+): Promise<SignUpPage & { accounts: SignUp[] }> {
+  const textOf = (name: string) => (typeof options[name] === 'string' ? options[name] : undefined)
+  const first = await server.get<SignUpPage>(PATH, { from: textOf('from'), until: textOf('until'), limit: 1 })
+  const { from, until } = first
+  const accounts = await pages<SignUp>(server, PATH, 'accounts', { from, until }, { limit: undefined, pageSize: 100 })
+  return { ...first, accounts }
+}

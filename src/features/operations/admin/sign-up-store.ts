@@ -1,0 +1,58 @@
+/** SQL about the accounts that were made within a time. */
+import { HOUR_MILLIS } from '../../../base/durations.ts'
+import type { DidPlace } from '../../../http/paged-list.ts'
+import { sql, sqlAnd, type Reader, type Sql } from '../../../platform/database/database.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+
+/** From an instant, up to and without another. */
+export interface Window {
+  from: Millis
+  until: Millis
+}
+
+export interface SignUpRow extends DidPlace {
+  handle: string | null
+  /** The part of the address after `@`; null without an address. */
+  email: string | null
+  deactivatedAt: Millis | null
+  takedownRef: string | null
+  /** Accounts that operate the server are left alone. */
+  role: string | null
+  records: number
+  blobs: number
+}
+
+const columns = sql`account.did AS did, handle, email, account.created_at AS "createdAt", deactivated_at AS "deactivatedAt",
+  takedown_ref AS "takedownRef", (SELECT role FROM operator_role WHERE operator_role.did = account.did) AS role,
+  (SELECT count(*) FROM record JOIN repo ON repo.id = record.repo_id WHERE repo.did = account.did) AS records,
+  (SELECT count(*) FROM blob WHERE blob.did = account.did) AS blobs`
+
+const within = ({ from, until }: Window): Sql => sql`account.created_at >= ${from} AND account.created_at < ${until}`
+
+/** Returns at most `limit` accounts in the order of their making, after a place. */
+export function listSignUps(
+  reader: Reader,
+  window: Window,
+  after: DidPlace | null,
+  limit: number,
+): Promise<SignUpRow[]> {
+  const conditions = [within(window)]
+  if (after !== null) conditions.push(sql`(account.created_at, account.did) > (${after.createdAt}, ${after.did})`)
+  return reader.all(sql`
+    SELECT ${columns} FROM account WHERE ${sqlAnd(conditions)} ORDER BY account.created_at, account.did LIMIT ${limit}`)
+}
+
+/** Null unless the account was made within the time. */
+export const findSignUp = (reader: Reader, window: Window, did: Did): Promise<SignUpRow | null> =>
+  reader.get(sql`SELECT ${columns} FROM account WHERE account.did = ${did} AND ${within(window)}`)
+
+export const countSignUps = async (reader: Reader, window: Window): Promise<number> =>
+  (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM account WHERE ${within(window)}`))!.count
+
+/** How many accounts were made in each hour of the window that has any, oldest first. */
+export async function signUpsByHour(reader: Reader, window: Window): Promise<{ hour: Millis; count: number }[]> {
+  const rows = await reader.all<{ hour: number; count: number }>(sql`
+    SELECT account.created_at / ${HOUR_MILLIS} AS hour, count(*) AS count FROM account
+    WHERE ${within(window)} GROUP BY 1 ORDER BY 1`)
+  return rows.map(({ hour, count }) => ({ hour: hour * HOUR_MILLIS, count }))
+}
