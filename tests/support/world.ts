@@ -166,18 +166,23 @@ function reaching({ dns, web }: Partial<Parts>): Parameters<typeof startPds>[1] 
 /** A browser on a busy machine takes its time. */
 const BROWSER_TEST_MILLIS = 60_000
 
-/** Starts a browser beside the servers. Pages are closed after each test. Returns a function that opens one. */
+/** Starts a browser beside the servers. Returns a function that opens a page, which is closed after the test. */
 function useBrowser(): (options?: BrowserContextOptions) => Promise<Page> {
   setDefaultTimeout(BROWSER_TEST_MILLIS)
   let browser: Promise<Browser> | null = null
+  const opened: Page[] = []
   beforeAll(() => {
     browser = openBrowser()
     // The first page reports it.
     browser.catch(() => null)
   })
   afterEach(async () => {
-    for (const context of (await browser)!.contexts()) await context.close()
+    for (const page of opened.splice(0)) await page.context().close()
   })
   afterAll(async () => (await browser)?.close())
-  return async (options) => freshPage((await browser)!, options)
+  return async (options) => {
+    const page = await freshPage((await browser)!, options)
+    opened.push(page)
+    return page
+  }
 }

@@ -7,6 +7,7 @@ import { Secret } from '../../../src/base/secret.ts'
 import stylesheet from '../../../src/http/style.css' with { type: 'text' }
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { languages } from '../../../src/protocol/languages.ts'
+import { freshPage as openPage, openBrowser } from '../../support/clients/browser.ts'
 import { axeFaults } from '../../support/clients/accessibility.ts'
 import { registerAgent as confirmedAgent } from '../../support/clients/registered-agent.ts'
 import { registerDevices, RELAY } from '../../support/clients/queued.ts'
@@ -641,17 +642,26 @@ const MAX_PAGE_BYTES = 60_000
 /** By width, the colours in which pages are audited: that takes longer than measuring them. */
 const AUDITED = { 320: 'light', 360: 'dark', 768: 'light', 1280: 'dark' } as const
 
-/** Faults by the rules of WCAG 2.2. The auditor is a script, and must not meet those of the page. */
+/**
+ * Where pages are audited, one after another: with scripts, as the auditor is one, and with a process of the browser
+ * that has compiled it.
+ */
+const auditor = setUp(
+  async () => openPage(await openBrowser(), { javaScriptEnabled: true }),
+  (page) => page.context().close(),
+)
+
+/** Faults by the rules of WCAG 2.2. The auditor must not meet the scripts of the page. */
 async function audited(original: Page, widths: readonly number[] = Object.keys(AUDITED).map(Number)) {
   const body = (await original.content()).replaceAll(/<script.*?<\/script>/gs, '')
-  const page = await freshPage({ javaScriptEnabled: true })
-  await page.route('**/audited', (route) => route.fulfill({ contentType: 'text/html; charset=utf-8', body }))
-  await page.goto(`${pds.url}/audited`)
+  const answer = { contentType: 'text/html; charset=utf-8', body }
+  await auditor.route('**/audited', (route) => route.fulfill(answer), { times: 1 })
+  await auditor.goto(`${pds.url}/audited`)
   const faults: Record<string, string[]> = {}
   for (const width of widths) {
-    await page.setViewportSize({ width, height: 900 })
-    await page.emulateMedia({ colorScheme: AUDITED[width as keyof typeof AUDITED] })
-    faults[width] = await axeFaults(page)
+    await auditor.setViewportSize({ width, height: 900 })
+    await auditor.emulateMedia({ colorScheme: AUDITED[width as keyof typeof AUDITED] })
+    faults[width] = await axeFaults(auditor)
   }
   return faults
 }

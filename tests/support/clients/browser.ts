@@ -16,7 +16,14 @@ const SYSTEM_PATHS = [
   '/usr/bin/google-chrome',
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
 ]
-const ARGUMENTS = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu']
+/** No GPU is imitated, and no process of its own waits for one. */
+const ARGUMENTS = [
+  '--no-sandbox',
+  '--disable-dev-shm-usage',
+  '--disable-gpu',
+  '--disable-software-rasterizer',
+  '--in-process-gpu',
+]
 
 let launched: Promise<Browser> | null = null
 
