@@ -53,6 +53,8 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   'blob release': async () => (await import('./moderation/blob-release-command.ts')).blobReleaseCommand,
   'blob quarantined': async () => (await import('./moderation/blob-quarantined-command.ts')).blobQuarantinedCommand,
   'blob read': async () => (await import('./moderation/blob-read-command.ts')).blobReadCommand,
+  'delegation list': async () => (await import('./delegation/delegation-list-command.ts')).delegationListCommand,
+  'delegation end': async () => (await import('./delegation/delegation-end-command.ts')).delegationEndCommand,
   'case list': async () => (await import('./case/case-list-command.ts')).caseListCommand,
   'case show': async () => (await import('./case/case-show-command.ts')).caseShowCommand,
   'case open': async () => (await import('./case/case-act-commands.ts')).caseOpenCommand,

@@ -5,7 +5,8 @@ import { buildAtprotoLoopbackClientMetadata } from '@atproto/oauth-types'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { basic, request } from '../../support/clients/http.ts'
 import { DelegateBrowser, ownerCall, returned, share } from '../../support/clients/delegate.ts'
-import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
+import { hiddenFields, loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
+import { FactorHolder } from '../../support/clients/factor-holder.ts'
 import { standardClient } from '../../support/clients/standard-client.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
@@ -187,6 +188,28 @@ describe('a delegate', () => {
     const code = returned(await fresh.answer(asked.body, dora.did)).get('code')!
     expect((await app.redeem(code)).body.sub).toBe(dora.did)
   })
+})
+
+test('the second factor of another account in the same browser opens no shared account', async () => {
+  const { id } = await sharedAccount()
+  const mallory = new FactorHolder(pds, await createAccount(pds, 'mallory'))
+  await mallory.signIn()
+  await mallory.addApp()
+  const shared = await new DelegateBrowser(pds).signIn(bob)
+  const app = new OAuthClient(pds)
+  // The app wants a new sign-in, which Bob does not give.
+  pds.clock.advance({ secs: 1 })
+  const url = app.authorizeUrl(await app.requestUri({ prompt: 'login' }))
+  const page = await shared.allow(url, 'other', {
+    identifier: mallory.account.handle,
+    password: mallory.account.password,
+  })
+  const refused = await shared.send('/oauth/authorize', {
+    ...hiddenFields(page.body),
+    account: id,
+    factor_code: mallory.nextCode(),
+  })
+  expect([refused.status, refused.headers.get('location')]).toEqual([400, null])
 })
 
 /** Each is refused at the next request, and cannot refresh. */

@@ -6,6 +6,7 @@ import { basic, request } from '../../support/clients/http.ts'
 import { noticesTo } from '../../support/servers/mail.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { runProgram } from '../../support/servers/program.ts'
 import { setUp } from '../../support/set-up.ts'
 import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
@@ -203,6 +204,19 @@ test('the operator lists what stands, with its accounts, and ends it: the holder
   const { body } = await asAdmin('/v1/admin/audit?action=delegation_ended')
   expect(body.events).toMatchObject([{ subject: holder.did }])
   expect((await request(`${pds.url}/v1/admin/delegations`)).status).toBe(401)
+})
+
+test('operators have commands for delegations', async () => {
+  const holder = await newAccount()
+  const id = await share(pds, holder, alice)
+  const run = (...words: string[]) => runProgram([...words, '--url', pds.url], { SERVICE_ADMIN_TOKEN: ADMIN_TOKEN })
+  const row = new RegExp(`${id} +${holder.handle} +alice.test +accepted`)
+  for (const words of [[], [holder.handle]])
+    expect(await run('delegation', 'list', ...words)).toMatchObject({ code: 0, out: expect.stringMatching(row) })
+  expect((await run('delegation', 'list', bob.handle)).out).not.toContain(id)
+  expect(await run('delegation', 'end', id)).toMatchObject({ code: 0, out: 'The delegation has ended.\n' })
+  expect(await run('delegation', 'end', 'dlg_unknown')).toMatchObject({ code: 1 })
+  expect(await delegatesOf(holder)).toMatchObject([{ id, endedBy: 'operator' }])
 })
 
 test('an invitation is open for seven days', async () => {

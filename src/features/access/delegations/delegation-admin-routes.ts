@@ -3,6 +3,8 @@ import { route } from '../../../http/endpoint.ts'
 import { invalidRequest } from '../../../http/errors.ts'
 import { byPair, pageOf } from '../../../http/paged-list.ts'
 import { parseDid, wireTime, wireTimeOrNull, type Did } from '../../../protocol/identifiers.ts'
+import type { Reader } from '../../../platform/database/database.ts'
+import { accountSummary } from '../../identity/accounts/accounts.ts'
 import { announceIn } from '../../identity/account-events/account-events.ts'
 import { actorOf, operator, recordAudit } from '../../operations/operators/operators.ts'
 import { endDelegation, unknownDelegation } from './delegation-changes.ts'
@@ -11,16 +13,26 @@ import { listLiveDelegations, type Delegation, type DelegationPlace } from './de
 const MAX_ROWS = 100
 const byInvitation = byPair<DelegationPlace>('invitedAt', '::', 'id', 'dlg_')
 
-const view = ({ id, did, delegateDid, scope, status, invitedAt, acceptedAt, expiresAt }: Delegation) => ({
-  id,
-  did,
-  delegateDid: delegateDid ?? undefined,
-  scope,
-  status,
-  invitedAt: wireTime(invitedAt),
-  acceptedAt: wireTimeOrNull(acceptedAt) ?? undefined,
-  expiresAt: wireTimeOrNull(expiresAt) ?? undefined,
-})
+async function view(
+  reader: Reader,
+  { id, did, delegateDid, scope, status, invitedAt, acceptedAt, expiresAt }: Delegation,
+) {
+  const [holder, delegate] = await Promise.all(
+    [did, delegateDid].map((one) => (one === null ? null : accountSummary(reader, one))),
+  )
+  return {
+    id,
+    did,
+    handle: holder?.handle ?? undefined,
+    delegateDid: delegateDid ?? undefined,
+    delegateHandle: delegate?.handle ?? undefined,
+    scope,
+    status,
+    invitedAt: wireTime(invitedAt),
+    acceptedAt: wireTimeOrNull(acceptedAt) ?? undefined,
+    expiresAt: wireTimeOrNull(expiresAt) ?? undefined,
+  }
+}
 
 /** The shared account whose delegations are wanted; null for all. Throws `InvalidRequest`. */
 function sharedAccountIn(params: URLSearchParams): Did | null {
@@ -38,7 +50,7 @@ export const delegationAdminRoutes = [
       const { rows, cursor } = await pageOf(searchParams, { cursor: byInvitation, maxRows: MAX_ROWS }, (after, limit) =>
         listLiveDelegations(ctx.db, did, after, limit),
       )
-      return { delegations: rows.map(view), cursor }
+      return { delegations: await Promise.all(rows.map((row) => view(ctx.db, row))), cursor }
     },
   }),
 
