@@ -27,7 +27,6 @@ const unfinished: readonly string[] = [
   'features/access/account-pages/account-page.ts',
   'features/access/account-pages/agents-page.ts',
   'features/access/account-pages/escrow-part.ts',
-  'features/access/account-pages/factors-page.ts',
   'features/access/account-pages/hosting-part.ts',
   'features/access/account-pages/identity-page.ts',
   'features/access/account-pages/invites-part.ts',

@@ -4,6 +4,7 @@ import type { CDPSession, Page } from 'playwright-core'
 import { createAccount, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
 import { signIn } from '../../support/clients/browser.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
+import { giveRole } from '../../support/clients/role-holder.ts'
 import { useWorld } from '../../support/world.ts'
 
 const { pds, freshPage } = useWorld({ browser: true, config: { rateLimit: { enabled: false } } })
@@ -85,6 +86,25 @@ test('an app is let in with a passkey', async () => {
   expect(new URL((await returned).url()).searchParams.get('code')).toBeTruthy()
 })
 
+test('an operator signs in at the console with a passkey, and shows it again before a dangerous act', async () => {
+  await giveRole(pds, alice.did, 'owner')
+  await addPasskey('Blue key')
+  await heading('Your recovery codes')
+  await page.goto(`${pds.url}/admin/sign-in`)
+  await press('Use a passkey')
+  await page.waitForURL(`${pds.url}/admin`)
+  pds.clock.advance({ secs: 11 * 60 })
+  const bob = await createAccount(pds, `gone${names}`)
+  await page.goto(`${pds.url}/admin/account?did=${encodeURIComponent(bob.did)}`)
+  const form = page.locator('details', { has: page.locator('input[name="act"][value="delete"]') }).last()
+  await form.locator('summary').click()
+  await form.getByLabel('Reason').fill('a test')
+  await form.getByRole('button').click()
+  await press('Use a passkey')
+  await page.getByText('The account is deleted').waitFor()
+  expect(await pds.count('account', { did: bob.did })).toBe(0)
+})
+
 test('who is not verified gets no further, and may try again', async () => {
   await addPasskey('Blue key')
   await heading('Your recovery codes')
@@ -110,6 +130,19 @@ test('a device makes no second passkey for the account', async () => {
   await press('Make the passkey')
   await page.getByText('No passkey was made').waitFor()
   expect(await pds.count('passkey', { did: alice.did })).toBe(1)
+})
+
+test('the page of factors is in the language of the person', async () => {
+  await addPasskey('Blue key')
+  await heading('Your recovery codes')
+  for (const [locale, title] of [
+    ['de', 'Wie du dich anmeldest'],
+    ['ja', 'ログイン方法'],
+  ] as const) {
+    await page.setExtraHTTPHeaders({ 'accept-language': locale })
+    await page.goto(`${pds.url}/account/factors`)
+    expect(await page.getByRole('heading', { name: title, level: 1 }).isVisible()).toBe(true)
+  }
 })
 
 test('without scripts, pages show no button that does nothing, and say what is missing', async () => {

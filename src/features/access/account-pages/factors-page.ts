@@ -46,8 +46,8 @@ import {
   type PageCall,
 } from '../page-parts/page-parts.ts'
 import { accountForm, accountName, type AccountView } from './account-view.ts'
-import { newPasskeyPage, passkeysPart } from './passkeys-part.ts'
-import { passkeysTexts } from './passkeys-texts.ts'
+import { newPasskeyPage, passkeysPart, usedWords } from './passkeys-part.ts'
+import { factorsTexts as texts } from './factors-texts.ts'
 
 const PATH = '/account/factors'
 const urlOf = ({ did }: Account, more: Record<string, string> = {}): string =>
@@ -62,20 +62,20 @@ export const factorsPart = ({ account, factors }: AccountView): Html | null =>
     : html`
 <section class="card" id="factors">
   <div class="tight">
-    <h2>Signing in</h2>
-    <p class="quiet">A second factor keeps out anyone who learns your password: signing in then also needs something that only you have.</p>
+    <h2>${texts.heading}</h2>
+    <p class="quiet">${texts.lead}</p>
   </div>
   <p>${stateOf(factors)}</p>
-  <p class="links"><a href="${urlOf(account)}">Change how you sign in</a></p>
+  <p class="links"><a href="${urlOf(account)}">${texts.change}</a></p>
 </section>`
 
-function stateOf({ totp, passkeys, emailAuthFactor, recoveryCodes }: ListedFactors): string {
-  if (passkeys.length > 0)
-    return `${totp === null ? 'A passkey opens your account. So do your password and a recovery code' : 'A passkey opens your account. So do your password and your authenticator app'}. You have ${recoveryCodes} recovery codes left.`
-  if (totp !== null)
-    return `Your password and your authenticator app open your account. You have ${recoveryCodes} recovery codes left.`
-  if (emailAuthFactor) return 'Your password and a code that we email to you open your account.'
-  return 'Your password alone opens your account.'
+/** What opens the account now. */
+function stateOf({ totp, passkeys, emailAuthFactor, recoveryCodes }: ListedFactors): Html {
+  const isHeld = totp !== null || passkeys.length > 0
+  const held = passkeys.length === 0 ? texts.byApp : totp === null ? texts.byPasskey : texts.byPasskeyOrApp
+  return isHeld
+    ? html`${held} ${texts.codesLeft({ count: recoveryCodes })}`
+    : html`${emailAuthFactor ? texts.byMail : texts.byPassword}`
 }
 
 // The page
@@ -86,25 +86,26 @@ interface Shown {
 }
 
 async function factorsPage(
-  { ctx }: PageCall,
+  call: PageCall,
   holder: Holder,
   { fault = null, notice = null }: Shown = {},
 ): Promise<Response> {
   const { account } = holder
-  const factors = await factorsOf(ctx, account)
-  return page(ctx.config, {
-    title: 'How you sign in',
+  const factors = await factorsOf(call.ctx, account)
+  return page(call, {
+    title: texts.title,
     wide: true,
     status: fault?.status,
     body: html`
 <section class="card">
   <div class="tight">
-    <h1 class="name">How you sign in</h1>
-    <p class="quiet">${accountName(account)}. ${stateOf(factors)}</p>
+    <h1 class="name">${texts.title}</h1>
+    <p class="quiet copy">${accountName(account)}</p>
+    <p class="quiet">${stateOf(factors)}</p>
   </div>
   ${errorNote(fault) ?? goodNote(notice)}
-  <p class="note">App passwords work without a second factor. If you add one, revoke the app passwords that you no longer use.</p>
-  <p class="links"><a href="/account?${new URLSearchParams({ account: account.did }).toString()}">Back to your account</a></p>
+  <p class="note">${texts.appPasswords}</p>
+  <p class="links"><a href="/account?${new URLSearchParams({ account: account.did }).toString()}">${texts.back}</a></p>
 </section>
 ${passkeysPart(holder, factors)}
 ${totpPart(holder, factors)}
@@ -119,19 +120,19 @@ const changeForm = (holder: Holder, change: Change, button: Html): Html =>
 
 function totpPart(holder: Holder, { totp }: ListedFactors): Html {
   const use = html`
-  <h2>Authenticator app</h2>
-  <p class="quiet">An app on your phone shows a new code every 30 seconds. It works without a network, and reading your mail does not help an intruder to get past it.</p>`
+  <h2>${texts.app}</h2>
+  <p class="quiet">${texts.appLead}</p>`
   if (totp === null)
     return html`
 <section class="card">
   <div class="tight">${use}</div>
-  ${changeForm(holder, 'add-app', html`<button class="primary">Set up an authenticator app</button>`)}
+  ${changeForm(holder, 'add-app', html`<button class="primary">${texts.addApp}</button>`)}
 </section>`
   return html`
 <section class="card">
   <div class="tight">${use}</div>
-  <p>Added ${day(totp.confirmedAt)}${totp.lastUsedAt !== null && html`, last used ${day(totp.lastUsedAt)}`}.</p>
-  ${changeForm(holder, 'remove-app', html`<button class="danger">Remove the app</button>`)}
+  <p>${usedWords(totp.confirmedAt, totp.lastUsedAt)}</p>
+  ${changeForm(holder, 'remove-app', html`<button class="danger">${texts.removeApp}</button>`)}
 </section>`
 }
 
@@ -141,25 +142,25 @@ const recoveryPart = (holder: Holder, { totp, passkeys, recoveryCodes }: ListedF
     : html`
 <section class="card">
   <div class="tight">
-    <h2>Recovery codes</h2>
-    <p class="quiet">Each opens your account once, with your password, if you lose your phone. ${recoveryCodes} are left.</p>
+    <h2>${texts.codes}</h2>
+    <p class="quiet">${texts.codesLead} ${texts.codesLeft({ count: recoveryCodes })}</p>
   </div>
-  ${changeForm(holder, 'new-codes', html`<button>Make new recovery codes</button>`)}
+  ${changeForm(holder, 'new-codes', html`<button>${texts.newCodes}</button>`)}
 </section>`
 
 function mailPart(holder: Holder, { totp, passkeys, emailAuthFactor }: ListedFactors): Html {
-  const { email, emailConfirmedAt, did } = holder.account
+  const { emailConfirmedAt, did } = holder.account
   const choice =
     emailConfirmedAt === null
-      ? html`<p class="note">This needs a confirmed email address. <a href="/account?${new URLSearchParams({ account: did }).toString()}#confirm-email">Confirm yours</a></p>`
+      ? html`<p class="note">${texts.needsConfirmed({ confirm: (content) => html`<a href="/account?${new URLSearchParams({ account: did }).toString()}#confirm-email">${content}</a>` })}</p>`
       : emailAuthFactor
-        ? changeForm(holder, 'mail-off', html`<button class="danger">Stop asking for a mailed code</button>`)
-        : changeForm(holder, 'mail-on', html`<button>Ask for a mailed code</button>`)
+        ? changeForm(holder, 'mail-off', html`<button class="danger">${texts.mailOff}</button>`)
+        : changeForm(holder, 'mail-on', html`<button>${texts.mailOn}</button>`)
   return html`
 <section class="card">
   <div class="tight">
-    <h2>Code by email</h2>
-    <p class="quiet">We send a code to ${email ?? 'your email address'} when you sign in. Someone who reads your mail gets the code too, so a passkey or an authenticator app is safer${(totp !== null || passkeys.length > 0) && '. While you have one, we ask for it instead'}.</p>
+    <h2>${texts.mail}</h2>
+    <p class="quiet">${texts.mailLead} ${(totp !== null || passkeys.length > 0) && texts.mailReplaced}</p>
   </div>
   ${choice}
 </section>`
@@ -168,16 +169,17 @@ function mailPart(holder: Holder, { totp, passkeys, emailAuthFactor }: ListedFac
 function trustedPart(holder: Holder, { trusted }: ListedFactors): Html | null {
   if (trusted.length === 0) return null
   const rows = trusted.map(({ tokenHash, trustedAt, expiresAt, openedWith, openedFrom }) => {
-    const name = openedWith ?? 'A browser'
+    const name = openedWith ?? texts.browser
+    const period = { from: day(trustedAt), until: day(expiresAt) }
     return html`
 <li>
-  <div class="body"><strong>${name}</strong><small>Since ${day(trustedAt)}${openedFrom !== null && html` from the network ${openedFrom}`}, until ${day(expiresAt)}</small></div>
-  ${accountForm(holder, 'factors', html`${hidden({ change: 'distrust', id: tokenHash })}<button class="small danger" aria-label="End the trust in ${name}">Ask again</button>`)}
+  <div class="body"><strong>${name}</strong><small>${openedFrom === null ? texts.since(period) : texts.sinceNetwork({ ...period, network: openedFrom })}</small></div>
+  ${accountForm(holder, 'factors', html`${hidden({ change: 'distrust', id: tokenHash })}<button class="small danger" aria-label="${texts.distrustOf({ name })}">${texts.distrust}</button>`)}
 </li>`
   })
   return html`
 <section class="card">
-  <div class="tight"><h2>Trusted browsers</h2><p class="quiet">In these browsers, your password alone signs you in. A new password ends them all.</p></div>
+  <div class="tight"><h2>${texts.trusted}</h2><p class="quiet">${texts.trustedLead}</p></div>
   <ul class="list">${rows}</ul>
 </section>`
 }
@@ -196,51 +198,51 @@ interface Work {
 
 const changes: Readonly<Record<Change, Work>> = {
   'add-passkey': {
-    question: passkeysTexts.add,
-    submit: 'Continue',
+    question: texts.addPasskey,
+    submit: texts.proceed,
     perform: (call, holder, revalidate) => showNewPasskey(call, holder, revalidate, null),
   },
   'remove-passkey': {
-    question: passkeysTexts.removeQuestion,
-    submit: passkeysTexts.removeSubmit,
+    question: texts.removePasskey,
+    submit: texts.removePasskeySubmit,
     async perform(call, { account }, revalidate, id) {
       await removePasskey(call, account.did, id, revalidate)
       return 'passkey-removed'
     },
   },
   'add-app': {
-    question: 'Set up an authenticator app',
-    submit: 'Continue',
+    question: texts.addApp,
+    submit: texts.proceed,
     async perform(call, holder, revalidate) {
       const { uri, secret } = await beginTotp(call.ctx, holder.account, revalidate)
       return setUpPage(call, holder, { uri, secret, fault: null })
     },
   },
   'remove-app': {
-    question: 'Remove your authenticator app',
-    submit: 'Remove the app',
+    question: texts.removeAppQuestion,
+    submit: texts.removeApp,
     async perform(call, { account }, revalidate) {
       await removeTotp(call, account.did, revalidate)
       return 'app-removed'
     },
   },
   'new-codes': {
-    question: 'Make new recovery codes',
-    submit: 'Make new codes',
+    question: texts.newCodes,
+    submit: texts.newCodesSubmit,
     perform: async (call, holder, revalidate) =>
       codesPage(call, holder, await renewRecoveryCodes(call, holder.account.did, revalidate)),
   },
   'mail-on': {
-    question: 'Ask for a mailed code',
-    submit: 'Turn on',
+    question: texts.mailOn,
+    submit: texts.turnOn,
     async perform(call, { account }, revalidate) {
       await switchEmailFactor(call, account, true, revalidate)
       return 'mail-on'
     },
   },
   'mail-off': {
-    question: 'Stop asking for a mailed code',
-    submit: 'Turn off',
+    question: texts.mailOff,
+    submit: texts.turnOff,
     async perform(call, { account }, revalidate) {
       await switchEmailFactor(call, account, false, revalidate)
       return 'mail-off'
@@ -251,14 +253,14 @@ const changes: Readonly<Record<Change, Work>> = {
 const isChange = (name: string): name is Change => Object.hasOwn(changes, name)
 
 const notices = new Map<string, Wording>([
-  ['passkey-added', passkeysTexts.wasAdded],
-  ['passkey-renamed', passkeysTexts.wasRenamed],
-  ['passkey-removed', passkeysTexts.wasRemoved],
-  ['app-added', 'The authenticator app is added.'],
-  ['app-removed', 'The authenticator app is removed. Its codes no longer work.'],
-  ['distrusted', 'That browser is asked for the second factor again.'],
-  ['mail-on', 'From now on, signing in needs a code from your mail.'],
-  ['mail-off', 'Signing in no longer needs a code from your mail.'],
+  ['passkey-added', texts.passkeyWasAdded],
+  ['passkey-renamed', texts.passkeyWasRenamed],
+  ['passkey-removed', texts.passkeyWasRemoved],
+  ['app-added', texts.appWasAdded],
+  ['app-removed', texts.appWasRemoved],
+  ['distrusted', texts.wasDistrusted],
+  ['mail-on', texts.mailIsOn],
+  ['mail-off', texts.mailIsOff],
 ])
 
 async function change(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response> {
@@ -294,14 +296,14 @@ async function distrust({ ctx }: PageCall, { account }: Holder, form: URLSearchP
 
 /** Asks for the password once more. */
 function provePage(
-  { ctx }: PageCall,
+  call: PageCall,
   { account, device }: Holder,
   form: URLSearchParams,
   fault: Fault | null,
-): Response {
+): Promise<Response> {
   const [name, id] = [form.get('change') as Change, form.get('id')]
   const { question, submit } = changes[name]
-  return page(ctx.config, {
+  return page(call, {
     title: question,
     status: fault?.status,
     body: html`
@@ -309,13 +311,13 @@ function provePage(
   ${hidden({ form_token: device.formToken, account: account.did, change: name, ...(id !== null && { id }) })}
   <div class="tight">
     <h1>${question}</h1>
-    <p class="quiet">Please enter the password of ${accountName(account)} once more.</p>
+    <p class="quiet">${texts.proveLead({ account: accountName(account) })}</p>
   </div>
   ${errorNote(fault)}
   <input type="hidden" autocomplete="username" value="${account.handle ?? account.did}">
   ${passwordField({ required: true, autofocus: true, fault })}
   <div class="actions"><button class="primary">${submit}</button></div>
-  <p class="links"><a href="${urlOf(account)}">Cancel</a></p>
+  <p class="links"><a href="${urlOf(account)}">${texts.cancel}</a></p>
 </form>`,
   })
 }
@@ -361,26 +363,26 @@ interface Setup {
 }
 
 /** Shows the secret once: not even a wrong code shows it again. */
-const setUpPage = ({ ctx }: PageCall, { account, device }: Holder, { uri, secret, fault }: Setup): Response =>
-  page(ctx.config, {
-    title: 'Set up your authenticator app',
+const setUpPage = (call: PageCall, { account, device }: Holder, { uri, secret, fault }: Setup): Promise<Response> =>
+  page(call, {
+    title: texts.setUp,
     status: fault?.status,
     body: html`
 <form method="post" action="${urlOf(account)}" class="card ask">
   ${hidden({ form_token: device.formToken, account: account.did, change: 'confirm-app' })}
   <div class="tight">
-    <h1>Set up your authenticator app</h1>
-    ${uri !== null && html`<p class="quiet">Scan this with the app, or type the key into it. It is shown only once.</p>`}
+    <h1>${texts.setUp}</h1>
+    ${uri !== null && html`<p class="quiet">${texts.scan}</p>`}
   </div>
   ${errorNote(fault)}
   ${
     uri !== null &&
     secret !== null &&
-    html`<div class="scan">${qrCode(uri, 'QR code for your authenticator app')}<div class="stack"><p class="secret">${secret}</p><a class="button" href="${uri}">Open my app</a></div></div>`
+    html`<div class="scan">${qrCode(uri, texts.qrCode)}<div class="stack"><p class="secret">${secret}</p><a class="button" href="${uri}">${texts.openApp}</a></div></div>`
   }
-  ${codeField({ label: 'Code that the app shows', maxLength: 16, digits: { pattern: String.raw`[0-9]{3}[ \-]?[0-9]{3}`, says: 'Six digits' }, autofocus: uri === null, fault })}
-  <div class="actions"><button class="primary">Turn on</button></div>
-  <p class="links"><a href="${urlOf(account)}">Cancel</a></p>
+  ${codeField({ label: texts.appCode, maxLength: 16, digits: { pattern: String.raw`[0-9]{3}[ \-]?[0-9]{3}`, says: texts.sixDigits }, autofocus: uri === null, fault })}
+  <div class="actions"><button class="primary">${texts.turnOn}</button></div>
+  <p class="links"><a href="${urlOf(account)}">${texts.cancel}</a></p>
 </form>`,
   })
 
@@ -394,18 +396,18 @@ async function confirmApp(call: PageCall, holder: Holder, form: URLSearchParams)
   return codes === null ? seeOther(urlOf(holder.account, { done: 'app-added' })) : codesPage(call, holder, codes)
 }
 
-const codesPage = ({ ctx }: PageCall, { account }: Holder, codes: readonly string[]): Response =>
-  page(ctx.config, {
-    title: 'Your recovery codes',
+const codesPage = (call: PageCall, { account }: Holder, codes: readonly string[]): Promise<Response> =>
+  page(call, {
+    title: texts.newCodesTitle,
     body: html`
 <section class="card ask">
   <div class="tight">
-    <h1>Your recovery codes</h1>
-    <p class="quiet">If you lose your phone, each of these codes opens your account once, together with your password.</p>
+    <h1>${texts.newCodesTitle}</h1>
+    <p class="quiet">${texts.newCodesUse}</p>
   </div>
-  <p class="note warn">They are shown only now. Print them, or keep them where you keep your passwords. If you lose your devices and the codes, not even a code by email opens your account.</p>
+  <p class="note warn">${texts.newCodesOnce}</p>
   <ul class="findings">${codes.map((code) => html`<li><code>${code}</code></li>`)}</ul>
-  <p class="links"><a href="${urlOf(account)}">I have kept them</a></p>
+  <p class="links"><a href="${urlOf(account)}">${texts.codesKept}</a></p>
 </section>`,
   })
 

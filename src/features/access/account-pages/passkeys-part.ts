@@ -1,9 +1,9 @@
 /** Passkeys on the page of factors: the list, and the page on which a device makes one. */
-import { html, type Html } from '../../../http/html.ts'
+import { html, textIn, type Html, type Wording } from '../../../http/html.ts'
 import { requestOrigin } from '../../../http/origin.ts'
 import { page } from '../../../http/page.ts'
-import { textIn } from '../../../http/html.ts'
 import { pageLanguage } from '../../../http/page-language.ts'
+import type { Millis } from '../../../protocol/identifiers.ts'
 import { MAX_PASSKEY_NAME_CHARS, type ListedFactors } from '../factors/factors.ts'
 import type { Holder } from '../pages/pages.ts'
 import {
@@ -17,15 +17,15 @@ import {
   type PageCall,
 } from '../page-parts/page-parts.ts'
 import { accountForm } from './account-view.ts'
-import { passkeysTexts as texts } from './passkeys-texts.ts'
+import { factorsTexts as texts } from './factors-texts.ts'
 
 type Listed = ListedFactors['passkeys'][number]
 
 export const passkeysPart = (holder: Holder, { passkeys, mayAddPasskey }: ListedFactors): Html => html`
 <section class="card" id="passkeys">
   <div class="tight">
-    <h2>${texts.heading}</h2>
-    <p class="quiet">${texts.use}</p>
+    <h2>${texts.passkeys}</h2>
+    <p class="quiet">${texts.passkeyLead}</p>
   </div>
   ${passkeys.length > 0 && html`<ul class="list">${passkeys.map((passkey, i) => row(holder, passkey, `passkey-${i}`))}</ul>`}
   ${
@@ -33,20 +33,26 @@ export const passkeysPart = (holder: Holder, { passkeys, mayAddPasskey }: Listed
       ? accountForm(
           holder,
           'factors',
-          html`${hidden({ change: 'add-passkey' })}<div><button class="primary">${texts.add}</button></div>`,
+          html`${hidden({ change: 'add-passkey' })}<div><button class="primary">${texts.addPasskey}</button></div>`,
         )
-      : html`<p class="note">${passkeys.length > 0 ? texts.full : texts.unavailable}</p>`
+      : html`<p class="note">${passkeys.length > 0 ? texts.passkeysFull : texts.passkeysUnavailable}</p>`
   }
 </section>`
 
+/** When a factor was added, and when it was last used. */
+export const usedWords = (addedAt: Millis, lastUsedAt: Millis | null): Wording =>
+  lastUsedAt === null
+    ? texts.unused({ added: day(addedAt) })
+    : texts.used({ added: day(addedAt), used: day(lastUsedAt) })
+
 function row(holder: Holder, passkey: Listed, id: string): Html {
   const { credentialId, name, createdAt, lastUsedAt, isSynced, isElsewhere } = passkey
-  const added = day(createdAt)
   return html`
 <li>
   <div class="body">
     <strong>${name}</strong>
-    <small>${lastUsedAt === null ? texts.unused({ added }) : texts.used({ added, used: day(lastUsedAt) })}. ${isSynced && texts.synced}</small>
+    <small>${usedWords(createdAt, lastUsedAt)}</small>
+    ${isSynced && html`<small>${texts.synced}</small>`}
     ${isElsewhere && html`<small>${texts.elsewhere}</small>`}
     <details><summary>${texts.renameOf({ name })}</summary>${accountForm(
       holder,
@@ -75,20 +81,20 @@ export async function newPasskeyPage(
 ): Promise<Response> {
   const name = requestOrigin(call).openedWith ?? (await textIn(texts.unknownDevice, pageLanguage(call)))
   return page(call, {
-    title: texts.add,
+    title: texts.addPasskey,
     status: fault?.status,
     script: passkeyScript.url,
     body: html`
 <form method="post" action="${action}" class="card ask">
   ${hidden({ form_token: device.formToken, account: account.did, change: 'confirm-passkey' })}
   <div class="tight">
-    <h1>${texts.add}</h1>
-    <p class="quiet">${texts.addLead}</p>
+    <h1>${texts.addPasskey}</h1>
+    <p class="quiet">${texts.addPasskeyLead}</p>
   </div>
   ${errorNote(fault)}
   ${field({ name: 'name', label: texts.name, value: name, required: true, maxLength: MAX_PASSKEY_NAME_CHARS })}
   <p class="note" data-no-passkey>${texts.needsScript}</p>
-  ${passkeyPart(options, { makes: true, label: texts.make, isPrimary: true })}
+  ${passkeyPart(options, { makes: true, label: texts.makePasskey, isPrimary: true })}
   <p class="links"><a href="${action}">${texts.cancel}</a></p>
 </form>`,
   })
