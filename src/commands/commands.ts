@@ -77,6 +77,8 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   'invite list': async () => (await import('./invite/invite-list-command.ts')).inviteListCommand,
   'invite disable': async () => (await import('./invite/invite-disable-command.ts')).inviteDisableCommand,
   'waitlist list': async () => (await import('./invite/waitlist-list-command.ts')).waitlistListCommand,
+  'waitlist invite': async () => (await import('./invite/waitlist-invite-command.ts')).waitlistInviteCommand,
+  'waitlist remove': async () => (await import('./invite/waitlist-remove-command.ts')).waitlistRemoveCommand,
   'quota show': async () => (await import('./quota/quota-show-command.ts')).quotaShowCommand,
   'quota set': async () => (await import('./quota/quota-set-command.ts')).quotaSetCommand,
   network: async () => (await import('./server/network-command.ts')).networkCommand,

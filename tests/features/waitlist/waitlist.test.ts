@@ -76,3 +76,30 @@ test('where it is off there is no such endpoint, but operators still see the lis
   })
   expect(await list()).toMatchObject({ total: 2 })
 })
+
+test('an operator invites a person who waits, once, or takes the address off the list', async () => {
+  await using other = await startPds({ waitlist: { enabled: true }, inviteCodeRequired: true })
+  for (const email of ['ina@example.org', 'ralf@example.org'])
+    await request(`${other.url}/waitlist`, { json: { email } })
+  const act = (name: string, email: string, token = ADMIN_TOKEN) =>
+    request(`${other.url}/v1/admin/waitlist/${name}`, { json: { email }, headers: bearer(token) })
+  const invited = await Promise.all([act('invite', 'Ina@Example.org'), act('invite', 'ina@example.org')])
+  expect(invited.map(({ status }) => status).toSorted()).toEqual([200, 404])
+  await other.runSteps()
+  const [mail, ...more] = other.mails
+  expect([mail!.to, more]).toEqual(['ina@example.org', []])
+  const [, inviteCode = ''] = /is:\n\n(\S+)\n\nSign up at \S+\/account\/sign-up\./.exec(mail!.text) ?? []
+  const ina = { handle: 'ina.test', email: 'ina@example.org', password: 'a long password', inviteCode }
+  const create = `${other.url}/xrpc/com.atproto.server.createAccount`
+  expect((await request(create, { json: ina })).status).toBe(200)
+  expect((await request(create, { json: { ...ina, handle: 'second.test', email: 'b@example.org' } })).status).toBe(400)
+
+  expect((await act('remove', 'ralf@example.org', 'wrong')).status).toBe(401)
+  expect((await act('remove', 'ralf@example.org')).status).toBe(200)
+  expect((await act('remove', 'ralf@example.org')).status).toBe(404)
+  const { body } = await request(`${other.url}/v1/admin/waitlist`, { headers: bearer(ADMIN_TOKEN) })
+  expect(body.total).toBe(0)
+  const { events } = (await request(`${other.url}/v1/admin/audit?limit=2`, { headers: bearer(ADMIN_TOKEN) })).body
+  expect(events.map(({ action }: { action: string }) => action)).toEqual(['waitlist_removed', 'waitlist_invited'])
+  expect(JSON.stringify(events)).not.toContain('example.org')
+})

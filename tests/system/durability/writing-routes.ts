@@ -1105,6 +1105,16 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
       const { did } = await person()
       return () => operate(`/v1/admin/accounts/${did}/reset-mail`)
     },
+    'POST /v1/admin/waitlist/invite': async () => {
+      const email = `${newName()}@example.com`
+      await at('/waitlist', { json: { email } })
+      return () => operate('/v1/admin/waitlist/invite', { email })
+    },
+    'POST /v1/admin/waitlist/remove': async () => {
+      const email = `${newName()}@example.com`
+      await at('/waitlist', { json: { email } })
+      return () => operate('/v1/admin/waitlist/remove', { email })
+    },
     'POST /v1/admin/configuration': async () => () =>
       operate('/v1/admin/configuration', { name: 'invite_code_required', value: 'false' }),
     'POST /v1/admin/accounts/:did/access/end': async () => {

@@ -323,6 +323,8 @@ const routes: Record<string, For> = {
   'GET /v1/admin/audit': 'operator',
   'GET /v1/admin/consents': 'operator',
   'GET /v1/admin/waitlist': 'operator',
+  'POST /v1/admin/waitlist/invite': 'operator',
+  'POST /v1/admin/waitlist/remove': 'operator',
   'POST /v1/admin/pairing-codes': 'master',
   'POST /v1/admin/devices': 'code',
   'GET /v1/admin/devices': 'operator',

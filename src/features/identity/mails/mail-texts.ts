@@ -276,6 +276,14 @@ export function decisionMail(
 }
 
 /** The mail to the holder of an address that someone tried to use for another account. */
+/** To a person on the waiting list. `code` is null if sign-up takes none. */
+export function invitedMail({ config }: Pick<Context, 'config'>, email: string, code: string | null): Mail {
+  const { host } = new URL(config.publicUrl)
+  const withCode = code === null ? '' : `Your invite code, which is good for one account, is:\n\n${code}\n\n`
+  const text = `There is room for you at ${host}, where you asked for an account.\n\n${withCode}Sign up at ${config.publicUrl}/account/sign-up. If you did not ask for an account, you can ignore this email.\n`
+  return { to: email, subject: `Your account at ${host}`, text }
+}
+
 export function addressWantedMail({ config }: Pick<Context, 'config'>, account: Account & { email: string }): Mail {
   const { host } = new URL(config.publicUrl)
   const { handle, did, email, hasPassword } = account

@@ -15,6 +15,7 @@ export {
   archiveReadyMail,
   decisionMail,
   hostRenamedMail,
+  invitedMail,
   noticeMail,
   quotaMail,
   recoveryCodeMail,

@@ -24,5 +24,9 @@ export const listEntries = (reader: Reader, { beforeSeq, limit }: { beforeSeq: n
     SELECT seq, email, handle, created_at AS "createdAt" FROM waitlist_entry
     WHERE ${beforeSeq === null ? sql`1 = 1` : sql`seq < ${beforeSeq}`} ORDER BY seq DESC LIMIT ${limit}`)
 
+/** Delete an entry. Returns 0 if the address is not on the list. */
+export const deleteEntry = (tx: Tx, email: string): Promise<number> =>
+  tx.run(sql`DELETE FROM waitlist_entry WHERE email = ${email}`)
+
 export const countEntries = async (reader: Reader): Promise<number> =>
   (await reader.get<{ total: number }>(sql`SELECT count(*) AS total FROM waitlist_entry`))!.total

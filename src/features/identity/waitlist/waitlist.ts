@@ -4,13 +4,16 @@
  */
 import { Type } from '@sinclair/typebox'
 import { route } from '../../../http/endpoint.ts'
-import { invalidRequest, Refusal } from '../../../http/errors.ts'
+import { invalidRequest, notFound, Refusal } from '../../../http/errors.ts'
 import type { Feature } from '../../../http/feature.ts'
+import type { RequestBody } from '../../../http/body.ts'
 import { readJson } from '../../../http/json-input.ts'
 import { bySeq, pageOf } from '../../../http/paged-list.ts'
 import { parseHandle, wireTime } from '../../../protocol/identifiers.ts'
-import { operator } from '../../operations/operators/operators.ts'
-import { countEntries, insertEntry, listEntries } from './waitlist-store.ts'
+import { actorOf, operator, recordAudit } from '../../operations/operators/operators.ts'
+import { makeCodes, OPERATOR } from '../invites/invites.ts'
+import { addMail, invitedMail } from '../mails/mails.ts'
+import { countEntries, deleteEntry, insertEntry, listEntries } from './waitlist-store.ts'
 
 const MIN_EMAIL_LENGTH = 3
 const MAX_EMAIL_LENGTH = 320
@@ -25,6 +28,14 @@ function parseEmail(text: string): string | null {
   const plausible =
     email.length >= MIN_EMAIL_LENGTH && email.length <= MAX_EMAIL_LENGTH && /^[^@\s\p{Cc}]+@[^@\s\p{Cc}]+$/u.test(email)
   return plausible ? email : null
+}
+
+const notListed = () => notFound('The address is not on the list')
+
+/** The address that an operator names, which is sent in the body, because paths end up in logs. */
+async function readAddress(body: RequestBody): Promise<string> {
+  const { email } = await readJson(body, Type.Object({ email: Type.String() }))
+  return email.trim().toLowerCase()
 }
 
 export const waitlist: Feature = {
@@ -64,6 +75,37 @@ export const waitlist: Feature = {
           total: await countEntries(db),
           cursor,
         }
+      },
+    }),
+
+    /** Take an address off the list and mail it an invite code, or where to sign up if that takes none. */
+    route('POST', '/v1/admin/waitlist/invite', {
+      auth: operator('invite'),
+      async handler(call) {
+        const { ctx, caller, body } = call
+        const email = await readAddress(body)
+        await ctx.db.transaction(async (tx) => {
+          if ((await deleteEntry(tx, email)) === 0) throw notListed()
+          await recordAudit(call, tx, { actor: actorOf(caller), action: 'waitlist_invited' })
+          const [code = null] = ctx.config.inviteCodeRequired
+            ? await makeCodes(ctx, tx, { forAccount: OPERATOR, createdBy: OPERATOR, uses: 1, count: 1 })
+            : []
+          await addMail(ctx, tx, { key: `waitlist ${email}`, mail: invitedMail(ctx, email, code) })
+        })
+        return { status: 'ok' }
+      },
+    }),
+
+    route('POST', '/v1/admin/waitlist/remove', {
+      auth: operator('invite'),
+      async handler(call) {
+        const { ctx, caller, body } = call
+        const email = await readAddress(body)
+        await ctx.db.transaction(async (tx) => {
+          if ((await deleteEntry(tx, email)) === 0) throw notListed()
+          await recordAudit(call, tx, { actor: actorOf(caller), action: 'waitlist_removed' })
+        })
+        return { status: 'ok' }
       },
     }),
   ],

@@ -40,6 +40,16 @@ export const consoleActs: Readonly<Record<string, ConsoleAct>> = {
   takedown: statusAct(true, 'It is taken down.'),
   restore: statusAct(false, 'The takedown is lifted.'),
   'end-access': { path: ofAccount('revoke-credentials'), json: nothing, done: 'All access to the account has ended.' },
+  'waitlist-invite': {
+    path: () => '/v1/admin/waitlist/invite',
+    json: (form) => ({ email: text(form, 'email') }),
+    done: 'The invite is on its way.',
+  },
+  'waitlist-remove': {
+    path: () => '/v1/admin/waitlist/remove',
+    json: (form) => ({ email: text(form, 'email') }),
+    done: 'The address is off the list.',
+  },
   configure: {
     path: () => '/v1/admin/configuration',
     json: (form) => ({ name: text(form, 'name'), value: text(form, 'value') || null }),

@@ -101,8 +101,12 @@ export async function waitlistPage(desk: Desk): Promise<Response> {
   ${refusalNote(answer)}
   <p class="quiet">${total} people wait for an account.</p>
   ${listOf(
-    signups.map(({ email, handle, createdAt }) =>
-      noteRow(email, [handle !== undefined && `wants ${handle}`, html`since ${minuteOf(createdAt)}`]),
+    signups.map(({ email, handle, createdAt }, i) =>
+      noteRow(
+        email,
+        [handle !== undefined && `wants ${handle}`, html`since ${minuteOf(createdAt)}`],
+        html`<div class="stack">${actForm(desk, { id: `invite-${i}`, act: 'waitlist-invite', back: '/admin/waitlist', button: 'Invite', fields: { email } })}${actForm(desk, { id: `remove-${i}`, act: 'waitlist-remove', back: '/admin/waitlist', button: 'Remove', fields: { email } })}</div>`,
+      ),
     ),
     'There are no entries.',
   )}

@@ -11,6 +11,8 @@ export const auditActions = [
   'account_imported',
   'credentials_revoked',
   'access_ended',
+  'waitlist_invited',
+  'waitlist_removed',
   'configuration_changed',
   'factors_reset',
   'claim_codes_minted',
