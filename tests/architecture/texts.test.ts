@@ -20,6 +20,7 @@ const unfinished: readonly string[] = [
   'features/operations/console/console-layout.ts',
   'features/operations/console/console-operators.ts',
   'features/operations/console/console-pages.ts',
+  'features/operations/console/console-programs.ts',
   'features/operations/console/console-requests.ts',
   'features/operations/console/console-service.ts',
   'features/operations/console/console-sign-ups.ts',

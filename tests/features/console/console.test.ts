@@ -27,6 +27,8 @@ const PAGES = [
   '/network',
   '/configuration',
   '/requests',
+  '/agents',
+  '/pushes',
   '/audit',
   '/operators',
 ].map((path) => `/admin${path}`)

@@ -541,6 +541,8 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
   'console-work': (page) => operate(page, '/admin/work'),
   'console-network': (page) => operate(page, '/admin/network'),
   'console-configuration': (page) => operate(page, '/admin/configuration?section=general'),
+  'console-agents': (page) => operate(page, '/admin/agents'),
+  'console-pushes': (page) => operate(page, '/admin/pushes'),
   async 'console-requests'(page) {
     await request(`${pds.url}/xrpc/com.atproto.server.getSession`)
     await operate(page, '/admin/requests')

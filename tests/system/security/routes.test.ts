@@ -350,6 +350,8 @@ const routes: Record<string, For> = {
   'GET /admin/audit': 'console',
   'GET /admin/configuration': 'console',
   'GET /admin/requests': 'console',
+  'GET /admin/agents': 'console',
+  'GET /admin/pushes': 'console',
   'GET /admin/operators': 'console',
   'GET /admin/network': 'console',
   'GET /admin/work': 'console',

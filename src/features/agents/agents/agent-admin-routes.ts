@@ -14,6 +14,7 @@ export const agentAdminRoutes = [
       const { trustedIssuers } = ctx.config.agentAuth
       const counts = await countAgents(ctx.db)
       return {
+        trustedIssuers: trustedIssuers.map(({ issuer }) => issuer),
         agents: counts.map(({ issuer, ...row }) => ({
           ...row,
           ...(issuer !== null && { issuer, trusted: trustedIssuers.some((trusted) => trusted.issuer === issuer) }),

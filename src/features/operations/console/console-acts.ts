@@ -50,6 +50,26 @@ export const consoleActs: Readonly<Record<string, ConsoleAct>> = {
     json: (form) => ({ email: text(form, 'email') }),
     done: 'The address is off the list.',
   },
+  'end-agent': {
+    path: () => '/v1/admin/agents/revoke',
+    json: (form) => ({ registrationId: text(form, 'id') }),
+    done: 'The program may no longer act.',
+  },
+  'end-agents-of': {
+    path: () => '/v1/admin/agents/revoke',
+    json: (form) => ({ issuer: text(form, 'issuer') }),
+    done: 'The programs of this provider may no longer act.',
+  },
+  'rotate-push-keys': {
+    path: () => '/v1/admin/notifications/sender-keys/rotate',
+    json: nothing,
+    done: 'A new key seals pushes.',
+  },
+  'revoke-push-key': {
+    path: (form) => `/v1/admin/notifications/sender-keys/${segment(form, 'kid')}/revoke`,
+    json: nothing,
+    done: 'The key is revoked.',
+  },
   configure: {
     path: () => '/v1/admin/configuration',
     json: (form) => ({ name: text(form, 'name'), value: text(form, 'value') || null }),

@@ -38,6 +38,8 @@ const places: readonly [path: string, name: string, act: Act][] = [
   ['/admin/waitlist', 'Waitlist', 'invite'],
   ['/admin/work', 'Work', 'observe'],
   ['/admin/network', 'Network', 'observe'],
+  ['/admin/agents', 'Agents', 'readAccounts'],
+  ['/admin/pushes', 'Pushes', 'operate'],
   ['/admin/requests', 'Failed requests', 'observe'],
   ['/admin/configuration', 'Configuration', 'operate'],
   ['/admin/audit', 'Audit log', 'readAudit'],

@@ -26,6 +26,7 @@ import { configurationPage } from './console-configuration.ts'
 import { isAboutCode, SIGN_IN } from './console-entry.ts'
 import { invitesPage, waitlistPage } from './console-invites.ts'
 import { framed } from './console-layout.ts'
+import { agentsPage, pushesPage } from './console-programs.ts'
 import { requestsPage } from './console-requests.ts'
 import { networkPage, overviewPage, workPage } from './console-service.ts'
 import { ask, consoleProof, deskOf, readConsoleForm, setToken, type Desk } from './console-session.ts'
@@ -49,6 +50,8 @@ export const shownPages = {
   work: workPage,
   configuration: configurationPage,
   requests: requestsPage,
+  agents: agentsPage,
+  pushes: pushesPage,
 } as const
 
 /** Show a page to the operator who is signed in. */

@@ -35,6 +35,8 @@ export const operatorConsole: Feature = {
     shown('/admin/operators', 'operators'),
     shown('/admin/configuration', 'configuration'),
     shown('/admin/requests', 'requests'),
+    shown('/admin/agents', 'agents'),
+    shown('/admin/pushes', 'pushes'),
     shown('/admin/network', 'network'),
     shown('/admin/work', 'work'),
     route('GET', '/admin/sign-in', { handler: async (call) => (await load()).showSignIn(call) }),
