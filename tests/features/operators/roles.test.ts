@@ -1,5 +1,6 @@
 /** Accounts that operate the server: what each role may do, and how their sessions begin and end. */
 import { expect, test } from 'bun:test'
+import { features } from '../../../src/features.ts'
 import { createAccount, PASSWORD } from '../../support/clients/account.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
 import { giveRole, operateAs, operatorSignIn, roleHolder } from '../../support/clients/role-holder.ts'
@@ -216,4 +217,33 @@ test('takedowns of records and blobs are in the audit log too', async () => {
     })
   const events = await audit(`subject=${encodeURIComponent(uri)}`)
   expect(events.map(({ action }: { action: string }) => action)).toEqual(['record_restore', 'record_takedown'])
+})
+
+/** Of the operators' interface, what changes something and is open to other roles than owner and operator. */
+const OPEN_TO: readonly [paths: RegExp, letters: 'mi' | 'm' | 'i'][] = [
+  [/^sessions\/(?::id\/end|prove)$/, 'mi'],
+  [/^waitlist\/(?:invite|remove)$/, 'i'],
+  [/^accounts\/(?:lookup|:did\/(?:access\/end|reset-mail|revoke-credentials))$/, 'm'],
+  [/^(?:cases|blobs|delegations)\b/, 'm'],
+]
+
+test('nothing that changes something is open to a moderator or an invite steward, but what is theirs', async () => {
+  const endpoints = features
+    .flatMap(({ routes = [] }) => routes)
+    .flatMap((endpoint) => (endpoint.kind === 'route' && endpoint.path.startsWith('/v1/admin/') ? [endpoint] : []))
+    .filter(({ method, path }) => method !== 'GET' && !/^\/v1\/admin\/(?:sessions|devices)$/.test(path))
+  expect(endpoints.length).toBeGreaterThan(30)
+  const tokens = [
+    ['m', (await operatorSignIn(pds, mona.did)).body.token],
+    ['i', (await operatorSignIn(pds, ivo.did)).body.token],
+  ] as const
+  for (const { method, path } of endpoints) {
+    const at = path.replaceAll(/:\w+/g, 'none')
+    const open = []
+    for (const [letter, token] of tokens)
+      if ((await operateAs(pds, token, at, { method, json: {} })).status !== 403) open.push(letter)
+    const name = path.slice('/v1/admin/'.length)
+    const expected = OPEN_TO.find(([paths]) => paths.test(name))?.[1] ?? ''
+    expect([method, path, open.join('')]).toEqual([method, path, expected])
+  }
 })
