@@ -40,6 +40,7 @@ export interface Tables {
     taker: string | null
     removed_at: number | null
   }
+  case_decision: { did: string }
   ceremony: { handle: string; did: string | null }
   certificate: { names: string; wrapped: string; issued_at: number; renew_at: number; ask_at: number }
   certificate_order: { names: string; url: string | null; fault: string | null }

@@ -14,8 +14,8 @@ records who read the blob.`,
   async run({ server, positionals: [name = '', cid = '', given] }) {
     const { did } = await findAccount(server, name)
     const path = resolve(given ?? cid.replace(/[^\w-]/g, '_'))
-    const query = new URLSearchParams({ did, cid })
-    const size = await save(server.download(`/v1/admin/blobs/content?${query}`), path, cid)
+    const from = `/v1/admin/accounts/${encodeURIComponent(did)}/data/blob?${new URLSearchParams({ cid })}`
+    const size = await save(server.download(from), path, cid)
     return { value: { did, cid, file: path, bytes: size }, text: `Saved to ${path} (${bytes(size)}).` }
   },
 })

@@ -199,6 +199,11 @@ export const checks: readonly Check[] = [
     'with blob_hook.url',
     ({ blobHook }) => blobHook.url !== null && blobHook.secret === null,
   ),
+  fault('cases.keep_secs', ({ cases }) =>
+    cases.keepSecs !== 0 && cases.keepSecs < cases.appealSecs
+      ? 'must not be shorter than cases.appeal_secs: the person may appeal until then'
+      : null,
+  ),
   fault('blob_hook.secret', ({ blobHook }) => webhookSecretFault(blobHook.secret)),
   fault('blob_hook.max_bytes', ({ blobHook }) =>
     blobHook.maxBytes > MAX_HOOK_BYTES ? `must be at most ${MAX_HOOK_BYTES}` : null,

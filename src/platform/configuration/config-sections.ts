@@ -596,6 +596,11 @@ export const declared = {
       addition: true,
       doc: 'Time in which a case, or an appeal, is to be decided. Operators are alerted about those that are late.',
     }),
+    keepSecs: field(seconds(), {
+      default: 730 * DAY_SECS,
+      addition: true,
+      doc: 'Time for which a case is kept once it is decided. 0: without end. The audit log keeps what was done.',
+    }),
     quarantineSecs: field(seconds({ min: 60 }), {
       default: 30 * DAY_SECS,
       addition: true,

@@ -80,7 +80,7 @@ test('what is set aside is taken, is readable to moderators alone, and is a case
   await alice.refer('com.example.note/odd', blob)
   for (const headers of [{}, bearer(alice.token)] as Record<string, string>[])
     expect((await alice.read(cid, headers)).status).toBe(400)
-  const read = await mona.operate(`/v1/admin/blobs/content?${new URLSearchParams({ did: alice.did, cid })}`)
+  const read = await mona.operate(`/v1/admin/accounts/${alice.did}/data/blob?${new URLSearchParams({ cid })}`)
   expect(read.body).toBe(content)
   const [found] = (await mona.operate('/v1/admin/cases')).body.cases
   expect(found).toMatchObject({ kind: 'blob', subject: `${alice.did}#${cid}` })

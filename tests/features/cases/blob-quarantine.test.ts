@@ -35,7 +35,7 @@ const post = (path: string, json: object) => mona.operate(`/v1/admin/blobs/${pat
 const quarantine = ({ did, cid }: { did: string; cid: string }, more: object = {}) =>
   post('quarantine', { did, cid, secs: 60, ...more })
 const content = ({ did, cid }: { did: string; cid: string }, as = mona) =>
-  as.operate(`/v1/admin/blobs/content?${new URLSearchParams({ did, cid })}`)
+  as.operate(`/v1/admin/accounts/${did}/data/blob?${new URLSearchParams({ cid })}`)
 const statusOf = async (cid: string, headers = {}) => (await alice.read(cid, headers)).status
 const pass = async () => {
   pds.clock.advance({ secs: 61 })
@@ -53,8 +53,8 @@ test('a blob in quarantine is there for moderators alone, and for all again afte
   expect(read.headers.get('content-disposition')).toContain('attachment')
   expect(read.headers.get('cache-control')).not.toContain('public')
   expect((await content(one, ivo)).status).toBe(403)
-  const { body } = await mona.operate('/v1/admin/audit?action=blob_viewed')
-  expect(body.events[0]).toMatchObject({ actor: `operator:${mona.did}`, subject: one.cid, detail: alice.did })
+  const { body } = await mona.operate('/v1/admin/audit?action=account_data_read')
+  expect(body.events[0]).toMatchObject({ actor: `operator:${mona.did}`, subject: alice.did })
   const listed = await mona.operate('/v1/admin/blobs/quarantine')
   expect(listed.body.blobs).toMatchObject([{ cid: one.cid, handle: 'alice.test', atEnd: 'release' }])
 

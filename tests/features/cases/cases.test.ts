@@ -358,6 +358,24 @@ test('moderators look after cases, and nobody who stands below them or beside th
   expect((await mona.operate(`${CASES}?state=nonsense`)).status).toBe(400)
 })
 
+test('cases are kept for two years after they were decided, and open ones longer', async () => {
+  const [old, open] = [await reported(), await reported()]
+  await post(`/${old.id}/decision`, { act: 'warn', reason: 'Careful.' })
+  // A first pass after the clock was set is skipped.
+  const pass = async () => {
+    await pds.runSweep('case-retention')
+    await pds.runSweep('case-retention')
+  }
+  await pass()
+  const span = { secs: 731 * 86_400 }
+  pds.clock.jump(span)
+  await pass()
+  pds.clock.jump({ secs: -span.secs })
+  expect((await mona.operate(`${CASES}/${old.id}`)).status).toBe(404)
+  expect((await mona.operate(`${CASES}/${open.id}`)).body.reports).toHaveLength(1)
+  expect(await pds.count('case_decision', { did: old.bob.did })).toBe(0)
+})
+
 test('cases about a deleted account go with it, and its name goes from what it reported', async () => {
   const reporter = await person()
   const { bob, id } = await reported(reporter)

@@ -3,6 +3,8 @@ import { expect, test } from 'bun:test'
 import { createAccount, logIn, PASSWORD } from '../../support/clients/account.ts'
 import { ConsoleBrowser } from '../../support/clients/console-browser.ts'
 import { roleHolder } from '../../support/clients/role-holder.ts'
+import type { Did } from '../../../src/protocol/identifiers.ts'
+import { Uploader } from '../../support/clients/uploader.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 
@@ -80,6 +82,23 @@ test('a decision that does not fit is refused on a page, and a stranger case is 
   }
   expect((await browser.open('/admin/case?id=999999')).status).toBe(404)
   expect((await browser.open('/admin/case?id=..%2Faccounts')).status).toBe(404)
+})
+
+test('a blob is set aside, opened, and released', async () => {
+  const uploader = Uploader.at(pds, alice.did as Did, alice.accessJwt)
+  const blob = await uploader.upload('a picture')
+  const cid = blob.ref.$link
+  await uploader.refer('com.example.note/shown', blob)
+  const browser = await signedIn(mona)
+  const fields = { did: alice.did, cid }
+  expect((await browser.act('blob-quarantine', { ...fields, days: '2', end: 'takedown' })).status).toBe(200)
+  expect((await uploader.read(cid)).status).toBe(400)
+  const list = (await browser.open('/admin/cases')).body as string
+  const [, address] = /href="([^"]*\/data\/blob[^"]*)"/.exec(list)!
+  expect((await browser.open(address!.replaceAll('&amp;', '&'))).body).toBe('a picture')
+  expect((await browser.act('blob-release', fields)).status).toBe(200)
+  expect((await uploader.read(cid)).status).toBe(200)
+  expect((await browser.act('blob-release', fields)).status).toBe(404)
 })
 
 test('an invite steward has no such room', async () => {

@@ -138,6 +138,7 @@ describe('what deletes by age skips a pass', () => {
       'name-claims',
       'ceremonies',
       'abandoned-repos',
+      'case-retention',
     ]
     // Their passes at the start may be under way, and would be joined.
     for (const name of ['name-claims', 'abandoned-repos']) await pds.runSweep(name)

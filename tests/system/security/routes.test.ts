@@ -360,7 +360,6 @@ const routes: Record<string, For> = {
   'GET /v1/admin/blobs/quarantine': 'operator',
   'POST /v1/admin/blobs/quarantine': 'operator',
   'POST /v1/admin/blobs/release': 'operator',
-  'GET /v1/admin/blobs/content': 'operator',
   'GET /v1/admin/sign-ups': 'operator',
   'POST /v1/admin/sign-ups/undo': 'operator',
   'GET /v1/admin/cases': 'operator',

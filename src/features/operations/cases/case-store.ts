@@ -223,6 +223,20 @@ export const setAnswer = (
     UPDATE case_decision SET outcome = ${outcome}, answer = ${answer}, answered_by = ${actor}, answered_at = ${now}
     WHERE case_seq = ${caseSeq}`)
 
+/** At most `limit` cases that have not changed since `before` and do not wait for anything. */
+export async function findFinishedBefore(reader: Reader, before: Millis, limit: number): Promise<number[]> {
+  const rows = await reader.all<{ seq: number }>(sql`
+    SELECT seq FROM moderation_case WHERE state IN ('decided', 'closed') AND changed_at < ${before} ORDER BY seq LIMIT ${limit}`)
+  return rows.map(({ seq }) => seq)
+}
+
+/** `seqs` must not be empty. */
+export async function deleteCases(tx: Tx, seqs: readonly number[]): Promise<void> {
+  for (const table of [sql`case_report`, sql`case_note`, sql`case_decision`])
+    await tx.run(sql`DELETE FROM ${table} WHERE case_seq IN ${sqlList(seqs)}`)
+  await tx.run(sql`DELETE FROM moderation_case WHERE seq IN ${sqlList(seqs)}`)
+}
+
 /** Delete the cases about an account, and take its name off what it reported. */
 export async function deleteCasesOf(tx: Tx, did: Did): Promise<void> {
   for (const table of [sql`case_report`, sql`case_note`, sql`case_decision`, sql`moderation_case`])

@@ -6,7 +6,7 @@ import { invalidRequest, notFound } from '../../../http/errors.ts'
 import { readJson } from '../../../http/json-input.ts'
 import { byPair, pageOf, type Pages } from '../../../http/paged-list.ts'
 import { parseDid, wireTime, type Did, type Millis } from '../../../protocol/identifiers.ts'
-import { downloadAnyBlob, endQuarantine, listQuarantines, quarantineBlob } from '../../data/blobs/blobs.ts'
+import { endQuarantine, listQuarantines, quarantineBlob } from '../../data/blobs/blobs.ts'
 import { actorOf, operator, recordAudit } from '../operators/operators.ts'
 
 export const MAX_QUARANTINE_SECS = 365 * DAY_SECS
@@ -85,27 +85,6 @@ export const quarantineRoutes = [
         await recordAudit(call, tx, { actor, action: 'blob_released', subject: cid, account: did, detail: did })
       })
       return { did, cid }
-    },
-  }),
-
-  /** The bytes of a blob, even if it is taken down or in quarantine. */
-  route('GET', '/v1/admin/blobs/content', {
-    auth: operator('moderate'),
-    async handler(call) {
-      const { searchParams } = call.url
-      const did = didOf(searchParams.get('did') ?? '')
-      const cid = searchParams.get('cid') ?? ''
-      const response = await downloadAnyBlob(call, did, cid)
-      await call.ctx.db.transaction((tx) =>
-        recordAudit(call, tx, {
-          actor: actorOf(call.caller),
-          action: 'blob_viewed',
-          subject: cid,
-          account: did,
-          detail: did,
-        }),
-      )
-      return response
     },
   }),
 ]

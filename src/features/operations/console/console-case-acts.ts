@@ -35,6 +35,21 @@ export const caseActs: Readonly<Record<string, ConsoleAct>> = {
     json: (form) => ({ outcome: text(form, 'outcome'), reason: text(form, 'why') }),
     done: 'The appeal is answered.',
   },
+  'blob-quarantine': {
+    path: () => '/v1/admin/blobs/quarantine',
+    json: (form) => ({
+      did: text(form, 'did'),
+      cid: text(form, 'cid'),
+      secs: Math.round(Number(text(form, 'days')) * DAY_SECS),
+      atEnd: text(form, 'end'),
+    }),
+    done: 'The blob is set aside.',
+  },
+  'blob-release': {
+    path: () => '/v1/admin/blobs/release',
+    json: (form) => ({ did: text(form, 'did'), cid: text(form, 'cid') }),
+    done: 'The blob is released.',
+  },
   'undo-sign-ups': {
     path: () => '/v1/admin/sign-ups/undo',
     json: (form) => ({

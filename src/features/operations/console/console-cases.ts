@@ -79,6 +79,7 @@ export async function casesPage(desk: Desk): Promise<Response> {
   )}
   ${moreLink(desk, cursor)}
 </section>
+${await quarantinePart(desk)}
 <section class="card">
   <h2>Open a case</h2>
   ${actForm(desk, {
@@ -91,6 +92,49 @@ export async function casesPage(desk: Desk): Promise<Response> {
   })}
 </section>`,
   })
+}
+
+interface Quarantined {
+  blobs: { did: string; handle: string | null; cid: string; endsAt: string; atEnd: string }[]
+}
+
+const blobUrl = (did: string, cid: string): string => `/admin/data/blob?${new URLSearchParams({ did, cid }).toString()}`
+
+/** The blobs that only moderators can read, those whose end is nearest. */
+async function quarantinePart(desk: Desk): Promise<Html> {
+  const answer = await ask(desk, `/v1/admin/blobs/quarantine?limit=${ROWS}`)
+  const { blobs } = answer.ok ? (answer.body as Quarantined) : { blobs: [] }
+  return html`
+<section class="card">
+  <h2>Blobs that are set aside</h2>
+  ${refusalNote(answer)}
+  ${listOf(
+    blobs.map(({ did, handle, cid, endsAt, atEnd }, i) =>
+      noteRow(
+        html`<a href="${blobUrl(did, cid)}">${cid}</a>`,
+        [
+          html`of <a href="${accountUrl(did)}">${handle ?? did}</a>`,
+          html`until ${minuteOf(endsAt)}, then ${atEnd === 'release' ? 'others can read it again' : 'it is taken down'}`,
+        ],
+        actForm(desk, {
+          id: `release-${i}`,
+          act: 'blob-release',
+          back: '/admin/cases',
+          button: 'Release',
+          fields: { did, cid },
+        }),
+      ),
+    ),
+    'No blob is set aside.',
+  )}
+  ${actForm(desk, {
+    id: 'blob-quarantine',
+    act: 'blob-quarantine',
+    back: '/admin/cases',
+    button: 'Set a blob aside',
+    inputs: html`${field({ id: 'aside-did', name: 'did', label: 'DID of the account', required: true, maxLength: 253 })}${field({ name: 'cid', label: 'CID of the blob', required: true, maxLength: 200 })}${field({ name: 'days', label: 'Days', value: '30', required: true, maxLength: 3 })}${choice('end', 'Then', ['release', 'takedown'])}`,
+  })}
+</section>`
 }
 
 export async function casePage(desk: Desk): Promise<Response> {
@@ -111,6 +155,10 @@ export async function casePage(desk: Desk): Promise<Response> {
   ${factList({
     Account: html`<a href="${accountUrl(found.did)}">${found.handle ?? found.did}</a>`,
     Subject: html`${found.kind} <code>${found.subject}</code>`,
+    Blob:
+      found.kind === 'blob'
+        ? html`<a href="${blobUrl(found.did, found.subject.split('#')[1] ?? '')}">Open it</a>, which the audit log notes`
+        : null,
     State: found.state,
     Opened: minuteOf(found.openedAt),
     'To be decided by': minuteOf(found.deadlineAt),

@@ -9,7 +9,7 @@ import type { Context } from '../../../platform/context.ts'
 import type { Reader } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import type { Viewer } from '../../access/auth/auth.ts'
-import { downloadBlob } from '../../data/blobs/blobs.ts'
+import { downloadAnyBlob, downloadBlob } from '../../data/blobs/blobs.ts'
 import { actorOf, recordAudit, type Operator } from '../operators/operators.ts'
 import { blobsView, collectionsView, commitsView, recordsView, recordView } from './browsed-data.ts'
 import {
@@ -89,7 +89,10 @@ const audit = (exchange: Exchange, operator: Operator, did: Did, seen: object): 
  * else, and runs nothing. Throws as `downloadBlob` does.
  */
 export async function openBlob(exchange: Exchange, viewer: Viewer, did: Did, cid: string): Promise<Response> {
-  const response = await downloadBlob(exchange, viewer, did, cid)
+  return shownBlob(await downloadBlob(exchange, viewer, did, cid), cid)
+}
+
+function shownBlob(response: Response, cid: string): Response {
   response.headers.set('Cache-Control', 'private, no-cache')
   response.headers.set('Cross-Origin-Resource-Policy', 'same-origin')
   if (isShownType(response.headers.get('content-type') ?? ''))
@@ -97,8 +100,11 @@ export async function openBlob(exchange: Exchange, viewer: Viewer, did: Did, cid
   return response
 }
 
-/** The same for an operator, which the audit log tells. */
+/**
+ * The same for an operator, who also sees what is taken down or in quarantine, which the audit log tells. Throws as
+ * `downloadBlob` and `recordAudit` do.
+ */
 export async function openBlobAs(exchange: Exchange, operator: Operator, did: Did, cid: string): Promise<Response> {
   await audit(exchange, operator, did, { blob: cid })
-  return openBlob(exchange, { did: null, admin: true }, did, cid)
+  return shownBlob(await downloadAnyBlob(exchange, did, cid), cid)
 }

@@ -55,7 +55,6 @@ export const auditActions = [
   'case_appeal_answered',
   'blob_quarantined',
   'blob_released',
-  'blob_viewed',
   'sign_ups_undone',
 ] as const
 export type AuditAction = (typeof auditActions)[number]
