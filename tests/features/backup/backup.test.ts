@@ -397,6 +397,35 @@ test('a restore never overwrites', async () => {
   })
 })
 
+test('a restore that is killed at any moment is repeated by the same command', async () => {
+  const [place, dataDir] = [folder('for kills'), folder('after kills')]
+  expect(await holdfast(pds.dataDir, ['backup', place])).toMatchObject({ code: 0 })
+  const env = { ...process.env, SERVICE_DATA_DIR: dataDir, SERVICE_PUBLIC_URL: pds.url, SERVICE_PORT: '1' }
+  let kills = 0
+  for (let millis = 20; ; millis += 10) {
+    const program = Bun.spawn([...PROGRAM, 'restore', place, '--dev'], {
+      env,
+      stdout: 'ignore',
+      stderr: 'pipe',
+      timeout: millis,
+      killSignal: 'SIGKILL',
+    })
+    const said = await new Response(program.stderr).text()
+    await program.exited
+    if (program.signalCode === 'SIGKILL') kills++
+    else {
+      // It may have been killed after all was done.
+      if (program.exitCode !== 0) expect(said).toContain('needs an empty data directory')
+      break
+    }
+  }
+  expect(kills).toBeGreaterThan(1)
+  expect(await holdfast(dataDir, ['verify'])).toMatchObject({
+    code: 0,
+    text: '1 repositories and 1 blobs verified, 0 faults',
+  })
+}, 120_000)
+
 test('a restore is not mixed with what another database has left behind', async () => {
   await holdfast(pds.dataDir, ['backup', folder('unmixed')])
   await using other = await startPds({}, { onFile: true })
