@@ -113,7 +113,7 @@ export interface Tables {
     last_error: string | null
     taken_by: string | null
   }
-  passkey: { did: string; credential_id: string }
+  passkey: { did: string; credential_id: string; rp_id: string }
   transfer: Record<never, never>
   trusted_browser: { did: string }
   wallet_consent: {

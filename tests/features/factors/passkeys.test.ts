@@ -147,6 +147,27 @@ describe('losing it', () => {
   })
 })
 
+test('a passkey of a former name of the server is not asked for, and its account is as closed as before', async () => {
+  await pds.damage('passkey', { did: alice.account.did }, { rp_id: 'old.example' })
+  const { body, browser, fields } = await enterPassword()
+  expect(body).toContain('One more step')
+  expect(passkeyOptionsOn(body)).toBeNull()
+  expect(await login()).toMatchObject({ body: { error: 'AuthFactorTokenRequired' } })
+  const sent = await browser.send('/account/sign-in', { ...fields, factor_code: alice.recoveryCodes[0]! })
+  expect(sent).toMatchObject(entered)
+  expect((await browser.open(alice.path)).body).toContain('made for a former address of this server')
+})
+
+test('a passkey that is refused is a line in the log, with the account if it has such a passkey', async () => {
+  const before = pds.log.length
+  const { privateKey: signer } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  await alice.enterWith(device, new CookieBrowser(pds), { signer })
+  await alice.enterWith(device, new CookieBrowser(pds), { id: randomBytes(32) })
+  const lines = pds.log.slice(before).filter(({ message }) => message === 'sign-in failed')
+  expect(lines).toMatchObject([{ reason: 'passkey refused', did: alice.account.did }, { reason: 'passkey refused' }])
+  expect(lines[1]).not.toHaveProperty('did')
+})
+
 // Hostile answers
 
 /** What no browser says that shows a page of this server to a person who has been verified. */

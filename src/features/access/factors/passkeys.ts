@@ -11,6 +11,7 @@ import { accountLock, type Reader, type Tx } from '../../../platform/database/da
 import type { Did } from '../../../protocol/identifiers.ts'
 import { announceIn } from '../../identity/account-events/account-events.ts'
 import { accountOf, type Account } from '../../identity/accounts/accounts.ts'
+import { noteFailedSignIn } from '../../identity/passwords/passwords.ts'
 import { hasHeldFactor, summaryOf } from './factor-summary-store.ts'
 import { deleteFactorRecoveryCodes } from './factor-recovery-code-store.ts'
 import { makeFactorRecoveryCodes } from './factor-recovery-codes.ts'
@@ -195,9 +196,13 @@ export async function usePasskey(exchange: Exchange, answer: string, use: Passke
   const { ctx } = exchange
   const id = passkeyIn(answer)
   const passkey = id === null ? null : await findPasskey(ctx.db, id)
-  if (!passkey || (use.did !== null && passkey.did !== use.did)) throw refusals.refused()
+  const refuse = (fault: keyof typeof refusals, account: Account | null = null): never => {
+    noteFailedSignIn(exchange, `passkey ${fault}`, account)
+    throw refusals[fault]()
+  }
+  if (!passkey || (use.did !== null && passkey.did !== use.did)) return refuse('refused')
   const checked = await checkSignature(ctx, answer, use, passkey)
-  if (typeof checked === 'string') throw refusals[checked]()
+  if (typeof checked === 'string') return refuse(checked, await accountOf(ctx.db, passkey.did))
   const { challenge, expiresAt, signCount } = checked
   const { credentialId, did } = passkey
   const now = ctx.clock.now()
@@ -212,7 +217,7 @@ export async function usePasskey(exchange: Exchange, answer: string, use: Passke
     await notePasskeyUse(tx, credentialId, { signCount, now })
     return account
   })
-  if (typeof outcome === 'string') throw refusals[outcome]()
+  if (typeof outcome === 'string') return refuse(outcome, await accountOf(ctx.db, did))
   return {
     account: outcome,
     async revalidate(reader) {
