@@ -6,9 +6,12 @@ import { appOn, codesOn, FactorHolder, passkeyOptionsOn } from '../../support/cl
 import { bearer, request } from '../../support/clients/http.ts'
 import { hiddenFields, OAuthClient } from '../../support/clients/oauth-client.ts'
 import { cbor, PasskeyDevice, type Cbor, type Tampering } from '../../support/clients/passkey-device.ts'
+import { ConsoleBrowser } from '../../support/clients/console-browser.ts'
+import { giveRole } from '../../support/clients/role-holder.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import { lastCode, noticesTo } from '../../support/servers/mail.ts'
+import { startPds } from '../../support/servers/pds.ts'
 import { useWorld } from '../../support/world.ts'
 
 let alice: FactorHolder
@@ -145,6 +148,25 @@ describe('losing it', () => {
     expect(await login()).toMatchObject({ body: { error: 'AuthFactorTokenRequired' } })
     expect(await login({ authFactorToken: codes[1] })).toMatchObject({ status: 200 })
   })
+})
+
+test('a passkey is enough where the server demands a factor of everyone, and of operators', async () => {
+  const rules = { accounts: { requireSecondFactor: true }, console: { requiresFactor: true } }
+  await using strict = await startPds({ rateLimit: { enabled: false }, ...rules })
+  const bob = await createAccount(strict, 'bob')
+  const holder = new FactorHolder(strict, bob)
+  const { body } = await holder.browser.send('/account/sign-in', { identifier: bob.handle, password: bob.password })
+  const factor_code = await lastCode(strict, bob.email)
+  await holder.browser.send('/account/sign-in', { ...hiddenFields(body), factor_code })
+  const key = await holder.addPasskey(undefined, { code: () => lastCode(strict, bob.email, 2) })
+  const mailed = strict.mails.length
+  expect(await holder.enterWith(key, new CookieBrowser(strict))).toMatchObject(entered)
+  await giveRole(strict, bob.did, 'moderator')
+  const browser = new ConsoleBrowser(strict)
+  const page = await browser.open('/admin/sign-in')
+  const passkey = key.get(passkeyOptionsOn(page.body)!)
+  expect(await browser.send('/admin/sign-in', { passkey })).toMatchObject(entered)
+  expect(strict.mails.slice(mailed).filter(({ subject }) => subject.startsWith('Sign-in code'))).toEqual([])
 })
 
 test('a passkey of a former name of the server is not asked for, and its account is as closed as before', async () => {

@@ -72,10 +72,13 @@ export class FactorHolder {
   }
 
   /** From a signed-in browser to the page on which a device makes a passkey. `code` is one of a factor, if any. */
-  async openNewPasskey(code = ''): Promise<{ fields: Record<string, string>; options: PageOptions }> {
+  async openNewPasskey(
+    code: string | (() => Promise<string>) = '',
+  ): Promise<{ fields: Record<string, string>; options: PageOptions }> {
     const asked = await this.change('add-passkey')
+    const factor_code = typeof code === 'string' ? code : await code()
     const { body } =
-      code === '' ? asked : await this.browser.send(this.path, { ...hiddenFields(asked.body), factor_code: code })
+      factor_code === '' ? asked : await this.browser.send(this.path, { ...hiddenFields(asked.body), factor_code })
     const options = passkeyOptionsOn(body)
     if (options?.rp === undefined) throw new Error(`no passkey can be made: ${body}`)
     return { fields: hiddenFields(body), options }
@@ -84,7 +87,7 @@ export class FactorHolder {
   /** Adds a passkey of a device. Returns the device. */
   async addPasskey(
     device = new PasskeyDevice(this.pds.url),
-    { name = 'Key', code = '' }: { name?: string; code?: string } = {},
+    { name = 'Key', code = '' }: { name?: string; code?: string | (() => Promise<string>) } = {},
   ): Promise<PasskeyDevice> {
     const { fields, options } = await this.openNewPasskey(code)
     const made = await this.browser.send(this.path, { ...fields, name, passkey: device.create(options) })
