@@ -233,53 +233,6 @@ test('a copy that begins as a success and ends as an error has not happened', as
   expect(bucket.keys().filter((key) => key.includes('incoming'))).toEqual([])
 })
 
-/** What somebody says who has stored nothing. */
-const falseAnswers: Record<string, (response: ServerResponse) => void> = {
-  'a page': (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html>Back soon</html>'),
-  'a page with a tag': (response) => response.writeHead(200, { etag: '"5f3c-1a2b"' }).end('<html>Back soon</html>'),
-  'a tag as stores have them': (response) => response.writeHead(200, { etag: `"${'0'.repeat(32)}"` }).end(),
-  'nothing at all': (response) => response.writeHead(204).end(),
-  'that it will do so later': (response) => response.writeHead(202).end(),
-  'the list of a bucket': (response) =>
-    response
-      .writeHead(200, { 'content-type': 'application/xml' })
-      .end('<?xml version="1.0"?><ListBucketResult></ListBucketResult>'),
-  'where else to go': (response) => response.writeHead(307, { location: 'http://127.0.0.1:1/' }).end(),
-}
-const kindOf = ({ method, url, headers }: IncomingMessage) => {
-  const { searchParams } = new URL(url ?? '/', 'http://localhost')
-  if (method === 'POST') return searchParams.has('uploadId') ? 'complete' : 'begin'
-  if (method !== 'PUT') return null
-  return headers['x-amz-copy-source'] !== undefined ? 'copy' : searchParams.has('partNumber') ? 'part' : 'put'
-}
-
-for (const [what, answer] of Object.entries(falseAnswers))
-  test(`a success that is none is not believed: ${what}`, async () => {
-    for (const [kind, size] of [
-      ['put', 2000],
-      ['part', 9 * MIB],
-      ['complete', 9 * MIB],
-      ['copy', 9 * MIB],
-    ] as const) {
-      const bytes = randomBytes(size)
-      const cid = cidOf(bytes)
-      // Of the same size, so that only its tag tells it from the one that was sent.
-      await bucket.write(keyOf(cid), randomBytes(size))
-      bucket.intercept = (incoming, response) => {
-        if (kindOf(incoming) !== kind) return false
-        incoming.resume()
-        answer(response)
-        return true
-      }
-      expect([kind, (await alice.post(bytes)).status]).toEqual([kind, 503])
-      bucket.intercept = null
-      pds.clock.advance({ secs: 6 })
-      expect((await alice.read(cid, bearer(alice.token))).status).toBe(400)
-      await alice.upload(bytes)
-      expect((await alice.read(cid, bearer(alice.token))).status).toBe(200)
-    }
-  }, 60_000)
-
 test('wrong bytes in the bucket are never served whole', async () => {
   const small = randomBytes(2000)
   const large = randomBytes(3 * MIB)
@@ -528,6 +481,53 @@ test('the scrub finds damage, gaps and strangers, and deletes what nobody finish
   expect(bucket.uploads()).toEqual([])
   expect(bucket.keys().filter((key) => key.includes('incoming'))).toEqual([])
 })
+
+/** What somebody says who has stored nothing. */
+const falseAnswers: Record<string, (response: ServerResponse) => void> = {
+  'a page': (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html>Back soon</html>'),
+  'a page with a tag': (response) => response.writeHead(200, { etag: '"5f3c-1a2b"' }).end('<html>Back soon</html>'),
+  'a tag as stores have them': (response) => response.writeHead(200, { etag: `"${'0'.repeat(32)}"` }).end(),
+  'nothing at all': (response) => response.writeHead(204).end(),
+  'that it will do so later': (response) => response.writeHead(202).end(),
+  'the list of a bucket': (response) =>
+    response
+      .writeHead(200, { 'content-type': 'application/xml' })
+      .end('<?xml version="1.0"?><ListBucketResult></ListBucketResult>'),
+  'where else to go': (response) => response.writeHead(307, { location: 'http://127.0.0.1:1/' }).end(),
+}
+const kindOf = ({ method, url, headers }: IncomingMessage) => {
+  const { searchParams } = new URL(url ?? '/', 'http://localhost')
+  if (method === 'POST') return searchParams.has('uploadId') ? 'complete' : 'begin'
+  if (method !== 'PUT') return null
+  return headers['x-amz-copy-source'] !== undefined ? 'copy' : searchParams.has('partNumber') ? 'part' : 'put'
+}
+
+for (const [what, answer] of Object.entries(falseAnswers))
+  test(`a success that is none is not believed: ${what}`, async () => {
+    for (const [kind, size] of [
+      ['put', 2000],
+      ['part', 9 * MIB],
+      ['complete', 9 * MIB],
+      ['copy', 9 * MIB],
+    ] as const) {
+      const bytes = randomBytes(size)
+      const cid = cidOf(bytes)
+      // Of the same size, so that only its tag tells it from the one that was sent.
+      await bucket.write(keyOf(cid), randomBytes(size))
+      bucket.intercept = (incoming, response) => {
+        if (kindOf(incoming) !== kind) return false
+        incoming.resume()
+        answer(response)
+        return true
+      }
+      expect([kind, (await alice.post(bytes)).status]).toEqual([kind, 503])
+      bucket.intercept = null
+      pds.clock.advance({ secs: 6 })
+      expect((await alice.read(cid, bearer(alice.token))).status).toBe(400)
+      await alice.upload(bytes)
+      expect((await alice.read(cid, bearer(alice.token))).status).toBe(200)
+    }
+  }, 60_000)
 
 test('the mirror has nothing to do, and says so', async () => {
   expect(await pds.runSweep('blob-mirror')).toMatchObject({ swept: 0, errors: 0 })
