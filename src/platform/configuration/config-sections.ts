@@ -446,6 +446,11 @@ export const declared = {
       addition: true,
       doc: 'Passphrase that encrypts backups (age format). If unset, backups are as readable as the data directory.',
     }),
+    workFactor: field(integer({ min: 10, max: 20 }), {
+      default: 18,
+      addition: true,
+      doc: 'Base-2 logarithm of the cost of deriving the key of a new destination from the passphrase (scrypt). 18 takes 256 MiB of memory and a second, also to restore; each step less takes half.',
+    }),
   }),
 
   firehose: section({

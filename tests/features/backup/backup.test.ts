@@ -321,10 +321,16 @@ test('what is written into a folder and breaks off leaves no part', async () => 
   expect(allFiles(folder('parts'))).toEqual([])
 })
 
+/** Deriving a key takes a second of the processor unless an archive is founded with less work. */
+const sealedBackups = { SERVICE_BACKUP_PASSPHRASE: PASSPHRASE, SERVICE_BACKUP_WORK_FACTOR: '10' }
+const workFactorOf = (place: string) =>
+  /\n-> scrypt \S+ (\d+)\n/.exec(readFileSync(join(place, 'identity.age'), 'latin1'))?.[1]
+
 test('with a passphrase nothing is readable, and nothing comes back without it', async () => {
   const place = folder('sealed')
-  const passphrase = { SERVICE_BACKUP_PASSPHRASE: PASSPHRASE }
+  const passphrase = sealedBackups
   expect(await holdfast(pds.dataDir, ['backup', place], passphrase)).toMatchObject({ code: 0 })
+  expect(workFactorOf(place)).toBe('10')
   for (const path of allFiles(place)) {
     const bytes = readFileSync(path)
     expect(bytes.includes('SQLite format')).toBe(false)
@@ -344,7 +350,7 @@ test('with a passphrase nothing is readable, and nothing comes back without it',
 
 test('first backups with a passphrase at the same time can all be decrypted', async () => {
   const place = folder('sealed at once')
-  const passphrase = { SERVICE_BACKUP_PASSPHRASE: PASSPHRASE }
+  const passphrase = sealedBackups
   const made = await Promise.all([0, 1, 2].map(() => holdfast(pds.dataDir, ['backup', place], passphrase)))
   expect(made.map(({ code }) => code)).toEqual([0, 0, 0])
   expect(readdirSync(place).toSorted()).toEqual(['archive.json', 'blobs', 'identity.age', 'snapshots'])
@@ -363,6 +369,7 @@ test('a first backup that was killed does not keep the next one from the destina
   const passphrase = { SERVICE_BACKUP_PASSPHRASE: PASSPHRASE }
   expect(await holdfast(pds.dataDir, ['backup', place], passphrase)).toMatchObject({ code: 0 })
   expect(readdirSync(place).filter((name) => name.startsWith('founding'))).toEqual([])
+  expect(workFactorOf(place)).toBe('18')
   expect(await holdfast(folder('after a killed one'), ['restore', place], passphrase)).toMatchObject({ code: 0 })
 })
 

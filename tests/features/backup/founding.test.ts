@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { bytesOf, openArchive, readWhole, type Archive } from '../../../src/features/operations/backup/archive.ts'
+import { MIN_WORK_FACTOR } from '../../../src/base/sealed-file.ts'
 import { sealOf, unsealOf } from '../../../src/features/operations/backup/sealing.ts'
 import { startBucket, type BucketHost } from '../../support/servers/bucket-host.ts'
 import { testConfig, type ConfigOverrides } from '../../support/servers/config.ts'
@@ -35,12 +36,11 @@ function pausing(archive: Archive, meanwhile: () => Promise<unknown>): Archive {
 
 /** Write an object as a backup with this passphrase at this time does. */
 async function back(archive: Archive, text: string, { passphrase, at }: { passphrase: string; at: number }) {
-  const seal = await sealOf(archive, passphrase, new Date(at))
+  const seal = await sealOf(archive, { passphrase, workFactor: MIN_WORK_FACTOR }, new Date(at))
   await archive.write(text + seal.suffix, await seal.close(bytesOf(text)))
 }
 
 async function expectOneFounding(archive: Archive): Promise<void> {
-  // The derivation of a key from a passphrase is slow on purpose, so each test makes few.
   const now = Date.now()
   const paused = pausing(archive, () => back(archive, FAST, { passphrase: 'fast words', at: now + 11 * 60_000 }))
   await back(paused, SLOW, { passphrase: 'slow words', at: now })

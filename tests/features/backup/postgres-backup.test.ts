@@ -152,6 +152,7 @@ test('nodes of a cluster write on, and blobs of a bucket come along if they shou
     AWS_SECRET_ACCESS_KEY: more.s3SecretAccessKey.reveal(),
     SERVICE_SIGNING_KEY_MASTER_KEY: Buffer.from(MASTER_KEY.reveal()).toString('hex'),
     SERVICE_BACKUP_PASSPHRASE: 'a passphrase for backups',
+    SERVICE_BACKUP_WORK_FACTOR: '10',
   })
   const place = at('of a cluster')
   const environment = env(two!.dataDir, cluster.databaseUrl, bucketEnv(bucket.primary))

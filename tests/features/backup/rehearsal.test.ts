@@ -96,7 +96,7 @@ test('a running server is compared with its backup, and stays as it is', async (
 test('what a restore needs besides the backup is named', async () => {
   expect((await reported()).needed).toEqual(['the configuration, with its admin token and all other secrets'])
   const sealed = join(home, 'sealed')
-  const passphrase = { SERVICE_BACKUP_PASSPHRASE: 'a passphrase for backups' }
+  const passphrase = { SERVICE_BACKUP_PASSPHRASE: 'a passphrase for backups', SERVICE_BACKUP_WORK_FACTOR: '10' }
   const masterKey = readFileSync(join(pds.dataDir, 'master.key'), 'utf8').trim()
   expect(await holdfast(['backup', sealed], passphrase)).toMatchObject({ code: 0 })
   expect(await reported(sealed, { ...passphrase, SERVICE_SIGNING_KEY_MASTER_KEY: masterKey })).toMatchObject({

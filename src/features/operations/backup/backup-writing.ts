@@ -72,7 +72,7 @@ export async function makeBackup(
   { passphrase, keep, now, log }: BackupOptions,
 ): Promise<BackupReport> {
   requireDatabase(config.databaseUrl)
-  const seal = await sealOf(archive, passphrase, now)
+  const seal = await sealOf(archive, { passphrase, workFactor: config.backup.workFactor }, now)
   makeDataDirectory(config)
   await clearCopies(config.dataDir, now)
   const copy = join(config.dataDir, `${BACKUP_PREFIX}${crypto.randomUUID()}.db`)

@@ -35,6 +35,14 @@ interface ArchiveFile {
   identity?: string
 }
 
+/** What an encrypted archive is founded with. */
+export interface Passphrase {
+  /** Null founds one that is not encrypted. */
+  passphrase: string | null
+  /** The base-2 logarithm of the cost of deriving a key from it. */
+  workFactor: number
+}
+
 export interface Seal {
   /** The suffix of the names of encrypted objects. */
   suffix: '' | '.age'
@@ -58,10 +66,10 @@ const plain = {
  * Throws OperatorError if a passphrase is given for an archive that is not encrypted, or if another backup does not
  * finish founding the archive.
  */
-export async function sealOf(archive: Archive, passphrase: string | null, now: Date): Promise<Seal> {
+export async function sealOf(archive: Archive, given: Passphrase, now: Date): Promise<Seal> {
   const existing = await archiveFile(archive)
-  const { recipient, identity } = existing ?? (await found(archive, passphrase, now.getTime()))
-  if (recipient === null && passphrase !== null)
+  const { recipient, identity } = existing ?? (await found(archive, given, now.getTime()))
+  if (recipient === null && given.passphrase !== null)
     throw new OperatorError('this destination holds unencrypted backups; choose another one for encrypted backups')
   if (recipient === null) return plain
   if (identity !== undefined) await haveIdentityFile(archive, Buffer.from(identity, 'base64'))
@@ -101,8 +109,8 @@ export async function unsealOf(archive: Archive, passphrase: string | null): Pro
 }
 
 /** Found the archive, unless another backup does so at the same time: then use what that one has founded. */
-async function found(archive: Archive, passphrase: string | null, now: Millis): Promise<ArchiveFile> {
-  const key = passphrase === null ? { recipient: null } : await newKey(passphrase)
+async function found(archive: Archive, { passphrase, workFactor }: Passphrase, now: Millis): Promise<ArchiveFile> {
+  const key = passphrase === null ? { recipient: null } : await newKey(passphrase, workFactor)
   const file: ArchiveFile = { format: FORMAT, ...key }
   for (let tries = 0; tries < MAX_FOUNDING_TRIES; tries++) {
     const mark = `${FOUNDING}${now}-${crypto.randomUUID()}`
@@ -146,10 +154,11 @@ async function haveIdentityFile(archive: Archive, sealed: Uint8Array): Promise<v
   if (present === null || !Buffer.from(present).equals(sealed)) await archive.write(IDENTITY_FILE, bytesOf(sealed))
 }
 
-async function newKey(passphrase: string): Promise<{ recipient: string; identity: string }> {
+async function newKey(passphrase: string, workFactor: number): Promise<{ recipient: string; identity: string }> {
   const { Encrypter, generateX25519Identity, identityToRecipient } = await library()
   const identity = await generateX25519Identity()
   const encrypter = new Encrypter()
+  encrypter.setScryptWorkFactor(workFactor)
   encrypter.setPassphrase(passphrase)
   const sealed = await encrypter.encrypt(identity)
   return { recipient: await identityToRecipient(identity), identity: Buffer.from(sealed).toString('base64') }

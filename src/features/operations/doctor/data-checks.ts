@@ -268,7 +268,7 @@ async function hasSeveralNodes({ config }: Patient): Promise<boolean> {
 
 /** Returns how recent and complete the newest backup is. Throws the error that would prevent a new one. */
 async function examineArchive({ config, now }: Patient, destination: string): Promise<Finding> {
-  const { intervalSecs, passphrase } = config.backup
+  const { intervalSecs, passphrase, workFactor } = config.backup
   const none = warning(
     `there is no backup in ${destination} yet`,
     intervalSecs > 0
@@ -282,7 +282,7 @@ async function examineArchive({ config, now }: Patient, destination: string): Pr
   const latest = snapshotName(new Date(now()))
   const newest = (await listSnapshots(archive)).findLast((snapshot) => snapshot <= latest)
   if (newest === undefined) return none
-  await sealOf(archive, passphrase?.reveal() ?? null, new Date(now()))
+  await sealOf(archive, { passphrase: passphrase?.reveal() ?? null, workFactor }, new Date(now()))
   if (!destination.startsWith('s3://')) closeSync(openNameless(destination))
 
   const manifest = await readManifest(archive, newest)
