@@ -66,6 +66,9 @@ export function isPrivilegedMethod(nsid: string): boolean {
   return isChatMethod(name) || name === 'com.atproto.server.createaccount'
 }
 
+/** The method by which a device gets the notifications of an account, for as long as the service keeps it. */
+export const isPushRegistration = (nsid: string): boolean => nsid.toLowerCase() === 'app.bsky.notification.registerpush'
+
 /**
  * Methods of the AppView that return an account's private data. The namespaces include methods that are not known yet,
  * and methods that write.

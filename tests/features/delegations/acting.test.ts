@@ -150,6 +150,16 @@ describe('a delegate', () => {
     })
   })
 
+  test('gets the notifications of the account on no device, which would go on after the end', async () => {
+    const { id } = await sharedAccount()
+    const { app, tokens } = await handmade(id)
+    const json = { serviceDid: 'did:web:push.example', token: 'a', platform: 'ios', appId: 'org.example' }
+    const registered = await app.call(tokens.access_token, 'app.bsky.notification.registerPush', {}, { json })
+    expect(registered).toMatchObject({ status: 400, body: { message: 'Bad token method' } })
+    const method = 'com.atproto.server.getServiceAuth?aud=did:web:push.example&lxm=app.bsky.notification.registerPush'
+    expect(await app.call(tokens.access_token, method)).toMatchObject({ status: 400 })
+  })
+
   test('passes nothing on: who acts for a delegate acts for the delegate alone', async () => {
     const { id } = await sharedAccount()
     const carol = await createAccount(pds, 'carol')

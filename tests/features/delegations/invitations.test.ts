@@ -162,6 +162,33 @@ test('an account is shared with one person once, and with twenty at most', async
   expect(more).toMatchObject({ status: 400, body: { error: { message: 'An account can have 20 delegates' } } })
 })
 
+test('no number of invitations or ended delegations hides one that stands', async () => {
+  const [holder, delegate] = [await newAccount(), await newAccount()]
+  const id = await share(pds, holder, delegate)
+  const later = { scope: 'atproto', invited_at: pds.clock.now() + 1 }
+  const row = (name: string, i: number) => ({ ...later, id: `dlg_${name}${i}` })
+  await pds.plant(
+    'delegation',
+    Array.from({ length: 60 }, (_, i) => ({
+      ...row('of-strangers', i),
+      did: `did:plc:stranger${i}`,
+      delegate_did: delegate.did,
+      status: 'invited',
+    })),
+  )
+  await pds.plant(
+    'delegation',
+    Array.from({ length: 120 }, (_, i) => ({
+      ...row('ended', i),
+      did: holder.did,
+      delegate_did: `did:plc:former${i}`,
+      status: 'ended',
+    })),
+  )
+  expect(await sharedWith(delegate)).toMatchObject([{ id }])
+  expect((await delegatesOf(holder))[0]).toMatchObject({ id, status: 'active' })
+})
+
 test('an account invites twenty times a day', async () => {
   const holder = await newAccount()
   for (let i = 0; i < 20; i++) await ownerCall(pds, holder, `delegates/${await invite(pds, holder, bob)}/end`, {})

@@ -10,12 +10,18 @@ import type { CredentialKind, RequiredScope } from '../../../http/credential.ts'
 import { besideSessions, presentedAs, refuseOthers, strict, taking } from '../../../http/credential-guards.ts'
 import type { Guard } from '../../../http/endpoint.ts'
 import { authenticationRequired, insufficientScope } from '../../../http/errors.ts'
-import { isAccountMethod, isPrivateMethod, isPrivilegedMethod } from '../../../protocol/guarded-methods.ts'
+import {
+  isAccountMethod,
+  isPrivateMethod,
+  isPrivilegedMethod,
+  isPushRegistration,
+} from '../../../protocol/guarded-methods.ts'
 import type { Permissions } from '../../../protocol/scopes.ts'
 import {
   agentKind,
   appKind,
   delegatedKind,
+  isDelegate,
   isRecorded,
   moderationKind,
   operatorKind,
@@ -60,6 +66,8 @@ export function requirePermission(
  * Whether the caller may have this method of another service called on its behalf. Scopes are checked elsewhere.
  */
 export function mayHaveCalled(caller: AccessCaller, nsid: string): boolean {
+  // What it starts would go on after the delegation has ended.
+  if (isDelegate(caller) && isPushRegistration(nsid)) return false
   if (isRecorded(caller) || caller.credential === 'scoped') return !isAccountMethod(nsid)
   return caller.credential === 'oauth' || caller.privilegedMethods || !isPrivilegedMethod(nsid)
 }

@@ -27,7 +27,7 @@ const named = async (reader: Reader, delegation: Delegation, other: Did | null):
   handle: other && ((await accountSummary(reader, other))?.handle ?? null),
 })
 
-/** The delegations of a shared account, newest first. One that is over counts as ended. */
+/** The delegations of a shared account: those that have not ended first. One that is over counts as ended. */
 export async function listDelegates(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
   did: Did,
@@ -49,7 +49,7 @@ export async function listDelegates(
   )
 }
 
-/** The accounts for which an account acts, or is invited to, newest first. Both must be active. */
+/** The accounts for which an account acts, then those for which it is invited to. Both must be active. */
 export async function listSharedAccounts(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
   delegateDid: Did,

@@ -37,21 +37,24 @@ export const insertDelegation = (
 export const findDelegation = (reader: Reader, id: string): Promise<Delegation | null> =>
   reader.get<Delegation>(sql`SELECT ${columns} FROM delegation WHERE id = ${id}`)
 
-/** Newest first. */
+/** Those that have not ended first, so that no number of ended ones hides them; then newest first. */
 export const delegationsOf = (reader: Reader, did: Did, limit: number): Promise<Delegation[]> =>
-  reader.all<Delegation>(
-    sql`SELECT ${columns} FROM delegation WHERE did = ${did} ORDER BY invited_at DESC, id LIMIT ${limit}`,
-  )
+  reader.all<Delegation>(sql`
+    SELECT ${columns} FROM delegation WHERE did = ${did}
+    ORDER BY CASE WHEN status = 'ended' THEN 1 ELSE 0 END, invited_at DESC, id LIMIT ${limit}`)
 
 /** Those of a shared account that have not ended: at most as many as it may have. */
 export const liveDelegationsOf = (reader: Reader, did: Did): Promise<Delegation[]> =>
   reader.all<Delegation>(sql`SELECT ${columns} FROM delegation WHERE did = ${did} AND status <> 'ended'`)
 
-/** Those by which an account acts for others, or is invited to, newest first. */
+/**
+ * Those by which an account acts for others, newest first, and then the invitations to it: strangers can send many,
+ * which must hide none that was accepted.
+ */
 export const delegationsTo = (reader: Reader, delegateDid: Did, limit: number): Promise<Delegation[]> =>
   reader.all<Delegation>(sql`
     SELECT ${columns} FROM delegation WHERE delegate_did = ${delegateDid} AND status <> 'ended'
-    ORDER BY invited_at DESC, id LIMIT ${limit}`)
+    ORDER BY CASE WHEN status = 'active' THEN 0 ELSE 1 END, invited_at DESC, id LIMIT ${limit}`)
 
 export interface DelegationPlace {
   invitedAt: Millis

@@ -2,9 +2,9 @@
  * Methods that this server implements by calling another service: reports, feeds and push tokens. Nothing is stored.
  */
 import { procedure, query, type XrpcCall } from '../../../http/endpoint.ts'
-import { Refusal } from '../../../http/errors.ts'
+import { invalidToken, Refusal } from '../../../http/errors.ts'
 import { parseDid, recordUriParts, type Did } from '../../../protocol/identifiers.ts'
-import { access } from '../../access/auth/auth.ts'
+import { access, mayHaveCalled } from '../../access/auth/auth.ts'
 import type { AccessCaller } from '../../access/callers/callers.ts'
 import { isOwnDid } from '../../../platform/configuration/service-names.ts'
 import { copyReport, takeReport } from '../../operations/cases/cases.ts'
@@ -22,6 +22,7 @@ interface PushInput {
 /** Register a device with the notification service, or unregister it. */
 async function relayPush(call: XrpcCall<AccessCaller, unknown, PushInput>): Promise<void> {
   const { ctx, caller, input } = call
+  if (!mayHaveCalled(caller, call.nsid!)) throw invalidToken('Bad token method')
   const did = input.serviceDid
   const notifications = { did, fragment: NOTIFICATION_FRAGMENT }
   requireRpc(caller, call.nsid!, notifications)
