@@ -311,6 +311,12 @@ test('moderators look at the data of others, and the audit log has at what', asy
   expect(String((await browser.open(`/admin/account?did=${did}`)).body)).toContain(`/admin/data?did=${did}`)
   const { body } = await browser.open(`/admin/data?did=${did}&part=records&collection=com.example.thing`)
   expect(String(body)).toContain('Reported')
+  // Also once it is taken down, which its holder no longer sees.
+  const subject = { $type: 'com.atproto.admin.defs#repoBlobRef', did: jona.did, cid: ref.$link }
+  const json = { subject, takedown: { applied: true } }
+  await request(`${pds.url}/xrpc/com.atproto.admin.updateSubjectStatus`, { json, headers: bearer(ADMIN_TOKEN) })
+  const own = await request(`${pds.url}/v1/account/data/blob?cid=${ref.$link}`, { headers: bearer(jona.accessJwt) })
+  expect(own.status).toBe(400)
   const blob = await browser.open(`/admin/data/blob?did=${did}&cid=${ref.$link}`)
   expect([blob.status, blob.headers.get('content-security-policy')]).toEqual([200, "default-src 'none'; sandbox"])
   const { body: log } = await request(`${pds.url}/v1/admin/audit?subject=${did}`, { headers: bearer(ADMIN_TOKEN) })

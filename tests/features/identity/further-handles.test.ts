@@ -11,6 +11,7 @@ import { bearer, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { walletSession } from '../../support/clients/wallet.ts'
+import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 
@@ -318,4 +319,23 @@ test('a handle that is kept for an account goes to that account alone, until its
   expect(await reserve('kept-three.test', bob.did)).toBeNull()
   pds.clock.advance({ secs: 90_000 })
   expect((await pds.runSweep('name-claims'))['released']).toBe(1)
+})
+
+test('the account page adds further handles and removes them, and says what is wrong with one', async () => {
+  const rosa = await createAccount(pds, 'rosa')
+  const browser = new CookieBrowser(pds)
+  await browser.send('/account/sign-in', { identifier: rosa.handle, password: PASSWORD })
+  const token = /name="form_token" value="([^"]+)"/.exec(String((await browser.open('/account')).body))![1]!
+  const send = (path: string, handle: string, form_token = token) =>
+    browser.send(`/account/${path}`, { account: rosa.did, form_token, handle })
+  expect((await send('handles', 'rosa-two')).headers.get('location')).toContain('done=handle-added#handles')
+  expect(await resolved('rosa-two.test')).toBe(rosa.did)
+  expect(String((await browser.open('/account')).body)).toContain('@rosa-two.test')
+  const taken = String((await send('handles', 'alice')).body)
+  expect(/role="alert" id="fault">([^<]+)</.exec(taken)?.[1]).toStartWith('This handle is already taken.')
+  expect((await send('handles/remove', 'alice.test')).headers.get('location')).toBeNull()
+  expect(await resolved('alice.test')).toBe(alice.did)
+  expect((await send('handles/remove', 'rosa-two.test', 'wrong')).status).toBe(403)
+  expect((await send('handles/remove', 'rosa-two.test')).headers.get('location')).toContain('done=handle-removed')
+  expect(await resolved('rosa-two.test')).toBeUndefined()
 })

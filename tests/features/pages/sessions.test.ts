@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { createAccount, logIn, PASSWORD } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
-import { askSession, sessionRequest, sovereignAccount } from '../../support/clients/wallet.ts'
+import { askSession, sessionRequest, sovereignAccount, walletSession } from '../../support/clients/wallet.ts'
 import { useWorld } from '../../support/world.ts'
 import { signIn } from '../../support/clients/browser.ts'
 
@@ -135,4 +135,50 @@ test('a sign-up that is refused or left signs nobody in', async () => {
   await page.getByRole('button', { name: 'Create account' }).click()
   await page.getByRole('alert').waitFor()
   expect(await page.context().cookies(pds.url)).toEqual([])
+})
+
+test('the last use of a browser is shown, to the day, and noted once an hour', async () => {
+  const uma = await createAccount(pds, 'uma')
+  const page = await freshPage(from(FIREFOX, '198.51.100.7'))
+  await signIn(page, pds, uma, { stays: true })
+  const usedAt = async () => {
+    await pds.ctx.background.settled()
+    const [row] = await pds.rows('oauth_device_account', { did: uma.did })
+    return row!.used_at!
+  }
+  const first = await usedAt()
+  pds.clock.advance({ secs: 600 })
+  await page.goto(`${pds.url}/account`)
+  expect(await usedAt()).toBe(first)
+  pds.clock.advance({ days: 5 })
+  await page.goto(`${pds.url}/account`)
+  expect((await usedAt()) - first).toBeGreaterThanOrEqual(5 * 86_400_000)
+  await page.reload()
+  const told = (await rows(page)).find((row) => row.includes('This browser'))!
+  const [, signedIn, last] = /signed in ([\w ]+), last used ([\w ]+)/.exec(told)!
+  expect(Date.parse(`${last} UTC`) - Date.parse(`${signedIn} UTC`)).toBe(5 * 86_400_000)
+})
+
+test('the session of a wallet shows when it was last used', async () => {
+  const vera = await sovereignAccount(pds, 'vera')
+  const wallet = await walletSession(pds, vera.did)
+  const ask = () => request(`${pds.url}/v1/app-passwords`, { headers: { authorization: `Bearer ${wallet}` } })
+  expect((await ask()).status).toBe(200)
+  pds.clock.advance({ days: 2 })
+  expect((await ask()).status).toBe(200)
+  await pds.ctx.background.settled()
+  const page = await freshPage(from(FIREFOX, '198.51.100.7'))
+  await signIn(page, pds, vera)
+  expect((await rows(page)).find((row) => row.includes('Wallet, to manage'))).toContain('last used')
+})
+
+test('of many sessions the newest are shown, and all of them if asked', async () => {
+  const wanda = await createAccount(pds, 'wanda')
+  for (let i = 0; i < 12; i++) await logIn(pds, wanda, wanda.password)
+  const page = await freshPage()
+  await signIn(page, pds, wanda)
+  expect(await rows(page)).toHaveLength(11)
+  await page.getByRole('link', { name: 'Show all 14' }).click()
+  expect(await rows(page)).toHaveLength(14)
+  expect(await page.getByRole('link', { name: 'Show all' }).count()).toBe(0)
 })

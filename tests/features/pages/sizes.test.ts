@@ -82,6 +82,8 @@ const { pds, dns, web, freshPage } = useWorld({
   },
 })
 const alice = setUp(() => createAccount(pds, 'alice', { email: `${'a'.repeat(60)}@${'mail'.repeat(15)}.example.com` }))
+/** Has records and files with the longest names. */
+const dana = setUp(() => createAccount(pds, 'd'.repeat(18)))
 /** Has no password. */
 const quinn = setUp(() =>
   sovereignAccount(pds, 'q'.repeat(60), {
@@ -114,16 +116,16 @@ beforeAll(async () => {
   for (const name of ['short', 'x'.repeat(255)])
     await alice.call('com.atproto.server.createAppPassword', { json: { name, privileged: true } })
   for (let i = 0; i < 25; i++)
-    await alice.call('com.atproto.repo.putRecord', {
+    await dana.call('com.atproto.repo.putRecord', {
       json: {
-        repo: alice.did,
+        repo: dana.did,
         collection: LONG_COLLECTION,
         rkey: `${'k'.repeat(400)}${i}`,
         record: { $type: LONG_COLLECTION, title: LONG_NAME.repeat(5), of: [LONG_HANDLE, 1, null] },
         validate: false,
       },
     })
-  const uploader = Uploader.at(pds, alice.did as Did, alice.accessJwt)
+  const uploader = Uploader.at(pds, dana.did as Did, dana.accessJwt)
   await uploader.refer(`com.example.album/${'k'.repeat(400)}`, await uploader.upload(png, 'image/png'))
   web.publish(APP_HOST, '/client.json', () =>
     Response.json({
@@ -379,27 +381,32 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await page.getByRole('heading', { name: 'Keys that control it' }).waitFor()
   },
   async data(page) {
-    await signIn(page)
+    await enterPassword(page, dana)
+    await page.waitForURL(`${pds.url}/account`)
     await page.goto(`${pds.url}/account/data`)
     await page.getByRole('heading', { name: 'Data of the account' }).waitFor()
   },
   async 'data-records'(page) {
-    await signIn(page)
+    await enterPassword(page, dana)
+    await page.waitForURL(`${pds.url}/account`)
     await page.goto(`${pds.url}/account/data?part=records&collection=${LONG_COLLECTION}`)
     await page.getByRole('link', { name: 'More' }).waitFor()
   },
   async 'data-record'(page) {
-    await signIn(page)
+    await enterPassword(page, dana)
+    await page.waitForURL(`${pds.url}/account`)
     await page.goto(`${pds.url}/account/data?part=record&path=${LONG_COLLECTION}/${'k'.repeat(400)}0`)
     await page.getByRole('heading', { name: 'As JSON' }).waitFor()
   },
   async 'data-files'(page) {
-    await signIn(page)
+    await enterPassword(page, dana)
+    await page.waitForURL(`${pds.url}/account`)
     await page.goto(`${pds.url}/account/data?part=blobs`)
     await page.getByRole('heading', { name: 'Images, videos and other files' }).waitFor()
   },
   async 'data-versions'(page) {
-    await signIn(page)
+    await enterPassword(page, dana)
+    await page.waitForURL(`${pds.url}/account`)
     await page.goto(`${pds.url}/account/data?part=commits`)
     await page.getByRole('heading', { name: 'Versions' }).waitFor()
   },

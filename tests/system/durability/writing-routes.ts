@@ -662,6 +662,16 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
       const { account, send } = await onPage()
       return () => send('handle', { handle: `page-${account.handle}` })
     },
+    'POST /account/handles': async () => {
+      const { account, send } = await onPage()
+      return () => send('handles', { handle: `more-${account.handle}` })
+    },
+    'POST /account/handles/remove': async () => {
+      const { account, send } = await onPage()
+      const handle = `more-${account.handle}`
+      await send('handles', { handle })
+      return () => send('handles/remove', { handle })
+    },
     'POST /account/deactivate': async () => {
       const { send } = await onPage()
       return () => send('deactivate')

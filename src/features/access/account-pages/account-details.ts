@@ -26,6 +26,7 @@ export function accountDetails(view: AccountView): Html {
     <div><dt>Server</dt><dd><a href="${moveAwayUrl(account.did)}">Move to another server</a></dd></div>
   </dl>
   ${folded(view, 'handle', 'Change handle', handleForm(view))}
+  ${folded(view, 'handles', 'Further handles', furtherHandles(view))}
   ${email !== null && (emailConfirmedAt === null || view.outcome?.section === 'confirm-email') && folded(view, 'confirm-email', 'Confirm email address', confirmForms(view, email))}
   ${folded(view, 'email', 'Change email address', emailForm(view))}
   ${account.hasPassword ? folded(view, 'password', 'Change password', passwordForm(view)) : folded(view, 'password', 'Set a password', firstPassword(email))}
@@ -69,6 +70,27 @@ ${field({
 })}
 <div><button>Change handle</button></div>`,
   )
+}
+
+function furtherHandles(view: AccountView): Html {
+  const { typed, fault } = sent(view, 'handles')
+  const rows = view.furtherHandles.map(
+    (handle) => html`
+<li>
+  <div class="body"><strong>@${handle}</strong></div>
+  ${accountForm(view, 'handles/remove', html`${hidden({ handle })}<button class="small danger" aria-label="Remove ${handle}">Remove</button>`)}
+</li>`,
+  )
+  return html`
+<p>Further handles on this server lead to your account too. Others see the first one. When you change the first one, these stay.</p>
+${rows.length > 0 && html`<ul class="list">${rows}</ul>`}
+${accountForm(
+  view,
+  'handles',
+  html`
+${field({ id: 'further-handle', name: 'handle', label: 'Further handle', value: typed?.get('handle') ?? '', required: true, maxLength: 253, hint: 'A name on this server.', fault })}
+<div><button>Add handle</button></div>`,
+)}`
 }
 
 /** The form includes the address that the page shows, so the code cannot confirm another one that was set meanwhile. */

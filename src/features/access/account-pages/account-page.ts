@@ -78,6 +78,7 @@ function deactivatedNote(view: AccountView): Html {
   return html`
 <div class="note warn stack">
   <p>This account is deactivated: others do not see it${deleteAfter !== null && html`, and it will be deleted after ${day(deleteAfter)}`}.</p>
+  <p>When you reactivate it, others see your account, your posts and your pictures again, and your apps can post for you${deleteAfter !== null && '. It is no longer deleted'}.</p>
   ${accountForm(view, 'reactivate', html`<div><button class="primary small">Reactivate account</button></div>`)}
 </div>`
 }
@@ -169,13 +170,21 @@ const secretNote = ({ name, password }: { name: string; password: string }): Htm
   <p class="secret">${password}</p>
 </div>`
 
+/** Of each kind. A program that signs in again and again may have hundreds. */
+const MAX_SHOWN_SESSIONS = 10
+
 function sessions(view: AccountView): Html {
   const others = view.browsers.filter(({ tokenHash }) => tokenHash !== view.device.tokenHash)
+  const newest = <Row>(list: readonly Row[]): readonly Row[] =>
+    view.showsAllSessions ? list : list.slice(0, MAX_SHOWN_SESSIONS)
   const rows = [
-    ...view.browsers.map((browser) => browserRow(view, browser)),
-    ...view.walletSessions.map((session) => walletSessionRow(view, session)),
-    ...view.sessions.map((session) => sessionRow(view, session)),
+    ...newest([...view.browsers.filter(({ tokenHash }) => tokenHash === view.device.tokenHash), ...others]).map(
+      (browser) => browserRow(view, browser),
+    ),
+    ...newest(view.walletSessions).map((session) => walletSessionRow(view, session)),
+    ...newest(view.sessions).map((session) => sessionRow(view, session)),
   ]
+  const count = view.browsers.length + view.walletSessions.length + view.sessions.length
   return html`
 <section class="card" id="sessions">
   <div class="tight">
@@ -184,6 +193,7 @@ function sessions(view: AccountView): Html {
   </div>
   ${outcomeOf(view, 'sessions')}
   <ul class="list">${rows}</ul>
+  ${rows.length < count && html`<p class="links"><a href="/account?${new URLSearchParams({ account: view.account.did, sessions: 'all' }).toString()}#sessions">Show all ${count}</a></p>`}
   ${others.length > 1 && accountForm(view, 'browsers', html`<div><button class="small danger">Sign out of all other browsers</button></div>`)}
   ${!hasAppPasswords(view) && html`<div class="stack" id="app-passwords">${outcomeOf(view, 'app-passwords')}${newAppPassword(view)}</div>`}
 </section>`
@@ -197,7 +207,7 @@ const events = ({ account, events }: AccountView): Html => html`
 </section>`
 
 function browserRow(view: AccountView, browser: KnownBrowser): Html {
-  const { tokenHash, signedInAt, openedWith } = browser
+  const { tokenHash, signedInAt, usedAt, openedWith } = browser
   const name = openedWith ?? 'A browser'
   const isThis = tokenHash === view.device.tokenHash
   return html`
@@ -205,21 +215,21 @@ function browserRow(view: AccountView, browser: KnownBrowser): Html {
   <div class="body">
     <strong>${name}</strong>
     <small>${isThis ? 'This browser' : 'Browser'}, signed in to this page</small>
-    <small>${firstUse(browser)}, signed in ${day(signedInAt)}</small>
+    <small>${firstUse(browser)}, signed in ${day(signedInAt)}${lastUse(usedAt)}</small>
   </div>
   ${!isThis && accountForm(view, 'browsers', html`${hidden({ id: tokenHash })}<button class="small danger" aria-label="Sign out of ${name}">Sign out</button>`)}
 </li>`
 }
 
 function walletSessionRow(view: AccountView, session: ListedWalletSession): Html {
-  const { tokenHash, expiresAt, openedWith } = session
+  const { tokenHash, expiresAt, usedAt, openedWith } = session
   const name = openedWith ?? 'A wallet'
   return html`
 <li>
   <div class="body">
     <strong>${name}</strong>
     <small>Wallet, to manage your account and its recovery</small>
-    <small>${firstUse(session)}, ends ${day(expiresAt)}</small>
+    <small>${firstUse(session)}${lastUse(usedAt)}, ends ${day(expiresAt)}</small>
   </div>
   ${accountForm(view, 'wallet-sessions', html`${hidden({ id: tokenHash })}<button class="small danger" aria-label="End the wallet session of ${name}">End</button>`)}
 </li>`
@@ -243,6 +253,9 @@ function meansOf({ appPassword, byPassword }: ListedSession): Html {
   if (appPassword !== null) return html`the app password “${appPassword}”`
   return byPassword ? html`your password` : html`a wallet`
 }
+
+/** Nothing if it is not known. */
+const lastUse = (usedAt: Millis | null): Html | null => (usedAt === null ? null : html`, last used ${day(usedAt)}`)
 
 /** When and from which network the session was opened. */
 function firstUse({ openedAt, openedFrom }: KnownOrigin): Html {

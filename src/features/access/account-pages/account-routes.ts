@@ -45,7 +45,7 @@ import {
 } from '../../data/account-archives/account-archives.ts'
 import { isMoving } from '../../identity/migration/migration.ts'
 import { endAgent, listAgents } from '../../agents/agents/agents.ts'
-import { changeHandle, externalHandle } from '../../identity/handles/handles.ts'
+import { addHandle, changeHandle, externalHandle, removeHandle } from '../../identity/handles/handles.ts'
 import { publishedDids } from '../../identity/identity/identity.ts'
 import { deleteOAuthSession, denyAsHolder, findOAuthSession, oauthSessionsOf } from '../oauth/oauth.ts'
 import { cancelTransfer, revokeTransferDevice } from '../../identity/transfers/transfers.ts'
@@ -73,12 +73,12 @@ import {
 import { faultOf, pageRefusal, seeOther, type Fault, type PageCall } from '../page-parts/page-parts.ts'
 
 /** Events on the account page; a page of its own has all. */
-const SHOWN_EVENTS = 5
+const SHOWN_EVENTS = 3
 
 type PageOptions = Partial<Pick<AccountView, 'outcome' | 'secret' | 'awaitsEmailCode'>>
 
 async function renderAccountPage(
-  { ctx }: PageCall,
+  { ctx, url }: PageCall,
   { account, device }: Holder,
   { outcome = null, secret = null, awaitsEmailCode = false }: PageOptions = {},
 ): Promise<Response> {
@@ -120,6 +120,7 @@ async function renderAccountPage(
     device,
     ...lists,
     keptArchives: kept,
+    showsAllSessions: url.searchParams.get('sessions') === 'all',
     outcome,
     secret,
     awaitsEmailCode,
@@ -162,6 +163,8 @@ const notices = new Map<string, { section: Section; notice: string }>([
   ['transfer', { section: 'wallet', notice: 'The transfer has ended.' }],
   ['device', { section: 'wallet', notice: 'The device is revoked.' }],
   ['handle', { section: 'handle', notice: 'Your handle is changed.' }],
+  ['handle-added', { section: 'handles', notice: 'The handle is added.' }],
+  ['handle-removed', { section: 'handles', notice: 'The handle is removed.' }],
   [
     'email-code',
     { section: 'confirm-email', notice: 'We have sent a code to your email address. It is valid for 15 minutes.' },
@@ -362,6 +365,20 @@ export const accountRoutes: Endpoint[] = [
     })
     return isMissing && external !== null ? seeOther(ownDomainUrl(did, external)) : refused
   }),
+  ...act('handles', 'handles', 'handle-added', (call, holder, form) =>
+    showFault(call, holder, { section: 'handles', form }, async () => {
+      const { did } = holder.account
+      charge(call, { name: 'updateHandle', key: did })
+      await addHandle(call, did, wantedHandle(call.ctx, form))
+    }),
+  ),
+  ...act('handles/remove', 'handles', 'handle-removed', (call, holder, form) =>
+    showFault(call, holder, { section: 'handles', form }, async () => {
+      const { did } = holder.account
+      charge(call, { name: 'updateHandle', key: did })
+      await removeHandle(call, did, form.get('handle') ?? '')
+    }),
+  ),
   ...act('email/code', 'confirm-email', 'email-code', (call, holder, form) =>
     showFault(call, holder, { section: 'confirm-email', form }, async () => {
       const { did } = holder.account

@@ -27,6 +27,7 @@ export type Section =
   | 'app-passwords'
   | 'sessions'
   | 'handle'
+  | 'handles'
   | 'email'
   | 'confirm-email'
   | 'password'
@@ -52,6 +53,8 @@ export interface AccountView {
   sessions: readonly ListedSession[]
   browsers: readonly KnownBrowser[]
   walletSessions: readonly ListedWalletSession[]
+  /** Whether all browsers and sessions are shown, not the newest alone. */
+  showsAllSessions: boolean
   wallet: WalletMatters
   factors: ListedFactors
   /** The newest. */

@@ -1,5 +1,5 @@
 /** SQL of the `oauth_device` and `oauth_device_account` tables: browsers, and the accounts signed in there. */
-import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
+import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
 import type { KnownOrigin } from '../../../http/origin.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
@@ -9,13 +9,15 @@ export interface SignIn extends KnownOrigin {
   signedInAt: Millis
   /** The second factor that was given then. */
   passedFactor: PassedFactor | null
+  /** To the hour; null if it is not known. */
+  usedAt: Millis | null
 }
 
 /** `held`: something that the holder has; reading the mail does not suffice. */
 export type PassedFactor = 'mailed' | 'held'
 
 const origin = sql`a.opened_at AS "openedAt", a.opened_with AS "openedWith", a.opened_from AS "openedFrom",
-  a.passed_factor AS "passedFactor"`
+  a.passed_factor AS "passedFactor", a.used_at AS "usedAt"`
 
 /** Returns the sign-ins of a browser, newest first; empty if the browser is unknown or has expired. */
 export const signInsOf = (reader: Reader, tokenHash: string, now: Millis): Promise<SignIn[]> =>
@@ -36,11 +38,15 @@ export async function insertDevice(
     sql`INSERT INTO oauth_device (token_hash, expires_at) VALUES (${tokenHash}, ${expiresAt}) ON CONFLICT DO NOTHING`,
   )
   if (inserted === 0) return
-  for (const { did, signedInAt, passedFactor, openedAt, openedWith, openedFrom } of signIns)
+  for (const { did, signedInAt, passedFactor, usedAt, openedAt, openedWith, openedFrom } of signIns)
     await tx.run(sql`
-      INSERT INTO oauth_device_account (token_hash, did, signed_in_at, passed_factor, opened_at, opened_with, opened_from)
-      VALUES (${tokenHash}, ${did}, ${signedInAt}, ${passedFactor}, ${openedAt}, ${openedWith}, ${openedFrom})`)
+      INSERT INTO oauth_device_account (token_hash, did, signed_in_at, passed_factor, used_at, opened_at, opened_with, opened_from)
+      VALUES (${tokenHash}, ${did}, ${signedInAt}, ${passedFactor}, ${usedAt}, ${openedAt}, ${openedWith}, ${openedFrom})`)
 }
+
+/** Note that an account is used in a browser. */
+export const noteBrowserUse = (writer: Writer, tokenHash: string, did: Did, now: Millis): Promise<number> =>
+  writer.run(sql`UPDATE oauth_device_account SET used_at = ${now} WHERE token_hash = ${tokenHash} AND did = ${did}`)
 
 /** Give a browser another token. Returns 0 if it has none with the hash `before`. */
 export async function renameDevice(tx: Tx, before: string, tokenHash: string): Promise<number> {

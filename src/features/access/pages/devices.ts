@@ -38,6 +38,7 @@ export interface SignedIn {
   isStale: boolean
   /** The second factor that was given at the sign-in; null if none was, also if the browser is trusted. */
   passedFactor: PassedFactor | null
+  usedAt: Millis | null
 }
 
 export interface Device {
@@ -106,7 +107,7 @@ export async function keepBrowser(tx: Tx, browser: FormerBrowser): Promise<void>
   await insertDevice(
     tx,
     opaqueTokenHash(browser.token)!,
-    signIns.map((one) => ({ ...origin, passedFactor: null, ...one })),
+    signIns.map((one) => ({ ...origin, passedFactor: null, usedAt: null, ...one })),
     formerEndOf(browser),
   )
 }
@@ -119,9 +120,11 @@ export async function deviceOf(exchange: Exchange): Promise<Device | null> {
   if (!token || !tokenHash) return null
   const now = ctx.clock.now()
   const found = await Promise.all(
-    (await signInsOf(ctx.db, tokenHash, now)).map(async ({ did, signedInAt, passedFactor }) => {
+    (await signInsOf(ctx.db, tokenHash, now)).map(async ({ did, signedInAt, passedFactor, usedAt }) => {
       const account = await accountOf(ctx.db, did)
-      return account && { account, signedInAt, isStale: ageOf(signedInAt, now) > FRESH_SECS * 1000, passedFactor }
+      return (
+        account && { account, signedInAt, isStale: ageOf(signedInAt, now) > FRESH_SECS * 1000, passedFactor, usedAt }
+      )
     }),
   )
   const accounts = found.filter((signedIn) => signedIn !== null && signedIn.account.takedownRef === null) as SignedIn[]
@@ -186,7 +189,7 @@ export function entryOf(
       await insertDevice(
         tx,
         hash,
-        [{ ...first, did, signedInAt: now, passedFactor }, ...others].slice(0, MAX_ACCOUNTS),
+        [{ ...first, did, signedInAt: now, passedFactor, usedAt: now }, ...others].slice(0, MAX_ACCOUNTS),
         now + lifeSecs * 1000,
       )
     },

@@ -2,6 +2,7 @@
 import { route, type Common, type Endpoint } from '../../../http/endpoint.ts'
 import type { Revalidate } from '../../../http/revalidation.ts'
 import type { UploadedFile } from '../../../http/uploaded-form.ts'
+import { isUseDue } from '../../../platform/running/last-use.ts'
 import { parseDid } from '../../../protocol/identifiers.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import {
@@ -14,6 +15,7 @@ import {
   requireSignedIn,
   withOwnUpload,
 } from './devices.ts'
+import { noteBrowserUse } from './device-store.ts'
 import { seeOther, type PageCall } from '../page-parts/page-parts.ts'
 
 export interface Holder {
@@ -34,8 +36,15 @@ export async function holderOf(call: PageCall, wanted: string | null): Promise<H
   const did = wanted === null ? null : parseDid(wanted)
   const found = device?.accounts.find(({ account }) => did === null || account.did === did)
   if (!device || !found || found.isStale) return null
+  noteUse(call, device, found)
   const { account, passedFactor } = found
   return { account, device, passedFactor, revalidate: (reader) => requireSignedIn(call, reader, device, account.did) }
+}
+
+function noteUse({ ctx }: PageCall, { tokenHash }: Device, { account, usedAt }: SignedIn): void {
+  const now = ctx.clock.now()
+  if (isUseDue(usedAt, now))
+    ctx.background.run('note of the use of a browser', () => noteBrowserUse(ctx.db, tokenHash, account.did, now))
 }
 
 /** Where a browser is sent that `holderOf` refuses. An account whose sign-in is too old is named there. */

@@ -3,8 +3,8 @@ import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, type Refusal } from '../../../http/errors.ts'
 import type { Revalidate } from '../../../http/revalidation.ts'
 import type { Context } from '../../../platform/context.ts'
+import { isUseDue } from '../../../platform/running/last-use.ts'
 import { accountLock, isUniqueViolation, type Tx } from '../../../platform/database/database.ts'
-import { HOUR_SECS } from '../../../base/durations.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { appPasswordScope } from '../../../protocol/app-password-scopes.ts'
 import { base32 } from '../../../protocol/cid.ts'
@@ -32,7 +32,6 @@ const MAX_PER_ACCOUNT = 1000
 const formatPattern = /^[a-z2-7]{4}(-[a-z2-7]{4}){3}$/
 const SECRET_BYTES = 10
 /** The last use of an app password is written again only after this time. */
-const LAST_USE_SECS = HOUR_SECS
 
 /** What limits an app password of ours: its scopes, and its end. */
 export interface Limits {
@@ -115,7 +114,7 @@ export const hasExpired = ({ expiresAt }: Pick<AppPassword, 'expiresAt'>, now: M
 /** Note that an app password opens or extends a session now, in that transaction, at most once an hour. */
 export async function noteUse(tx: Tx, did: Did, appPassword: AppPassword, now: Millis): Promise<void> {
   const { lastUsedAt } = appPassword
-  if (lastUsedAt === null || now - lastUsedAt >= LAST_USE_SECS * 1000) await setLastUse(tx, did, appPassword, now)
+  if (isUseDue(lastUsedAt, now)) await setLastUse(tx, did, appPassword, now)
 }
 
 /** A DID that cannot exist. A password for an unknown account is hashed for it, so that the work is the same. */

@@ -8,12 +8,13 @@ import type { Origin } from '../../../http/origin.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
-import type { Did } from '../../../protocol/identifiers.ts'
+import { isUseDue } from '../../../platform/running/last-use.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { presentedOpaqueToken } from '../../../http/credential-guards.ts'
 import { requireNotTakendown } from '../auth/auth.ts'
 import { walletKind, type WalletCaller } from '../callers/callers.ts'
 import type { Credential } from '../../../http/credential.ts'
-import { findWalletSession, insertWalletSession } from './wallet-session-store.ts'
+import { findWalletSession, insertWalletSession, noteWalletUse } from './wallet-session-store.ts'
 
 const WALLET_SESSION_TTL_SECS = 365 * DAY_SECS
 
@@ -33,7 +34,11 @@ export async function openWalletSession(
   return token
 }
 
-async function liveSession({ clock }: Context, reader: Reader, tokenHash: string): Promise<{ did: Did }> {
+async function liveSession(
+  { clock }: Context,
+  reader: Reader,
+  tokenHash: string,
+): Promise<{ did: Did; usedAt: Millis | null }> {
   const session = await findWalletSession(reader, tokenHash, clock.now())
   if (session === null) throw authenticationRequired('The session is unknown or has ended')
   return session
@@ -44,7 +49,10 @@ export const walletCredential: Credential<WalletCaller> = {
   ...walletKind,
   recognises: presentedOpaqueToken,
   async check({ ctx }, tokenHash) {
-    const { did } = await liveSession(ctx, ctx.db, tokenHash)
+    const { did, usedAt } = await liveSession(ctx, ctx.db, tokenHash)
+    const now = ctx.clock.now()
+    if (isUseDue(usedAt, now))
+      ctx.background.run('note of the use of a session', () => noteWalletUse(ctx.db, tokenHash, now))
     return { did, credential: 'wallet', tokenHash }
   },
   async revalidate({ tokenHash }, ctx, reader) {

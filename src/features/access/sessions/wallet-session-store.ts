@@ -21,15 +21,25 @@ export const insertWalletSession = (
     VALUES (${tokenHash}, ${did}, ${byPassword ? 1 : 0}, ${expiresAt}, ${openedAt}, ${openedWith}, ${openedFrom})`)
 
 /** Returns the account whose session this is; null if it is unknown or has expired. */
-export const findWalletSession = (reader: Reader, tokenHash: string, now: Millis): Promise<{ did: Did } | null> =>
-  reader.get(sql`SELECT did FROM wallet_session WHERE token_hash = ${tokenHash} AND expires_at > ${now}`)
+export const findWalletSession = (
+  reader: Reader,
+  tokenHash: string,
+  now: Millis,
+): Promise<{ did: Did; usedAt: Millis | null } | null> =>
+  reader.get(
+    sql`SELECT did, used_at AS "usedAt" FROM wallet_session WHERE token_hash = ${tokenHash} AND expires_at > ${now}`,
+  )
 
-export type ListedWalletSession = Pick<WalletSession, 'tokenHash' | 'expiresAt'> & KnownOrigin
+export const noteWalletUse = (writer: Writer, tokenHash: string, now: Millis): Promise<number> =>
+  writer.run(sql`UPDATE wallet_session SET used_at = ${now} WHERE token_hash = ${tokenHash}`)
+
+export type ListedWalletSession = Pick<WalletSession, 'tokenHash' | 'expiresAt'> &
+  KnownOrigin & { usedAt: Millis | null }
 
 /** Returns sessions that have not expired, newest first. */
 export const listWalletSessions = (reader: Reader, did: Did, now: Millis): Promise<ListedWalletSession[]> =>
   reader.all(sql`
-    SELECT token_hash AS "tokenHash", expires_at AS "expiresAt",
+    SELECT token_hash AS "tokenHash", expires_at AS "expiresAt", used_at AS "usedAt",
       opened_at AS "openedAt", opened_with AS "openedWith", opened_from AS "openedFrom"
     FROM wallet_session WHERE did = ${did} AND expires_at > ${now} ORDER BY opened_at DESC, token_hash`)
 

@@ -1,6 +1,7 @@
 /** The door of handles: which ones accounts may have, who is about to get one, and for whom one is kept. */
 export { admitHandle, admitServedHandle, externalHandle, isGivenName } from './handle-admission.ts'
 export { changeHandle } from './handle-change.ts'
+export { addHandle, removeHandle } from './further-handles.ts'
 export {
   claimName,
   deleteAllClaims,

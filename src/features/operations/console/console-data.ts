@@ -31,7 +31,7 @@ export async function dataPage(desk: Desk): Promise<Response> {
     body: shownData(answer.body as object, wanted, {
       link: (parameters) => addressOf('/admin/data', parameters),
       blobUrl: (cid) => addressOf('/admin/data/blob', { cid }),
-      showsImages: false,
+      isOperator: true,
       home: accountUrl(did),
       account: did,
     }),

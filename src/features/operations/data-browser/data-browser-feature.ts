@@ -30,7 +30,7 @@ async function show(call: PageCall): Promise<Response> {
     body: shownData(await readData(ctx, did, url.searchParams), url.searchParams, {
       link: (parameters) => addressOf(PAGE, parameters),
       blobUrl: (cid) => addressOf(BLOB, { cid }),
-      showsImages: true,
+      isOperator: false,
       home: addressOf('/account', {}),
       account: handle === null ? did : `@${handle}`,
     }),
@@ -50,7 +50,7 @@ async function showBlob(call: PageCall): Promise<Response> {
   const holder = await holderOf(call, searchParams.get('account'))
   if (!holder) return seeOther(await signInUrl(call, searchParams.get('account')))
   const { did } = holder.account
-  return openBlob(call, { did, admin: false }, did, searchParams.get('cid') ?? '')
+  return openBlob(call, did, searchParams.get('cid') ?? '')
 }
 
 async function namedDid({ ctx, path }: RouteCall<unknown>): Promise<Did> {
@@ -70,8 +70,7 @@ export const dataBrowser: Feature = {
     }),
     route('GET', '/v1/account/data/blob', {
       auth: leavingOwner,
-      handler: (call) =>
-        openBlob(call, { did: call.caller.did, admin: false }, call.caller.did, call.url.searchParams.get('cid') ?? ''),
+      handler: (call) => openBlob(call, call.caller.did, call.url.searchParams.get('cid') ?? ''),
     }),
     route('GET', '/v1/admin/accounts/:did/data', {
       auth: operator('moderate'),

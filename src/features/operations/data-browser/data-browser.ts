@@ -8,7 +8,6 @@ import { html, type Html } from '../../../http/html.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import type { Viewer } from '../../access/auth/auth.ts'
 import { downloadAnyBlob, downloadBlob } from '../../data/blobs/blobs.ts'
 import { actorOf, recordAudit, type Operator } from '../operators/operators.ts'
 import { blobsView, collectionsView, commitsView, recordsView, recordView } from './browsed-data.ts'
@@ -88,8 +87,8 @@ const audit = (exchange: Exchange, operator: Operator, did: Did, seen: object): 
  * Returns the bytes of a blob for a page, whether or not they are public. A browser shows an image, saves everything
  * else, and runs nothing. Throws as `downloadBlob` does.
  */
-export async function openBlob(exchange: Exchange, viewer: Viewer, did: Did, cid: string): Promise<Response> {
-  return shownBlob(await downloadBlob(exchange, viewer, did, cid), cid)
+export async function openBlob(exchange: Exchange, did: Did, cid: string): Promise<Response> {
+  return shownBlob(await downloadBlob(exchange, { did, admin: false }, did, cid), cid)
 }
 
 function shownBlob(response: Response, cid: string): Response {

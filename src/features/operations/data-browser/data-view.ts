@@ -12,8 +12,8 @@ export interface Surroundings {
   link(parameters: Readonly<Record<string, string>>): string
   /** The address of the bytes of a blob. */
   blobUrl(cid: string): string
-  /** Whether lists show images; each is a request of its own. */
-  showsImages: boolean
+  /** Operators also open what is taken down. Lists show them no images, because the audit log has each. */
+  isOperator: boolean
   /** The page from which the data is reached. */
   home: string
   /** What the account is called. */
@@ -189,13 +189,14 @@ ${listOf(
 
 function blobRow(around: Surroundings, blob: BlobsView['blobs'][number]): Html {
   const { cid, mimeType, size, uploadedAt, isTakenDown, records, hasMoreRecords } = blob
-  const isPreviewed = around.showsImages && isShownType(mimeType) && size <= MAX_PREVIEW_BYTES && !isTakenDown
+  const isPreviewed = !around.isOperator && isShownType(mimeType) && size <= MAX_PREVIEW_BYTES && !isTakenDown
   return html`
 <li><div class="body">
   ${isPreviewed && html`<img class="preview" src="${around.blobUrl(cid)}" alt="" loading="lazy">`}
   <strong>${plainName(mimeType)}, ${sizePhrase(size)}</strong>
   <small>${time(uploadedAt)}</small>
-  ${isTakenDown ? html`<small>${texts.takenDown}</small><small><code>${cid}</code></small>` : html`<small><a href="${around.blobUrl(cid)}">${texts.open}</a></small>`}
+  ${isTakenDown && html`<small>${texts.takenDown}</small><small><code>${cid}</code></small>`}
+  ${(around.isOperator || !isTakenDown) && html`<small><a href="${around.blobUrl(cid)}">${texts.open}</a></small>`}
   ${
     records.length === 0
       ? html`<small>${texts.unused}</small>`
