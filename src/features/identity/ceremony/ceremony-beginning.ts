@@ -129,7 +129,7 @@ async function comeBack(
   if (ceremony?.email !== email || ceremony.inviteCode !== claimCode) return null
   if (await hasUsedInvite(tx, claimCode, ceremony.id))
     return (await devicesOf(tx, ceremony.id)).some(({ publicKey }) => publicKey === devicePublicKey) ? ceremony : null
-  await redeem(tx, claimCode, ceremony.id, now, ceremony.id)
+  await redeem(tx, claimCode, ceremony, now, ceremony.id)
   return ceremony
 }
 
@@ -140,13 +140,19 @@ async function beginAnew(
   now: Millis,
 ): Promise<Ceremony> {
   const ceremony = await open(exchange.ctx, tx, { ...wanted, tier: 'free', inviteCode: wanted.claimCode })
-  await redeem(tx, wanted.claimCode, ceremony.id, now)
+  await redeem(tx, wanted.claimCode, ceremony, now)
   await passRangeGate(exchange, tx)
   return ceremony
 }
 
-async function redeem(tx: Tx, code: string, id: string, now: Millis, boundTo?: string): Promise<void> {
-  if (await isInviteUsable(tx, code, now, boundTo)) return useInvite(tx, code, id, now)
+async function redeem(
+  tx: Tx,
+  code: string,
+  { id, handle }: Pick<Ceremony, 'id' | 'handle'>,
+  now: Millis,
+  boundTo?: string,
+): Promise<void> {
+  if (await isInviteUsable(tx, code, { handle, now, boundTo })) return useInvite(tx, code, id, now)
   throw (await isInviteUsedUp(tx, code, now))
     ? claimCodeRedeemed()
     : notFound('The code is unknown, has expired or was revoked')
@@ -166,7 +172,8 @@ export function redeemForDevice(
     const id = await inviteBoundTo(tx, claimCode)
     const ceremony = id === null ? null : await findCeremony(tx, id)
     const isKept = ceremony !== null && (await reservedFor(tx, ceremony.handle, now)) === ceremony.id
-    if (!isKept || !(await isInviteUsable(tx, claimCode, now, ceremony.id))) throw invalidClaim('The code is not valid')
+    if (!isKept || !(await isInviteUsable(tx, claimCode, { ...ceremony, now, boundTo: ceremony.id })))
+      throw invalidClaim('The code is not valid')
     await useInvite(tx, claimCode, ceremony.id, now)
     return { accountId: ceremony.id, ...(await addDevice(tx, deviceOf(exchange, ceremony.id, device), now)) }
   })

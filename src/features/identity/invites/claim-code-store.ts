@@ -12,11 +12,13 @@ export interface ClaimCode {
   /** Also of a code that was disabled like any other invite. */
   isRevoked: boolean
   revokedAt: Millis | null
+  /** The domain under which the handle of the account must be; null for any. */
+  domain: string | null
 }
 
 type Row = Omit<ClaimCode, 'isRedeemed' | 'isRevoked'> & { available: number; disabled: number }
 
-const columns = sql`code, available_uses AS available, disabled, created_at AS "createdAt", expires_at AS "expiresAt", revoked_at AS "revokedAt",
+const columns = sql`code, available_uses AS available, disabled, created_at AS "createdAt", expires_at AS "expiresAt", revoked_at AS "revokedAt", handle_domain AS domain,
   (SELECT min(used_at) FROM invite_use WHERE invite_use.code = invite_code.code) AS "redeemedAt"`
 
 const fromRow = ({ available, disabled, ...row }: Row): ClaimCode => ({
@@ -43,13 +45,14 @@ export async function insertClaimCodes(
   {
     createdBy,
     boundTo = null,
+    domain = null,
     now,
     expiresAt,
-  }: { createdBy: string; boundTo?: string | null; now: Millis; expiresAt: Millis },
+  }: { createdBy: string; boundTo?: string | null; domain?: string | null; now: Millis; expiresAt: Millis },
 ): Promise<void> {
   await tx.run(sql`
-    INSERT INTO invite_code (code, available_uses, for_account, created_by, created_at, expires_at, bound_to)
-    VALUES ${sqlRows(codes.map((code) => [code, 1, 'admin', createdBy, now, expiresAt, boundTo]))}`)
+    INSERT INTO invite_code (code, available_uses, for_account, created_by, created_at, expires_at, bound_to, handle_domain)
+    VALUES ${sqlRows(codes.map((code) => [code, 1, 'admin', createdBy, now, expiresAt, boundTo, domain]))}`)
 }
 
 /** Returns at most `limit` claim codes that follow `after`, newest first. Null starts at the newest. */

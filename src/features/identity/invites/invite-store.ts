@@ -1,6 +1,6 @@
 /** SQL of the `invite_code` and `invite_use` tables. */
 import { sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
-import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
 
 export interface InviteCode {
   code: string
@@ -58,12 +58,18 @@ const usesAt = (now: Millis) => sql`(SELECT COUNT(*) FROM invite_use u WHERE u.c
 /**
  * Whether the code can be used once more: it exists, is neither disabled nor expired, its owner is not taken down, and
  * its uses, including those of sign-ups in progress, are fewer than allowed. A code that is bound to a pending account
- * can be used by that account alone, whose id is `boundTo`.
+ * can be used by that account alone, whose id is `boundTo`; one for a domain by handles under it alone, so by none if
+ * `handle` is null.
  */
-export async function isInviteUsable(reader: Reader, code: string, now: Millis, boundTo = ''): Promise<boolean> {
+export async function isInviteUsable(
+  reader: Reader,
+  code: string,
+  { handle, now, boundTo = '' }: { handle: Handle | null; now: Millis; boundTo?: string },
+): Promise<boolean> {
   const row = await reader.get(sql`
     SELECT 1 FROM invite_code c
     WHERE code = ${code} AND COALESCE(bound_to, '') = ${boundTo} AND disabled = 0 AND (expires_at IS NULL OR expires_at > ${now})
+      AND (handle_domain IS NULL OR CAST(${handle} AS TEXT) LIKE '%.' || handle_domain)
       AND NOT EXISTS (SELECT 1 FROM account a WHERE a.did = c.for_account AND a.takedown_ref IS NOT NULL)
       AND ${usesAt(now)} < available_uses`)
   return row !== null

@@ -59,7 +59,7 @@ export async function makeCodes(
 /** Returns a code of the operator that can still be used. Makes one, for one account, if there is none. */
 export async function usableOperatorCode(ctx: Pick<Context, 'config' | 'clock'>, tx: Tx): Promise<string> {
   const open = (await listCodesOf(tx, OPERATOR)).filter((code) => !code.disabled && !isUsedUp(code))
-  for (const { code } of open) if (await isInviteUsable(tx, code, ctx.clock.now())) return code
+  for (const { code } of open) if (await isInviteUsable(tx, code, { handle: null, now: ctx.clock.now() })) return code
   const [made] = await makeCodes(ctx, tx, { forAccount: OPERATOR, createdBy: OPERATOR, uses: 1, count: 1 })
   return made!
 }

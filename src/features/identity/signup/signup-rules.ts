@@ -73,7 +73,7 @@ export async function checkRequest(
   const brought =
     request.plcOp === undefined ? null : await checkBroughtIdentity(ctx, request.plcOp, handle, recoveryKey)
   if (did === null || did === provenDid) await leaveOwnName(ctx, { handle, did, email, inviteCode })
-  await requireUsable(db, inviteCode, clock.now())
+  await requireUsable(db, inviteCode, handle, clock.now())
   await requireFreeHandle(db, handle, clock.now())
   if (did !== provenDid && did !== null) throw authenticationRequired(`Missing auth to create account with did: ${did}`)
   if (did !== null) await requireNew(db, did)
@@ -94,8 +94,13 @@ export function checkPassword(password: string | undefined, isOptional: boolean)
   return password
 }
 
-export async function requireUsable(reader: Reader, inviteCode: string | null, now: Millis): Promise<void> {
-  if (inviteCode !== null && !(await isInviteUsable(reader, inviteCode, now)))
+export async function requireUsable(
+  reader: Reader,
+  inviteCode: string | null,
+  handle: Handle,
+  now: Millis,
+): Promise<void> {
+  if (inviteCode !== null && !(await isInviteUsable(reader, inviteCode, { handle, now })))
     throw invalidInviteCode('Provided invite code not available')
 }
 

@@ -89,7 +89,7 @@ export async function createAccount<Entry>(
     { handle, email, inviteCode, ...fresh, isBrought: brought !== null },
     async (tx) => {
       const now = ctx.clock.now()
-      await requireUsable(tx, inviteCode, now)
+      await requireUsable(tx, inviteCode, handle, now)
       await requireFreeHandle(tx, handle, now)
       await (brought ? bindBroughtKey(tx, brought, email) : requireNew(tx, fresh.did))
       await requireFreeAddress(tx, email, now)

@@ -42,25 +42,37 @@ export const claimCodeRoutes = [
     auth: operator('invite'),
     async handler(call) {
       const { ctx, caller, body } = call
-      const { count, expiresInHours = DEFAULT_HOURS } = await readJson(
+      const {
+        count,
+        expiresInHours = DEFAULT_HOURS,
+        domain = null,
+      } = await readJson(
         body,
-        Type.Object({ count: Type.Integer(), expiresInHours: Type.Optional(Type.Integer()) }),
+        Type.Object({
+          count: Type.Integer(),
+          expiresInHours: Type.Optional(Type.Integer()),
+          domain: Type.Optional(Type.String()),
+        }),
       )
       if (count < 1 || count > MAX_BATCH) throw invalidClaim(`count must be from 1 to ${MAX_BATCH}`)
       if (expiresInHours < 1 || expiresInHours > MAX_HOURS)
         throw invalidClaim(`expiresInHours must be from 1 to ${MAX_HOURS}`)
+      const { availableUserDomains } = ctx.config
+      if (domain !== null && !availableUserDomains.includes(domain))
+        throw invalidClaim(`domain must be one of ${availableUserDomains.join(', ')}`)
       const now = ctx.clock.now()
       return withNewClaimCodes(count, async (codes) => {
         await ctx.db.transaction(async (tx) => {
           await insertClaimCodes(tx, codes, {
             createdBy: actorOf(caller),
+            domain,
             now,
             expiresAt: now + expiresInHours * HOUR_MILLIS,
           })
           await recordAudit(call, tx, {
             actor: actorOf(caller),
             action: 'claim_codes_minted',
-            detail: JSON.stringify({ count, expiresInHours }),
+            detail: JSON.stringify({ count, expiresInHours, ...(domain !== null && { domain }) }),
           })
         })
         return { codes }
@@ -78,6 +90,7 @@ export const claimCodeRoutes = [
         codes: rows.map((row) => ({
           code: row.code,
           status: statusOf(row, ctx.clock.now()),
+          domain: row.domain ?? undefined,
           createdAt: wireTime(row.createdAt),
           expiresAt: wireTime(row.expiresAt),
           redeemedAt: wireTimeOrNull(row.redeemedAt) ?? undefined,

@@ -140,7 +140,7 @@ export const consoleActs: Readonly<Record<string, ConsoleAct>> = {
   },
   claim: {
     path: () => '/v1/accounts/claim-codes',
-    json: () => ({ count: 1 }),
+    json: (form) => ({ count: 1, ...(text(form, 'domain') === '' ? {} : { domain: text(form, 'domain') }) }),
     done: 'The claim code is made. It is good for a day.',
     reveals: { member: 'codes', label: 'Claim code' },
   },

@@ -1,5 +1,5 @@
 /** Invite codes, claim codes, and who waits for an account. */
-import { html } from '../../../http/html.ts'
+import { html, type Html } from '../../../http/html.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { ask, type Desk } from './console-session.ts'
 import { actForm, framed, listOf, minuteOf, moreLink, noteRow, refusalNote } from './console-layout.ts'
@@ -19,7 +19,7 @@ interface Invites {
   cursor?: string
 }
 interface Claims {
-  codes: { code: string; status: string; createdAt: string; expiresAt: string }[]
+  codes: { code: string; status: string; domain?: string; createdAt: string; expiresAt: string }[]
 }
 
 export async function invitesPage(desk: Desk): Promise<Response> {
@@ -62,12 +62,15 @@ export async function invitesPage(desk: Desk): Promise<Response> {
 <section class="card">
   <div class="tight"><h2>Claim codes</h2><p class="quiet">For one account each, for a day.</p></div>
   ${refusalNote(claims)}
-  ${actForm(desk, { id: 'claim', act: 'claim', back: BACK, button: 'New claim code' })}
+  ${actForm(desk, { id: 'claim', act: 'claim', back: BACK, button: 'New claim code', inputs: domainChoice(desk.call.ctx.config.availableUserDomains) })}
   ${listOf(
-    claimed.map(({ code, status, createdAt, expiresAt }, i) =>
+    claimed.map(({ code, status, domain, createdAt, expiresAt }, i) =>
       noteRow(
         html`<span class="mono">${code}</span>`,
-        [status, html`made ${minuteOf(createdAt)}, expires ${minuteOf(expiresAt)}`],
+        [
+          domain === undefined ? status : `${status}, for handles under ${domain}`,
+          html`made ${minuteOf(createdAt)}, expires ${minuteOf(expiresAt)}`,
+        ],
         status !== 'pending'
           ? null
           : actForm(desk, { id: `claim-${i}`, act: 'revoke-claim', back: BACK, button: 'Revoke', fields: { code } }),
@@ -78,6 +81,16 @@ export async function invitesPage(desk: Desk): Promise<Response> {
 </section>`,
   })
 }
+
+/** A community may have a domain of its own; its codes are good for handles there. */
+const domainChoice = (domains: readonly string[]): Html | null =>
+  domains.length < 2
+    ? null
+    : html`
+<div class="field">
+  <label for="domain">Handles under</label>
+  <select id="domain" name="domain">${['', ...domains].map((domain) => html`<option value="${domain}">${domain || 'any domain'}</option>`)}</select>
+</div>`
 
 interface Waitlist {
   signups: { email: string; handle?: string; createdAt: string }[]
