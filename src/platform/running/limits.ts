@@ -73,6 +73,11 @@ const rules = {
   accountReach: [{ windowSecs: MINUTES_5, points: () => 20 }],
   // By code, which cannot be guessed; each reads some rows.
   appeal: [{ windowSecs: MINUTES_5, points: () => 60 }],
+  // Reports of accounts of other servers, by the address of their server. Each may open a case.
+  foreignReport: [
+    { windowSecs: HOUR_SECS, points: () => 100 },
+    { windowSecs: DAY_SECS, points: () => 500 },
+  ],
   waitlist: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.waitlistPer5min }],
   repoWrite: [
     { windowSecs: HOUR_SECS, points: (config) => config.rateLimit.writePointsHourly },

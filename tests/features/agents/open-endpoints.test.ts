@@ -73,6 +73,7 @@ let bare: RegisteredAgent
 const { pds } = useWorld({
   appview: true,
   config: ({ appview }) => ({
+    cases: { noticeAuthorities: ['did:web:authority.test' as Did] },
     ...forCeremonies,
     agentAuth: { ...withAgents, grantedScopes: EVERYTHING },
     moderation: { reportUrl: appview.url, reportDid: REPORTS },

@@ -25,6 +25,7 @@ const kindsOfEndpoints = {
   service: 'com.atproto.server.createAccount',
   'service of the account, agent, session, app': 'com.atproto.repo.uploadBlob',
   'moderation service, agent, session, app': 'app.bsky.actor.getPreferences',
+  'service, agent, session, app': 'com.atproto.moderation.createReport',
   'moderation service, operator': 'com.atproto.admin.getAccountInfo',
   'operator, agent, session, app': 'com.atproto.sync.getRepo',
   operator: 'com.atproto.admin.deleteAccount',

@@ -3,8 +3,8 @@ import { expect, test } from 'bun:test'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { roleHolder } from '../../support/clients/role-holder.ts'
-import { signedAs } from '../../support/clients/service-signer.ts'
-import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { NOTICE, signedAs } from '../../support/clients/service-signer.ts'
+import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 
@@ -129,6 +129,28 @@ test('what is not here is no case, and one account does not report without end',
   for (let i = 0; i <= 100; i++)
     last = (await say(loud, account(bob.did), '', { reasonType: `com.example.a#r${i}` })).status
   expect(last).toBe(429)
+})
+
+test('an account of another server reports with a token of its own, as much as one address may', async () => {
+  const bob = await person()
+  const report = (token: string) =>
+    request(`${pds.url}/xrpc/${createReport}`, {
+      headers: bearer(token),
+      json: { reasonType: 'com.atproto.moderation.defs#reasonRude', reason: HOSTILE, subject: account(bob.did) },
+    })
+  const token = signedAs(other, pds, createReport)
+  expect(await report(token)).toMatchObject({ status: 200, body: { reportedBy: other.did } })
+  expect((await caseOf(bob.did)).reports).toMatchObject([{ source: 'report', by: other.did }])
+  expect((await report(signedAs(other, pds, NOTICE))).status).toBe(401)
+  expect((await report(`${token.slice(0, -6)}AAAAAA`)).status).toBe(401)
+  await using limited = await startPds({})
+  const eve = await createAccount(limited, 'eve')
+  await limited.ctx.limits.charge({ name: 'foreignReport', key: '127.0.0.1', cost: 100 })
+  const last = await request(`${limited.url}/xrpc/${createReport}`, {
+    headers: bearer(signedAs(other, limited, createReport)),
+    json: { reasonType: 'com.atproto.moderation.defs#reasonRude', subject: account(eve.did) },
+  })
+  expect(last.status).toBe(429)
 })
 
 test('a new label of a watched labeler opens a case once', async () => {

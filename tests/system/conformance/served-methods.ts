@@ -125,7 +125,7 @@ export function servedMethods({ did, handle, appview, reports }: Subjects): Serv
     post('com.atproto.admin.updateAccountPassword', OPERATOR),
     post('com.atproto.admin.updateSubjectStatus', MODERATORS),
 
-    post('com.atproto.moderation.createReport', 'FVAT', {
+    post('com.atproto.moderation.createReport', 'FVATSM', {
       grant: { scope: `rpc:com.atproto.moderation.createReport?aud=${reports}` },
     }),
     get('com.atproto.temp.checkSignupQueue', STANDARD, { grant: 'refused' }),

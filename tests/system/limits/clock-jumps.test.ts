@@ -139,6 +139,7 @@ describe('what deletes by age skips a pass', () => {
       'ceremonies',
       'abandoned-repos',
       'case-retention',
+      'blob-quarantine',
     ]
     // Their passes at the start may be under way, and would be joined.
     for (const name of ['name-claims', 'abandoned-repos']) await pds.runSweep(name)

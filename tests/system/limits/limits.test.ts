@@ -386,6 +386,7 @@ const QUIET: LimitName[] = [
   'accountNotice',
   'loginApprovalPush',
   'agentAskPush',
+  'foreignReport',
   'irohConnection',
   'irohConnectionTotal',
   'irohEchoTotal',

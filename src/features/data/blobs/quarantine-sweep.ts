@@ -8,6 +8,8 @@ const ROWS_PER_PASS = 500
 export const quarantineSweep: Sweep = {
   name: 'blob-quarantine',
   intervalSecs: () => MINUTE_SECS,
+  // A blob must not come back because of a wrong clock.
+  destructive: true,
   async run({ db, clock }) {
     const due = await dueQuarantines(db, clock.now(), ROWS_PER_PASS)
     if (due.length > 0)

@@ -1,16 +1,18 @@
 /**
  * Methods that this server implements by calling another service: reports, feeds and push tokens. Nothing is stored.
  */
-import { procedure, query, type XrpcCall } from '../../../http/endpoint.ts'
+import { besideSessions, taking } from '../../../http/credential-guards.ts'
+import { procedure, query, type Guard, type XrpcCall } from '../../../http/endpoint.ts'
+import { charge } from '../../../http/limiting.ts'
 import { invalidToken, Refusal } from '../../../http/errors.ts'
 import { parseDid, recordUriParts, type Did } from '../../../protocol/identifiers.ts'
 import { access, mayHaveCalled } from '../../access/auth/auth.ts'
-import type { AccessCaller } from '../../access/callers/callers.ts'
+import { serviceKind, type AccessCaller, type ServiceCaller } from '../../access/callers/callers.ts'
 import { isOwnDid } from '../../../platform/configuration/service-names.ts'
 import { copyReport, takeReport } from '../../operations/cases/cases.ts'
 import { appviewService, askJson, forward } from './proxy.ts'
 import { namedService } from './upstream-services.ts'
-import { refuseSpaces, requireRpc, rpc } from './rpc-guard.ts'
+import { refuseSpaces, requireRpc, rpc, type RpcCaller } from './rpc-guard.ts'
 
 const NOTIFICATION_FRAGMENT = 'bsky_notif'
 const SKELETON_METHOD = 'app.bsky.feed.getFeedSkeleton'
@@ -40,12 +42,26 @@ async function relayPush(call: XrpcCall<AccessCaller, unknown, PushInput>): Prom
   await response.body?.cancel()
 }
 
+const elsewhere = taking<ServiceCaller | null>([besideSessions(serviceKind)], () => null)
+// An account that was taken down may appeal. Whatever else it reports, the moderation service decides.
+const holders = rpc({ sessions: 'every' })
+
+/** Account holders, and accounts of other servers that address their report to this one. */
+const reporters: Guard<RpcCaller | ServiceCaller> = {
+  personal: true,
+  takes: [...elsewhere.takes, ...holders.takes],
+  check: async (exchange) => (await elsewhere.check(exchange)) ?? holders.check(exchange),
+}
+
 export const relayRoutes = [
   procedure('com.atproto.moderation.createReport', {
-    // An account that was taken down may appeal. Whatever else it reports, the moderation service decides.
-    auth: rpc({ sessions: 'every' }),
+    auth: reporters,
     async handler(call) {
       const { caller, input } = call
+      if ('iss' in caller) {
+        charge(call, 'foreignReport')
+        return takeReport(call, { did: caller.iss, credential: 'service' }, input)
+      }
       // What is known to few is no business of a service whose labels are public.
       if ('uri' in input.subject) refuseSpaces([String(input.subject.uri)])
       const { config } = call.ctx
