@@ -94,7 +94,8 @@ test('killed at any instant: what was answered is there, and no row is without i
 
 test('a full disk refuses an upload, keeps nothing of it, and goes on', async () => {
   const dataDir = join(folder, 'full')
-  await using server = await start(dataDir, { maxFileBytes: 3_000_000 })
+  // The log of the database has to fit.
+  await using server = await start(dataDir, { maxFileBytes: 4_500_000 })
   const account = await createAccount(server, 'bob')
   const small = randomBytes(1_000_000)
   const refused = await upload(server, account, randomBytes(5_000_000))
