@@ -163,7 +163,9 @@ async function changeFactors(page: Page, button: string, { password }: { passwor
   await page.locator('button.primary').click()
 }
 
+/** Ends the sign-ins of the tests before, which pages would all list. */
 async function signIn(page: Page): Promise<void> {
+  await pds.lose('oauth_device_account', { did: alice.did })
   await enterPassword(page, alice)
   await page.waitForURL(`${pds.url}/account`)
 }
