@@ -108,6 +108,9 @@ test('a move goes on after every kill, and nothing is lost or moved twice', asyn
   }
 })
 
+/** More than the database and its log take. */
+const MAX_FILE_BYTES = 8 * 1024 * 1024
+
 test('a move waits while there is no room, and continues once there is', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-move-'))
   await using plc = await startPlcServer()
@@ -118,12 +121,12 @@ test('a move waits while there is no room, and continues once there is', async (
     SERVICE_PLC_DIRECTORY_URL: plc.url,
     SERVICE_RATE_LIMIT_ENABLED: 'false',
   }
-  const server = await startProgram(['dev'], env, folder, { maxFileBytes: 3 * 1024 * 1024 })
+  const server = await startProgram(['dev'], env, folder, { maxFileBytes: MAX_FILE_BYTES })
   try {
     const from = await createAccount(old, 'anna')
     const uploaded = await from.call('com.atproto.repo.uploadBlob', {
       method: 'POST',
-      body: new Uint8Array(4 * 1024 * 1024),
+      body: new Uint8Array(MAX_FILE_BYTES + 1),
       headers: { 'content-type': 'video/mp4' },
     })
     const record = { $type: 'com.example.film', film: uploaded.body.blob }
