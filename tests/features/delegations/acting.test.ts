@@ -249,6 +249,12 @@ describe('an open access token and its session end with', () => {
         headers: basic('admin', ADMIN_TOKEN),
         json: {},
       }),
+    'the password of the delegate, who resets it': async (_, __, { did }) => {
+      const headers = basic('admin', ADMIN_TOKEN)
+      const reset = await request(`${pds.url}/v1/admin/accounts/${did}/reset-token`, { headers, json: {} })
+      const json = { token: reset.body.token, password: 'another good password' }
+      return request(`${pds.url}/xrpc/com.atproto.server.resetPassword`, { json })
+    },
     'the account of the delegate': (_, __, { did }) =>
       request(`${pds.url}/xrpc/com.atproto.admin.deleteAccount`, {
         headers: basic('admin', ADMIN_TOKEN),
@@ -265,13 +271,15 @@ describe('an open access token and its session end with', () => {
     const { body: tokens } = await app.redeem(returned(await theirs.allow(url, id)).get('code')!)
     const write = () => app.call(tokens.access_token, 'com.atproto.repo.createRecord', {}, creating(team.did))
     expect((await write()).status).toBe(200)
-    const later = app.authorizeUrl(await app.requestUri())
+    // An app of its own: a code challenge counts once.
+    const lateApp = new OAuthClient(pds)
+    const later = lateApp.authorizeUrl(await lateApp.requestUri())
     const code = returned(await theirs.allow(later, id)).get('code')!
     await ends[how]!(team, id, delegate)
     for (const call of [write, () => app.call(tokens.access_token, 'com.atproto.server.getSession')])
       expect((await call()).status).toBe(401)
     expect(await app.refresh(tokens.refresh_token)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
-    expect(await app.redeem(code)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
+    expect(await lateApp.redeem(code)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
   })
 
   test('its last day', async () => {

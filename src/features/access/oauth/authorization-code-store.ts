@@ -37,4 +37,14 @@ export const takeAuthorizationCode = async (tx: Tx, codeHash: string, now: Milli
 export const deleteAuthorizationCodesOf = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM oauth_code WHERE did = ${did}`)
 
+/**
+ * Delete the codes by which an account lets apps act for others. Those of other delegates of the same accounts go too:
+ * they are good for a minute, and are asked for again.
+ */
+export const deleteAuthorizationCodesBy = (tx: Tx, delegateDid: Did): Promise<number> =>
+  tx.run(sql`
+    DELETE FROM oauth_code
+    WHERE did IN (SELECT did FROM delegation WHERE delegate_did = ${delegateDid} AND status <> 'ended')
+      AND content LIKE '%"delegationId":%'`)
+
 export const deleteAuthorizationCodesBefore = codes.deleteExpired

@@ -6,7 +6,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { accessTokenHash } from '../../../protocol/dpop.ts'
 import { BASE_SCOPE, permissionsOf, type Permissions } from '../../../protocol/scopes.ts'
 import { invalidAccessToken, offerNonce, readOAuthAccessToken, refusedToken, useProof } from '../tokens/tokens.ts'
-import { deleteAuthorizationCodesOf } from './authorization-code-store.ts'
+import { deleteAuthorizationCodesBy, deleteAuthorizationCodesOf } from './authorization-code-store.ts'
 import {
   aliveOAuthSession,
   deleteOAuthSessionsOf,
@@ -83,5 +83,6 @@ export const oauthSessionRevalidation = ({ sessionId, did }: Pick<OAuthCaller, '
  */
 export async function endOAuthSessions(tx: Tx, did: Did): Promise<{ sessions: number; codes: number }> {
   await deleteConsentsBy(tx, did)
+  await deleteAuthorizationCodesBy(tx, did)
   return { codes: await deleteAuthorizationCodesOf(tx, did), sessions: await deleteOAuthSessionsOf(tx, did) }
 }
