@@ -198,6 +198,27 @@ describe('a delegate', () => {
     const code = returned(await fresh.answer(asked.body, dora.did)).get('code')!
     expect((await app.redeem(code)).body.sub).toBe(dora.did)
   })
+
+  test('who did not ask to stay signed in is signed out once the request is decided, and stays it otherwise', async () => {
+    const { team } = await sharedAccount()
+    const fay = await createAccount(pds, `fay${++count}`)
+    const id = await share(pds, team, fay)
+    const { handle: identifier, password } = fay
+    const after = async (remember: Record<string, string>, decision: Record<string, string>, account = id) => {
+      const app = new OAuthClient(pds)
+      const browser = new DelegateBrowser(pds)
+      const url = app.authorizeUrl(await app.requestUri())
+      const asked = await browser.allow(url, 'other', { identifier, password, ...remember })
+      expect(asked.body).toContain(`as @${team.handle}`)
+      expect(await browser.signedIn()).toBe(fay.did)
+      expect((await browser.answer(asked.body, account, decision)).status).toBe(303)
+      return browser.signedIn()
+    }
+    expect(await after({}, {})).toBeNull()
+    expect(await after({}, {}, fay.did)).toBeNull()
+    expect(await after({}, { action: 'deny' })).toBeNull()
+    expect(await after({ remember: 'yes' }, {})).toBe(fay.did)
+  })
 })
 
 test('the second factor of another account in the same browser opens no shared account', async () => {

@@ -2,6 +2,7 @@
 import { html, inEnglish, plainName, type Html, type Wording } from '../../../http/html.ts'
 import { page, type PageAsker } from '../../../http/page.ts'
 import { isLoopbackClientId } from '../../../protocol/client-metadata.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
 import { BASE_SCOPE, type ExpandedScope } from '../../../protocol/scopes.ts'
 import type { ListedDelegation } from '../delegations/delegations.ts'
 import { accountChooser, type Device, type SignedIn } from '../pages/pages.ts'
@@ -56,7 +57,12 @@ export interface Filled {
   account: string | null
   granted: ReadonlySet<string>
   remember: boolean
+  /** The account that is signed in until the request is decided, to be asked whom the person means; null if none. */
+  signedInForThis: Did | null
 }
+
+/** Field of the form with that account. */
+export const SIGNED_IN_FOR_THIS = 'signed_in_for_this'
 
 /**
  * Query parameter of a browser that returns from the sign-up page, so that `prompt=create` does not send it there
@@ -131,6 +137,7 @@ function passwordForm(view: AuthorizeView): Html {
 <form method="post" action="${actionOf(view)}" class="stack">
   ${hidden(namesOf(view))}
   ${proof}
+  ${filled?.signedInForThis && hidden({ [SIGNED_IN_FOR_THIS]: filled.signedInForThis })}
   ${device && choice(device, view)}
   ${signInFields(view)}
   ${permissionList(

@@ -9,6 +9,7 @@ import { charge } from '../../../http/limiting.ts'
 import { requestOrigin } from '../../../http/origin.ts'
 import { isRegistered } from '../../../protocol/redirect-uris.ts'
 import type { Wording } from '../../../http/html.ts'
+import { parseDid, type Did } from '../../../protocol/identifiers.ts'
 import { BASE_SCOPE, narrowedScopes } from '../../../protocol/scopes.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import { announceIn } from '../../identity/account-events/account-events.ts'
@@ -23,6 +24,7 @@ import {
   requireFormToken,
   requireNavigation,
   signIn,
+  signOut,
   withPassword,
   type EnterPage,
 } from '../pages/pages.ts'
@@ -40,6 +42,7 @@ import { decideRequest, openRequest, requestHash, type Decision } from './author
 import {
   authorizePage,
   HAS_ACCOUNT,
+  SIGNED_IN_FOR_THIS,
   mustSignInAgain,
   nameOf,
   preselected,
@@ -196,6 +199,14 @@ async function decide(call: PageCall): Promise<Response> {
   const form = await readOwnForm(call)
   const opened = await openedRequest(call, form)
   if (!agrees(form, opened.pending)) throw pageRefusal('The form does not belong to this request.')
+  const response = await answered(call, opened, form)
+  if (isRedirect(response)) await leave(call, parseDid(form.get(SIGNED_IN_FOR_THIS) ?? ''))
+  return response
+}
+
+const isRedirect = ({ status }: Response): boolean => status === 303
+
+async function answered(call: PageCall, opened: Opened, form: URLSearchParams): Promise<Response> {
   switch (form.get('action')) {
     case 'deny':
       return decided(call, opened, {
@@ -208,6 +219,12 @@ async function decide(call: PageCall): Promise<Response> {
     default:
       throw pageRefusal('The form neither allows nor denies access.')
   }
+}
+
+/** Sign an account out that was signed in only to be asked whom the person means. */
+async function leave(call: PageCall, did: Did | null): Promise<void> {
+  const device = did && (await deviceOf(call))
+  if (device?.accounts.some(({ account }) => account.did === did)) await signOut(call, device, did!)
 }
 
 async function approve(call: PageCall, opened: Opened, form: URLSearchParams): Promise<Response> {
@@ -237,6 +254,7 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
     account: own?.account.did ?? shared?.delegation.id ?? (id === null ? null : 'other'),
     granted,
     remember,
+    signedInForThis: parseDid(form.get(SIGNED_IN_FOR_THIS) ?? ''),
   }
   const usesPasskey = passkeyAnswer(form) !== null
   if (chosen && device) {
@@ -256,9 +274,11 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
     again: (fault) => renderConsent(call, opened, { filled, fault }),
     async act(account, enter, passedFactor) {
       if (!chosen && (await sharesOf(call, account))) {
+        const wasThere = device?.accounts.some((signedIn) => signedIn.account.did === account.did) ?? false
         await signIn(call, account.did, { remember, passedFactor, enter })
+        const signedInForThis = remember || wasThere ? null : account.did
         return renderConsent(call, opened, {
-          filled: { ...filled, account: account.did },
+          filled: { ...filled, account: account.did, signedInForThis },
           fault: null,
           notice: texts.chooseWho,
         })
