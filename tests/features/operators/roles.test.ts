@@ -224,7 +224,7 @@ const OPEN_TO: readonly [paths: RegExp, letters: 'mi' | 'm' | 'i'][] = [
   [/^sessions\/(?::id\/end|prove)$/, 'mi'],
   [/^waitlist\/(?:invite|remove)$/, 'i'],
   [/^accounts\/(?:lookup|:did\/(?:access\/end|reset-mail|revoke-credentials))$/, 'm'],
-  [/^(?:cases|blobs|delegations)\b/, 'm'],
+  [/^(?:cases|blobs|delegations|sign-ups)\b/, 'm'],
 ]
 
 test('nothing that changes something is open to a moderator or an invite steward, but what is theirs', async () => {
