@@ -75,18 +75,18 @@ const kinds: Readonly<Record<string, Kind>> = {
   wallet: {
     async list({ db }, did, now) {
       const sessions = await listWalletSessions(db, did, now)
-      return sessions.map(({ tokenHash, ...rest }) => ({ ...rest, key: tokenHash, name: null, usedAt: null }))
+      return sessions.map(({ tokenHash, ...rest }) => ({ ...rest, key: tokenHash, name: null }))
     },
     end: async (_, tx, did, key) => (await deleteWalletSession(tx, did, key)) > 0,
   },
   browser: {
     async list({ db }, did, now) {
       const browsers = await browsersOf(db, did, now)
-      return browsers.map(({ tokenHash, signedInAt, openedAt, openedWith, openedFrom }) => ({
+      return browsers.map(({ tokenHash, signedInAt, usedAt, openedAt, openedWith, openedFrom }) => ({
         key: tokenHash,
         name: null,
         openedAt: openedAt ?? signedInAt,
-        usedAt: signedInAt,
+        usedAt: usedAt ?? signedInAt,
         expiresAt: null,
         openedWith,
         openedFrom,

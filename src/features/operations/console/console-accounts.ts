@@ -181,7 +181,7 @@ const accessKinds: Readonly<Record<string, string>> = {
   'app-password': 'App password',
 }
 /** More of them would make the page too large; the command lists all. */
-const MAX_ACCESS = 30
+const MAX_ACCESS = 20
 
 const accessPart = (desk: Desk, did: string, { access }: Access): Html => html`
 <section class="card">
