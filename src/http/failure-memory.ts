@@ -22,6 +22,9 @@ export interface FailedRequest {
 /** What clients do again by themselves: refresh a token, or send a proof with another nonce. */
 const routine: ReadonlySet<string> = new Set(['ExpiredToken', 'use_dpop_nonce'])
 
+/** A refused credential is answered with the same bytes and headers, whatever is wrong with it. */
+const UNAUTHENTICATED = 401
+
 /** A flood of refusals must not push all others out: in a minute, this share of the number that is kept is added. */
 const MINUTE_SHARE = 0.2
 const MAX_PER_CLIENT = 10
@@ -66,7 +69,7 @@ class FailureMemory {
   }
 
   note(exchange: RequestExchange, { status, name }: Refusal): string | null {
-    if (this.size === 0 || routine.has(name)) return null
+    if (this.size === 0 || status === UNAUTHENTICATED || routine.has(name)) return null
     const { ctx, request, route, client } = exchange
     let id: string | null = null
     const keep = () => {
