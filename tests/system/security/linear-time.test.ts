@@ -140,6 +140,10 @@ const dependencies: Readonly<Record<string, Dependency>> = {
       },
     },
   },
+  '@simplewebauthn/server': {
+    foreign: 'what authenticators answer, in JSON bodies of 150 KiB at most',
+    folders: ['esm'],
+  },
   '@sinclair/typebox': {
     foreign: 'JSON bodies, of 150 KiB where nothing less is declared',
     folders: ['build/esm/value', 'build/esm/type'],
