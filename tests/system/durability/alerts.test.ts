@@ -60,7 +60,7 @@ test('a disk that takes no more is mailed although nothing can be stored, once, 
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-alert-'))
   await using box = await startMailbox({ tls: 'none' })
   try {
-    await using server = await startProgram(['dev'], await settingsFor(box, 0), folder, { maxFileBytes: 3_000_000 })
+    await using server = await startProgram(['dev'], await settingsFor(box, 0), folder, { maxFileBytes: 4_000_000 })
     const account = await createAccount(server, 'alice')
     const write = () =>
       account.call('com.atproto.repo.createRecord', {

@@ -38,7 +38,7 @@ test('a write that the disk refuses makes it ill; it recovers by itself, and so 
       SERVICE_LOG_LEVEL: 'info',
     },
     folder,
-    { maxFileBytes: 3_000_000 },
+    { maxFileBytes: 4_000_000 },
   )
   const account = await createAccount(server, 'alice')
   const write = (text: string) =>
