@@ -12,7 +12,7 @@ import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 
-const { pds } = useWorld({ config: { rateLimit: { enabled: false } } })
+const { pds } = useWorld({ config: { rateLimit: { enabled: false }, formerUrls: ['https://former.example'] } })
 const bob = setUp(() => createAccount(pds, 'bob'))
 const browser = setUp(() => new DelegateBrowser(pds).signIn(bob))
 
@@ -44,6 +44,8 @@ async function handmade(id: string, scope = 'atproto transition:generic') {
   return { app, code, status: redeemed.status as number, tokens: redeemed.body }
 }
 
+const ownDid = async (): Promise<string> =>
+  (await request(`${pds.url}/xrpc/com.atproto.server.describeServer`)).body.did
 const actsOf = async (holder: TestAccount) => (await ownerCall(pds, holder, 'delegates/acts')).body.acts
 
 describe('the standard client', () => {
@@ -140,6 +142,9 @@ describe('a delegate', () => {
     const token = (nsid: string, aud = 'did:web:video.example') =>
       app.call(tokens.access_token, `com.atproto.server.getServiceAuth?aud=${aud}&lxm=${nsid}`)
     expect(await token('com.atproto.server.createAccount')).toMatchObject({ status: 400 })
+    // The server still takes tokens for a name that it had. What is done with one is on no record.
+    for (const aud of [await ownDid(), 'did:web:former.example', 'did:web:former.example#atproto_pds'])
+      expect(await token('com.atproto.repo.uploadBlob', aud)).toMatchObject({ status: 400 })
     expect(await token('com.atproto.repo.uploadBlob', 'did:web:localhost')).toMatchObject({ status: 200 })
     expect(
       await app.call(tokens.access_token, 'com.atproto.server.getServiceAuth?aud=did:web:video.example'),

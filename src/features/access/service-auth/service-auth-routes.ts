@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { HOUR_SECS } from '../../../base/durations.ts'
 import { query } from '../../../http/endpoint.ts'
 import { invalidRequest, invalidToken, Refusal } from '../../../http/errors.ts'
+import { isOwnDid } from '../../../platform/configuration/service-names.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { isDraftAudience, isDraftMethod, isProtectedMethod, isReadByName } from '../../../protocol/guarded-methods.ts'
@@ -47,7 +48,7 @@ function boundToken(
   { aud, exp, lxm }: { aud: string; exp?: number; lxm?: string },
 ): void {
   if (lxm === undefined) throw invalidRequest(`${who} must name the method that the token is for`)
-  if (aud.split('#')[0] === config.serverDid) throw invalidRequest(`${who} must call this server itself`)
+  if (isOwnDid(config, aud.split('#')[0])) throw invalidRequest(`${who} must call this server itself`)
   if (exp !== undefined && exp > Math.floor(clock.now() / 1000) + DEFAULT_TTL_SECS)
     throw badExpiration(`${who} cannot request a token with an expiration more than a minute in the future`)
 }
