@@ -66,13 +66,16 @@ export interface Signals {
 /**
  * Returns a function that makes a value on first use and keeps it for each context. For state that belongs to one
  * running server and one feature: a cache, a key, an outbox. A module variable would be shared by all servers of the
- * process.
+ * process. A promise that fails, as while the database is away, is not kept.
  */
 export function perContext<T>(make: (ctx: Context) => T): (ctx: Context) => T {
   const made = new WeakMap<Context, { value: T }>()
   return (ctx) => {
-    let held = made.get(ctx)
-    if (!held) made.set(ctx, (held = { value: make(ctx) }))
-    return held.value
+    const held = made.get(ctx)
+    if (held) return held.value
+    const value = make(ctx)
+    made.set(ctx, { value })
+    if (value instanceof Promise) value.catch(() => made.delete(ctx))
+    return value
   }
 }

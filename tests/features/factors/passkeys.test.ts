@@ -487,3 +487,14 @@ test('codes that come with a passkey are shown once', async () => {
   expect(codesOn(String(body))).toHaveLength(10)
   expect((await bob.browser.open(bob.path)).body).toContain('You have 10 recovery codes left')
 })
+
+test('a database that fails when passkeys are used for the first time keeps none from being used later', async () => {
+  await using fresh = await startPds({ rateLimit: { enabled: false } })
+  const bob = new FactorHolder(fresh, await createAccount(fresh, 'bob'))
+  await bob.signIn()
+  const restore = await fresh.hide('server_secret')
+  expect((await bob.change('add-passkey')).status).toBe(500)
+  await restore()
+  const key = await bob.addPasskey()
+  expect(await bob.enterWith(key, new CookieBrowser(fresh))).toMatchObject(entered)
+})
