@@ -4,6 +4,7 @@ import { sizePhrase, timePhrase } from '../../../http/texts.ts'
 import { collectionWords } from '../../access/scope-words/scope-words.ts'
 import type { BlobsView, CollectionsView, CommitsView, Counted, RecordsView, RecordView } from './browsed-data.ts'
 import { dataTexts as texts } from './data-texts.ts'
+import { beginningOfJson } from './indented-json.ts'
 import { recordWords } from './record-words.ts'
 
 /** How one kind of reader gets around. */
@@ -144,8 +145,8 @@ export function recordPart(around: Surroundings, record: RecordView): Html {
   const { path, uri, value, blobs, hasMoreBlobs } = record
   const collection = path.slice(0, path.indexOf('/'))
   const { what, text } = recordWords(path, value)
-  const whole = value === null ? '' : JSON.stringify(value, null, 2)
-  const shown = escapedWithin(whole, MAX_JSON_BYTES)
+  const json = value === null ? '' : beginningOfJson(value, MAX_JSON_BYTES)
+  const shown = escapedWithin(json, MAX_JSON_BYTES)
   const [, , did = '', name = '', rkey = ''] = uri.split('/')
   const raw = `/xrpc/com.atproto.repo.getRecord?${new URLSearchParams({ repo: did, collection: name, rkey })}`
   return part(
@@ -167,7 +168,7 @@ ${
 }
 <h2>${texts.json}</h2>
 ${value === null ? html`<p class="note error">${texts.damaged}</p>` : html`<pre class="data" tabindex="0">${shown}</pre>`}
-${shown.length < whole.length && html`<p>${texts.jsonCut({ raw: (words) => html`<a href="${raw}">${words}</a>` })}</p>`}`,
+${shown.length < json.length && html`<p>${texts.jsonCut({ raw: (words) => html`<a href="${raw}">${words}</a>` })}</p>`}`,
     null,
     html`<a href="${around.link({ part: 'records', collection })}">${collectionWords(collection)}</a> ${toData(around)}`,
   )
