@@ -10,6 +10,7 @@ import { archiveOf } from '../../support/archive.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { BLOB_NOT_FOUND, randomBytes, SERVED, Uploader, type Blob } from '../../support/clients/uploader.ts'
 import { useUploaders } from '../../support/blob-world.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 
 const GRACE_SECS = 60
 
@@ -124,6 +125,27 @@ test('a referenced file that is here already is adopted, with its type', async (
   expect(
     (await request(`${pds.url}/xrpc/com.atproto.repo.listMissingBlobs`, { headers: bearer(alice.token) })).body.blobs,
   ).toEqual([])
+})
+
+test('a referenced file is not adopted while moderators withhold it from the readers of another account', async () => {
+  const { cid } = await publish(bob, randomBytes(105))
+  const subject = { $type: 'com.atproto.admin.defs#repoBlobRef', did: bob.did, cid }
+  const takeDown = (applied: boolean) =>
+    request(`${pds.url}/xrpc/com.atproto.admin.updateSubjectStatus`, {
+      headers: bearer(ADMIN_TOKEN),
+      json: { subject, takedown: { applied } },
+    })
+  expect((await takeDown(true)).status).toBe(200)
+  const { cid: mine, record } = await publish(alice)
+  // As an import leaves it.
+  const [row] = await pds.rows('record', { path: record })
+  await pds.damage('record', { path: record }, { value: swapCid(row!.value, mine, cid) })
+  expect(await gc()).toMatchObject({ mended: 1, adopted: 0, errors: 0 })
+  expect(await alice.sees(cid)).toEqual(BLOB_NOT_FOUND)
+  expect((await takeDown(false)).status).toBe(200)
+  await publish(alice)
+  expect(await gc()).toMatchObject({ adopted: 1 })
+  expect(await alice.sees(cid)).toEqual(SERVED)
 })
 
 test('what is wrong far into an account of many blobs is put right', async () => {

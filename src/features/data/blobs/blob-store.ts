@@ -78,6 +78,10 @@ export async function findMimeType(reader: Reader, cid: string): Promise<string 
   return row && row.mimeType
 }
 
+/** Whether the blob of any owner is taken down or in quarantine. */
+export const isWithheld = async (reader: Reader, cid: string): Promise<boolean> =>
+  (await reader.get(sql`SELECT 1 FROM blob WHERE cid = ${cid} AND takedown_ref IS NOT NULL LIMIT 1`)) !== null
+
 /** By account, the revision at which references were last compared with records. */
 export async function findReconciled(reader: Reader, dids: readonly Did[]): Promise<Map<Did, string>> {
   const rows = await reader.all<{ did: Did; rev: string }>(

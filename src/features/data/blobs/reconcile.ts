@@ -17,7 +17,7 @@ import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { blobStorage } from './blobs.ts'
 import { cancelRemoval, Overtaken } from './blob-removal.ts'
 import { deleteReferences, insertReferences, listReferenced, listReferences } from './reference-store.ts'
-import { findMimeType, listClocks, correctClocks, upsertUpload } from './blob-store.ts'
+import { findMimeType, isWithheld, listClocks, correctClocks, upsertUpload } from './blob-store.ts'
 import { HEAD_BYTES } from './blob-storage.ts'
 import { mimeTypeOf } from './mime-type.ts'
 
@@ -118,7 +118,10 @@ async function hasWrongClocks({ db }: Context, did: Did, throttled: Throttle): P
   return false
 }
 
-/** Give the account referenced blobs whose files exist: another account uploaded them, or a crash left them. */
+/**
+ * Give the account referenced blobs whose files exist: another account uploaded them, or a crash left them. What
+ * operators withhold from the readers of another account has to be uploaded instead.
+ */
 async function adoptReferenced(ctx: Context, did: Did, now: Millis, throttled: Throttle): Promise<number> {
   const storage = blobStorage(ctx)
   let adopted = 0
@@ -127,7 +130,7 @@ async function adoptReferenced(ctx: Context, did: Did, now: Millis, throttled: T
   )
   for await (const page of pages) {
     for (const { cid, isOwned } of page) {
-      if (isOwned || (await storage.sizeOf(cid)) === null) continue
+      if (isOwned || (await storage.sizeOf(cid)) === null || (await isWithheld(ctx.db, cid))) continue
       const isAdopted = await storage.alone(cid, () => adopt(ctx, did, cid, now))
       if (!isAdopted) continue
       adopted++
