@@ -67,7 +67,7 @@ export async function htmlIn(value: Value, language: Language): Promise<string> 
 }
 
 /** The same as plain text, for a mail or a header. */
-export async function textIn(value: Wording, language: Language): Promise<string> {
+export async function textIn(value: Value, language: Language): Promise<string> {
   await Promise.all(missing(value, language))
   return written(value, language, String)
 }

@@ -15,17 +15,19 @@ const cookieName = (config: Config): string => `${isSecure(config) ? '__Host-' :
 /** Headers of the request that decide about the language. */
 export const LANGUAGE_HEADERS = 'Accept-Language, Cookie'
 
+type Asker = Pick<Exchange, 'ctx' | 'request'>
+
 /** `wanted` is what an app asked for. */
-export function pageLanguage(
-  { ctx, request }: Pick<Exchange, 'ctx' | 'request'>,
-  wanted: Language | null = null,
-): Language {
+export const pageLanguage = (asker: Asker, wanted: Language | null = null): Language =>
+  personsLanguage(asker, wanted) ?? asker.ctx.config.pages.language
+
+/** Returns null if nothing is known of the person. */
+export function personsLanguage({ ctx, request }: Asker, wanted: Language | null = null): Language | null {
   const chosen = cookieOf(request, cookieName(ctx.config))
   return (
     languages.find((language) => language === chosen) ??
     wanted ??
-    acceptedLanguage(request.headers.get('accept-language') ?? '') ??
-    ctx.config.pages.language
+    acceptedLanguage(request.headers.get('accept-language') ?? '')
   )
 }
 

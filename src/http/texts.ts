@@ -215,6 +215,10 @@ export const sizePhrase = (bytes: number): Phrase =>
     }).format(bytes / 1000 ** power)
   })
 
+/** A share in percent, from a whole number. */
+export const percentPhrase = (percent: number): Phrase =>
+  written((language) => (percent / 100).toLocaleString(language, { style: 'percent' }))
+
 /** A list in words: one, two and three. */
 export const listPhrase = (items: readonly Value[]): Phrase =>
   written((language) => {

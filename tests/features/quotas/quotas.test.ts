@@ -170,12 +170,12 @@ describe('a holder', () => {
     await fill(judy, 7)
     expect(await mailsTo(judy)).toEqual([])
     await create(judy, 'r7')
-    expect(await mailsTo(judy)).toEqual([expect.stringMatching(/80 % full[^]*stores 8 of at most 10 records/)])
+    expect(await mailsTo(judy)).toEqual([expect.stringMatching(/80% full[^]*stores 8 of at most 10 records/)])
     await remove(judy, 'r7')
     await create(judy, 'r7')
     expect(await mailsTo(judy)).toHaveLength(1)
     await apply(judy, [write('create', 'r8'), write('create', 'r9')])
-    expect((await mailsTo(judy)).slice(1)).toEqual([expect.stringMatching(/100 % full/)])
+    expect((await mailsTo(judy)).slice(1)).toEqual([expect.stringMatching(/100% full/)])
     await give(judy, { records: 11 })
     await create(judy, 'r10')
     expect((await mailsTo(judy)).slice(2)).toEqual([expect.stringMatching(/11 of at most 11 records/)])
@@ -186,7 +186,7 @@ describe('a holder', () => {
     const uploader = Uploader.at(pds, karl.did as Did, karl.accessJwt)
     const bytes = randomBytes(90_000)
     for (let i = 0; i < 2; i++) await uploader.upload(bytes)
-    expect(await mailsTo(karl)).toEqual([expect.stringMatching(/90 % full[^]*0.1 of at most 0.1 MB of media/)])
+    expect(await mailsTo(karl)).toEqual([expect.stringMatching(/90% full[^]*0.1 of at most 0.1 MB of media/)])
   })
 
   test('without an address is not warned, and not kept from writing', async () => {

@@ -11,6 +11,7 @@ import type { Exchange } from '../../../http/endpoint.ts'
 import { authenticationRequired, Refusal } from '../../../http/errors.ts'
 import type { Html } from '../../../http/html.ts'
 import { ageOf } from '../../../platform/running/clock.ts'
+import { personsLanguage } from '../../../http/page-language.ts'
 import { requestOrigin } from '../../../http/origin.ts'
 import { withUpload, type UploadedForm } from '../../../http/uploaded-form.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -20,6 +21,7 @@ import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { formatOpaqueToken, opaqueTokenHash, parseOpaqueToken } from '../../../protocol/opaque-token.ts'
 import { TRUST_SECS, type NewTrust } from '../factors/factors.ts'
 import { accountOf, type Account } from '../../identity/accounts/accounts.ts'
+import { keepMailLanguage } from '../../identity/mails/mails.ts'
 import { deleteDevice, deleteSignIn, insertDevice, renameDevice, signInsOf, type PassedFactor } from './device-store.ts'
 import { hidden, readForm, type PageCall } from '../page-parts/page-parts.ts'
 
@@ -180,6 +182,7 @@ export function entryOf(
   const now = ctx.clock.now()
   const lifeSecs = remember ? REMEMBERED_SECS : UNREMEMBERED_SECS
   const origin = requestOrigin(exchange)
+  const language = personsLanguage(exchange)
   return {
     async keep(tx, did) {
       const known = before ? await signInsOf(tx, before, now) : []
@@ -192,6 +195,7 @@ export function entryOf(
         [{ ...first, did, signedInAt: now, passedFactor, usedAt: now }, ...others].slice(0, MAX_ACCOUNTS),
         now + lifeSecs * 1000,
       )
+      if (language !== null) await keepMailLanguage(tx, did, language, { isChosen: false })
     },
     tell: () => replyHeaders.append('Set-Cookie', cookie(ctx, cookieName(ctx), token, remember ? lifeSecs : null)),
   }

@@ -2,8 +2,9 @@
 import { route } from '../../../http/endpoint.ts'
 import { languageCookie } from '../../../http/page-language.ts'
 import { languages } from '../../../protocol/languages.ts'
+import { keepMailLanguage } from '../../identity/mails/mails.ts'
 import { pageRefusal, seeOther } from '../page-parts/page-parts.ts'
-import { readOwnForm } from './devices.ts'
+import { deviceOf, readOwnForm } from './devices.ts'
 
 /** Returns the address of a page of ours, or of the account page if the form's address names another site or none. */
 function ownPage(publicUrl: string, given: string | null): string {
@@ -19,6 +20,13 @@ export const languageRoutes = [
       const form = await readOwnForm(call, { needsNoCookie: true })
       const language = languages.find((one) => one === form.get('language'))
       if (language === undefined) throw pageRefusal('There are no pages in this language.')
+      // A form of another site comes without the cookie of who is signed in, so that it cannot choose for their mails.
+      const device = await deviceOf(call)
+      if (device !== null)
+        await call.ctx.db.transaction(async (tx) => {
+          for (const { account } of device.accounts)
+            await keepMailLanguage(tx, account.did, language, { isChosen: true })
+        })
       call.replyHeaders.append('Set-Cookie', languageCookie(config, language))
       return seeOther(ownPage(config.publicUrl, call.url.searchParams.get('back')))
     },

@@ -31,7 +31,7 @@ export const archiveScheduleSweep: Sweep = {
             await addMail(ctx, tx, {
               key: `archive ${did}`,
               did,
-              mail: archiveReadyMail(ctx, { ...account, email }, bytes),
+              mail: await archiveReadyMail(ctx, { ...account, email }, bytes),
             })
           })
           report.made++

@@ -602,7 +602,7 @@ export const noticeStep: StepKind<OrderedNotice> = {
   },
 }
 
-const addNotice = (
+const addNotice = async (
   ctx: Context,
   tx: Tx,
   account: Account & { email: string },
@@ -612,7 +612,7 @@ const addNotice = (
   addMail(ctx, tx, {
     key: `notice ${account.did} ${crypto.randomUUID()}`,
     did: account.did,
-    mail: noticeMail(ctx, account, notice, told),
+    mail: await noticeMail(ctx, account, notice, told),
   })
 
 /**

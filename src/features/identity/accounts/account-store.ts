@@ -2,6 +2,7 @@
 import { parseDid, parseHandle, type Did, type Handle, type Millis } from '../../../protocol/identifiers.ts'
 import { sql, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
 import type { DidPlace } from '../../../http/paged-list.ts'
+import { languages, type Language } from '../../../protocol/languages.ts'
 import { statusOf, type AccountStatus } from '../../../protocol/account-status.ts'
 import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'
 import { validColumn, type Revalidation } from '../../../http/revalidation.ts'
@@ -23,14 +24,16 @@ export interface Account {
   hasPassword: boolean
   /** Whether a sign-in with the password needs a code from the mail: it was asked for, and the address is confirmed. */
   emailAuthFactor: boolean
+  /** Of its mails, as its holder last chose it; null if none is known, or not one that this version writes. */
+  language: Language | null
 }
 
 type Flag = 'invitesDisabled' | 'hasPassword' | 'emailAuthFactor'
-type Row = Omit<Account, Flag> & Record<Flag, number>
+type Row = Omit<Account, Flag | 'language'> & Record<Flag, number> & { language: string | null }
 
 const columns = sql`did, handle, email, email_confirmed_at AS "emailConfirmedAt", created_at AS "createdAt",
   deactivated_at AS "deactivatedAt", delete_after AS "deleteAfter", takedown_ref AS "takedownRef",
-  invites_disabled AS "invitesDisabled", CASE WHEN password_hash IS NULL THEN 0 ELSE 1 END AS "hasPassword",
+  invites_disabled AS "invitesDisabled", language, CASE WHEN password_hash IS NULL THEN 0 ELSE 1 END AS "hasPassword",
   CASE WHEN email_confirmed_at IS NULL THEN 0 ELSE email_auth_factor END AS "emailAuthFactor"`
 
 async function findBy(reader: Reader, condition: Sql): Promise<Account | null> {
@@ -43,6 +46,7 @@ const fromRow = (row: Row): Account => ({
   invitesDisabled: row.invitesDisabled === 1,
   hasPassword: row.hasPassword === 1,
   emailAuthFactor: row.emailAuthFactor === 1,
+  language: languages.find((one) => one === row.language) ?? null,
 })
 
 /** The account of a caller, and whether the caller may still act. */
@@ -166,15 +170,28 @@ export interface NewAccount extends WrappedKey {
   createdAt: Millis
   deactivatedAt: Millis | null
   deleteAfter: Millis | null
+  /** Of its mails; null if none is known. */
+  language?: Language | null
 }
 
 /** Throws a unique violation if the DID, handle or email address belongs to another account. */
 export async function addAccount(tx: Tx, account: NewAccount): Promise<void> {
-  const { did, handle, email, passwordHash, signingKey, wrapped, createdAt, deactivatedAt, deleteAfter } = account
+  const {
+    did,
+    handle,
+    email,
+    passwordHash,
+    signingKey,
+    wrapped,
+    createdAt,
+    deactivatedAt,
+    deleteAfter,
+    language = null,
+  } = account
   await tx.run(sql`
-    INSERT INTO account (did, handle, email, password_hash, signing_key, signing_key_wrapped, created_at, deactivated_at, delete_after)
+    INSERT INTO account (did, handle, email, password_hash, signing_key, signing_key_wrapped, created_at, deactivated_at, delete_after, language)
     VALUES (${did}, ${handle}, ${email?.toLowerCase() ?? null}, ${passwordHash}, ${signingKey}, ${wrapped}, ${createdAt},
-      ${deactivatedAt}, ${deleteAfter})`)
+      ${deactivatedAt}, ${deleteAfter}, ${language})`)
 }
 
 /** Throws a unique violation if the handle is the first one of another account. */

@@ -55,7 +55,6 @@ async function tellHolder(ctx: Context, email: string): Promise<void> {
   const state = account && ctx.limits.charge({ name: 'requestMail', key: `address_wanted ${account.did}` })
   if (!account || state?.allowed === false) return
   const { did } = account
-  await ctx.db.transaction((tx) =>
-    addMail(ctx, tx, { key: `address_wanted ${did}`, did, mail: addressWantedMail(ctx, { ...account, email }) }),
-  )
+  const mail = await addressWantedMail(ctx, { ...account, email })
+  await ctx.db.transaction((tx) => addMail(ctx, tx, { key: `address_wanted ${did}`, did, mail }))
 }

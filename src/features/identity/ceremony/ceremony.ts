@@ -14,6 +14,7 @@ import type { Exchange } from '../../../http/endpoint.ts'
 import { authenticationRequired, internalError, invalidClaim, Refusal } from '../../../http/errors.ts'
 import { isDeeperThan } from '../../../http/json-depth.ts'
 import { requestOrigin } from '../../../http/origin.ts'
+import { personsLanguage } from '../../../http/page-language.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
@@ -211,6 +212,7 @@ async function promote<Entry>(
     createdAt: now,
     deactivatedAt: null,
     deleteAfter: null,
+    language: personsLanguage(exchange),
   })
   await noteWallet(ctx, tx, did)
   if (share !== null) await depositShare(ctx, tx, did, share)

@@ -77,7 +77,7 @@ async function mailRecoveryCode(ctx: Context, tx: Tx, account: Account, told: To
   if (email === null || ctx.config.signingKeyMasterKey === null || !(await isMailDue(tx, did, now))) return false
   const { token, hash } = newToken()
   await insertRecoveryCode(tx, did, hash, now)
-  const mail = recoveryCodeMail(ctx, { ...account, email }, token, told)
+  const mail = await recoveryCodeMail(ctx, { ...account, email }, token, told)
   await addMail(ctx, tx, { key: `recovery ${hash}`, did, mail, goodUntil: now + CODE_TTL_MILLIS })
   return true
 }

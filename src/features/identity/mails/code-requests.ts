@@ -10,7 +10,7 @@ import { accountOf, type Account } from '../accounts/accounts.ts'
 import type { CodePurpose } from './mailed-code-store.ts'
 import { issueCode } from './mailed-codes.ts'
 import { sendMail, type MailOrder } from './mail-steps.ts'
-import { addressOf, codeMail, type Told } from './mail-texts.ts'
+import { addressOf, codeMail, type Told } from './mail-bodies.ts'
 
 /** Returns the caller's account. Throws `InvalidRequest` if it was deleted after the caller authenticated. */
 export const presentAccount = ({ db }: Context, did: Did): Promise<Account> => present(db, did)
@@ -56,7 +56,7 @@ export async function orderCode(ctx: Context, tx: Tx, did: Did, purpose: CodePur
   return {
     key: `${purpose} ${did}`,
     did,
-    mail: codeMail(ctx, { ...account, email }, purpose, code, told),
+    mail: await codeMail(ctx, { ...account, email }, purpose, code, told),
     carries: { did, purpose, code },
   }
 }

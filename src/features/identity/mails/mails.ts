@@ -8,6 +8,7 @@ export {
   redeemCode,
   type CodeFault,
 } from './mailed-codes.ts'
+export { keepMailLanguage } from './mail-language-store.ts'
 export { addMail, sendMail } from './mail-steps.ts'
 export {
   addressOf,
@@ -24,4 +25,4 @@ export {
   type Stored,
   type Told,
   type ToldDecision,
-} from './mail-texts.ts'
+} from './mail-bodies.ts'

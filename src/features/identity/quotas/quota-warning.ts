@@ -25,6 +25,6 @@ export async function warnOfQuota(
   if ((await raiseWarning(tx, did, what, percent)) === 0) return
   const account = await accountOf(tx, did)
   if (account === null || account.email === null) return
-  const mail = quotaMail(ctx, { ...account, email: account.email }, { what, used: after, quota })
+  const mail = await quotaMail(ctx, { ...account, email: account.email }, { what, used: after, quota })
   await addMail(ctx, tx, { key: `quota ${what} ${did}`, did, mail })
 }

@@ -2,9 +2,11 @@
 import { authenticationRequired, invalidRequest, Refusal } from '../../../http/errors.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { requireMasterKey } from '../../../http/master-key.ts'
+import { personsLanguage } from '../../../http/page-language.ts'
 import type { Reader } from '../../../platform/database/database.ts'
 import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
 import { parseDidKey } from '../../../protocol/keys.ts'
+import type { Language } from '../../../protocol/languages.ts'
 import { accountOf } from '../accounts/accounts.ts'
 import {
   AddressTaken,
@@ -39,6 +41,8 @@ export interface AdmittedSignup {
   recoveryKey: string | null
   /** The identity that the client has made itself; null if the server makes one, or if the DID existed before. */
   brought: BroughtIdentity | null
+  /** Of its mails; null if the request says none. */
+  language: Language | null
 }
 
 /**
@@ -79,7 +83,7 @@ export async function checkRequest(
   if (did !== null) await requireNew(db, did)
   // Last: otherwise a request with some other fault would reveal for free whether the address is available.
   await withinRefusedAddresses(exchange, () => requireFreeAddress(db, email, clock.now()))
-  return { did, handle, email, password, inviteCode, recoveryKey, brought }
+  return { did, handle, email, password, inviteCode, recoveryKey, brought, language: personsLanguage(exchange) }
 }
 
 /**

@@ -200,7 +200,7 @@ async function establish(
   claimed: HeldName,
   made: WrappedKey & { passwordHash: string | null },
 ): Promise<void> {
-  const { handle, email, inviteCode, recoveryKey, brought } = admitted
+  const { handle, email, inviteCode, recoveryKey, brought, language } = admitted
   const { did } = claimed
   const isMadeHere = admitted.did === null
   if ((await endClaim(tx, claimed)) === 0) throw tookTooLong()
@@ -219,6 +219,7 @@ async function establish(
     createdAt: now,
     deactivatedAt: isMadeHere ? null : now,
     deleteAfter: isMadeHere ? null : now + UNFINISHED_MOVE_SECS * 1000,
+    language,
   })
   if (!isMadeHere) await keepArrivingDocument(tx, did)
   if (made.passwordHash === null || recoveryKey !== null || brought !== null) await noteWallet(ctx, tx, did)

@@ -1,14 +1,15 @@
 /** Rows of `waitlist_entry`. */
 import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
 import type { Handle, Millis } from '../../../protocol/identifiers.ts'
+import type { Language } from '../../../protocol/languages.ts'
 
 /** Add an entry. Does nothing if the email address is already on the list. */
 export const insertEntry = (
   tx: Tx,
-  { email, handle, now }: { email: string; handle: Handle | null; now: Millis },
+  { email, handle, language, now }: { email: string; handle: Handle | null; language: Language | null; now: Millis },
 ): Promise<number> =>
   tx.run(
-    sql`INSERT INTO waitlist_entry (email, handle, created_at) VALUES (${email}, ${handle}, ${now}) ON CONFLICT (email) DO NOTHING`,
+    sql`INSERT INTO waitlist_entry (email, handle, language, created_at) VALUES (${email}, ${handle}, ${language}, ${now}) ON CONFLICT (email) DO NOTHING`,
   )
 
 export interface WaitlistRow {
@@ -27,6 +28,10 @@ export const listEntries = (reader: Reader, { beforeSeq, limit }: { beforeSeq: n
 /** Delete an entry. Returns 0 if the address is not on the list. */
 export const deleteEntry = (tx: Tx, email: string): Promise<number> =>
   tx.run(sql`DELETE FROM waitlist_entry WHERE email = ${email}`)
+
+/** Delete an entry. Returns it, or null if the address is not on the list. */
+export const takeEntry = (tx: Tx, email: string): Promise<{ language: string | null } | null> =>
+  tx.get<{ language: string | null }>(sql`DELETE FROM waitlist_entry WHERE email = ${email} RETURNING language`)
 
 export const countEntries = async (reader: Reader): Promise<number> =>
   (await reader.get<{ total: number }>(sql`SELECT count(*) AS total FROM waitlist_entry`))!.total

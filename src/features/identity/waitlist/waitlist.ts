@@ -8,12 +8,14 @@ import { invalidRequest, notFound, Refusal } from '../../../http/errors.ts'
 import type { Feature } from '../../../http/feature.ts'
 import type { RequestBody } from '../../../http/body.ts'
 import { readJson } from '../../../http/json-input.ts'
+import { personsLanguage } from '../../../http/page-language.ts'
 import { bySeq, pageOf } from '../../../http/paged-list.ts'
 import { parseHandle, wireTime } from '../../../protocol/identifiers.ts'
+import { languages } from '../../../protocol/languages.ts'
 import { actorOf, operator, recordAudit } from '../../operations/operators/operators.ts'
 import { makeCodes, OPERATOR } from '../invites/invites.ts'
 import { addMail, invitedMail } from '../mails/mails.ts'
-import { countEntries, deleteEntry, insertEntry, listEntries } from './waitlist-store.ts'
+import { countEntries, deleteEntry, insertEntry, listEntries, takeEntry } from './waitlist-store.ts'
 
 const MIN_EMAIL_LENGTH = 3
 const MAX_EMAIL_LENGTH = 320
@@ -45,7 +47,8 @@ export const waitlist: Feature = {
     route('POST', '/waitlist', {
       capability: 'waitlist',
       limit: 'waitlist',
-      async handler({ ctx, body }) {
+      async handler(call) {
+        const { ctx, body } = call
         const given = await readJson(body, Type.Object({ email: Type.String(), handle: Type.Optional(Type.String()) }))
         const email = parseEmail(given.email)
         if (email === null) throw invalidRequest('email is not a valid email address')
@@ -53,7 +56,9 @@ export const waitlist: Feature = {
         const handle = handleText === '' ? null : parseHandle(handleText.toLowerCase())
         if (handle === null && handleText !== '')
           throw new Refusal(400, 'InvalidHandle', 'handle is not a valid handle')
-        await ctx.db.transaction((tx) => insertEntry(tx, { email, handle, now: ctx.clock.now() }))
+        await ctx.db.transaction((tx) =>
+          insertEntry(tx, { email, handle, language: personsLanguage(call), now: ctx.clock.now() }),
+        )
         return { status: 'ok' }
       },
     }),
@@ -85,12 +90,14 @@ export const waitlist: Feature = {
         const { ctx, caller, body } = call
         const email = await readAddress(body)
         await ctx.db.transaction(async (tx) => {
-          if ((await deleteEntry(tx, email)) === 0) throw notListed()
+          const entry = await takeEntry(tx, email)
+          if (entry === null) throw notListed()
+          const language = languages.find((one) => one === entry.language) ?? null
           await recordAudit(call, tx, { actor: actorOf(caller), action: 'waitlist_invited' })
           const [code = null] = ctx.config.inviteCodeRequired
             ? await makeCodes(ctx, tx, { forAccount: OPERATOR, createdBy: OPERATOR, uses: 1, count: 1 })
             : []
-          await addMail(ctx, tx, { key: `waitlist ${email}`, mail: invitedMail(ctx, email, code) })
+          await addMail(ctx, tx, { key: `waitlist ${email}`, mail: await invitedMail(ctx, { email, language }, code) })
         })
         return { status: 'ok' }
       },

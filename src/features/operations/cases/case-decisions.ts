@@ -1,7 +1,7 @@
 /** What operators decide about cases: each decision is carried out, written down and told to the person in one step. */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, notFound, Refusal } from '../../../http/errors.ts'
-import { plainText } from '../../../http/html.ts'
+import { plainText, type Wording } from '../../../http/html.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
@@ -26,6 +26,7 @@ import {
   type DecisionRow,
 } from './case-store.ts'
 import { accountSubject, isHere, subjectNamed, subjectText, type CaseSubject } from './case-subjects.ts'
+import { decisionTexts as texts } from './decision-texts.ts'
 import { setTakedown } from './subject-takedowns.ts'
 
 const MAX_NOTES = 500
@@ -33,7 +34,7 @@ const MAX_NOTES = 500
 interface DecisionAct {
   kinds: ReadonlySet<CaseSubject['kind']>
   /** What the person is told was done; null if nothing is taken from the person, who then hears nothing. */
-  told: string | null
+  told: Wording | null
   /** What is taken down. */
   target?(subject: CaseSubject): CaseSubject
   /** The blob goes into quarantine. */
@@ -48,21 +49,21 @@ export const decisionActs: Readonly<Record<string, DecisionAct>> = {
   nothing: { kinds: anything, told: null },
   warn: {
     kinds: anything,
-    told: 'Nothing was taken down. This is a warning: if it happens again, more may follow.',
+    told: texts.warned,
   },
   takedown: {
     kinds: anything,
-    told: 'It was taken down: others can no longer see it. Nothing was deleted.',
+    told: texts.takenDown,
     target: whole,
   },
   'takedown-account': {
     kinds: new Set(['record', 'blob']),
-    told: 'The whole account was taken down: others can no longer see it, and it can no longer be used. Nothing was deleted.',
+    told: texts.accountTakenDown,
     target: ({ did }) => accountSubject(did),
   },
   quarantine: {
     kinds: new Set(['blob']),
-    told: 'The file was set aside: until it is looked at again, only moderators can see it.',
+    told: texts.setAside,
     isQuarantine: true,
   },
 }
@@ -197,7 +198,7 @@ async function tell(
   const account = await accountOf(tx, found.did)
   if (account === null || account.email === null) return false
   const { seq, did } = found
-  const mail = decisionMail(
+  const mail = await decisionMail(
     ctx,
     { ...account, email: account.email },
     { caseSeq: seq, subject: subjectText(found), ...told },
@@ -209,11 +210,6 @@ async function tell(
 interface Answer {
   outcome: 'upheld' | 'reversed'
   reason: string
-}
-
-const answerWords = {
-  upheld: 'Your appeal was read, and the decision stays.',
-  reversed: 'Your appeal was right: the decision is taken back, and what was taken down is visible again.',
 }
 
 /** Answer an appeal. If the decision is reversed, what it took down is restored. Throws `CaseDecided` (409). */
@@ -236,7 +232,7 @@ export async function answerAppeal(call: Exchange, { actor }: By, seq: number, g
     })
     if (outcome === 'reversed') await undo(call, tx, found, decision, actor)
     await setAnswer(tx, seq, { outcome, answer, actor, now })
-    await tell(ctx, tx, found, { done: answerWords[outcome], reason: answer, appeal: null }, 'answered')
+    await tell(ctx, tx, found, { done: texts[outcome], reason: answer, appeal: null }, 'answered')
   })
 }
 

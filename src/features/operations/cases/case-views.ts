@@ -1,4 +1,5 @@
 /** Cases as endpoints return them, and the export of a decision. */
+import { inEnglish } from '../../../http/html.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader } from '../../../platform/database/database.ts'
 import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
@@ -68,7 +69,7 @@ export const ownDecisionView = (ctx: Context, { found, decision, mayAppeal }: Ow
   case: found.seq,
   handle: found.handle,
   subject: subjectText(found),
-  done: decisionActs[decision.act]?.told ?? '',
+  done: inEnglish(decisionActs[decision.act]?.told ?? ''),
   ...decisionView(ctx, decision),
   mayAppeal,
 })

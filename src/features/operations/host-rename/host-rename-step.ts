@@ -129,7 +129,7 @@ async function renameAccount(ctx: Context, rename: HostRename, did: Did): Promis
       await addMail(ctx, tx, {
         key: `host renamed ${did}`,
         did,
-        mail: hostRenamedMail(ctx, { ...present, email }, { isPlc: isPlcDid(did) }),
+        mail: await hostRenamedMail(ctx, { ...present, email }, { isPlc: isPlcDid(did) }),
       })
     if (state === 'updated') await sequenceEvents(ctx, tx, [{ type: 'identity', did }])
   })

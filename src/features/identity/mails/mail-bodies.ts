@@ -1,0 +1,337 @@
+/**
+ * The mails to account holders, in plain text and in their language. A code is alone on its line, so that it is easy to
+ * copy. A mail is written in the transaction that orders it; the first one in a language loads its texts, in about a
+ * millisecond.
+ */
+import { invalidRequest } from '../../../http/errors.ts'
+import { textIn, type Value, type Wording } from '../../../http/html.ts'
+import type { Origin } from '../../../http/origin.ts'
+import { listPhrase, percentPhrase, sizePhrase, timePhrase } from '../../../http/texts.ts'
+import type { Config } from '../../../platform/configuration/config.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Mail } from '../../../platform/network/mailer.ts'
+import type { Millis } from '../../../protocol/identifiers.ts'
+import type { Language } from '../../../protocol/languages.ts'
+import type { ForeignChange } from '../../../protocol/plc-changes.ts'
+import { knownProgramOf } from '../../../protocol/user-agent.ts'
+import type { Account } from '../accounts/accounts.ts'
+import type { CodePurpose } from './mailed-code-store.ts'
+import { CODE_TTL_SECS } from './mailed-codes.ts'
+import { mailTexts as texts } from './mail-texts.ts'
+
+type Configured = Pick<Context, 'config'>
+type Addressee = Pick<Account, 'handle' | 'did' | 'emailConfirmedAt' | 'hasPassword' | 'language'> & { email: string }
+
+/** Returns a mail of these paragraphs; absent ones are left out. `language` is null if the recipient chose none. */
+async function mailOf(
+  { config }: Configured,
+  { email, language }: { email: string; language: Language | null },
+  subject: Wording,
+  paragraphs: readonly (Value | false)[],
+): Promise<Mail> {
+  const tongue = language ?? config.pages.language
+  const written = await Promise.all(paragraphs.map((paragraph) => (paragraph ? textIn(paragraph, tongue) : '')))
+  const text = `${written.filter((paragraph) => paragraph !== '').join('\n\n')}\n`
+  return { to: email, subject: await textIn(subject, tongue), text }
+}
+
+const subjectOn = (config: Config, subject: Wording): Wording => texts.subjectOn({ subject, host: hostOf(config) })
+const hostOf = ({ publicUrl }: Config): string => new URL(publicUrl).host
+const accountPage = ({ publicUrl }: Config): string => `${publicUrl}/account`
+const nameOf = ({ handle, did }: Pick<Addressee, 'handle' | 'did'>): string => handle ?? did
+const about = (config: Config, account: Addressee): Wording =>
+  texts.about({ account: nameOf(account), host: hostOf(config) })
+const operatorContact = ({ contact: { email } }: Config): Wording =>
+  email === null ? texts.askOperator : texts.writeOperator({ address: email })
+
+// Codes
+
+interface CodeText {
+  subject: Wording
+  use(values: { minutes: number }): Wording
+  /** What to do if it was someone else: with a password to change, and without one. */
+  warning: Wording
+  warningWithoutPassword?(values: { page: string }): Wording
+}
+
+const codeTexts: Record<CodePurpose, CodeText> = {
+  confirm_email: { subject: texts.confirmSubject, use: texts.confirmUse, warning: texts.confirmIgnore },
+  update_email: {
+    subject: texts.updateSubject,
+    use: texts.updateUse,
+    warning: texts.intruder,
+    warningWithoutPassword: texts.intruderWithoutPassword,
+  },
+  reset_password: { subject: texts.resetSubject, use: texts.resetUse, warning: texts.resetIgnore },
+  delete_account: {
+    subject: texts.deleteSubject,
+    use: texts.deleteUse,
+    warning: texts.intruder,
+    warningWithoutPassword: texts.intruderWithoutPassword,
+  },
+  plc_operation: {
+    subject: texts.identitySubject,
+    use: texts.identityUse,
+    warning: texts.identityIntruder,
+    warningWithoutPassword: texts.identityIntruderWithoutPassword,
+  },
+  sign_in: {
+    subject: texts.signInSubject,
+    use: texts.signInUse,
+    warning: texts.signInIntruder,
+    warningWithoutPassword: texts.signInIntruderWithoutPassword,
+  },
+}
+
+/** Returns the account's email address. Throws `InvalidRequest` if it has none. */
+export function addressOf({ email }: Account): string {
+  if (email === null) throw invalidRequest('account does not have an email address')
+  return email
+}
+
+export function codeMail(
+  ctx: Configured,
+  account: Addressee,
+  purpose: CodePurpose,
+  code: string,
+  told: Told,
+): Promise<Mail> {
+  const { config } = ctx
+  const { subject, use, warning, warningWithoutPassword } = codeTexts[purpose]
+  const page = accountPage(config)
+  return mailOf(ctx, account, subjectOn(config, subject), [
+    about(config, account),
+    use({ minutes: CODE_TTL_SECS / 60 }),
+    code,
+    account.hasPassword ? warning : (warningWithoutPassword?.({ page }) ?? warning),
+    circumstances(purpose === 'reset_password' ? withoutClaims(told) : sayable(told, account)),
+    texts.accountPage({ page }),
+  ])
+}
+
+/** The mail with a code that opens the release of a recovery share. A stranger may have asked for it. */
+export function recoveryCodeMail(ctx: Configured, account: Addressee, code: string, told: Told): Promise<Mail> {
+  const { config } = ctx
+  return mailOf(ctx, account, subjectOn(config, texts.recoverySubject), [
+    about(config, account),
+    texts.recoveryUse,
+    lines([texts.recoveryCode, code]),
+    texts.recoveryIgnore,
+    circumstances(withoutClaims(told)),
+    texts.accountPage({ page: accountPage(config) }),
+  ])
+}
+
+/** The mail to an account holder who has archives made regularly. */
+export const archiveReadyMail = (ctx: Configured, account: Addressee, bytes: number): Promise<Mail> =>
+  mailOf(ctx, account, subjectOn(ctx.config, texts.archiveSubject), [
+    about(ctx.config, account),
+    texts.archiveReady({ size: sizePhrase(bytes), page: accountPage(ctx.config) }),
+  ])
+
+/** The mail to who alone can change their identity, after the server was renamed. */
+export function hostRenamedMail(ctx: Configured, account: Addressee, { isPlc }: { isPlc: boolean }): Promise<Mail> {
+  const { config } = ctx
+  return mailOf(ctx, account, subjectOn(config, texts.renamedSubject), [
+    about(config, account),
+    texts.renamed({ former: listPhrase(config.formerUrls) }),
+    config.publicUrl,
+    isPlc ? texts.renamedPlc : texts.renamedWeb,
+    texts.renamedApps,
+    texts.accountPage({ page: accountPage(config) }),
+  ])
+}
+
+// Notices
+
+/** The details of an event that its mail mentions. */
+export interface EventDetails {
+  /** The operator, as named in the audit log; undefined if the account holder acted. */
+  actor?: string
+  handle?: string
+  /** Whether the wallet that holds the keys of the identity has to publish the handle. Not logged. */
+  unpublished?: boolean
+  deleteAfter?: Millis
+  /** From when a recovery share can be collected. */
+  collectableAt?: Millis
+  /** A trusted provider of agents, as configured. Not logged. */
+  issuer?: string
+  /** Name of an app password, or what an agent calls itself. Not logged, because others chose it. */
+  name?: string
+  /** What others have changed in the identity. Not logged. */
+  change?: ForeignChange
+}
+
+/** When something happened, and from where; `origin` is null if an operator did it. */
+export interface Told extends EventDetails {
+  at: Millis
+  origin: Origin | null
+}
+
+export interface Notice {
+  subject: string
+  what(details: EventDetails): string
+  /** What the holder should do if it was someone else, most urgent first. */
+  /** What to do if it was someone else; none if the mail is about what someone else did. */
+  remedies: readonly (keyof typeof remedies)[]
+}
+
+const remedies = {
+  noCode: () =>
+    'Do not enter a code that you did not request, even if someone sends it to you. Without the code, the program gets no access.',
+  cancelRecovery: () => 'Cancel the release now, in your wallet on a device that is still signed in.',
+  newKeys: () =>
+    'If someone else may have another of your shares, replace the keys and shares of your identity now, in your wallet.',
+  undoChange: () =>
+    'Use a higher key of your identity now to sign an operation that follows the one before this change: that undoes it. Someone else has a key of your identity, so leave that key out.',
+  mailbox: () => 'Someone else can read your mail, so change the password of your mailbox first.',
+  // An account without a password was entered by a key of its identity, or from a place that is signed in.
+  password: ({ publicUrl }: Config, { hasPassword }: Addressee) =>
+    hasPassword
+      ? `Set a new password at ${publicUrl}/account/reset-password. That signs out every app and browser.`
+      : 'If someone else may have a key of your identity, replace that key in your wallet.',
+  // A new password does not help: the holder of the key can sign in again, and can move the account away.
+  identityKey: (_config: Config, { hasPassword }: Addressee) =>
+    `Replace the key in your wallet${hasPassword ? ': a new password does not lock out someone who has the key' : ''}.`,
+  account: ({ publicUrl }: Config) =>
+    `Open ${publicUrl}/account to check your sessions and settings, and end every session that you do not recognise.`,
+  operator: ({ contact }: Config) =>
+    `Contact the operator of this server${contact.email === null ? '' : `: ${contact.email}`}.`,
+}
+
+export function noticeMail(
+  ctx: Configured,
+  account: Addressee,
+  { subject, what, remedies: wanted }: Notice,
+  told: Told,
+): Promise<Mail> {
+  const { config } = ctx
+  const steps = wanted.map((remedy) => `- ${remedies[remedy](config, account)}`).join('\n')
+  const said = sayable(told, account)
+  // The texts of events are in English alone, and so is what stands around them.
+  return mailOf(ctx, { ...account, language: 'en' }, subjectOn(config, subject), [
+    about(config, account),
+    what(said),
+    circumstances(said),
+    wanted.length > 0 && 'If this was you, you can ignore this email. If it was not you:',
+    steps,
+  ])
+}
+
+/** What a quota counts. */
+export type Stored = 'records' | 'blobs'
+
+/** To one digit after the point. */
+const megabytes = (bytes: number): number => Math.round(bytes / 1e5) / 10
+
+const storedTexts: Record<
+  Stored,
+  { full(values: { used: number; quota: number }): Wording; amount(count: number): number }
+> = {
+  records: { full: texts.recordsFull, amount: (count) => count },
+  blobs: { full: texts.blobsFull, amount: megabytes },
+}
+
+export function quotaMail(
+  ctx: Configured,
+  account: Addressee,
+  { what, used, quota }: { what: Stored; used: number; quota: number },
+): Promise<Mail> {
+  const { config } = ctx
+  const { full, amount } = storedTexts[what]
+  const page = accountPage(config)
+  const address = config.contact.email
+  const percent = percentPhrase(Math.floor((used / quota) * 100))
+  return mailOf(ctx, account, subjectOn(config, texts.quotaSubject({ percent })), [
+    about(config, account),
+    full({ used: amount(used), quota: amount(quota) }),
+    address === null ? texts.quotaPage({ page }) : texts.quotaPageWithAddress({ page, address }),
+  ])
+}
+
+/**
+ * Until an address is confirmed, its mail contains no text that others wrote: strangers could send messages through it.
+ */
+const sayable = (told: Told, { emailConfirmedAt }: Addressee): Told =>
+  emailConfirmedAt === null ? withoutClaims(told) : told
+
+function withoutClaims(told: Told): Told {
+  const { origin } = told
+  const openedWith = origin?.openedWith ?? null
+  return {
+    ...told,
+    name: undefined,
+    origin: origin && { ...origin, openedWith: openedWith && knownProgramOf(openedWith) },
+  }
+}
+
+const circumstances = ({ at, origin, actor }: Told): Value =>
+  lines([
+    texts.when({ time: timePhrase(at) }),
+    actor !== undefined && texts.byOperator,
+    origin && (origin.openedWith === null ? texts.unknownProgram : texts.program({ program: origin.openedWith })),
+    origin?.openedFrom && texts.network({ network: origin.openedFrom }),
+  ])
+
+/** Returns the lines that there are, each below the one before. */
+const lines = (all: readonly (Wording | false | null | undefined)[]): Value =>
+  all.filter((line) => !!line).map((line, i) => (i === 0 ? line : ['\n', line]) as Value)
+
+/** What moderators tell the holder of an account. */
+export interface ToldDecision {
+  caseSeq: number
+  /** A sentence: what was done. */
+  done: Wording
+  /** A DID, the URI of a record, or the CID of a blob. */
+  subject: string
+  /** In the moderators' own words. */
+  reason: string
+  /** Where the holder can answer once, and until when; null if it is final. */
+  appeal: { url: string; until: Millis } | null
+}
+
+/** The mail about a decision of moderators, or about their answer to an appeal. */
+export function decisionMail(
+  ctx: Configured,
+  account: Addressee,
+  { caseSeq, done, subject, reason, appeal }: ToldDecision,
+): Promise<Mail> {
+  const { config } = ctx
+  const seq = String(caseSeq)
+  return mailOf(ctx, account, subjectOn(config, texts.decisionSubject({ seq })), [
+    about(config, account),
+    texts.decided({ done }),
+    texts.concerns({ subject }),
+    texts.reason,
+    reason,
+    appeal && texts.appeal({ time: timePhrase(appeal.until) }),
+    appeal && appeal.url,
+    texts.caseNumber({ seq, contact: operatorContact(config) }),
+  ])
+}
+
+/** To a person on the waiting list. `code` is null if sign-up takes none. */
+export function invitedMail(
+  ctx: Configured,
+  { email, language }: { email: string; language: Language | null },
+  code: string | null,
+): Promise<Mail> {
+  const { config } = ctx
+  const host = hostOf(config)
+  return mailOf(ctx, { email, language }, texts.invitedSubject({ host }), [
+    texts.invited({ host }),
+    code !== null && texts.inviteCode,
+    code !== null && code,
+    texts.inviteUse({ page: `${config.publicUrl}/account/sign-up` }),
+  ])
+}
+
+/** The mail to the holder of an address that someone tried to use for another account. */
+export function addressWantedMail(ctx: Configured, account: Account & { email: string }): Promise<Mail> {
+  const { config } = ctx
+  const page = accountPage(config)
+  return mailOf(ctx, account, subjectOn(config, texts.wantedSubject), [
+    texts.wanted({ host: hostOf(config), account: nameOf(account) }),
+    account.hasPassword ? texts.wantedPassword({ page }) : texts.wantedWallet({ page }),
+  ])
+}

@@ -1,0 +1,18 @@
+/** The language of the mails to an account holder, in a column of the account's row. */
+import { sql, type Tx } from '../../../platform/database/database.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import type { Language } from '../../../protocol/languages.ts'
+
+/**
+ * Store the language that the account holder chose, or one that a browser prefers. The latter replaces none: otherwise
+ * an intruder could sign in with a language that the holder does not read, and the mail about it would be in that.
+ */
+export const keepMailLanguage = (
+  tx: Tx,
+  did: Did,
+  language: Language,
+  { isChosen }: { isChosen: boolean },
+): Promise<number> =>
+  tx.run(
+    sql`UPDATE account SET language = ${language} WHERE did = ${did} AND ${isChosen ? sql`1 = 1` : sql`language IS NULL`}`,
+  )

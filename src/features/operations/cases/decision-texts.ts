@@ -1,0 +1,21 @@
+/** What the person whom a decision is about is told was done. */
+import { textTable } from '../../../http/texts.ts'
+
+export const decisionTexts = textTable(
+  {
+    warned: 'Nothing was taken down. This is a warning: if it happens again, more may follow.',
+    takenDown: 'It was taken down: others can no longer see it. Nothing was deleted.',
+    accountTakenDown:
+      'The whole account was taken down: others can no longer see it, and it can no longer be used. Nothing was deleted.',
+    setAside: 'The file was set aside: until it is looked at again, only moderators can see it.',
+    upheld: 'Your appeal was read, and the decision stays.',
+    reversed: 'Your appeal was right: the decision is taken back, and what was taken down is visible again.',
+  },
+  {
+    de: async () => (await import('./decision-texts-de.ts')).decisionGerman,
+    es: async () => (await import('./decision-texts-es.ts')).decisionSpanish,
+    fr: async () => (await import('./decision-texts-fr.ts')).decisionFrench,
+    ja: async () => (await import('./decision-texts-ja.ts')).decisionJapanese,
+    'pt-BR': async () => (await import('./decision-texts-pt.ts')).decisionBrazilian,
+  },
+)
