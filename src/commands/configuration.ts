@@ -24,7 +24,7 @@ export function configured({ options, run, ...command }: ConfiguredCommand): Com
 
 export const jsonOption = { json: { doc: 'Print JSON, for scripts.' } } as const satisfies Command['options']
 
-/** The log of a command. With `--json` it goes to standard error, because standard output is for the result. */
+/** Returns the log of a command. With `--json` it goes to standard error: standard output carries the result. */
 export function commandLog({ terminal, options }: Pick<Invocation, 'terminal' | 'options'>, config: Config): Log {
   if (options['json'] !== true) return processLog(config)
   const { logFormat: format, logLevel: level } = config.telemetry
@@ -50,7 +50,7 @@ export function configurationOf({ terminal, options }: Invocation, warn: (warnin
 export const adminTokenFor = ({ options }: Invocation, { adminToken, dataDir }: Config): Secret<string> | null =>
   adminToken ?? (options['dev'] === true ? findOwnToken(dataDir) : null)
 
-/** Returns the configuration of a mode and the origins of its values. Writes problems to standard error: null. */
+/** Returns a mode's configuration and the origins of its values; null after writing problems to standard error. */
 export function loadOrExplain(
   terminal: Terminal,
   mode: Mode,

@@ -19,7 +19,7 @@ export interface FailedRequest {
   error: string
 }
 
-/** What clients do again by themselves: refresh a token, or send a proof with another nonce. */
+/** Refusals that clients recover from by themselves: they refresh a token, or use another nonce. */
 const routine: ReadonlySet<string> = new Set(['ExpiredToken', 'use_dpop_nonce'])
 
 /** A refused credential is answered with the same bytes and headers, whatever is wrong with it. */
@@ -49,7 +49,7 @@ class Ring {
 }
 
 class FailureMemory {
-  /** Apart, so that what strangers cause pushes out no fault of the server. */
+  /** Kept apart, so that refusals, which strangers can cause, evict no failure of the server. */
   readonly #faults: Ring
   readonly #refusals: Ring
   readonly #limiter: LogRateLimiter
@@ -101,7 +101,7 @@ const memoryOf = perContext((ctx) => new FailureMemory(ctx))
 export const noteFailure = (exchange: RequestExchange, refusal: Refusal): string | null =>
   memoryOf(exchange.ctx).note(exchange, refusal)
 
-/** What this process keeps. */
+/** The failed requests that this process keeps. */
 export const failuresHere = (ctx: Context): FailedRequest[] => memoryOf(ctx).all()
 
 /** What this node of a cluster has kept since the last call. */

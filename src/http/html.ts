@@ -84,7 +84,7 @@ export function plainName(text: string, maxChars = 80): string {
   return name.length > maxChars ? `${name.slice(0, maxChars - 1).join('')}…` : name.join('')
 }
 
-/** Returns what a stranger wrote as text of several lines, without characters that could disguise it. */
+/** Returns text by a stranger with its line breaks, without characters that could disguise it. */
 export function plainText(text: string, maxChars: number): string {
   const lines = text.slice(0, 2 * maxChars).split(/\r\n|[\n\r]/)
   const plain = [

@@ -53,7 +53,7 @@ test('a file that arrives in one piece with the end of its form is read', async 
   expect(await read(bodyOf([part('a', 'b') + part('file', content, 'a.zip') + END]))).toMatchObject({ file: content })
 })
 
-/** What nobody reads: a large part that is none of a form, and bytes after the end. */
+/** Bytes that no handler reads: a large unknown part, and data after the end. */
 const UNREAD = `--${BOUNDARY}\r\n\r\n${'x'.repeat(300_000)}\r\n`
 const AFTER = '-'.repeat(100_000)
 

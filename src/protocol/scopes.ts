@@ -148,7 +148,7 @@ const chatSpelling = /^chat\.bsky\./i
  */
 export type Permissions = ScopePermissionsTransition
 
-/** Returns what makes permissions of a text of scopes, within others if there are any. */
+/** Returns a factory of permissions for scopes, limited to other scopes if there are any. */
 function permissionsMaker(): (scope: string, within: Permissions | null) => Permissions {
   const grammar = scopeGrammar()
   /** Reads the scopes that are about a resource. */
@@ -194,7 +194,7 @@ function permissionsMaker(): (scope: string, within: Permissions | null) => Perm
     }
   }
 
-  /** What is within other permissions too. Checks that throw ask these methods. */
+  /** Permissions limited to other permissions. The checks that throw call these methods. */
   class NarrowedPermissions extends GrantedPermissions {
     constructor(
       scope: string,

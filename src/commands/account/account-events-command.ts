@@ -18,8 +18,8 @@ interface ListedEvent {
 export const accountEventsCommand = adminCommand({
   summary: 'List what happened to an account in the last 90 days.',
   parameters: ['<account>'],
-  details: `${NAMED_BY} The list has sign-ins and changes of who has access, newest first, as the holder finds them on the
-account page. Of an IP address, only the network is stored.`,
+  details: `${NAMED_BY} Lists sign-ins and changes to the account and its access, newest first, as the holder sees them on
+the account page. Of an IP address, only the network is stored.`,
   options: { limit: { value: 'n', doc: 'List at most this many.' } },
   async run({ server, options, positionals: [name = ''] }) {
     const { did } = await findAccount(server, name)

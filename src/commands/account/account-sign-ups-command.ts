@@ -3,8 +3,8 @@ import { minute, table } from '../report.ts'
 import { signUpsIn, windowOptions } from './operator-sign-ups.ts'
 
 export const accountSignUpsCommand = adminCommand({
-  summary: 'List the accounts that were made within a time, and the hours in which many were made.',
-  details: 'See the alert sign-ups-burst. "account undo-sign-ups" undoes them together.',
+  summary: 'List the accounts that were made in a period, and the hours with unusually many sign-ups.',
+  details: 'The alert sign-ups-burst points here. "account undo-sign-ups" undoes the sign-ups together.',
   options: windowOptions,
   async run({ server, options }) {
     const found = await signUpsIn(server, options)

@@ -14,10 +14,10 @@ interface Undone {
 }
 
 export const accountUndoSignUpsCommand = adminCommand({
-  summary: 'Take down, restore or delete the accounts that were made within a time.',
+  summary: 'Take down, restore or delete all accounts that were made in a period.',
   parameters: ['<act>'],
-  details: `The act is takedown, restore (of what was taken down so) or delete. Prints the accounts, and asks you to confirm by typing
-how many they are, unless --yes is given. Accounts that operate the server are kept.`,
+  details: `The act is takedown, restore (lifts these takedowns) or delete. Prints the accounts, and asks you to confirm by typing
+their number, unless --yes is given. Accounts with a role are kept.`,
   options: {
     ...windowOptions,
     except: { value: 'NAMES', doc: 'Keep these: handles or DIDs, separated by commas.' },
@@ -41,7 +41,7 @@ how many they are, unless --yes is given. Accounts that operate the server are k
     )
     if (options['dry-run'] === true) return { value: meant, text: `${preview}\n${meant.length} accounts.` }
     if (options['yes'] !== true) {
-      if (!terminal.isInteractive) throw new Misuse('there is no terminal to confirm at: add --yes')
+      if (!terminal.isInteractive) throw new Misuse('there is no terminal for the confirmation: add --yes')
       const typed = await terminal.ask(`${preview}\n\n${act}: type ${meant.length} to continue: `)
       if (typed.trim() !== String(meant.length)) throw new OperatorError('not confirmed; nothing was done')
     }

@@ -1,4 +1,4 @@
-/** What the commands about sign-ups share. */
+/** Shared by the commands for sign-ups. */
 import { pages } from '../operator-pages.ts'
 import type { Server } from '../operator-server.ts'
 import type { Invocation, Option } from '../command.ts'
@@ -29,7 +29,7 @@ export const windowOptions = {
   until: { value: 'TIME', doc: 'End. Default: now.' },
 } as const satisfies Record<string, Option>
 
-/** The accounts that were made within the time of the options. The end is fixed first, so that no page moves. */
+/** Returns the accounts made in the period of the options. Its end is fixed first, so that pages do not shift. */
 export async function signUpsIn(
   server: Server,
   options: Invocation['options'],

@@ -1,4 +1,4 @@
-/** Commands that act on cases. What they are told is part of the case; the audit log has it, too. */
+/** Commands that act on cases. Reasons and notes are stored in the case and in the audit log. */
 import { DAY_SECS, HOUR_SECS } from '../../base/durations.ts'
 import { adminCommand } from '../admin-command.ts'
 import { findAccount } from '../account/operator-accounts.ts'
@@ -29,7 +29,7 @@ export const caseNoteCommand = adminCommand({
 const spans: Readonly<Record<string, number>> = { h: HOUR_SECS, d: DAY_SECS }
 
 export const caseDeadlineCommand = adminCommand({
-  summary: 'Set by when a case has to be decided.',
+  summary: 'Set the deadline of a case.',
   parameters: ['<case>', '<time>'],
   details: 'The time is counted from now, in hours or days: 12h, 7d.',
   async run({ server, positionals: [id = '', given = ''] }) {
@@ -41,10 +41,10 @@ export const caseDeadlineCommand = adminCommand({
 })
 
 export const caseDecideCommand = adminCommand({
-  summary: 'Decide a case: carry it out, tell the person why, and let the person appeal.',
+  summary: 'Decide a case. The decision takes effect at once; its subject is mailed the reason and may appeal.',
   parameters: ['<case>', '<act>', '<why>'],
-  details: `"case show" lists the acts that are possible. "nothing" closes the case without a word to the person; for all others, the
-person is mailed the reason and a link to appeal once.`,
+  details: `"case show" lists the acts that are possible. "nothing" closes the case without a mail. After any other act, the
+account holder is mailed the reason and a link to appeal once.`,
   async run({ server, positionals: [id = '', act = '', reason = ''] }) {
     const value = await server.post<WholeCase>(casePath(id, '/decision'), { act, reason })
     return { value, text: caseText(value) }
@@ -52,9 +52,9 @@ person is mailed the reason and a link to appeal once.`,
 })
 
 export const caseAnswerCommand = adminCommand({
-  summary: 'Answer an appeal: the decision is upheld or reversed.',
+  summary: 'Answer an appeal: uphold or reverse the decision.',
   parameters: ['<case>', '<outcome>', '<why>'],
-  details: '"reversed" lifts the takedown of the decision. The person is mailed the answer, which is final.',
+  details: '"reversed" lifts the takedown of the decision. The account holder is mailed the answer, which is final.',
   async run({ server, positionals: [id = '', outcome = '', reason = ''] }) {
     if (outcome !== 'upheld' && outcome !== 'reversed') throw new Misuse('the outcome is "upheld" or "reversed"')
     const value = await server.post<WholeCase>(casePath(id, '/answer'), { outcome, reason })
@@ -63,9 +63,9 @@ export const caseAnswerCommand = adminCommand({
 })
 
 export const caseExportCommand = adminCommand({
-  summary: 'Print a decision, to be handed out or filed.',
+  summary: 'Print the decision of a case, for the record or for a third party.',
   parameters: ['<case>'],
-  details: 'It does not say who reported. --json prints it for programs.',
+  details: 'The reporters are not named. --json prints it for programs.',
   async run({ server, positionals: [id = ''] }) {
     const value = await server.get(casePath(id, '/export'))
     const parts: Uint8Array[] = []

@@ -5,8 +5,8 @@ import { minute, table } from '../report.ts'
 import type { ListedCase } from './operator-cases.ts'
 
 export const caseListCommand = adminCommand({
-  summary: 'List what moderators have to decide on, newest first.',
-  details: 'Prints the cases that wait for a decision, or for the answer to an appeal.',
+  summary: 'List moderation cases, newest first.',
+  details: 'By default, lists the cases that need a decision or an answer to an appeal.',
   options: {
     state: { value: 'NAME', doc: 'Cases in this state: open, decided, appealed, closed or all.' },
     account: { value: 'NAME', doc: 'Only cases about this account.' },

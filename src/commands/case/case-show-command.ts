@@ -2,7 +2,7 @@ import { adminCommand } from '../admin-command.ts'
 import { casePath, caseText, type WholeCase } from './operator-cases.ts'
 
 export const caseShowCommand = adminCommand({
-  summary: 'Show a case: who reported what, notes, the decision and the appeal.',
+  summary: 'Show a case: reports, notes, decision and appeal.',
   parameters: ['<case>'],
   details: '',
   async run({ server, positionals: [id = ''] }) {

@@ -1,4 +1,4 @@
-/** What the commands of cases share. */
+/** Shared by the commands for cases. */
 import { Misuse } from '../command.ts'
 import { facts, inOneLine, minute, table } from '../report.ts'
 
@@ -29,13 +29,13 @@ export interface WholeCase extends ListedCase {
   } | null
 }
 
-/** The path of a case, or of something of it. Throws `Misuse` unless `id` is the number of a case. */
+/** Returns the path of a case or of a part of it. Throws `Misuse` unless `id` is the number of a case. */
 export function casePath(id: string, rest = ''): string {
   if (!/^\d{1,15}$/.test(id)) throw new Misuse('name the case by its number')
   return `${PATH}/${id}${rest}`
 }
 
-/** A case in words. Each text of a stranger is one line. */
+/** Returns a case as text. Each text by a stranger takes one line. */
 export function caseText({ id, subject, handle, state, openedAt, deadlineAt, ...found }: WholeCase): string {
   const { decision, reports, furtherReports, notes, acts } = found
   const appeal = decision?.appeal

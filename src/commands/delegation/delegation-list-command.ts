@@ -16,8 +16,8 @@ interface ListedDelegation {
 const words: Readonly<Record<string, string>> = { invited: 'invited', active: 'accepted' }
 
 export const delegationListCommand = adminCommand({
-  summary: 'List which accounts act for which, oldest first.',
-  details: `Prints invitations that wait, and delegations that stand. With an account, only those by which others act for it.
+  summary: 'List delegations: which account acts for which, oldest first.',
+  details: `Lists open invitations and active delegations. With an account, only those of its delegates.
 
 ${NAMED_BY}`,
   parameters: ['[account]'],

@@ -7,9 +7,9 @@ import { findAccount } from '../account/operator-accounts.ts'
 import { bytes } from '../report.ts'
 
 export const blobReadCommand = adminCommand({
-  summary: 'Save a blob to a file, even if it is set aside or taken down.',
+  summary: 'Save a blob to a file, even if it is in quarantine or taken down.',
   parameters: ['<account>', '<cid>', '[file]'],
-  details: `The default file is named after the CID, in the current folder. An existing file is not replaced. The audit log
+  details: `By default, the file is named after the CID, in the current folder. An existing file is not replaced. The audit log
 records who read the blob.`,
   async run({ server, positionals: [name = '', cid = '', given] }) {
     const { did } = await findAccount(server, name)
@@ -20,7 +20,7 @@ records who read the blob.`,
   },
 })
 
-/** Returns the size in bytes. A file whose bytes have another CID is not left. */
+/** Returns the size in bytes. Deletes the file if its bytes have another CID. */
 async function save(content: AsyncIterable<Uint8Array>, path: string, cid: string): Promise<number> {
   const file = await open(path, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
     throw error.code === 'EEXIST' ? new OperatorError(`${path} exists already`) : error
@@ -35,7 +35,7 @@ async function save(content: AsyncIterable<Uint8Array>, path: string, cid: strin
       await file.writeFile(chunk)
     }
     isWhole = cidOfBlobDigest(hasher.digest()).toString() === cid
-    if (!isWhole) throw new OperatorError('the server stopped in the middle of the blob: see its log, and try again')
+    if (!isWhole) throw new OperatorError('the download was cut off: see the log of the server, and try again')
   } finally {
     await file.close()
     if (!isWhole) await rm(path, { force: true })

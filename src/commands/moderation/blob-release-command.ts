@@ -2,7 +2,7 @@ import { adminCommand } from '../admin-command.ts'
 import { findAccount } from '../account/operator-accounts.ts'
 
 export const blobReleaseCommand = adminCommand({
-  summary: 'End the quarantine of a blob: others can read it again.',
+  summary: 'End the quarantine of a blob: everyone can read it again.',
   parameters: ['<account>', '<cid>'],
   details: '',
   async run({ server, positionals: [name = '', cid = ''] }) {

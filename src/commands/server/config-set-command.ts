@@ -4,10 +4,10 @@ import { Misuse } from '../command.ts'
 export const configSetCommand = adminCommand({
   summary: 'Replace a value of the configuration while the server runs.',
   parameters: ['<key>', '[value]'],
-  details: `The value is written as in an environment variable: entries of a list with commas in between. It applies on every node at
-once, and after a restart, whatever the file and the environment say, until --default takes it back. "config show" says
-which keys can be replaced: sign-up, the domains of handles, and others with "holdfast config set" in the last column.`,
-  options: { default: { doc: 'Take back what was set.' } },
+  details: `Write the value as in an environment variable: lists separated by commas. It applies on all nodes at once and overrides
+file and environment, also after a restart, until --default resets it. Keys that can be set have "holdfast config set"
+in the last column of "config show"; they concern sign-up and handles.`,
+  options: { default: { doc: 'Reset the key to the value of the file, the environment or the default.' } },
   async run({ server, positionals: [name = '', value], options }) {
     const takesBack = options['default'] === true
     if (takesBack === (value !== undefined)) throw new Misuse('give a value, or --default')

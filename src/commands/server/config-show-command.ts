@@ -9,15 +9,15 @@ interface ConfigurationKey {
   replacedBy: string | null
 }
 
-/** The values of longer lists are cut there; --json has them whole. */
+/** Longer values are cut off; --json prints them whole. */
 const MAX_VALUE_CHARS = 60
 
 export const configShowCommand = adminCommand({
   summary: 'Print the configuration that a running server uses.',
-  details: `Prints each key with its value, where the value comes from (default, file, environment, command line, or run time), and
-the command that replaces it without a restart, if there is one. Secrets are ***. "config check" prints what a server
-would use that starts now.`,
-  options: { changed: { doc: 'Only keys that do not have their default.' } },
+  details: `Prints each key with its value, its origin (default, file, environment, command line or run time), and the command that
+replaces it without a restart, if there is one. Secrets are ***. "config check" prints what a server would use if it
+started now.`,
+  options: { changed: { doc: 'Only keys whose value is not the default.' } },
   async run({ server, options }) {
     const { keys } = await server.get<{ keys: ConfigurationKey[] }>('/v1/admin/configuration')
     const shown = options['changed'] === true ? keys.filter(({ from }) => from !== 'default') : keys

@@ -15,13 +15,13 @@ interface FailedRequest {
 const DEFAULT_REQUESTS = 50
 
 export const requestsCommand = adminCommand({
-  summary: 'Print requests that failed or were refused, newest first, or find one by its id.',
+  summary: 'List failed and refused requests, newest first, or find one by its id.',
   parameters: ['[id]'],
-  details: `The id is in the header X-Request-Id of the error, and on the page that shows it; its first characters suffice. The log
-has lines with the same id if the server failed. The last console.kept_failures of each kind are kept, without what was
-sent. Exits with 1 if there is none with that id.`,
+  details: `Users find the id on the error page or in the header X-Request-Id; its first four characters suffice. If the server
+failed, its log lines have the same id. The last console.kept_failures of each kind are kept, without bodies and
+parameters. Exits with 1 if no request has the id.`,
   options: {
-    failed: { doc: 'Only requests at which the server failed (status 500 and above).' },
+    failed: { doc: 'Only requests that failed on the server (status 500 and above).' },
     refused: { doc: 'Only refused requests.' },
     limit: { value: 'n', doc: `Print at most this many. Default: ${DEFAULT_REQUESTS}.` },
   },

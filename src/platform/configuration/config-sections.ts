@@ -304,13 +304,13 @@ export const declared = {
       default: 0,
       addition: true,
       replacedBy: 'holdfast config set',
-      doc: 'Accounts that may be made from one range of addresses (/24 of IPv4, /48 of IPv6) in 24 hours. 0: no limit. Addresses of this machine and of private networks have none.',
+      doc: 'Accounts that can be created from one address range (/24 in IPv4, /48 in IPv6) in 24 hours. 0: no limit. Loopback and private addresses have no limit.',
     }),
     requireConfirmedAddress: field(boolean, {
       default: false,
       addition: true,
       replacedBy: 'holdfast config set',
-      doc: 'An account that has an email address writes its first record once that is confirmed.',
+      doc: 'Accounts with an email address have to confirm it before they can write their first record.',
     }),
   }),
 
@@ -449,7 +449,7 @@ export const declared = {
     workFactor: field(integer({ min: 10, max: 20 }), {
       default: 18,
       addition: true,
-      doc: 'Base-2 logarithm of the cost of deriving the key of a new destination from the passphrase (scrypt). 18 takes 256 MiB of memory and a second, also to restore; each step less takes half.',
+      doc: 'Base-2 logarithm of the scrypt cost with which the passphrase encrypts a new destination. 18 takes 256 MiB of memory and a second, for a restore too; each step down halves both.',
     }),
   }),
 
@@ -552,31 +552,31 @@ export const declared = {
   blobHook: section({
     url: optional(httpUrl, {
       addition: true,
-      doc: 'Address of a program that is asked about each new blob before it becomes public. Requires `secret`. See docs/moderation.md.',
+      doc: 'URL of a program that checks each new blob before it becomes public. Requires `secret`. See docs/moderation.md.',
     }),
     secret: optional(secret(text), {
       addition: true,
-      doc: 'Secret that signs what is posted to the program (Standard Webhooks): `whsec_` and 24 to 64 bytes in base64.',
+      doc: 'Secret that signs requests to the program (Standard Webhooks): `whsec_` and 24 to 64 bytes in base64.',
     }),
     onFailure: field(choice('closed', 'open'), {
       default: 'closed',
       addition: true,
-      doc: 'What follows if the program does not answer: the upload is refused (closed), or taken (open).',
+      doc: 'What happens if the program does not respond: uploads are refused (closed) or accepted (open).',
     }),
     maxBytes: field(bytes({ min: 1 }), {
       default: 2 * MEBIBYTE,
       addition: true,
-      doc: 'Bytes of a blob that the program gets, from its start; at most 8 MiB.',
+      doc: 'Bytes at the start of a blob that the program gets; at most 8 MiB.',
     }),
     timeoutSecs: field(seconds({ min: 1, max: 25 }), {
       default: 10,
       addition: true,
-      doc: 'Longest wait for its answer.',
+      doc: 'Longest wait for a response of the program.',
     }),
     parallel: field(integer({ min: 1, max: 64 }), {
       default: 4,
       addition: true,
-      doc: 'Blobs about which the program is asked at the same time.',
+      doc: 'Blobs that the program checks at the same time.',
     }),
   }),
 
@@ -584,12 +584,12 @@ export const declared = {
     fromReports: field(boolean, {
       default: true,
       addition: true,
-      doc: 'Reports about accounts and records of this server that name no service also become cases here. They are sent on all the same.',
+      doc: 'Reports about accounts and records of this server that name no service also become cases here. They are forwarded all the same.',
     }),
     fromLabels: field(boolean, {
       default: true,
       addition: true,
-      doc: 'What watched labelers say about accounts of this server becomes cases.',
+      doc: 'New labels by watched labelers on accounts of this server become cases.',
     }),
     noticeAuthorities: field(listOf(did), {
       default: [],
@@ -599,22 +599,22 @@ export const declared = {
     deadlineSecs: field(seconds({ min: 60 }), {
       default: 7 * DAY_SECS,
       addition: true,
-      doc: 'Time in which a case, or an appeal, is to be decided. Operators are alerted about those that are late.',
+      doc: 'Time within which a case or an appeal has to be decided. Operators are alerted about late ones.',
     }),
     keepSecs: field(seconds(), {
       default: 730 * DAY_SECS,
       addition: true,
-      doc: 'Time for which a case is kept once it is decided. 0: without end. The audit log keeps what was done.',
+      doc: 'Time for which a decided case is kept. 0: forever. The audit log keeps the acts.',
     }),
     quarantineSecs: field(seconds({ min: 60 }), {
       default: 30 * DAY_SECS,
       addition: true,
-      doc: 'Time for which a decision sets a blob aside, unless it says another.',
+      doc: 'Duration of a quarantine, unless the decision sets another.',
     }),
     appealSecs: field(seconds({ min: DAY_SECS }), {
       default: 180 * DAY_SECS,
       addition: true,
-      doc: 'Time in which the person may appeal against a decision.',
+      doc: 'Time within which an account holder may appeal against a decision.',
     }),
   }),
 
@@ -713,7 +713,7 @@ export const declared = {
     keptFailures: field(integer({ max: 10_000 }), {
       default: 500,
       addition: true,
-      doc: 'How many failed requests, and how many refused ones, are kept in memory for `holdfast requests`, each with the id in its header `X-Request-Id` but without what was sent. 0: none, and no such header.',
+      doc: 'Failed requests, and as many refused ones, that are kept in memory for `holdfast requests`, by the id in their header `X-Request-Id`, without bodies and parameters. 0: none, and no such header.',
     }),
   }),
 

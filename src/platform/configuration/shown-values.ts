@@ -1,13 +1,13 @@
-/** How values of the configuration are shown to operators: without secrets, and without what could hide the rest. */
+/** Configuration values as operators see them: without secrets, and with long lists cut off. */
 import { Secret } from '../../base/secret.ts'
 import { withoutPassword } from '../database/database-url.ts'
 import type { Config } from './config.ts'
 import type { Key } from './config-fields.ts'
 
-/** A longer list fills the screen and hides the rest. */
+/** Longer lists are cut off, because they would hide the other keys. */
 export const MAX_SHOWN_ITEMS = 100
 
-/** Values that are no secrets as a whole, but contain one: the address of a webhook is all that senders must know. */
+/** Values that contain a secret: anyone who knows the URL of a webhook can post to it. */
 const reduced: Readonly<Record<string, (value: string) => string>> = {
   database_url: withoutPassword,
   'alerts.webhook_url': (url) => `${new URL(url).origin}/…`,

@@ -1,10 +1,10 @@
-/** What a store answers in XML: lists of objects and uploads, the result of a copy, errors. */
+/** XML responses of a store: lists of objects and uploads, the result of a copy, errors. */
 import type { XmlElement, XmlNode } from '@rgrove/parse-xml'
 
-/** Longest such answer. */
+/** Longest response, in bytes. */
 const MAX_ANSWER_BYTES = 1024 ** 2
 
-/** An element of an answer. */
+/** An element of a response. */
 export class Answer {
   constructor(readonly element: XmlElement) {}
 

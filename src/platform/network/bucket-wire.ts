@@ -49,7 +49,7 @@ export class Store {
   readonly #base: URL
   /** `fetch` itself would look the name up on the thread pool that flushes the log. */
   readonly #resolver = systemResolver({ asksSystem: true })
-  /** What the library derives from the secret, by day. */
+  /** Signing keys that the library derives from the secret, by day. */
   readonly #signingKeys = new Map<string, ArrayBuffer>()
 
   private constructor(
@@ -149,6 +149,6 @@ async function errorCodeOf(response: Response): Promise<string> {
   try {
     return (await answerOf(response))?.text('Code') ?? ''
   } catch {
-    return '' // what answers is no store
+    return '' // the response is not that of a store
   }
 }

@@ -6,7 +6,7 @@ import { MINUTE_MILLIS } from '../../base/durations.ts'
 import type { Clock } from './clock.ts'
 
 const WINDOW_MILLIS = MINUTE_MILLIS
-/** Per window: over all keys, and of one. */
+/** Lines per window: of all keys together, and of one key. */
 const usual = { total: 60, perKey: 10 }
 
 export class LogRateLimiter {

@@ -170,7 +170,7 @@ const secretNote = ({ name, password }: { name: string; password: string }): Htm
   <p class="secret">${password}</p>
 </div>`
 
-/** Of each kind. A program that signs in again and again may have hundreds. */
+/** Entries listed of each kind: a program that keeps signing in may have hundreds of sessions. */
 const MAX_SHOWN_SESSIONS = 10
 
 function sessions(view: AccountView): Html {
@@ -254,7 +254,7 @@ function meansOf({ appPassword, byPassword }: ListedSession): Html {
   return byPassword ? html`your password` : html`a wallet`
 }
 
-/** Nothing if it is not known. */
+/** Returns an empty text if it is unknown. */
 const lastUse = (usedAt: Millis | null): Html | null => (usedAt === null ? null : html`, last used ${day(usedAt)}`)
 
 /** When and from which network the session was opened. */

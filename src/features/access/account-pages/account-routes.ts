@@ -72,7 +72,7 @@ import {
 } from '../pages/pages.ts'
 import { faultOf, pageRefusal, seeOther, type Fault, type PageCall } from '../page-parts/page-parts.ts'
 
-/** Events on the account page; a page of its own has all. */
+/** Events shown on the account page; the page of events lists all. */
 const SHOWN_EVENTS = 3
 
 type PageOptions = Partial<Pick<AccountView, 'outcome' | 'secret' | 'awaitsEmailCode'>>
@@ -403,7 +403,7 @@ export const accountRoutes: Endpoint[] = [
   }),
 ]
 
-/** As a sign-in, the deletion asks for the factor on a second page. */
+/** Like a sign-in, the deletion asks for the second factor on a second page. */
 async function deleteWithFactor(
   call: PageCall,
   holder: Holder,

@@ -1,4 +1,4 @@
-/** The page to which the mail about a decision of moderators leads: what was decided, and the answer to it. */
+/** The page that the mail about a moderation decision links to: it shows the decision, and takes the appeal. */
 import { charge } from '../../../http/limiting.ts'
 import { html, type Html } from '../../../http/html.ts'
 import { appeal, decisionOfCode, ownDecisionView } from '../../operations/cases/cases.ts'
@@ -24,7 +24,7 @@ const dayOf = (time: string): Html => html`<time datetime="${time}">${time.slice
 const row = (name: (typeof texts)['caseNumber'], value: Html | string | number): Html =>
   html`<div><dt>${name}</dt><dd>${value}</dd></div>`
 
-/** Text of a person, with its lines. */
+/** Text by a person, with its line breaks. */
 const lines = (text: string): Html => html`${text.split('\n').map((line) => html`${line}<br>`)}`
 
 const facts = (given: Decision): Html => html`
@@ -78,7 +78,7 @@ async function send(call: PageCall, form: URLSearchParams): Promise<Response> {
     await appeal(call, form.get('code') ?? '', form.get('text') ?? '')
   })
   const shown = fault?.status === 400 ? faultAt('text', texts.emptyAnswer) : fault
-  // What was sent is shown from the case, not from the form.
+  // Show the appeal as the case has it, not as the form did.
   if (fault === null) form.delete('text')
   return show(call, form, fault?.status === 409 ? faultAt(null, texts.closed, 409) : shown)
 }

@@ -1,4 +1,4 @@
-/** The texts of the page on which people answer a decision of moderators. */
+/** Texts of the page on which account holders appeal against a decision of moderators. */
 import { textTable } from '../../../http/texts.ts'
 
 export const appealTexts = textTable(

@@ -66,7 +66,7 @@ function identityPage(call: PageCall, given: URLSearchParams, fault: Fault | nul
   })
 }
 
-/** Shows what becomes of the identity, or the first page if that has to be answered in another way. */
+/** Shows the change of the identity, or the first page again if its fields have a fault. */
 async function show(call: PageCall, form: URLSearchParams, fault: Fault | null): Promise<Response> {
   let change: Change | null = null
   const refused = await faultOf(async () => {

@@ -1,4 +1,4 @@
-/** The page on which an account holder reads what others did for the account. */
+/** The page on which an account holder sees what delegates did. */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { html, plainName, type Html, type Value } from '../../../http/html.ts'
 import { bySeq, pageOf } from '../../../http/paged-list.ts'
@@ -71,7 +71,7 @@ const words: Readonly<Record<DelegationEvent['type'], (event: DelegationEvent) =
   ended: () => texts.actEnded,
 }
 
-/** An event that only a newer version knows is called by its name. */
+/** An event of a newer version is shown by its name. */
 const actWords = (event: DelegationEvent): Value =>
   Object.hasOwn(words, event.type) ? words[event.type](event) : event.type
 

@@ -1,4 +1,4 @@
-/** The page on which account holders read what happened to their account in the last 90 days. */
+/** The page that lists what happened to an account in the last 90 days. */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { html, plainName, type Html, type Phrase } from '../../../http/html.ts'
 import { page } from '../../../http/page.ts'
@@ -23,7 +23,7 @@ const PATH = '/account/activity'
 export const eventsUrl = (did: Did, more: Record<string, string> = {}): string =>
   `${PATH}?${new URLSearchParams({ account: did, ...more })}`
 
-/** By what the holder signed in with. */
+/** By the means of the sign-in. */
 const signInWords: Readonly<Record<Means, Phrase>> = {
   password: texts.byPassword,
   'password on a page': texts.onPage,
@@ -34,7 +34,7 @@ const signInWords: Readonly<Record<Means, Phrase>> = {
 
 const eventWords: Readonly<Record<Exclude<ListedEvent, 'signedIn'>, Phrase>> = texts
 
-/** An event that only a newer version knows is called by its name. */
+/** An event of a newer version is shown by its name. */
 function wordsOf({ event, means }: StoredEvent): Phrase | string {
   if (means !== null) return Object.hasOwn(signInWords, means) ? signInWords[means as Means] : means
   return Object.hasOwn(eventWords, event) ? eventWords[event as keyof typeof eventWords] : event

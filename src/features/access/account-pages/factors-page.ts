@@ -69,7 +69,7 @@ export const factorsPart = ({ account, factors }: AccountView): Html | null =>
   <p class="links"><a href="${urlOf(account)}">${texts.change}</a></p>
 </section>`
 
-/** What opens the account now. */
+/** Says what opens the account now. */
 function stateOf({ totp, passkeys, emailAuthFactor, recoveryCodes }: ListedFactors): Html {
   const isHeld = totp !== null || passkeys.length > 0
   const held = passkeys.length === 0 ? texts.byApp : totp === null ? texts.byPasskey : texts.byPasskeyOrApp
@@ -324,7 +324,7 @@ function provePage(
 
 // Passkeys
 
-/** Shows the page on which a device makes a passkey, for a holder who has proven who asks. */
+/** Shows the page on which a device creates a passkey, to a holder who has just re-authenticated. */
 async function showNewPasskey(
   call: PageCall,
   holder: Holder,
@@ -335,7 +335,7 @@ async function showNewPasskey(
   return newPasskeyPage(call, holder, { action: urlOf(holder.account), options, fault })
 }
 
-/** The challenge in the answer shows that the holder has proven who asks, in this browser. */
+/** The challenge in the response proves that the holder has re-authenticated in this browser. */
 async function confirmPasskey(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response> {
   const { account, device } = holder
   let codes: string[] | null = null
@@ -411,7 +411,7 @@ const codesPage = (call: PageCall, { account }: Holder, codes: readonly string[]
 </section>`,
   })
 
-/** Changes for which the sign-in of the browser suffices, or what the form carries. */
+/** Changes that need no re-authentication, or carry their proof in the form. */
 const simpleChanges: Readonly<
   Record<string, (call: PageCall, holder: Holder, form: URLSearchParams) => Promise<Response>>
 > = { 'confirm-passkey': confirmPasskey, 'rename-passkey': rename, 'confirm-app': confirmApp, distrust }

@@ -1,14 +1,14 @@
-/** The signature of a holder under the change of their identity: by a secret key that is entered, or made elsewhere. */
+/** A holder's signature under the change of an identity: made with a secret key entered here, or made elsewhere. */
 import { parsedJson } from '../../../base/parsed-json.ts'
 import { html, type Html } from '../../../http/html.ts'
 import { signWithSecret, type MoveView } from '../../identity/migration/migration.ts'
 import { field, hidden, type Fault } from '../page-parts/page-parts.ts'
 import { ownKeyTexts as texts } from './own-key-texts.ts'
 
-/** What is to be signed, as it is shown. */
+/** The operation to sign, as the page shows it. */
 type Change = Pick<MoveView, 'operation' | 'agreement'>
 
-/** Longest secret key that a form takes, of which a multikey has about fifty. */
+/** Longest secret key that the form takes, in characters. A multikey has about fifty. */
 const MAX_SECRET_CHARS = 200
 
 /** Fields of a form that `holderSignature` reads. A secret key that was entered is not shown again. */

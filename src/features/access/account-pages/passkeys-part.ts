@@ -1,4 +1,4 @@
-/** Passkeys on the page of factors: the list, and the page on which a device makes one. */
+/** Passkeys on the page of factors: the list, and the page on which a device creates one. */
 import { html, textIn, type Html, type Wording } from '../../../http/html.ts'
 import { requestOrigin } from '../../../http/origin.ts'
 import { page } from '../../../http/page.ts'

@@ -1,4 +1,4 @@
-/** The fields in which an account holder limits an access, and the scopes of one in words. */
+/** Form fields that limit the scopes of an access, and scopes in words. */
 import { html, type Html, type Wording } from '../../../http/html.ts'
 import { scopePresets } from '../../../protocol/app-password-scopes.ts'
 import { BASE_SCOPE, singleScope } from '../../../protocol/scopes.ts'
@@ -7,21 +7,21 @@ import { wordsOf } from '../scope-words/scope-words.ts'
 
 const scopeLine = (scope: string): Html => html`<li><small>${wordsOf(singleScope(scope)).what}</small></li>`
 
-/** What a text of scopes allows, folded away under its summary. */
+/** What the scopes allow, folded away under a summary. */
 export function foldedScopes(summary: Wording, scope: string): Html {
   const values = scope.split(' ')
   const shown = values.filter((value) => value !== BASE_SCOPE || values.length === 1)
   return html`<details><summary><small>${summary}</small></summary><ul>${shown.map(scopeLine)}</ul></details>`
 }
 
-/** A box is ticked if it was in the form that was just sent. */
+/** Boxes stay ticked as in the form that was just sent. */
 const presetBox = ([preset, scope]: [string, string], typed: URLSearchParams | null | undefined): Html => html`
       <label class="check"><input type="checkbox" name="preset" value="${preset}"${typed?.has('preset', preset) && html` checked`}><span>${wordsOf(singleScope(scope)).what}</span></label>`
 
 export const presetBoxes = (typed: URLSearchParams | null | undefined): Html[] =>
   Object.entries(scopePresets).map((preset) => presetBox(preset, typed))
 
-/** What a form with these fields limits an access to. Without a tick, it is all that apps usually do. */
+/** Returns the scopes that the form selects. Without a tick: what apps usually need. */
 export function wantedLimits(form: URLSearchParams): {
   presets: string[]
   scope: string

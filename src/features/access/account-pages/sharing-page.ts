@@ -111,7 +111,7 @@ function delegatesPart(
 </section>`
 }
 
-/** Since when, and until when, it is or was open. */
+/** When the delegation began, and when it ends or ended. */
 const timesOf = ({ status, invitedAt, acceptedAt, expiresAt }: ListedDelegation): Html => html`
     <small>${status === 'invited' ? texts.invited({ day: day(invitedAt) }) : texts.since({ day: day(acceptedAt ?? invitedAt) })}${expiresAt !== null && html`, ${texts.until({ day: day(expiresAt) })}`}</small>`
 

@@ -66,7 +66,7 @@ export function requirePermission(
  * Whether the caller may have this method of another service called on its behalf. Scopes are checked elsewhere.
  */
 export function mayHaveCalled(caller: AccessCaller, nsid: string): boolean {
-  // The device would still be told after the delegation has ended.
+  // The device would keep getting notifications after the delegation has ended.
   if (isDelegate(caller) && isPushRegistration(nsid)) return false
   if (isRecorded(caller) || caller.credential === 'scoped') return !isAccountMethod(nsid)
   return caller.credential === 'oauth' || caller.privilegedMethods || !isPrivilegedMethod(nsid)

@@ -108,7 +108,7 @@ export const isAgent = (caller: { credential: string }): caller is AgentCaller =
 
 export const isDelegate = (caller: { credential: string }): caller is DelegateCaller => caller.credential === 'delegate'
 
-/** A caller whose acts the account holder can look up. */
+/** A caller whose acts are recorded for the account holder. */
 export type RecordedCaller = AgentCaller | DelegateCaller
 export const isRecorded = (caller: { credential: string }): caller is RecordedCaller =>
   isAgent(caller) || isDelegate(caller)

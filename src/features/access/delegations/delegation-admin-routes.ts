@@ -1,4 +1,4 @@
-/** Delegations as operators see them: between which accounts, and what ends them. What was done is for the holders. */
+/** Operators list and end delegations. They do not see what delegates did. */
 import { route } from '../../../http/endpoint.ts'
 import { invalidRequest } from '../../../http/errors.ts'
 import { byPair, pageOf } from '../../../http/paged-list.ts'
@@ -34,7 +34,7 @@ async function view(
   }
 }
 
-/** The shared account whose delegations are wanted; null for all. Throws `InvalidRequest`. */
+/** Returns the shared account to list the delegations of; null for all. Throws `InvalidRequest`. */
 function sharedAccountIn(params: URLSearchParams): Did | null {
   const text = params.get('did')
   const did = text === null ? null : parseDid(text)

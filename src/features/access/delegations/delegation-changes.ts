@@ -33,15 +33,15 @@ import {
 
 /** Most accounts that act for one, open invitations included. */
 export const MAX_DELEGATES = 20
-/** How long an invitation can be accepted. */
+/** Lifetime of an invitation. */
 const INVITATION_MILLIS = 7 * DAY_SECS * 1000
 /** Delegations of one delegate that a deletion ends in one statement each. */
 const PAGE = 100
 
-/** The same for a delegation of others, so as not to reveal that there is one. */
+/** Also thrown for delegations of other accounts, so as not to reveal them. */
 export const unknownDelegation = () => notFound('No such delegation')
 
-/** Whether its end has come, or the time to accept it is over. */
+/** Whether the delegation, or the invitation, has expired. */
 export function isOver({ status, invitedAt, expiresAt }: Delegation, now: Millis): boolean {
   if (status === 'ended' || (expiresAt !== null && now >= expiresAt)) return true
   return status === 'invited' && now >= invitedAt + INVITATION_MILLIS
@@ -93,12 +93,12 @@ export async function inviteDelegate(exchange: Exchange, did: Did, terms: Terms)
     requireActive(await accountStatus(tx, did))
     const live = await withoutOver(ctx, tx, await liveDelegationsOf(tx, did), now)
     if (live.some(({ delegateDid }) => delegateDid === invited.did))
-      throw invalidRequest('delegate acts for this account, or is invited to, already')
+      throw invalidRequest('delegate already acts for this account, or is invited to')
     if (live.length >= MAX_DELEGATES) throw invalidRequest(`An account can have ${MAX_DELEGATES} delegates`)
     await insertDelegation(tx, delegation)
     await insertDelegationEvent(tx, delegation, { type: 'invited', now })
     await announceIn(tx, exchange, 'delegateInvited', did, { name: invited.handle ?? invited.did })
-    // Told by the server alone: where the holder is, is no business of the delegate.
+    // Omit the request's origin: the delegate must not learn where the holder is.
     await announceIn(tx, { ctx }, 'delegationOffered', invited.did, { name: await nameOf(tx, did) })
     return delegation
   })
@@ -106,7 +106,7 @@ export async function inviteDelegate(exchange: Exchange, did: Did, terms: Terms)
 
 const nameOf = async (reader: Reader, did: Did): Promise<string> => (await accountSummary(reader, did))?.handle ?? did
 
-/** Ends what is over. Returns the others. */
+/** End the expired delegations. Returns the others. */
 async function withoutOver(
   ctx: Context,
   tx: Tx,

@@ -32,7 +32,7 @@ export const insertDelegationEvent = (
     INSERT INTO delegation_event (delegation_id, did, type, detail, created_at)
     VALUES (${id}, ${did}, ${type}, ${textOf(detail)}, ${now})`)
 
-/** Record an act in the transaction that does it. Returns 0 if the delegation has ended. */
+/** Record an act in the transaction that performs it. Returns 0 if the delegation has ended. */
 export const insertDelegateAct = (
   tx: Tx,
   id: string,

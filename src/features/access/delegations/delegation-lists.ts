@@ -1,4 +1,4 @@
-/** What holders and delegates see of their delegations, and whether one stands. */
+/** What holders and delegates see of their delegations, and whether a delegation is active. */
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'

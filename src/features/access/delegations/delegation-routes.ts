@@ -1,4 +1,4 @@
-/** Lists, invites and ends delegates of an account, and what a delegate sees and decides. */
+/** Endpoints for holders, who list, invite and end delegates, and for delegates, who list, accept and leave. */
 import { Type } from '@sinclair/typebox'
 import { route } from '../../../http/endpoint.ts'
 import { invalidRequest } from '../../../http/errors.ts'

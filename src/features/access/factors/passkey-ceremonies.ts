@@ -21,9 +21,9 @@ import type { StoredPasskey } from './passkey-store.ts'
 const algorithms = [-8, -7, -257]
 /** For the person at the device, in milliseconds. Browsers take it as a hint. */
 const TIMEOUT_MILLIS = 5 * 60_000
-/** What a browser answers, in characters of JSON. */
+/** Longest response of a browser, in characters of JSON. */
 const MAX_ANSWER_CHARS = 16_384
-/** Bounds the nesting of CBOR, too. The largest public key has half of it. */
+/** Also bounds the nesting of CBOR. The largest public key needs half of it. */
 const MAX_MEMBER_CHARS = 4096
 /** Web Authentication Level 3, 5.8.3: a credential id has at most 1023 bytes. */
 const MAX_ID_CHARS = 1364
@@ -138,7 +138,7 @@ function parsed<Schema extends typeof creationAnswer | typeof requestAnswer | ty
   return Value.Check(schema, value) ? value : null
 }
 
-/** Returns the challenge in an answer. Null if it is malformed, or comes from a frame in a page of another site. */
+/** Returns the challenge in a response; null if it is malformed, or made in a frame on a page of another site. */
 function challengeIn({ clientDataJSON }: { clientDataJSON: string }): string | null {
   const bytes = parseBase64url(clientDataJSON)
   const data = bytes && parsed(clientData, Buffer.from(bytes).toString())
@@ -198,7 +198,7 @@ export async function checkCreation(
   }
 }
 
-/** Returns the id of the passkey that an answer is of, which proves nothing; null if it is malformed. */
+/** Returns the id of the passkey that a response names, which proves nothing; null if it is malformed. */
 export const passkeyIn = (text: string): string | null => parsed(requestAnswer, text)?.id ?? null
 
 /**
@@ -240,7 +240,7 @@ export async function checkSignature(
   return found?.verified ? { challenge, expiresAt, signCount: found.authenticationInfo.newCounter } : 'refused'
 }
 
-/** The library throws for each thing that is wrong, and says in its message what. Returns null then. */
+/** Returns null if verification fails: the library throws, and its message says why. */
 async function outcomeOf<Outcome>({ log }: Context, verify: () => Promise<Outcome>): Promise<Outcome | null> {
   try {
     return await verify()

@@ -14,7 +14,7 @@ import { deleteUsedChallengesBefore, insertUsedChallenge } from './passkey-store
 
 /** As long as a sign-in waits for its factor. */
 const TTL_MILLIS = 10 * MINUTE_MILLIS
-/** For so long an expired one is remembered: a clock that is set back makes none good again. */
+/** Used challenges are remembered this long after they expire, so that a clock set back revives none. */
 const KEPT_MILLIS = DAY_MILLIS
 const RANDOM_BYTES = 16
 const EXPIRY_BYTES = 6
@@ -26,7 +26,7 @@ export interface ChallengeUse {
   purpose: 'add' | 'enter' | 'prove' | 'operate'
   /** Null if the passkey says which account it is of. */
   did: Did | null
-  /** A secret, or its hash, that ties it to one browser, session or pending sign-in. */
+  /** A secret, or its hash, that binds the challenge to one browser, session or pending sign-in. */
   binding: string
 }
 
@@ -56,7 +56,7 @@ export async function expiryOf(ctx: Context, challenge: string, use: ChallengeUs
   if (!timingSafeEqual(bytes.subarray(-MAC_BYTES), await macOf(ctx, head, use))) return null
   const expiresAt = head.readUIntBE(RANDOM_BYTES, EXPIRY_BYTES)
   const now = ctx.clock.now()
-  // One that ends later was made while the clock was wrong.
+  // A later expiry means that the clock was wrong when the challenge was made.
   return expiresAt > now && expiresAt <= now + TTL_MILLIS ? expiresAt : null
 }
 

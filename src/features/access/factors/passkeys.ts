@@ -66,7 +66,7 @@ const refusals: Readonly<Record<CeremonyFault | 'behind', () => Refusal>> = {
 
 // Changes
 
-/** Throws a `Refusal` if what proved the holder has ended since. */
+/** Throws a `Refusal` if the proof of the holder is no longer valid. */
 export type RevalidateIn = (tx: Tx) => Promise<void>
 
 const usedForAdding = (did: Did, binding: string): ChallengeUse => ({ purpose: 'add', did, binding })
@@ -156,7 +156,7 @@ export const removePasskey = (
     await announceIn(tx, exchange, 'passkeyRemoved', did)
   })
 
-/** Delete the recovery codes once there is nothing that they stand in for. */
+/** Delete the recovery codes with the last factor that they stand in for. */
 export async function forgetCodesOfNothing(tx: Tx, did: Did): Promise<void> {
   if (!hasHeldFactor(await summaryOf(tx, did))) await deleteFactorRecoveryCodes(tx, did)
 }

@@ -57,7 +57,7 @@ export interface Filled {
   account: string | null
   granted: ReadonlySet<string>
   remember: boolean
-  /** The account that is signed in until the request is decided, to be asked whom the person means; null if none. */
+  /** The account that is signed in only until the request is decided, to choose whom to act for; null if none. */
   signedInForThis: Did | null
 }
 

@@ -184,7 +184,7 @@ async function decided(
     await enter?.(tx)
     const location = await decideRequest(ctx, tx, idHash, decision)
     if (location !== null && decision.kind === 'approve')
-      // Where a delegate is, is no business of the holder, who finds the event in the list of the account.
+      // Omit the request's origin: the holder, who sees the event, must not learn where the delegate is.
       await announceIn(tx, decision.delegationId === undefined ? call : { ctx }, 'appLetIn', decision.did, {
         clientId: pending.request.clientId,
       })
@@ -221,7 +221,7 @@ async function answered(call: PageCall, opened: Opened, form: URLSearchParams): 
   }
 }
 
-/** Sign an account out that was signed in only to be asked whom the person means. */
+/** Sign out an account that was signed in only to choose whom to act for. */
 async function leave(call: PageCall, did: Did | null): Promise<void> {
   const device = did && (await deviceOf(call))
   if (device?.accounts.some(({ account }) => account.did === did)) await signOut(call, device, did!)
@@ -232,7 +232,7 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
   const accept = async (account: Account, enter?: EnterPage): Promise<Response> => {
     if (!activityOf(account).active)
       return decided(call, opened, { kind: 'refuse', error: 'access_denied', reason: 'The account is not active' })
-    // A second factor that was given may be that of another account in the same browser.
+    // The browser's second factor may be that of another account.
     if (shared && account.did !== shared.signedIn.account.did) throw gone()
     if (shared) return approveAsDelegate(call, opened, shared, filled, enter)
     const scopes = narrowedScopes(opened.pending.request.scopes, granted)

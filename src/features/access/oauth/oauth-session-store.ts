@@ -189,7 +189,7 @@ export async function deleteOAuthSessionsOf(tx: Tx, did: Did): Promise<number> {
   return tx.run(sql`DELETE FROM oauth_session WHERE did = ${did}`)
 }
 
-/** Delete what a delegate of an account has signed in. */
+/** Delete the sessions that a delegate opened for an account. */
 export const deleteOAuthSessionsBy = (tx: Tx, { id, did }: { id: string; did: Did }): Promise<number> =>
   tx.run(sql`DELETE FROM oauth_session WHERE did = ${did} AND delegation_id = ${id}`)
 

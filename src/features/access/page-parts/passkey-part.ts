@@ -1,23 +1,23 @@
-/** The part of a form that asks for a passkey. Browsers that run no script do not show it. */
+/** The part of a form that asks for a passkey. Hidden without scripts. */
 import { asset } from '../../../http/asset.ts'
 import { html, type Html, type Wording } from '../../../http/html.ts'
 import { fieldTexts as texts } from './field-texts.ts'
 import script from './passkeys.js' with { type: 'text' }
 
-/** What a page with such a part loads. */
+/** The script that a page with such a part loads. */
 export const passkeyScript = asset('/assets/passkeys.js', 'text/javascript', script)
 
-/** The field in which the answer of a device arrives; empty if no passkey was used. */
+/** The form field with the response of the authenticator; empty if no passkey was used. */
 export const PASSKEY = 'passkey'
 
-/** Returns the answer of a device in a form; null if no passkey was used. */
+/** Returns the response of the authenticator; null if no passkey was used. */
 export const passkeyAnswer = (form: URLSearchParams): string | null => form.get(PASSKEY) || null
 
 interface PasskeyPart {
-  /** Whether the device makes a passkey, instead of using one. */
+  /** Whether to create a passkey instead of using one. */
   makes?: boolean
   label?: Wording
-  /** What the form sends beside, as with the button that it stands for. */
+  /** Further fields, as the button that this replaces would send. */
   action?: { name: string; value: string }
   isPrimary?: boolean
 }

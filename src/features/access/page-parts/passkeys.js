@@ -57,7 +57,7 @@
         note.hidden = false // the person or the device has declined
       }
     })
-    // A page that the browser shows again has another challenge to answer.
+    // The challenge of a page restored from the back/forward cache may be spent.
     window.addEventListener('pageshow', () => {
       field.value = ''
     })

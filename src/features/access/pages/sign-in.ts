@@ -89,7 +89,7 @@ export async function withPassword(call: PageCall, form: URLSearchParams, wanted
   return outcome.ok ? outcome.value : wanted.again(signInFaults[outcome.fault])
 }
 
-/** The device has verified its holder, so nothing else is asked for. */
+/** The authenticator has verified the user, so no second factor is needed. */
 async function withPasskey(call: PageCall, answer: string, did: Did | null, wanted: SignInForm): Promise<Response> {
   const used = await tryPasskey(call, answer, entryUse(call))
   if ('fault' in used) return wanted.again(used.fault)

@@ -1,9 +1,8 @@
 /**
- * The hook that is asked about a blob before it becomes public: a program of the operator, at an address of the
- * configuration. What it gets is bounded in bytes, how long it is waited for in time, and how often it is asked at once
- * in number.
+ * The hook that checks a blob before it becomes public: a program of the operator, at `blob_hook.url`. The bytes that
+ * it gets, the wait for its response and the number of concurrent requests are bounded.
  *
- * It is asked before the blob has a row, so a blob about which there is no answer is not there. Loaded when first used.
+ * It runs before the blob has a row, so a blob without a verdict does not exist. Loaded on first use.
  */
 import { Places, NoPlace } from '../../../base/places.ts'
 import { parsedJson } from '../../../base/parsed-json.ts'
@@ -20,18 +19,18 @@ import type { BlobRow } from './blob-store.ts'
 
 const MAX_ANSWER_BYTES = 16 * 1024
 const MAX_REASON_CHARS = 200
-/** Blobs that wait for a place, by the places that there are. */
+/** Blobs that may wait, per request in progress. */
 const WAITING_PER_PLACE = 16
 
 const decisions = ['allow', 'quarantine', 'refuse'] as const
 
 export interface Verdict {
   decision: (typeof decisions)[number]
-  /** For moderators. Empty if the hook says none. */
+  /** For moderators. Empty if the hook gives none. */
   reason: string
 }
 
-/** The hook did not answer, or not with a verdict. */
+/** The hook did not respond, or not with a verdict. */
 class HookFault extends Error {}
 
 const places = perContext(
@@ -51,13 +50,13 @@ const faultLines = perContext(({ clock }) => new LogRateLimiter(clock))
 export async function askBlobHook(ctx: Context, blob: BlobRow, incoming: IncomingBlob): Promise<Verdict> {
   const { did } = blob
   try {
-    // Accounts take turns, whatever their addresses are.
+    // Accounts take turns, whichever addresses they use.
     return await places(ctx).run({ address: did, network: did, provider: did }, () => ask(ctx, blob, incoming))
   } catch (error) {
     const isFault = [HookFault, OutboundError, LookupsFull, NoPlace].some((kind) => error instanceof kind)
     if (!isFault) throw error
     faultLines(ctx).within('hook', (omitted) =>
-      ctx.log.warn('the hook for blobs did not answer', { did, reason: (error as Error).message, omitted }),
+      ctx.log.warn('no valid response from the blob hook', { did, reason: (error as Error).message, omitted }),
     )
     if (ctx.config.blobHook.onFailure === 'open') return { decision: 'allow', reason: '' }
     throw serviceUnavailable('Uploads cannot be checked at the moment. Please try again later.')

@@ -60,7 +60,7 @@ export function listQuarantines(
     FROM blob_quarantine WHERE (ends_at, cid) > (${endsAt}, ${cid}) ORDER BY ends_at, cid LIMIT ${limit}`)
 }
 
-/** Blobs whose quarantine is over. */
+/** Blobs whose quarantine has ended. */
 export const dueQuarantines = (reader: Reader, now: Millis, limit: number): Promise<Omit<Quarantine, 'endsAt'>[]> =>
   reader.all(sql`
     SELECT did, cid, then_ref AS "thenRef" FROM blob_quarantine WHERE ends_at <= ${now} ORDER BY ends_at LIMIT ${limit}`)

@@ -17,7 +17,7 @@ import { blobStorage } from './open-storage.ts'
 
 /** Checks of an upload beyond the bounds of its account. */
 interface Admission {
-  /** Keep what the hook refuses, in quarantine: a person who moves must not lose the rest for it. */
+  /** Quarantine what the hook refuses instead of failing: a refused blob must not stop a whole move. */
   keepsRefused?: true
   /** Gets the detected type. Throws if the caller may not upload it. */
   permit(mimeType: string): void
@@ -95,11 +95,12 @@ async function keepUpload(
 async function verdictOn(ctx: Context, blob: BlobRow, incoming: IncomingBlob): Promise<Verdict> {
   const verdict = await (await import('./blob-hook.ts')).askBlobHook(ctx, blob, incoming)
   const { did, cid } = blob
-  if (verdict.decision !== 'allow') ctx.log.info('the hook for blobs decided', { did, cid, reason: verdict.decision })
+  if (verdict.decision !== 'allow')
+    ctx.log.info('blob not accepted by the hook', { did, cid, reason: verdict.decision })
   return verdict
 }
 
-/** Moderators look at it; if they do not, it is taken down. */
+/** Unless moderators decide earlier, the blob is taken down at the end. */
 async function setAside(ctx: Context, tx: Tx, { did, cid }: BlobRow, { reason }: Verdict): Promise<void> {
   const now = ctx.clock.now()
   const endsAt = now + ctx.config.cases.quarantineSecs * 1000

@@ -1,4 +1,4 @@
-/** Ends quarantines of blobs when their time has come. */
+/** Ends quarantines of blobs that are due. */
 import { MINUTE_SECS } from '../../../base/durations.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { dueQuarantines, endQuarantine } from './blob-quarantine.ts'
@@ -8,7 +8,7 @@ const ROWS_PER_PASS = 500
 export const quarantineSweep: Sweep = {
   name: 'blob-quarantine',
   intervalSecs: () => MINUTE_SECS,
-  // A blob must not come back because of a wrong clock.
+  // A wrong clock must not release a blob.
   destructive: true,
   async run({ db, clock }) {
     const due = await dueQuarantines(db, clock.now(), ROWS_PER_PASS)

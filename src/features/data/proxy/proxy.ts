@@ -119,7 +119,7 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
   }
 }
 
-/** Record what an agent or a delegate has another service change. What it does there cannot be undone here. */
+/** Record a call by which an agent or a delegate changes something at another service, which cannot be undone here. */
 async function recordCall({ ctx, request, nsid }: Exchange, { caller, service, path }: Forwarding): Promise<void> {
   if (caller === null || !isRecorded(caller) || path !== undefined) return
   if (request.method !== 'POST' || isReadByName(nsid!)) return

@@ -43,7 +43,7 @@ async function relayPush(call: XrpcCall<AccessCaller, unknown, PushInput>): Prom
 }
 
 const elsewhere = taking<ServiceCaller | null>([besideSessions(serviceKind)], () => null)
-// An account that was taken down may appeal. Whatever else it reports, the moderation service decides.
+// An account that was taken down may appeal. The moderation service decides about its other reports.
 const holders = rpc({ sessions: 'every' })
 
 /** Account holders, and accounts of other servers that address their report to this one. */

@@ -25,7 +25,7 @@ interface DeletionRequest {
   /** Empty if there is a proof, beside which it counts for nothing. */
   password: string
   token: string
-  /** A code of the factor that the holder keeps, if the account has one. */
+  /** A code of the second factor, if the account has an authenticator app or a passkey. */
   authFactorToken?: string
   extension?: Record<string, unknown>
   custos?: Record<string, unknown>
@@ -58,7 +58,7 @@ export async function deleteOwnAccount(exchange: Exchange, request: DeletionRequ
 interface ProvenDeletion {
   did: Did
   token: string
-  /** Throws if what proved the holder has ended since. */
+  /** Throws if the proof of the holder is no longer valid. */
   revalidate: (tx: Tx) => Promise<void>
 }
 

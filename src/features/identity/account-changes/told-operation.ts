@@ -46,8 +46,9 @@ export const toldOperationStep: StepKind<ToldOperation> = {
     const log = (await ctx.plc.auditLog(did)) ?? []
     if (!log.some((entry) => entry.cid === cid)) {
       if (!log.some((entry) => entry.cid === prev)) throw new PlcDirectoryError(200, 'the log of the DID is incomplete')
-      if (ctx.clock.now() < doubtUntil(sentAt)) throw new StepPostponed('it may still arrive', NEXT_LOOK_MILLIS)
-      ctx.log.info('operation did not reach the directory', { did })
+      if (ctx.clock.now() < doubtUntil(sentAt))
+        throw new StepPostponed('the operation may still reach the directory', NEXT_LOOK_MILLIS)
+      ctx.log.info('identity operation never reached the directory', { did })
       return
     }
     await ctx.db.transaction(async (tx) => {
@@ -102,7 +103,7 @@ export async function submitAndTell(
     throw error
   }
   const isTold = await ctx.db.transaction(async (tx) =>
-    // The step was faster, if it is gone.
+    // If the step is gone, it has told them already.
     (await withdrawStep(tx, toldOperationStep, key)) > 0
       ? tell(tx, exchange, did, event)
       : (await accountOf(tx, did)) !== null,
@@ -114,7 +115,7 @@ export async function submitAndTell(
 interface Failure {
   key: string
   event: ToldEvent
-  /** Whether no submission of this operation before may still arrive. */
+  /** Whether no earlier submission of this operation can still arrive. */
   isFirst: boolean
   error: unknown
 }

@@ -1,9 +1,9 @@
-/** SQL of the `account_event` table: what happened to accounts, for their holders to read. */
+/** SQL of the `account_event` table: the activity that account holders see. */
 import { DAY_MILLIS } from '../../../base/durations.ts'
 import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
-/** How long an event can be read. */
+/** Retention of events. */
 export const EVENT_KEPT_DAYS = 90
 /** Rows of sign-ins that an account keeps. A client that signs in under another name each time adds as many. */
 const MAX_SIGN_INS = 5000
@@ -14,7 +14,7 @@ export interface StoredEvent {
   id: string
   at: Millis
   event: string
-  /** With what the holder signed in; null for other events. */
+  /** The means of a sign-in; null for other events. */
   means: string | null
   program: string | null
   network: string | null

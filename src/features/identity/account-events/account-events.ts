@@ -152,7 +152,7 @@ const accountEvents = {
     },
   },
   passkeyCopied: {
-    message: 'a passkey told an old count of signatures',
+    message: 'passkey refused: its signature counter went back',
     notice: {
       subject: 'One of your passkeys may have been copied',
       what: () =>
@@ -207,7 +207,7 @@ const accountEvents = {
   appPasswordRevoked: { message: 'app password revoked' },
   identityOperationSigned: { message: 'identity operation signed' },
   identityChanged: { message: 'identity changed' },
-  identityInDoubt: { message: 'identity operation sent to the directory, which did not answer' },
+  identityInDoubt: { message: 'identity operation sent, no response from the directory' },
   identityChangedElsewhere: {
     message: 'identity changed by an operation that did not come from here',
     notice: {
@@ -378,7 +378,7 @@ const accountEvents = {
   accessEnded: { message: 'all access to the account ended' },
   appEnded: { message: 'access of an app ended' },
   signedOutElsewhere: { message: 'session ended by the holder' },
-  resetCodeMade: { message: 'code for a new password made' },
+  resetCodeMade: { message: 'password reset code created by the operator' },
   shareDeposited: { message: 'recovery share deposited' },
   shareRotated: {
     message: 'recovery share replaced',

@@ -1,4 +1,4 @@
-/** Gates that stand before sign-ups of every kind, and can be closed while the server runs. */
+/** Gates for sign-ups of every kind, which operators can close while the server runs. */
 import { DAY_MILLIS } from '../../../base/durations.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'

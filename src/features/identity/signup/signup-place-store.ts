@@ -1,4 +1,4 @@
-/** SQL of the `signup_place` table: from which networks accounts were made lately. */
+/** SQL of the `signup_place` table: the address ranges of recent sign-ups. */
 import { sql, type Tx } from '../../../platform/database/database.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 

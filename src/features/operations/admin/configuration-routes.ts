@@ -27,14 +27,14 @@ async function replacedValues({ db, live, config }: Context): Promise<Readonly<R
   }
 }
 
-/** Returns what the text means for a key, as in its environment variable. Throws `InvalidRequest`. */
+/** Parse the text like the environment variable of the key. Throws `InvalidRequest`. */
 function valueIn(key: Key, text: string): unknown {
   const parsed = key.field.kind.fromText(text)
   if (!parsed.ok) throw invalidRequest(parsed.faults.map(({ at, fault }) => `${key.name}${at}: ${fault}`).join('; '))
   return parsed.value
 }
 
-/** Handles of accounts are proven by the domains that are offered. Throws `InvalidRequest`. */
+/** Refuse to remove a domain that handles of accounts use. Throws `InvalidRequest`. */
 async function requireNoneLost(reader: Reader, before: readonly string[], after: readonly string[]): Promise<void> {
   const kept = new Set(after)
   for (const domain of before.filter((each) => !kept.has(each)))
@@ -81,7 +81,8 @@ export const configurationRoutes = [
         }),
       )
       const key = liveKey(name)
-      if (key === undefined) throw invalidRequest(`name must be one of ${liveNames.join(', ')}: others take a restart`)
+      if (key === undefined)
+        throw invalidRequest(`name must be one of ${liveNames.join(', ')}; all other keys require a restart`)
       const { loaded } = ctx.live
       const wanted = value === null ? shownValue(key, loaded) : valueIn(key, value)
       const config = withValues(ctx.config, new Map([[name, wanted]]))

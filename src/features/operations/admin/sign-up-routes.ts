@@ -1,4 +1,4 @@
-/** A burst of sign-ups: its accounts are looked at, and what was made of them is undone together. */
+/** Bursts of sign-ups: list their accounts, and undo them together. */
 import { Type } from '@sinclair/typebox'
 import { DAY_MILLIS, HOUR_MILLIS } from '../../../base/durations.ts'
 import { route, type Exchange } from '../../../http/endpoint.ts'
@@ -17,7 +17,7 @@ const DAYS_OF_HOURS = 7
 const MAX_WINDOW_MILLIS = 31 * DAY_MILLIS
 /** Accounts of one request. A program sends further ones. */
 const MAX_ACCOUNTS = 100
-/** How the reference of a takedown begins that was made here. */
+/** Prefix of the references of takedowns that are made here. */
 const REF = 'sign-ups '
 
 const instant = (name: string, text: string | null, fallback: Millis): Millis => {
@@ -54,7 +54,7 @@ const undoings: Readonly<
   Record<'takedown' | 'restore' | 'delete', (call: Exchange, row: SignUpRow, actor: string) => Promise<Outcome>>
 > = {
   takedown: (call, { did, createdAt }, actor) => change(call, did, actor, `${REF}${wireTime(createdAt)}`),
-  /** Lifts the takedowns that were made so. */
+  /** Lifts the takedowns that were made here. */
   restore: async (call, { did, takedownRef }, actor) =>
     takedownRef?.startsWith(REF) ? change(call, did, actor, null) : 'kept',
   async delete(call, { did }, actor) {

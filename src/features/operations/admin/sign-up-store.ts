@@ -1,4 +1,4 @@
-/** SQL about the accounts that were made within a time. */
+/** SQL about the accounts that were made in a period. */
 import { HOUR_MILLIS } from '../../../base/durations.ts'
 import type { DidPlace } from '../../../http/paged-list.ts'
 import { sql, sqlAnd, type Reader, type Sql } from '../../../platform/database/database.ts'
@@ -42,7 +42,7 @@ export function listSignUps(
     SELECT ${columns} FROM account WHERE ${sqlAnd(conditions)} ORDER BY account.created_at, account.did LIMIT ${limit}`)
 }
 
-/** Null unless the account was made within the time. */
+/** Null unless the account was made in the period. */
 export const findSignUp = (reader: Reader, window: Window, did: Did): Promise<SignUpRow | null> =>
   reader.get(sql`SELECT ${columns} FROM account WHERE account.did = ${did} AND ${within(window)}`)
 

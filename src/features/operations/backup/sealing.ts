@@ -35,9 +35,9 @@ interface ArchiveFile {
   identity?: string
 }
 
-/** What an encrypted archive is founded with. */
+/** Settings of a new archive. */
 export interface Passphrase {
-  /** Null founds one that is not encrypted. */
+  /** Null for an archive without encryption. */
   passphrase: string | null
   /** The base-2 logarithm of the cost of deriving a key from it. */
   workFactor: number

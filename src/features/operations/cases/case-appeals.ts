@@ -31,7 +31,7 @@ export async function appealAgainst(
 export const appealableUntil = ({ config }: Context, { decidedAt }: DecisionRow): number =>
   decidedAt + config.cases.appealSecs * 1000
 
-/** A decision, as the person whom it is about sees it. */
+/** A decision, as its account holder sees it. */
 export interface OwnDecision {
   found: CaseRow
   decision: DecisionRow

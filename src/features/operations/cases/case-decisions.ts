@@ -1,4 +1,4 @@
-/** What operators decide about cases: each decision is carried out, written down and told to the person in one step. */
+/** Decisions about cases: effect, audit entry and mail share one transaction. */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, notFound, Refusal } from '../../../http/errors.ts'
 import { plainText, type Wording } from '../../../http/html.ts'
@@ -69,7 +69,7 @@ export const decisionActs: Readonly<Record<string, DecisionAct>> = {
 }
 
 const noCase = () => notFound('No such case')
-const isDecided = () => new Refusal(409, 'CaseDecided', 'The case does not wait for this')
+const isDecided = () => new Refusal(409, 'CaseDecided', 'The case is not in a state for this')
 
 export async function existingCase(reader: Reader, seq: number): Promise<CaseRow> {
   const found = await findCase(reader, seq)
@@ -78,7 +78,7 @@ export async function existingCase(reader: Reader, seq: number): Promise<CaseRow
 }
 
 const caseName = (seq: number): string => `case:${seq}`
-/** Under which reference a takedown is stored that a case decided. */
+/** Reference of a takedown by a case. */
 const takedownRef = (seq: number): string => `case-${seq}`
 
 /** Text that an operator wrote. Throws `InvalidRequest` if it says nothing. */
@@ -130,7 +130,7 @@ export async function postpone(call: Exchange, { actor }: By, seq: number, deadl
 
 interface Wish {
   act: string
-  /** Told to the person, unless nothing is taken from it. */
+  /** Mailed to the account holder, unless the act is "nothing". */
   reason: string
   /** Of a quarantine. What `cases.quarantine_secs` says if omitted. */
   secs?: number
@@ -153,7 +153,7 @@ export async function decide(call: Exchange, { actor }: By, seq: number, wish: W
     await recordAudit(call, tx, act.told === null ? audited : { ...audited, account: found.did })
     const target = act.target?.(found)
     if (target && !(await setTakedown(call, tx, target, { ref: takedownRef(seq), actor })))
-      throw invalidRequest('The subject is no longer here')
+      throw invalidRequest('The subject no longer exists on this server')
     const actUntil = act.isQuarantine ? now + (wish.secs ?? ctx.config.cases.quarantineSecs) * 1000 : null
     if (actUntil !== null) await setAside(call, tx, found, actUntil, actor)
     const code = act.told === null ? null : newToken()
@@ -177,7 +177,7 @@ export async function decide(call: Exchange, { actor }: By, seq: number, wish: W
 async function setAside(call: Exchange, tx: Tx, { did, item }: CaseRow, endsAt: Millis, actor: string): Promise<void> {
   const now = call.ctx.clock.now()
   if (!(await quarantineBlob(tx, { did, cid: item, endsAt, thenRef: null }, now)))
-    throw invalidRequest('The blob is no longer here, or is taken down')
+    throw invalidRequest('The blob no longer exists, or is taken down')
   const detail = `${did} until ${wireTime(endsAt)}`
   await recordAudit(call, tx, { actor, action: 'blob_quarantined', subject: item, account: did, detail })
 }
@@ -253,7 +253,7 @@ async function undo(
   if (decisionActs[act]?.isQuarantine && (await endQuarantine(tx, did, item, null)))
     await recordAudit(call, tx, { actor, action: 'blob_released', subject: item, account: did, detail: did })
   const target = decisionActs[act]?.target?.(found)
-  // Another takedown may have come first, or after it was lifted.
+  // The takedown may be another one: made before, or after this one was lifted.
   if (target && (await refOf[target.kind](tx, target)) === takedownRef(caseSeq))
     await setTakedown(call, tx, target, { ref: null, actor })
 }

@@ -1,4 +1,4 @@
-/** How cases begin: with what people, labelers, other services and operators say about an account, record or blob. */
+/** How cases begin: reports, labels, abuse notices and operators. */
 import { DAY_MILLIS } from '../../../base/durations.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
@@ -63,7 +63,7 @@ interface Reporter {
 
 const elsewhere = () => invalidRequest('The subject of the report is not on this server')
 const takendown = () => new Refusal(400, 'AccountTakedown', 'Report not accepted from takendown account')
-const tooMany = () => new Refusal(429, 'RateLimitExceeded', 'This account has reported too much today')
+const tooMany = () => new Refusal(429, 'RateLimitExceeded', 'This account has sent too many reports today')
 
 /**
  * Take a report that is addressed to this server. An appeal of the holder goes to the newest decision about its
@@ -78,7 +78,7 @@ export function takeReport(call: Exchange, caller: Reporter, input: ReportInput)
   })
 }
 
-/** Keep a copy of a report that names no service, if it is one that this server would take. It is sent on as it is. */
+/** Open a case for a report that names no service, if this server would accept it. The report is forwarded as it is. */
 export async function copyReport(call: Exchange, caller: Reporter, input: ReportInput): Promise<void> {
   await call.ctx.db.transaction(async (tx) => {
     await call.revalidate(tx)

@@ -1,4 +1,4 @@
-/** Deletes cases that were decided long ago, with all that was said in them. */
+/** Deletes decided cases after `cases.keep_secs`, with their reports and notes. */
 import { DAY_SECS } from '../../../base/durations.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { deleteCases, findFinishedBefore } from './case-store.ts'

@@ -1,4 +1,4 @@
-/** Endpoints of cases: for operators, and for the person whom a decision is about. */
+/** Endpoints of cases: for operators, and for the account holder whom a decision is about. */
 import { Type } from '@sinclair/typebox'
 import { route } from '../../../http/endpoint.ts'
 import { invalidRequest, notFound } from '../../../http/errors.ts'

@@ -101,7 +101,7 @@ export async function exportedDecision(ctx: Context, reader: Reader, row: CaseRo
 
 export type ExportedDecision = NonNullable<Awaited<ReturnType<typeof exportedDecision>>>
 
-/** The export as text that a person reads. What strangers wrote is indented, so that it cannot pose as a heading. */
+/** The export as readable text. Text by strangers is indented, so that it cannot pose as a heading. */
 export function readableDecision(given: ExportedDecision): string {
   const { decision, grounds } = given
   const { appeal } = decision

@@ -1,4 +1,4 @@
-/** Endpoints for blobs that only moderators can read. */
+/** Endpoints for blobs in quarantine. */
 import { Type } from '@sinclair/typebox'
 import { DAY_SECS } from '../../../base/durations.ts'
 import { route } from '../../../http/endpoint.ts'
@@ -11,7 +11,7 @@ import { actorOf, operator, recordAudit } from '../operators/operators.ts'
 
 export const MAX_QUARANTINE_SECS = 365 * DAY_SECS
 
-/** How a quarantine ends: others can read the blob again, or it is taken down. */
+/** What happens at the end of a quarantine: everyone can read the blob again, or it is taken down. */
 export const quarantineEnds = { release: null, takedown: 'quarantine ended' } as const
 
 const place = { did: Type.String(), cid: Type.String({ maxLength: 200 }) }

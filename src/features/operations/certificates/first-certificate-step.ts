@@ -18,7 +18,7 @@ const PAGE_HANDLES = 20
 const PAUSE_SECS = 2
 /** Until every connection gets the certificate: other nodes look for it, and former listeners say farewell. */
 export const SERVED_SECS = 10
-/** From then on, a certificate that is not served is taken for one that never is, such as one of too many. */
+/** After this time, a certificate that is not served never will be, for example because there are too many. */
 const MAX_UNSERVED_MILLIS = DAY_MILLIS
 
 interface Progress {
@@ -71,5 +71,5 @@ async function waitForService(ctx: Context, names: WantedNames): Promise<void> {
   if (unservedMillis <= MAX_UNSERVED_MILLIS)
     throw new StepPostponed('the certificate is not served yet', SERVED_SECS * 1000)
   const reason = stored === null ? 'it is not stored any more' : 'it is not served'
-  ctx.log.warn('a first certificate was not announced to the network', { subject: names, reason })
+  ctx.log.warn('could not announce the first certificate to the network', { subject: names, reason })
 }

@@ -18,12 +18,12 @@ export const caseActs: Readonly<Record<string, ConsoleAct>> = {
   'case-note': {
     path: ofCase('notes'),
     json: (form) => ({ text: text(form, 'note') }),
-    done: 'The note is in the case.',
+    done: 'The note was added.',
   },
   'case-deadline': {
     path: ofCase('deadline'),
     json: (form) => ({ inSecs: Math.round(Number(text(form, 'days')) * DAY_SECS) }),
-    done: 'The deadline is moved.',
+    done: 'The deadline was moved.',
   },
   'case-decide': {
     path: ofCase('decision'),
@@ -43,7 +43,7 @@ export const caseActs: Readonly<Record<string, ConsoleAct>> = {
       secs: Math.round(Number(text(form, 'days')) * DAY_SECS),
       atEnd: text(form, 'end'),
     }),
-    done: 'The blob is set aside.',
+    done: 'The blob is in quarantine.',
   },
   'blob-release': {
     path: () => '/v1/admin/blobs/release',
@@ -58,6 +58,6 @@ export const caseActs: Readonly<Record<string, ConsoleAct>> = {
       act: text(form, 'undoing'),
       dids: [...form].filter(([name]) => /^did-\d+$/.test(name)).map(([, did]) => did),
     }),
-    done: 'It is done. The list shows how the accounts are now.',
+    done: 'Done. The list shows the current state of the accounts.',
   },
 }

@@ -1,4 +1,4 @@
-/** Cases: what moderators have to decide on, and everything about one of them. */
+/** The list of cases, and the page of one. */
 import { html, type Html } from '../../../http/html.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { accountUrl } from './console-accounts.ts'
@@ -100,13 +100,13 @@ interface Quarantined {
 
 const blobUrl = (did: string, cid: string): string => `/admin/data/blob?${new URLSearchParams({ did, cid }).toString()}`
 
-/** The blobs that only moderators can read, those whose end is nearest. */
+/** Blobs in quarantine, those that end first at the top. */
 async function quarantinePart(desk: Desk): Promise<Html> {
   const answer = await ask(desk, `/v1/admin/blobs/quarantine?limit=${ROWS}`)
   const { blobs } = answer.ok ? (answer.body as Quarantined) : { blobs: [] }
   return html`
 <section class="card">
-  <h2>Blobs that are set aside</h2>
+  <h2>Blobs in quarantine</h2>
   ${refusalNote(answer)}
   ${listOf(
     blobs.map(({ did, handle, cid, endsAt, atEnd }, i) =>
@@ -125,13 +125,13 @@ async function quarantinePart(desk: Desk): Promise<Html> {
         }),
       ),
     ),
-    'No blob is set aside.',
+    'No blob is in quarantine.',
   )}
   ${actForm(desk, {
     id: 'blob-quarantine',
     act: 'blob-quarantine',
     back: '/admin/cases',
-    button: 'Set a blob aside',
+    button: 'Quarantine a blob',
     inputs: html`${field({ id: 'aside-did', name: 'did', label: 'DID of the account', required: true, maxLength: 253 })}${field({ name: 'cid', label: 'CID of the blob', required: true, maxLength: 200 })}${field({ name: 'days', label: 'Days', value: '30', required: true, maxLength: 3 })}${choice('end', 'Then', ['release', 'takedown'])}`,
   })}
 </section>`
@@ -168,7 +168,7 @@ export async function casePage(desk: Desk): Promise<Response> {
 </section>
 ${decision && decisionPart(decision)}
 <section class="card">
-  <h2>What was said</h2>
+  <h2>Reports</h2>
   ${listOf(
     reports.map(({ source, by, reason, text, at }) =>
       noteRow(reason === '' ? source : html`${source}: ${reason}`, [
@@ -176,7 +176,7 @@ ${decision && decisionPart(decision)}
         html`by ${by || 'a deleted account'}, ${minuteOf(at)}`,
       ]),
     ),
-    'Nothing was said.',
+    'No reports.',
   )}
 </section>
 <section class="card">
@@ -204,7 +204,7 @@ const decisionPart = ({ appeal, ...decision }: NonNullable<Whole['decision']>): 
   })}
 </section>`
 
-/** The acts that are left. The endpoints decide again. */
+/** The acts that are possible now. The endpoints check again. */
 function actsPart(desk: Desk, { id, state, acts }: Whole): Html {
   const form = (act: string, button: string, inputs: Html, isDangerous = false): Html =>
     actForm(desk, {
@@ -217,13 +217,13 @@ function actsPart(desk: Desk, { id, state, acts }: Whole): Html {
       fields: { id: String(id) },
       asksReason: false,
     })
-  const why = textArea('why', 'Reason, which the person is told')
+  const why = textArea('why', 'Reason, which is mailed to the account holder')
   return html`
 <section class="card">
   <h2>Act</h2>
   ${state === 'open' && form('case-decide', 'Decide', html`${choice('decision', 'Decision', acts)}${why}`, true)}
   ${state === 'appealed' && form('case-answer', 'Answer the appeal', html`${choice('outcome', 'Outcome', ['upheld', 'reversed'])}${why}`, true)}
-  ${form('case-note', 'Add a note', textArea('note', 'Note, which moderators see'))}
+  ${form('case-note', 'Add a note', textArea('note', 'Note for moderators'))}
   ${['open', 'appealed'].includes(state) && form('case-deadline', 'Move the deadline', field({ name: 'days', label: 'Days from now', required: true, maxLength: 3 }))}
 </section>`
 }

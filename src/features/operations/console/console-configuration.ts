@@ -1,4 +1,4 @@
-/** The configuration in force: what is not as by default, or one section of it. */
+/** The configuration in force: the changed values, or one section. */
 import { html } from '../../../http/html.ts'
 import { LIVE_COMMAND } from '../../../platform/configuration/live-values.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
@@ -36,8 +36,8 @@ export async function configurationPage(desk: Desk): Promise<Response> {
 <section class="card">
   ${refusalNote(answer)}
   <p class="quiet">What this server works with now. Most values are read at the start; some are replaced while it runs, by the command named there.</p>
-  <nav class="links" aria-label="Sections">${link(null, 'Not as by default')}${sections.map((name) => link(name, name))}</nav>
-  <h2>${section ?? 'Not as by default'}</h2>
+  <nav class="links" aria-label="Sections">${link(null, 'Changed values')}${sections.map((name) => link(name, name))}</nav>
+  <h2>${section ?? 'Changed values'}</h2>
   ${listOf(
     shown.map(({ name, value, from, variable, replacedBy, meaning }) =>
       noteRow(
@@ -45,7 +45,7 @@ export async function configurationPage(desk: Desk): Promise<Response> {
         [
           html`<span class="mono">${value ?? 'not set'}</span>`,
           html`from: ${from}${variable !== null && html`, ${variable}`}`,
-          replacedBy === null ? 'A change takes a restart.' : `Replaced while the server runs by: ${replacedBy}`,
+          replacedBy === null ? 'A change requires a restart.' : `Change it while the server runs with: ${replacedBy}`,
           section !== null && meaning,
         ],
         replacedBy === LIVE_COMMAND
@@ -59,14 +59,14 @@ export async function configurationPage(desk: Desk): Promise<Response> {
                 id: `${name}-value`,
                 name: 'value',
                 label: 'New value',
-                hint: 'As in its environment variable: entries of a list with commas in between. Empty takes back what was set.',
+                hint: 'As in its environment variable: lists separated by commas. Leave it empty to reset it.',
                 maxLength: 2000,
               }),
             })
           : null,
       ),
     ),
-    'All values are those of the program.',
+    'All values are defaults.',
   )}
 </section>`,
   })

@@ -40,7 +40,7 @@ export async function agentsPage(desk: Desk): Promise<Response> {
   ${mayEnd && actForm(desk, { id: 'end-agent', act: 'end-agent', back: AGENTS, button: 'End a program', inputs: field({ name: 'id', label: 'Its registration', hint: 'It begins with “reg_”.', required: true, maxLength: 100 }), isDangerous: true })}
 </section>
 <section class="card">
-  <div class="tight"><h2>Identity providers</h2><p class="quiet">They vouch for programs. Which of them are trusted is configured in agent_auth.trusted_issuers.</p></div>
+  <div class="tight"><h2>Identity providers</h2><p class="quiet">They vouch for programs. Trusted providers are configured in agent_auth.trusted_issuers.</p></div>
   ${listOf(
     [...issuers].map((issuer, i) =>
       noteRow(
@@ -94,7 +94,7 @@ export async function pushesPage(desk: Desk): Promise<Response> {
   ${relay === null ? html`<p class="note">No push relay is configured (notifications.relay).</p>` : relayFacts(relay)}
 </section>
 <section class="card">
-  <div class="tight"><h2>Keys that seal pushes</h2><p class="quiet">A rotation makes a new one and retires the old one, which devices still believe until it is revoked.</p></div>
+  <div class="tight"><h2>Keys that seal pushes</h2><p class="quiet">A rotation creates a new key and retires the old one, which devices still trust until it is revoked.</p></div>
   ${refusalNote(answer)}
   ${listOf(
     keys.map(({ kid, state, createdAt, changedAt }) =>
@@ -133,6 +133,6 @@ const relayFacts = ({
     Connection: connected ? 'open' : 'closed until it is needed',
     'Last answer': lastAnswerAt === null ? 'none since the start' : minuteOf(lastAnswerAt),
     'Failing since': failingSince === null ? null : html`${minuteOf(failingSince)}: ${lastError}`,
-    'Pushes that wait': queue.depth,
-    'The oldest waits for': queue.oldestAgeSeconds === null ? null : `${queue.oldestAgeSeconds} s`,
+    'Queued pushes': queue.depth,
+    'Age of the oldest': queue.oldestAgeSeconds === null ? null : `${queue.oldestAgeSeconds} s`,
   })

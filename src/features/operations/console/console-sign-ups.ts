@@ -58,7 +58,7 @@ ${found && accountsPart(desk, found)}`,
 function hoursPart({ hours, burst }: SignUps): Html {
   const busiest = hours.toSorted((a, b) => b.count - a.count).slice(0, HOURS)
   return html`
-<h2>The busiest hours of the last days</h2>
+<h2>Busiest hours of the last days</h2>
 ${listOf(
   busiest.map(({ hour, count }) => {
     const until = new Date(Date.parse(hour) + HOUR_MILLIS).toISOString()
@@ -96,7 +96,7 @@ function accountsPart(desk: Desk, found: SignUps): Html {
       id: 'undo-sign-ups',
       act: 'undo-sign-ups',
       back: windowUrl(from, until),
-      button: 'Undo the accounts of this page together',
+      button: 'Undo all sign-ups on this page',
       isDangerous: true,
       fields: { from, until },
       inputs: html`

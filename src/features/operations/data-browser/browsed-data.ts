@@ -1,4 +1,4 @@
-/** What the data browser shows of an account, as programs get it: one page at a time of whatever there is much of. */
+/** The data of an account as JSON for programs, in pages. */
 import { invalidRequest, notFound } from '../../../http/errors.ts'
 import type { Reader } from '../../../platform/database/database.ts'
 import { cidText } from '../../../protocol/cid.ts'
@@ -21,14 +21,14 @@ import {
 export const ROWS = 20
 /** Up to here, the records of a collection or a commit are counted. */
 const MAX_COUNTED = 1000
-/** Records up to this size show what they are in lists. */
+/** Larger records are not described in lists. */
 const MAX_LISTED_BYTES = 16 * 1024
 /** Records that are named for a blob or a commit, and blobs for a record. */
 const NAMED = 5
 
 type Json = Record<string, unknown>
 
-/** An amount that is only counted up to a bound. */
+/** A count that stops at a bound. */
 export interface Counted {
   count: number
   /** Whether there are more. */

@@ -7,7 +7,7 @@ import { dataTexts as texts } from './data-texts.ts'
 import { beginningOfJson } from './indented-json.ts'
 import { recordWords } from './record-words.ts'
 
-/** How one kind of reader gets around. */
+/** URLs and rights of one kind of reader. */
 export interface Surroundings {
   /** The address of a part of the data. */
   link(parameters: Readonly<Record<string, string>>): string

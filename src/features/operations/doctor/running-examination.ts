@@ -9,7 +9,7 @@ import { wireTimeOrNull, type Millis } from '../../../protocol/identifiers.ts'
 import { operator } from '../operators/operators.ts'
 import type { Examined } from './doctor.ts'
 
-/** Age of findings at which they are renewed. */
+/** Older findings are renewed when an operator looks. */
 const OLD_MILLIS = 10 * MINUTE_MILLIS
 
 /** Checks that would hold up requests, or send a large body through the proxy. `holdfast doctor` makes them. */

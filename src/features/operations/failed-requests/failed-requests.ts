@@ -41,7 +41,7 @@ export const failedRequests: Feature = {
   reclaim: share,
 }
 
-/** Lets other nodes find what failed here. */
+/** Shares the failed requests of this node with the others. */
 async function share(ctx: Context): Promise<void> {
   const { cluster } = ctx.db
   const unsaved = cluster === null ? [] : takeUnsavedFailures(ctx)
