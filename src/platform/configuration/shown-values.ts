@@ -7,10 +7,13 @@ import type { Key } from './config-fields.ts'
 /** Longer lists are cut off, because they would hide the other keys. */
 export const MAX_SHOWN_ITEMS = 100
 
+const withoutPath = (url: string): string => `${new URL(url).origin}/…`
+
 /** Values that contain a secret: anyone who knows the URL of a webhook can post to it. */
 const reduced: Readonly<Record<string, (value: string) => string>> = {
   database_url: withoutPassword,
-  'alerts.webhook_url': (url) => `${new URL(url).origin}/…`,
+  'alerts.webhook_url': withoutPath,
+  'blob_hook.url': withoutPath,
 }
 
 /** Returns the value of a key, with each `Secret` as it is. */

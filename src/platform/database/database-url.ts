@@ -2,12 +2,17 @@
 
 export const isPostgresUrl = (databaseUrl: string): boolean => /^postgres(?:ql)?:\/\//.test(databaseUrl)
 
-/** Returns the URL without its password, for messages. A path is returned as it is. */
+/** Parameters of the URL that carry a password, as for libpq. */
+const secretParameters: ReadonlySet<string> = new Set(['password', 'sslpassword'])
+
+/** Returns the URL without its passwords, for messages. A path is returned as it is. */
 export function withoutPassword(databaseUrl: string): string {
   if (!isPostgresUrl(databaseUrl)) return databaseUrl
   const parsed = URL.parse(databaseUrl)
   if (parsed === null) return 'postgres://…'
   parsed.password = ''
+  for (const name of parsed.searchParams.keys().toArray())
+    if (secretParameters.has(name.toLowerCase())) parsed.searchParams.delete(name)
   return parsed.href
 }
 

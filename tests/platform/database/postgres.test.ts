@@ -202,6 +202,9 @@ test('a database that orders text in another way, and a server that is not there
     'postgres://me@127.0.0.1:1/holdfast cannot be used',
   )
   expect(withoutPassword('/var/lib/holdfast.db')).toBe('/var/lib/holdfast.db')
+  expect(withoutPassword('postgres://h/db?password=secret&application_name=x&sslPassword=secret')).toBe(
+    'postgres://h/db?application_name=x',
+  )
 })
 
 test('both databases have the same tables, columns and indices', async () => {

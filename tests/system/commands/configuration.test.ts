@@ -27,6 +27,9 @@ smtp_password = "${PASSWORD}"
 [alerts]
 webhook_url = "https://hooks.example.com/a-secret-path"
 webhook_secret = "whsec_${'A'.repeat(44)}"
+[blob_hook]
+url = "https://scanner.example.com/another-secret-path"
+secret = "whsec_${'A'.repeat(44)}"
 `,
   )
   const env = { PORT: String(await freePort()), SERVICE_ADMIN_TOKEN: ADMIN_TOKEN, SERVICE_INVITES_EPOCH_SECS: '7' }
@@ -43,10 +46,11 @@ webhook_secret = "whsec_${'A'.repeat(44)}"
     /^blobs.max_storage_per_account +\d+ +default +holdfast quota set$/m,
     /^email.smtp_password +"\*\*\*" +file +restart$/m,
     /^alerts.webhook_url +"https:\/\/hooks.example.com\/…" +file +restart$/m,
+    /^blob_hook.url +"https:\/\/scanner.example.com\/…" +file +restart$/m,
   ])
     expect(shown.out).toMatch(line)
   const { body } = await request(`${server.url}/v1/admin/configuration`, { headers: bearer(ADMIN_TOKEN) })
-  for (const secret of [ADMIN_TOKEN, PASSWORD, 'AAAAAAAAAA', 'a-secret-path'])
+  for (const secret of [ADMIN_TOKEN, PASSWORD, 'AAAAAAAAAA', 'a-secret-path', 'another-secret-path'])
     expect(JSON.stringify(body) + shown.out).not.toContain(secret)
 
   expect((await run(['quota', 'set', '--records', '20'])).code).toBe(0)
