@@ -19,6 +19,7 @@ import { Subscriber } from '../../support/clients/subscriber.ts'
 import { askSession, deviceKey, sessionRequest, walletSession } from '../../support/clients/wallet.ts'
 import { eventsOf } from '../../support/agent-rows.ts'
 import { setUp } from '../../support/set-up.ts'
+import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
 
 const SCOPES = ['atproto', 'blob:*/*', 'repo:*?action=create&action=update']
@@ -306,6 +307,40 @@ describe('making a child is refused', () => {
     await bob.call('com.atproto.server.deactivateAccount', { json: {} })
     const name = newName()
     expect(await make(name, (await bringAlone(name)).plcOp, bob.accessJwt)).toMatchObject(failed(403, 'FORBIDDEN'))
+  })
+
+  test('for a parent that has to confirm its address before it writes; the child has none to confirm', async () => {
+    const confirmation = async (value: string | null) => {
+      const headers = bearer(ADMIN_TOKEN)
+      const url = `${pds.url}/v1/admin/configuration`
+      const name = 'signup.require_confirmed_address'
+      expect((await request(url, { json: { name, value }, headers })).status).toBe(200)
+      const isSet = async () =>
+        (await request(url, { headers })).body.keys.some(
+          (key: { name: string; from: string }) => key.name === name && (key.from === 'run time') === (value !== null),
+        )
+      await until(async () => (await isSet()) && (await isSet()))
+    }
+    const post = (did: string, token: string) =>
+      xrpc(pds, 'com.atproto.repo.createRecord', {
+        json: { repo: did, collection: 'app.bsky.feed.post', record: { text: 'x', createdAt: '2026-01-01T00:00:00Z' } },
+        headers: bearer(token),
+      })
+    const bob = await createAccount(pds, newName())
+    const asBob = await walletSession(pds, bob.did)
+    await confirmation('true')
+    const name = newName()
+    const { plcOp } = await bringAlone(name)
+    expect((await make(name, plcOp, asBob)).status).toBe(403)
+    expect((await post(bob.did, bob.accessJwt)).status).toBe(403)
+    await confirmation(null)
+    expect((await post(bob.did, bob.accessJwt)).status).toBe(200)
+    await confirmation('true')
+    const { status, body } = await make(name, plcOp, asBob)
+    expect(status).toBe(200)
+    const { body: tokens } = await exchangeAgent(pds, body.identityAssertion)
+    expect((await post(body.did, tokens.access_token)).status).toBe(200)
+    await confirmation(null)
   })
 
   test('without a master key; what exists can still be ended', async () => {

@@ -45,6 +45,8 @@ export interface AgentCaller {
   personalDetails: false
   /** Whether it may read what only the account sees. */
   privateReads: boolean
+  /** Whether the account was made for it, by another account, and so has no address that could be confirmed. */
+  ofChild: boolean
   tokenId: string
   registrationId: string
 }

@@ -41,6 +41,7 @@ export const agentCredential: Credential<AgentCaller> = {
         permissions: permissionsOf(read.scope),
         personalDetails: false,
         privateReads: read.privateReads,
+        ofChild: read.ofChild,
         tokenId: read.tokenId,
         registrationId: read.registrationId,
       }

@@ -21,6 +21,8 @@ export interface AgentGrantedScope {
   scopes: readonly string[]
   /** Whether it may read what only the account sees. */
   privateReads: boolean
+  /** Whether the account was made for it. */
+  ofChild: boolean
 }
 
 /** Returns what the agent may do now, of the scopes that it had once, or null if it may not act. */
@@ -34,5 +36,5 @@ export async function grantedScopeOf(
   const claimed = await findClaimed(reader, registrationId, did)
   if (claimed === null || !isVouchedFor(config, claimed) || (await accountStatus(reader, did)) !== 'active') return null
   const scopes = clampedScopes(config, claimed, had)
-  return scopes.length === 0 ? null : { scopes, privateReads: claimed.privateReads }
+  return scopes.length === 0 ? null : { scopes, privateReads: claimed.privateReads, ofChild: claimed.type === 'child' }
 }

@@ -13,7 +13,7 @@ import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { decodeJws, signJws, verifyJws } from '../../../protocol/jws.ts'
 import { issueOAuthAccessToken, readOAuthAccessToken, serverKey, type ReadOutcome } from '../../access/tokens/tokens.ts'
 import type { RegistrationType } from './agent-registration-store.ts'
-import { grantedScopeOf } from './agent-granted-scope.ts'
+import { grantedScopeOf, type AgentGrantedScope } from './agent-granted-scope.ts'
 
 export const AGENT_TOKEN_TTL_SECS = 300
 const ASSERTION_TYPE = 'JWT'
@@ -121,7 +121,7 @@ export async function readAgentToken(
   ctx: Context,
   text: string,
 ): Promise<
-  | { ok: true; did: Did; scope: string; privateReads: boolean; tokenId: string; registrationId: string }
+  | ({ ok: true; did: Did; scope: string; tokenId: string; registrationId: string } & Omit<AgentGrantedScope, 'scopes'>)
   | { ok: false; fault: 'unverifiable' | 'expired' | 'revoked' }
 > {
   const read: ReadOutcome = await readOAuthAccessToken(ctx, text)
@@ -131,5 +131,6 @@ export async function readAgentToken(
   if (jkt !== null || typeof registrationId !== 'string') return { ok: false, fault: 'unverifiable' }
   const granted = await grantedScopeOf(ctx, ctx.db, { registrationId, did }, scope.split(' '))
   if (granted === null) return { ok: false, fault: 'revoked' }
-  return { ok: true, did, scope: granted.scopes.join(' '), privateReads: granted.privateReads, tokenId, registrationId }
+  const { scopes, ...rest } = granted
+  return { ok: true, did, scope: scopes.join(' '), tokenId, registrationId, ...rest }
 }

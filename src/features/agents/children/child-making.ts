@@ -37,7 +37,7 @@ import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { bindReservedKey, reservedKeyNamed, takeReservedKey } from '../../identity/reserved-keys/reserved-keys.ts'
 import { isHandleFree } from '../../identity/handles/handles.ts'
 import { keepDidDocument, submitOperation, verdictOf } from '../../identity/identity/identity.ts'
-import { createRepo, openingEvents } from '../../data/repo/repo.ts'
+import { createRepo, openingEvents, requireConfirmedAddress } from '../../data/repo/repo.ts'
 
 /** What the parent gets. */
 export interface MadeChild extends CeremonyIdentity {
@@ -54,15 +54,18 @@ const didAlreadyExists = () => new Refusal(409, 'DidAlreadyExists', 'The DID is 
 const notReserved = () =>
   invalidClaim('verificationMethods.atproto must be a key from com.atproto.server.reserveSigningKey')
 
-/** Make the child, or continue an interrupted attempt. Repeating the request that made it returns it again, with a new
+/**
+ * Make the child, or continue an interrupted attempt. Repeating the request that made it returns it again, with a new
  * assertion.
  *
- * Throws `Forbidden` unless the parent is active, `InvalidClaim` if the operation does not fit, `HandleNotAvailable`
- * and `DidAlreadyExists` (409), and `PlcDirectoryError` (502).
+ * Throws `Forbidden` unless the parent is active, `EmailNotConfirmed` if its own first record waits for that,
+ * `InvalidClaim` if the operation does not fit, `HandleNotAvailable` and `DidAlreadyExists` (409), and
+ * `PlcDirectoryError` (502).
  */
 export async function makeChild(exchange: Exchange, parent: Did, handle: Handle, plcOp: unknown): Promise<MadeChild> {
   const { ctx } = exchange
   await requireActiveParent(ctx.db, parent)
+  await requireConfirmedAddress(ctx, parent)
   const identity = checkIdentity(ctx, handle, plcOp)
   if (identity.did === parent) throw invalidClaim('The operation makes the identity of the account itself')
   const begun = await begin(exchange, parent, handle, identity)

@@ -85,7 +85,7 @@ export async function writeRecords(
     for (const { action, collection } of input.writes)
       for (const needed of neededActions[action]) permissions.assertRepo({ collection, action: needed })
   })
-  if (ctx.config.signup.requireConfirmedAddress) await requireConfirmedAddress(ctx, did)
+  if (!isAgent(caller) || !caller.ofChild) await requireConfirmedAddress(ctx, did)
   const prepared = await Promise.all(input.writes.map((write) => prepareWrite(ctx, did, write, input.validate)))
   const job = {
     did,
@@ -113,8 +113,12 @@ export async function writeRecords(
   }
 }
 
-/** Throws `EmailNotConfirmed` if the account has an address that is not confirmed, and no record yet. */
-async function requireConfirmedAddress({ db }: Context, did: Did): Promise<void> {
+/**
+ * Throws `EmailNotConfirmed` if the account has an address that is not confirmed, and no record yet, and the server
+ * makes first records wait for that.
+ */
+export async function requireConfirmedAddress({ config, db }: Context, did: Did): Promise<void> {
+  if (!config.signup.requireConfirmedAddress) return
   const account = await accountAt(db, did)
   if (account === null || account.email === null || account.emailConfirmedAt !== null) return
   if ((await recordTotal(db, did)) === 0)
