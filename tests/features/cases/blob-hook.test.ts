@@ -88,6 +88,28 @@ test('what is set aside is taken, is readable to moderators alone, and is a case
   expect(body.reports).toMatchObject([{ source: 'check', by: 'blob-hook', text: 'looks <b>odd' }])
 })
 
+test('what moderators find nothing wrong with is released, and what they look at longer is not made public by that', async () => {
+  says({ decision: 'quarantine', reason: 'odd' })
+  const setAside = async () => {
+    const blob = await alice.upload(text())
+    await alice.refer(`com.example.note/aside-${count}`, blob)
+    const cid = blob.ref.$link
+    const { cases } = (await mona.operate('/v1/admin/cases')).body
+    return { cid, id: cases.find(({ subject }: { subject: string }) => subject.endsWith(cid)).id as number }
+  }
+  const decide = (id: number, act: string) =>
+    mona.operate(`/v1/admin/cases/${id}/decision`, { json: { act, reason: 'Looked at.' } })
+  for (const act of ['nothing', 'warn']) {
+    const { cid, id } = await setAside()
+    expect((await decide(id, act)).status).toBe(200)
+    expect([act, (await alice.read(cid)).status]).toEqual([act, 200])
+  }
+  const { cid, id } = await setAside()
+  expect((await decide(id, 'quarantine')).status).toBe(200)
+  const { blobs } = (await mona.operate('/v1/admin/blobs/quarantine?limit=100')).body
+  expect(blobs.find((one: { cid: string }) => one.cid === cid)).toMatchObject({ atEnd: 'takedown' })
+})
+
 const faults: Record<string, Answerer> = {
   'an error': () => new Response('no', { status: 500 }),
   'no decision': () => Response.json({ decision: 'perhaps' }),

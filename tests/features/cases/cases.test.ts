@@ -258,6 +258,7 @@ test('a record is taken down alone, and a warning takes nothing; a case is decid
   const warned = await post('', { subject: bob.did, reason: 'Seen myself.' })
   expect(warned).toMatchObject({ status: 200, body: { kind: 'account', state: 'open' } })
   expect((await post(`/${warned.body.id}/decision`, { act: 'takedown-account', reason: 'x' })).status).toBe(400)
+  expect((await post(`/${warned.body.id}/decision`, { act: 'constructor', reason: 'x' })).status).toBe(400)
   expect((await post(`/${warned.body.id}/decision`, { act: 'warn', reason: '' })).status).toBe(400)
   expect((await post(`/${warned.body.id}/decision`, { act: 'warn', reason: 'Be kind.' })).status).toBe(200)
   expect((await bob.call('com.atproto.server.getSession')).status).toBe(200)
@@ -277,6 +278,28 @@ test('a reversal lifts no takedown that is not of its decision', async () => {
   await post(`/${id}/answer`, { outcome: 'reversed', reason: 'Right.' })
   const { body } = await mona.operate(`/xrpc/com.atproto.admin.getSubjectStatus?did=${bob.did}`)
   expect(body.takedown.applied).toBe(true)
+})
+
+test('a reversal lifts no takedown of a record that stood before its decision', async () => {
+  const bob = await person()
+  const { uri } = await write(bob, 'rude')
+  const decide = async (act: string) => {
+    const { body } = await post('', { subject: uri, reason: 'Seen.' })
+    expect((await post(`/${body.id}/decision`, { act, reason: 'Rude.' })).status).toBe(200)
+    return { id: body.id as number, code: codeIn((await mailTo(bob)).text) }
+  }
+  const isDown = async () =>
+    (await mona.operate(`/xrpc/com.atproto.admin.getSubjectStatus?uri=${encodeURIComponent(uri)}`)).body.takedown
+      .applied
+  const [first, second] = [await decide('takedown'), await decide('takedown')]
+  for (const [{ id, code }, left] of [
+    [second, true],
+    [first, false],
+  ] as const) {
+    await decisions('appeal', { code, text: 'Why?' })
+    expect((await post(`/${id}/answer`, { outcome: 'reversed', reason: 'Right.' })).status).toBe(200)
+    expect(await isDown()).toBe(left)
+  }
 })
 
 test('a person who was taken down appeals by the standard method too, and reports nothing else', async () => {

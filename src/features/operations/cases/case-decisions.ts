@@ -6,7 +6,7 @@ import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
 import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
-import { blobTakedown, endQuarantine, quarantineBlob } from '../../data/blobs/blobs.ts'
+import { blobTakedown, endQuarantine, findQuarantine, QUARANTINE, quarantineBlob } from '../../data/blobs/blobs.ts'
 import { readRecord } from '../../data/repo/repo.ts'
 import { accountOf } from '../../identity/accounts/accounts.ts'
 import { addMail, decisionMail, type ToldDecision } from '../../identity/mails/mails.ts'
@@ -142,9 +142,9 @@ export async function decide(call: Exchange, { actor }: By, seq: number, wish: W
   const reason = written('reason', wish.reason)
   await ctx.db.transaction(async (tx) => {
     const found = await existingCase(tx, seq)
-    const act = decisionActs[wish.act]
-    if (act === undefined || !act.kinds.has(found.kind))
-      throw invalidRequest(`act must be one of ${actsFor(found.kind).join(', ')}`)
+    const acts = actsFor(found.kind)
+    const act = acts.includes(wish.act) ? decisionActs[wish.act] : undefined
+    if (act === undefined) throw invalidRequest(`act must be one of ${acts.join(', ')}`)
     const now = ctx.clock.now()
     if (!(await moveCase(tx, seq, ['open'], { state: 'decided', now }))) throw isDecided()
     const detail = JSON.stringify({ act: wish.act, subject: subjectText(found) })
@@ -152,8 +152,11 @@ export async function decide(call: Exchange, { actor }: By, seq: number, wish: W
     // First, because a takedown may end the session of the operator.
     await recordAudit(call, tx, act.told === null ? audited : { ...audited, account: found.did })
     const target = act.target?.(found)
-    if (target && !(await setTakedown(call, tx, target, { ref: takedownRef(seq), actor })))
-      throw invalidRequest('The subject no longer exists on this server')
+    // A takedown that stands already is not of this decision, whose reversal would lift it.
+    if (target && !isStanding(await refOf[target.kind](tx, target)))
+      if (!(await setTakedown(call, tx, target, { ref: takedownRef(seq), actor })))
+        throw invalidRequest('The subject no longer exists on this server')
+    if (act.target === undefined && !act.isQuarantine) await release(call, tx, found, actor)
     const actUntil = act.isQuarantine ? now + (wish.secs ?? ctx.config.cases.quarantineSecs) * 1000 : null
     if (actUntil !== null) await setAside(call, tx, found, actUntil, actor)
     const code = act.told === null ? null : newToken()
@@ -174,9 +177,19 @@ export async function decide(call: Exchange, { actor }: By, seq: number, wish: W
   })
 }
 
+const isStanding = (ref: string | null): boolean => ref !== null && ref !== QUARANTINE
+
+/** End the quarantine of a blob, if it is in one. */
+async function release(call: Exchange, tx: Tx, { kind, did, item }: CaseRow, actor: string): Promise<void> {
+  if (kind === 'blob' && (await endQuarantine(tx, did, item, null)))
+    await recordAudit(call, tx, { actor, action: 'blob_released', subject: item, account: did, detail: did })
+}
+
+/** What was to be taken down after its quarantine still is. */
 async function setAside(call: Exchange, tx: Tx, { did, item }: CaseRow, endsAt: Millis, actor: string): Promise<void> {
   const now = call.ctx.clock.now()
-  if (!(await quarantineBlob(tx, { did, cid: item, endsAt, thenRef: null }, now)))
+  const thenRef = (await findQuarantine(tx, did, item))?.thenRef ?? null
+  if (!(await quarantineBlob(tx, { did, cid: item, endsAt, thenRef }, now)))
     throw invalidRequest('The blob no longer exists, or is taken down')
   const detail = `${did} until ${wireTime(endsAt)}`
   await recordAudit(call, tx, { actor, action: 'blob_quarantined', subject: item, account: did, detail })
@@ -249,9 +262,7 @@ async function undo(
   { act, caseSeq }: DecisionRow,
   actor: string,
 ): Promise<void> {
-  const { did, item } = found
-  if (decisionActs[act]?.isQuarantine && (await endQuarantine(tx, did, item, null)))
-    await recordAudit(call, tx, { actor, action: 'blob_released', subject: item, account: did, detail: did })
+  if (decisionActs[act]?.isQuarantine) await release(call, tx, found, actor)
   const target = decisionActs[act]?.target?.(found)
   // The takedown may be another one: made before, or after this one was lifted.
   if (target && (await refOf[target.kind](tx, target)) === takedownRef(caseSeq))
