@@ -185,6 +185,10 @@ test('a notice of a trusted authority becomes cases; of others it is refused', a
   const found = await caseOf(bob.did)
   expect(found).toMatchObject({ kind: 'record', subject: uri })
   expect(found.reports).toMatchObject([{ source: 'notice', by: labeler.did, reason: 'spam (notice 12)' }])
+  expect((await post(`/${found.id}/decision`, { act: 'nothing', reason: 'A joke.' })).status).toBe(200)
+  expect((await send(notice)).body.cases).toEqual([found.id])
+  expect(await casesOf(bob.did)).toEqual([])
+  expect((await send({ ...notice, noticeId: 13 })).body.cases).not.toEqual([found.id])
 
   const stranger = signedAs(other, pds)
   expect((await send({ ...notice, authority: other.did }, stranger)).status).toBe(401)

@@ -22,7 +22,7 @@ import {
 import { accountSubject, isHere, recordSubject, type CaseSubject } from './case-subjects.ts'
 
 export const MAX_TEXT_CHARS = 2000
-const MAX_REASON_CHARS = 200
+export const MAX_REASON_CHARS = 200
 /** Reports of a case that are stored; further ones are counted. */
 const MAX_REPORTS = 200
 /** Reports of one account within a day. */

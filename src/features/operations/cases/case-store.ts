@@ -110,6 +110,20 @@ export const findReport = (reader: Reader, caseSeq: number, { source, by, reason
     SELECT ${reportColumns} FROM case_report
     WHERE case_seq = ${caseSeq} AND source = ${source} AND reported_by = ${by} AND reason = ${reason} ORDER BY seq LIMIT 1`)
 
+/** The case of the subject to which this was said before, in whatever state it is; null if it was not. */
+export const findCaseWith = async (
+  reader: Reader,
+  { did, kind, item }: CaseSubject,
+  { source, by, reason }: Said,
+): Promise<number | null> =>
+  (
+    await reader.get<{ seq: number }>(sql`
+      SELECT case_seq AS seq FROM case_report
+      WHERE source = ${source} AND reported_by = ${by} AND reason = ${reason} AND case_seq IN
+        (SELECT seq FROM moderation_case WHERE did = ${did} AND kind = ${kind} AND item = ${item})
+      ORDER BY case_seq LIMIT 1`)
+  )?.seq ?? null
+
 export const countReports = async (reader: Reader, caseSeq: number): Promise<number> =>
   (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM case_report WHERE case_seq = ${caseSeq}`))!
     .count

@@ -8,12 +8,14 @@ import { Type, type Static } from '@sinclair/typebox'
 import { authorizationOf } from '../../../http/authorization-header.ts'
 import { route, type Guard } from '../../../http/endpoint.ts'
 import { authenticationRequired, invalidRequest } from '../../../http/errors.ts'
+import { plainName } from '../../../http/html.ts'
 import { readJson } from '../../../http/json-input.ts'
 import type { Reader } from '../../../platform/database/database.ts'
 import { parseDid, type Did } from '../../../protocol/identifiers.ts'
 import { serviceKind, type ServiceCaller } from '../../access/callers/callers.ts'
 import { verifyServiceToken } from '../../access/service-auth/service-auth.ts'
-import { fileReport, MAX_TEXT_CHARS } from './case-intake.ts'
+import { fileReport, MAX_REASON_CHARS, MAX_TEXT_CHARS } from './case-intake.ts'
+import { findCaseWith } from './case-store.ts'
 import { accountSubject, blobSubject, isHere, recordSubject, type CaseSubject } from './case-subjects.ts'
 
 const METHOD = 'com.atproto.moderation.sendAbuseNotice'
@@ -87,10 +89,12 @@ export const noticeRoutes = [
             const said = {
               source: 'notice',
               by: iss,
-              reason: `${abuseType} (notice ${noticeId})`,
+              reason: plainName(`${abuseType} (notice ${noticeId})`, MAX_REASON_CHARS),
               text: comment,
             } as const
-            cases.add((await fileReport(ctx, tx, subject, said)).caseSeq)
+            // Also one whose case is decided.
+            const known = await findCaseWith(tx, subject, said)
+            cases.add(known ?? (await fileReport(ctx, tx, subject, said)).caseSeq)
           }
         return { noticeId, cases: [...cases], unknown }
       })
