@@ -63,7 +63,13 @@ export function listQuarantines(
     FROM blob_quarantine WHERE (ends_at, cid) > (${endsAt}, ${cid}) ORDER BY ends_at, cid LIMIT ${limit}`)
 }
 
-/** Blobs whose quarantine has ended. */
-export const dueQuarantines = (reader: Reader, now: Millis, limit: number): Promise<Omit<Quarantine, 'endsAt'>[]> =>
-  reader.all(sql`
+export const hasDueQuarantine = async (reader: Reader, now: Millis): Promise<boolean> =>
+  (await reader.get(sql`SELECT 1 FROM blob_quarantine WHERE ends_at <= ${now} LIMIT 1`)) !== null
+
+/** End at most `limit` quarantines whose time has come, each as its row says by then. Returns how many. */
+export async function endDueQuarantines(tx: Tx, now: Millis, limit: number): Promise<number> {
+  const due = await tx.all<Pick<Quarantine, 'did' | 'cid' | 'thenRef'>>(sql`
     SELECT did, cid, then_ref AS "thenRef" FROM blob_quarantine WHERE ends_at <= ${now} ORDER BY ends_at LIMIT ${limit}`)
+  for (const { did, cid, thenRef } of due) await endQuarantine(tx, did, cid, thenRef)
+  return due.length
+}

@@ -1,7 +1,7 @@
 /** Ends quarantines of blobs that are due. */
 import { MINUTE_SECS } from '../../../base/durations.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
-import { dueQuarantines, endQuarantine } from './blob-quarantine.ts'
+import { endDueQuarantines, hasDueQuarantine } from './blob-quarantine.ts'
 
 const ROWS_PER_PASS = 500
 
@@ -11,11 +11,8 @@ export const quarantineSweep: Sweep = {
   // A wrong clock must not release a blob.
   destructive: true,
   async run({ db, clock }) {
-    const due = await dueQuarantines(db, clock.now(), ROWS_PER_PASS)
-    if (due.length > 0)
-      await db.transaction(async (tx) => {
-        for (const { did, cid, thenRef } of due) await endQuarantine(tx, did, cid, thenRef)
-      })
-    return { ended: due.length }
+    const now = clock.now()
+    if (!(await hasDueQuarantine(db, now))) return { ended: 0 }
+    return { ended: await db.transaction((tx) => endDueQuarantines(tx, now, ROWS_PER_PASS)) }
   },
 }
