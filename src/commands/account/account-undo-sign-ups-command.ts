@@ -17,7 +17,8 @@ export const accountUndoSignUpsCommand = adminCommand({
   summary: 'Take down, restore or delete all accounts that were made in a period.',
   parameters: ['<act>'],
   details: `The act is takedown, restore (lifts these takedowns) or delete. Prints the accounts, and asks you to confirm by typing
-their number, unless --yes is given. Accounts with a role are kept.`,
+their number, unless --yes is given. Accounts with a role are kept, and none that moved here from
+another server is deleted.`,
   options: {
     ...windowOptions,
     except: { value: 'NAMES', doc: 'Keep these: handles or DIDs, separated by commas.' },
@@ -37,7 +38,7 @@ their number, unless --yes is given. Accounts with a role are kept.`,
     )
     const preview = table(
       ['HANDLE', 'STATUS', 'DID'],
-      meant.map(({ handle, status, did }) => [handle ?? '', status, did]),
+      meant.map(({ handle, status, did, arrived }) => [handle ?? '', arrived ? `${status}, moved here` : status, did]),
     )
     if (options['dry-run'] === true) return { value: meant, text: `${preview}\n${meant.length} accounts.` }
     if (options['yes'] !== true) {

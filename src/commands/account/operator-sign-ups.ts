@@ -12,6 +12,8 @@ export interface SignUp {
   role: string | null
   records: number
   blobs: number
+  /** It moved here from another server. */
+  arrived: boolean
 }
 
 export interface SignUpPage {

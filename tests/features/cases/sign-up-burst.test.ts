@@ -4,13 +4,15 @@ import { createAccount, logIn, PASSWORD } from '../../support/clients/account.ts
 import { ConsoleBrowser } from '../../support/clients/console-browser.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { giveRole, roleHolder } from '../../support/clients/role-holder.ts'
+import { signedAs } from '../../support/clients/service-signer.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { runProgram } from '../../support/servers/program.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 
 const TEN_DAYS = 864_000
-const { pds } = useWorld({
+const { pds, other } = useWorld({
+  other: true,
   config: {
     rateLimit: { enabled: false },
     alerts: { signUpsPerHour: 3 },
@@ -80,7 +82,7 @@ test('they are taken down together, and restored, but not what was taken down be
 test('what was made at another time, and what operates the server, is kept', async () => {
   const { window, dids, accounts } = await burst(2)
   await giveRole(pds, dids[1]!, 'moderator')
-  const other = await createAccount(pds, `other-${++names}`)
+  const later = await createAccount(pds, `later-${++names}`)
   pds.clock.advance({ secs: 10 })
   const before = await burst(1)
   const { body } = await undo({ ...window, act: 'takedown', dids: [...dids, ...before.dids, 'nonsense', mona.did] })
@@ -93,7 +95,7 @@ test('what was made at another time, and what operates the server, is kept', asy
     'kept',
   ])
   expect((await logIn(pds, accounts[1]!, PASSWORD)).did).toBe(dids[1]!)
-  expect((await logIn(pds, other, PASSWORD)).did).toBe(other.did)
+  expect((await logIn(pds, later, PASSWORD)).did).toBe(later.did)
 })
 
 test('deleting takes a role that may, and the password of just now', async () => {
@@ -106,6 +108,21 @@ test('deleting takes a role that may, and the password of just now', async () =>
   expect((await list(window)).body).toMatchObject({ count: 0 })
   for (const path of [URL, `${URL}/undo`]) expect((await ivo.operate(path, { method: 'POST' })).status).not.toBe(200)
   expect((await list(window, ivo)).status).toBe(403)
+})
+
+test('what moved here from another server is taken down and restored with the others, and not deleted', async () => {
+  const { window, dids } = await burst(1)
+  const lxm = 'com.atproto.server.createAccount'
+  const { did } = await createAccount(pds, `moved-${++names}`, { did: other.did }, bearer(signedAs(other, pds, lxm)))
+  expect((await list(window)).body.accounts).toMatchObject([{ arrived: false }, { did, arrived: true }])
+  for (const act of ['takedown', 'restore'])
+    expect((await undo({ ...window, act, dids: [...dids, did] })).body.done).toBe(2)
+  const { body } = await request(`${pds.url}${URL}/undo`, {
+    json: { ...window, act: 'delete', dids: [...dids, did] },
+    headers: bearer(ADMIN_TOKEN),
+  })
+  expect(body).toMatchObject({ done: 1, accounts: [{ outcome: 'done' }, { did, outcome: 'kept' }] })
+  expect((await list(window)).body.accounts).toMatchObject([{ did, records: 0 }])
 })
 
 test('a page of the console undoes those that are ticked', async () => {

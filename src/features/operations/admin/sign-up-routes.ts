@@ -36,7 +36,18 @@ function windowOf(now: Millis, from: string | null, until: string | null): Windo
   return window
 }
 
-const view = ({ did, handle, email, createdAt, takedownRef, deactivatedAt, role, records, blobs }: SignUpRow) => ({
+const view = ({
+  did,
+  handle,
+  email,
+  createdAt,
+  takedownRef,
+  deactivatedAt,
+  role,
+  records,
+  blobs,
+  arrived,
+}: SignUpRow) => ({
   did,
   handle,
   emailDomain: email?.split('@').at(-1) ?? null,
@@ -45,6 +56,7 @@ const view = ({ did, handle, email, createdAt, takedownRef, deactivatedAt, role,
   role,
   records,
   blobs,
+  arrived: arrived === 1,
 })
 
 type Outcome = 'done' | 'kept'
@@ -74,6 +86,9 @@ async function undo(call: Exchange, who: Operator, window: Window, name: string,
   const row = did && (await findSignUp(call.ctx.db, window, did))
   if (!row) return { did: name, outcome: 'kept', why: 'it was not made within this time' }
   if (row.role !== null) return { did: name, outcome: 'kept', why: `it is ${row.role}` }
+  // What it brought may be nowhere else.
+  if (act === 'delete' && row.arrived === 1)
+    return { did: name, outcome: 'kept', why: 'it moved here from another server: delete it by itself' }
   try {
     return { did: name, outcome: await undoings[act](call, row, actorOf(who)) }
   } catch (error) {

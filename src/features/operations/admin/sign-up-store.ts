@@ -20,12 +20,16 @@ export interface SignUpRow extends DidPlace {
   role: string | null
   records: number
   blobs: number
+  /** 1 if the account is known to have moved here from another server, otherwise 0. */
+  arrived: number
 }
 
 const columns = sql`account.did AS did, handle, email, account.created_at AS "createdAt", deactivated_at AS "deactivatedAt",
   takedown_ref AS "takedownRef", (SELECT role FROM operator_role WHERE operator_role.did = account.did) AS role,
   (SELECT count(*) FROM record JOIN repo ON repo.id = record.repo_id WHERE repo.did = account.did) AS records,
-  (SELECT count(*) FROM blob WHERE blob.did = account.did) AS blobs`
+  (SELECT count(*) FROM blob WHERE blob.did = account.did) AS blobs,
+  CASE WHEN EXISTS (SELECT 1 FROM account_event WHERE account_event.did = account.did AND event = 'arrived')
+    THEN 1 ELSE 0 END AS arrived`
 
 const within = ({ from, until }: Window): Sql => sql`account.created_at >= ${from} AND account.created_at < ${until}`
 

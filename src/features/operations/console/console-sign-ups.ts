@@ -23,6 +23,7 @@ interface SignUps {
     role: string | null
     records: number
     blobs: number
+    arrived: boolean
   }[]
   hours: { hour: string; count: number }[]
   burst: number
@@ -82,7 +83,7 @@ function accountsPart(desk: Desk, found: SignUps): Html {
   ${listOf(
     accounts.map((one) =>
       noteRow(html`<a href="${accountUrl(one.did)}">${one.handle ?? one.did}</a>`, [
-        html`${one.status}${one.role !== null && html`, ${one.role}`}, made ${minuteOf(one.createdAt)}`,
+        html`${one.status}${one.role !== null && html`, ${one.role}`}${one.arrived && ', moved here'}, made ${minuteOf(one.createdAt)}`,
         `${one.emailDomain === null ? 'no address' : `mail at ${one.emailDomain}`}, ${one.records} records, ${one.blobs} blobs`,
       ]),
     ),
