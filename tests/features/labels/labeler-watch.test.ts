@@ -103,6 +103,31 @@ test('flags go with the account', async () => {
   expect(await pds.rows('account_flag', { did })).toEqual([])
 })
 
+test('an account that is deleted while a labeler answers gets no flag and no case', async () => {
+  const { did } = await seedAccount(pds, 'just-left')
+  first.answer('com.atproto.label.queryLabels', async () => {
+    await deleteAccount(pds, did)
+    return Response.json({ labels: [label(first, did, 'spam')] })
+  })
+  await sweep()
+  for (const table of ['account_flag', 'moderation_case'] as const)
+    expect([table, await pds.count(table, { did })]).toEqual([table, 0])
+})
+
+test('many new labels become as many flags and cases', async () => {
+  const vals = Array.from({ length: 250 }, (_, i) => `val-${i}`)
+  said.set(
+    first.did,
+    vals.map((val) => label(first, dids[0]!, val)),
+  )
+  expect(await sweep()).toMatchObject({ swept: 250 })
+  expect(await flags()).toHaveLength(250)
+  expect(await pds.count('moderation_case', { did: dids[0]! })).toBe(1)
+  said.clear()
+  await sweep()
+  expect(await flags()).toEqual([])
+})
+
 test('pages are read to their end', async () => {
   first.answer('com.atproto.label.queryLabels', (request) => {
     const params = new URL(request.url).searchParams

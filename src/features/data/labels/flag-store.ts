@@ -36,6 +36,12 @@ export async function countFlaggedAccounts(reader: Reader, now: Millis): Promise
 export const findFlagsBy = (reader: Reader, labeler: Did): Promise<Flag[]> =>
   reader.all(sql`SELECT ${columns} FROM account_flag WHERE labeler = ${labeler}`)
 
+/** Returns those that still have an account here. `dids` must not be empty. */
+export async function accountsAmong(reader: Reader, dids: readonly Did[]): Promise<Set<Did>> {
+  const rows = await reader.all<{ did: Did }>(sql`SELECT did FROM account WHERE did IN ${sqlList(dids)}`)
+  return new Set(rows.map(({ did }) => did))
+}
+
 export async function putFlags(tx: Tx, flags: readonly Flag[]): Promise<void> {
   for (let start = 0; start < flags.length; start += CHUNK_ROWS) {
     const rows = flags

@@ -6,6 +6,7 @@
  * A flag informs the operator, and a new one opens a case; it has no other effect.
  */
 import type { Context } from '../../../platform/context.ts'
+import { inPieces } from '../../../platform/database/database.ts'
 import { OutboundError } from '../../../platform/network/outbound.ts'
 import { LookupsFull } from '../../../platform/network/resolver.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
@@ -15,7 +16,15 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { accountSubject, fileReport } from '../../operations/cases/cases.ts'
 import { resolveDid } from '../../identity/identity/identity.ts'
 import { LabelTally, type AccountLabel } from './account-labels.ts'
-import { accountPage, deleteFlag, deleteFlagsOfOthers, findFlagsBy, putFlags, type Flag } from './flag-store.ts'
+import {
+  accountPage,
+  accountsAmong,
+  deleteFlag,
+  deleteFlagsOfOthers,
+  findFlagsBy,
+  putFlags,
+  type Flag,
+} from './flag-store.ts'
 
 const ACCOUNTS_PER_QUESTION = 20
 const LABELS_PER_PAGE = 250
@@ -119,20 +128,33 @@ function parsed(text: string): { labels?: unknown; cursor?: unknown } {
   }
 }
 
-/** Make the stored flags of a labeler equal to the labels in force. Returns how many flags changed or were deleted. */
+/**
+ * Make the stored flags of a labeler equal to the labels in force, some at a time, so that requests that write do not
+ * wait for all of them. Returns how many flags changed or were deleted.
+ */
 async function reconcileFlags(ctx: Context, labeler: Did, holding: readonly AccountLabel[]): Promise<number> {
-  return ctx.db.transaction(async (tx) => {
-    const stored = new Map((await findFlagsBy(tx, labeler)).map((flag) => [keyOf(flag), flag]))
-    const wanted = new Map(holding.map((label): [string, Flag] => [keyOf(label), { labeler, ...label }]))
-    const changed = [...wanted].filter(([key, flag]) => !isSame(stored.get(key), flag)).map(([, flag]) => flag)
-    const gone = [...stored].filter(([key]) => !wanted.has(key)).map(([, flag]) => flag)
-    await putFlags(tx, changed)
-    if (ctx.config.cases.fromLabels)
-      for (const { did, val } of changed.filter((flag) => !stored.has(keyOf(flag))))
+  const stored = new Map((await findFlagsBy(ctx.db, labeler)).map((flag) => [keyOf(flag), flag]))
+  const wanted = new Map(holding.map((label): [string, Flag] => [keyOf(label), { labeler, ...label }]))
+  const changed = [...wanted].filter(([key, flag]) => !isSame(stored.get(key), flag)).map(([, flag]) => flag)
+  const gone = [...stored].filter(([key]) => !wanted.has(key)).map(([, flag]) => flag)
+  for (const piece of inPieces(changed))
+    await ctx.db.transaction(async (tx) => {
+      // The labeler may have taken long to answer.
+      const here = await accountsAmong(
+        tx,
+        piece.map(({ did }) => did),
+      )
+      const flags = piece.filter(({ did }) => here.has(did))
+      await putFlags(tx, flags)
+      if (!ctx.config.cases.fromLabels) return
+      for (const { did, val } of flags.filter((flag) => !stored.has(keyOf(flag))))
         await fileReport(ctx, tx, accountSubject(did), { source: 'label', by: labeler, reason: val, text: '' })
-    for (const flag of gone) await deleteFlag(tx, flag)
-    return changed.length + gone.length
-  })
+    })
+  for (const piece of inPieces(gone))
+    await ctx.db.transaction(async (tx) => {
+      for (const flag of piece) await deleteFlag(tx, flag)
+    })
+  return changed.length + gone.length
 }
 
 const keyOf = ({ did, val }: AccountLabel) => `${did} ${val}`
