@@ -13,7 +13,7 @@ export interface Tables {
     takedown_ref: string | null
     signing_held_at: number | null
   }
-  account_event: { did: string; id: string; event: string }
+  account_event: { did: string; id: string; at: number; event: string; by_operator: number; times: number }
   account_flag: { labeler: string; did: string; val: string; labelled_at: number }
   agent_claim: { id: string; registration_id: string }
   agent_event: { registration_id: string; type: string; did: string | null; detail: string | null }

@@ -187,3 +187,36 @@ test('the operator has the list with a command', async () => {
   expect(out).toMatch(/app password created +Laptop/)
   expect(out).toContain('account created')
 })
+
+test('of each kind of event, the newest five thousand of an account are kept', async () => {
+  const mia = await createAccount(pds, 'mia')
+  const noah = await createAccount(pds, 'noah')
+  const at = pds.clock.now()
+  const store = (did: string, event: string, count: number) =>
+    pds.plant(
+      'account_event',
+      Array.from({ length: count }, (_, i) => ({
+        did,
+        id: `${event} ${i}`,
+        at: at + i,
+        event,
+        by_operator: 0,
+        times: 1,
+      })),
+    )
+  await store(mia.did, 'deactivated', 6500)
+  await store(mia.did, 'signedIn', 5001)
+  await store(mia.did, 'passwordChanged', 5000)
+  await store(noah.did, 'signedIn', 5000)
+  await pds.runSweep('account-events')
+  const kept = async (did: string, event: string) =>
+    (await pds.rows('account_event', { did, event })).map((row) => Number(row.at) - at).toSorted((a, b) => a - b)
+  expect(await kept(mia.did, 'created')).toHaveLength(1)
+  expect(await kept(mia.did, 'deactivated')).toEqual(Array.from({ length: 5000 }, (_, i) => 1500 + i))
+  for (const [did, event] of [
+    [mia.did, 'signedIn'],
+    [mia.did, 'passwordChanged'],
+    [noah.did, 'signedIn'],
+  ] as const)
+    expect(await kept(did, event)).toHaveLength(5000)
+})

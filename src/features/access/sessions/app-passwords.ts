@@ -31,7 +31,6 @@ const MAX_NAME_CHARS = 255
 const MAX_PER_ACCOUNT = 1000
 const formatPattern = /^[a-z2-7]{4}(-[a-z2-7]{4}){3}$/
 const SECRET_BYTES = 10
-/** The last use of an app password is written again only after this time. */
 
 /** What limits an app password of ours: its scopes, and its end. */
 export interface Limits {

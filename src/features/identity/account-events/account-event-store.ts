@@ -5,10 +5,6 @@ import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
 /** Retention of events. */
 export const EVENT_KEPT_DAYS = 90
-/** Rows of sign-ins that an account keeps. A client that signs in under another name each time adds as many. */
-const MAX_SIGN_INS = 5000
-/** Accounts of which one pass deletes sign-ins beyond that. */
-const MAX_CROWDED = 100
 
 export interface StoredEvent {
   id: string
@@ -62,18 +58,35 @@ export const deleteEventsUntil = (writer: Writer, until: Millis, limit: number):
     DELETE FROM account_event WHERE (did, id) IN
       (SELECT did, id FROM account_event WHERE at <= ${until} ORDER BY at LIMIT ${limit})`)
 
-/** Delete the oldest sign-ins of accounts that have too many. */
-export async function deleteCrowdedSignIns(db: Reader & Writer): Promise<number> {
-  const crowded = await db.all<{ did: Did }>(sql`
-    SELECT did FROM account_event WHERE event = 'signedIn' GROUP BY did HAVING count(*) > ${MAX_SIGN_INS}
-    ORDER BY did LIMIT ${MAX_CROWDED}`)
-  let deleted = 0
-  for (const { did } of crowded)
-    deleted += await db.run(sql`
-      DELETE FROM account_event WHERE did = ${did} AND event = 'signedIn' AND at <
-        (SELECT min(at) FROM (SELECT at FROM account_event WHERE did = ${did} AND event = 'signedIn'
-          ORDER BY at DESC LIMIT ${MAX_SIGN_INS}) AS newest)`)
-  return deleted
+/** A page of the accounts that have events, after `after`, each with how many it has. */
+export const countEvents = (reader: Reader, after: string, limit: number): Promise<{ did: Did; count: number }[]> =>
+  reader.all(sql`
+    SELECT did, count(*) AS count FROM account_event WHERE did > ${after} GROUP BY did ORDER BY did LIMIT ${limit}`)
+
+/** Returns the events of which an account has more than `max`, each with the instant of the last that is too many. */
+export async function crowdedEvents(
+  reader: Reader,
+  did: Did,
+  max: number,
+): Promise<{ event: string; until: Millis }[]> {
+  const crowded = await reader.all<{ event: string }>(sql`
+    SELECT event FROM account_event WHERE did = ${did} GROUP BY event HAVING count(*) > ${max}`)
+  const found: { event: string; until: Millis }[] = []
+  for (const { event } of crowded) {
+    const last = await reader.get<{ at: Millis }>(sql`
+      SELECT at FROM account_event WHERE did = ${did} AND event = ${event} ORDER BY at DESC LIMIT 1 OFFSET ${max}`)
+    if (last !== null) found.push({ event, until: last.at })
+  }
+  return found
 }
+
+export const deleteEventsOfKind = (
+  writer: Writer,
+  did: Did,
+  { event, until, limit }: { event: string; until: Millis; limit: number },
+): Promise<number> =>
+  writer.run(sql`
+    DELETE FROM account_event WHERE did = ${did} AND id IN
+      (SELECT id FROM account_event WHERE did = ${did} AND event = ${event} AND at <= ${until} ORDER BY at LIMIT ${limit})`)
 
 export const oldestKept = (now: Millis): Millis => now - EVENT_KEPT_DAYS * DAY_MILLIS
