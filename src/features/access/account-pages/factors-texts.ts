@@ -57,12 +57,12 @@ export const factorsTexts = textTable(
     codesKept: 'I have kept them',
     appWasAdded: 'The authenticator app is added.',
     appWasRemoved: 'The authenticator app is removed. Its codes no longer work.',
-    wasDistrusted: 'That browser is asked for the second factor again.',
+    wasDistrusted: 'That browser will be asked for the second factor again.',
     mailIsOn: 'From now on, signing in needs a code from your mail.',
     mailIsOff: 'Signing in no longer needs a code from your mail.',
     passkeys: 'Passkeys',
     passkeyLead:
-      'Your phone, your computer or a security key signs you in, once it has recognised you by PIN, finger or face. You need no password then. A passkey works on this website alone, so it cannot be coaxed out of you elsewhere.',
+      'Your phone, your computer or a security key signs you in, once it has recognised you by PIN, fingerprint or face. You need no password then. A passkey works on this website alone, so no other site can trick you out of it.',
     needsScript:
       'Your browser runs no scripts on this page. A passkey needs one: please allow it, or use another browser.',
     passkeysFull: 'You have as many passkeys as an account can have. Remove one to add another.',

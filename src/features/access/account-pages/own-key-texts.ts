@@ -8,7 +8,7 @@ export const ownKeyTexts = textTable(
     lead: 'If your old server is gone, your account can still move to {host}: with a key that may change your identity, and a backup of your posts. Nothing changes yet.',
     account: 'DID of your account',
     accountHint:
-      'It begins with did:plc: and stands in every backup. Your handle works too, as long as it leads to your identity.',
+      'It begins with did:plc: and is in every backup. Your handle works too, as long as it leads to your identity.',
     handle: 'Handle here',
     handleHint: 'Under {domain}, or a domain of your own that names your account already.',
     publicKey: 'Your public key',

@@ -25,8 +25,8 @@ ${field({ name: 'secret_key', label: texts.secretKey, type: 'password', maxLengt
 </details>`
 
 /**
- * Returns the operation that the holder has signed, which is not checked, or signs it as it is now. Throws as
- * `signWithSecret` and `change` do.
+ * Returns the operation signed by the holder, unverified, or signs the current one with the secret key. Throws what
+ * `signWithSecret` and `change` throw.
  */
 export async function holderSignature(form: URLSearchParams, change: () => Promise<Change>): Promise<unknown> {
   const secretKey = (form.get('secret_key') ?? '').trim()

@@ -4,7 +4,7 @@ import { textTable } from '../../../http/texts.ts'
 export const sharingTexts = textTable(
   {
     title: 'Shared accounts',
-    lead: 'Others can act for your account, and you for theirs, while each person keeps their own password. Strangers cannot tell.',
+    lead: 'Let others act for your account, or act for theirs, without sharing a password. The public cannot tell.',
     manage: 'Share your account, or act for others',
     waiting: {
       one: 'You have an invitation to act for another account.',
@@ -23,7 +23,7 @@ export const sharingTexts = textTable(
     byDelegate: 'by the other person',
     byOperator: 'by the operator of this server',
     byReset: 'when your password was reset',
-    byTime: 'because the last day had passed',
+    byTime: 'because it expired',
     byDeletion: 'because the other account was deleted',
     gone: 'An account that was deleted',
     theyMay: 'What they may do',
@@ -34,10 +34,10 @@ export const sharingTexts = textTable(
     inviteSomeone: 'Invite someone',
     handle: 'Handle of the other account',
     handleHint: 'The account has to be on this server.',
-    withoutTick: 'Without a tick: all that apps usually do, except direct messages.',
+    withoutTick: 'Without a tick: everything that apps usually do, except direct messages.',
     messages: 'May read and send direct messages',
     scope: 'Further scopes',
-    scopeHint: 'For developers: scopes of OAuth, separated by spaces.',
+    scopeHint: 'For developers: OAuth scopes, separated by spaces.',
     lastDay: 'Last day',
     lastDayHint: 'Without one, it lasts until one of you ends it.',
     invite: 'Invite',

@@ -1,6 +1,6 @@
 /**
  * How a delegation begins and ends: the holder of an account invites another account of this server, which accepts.
- * Nothing of this needs the other person's consent to be refused or ended.
+ * Either side can refuse or end it without the other.
  *
  * Every change locks the shared account, as exchanges of its authorization codes and refresh tokens do: none of them
  * sees a delegation that is about to end.
@@ -63,8 +63,8 @@ export interface Terms {
  *
  * Throws `InvalidRequest` if a scope or preset is unknown or only for the account itself, if the end has passed, if no
  * active account here has the name, if it is the holder's own, or if it is invited already, or if the account has as
- * many delegates as it may have; and what `requireActive` throws. The refusals of a name tell no more than its public
- * resolution and the public status of its repository.
+ * many delegates as it may have; and what `requireActive` throws. Refusing a handle reveals no more than what is
+ * public: what it resolves to, and the status of that repository.
  */
 export async function inviteDelegate(exchange: Exchange, did: Did, terms: Terms): Promise<Delegation> {
   const { ctx } = exchange
@@ -143,9 +143,8 @@ export async function acceptDelegation(exchange: Exchange, delegateDid: Did, id:
 }
 
 /**
- * End a delegation, or withdraw or decline an invitation: all tokens and sessions of apps that the delegate has signed
- * in end with it. Returns the shared account; null if there is no such delegation that `whose` is about. Ending it
- * again changes nothing.
+ * End a delegation, or withdraw or decline an invitation. The delegate's app sessions and tokens end with it. Returns
+ * the shared account; null if `whose` matches no such delegation. Repeating it changes nothing.
  */
 export async function endDelegation(
   exchange: Exchange,
@@ -193,8 +192,8 @@ export async function endDelegationsOf(
 }
 
 /**
- * Delete the delegations of an account that is deleted, and end those by which it acts for others. The record of what
- * it did for them stays theirs, without its name.
+ * Delete the delegations of an account that is deleted, and end those by which it acts for others. They keep the record
+ * of what it did, without its name.
  */
 export async function forgetDelegationsOf(ctx: Context, tx: Tx, did: Did): Promise<void> {
   await deleteDelegationsOf(tx, did)

@@ -67,8 +67,8 @@ export interface StandingDelegation extends Delegation {
 }
 
 /**
- * Returns the delegation if the delegate may act by it now: it was accepted, has not ended, and both accounts are
- * active; else null.
+ * Returns the delegation if it is in force: it was accepted, has not ended, and both accounts are active. Otherwise
+ * returns null.
  */
 export async function standingDelegation(reader: Reader, id: string, now: Millis): Promise<StandingDelegation | null> {
   const delegation = await findDelegation(reader, id)
@@ -81,8 +81,8 @@ export async function standingDelegation(reader: Reader, id: string, now: Millis
 }
 
 /**
- * Record what a delegate does, in the transaction that does it. Returns whether the delegation has not ended: if it
- * has, undo the transaction.
+ * Record an act of a delegate, in the transaction that performs it. Returns false if the delegation has ended: roll the
+ * transaction back then.
  */
 export const recordDelegateAct = async (
   { clock }: Pick<Context, 'clock'>,

@@ -1,9 +1,9 @@
 /**
- * The two ceremonies of WebAuthn: a browser has a device make a key, or sign with it. What comes back is checked here
- * against what was asked for: challenge, origin, host and the verification of the person, by PIN, finger or face.
+ * The two ceremonies of WebAuthn, registration and authentication. Responses are checked here against the request:
+ * challenge, origin, RP ID, and user verification by PIN, fingerprint or face.
  *
- * Source: Web Authentication Level 3, sections 7.1 and 7.2. No attestation is asked for, so none is accepted: which
- * devices their holders use is no matter of this server.
+ * Source: Web Authentication Level 3, sections 7.1 and 7.2. No attestation is requested or accepted: this
+ * server does not care which authenticators people use.
  */
 import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
@@ -37,8 +37,8 @@ const library = (): Promise<Library> => import('./webauthn-library.ts')
 // Where
 
 /**
- * Whether browsers let pages of this server use passkeys: they want an encrypted connection, or this machine, and a
- * name that is no address.
+ * Whether browsers let pages of this server use passkeys: they require https or localhost, and a host that is a name,
+ * not an IP address.
  */
 export function hasPasskeyOrigin({ publicUrl }: Pick<Config, 'publicUrl'>): boolean {
   const { protocol, hostname } = new URL(publicUrl)
@@ -202,8 +202,8 @@ export async function checkCreation(
 export const passkeyIn = (text: string): string | null => parsed(requestAnswer, text)?.id ?? null
 
 /**
- * Check an answer to `requestOptions` by this passkey. The caller spends the challenge, and compares the count of
- * signatures, which only a right signature makes worth comparing.
+ * Verify a response to `requestOptions` by this passkey. The caller spends the challenge and compares the signature
+ * counter, which means nothing before the signature is verified.
  */
 export async function checkSignature(
   ctx: Context,

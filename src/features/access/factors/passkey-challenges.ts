@@ -1,7 +1,7 @@
 /**
- * Challenges that passkeys sign. A challenge says until when it is good, and is authenticated with a key of this server
- * together with what it was made for; nothing is stored until it has been answered, so strangers who open pages fill no
- * table. An answered one is stored until it expires: it counts once.
+ * Challenges that passkeys sign. A challenge carries its expiry and a MAC of this server over expiry and purpose.
+ * Nothing is stored until it is answered, so strangers who open pages fill no table. A used challenge is stored until
+ * it expires, so that it counts once.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { DAY_MILLIS, MINUTE_MILLIS } from '../../../base/durations.ts'

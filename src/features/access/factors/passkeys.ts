@@ -1,6 +1,6 @@
 /**
- * Passkeys of accounts. One opens its account without the password, because the device has verified its holder, and
- * passes as the second factor beside the password. Each answer of a device counts once.
+ * Passkeys of accounts. A passkey signs in without the password, because the authenticator has verified its user, and
+ * counts as the second factor beside the password. Each response counts once.
  */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, invalidToken, type Refusal } from '../../../http/errors.ts'
@@ -72,8 +72,8 @@ export type RevalidateIn = (tx: Tx) => Promise<void>
 const usedForAdding = (did: Did, binding: string): ChallengeUse => ({ purpose: 'add', did, binding })
 
 /**
- * Begin to add a passkey, for a holder who has just entered what a sign-in takes. `binding` is what the browser has to
- * have when the device has answered. Throws `InvalidRequest` if there are too many.
+ * Begin to add a passkey, for a holder who has just re-authenticated. `binding` is the secret that the browser has to
+ * present with the response. Throws `InvalidRequest` if there are too many.
  */
 export async function beginPasskey(
   ctx: Context,
@@ -189,8 +189,8 @@ export interface PasskeyHolder {
 }
 
 /**
- * Let the answer of a passkey count, once. Returns whose it is. Throws `InvalidToken` if anything is wrong with it, or
- * if the device counted fewer signatures than before: then there may be a copy, and the holder is told.
+ * Use a passkey's response, once. Returns whose passkey it is. Throws `InvalidToken` if anything is wrong with it, or
+ * if its signature counter went back: there may be a copy of the passkey then, and the holder is notified.
  */
 export async function usePasskey(exchange: Exchange, answer: string, use: PasskeyUse): Promise<PasskeyHolder> {
   const { ctx } = exchange

@@ -64,7 +64,7 @@ export const faultTexts = textTable(
     takenDown: 'This account has been taken down. Please contact the operator of this server.',
     delegateUnknown: 'This is not the handle of an active account on this server.',
     delegateSelf: 'This is your own account.',
-    delegateKnown: 'This account acts for yours already, or is invited to.',
+    delegateKnown: 'This account already acts for yours, or is invited to.',
     delegatesFull:
       'You have reached the maximum number of people who act for an account. Please end the access of one of them first.',
     invitationOver: 'This invitation is no longer open.',
@@ -89,7 +89,7 @@ export const faultTexts = textTable(
     passkeyTaken: 'This passkey is in use already. Please use another device, or another passkey.',
     passkeysFull: 'You have reached the maximum number of passkeys. Please remove one that you no longer use.',
     passkeyCopied:
-      'This passkey told an old count, so there may be a copy of it. Please sign in another way, and replace the passkey.',
+      'The counter of this passkey went back, so there may be a copy of it. Please sign in another way, and replace the passkey.',
     passkeyOther: 'This passkey belongs to another account. Please use one of the account that you chose.',
     factorRecovery: 'Your account here signs in with a passkey. Please enter one of its recovery codes.',
     signInLate: 'That took too long. Please sign in again.',

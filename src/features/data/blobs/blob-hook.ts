@@ -44,7 +44,7 @@ const places = perContext(
 const faultLines = perContext(({ clock }) => new LogRateLimiter(clock))
 
 /**
- * Ask the hook about a blob. Without an answer, the verdict is what the configuration says: `allow`, or
+ * Ask the hook about a blob. If it does not respond, `blob_hook.on_failure` decides: the verdict is `allow`, or
  * `ServiceUnavailable` is thrown.
  */
 export async function askBlobHook(ctx: Context, blob: BlobRow, incoming: IncomingBlob): Promise<Verdict> {

@@ -1,8 +1,7 @@
 /**
- * Quarantine: a blob that only moderators can read, until a time. Records may refer to it meanwhile, and it stays.
+ * Quarantine: only moderators can read a blob, until a time. Records may still refer to it, and it is kept.
  *
- * In the row of the blob it is a takedown, whose reference tells it from others, so that all who read rows honour it
- * without looking further.
+ * In the row of the blob it is a takedown with a reference of its own, so every read honours it without another query.
  */
 import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'

@@ -1,9 +1,9 @@
 /**
- * Operations that a holder has submitted, and of which the network and the holder are told. The process may end, or the
- * answer of the directory be lost, after the operation was sent, so a durable step is stored before: it looks for the
- * operation in the log of the DID, and tells of it if the request could not.
+ * Operations that a holder submits. Once one is in the directory, the network and the holder are notified. After
+ * sending it, the process may die or the response be lost, so a durable step is stored first: it looks for the
+ * operation in the log of the DID, and notifies if the request could not.
  *
- * The step never submits anything: an operation that has not arrived when it no longer can is the holder's to repeat.
+ * The step never submits anything: if the operation never arrives, the holder has to repeat it.
  */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { requestOrigin, type Origin } from '../../../http/origin.ts'

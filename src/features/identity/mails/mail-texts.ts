@@ -66,14 +66,13 @@ export const mailTexts = textTable(
     quotaPageWithAddress:
       '{page} shows how much you store. For a larger quota, contact the operator of this server: {address}.',
     decisionSubject: 'Decision of the moderators, case {seq}',
-    decided: 'The moderators of this server have decided about it. {done}',
+    decided: 'The moderators of this server have made a decision about it. {done}',
     concerns: 'It concerns: {subject}',
     reason: 'Their reason:',
-    appeal:
-      'If you think that this is wrong, you can answer once, until {time}. Another person may then look at it again:',
+    appeal: 'If you think that this is wrong, you can appeal once, until {time}. Another person may then review it:',
     caseNumber: 'This is case {seq}. {contact}',
     invitedSubject: 'Your account at {host}',
-    invited: 'There is room for you at {host}, where you asked for an account.',
+    invited: 'You can now sign up at {host}, where you asked for an account.',
     inviteCode: 'Your invite code, which is good for one account, is:',
     inviteUse: 'Sign up at {page}. If you did not ask for an account, you can ignore this email.',
     wantedSubject: 'You already have an account',

@@ -33,8 +33,8 @@ export interface FiledReport extends Pick<ReportRow, 'seq' | 'at'> {
 }
 
 /**
- * Add what was said to the open case of the subject, which is opened if there is none. What the same person says again
- * for the same reason changes nothing. `subject` must exist here.
+ * Add a report to the open case of its subject, or open one. A repeated report by the same reporter for the same reason
+ * changes nothing. `subject` must exist here.
  */
 export async function fileReport(ctx: Context, tx: Tx, subject: CaseSubject, given: Said): Promise<FiledReport> {
   const said = {
@@ -68,7 +68,7 @@ const tooMany = () => new Refusal(429, 'RateLimitExceeded', 'This account has se
 /**
  * Take a report that is addressed to this server. An appeal of the holder goes to the newest decision about its
  * subject. Throws `InvalidRequest` if the subject is not here, `AccountTakedown` if the reporter was taken down and
- * does not appeal, and `RateLimitExceeded` if the account has reported much today.
+ * does not appeal, and `RateLimitExceeded` if the account sent too many reports today.
  */
 export function takeReport(call: Exchange, caller: Reporter, input: ReportInput): Promise<ReportOutput> {
   return call.ctx.db.transaction(async (tx) => {

@@ -75,8 +75,8 @@ export const ownDecisionView = (ctx: Context, { found, decision, mayAppeal }: Ow
 })
 
 /**
- * A decision, to be handed out or filed: it says who decided for what reason, and on what grounds, but not who
- * reported. Null if the case has not been decided.
+ * The export of a decision: who decided, why, and on which reports, without the reporters. Null if the case has not
+ * been decided.
  */
 export async function exportedDecision(ctx: Context, reader: Reader, row: CaseRow) {
   const decision = await findDecision(reader, row.seq)

@@ -1,6 +1,6 @@
 /**
- * The door of cases: what people, labelers and other services say about accounts, records and blobs of this server, and
- * what moderators decide about it.
+ * The door of cases: reports, labels and notices about accounts, records and blobs of this server, and the decisions of
+ * moderators.
  */
 export { appeal, decisionOfCode } from './case-appeals.ts'
 export { copyReport, fileReport, takeReport } from './case-intake.ts'

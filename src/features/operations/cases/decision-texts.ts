@@ -1,4 +1,4 @@
-/** What the person whom a decision is about is told was done. */
+/** Texts that say to an account holder what a decision did. */
 import { textTable } from '../../../http/texts.ts'
 
 export const decisionTexts = textTable(
@@ -7,9 +7,9 @@ export const decisionTexts = textTable(
     takenDown: 'It was taken down: others can no longer see it. Nothing was deleted.',
     accountTakenDown:
       'The whole account was taken down: others can no longer see it, and it can no longer be used. Nothing was deleted.',
-    setAside: 'The file was set aside: until it is looked at again, only moderators can see it.',
-    upheld: 'Your appeal was read, and the decision stays.',
-    reversed: 'Your appeal was right: the decision is taken back, and what was taken down is visible again.',
+    setAside: 'The file is in quarantine: only moderators can see it until it is reviewed again.',
+    upheld: 'Your appeal was read, and the decision is upheld.',
+    reversed: 'Your appeal was right: the decision is reversed, and what was taken down is visible again.',
   },
   {
     de: async () => (await import('./decision-texts-de.ts')).decisionGerman,

@@ -1,8 +1,8 @@
 /**
- * Abuse notices: a moderation service that the operator trusts says what it found here. Each subject becomes a case.
+ * Abuse notices: a moderation service that the operator trusts reports accounts, records or blobs. Each becomes a case.
  *
- * Source: atproto proposal 0012, "Infrastructure Abuse Notices". Its lexicon does not exist yet, so the endpoint has a
- * name of ours, while tokens name the method of the proposal.
+ * Source: atproto proposal 0012, "Infrastructure Abuse Notices". Its lexicon does not exist yet, so the path is our
+ * own, while tokens name the method of the proposal.
  */
 import { Type, type Static } from '@sinclair/typebox'
 import { authorizationOf } from '../../../http/authorization-header.ts'

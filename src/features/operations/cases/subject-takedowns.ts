@@ -17,7 +17,7 @@ interface Takedown {
 
 /**
  * Take a subject down, or lift its takedown, and write the audit entry. Returns false if there is no such subject. An
- * account that is in that state already stays as it is. Throws as `recordAudit`, which undoes the change.
+ * account already in that state is left alone. Throws what `recordAudit` throws, which rolls the change back.
  */
 export const setTakedown = (exchange: Exchange, tx: Tx, subject: CaseSubject, takedown: Takedown): Promise<boolean> =>
   takedowns[subject.kind](exchange, tx, subject, takedown)

@@ -1,6 +1,5 @@
 /**
- * The door of the data browser: what account holders, and moderators, see of a repository and of its blobs. It reads
- * one page at a time, of whatever there is much of.
+ * The door of the data browser: a repository and its blobs, as account holders and moderators see them, in pages.
  */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest } from '../../../http/errors.ts'
@@ -100,8 +99,8 @@ function shownBlob(response: Response, cid: string): Response {
 }
 
 /**
- * The same for an operator, who also sees what is taken down or in quarantine, which the audit log tells. Throws as
- * `downloadBlob` and `recordAudit` do.
+ * The same for an operator, also for blobs that are taken down or in quarantine, with an audit entry. Throws what
+ * `downloadBlob` and `recordAudit` throw.
  */
 export async function openBlobAs(exchange: Exchange, operator: Operator, did: Did, cid: string): Promise<Response> {
   await audit(exchange, operator, did, { blob: cid })
