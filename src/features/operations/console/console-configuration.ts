@@ -45,7 +45,7 @@ export async function configurationPage(desk: Desk): Promise<Response> {
         [
           html`<span class="mono">${value ?? 'not set'}</span>`,
           html`from: ${from}${variable !== null && html`, ${variable}`}`,
-          replacedBy === null ? 'A change requires a restart.' : `Change it while the server runs with: ${replacedBy}`,
+          replacedBy === null ? 'A change requires a restart.' : `Replaced while the server runs by: ${replacedBy}`,
           section !== null && meaning,
         ],
         replacedBy === LIVE_COMMAND
