@@ -152,8 +152,10 @@ export async function countBlocks(reader: Reader): Promise<number> {
   return row!.blocks
 }
 
-/** Whether an account has a handle under a domain. Reads all of them. */
+/** Whether an account has a handle under a domain, or is about to get one. Reads all of them. */
 export const hasHandleUnder = async (reader: Reader, domain: string): Promise<boolean> =>
   (await reader.get(sql`
     SELECT 1 WHERE EXISTS (SELECT 1 FROM account WHERE handle LIKE ${`%.${domain}`})
-      OR EXISTS (SELECT 1 FROM further_handle WHERE handle LIKE ${`%.${domain}`})`)) !== null
+      OR EXISTS (SELECT 1 FROM further_handle WHERE handle LIKE ${`%.${domain}`})
+      OR EXISTS (SELECT 1 FROM name_claim WHERE handle LIKE ${`%.${domain}`})
+      OR EXISTS (SELECT 1 FROM name_reservation WHERE handle LIKE ${`%.${domain}`} AND email IS NOT NULL)`)) !== null

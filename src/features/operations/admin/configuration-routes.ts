@@ -39,7 +39,7 @@ async function requireNoneLost(reader: Reader, before: readonly string[], after:
   const kept = new Set(after)
   for (const domain of before.filter((each) => !kept.has(each)))
     if (await hasHandleUnder(reader, domain))
-      throw invalidRequest(`available_user_domains: accounts have handles under ${domain}`)
+      throw invalidRequest(`available_user_domains: accounts have, or are about to get, handles under ${domain}`)
 }
 
 export const configurationRoutes = [
