@@ -1,5 +1,6 @@
 /** The tables that tests look into, with the columns that they name. What the tables are for is in `migrations/`. */
 export interface Tables {
+  signup_place: { network: string; at: number }
   account: {
     did: string
     handle: string | null

@@ -1,6 +1,8 @@
 /** Gates before sign-ups and first writes, and other values that operators replace while the server runs. */
 import { expect, test } from 'bun:test'
+import { parseHandle } from '../../../src/protocol/identifiers.ts'
 import { createAccount, xrpc, type TestAccount } from '../../support/clients/account.ts'
+import { begin, forCeremonies } from '../../support/clients/ceremony.ts'
 import { ConsoleBrowser } from '../../support/clients/console-browser.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { roleHolder } from '../../support/clients/role-holder.ts'
@@ -10,7 +12,7 @@ import { setUp } from '../../support/set-up.ts'
 import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
 
-const { pds } = useWorld({ config: { rateLimit: { enabled: false } } })
+const { pds } = useWorld({ config: forCeremonies })
 const olivia = setUp(() => roleHolder(pds, 'olivia', 'owner'))
 const oscar = setUp(() => roleHolder(pds, 'oscar', 'operator'))
 const mona = setUp(() => roleHolder(pds, 'mona', 'moderator'))
@@ -73,6 +75,9 @@ test('a range of addresses makes a limited number of accounts in a day', async (
   expect((await signUp('range-later')).status).toBe(200)
   await set('signup.accounts_per_range_and_day', null)
   for (const name of ['x', 'y', 'z']) expect((await signUp(`range-${name}`)).status).toBe(200)
+  pds.clock.advance({ secs: 25 * 3600 })
+  await pds.runSweep('signup-places')
+  expect(await pds.rows('signup_place')).toEqual([])
 })
 
 test('the first record waits for a confirmed address, if that is required', async () => {
@@ -116,6 +121,13 @@ test('a domain of handles is added, serves their proofs, and is kept while accou
   expect((await replace('available_user_domains', 'test,not a domain')).body.error.message).toContain(
     'available_user_domains',
   )
+})
+
+test('a domain is kept while a wallet makes an account there', async () => {
+  const domains = (await key('available_user_domains')).value!.replaceAll(/[[\]"]/g, '')
+  await set('available_user_domains', `${domains}, wallets.dev`)
+  await begin(pds, 'walt', { handle: parseHandle('walt.wallets.dev')! })
+  expect(await replace('available_user_domains', domains)).toMatchObject({ status: 400 })
 })
 
 test('a command and a page replace a value', async () => {

@@ -140,6 +140,7 @@ describe('what deletes by age skips a pass', () => {
       'abandoned-repos',
       'case-retention',
       'blob-quarantine',
+      'signup-places',
     ]
     // Their passes at the start may be under way, and would be joined.
     for (const name of ['name-claims', 'abandoned-repos']) await pds.runSweep(name)

@@ -1,9 +1,9 @@
 /** SQL of the `signup_place` table: the address ranges of recent sign-ups. */
-import { sql, type Tx } from '../../../platform/database/database.ts'
+import { sql, type Tx, type Writer } from '../../../platform/database/database.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 
-export const deleteSignupPlaces = (tx: Tx, before: Millis): Promise<number> =>
-  tx.run(sql`DELETE FROM signup_place WHERE at < ${before}`)
+export const deleteSignupPlaces = (writer: Writer, before: Millis): Promise<number> =>
+  writer.run(sql`DELETE FROM signup_place WHERE at < ${before}`)
 
 export const insertSignupPlace = (tx: Tx, network: string, at: Millis): Promise<number> =>
   tx.run(sql`INSERT INTO signup_place (network, at) VALUES (${network}, ${at})`)
