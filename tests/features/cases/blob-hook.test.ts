@@ -138,6 +138,33 @@ test('an operator may have uploads go on without an answer', async () => {
   expect((await bob.read(blob.ref.$link, bearer(bob.token))).status).toBe(200)
 })
 
+test('who uploads more at once than may wait gets nothing past the program, even if it need not answer', async () => {
+  await using open = await startPds({
+    rateLimit: { enabled: false },
+    blobHook: { ...hook, url: `${other.url}/xrpc/hook`, onFailure: 'open', timeoutSecs: 20 },
+  })
+  const bob = await Uploader.join(open, 'bob')
+  const asked = new Set<string>()
+  const { promise: gate, resolve: openGate } = Promise.withResolvers<void>()
+  says(async (incoming: Request) => {
+    asked.add(((await incoming.json()) as { data: { cid: string } }).data.cid)
+    await gate
+    return Response.json({ decision: 'allow' })
+  })
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, async () => {
+      const answer = await bob.post(text())
+      if (answer.status === 503) openGate()
+      return answer
+    }),
+  )
+  openGate()
+  const taken = answers.filter(({ status }) => status === 200).map(({ body }) => body.blob.ref.$link as string)
+  expect(taken.filter((cid) => !asked.has(cid))).toEqual([])
+  expect(answers.filter(({ status }) => status === 503).length).toBe(40 - taken.length)
+  expect(taken.length).toBeLessThan(40)
+})
+
 test('a long blob is sent in part, and no more blobs than configured at once', async () => {
   let sent: { size: number; bytes: string; isWhole: boolean } | null = null
   says(async (incoming: Request) => {
