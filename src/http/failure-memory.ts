@@ -1,6 +1,6 @@
 /**
- * The last requests that failed or were refused, for operators to whom a user shows the id of an error. What is kept of
- * a request says which endpoint it was for and how it ended: no address, parameter, name or text.
+ * The last failed and refused requests, which operators look up by the id that a user quotes. An entry has the endpoint
+ * and the outcome: no address, parameter, name or text.
  */
 import { perContext, type Context } from '../platform/context.ts'
 import { LogRateLimiter } from '../platform/running/log-rate-limiter.ts'

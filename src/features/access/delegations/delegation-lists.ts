@@ -14,7 +14,7 @@ import { delegationsOf, delegationsTo, findDelegation, type Delegation } from '.
 
 /** Delegations of a shared account that are listed, ended ones included. */
 const MAX_LISTED = 100
-/** Accounts for which a delegate is shown to act, or to be invited: strangers may invite it. */
+/** Most accounts listed for a delegate: strangers may send it many invitations. */
 const MAX_SHARED = 50
 
 /** A delegation with the name of the other account; nulls once that is deleted. */
@@ -49,7 +49,7 @@ export async function listDelegates(
   )
 }
 
-/** The accounts for which an account acts, then those for which it is invited to. Both must be active. */
+/** The accounts that an account acts for, then its invitations. Both accounts must be active. */
 export async function listSharedAccounts(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
   delegateDid: Did,

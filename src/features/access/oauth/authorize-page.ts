@@ -45,7 +45,7 @@ export interface AuthorizeView {
   startsWithWallet: boolean
 }
 
-/** An account for which one that is signed in on the browser may act. */
+/** A shared account, and the account signed in on the browser that may act for it. */
 export interface SharedAccount {
   signedIn: SignedIn
   delegation: ListedDelegation

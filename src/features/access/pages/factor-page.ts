@@ -33,7 +33,7 @@ export interface FactorView {
   /** Not shown beside a fault. */
   notice?: Wording | null
   leavesOrigin?: boolean
-  /** Whether it proves who asks, for which no browser is trusted. */
+  /** Whether this is a re-authentication, for which no browser is trusted. */
   isProof?: boolean
 }
 

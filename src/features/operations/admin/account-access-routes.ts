@@ -1,4 +1,4 @@
-/** Who has access to an account: every session, app, agent, browser and app password, each of which can be ended. */
+/** Lists all access to an account, and ends any of it: sessions, apps, agents, browsers and app passwords. */
 import { Type } from '@sinclair/typebox'
 import { route, type Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, notFound } from '../../../http/errors.ts'

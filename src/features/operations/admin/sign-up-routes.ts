@@ -61,7 +61,7 @@ const view = ({
 
 type Outcome = 'done' | 'kept'
 
-/** What can be done with an account that was made in a burst. What is done already is done again without effect. */
+/** Acts on an account of a burst. Repeating one has no effect. */
 const undoings: Readonly<
   Record<'takedown' | 'restore' | 'delete', (call: Exchange, row: SignUpRow, actor: string) => Promise<Outcome>>
 > = {

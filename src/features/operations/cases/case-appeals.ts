@@ -1,4 +1,4 @@
-/** Appeals: the person whom a decision is about answers it once, and an operator answers the appeal. */
+/** Appeals: an account holder appeals once against a decision, and an operator answers the appeal. */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, notFound, Refusal } from '../../../http/errors.ts'
 import { plainText } from '../../../http/html.ts'
