@@ -7,7 +7,7 @@
 import type { Endpoint } from '../../../http/endpoint.ts'
 import { html, type Html } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
-import { requireMasterKey } from '../../../http/master-key.ts'
+import { requireMasterKey } from '../../../http/master-key-guard.ts'
 import { formatShare } from '../../../protocol/escrow-share.ts'
 import { timeInWords } from '../../../base/time-words.ts'
 import { releaseShare, requestRecovery, type ReleaseAnswer } from '../../identity/escrow/escrow.ts'

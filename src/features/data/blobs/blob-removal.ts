@@ -117,7 +117,7 @@ export async function deleteAccountBlobs(tx: Tx, did: Did, now: Millis): Promise
  * the GC continues.
  */
 export async function removeBlobFiles(ctx: Context, cids: readonly string[]): Promise<void> {
-  const removed = await removeFiles(ctx, cids)
+  const removed = await removeOwnFiles(ctx, cids)
   if (removed.length > 0) await ctx.db.transaction((tx) => deleteRemovals(tx, removed))
 }
 
@@ -125,7 +125,7 @@ export async function removeBlobFiles(ctx: Context, cids: readonly string[]): Pr
  * Remove the blobs that still have no owner: an upload may have arrived in the meantime. Returns those whose notes may
  * be deleted, which are none in a shared storage: its tombstones have to wait.
  */
-export async function removeFiles(ctx: Context, cids: readonly string[]): Promise<readonly string[]> {
+export async function removeOwnFiles(ctx: Context, cids: readonly string[]): Promise<readonly string[]> {
   const storage = blobStorage(ctx)
   if (storage.isShared) return []
   for (const cid of cids) await storage.alone(cid, () => removeUnowned(ctx, cid))

@@ -13,7 +13,7 @@ import { BoundedCache } from '../../../base/bounded-cache.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { deleteExpired, findExpired, findReconciled, upsertReconciled, type ExpiredBlob } from './blob-store.ts'
 import { deleteRemovals, listRemovals } from './removal-store.ts'
-import { continueRemovals, forgetRemovals, removeFiles } from './blob-removal.ts'
+import { continueRemovals, forgetRemovals, removeOwnFiles } from './blob-removal.ts'
 import { reconcileAccount } from './reconcile.ts'
 
 /** Rows in one transaction; requests wait while it runs. */
@@ -136,7 +136,8 @@ async function deleteAllExpired(pass: Pass): Promise<void> {
       )
       gone = []
       report.swept += deleted
-      gone = await removeFiles(ctx, removals)
+      // Objects of a bucket go in a later pass: `continueRemovals`.
+      gone = await removeOwnFiles(ctx, removals)
     } catch (error) {
       stopping.throwIfAborted()
       report.errors++

@@ -1,7 +1,7 @@
 /** The last step of a ceremony: the wallet sends its identity, and gets the session of its account. */
 import { Type, type TSchema } from '@sinclair/typebox'
 import { route } from '../../../http/endpoint.ts'
-import { underMasterKey } from '../../../http/master-key.ts'
+import { underMasterKey } from '../../../http/master-key-guard.ts'
 import { readJson } from '../../../http/json-input.ts'
 import { requestOrigin } from '../../../http/origin.ts'
 import { openWalletSession } from '../../access/sessions/sessions.ts'

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { anyone, route } from '../../../http/endpoint.ts'
 import { authenticationRequired, serviceUnavailable } from '../../../http/errors.ts'
-import { underMasterKey } from '../../../http/master-key.ts'
+import { underMasterKey } from '../../../http/master-key-guard.ts'
 import { readJson } from '../../../http/json-input.ts'
 import type { Context } from '../../../platform/context.ts'
 import { formatBareMultibase, parseDidKey } from '../../../protocol/keys.ts'

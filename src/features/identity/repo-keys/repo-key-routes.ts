@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { route, type CallLimit, type Guard } from '../../../http/endpoint.ts'
 import { readJson } from '../../../http/json-input.ts'
-import { requireMasterKey } from '../../../http/master-key.ts'
+import { requireMasterKey } from '../../../http/master-key-guard.ts'
 import { owner, type OwnerCaller } from '../../access/auth/auth.ts'
 import { completeRotation, stageKey } from './key-rotation.ts'
 

@@ -1,6 +1,6 @@
 import { anyone, procedure } from '../../../http/endpoint.ts'
 import { charge } from '../../../http/limiting.ts'
-import { underMasterKey } from '../../../http/master-key.ts'
+import { underMasterKey } from '../../../http/master-key-guard.ts'
 import { curveFor, reserveKey } from './key-reservation.ts'
 import { findReservedKey } from './reserved-key-store.ts'
 

@@ -1,7 +1,7 @@
 /** Checks of a sign-up, in the order of the reference, except that a taken email address is reported last. */
 import { authenticationRequired, invalidRequest, Refusal } from '../../../http/errors.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
-import { requireMasterKey } from '../../../http/master-key.ts'
+import { requireMasterKey } from '../../../http/master-key-guard.ts'
 import { personsLanguage } from '../../../http/page-language.ts'
 import type { Reader } from '../../../platform/database/database.ts'
 import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'

@@ -2,7 +2,7 @@
 import type { Exchange } from '../../../http/endpoint.ts'
 import { route } from '../../../http/endpoint.ts'
 import { invalidRequest, methodNotImplemented, notFound, Refusal, serviceUnavailable } from '../../../http/errors.ts'
-import { requireMasterKey } from '../../../http/master-key.ts'
+import { requireMasterKey } from '../../../http/master-key-guard.ts'
 import type { Context } from '../../../platform/context.ts'
 import { wireTime } from '../../../protocol/identifiers.ts'
 import { accountItself } from '../../access/auth/auth.ts'
