@@ -118,6 +118,20 @@ test('a report that names no service is sent on as before, and copied if its sub
   expect(await casesOf(carol.did, 'all')).toEqual([])
 })
 
+test('a report about something else than an account or a record is sent on, and is no case about its author', async () => {
+  const bob = await person()
+  moderation.answer(createReport, () => Response.json({ id: 79 }))
+  const before = moderation.received.length
+  const message = { $type: 'chat.bsky.convo.defs#messageRef', did: bob.did, messageId: 'x', convoId: 'y' }
+  for (const subject of [message, { ...message, did: { a: 1 } }, { ...message, did: 5 }]) {
+    const json = { reasonType: 'com.atproto.moderation.defs#reasonRude', subject }
+    expect(await alice.call(createReport, { json })).toMatchObject({ status: 200, body: { id: 79 } })
+    expect(await say(alice, subject)).toMatchObject({ status: 400, body: { error: 'InvalidRequest' } })
+  }
+  expect(moderation.received.length - before).toBe(3)
+  expect(await casesOf(bob.did, 'all')).toEqual([])
+})
+
 test('what is not here is no case, and one account does not report without end', async () => {
   expect(await say(alice, account('did:plc:bbbbbbbbbbbbbbbbbbbbbbbb'))).toMatchObject({ status: 400 })
   const bob = await person()

@@ -4,8 +4,8 @@ import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import { plainName, plainText } from '../../../http/html.ts'
 import type { Context } from '../../../platform/context.ts'
-import type { Tx } from '../../../platform/database/database.ts'
-import { wireTime, type Did } from '../../../protocol/identifiers.ts'
+import type { Reader, Tx } from '../../../platform/database/database.ts'
+import { parseDid, wireTime, type Did } from '../../../protocol/identifiers.ts'
 import type { LexMethods } from '../../../protocol/lexicons/generated/types.ts'
 import { appealAgainst } from './case-appeals.ts'
 import {
@@ -90,6 +90,14 @@ export async function copyReport(call: Exchange, caller: Reporter, input: Report
   })
 }
 
+/** The account or record that a report is about; null for anything else, such as a message in a chat. */
+async function reportedSubject(reader: Reader, given: ReportInput['subject']): Promise<CaseSubject | null> {
+  const { $type, did = '', uri = '' } = given as Readonly<Record<string, unknown>>
+  if ($type === 'com.atproto.repo.strongRef') return recordSubject(reader, String(uri))
+  const account = $type === 'com.atproto.admin.defs#repoRef' ? parseDid(String(did)) : null
+  return account && accountSubject(account)
+}
+
 /** Throws what `takeReport` does, before anything is written. */
 async function fileReportOf(
   ctx: Context,
@@ -97,7 +105,7 @@ async function fileReportOf(
   { did, credential }: Reporter,
   { subject: given, reasonType, reason = '' }: ReportInput,
 ): Promise<{ seq: number; at: number }> {
-  const subject = 'did' in given ? accountSubject(given.did as Did) : await recordSubject(tx, String(given.uri))
+  const subject = await reportedSubject(tx, given)
   if (subject === null || !(await isHere(tx, subject))) throw elsewhere()
   if (subject.did === did && reasonType.endsWith('#reasonAppeal')) {
     const appealed = await appealAgainst(ctx, tx, await findAppealable(tx, subject), reason)
