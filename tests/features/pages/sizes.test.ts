@@ -658,15 +658,20 @@ const AUDITED = { 320: 'light', 360: 'dark', 768: 'light', 1280: 'dark' } as con
  * that has compiled it.
  */
 const auditor = setUp(
-  async () => openPage(await openBrowser(), { javaScriptEnabled: true }),
+  async () => {
+    const page = await openPage(await openBrowser(), { javaScriptEnabled: true })
+    // One route for all pages: taking it away and setting the next one race, and a request then waits for ever.
+    await page.route('**/audited', (route) => route.fulfill(toAudit))
+    return page
+  },
   (page) => page.context().close(),
 )
+let toAudit = { contentType: 'text/html; charset=utf-8', body: '' }
 
 /** Faults by the rules of WCAG 2.2. The auditor must not meet the scripts of the page. */
 async function audited(original: Page, widths: readonly number[] = Object.keys(AUDITED).map(Number)) {
   const body = (await original.content()).replaceAll(/<script.*?<\/script>/gs, '')
-  const answer = { contentType: 'text/html; charset=utf-8', body }
-  await auditor.route('**/audited', (route) => route.fulfill(answer), { times: 1 })
+  toAudit = { ...toAudit, body }
   await auditor.goto(`${pds.url}/audited`)
   const faults: Record<string, string[]> = {}
   for (const width of widths) {

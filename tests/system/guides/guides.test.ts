@@ -2,7 +2,9 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { request } from '../../support/clients/http.ts'
 import { startMailbox } from '../../support/clients/mailbox.ts'
+import { until } from '../../support/until.ts'
 import { blocksOf, GUIDES, runnable, startMachine } from './machine.ts'
 import { notRun } from './not-run.ts'
 import { post, readable, remove, signIn } from './people.ts'
@@ -31,11 +33,37 @@ test('the guide to quotas sets them, and takes them back', async () => {
   expect(back).toMatch(/^records +0 of 500000 \(default\)\nblobs +0 B of 5\.0 GB \(default\)$/m)
 })
 
-test('the guide to invites gives out codes, and takes one back', async () => {
+test('the guide to invites gives out codes, takes one back, and invites from the waiting list', async () => {
+  await using mailbox = await startMailbox({ tls: 'none' })
   await using machine = await startMachine()
+  const mail = {
+    PROVIDER: 'smtp',
+    FROM: 'pds@example.com',
+    SMTP_HOST: '127.0.0.1',
+    SMTP_PORT: mailbox.port,
+    SMTP_TLS: 'none',
+  }
+  // The second is the domain of the guide's community.
+  machine.configure('SERVICE_AVAILABLE_USER_DOMAINS=pds.example.com,club.example.com')
+  machine.configure(
+    Object.entries(mail)
+      .map(([name, value]) => `SERVICE_EMAIL_${name}=${value}`)
+      .join('\n'),
+  )
   const code = (await machine.run('pds invite create')).trim()
-  const [made] = await machine.follow('invites.md', { values: () => ({ CODE: code }) })
-  expect(made!.match(/^pds-example-com-\S+$/gm)).toHaveLength(9)
+  const claimCode = (await machine.run('pds claim-code create')).trim()
+  const printed = await machine.follow('invites.md', {
+    async values({ text }) {
+      if (text.includes('waitlist invite'))
+        for (const name of ['dora', 'emil'])
+          await request(`${machine.url}/waitlist`, { json: { email: `${name}@example.com` } })
+      return { CLAIM_CODE: claimCode, CODE: code }
+    },
+  })
+  expect(printed[0]!.match(/^pds-example-com-\S+$/gm)).toHaveLength(9)
+  expect(printed.find((each) => each.includes('dora@example.com'))).toContain('emil@example.com')
+  expect(await machine.run('pds waitlist list')).not.toContain('@example.com')
+  await until(() => mailbox.received.some(({ to }) => to.includes('dora@example.com')))
   expect(JSON.parse(await machine.run('pds invite list --json'))).not.toContainEqual(expect.objectContaining({ code }))
   expect((await signIn(machine, 'carol')).did).toStartWith('did:plc:')
 })
