@@ -171,8 +171,7 @@ export interface Told extends EventDetails {
 export interface Notice {
   subject: string
   what(details: EventDetails): string
-  /** What the holder should do if it was someone else, most urgent first. */
-  /** What to do if it was someone else; none if the mail is about what someone else did. */
+  /** What to do if it was someone else, most urgent first; none if the mail is about what someone else did. */
   remedies: readonly (keyof typeof remedies)[]
 }
 
