@@ -54,16 +54,21 @@ test('a wrong code, a wrong key and a key that is there change nothing', async (
   expect((await add(bert, { publicKey: formatDidKey(newKey().publicKey), code })).status).toBe(400)
 })
 
-test('the holder is told of a key that the directory may have, although its answer was lost', async () => {
-  const gert = await createAccount(pds, 'gert')
-  const publicKey = formatDidKey(newKey().publicKey)
-  const code = await codeFor(gert)
+/** From the first operation on, the directory takes what it is sent and answers nothing. */
+function goSilent(): void {
   let isSent = false
   line.fate = ({ method }) => {
     isSent ||= method === 'POST'
     if (!isSent) return 'answered'
     return method === 'POST' ? 'answer lost' : 'question lost'
   }
+}
+
+test('the holder is told of a key that the directory may have, although its answer was lost', async () => {
+  const gert = await createAccount(pds, 'gert')
+  const publicKey = formatDidKey(newKey().publicKey)
+  const code = await codeFor(gert)
+  goSilent()
   try {
     expect((await add(gert, { publicKey, code })).status).toBeGreaterThanOrEqual(500)
   } finally {
@@ -93,12 +98,7 @@ test('once the directory answers again, the holder is told what became of the ke
   const ida = await createAccount(pds, 'ida')
   const publicKey = formatDidKey(newKey().publicKey)
   const code = await codeFor(ida)
-  let isSent = false
-  line.fate = ({ method }) => {
-    isSent ||= method === 'POST'
-    if (!isSent) return 'answered'
-    return method === 'POST' ? 'answer lost' : 'question lost'
-  }
+  goSilent()
   try {
     expect((await add(ida, { publicKey, code })).status).toBeGreaterThanOrEqual(500)
     await later(3)

@@ -53,7 +53,7 @@ export const findSignUp = (reader: Reader, window: Window, did: Did): Promise<Si
 export const countSignUps = async (reader: Reader, window: Window): Promise<number> =>
   (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM account WHERE ${within(window)}`))!.count
 
-/** How many accounts were made in each hour of the window that has any, oldest first. */
+/** How many accounts were made in each hour of the period, without the hours in which none was, oldest first. */
 export async function signUpsByHour(reader: Reader, window: Window): Promise<{ hour: Millis; count: number }[]> {
   const rows = await reader.all<{ hour: number; count: number }>(sql`
     SELECT account.created_at / ${HOUR_MILLIS} AS hour, count(*) AS count FROM account

@@ -23,6 +23,8 @@ export const caseView = (row: CaseRow) => ({
   deadlineAt: wireTime(row.deadlineAt),
 })
 
+export type ListedCase = ReturnType<typeof caseView>
+
 const decisionView = (ctx: Context, decision: DecisionRow) => ({
   act: decision.act,
   reason: decision.reason,
@@ -63,6 +65,8 @@ export async function wholeCase(ctx: Context, row: CaseRow) {
     },
   }
 }
+
+export type WholeCase = Awaited<ReturnType<typeof wholeCase>>
 
 /** A decision, for the person whom it is about. It does not say who reported, or who decided. */
 export const ownDecisionView = (ctx: Context, { found, decision, mayAppeal }: OwnDecision) => ({

@@ -4,7 +4,7 @@
  */
 export { appeal, decisionOfCode } from './case-appeals.ts'
 export { copyReport, fileReport, takeReport } from './case-intake.ts'
-export { ownDecisionView } from './case-views.ts'
+export { ownDecisionView, type ListedCase, type WholeCase } from './case-views.ts'
 export { countWaiting } from './case-store.ts'
 export { accountSubject, blobSubject, type CaseSubject } from './case-subjects.ts'
 export { setTakedown } from './subject-takedowns.ts'

@@ -1,40 +1,13 @@
 /** The list of cases, and the page of one. */
 import { html, type Html } from '../../../http/html.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
+import type { ListedCase, WholeCase } from '../cases/cases.ts'
 import { accountUrl } from './console-accounts.ts'
 import { actForm, factList, framed, listOf, minuteOf, moreLink, noteRow, refusalNote } from './console-layout.ts'
 import { ask, type Desk } from './console-session.ts'
 
 const ROWS = 25
 const states = ['waiting', 'open', 'appealed', 'decided', 'closed', 'all'] as const
-
-interface Listed {
-  id: number
-  did: string
-  handle: string | null
-  kind: string
-  subject: string
-  state: string
-  openedAt: string
-  deadlineAt: string
-}
-
-interface Whole extends Listed {
-  acts: string[]
-  reports: { source: string; by: string; reason: string; text: string; at: string }[]
-  furtherReports: number
-  notes: { actor: string; text: string; at: string }[]
-  decision: {
-    act: string
-    reason: string
-    decidedBy: string
-    decidedAt: string
-    mailed: boolean
-    appealUntil: string | null
-    answeredBy: string | null
-    appeal: { text: string; at: string; outcome: string | null; answer: string | null } | null
-  } | null
-}
 
 export const caseUrl = (id: number): string => `/admin/case?id=${id}`
 
@@ -55,7 +28,7 @@ export async function casesPage(desk: Desk): Promise<Response> {
   if (did !== '') query.set('did', did)
   const answer = await ask(desk, `/v1/admin/cases?${query}`)
   const { cases, waiting, overdue, cursor } = answer.ok
-    ? (answer.body as { cases: Listed[]; waiting: number; overdue: number; cursor?: string })
+    ? (answer.body as { cases: ListedCase[]; waiting: number; overdue: number; cursor?: string })
     : { cases: [], waiting: 0, overdue: 0, cursor: undefined }
   return framed(desk, {
     title: 'Cases',
@@ -146,7 +119,7 @@ export async function casePage(desk: Desk): Promise<Response> {
       status: answer.status,
       body: html`<section class="card">${refusalNote(answer)}</section>`,
     })
-  const found = answer.body as Whole
+  const found = answer.body as WholeCase
   const { decision, reports, furtherReports, notes } = found
   return framed(desk, {
     title: `Case ${found.id}`,
@@ -190,7 +163,7 @@ ${actsPart(desk, found)}`,
   })
 }
 
-const decisionPart = ({ appeal, ...decision }: NonNullable<Whole['decision']>): Html => html`
+const decisionPart = ({ appeal, ...decision }: NonNullable<WholeCase['decision']>): Html => html`
 <section class="card">
   <h2>Decision</h2>
   ${factList({
@@ -205,7 +178,7 @@ const decisionPart = ({ appeal, ...decision }: NonNullable<Whole['decision']>): 
 </section>`
 
 /** The acts that are possible now. The endpoints check again. */
-function actsPart(desk: Desk, { id, state, acts }: Whole): Html {
+function actsPart(desk: Desk, { id, state, acts }: WholeCase): Html {
   const form = (act: string, button: string, inputs: Html, isDangerous = false): Html =>
     actForm(desk, {
       id: act,
