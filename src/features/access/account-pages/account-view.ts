@@ -114,4 +114,7 @@ export const uploadForm = (
 export const outcomeOf = ({ outcome }: AccountView, section: Section): Html | null =>
   outcome?.section === section ? html`${errorNote(outcome.fault)}${goodNote(outcome.notice)}` : null
 
+/** The account page of one of the accounts that are signed in. */
+export const accountUrl = (did: string): string => `/account?${new URLSearchParams({ account: did })}`
+
 export const accountName = ({ handle, did }: Account): string => (handle === null ? did : `@${handle}`)

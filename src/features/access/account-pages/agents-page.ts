@@ -18,7 +18,7 @@ import {
   type ListedAgent,
   type Registration,
 } from '../../agents/agents/agents.ts'
-import { accountForm, outcomeOf, type AccountView } from './account-view.ts'
+import { accountForm, accountUrl, outcomeOf, type AccountView } from './account-view.ts'
 import { collectionWords, listed, sentence, wordsOf } from '../scope-words/scope-words.ts'
 import { day, hidden, seeOther, type PageCall } from '../page-parts/page-parts.ts'
 import { holderOf, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
@@ -128,7 +128,7 @@ async function recordPage({ ctx, url: { searchParams } }: PageCall, { account: {
   </div>
   ${events.length === 0 ? html`<p class="note">No activity yet.</p>` : html`<ul class="list">${events.map(eventRow)}</ul>`}
   <p class="links">
-    ${cursor !== null && html`<a href="${recordUrl(did, agent.id, { cursor })}">Older</a> `}<a href="/account?${new URLSearchParams({ account: did }).toString()}#agents">Back to your account</a>
+    ${cursor !== null && html`<a href="${recordUrl(did, agent.id, { cursor })}">Older</a> `}<a href="${accountUrl(did)}#agents">Back to your account</a>
   </p>
 </section>`,
   })

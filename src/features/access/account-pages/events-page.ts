@@ -15,7 +15,7 @@ import {
 } from '../../identity/account-events/account-events.ts'
 import { seeOther, type PageCall } from '../page-parts/page-parts.ts'
 import { holderOf, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
-import { accountName } from './account-view.ts'
+import { accountName, accountUrl } from './account-view.ts'
 import { eventTexts as texts } from './event-texts.ts'
 
 const PATH = '/account/activity'
@@ -74,7 +74,7 @@ async function eventsPage(call: PageCall, { account }: Holder): Promise<Response
     <p class="quiet">${texts.lead({ days: EVENT_KEPT_DAYS })}</p>
   </div>
   ${rows.length === 0 ? html`<p class="note">${texts.none}</p>` : html`<ul class="list">${rows.map(eventRow)}</ul>`}
-  <p class="links">${cursor !== undefined && html`<a href="${eventsUrl(did, { cursor })}">${texts.older}</a> `}<a href="/account?${new URLSearchParams({ account: did }).toString()}">${texts.back}</a></p>
+  <p class="links">${cursor !== undefined && html`<a href="${eventsUrl(did, { cursor })}">${texts.older}</a> `}<a href="${accountUrl(did)}">${texts.back}</a></p>
 </section>`,
   })
 }

@@ -45,7 +45,7 @@ import {
   type Fault,
   type PageCall,
 } from '../page-parts/page-parts.ts'
-import { accountForm, accountName, type AccountView } from './account-view.ts'
+import { accountForm, accountName, accountUrl, type AccountView } from './account-view.ts'
 import { newPasskeyPage, passkeysPart, usedWords } from './passkeys-part.ts'
 import { factorsTexts as texts } from './factors-texts.ts'
 
@@ -105,7 +105,7 @@ async function factorsPage(
   </div>
   ${errorNote(fault) ?? goodNote(notice)}
   <p class="note">${texts.appPasswords}</p>
-  <p class="links"><a href="/account?${new URLSearchParams({ account: account.did }).toString()}">${texts.back}</a></p>
+  <p class="links"><a href="${accountUrl(account.did)}">${texts.back}</a></p>
 </section>
 ${passkeysPart(holder, factors)}
 ${totpPart(holder, factors)}
@@ -152,7 +152,7 @@ function mailPart(holder: Holder, { totp, passkeys, emailAuthFactor }: ListedFac
   const { emailConfirmedAt, did } = holder.account
   const choice =
     emailConfirmedAt === null
-      ? html`<p class="note">${texts.needsConfirmed({ confirm: (content) => html`<a href="/account?${new URLSearchParams({ account: did }).toString()}#confirm-email">${content}</a>` })}</p>`
+      ? html`<p class="note">${texts.needsConfirmed({ confirm: (content) => html`<a href="${accountUrl(did)}#confirm-email">${content}</a>` })}</p>`
       : emailAuthFactor
         ? changeForm(holder, 'mail-off', html`<button class="danger">${texts.mailOff}</button>`)
         : changeForm(holder, 'mail-on', html`<button>${texts.mailOn}</button>`)

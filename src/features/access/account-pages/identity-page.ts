@@ -7,7 +7,7 @@ import { html, type Html } from '../../../http/html.ts'
 import { page } from '../../../http/page.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { controlOf, type ControllingKey, type IdentityControl } from './identity-control.ts'
-import { accountName } from './account-view.ts'
+import { accountName, accountUrl } from './account-view.ts'
 import { escrowForms, escrowOf, escrowPart } from './escrow-part.ts'
 import { hostingForms, hostingOf, hostingPart } from './hosting-part.ts'
 import { noOwnKey, ownKeyForms, ownKeyPart, type OwnKey } from './own-key-part.ts'
@@ -50,7 +50,7 @@ async function identityPage(
   </div>
   <p class="quiet">Your identity outlives this server. Control of it decides which server hosts your account, and which handle it has.</p>
   ${found.ok ? controlPart(found.control, host) : html`<p class="note warn" role="status">${unknown[found.fault]}</p>`}
-  <p class="links"><a href="/account?${new URLSearchParams({ account: did }).toString()}">Back to your account</a></p>
+  <p class="links"><a href="${accountUrl(did)}">Back to your account</a></p>
 </section>
 ${(ownKey !== noOwnKey || (found.ok && isOursAlone(found.control))) && ownKeyPart(holder, ownKey)}
 ${hosting && hostingPart(holder, hosting, host, hostingFault)}

@@ -9,7 +9,7 @@ import type { UploadedFile } from '../../../http/uploaded-form.ts'
 import { importArchive, type Restored } from '../../data/account-archives/account-archives.ts'
 import { isMoving } from '../../identity/migration/migration.ts'
 import { requireNotTakendown } from '../auth/auth.ts'
-import { accountName, uploadForm } from './account-view.ts'
+import { accountName, accountUrl, uploadForm } from './account-view.ts'
 import { moveUrl } from './move-page.ts'
 import {
   errorNote,
@@ -56,7 +56,7 @@ const importPage = ({ ctx }: PageCall, holder: Holder, fault: Fault | null): Res
   })
 
 const backLink = ({ account }: Holder): Html =>
-  html`<p class="links"><a href="/account?${new URLSearchParams({ account: account.did }).toString()}">Back to your account</a></p>`
+  html`<p class="links"><a href="${accountUrl(account.did)}">Back to your account</a></p>`
 
 const lines = {
   'Is replaced': [

@@ -6,7 +6,7 @@ import { page } from '../../../http/page.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { chargeMail, requestCode } from '../../identity/mails/mails.ts'
 import { leaveAccount, leavingOf, type Leaving } from '../../identity/migration/migration.ts'
-import { accountForm, accountName } from './account-view.ts'
+import { accountForm, accountName, accountUrl } from './account-view.ts'
 import { identityUrl } from './identity-page.ts'
 import {
   day,
@@ -59,7 +59,7 @@ async function moveAwayPage(
   ${stateNote(leaving, here)}
   ${leaving.isHere !== false && preparation(holder, leaving)}
   ${leaving.isHere === false && afterwards(holder, leaving)}
-  <p class="links"><a href="/account?${new URLSearchParams({ account: leaving.did }).toString()}">Back to your account</a></p>
+  <p class="links"><a href="${accountUrl(leaving.did)}">Back to your account</a></p>
 </section>`,
   })
 }

@@ -20,7 +20,7 @@ import {
   type KeyChanges,
   type MoveView,
 } from '../../identity/migration/migration.ts'
-import { accountForm, accountName, uploadForm } from './account-view.ts'
+import { accountForm, accountName, accountUrl, uploadForm } from './account-view.ts'
 import { chosenKeys, hasChoice, keyChoice } from './key-choice.ts'
 import { holderSignature, signatureFields } from './own-signature.ts'
 import {
@@ -56,7 +56,7 @@ async function show(call: PageCall): Promise<Response> {
 async function movePage({ ctx }: PageCall, holder: Holder, act: Act | null, fault: Fault | null): Promise<Response> {
   const { account } = holder
   const move = await moveOf(ctx, account.did)
-  if (move === null) return seeOther(`/account?${new URLSearchParams({ account: account.did })}`)
+  if (move === null) return seeOther(accountUrl(account.did))
   const isWorking = move.needs === null && move.stage !== 'done'
   const notice = act === 'mail' && fault === null ? 'The old server has mailed another code.' : null
   return page(ctx.config, {
@@ -75,7 +75,7 @@ async function movePage({ ctx }: PageCall, holder: Holder, act: Act | null, faul
   <ol class="list" aria-label="Steps of the move">${progressOf(move).map((step) => stepRow(step, move))}</ol>
   ${move.needs !== null && turns[move.needs](holder, move, fault, ctx.config.publicUrl)}
   ${isWorking && html`<p class="links"><a href="${moveUrl(account.did)}">Check again</a></p>`}
-  ${move.stage === 'done' && html`<p class="links"><a href="/account?${new URLSearchParams({ account: account.did }).toString()}">Your account</a></p>`}
+  ${move.stage === 'done' && html`<p class="links"><a href="${accountUrl(account.did)}">Your account</a></p>`}
 </section>
 ${otherWays(holder, move)}`,
   })

@@ -8,6 +8,7 @@ import { accountReach, serverReach, type Link } from '../../operations/reach/rea
 import { goodNote, seeOther, type PageCall } from '../page-parts/page-parts.ts'
 import { holderOf, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
 import { sentence } from '../scope-words/scope-words.ts'
+import { accountUrl } from './account-view.ts'
 
 const PATH = '/account/network'
 
@@ -36,7 +37,7 @@ async function networkPage({ ctx }: PageCall, { account }: Holder): Promise<Resp
   <section class="stack"><h2>Your account</h2><ul class="list">${own.map((link) => row(link, link.holderRemedy ?? askOperator(ctx.config)))}</ul></section>
   <hr>
   <section class="stack"><h2>This server</h2><ul class="list">${server.map((link) => row(link, askOperator(ctx.config)))}</ul></section>
-  <p class="links"><a href="/account?${new URLSearchParams({ account: account.did }).toString()}">Back to your account</a></p>
+  <p class="links"><a href="${accountUrl(account.did)}">Back to your account</a></p>
 </section>`,
   })
 }

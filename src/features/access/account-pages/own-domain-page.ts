@@ -9,7 +9,7 @@ import { page } from '../../../http/page.ts'
 import { parseHandle, type Did, type Handle, type Millis } from '../../../protocol/identifiers.ts'
 import { changeHandle } from '../../identity/handles/handles.ts'
 import { publishedDids, type PublishedDids } from '../../identity/identity/identity.ts'
-import { accountForm, accountName } from './account-view.ts'
+import { accountForm, accountName, accountUrl } from './account-view.ts'
 import { errorNote, faultOf, hidden, seeOther, type Fault, type PageCall } from '../page-parts/page-parts.ts'
 import { holderForm, holderOf, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
 
@@ -70,7 +70,7 @@ function ownDomainPage(
   <p class="quiet">Each check looks up the domain again. If it finds the record or the file, your handle changes from ${accountName(holder.account)} to @${handle} at once.</p>`,
     { handle },
   )}
-  <p class="links"><a href="/account?${new URLSearchParams({ account: did }).toString()}#handle">Back to your account</a></p>
+  <p class="links"><a href="${accountUrl(did)}#handle">Back to your account</a></p>
 </section>`,
   })
 }

@@ -27,7 +27,7 @@ import {
   type PageCall,
 } from '../page-parts/page-parts.ts'
 import { holderForm, holderOf, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
-import { accountForm, accountName, type AccountView } from './account-view.ts'
+import { accountForm, accountName, accountUrl, type AccountView } from './account-view.ts'
 import { delegateActsUrl } from './delegate-acts-page.ts'
 import { foldedScopes, presetBoxes, wantedLimits } from './scope-parts.ts'
 import { sharingTexts as texts } from './sharing-texts.ts'
@@ -79,7 +79,7 @@ async function sharingPage(
     <p class="quiet">${texts.lead}</p>
   </div>
   ${errorNote(fault) ?? goodNote(notice)}
-  <p class="links"><a href="/account?${new URLSearchParams({ account: account.did }).toString()}#sharing">${texts.back}</a></p>
+  <p class="links"><a href="${accountUrl(account.did)}#sharing">${texts.back}</a></p>
 </section>
 ${delegatesPart(holder, delegates, fault, typed)}
 ${sharedPart(holder, shared)}`,
