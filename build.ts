@@ -118,19 +118,52 @@ async function installNativeLibraries(target: Target): Promise<string> {
   return folder
 }
 
+/** An expression that is a value, which is stored compressed. */
+function unpacking(value: object): string {
+  const packed = zstdCompressSync(JSON.stringify(value), { params: nativeCompression }).toString('base64')
+  return `JSON.parse(Bun.zstdDecompressSync(Buffer.from('${packed}', 'base64')).toString())`
+}
+
 /** An executable has no folder to read: the module that reads the migrations is replaced by what it has read here. */
 const embeddedMigrations: BunPlugin = {
   name: 'migrations',
   setup(build) {
-    const packed = zstdCompressSync(JSON.stringify(migrations), { params: nativeCompression }).toString('base64')
-    const contents = `export const migrations = JSON.parse(Bun.zstdDecompressSync(Buffer.from('${packed}', 'base64')).toString())`
+    const contents = `export const migrations = ${unpacking(migrations)}`
     build.onLoad({ filter: /[\\/]embedded-migrations\.ts$/ }, () => ({ contents, loader: 'js' }))
+  },
+}
+
+const translationFile = /([\w-]+)-texts-(\w+)\.ts$/
+
+/**
+ * All translations into a language become one module, packed: the executable would hold a text of its own three times, as
+ * bytecode, source and source map.
+ */
+const packedTranslations: BunPlugin = {
+  name: 'translations',
+  setup(build) {
+    build.onResolve({ filter: translationFile }, ({ path }) => ({
+      path: translationFile.exec(path)![2]!,
+      namespace: 'translations',
+    }))
+    build.onLoad({ filter: /./, namespace: 'translations' }, async ({ path: language }) => {
+      const files = [
+        ...new Bun.Glob(`src/**/*-texts-${language}.ts`).scanSync({ cwd: import.meta.dir, absolute: true }),
+      ]
+      const tables = await Promise.all(files.sort().map(async (file) => Object.entries((await import(file)) as object)))
+      const names = tables.flat().map(([name]) => name)
+      return {
+        contents: `export const { ${names.join(', ')} } = ${unpacking(Object.fromEntries(tables.flat()))}`,
+        loader: 'js',
+      }
+    })
   },
 }
 
 /** What the bundler reads differently for a target, whose native builds are installed in `folder`. */
 export const bundlePlugins = (target: Target | null, folder: string): BunPlugin[] => [
   embeddedMigrations,
+  packedTranslations,
   withoutUnusedPackages,
   nativeBuildsFor(target, folder),
 ]

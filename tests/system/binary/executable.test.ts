@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadCommands } from '../../../src/commands/commands.ts'
 import { hasIroh } from '../../../src/platform/network/iroh-library.ts'
+import { languages } from '../../../src/protocol/languages.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { FactorHolder } from '../../support/clients/factor-holder.ts'
 import { PasskeyDevice, type Cbor } from '../../support/clients/passkey-device.ts'
@@ -138,6 +139,17 @@ test('the executable serves its pages with their stylesheet', async () => {
   const { status, headers, body } = await request(`${server.url}${style}`)
   expect({ status, type: headers.get('content-type') }).toEqual({ status: 200, type: 'text/css; charset=utf-8' })
   expect(body).toContain(':root')
+})
+
+test('the executable serves its pages in every language', async () => {
+  const headings = await Promise.all(
+    languages.map(async (language) => {
+      const page = await fetch(`${server.url}/account/sign-in`, { headers: { 'accept-language': language } })
+      return /<html lang="([^"]+)">[^]*<h1>([^<]+)/.exec(await page.text())!.slice(1)
+    }),
+  )
+  expect(headings.map(([language]) => language)).toEqual([...languages])
+  expect(new Set(headings.map(([, heading]) => heading)).size).toBe(languages.length)
 })
 
 test('the executable writes records, keeps blobs and copies them to the bucket', async () => {
