@@ -86,6 +86,44 @@ test('transactions of one tick share a commit, and a failed one falls alone', as
   expect(db.counters.transactions - before.transactions).toBe(4)
 })
 
+test.each([false, true])(
+  'one of a group that fails after it has changed rows falls alone, and costs one repetition (strict: %p)',
+  async (strict) => {
+    const own = openSqlite({ path: join(dir, `careful-${strict}.db`), strict })
+    await own.run(sql`CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)`)
+    const announced: string[] = []
+    const put = (name: string, { fails = false } = {}) =>
+      own.transaction(async (tx) => {
+        tx.afterCommit(() => announced.push(name))
+        await tx.get(sql`INSERT INTO item (name) VALUES (${name}) RETURNING id`)
+        if (fails) throw new Error(name)
+      })
+    const refuse = () => own.transaction(() => Promise.reject(new Error('before it changes anything')))
+    /** Runs five at once, of which two fail. Returns how many transactions that took. */
+    const group = async (round: string) => {
+      const before = { ...own.counters }
+      const outcomes = await Promise.allSettled([
+        put(`${round} 1`),
+        refuse(),
+        put(`${round} 2`),
+        put(`${round} failing`, { fails: true }),
+        put(`${round} 3`),
+      ])
+      expect(outcomes.map(({ status }) => status === 'fulfilled')).toEqual([true, false, true, false, true])
+      expect(own.counters.commits - before.commits).toBe(1)
+      return own.counters.transactions - before.transactions
+    }
+    expect(await group('one')).toBe(4 + 5)
+    expect(await group('two')).toBe(5)
+    const kept = ['one 1', 'one 2', 'one 3', 'two 1', 'two 2', 'two 3']
+    expect(await own.all<{ name: string }>(sql`SELECT name FROM item ORDER BY id`)).toEqual(
+      kept.map((name) => ({ name })),
+    )
+    expect(announced).toEqual(kept)
+    await own.close()
+  },
+)
+
 test('strict mode runs work twice, keeps nothing of the first run, and counts and announces the second alone', async () => {
   const before = { ...db.counters }
   const seen: number[] = []
