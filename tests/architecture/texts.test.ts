@@ -27,9 +27,6 @@ const unfinished: readonly string[] = [
   'features/access/account-pages/account-details.ts',
   'features/access/account-pages/account-page.ts',
   'features/access/account-pages/agents-page.ts',
-  'features/access/account-pages/escrow-part.ts',
-  'features/access/account-pages/hosting-part.ts',
-  'features/access/account-pages/identity-page.ts',
   'features/access/account-pages/invites-part.ts',
   'features/access/account-pages/leaving-part.ts',
   'features/access/account-pages/move-away-page.ts',
@@ -47,7 +44,7 @@ const unfinished: readonly string[] = [
 
 /** Words that are the same in another language, by language; names and abbreviations need no line. */
 const loans: Readonly<Record<string, readonly string[]>> = {
-  fr: ['Code', 'Contact', 'images'],
+  fr: ['Code', 'Contact', 'Type', 'images'],
   de: ['Code', 'Handle', 'Passkeys', 'Software'],
   es: ['Software'],
   'pt-BR': ['Software', 'feeds'],

@@ -2,10 +2,10 @@
  * The part of the identity page about the recovery share that this server holds: how it stands, and what can be done.
  */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
-import { html, type Html } from '../../../http/html.ts'
+import { html, type Html, type Phrase } from '../../../http/html.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import { timeInWords } from '../../../base/time-words.ts'
+import { timePhrase } from '../../../http/texts.ts'
 import {
   cancelRelease,
   deleteShare,
@@ -14,6 +14,7 @@ import {
   type EscrowState,
 } from '../../identity/escrow/escrow.ts'
 import { accountForm } from './account-view.ts'
+import { identityTexts as texts } from './identity-texts.ts'
 import { day, seeOther } from '../page-parts/page-parts.ts'
 import { holderForm, type Holder } from '../pages/pages.ts'
 
@@ -27,32 +28,32 @@ export function escrowPart(holder: Holder, state: EscrowState): Html {
   return html`
 <section class="card" id="escrow">
   <div class="tight">
-    <h2>Recovery share</h2>
-    <p class="quiet">Your wallet can split its recovery key into three shares, any two of which restore it. This server can keep one for you. On its own, a share is useless.</p>
+    <h2>${texts.share}</h2>
+    <p class="quiet">${texts.shareLead}</p>
   </div>
   ${statement(state)}
-  ${state.state === 'held' && button(holder, 'start', 'Start recovery', 'Sends a code to your email address. Use this only if you have lost your wallet.')}
-  ${(state.state === 'pending' || state.state === 'collectable' || state.state === 'collected') && button(holder, 'cancel', 'Cancel the release', 'The share then cannot be collected until a new code is used.')}
-  ${state.state !== 'none' && button(holder, 'delete', 'Delete the share', 'Without it, you need both of your own shares to recover your identity.', 'danger')}
+  ${state.state === 'held' && button(holder, 'start', texts.startRecovery, texts.startEffect)}
+  ${(state.state === 'pending' || state.state === 'collectable' || state.state === 'collected') && button(holder, 'cancel', texts.cancelRelease, texts.cancelEffect)}
+  ${state.state !== 'none' && button(holder, 'delete', texts.deleteShare, texts.deleteEffect, 'danger')}
 </section>`
 }
 
 function statement(state: EscrowState): Html {
   switch (state.state) {
     case 'none':
-      return html`<p class="note">This server has no share of your recovery key.</p>`
+      return html`<p class="note">${texts.shareNone}</p>`
     case 'held':
-      return html`<p class="note good">This server has held a share since ${day(state.since)}.</p>`
+      return html`<p class="note good">${texts.shareHeld({ day: day(state.since) })}</p>`
     case 'pending':
-      return html`<p class="note warn" role="status">Someone requested your share with a code from your email. It can be collected from ${timeInWords(state.until)}. If this was not you, cancel it.</p>`
+      return html`<p class="note warn" role="status">${texts.sharePending({ time: timePhrase(state.until) })}</p>`
     case 'collectable':
-      return html`<p class="note warn" role="status">Someone requested your share with a code from your email, and it can be collected now. If this was not you, cancel it.</p>`
+      return html`<p class="note warn" role="status">${texts.shareCollectable}</p>`
     case 'collected':
-      return html`<p class="note warn" role="status">Your share was handed out on ${timeInWords(state.at)}, and can be collected again for an hour. If this was not you, cancel it, and replace the keys and shares of your identity in your wallet.</p>`
+      return html`<p class="note warn" role="status">${texts.shareCollected({ time: timePhrase(state.at) })}</p>`
   }
 }
 
-const button = (holder: Holder, action: string, label: string, effect: string, look = ''): Html =>
+const button = (holder: Holder, action: string, label: Phrase, effect: Phrase, look = ''): Html =>
   accountForm(
     holder,
     `${PATH}/${action}`,

@@ -8,6 +8,7 @@ import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { endHosting, startHosting, whatToPublish } from '../../identity/web-documents/web-documents.ts'
 import { accountForm } from './account-view.ts'
+import { identityTexts as texts } from './identity-texts.ts'
 import { errorNote, faultOf, hidden, seeOther, type Fault, type PageCall } from '../page-parts/page-parts.ts'
 import { holderForm, type Holder } from '../pages/pages.ts'
 
@@ -27,32 +28,32 @@ export const hostingPart = (
 ): Html => html`
 <section class="card" id="hosting">
   <div class="tight">
-    <h2>Document of your identity</h2>
-    <p class="quiet">It names the server of your account and the key that signs your posts. Others read it at your own domain.</p>
+    <h2>${texts.document}</h2>
+    <p class="quiet">${texts.documentLead}</p>
   </div>
   ${errorNote(fault)}
   ${
     hosted
-      ? html`<p class="note good">Served by ${host}, as long as your domain points there.</p>`
-      : html`<p class="note">Served by your own web server.</p>`
+      ? html`<p class="note good">${texts.servedHere({ host })}</p>`
+      : html`<p class="note">${texts.servedElsewhere}</p>`
   }
   ${accountForm(
     holder,
     PATH,
     hosted
-      ? html`${hidden({ enabled: 'no' })}<div><button class="small">Serve it myself</button></div>
-  <p class="quiet">Publish the content below first, or others cannot find your account.</p>`
-      : html`${hidden({ enabled: 'yes' })}<div><button class="small">Let ${host} serve it</button></div>
-  <p class="quiet">Your domain must then point to ${host}. Any session of your account can change the document, so your wallet cannot open new sessions during that time.</p>`,
+      ? html`${hidden({ enabled: 'no' })}<div><button class="small">${texts.serveMyself}</button></div>
+  <p class="quiet">${texts.serveMyselfEffect}</p>`
+      : html`${hidden({ enabled: 'yes' })}<div><button class="small">${texts.letServe({ host })}</button></div>
+  <p class="quiet">${texts.letServeEffect({ host })}</p>`,
   )}
   <details>
-    <summary>What to publish on your own web server</summary>
+    <summary>${texts.whatToPublish}</summary>
     ${publish.map(
       ({ url, contentType, content }) => html`
     <dl class="facts">
-      <div><dt>Address</dt><dd class="copy">${url}</dd></div>
-      <div><dt>Type</dt><dd>${contentType}</dd></div>
-      <div><dt>Content</dt><dd class="copy">${content}</dd></div>
+      <div><dt>${texts.address}</dt><dd class="copy">${url}</dd></div>
+      <div><dt>${texts.type}</dt><dd>${contentType}</dd></div>
+      <div><dt>${texts.content}</dt><dd class="copy">${content}</dd></div>
     </dl>`,
     )}
   </details>

@@ -9,6 +9,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { controlOf, type ControllingKey, type IdentityControl } from './identity-control.ts'
 import { accountName, accountUrl } from './account-view.ts'
 import { escrowForms, escrowOf, escrowPart } from './escrow-part.ts'
+import { identityTexts as texts } from './identity-texts.ts'
 import { hostingForms, hostingOf, hostingPart } from './hosting-part.ts'
 import { noOwnKey, ownKeyForms, ownKeyPart, type OwnKey } from './own-key-part.ts'
 import { day, seeOther, type Fault, type PageCall } from '../page-parts/page-parts.ts'
@@ -30,27 +31,28 @@ interface Shown {
 }
 
 async function identityPage(
-  { ctx }: PageCall,
+  call: PageCall,
   holder: Holder,
   { hostingFault = null, ownKey = noOwnKey }: Shown = {},
 ): Promise<Response> {
+  const { ctx } = call
   const { account } = holder
   const { did } = account
   const host = new URL(ctx.config.publicUrl).host
   const [found, escrow, hosting] = await Promise.all([controlOf(ctx, did), escrowOf(ctx, did), hostingOf(ctx, did)])
-  return page(ctx.config, {
-    title: 'Your identity',
+  return page(call, {
+    title: texts.title,
     wide: true,
     status: (hostingFault ?? ('fault' in ownKey ? ownKey.fault : null))?.status,
     body: html`
 <section class="card">
   <div class="tight">
-    <h1 class="name">Identity of ${accountName(account)}</h1>
+    <h1 class="name">${texts.heading({ account: accountName(account) })}</h1>
     <code>${did}</code>
   </div>
-  <p class="quiet">Your identity outlives this server. Control of it decides which server hosts your account, and which handle it has.</p>
-  ${found.ok ? controlPart(found.control, host) : html`<p class="note warn" role="status">${unknown[found.fault]}</p>`}
-  <p class="links"><a href="${accountUrl(did)}">Back to your account</a></p>
+  <p class="quiet">${texts.lead}</p>
+  ${found.ok ? controlPart(found.control, host) : html`<p class="note warn" role="status">${texts[found.fault]}</p>`}
+  <p class="links"><a href="${accountUrl(did)}">${texts.back}</a></p>
 </section>
 ${(ownKey !== noOwnKey || (found.ok && isOursAlone(found.control))) && ownKeyPart(holder, ownKey)}
 ${hosting && hostingPart(holder, hosting, host, hostingFault)}
@@ -58,23 +60,14 @@ ${escrow && escrowPart(holder, escrow)}`,
   })
 }
 
-const unknown = {
-  'not-found': 'The directory does not know this identity. Please contact the operator of this server.',
-  deactivated: 'This identity has ended.',
-  unreachable: 'The identity directory is not responding. Please try again later.',
-  unreadable: 'The identity directory sent an invalid response. Please try again later.',
-} as const
-
 function controlPart(control: IdentityControl, server: string): Html {
   switch (control.method) {
     case 'plc':
-      return control.keys.length === 0
-        ? html`<p class="note warn">This identity has ended.</p>`
-        : keysPart(control, server)
+      return control.keys.length === 0 ? html`<p class="note warn">${texts.deactivated}</p>` : keysPart(control, server)
     case 'web':
       return webPart(control, server)
     case 'other':
-      return html`<p class="note">This server does not manage this kind of identity.</p>`
+      return html`<p class="note">${texts.otherMethod}</p>`
   }
 }
 
@@ -86,38 +79,33 @@ function keysPart({ keys, changedAt }: IdentityControl & { method: 'plc' }, serv
   return html`
 ${verdict(keys)}
 <section class="stack">
-  <h2>Keys that control it</h2>
-  <p class="quiet">A key can undo the changes of a lower one within three days.</p>
+  <h2>${texts.keys}</h2>
+  <p class="quiet">${texts.keysLead}</p>
   <ol class="list">${keys.map((key) => keyRow(key, server))}</ol>
-  ${changedAt !== null && html`<p class="quiet">Last changed ${day(changedAt)}. If this was not you, a higher key can undo it within three days.</p>`}
+  ${changedAt !== null && html`<p class="quiet">${texts.changed({ day: day(changedAt) })}</p>`}
 </section>`
 }
 
 /** What the ranks mean for the holder: a key of theirs that is first cannot be overruled by the server. */
 function verdict(keys: readonly ControllingKey[]): Html {
-  if (keys.every(({ isOurs }) => isOurs))
-    return html`<p class="note warn">Only this server can change your identity, so you cannot leave without its help. A recovery key of your own would change that.</p>`
-  if (keys[0]!.isOurs)
-    return html`<p class="note warn">One key is outside this server, but this server's key ranks higher and could undo its changes.</p>`
-  return html`<p class="note good">The highest key is outside this server. With it, the account can be moved away without this server, and this server cannot undo that.</p>`
+  if (keys.every(({ isOurs }) => isOurs)) return html`<p class="note warn">${texts.onlyServer}</p>`
+  if (keys[0]!.isOurs) return html`<p class="note warn">${texts.serverFirst}</p>`
+  return html`<p class="note good">${texts.outsideFirst}</p>`
 }
 
 const keyRow = ({ key, isOurs }: ControllingKey, server: string): Html => html`
 <li>
   <div class="body">
-    <strong>${isOurs ? html`A key of this server` : html`A key outside this server`}</strong>
-    <small>${isOurs ? html`${server} uses it to change your handle and to help you move.` : 'Yours, if it is the key of your wallet or a recovery key that you keep.'}</small>
+    <strong>${isOurs ? texts.ourKey : texts.outsideKey}</strong>
+    <small>${isOurs ? texts.ourKeyUse({ server }) : texts.outsideKeyUse}</small>
     <code>${key}</code>
   </div>
 </li>`
 
 function webPart({ host, hostedSince }: IdentityControl & { method: 'web' }, server: string): Html {
   return html`
-<p class="note">Control of the domain <strong>${host}</strong> is control of this identity.</p>
-${
-  hostedSince !== null &&
-  html`<p class="note warn">Since ${day(hostedSince)}, ${server} serves the document of this identity. Any session of your account here can change it.</p>`
-}`
+<p class="note">${texts.web({ host })}</p>
+${hostedSince !== null && html`<p class="note warn">${texts.webHosted({ day: day(hostedSince), server })}</p>`}`
 }
 
 export const identityPageRoutes: Endpoint[] = [
