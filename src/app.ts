@@ -11,7 +11,7 @@ import type { Feature } from './http/feature.ts'
 import { registerDispatcher } from './http/inside.ts'
 import { registerFeatures } from './http/hooks.ts'
 import { listen } from './http/listener.ts'
-import { offeredCapabilities, type Built } from './platform/configuration/capabilities.ts'
+import { offeredCapabilities, type Built, type CapabilityName } from './platform/configuration/capabilities.ts'
 import { Background } from './platform/running/background.ts'
 import { systemClock } from './platform/running/clock.ts'
 import { ClockComparison } from './platform/network/clock-comparison.ts'
@@ -224,7 +224,7 @@ async function openContext(
     background,
     signals: { isDraining: false, stopping: new Signal() },
     get capabilities() {
-      return plugged.capabilities
+      return plugged.offered(live.current)
     },
     get steps() {
       return plugged.steps
@@ -264,14 +264,25 @@ function openNetwork(
   }
 }
 
+interface Plugged extends Pick<Context, 'steps' | 'sweeps'> {
+  /** The capabilities under a configuration, of which operators change parts while the server runs. */
+  offered(config: Config): ReadonlySet<CapabilityName>
+}
+
 /** What the enabled features add to the context. */
-function plugIn(ctx: Context): Pick<Context, 'capabilities' | 'steps' | 'sweeps'> {
+function plugIn(ctx: Context): Plugged {
   registerFeatures(ctx, features)
   const active = activeFeatures(ctx)
   const all = <Part>(partsOf: (feature: Feature) => readonly Part[] | undefined): Part[] =>
     active.flatMap((feature) => partsOf(feature) ?? [])
+  const built = builtBy(active)
+  const known = new WeakMap<Config, ReadonlySet<CapabilityName>>()
   return {
-    capabilities: offeredCapabilities(ctx.config, builtBy(active)),
+    offered(config) {
+      const offered = known.get(config) ?? offeredCapabilities(config, built)
+      known.set(config, offered)
+      return offered
+    },
     steps: new StepRunner(
       ctx,
       all(({ steps }) => steps),

@@ -91,6 +91,11 @@ export const checks: readonly Check[] = [
       ({ blobs }) => blobs.store === 's3' && blobs[name] === null,
     ),
   ),
+  fault('signup.question', ({ signup }) =>
+    signup.question !== null && signup.answers.length === 0
+      ? 'needs answers that are accepted: set signup.answers first'
+      : null,
+  ),
   fault('blobs.s3_bucket', ({ blobs }) =>
     blobs.s3Bucket !== null && !bucketName.test(blobs.s3Bucket)
       ? 'is not the name of a bucket: its endpoint and prefix are other keys'

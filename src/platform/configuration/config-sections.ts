@@ -39,6 +39,7 @@ import {
 } from './config-kinds.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { languages } from '../../protocol/languages.ts'
+import { MAX_WORK_BITS } from '../../protocol/proof-of-work.ts'
 import { reservedLabels } from '../../protocol/reserved-labels.ts'
 
 const MEBIBYTE = 1024 * 1024
@@ -312,10 +313,27 @@ export const declared = {
       replacedBy: 'holdfast config set',
       doc: 'Accounts with an email address have to confirm it before they can write their first record.',
     }),
+    question: optional(line, {
+      addition: true,
+      replacedBy: 'holdfast config set',
+      doc: 'Question that sign-ups have to answer with one of `signup.answers`. Unset: none. Accounts that move here and those that begin with a claim code are not asked.',
+    }),
+    answers: field(listOf(line), {
+      default: [],
+      addition: true,
+      replacedBy: 'holdfast config set',
+      doc: 'Accepted answers to `signup.question`. Case and spaces do not count.',
+    }),
+    proofOfWorkBits: field(integer({ max: MAX_WORK_BITS }), {
+      default: 0,
+      addition: true,
+      replacedBy: 'holdfast config set',
+      doc: 'Work that the browser of a sign-up has to do while no invite code is required, in bits: each more doubles it. 16 takes a second or two. 0: none.',
+    }),
   }),
 
   waitlist: section({
-    enabled: field(boolean, { default: false, doc: 'Offer `POST /waitlist`.' }),
+    enabled: field(boolean, { default: false, replacedBy: 'holdfast config set', doc: 'Offer `POST /waitlist`.' }),
   }),
 
   recovery: section({

@@ -32,6 +32,8 @@ const extension: Record<string, Schema> = { extension: { type: 'unknown' }, cust
 
 /** Properties that this server adds to the standard documents or accepts in a wider form, by definition. */
 const additions: Record<string, Record<string, Schema>> = {
+  // What the gates of the server ask for.
+  'com.atproto.server.createAccount input': extension,
   'com.atproto.server.createAppPassword input': { personalDetails },
   'com.atproto.server.createAppPassword#appPassword': { personalDetails },
   'com.atproto.server.listAppPasswords#appPassword': { personalDetails },

@@ -1,6 +1,7 @@
 /** Gates before sign-ups and first writes, and other values that operators replace while the server runs. */
 import { expect, test } from 'bun:test'
 import { parseHandle } from '../../../src/protocol/identifiers.ts'
+import { workBits } from '../../../src/protocol/proof-of-work.ts'
 import { createAccount, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { begin, forCeremonies } from '../../support/clients/ceremony.ts'
 import { ConsoleBrowser } from '../../support/clients/console-browser.ts'
@@ -94,6 +95,105 @@ test('the first record waits for a confirmed address, if that is required', asyn
   )
   expect((await post(fresh)).status).toBe(200)
   await set('signup.require_confirmed_address', null)
+})
+
+const needs = async () => (await request(`${pds.url}/v1/sign-up`)).body
+const signUpWith = (name: string, extension: unknown, member = 'extension') =>
+  xrpc(pds, 'com.atproto.server.createAccount', {
+    json: {
+      handle: `${name}.test`,
+      email: `${name}@example.com`,
+      password: 'a long password',
+      ...(extension !== undefined && { [member]: extension }),
+    },
+  })
+
+test('a question is asked of new accounts, and has several answers', async () => {
+  expect((await replace('signup.question', 'Which river runs through our town?')).body.error.message).toContain(
+    'signup.answers first',
+  )
+  await set('signup.answers', 'Isar, the Isar')
+  await set('signup.question', 'Which river runs through our town?')
+  expect(await needs()).toEqual({ inviteCodeRequired: false, question: 'Which river runs through our town?' })
+  for (const extension of [
+    undefined,
+    {},
+    { signUp: {} },
+    { signUp: { answer: '' } },
+    { signUp: { answer: 'Rhine' } },
+    { signUp: { answer: `isar${' '.repeat(300)}` } },
+    { signUp: { answer: '<b>isar</b>' } },
+  ])
+    expect(await signUpWith('stranger', extension)).toMatchObject({ status: 400, body: { error: 'AnswerRequired' } })
+  for (const signUp of [null, [], 'isar', { answer: 1 }, { proofOfWork: 'x' }])
+    expect(await signUpWith('stranger', { signUp })).toMatchObject({ status: 400, body: { error: 'InvalidRequest' } })
+  expect((await signUpWith('neighbour', { signUp: { answer: '  THE   isar ' } })).status).toBe(200)
+  expect((await signUpWith('wallet-user', { signUp: { answer: 'Isar' } }, 'custos')).status).toBe(200)
+  await set('signup.question', null)
+  expect((await signUpWith('anyone', undefined)).status).toBe(200)
+  await set('signup.answers', null)
+})
+
+/** The nonce for an address, found as the script of the page finds it. */
+function prove(challenge: string, email: string, bits: number): string {
+  for (let nonce = 0; ; nonce++)
+    if (workBits({ challenge, subject: email, nonce: String(nonce) }) >= bits) return String(nonce)
+}
+const proofFor = async (email: string) => {
+  const { challenge, bits } = (await needs()).proofOfWork
+  return { challenge, nonce: prove(challenge, email, bits) }
+}
+
+test('a proof of work is for one address, and lasts an hour', async () => {
+  await set('signup.proof_of_work_bits', '9')
+  const proofOfWork = await proofFor('worker@example.com')
+  const { challenge } = proofOfWork
+  const [expires = '', mac = ''] = challenge.split('.')
+  const later = `${Number(expires) + 1}.${mac}`
+  const small = Array.from({ length: 100 }, (_, i) => String(i)).find(
+    (one) => workBits({ challenge, subject: 'worker@example.com', nonce: one }) < 9,
+  )!
+  for (const given of [
+    undefined,
+    { challenge, nonce: small },
+    { challenge: later, nonce: prove(later, 'worker@example.com', 9) },
+    { challenge: 'x', nonce: prove('x', 'worker@example.com', 9) },
+    { challenge: '', nonce: prove('', 'worker@example.com', 9) },
+    { challenge, nonce: prove(challenge, 'other@example.com', 9) + '0'.repeat(60) },
+    await proofFor('other@example.com'),
+  ])
+    expect(await signUpWith('worker', { signUp: { proofOfWork: given } })).toMatchObject({
+      status: 400,
+      body: { error: 'ProofOfWorkRequired' },
+    })
+  pds.clock.advance({ secs: 3601 })
+  expect((await signUpWith('worker', { signUp: { proofOfWork } })).body.error).toBe('ProofOfWorkRequired')
+  const fresh = await proofFor('worker@example.com')
+  const answers = await Promise.all([1, 2, 3].map(() => signUpWith('worker', { signUp: { proofOfWork: fresh } })))
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 400, 400])
+  await set('invite_code_required', 'true')
+  expect(await needs()).toEqual({ inviteCodeRequired: true })
+  await set('invite_code_required', null)
+  await set('signup.proof_of_work_bits', null)
+})
+
+test('a challenge made while the clock was ahead proves nothing', async () => {
+  await set('signup.proof_of_work_bits', '4')
+  pds.clock.jump({ secs: 7200 })
+  const proofOfWork = await proofFor('ahead@example.com')
+  pds.clock.jump({ secs: -7200 })
+  expect((await signUpWith('ahead', { signUp: { proofOfWork } })).body.error).toBe('ProofOfWorkRequired')
+  await set('signup.proof_of_work_bits', null)
+})
+
+test('the waiting list opens and closes', async () => {
+  const join = () => request(`${pds.url}/waitlist`, { json: { email: 'waiting@example.com' } })
+  const offers = async () => (await described()).extension.capabilities.includes('waitlist')
+  expect([await offers(), (await join()).status]).toEqual([false, 404])
+  await set('waitlist.enabled', 'true')
+  expect([await offers(), (await join()).status]).toEqual([true, 200])
+  await set('waitlist.enabled', null)
+  expect([await offers(), (await join()).status]).toEqual([false, 404])
 })
 
 test('invites are required from now on, without a restart, and after one', async () => {

@@ -47,6 +47,7 @@ const routes: Record<string, For> = {
   'GET /assets/logo': 'open',
   'GET /assets/wallet-consent.js': 'open',
   'GET /assets/passkeys.js': 'open',
+  'GET /assets/proof-of-work.js': 'open',
   'GET /xrpc/_health': 'open',
   'GET /livez': 'open',
   'GET /readyz': 'open',
@@ -59,6 +60,7 @@ const routes: Record<string, For> = {
   'GET /.well-known/oauth-authorization-server': 'open',
   'GET /oauth/jwks': 'open',
   'POST /waitlist': 'open',
+  'GET /v1/sign-up': 'open',
 
   'GET /oauth/par': 'open',
   'PUT /oauth/par': 'open',

@@ -19,15 +19,17 @@ export interface FormPage {
   /** What the button says; null if there is nothing to send. */
   submit: Wording | null
   links: Html
+  script?: string
 }
 
 export const formPage = async (
   call: PageCall,
-  { title, lead, action, notice = null, fault, fields, submit, links }: FormPage,
+  { title, lead, action, notice = null, fault, fields, submit, links, script }: FormPage,
 ): Promise<Response> => {
   const shown = {
     title,
     status: fault?.status,
+    script,
     body: html`
 <form method="post" action="${action}" class="card">
   ${formProof(call)}

@@ -1,8 +1,9 @@
 /** The sign-up page, which returns to the app that the person came from. */
+import { asset } from '../../../http/asset.ts'
 import { html, type Html } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
 import type { Context } from '../../../platform/context.ts'
-import { createAccount } from '../../identity/signup/signup.ts'
+import { createAccount, signupNeeds, type GateAnswers, type SignupNeeds } from '../../identity/signup/signup.ts'
 import { entryOf } from '../pages/pages.ts'
 import {
   faultOf,
@@ -17,9 +18,12 @@ import {
 import { requestOf, returnPath, withRequest } from './app-request.ts'
 import { formPage, formRoutes } from './form-page.ts'
 import { MOVE_HERE_PATH } from './move-here-pages.ts'
+import proofOfWork from './proof-of-work.js' with { type: 'text' }
 import { signUpTexts as texts } from './sign-up-texts.ts'
 
 const PATH = '/account/sign-up'
+
+const workScript = asset('/assets/proof-of-work.js', 'text/javascript', proofOfWork)
 
 /** The invite code in the address comes along. */
 function moveHereUrl(given: URLSearchParams): string {
@@ -57,14 +61,36 @@ function walletPart({ config }: Context, given: URLSearchParams, fault: Fault | 
 </details>`
 }
 
-function signUpPage(call: PageCall, given: URLSearchParams, fault: Fault | null): Promise<Response> {
+/** What the gates of this server ask for. */
+function gatePart({ question, proofOfWork }: SignupNeeds, given: URLSearchParams, fault: Fault | null): Html {
+  return html`
+  ${question !== null && field({ name: 'answer', label: question, value: given.get('answer') ?? '', required: true, maxLength: 300, hint: texts.questionHint, fault })}
+  ${
+    proofOfWork !== null &&
+    html`
+  <div data-work="${proofOfWork.challenge}" data-bits="${proofOfWork.bits}">
+    ${hidden({ work_challenge: proofOfWork.challenge, work_nonce: '' })}
+    <p class="note" role="status" hidden>${texts.working}</p>
+    <p class="note" data-without-script>${texts.workNeedsScript}</p>
+  </div>`
+  }`
+}
+
+const gateAnswers = (form: URLSearchParams): GateAnswers => ({
+  answer: form.get('answer'),
+  proof: { challenge: form.get('work_challenge') ?? '', nonce: form.get('work_nonce') ?? '' },
+})
+
+async function signUpPage(call: PageCall, given: URLSearchParams, fault: Fault | null): Promise<Response> {
   const request = requestOf(given)
+  const needs = await signupNeeds(call.ctx)
   return formPage(call, {
     title: texts.title,
     lead: texts.lead({ host: new URL(call.ctx.config.publicUrl).host }),
     action: withRequest(PATH, given),
     fault,
-    fields: html`${request && hidden(request)}${accountFields(call.ctx, given, fault)}`,
+    fields: html`${request && hidden(request)}${accountFields(call.ctx, given, fault)}${gatePart(needs, given, fault)}`,
+    script: needs.proofOfWork === null ? undefined : workScript.url,
     submit: texts.submit,
     links: html`<a href="${returnPath(given, '/account')}">${texts.haveAccount}</a> ${request === null && call.ctx.config.repos.importsEnabled && html`<a href="${moveHereUrl(given)}">${texts.haveAccountElsewhere}</a>`}`,
   })
@@ -123,7 +149,8 @@ function wantedAccount(ctx: Context, form: URLSearchParams) {
     password: password === '' && walletKey !== '' && ctx.config.accounts.passwordOptional ? undefined : password,
     recoveryKey: walletKey === '' ? undefined : walletKey,
     inviteCode: form.get('invite_code')?.trim(),
+    gates: gateAnswers(form),
   }
 }
 
-export const signUpRoutes = formRoutes(PATH, { show: signUpPage, send: join })
+export const signUpRoutes = [...formRoutes(PATH, { show: signUpPage, send: join }), workScript.route]

@@ -19,4 +19,9 @@ export const signUpGerman = {
     'Ohne Passwort meldest du dich mit der Wallet an: hier und in Apps, die einen Code dafür zeigen. Für andere Apps erstellst du hier ein App-Passwort. Ein Passwort kannst du später mit einem Code per E-Mail setzen, aber der Schlüssel lässt sich nicht ersetzen: Wenn du die Wallet verlierst und keine Wiederherstellungsteile hast, kannst du ohne Hilfe dieses Servers nicht umziehen.',
   walletKey: 'Öffentlicher Schlüssel deiner Wallet',
   walletKeyHint: 'Er beginnt mit did:key:z. Deine Wallet zeigt ihn an; der geheime Schlüssel verlässt die Wallet nie.',
+  questionHint: 'So möchte der Betreiber dich kennenlernen. Groß- und Kleinschreibung und Leerzeichen sind egal.',
+  working:
+    'Dein Browser rechnet kurz, damit Programme nicht massenhaft Konten erstellen. Das dauert ein paar Sekunden.',
+  workNeedsScript:
+    'Diese Seite braucht JavaScript: Dein Browser muss kurz rechnen, damit Programme nicht massenhaft Konten erstellen. Ohne JavaScript bitte den Betreiber dieses Servers um ein Konto.',
 } as const

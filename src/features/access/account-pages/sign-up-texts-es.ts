@@ -19,4 +19,9 @@ export const signUpSpanish = {
     'Sin contraseña, inicias sesión con la cartera: aquí y en las apps que muestran un código para ella. Para otras apps, creas aquí una contraseña de aplicación. Más tarde puedes poner una contraseña con un código por correo, pero la clave no se puede sustituir: si pierdes la cartera y no tienes partes de recuperación, no podrás mudarte sin la ayuda de este servidor.',
   walletKey: 'Clave pública de tu cartera',
   walletKeyHint: 'Empieza por did:key:z. Tu cartera la muestra; la clave secreta nunca sale de la cartera.',
+  questionHint: 'Así quiere conocerte el operador. No importan las mayúsculas ni los espacios.',
+  working:
+    'Tu navegador está haciendo unos cálculos para que los programas no creen cuentas en masa. Tarda unos segundos.',
+  workNeedsScript:
+    'Esta página necesita JavaScript: tu navegador tiene que hacer unos cálculos para que los programas no creen cuentas en masa. Sin él, pide una cuenta al operador de este servidor.',
 } as const

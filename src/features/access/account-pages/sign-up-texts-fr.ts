@@ -19,4 +19,9 @@ export const signUpFrench = {
     'Sans mot de passe, vous vous connectez avec le portefeuille : ici et dans les applications qui affichent un code pour lui. Pour les autres, vous créez ici un mot de passe d’application. Vous pourrez définir un mot de passe plus tard avec un code par e-mail, mais la clé ne peut pas être remplacée : si vous perdez le portefeuille sans avoir de parts de récupération, vous ne pourrez pas partir sans l’aide de ce serveur.',
   walletKey: 'Clé publique de votre portefeuille',
   walletKeyHint: 'Elle commence par did:key:z. Votre portefeuille l’affiche ; la clé secrète n’en sort jamais.',
+  questionHint: 'L’opérateur souhaite ainsi faire votre connaissance. Les majuscules et les espaces ne comptent pas.',
+  working:
+    'Votre navigateur effectue quelques calculs, pour éviter que des programmes ne créent des comptes en masse. Cela prend quelques secondes.',
+  workNeedsScript:
+    'Cette page nécessite JavaScript : votre navigateur doit effectuer quelques calculs, pour éviter que des programmes ne créent des comptes en masse. Sans lui, demandez un compte à l’opérateur de ce serveur.',
 } as const

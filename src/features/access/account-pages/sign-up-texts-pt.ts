@@ -19,4 +19,9 @@ export const signUpBrazilian = {
     'Sem senha, você entra com a carteira: aqui e em apps que mostram um código para ela. Para outros apps, você cria aqui uma senha de aplicativo. Você pode definir uma senha depois com um código por e-mail, mas a chave não pode ser substituída: se você perder a carteira e não tiver partes de recuperação, não poderá se mudar sem a ajuda deste servidor.',
   walletKey: 'Chave pública da sua carteira',
   walletKeyHint: 'Começa com did:key:z. Sua carteira a mostra; a chave secreta nunca sai da carteira.',
+  questionHint: 'É assim que o operador quer conhecer você. Maiúsculas e espaços não importam.',
+  working:
+    'Seu navegador está fazendo alguns cálculos, para que programas não criem contas em massa. Leva alguns segundos.',
+  workNeedsScript:
+    'Esta página precisa de JavaScript: seu navegador precisa fazer alguns cálculos, para que programas não criem contas em massa. Sem ele, peça uma conta ao operador deste servidor.',
 } as const

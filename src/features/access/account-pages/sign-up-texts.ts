@@ -23,6 +23,11 @@ export const signUpTexts = textTable(
       "Without a password, you sign in with the wallet: here and in apps that show a code for it. For other apps, you create an app password here. You can set a password later with a code by email, but the key cannot be replaced: if you lose the wallet and have no recovery shares, you cannot move away without this server's help.",
     walletKey: 'Public key of your wallet',
     walletKeyHint: 'It begins with did:key:z. Your wallet shows it; the key itself never leaves the wallet.',
+    questionHint: 'How the operator wants to get to know you. Capitals and spaces do not matter.',
+    working:
+      'Your browser is doing a little work, which keeps programs from making accounts in bulk. It takes a few seconds.',
+    workNeedsScript:
+      'This page needs JavaScript: your browser has to do a little work, which keeps programs from making accounts in bulk. Without it, ask the operator of this server for an account.',
   },
   {
     de: async () => (await import('./sign-up-texts-de.ts')).signUpGerman,

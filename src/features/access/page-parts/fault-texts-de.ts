@@ -33,6 +33,9 @@ export const faultGerman = {
   passwordLong: 'Dieses Passwort ist zu lang. Bitte wähle ein kürzeres.',
   passwordNotCurrent: 'Das ist nicht dein aktuelles Passwort. App-Passwörter funktionieren hier nicht.',
   passwordUnusable: 'Dieses Passwort kann nicht verwendet werden. Bitte wähle ein anderes.',
+  questionWrong: 'Die Frage hat eine andere Antwort. Wenn du sie nicht kennst, frag den Betreiber dieses Servers.',
+  workMissing:
+    'Dein Browser hat nicht gerechnet, wie diese Seite es verlangt, oder es ist zu lange her. Bitte versuche es noch einmal, mit JavaScript.',
   walletKey:
     'Das ist nicht der öffentliche Schlüssel einer Wallet. Er beginnt mit did:key:z und ist etwa sechzig Zeichen lang.',
   inviteMissing: 'Für die Registrierung hier brauchst du einen Einladungscode. Bitte gib deinen ein.',

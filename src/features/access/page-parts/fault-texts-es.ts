@@ -31,6 +31,9 @@ export const faultSpanish = {
   passwordLong: 'Esta contraseña es demasiado larga. Elige una más corta.',
   passwordNotCurrent: 'Esa no es tu contraseña actual. Las contraseñas de aplicación no sirven aquí.',
   passwordUnusable: 'Esta contraseña no se puede usar. Elige otra.',
+  questionWrong: 'La pregunta tiene otra respuesta. Si no la sabes, pregunta al operador de este servidor.',
+  workMissing:
+    'Tu navegador no ha hecho los cálculos que pide esta página, o fue hace demasiado tiempo. Inténtalo de nuevo, con JavaScript.',
   walletKey: 'Esto no es la clave pública de una cartera. Empieza por did:key:z y tiene unos sesenta caracteres.',
   inviteMissing: 'Para registrarse aquí hace falta un código de invitación. Introduce el tuyo.',
   inviteInvalid: 'Este código de invitación no es válido o ya se ha usado. Comprueba que esté bien escrito.',

@@ -33,6 +33,9 @@ export const faultFrench = {
   passwordNotCurrent:
     'Ce n’est pas votre mot de passe actuel. Les mots de passe d’application ne fonctionnent pas ici.',
   passwordUnusable: 'Ce mot de passe ne peut pas être utilisé. Veuillez en choisir un autre.',
+  questionWrong: 'La question a une autre réponse. Si vous ne la connaissez pas, demandez à l’opérateur de ce serveur.',
+  workMissing:
+    'Votre navigateur n’a pas effectué les calculs que cette page demande, ou il y a trop longtemps. Veuillez réessayer, avec JavaScript.',
   walletKey:
     'Ce n’est pas la clé publique d’un portefeuille. Elle commence par did:key:z et compte environ soixante caractères.',
   inviteMissing: 'L’inscription ici nécessite un code d’invitation. Veuillez saisir le vôtre.',

@@ -31,6 +31,9 @@ export const faultBrazilian = {
   passwordLong: 'Esta senha é longa demais. Escolha uma mais curta.',
   passwordNotCurrent: 'Esta não é a sua senha atual. Senhas de aplicativo não funcionam aqui.',
   passwordUnusable: 'Esta senha não pode ser usada. Escolha outra.',
+  questionWrong: 'A pergunta tem outra resposta. Se você não a souber, pergunte ao operador deste servidor.',
+  workMissing:
+    'Seu navegador não fez os cálculos que esta página pede, ou faz tempo demais. Tente de novo, com JavaScript.',
   walletKey: 'Esta não é a chave pública de uma carteira. Ela começa com did:key:z e tem cerca de sessenta caracteres.',
   inviteMissing: 'O cadastro aqui exige um código de convite. Informe o seu.',
   inviteInvalid: 'Este código de convite não é válido ou já foi usado. Verifique se há erros de digitação.',

@@ -35,6 +35,9 @@ export const faultTexts = textTable(
     passwordLong: 'This password is too long. Please choose a shorter one.',
     passwordNotCurrent: 'That is not your current password. App passwords do not work here.',
     passwordUnusable: 'This password cannot be used. Please choose another one.',
+    questionWrong: 'The question has another answer. If you do not know it, ask the operator of this server.',
+    workMissing:
+      'Your browser has not done the work that this page asks for, or too long ago. Please try again, with JavaScript.',
     walletKey: 'This is not the public key of a wallet. It begins with did:key:z and is about sixty characters long.',
     inviteMissing: 'Signing up here requires an invite code. Please enter yours.',
     inviteInvalid: 'This invite code is not valid, or it has already been used. Please check it for typing mistakes.',

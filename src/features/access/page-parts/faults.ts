@@ -62,6 +62,8 @@ const byMessage: readonly Row[] = [
   ['Invalid did, password, proof or token', 'code', faultTexts.deletionRefused],
   ['A token is required', 'code', faultTexts.deletionIncomplete],
   ['No invite code', 'invite_code', faultTexts.inviteMissing],
+  ['The question of this server', 'answer', faultTexts.questionWrong],
+  ['The proof of work', null, faultTexts.workMissing],
   ['The name must not be blank', 'name', faultTexts.nameMissing],
   ['An app password with that name', 'name', faultTexts.appPasswordTaken],
   ['The account has reached the maximum number of app passwords', null, faultTexts.appPasswordsFull],

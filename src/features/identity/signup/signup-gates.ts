@@ -1,9 +1,14 @@
-/** Gates for sign-ups of every kind, which operators can close while the server runs. */
-import { DAY_MILLIS } from '../../../base/durations.ts'
+/** Gates for sign-ups, which operators can close while the server runs. */
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { DAY_MILLIS, HOUR_SECS } from '../../../base/durations.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
+import { serverSecret } from '../../../platform/secrets/vault.ts'
 import { networkOf } from '../../../protocol/ip-address.ts'
+import { wireTime } from '../../../protocol/identifiers.ts'
+import { workBits } from '../../../protocol/proof-of-work.ts'
 import { countSignupsFrom, deleteSignupPlaces, insertSignupPlace } from './signup-place-store.ts'
 
 /**
@@ -23,4 +28,100 @@ export async function passRangeGate({ ctx, ip, isNear }: Exchange, tx: Tx): Prom
       'Too many accounts were made from your network today. Try again tomorrow',
     )
   await insertSignupPlace(tx, network, now)
+}
+
+/** What a sign-up brings for the question and the proof of work. */
+export interface GateAnswers {
+  answer: string | null
+  /** The challenge of this server, and the nonce that the client found for it and its email address. */
+  proof: { challenge: string; nonce: string } | null
+}
+
+export const noAnswers: GateAnswers = { answer: null, proof: null }
+
+const MAX_ANSWER_CHARS = 300
+const MAX_CHALLENGE_CHARS = 100
+const MAX_NONCE_CHARS = 40
+
+/** What a sign-up has to bring now; null stands for nothing. */
+export interface SignupNeeds {
+  question: string | null
+  proofOfWork: { challenge: string; bits: number; expiresAt: string } | null
+}
+
+/** Bits of work that a sign-up takes. An invite code is a better proof. */
+const neededBits = ({ config }: Context): number => (config.inviteCodeRequired ? 0 : config.signup.proofOfWorkBits)
+
+export async function signupNeeds(ctx: Context): Promise<SignupNeeds> {
+  const bits = neededBits(ctx)
+  const { challenge, expiresAt } = bits === 0 ? { challenge: '', expiresAt: 0 } : await newChallenge(ctx)
+  return {
+    question: ctx.config.signup.question,
+    proofOfWork: bits === 0 ? null : { challenge, bits, expiresAt: wireTime(expiresAt) },
+  }
+}
+
+/**
+ * Throws `AnswerRequired` or `ProofOfWorkRequired`. The proof is bound to the address, for which there is one account
+ * at most: nothing needs to be remembered for it to count once.
+ */
+export async function passAnswerGates(ctx: Context, email: string, { answer, proof }: GateAnswers): Promise<void> {
+  const { question, answers } = ctx.config.signup
+  if (question !== null && !(answer !== null && isAccepted(answer, answers)))
+    throw new Refusal(
+      400,
+      'AnswerRequired',
+      answer === null || answer.trim() === ''
+        ? `The question of this server needs an answer: ${question}`
+        : 'The question of this server has another answer',
+    )
+  const bits = neededBits(ctx)
+  if (bits > 0 && !(proof !== null && (await isProven(ctx, email, proof, bits))))
+    throw new Refusal(
+      400,
+      'ProofOfWorkRequired',
+      `The proof of work is missing, too old or too small. GET /v1/sign-up has a challenge of ${bits} bits; browsers sign up at ${ctx.config.publicUrl}/account/sign-up`,
+    )
+}
+
+const folded = (text: string): string => text.normalize('NFKC').replaceAll(/\s+/g, ' ').trim().toLowerCase()
+
+const isAccepted = (answer: string, accepted: readonly string[]): boolean =>
+  answer.length <= MAX_ANSWER_CHARS && accepted.some((one) => folded(one) === folded(answer))
+
+async function isProven(
+  ctx: Context,
+  subject: string,
+  { challenge, nonce }: NonNullable<GateAnswers['proof']>,
+  bits: number,
+): Promise<boolean> {
+  if (challenge.length > MAX_CHALLENGE_CHARS || nonce.length > MAX_NONCE_CHARS) return false
+  return workBits({ challenge, subject, nonce }) >= bits && (await isOurs(ctx, challenge))
+}
+
+// Challenges: the time at which one expires, with a MAC of this server. Nothing is stored, and all nodes accept them.
+
+const CHALLENGE_SECS = HOUR_SECS
+
+const macKey = perContext(({ db, vault }) => serverSecret(db, vault, 'signup-challenge'))
+
+const macOf = async (ctx: Context, expires: string): Promise<string> =>
+  createHmac('sha256', await macKey(ctx))
+    .update(expires)
+    .digest('base64url')
+
+async function newChallenge(ctx: Context): Promise<{ challenge: string; expiresAt: number }> {
+  const expiresSecs = Math.floor(ctx.clock.now() / 1000) + CHALLENGE_SECS
+  return {
+    challenge: `${expiresSecs}.${await macOf(ctx, String(expiresSecs))}`,
+    expiresAt: expiresSecs * 1000,
+  }
+}
+
+async function isOurs(ctx: Context, challenge: string): Promise<boolean> {
+  const [, expires = '', mac = ''] = /^(\d{1,12})\.([\w-]{43})$/.exec(challenge) ?? []
+  if (expires === '' || !timingSafeEqual(Buffer.from(mac), Buffer.from(await macOf(ctx, expires)))) return false
+  const left = Number(expires) - Math.floor(ctx.clock.now() / 1000)
+  // More time than a new one has means that the clock was wrong when it was made.
+  return left > 0 && left <= CHALLENGE_SECS
 }

@@ -1,5 +1,8 @@
-/** com.atproto.server.createAccount and com.atproto.temp.checkSignupQueue. */
-import { procedure, query } from '../../../http/endpoint.ts'
+/** com.atproto.server.createAccount and com.atproto.temp.checkSignupQueue, and what a sign-up has to bring. */
+import { Type } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
+import { procedure, query, route } from '../../../http/endpoint.ts'
+import { invalidRequest } from '../../../http/errors.ts'
 import { requestOrigin } from '../../../http/origin.ts'
 import type { Context } from '../../../platform/context.ts'
 import { renderDidDocument, type DidDocument } from '../../../protocol/did-document.ts'
@@ -7,7 +10,20 @@ import { stateOf } from '../../../protocol/plc.ts'
 import { access, optionalServiceAuth } from '../../access/auth/auth.ts'
 import { openSession, sessionTokens } from '../../access/sessions/sessions.ts'
 import { resolveDid } from '../identity/identity.ts'
-import { createAccount, type NewIdentity } from './signup.ts'
+import { createAccount, signupNeeds, type GateAnswers, type NewIdentity } from './signup.ts'
+
+const Answers = Type.Object({
+  answer: Type.Optional(Type.String()),
+  proofOfWork: Type.Optional(Type.Object({ challenge: Type.String(), nonce: Type.String() })),
+})
+
+/** Reads the member `signUp` of the extension. Throws `InvalidRequest`. */
+function gateAnswers(extension: Record<string, unknown> | undefined): GateAnswers | undefined {
+  const given = extension?.['signUp']
+  if (given === undefined) return undefined
+  if (!Value.Check(Answers, given)) throw invalidRequest('extension.signUp must have an answer, a proofOfWork, or both')
+  return { answer: given.answer ?? null, proof: given.proofOfWork ?? null }
+}
 
 /** Returns undefined if the DID does not resolve; the account exists nevertheless. */
 async function documentOf(ctx: Context, { did, genesis }: NewIdentity<unknown>): Promise<DidDocument | undefined> {
@@ -23,13 +39,28 @@ export const signupRoutes = [
     limit: 'createAccount',
     async handler(call) {
       const { ctx, caller, input } = call
+      const { extension, custos, ...request } = input
       const origin = requestOrigin(call)
       const byPassword = input.password !== undefined
-      const made = await createAccount(call, input, caller?.iss ?? null, (tx, did) =>
-        openSession(tx, did, null, origin, { byPassword }),
+      const made = await createAccount(
+        call,
+        { ...request, gates: gateAnswers(custos ?? extension) },
+        caller?.iss ?? null,
+        (tx, did) => openSession(tx, did, null, origin, { byPassword }),
       )
       const tokens = await sessionTokens(ctx, made.did, null, made.entry)
       return { handle: made.handle, did: made.did, didDoc: await documentOf(ctx, made), ...tokens }
+    },
+  }),
+  /** What a sign-up has to bring for the gates of this server, with a fresh challenge for the proof of work. */
+  route('GET', '/v1/sign-up', {
+    async handler({ ctx }) {
+      const { question, proofOfWork } = await signupNeeds(ctx)
+      return {
+        inviteCodeRequired: ctx.config.inviteCodeRequired,
+        question: question ?? undefined,
+        proofOfWork: proofOfWork ?? undefined,
+      }
     },
   }),
   query('com.atproto.temp.checkSignupQueue', {

@@ -19,6 +19,7 @@ import { passwordFault } from '../passwords/passwords.ts'
 import { admitHandle, isNameTaken, leaveOwnName } from '../handles/handles.ts'
 import { checkBroughtIdentity, type BroughtIdentity } from './brought-identity.ts'
 import { isInviteUsable } from '../invites/invites.ts'
+import { noAnswers, passAnswerGates, type GateAnswers } from './signup-gates.ts'
 
 export interface SignupRequest {
   handle: string
@@ -29,6 +30,8 @@ export interface SignupRequest {
   did?: Did
   recoveryKey?: string
   plcOp?: unknown
+  /** For the question and the proof of work, if the server has them. */
+  gates?: GateAnswers
 }
 
 /** A request that passed every check; it fails only if another sign-up takes its names first. */
@@ -49,8 +52,8 @@ export interface AdmittedSignup {
  * Returns the checked request. `provenDid` is the DID that a service token proved the caller to own, or null.
  *
  * Throws `InvalidRequest`, `InvalidPassword`, `InvalidInviteCode`, `InvalidHandle`, `AlreadyExists`, what
- * `checkBroughtIdentity` throws, `ServiceUnavailable` for a `plcOp` without a configured master key,
- * `AuthenticationRequired` for a DID without proof, and `RateLimitExceeded` after too many taken addresses.
+ * `checkBroughtIdentity` and `passAnswerGates` throw, `ServiceUnavailable` for a `plcOp` without a configured master
+ * key, `AuthenticationRequired` for a DID without proof, and `RateLimitExceeded` after too many taken addresses.
  */
 export async function checkRequest(
   exchange: Exchange,
@@ -70,6 +73,8 @@ export async function checkRequest(
   const email = parseEmailAddress(request.email)
   if (email === null) throw emailNotSupported()
   await requireLastingAddress(ctx, email)
+  // Who moves here has proved to control an identity, and comes with tools that know no such gates.
+  if (did === null) await passAnswerGates(ctx, email, request.gates ?? noAnswers)
   const handle = await admitHandle(ctx, request.handle, did)
   const recoveryKey = request.recoveryKey ?? null
   if (recoveryKey !== null && !parseDidKey(recoveryKey))

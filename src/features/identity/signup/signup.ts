@@ -46,7 +46,7 @@ import {
   type SignupRequest,
 } from './signup-rules.ts'
 
-export { passRangeGate } from './signup-gates.ts'
+export { passRangeGate, signupNeeds, type GateAnswers, type SignupNeeds } from './signup-gates.ts'
 
 /** A migrated account that is not activated within this time may be deleted. */
 const UNFINISHED_MOVE_SECS = 3 * DAY_SECS
