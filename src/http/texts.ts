@@ -201,6 +201,18 @@ export const timePhrase = (instant: number): Phrase =>
     }).format(instant),
   )
 
+/** A time of the day with its seconds and its zone, in UTC. */
+export const clockPhrase = (instant: number): Phrase =>
+  written((language) =>
+    new Intl.DateTimeFormat(localeOf(language), {
+      hour: '2-digit',
+      minute: '2-digit',
+      second: '2-digit',
+      timeZone: 'UTC',
+      timeZoneName: 'short',
+    }).format(instant),
+  )
+
 /** Units of sizes, each a thousand times the one before. */
 const sizeUnits = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'] as const
 

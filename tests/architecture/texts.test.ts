@@ -24,17 +24,13 @@ const unfinished: readonly string[] = [
   'features/operations/console/console-requests.ts',
   'features/operations/console/console-service.ts',
   'features/operations/console/console-sign-ups.ts',
-  'features/access/account-pages/account-details.ts',
   'features/access/account-pages/account-page.ts',
   'features/access/account-pages/agents-page.ts',
-  'features/access/account-pages/invites-part.ts',
-  'features/access/account-pages/leaving-part.ts',
   'features/access/account-pages/move-away-page.ts',
   'features/access/account-pages/move-here-pages.ts',
   'features/access/account-pages/import-page.ts',
   'features/access/account-pages/move-page.ts',
   'features/access/account-pages/network-page.ts',
-  'features/access/account-pages/own-domain-page.ts',
   'features/access/account-pages/own-key-part.ts',
   'features/access/account-pages/push-part.ts',
   'features/access/account-pages/recovery-pages.ts',
@@ -45,7 +41,7 @@ const unfinished: readonly string[] = [
 /** Words that are the same in another language, by language; names and abbreviations need no line. */
 const loans: Readonly<Record<string, readonly string[]>> = {
   fr: ['Code', 'Contact', 'Type', 'images'],
-  de: ['Code', 'Handle', 'Passkeys', 'Software'],
+  de: ['Code', 'Handle', 'Server', 'Passkeys', 'Software'],
   es: ['Software'],
   'pt-BR': ['Software', 'feeds'],
 }

@@ -1,6 +1,7 @@
 /** The part of the account page with the invites that the account can give away. */
 import { html, type Html } from '../../../http/html.ts'
 import type { AccountView } from './account-view.ts'
+import { detailsTexts as texts } from './details-texts.ts'
 
 /** Null if there are none, as where no invites are required. */
 export const invitesPart = ({ invites }: AccountView): Html | null =>
@@ -8,6 +9,6 @@ export const invitesPart = ({ invites }: AccountView): Html | null =>
     ? null
     : html`
 <section class="card" id="invites">
-  <div class="tight"><h2>Invites</h2><p class="quiet">People you know can sign up here with these codes, each for one account unless it says more.</p></div>
-  <ul class="list">${invites.map(({ code, available, uses }) => html`<li><div class="body"><strong class="copy">${code}</strong>${available > 1 && html`<small>${available - uses.length} of ${available} uses left</small>`}</div></li>`)}</ul>
+  <div class="tight"><h2>${texts.invites}</h2><p class="quiet">${texts.invitesLead}</p></div>
+  <ul class="list">${invites.map(({ code, available, uses }) => html`<li><div class="body"><strong class="copy">${code}</strong>${available > 1 && html`<small>${texts.usesLeft({ left: available - uses.length, count: available })}</small>`}</div></li>`)}</ul>
 </section>`

@@ -1,6 +1,7 @@
 /** The forms of the account page that deactivate the account or delete it, and what each means. */
 import { html, type Html } from '../../../http/html.ts'
 import { accountForm, type AccountView } from './account-view.ts'
+import { detailsTexts as texts } from './details-texts.ts'
 import { codeField, passwordField, type Fault } from '../page-parts/page-parts.ts'
 
 export const deactivateForm = (view: AccountView): Html =>
@@ -8,21 +9,21 @@ export const deactivateForm = (view: AccountView): Html =>
     view,
     'deactivate',
     html`
-<p>Others no longer see your account, your posts or your pictures, and apps cannot post for you. Nothing is deleted. You stay signed in here, and can reactivate the account on this page at any time.</p>
-<div><button class="danger">Deactivate account</button></div>`,
+<p>${texts.deactivateMeans}</p>
+<div><button class="danger">${texts.deactivate}</button></div>`,
   )
 
 const EFFECTS = html`
-<p>Your posts and all other records, your pictures and videos, your settings and your sign-ins are deleted from this server at once. This cannot be undone, by the operator either; copies in backups go when those do.</p>
-<p class="quiet">Your identity stays yours: with a key of your own you can use it on another server. What others have copied of your public posts is not under the control of this server. If you want to keep your data, download it first.</p>`
+<p>${texts.deleteMeans}</p>
+<p class="quiet">${texts.deleteLeaves}</p>`
 
 export const deleteForms = (view: AccountView, fault: Fault | null): Html => html`
 ${EFFECTS}
 ${
   view.account.email === null
-    ? html`<p class="note">This requires a code by email, so add an email address first.</p>`
-    : html`${accountForm(view, 'delete/code', html`<p class="quiet">We send a code to ${view.account.email}.</p><div><button>Request a code</button></div>`)}
-${view.account.hasPassword ? confirmation(view, fault) : html`<p class="note">Your account has no password. Once you have the code, confirm the deletion in your wallet.</p>`}`
+    ? html`<p class="note">${texts.needsEmail}</p>`
+    : html`${accountForm(view, 'delete/code', html`<p class="quiet">${texts.codeSentTo({ email: view.account.email })}</p><div><button>${texts.requestCode}</button></div>`)}
+${view.account.hasPassword ? confirmation(view, fault) : html`<p class="note">${texts.deleteByWallet}</p>`}`
 }`
 
 const confirmation = (view: AccountView, fault: Fault | null): Html =>
@@ -30,7 +31,7 @@ const confirmation = (view: AccountView, fault: Fault | null): Html =>
     view,
     'delete',
     html`
-${codeField({ id: 'delete-code', label: 'Code for the deletion', fault })}
-${passwordField({ id: 'delete-password', name: 'current', label: 'Password of this account', required: true, fault })}
-<div><button class="danger">Delete account for ever</button></div>`,
+${codeField({ id: 'delete-code', label: texts.deleteCode, fault })}
+${passwordField({ id: 'delete-password', name: 'current', label: texts.deletePassword, required: true, fault })}
+<div><button class="danger">${texts.deleteForEver}</button></div>`,
   )

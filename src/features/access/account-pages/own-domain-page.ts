@@ -3,17 +3,21 @@
  * published, and then changes the handle.
  */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
-import { html, type Html } from '../../../http/html.ts'
+import { html, type Html, type Phrase } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
 import { page } from '../../../http/page.ts'
+import { clockPhrase } from '../../../http/texts.ts'
 import { parseHandle, type Did, type Handle, type Millis } from '../../../protocol/identifiers.ts'
 import { changeHandle } from '../../identity/handles/handles.ts'
 import { publishedDids, type PublishedDids } from '../../identity/identity/identity.ts'
 import { accountForm, accountName, accountUrl } from './account-view.ts'
+import { domainTexts as texts } from './domain-texts.ts'
 import { errorNote, faultOf, hidden, seeOther, type Fault, type PageCall } from '../page-parts/page-parts.ts'
 import { holderForm, holderOf, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
 
 const PATH = '/account/handle/domain'
+/** Of the DNS record that names the account. */
+const RECORD_TYPE = 'TXT'
 
 export const ownDomainUrl = (did: Did, handle: Handle): string =>
   `${PATH}?${new URLSearchParams({ account: did, handle })}`
@@ -25,40 +29,40 @@ interface Check {
 }
 
 function ownDomainPage(
-  { ctx }: PageCall,
+  call: PageCall,
   holder: Holder,
   handle: Handle,
   { check = null, fault = null }: { check?: Check | null; fault?: Fault | null } = {},
-): Response {
+): Promise<Response> {
   const { did } = holder.account
-  return page(ctx.config, {
-    title: 'Your own domain',
+  return page(call, {
+    title: texts.title,
     wide: true,
     status: fault?.status,
     body: html`
 <section class="card">
   <div class="tight">
-    <h1 class="name">Use @${handle}</h1>
-    <p>To prove that you control this domain, publish <strong>one</strong> of the two below, then check.</p>
+    <h1 class="name">${texts.heading({ handle })}</h1>
+    <p>${texts.lead}</p>
   </div>
   ${errorNote(fault)}
   ${check && findings(check, did)}
   <section class="stack">
-    <h2>A DNS record</h2>
-    <p class="quiet">Add this record where you manage the domain. Some providers expect the name without the domain, such as <code>_atproto</code>.</p>
+    <h2>${texts.record}</h2>
+    <p class="quiet">${texts.recordLead}</p>
     <dl class="facts">
-      <div><dt>Name</dt><dd class="copy">_atproto.${handle}</dd></div>
-      <div><dt>Type</dt><dd>TXT</dd></div>
-      <div><dt>Value</dt><dd class="copy">did=${did}</dd></div>
+      <div><dt>${texts.name}</dt><dd class="copy">${`_atproto.${handle}`}</dd></div>
+      <div><dt>${texts.type}</dt><dd>${RECORD_TYPE}</dd></div>
+      <div><dt>${texts.value}</dt><dd class="copy">${`did=${did}`}</dd></div>
     </dl>
   </section>
   <hr>
   <section class="stack">
-    <h2>Or a file on its website</h2>
-    <p class="quiet">Plain text, with this one line.</p>
+    <h2>${texts.file}</h2>
+    <p class="quiet">${texts.fileLead}</p>
     <dl class="facts">
-      <div><dt>Address</dt><dd class="copy">https://${handle}/.well-known/atproto-did</dd></div>
-      <div><dt>Content</dt><dd class="copy">${did}</dd></div>
+      <div><dt>${texts.address}</dt><dd class="copy">${`https://${handle}/.well-known/atproto-did`}</dd></div>
+      <div><dt>${texts.content}</dt><dd class="copy">${did}</dd></div>
     </dl>
   </section>
   ${accountForm(
@@ -66,33 +70,34 @@ function ownDomainPage(
     'handle/domain',
     html`
   ${hidden({ handle })}
-  <div class="actions"><button class="primary">Check and change my handle</button></div>
-  <p class="quiet">Each check looks up the domain again. If it finds the record or the file, your handle changes from ${accountName(holder.account)} to @${handle} at once.</p>`,
+  <div class="actions"><button class="primary">${texts.check}</button></div>
+  <p class="quiet">${texts.checkMeans({ from: accountName(holder.account), to: handle })}</p>`,
     { handle },
   )}
-  <p class="links"><a href="${accountUrl(did)}#handle">Back to your account</a></p>
+  <p class="links"><a href="${accountUrl(did)}#handle">${texts.back}</a></p>
 </section>`,
   })
 }
-
-const times = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium', timeZone: 'UTC' })
 
 /** Shows what was found and what was not. A DNS record takes precedence over a file. */
 function findings({ at, published: { dns, web } }: Check, did: Did): Html {
   return html`
 <div class="note warn" role="status">
-  <p>Checked at ${times.format(at)} UTC:</p>
+  <p>${texts.checkedAt({ time: clockPhrase(at) })}</p>
   <ul class="findings">
-    <li><strong>DNS record:</strong> ${finding(dns, did, 'A new record can take some minutes to become visible everywhere.')}</li>
-    <li><strong>File:</strong> ${finding(web, did, 'It must be reachable over https without signing in.')}</li>
-    ${dns !== null && dns !== did && web === did && html`<li>The record takes precedence over the file. Correct it or remove it.</li>`}
+    <li>${finding(dns, did, [texts.recordMissing, texts.recordRight, texts.recordOther])}</li>
+    <li>${finding(web, did, [texts.fileMissing, texts.fileRight, texts.fileOther])}</li>
+    ${dns !== null && dns !== did && web === did && html`<li>${texts.recordFirst}</li>`}
   </ul>
 </div>`
 }
 
-function finding(found: Did | null, did: Did, advice: string): Html {
-  if (found === null) return html`not found. ${advice}`
-  return found === did ? html`found and correct.` : html`found, but it names another account, <code>${found}</code>.`
+/** What a finding is called: nothing, the account itself, or another account. */
+type FindingWords = readonly [missing: Phrase, right: Phrase, other: (values: { did: string }) => Phrase]
+
+function finding(found: Did | null, did: Did, [missing, right, other]: FindingWords): Phrase {
+  if (found === null) return missing
+  return found === did ? right : other({ did: found })
 }
 
 export const ownDomainRoutes: Endpoint[] = [

@@ -1,0 +1,87 @@
+export const detailsGerman = {
+  title: 'Kontodaten',
+  handle: 'Handle',
+  furtherHandles: 'Weitere Handles',
+  email: 'E-Mail-Adresse',
+  noEmail: 'keine',
+  confirmed: '(bestätigt)',
+  notConfirmed: '(nicht bestätigt)',
+  stored: 'Gespeichert',
+  storedBoth: '{records}, {media}',
+  storedRecords: { one: '{count} Eintrag', other: '{count} Einträge' },
+  storedRecordsOf: { one: '{used} von {count} Eintrag', other: '{used} von {count} Einträgen' },
+  storedMedia: '{used} MB Medien',
+  storedMediaOf: '{used} von {quota} MB Medien',
+  records: 'Einträge',
+  lookAtData: 'Deine Daten ansehen',
+  identity: 'Identität',
+  whoCanMove: 'Wer dieses Konto umziehen kann',
+  server: 'Server',
+  moveAway: 'Zu einem anderen Server umziehen',
+  changeHandle: 'Handle ändern',
+  newHandle: 'Neues Handle',
+  newHandleHint:
+    'Ein Name auf diesem Server oder deine eigene Domain. Für eine Domain zeigen wir dir, was du veröffentlichen musst.',
+  furtherLead:
+    'Auch weitere Handles auf diesem Server führen zu deinem Konto. Andere sehen das erste. Wenn du das erste änderst, bleiben diese.',
+  furtherHandle: 'Weiteres Handle',
+  furtherHint: 'Ein Name auf diesem Server.',
+  addHandle: 'Handle hinzufügen',
+  remove: 'Entfernen',
+  removeOf: '{handle} entfernen',
+  confirmEmail: 'E-Mail-Adresse bestätigen',
+  confirmUse:
+    'Wir schicken einen Code an {email}. Wenn du dein Passwort vergisst, kannst du mit einer bestätigten Adresse ein neues wählen.',
+  confirmUseWallet:
+    'Wir schicken einen Code an {email}. Auch Codes zum Löschen oder Wiederherstellen deines Kontos gehen an diese Adresse.',
+  sendCode: 'Code senden',
+  changeEmail: 'E-Mail-Adresse ändern',
+  newEmail: 'Neue E-Mail-Adresse',
+  emailCodeHint: 'Wir haben ihn an deine bisherige Adresse geschickt.',
+  yourPassword: 'Dein Passwort',
+  changePassword: 'Passwort ändern',
+  currentPassword: 'Aktuelles Passwort',
+  passwordEffect:
+    'Damit wirst du überall sonst abgemeldet. Apps, denen du Zugriff gegeben hast, behalten ihn, bis du ihn oben beendest.',
+  setPassword: 'Passwort festlegen',
+  noPassword: 'Dein Konto hat kein Passwort: Du meldest dich mit deiner Wallet an.',
+  noPasswordMeans:
+    'Mit einem Passwort kannst du dich auch ohne die Wallet anmelden, und das können auch alle, die das Passwort erfahren oder deine E-Mails lesen. Das Passwort öffnet dein Konto auf diesem Server; deine Identität kontrolliert weiterhin der Schlüssel in deiner Wallet.',
+  firstPasswordEffect:
+    'Wenn du eines festlegst, wirst du überall abgemeldet, und alle Apps verlieren den Zugriff. Ein Passwort kann später geändert, aber nicht entfernt werden.',
+  needsEmail: 'Dafür brauchst du einen Code per E-Mail. Füge deshalb zuerst eine E-Mail-Adresse hinzu.',
+  codeTo: 'Einen Code an {email} schicken lassen',
+  download: 'Deine Daten herunterladen',
+  archiveLead:
+    'Eine Datei mit deinen Beiträgen und allen anderen Einträgen, deinen Bildern und Videos, deinen Einstellungen und Tabellen, die du in einer Tabellenkalkulation öffnen kannst. Du kannst sie als Kopie aufbewahren oder mit ihr zu einem anderen Server umziehen.',
+  archivePrivate:
+    'Die Datei ist privat: Gib sie nicht weiter. Passwörter enthält sie nicht. Bei einem großen Konto dauert es einen Moment, bis der Download beginnt.',
+  downloadNow: 'Herunterladen',
+  downloadOf: 'Das Archiv vom {day} herunterladen',
+  restore: 'Dein Konto aus einem Archiv wiederherstellen',
+  regularly: 'Regelmäßig eine erstellen lassen',
+  never: 'Nie',
+  weekly: 'Jede Woche',
+  monthly: 'Jeden Monat',
+  regularlyMeans:
+    'Der Server bewahrt die neuesten auf dieser Seite auf und schickt dir eine E-Mail, wenn es eine neue gibt.',
+  save: 'Speichern',
+  deactivate: 'Konto deaktivieren',
+  deactivateMeans:
+    'Andere sehen dein Konto, deine Beiträge und deine Bilder nicht mehr, und Apps können nicht für dich posten. Nichts wird gelöscht. Du bleibst auf dieser Seite angemeldet und kannst das Konto hier jederzeit reaktivieren.',
+  delete: 'Konto löschen',
+  deleteMeans:
+    'Deine Beiträge und alle anderen Einträge, deine Bilder und Videos, deine Einstellungen und deine Anmeldungen werden sofort von diesem Server gelöscht. Das kann niemand rückgängig machen, auch nicht der Betreiber; Kopien in Sicherungen verschwinden mit diesen.',
+  deleteLeaves:
+    'Deine Identität bleibt deine: Mit einem eigenen Schlüssel kannst du sie auf einem anderen Server verwenden. Was andere von deinen öffentlichen Beiträgen kopiert haben, liegt nicht in der Hand dieses Servers. Wenn du deine Daten behalten willst, lade sie vorher herunter.',
+  codeSentTo: 'Wir schicken einen Code an {email}.',
+  requestCode: 'Code anfordern',
+  deleteByWallet: 'Dein Konto hat kein Passwort. Sobald du den Code hast, bestätige die Löschung in deiner Wallet.',
+  deleteCode: 'Code für die Löschung',
+  deletePassword: 'Passwort dieses Kontos',
+  deleteForEver: 'Konto für immer löschen',
+  invites: 'Einladungen',
+  invitesLead:
+    'Mit diesen Codes können sich Leute, die du kennst, hier registrieren. Jeder gilt für ein Konto, wenn nicht mehr dabeisteht.',
+  usesLeft: { one: 'Noch {left} von {count} Verwendung übrig', other: 'Noch {left} von {count} Verwendungen übrig' },
+} as const
