@@ -93,7 +93,7 @@ test('the holder, the operator and the network are told of an operation of someo
   expect(await round()).toEqual({ seen: 2, changed: 0, failed: 0 })
   const [mail, ...others] = await mailsTo(alice)
   expect(others).toEqual([])
-  expect(mail!.text).toContain('It changed: the handle, the keys that may change the identity.')
+  expect(mail!.text).toContain('It changed: the handle and the keys that may change the identity.')
   expect(mail!.text).toMatch(new RegExp(`Until .+, a higher key of the identity can undo it: ${ownerKey}\\.`))
   expect(await mailsTo(bob)).toEqual([])
   expect(await report()).toMatchObject({

@@ -2,6 +2,8 @@
 import { expect, test } from 'bun:test'
 import { contentsOf } from '../../../src/http/texts.ts'
 import { mailTexts } from '../../../src/features/identity/mails/mail-texts.ts'
+import { noticeTexts } from '../../../src/features/identity/account-events/notice-texts.ts'
+import { remedyTexts } from '../../../src/features/identity/mails/remedy-texts.ts'
 import { languages, type Language } from '../../../src/protocol/languages.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
@@ -27,8 +29,8 @@ const subjects = {
   'com.atproto.identity.requestPlcOperationSignature': 'identitySubject',
   'com.atproto.server.requestAccountDelete': 'deleteSubject',
 } as const
-const wordsIn = async (language: Language): Promise<Record<string, unknown>> => {
-  const { english, loaders } = contentsOf(mailTexts)!
+const wordsIn = async (language: Language, table: object = mailTexts): Promise<Record<string, unknown>> => {
+  const { english, loaders } = contentsOf(table)!
   return language === 'en' ? english : loaders[language]()
 }
 
@@ -64,6 +66,21 @@ test.each(languages)('a person who signs up in %s gets codes in that language', 
   expect(await request(`${pds.url}/xrpc/com.atproto.server.resetPassword`, { json: reset })).toMatchObject({
     status: 200,
   })
+})
+
+test.each(languages)('a notice about an event in %s', async (language) => {
+  const person = await speaker(language)
+  const [words, remedies] = [await wordsIn(language, noticeTexts), await wordsIn(language, remedyTexts)]
+  const name = 'Reader\r\nBcc: all@example.com'
+  const created = await person.call('com.atproto.server.createAppPassword', { json: { name } })
+  expect(created).toMatchObject({ status: 200 })
+  const { subject, text } = await mailTo(person, words['appPasswordMadeSubject'] as string)
+  expect(subject).toEndWith(`(${new URL(pds.url).host})`)
+  expect(text).toContain((words['appPasswordMade'] as string).split(/[.。]/)[1]!.trim())
+  expect(text).not.toContain('Reader')
+  expect(text).toContain(`- ${(remedies['doAccount'] as string).replace('{page}', `${pds.url}/account`)}`)
+  expect(text).not.toMatch(/[{}]|undefined|\[object/)
+  expect(text.includes('If this was you')).toBe(language === 'en')
 })
 
 test('a person of whom no language is known is mailed in that of the server', async () => {

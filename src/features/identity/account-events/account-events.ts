@@ -8,21 +8,22 @@
  * mails per kind of event, so that one kind cannot use up the allowance of another.
  */
 import { createHash } from 'node:crypto'
-import { timeInWords } from '../../../base/time-words.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
-import { plainName } from '../../../http/html.ts'
+import { plainName, type Phrase } from '../../../http/html.ts'
 import { requestOrigin, type Origin } from '../../../http/origin.ts'
 import { byPair, pageOf, type Pages } from '../../../http/paged-list.ts'
+import { timePhrase } from '../../../http/texts.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import type { StepKind } from '../../../platform/running/steps.ts'
 import { wireTime, type Did } from '../../../protocol/identifiers.ts'
 import { accountOf, type Account } from '../accounts/accounts.ts'
 import { listEvents, oldestKept, putEvent, type EventPlace, type StoredEvent } from './account-event-store.ts'
-import { changedWords, undoWords } from './identity-change-words.ts'
+import { changedElsewhere } from './identity-change-words.ts'
 import { formerAddresses } from './former-address-store.ts'
 import { forgetOldPlaces, insertPlace, isKnownPlace } from './known-place-store.ts'
 import { addMail, noticeMail, type EventDetails, type Notice, type Told } from '../mails/mails.ts'
+import { noticeTexts as texts } from './notice-texts.ts'
 
 export { changedWords, undoWords } from './identity-change-words.ts'
 export { EVENT_KEPT_DAYS, type StoredEvent } from './account-event-store.ts'
@@ -40,11 +41,9 @@ interface AccountEvent {
   isDaily?: true
 }
 
-const FORMERLY = 'This was the address of the account until recently.'
-
-/** A sentence about a program, if it may be told what the program calls itself. */
-const ownName = (name: string | undefined): string =>
-  name === undefined ? '' : ` It calls itself "${plainName(name)}".`
+/** A text with what a program or an account calls itself, if that may be told. */
+const named = (name: string | undefined, plain: Phrase, withName: (values: { name: string }) => Phrase): Phrase =>
+  name === undefined ? plain : withName({ name: plainName(name.replaceAll(/\p{Cc}+/gu, ' ')) })
 
 const accountEvents = {
   created: { message: 'account created' },
@@ -56,9 +55,9 @@ const accountEvents = {
   handleChanged: {
     message: 'handle changed',
     notice: {
-      subject: 'Your handle was changed',
-      what: ({ handle, unpublished }) =>
-        `The handle of your account is now ${handle}.${unpublished ? ' Your wallet has to add it to your identity, because only your own key can change that. Until then, others see the account without a valid handle.' : ''}`,
+      subject: texts.handleChangedSubject,
+      what: ({ handle = '', unpublished }) =>
+        unpublished ? texts.handleUnpublished({ handle }) : texts.handleChanged({ handle }),
       remedies: ['password', 'account', 'operator'],
     },
   },
@@ -66,17 +65,16 @@ const accountEvents = {
   handleRemoved: {
     message: 'handle removed',
     notice: {
-      subject: 'A handle was removed from your account',
-      what: ({ handle }) => `Your account no longer has the handle ${handle}.`,
+      subject: texts.handleRemovedSubject,
+      what: ({ handle = '' }) => texts.handleRemoved({ handle }),
       remedies: ['account', 'password', 'operator'],
     },
   },
   emailChanged: {
     message: 'email address changed',
     notice: {
-      subject: 'Your email address was changed',
-      what: () =>
-        'Your account now has a different email address. This email goes to your old address. Later ones go to the new address.',
+      subject: texts.emailChangedSubject,
+      what: () => texts.emailChanged,
       // No advice to reset the password: the code would go to the new address.
       remedies: ['operator', 'account'],
     },
@@ -85,17 +83,16 @@ const accountEvents = {
   passwordChanged: {
     message: 'password changed',
     notice: {
-      subject: 'Your password was changed',
-      what: () => 'Your account has a new password. Every session opened with the old one has been signed out.',
+      subject: texts.passwordChangedSubject,
+      what: () => texts.passwordChanged,
       remedies: ['password', 'account', 'operator'],
     },
   },
   passwordReset: {
     message: 'password reset',
     notice: {
-      subject: 'Your password was reset',
-      what: () =>
-        'A new password was set with a code that we emailed to you. Every app, browser and program has lost its access.',
+      subject: texts.passwordResetSubject,
+      what: () => texts.passwordReset,
       // If it was not the holder, an attacker reads the holder's mail.
       remedies: ['mailbox', 'password', 'operator'],
     },
@@ -103,104 +100,96 @@ const accountEvents = {
   emailFactorOn: {
     message: 'mailed sign-in codes turned on',
     notice: {
-      subject: 'Signing in now needs a code from your mail',
-      what: () =>
-        'From now on, a sign-in with your password also needs a code that we email to you. App passwords work without a code.',
+      subject: texts.emailFactorOnSubject,
+      what: () => texts.emailFactorOn,
       remedies: ['account', 'password', 'operator'],
     },
   },
   emailFactorOff: {
     message: 'mailed sign-in codes turned off',
     notice: {
-      subject: 'Signing in no longer needs a code from your mail',
-      what: () => 'Your password alone opens your account again: we no longer ask for a code that we email to you.',
+      subject: texts.emailFactorOffSubject,
+      what: () => texts.emailFactorOff,
       remedies: ['mailbox', 'password', 'operator'],
     },
   },
   totpAdded: {
     message: 'authenticator app added',
     notice: {
-      subject: 'An authenticator app was added to your account',
-      what: () =>
-        'From now on, a sign-in with your password also needs a code of the app, or one of your recovery codes. App passwords work without a code.',
+      subject: texts.totpAddedSubject,
+      what: () => texts.totpAdded,
       remedies: ['account', 'operator'],
     },
   },
   totpRemoved: {
     message: 'authenticator app removed',
     notice: {
-      subject: 'The authenticator app was removed from your account',
-      what: () => 'Signing in no longer needs a code of the app, and the recovery codes no longer work.',
+      subject: texts.totpRemovedSubject,
+      what: () => texts.totpRemoved,
       remedies: ['password', 'account', 'operator'],
     },
   },
   passkeyAdded: {
     message: 'passkey added',
     notice: {
-      subject: 'A passkey was added to your account',
-      what: () =>
-        'Anyone who has the device with the passkey, and its PIN, finger or face, can sign in to your account. From now on, a sign-in with your password also needs the passkey, or one of your recovery codes. App passwords work without it.',
+      subject: texts.passkeyAddedSubject,
+      what: () => texts.passkeyAdded,
       remedies: ['account', 'operator'],
     },
   },
   passkeyRemoved: {
     message: 'passkey removed',
     notice: {
-      subject: 'A passkey was removed from your account',
-      what: () => 'The passkey no longer opens your account. Your account page shows what a sign-in needs now.',
+      subject: texts.passkeyRemovedSubject,
+      what: () => texts.passkeyRemoved,
       remedies: ['password', 'account', 'operator'],
     },
   },
   passkeyCopied: {
     message: 'passkey refused: its signature counter went back',
     notice: {
-      subject: 'One of your passkeys may have been copied',
-      what: () =>
-        'A passkey of your account was used, but it told that it had been used less often than we know. There may be a copy of it. We have refused the sign-in. If this happens again, remove the passkey and make a new one.',
+      subject: texts.passkeyCopiedSubject,
+      what: () => texts.passkeyCopied,
       remedies: ['account', 'operator'],
     },
   },
   factorsReset: {
     message: 'second factors reset',
     notice: {
-      subject: 'The second factors of your account were removed',
-      what: () =>
-        'The operator of this server removed the second factors of your account, as for a holder who has lost them. Your password alone opens it now.',
+      subject: texts.factorsResetSubject,
+      what: () => texts.factorsReset,
       remedies: ['password', 'operator'],
     },
   },
   recoveryCodesMade: {
     message: 'recovery codes replaced',
     notice: {
-      subject: 'Your recovery codes were replaced',
-      what: () => 'New recovery codes were made for your account. The ones before no longer work.',
+      subject: texts.recoveryCodesMadeSubject,
+      what: () => texts.recoveryCodesMade,
       remedies: ['password', 'account', 'operator'],
     },
   },
   recoveryCodeUsed: {
     message: 'recovery code used',
     notice: {
-      subject: 'A recovery code was used',
-      what: () =>
-        'One of the recovery codes of your account was used in place of your second factor, together with your password. It does not work again.',
+      subject: texts.recoveryCodeUsedSubject,
+      what: () => texts.recoveryCodeUsed,
       remedies: ['password', 'account', 'operator'],
     },
   },
   factorBlocked: {
     message: 'too many wrong codes of a second factor',
     notice: {
-      subject: 'Someone entered wrong codes for your account',
-      what: () =>
-        'A sign-in to your account had the right password, but too many wrong codes. For an hour, no code is accepted.',
+      subject: texts.factorBlockedSubject,
+      what: () => texts.factorBlocked,
       remedies: ['password', 'account', 'operator'],
     },
   },
   appPasswordMade: {
     message: 'app password created',
     notice: {
-      subject: 'An app password was created',
-      what: ({ name }) =>
-        `Your account has a new app password${name === undefined ? '' : `, called "${name.replaceAll(/\p{Cc}+/gu, ' ')}"`}. Anyone who has it can use your account.`,
+      subject: texts.appPasswordMadeSubject,
+      what: ({ name }) => named(name, texts.appPasswordMade, texts.appPasswordNamed),
       remedies: ['account', 'password', 'operator'],
     },
   },
@@ -211,36 +200,32 @@ const accountEvents = {
   identityChangedElsewhere: {
     message: 'identity changed by an operation that did not come from here',
     notice: {
-      subject: 'Your identity was changed elsewhere',
-      what: ({ change }) =>
-        `Your identity was changed by an operation that did not come from this server.${change === undefined ? '' : ` It changed: ${changedWords(change)}. ${undoWords(change)}`} Your own wallet, or another server to which you move, makes such operations too.`,
+      subject: texts.changedElsewhereSubject,
+      what: ({ change }) => (change === undefined ? texts.changedElsewhere : changedElsewhere(change)),
       remedies: ['undoChange', 'operator'],
     },
   },
   ownKeyAdded: {
     message: 'key of the holder added to the identity',
     notice: {
-      subject: 'A key was added to your identity',
-      what: () =>
-        'A key was added to your identity, above all others. Anyone who has its secret key can move your account without this server. For three days, only a key that ranked above those of this server before could undo this.',
+      subject: texts.ownKeyAddedSubject,
+      what: () => texts.ownKeyAdded,
       remedies: ['mailbox', 'password', 'operator'],
     },
   },
   ownKeyInDoubt: {
     message: 'key of the holder sent to the directory, which did not answer',
     notice: {
-      subject: 'A key may have been added to your identity',
-      what: () =>
-        'A key was to be added to your identity, above all others, and the directory of identities did not answer: it may have the key. Your account page shows the keys. Anyone who has the secret key can move your account without this server.',
+      subject: texts.ownKeyInDoubtSubject,
+      what: () => texts.ownKeyInDoubt,
       remedies: ['mailbox', 'password', 'operator'],
     },
   },
   hostingBegun: {
     message: 'hosting of the identity document begun',
     notice: {
-      subject: 'The document of your identity is now served here',
-      what: () =>
-        'This server now serves the document of your identity at your domain. While it does, anyone signed in to your account can change that document, and with it the keys and the server of your identity.',
+      subject: texts.hostingBegunSubject,
+      what: () => texts.hostingBegun,
       remedies: ['password', 'account', 'operator'],
     },
   },
@@ -248,9 +233,8 @@ const accountEvents = {
   documentEdited: {
     message: 'identity document edited',
     notice: {
-      subject: 'The document of your identity was changed',
-      what: () =>
-        'The document of your identity, which this server serves at your domain, was changed from a session of your account. It names the server of your account and the key that signs your posts.',
+      subject: texts.documentEditedSubject,
+      what: () => texts.documentEdited,
       remedies: ['password', 'account', 'operator'],
     },
   },
@@ -258,9 +242,8 @@ const accountEvents = {
   signingKeyReplaced: {
     message: 'signing key replaced',
     notice: {
-      subject: 'The signing key of your account was replaced',
-      what: () =>
-        'The key that signs the posts of your account was replaced. This required a key of your identity. Nothing changes for your apps.',
+      subject: texts.signingKeyReplacedSubject,
+      what: () => texts.signingKeyReplaced,
       remedies: ['account', 'operator'],
     },
   },
@@ -268,18 +251,16 @@ const accountEvents = {
   transferAccepted: {
     message: 'transfer to another device accepted',
     notice: {
-      subject: 'A device is taking over your account',
-      what: () =>
-        'A device accepted the transfer of your account, with the code that your wallet showed. Once the transfer is completed, every app that is signed in with your password or your key is signed out.',
+      subject: texts.transferAcceptedSubject,
+      what: () => texts.transferAccepted,
       remedies: ['account', 'operator'],
     },
   },
   transferCompleted: {
     message: 'transfer to another device completed',
     notice: {
-      subject: 'Your account was transferred to another device',
-      what: () =>
-        'The transfer of your account to another device was completed. Every app that was signed in with your password or your key has been signed out. App passwords and apps that you authorized still work.',
+      subject: texts.transferCompletedSubject,
+      what: () => texts.transferCompleted,
       remedies: ['account', 'operator'],
     },
   },
@@ -288,18 +269,16 @@ const accountEvents = {
     message: 'agent asks for an account',
     isDaily: true,
     notice: {
-      subject: 'A program requests access to your account',
-      what: ({ issuer }) =>
-        `A program${issuer === undefined ? '' : `, which ${issuer} says acts for you,`} has registered here and requests access to your account. It can do nothing until you enter the code that it shows.`,
+      subject: texts.agentAsksSubject,
+      what: ({ issuer }) => (issuer === undefined ? texts.agentAsks : texts.agentAsksOf({ issuer })),
       remedies: ['noCode', 'operator'],
     },
   },
   agentConfirmed: {
     message: 'agent confirmed',
     notice: {
-      subject: 'A program now has access to your account',
-      what: ({ name }) =>
-        `A program can now act for your account, because the code that it showed was entered.${ownName(name)} You can end its access at any time.`,
+      subject: texts.agentConfirmedSubject,
+      what: ({ name }) => named(name, texts.agentConfirmed, texts.agentConfirmedNamed),
       remedies: ['account', 'password', 'operator'],
     },
   },
@@ -311,9 +290,8 @@ const accountEvents = {
   agentEndedByOperator: {
     message: 'agent ended',
     notice: {
-      subject: 'A program no longer has access to your account',
-      what: ({ name }) =>
-        `The operator of this server ended the access of a program that acted for your account, or its request for access.${ownName(name)}`,
+      subject: texts.agentEndedSubject,
+      what: ({ name }) => named(name, texts.agentEnded, texts.agentEndedNamed),
       remedies: ['operator'],
     },
   },
@@ -321,9 +299,8 @@ const accountEvents = {
     message: 'agent refused',
     isDaily: true,
     notice: {
-      subject: 'A program was refused access to your account',
-      what: () =>
-        'A program that requested access to your account was refused: its access was ended earlier, or someone else entered its code.',
+      subject: texts.agentRefusedSubject,
+      what: () => texts.agentRefused,
       remedies: ['noCode', 'account', 'operator'],
     },
   },
@@ -334,26 +311,24 @@ const accountEvents = {
     message: 'delegation offered',
     isDaily: true,
     notice: {
-      subject: 'You are invited to act for another account',
-      what: ({ name }) =>
-        `The account ${name === undefined ? 'of someone else' : `"${plainName(name)}"`} invites you to act for it. Your account page shows what you could do for it, and there you can accept or decline within seven days. Until you accept, nothing changes. If you do not know the account, decline the invitation or ignore it.`,
+      subject: texts.delegationOfferedSubject,
+      what: ({ name }) => named(name, texts.delegationOffered, texts.delegationOfferedBy),
       remedies: [],
     },
   },
   delegateAccepted: {
     message: 'delegate accepted',
     notice: {
-      subject: 'Someone now acts for your account',
-      what: ({ name }) =>
-        `The account ${name === undefined ? 'that was invited' : `"${plainName(name)}"`} accepted the invitation to act for your account. Your account page shows what it may do and what it did, and there you can end it at any time.`,
+      subject: texts.delegateAcceptedSubject,
+      what: ({ name }) => named(name, texts.delegateAccepted, texts.delegateAcceptedNamed),
       remedies: ['account', 'password', 'operator'],
     },
   },
   delegationEndedByOperator: {
     message: 'delegation ended by the operator',
     notice: {
-      subject: 'Someone no longer acts for your account',
-      what: () => 'The operator of this server ended the access of an account that acted for yours.',
+      subject: texts.delegationEndedSubject,
+      what: () => texts.delegationEnded,
       remedies: ['operator'],
     },
   },
@@ -363,9 +338,11 @@ const accountEvents = {
   deletionScheduled: {
     message: 'account deactivated and scheduled for deletion',
     notice: {
-      subject: 'Your account is scheduled for deletion',
+      subject: texts.deletionScheduledSubject,
       what: ({ deleteAfter }) =>
-        `Your account is deactivated, and will be deleted after ${deleteAfter === undefined ? 'a time' : timeInWords(deleteAfter)}. To keep it, activate it again before then.`,
+        deleteAfter === undefined
+          ? texts.deletionScheduled
+          : texts.deletionScheduledAt({ time: timePhrase(deleteAfter) }),
       remedies: ['account', 'password', 'operator'],
     },
   },
@@ -383,33 +360,33 @@ const accountEvents = {
   shareRotated: {
     message: 'recovery share replaced',
     notice: {
-      subject: 'Your recovery share was replaced',
-      what: () =>
-        'The share of your recovery key that this server holds was replaced. The new share works only with the other shares made at the same time.',
+      subject: texts.shareRotatedSubject,
+      what: () => texts.shareRotated,
       remedies: ['account', 'password', 'operator'],
     },
   },
   shareDeleted: {
     message: 'recovery share deleted',
     notice: {
-      subject: 'Your recovery share was deleted',
-      what: () =>
-        'This server no longer holds a share of your recovery key. Without it, your identity can be recovered only with both of your own shares.',
+      subject: texts.shareDeletedSubject,
+      what: () => texts.shareDeleted,
       remedies: ['account', 'password', 'operator'],
     },
   },
   releaseOpened: {
     message: 'release of the recovery share opened',
     notice: {
-      subject: 'Recovery of your account was requested',
+      subject: texts.releaseOpenedSubject,
       what: ({ collectableAt }) =>
-        `Someone used a code that we emailed to you to request the share of your recovery key that this server holds. It can be collected from ${collectableAt === undefined ? 'now' : timeInWords(collectableAt)} on. Together with one of your other shares, it gives control of your identity.`,
+        collectableAt === undefined ? texts.releaseOpenedNow : texts.releaseOpened({ time: timePhrase(collectableAt) }),
       remedies: ['cancelRecovery', 'mailbox', 'operator'],
     },
     formerNotice: {
-      subject: 'Recovery of your account was requested',
+      subject: texts.releaseOpenedSubject,
       what: ({ collectableAt }) =>
-        `${FORMERLY} Someone used a code that was sent to its current address to request the share of its recovery key that this server holds. It can be collected from ${collectableAt === undefined ? 'now' : timeInWords(collectableAt)} on. Together with one of the other shares, it gives control of the identity.`,
+        collectableAt === undefined
+          ? texts.releaseOpenedNowFormer
+          : texts.releaseOpenedFormer({ time: timePhrase(collectableAt) }),
       remedies: ['cancelRecovery', 'operator'],
     },
   },
@@ -417,26 +394,24 @@ const accountEvents = {
   shareReleased: {
     message: 'recovery share handed out',
     notice: {
-      subject: 'Your recovery share was handed out',
-      what: () =>
-        'The server handed out the share of your recovery key that it holds. Together with one of your other shares, from your keychain or from paper, it gives control of your identity.',
+      subject: texts.shareReleasedSubject,
+      what: () => texts.shareReleased,
       remedies: ['newKeys', 'mailbox', 'operator'],
     },
     formerNotice: {
-      subject: 'Your recovery share was handed out',
-      what: () =>
-        `${FORMERLY} The server handed out the share of its recovery key that it holds. Together with one of the other shares, it gives control of the identity.`,
+      subject: texts.shareReleasedSubject,
+      what: () => texts.shareReleasedFormer,
       remedies: ['newKeys', 'operator'],
     },
   },
 } as const satisfies Record<string, AccountEvent>
 
-const signInNotice = (using: string, remedies: Notice['remedies']): Notice => ({
-  subject: 'New sign-in to your account',
-  what: () => `Someone signed in to your account with ${using}, from a new app, browser or network.`,
+const signInNotice = (what: Phrase, remedies: Notice['remedies']): Notice => ({
+  subject: texts.signInSubject,
+  what: () => what,
   remedies,
 })
-const passwordNotice = signInNotice('its password', ['password', 'account', 'operator'])
+const passwordNotice = signInNotice(texts.signInPassword, ['password', 'account', 'operator'])
 
 /**
  * What the holder signed in with, and the mail about a sign-in from a new place. There is none about an app password,
@@ -446,8 +421,8 @@ const signIns = {
   password: passwordNotice,
   'password on a page': passwordNotice,
   'app password': null,
-  passkey: signInNotice('a passkey', ['account', 'operator']),
-  wallet: signInNotice('a wallet that holds a key of its identity', ['identityKey', 'account', 'operator']),
+  passkey: signInNotice(texts.signInPasskey, ['account', 'operator']),
+  wallet: signInNotice(texts.signInWallet, ['identityKey', 'account', 'operator']),
 } as const satisfies Record<string, Notice | null>
 
 export type Means = keyof typeof signIns

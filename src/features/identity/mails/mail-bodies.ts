@@ -4,7 +4,7 @@
  * millisecond.
  */
 import { invalidRequest } from '../../../http/errors.ts'
-import { textIn, type Value, type Wording } from '../../../http/html.ts'
+import { textIn, type Phrase, type Value, type Wording } from '../../../http/html.ts'
 import type { Origin } from '../../../http/origin.ts'
 import { listPhrase, percentPhrase, sizePhrase, timePhrase } from '../../../http/texts.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
@@ -18,6 +18,7 @@ import type { Account } from '../accounts/accounts.ts'
 import type { CodePurpose } from './mailed-code-store.ts'
 import { CODE_TTL_SECS } from './mailed-codes.ts'
 import { mailTexts as texts } from './mail-texts.ts'
+import { remedyTexts as remedyWords } from './remedy-texts.ts'
 
 type Configured = Pick<Context, 'config'>
 type Addressee = Pick<Account, 'handle' | 'did' | 'emailConfirmedAt' | 'hasPassword' | 'language'> & { email: string }
@@ -169,33 +170,26 @@ export interface Told extends EventDetails {
 }
 
 export interface Notice {
-  subject: string
-  what(details: EventDetails): string
+  subject: Phrase
+  what(details: EventDetails): Phrase
   /** What to do if it was someone else, most urgent first; none if the mail is about what someone else did. */
   remedies: readonly (keyof typeof remedies)[]
 }
 
 const remedies = {
-  noCode: () =>
-    'Do not enter a code that you did not request, even if someone sends it to you. Without the code, the program gets no access.',
-  cancelRecovery: () => 'Cancel the release now, in your wallet on a device that is still signed in.',
-  newKeys: () =>
-    'If someone else may have another of your shares, replace the keys and shares of your identity now, in your wallet.',
-  undoChange: () =>
-    'Use a higher key of your identity now to sign an operation that follows the one before this change: that undoes it. Someone else has a key of your identity, so leave that key out.',
-  mailbox: () => 'Someone else can read your mail, so change the password of your mailbox first.',
+  noCode: () => remedyWords.doNoCode,
+  cancelRecovery: () => remedyWords.doCancelRecovery,
+  newKeys: () => remedyWords.doNewKeys,
+  undoChange: () => remedyWords.doUndoChange,
+  mailbox: () => remedyWords.doMailbox,
   // An account without a password was entered by a key of its identity, or from a place that is signed in.
   password: ({ publicUrl }: Config, { hasPassword }: Addressee) =>
-    hasPassword
-      ? `Set a new password at ${publicUrl}/account/reset-password. That signs out every app and browser.`
-      : 'If someone else may have a key of your identity, replace that key in your wallet.',
+    hasPassword ? remedyWords.doPassword({ page: `${publicUrl}/account/reset-password` }) : remedyWords.doReplaceKey,
   // A new password does not help: the holder of the key can sign in again, and can move the account away.
   identityKey: (_config: Config, { hasPassword }: Addressee) =>
-    `Replace the key in your wallet${hasPassword ? ': a new password does not lock out someone who has the key' : ''}.`,
-  account: ({ publicUrl }: Config) =>
-    `Open ${publicUrl}/account to check your sessions and settings, and end every session that you do not recognise.`,
-  operator: ({ contact }: Config) =>
-    `Contact the operator of this server${contact.email === null ? '' : `: ${contact.email}`}.`,
+    hasPassword ? remedyWords.doIdentityKeyDespitePassword : remedyWords.doIdentityKey,
+  account: (config: Config) => remedyWords.doAccount({ page: accountPage(config) }),
+  operator: operatorContact,
 }
 
 export function noticeMail(
@@ -205,15 +199,14 @@ export function noticeMail(
   told: Told,
 ): Promise<Mail> {
   const { config } = ctx
-  const steps = wanted.map((remedy) => `- ${remedies[remedy](config, account)}`).join('\n')
+  const steps = wanted.map((remedy) => remedies[remedy](config, account))
   const said = sayable(told, account)
-  // The texts of events are in English alone, and so is what stands around them.
-  return mailOf(ctx, { ...account, language: 'en' }, subjectOn(config, subject), [
+  return mailOf(ctx, account, subjectOn(config, subject), [
     about(config, account),
     what(said),
     circumstances(said),
-    wanted.length > 0 && 'If this was you, you can ignore this email. If it was not you:',
-    steps,
+    steps.length > 0 && remedyWords.ifYou,
+    lines(steps, '- '),
   ])
 }
 
@@ -273,8 +266,8 @@ const circumstances = ({ at, origin, actor }: Told): Value =>
   ])
 
 /** Returns the lines that there are, each below the one before. */
-const lines = (all: readonly (Wording | false | null | undefined)[]): Value =>
-  all.filter((line) => !!line).map((line, i) => (i === 0 ? line : ['\n', line]) as Value)
+const lines = (all: readonly (Wording | false | null | undefined)[], mark = ''): Value =>
+  all.filter((line) => !!line).map((line, i) => [i === 0 ? mark : `\n${mark}`, line] as Value)
 
 /** What moderators tell the holder of an account. */
 export interface ToldDecision {
