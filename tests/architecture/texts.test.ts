@@ -24,7 +24,6 @@ const unfinished: readonly string[] = [
   'features/operations/console/console-requests.ts',
   'features/operations/console/console-service.ts',
   'features/operations/console/console-sign-ups.ts',
-  'features/access/account-pages/account-page.ts',
   'features/access/account-pages/agents-page.ts',
   'features/access/account-pages/move-away-page.ts',
   'features/access/account-pages/move-here-pages.ts',
@@ -40,10 +39,10 @@ const unfinished: readonly string[] = [
 
 /** Words that are the same in another language, by language; names and abbreviations need no line. */
 const loans: Readonly<Record<string, readonly string[]>> = {
-  fr: ['Code', 'Contact', 'Type', 'images'],
-  de: ['Code', 'Handle', 'Server', 'Passkeys', 'Software'],
-  es: ['Software'],
-  'pt-BR': ['Software', 'feeds'],
+  fr: ['Agents', 'Code', 'Contact', 'Sessions', 'Type', 'images'],
+  de: ['Apps', 'Code', 'Handle', 'Server', 'Passkeys', 'Software'],
+  es: ['Apps', 'Software'],
+  'pt-BR': ['Apps', 'Software', 'feeds'],
 }
 
 const formsOf = (text: TextShape): string[] => (typeof text === 'string' ? [text] : Object.values(text))

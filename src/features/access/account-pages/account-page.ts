@@ -1,13 +1,14 @@
 /** The page on which people manage their account: who has access to it, and its handle, email address and password. */
-import { html, type Html } from '../../../http/html.ts'
+import { html, type Html, type Phrase } from '../../../http/html.ts'
 import type { KnownOrigin } from '../../../http/origin.ts'
-import { page } from '../../../http/page.ts'
-import type { Context } from '../../../platform/context.ts'
+import { page, type PageAsker } from '../../../http/page.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
-import type { ListedSession, ListedWalletSession } from '../sessions/sessions.ts'
+import type { AppPassword, ListedSession, ListedWalletSession } from '../sessions/sessions.ts'
+import { EVENT_KEPT_DAYS } from '../../identity/account-events/account-events.ts'
 import { appHost } from '../oauth/oauth.ts'
 import { accountDetails } from './account-details.ts'
+import { accountTexts as texts } from './account-texts.ts'
 import { agentsPart } from './agents-page.ts'
 import { accountForm, accountName, outcomeOf, type AccountView } from './account-view.ts'
 import { eventRow, eventsUrl } from './events-page.ts'
@@ -23,9 +24,10 @@ import { day, field, hidden } from '../page-parts/page-parts.ts'
 import { sentence } from '../scope-words/scope-words.ts'
 import type { KnownBrowser } from '../pages/pages.ts'
 
-export function accountPage({ config, clock }: Context, view: AccountView): Response {
-  return page(config, {
-    title: 'Your account',
+export function accountPage(asker: PageAsker, view: AccountView): Promise<Response> {
+  const { config, clock } = asker.ctx
+  return page(asker, {
+    title: texts.title,
     wide: true,
     status: view.outcome?.fault?.status,
     body: html`
@@ -50,36 +52,36 @@ function identity(view: AccountView): Html {
   const others = device.accounts.filter((signedIn) => signedIn.account.did !== account.did)
   const links = others.map(
     (other) =>
-      html`<a href="/account?account=${encodeURIComponent(other.account.did)}">Switch to ${accountName(other.account)}</a> `,
+      html`<a href="/account?account=${encodeURIComponent(other.account.did)}">${texts.switchTo({ account: accountName(other.account) })}</a> `,
   )
   return html`
 <section class="card" id="account">
   <div class="row">
     <div class="tight"><h1 class="name">${accountName(account)}</h1><code>${account.did}</code></div>
-    ${accountForm(view, 'sign-out', html`<button class="small">Sign out</button>`)}
+    ${accountForm(view, 'sign-out', html`<button class="small">${texts.signOut}</button>`)}
   </div>
   ${outcomeOf(view, 'account')}
-  ${status === 'takendown' && html`<p class="note warn">This account has been taken down. Please contact the operator of this server.</p>`}
+  ${status === 'takendown' && html`<p class="note warn">${texts.takenDown}</p>`}
   ${status === 'deactivated' && deactivatedNote(view)}
-  ${account.email !== null && account.emailConfirmedAt === null && html`<p class="note">Your email address is not confirmed. <a href="#confirm-email">Confirm it</a></p>`}
-  <nav class="links" aria-label="On this page">
-    ${hasApps(view) && html`<a href="#apps">Apps</a> `}${view.agents.length > 0 && html`<a href="#agents">Agents</a> `}${view.account.hasPassword && html`<a href="#factors">Signing in</a> `}<a href="#app-passwords">App passwords</a> <a href="#sessions">Sessions</a> <a href="#activity">Activity</a>
-    <a href="#handle">Handle</a> <a href="#email">Email address</a> <a href="#password">Password</a>
-    <a href="#archive">Your data</a>
+  ${account.email !== null && account.emailConfirmedAt === null && html`<p class="note">${texts.notConfirmed({ confirm: (words) => html`<a href="#confirm-email">${words}</a>` })}</p>`}
+  <nav class="links" aria-label="${texts.onThisPage}">
+    ${hasApps(view) && html`<a href="#apps">${texts.toApps}</a> `}${view.agents.length > 0 && html`<a href="#agents">${texts.agents}</a> `}${view.account.hasPassword && html`<a href="#factors">${texts.toFactors}</a> `}<a href="#app-passwords">${texts.appPasswords}</a> <a href="#sessions">${texts.sessions}</a> <a href="#activity">${texts.activity}</a>
+    <a href="#handle">${texts.handle}</a> <a href="#email">${texts.email}</a> <a href="#password">${texts.password}</a>
+    <a href="#archive">${texts.yourData}</a>
   </nav>
-  <p class="links">${links}<a href="${networkUrl(view.account.did)}">How the network sees you</a> <a href="${sharingUrl(view.account.did)}">Shared accounts</a> <a href="/account/sign-in">Add an account</a></p>
+  <p class="links">${links}<a href="${networkUrl(view.account.did)}">${texts.network}</a> <a href="${sharingUrl(view.account.did)}">${texts.sharing}</a> <a href="/account/sign-in">${texts.addAccount}</a></p>
 </section>`
 }
 
 function deactivatedNote(view: AccountView): Html {
   const { did, deleteAfter } = view.account
   if (view.isMoving)
-    return html`<p class="note">This account is moving here. <a href="${moveUrl(did)}">See how far it is</a></p>`
+    return html`<p class="note">${texts.moving({ progress: (words) => html`<a href="${moveUrl(did)}">${words}</a>` })}</p>`
   return html`
 <div class="note warn stack">
-  <p>This account is deactivated: others do not see it${deleteAfter !== null && html`, and it will be deleted after ${day(deleteAfter)}`}.</p>
-  <p>When you reactivate it, others see your account, your posts and your pictures again, and your apps can post for you${deleteAfter !== null && '. It is no longer deleted'}.</p>
-  ${accountForm(view, 'reactivate', html`<div><button class="primary small">Reactivate account</button></div>`)}
+  <p>${deleteAfter === null ? texts.deactivatedNow : texts.deactivatedUntil({ day: day(deleteAfter) })}</p>
+  <p>${deleteAfter === null ? texts.reactivateMeans : texts.reactivateKeeps}</p>
+  ${accountForm(view, 'reactivate', html`<div><button class="primary small">${texts.reactivate}</button></div>`)}
 </div>`
 }
 
@@ -97,39 +99,42 @@ function apps(view: AccountView): Html | null {
 <li>
   <div class="body">
     <strong>${sentence(appHost(app.clientId))}</strong>
-    <small>Since ${day(app.createdAt)}, last seen ${day(app.refreshedAt)}</small>
-    ${app.delegation !== null && html`<small>Signed in by ${delegates.get(app.delegation.delegateDid) ?? app.delegation.delegateDid}, who acts for you</small>`}
-    ${app.openedWith !== null && html`<small>Authorized with ${app.openedWith}${app.openedFrom !== null && html` from the network ${app.openedFrom}`}</small>`}
-    ${foldedScopes('What it may do', app.scope)}
+    <small>${texts.sinceSeen({ from: day(app.createdAt), seen: day(app.refreshedAt) })}</small>
+    ${app.delegation !== null && html`<small>${texts.signedInBy({ account: delegates.get(app.delegation.delegateDid) ?? app.delegation.delegateDid })}</small>`}
+    ${app.openedWith !== null && html`<small>${authorizedWith(app.openedWith, app.openedFrom)}</small>`}
+    ${foldedScopes(texts.mayDo, app.scope)}
   </div>
-  ${accountForm(view, 'apps', html`${hidden({ id: app.id })}<button class="small danger" aria-label="End access of ${appHost(app.clientId)}">End access</button>`)}
+  ${accountForm(view, 'apps', html`${hidden({ id: app.id })}<button class="small danger" aria-label="${texts.endAccessOf({ name: appHost(app.clientId) })}">${texts.endAccess}</button>`)}
 </li>`,
   )
   return html`
 <section class="card" id="apps">
-  <div class="tight"><h2>Apps with access</h2><p class="quiet">Apps that you have authorized. Ending their access takes effect at once.</p></div>
+  <div class="tight"><h2>${texts.apps}</h2><p class="quiet">${texts.appsLead}</p></div>
   ${outcomeOf(view, 'apps')}
-  ${rows.length === 0 ? html`<p class="note">No app has access to your account.</p>` : html`<ul class="list">${rows}</ul>`}
+  ${rows.length === 0 ? html`<p class="note">${texts.noApps}</p>` : html`<ul class="list">${rows}</ul>`}
 </section>`
 }
+
+const authorizedWith = (program: string, network: string | null): Phrase =>
+  network === null ? texts.authorizedWith({ program }) : texts.authorizedWithFrom({ program, network })
 
 function appPasswords(view: AccountView, now: Millis): Html | null {
   if (!hasAppPasswords(view)) return null
   const rows = view.appPasswords.map(
-    ({ name, createdAt, privileged, scope, expiresAt, lastUsedAt }) => html`
+    ({ name, scope, expiresAt, ...used }) => html`
 <li>
   <div class="body">
     <strong>${name}</strong>
-    <small>Since ${day(createdAt)}, ${lastUsedAt === null ? 'not used yet' : html`last used ${day(lastUsedAt)}`}${privileged && ', may read direct messages'}</small>
-    ${expiresAt !== null && html`<small>${expiresAt > now ? 'Ends' : 'Ended'} ${day(expiresAt)}</small>`}
-    ${scope !== null && foldedScopes('What it may do', scope)}
+    <small>${useOf(used)}</small>
+    ${expiresAt !== null && html`<small>${expiresAt > now ? texts.ends({ day: day(expiresAt) }) : texts.ended({ day: day(expiresAt) })}</small>`}
+    ${scope !== null && foldedScopes(texts.mayDo, scope)}
   </div>
-  ${accountForm(view, 'app-passwords/revoke', html`${hidden({ name })}<button class="small danger" aria-label="Revoke ${name}">Revoke</button>`)}
+  ${accountForm(view, 'app-passwords/revoke', html`${hidden({ name })}<button class="small danger" aria-label="${texts.revokeOf({ name })}">${texts.revoke}</button>`)}
 </li>`,
   )
   return html`
 <section class="card" id="app-passwords">
-  <div class="tight"><h2>App passwords</h2><p class="quiet">${APP_PASSWORD_USE}</p></div>
+  <div class="tight"><h2>${texts.appPasswords}</h2><p class="quiet">${texts.appPasswordUse}</p></div>
   ${outcomeOf(view, 'app-passwords')}
   ${view.secret && secretNote(view.secret)}
   ${rows.length > 0 && html`<ul class="list">${rows}</ul>`}
@@ -137,36 +142,43 @@ function appPasswords(view: AccountView, now: Millis): Html | null {
 </section>`
 }
 
-const APP_PASSWORD_USE =
-  'For apps that do not support signing in through this server. An app password cannot change your handle, email address or password. It works without a second factor.'
+function useOf({
+  createdAt,
+  lastUsedAt,
+  privileged,
+}: Pick<AppPassword, 'createdAt' | 'lastUsedAt' | 'privileged'>): Phrase {
+  const from = day(createdAt)
+  const times = lastUsedAt === null ? texts.sinceUnused({ from }) : texts.sinceUsed({ from, used: day(lastUsedAt) })
+  return privileged ? texts.andMessages({ times }) : times
+}
 
 function newAppPassword(view: AccountView): Html {
   const own = view.outcome?.section === 'app-passwords' ? view.outcome : null
   return html`
   <details${own?.fault && html` open`}>
-    <summary>New app password</summary>
+    <summary>${texts.newAppPassword}</summary>
     ${accountForm(
       view,
       'app-passwords',
       html`
-    ${!hasAppPasswords(view) && html`<p class="quiet">${APP_PASSWORD_USE}</p>`}
-    ${field({ id: 'app-password-name', name: 'name', label: 'Name', value: own?.typed?.get('name') ?? '', required: true, maxLength: 255, hint: 'To help you recognise it later, for example the name of the app.', fault: own?.fault })}
+    ${!hasAppPasswords(view) && html`<p class="quiet">${texts.appPasswordUse}</p>`}
+    ${field({ id: 'app-password-name', name: 'name', label: texts.name, value: own?.typed?.get('name') ?? '', required: true, maxLength: 255, hint: texts.nameHint, fault: own?.fault })}
     <fieldset class="stack">
-      <legend>What it may do</legend>
-      <p class="quiet">Without a tick: all that apps usually do, except direct messages.</p>
+      <legend>${texts.mayDo}</legend>
+      <p class="quiet">${texts.withoutTick}</p>
       ${presetBoxes(own?.typed)}
     </fieldset>
-    <label class="check"><input type="checkbox" name="privileged" value="yes"${own?.typed?.has('privileged') && html` checked`}><span>May read and send direct messages</span></label>
-    ${field({ id: 'app-password-scope', name: 'scope', label: 'Further scopes', value: own?.typed?.get('scope') ?? '', maxLength: 4096, hint: 'For developers: scopes of OAuth, separated by spaces.', fault: own?.fault })}
-    ${field({ id: 'app-password-ends', name: 'ends', label: 'Last day', type: 'date', value: own?.typed?.get('ends') ?? '', hint: 'Without one, it works until you revoke it.', fault: own?.fault })}
-    <div><button>Create app password</button></div>`,
+    <label class="check"><input type="checkbox" name="privileged" value="yes"${own?.typed?.has('privileged') && html` checked`}><span>${texts.messages}</span></label>
+    ${field({ id: 'app-password-scope', name: 'scope', label: texts.scope, value: own?.typed?.get('scope') ?? '', maxLength: 4096, hint: texts.scopeHint, fault: own?.fault })}
+    ${field({ id: 'app-password-ends', name: 'ends', label: texts.lastDay, type: 'date', value: own?.typed?.get('ends') ?? '', hint: texts.lastDayHint, fault: own?.fault })}
+    <div><button>${texts.createAppPassword}</button></div>`,
     )}
   </details>`
 }
 
 const secretNote = ({ name, password }: { name: string; password: string }): Html => html`
 <div class="note good" role="status">
-  <p>This is the app password “${name}”. It is shown only once, so copy it now:</p>
+  <p>${texts.secret({ name })}</p>
   <p class="secret">${password}</p>
 </div>`
 
@@ -188,77 +200,81 @@ function sessions(view: AccountView): Html {
   return html`
 <section class="card" id="sessions">
   <div class="tight">
-    <h2>Sessions</h2>
-    <p class="quiet">${!hasApps(view) && 'No app has been given access. '}Where you are signed in: browsers, apps in which you have entered a password, and wallets. Of an IP address we store only the network.</p>
+    <h2>${texts.sessions}</h2>
+    ${!hasApps(view) && html`<p class="quiet">${texts.noAppAccess}</p>`}
+    <p class="quiet">${texts.sessionsLead}</p>
   </div>
   ${outcomeOf(view, 'sessions')}
   <ul class="list">${rows}</ul>
-  ${rows.length < count && html`<p class="links"><a href="/account?${new URLSearchParams({ account: view.account.did, sessions: 'all' }).toString()}#sessions">Show all ${count}</a></p>`}
-  ${others.length > 1 && accountForm(view, 'browsers', html`<div><button class="small danger">Sign out of all other browsers</button></div>`)}
+  ${rows.length < count && html`<p class="links"><a href="/account?${new URLSearchParams({ account: view.account.did, sessions: 'all' }).toString()}#sessions">${texts.showAll({ total: count })}</a></p>`}
+  ${others.length > 1 && accountForm(view, 'browsers', html`<div><button class="small danger">${texts.signOutOthers}</button></div>`)}
   ${!hasAppPasswords(view) && html`<div class="stack" id="app-passwords">${outcomeOf(view, 'app-passwords')}${newAppPassword(view)}</div>`}
 </section>`
 }
 
 const events = ({ account, events }: AccountView): Html => html`
 <section class="card" id="activity">
-  <div class="tight"><h2>Activity</h2><p class="quiet">What happened to your account, such as sign-ins and changes of who has access.</p></div>
+  <div class="tight"><h2>${texts.activity}</h2><p class="quiet">${texts.activityLead}</p></div>
   <ul class="list">${events.map(eventRow)}</ul>
-  <p class="links"><a href="${eventsUrl(account.did)}">All activity of 90 days</a></p>
+  <p class="links"><a href="${eventsUrl(account.did)}">${texts.allActivity({ days: EVENT_KEPT_DAYS })}</a></p>
 </section>`
 
 function browserRow(view: AccountView, browser: KnownBrowser): Html {
   const { tokenHash, signedInAt, usedAt, openedWith } = browser
-  const name = openedWith ?? 'A browser'
+  const name = openedWith ?? texts.browser
+  const times = { first: firstUse(browser), day: day(signedInAt) }
   const isThis = tokenHash === view.device.tokenHash
   return html`
 <li>
   <div class="body">
     <strong>${name}</strong>
-    <small>${isThis ? 'This browser' : 'Browser'}, signed in to this page</small>
-    <small>${firstUse(browser)}, signed in ${day(signedInAt)}${lastUse(usedAt)}</small>
+    <small>${isThis ? texts.thisBrowser : texts.otherBrowser}</small>
+    <small>${usedAt === null ? texts.signedIn(times) : texts.signedInUsed({ ...times, used: day(usedAt) })}</small>
   </div>
-  ${!isThis && accountForm(view, 'browsers', html`${hidden({ id: tokenHash })}<button class="small danger" aria-label="Sign out of ${name}">Sign out</button>`)}
+  ${!isThis && accountForm(view, 'browsers', html`${hidden({ id: tokenHash })}<button class="small danger" aria-label="${texts.signOutOf({ name })}">${texts.signOut}</button>`)}
 </li>`
 }
 
 function walletSessionRow(view: AccountView, session: ListedWalletSession): Html {
   const { tokenHash, expiresAt, usedAt, openedWith } = session
-  const name = openedWith ?? 'A wallet'
+  const name = openedWith ?? texts.wallet
+  const times = { first: firstUse(session), end: day(expiresAt) }
   return html`
 <li>
   <div class="body">
     <strong>${name}</strong>
-    <small>Wallet, to manage your account and its recovery</small>
-    <small>${firstUse(session)}${lastUse(usedAt)}, ends ${day(expiresAt)}</small>
+    <small>${texts.walletUse}</small>
+    <small>${usedAt === null ? texts.walletEnds(times) : texts.walletUsedEnds({ ...times, used: day(usedAt) })}</small>
   </div>
-  ${accountForm(view, 'wallet-sessions', html`${hidden({ id: tokenHash })}<button class="small danger" aria-label="End the wallet session of ${name}">End</button>`)}
+  ${accountForm(view, 'wallet-sessions', html`${hidden({ id: tokenHash })}<button class="small danger" aria-label="${texts.endWalletOf({ name })}">${texts.end}</button>`)}
 </li>`
 }
 
 function sessionRow(view: AccountView, session: ListedSession): Html {
   const { id, rotatedAt, expiresAt, openedWith } = session
-  const name = openedWith ?? 'An app'
+  const name = openedWith ?? texts.app
+  const times = { first: firstUse(session), end: day(expiresAt) }
   return html`
 <li>
   <div class="body">
     <strong>${name}</strong>
-    <small>App, signed in with ${meansOf(session)}</small>
-    <small>${firstUse(session)}, ${rotatedAt !== null && html`last used ${day(rotatedAt)}, `}expires ${day(expiresAt)} unless used before</small>
+    <small>${meansOf(session)}</small>
+    <small>${rotatedAt === null ? texts.expires(times) : texts.usedExpires({ ...times, used: day(rotatedAt) })}</small>
   </div>
-  ${accountForm(view, 'sessions', html`${hidden({ id })}<button class="small danger" aria-label="End ${name}">End</button>`)}
+  ${accountForm(view, 'sessions', html`${hidden({ id })}<button class="small danger" aria-label="${texts.endOf({ name })}">${texts.end}</button>`)}
 </li>`
 }
 
-function meansOf({ appPassword, byPassword }: ListedSession): Html {
-  if (appPassword !== null) return html`the app password “${appPassword}”`
-  return byPassword ? html`your password` : html`a wallet`
+function meansOf({ appPassword, byPassword }: ListedSession): Phrase {
+  if (appPassword !== null) return texts.byAppPassword({ name: appPassword })
+  return byPassword ? texts.byPassword : texts.byWallet
 }
 
-/** Returns an empty text if it is unknown. */
-const lastUse = (usedAt: Millis | null): Html | null => (usedAt === null ? null : html`, last used ${day(usedAt)}`)
-
 /** When and from which network the session was opened. */
-function firstUse({ openedAt, openedFrom }: KnownOrigin): Html {
-  if (openedAt === null) return html`First use unknown`
-  return html`First used ${day(openedAt)}${openedFrom !== null && html` from the network ${openedFrom}`}`
+function firstUse({ openedAt, openedFrom }: KnownOrigin): Phrase {
+  if (openedAt === null) return texts.firstUnknown
+  const first = day(openedAt)
+  return openedFrom === null
+    ? texts.firstUsed({ day: first })
+    : texts.firstUsedFrom({ day: first, network: openedFrom })
 }

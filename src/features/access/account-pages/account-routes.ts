@@ -1,6 +1,7 @@
 /** The account page and its forms. Every form names its account and carries the token of the page. */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { authenticationRequired } from '../../../http/errors.ts'
+import type { Phrase } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
 import type { Context } from '../../../platform/context.ts'
 import { furtherHandlesOf, type Account } from '../../identity/accounts/accounts.ts'
@@ -51,6 +52,7 @@ import { deleteOAuthSession, denyAsHolder, findOAuthSession, oauthSessionsOf } f
 import { cancelTransfer, revokeTransferDevice } from '../../identity/transfers/transfers.ts'
 import { askedFactors, factorsOf } from '../factors/factors.ts'
 import { accountPage } from './account-page.ts'
+import { accountTexts } from './account-texts.ts'
 import type { AccountView, Section } from './account-view.ts'
 import { wantedLimits } from './scope-parts.ts'
 import { sharingOf } from './sharing-page.ts'
@@ -78,10 +80,11 @@ const SHOWN_EVENTS = 3
 type PageOptions = Partial<Pick<AccountView, 'outcome' | 'secret' | 'awaitsEmailCode'>>
 
 async function renderAccountPage(
-  { ctx, url }: PageCall,
+  call: PageCall,
   { account, device }: Holder,
   { outcome = null, secret = null, awaitsEmailCode = false }: PageOptions = {},
 ): Promise<Response> {
+  const { ctx, url } = call
   const { db, clock } = ctx
   const { did } = account
   const now = clock.now()
@@ -115,7 +118,7 @@ async function renderAccountPage(
     ...(await handlesAndInvites(ctx, account)),
   }
   const isArriving = account.deactivatedAt !== null && (await isMoving(db, did))
-  return accountPage(ctx, {
+  return accountPage(call, {
     account,
     device,
     ...lists,
@@ -150,35 +153,26 @@ async function storageOf(ctx: Context, did: Did): Promise<AccountView['storage']
   return { quota, used: { records, blobBytes: bytes } }
 }
 
-const notices = new Map<string, { section: Section; notice: string }>([
-  ['app', { section: 'apps', notice: 'The app no longer has access.' }],
-  ['agent', { section: 'agents', notice: 'The program no longer has access.' }],
-  ['push', { section: 'pushes', notice: 'The device no longer receives notifications.' }],
-  [
-    'app-password',
-    { section: 'app-passwords', notice: 'The app password is revoked, and the apps that used it are signed out.' },
-  ],
-  ['session', { section: 'sessions', notice: 'Signed out.' }],
-  ['request', { section: 'wallet', notice: 'The sign-in can no longer be approved.' }],
-  ['transfer', { section: 'wallet', notice: 'The transfer has ended.' }],
-  ['device', { section: 'wallet', notice: 'The device is revoked.' }],
-  ['handle', { section: 'handle', notice: 'Your handle is changed.' }],
-  ['handle-added', { section: 'handles', notice: 'The handle is added.' }],
-  ['handle-removed', { section: 'handles', notice: 'The handle is removed.' }],
-  [
-    'email-code',
-    { section: 'confirm-email', notice: 'We have sent a code to your email address. It is valid for 15 minutes.' },
-  ],
-  ['email-confirmed', { section: 'account', notice: 'Your email address is confirmed.' }],
-  ['reactivated', { section: 'account', notice: 'Your account is active again.' }],
-  ['deactivated', { section: 'account', notice: 'Your account is deactivated.' }],
-  [
-    'delete-code',
-    { section: 'delete', notice: 'We have sent a code to your email address. It is valid for 15 minutes.' },
-  ],
-  ['email', { section: 'email', notice: 'Your email address is changed.' }],
-  ['archive-schedule', { section: 'archive', notice: 'Saved. An archive is made within the hour if it is due.' }],
-  ['password', { section: 'password', notice: 'Your password is changed. You are signed out everywhere else.' }],
+const notices = new Map<string, { section: Section; notice: Phrase }>([
+  ['app', { section: 'apps', notice: accountTexts.doneApp }],
+  ['agent', { section: 'agents', notice: accountTexts.doneAgent }],
+  ['push', { section: 'pushes', notice: accountTexts.donePush }],
+  ['app-password', { section: 'app-passwords', notice: accountTexts.doneAppPassword }],
+  ['session', { section: 'sessions', notice: accountTexts.doneSession }],
+  ['request', { section: 'wallet', notice: accountTexts.doneRequest }],
+  ['transfer', { section: 'wallet', notice: accountTexts.doneTransfer }],
+  ['device', { section: 'wallet', notice: accountTexts.doneDevice }],
+  ['handle', { section: 'handle', notice: accountTexts.doneHandle }],
+  ['handle-added', { section: 'handles', notice: accountTexts.doneHandleAdded }],
+  ['handle-removed', { section: 'handles', notice: accountTexts.doneHandleRemoved }],
+  ['email-code', { section: 'confirm-email', notice: accountTexts.doneCodeSent }],
+  ['email-confirmed', { section: 'account', notice: accountTexts.doneEmailConfirmed }],
+  ['reactivated', { section: 'account', notice: accountTexts.doneReactivated }],
+  ['deactivated', { section: 'account', notice: accountTexts.doneDeactivated }],
+  ['delete-code', { section: 'delete', notice: accountTexts.doneCodeSent }],
+  ['email', { section: 'email', notice: accountTexts.doneEmail }],
+  ['archive-schedule', { section: 'archive', notice: accountTexts.doneSchedule }],
+  ['password', { section: 'password', notice: accountTexts.donePassword }],
 ])
 
 async function show(call: PageCall): Promise<Response> {
@@ -464,7 +458,7 @@ function wantedHandle({ config }: Context, form: URLSearchParams): string {
 }
 
 async function changeAddress(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response | null> {
-  let notice: string | null = null
+  let notice: Phrase | null = null
   const fault = await faultOf(async () => {
     notice = await moveAddress(call, holder.account, form)
   })
@@ -484,14 +478,14 @@ async function moveAddress(
   call: PageCall,
   { did, hasPassword }: Account,
   form: URLSearchParams,
-): Promise<string | null> {
+): Promise<Phrase | null> {
   charge(call, 'createSession')
   if (hasPassword)
     await loginWithPassword(call, did, form.get('current') ?? '', () => authenticationRequired('Invalid password'))
   const code = form.get('code')?.trim()
   if (code === undefined) {
     chargeMail(call, did, 'update_email')
-    if (await requestEmailUpdate(call, did)) return 'We have sent you a code. Enter it together with the new address.'
+    if (await requestEmailUpdate(call, did)) return accountTexts.emailCodeSent
   }
   await withinRefusedAddresses(call, () => changeEmail(call, did, (form.get('email') ?? '').trim(), code))
   return null

@@ -1,5 +1,5 @@
 /** The data of the account page, and the parts that its sections share. */
-import { html, type Html } from '../../../http/html.ts'
+import { html, type Html, type Wording } from '../../../http/html.ts'
 import type { KeptArchives } from '../../data/account-archives/account-archives.ts'
 import type { StoredEvent } from '../../identity/account-events/account-events.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
@@ -83,7 +83,7 @@ export interface AccountView {
 export interface Outcome {
   section: Section
   fault: Fault | null
-  notice: string | null
+  notice: Wording | null
   /** What was typed, so that it can be corrected. */
   typed: URLSearchParams | null
 }
