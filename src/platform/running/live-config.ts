@@ -13,23 +13,39 @@ export class LiveConfig {
   current: Config
   /** The replaced values, as text, by the names of their keys. */
   replaced: ReadonlyMap<string, string> = new Map()
+  /** How many reads have begun, and which of them the values are from. */
+  #begun = 0
+  #read = 0
 
   constructor(readonly loaded: Config) {
     this.current = loaded
   }
 
+  /** What is read last holds, in whichever order the reads end. */
   async reload(reader: Reader): Promise<void> {
+    const turn = ++this.#begun
+    const { current, replaced } = await this.read(reader)
+    if (turn < this.#read) return
+    this.#read = turn
+    this.current = current
+    this.replaced = replaced
+  }
+
+  /** Returns what the rows say, which a transaction that changes them decides by. */
+  async read(reader: Reader): Promise<Pick<LiveConfig, 'current' | 'replaced'>> {
     const rows = await reader.all<{ name: string; value: string }>(sql`SELECT name, value FROM live_setting`)
-    const isSame =
-      rows.length === this.replaced.size && rows.every(({ name, value }) => this.replaced.get(name) === value)
-    if (isSame) return
+    const { current, replaced } = this
+    const isSame = rows.length === replaced.size && rows.every(({ name, value }) => replaced.get(name) === value)
+    if (isSame) return { current, replaced }
     // A row of a newer version, or one that this version no longer takes, is left alone.
     const parsed = rows.flatMap(({ name, value }) => {
       const result = liveKey(name)?.field.kind.fromText(value)
       return result?.ok ? [{ name, text: value, value: result.value }] : []
     })
-    this.replaced = new Map(parsed.map(({ name, text }) => [name, text]))
-    this.current = withValues(this.loaded, new Map(parsed.map(({ name, value }) => [name, value])))
+    return {
+      current: withValues(this.loaded, new Map(parsed.map(({ name, value }) => [name, value]))),
+      replaced: new Map(parsed.map(({ name, text }) => [name, text])),
+    }
   }
 }
 

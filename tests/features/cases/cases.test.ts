@@ -451,3 +451,11 @@ test('cases about a deleted account go with it, and its name goes from what it r
   expect(await casesOf(bob.did)).toHaveLength(1)
   expect(await casesOf(other.did, 'all')).toEqual([])
 })
+
+test('the number of a case that was deleted with its account is not given again', async () => {
+  const { bob, id } = await reported()
+  expect((await olivia.operate('/xrpc/com.atproto.admin.deleteAccount', { json: { did: bob.did } })).status).toBe(200)
+  expect((await mona.operate(`${CASES}/${id}`)).status).toBe(404)
+  expect((await reported()).id).toBeGreaterThan(id)
+  expect((await mona.operate(`${CASES}/${id}`)).status).toBe(404)
+})

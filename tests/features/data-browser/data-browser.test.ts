@@ -266,6 +266,7 @@ describe('files', () => {
     expect([(await api(gina.accessJwt)).status, (await api(other.accessJwt)).status, (await api('')).status]).toEqual([
       200, 400, 401,
     ])
+    expect((await api(gina.accessJwt)).headers.get('cache-control')).toBe('private, no-cache')
   })
 })
 

@@ -85,17 +85,19 @@ export const configurationRoutes = [
         throw invalidRequest(`name must be one of ${liveNames.join(', ')}; all other keys require a restart`)
       const { loaded } = ctx.live
       const wanted = value === null ? shownValue(key, loaded) : valueIn(key, value)
-      const config = withValues(ctx.config, new Map([[name, wanted]]))
-      const fault = liveFault(config)
-      if (fault !== null) throw invalidRequest(fault)
       await ctx.db.transaction(async (tx) => {
-        await requireNoneLost(tx, ctx.config.availableUserDomains, config.availableUserDomains)
+        // Another node may have replaced a value that this node has not read yet.
+        const { current } = await ctx.live.read(tx)
+        const config = withValues(current, new Map([[name, wanted]]))
+        const fault = liveFault(config)
+        if (fault !== null) throw invalidRequest(fault)
+        await requireNoneLost(tx, current.availableUserDomains, config.availableUserDomains)
         await setLiveValue(tx, name, value)
         await recordAudit(call, tx, {
           actor: actorOf(caller),
           action: 'configuration_changed',
           subject: name,
-          detail: JSON.stringify({ before: shownValue(key, ctx.config), after: wanted }),
+          detail: JSON.stringify({ before: shownValue(key, current), after: wanted }),
         })
         ctx.db.cluster?.notify(tx, SETTINGS_CHANNEL)
       })

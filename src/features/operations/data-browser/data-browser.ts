@@ -87,11 +87,12 @@ const audit = (exchange: Exchange, operator: Operator, did: Did, seen: object): 
  * else, and runs nothing. Throws as `downloadBlob` does.
  */
 export async function openBlob(exchange: Exchange, did: Did, cid: string): Promise<Response> {
-  return shownBlob(await downloadBlob(exchange, { did, admin: false }, did, cid), cid)
+  return shownBlob(exchange, await downloadBlob(exchange, { did, admin: false }, did, cid), cid)
 }
 
-function shownBlob(response: Response, cid: string): Response {
-  response.headers.set('Cache-Control', 'private, no-cache')
+/** A cache asks again each time, since a blob may be taken down. */
+function shownBlob({ replyHeaders }: Exchange, response: Response, cid: string): Response {
+  replyHeaders.set('Cache-Control', 'private, no-cache')
   response.headers.set('Cross-Origin-Resource-Policy', 'same-origin')
   if (isShownType(response.headers.get('content-type') ?? ''))
     response.headers.set('Content-Disposition', `inline; filename="${cid}"`)
@@ -104,5 +105,5 @@ function shownBlob(response: Response, cid: string): Response {
  */
 export async function openBlobAs(exchange: Exchange, operator: Operator, did: Did, cid: string): Promise<Response> {
   await audit(exchange, operator, did, { blob: cid })
-  return shownBlob(await downloadAnyBlob(exchange, did, cid), cid)
+  return shownBlob(exchange, await downloadAnyBlob(exchange, did, cid), cid)
 }

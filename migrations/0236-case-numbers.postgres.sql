@@ -1,0 +1,1 @@
+-- PostgreSQL never gives a number twice.
