@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { Language } from '../protocol/languages.ts'
 import { html, htmlIn, inEnglish, textIn } from './html.ts'
-import { dayPhrase, listPhrase, sizePhrase, textTable } from './texts.ts'
+import { clockPhrase, dayPhrase, listPhrase, sizePhrase, textTable } from './texts.ts'
 
 const german = {
   title: 'Anmelden',
@@ -89,7 +89,9 @@ test('days, sizes and lists are written as the language writes them', async () =
   expect(await Promise.all((['en', 'de', 'ja'] as const).map(day))).toEqual(['3 Mar 2026', '03.03.2026', '2026/03/03'])
   expect(await textIn(sizePhrase(1_234_567), 'en')).toBe('1.2 MB')
   expect(await textIn(sizePhrase(1_234_567), 'de')).toBe('1,2 MB')
-  expect(await textIn(sizePhrase(0), 'en')).toBe('0 byte')
+  expect(await textIn(sizePhrase(0), 'en')).toBe('0 bytes')
+  expect(await textIn(sizePhrase(1), 'en')).toBe('1 byte')
+  expect(await textIn(clockPhrase(0), 'en')).toBe('00:00:00 UTC')
   expect(await textIn(listPhrase(['a', 'b', texts.title]), 'de')).toBe('a, b und Anmelden')
   expect(await htmlIn(listPhrase([html`<b>a</b>`, '<']), 'en')).toBe('<b>a</b> and &lt;')
 })

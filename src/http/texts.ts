@@ -223,6 +223,8 @@ export const sizePhrase = (bytes: number): Phrase =>
     return new Intl.NumberFormat(language, {
       style: 'unit',
       unit: sizeUnits[power],
+      // English has a plural of the first alone: 4 bytes, 4 kB.
+      unitDisplay: power === 0 ? 'long' : 'short',
       maximumFractionDigits: 1,
     }).format(bytes / 1000 ** power)
   })

@@ -4,12 +4,13 @@
  */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { notFound } from '../../../http/errors.ts'
-import { html, inEnglish, plainName, type Html } from '../../../http/html.ts'
+import { html, inEnglish, plainName, type Html, type Phrase, type Value, type Wording } from '../../../http/html.ts'
 import { bySeq, placeIn } from '../../../http/paged-list.ts'
 import { page } from '../../../http/page.ts'
+import { listPhrase, sizePhrase, timePhrase } from '../../../http/texts.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
-import type { Did } from '../../../protocol/identifiers.ts'
-import { timeInWords } from '../../../base/time-words.ts'
+import { singleScope } from '../../../protocol/scopes.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import {
   auditPage,
   clampedScopes,
@@ -19,7 +20,8 @@ import {
   type Registration,
 } from '../../agents/agents/agents.ts'
 import { accountForm, accountUrl, outcomeOf, type AccountView } from './account-view.ts'
-import { collectionWords, listed, sentence, wordsOf } from '../scope-words/scope-words.ts'
+import { agentsTexts as texts } from './agents-texts.ts'
+import { collectionWords, wordsOf } from '../scope-words/scope-words.ts'
 import { day, hidden, seeOther, type PageCall } from '../page-parts/page-parts.ts'
 import { holderOf, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
 
@@ -30,22 +32,31 @@ const recordUrl = (did: Did, id: string, more: Record<string, string> = {}): str
   `${RECORD_PATH}?${new URLSearchParams({ account: did, id, ...more })}`
 
 /** The known facts about an agent. Its own name is in quotes, because it is unverified. */
-function nameOf({ issuer, subject, type, clientName, openedWith }: Registration): string {
-  if (type === 'identity_assertion') return `${plainName(subject ?? '')}, vouched for by ${issuer}`
-  if (type === 'child') return 'The agent that this account was made for'
+function nameOf({ issuer, subject, type, clientName, openedWith }: Registration): Phrase {
+  if (type === 'identity_assertion') return texts.vouched({ subject: plainName(subject ?? ''), issuer })
+  if (type === 'child') return texts.child
   const name = clientName ?? openedWith
-  return name === null ? 'A program without an identity provider' : `“${plainName(name)}”`
+  return name === null ? texts.noProvider : texts.quoted({ name: plainName(name) })
 }
 
 /** The details that distinguish agents of the same name. */
 function registeredWords({ type, clientName, openedWith, openedFrom, createdAt }: Registration): Html | null {
   if (type === 'child') return null
-  const claim =
-    type === 'identity_assertion'
-      ? clientName !== null && html`It calls itself “${plainName(clientName)}”. `
-      : 'No identity provider vouches for it. '
-  const program = clientName === null && type !== 'identity_assertion' ? null : openedWith
-  return html`<small>${claim}Registered on ${timeInWords(createdAt)}${program !== null && html` with ${plainName(program)}`}${openedFrom !== null && html`, from the network ${openedFrom}`}</small>`
+  const isVouchedFor = type === 'identity_assertion'
+  const claim = isVouchedFor ? clientName !== null && texts.calls({ name: plainName(clientName) }) : texts.notVouched
+  const program = clientName === null && !isVouchedFor ? null : openedWith
+  return html`
+    ${claim && html`<small>${claim}</small>`}
+    <small>${registration(createdAt, program, openedFrom)}</small>`
+}
+
+function registration(at: Millis, opener: string | null, network: string | null): Phrase {
+  const time = timePhrase(at)
+  if (opener === null) return network === null ? texts.registered({ time }) : texts.registeredFrom({ time, network })
+  const program = plainName(opener)
+  return network === null
+    ? texts.registeredWith({ time, program })
+    : texts.registeredWithFrom({ time, program, network })
 }
 
 export function agentsPart(config: Config, view: AccountView): Html | null {
@@ -55,16 +66,17 @@ export function agentsPart(config: Config, view: AccountView): Html | null {
   const present = view.agents.filter(({ status }) => status !== 'revoked')
   return html`
 <section class="card" id="agents">
-  <div class="tight"><h2>Agents</h2><p class="quiet">Programs that act for you, within the permissions that you confirmed. Ending their access takes effect at once.</p></div>
+  <div class="tight"><h2>${texts.title}</h2><p class="quiet">${texts.lead}</p></div>
   ${outcome}
-  ${present.length === 0 ? html`<p class="note">No program acts for you.</p>` : html`<ul class="list">${present.map((agent) => agentRow(config, view, agent))}</ul>`}
-  ${ended.length > 0 && html`<details><summary>Ended</summary><ul class="list">${ended.map((agent) => endedRow(view, agent))}</ul></details>`}
+  ${present.length === 0 ? html`<p class="note">${texts.none}</p>` : html`<ul class="list">${present.map((agent) => agentRow(config, view, agent))}</ul>`}
+  ${ended.length > 0 && html`<details><summary>${texts.ended}</summary><ul class="list">${ended.map((agent) => endedRow(view, agent))}</ul></details>`}
 </section>`
 }
 
 function agentRow(config: Config, view: AccountView, agent: ListedAgent): Html {
   const { id, status, confirmedAt, createdAt, lastUsedAt } = agent
   const name = nameOf(agent)
+  const from = day(confirmedAt ?? createdAt)
   const isWaiting = status === 'active'
   const scopes = clampedScopes(config, agent)
   return html`
@@ -73,14 +85,14 @@ function agentRow(config: Config, view: AccountView, agent: ListedAgent): Html {
     <strong>${name}</strong>
     ${
       isWaiting
-        ? html`<small>Requested access on ${day(createdAt)}. It can do nothing until you enter the code that it shows.</small>`
-        : html`<small>Since ${day(confirmedAt ?? createdAt)}, ${lastUsedAt === null ? 'never used' : html`last used ${day(lastUsedAt)}`}</small>`
+        ? html`<small>${texts.waiting({ day: day(createdAt) })}</small>`
+        : html`<small>${lastUsedAt === null ? texts.sinceUnused({ from }) : texts.sinceUsed({ from, used: day(lastUsedAt) })}</small>`
     }
     ${registeredWords(agent)}
-    ${!isWaiting && html`<details><summary><small>What it may do</small></summary><ul>${scopes.map(scopeLine)}${privateLine(agent)}</ul></details>`}
-    <a href="${recordUrl(view.account.did, id)}"><small>What it did</small></a>
+    ${!isWaiting && html`<details><summary><small>${texts.mayDo}</small></summary><ul>${scopes.map(scopeLine)}${privateLine(agent)}</ul></details>`}
+    <a href="${recordUrl(view.account.did, id)}"><small>${texts.did}</small></a>
   </div>
-  ${accountForm(view, 'agents', html`${hidden({ id })}<button class="small danger" aria-label="End access of ${name}">End access</button>`)}
+  ${accountForm(view, 'agents', html`${hidden({ id })}<button class="small danger" aria-label="${texts.endAccessOf({ name })}">${texts.endAccess}</button>`)}
 </li>`
 }
 
@@ -88,17 +100,16 @@ const endedRow = ({ account }: AccountView, agent: ListedAgent): Html => html`
 <li>
   <div class="body">
     <strong>${nameOf(agent)}</strong>
-    <small>Ended on ${day(agent.updatedAt)}</small>
+    <small>${texts.endedOn({ day: day(agent.updatedAt) })}</small>
     ${registeredWords(agent)}
-    <a href="${recordUrl(account.did, agent.id)}"><small>What it did</small></a>
+    <a href="${recordUrl(account.did, agent.id)}"><small>${texts.did}</small></a>
   </div>
 </li>`
 
 const privateLine = ({ privateReads }: Registration): Html =>
-  html`<li><small>${privateReads ? 'Read private data, such as notifications and bookmarks' : 'No access to private data, such as notifications and bookmarks'}</small></li>`
+  html`<li><small>${privateReads ? texts.privateReads : texts.noPrivateReads}</small></li>`
 
-const scopeLine = (scope: string): Html =>
-  html`<li><small>${wordsOf({ scope, grants: [scope], title: null, detail: null }).what}</small></li>`
+const scopeLine = (scope: string): Html => html`<li><small>${wordsOf(singleScope(scope)).what}</small></li>`
 
 // What an agent did
 
@@ -109,74 +120,87 @@ async function show(call: PageCall): Promise<Response> {
   return holder ? recordPage(call, holder) : seeOther(await signInUrl(call, searchParams.get('account')))
 }
 
-async function recordPage({ ctx, url: { searchParams } }: PageCall, { account: { did } }: Holder): Promise<Response> {
+async function recordPage(call: PageCall, { account: { did } }: Holder): Promise<Response> {
+  const { ctx, url } = call
+  const { searchParams } = url
   const agent = await visibleAgent(ctx.db, did, searchParams.get('id') ?? '')
-  if (agent === null) throw notFound('There is no such agent.')
+  if (agent === null) throw notFound(inEnglish(texts.unknown))
   const { events, cursor } = await auditPage(ctx, agent.id, {
     beforeSeq: placeIn(searchParams, bySeq)?.seq ?? null,
     limit: EVENTS_PER_PAGE,
   })
-  return page(ctx.config, {
-    title: 'What an agent did',
+  return page(call, {
+    title: texts.recordTitle,
     wide: true,
     body: html`
 <section class="card">
   <div class="tight">
     <h1 class="name">${nameOf(agent)}</h1>
     ${registeredWords(agent)}
-    <p class="quiet">What this program did, newest first. Its posts and other records are public, so only their kind and number are listed here.</p>
+    <p class="quiet">${texts.recordLead}</p>
   </div>
-  ${events.length === 0 ? html`<p class="note">No activity yet.</p>` : html`<ul class="list">${events.map(eventRow)}</ul>`}
+  ${events.length === 0 ? html`<p class="note">${texts.recordNone}</p>` : html`<ul class="list">${events.map(eventRow)}</ul>`}
   <p class="links">
-    ${cursor !== null && html`<a href="${recordUrl(did, agent.id, { cursor })}">Older</a> `}<a href="${accountUrl(did)}#agents">Back to your account</a>
+    ${cursor !== null && html`<a href="${recordUrl(did, agent.id, { cursor })}">${texts.older}</a> `}<a href="${accountUrl(did)}#agents">${texts.back}</a>
   </p>
 </section>`,
   })
 }
 
 const eventRow = (event: AgentEvent): Html => html`
-<li><div class="body"><strong>${eventWords(event)}</strong><small>${timeInWords(event.createdAt)}</small></div></li>`
+<li><div class="body"><strong>${eventWords(event)}</strong><small>${timePhrase(event.createdAt)}</small></div></li>`
 
-const enders: Record<string, string> = {
-  provider_set: ' by its identity provider',
-  operator: ' by the operator of this server',
+const enders: Readonly<Record<string, Phrase>> = {
+  provider_set: texts.actEndedByProvider,
+  operator: texts.actEndedByOperator,
 }
 
-function eventWords({ type, detail }: AgentEvent): string {
+function eventWords({ type, detail }: AgentEvent): Wording {
   const member = (name: string): string => String(detail?.[name] ?? '')
   switch (type) {
     case 'registered':
-      return 'It registered here'
+      return texts.actRegistered
     case 'claim_initiated':
-      return 'It requested your confirmation'
+      return texts.actClaim
     case 'claim_confirmed':
-      return 'Its code was confirmed'
+      return texts.actConfirmed
     case 'claim_expired':
-      return 'Its code expired, or was denied'
+      return texts.actExpired
     case 'token_exchanged':
-      return 'It got access for five minutes'
+      return texts.actToken
     case 'repo_write':
       return changeWords(detail ?? {})
     case 'blob_upload':
-      return `It uploaded a file (${plainName(member('mime_type'))}, ${member('size')} bytes)`
+      return texts.actUploaded({ type: plainName(member('mime_type')), size: sizePhrase(Number(member('size'))) })
     case 'preferences':
-      return 'It changed your preferences'
+      return texts.actPreferences
     case 'service_call':
-      return `It had another service change something for you (${plainName(member('method'))})`
+      return texts.actCalled({ method: plainName(member('method')) })
     case 'revoked':
-      return `Its access was ended${enders[member('source')] ?? ''}`
+      return enders[member('source')] ?? texts.actEnded
   }
 }
 
-const verbs = { creates: 'created', updates: 'changed', deletes: 'deleted' } as const
+const changes = ['creates', 'updates', 'deletes'] as const
+type Changes = Record<(typeof changes)[number] | 'kinds', Value>
 
-function changeWords(detail: Record<string, unknown>): string {
-  const doing = (Object.keys(verbs) as (keyof typeof verbs)[])
-    .filter((name) => Number(detail[name]) > 0)
-    .map((name) => `${verbs[name]} ${String(detail[name])}`)
+/** By which kinds of changes a write had, in this order. */
+const changeTexts: Readonly<Record<string, (values: Changes) => Phrase>> = {
+  creates: texts.actCreates,
+  updates: texts.actUpdates,
+  deletes: texts.actDeletes,
+  'creates updates': texts.actCreatesUpdates,
+  'creates deletes': texts.actCreatesDeletes,
+  'updates deletes': texts.actUpdatesDeletes,
+  'creates updates deletes': texts.actCreatesUpdatesDeletes,
+}
+
+function changeWords(detail: Record<string, unknown>): Wording {
+  const [creates, updates, deletes] = [Number(detail['creates']), Number(detail['updates']), Number(detail['deletes'])]
+  const counts = { creates, updates, deletes }
   const { collections } = detail
-  const kinds = Array.isArray(collections) ? collections.map((name) => inEnglish(collectionWords(String(name)))) : []
-  return sentence(`it ${listed(doing)}: ${kinds.join(', ')}`)
+  const kinds = listPhrase(Array.isArray(collections) ? collections.map((name) => collectionWords(String(name))) : [])
+  return changeTexts[changes.filter((name) => counts[name] > 0).join(' ')]?.({ ...counts, kinds }) ?? kinds
 }
 
 export const agentRecordRoutes: Endpoint[] = [route('GET', RECORD_PATH, { handler: show })]

@@ -1,6 +1,6 @@
 /** The page that tells account holders how the network sees their account, and who can mend what is broken. */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
-import { html, type Html } from '../../../http/html.ts'
+import { html, type Html, type Phrase } from '../../../http/html.ts'
 import { page } from '../../../http/page.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -9,50 +9,51 @@ import { goodNote, seeOther, type PageCall } from '../page-parts/page-parts.ts'
 import { holderOf, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
 import { sentence } from '../scope-words/scope-words.ts'
 import { accountUrl } from './account-view.ts'
+import { networkTexts as texts } from './network-texts.ts'
 
 const PATH = '/account/network'
 
 export const networkUrl = (did: Did): string => `${PATH}?${new URLSearchParams({ account: did })}`
 
-const states: Record<Link['state'], string> = {
-  ok: 'works',
-  warning: 'in doubt',
-  fault: 'broken',
-  unknown: 'unknown',
-}
-
-async function networkPage({ ctx }: PageCall, { account }: Holder): Promise<Response> {
+async function networkPage(call: PageCall, { account }: Holder): Promise<Response> {
+  const { ctx } = call
   const [own, server] = await Promise.all([accountReach(ctx, account), serverReach(ctx)])
   const isWell = [...own, ...server].every(({ state }) => state === 'ok')
-  return page(ctx.config, {
-    title: 'How the network sees you',
+  return page(call, {
+    title: texts.title,
     wide: true,
     body: html`
 <section class="card">
   <div class="tight">
-    <h1>How the network sees you</h1>
-    <p class="quiet">Others see your posts if every link below works. It was looked at just now.</p>
+    <h1>${texts.title}</h1>
+    <p class="quiet">${texts.lead}</p>
   </div>
-  ${goodNote(isWell ? 'Everything works.' : null)}
-  <section class="stack"><h2>Your account</h2><ul class="list">${own.map((link) => row(link, link.holderRemedy ?? askOperator(ctx.config)))}</ul></section>
+  ${goodNote(isWell ? texts.well : null)}
+  <section class="stack"><h2>${texts.account}</h2><ul class="list">${own.map((link) => row(link, ownRemedy(link) ?? askOperator(ctx.config)))}</ul></section>
   <hr>
-  <section class="stack"><h2>This server</h2><ul class="list">${server.map((link) => row(link, askOperator(ctx.config)))}</ul></section>
-  <p class="links"><a href="${accountUrl(account.did)}">Back to your account</a></p>
+  <section class="stack"><h2>${texts.server}</h2><ul class="list">${server.map((link) => row(link, askOperator(ctx.config)))}</ul></section>
+  <p class="links"><a href="${accountUrl(account.did)}">${texts.back}</a></p>
 </section>`,
   })
 }
 
-const row = ({ name, state, text }: Link, remedy: string): Html => html`
+/** What was found is in English in every language, as in the answer of the endpoint. */
+const found = (text: string): Html => html`<span lang="en">${text}</span>`
+
+const row = ({ name, state, text }: Link, remedy: Phrase): Html => html`
 <li>
   <div class="body">
-    <strong>${sentence(name)}: ${states[state]}</strong>
-    <small>${text}</small>
-    ${state !== 'ok' && html`<small>What to do: ${remedy}.</small>`}
+    <strong>${texts[state]({ name: found(sentence(name)) })}</strong>
+    <small>${found(text)}</small>
+    ${state !== 'ok' && html`<small>${remedy}</small>`}
   </div>
 </li>`
 
-const askOperator = ({ contact }: Config): string =>
-  `if it stays so, tell the operator of this server${contact.email === null ? '' : ` (${contact.email})`}`
+const ownRemedy = ({ holderRemedy }: Link): Phrase | null =>
+  holderRemedy === null ? null : texts.toDo({ remedy: found(holderRemedy) })
+
+const askOperator = ({ contact: { email } }: Config): Phrase =>
+  email === null ? texts.tellOperator : texts.tellOperatorAt({ email })
 
 export const networkRoutes: Endpoint[] = [
   // Asks the directory, DNS, relays and the AppView.

@@ -64,11 +64,6 @@ const deedTexts: Record<string, typeof texts.create> = {
 /** The text with its first letter in upper case. */
 export const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
-export function listed(words: readonly string[]): string {
-  if (words.length <= 1) return words.join('')
-  return `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`
-}
-
 function repoWords({ collection, action }: RepoPermission): Words {
   const doing = deedTexts[deeds.filter((deed) => action.includes(deed)).join(' ')]!
   if (collection.includes('*'))

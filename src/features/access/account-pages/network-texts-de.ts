@@ -1,0 +1,15 @@
+export const networkGerman = {
+  title: 'Wie das Netz dich sieht',
+  lead: 'Andere sehen deine Beiträge, wenn jedes Glied unten funktioniert. Das wurde gerade eben geprüft.',
+  well: 'Alles funktioniert.',
+  account: 'Dein Konto',
+  server: 'Dieser Server',
+  ok: '{name}: funktioniert',
+  warning: '{name}: zweifelhaft',
+  fault: '{name}: gestört',
+  unknown: '{name}: unbekannt',
+  toDo: 'Was zu tun ist: {remedy}.',
+  tellOperator: 'Was zu tun ist: Wenn es so bleibt, sag dem Betreiber dieses Servers Bescheid.',
+  tellOperatorAt: 'Was zu tun ist: Wenn es so bleibt, sag dem Betreiber dieses Servers Bescheid ({email}).',
+  back: 'Zurück zu deinem Konto',
+} as const

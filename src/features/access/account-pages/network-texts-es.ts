@@ -1,0 +1,15 @@
+export const networkSpanish = {
+  title: 'Cómo te ve la red',
+  lead: 'Los demás ven tus publicaciones si funciona cada eslabón de abajo. Se acaba de comprobar.',
+  well: 'Todo funciona.',
+  account: 'Tu cuenta',
+  server: 'Este servidor',
+  ok: '{name}: funciona',
+  warning: '{name}: dudoso',
+  fault: '{name}: roto',
+  unknown: '{name}: desconocido',
+  toDo: 'Qué hacer: {remedy}.',
+  tellOperator: 'Qué hacer: si sigue así, avisa al operador de este servidor.',
+  tellOperatorAt: 'Qué hacer: si sigue así, avisa al operador de este servidor ({email}).',
+  back: 'Volver a tu cuenta',
+} as const

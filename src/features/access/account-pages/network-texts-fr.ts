@@ -1,0 +1,15 @@
+export const networkFrench = {
+  title: 'Comment le réseau vous voit',
+  lead: 'Les autres voient vos publications si chaque maillon ci-dessous fonctionne. Tout vient d’être vérifié.',
+  well: 'Tout fonctionne.',
+  account: 'Votre compte',
+  server: 'Ce serveur',
+  ok: '{name} : fonctionne',
+  warning: '{name} : incertain',
+  fault: '{name} : rompu',
+  unknown: '{name} : inconnu',
+  toDo: 'Que faire : {remedy}.',
+  tellOperator: 'Que faire : si cela persiste, prévenez l’opérateur de ce serveur.',
+  tellOperatorAt: 'Que faire : si cela persiste, prévenez l’opérateur de ce serveur ({email}).',
+  back: 'Retour à votre compte',
+} as const

@@ -1,0 +1,15 @@
+export const networkJapanese = {
+  title: 'ネットワークからの見え方',
+  lead: '下のすべての項目が正常なら、ほかの人にあなたの投稿が見えます。たった今確認した結果です。',
+  well: 'すべて正常です。',
+  account: 'あなたのアカウント',
+  server: 'このサーバー',
+  ok: '{name}：正常',
+  warning: '{name}：要確認',
+  fault: '{name}：異常',
+  unknown: '{name}：不明',
+  toDo: '対処方法：{remedy}',
+  tellOperator: '対処方法：この状態が続く場合は、このサーバーの運営者にお知らせください。',
+  tellOperatorAt: '対処方法：この状態が続く場合は、このサーバーの運営者（{email}）にお知らせください。',
+  back: 'アカウントに戻る',
+} as const

@@ -1,0 +1,15 @@
+export const networkBrazilian = {
+  title: 'Como a rede vê você',
+  lead: 'Os outros veem suas publicações se cada elo abaixo funcionar. Isso acabou de ser verificado.',
+  well: 'Tudo funciona.',
+  account: 'Sua conta',
+  server: 'Este servidor',
+  ok: '{name}: funciona',
+  warning: '{name}: em dúvida',
+  fault: '{name}: quebrado',
+  unknown: '{name}: desconhecido',
+  toDo: 'O que fazer: {remedy}.',
+  tellOperator: 'O que fazer: se continuar assim, avise o operador deste servidor.',
+  tellOperatorAt: 'O que fazer: se continuar assim, avise o operador deste servidor ({email}).',
+  back: 'Voltar para sua conta',
+} as const
