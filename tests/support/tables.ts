@@ -93,7 +93,17 @@ export interface Tables {
   push_sender_key: { kid: number; state: string; secret_wrapped: string | null }
   record: { repo_id: number; path: string; value: Uint8Array; framing: Uint8Array | null }
   recovery_code: { did: string }
-  repo: { id: number; did: string | null; rev: string; head: Uint8Array; commit_block: Uint8Array }
+  repo: {
+    id: number
+    did: string | null
+    rev: string
+    head: Uint8Array
+    commit_block: Uint8Array
+    record_count: number | null
+    counted_rev: string | null
+    node_count: number | null
+    nodes_rev: string | null
+  }
   repo_node: { repo_id: number; cid: Uint8Array; bytes: Uint8Array }
   repo_seq: { seq: number; did: string; event_type: string; frame: Uint8Array }
   repo_seq_past: { spent_through: number; pruned_through: number }

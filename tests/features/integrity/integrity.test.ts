@@ -104,6 +104,16 @@ const damages: [what: string, damage: (account: TestAccount & { id: number }) =>
     /the commit /,
   ],
   [
+    'a wrong number of records',
+    ({ id }) => pds.damage('repo', { id }, { record_count: 299 }),
+    /299 records are counted and 300 are in the tree/,
+  ],
+  [
+    'a wrong number of nodes',
+    ({ id }) => pds.damage('repo', { id }, { node_count: 1 }),
+    /1 nodes are counted and \d+ are in the tree/,
+  ],
+  [
     'a repository that is behind its events',
     async (account) => {
       const { head, commit_block, rev } = await rowOf(account)

@@ -114,20 +114,22 @@ test.each([1, 2, 3])(
   60_000,
 )
 
+const uncounted = { records: null, nodes: null }
+
 test('a head is replaced only where it is the one that was read', async () => {
   const { ctx } = pds
   const { did } = await createAccount(pds, 'overtaken')
   const read = (await repoHead(ctx.db, did as Did))!
   await ctx.db.transaction(async (tx) =>
-    updateTree(tx, read, { ...read, rev: nextRev(ctx, read.rev) }, (await findTree(tx, did as Did))!.fresh, null),
+    updateTree(tx, read, { ...read, rev: nextRev(ctx, read.rev) }, (await findTree(tx, did as Did))!.fresh, uncounted),
   )
   const overtaken = (await repoHead(ctx.db, did as Did))!
   const late = { ...read, rev: nextRev(ctx, overtaken.rev) }
-  await expect(ctx.db.transaction((tx) => updateTree(tx, read, late, new Uint8Array(), null))).rejects.toThrow(
+  await expect(ctx.db.transaction((tx) => updateTree(tx, read, late, new Uint8Array(), uncounted))).rejects.toThrow(
     WriteConflict,
   )
   await expect(ctx.db.transaction((tx) => updateHead(tx, read, late))).rejects.toThrow(WriteConflict)
-  await expect(ctx.db.transaction((tx) => replaceRepo(tx, did as Did, read, read, late, 0))).rejects.toThrow(
+  await expect(ctx.db.transaction((tx) => replaceRepo(tx, did as Did, read, read, late, uncounted))).rejects.toThrow(
     WriteConflict,
   )
   expect(await repoHead(ctx.db, did as Did)).toEqual(overtaken)

@@ -72,7 +72,7 @@ test.each([1, 2, 3, 4])('after any commits the nodes are those of a plain map (%
   const gone = new Map<string, Block>()
   const revs: Tid[] = [nextTid(null, 1_700_000_000_000_000, seed)]
   await ctx.db.transaction((tx) =>
-    insertRepo(tx, did, { rev: revs[0]!, head: someCid, data: someCid, commitBlock }, FreshNodes.none.packed),
+    insertRepo(tx, did, { rev: revs[0]!, head: someCid, data: someCid, commitBlock }, FreshNodes.none.packed, 0),
   )
   const seen = { spills: 0, staleAtOnce: 0, backWhileStale: 0 }
 
@@ -92,7 +92,10 @@ test.each([1, 2, 3, 4])('after any commits the nodes are those of a plain map (%
       const fresh = new FreshNodes(before.fresh)
       const stored = new StoredNodes(tx, before.id, fresh)
       const packed = await changeNodes(tx, stored, { rev, created, removed: removed.map(({ cid }) => cid) })
-      await updateTree(tx, before, { rev, head: someCid, data: someCid, commitBlock }, packed, null)
+      await updateTree(tx, before, { rev, head: someCid, data: someCid, commitBlock }, packed, {
+        records: null,
+        nodes: null,
+      })
       const after = new FreshNodes(packed)
       seen.spills += Number(fresh.nodes.length > 0 && after.stale.length === 0 && fresh.stale.length > 0)
       seen.staleAtOnce = Math.max(seen.staleAtOnce, after.stale.length)

@@ -423,3 +423,27 @@ test('writes cost points, and their price is told', async () => {
   expect(refused.status).toBe(429)
   expect(refused.body.error).toBe('RateLimitExceeded')
 })
+
+test('the totals of a repository cost the same at any size', async () => {
+  const costs: number[] = []
+  for (const records of [1, 1000]) {
+    const account = await createAccount(pds, `totals${records}`)
+    for (let at = 0; at < records; at += 200) {
+      const writes = Array.from({ length: Math.min(200, records) }, (_, i) => ({
+        $type: 'com.atproto.repo.applyWrites#create',
+        collection: 'com.example.note',
+        rkey: `note${at + i}`,
+        value: {},
+      }))
+      expect((await account.call('com.atproto.repo.applyWrites', { json: { repo: account.did, writes } })).status).toBe(
+        200,
+      )
+    }
+    const ask = async () => {
+      const { status, body } = await account.call('com.atproto.server.checkAccountStatus')
+      expect([status, body.indexedRecords]).toEqual([200, records])
+    }
+    costs.push(await leastCost(pds.ctx.db, ask))
+  }
+  expect(costs[0]).toBe(costs[1]!)
+})

@@ -109,13 +109,10 @@ export async function applyCommit(
       now,
       stored.map(({ path, record }) => ({ path, cid: record.cid, subject: record.subject, value: record.bytes })),
     ),
-    updateTree(
-      tx,
-      head,
-      { rev, head: built.commit.cid, data: built.data, commitBlock: built.commit.bytes },
-      fresh,
+    updateTree(tx, head, { rev, head: built.commit.cid, data: built.data, commitBlock: built.commit.bytes }, fresh, {
       records,
-    ),
+      nodes: head.nodes === null ? null : head.nodes + built.nodes.length - built.removedNodes.length,
+    }),
     applyBlobChanges(tx, {
       did,
       rev,
@@ -180,8 +177,8 @@ async function resolveWrites(tx: Tx, repoId: number, writes: readonly Write[]): 
  * The number of records after the writes; null if it need not be known. Refuses with `PayloadTooLarge` writes that add
  * records above the quota (0: none), while others may always be made.
  *
- * Commits under a quota keep the number in the row that they write anyway. It is counted once: at the first commit that
- * adds records since there is a quota, or since the repository was replaced.
+ * Commits keep the number in the row that they write anyway. Of a repository from before they did, it is counted once:
+ * at the first commit that adds records under a quota, or when the totals are first asked for.
  */
 async function recordsAfter(
   ctx: Context,
@@ -191,12 +188,12 @@ async function recordsAfter(
   writes: readonly ResolvedWrite[],
   maxRecords: number,
 ): Promise<number | null> {
-  if (maxRecords === 0) return null
   let added = 0
   for (const { action } of writes) added += { create: 1, update: 0, delete: -1 }[action]
-  if (head.records === null && added <= 0) return null
+  if (head.records === null && (maxRecords === 0 || added <= 0)) return null
   const before = head.records ?? (await countRecords(tx, head.id))
   const after = before + added
+  if (maxRecords === 0) return after
   if (added > 0) refuseRecords(after, maxRecords)
   await warnOfQuota(ctx, tx, did, { what: 'records', before, after, quota: maxRecords })
   return after
@@ -272,7 +269,7 @@ export async function createRepo(ctx: Context, tx: Tx, did: Did, key: SigningKey
   if (!built.ok) throw commitRefusal(built)
   const { commit, data, nodes } = built
   const fresh = FreshNodes.none.after({ rev, created: nodes, removed: [] })
-  await insertRepo(tx, did, { rev, head: commit.cid, data, commitBlock: commit.bytes }, fresh.packed)
+  await insertRepo(tx, did, { rev, head: commit.cid, data, commitBlock: commit.bytes }, fresh.packed, nodes.length)
   return [commitEvent(did, null, rev, built), syncEvent(did, rev, commit)]
 }
 

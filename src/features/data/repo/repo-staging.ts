@@ -13,7 +13,15 @@ import type { Did, Millis, Tid } from '../../../protocol/identifiers.ts'
 import { FreshNodes } from './fresh-nodes.ts'
 import { addNodes } from './node-store.ts'
 import { addRecords, copyTakedowns, type NewRecord } from './record-store.ts'
-import { endStaging, extendStaging, insertStagedRepo, replaceRepo, repoHead, type RepoState } from './repo-store.ts'
+import {
+  endStaging,
+  extendStaging,
+  insertStagedRepo,
+  replaceRepo,
+  repoHead,
+  type RepoCounts,
+  type RepoState,
+} from './repo-store.ts'
 
 /** Longest time between two stored parts of a repository. */
 const STAGING_SECS = 15 * 60
@@ -61,11 +69,11 @@ const slices = <Row>(rows: readonly Row[]): (readonly Row[])[] =>
   Array.from({ length: Math.ceil(rows.length / ROWS) }, (_, i) => rows.slice(i * ROWS, (i + 1) * ROWS))
 
 /**
- * Give the account the new repository, which has `records`, in place of its present one if it has one. Takedowns are
+ * Give the account the new repository, which has `counts`, in place of its present one if it has one. Takedowns are
  * copied, which keeps an import from undoing them.
  */
-export async function adoptRepo(tx: Tx, did: Did, id: number, state: RepoState, records: number): Promise<void> {
+export async function adoptRepo(tx: Tx, did: Did, id: number, state: RepoState, counts: RepoCounts): Promise<void> {
   const before = await repoHead(tx, did)
   if (before !== null) await copyTakedowns(tx, { from: before.id, to: id })
-  await replaceRepo(tx, did, before, { id, rev: state.rev }, state, records)
+  await replaceRepo(tx, did, before, { id, rev: state.rev }, state, counts)
 }

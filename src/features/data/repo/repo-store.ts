@@ -48,16 +48,36 @@ export interface StoredTree extends Pick<RepoHead, 'id' | 'rev' | 'head' | 'data
   fresh: Uint8Array
   /** Number of records; null if it is not known without counting them. */
   records: number | null
+  /** Number of nodes of the tree; null if it is not known without counting them. */
+  nodes: number | null
 }
+
+/** The numbers of a repository that commits keep. */
+export type RepoCounts = Pick<StoredTree, 'records' | 'nodes'>
 
 /** The number of records that is stored, if it is that of the present revision. */
 const storedCount = sql`CASE WHEN counted_rev = rev THEN record_count END`
+const keptCounts = sql`${storedCount} AS records, CASE WHEN nodes_rev = rev THEN node_count END AS nodes`
 
 export async function findTree(tx: Tx, did: Did): Promise<StoredTree | null> {
-  const row = await tx.get<Pick<HeadRow, 'id' | 'rev' | 'head' | 'data'> & Pick<StoredTree, 'fresh' | 'records'>>(sql`
-    SELECT id, rev, head, data, fresh, ${storedCount} AS records FROM repo WHERE did = ${did}`)
+  const row = await tx.get<Pick<HeadRow, 'id' | 'rev' | 'head' | 'data'> & RepoCounts & Pick<StoredTree, 'fresh'>>(sql`
+    SELECT id, rev, head, data, fresh, ${keptCounts} FROM repo WHERE did = ${did}`)
   return row && { ...row, head: new Cid(row.head), data: new Cid(row.data) }
 }
+
+/** Returns the kept numbers of a repository. */
+export const findCounts = async (reader: Reader, id: number): Promise<RepoCounts> =>
+  (await reader.get<RepoCounts>(sql`SELECT ${keptCounts} FROM repo WHERE id = ${id}`))!
+
+/** Keep numbers that were counted, unless the repository has changed since. */
+export const keepCounts = (
+  writer: Writer,
+  { id, rev }: ReadRepo,
+  { records, nodes }: { records: number; nodes: number },
+): Promise<number> =>
+  writer.run(sql`
+    UPDATE repo SET record_count = ${records}, counted_rev = rev, node_count = ${nodes}, nodes_rev = rev
+    WHERE id = ${id} AND rev = ${rev}`)
 
 /** The number of records of an account; 0 if it has no repository. Counts them only if the number is not stored. */
 export async function recordTotal(reader: Reader, did: Did): Promise<number> {
@@ -86,15 +106,17 @@ export async function repoHeads(reader: Reader, after: Did | null, limit: number
   return rows.map(headOf)
 }
 
+/** Insert a repository without records, whose tree has `nodes`. */
 export async function insertRepo(
   tx: Tx,
   did: Did,
   { rev, head, data, commitBlock }: RepoState,
   fresh: Uint8Array,
+  nodes: number,
 ): Promise<void> {
   await tx.run(sql`
-    INSERT INTO repo (did, rev, head, data, commit_block, fresh)
-    VALUES (${did}, ${rev}, ${head.bytes}, ${data.bytes}, ${commitBlock}, ${fresh})`)
+    INSERT INTO repo (did, rev, head, data, commit_block, fresh, record_count, counted_rev, node_count, nodes_rev)
+    VALUES (${did}, ${rev}, ${head.bytes}, ${data.bytes}, ${commitBlock}, ${fresh}, 0, ${rev}, ${nodes}, ${rev})`)
 }
 
 const noBytes = new Uint8Array()
@@ -120,27 +142,28 @@ export async function extendStaging(tx: Tx, id: number, until: Millis): Promise<
 export type ReadRepo = Pick<RepoHead, 'id' | 'rev'>
 
 /**
- * Replace the head that was read. `fresh` holds the packed nodes of the row; `records` is their number, or null if that
- * is not kept. Throws `WriteConflict` if the head has changed.
+ * Replace the head that was read. `fresh` holds the packed nodes of the row. Throws `WriteConflict` if the head has
+ * changed.
  */
 export async function updateTree(
   tx: Tx,
   before: ReadRepo,
   { rev, head, data, commitBlock }: RepoState,
   fresh: Uint8Array,
-  records: number | null,
+  { records, nodes }: RepoCounts,
 ): Promise<void> {
-  const counted = records === null ? sql`` : sql`, record_count = ${records}, counted_rev = ${rev}`
   const updated = await tx.run(sql`
-    UPDATE repo SET rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}, fresh = ${fresh}${counted}
+    UPDATE repo SET rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}, fresh = ${fresh},
+      record_count = ${records}, counted_rev = ${rev}, node_count = ${nodes}, nodes_rev = ${rev}
     WHERE id = ${before.id} AND rev = ${before.rev}`)
   requireUpdated(updated, before)
 }
 
-/** Like `updateTree`, for a commit on the same tree: the fresh nodes stay as they are. Throws `WriteConflict`. */
+/** Like `updateTree`, for a commit on the same tree: nodes and counts stay as they are. Throws `WriteConflict`. */
 export async function updateHead(tx: Tx, before: ReadRepo, { rev, head, data, commitBlock }: RepoState): Promise<void> {
   const updated = await tx.run(sql`
-    UPDATE repo SET rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}
+    UPDATE repo SET rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock},
+      counted_rev = CASE WHEN counted_rev = ${before.rev} THEN ${rev} END, nodes_rev = CASE WHEN nodes_rev = ${before.rev} THEN ${rev} END
     WHERE id = ${before.id} AND rev = ${before.rev}`)
   requireUpdated(updated, before)
 }
@@ -155,8 +178,8 @@ export function disownRepo(tx: Tx, did: Did): Promise<number> {
 }
 
 /**
- * Replace the repository that was read, if any, by a staged one, which has `records`. Throws `WriteConflict` if either
- * has changed.
+ * Replace the repository that was read, if any, by a staged one with these counts. Throws `WriteConflict` if either has
+ * changed.
  */
 export async function replaceRepo(
   tx: Tx,
@@ -164,7 +187,7 @@ export async function replaceRepo(
   before: ReadRepo | null,
   staged: ReadRepo,
   { rev, head, data, commitBlock }: RepoState,
-  records: number,
+  { records, nodes }: RepoCounts,
 ): Promise<void> {
   if (before !== null)
     requireUpdated(
@@ -173,7 +196,7 @@ export async function replaceRepo(
     )
   const owned = await tx.run(sql`
     UPDATE repo SET did = ${did}, rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}, staged_until = NULL,
-      record_count = ${records}, counted_rev = ${rev}
+      record_count = ${records}, counted_rev = ${rev}, node_count = ${nodes}, nodes_rev = ${rev}
     WHERE id = ${staged.id} AND staged_until IS NOT NULL`)
   requireUpdated(owned, staged)
 }

@@ -8,7 +8,7 @@ import { Malformed } from '../../../protocol/malformed.ts'
 import { walkTree } from '../../../protocol/mst.ts'
 import { countFramedRecords, findRecordsAt } from './record-store.ts'
 import { StoredNodes } from './node-store.ts'
-import type { RepoHead } from './repo-store.ts'
+import { findCounts, type RepoHead } from './repo-store.ts'
 
 /**
  * Returns what is wrong with the repository, in words; empty if nothing is. `reader` must be of a snapshot. `throttled`
@@ -40,6 +40,7 @@ export async function repoFaults(
     if (!(error instanceof Malformed)) throw error
     return [...faults, `the tree cannot be read (${error.message})`]
   }
+  const kept = await findCounts(reader, repo.id)
   const storedNodes = await stored.countFramed(throttled)
   const storedRecords = await countFramedRecords(reader, repo.id, throttled)
   const misframed = storedNodes.misframed + storedRecords.misframed
@@ -47,6 +48,9 @@ export async function repoFaults(
   if (misframed > 0) faults.push(`${misframed} blocks would be unreadable in an archive`)
   if (storedRecords.count !== records)
     faults.push(`${storedRecords.count} records are stored and ${records} are in the tree`)
+  if ((kept.records ?? records) !== records)
+    faults.push(`${kept.records} records are counted and ${records} are in the tree`)
+  if ((kept.nodes ?? nodes) !== nodes) faults.push(`${kept.nodes} nodes are counted and ${nodes} are in the tree`)
   return faults
 }
 

@@ -22,7 +22,7 @@ import {
   updateRecordTakedown,
   type StoredRecord,
 } from './record-store.ts'
-import { countTakedown, disownRepo, repoHead, type RepoHead } from './repo-store.ts'
+import { countTakedown, disownRepo, findCounts, keepCounts, repoHead, type RepoHead } from './repo-store.ts'
 import { pathBlocks, recentNodes } from './tree-nodes.ts'
 
 export { blocksOf } from './commit-blocks.ts'
@@ -36,16 +36,28 @@ export { adoptRepo, stageBlocks, stageRepo } from './repo-staging.ts'
 export { readRecord, type NewRecord, type StoredRecord } from './record-store.ts'
 export { recordTotal, repoHead, repoHeads, repoHeadsOf, type RepoHead } from './repo-store.ts'
 
-/** Head, revision and counts of stored blocks and records; null if the account has no repository. */
+/**
+ * Head, revision and numbers of stored blocks and records; null if the account has no repository. Numbers that no
+ * commit has kept yet are counted, and kept from then on.
+ */
 export async function repoTotals(
-  reader: Reader,
+  ctx: Context,
   did: Did,
 ): Promise<{ head: Cid; rev: Tid; blocks: number; records: number } | null> {
-  const repo = await repoHead(reader, did)
+  const { db } = ctx
+  const repo = await repoHead(db, did)
   if (repo === null) return null
-  const records = await countRecords(reader, repo.id)
-  const nodes = await new StoredNodes(reader, repo.id).count()
-  return { head: repo.head, rev: repo.rev, blocks: 1 + nodes + records, records }
+  const kept = await findCounts(db, repo.id)
+  const counts =
+    kept.records !== null && kept.nodes !== null
+      ? { records: kept.records, nodes: kept.nodes }
+      : await db.snapshot(async (reader) => ({
+          records: await countRecords(reader, repo.id),
+          nodes: await new StoredNodes(reader, repo.id).count(),
+        }))
+  if (kept.records === null || kept.nodes === null)
+    ctx.background.run('counts of a repository', () => keepCounts(db, repo, counts))
+  return { head: repo.head, rev: repo.rev, blocks: 1 + counts.nodes + counts.records, records: counts.records }
 }
 
 /**

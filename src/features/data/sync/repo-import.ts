@@ -114,16 +114,17 @@ async function replaceBy(by: By, did: Did, imported: ImportedRepo, before: RepoH
     // The stored tree is the same, and its commit is not older.
     if (before !== null && before.data.equals(commit.data) && before.rev >= commit.rev) return
     const quota = await quotaOf(ctx, ctx.db, did)
-    let records = 0
+    const counts = { records: 0, nodes: 0 }
     const rev = nextRev(ctx, before !== null && before.rev > commit.rev ? before.rev : commit.rev)
     await stageRepo(ctx, rev, async (id) => {
       for await (const page of imported.pages()) {
-        records += page.records.length
-        refuseRecords(records, quota.records)
+        counts.records += page.records.length
+        counts.nodes += page.nodes.length
+        refuseRecords(counts.records, quota.records)
         await stageBlocks(ctx, id, rev, page)
         uses.add(page.records.flatMap(usesOf))
       }
-      await adopt(by, did, { id, rev, commit, before, uses, records })
+      await adopt(by, did, { id, rev, commit, before, uses, counts })
     })
   } finally {
     uses.close()
@@ -155,11 +156,11 @@ interface Adoption {
   /** Head of the account's repository when the import began. */
   before: RepoHead | null
   uses: BatchFile<BlobUse>
-  /** Number of records in the archive. */
-  records: number
+  /** What is in the archive. */
+  counts: { records: number; nodes: number }
 }
 
-async function adopt(by: By, did: Did, { id, rev, commit, before, uses, records }: Adoption): Promise<void> {
+async function adopt(by: By, did: Did, { id, rev, commit, before, uses, counts }: Adoption): Promise<void> {
   const { ctx } = by
   await settledTransaction(ctx, did, async (tx) => {
     await revalidate(by, tx)
@@ -167,12 +168,12 @@ async function adopt(by: By, did: Did, { id, rev, commit, before, uses, records 
     refuseTakendown(status)
     const present = await repoHead(tx, did)
     if (present?.rev !== before?.rev) throw new Refusal(409, 'Conflict', 'The repository was changed during the import')
-    refuseRecords(records, (await quotaOf(ctx, tx, did)).records)
+    refuseRecords(counts.records, (await quotaOf(ctx, tx, did)).records)
     const key = await settledKeyOf(ctx, tx, did)
     const head: Block = signCommit(unsignedCommit(did, rev, commit.data), key!)
     const now = ctx.clock.now()
     await replaceBlobReferences(tx, { did, rev, now, batches: uses.batches() })
-    await adoptRepo(tx, did, id, { rev, head: head.cid, data: commit.data, commitBlock: head.bytes }, records)
+    await adoptRepo(tx, did, id, { rev, head: head.cid, data: commit.data, commitBlock: head.bytes }, counts)
     // No #sync for an inactive account: activation will emit one.
     if (status === 'active') await sequenceEvents(ctx, tx, [syncEvent(did, rev, head)])
     await announceIn(tx, by, 'imported', did)

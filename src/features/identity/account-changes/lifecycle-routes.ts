@@ -15,7 +15,7 @@ export const lifecycleRoutes = [
     auth: access({ grants: 'any', agents: true }),
     async handler({ ctx, caller: { did } }) {
       const account = await accountOf(ctx.db, did)
-      const repo = await repoTotals(ctx.db, did)
+      const repo = await repoTotals(ctx, did)
       if (!account || !repo) throw accountNotFound()
       const blobs = await countBlobs(ctx.db, did)
       return {

@@ -242,7 +242,7 @@ export async function moveOf(ctx: Context, did: Did): Promise<MoveView | null> {
   const { host, stage, fault, blobsLost } = move
   const needs = needsOf(move)
   const change = needs === 'signature' ? await changeOf(ctx, did, wishOf(move)) : null
-  const totals = await repoTotals(ctx.db, did)
+  const totals = await repoTotals(ctx, did)
   const { expected, imported } = await countBlobs(ctx.db, did)
   return {
     did,

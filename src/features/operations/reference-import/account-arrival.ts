@@ -72,7 +72,7 @@ export async function bringAccount(
   const former = formerRepoOf(actor, did)
   const { commit } = former.repo
   const uses = new BatchFile<BlobUse>(ctx.config.dataDir)
-  let records = 0
+  const counts = { records: 0, nodes: 0 }
   try {
     const { blobs, faults } = await placeBlobs(ctx, did, actor, formerBlobs)
     await stageRepo(ctx, commit.rev, async (id) => {
@@ -82,14 +82,13 @@ export async function bringAccount(
           records: page.records.map((record) => asWritten(actor, did, record)),
         })
         uses.add(page.records.flatMap(({ path, blobs }) => blobs.map((cid) => ({ record: path, cid }))))
-        records += page.records.length
+        counts.records += page.records.length
+        counts.nodes += page.nodes.length
       }
       const locks = [accountLock(did), ...arrivalLocks(blobs)]
-      await ctx.db.transactionOn(locks, (tx) =>
-        settle(ctx, tx, { belongings, actor, former, id, uses, records, blobs }),
-      )
+      await ctx.db.transactionOn(locks, (tx) => settle(ctx, tx, { belongings, actor, former, id, uses, counts, blobs }))
     })
-    return { records, blobs: blobs.length, blobFaults: faults }
+    return { records: counts.records, blobs: blobs.length, blobFaults: faults }
   } finally {
     uses.close()
   }
@@ -125,14 +124,14 @@ interface Settling {
   /** The staged repository. */
   id: number
   uses: BatchFile<BlobUse>
-  records: number
+  counts: { records: number; nodes: number }
   blobs: readonly ArrivedBlob[]
 }
 
 async function settle(
   ctx: Context,
   tx: Tx,
-  { belongings, actor, former, id, uses, records, blobs }: Settling,
+  { belongings, actor, former, id, uses, counts, blobs }: Settling,
 ): Promise<void> {
   const { account } = belongings
   const { did } = account
@@ -145,7 +144,7 @@ async function settle(
     deleteAfter: account.deleteAfter === null ? null : Math.max(account.deleteAfter, now + MIN_TIME_TO_DELETION_MILLIS),
   })
   await replaceBlobReferences(tx, { did, rev, now, batches: uses.batches() })
-  await adoptRepo(tx, did, id, { rev, head: root, data, commitBlock: blocks.get(root)! }, records)
+  await adoptRepo(tx, did, id, { rev, head: root, data, commitBlock: blocks.get(root)! }, counts)
   for (const { path, ref } of actor.takendownRecords()) await setRecordTakedown(tx, { did, path, ref })
   await ownArrivedBlobs(ctx, tx, blobs, now)
   const preferences = actor.preferences()
