@@ -364,7 +364,7 @@ test('the page shows a decision to whom it was mailed, takes one answer, and no 
   expect(shown.body).toContain('Careful. &lt;script&gt;')
   expect(shown.body).not.toContain('<script')
   expect(shown.body).toContain('name="text"')
-  expect((await open(`code=${code}`, 'de')).body).toContain('Dies ist eine Verwarnung')
+  expect((await open(`code=${code}`, 'de')).body).toContain('Das ist eine Verwarnung')
   expect(await open('code=none')).toMatchObject({ status: 404, body: expect.stringContaining('role="alert"') })
   expect((await send({ code, text: ' ' })).status).toBe(400)
   const sent = await send({ code, text: `No.\n${HOSTILE}` })

@@ -348,6 +348,7 @@ const routes: Record<string, For> = {
   'GET /admin/account': 'console',
   'GET /admin/cases': 'console',
   'GET /admin/case': 'console',
+  'GET /admin/case/export': 'console',
   'GET /admin/sign-ups': 'console',
   'GET /admin/data': 'console',
   'GET /admin/data/blob': 'console',

@@ -1,7 +1,7 @@
 /** The page that the mail about a moderation decision links to: it shows the decision, and takes the appeal. */
 import { charge } from '../../../http/limiting.ts'
-import { html, type Html } from '../../../http/html.ts'
-import { appeal, decisionOfCode, ownDecisionView } from '../../operations/cases/cases.ts'
+import { html, type Html, type Wording } from '../../../http/html.ts'
+import { appeal, decisionActs, decisionOfCode, decisionTexts, ownDecisionView } from '../../operations/cases/cases.ts'
 import { faultAt, faultOf, hidden, type Fault, type PageCall } from '../page-parts/page-parts.ts'
 import { appealTexts as texts } from './appeal-texts.ts'
 import { formPage, formRoutes } from './form-page.ts'
@@ -11,35 +11,27 @@ const MAX_CHARS = 4000
 
 type Decision = ReturnType<typeof ownDecisionView>
 
-const acts: Readonly<Record<string, typeof texts.warn>> = {
-  warn: texts.warn,
-  takedown: texts.takedown,
-  'takedown-account': texts.takedownAccount,
-  quarantine: texts.quarantine,
-}
-
 /** The day of a time in RFC 3339, in UTC. */
 const dayOf = (time: string): Html => html`<time datetime="${time}">${time.slice(0, 10)}</time>`
 
-const row = (name: (typeof texts)['caseNumber'], value: Html | string | number): Html =>
-  html`<div><dt>${name}</dt><dd>${value}</dd></div>`
+const row = (name: Wording, value: Html | Wording | number): Html => html`<div><dt>${name}</dt><dd>${value}</dd></div>`
 
 /** Text by a person, with its line breaks. */
 const lines = (text: string): Html => html`${text.split('\n').map((line) => html`${line}<br>`)}`
 
-const facts = (given: Decision): Html => html`
+function facts({ act, reason, appeal: given, ...decision }: Decision): Html {
+  const told = decisionActs[act]?.told
+  return html`
 <dl class="facts">
-  ${row(texts.caseNumber, given.case)}
-  ${row(texts.concerns, html`<code>${given.subject}</code>`)}
-  ${row(texts.decidedOn, dayOf(given.decidedAt))}
-  ${acts[given.act] && html`<div><dt>${texts.decision}</dt><dd>${acts[given.act]}</dd></div>`}
-  ${row(texts.reason, lines(given.reason))}
-  ${given.appeal && row(texts.yourAnswer, lines(given.appeal.text))}
-  ${
-    given.appeal?.outcome &&
-    html`<div><dt>${texts.outcome}</dt><dd>${given.appeal.outcome === 'upheld' ? texts.upheld : texts.reversed}</dd></div>${row(texts.theirAnswer, lines(given.appeal.answer ?? ''))}`
-  }
+  ${row(texts.caseNumber, decision.case)}
+  ${row(texts.concerns, html`<code>${decision.subject}</code>`)}
+  ${row(texts.decidedOn, dayOf(decision.decidedAt))}
+  ${told && row(texts.decision, told)}
+  ${row(texts.reason, lines(reason))}
+  ${given && row(texts.yourAnswer, lines(given.text))}
+  ${given?.outcome && html`${row(texts.outcome, decisionTexts[given.outcome])}${row(texts.theirAnswer, lines(given.answer ?? ''))}`}
 </dl>`
+}
 
 const answerField = (text: string): Html => html`
 <div class="field">

@@ -3,8 +3,16 @@
  * moderators.
  */
 export { appeal, decisionOfCode } from './case-appeals.ts'
+export { decisionActs } from './case-decisions.ts'
 export { copyReport, fileReport, takeReport } from './case-intake.ts'
-export { ownDecisionView, type ListedCase, type WholeCase } from './case-views.ts'
+export {
+  ownDecisionView,
+  readableDecision,
+  type ExportedDecision,
+  type ListedCase,
+  type WholeCase,
+} from './case-views.ts'
 export { countWaiting } from './case-store.ts'
+export { decisionTexts } from './decision-texts.ts'
 export { accountSubject, blobSubject, type CaseSubject } from './case-subjects.ts'
 export { setTakedown } from './subject-takedowns.ts'

@@ -2,11 +2,9 @@
 import { DAY_SECS } from '../../../base/durations.ts'
 import type { ConsoleAct } from './console-act.ts'
 
-/** The number of a case as a segment of a path: never one that leads to another endpoint. */
-const ofCase = (act: string) => (form: URLSearchParams) => {
-  const id = form.get('id') ?? ''
-  return `/v1/admin/cases/${/^\d{1,15}$/.test(id) ? id : 'none'}/${act}`
-}
+/** The endpoint of a case. A number that is none leads to no other endpoint. */
+export const casePath = (id: string): string => `/v1/admin/cases/${/^\d{1,15}$/.test(id) ? id : 'none'}`
+const ofCase = (act: string) => (form: URLSearchParams) => `${casePath(form.get('id') ?? '')}/${act}`
 const text = (form: URLSearchParams, name: string) => form.get(name)?.trim() ?? ''
 
 export const caseActs: Readonly<Record<string, ConsoleAct>> = {

@@ -1,9 +1,11 @@
 /** The list of cases, and the page of one. */
 import { html, type Html } from '../../../http/html.ts'
+import type { InsideAnswer } from '../../../http/inside.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
-import type { ListedCase, WholeCase } from '../cases/cases.ts'
+import { readableDecision, type ExportedDecision, type ListedCase, type WholeCase } from '../cases/cases.ts'
 import { accountUrl } from './console-accounts.ts'
 import { actForm, factList, framed, listOf, minuteOf, moreLink, noteRow, refusalNote } from './console-layout.ts'
+import { casePath } from './console-case-acts.ts'
 import { ask, type Desk } from './console-session.ts'
 
 const ROWS = 25
@@ -110,15 +112,33 @@ async function quarantinePart(desk: Desk): Promise<Html> {
 </section>`
 }
 
+const notShown = (desk: Desk, answer: Exclude<InsideAnswer, { ok: true }>): Response =>
+  framed(desk, {
+    title: 'Case',
+    status: answer.status,
+    body: html`<section class="card">${refusalNote(answer)}</section>`,
+  })
+
+const caseAsked = ({ call }: Desk): string => casePath(call.url.searchParams.get('id') ?? '')
+
+/** The export of a decision, as a file of text or JSON. */
+export async function caseExport(desk: Desk): Promise<Response> {
+  const answer = await ask(desk, `${caseAsked(desk)}/export`)
+  if (!answer.ok) return notShown(desk, answer)
+  const exported = answer.body as ExportedDecision
+  const isText = desk.call.url.searchParams.get('format') === 'text'
+  return new Response(isText ? readableDecision(exported) : JSON.stringify(exported, null, 2), {
+    headers: {
+      'Content-Type': isText ? 'text/plain; charset=utf-8' : 'application/json',
+      'Content-Disposition': `attachment; filename="case-${exported.id}.${isText ? 'txt' : 'json'}"`,
+      'Cache-Control': 'no-store',
+    },
+  })
+}
+
 export async function casePage(desk: Desk): Promise<Response> {
-  const id = desk.call.url.searchParams.get('id') ?? ''
-  const answer = await ask(desk, `/v1/admin/cases/${/^\d{1,15}$/.test(id) ? id : 'none'}`)
-  if (!answer.ok)
-    return framed(desk, {
-      title: 'Case',
-      status: answer.status,
-      body: html`<section class="card">${refusalNote(answer)}</section>`,
-    })
+  const answer = await ask(desk, caseAsked(desk))
+  if (!answer.ok) return notShown(desk, answer)
   const found = answer.body as WholeCase
   const { decision, reports, furtherReports, notes } = found
   return framed(desk, {
@@ -139,7 +159,7 @@ export async function casePage(desk: Desk): Promise<Response> {
   })}
   <p class="links"><a href="/admin/cases?${new URLSearchParams({ state: 'all', did: found.did }).toString()}">All cases of the account</a></p>
 </section>
-${decision && decisionPart(decision)}
+${decision && decisionPart(found.id, decision)}
 <section class="card">
   <h2>Reports</h2>
   ${listOf(
@@ -163,7 +183,9 @@ ${actsPart(desk, found)}`,
   })
 }
 
-const decisionPart = ({ appeal, ...decision }: NonNullable<WholeCase['decision']>): Html => html`
+const exportUrl = (id: number, format: string): string => `/admin/case/export?id=${id}&format=${format}`
+
+const decisionPart = (id: number, { appeal, ...decision }: NonNullable<WholeCase['decision']>): Html => html`
 <section class="card">
   <h2>Decision</h2>
   ${factList({
@@ -175,6 +197,8 @@ const decisionPart = ({ appeal, ...decision }: NonNullable<WholeCase['decision']
     Appeal: appeal && html`${appeal.text}, ${minuteOf(appeal.at)}`,
     Answer: appeal?.outcome ? html`${appeal.outcome}: ${appeal.answer}, by ${decision.answeredBy}` : null,
   })}
+  <p class="links"><a href="${exportUrl(id, 'text')}">Export as text</a> <a href="${exportUrl(id, 'json')}">Export as JSON</a></p>
+  <p class="quiet">The export has the decision and its grounds, but not who reported.</p>
 </section>`
 
 /** The acts that are possible now. The endpoints check again. */

@@ -18,7 +18,7 @@ import { accountOf } from '../../identity/accounts/accounts.ts'
 import { operatorUse, proveAgain } from '../operators/operators.ts'
 import { consoleActs } from './console-acts.ts'
 import { accountPage, accountsPage } from './console-accounts.ts'
-import { casePage, casesPage } from './console-cases.ts'
+import { caseExport, casePage, casesPage } from './console-cases.ts'
 import { signUpsPage } from './console-sign-ups.ts'
 import { dataPage } from './console-data.ts'
 import { auditPage, operatorsPage } from './console-operators.ts'
@@ -40,6 +40,7 @@ export const shownPages = {
   account: accountPage,
   cases: casesPage,
   case: casePage,
+  caseExport,
   signUps: signUpsPage,
   data: dataPage,
   invites: invitesPage,

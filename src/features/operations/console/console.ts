@@ -26,6 +26,7 @@ export const operatorConsole: Feature = {
     shown('/admin/account', 'account'),
     shown('/admin/cases', 'cases'),
     shown('/admin/case', 'case'),
+    shown('/admin/case/export', 'caseExport'),
     shown('/admin/sign-ups', 'signUps'),
     shown('/admin/data', 'data'),
     route('GET', '/admin/data/blob', { handler: async (call) => (await load()).showBlob(call) }),
