@@ -3,7 +3,7 @@
  * what the browser prefers, or else what the operator set.
  */
 import type { Config } from '../platform/configuration/config.ts'
-import { acceptedLanguage, languages, type Language } from '../protocol/languages.ts'
+import { acceptedLanguage, languages, listedLanguage, type Language } from '../protocol/languages.ts'
 import { cookieOf } from './cookies.ts'
 import type { Exchange } from './endpoint.ts'
 
@@ -17,7 +17,16 @@ export const LANGUAGE_HEADERS = 'Accept-Language, Cookie'
 
 type Asker = Pick<Exchange, 'ctx' | 'request'>
 
-/** `wanted` is what an app asked for. */
+/**
+ * Parameter of the address of a page with what the app asked for, which the pages of one sign-in pass on. The name of
+ * OpenID Connect Core 3.1.2.1.
+ */
+export const WANTED_LANGUAGE = 'ui_locales'
+
+const languageInAddress = (request: Request): Language | null =>
+  listedLanguage(new URL(request.url).searchParams.get(WANTED_LANGUAGE) ?? '')
+
+/** `wanted` is what an app asked for, if the address of the page does not say. */
 export const pageLanguage = (asker: Asker, wanted: Language | null = null): Language =>
   personsLanguage(asker, wanted) ?? asker.ctx.config.pages.language
 
@@ -27,6 +36,7 @@ export function personsLanguage({ ctx, request }: Asker, wanted: Language | null
   return (
     languages.find((language) => language === chosen) ??
     wanted ??
+    languageInAddress(request) ??
     acceptedLanguage(request.headers.get('accept-language') ?? '')
   )
 }

@@ -1,6 +1,7 @@
 /** The page on which an account holder authorizes an app or denies it access. */
 import { html, inEnglish, plainName, type Html, type Wording } from '../../../http/html.ts'
 import { page, type PageAsker } from '../../../http/page.ts'
+import { WANTED_LANGUAGE } from '../../../http/page-language.ts'
 import { isLoopbackClientId } from '../../../protocol/client-metadata.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { BASE_SCOPE, type ExpandedScope } from '../../../protocol/scopes.ts'
@@ -70,8 +71,9 @@ export const SIGNED_IN_FOR_THIS = 'signed_in_for_this'
  */
 export const HAS_ACCOUNT = 'has_account'
 
-export const signUpUrl = (requestUri: string, clientId: string): string =>
-  `/account/sign-up?${new URLSearchParams({ request_uri: requestUri, client_id: clientId })}`
+type Named = Pick<AuthorizeView, 'requestUri' | 'pending'>
+
+export const signUpUrl = (named: Named): string => `/account/sign-up?${new URLSearchParams(namesOf(named))}`
 
 /** The host in the client's id, which is the only name of an app that others cannot copy. */
 export const appHost = (clientId: string): string =>
@@ -124,9 +126,11 @@ const walletPart = (view: AuthorizeView, consent: Consent, beside?: Html): Html 
     beside,
   })
 
-const namesOf = ({ requestUri, pending: { client } }: AuthorizeView) => ({
+/** What the pages of one sign-in carry along: the names of the request, and the language that the app asked for. */
+const namesOf = ({ requestUri, pending: { client, request } }: Named): Record<string, string> => ({
   request_uri: requestUri,
   client_id: client.clientId,
+  ...(request.language && { [WANTED_LANGUAGE]: request.language }),
 })
 const actionOf = (view: AuthorizeView): string => `/oauth/authorize?${new URLSearchParams(namesOf(view))}`
 
@@ -180,14 +184,15 @@ function whoAsks({ client: { clientId, name } }: PendingRequest, question: Wordi
 
 const deviceIcon = html`<svg viewBox="0 0 24 24"><path d="M4 5h16v11H4zM9 20h6M12 16v4" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>`
 
-function furtherLinks({ requestUri, pending: { client } }: AuthorizeView): Html {
+function furtherLinks(view: AuthorizeView): Html {
+  const { client } = view.pending
   const ofApp = [
     { uri: client.policyUri, text: texts.privacyPolicy },
     { uri: client.tosUri, text: texts.terms },
   ].filter(({ uri }) => uri !== null)
   return html`
 <p class="links">
-  <a href="/account/reset-password?${new URLSearchParams({ request_uri: requestUri, client_id: client.clientId }).toString()}">${texts.forgot}</a> <a href="${signUpUrl(requestUri, client.clientId)}">${texts.create}</a>
+  <a href="/account/reset-password?${new URLSearchParams(namesOf(view)).toString()}">${texts.forgot}</a> <a href="${signUpUrl(view)}">${texts.create}</a>
   ${ofApp.map(({ uri, text }) => html`<a href="${uri}" rel="noreferrer noopener" target="_blank">${text}</a> `)}
 </p>`
 }

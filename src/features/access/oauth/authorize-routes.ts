@@ -96,8 +96,7 @@ async function show(call: PageCall): Promise<Response> {
     throw pageRefusal('The address does not contain the client identifier of the app.')
   const opened = await openedRequest(call, call.url.searchParams)
   const { prompt } = opened.pending.request
-  if (prompt === 'create' && !call.url.searchParams.has(HAS_ACCOUNT))
-    return seeOther(signUpUrl(opened.requestUri, opened.pending.request.clientId))
+  if (prompt === 'create' && !call.url.searchParams.has(HAS_ACCOUNT)) return seeOther(signUpUrl(opened))
   if (prompt === 'none')
     return decided(call, opened, {
       kind: 'refuse',
