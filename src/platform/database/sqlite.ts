@@ -145,14 +145,19 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
 
 interface Kept {
   statement: Statement
-  /** False if it may change rows. */
+  /** False if it may change something. */
   onlyReads: boolean
+  /** Whether it changes nothing beside the rows that it counts. `CREATE TABLE` counts none. */
+  onlyRows: boolean
 }
+
+const reading = /^\s*SELECT\b/i
+const changingRows = /^\s*(INSERT|UPDATE|DELETE)\b/i
 
 /** A connection and its prepared statements. */
 class Prepared {
   readonly #statements = new Map<string, Kept>()
-  /** Whether rows may have changed since this was last set to false. */
+  /** Whether anything may have changed since this was last set to false. */
   hasChanged = false
 
   constructor(
@@ -173,9 +178,10 @@ class Prepared {
   }
 
   run(query: Sql): number {
-    const { changes } = this.#counted(query).statement.run(...bindings(query.values))
+    const { statement, onlyRows } = this.#counted(query)
+    const { changes } = statement.run(...bindings(query.values))
     this.counters.rows += changes
-    if (changes > 0) this.hasChanged = true
+    if (changes > 0 || !onlyRows) this.hasChanged = true
     return changes
   }
 
@@ -199,7 +205,11 @@ class Prepared {
   #prepared(text: string): Kept {
     const kept = this.#statements.get(text)
     if (kept) return kept
-    const made = { statement: this.connection.prepare(text), onlyReads: /^\s*SELECT\b/i.test(text) }
+    const made = {
+      statement: this.connection.prepare(text),
+      onlyReads: reading.test(text),
+      onlyRows: changingRows.test(text),
+    }
     if (this.#statements.size >= MAX_STATEMENTS) {
       const [oldest, { statement }] = this.#statements.entries().next().value!
       this.#statements.delete(oldest)

@@ -124,6 +124,20 @@ test.each([false, true])(
   },
 )
 
+test('one of a group that fails after it has made a table leaves no table', async () => {
+  const own = openSqlite({ path: join(dir, 'tables.db') })
+  const outcomes = await Promise.allSettled([
+    own.run(sql`CREATE TABLE kept (id INTEGER PRIMARY KEY)`),
+    own.transaction(async (tx) => {
+      await tx.run(sql`CREATE TABLE undone (id INTEGER PRIMARY KEY)`)
+      throw new Error('changed its mind')
+    }),
+  ])
+  expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected'])
+  expect(await own.all<{ name: string }>(sql`SELECT name FROM sqlite_schema`)).toEqual([{ name: 'kept' }])
+  await own.close()
+})
+
 test('strict mode runs work twice, keeps nothing of the first run, and counts and announces the second alone', async () => {
   const before = { ...db.counters }
   const seen: number[] = []
