@@ -123,6 +123,7 @@ function watchTransactions(): void {
         },
         afterCommit: (act) => tx.afterCommit(act),
         turn: () => tx.turn(),
+        known: tx.known,
       })
       mark('written')
       setImmediate(() => mark('committed'))

@@ -100,6 +100,12 @@ export interface Tx extends Reader, Writer {
    * thousand: others that write still wait for all of it.
    */
   turn(): Promise<void>
+  /**
+   * Numbers that the transactions before this one in its group read or wrote, by name, so that this one need not read
+   * them. Empty when a group begins, and whenever changes are undone; on PostgreSQL, in every transaction. Whatever
+   * changes the rows that a number stands for sets or deletes it.
+   */
+  readonly known: Map<string, number>
 }
 
 /** Differences between the databases beneath the shared subset of SQL. */

@@ -73,6 +73,7 @@ export class Group {
       afterCommit: (act) => void this.#afterCommit.push(act),
       // Every statement waits for its answer.
       turn: () => Promise.resolve(),
+      known: new Map(),
     }
   }
 
@@ -177,6 +178,8 @@ export class Group {
 
   async #attempt(work: Work): Promise<Outcome> {
     this.#count('transactions', 1)
+    // Transactions of other groups and nodes change rows meanwhile.
+    this.#tx.known.clear()
     try {
       return { ok: true, value: await work(this.#tx) }
     } catch (error) {

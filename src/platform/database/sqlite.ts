@@ -402,6 +402,7 @@ class WriterQueue {
       run: async (query) => writer.run(query),
       afterCommit: (act) => void this.#afterCommit.push(act),
       turn: () => this.#turn(),
+      known: new Map(),
     }
   }
 
@@ -444,6 +445,7 @@ class WriterQueue {
     reader.renew()
     const members: { waiting: Waiting; outcome: Outcome }[] = []
     this.#afterCommit = []
+    this.#tx.known.clear()
     try {
       writer.command('BEGIN IMMEDIATE')
       const size = Math.min(this.#waiting.length, MAX_GROUP)
@@ -539,6 +541,7 @@ class WriterQueue {
     writer.command('SAVEPOINT rehearsal')
     await this.#attempt(work)
     this.#afterCommit.length = others
+    this.#tx.known.clear()
     Object.assign(writer.counters, counted)
     if (!writer.connection.inTransaction) return
     writer.command('ROLLBACK TO rehearsal')
@@ -556,6 +559,7 @@ class WriterQueue {
       }
     } catch (error) {
       this.#afterCommit.length = others
+      this.#tx.known.clear()
       return { ok: false, error }
     }
   }

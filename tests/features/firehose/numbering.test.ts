@@ -85,6 +85,7 @@ async function openTransaction(databaseUrl = cluster.databaseUrl) {
     run: async (query) => (await ask(query)).count,
     afterCommit: () => undefined,
     turn: () => Promise.resolve(),
+    known: new Map(),
   }
   const commit = async () => void (await connection.unsafe('COMMIT'))
   return { tx, commit, [Symbol.asyncDispose]: () => connection.close({ timeout: 0 }) }

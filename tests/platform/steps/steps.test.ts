@@ -449,6 +449,7 @@ test('several are added in one statement, and the oldest make room', async () =>
       },
       afterCommit: (act) => tx.afterCommit(act),
       turn: () => tx.turn(),
+      known: tx.known,
     }
     return runner.addAll(counting, kind, steps)
   })

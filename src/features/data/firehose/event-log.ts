@@ -27,19 +27,29 @@ export async function headSeq(reader: Reader): Promise<number> {
   return Math.max(row!.newest ?? 0, row!.spent)
 }
 
+/** Name of the highest number ever assigned, among what transactions of a group know. */
+const HEAD = 'head of the event log'
+
+/** Like `headSeq`, for a transaction that numbers events itself. One of each group reads the log. */
+export const headToFollow = async (tx: Tx): Promise<number> => tx.known.get(HEAD) ?? (await headSeq(tx))
+
 /** Never assign a sequence number up to this one again. */
 export async function raiseSeq(tx: Tx, spentThrough: number): Promise<void> {
+  tx.known.delete(HEAD)
   await tx.run(sql`UPDATE repo_seq_past SET spent_through = ${spentThrough} WHERE spent_through < ${spentThrough}`)
 }
 
+/** Adds the newest events, in the order of their numbers. */
 export async function insertEvents(tx: Tx, events: readonly EventRow[]): Promise<void> {
   const rows = events.map(({ seq, did, type, sequencedAt, frame }) => [seq, did, type, sequencedAt, frame])
   await tx.run(sql`INSERT INTO repo_seq (seq, did, event_type, sequenced_at, frame) VALUES ${sqlRows(rows)}`)
+  tx.known.set(HEAD, events.at(-1)!.seq)
 }
 
 /** The same, for events of another server, under the numbers that they had there. Those that are here stay. */
 export async function keepEvents(tx: Tx, events: readonly EventRow[]): Promise<void> {
   if (events.length === 0) return
+  tx.known.delete(HEAD)
   const rows = events.map(({ seq, did, type, sequencedAt, frame }) => [seq, did, type, sequencedAt, frame])
   await tx.run(sql`
     INSERT INTO repo_seq (seq, did, event_type, sequenced_at, frame) VALUES ${sqlRows(rows)} ON CONFLICT (seq) DO NOTHING`)

@@ -4,15 +4,16 @@
  * An event is a row, written in the same transaction as the change that it reports. Numbers are in the order of
  * commits, and a reader who has seen a number has seen all lower ones.
  *
- * On SQLite, transactions run one after another, and an event gets its number as it is written. The next number is read
- * from the log itself, which is correct after a rollback, a restart, or a command of another process. On PostgreSQL,
+ * On SQLite, transactions run one after another, and an event gets its number as it is written. The first transaction
+ * of a group reads the next number from the log itself, which is correct after a rollback, a restart, or a command of
+ * another process; the others know it from the one before. On PostgreSQL,
  * events get their numbers after the commit: see `sequencer.ts`.
  */
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { crawlersOf, type CrawlAnswer, type CrawlRequest } from './crawlers.ts'
 import { leaveToSequencer } from './sequencer.ts'
-import { countEvents, deleteEventsOf, headSeq, insertEvents, type EventRow } from './event-log.ts'
+import { countEvents, deleteEventsOf, headSeq, headToFollow, insertEvents, type EventRow } from './event-log.ts'
 import { tailOf } from './tail.ts'
 import { eventFrame, type RepoEvent } from '../../../protocol/frames.ts'
 
@@ -52,7 +53,7 @@ export async function sequenceEvents(ctx: Context, tx: Tx, events: readonly Repo
 
 async function appendNumbered(ctx: Context, tx: Tx, events: readonly RepoEvent[]): Promise<void> {
   const { clock } = ctx
-  const head = await headSeq(tx)
+  const head = await headToFollow(tx)
   const sequencedAt = clock.now()
   const rows: EventRow[] = []
   for (const event of events) {
