@@ -61,13 +61,15 @@ export class Cid {
 export const cidOfCbor = (block: Uint8Array): Cid => cidOf(codecs.dagCbor, block)
 export const cidOfBlob = (bytes: Uint8Array): Cid => cidOf(codecs.raw, bytes)
 
+const contentDigest = new Uint8Array(DIGEST_LENGTH)
+
+/** A view into the bytes of the CID would give them a buffer object of their own, several times as large. */
 function cidOf(codec: Codec, content: Uint8Array): Cid {
+  Bun.SHA256.hash(content, contentDigest)
   const bytes = cidPrefix(codec)
-  Bun.SHA256.hash(content, bytes.subarray(DIGEST_OFFSET))
+  bytes.set(contentDigest, DIGEST_OFFSET)
   return new Cid(bytes)
 }
-
-const contentDigest = new Uint8Array(DIGEST_LENGTH)
 
 /** Whether a block matches a CID, given as bytes that begin with the CID. */
 export function isBlockOf(cid: Uint8Array, block: Uint8Array): boolean {

@@ -45,7 +45,7 @@ function composed(strings: TemplateStringsArray, values: readonly (SqlValue | Sq
   const nested = values.map(textsOf)
   // Fragments without `raw` are parameter lists of one call, and not worth remembering.
   if (known.length >= MAX_COMPOSITIONS || !nested.every((piece) => piece === null || 'raw' in piece)) return texts
-  const composition = { nested, texts: Object.assign(texts, { raw: texts }) }
+  const composition = { nested, texts: fixed(texts) }
   compositions.set(strings, [...known, composition])
   return composition.texts
 }
@@ -75,9 +75,21 @@ function areFlat(values: readonly (SqlValue | Sql)[]): values is readonly SqlVal
   return true
 }
 
+/** Texts of one row, by how many values it has. They are the same in every call: such statements are composed once. */
+const rowTexts: (readonly string[])[] = []
+
+function oneRow(values: readonly SqlValue[]): Sql {
+  const texts = (rowTexts[values.length] ??= fixed(['(', ...Array<string>(values.length - 1).fill(', '), ')']))
+  return new Sql(texts, values)
+}
+
+/** Marks texts as those of every call, as the texts of templates are. */
+const fixed = (texts: string[]): readonly string[] => Object.assign(texts, { raw: texts })
+
 /** Makes `(?, ?, ?)` for IN. An empty list matches nothing. */
 export function sqlList(values: readonly SqlValue[]): Sql {
   if (values.length === 0) return new Sql(['(SELECT NULL WHERE 1 = 0)'], [])
+  if (values.length === 1) return oneRow(values)
   return new Sql(['(', ...Array<string>(values.length - 1).fill(', '), ')'], values)
 }
 
@@ -86,6 +98,7 @@ export function sqlList(values: readonly SqlValue[]): Sql {
  * length.
  */
 export function sqlRows(rows: readonly (readonly SqlValue[])[]): Sql {
+  if (rows.length === 1) return oneRow(rows[0]!)
   const texts = ['(']
   const values: SqlValue[] = []
   rows.forEach((row, r) => {
