@@ -14,8 +14,8 @@ export interface Work {
   nonce: string
 }
 
+export const workDigest = ({ challenge, subject, nonce }: Work): Buffer =>
+  createHash('sha256').update(`${challenge}:${subject}:${nonce}`).digest()
+
 /** Returns the number of zero bits with which the hash begins. */
-export function workBits({ challenge, subject, nonce }: Work): number {
-  const digest = createHash('sha256').update(`${challenge}:${subject}:${nonce}`).digest()
-  return Math.clz32(digest.readUInt32BE(0))
-}
+export const workBits = (work: Work): number => Math.clz32(workDigest(work).readUInt32BE(0))

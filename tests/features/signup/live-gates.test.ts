@@ -171,6 +171,26 @@ test('a proof of work is for one address, and lasts an hour', async () => {
   const fresh = await proofFor('worker@example.com')
   const answers = await Promise.all([1, 2, 3].map(() => signUpWith('worker', { signUp: { proofOfWork: fresh } })))
   expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 400, 400])
+  // Its holder gives the address up, and the proof for it is spent.
+  const { accessJwt } = answers.find(({ status }) => status === 200)!.body
+  const left = await xrpc(pds, 'com.atproto.server.updateEmail', {
+    headers: bearer(accessJwt),
+    json: { email: 'elsewhere@example.com' },
+  })
+  expect(left.status).toBe(200)
+  const again = (proofOfWork: unknown) =>
+    xrpc(pds, 'com.atproto.server.createAccount', {
+      json: {
+        handle: 'worker-again.test',
+        email: 'worker@example.com',
+        password: 'a long password',
+        extension: { signUp: { proofOfWork } },
+      },
+    })
+  expect((await again(fresh)).body.error).toBe('ProofOfWorkRequired')
+  // Challenges of the same second are the same.
+  pds.clock.advance({ secs: 1 })
+  expect((await again(await proofFor('worker@example.com'))).status).toBe(200)
   await set('invite_code_required', 'true')
   expect(await needs()).toEqual({ inviteCodeRequired: true })
   await set('invite_code_required', null)

@@ -5,7 +5,7 @@ import type { Millis } from '../../../protocol/identifiers.ts'
 /** Record the use of a value. Returns false if the value is already recorded. */
 export async function useOnce(
   writer: Writer,
-  kind: 'assertion' | 'challenge' | 'identity-assertion',
+  kind: 'assertion' | 'challenge' | 'identity-assertion' | 'sign-up-proof',
   value: string,
   expiresAt: Millis,
 ): Promise<boolean> {

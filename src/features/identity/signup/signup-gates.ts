@@ -7,8 +7,9 @@ import { perContext, type Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { serverSecret } from '../../../platform/secrets/vault.ts'
 import { networkOf } from '../../../protocol/ip-address.ts'
-import { wireTime } from '../../../protocol/identifiers.ts'
-import { workBits } from '../../../protocol/proof-of-work.ts'
+import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
+import { workBits, workDigest } from '../../../protocol/proof-of-work.ts'
+import { useOnce } from '../../access/tokens/tokens.ts'
 import { countSignupsFrom, deleteSignupPlaces, insertSignupPlace } from './signup-place-store.ts'
 
 /**
@@ -62,10 +63,14 @@ export async function signupNeeds(ctx: Context): Promise<SignupNeeds> {
 }
 
 /**
- * Throws `AnswerRequired` or `ProofOfWorkRequired`. The proof is bound to the address, for which there is one account
- * at most: nothing needs to be remembered for it to count once.
+ * Returns the proof that the sign-up spends, null if none is needed. Throws `AnswerRequired` or `ProofOfWorkRequired`.
+ * The proof is bound to the address.
  */
-export async function passAnswerGates(ctx: Context, email: string, { answer, proof }: GateAnswers): Promise<void> {
+export async function passAnswerGates(
+  ctx: Context,
+  email: string,
+  { answer, proof }: GateAnswers,
+): Promise<UnspentProof | null> {
   const { question, answers } = ctx.config.signup
   if (question !== null && !(answer !== null && isAccepted(answer, answers)))
     throw new Refusal(
@@ -76,13 +81,31 @@ export async function passAnswerGates(ctx: Context, email: string, { answer, pro
         : 'The question of this server has another answer',
     )
   const bits = neededBits(ctx)
-  if (bits > 0 && !(proof !== null && (await isProven(ctx, email, proof, bits))))
-    throw new Refusal(
-      400,
-      'ProofOfWorkRequired',
-      `The proof of work is missing, too old or too small. GET /v1/sign-up has a challenge of ${bits} bits; browsers sign up at ${ctx.config.publicUrl}/account/sign-up`,
-    )
+  if (bits === 0) return null
+  if (proof === null || !(await isProven(ctx, email, proof, bits))) throw workRequired(ctx)
+  return {
+    digest: workDigest({ ...proof, subject: email }).toString('base64url'),
+    expiresAt: Number.parseInt(proof.challenge, 10) * 1000,
+  }
 }
+
+/** A proof that is enough. An account may leave its address, so the address alone does not make it count once. */
+export interface UnspentProof {
+  digest: string
+  expiresAt: Millis
+}
+
+/** Spend a proof, in the transaction that claims the names. Throws `ProofOfWorkRequired` if it was spent before. */
+export async function spendProof(ctx: Context, tx: Tx, { digest, expiresAt }: UnspentProof): Promise<void> {
+  if (!(await useOnce(tx, 'sign-up-proof', digest, expiresAt))) throw workRequired(ctx)
+}
+
+const workRequired = (ctx: Context) =>
+  new Refusal(
+    400,
+    'ProofOfWorkRequired',
+    `The proof of work is missing, used, too old or too small. GET /v1/sign-up has a challenge of ${neededBits(ctx)} bits; browsers sign up at ${ctx.config.publicUrl}/account/sign-up`,
+  )
 
 const folded = (text: string): string => text.normalize('NFKC').replaceAll(/\s+/g, ' ').trim().toLowerCase()
 

@@ -19,7 +19,7 @@ import { passwordFault } from '../passwords/passwords.ts'
 import { admitHandle, isNameTaken, leaveOwnName } from '../handles/handles.ts'
 import { checkBroughtIdentity, type BroughtIdentity } from './brought-identity.ts'
 import { isInviteUsable } from '../invites/invites.ts'
-import { noAnswers, passAnswerGates, type GateAnswers } from './signup-gates.ts'
+import { noAnswers, passAnswerGates, type GateAnswers, type UnspentProof } from './signup-gates.ts'
 
 export interface SignupRequest {
   handle: string
@@ -44,6 +44,8 @@ export interface AdmittedSignup {
   recoveryKey: string | null
   /** The identity that the client has made itself; null if the server makes one, or if the DID existed before. */
   brought: BroughtIdentity | null
+  /** Of work, which the sign-up spends. */
+  proof: UnspentProof | null
   /** Of its mails; null if the request says none. */
   language: Language | null
 }
@@ -74,7 +76,7 @@ export async function checkRequest(
   if (email === null) throw emailNotSupported()
   await requireLastingAddress(ctx, email)
   // Who moves here has proved to control an identity, and comes with tools that know no such gates.
-  if (did === null) await passAnswerGates(ctx, email, request.gates ?? noAnswers)
+  const proof = did === null ? await passAnswerGates(ctx, email, request.gates ?? noAnswers) : null
   const handle = await admitHandle(ctx, request.handle, did)
   const recoveryKey = request.recoveryKey ?? null
   if (recoveryKey !== null && !parseDidKey(recoveryKey))
@@ -88,7 +90,7 @@ export async function checkRequest(
   if (did !== null) await requireNew(db, did)
   // Last: otherwise a request with some other fault would reveal for free whether the address is available.
   await withinRefusedAddresses(exchange, () => requireFreeAddress(db, email, clock.now()))
-  return { did, handle, email, password, inviteCode, recoveryKey, brought, language: personsLanguage(exchange) }
+  return { did, handle, email, password, inviteCode, recoveryKey, brought, proof, language: personsLanguage(exchange) }
 }
 
 /**

@@ -33,7 +33,7 @@ import { curveFor, takeReservedKey } from '../reserved-keys/reserved-keys.ts'
 import { deleteFactors } from '../../access/factors/factors.ts'
 import { useInvite } from '../invites/invites.ts'
 import { noteWallet } from '../../access/wallet-proofs/wallet-proofs.ts'
-import { passRangeGate } from './signup-gates.ts'
+import { passRangeGate, spendProof } from './signup-gates.ts'
 import {
   type AdmittedSignup,
   checkPassword,
@@ -78,7 +78,7 @@ export async function createAccount<Entry>(
   const arrived = await arriveAgain(exchange, request, provenDid, enter)
   if (arrived) return arrived
   const admitted = await checkRequest(exchange, request, provenDid)
-  const { handle, email, password, inviteCode } = admitted
+  const { handle, email, password, inviteCode, proof } = admitted
   const passwordHash = password === null ? null : await hashPassword(ctx, password)
   const { brought } = admitted
   const key = brought?.key ?? makeAccountKey(ctx, admitted.did === null ? 'p256' : await curveFor(ctx, admitted.did))
@@ -94,6 +94,7 @@ export async function createAccount<Entry>(
       await (brought ? bindBroughtKey(tx, brought, email) : requireNew(tx, fresh.did))
       await requireFreeAddress(tx, email, now)
       await passRangeGate(exchange, tx)
+      if (proof !== null) await spendProof(ctx, tx, proof)
     },
   )
   if (!claimed) throw handleTaken(handle)
