@@ -1,7 +1,8 @@
 /** The page on which people manage their account: who has access to it, and its handle, email address and password. */
-import { html, type Html, type Phrase } from '../../../http/html.ts'
+import { html, type Html, type Phrase, type Wording } from '../../../http/html.ts'
 import type { KnownOrigin } from '../../../http/origin.ts'
 import { page, type PageAsker } from '../../../http/page.ts'
+import { isLoopbackClientId } from '../../../protocol/client-metadata.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import type { AppPassword, ListedSession, ListedWalletSession } from '../sessions/sessions.ts'
@@ -98,13 +99,13 @@ function apps(view: AccountView): Html | null {
     (app) => html`
 <li>
   <div class="body">
-    <strong>${sentence(appHost(app.clientId))}</strong>
+    <strong>${nameOfApp(app.clientId)}</strong>
     <small>${texts.sinceSeen({ from: day(app.createdAt), seen: day(app.refreshedAt) })}</small>
     ${app.delegation !== null && html`<small>${texts.signedInBy({ account: delegates.get(app.delegation.delegateDid) ?? app.delegation.delegateDid })}</small>`}
     ${app.openedWith !== null && html`<small>${authorizedWith(app.openedWith, app.openedFrom)}</small>`}
     ${foldedScopes(texts.mayDo, app.scope)}
   </div>
-  ${accountForm(view, 'apps', html`${hidden({ id: app.id })}<button class="small danger" aria-label="${texts.endAccessOf({ name: appHost(app.clientId) })}">${texts.endAccess}</button>`)}
+  ${accountForm(view, 'apps', html`${hidden({ id: app.id })}<button class="small danger" aria-label="${texts.endAccessOf({ name: nameOfApp(app.clientId) })}">${texts.endAccess}</button>`)}
 </li>`,
   )
   return html`
@@ -114,6 +115,9 @@ function apps(view: AccountView): Html | null {
   ${rows.length === 0 ? html`<p class="note">${texts.noApps}</p>` : html`<ul class="list">${rows}</ul>`}
 </section>`
 }
+
+const nameOfApp = (clientId: string): Wording =>
+  isLoopbackClientId(clientId) ? texts.appHere : sentence(appHost(clientId))
 
 const authorizedWith = (program: string, network: string | null): Phrase =>
   network === null ? texts.authorizedWith({ program }) : texts.authorizedWithFrom({ program, network })

@@ -28,6 +28,7 @@ export const accountGerman = {
   reactivate: 'Konto reaktivieren',
   apps: 'Apps mit Zugriff',
   appsLead: 'Apps, denen du Zugriff gegeben hast. Wenn du ihn beendest, wirkt das sofort.',
+  appHere: 'Eine App auf diesem Gerät',
   noApps: 'Keine App hat Zugriff auf dein Konto.',
   sinceSeen: 'Seit {from}, zuletzt gesehen {seen}',
   signedInBy: 'Angemeldet von {account}, das für dich handelt',

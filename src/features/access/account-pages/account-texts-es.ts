@@ -28,6 +28,7 @@ export const accountSpanish = {
   reactivate: 'Reactivar la cuenta',
   apps: 'Apps con acceso',
   appsLead: 'Apps que has autorizado. Si les retiras el acceso, tiene efecto al momento.',
+  appHere: 'Una app en este dispositivo',
   noApps: 'Ninguna app tiene acceso a tu cuenta.',
   sinceSeen: 'Desde el {from}, vista por última vez el {seen}',
   signedInBy: 'Sesión iniciada por {account}, que actúa por ti',

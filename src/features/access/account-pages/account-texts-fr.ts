@@ -28,6 +28,7 @@ export const accountFrench = {
   reactivate: 'Réactiver le compte',
   apps: 'Applications ayant accès',
   appsLead: 'Applications que vous avez autorisées. Mettre fin à leur accès prend effet immédiatement.',
+  appHere: 'Une application sur cet appareil',
   noApps: 'Aucune application n’a accès à votre compte.',
   sinceSeen: 'Depuis le {from}, vue pour la dernière fois le {seen}',
   signedInBy: 'Connexion par {account}, qui agit pour vous',

@@ -28,6 +28,7 @@ export const accountJapanese = {
   reactivate: 'アカウントを再有効化',
   apps: 'アクセスできるアプリ',
   appsLead: 'あなたが許可したアプリです。アクセスを終了すると、すぐに反映されます。',
+  appHere: 'この端末のアプリ',
   noApps: 'アカウントにアクセスできるアプリはありません。',
   sinceSeen: '{from} から、最終アクセス {seen}',
   signedInBy: '{account}（あなたのアカウントとして操作）によるログイン',

@@ -28,6 +28,7 @@ export const accountBrazilian = {
   reactivate: 'Reativar conta',
   apps: 'Apps com acesso',
   appsLead: 'Apps que você autorizou. Encerrar o acesso tem efeito imediato.',
+  appHere: 'Um app neste dispositivo',
   noApps: 'Nenhum app tem acesso à sua conta.',
   sinceSeen: 'Desde {from}, visto pela última vez em {seen}',
   signedInBy: 'Login feito por {account}, que age por você',

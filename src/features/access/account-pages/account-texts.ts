@@ -32,6 +32,7 @@ export const accountTexts = textTable(
     reactivate: 'Reactivate account',
     apps: 'Apps with access',
     appsLead: 'Apps that you have authorized. Ending their access takes effect at once.',
+    appHere: 'An app on this device',
     noApps: 'No app has access to your account.',
     sinceSeen: 'Since {from}, last seen {seen}',
     signedInBy: 'Signed in by {account}, who acts for you',
