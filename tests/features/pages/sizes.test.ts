@@ -765,7 +765,7 @@ const measure = `(() => {
     clipped: all.filter((one) => !['INPUT', 'SELECT', 'OPTION'].includes(one.tagName) && getComputedStyle(one).display !== 'inline' && one.scrollWidth > one.clientWidth + 1).map(label),
     repeatedIds: ids.filter((id, i) => ids.indexOf(id) !== i),
     unnamed: [...document.querySelectorAll('input:not([type=hidden]), select, button, a')].filter((one) => !(one.labels?.length || one.getAttribute('aria-label') || one.textContent.trim())).map(label),
-    small: all.filter((one) => one.matches('button, .button, input[type=text], input[type=password], input[type=email], select') && one.getBoundingClientRect().height < 36).map(label),
+    small: all.filter((one) => one.matches('button, .button, input[type=text], input[type=password], input[type=email], input[type=date], select') && one.getBoundingClientRect().height < 36).map(label),
     faint: all.filter((one) => hasText(one) && contrast(one) < 4.5).map(label),
     headings: document.querySelectorAll('h1').length,
   }
