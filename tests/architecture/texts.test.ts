@@ -26,10 +26,7 @@ const unfinished: readonly string[] = [
   'features/operations/console/console-sign-ups.ts',
   'features/access/account-pages/move-away-page.ts',
   'features/access/account-pages/move-here-pages.ts',
-  'features/access/account-pages/import-page.ts',
   'features/access/account-pages/move-page.ts',
-  'features/access/account-pages/own-key-part.ts',
-  'features/access/account-pages/push-part.ts',
   'features/access/account-pages/recovery-pages.ts',
   'features/access/account-pages/wallet-matters-view.ts',
   'features/agents/agents/agent-claim-page.ts',
@@ -37,7 +34,7 @@ const unfinished: readonly string[] = [
 
 /** Words that are the same in another language, by language; names and abbreviations need no line. */
 const loans: Readonly<Record<string, readonly string[]>> = {
-  fr: ['Agents', 'Code', 'Contact', 'Sessions', 'Type', 'images'],
+  fr: ['Agents', 'Code', 'Contact', 'Notifications', 'Sessions', 'Type', 'images'],
   de: ['Apps', 'Code', 'Handle', 'Server', 'Passkeys', 'Software'],
   es: ['Apps', 'Software'],
   'pt-BR': ['Apps', 'Software', 'feeds'],

@@ -26,6 +26,7 @@ import {
   type PageCall,
 } from '../page-parts/page-parts.ts'
 import { holderForm, type Holder } from '../pages/pages.ts'
+import { addedKeyTexts as texts } from './added-key-texts.ts'
 
 const PATH = 'identity/own-key'
 const CURVE = 'p256'
@@ -43,8 +44,8 @@ export const noOwnKey: OwnKey = { stage: 'ask', publicKey: '', fault: null }
 export const ownKeyPart = (holder: Holder, ownKey: OwnKey): Html => html`
 <section class="card" id="own-key">
   <div class="tight">
-    <h2>A key of your own</h2>
-    <p class="quiet">With a key that ranks above the key of this server, you can move your account away without the help of anyone here, even if this server is gone.</p>
+    <h2>${texts.title}</h2>
+    <p class="quiet">${texts.lead}</p>
   </div>
   ${content(holder, ownKey)}
 </section>`
@@ -56,48 +57,48 @@ function content(holder: Holder, ownKey: OwnKey): Html {
     case 'code':
       return confirming(holder, ownKey)
     case 'done':
-      return html`${goodNote('The key is added. It is now the highest key of your identity. Keep its secret part safe: anyone who has it controls your identity.')}`
+      return html`${goodNote(texts.done)}`
   }
 }
 
 const asking = (holder: Holder, { publicKey, fault }: OwnKey & { stage: 'ask' }): Html => html`
 ${errorNote(fault)}
-<p>To add one, you need the code that we send to your email address.</p>
+<p>${texts.codeNeeded}</p>
 ${accountForm(
   holder,
   `${PATH}/begin`,
-  html`<div><button>Make a key for me</button></div><p class="quiet">We show it once. This server does not keep it.</p>`,
+  html`<div><button>${texts.make}</button></div><p class="quiet">${texts.shownOnce}</p>`,
 )}
 <details${publicKey !== '' && html` open`}>
-  <summary>Use the key of a wallet</summary>
+  <summary>${texts.useWallet}</summary>
   ${accountForm(
     holder,
     `${PATH}/begin`,
     html`
-  ${field({ id: 'own-key-public', name: 'wallet_key', label: 'Public key of the wallet', value: publicKey, required: true, maxLength: 200, hint: 'It begins with did:key:z. Do not enter a secret key here.', fault })}
-  <div><button>Send a code</button></div>`,
+  ${field({ id: 'own-key-public', name: 'wallet_key', label: texts.walletKey, value: publicKey, required: true, maxLength: 200, hint: texts.walletKeyHint, fault })}
+  <div><button>${texts.sendCode}</button></div>`,
   )}
 </details>`
 
 const confirming = (holder: Holder, { publicKey, secretKey, fault }: OwnKey & { stage: 'code' }): Html => html`
-${errorNote(fault) ?? goodNote('We have sent a code to your email address. It is valid for 15 minutes.')}
+${errorNote(fault) ?? goodNote(texts.codeSent)}
 ${
   secretKey !== null &&
   html`
 <div class="note warn">
-  <p>This is your secret key. It is shown only once, so store it now, in a password manager or on paper. Without it, the key below is of no use, and it cannot be removed without it.</p>
+  <p>${texts.secret}</p>
   <p class="secret">${secretKey}</p>
 </div>`
 }
-<dl class="facts"><div><dt>Key to add</dt><dd class="copy">${publicKey}</dd></div></dl>
+<dl class="facts"><div><dt>${texts.toAdd}</dt><dd class="copy">${publicKey}</dd></div></dl>
 ${accountForm(
   holder,
   PATH,
   html`
 ${hidden({ wallet_key: publicKey })}
 ${codeField({ id: 'own-key-code', fault })}
-<p class="quiet">Continue only if you have the secret key. The key will rank above all others, and this server cannot take it away again.</p>
-<div><button class="primary">Add this key</button></div>`,
+<p class="quiet">${texts.warning}</p>
+<div><button class="primary">${texts.add}</button></div>`,
 )}`
 
 type Show = (call: PageCall, holder: Holder, ownKey: OwnKey) => Promise<Response>

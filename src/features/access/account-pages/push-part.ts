@@ -5,6 +5,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { pushDevicesOf, removeRegistration, type PushRegistration } from '../../push/notifications/notifications.ts'
 import { accountForm, outcomeOf, type AccountView } from './account-view.ts'
 import { day, hidden } from '../page-parts/page-parts.ts'
+import { pushTexts as texts } from './push-texts.ts'
 
 /** Characters of a device's id that are shown: those of a UUID fit. */
 const MAX_ID_CHARS = 36
@@ -21,9 +22,9 @@ export function pushPart(view: AccountView): Html | null {
   if (view.pushDevices.length === 0 && outcome === null) return null
   return html`
 <section class="card" id="pushes">
-  <div class="tight"><h2>Notifications</h2><p class="quiet">Devices that are notified when an app or a program requests access to your account. Messages are encrypted for the device. A device that you remove gets none until its wallet registers it again.</p></div>
+  <div class="tight"><h2>${texts.title}</h2><p class="quiet">${texts.lead}</p></div>
   ${outcome}
-  ${view.pushDevices.length === 0 ? html`<p class="note">No device is registered.</p>` : html`<ul class="list">${view.pushDevices.map((device) => deviceRow(view, device))}</ul>`}
+  ${view.pushDevices.length === 0 ? html`<p class="note">${texts.none}</p>` : html`<ul class="list">${view.pushDevices.map((device) => deviceRow(view, device))}</ul>`}
 </section>`
 }
 
@@ -32,7 +33,7 @@ function deviceRow(view: AccountView, { deviceId, topic, registeredAt }: PushReg
   const id = plainName(deviceId, MAX_ID_CHARS)
   return html`
 <li>
-  <div class="body"><strong>${name}</strong><small>Since ${day(registeredAt)}</small><small>Device ${id}</small></div>
-  ${accountForm(view, 'pushes', html`${hidden({ id: deviceId })}<button class="small danger" aria-label="Remove the device ${id} of ${name}">Remove</button>`)}
+  <div class="body"><strong>${name}</strong><small>${texts.since({ day: day(registeredAt) })}</small><small>${texts.device({ id })}</small></div>
+  ${accountForm(view, 'pushes', html`${hidden({ id: deviceId })}<button class="small danger" aria-label="${texts.removeDevice({ id, name })}">${texts.remove}</button>`)}
 </li>`
 }

@@ -88,10 +88,10 @@ export function field({
 }
 
 export interface FileField {
-  label: string
+  label: Wording
   /** Which files the browser offers, as in `accept`. */
   accept: string
-  hint: string
+  hint: Wording
   fault?: Fault | null
 }
 
