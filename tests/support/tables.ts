@@ -33,7 +33,7 @@ export interface Tables {
   app_password: { did: string }
   archive_schedule: { did: string; every: string; due_at: number }
   blob: { did: string; cid: string; mime_type: string; unreferenced_at: number | null }
-  blob_reference: { cid: string }
+  blob_reference: { did: string; record: string; cid: string }
   blob_removal: {
     cid: string
     unowned_at: number

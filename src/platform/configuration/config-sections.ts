@@ -516,7 +516,7 @@ export const declared = {
     roundSecs: field(seconds(), {
       default: 7 * DAY_SECS,
       addition: true,
-      doc: 'Time within which every repository is read and checked while the server runs: its records, tree and signature against each other and the event log. 0: not checked.',
+      doc: 'Time within which every repository is read and checked while the server runs: its records, tree and signature against each other, the event log and the references to blobs. 0: not checked.',
     }),
     cpuPercent: field(integer({ min: 1, max: 100 }), {
       default: 2,

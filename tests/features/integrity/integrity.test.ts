@@ -5,6 +5,7 @@ import { faultsOfRepo } from '../../../src/features/operations/integrity/repo-ch
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
+import { Uploader } from '../../support/clients/uploader.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
@@ -56,10 +57,20 @@ test('what is whole has no findings, whatever was written and deleted', async ()
   const account = await joined(300)
   const json = { repo: account.did, collection: 'com.example.note', rkey: 'note7' }
   expect((await account.call('com.atproto.repo.deleteRecord', { json })).status).toBe(200)
+  await withBlob(account)
   const empty = await joined(0)
   expect([await faultsAfterRound(account), await faultsAfterRound(empty)]).toEqual([[], []])
   expect(await view()).toMatchObject({ count: 0, round: { completedRepos: accounts } })
 })
+
+/** A record of the account that refers to a new blob. */
+async function withBlob(account: TestAccount): Promise<{ did: string; record: string; cid: string }> {
+  const { did, accessJwt } = account
+  const image = await Uploader.at(pds, did as Did, accessJwt).upload(`image of ${did}`, 'image/png')
+  const json = { repo: did, collection: 'com.example.note', rkey: 'image', record: { image } }
+  expect((await account.call('com.atproto.repo.createRecord', { json })).status).toBe(200)
+  return { did, record: 'com.example.note/image', cid: image.ref.$link }
+}
 
 const damages: [what: string, damage: (account: TestAccount & { id: number }) => Promise<void>, found: RegExp][] = [
   [
@@ -124,6 +135,30 @@ const damages: [what: string, damage: (account: TestAccount & { id: number }) =>
       await pds.damage('repo', { id: account.id }, { rev, head, commit_block })
     },
     /the event log has revision/,
+  ],
+  [
+    'a lost reference to a blob',
+    async (account) => {
+      const { did, record, cid } = await withBlob(account)
+      await pds.lose('blob_reference', { did, record, cid })
+    },
+    /blob references of record com.example.note\/image/,
+  ],
+  [
+    'a reference of another record than the one that has the blob',
+    async (account) => {
+      const { did, record, cid } = await withBlob(account)
+      await pds.damage('blob_reference', { did, record, cid }, { record: 'com.example.note/note7' })
+    },
+    /blob references of record com.example.note\/note7/,
+  ],
+  [
+    'a blob that is due for deletion though a record refers to it',
+    async (account) => {
+      const { did, cid } = await withBlob(account)
+      await pds.damage('blob', { did, cid }, { unreferenced_at: pds.clock.now() })
+    },
+    /whether blob \w+ is due for deletion/,
   ],
 ]
 

@@ -11,7 +11,7 @@ import { writeCar } from '../../../protocol/car.ts'
 import { wireTime, wireTimeOrNull, type Did } from '../../../protocol/identifiers.ts'
 import { accountNotFound, accountOf, furtherHandlesOf, type Account } from '../../identity/accounts/accounts.ts'
 import { listAppPasswords } from '../../access/sessions/sessions.ts'
-import { accountBlobs, type AccountBlob } from '../blobs/blobs.ts'
+import { accountBlobs } from '../blobs/blobs.ts'
 import { findPreferences } from '../preferences/preferences.ts'
 import { repoBlocks, repoHead, type RepoHead } from '../repo/repo.ts'
 import { archiveNames } from './archive-names.ts'
@@ -72,7 +72,7 @@ export interface Contents {
   account: Account
   repo: RepoHead | null
   files: CollectedFiles
-  blobs: BatchFile<AccountBlob>
+  blobs: BatchFile<Awaited<ReturnType<typeof accountBlobs>>[number]>
 }
 
 /** Collect everything but the bytes of the blobs. Throws `AccountNotFound` if the account does not exist. */

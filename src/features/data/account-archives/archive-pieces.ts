@@ -11,7 +11,7 @@ import { ZipWriter } from '../../../platform/files/zip-writer.ts'
 import { csvRow, BYTE_ORDER_MARK } from '../../../protocol/csv.ts'
 import { parseCid } from '../../../protocol/cid.ts'
 import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
-import { blobStorage, type AccountBlob } from '../blobs/blobs.ts'
+import { blobStorage, type StoredBlob } from '../blobs/blobs.ts'
 import { CollectedFiles, jsonText, type Contents } from './archive-contents.ts'
 import { ARCHIVE_FORMAT, ARCHIVE_VERSION, archiveNames } from './archive-names.ts'
 
@@ -94,7 +94,7 @@ export async function requireRoomToReceive(ctx: Context, { blobs }: Contents): P
  * Returns the bytes of a blob, all of which are right; null if the blob is missing or damaged. A bucket shows damage
  * only with the last bytes, so what comes from there is received before any of it is sent.
  */
-async function bytesOf(ctx: Context, blob: AccountBlob, gone: AbortSignal): Promise<AsyncIterable<Uint8Array> | null> {
+async function bytesOf(ctx: Context, blob: StoredBlob, gone: AbortSignal): Promise<AsyncIterable<Uint8Array> | null> {
   const storage = blobStorage(ctx)
   const body = await storage.open(blob, { gone: () => gone })
   if (body === null) return null
@@ -104,7 +104,7 @@ async function bytesOf(ctx: Context, blob: AccountBlob, gone: AbortSignal): Prom
 
 async function received(
   ctx: Context,
-  { cid, size }: AccountBlob,
+  { cid, size }: StoredBlob,
   stream: ReadableStream<Uint8Array>,
 ): Promise<AsyncIterable<Uint8Array> | null> {
   const { dataDir } = ctx.config

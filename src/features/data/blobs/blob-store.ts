@@ -227,7 +227,7 @@ export async function findReadable(
   return row && { mimeType: row.mimeType, size: row.size, isPermanent: row.unreferencedAt === null }
 }
 
-export interface AccountBlob extends StoredBlob {
+interface AccountBlob extends StoredBlob {
   mimeType: string
   isTakenDown: boolean
 }

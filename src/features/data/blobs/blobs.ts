@@ -13,6 +13,7 @@ export { takeBlob } from './blob-upload.ts'
 export { blobStorage, openBlobBucket, openStorageOf } from './open-storage.ts'
 export type { BlobStorage, StoredBlob } from './blob-storage.ts'
 export { DamagedOnTheWay } from './object-reading.ts'
+export { referenceFaults } from './reconcile.ts'
 export { listMissing } from './reference-store.ts'
 export {
   accountBlobs,
@@ -22,7 +23,6 @@ export {
   ownedAmong,
   setBlobTakedown,
   storedBlobs,
-  type AccountBlob,
 } from './blob-store.ts'
 
 /** Counts of referenced and of stored blobs, and stored bytes. */

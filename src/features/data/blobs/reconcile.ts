@@ -9,17 +9,17 @@
  */
 import { recordSource } from '../../../http/hooks.ts'
 import type { Context } from '../../../platform/context.ts'
-import { inPages, type Tx } from '../../../platform/database/database.ts'
+import { inPages, type Reader, type Tx } from '../../../platform/database/database.ts'
 import { decode } from '../../../protocol/cbor.ts'
 import { blobCids } from '../../../protocol/data-model.ts'
 import type { Throttle } from '../../../base/pace.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
-import { blobStorage } from './blobs.ts'
 import { cancelRemoval, Overtaken } from './blob-removal.ts'
 import { deleteReferences, insertReferences, listReferenced, listReferences } from './reference-store.ts'
 import { findMimeType, isWithheld, listClocks, correctClocks, upsertUpload } from './blob-store.ts'
 import { HEAD_BYTES } from './blob-storage.ts'
 import { mimeTypeOf } from './mime-type.ts'
+import { blobStorage } from './open-storage.ts'
 
 /** Rows compared at once; requests wait in the meantime. */
 const PAGE_RECORDS = 25
@@ -43,14 +43,31 @@ export interface Reconciled {
  */
 export async function reconcileAccount(ctx: Context, did: Did, now: Millis, throttled: Throttle): Promise<Reconciled> {
   const mended = await mendReferences(ctx, did, throttled)
-  if (await hasWrongClocks(ctx, did, throttled)) await ctx.db.transaction((tx) => correctClocks(tx, did, now))
+  const { done: areClocksRight } = await wrongClocks(ctx.db, did, throttled).next()
+  if (!areClocksRight) await ctx.db.transaction((tx) => correctClocks(tx, did, now))
   return { mended, adopted: await adoptReferenced(ctx, did, now, throttled) }
+}
+
+/**
+ * Returns where the references and grace clocks of an account disagree with its records, in words; empty if nowhere.
+ * `reader` must be of a snapshot, in which records can be read. `throttled` runs each piece of the work.
+ */
+export async function referenceFaults(ctx: Context, reader: Reader, did: Did, throttled: Throttle): Promise<string[]> {
+  const faults: string[] = []
+  for (let after: string | null = ''; after !== null;) {
+    const { end, differing }: Page = await throttled(() => comparePage(ctx, reader, did, after!))
+    faults.push(...differing.map((path) => `the blob references of record ${path} are not those in the record`))
+    after = end
+  }
+  for await (const cid of wrongClocks(reader, did, throttled))
+    faults.push(`whether blob ${cid} is due for deletion disagrees with its references`)
+  return faults
 }
 
 async function mendReferences(ctx: Context, did: Did, throttled: Throttle): Promise<number> {
   let mended = 0
   for (let after: string | null = ''; after !== null;) {
-    const { end, differing }: Page = await throttled(() => comparePage(ctx, did, after!))
+    const { end, differing }: Page = await throttled(() => comparePage(ctx, ctx.db, did, after!))
     for (const path of differing) {
       if (!(await throttled(() => ctx.db.transaction((tx) => mendRecord(ctx, tx, did, path))))) continue
       mended++
@@ -67,12 +84,11 @@ interface Page {
   differing: string[]
 }
 
-async function comparePage(ctx: Context, did: Did, after: string): Promise<Page> {
-  const { db } = ctx
-  const records = await recordSource(ctx).page(db, did, after, PAGE_RECORDS)
+async function comparePage(ctx: Context, reader: Reader, did: Did, after: string): Promise<Page> {
+  const records = await recordSource(ctx).page(reader, did, after, PAGE_RECORDS)
   const end = records.length < PAGE_RECORDS ? null : records.at(-1)!.path
   const truth = new Map(records.map(({ path, value }) => [path, blobsIn(value)]))
-  const claimed = Map.groupBy(await listReferences(db, did, { after, end }), ({ record }) => record)
+  const claimed = Map.groupBy(await listReferences(reader, did, { after, end }), ({ record }) => record)
   const paths = [...new Set([...truth.keys(), ...claimed.keys()])]
   const differing = paths.filter(
     (path) =>
@@ -112,10 +128,12 @@ function sameSet(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((one) => known.has(one))
 }
 
-async function hasWrongClocks({ db }: Context, did: Did, throttled: Throttle): Promise<boolean> {
-  const pages = inPages(PAGE_CIDS, { cid: '' }, ({ cid }, limit) => throttled(() => listClocks(db, did, cid, limit)))
-  for await (const page of pages) if (page.some(({ isWrong }) => isWrong)) return true
-  return false
+/** Yields the blobs whose grace clock `correctClocks` would change. */
+async function* wrongClocks(reader: Reader, did: Did, throttled: Throttle): AsyncGenerator<string, void> {
+  const pages = inPages(PAGE_CIDS, { cid: '' }, ({ cid }, limit) =>
+    throttled(() => listClocks(reader, did, cid, limit)),
+  )
+  for await (const page of pages) for (const { cid, isWrong } of page) if (isWrong) yield cid
 }
 
 /**

@@ -1,15 +1,19 @@
-/** The check of one repository: what its rows, its tree, its signature and the event log say of each other. */
+/**
+ * The check of one repository: what its rows, its tree, its signature, the event log and the references to blobs say of
+ * each other.
+ */
 import type { Context } from '../../../platform/context.ts'
 import type { Reader } from '../../../platform/database/database.ts'
 import { unthrottled, type Throttle } from '../../../base/pace.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { signingKeyOf } from '../../identity/account-keys/account-keys.ts'
+import { referenceFaults } from '../../data/blobs/blobs.ts'
 import { newestCommitEvent } from '../../data/firehose/firehose.ts'
 import { repoFaults, repoHead, type RepoHead } from '../../data/repo/repo.ts'
 
 /**
  * Returns what is wrong with the repository of an account, in words; empty if nothing is, or if there is none. Reads
- * one state in pieces, which `throttled` runs.
+ * one state in pieces, which `throttled` runs. References to blobs are compared once the records are right.
  */
 export async function faultsOfRepo(ctx: Context, did: Did, throttled: Throttle = unthrottled): Promise<string[]> {
   return ctx.db.snapshot(async (reader) => {
@@ -18,6 +22,7 @@ export async function faultsOfRepo(ctx: Context, did: Did, throttled: Throttle =
     if (repo === null) return []
     if (key === null) return ['the repository belongs to no account']
     const faults = await repoFaults(reader, repo, key.publicKey, throttled)
+    if (faults.length === 0) faults.push(...(await referenceFaults(ctx, reader, did, throttled)))
     return [...faults, ...(await throttled(() => logFaults(reader, repo)))]
   })
 }
