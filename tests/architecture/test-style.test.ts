@@ -82,6 +82,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/features/repo/fresh-nodes.test.ts',
   'tests/features/quotas/quotas.test.ts',
   'tests/features/repo/records.test.ts',
+  'tests/features/languages/mail-kinds.test.ts',
   'tests/features/repo/second-opinion.test.ts',
   'tests/features/signup/create-account.test.ts',
   'tests/features/sync/import-repo.test.ts',

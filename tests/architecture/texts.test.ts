@@ -213,3 +213,49 @@ test('the texts of pages stand in tables', () => {
   ]
   expect(faults).toEqual([])
 })
+
+/** Mails to operators are English. */
+const OPERATORS_MAILS = 'features/operations/alerts/'
+
+/** Members and arguments that become sentences of a mail. */
+const mailMembers = ['subject', 'what', 'text', 'done', 'use', 'warning', 'warningWithoutPassword']
+
+/** Sentences in a file that writes mails: in such a member, in a function there, or among paragraphs. */
+function sentencesIn(path: string, text: string): string[] {
+  return [...nodesOf(syntaxOf(path, text))].flatMap(([node]) => {
+    const callee = node['callee']
+    const isMail = node.type === 'CallExpression' && isNode(callee) && callee['name'] === 'mailOf'
+    const key = node['key']
+    const isMember = node.type === 'Property' && isNode(key) && mailMembers.includes(String(key['name']))
+    const within = isMail ? (node['arguments'] as SyntaxNode[]) : isMember ? [node['value'] as SyntaxNode] : []
+    return within.flatMap((one) =>
+      [...nodesOf(one)].flatMap(([{ type, value }]) =>
+        type === 'Literal' && /\p{L} \p{L}/u.test(String(value))
+          ? [String(value)]
+          : type === 'TemplateElement' && /\p{L} \p{L}/u.test((value as { cooked: string }).cooked)
+            ? [(value as { cooked: string }).cooked]
+            : [],
+      ),
+    )
+  })
+}
+
+test('sentences of a mail outside the tables are found', () => {
+  const found = (text: string) => sentencesIn('x.ts', text)
+  expect(found("const a = { subject: 'Your handle was changed' }")).toEqual(['Your handle was changed'])
+  expect(found("const a = { what: ({ b }) => (b ? c : 'It is new.') }")).toEqual(['It is new.'])
+  expect(found('const a = mailOf(ctx, account, texts.subject, [`It is ${b} now`, texts.b])')).toEqual(['It is '])
+  expect(found("const a = mailOf(ctx, account, texts.subject, [texts.b({ c: 'd' })])")).toEqual([])
+})
+
+test('the texts of mails stand in tables', () => {
+  const writers = sources.filter(
+    ({ path, text }) =>
+      /mails\/mails\.ts'|mail-bodies\.ts'|function mailOf/.test(text) && !path.startsWith(OPERATORS_MAILS),
+  )
+  expect(writers.length).toBeGreaterThan(5)
+  const faults = writers.flatMap(({ path, text }) =>
+    sentencesIn(path, text).map((words) => `${path}: put ${JSON.stringify(words)} into a table of all languages`),
+  )
+  expect(faults).toEqual([])
+})

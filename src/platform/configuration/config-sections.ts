@@ -238,7 +238,7 @@ export const declared = {
     language: field(choice(...languages), {
       default: 'en',
       addition: true,
-      doc: 'Language of pages, and of the mails that are translated, for people of whom no preference is known.',
+      doc: 'Language of pages and mails for people of whom no preference is known.',
     }),
   }),
 

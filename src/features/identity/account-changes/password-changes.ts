@@ -7,7 +7,15 @@ import type { Context } from '../../../platform/context.ts'
 import type { StepKind } from '../../../platform/running/steps.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountWithEmail } from '../accounts/accounts.ts'
-import { addMail, askedBy, codeRefused, orderCode, redeemAnonymousCode, type Told } from '../mails/mails.ts'
+import {
+  addMail,
+  askedBy,
+  codeRefused,
+  loadMailTexts,
+  orderCode,
+  redeemAnonymousCode,
+  type Told,
+} from '../mails/mails.ts'
 import { announceIn } from '../account-events/account-events.ts'
 import { hashPassword, loginWithPassword, passwordFault, replacePassword } from '../passwords/passwords.ts'
 
@@ -36,6 +44,7 @@ export const passwordResetStep: StepKind<{ email: string; told: Told }> = {
   async take(ctx, { payload: { email, told }, end }) {
     const account = await accountWithEmail(ctx.db, email)
     if (!account) return
+    await loadMailTexts(ctx, account)
     await ctx.db.transaction(async (tx) => {
       if (await end(tx)) await addMail(ctx, tx, await orderCode(ctx, tx, account.did, 'reset_password', told))
     })

@@ -22,7 +22,7 @@ import { listEvents, oldestKept, putEvent, type EventPlace, type StoredEvent } f
 import { changedElsewhere } from './identity-change-words.ts'
 import { formerAddresses } from './former-address-store.ts'
 import { forgetOldPlaces, insertPlace, isKnownPlace } from './known-place-store.ts'
-import { addMail, noticeMail, type EventDetails, type Notice, type Told } from '../mails/mails.ts'
+import { addMail, loadMailTexts, noticeMail, type Notice, type Told } from '../mails/mails.ts'
 import { noticeTexts as texts } from './notice-texts.ts'
 
 export { changedWords, undoWords } from './identity-change-words.ts'
@@ -438,7 +438,7 @@ export const revalidate = async (by: By, reader: Reader): Promise<void> => {
   if ('revalidate' in by) await by.revalidate(reader)
 }
 
-interface Details extends EventDetails {
+interface Details extends Omit<Told, 'at' | 'origin'> {
   means?: Means
   clientId?: string
   /** Recipient of the mail, if not the account's current address; null for no mail. Not logged. */
@@ -565,6 +565,7 @@ export const noticeStep: StepKind<OrderedNotice> = {
   maxWaitSecs: 60,
   async take(ctx, { did, payload: { event, to, former = [], told }, end }) {
     if (did === null || ctx.limits.charge({ name: 'accountNotice', key: `${event} ${did}` })?.allowed === false) return
+    await loadMailTexts(ctx, await accountOf(ctx.db, did), texts.signInSubject)
     await ctx.db.transaction(async (tx) => {
       const account = await accountOf(tx, did)
       if (!(await end(tx)) || !account) return
@@ -616,6 +617,7 @@ async function noteNewPlace(exchange: Exchange, did: Did, notice: Notice, isKnow
   const origin = requestOrigin(exchange)
   if (await isKnownPlace(ctx.db, did, origin)) return
   if (!isKnownBrowser && ctx.limits.charge({ name: 'signInNotice', key: did })?.allowed === false) return
+  await loadMailTexts(ctx, await accountOf(ctx.db, did), texts.signInSubject)
   await ctx.db.transaction(async (tx) => {
     if ((await insertPlace(tx, did, origin)) === 0) return
     await forgetOldPlaces(tx, did)

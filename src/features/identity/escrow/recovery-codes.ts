@@ -14,7 +14,7 @@ import type { StepKind } from '../../../platform/running/steps.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountAt, accountOf, type Account } from '../accounts/accounts.ts'
-import { addMail, askedBy, recoveryCodeMail, type Told } from '../mails/mails.ts'
+import { addMail, askedBy, loadMailTexts, recoveryCodeMail, type Told } from '../mails/mails.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
 import { countRecoveryCodes, insertRecoveryCode, takeRecoveryCode } from './recovery-code-store.ts'
 
@@ -65,11 +65,14 @@ export const recoveryRequestStep: StepKind<{ identifier: string; told: Told }> =
 /**
  * Mail a code to a holder who is signed in. Returns false if there are too many already, or the account has no address.
  */
-export const startRecovery = (exchange: Exchange, did: Did): Promise<boolean> =>
-  exchange.ctx.db.transaction(async (tx) => {
+export async function startRecovery(exchange: Exchange, did: Did): Promise<boolean> {
+  const { ctx } = exchange
+  await loadMailTexts(ctx, await accountOf(ctx.db, did))
+  return ctx.db.transaction(async (tx) => {
     const account = await accountOf(tx, did)
-    return mayRecover(account) && mailRecoveryCode(exchange.ctx, tx, account, askedBy(exchange))
+    return mayRecover(account) && mailRecoveryCode(ctx, tx, account, askedBy(exchange))
   })
+}
 
 async function mailRecoveryCode(ctx: Context, tx: Tx, account: Account, told: Told): Promise<boolean> {
   const { did, email } = account

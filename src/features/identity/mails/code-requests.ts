@@ -10,7 +10,7 @@ import { accountOf, type Account } from '../accounts/accounts.ts'
 import type { CodePurpose } from './mailed-code-store.ts'
 import { issueCode } from './mailed-codes.ts'
 import { sendMail, type MailOrder } from './mail-steps.ts'
-import { addressOf, codeMail, type Told } from './mail-bodies.ts'
+import { addressOf, codeMail, loadMailTexts, type Told } from './mail-bodies.ts'
 
 /** Returns the caller's account. Throws `InvalidRequest` if it was deleted after the caller authenticated. */
 export const presentAccount = ({ db }: Context, did: Did): Promise<Account> => present(db, did)
@@ -32,17 +32,19 @@ export const askedBy = (exchange: Exchange): Told => ({ at: exchange.ctx.clock.n
  * Issue a code and mail it. `record` runs in the same transaction. Throws `InvalidRequest` if there is no account or it
  * has no address, and `ServiceUnavailable` if the mail cannot be sent at once.
  */
-export const mailCode = (
+export async function mailCode(
   ctx: Context,
   did: Did,
   purpose: CodePurpose,
   told: Told,
   record?: (tx: Tx) => Promise<void>,
-): Promise<void> =>
-  sendMail(ctx, async (tx) => {
+): Promise<void> {
+  await loadMailTexts(ctx, await accountOf(ctx.db, did))
+  await sendMail(ctx, async (tx) => {
     await record?.(tx)
     return orderCode(ctx, tx, did, purpose, told)
   })
+}
 
 /**
  * Issue a code. Returns its mail, which replaces one that is still waiting. Throws `InvalidRequest` if there is no

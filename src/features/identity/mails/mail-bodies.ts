@@ -1,7 +1,7 @@
 /**
  * The mails to account holders, in plain text and in their language. A code is alone on its line, so that it is easy to
- * copy. A mail is written in the transaction that orders it; the first one in a language loads its texts, in about a
- * millisecond.
+ * copy. A mail is written in the transaction that orders it. The first one in a language loads its texts, which
+ * `loadMailTexts` does before the transaction, so that other writes do not wait for it.
  */
 import { invalidRequest } from '../../../http/errors.ts'
 import { textIn, type Phrase, type Value, type Wording } from '../../../http/html.ts'
@@ -22,6 +22,15 @@ import { remedyTexts as remedyWords } from './remedy-texts.ts'
 
 type Configured = Pick<Context, 'config'>
 type Addressee = Pick<Account, 'handle' | 'did' | 'emailConfirmedAt' | 'hasPassword' | 'language'> & { email: string }
+
+/** Load what a mail to the account is written of. `more` are texts of other tables, one of each. */
+export async function loadMailTexts(
+  { config }: Configured,
+  recipient: Pick<Addressee, 'language'> | null,
+  ...more: readonly Phrase[]
+): Promise<void> {
+  await textIn([texts.askOperator, remedyWords.ifYou, ...more], recipient?.language ?? config.pages.language)
+}
 
 /** Returns a mail of these paragraphs; absent ones are left out. `language` is null if the recipient chose none. */
 async function mailOf(
