@@ -27,8 +27,6 @@ const unfinished: readonly string[] = [
   'features/access/account-pages/move-away-page.ts',
   'features/access/account-pages/move-here-pages.ts',
   'features/access/account-pages/move-page.ts',
-  'features/access/account-pages/recovery-pages.ts',
-  'features/access/account-pages/wallet-matters-view.ts',
   'features/agents/agents/agent-claim-page.ts',
 ]
 

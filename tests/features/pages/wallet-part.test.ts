@@ -167,7 +167,7 @@ describe('a transfer', () => {
     await theirs.send('/account/wallet/devices', { account: other.did, form_token, id: deviceId })
     await theirs.send('/account/wallet/transfer', { account: other.did, form_token })
     expect(await opens()).toBe(200)
-    await page.getByRole('button', { name: 'Revoke iPhone or iPad' }).click()
+    await page.getByRole('button', { name: 'Revoke iPhone / iPad' }).click()
     expect(await page.getByRole('status').innerText()).toContain('The device is revoked')
     expect(await opens()).toBe(401)
     await page.goto(`${pds.url}/account`)

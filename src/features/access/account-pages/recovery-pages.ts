@@ -8,20 +8,21 @@ import type { Endpoint } from '../../../http/endpoint.ts'
 import { html, type Html } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
 import { requireMasterKey } from '../../../http/master-key-guard.ts'
+import { timePhrase } from '../../../http/texts.ts'
 import { formatShare } from '../../../protocol/escrow-share.ts'
-import { timeInWords } from '../../../base/time-words.ts'
 import { releaseShare, requestRecovery, type ReleaseAnswer } from '../../identity/escrow/escrow.ts'
 import { codeField, faultAt, faultOf, field, seeOther, type Fault, type PageCall } from '../page-parts/page-parts.ts'
 import { formPage, formRoutes } from './form-page.ts'
+import { recoveryTexts as texts } from './recovery-texts.ts'
 
 const PATH = '/account/recovery'
 
-const refused = faultAt('code', 'The handle or the code is wrong. Please check both, or request a new code.', 401)
+const refused = faultAt('code', texts.wrong, 401)
 
 const identifierPart = (given: URLSearchParams, fault: Fault | null, autofocus = false): Html =>
   field({
     name: 'identifier',
-    label: 'Handle or DID',
+    label: texts.identifier,
     value: given.get('identifier') ?? '',
     autocomplete: 'username',
     required: true,
@@ -31,13 +32,13 @@ const identifierPart = (given: URLSearchParams, fault: Fault | null, autofocus =
 
 const askPage = (call: PageCall, given: URLSearchParams, fault: Fault | null): Promise<Response> =>
   formPage(call, {
-    title: 'Recover your account',
-    lead: 'If you have lost your wallet: this server holds one of the three shares of your recovery key. With it and one of your own shares, a new wallet can take over your account.',
+    title: texts.title,
+    lead: texts.lead,
     action: PATH,
     fault,
     fields: identifierPart(given, fault, true),
-    submit: 'Send a code to my email address',
-    links: html`<a href="${PATH}/share">I already have a code</a>`,
+    submit: texts.send,
+    links: html`<a href="${PATH}/share">${texts.haveCode}</a>`,
   })
 
 async function ask(call: PageCall, form: URLSearchParams): Promise<Response> {
@@ -51,10 +52,6 @@ async function ask(call: PageCall, form: URLSearchParams): Promise<Response> {
   return seeOther(`${PATH}/share?${new URLSearchParams({ identifier, sent: 'yes' })}`)
 }
 
-const AFTER_A_WAIT =
-  'The code starts a waiting period. During it you can cancel, in case someone else is reading your email. Afterwards, come back to this page without a code.'
-const AT_ONCE = 'With the code you get the share at once. Anyone who reads your email can do the same.'
-
 function sharePage(
   call: PageCall,
   given: URLSearchParams,
@@ -64,27 +61,27 @@ function sharePage(
   const isReleased = answer?.status === 'released'
   const isSent = answer === null && given.has('sent')
   return formPage(call, {
-    title: 'Your recovery share',
-    lead: call.ctx.config.recovery.releaseDelaySecs > 0 ? AFTER_A_WAIT : AT_ONCE,
+    title: texts.shareTitle,
+    lead: call.ctx.config.recovery.releaseDelaySecs > 0 ? texts.afterWait : texts.atOnce,
     action: `${PATH}/share`,
-    notice: isSent ? 'If this account exists, we have sent a code to its email address.' : null,
+    notice: isSent ? texts.sent : null,
     fault,
     fields: html`${answer && answerPart(answer)}${!isReleased && shareFields(given, fault)}`,
-    submit: isReleased ? null : 'Continue',
-    links: html`<a href="${PATH}">Send another code</a>`,
+    submit: isReleased ? null : texts.continue,
+    links: html`<a href="${PATH}">${texts.sendAnother}</a>`,
   })
 }
 
 const shareFields = (given: URLSearchParams, fault: Fault | null): Html => html`
 ${identifierPart(given, fault)}
-${codeField({ required: false, maxLength: 100, hint: 'After the waiting period, you need it only if a wallet started the recovery.', fault })}`
+${codeField({ required: false, maxLength: 100, hint: texts.codeHint, fault })}`
 
 function answerPart(answer: ReleaseAnswer): Html {
   if (answer.status === 'pending')
-    return html`<p class="note" role="status">You can collect the share from ${timeInWords(answer.collectableAt)}. We have sent an email about this.</p>`
+    return html`<p class="note" role="status">${texts.pending({ time: timePhrase(answer.collectableAt) })}</p>`
   return html`
 <div class="note good" role="status">
-  <p>This is the share. Enter it into a wallet together with one of your own shares. You can view it again for an hour, so copy it now:</p>
+  <p>${texts.released}</p>
   <p class="secret">${formatShare(answer.share)}</p>
 </div>`
 }

@@ -7,12 +7,13 @@ import type { Context } from '../../../platform/context.ts'
 import { networkOf } from '../../../protocol/ip-address.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
-import { timeInWords } from '../../../base/time-words.ts'
+import { timePhrase } from '../../../http/texts.ts'
 import { appHost, consentsAwaiting, type Consent } from '../oauth/oauth.ts'
 import { runningTransfer, type Transfer } from '../../identity/transfers/transfers.ts'
 import { devicesOf, type Device } from '../wallet-devices/wallet-devices.ts'
 import { accountForm, outcomeOf, type AccountView, type WalletMatters } from './account-view.ts'
 import { day, hidden } from '../page-parts/page-parts.ts'
+import { walletMattersTexts as texts } from './wallet-matters-texts.ts'
 
 /** Only active accounts see requests, because only they can answer them. */
 export async function walletMatters(ctx: Context, account: Account): Promise<WalletMatters> {
@@ -30,14 +31,14 @@ export function walletPart(view: AccountView, publicUrl: string): Html | null {
   if (consents.length === 0 && transfer === null && devices.length === 0 && outcome === null) return null
   return html`
 <section class="card" id="wallet">
-  <h2>Your wallet</h2>
+  <h2>${texts.title}</h2>
   ${outcome}
   ${
     consents.length > 0 &&
     html`
   <div class="stack">
-    <h3>Waiting for your answer</h3>
-    <p class="quiet">Someone entered your account name to sign in. Open your wallet to answer. Approve only a sign-in that you started yourself just now.</p>
+    <h3>${texts.waiting}</h3>
+    <p class="quiet">${texts.waitingLead}</p>
     <ul class="list">${consents.map((consent) => consentRow(view, consent, publicUrl))}</ul>
   </div>`
   }
@@ -46,8 +47,8 @@ export function walletPart(view: AccountView, publicUrl: string): Html | null {
     devices.length > 0 &&
     html`
   <div class="stack">
-    <h3>Devices</h3>
-    <p class="quiet">Devices to which your account was transferred. A revoked device can no longer use this server, but its wallet keeps its key.</p>
+    <h3>${texts.devices}</h3>
+    <p class="quiet">${texts.devicesLead}</p>
     <ul class="list">${devices.map((device) => deviceRow(view, device))}</ul>
   </div>`
   }
@@ -59,33 +60,35 @@ function consentRow(
   { requestId, clientId, userCode, webOrigin, ip, openedWith, createdAt }: Consent,
   publicUrl: string,
 ): Html {
-  const name = clientId === publicUrl ? 'this account page' : appHost(clientId)
+  const name = clientId === publicUrl ? texts.thisPage : appHost(clientId)
   const network = networkOf(ip)
   return html`
 <li>
   <div class="body">
-    <strong>Sign-in to ${name}</strong>
-    <small>Since ${timeInWords(createdAt)}${openedWith !== null && html`, with ${openedWith}`}${network !== null && html`, from the network ${network}`}</small>
-    ${webOrigin !== null && webOrigin !== publicUrl && html`<small>Begun on ${webOrigin}</small>`}
-    <small>Code for your wallet: <strong>${userCode}</strong></small>
+    <strong>${texts.signIn({ name })}</strong>
+    <small>${texts.since({ time: timePhrase(createdAt) })}</small>
+    ${openedWith !== null && html`<small>${texts.with({ program: openedWith })}</small>`}
+    ${network !== null && html`<small>${texts.network({ network })}</small>`}
+    ${webOrigin !== null && webOrigin !== publicUrl && html`<small>${texts.begunOn({ origin: webOrigin })}</small>`}
+    <small>${texts.code({ code: userCode })}</small>
   </div>
-  ${accountForm(view, 'wallet/requests', html`${hidden({ id: requestId })}<button class="small danger" aria-label="Deny the sign-in to ${name} with the code ${userCode}">Deny</button>`)}
+  ${accountForm(view, 'wallet/requests', html`${hidden({ id: requestId })}<button class="small danger" aria-label="${texts.denySignIn({ name, code: userCode })}">${texts.deny}</button>`)}
 </li>`
 }
 
 const transferNote = (view: AccountView, { status, createdAt, expiresAt, acceptedAt }: Transfer): Html => html`
 <div class="note warn stack">
-  <p>A transfer of your account to another device began on ${timeInWords(createdAt)}. ${
+  <p>${
     status === 'accepted' && acceptedAt !== null
-      ? html`A device accepted it on ${timeInWords(acceptedAt)}. When it is completed, everything else is signed out.`
-      : html`Any device with its code can accept it until ${timeInWords(expiresAt)}.`
-  } If this was not you, cancel it.</p>
-  ${accountForm(view, 'wallet/transfer', html`<div><button class="small danger">Cancel the transfer</button></div>`)}
+      ? texts.transferAccepted({ began: timePhrase(createdAt), accepted: timePhrase(acceptedAt) })
+      : texts.transferOpen({ began: timePhrase(createdAt), until: timePhrase(expiresAt) })
+  }</p>
+  ${accountForm(view, 'wallet/transfer', html`<div><button class="small danger">${texts.cancel}</button></div>`)}
 </div>`
 
 /** Names of platforms, as wallets send them. */
 const platforms: Record<string, string> = {
-  ios: 'iPhone or iPad',
+  ios: 'iPhone / iPad',
   android: 'Android',
   macos: 'Mac',
   linux: 'Linux',
@@ -96,7 +99,7 @@ function deviceRow(view: AccountView, { id, platform, openedWith, createdAt }: D
   const name = platforms[platform] ?? platform
   return html`
 <li>
-  <div class="body"><strong>${name}</strong><small>Since ${day(createdAt)}${openedWith !== null && html`, with ${openedWith}`}</small></div>
-  ${accountForm(view, 'wallet/devices', html`${hidden({ id })}<button class="small danger" aria-label="Revoke ${name}">Revoke</button>`)}
+  <div class="body"><strong>${name}</strong><small>${texts.since({ time: day(createdAt) })}</small>${openedWith !== null && html`<small>${texts.with({ program: openedWith })}</small>`}</div>
+  ${accountForm(view, 'wallet/devices', html`${hidden({ id })}<button class="small danger" aria-label="${texts.revokeDevice({ name })}">${texts.revoke}</button>`)}
 </li>`
 }
