@@ -278,6 +278,13 @@ test('the configuration in force is shown without secrets, to those who keep the
   const { body } = await browser.open('/admin/configuration?section=repos')
   expect(body).toContain('repos.max_records_per_account')
   expect(body).toContain('Replaced while the server runs by: holdfast quota set')
+  const sections = String(body)
+    .matchAll(/\/admin\/configuration\?section=(\w+)/g)
+    .map(([path]) => path)
+  for (const path of new Set(sections)) {
+    const page = await browser.open(path)
+    expect([path, page.body.length < 60_000]).toEqual([path, true])
+  }
   const { body: general } = await browser.open('/admin/configuration?section=general')
   expect(general).toContain('admin_token')
   expect(general).not.toContain(ADMIN_TOKEN)

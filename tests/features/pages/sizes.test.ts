@@ -744,7 +744,8 @@ interface Measures {
 const measure = `(() => {
   const all = [...document.body.querySelectorAll('*')].filter((one) => one.getClientRects().length > 0)
   const label = (one) => one.tagName.toLowerCase() + '.' + one.className + ' ' + one.textContent.trim().slice(0, 30)
-  const channels = (colour) => colour.match(/[\\d.]+/g).map(Number)
+  // What color-mix() computes is color(srgb …), with channels from 0 to 1.
+  const channels = (colour) => colour.match(/[\\d.]+/g).map((part, i) => (colour.startsWith('color(') && i < 3 ? part * 255 : Number(part)))
   const luminance = (colour) => {
     const [r, g, b] = channels(colour).map((value) => { const part = value / 255; return part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4 })
     return 0.2126 * r + 0.7152 * g + 0.0722 * b

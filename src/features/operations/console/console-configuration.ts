@@ -21,6 +21,7 @@ function sectionOf({ name }: Key): string {
   return key === undefined ? GENERAL : section
 }
 
+/** A value is replaced on the page of its section: with a form for each, the list of changed values has no bound. */
 export async function configurationPage(desk: Desk): Promise<Response> {
   const answer = await ask(desk, '/v1/admin/configuration')
   const keys = answer.ok ? (answer.body as { keys: Key[] }).keys : []
@@ -39,20 +40,23 @@ export async function configurationPage(desk: Desk): Promise<Response> {
   <nav class="links" aria-label="Sections">${link(null, 'Changed values')}${sections.map((name) => link(name, name))}</nav>
   <h2>${section ?? 'Changed values'}</h2>
   ${listOf(
-    shown.map(({ name, value, from, variable, replacedBy, meaning }) =>
-      noteRow(
-        html`<span class="mono">${name}</span>`,
+    shown.map((key) => {
+      const { name, value, from, variable, replacedBy, meaning } = key
+      return noteRow(
+        section === null
+          ? html`<a class="mono" href="${PATH}?section=${sectionOf(key)}">${name}</a>`
+          : html`<span class="mono">${name}</span>`,
         [
           html`<span class="mono">${value ?? 'not set'}</span>`,
           html`from: ${from}${variable !== null && html`, ${variable}`}`,
           replacedBy === null ? 'A change requires a restart.' : `Replaced while the server runs by: ${replacedBy}`,
           section !== null && meaning,
         ],
-        replacedBy === LIVE_COMMAND
+        section !== null && replacedBy === LIVE_COMMAND
           ? actForm(desk, {
               id: name,
               act: 'configure',
-              back: section === null ? PATH : `${PATH}?section=${section}`,
+              back: `${PATH}?section=${section}`,
               button: 'Replace',
               fields: { name },
               inputs: field({
@@ -64,8 +68,8 @@ export async function configurationPage(desk: Desk): Promise<Response> {
               }),
             })
           : null,
-      ),
-    ),
+      )
+    }),
     'All values are defaults.',
   )}
 </section>`,
