@@ -4,15 +4,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sequenceEvents, type RepoEvent } from '../../../src/features/data/firehose/firehose.ts'
-import {
-  eventsAfter,
-  headSeq,
-  insertEvents,
-  keepEvents,
-  raiseSeq,
-} from '../../../src/features/data/firehose/event-log.ts'
+import { eventsAfter, headSeq, insertEvents } from '../../../src/features/data/firehose/event-log.ts'
 import { tailOf } from '../../../src/features/data/firehose/tail.ts'
-import { sql, type Tx } from '../../../src/platform/database/database.ts'
+import { sql } from '../../../src/platform/database/database.ts'
 import { migrate } from '../../../src/platform/database/migrations.ts'
 import { migrations } from '../../../src/platform/database/embedded-migrations.ts'
 import { openSqlite } from '../../../src/platform/database/sqlite.ts'
@@ -58,38 +52,6 @@ test('a transaction that fails leaves neither a row nor a hole, and its neighbou
     [2, bob],
   ])
 })
-
-test.each([true, false])(
-  'in a file, one transaction of a group reads the log, and whatever undoes or raises numbers is noticed (strict: %p)',
-  async (strictTransactions) => {
-    await using pds = await startPds({}, { strictTransactions, onFile: true })
-    const { db } = pds.ctx
-    const add = (did: Did, after: (tx: Tx) => unknown = () => undefined) =>
-      db.transaction(async (tx) => {
-        await sequenceEvents(pds.ctx, tx, [identity(did)])
-        await after(tx)
-      })
-    const fail = () => {
-      throw new Error('changed its mind')
-    }
-    const numbers = async () => (await rows(pds)).map(({ seq }) => seq)
-    const group = (count: number) => leastCost(db, () => Promise.all(Array.from({ length: count }, () => add(alice))))
-    // Each of the others has one statement, which adds its event. Strict transactions run twice, and read again.
-    expect((await group(10)) - (await group(1))).toBe(strictTransactions ? 18 : 9)
-    const head = await headSeq(db)
-
-    // The first group runs without savepoints until the failure; those after it have them.
-    for (let round = 0; round < 3; round++)
-      await Promise.allSettled([add(alice), add(alice, fail), add(bob), db.transaction(fail), add(bob)])
-    expect((await numbers()).filter((seq) => seq > head)).toEqual(Array.from({ length: 9 }, (_, i) => head + 1 + i))
-
-    await Promise.all([add(alice), add(alice, (tx) => raiseSeq(tx, head + 100)), add(bob)])
-    expect((await numbers()).slice(-3)).toEqual([head + 10, head + 11, head + 101])
-    const foreign = { seq: head + 200, type: 'identity', did: bob, sequencedAt: 0, frame: new Uint8Array([1]) } as const
-    await Promise.all([add(alice), db.transaction((tx) => keepEvents(tx, [foreign])), add(alice)])
-    expect((await numbers()).slice(-3)).toEqual([head + 102, head + 200, head + 201])
-  },
-)
 
 test('the event of a deletion takes the earlier events of the account out of the log', async () => {
   await using pds = await startPds()
