@@ -1,6 +1,7 @@
 /** Signing up in a browser where the server asks a question and for a proof of work. */
 import { expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
+import { axeFaults } from '../../support/clients/accessibility.ts'
 import { PASSWORD } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { useWorld } from '../../support/world.ts'
@@ -49,4 +50,15 @@ test('without script, the page says what is missing', async () => {
 test('the script is loaded only where it is needed', async () => {
   expect((await request(`${pds.url}/account/sign-up`)).body).toContain('/assets/proof-of-work.js')
   expect((await request(`${pds.url}/account/sign-in`)).body).not.toContain('proof-of-work')
+})
+
+test('the question fits on the smallest screen, in every language', async () => {
+  const page = await freshPage({ javaScriptEnabled: true })
+  await page.setViewportSize({ width: 320, height: 640 })
+  for (const language of ['en', 'de', 'es', 'fr', 'ja', 'pt-BR']) {
+    await page.context().addCookies([{ name: 'holdfast-language', value: language, url: pds.url }])
+    await page.goto(`${pds.url}/account/sign-up`)
+    const shown = await page.evaluate('[document.documentElement.lang, document.documentElement.scrollWidth]')
+    expect([shown, await axeFaults(page)]).toEqual([[language, 320], []])
+  }
 })
