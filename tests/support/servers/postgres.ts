@@ -52,6 +52,10 @@ export interface PostgresServer {
   crash(): Promise<void>
   /** Start it again on the same data. */
   restart(): Promise<void>
+  /** Change settings in its configuration, and let it read them. Some hold from the next start only. */
+  configure(settings: Record<string, string>): Promise<void>
+  /** End the present file of its log, which is then archived. */
+  endLogFile(): Promise<void>
   /** Wait until a standby has everything that this one has. */
   followedBy(standby: PostgresServer): Promise<void>
   /** Let a standby become a server that writes. */
@@ -189,6 +193,13 @@ async function startOn(
     },
     async promote() {
       await admin.unsafe('SELECT pg_promote()')
+    },
+    async configure(settings) {
+      for (const [name, value] of Object.entries(settings)) await admin.unsafe(`ALTER SYSTEM SET ${name} = '${value}'`)
+      await admin.unsafe('SELECT pg_reload_conf()')
+    },
+    async endLogFile() {
+      await admin.unsafe('SELECT pg_switch_wal()')
     },
     async crash() {
       kill()

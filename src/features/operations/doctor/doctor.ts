@@ -5,6 +5,7 @@
 import { clockCheck } from './clock-check.ts'
 import { dataChecks } from './data-checks.ts'
 import { fault, skipped, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
+import { logArchiveCheck } from './log-archive-check.ts'
 import { networkChecks } from './network-checks.ts'
 import { numberingCheck } from './numbering-check.ts'
 import { serviceChecks } from './service-checks.ts'
@@ -12,7 +13,14 @@ import { serviceChecks } from './service-checks.ts'
 export { certificateTerm, termWords } from './network-checks.ts'
 export { fault, ok, warning, type Finding, type Patient } from './finding.ts'
 
-export const checks: readonly Check[] = [...dataChecks, numberingCheck, clockCheck, ...networkChecks, ...serviceChecks]
+export const checks: readonly Check[] = [
+  ...dataChecks,
+  logArchiveCheck,
+  numberingCheck,
+  clockCheck,
+  ...networkChecks,
+  ...serviceChecks,
+]
 
 export interface Examined {
   name: string
