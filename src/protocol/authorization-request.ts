@@ -141,13 +141,14 @@ const rules: readonly Rule[] = [
 ]
 
 /**
- * `proofJkt` is the key of the request's own DPoP proof; null if it had none. Returns the checked request, or the OAuth
- * error.
+ * `proofJkt` is the key of the request's own DPoP proof; null if it had none. `spaces`: there are scopes for spaces.
+ * Returns the checked request, or the OAuth error.
  */
 export function checkAuthorizationRequest(
   given: Given,
   client: ClientMetadata,
   proofJkt: string | null,
+  { spaces = false } = {},
 ): RequestOutcome {
   const broken = rules.find((rule) => !rule.holds(given, client))
   if (broken) return { ok: false, error: broken.error, reason: broken.reason }
@@ -160,7 +161,7 @@ export function checkAuthorizationRequest(
       redirectUri: given.redirect_uri ?? client.redirectUris[0]!,
       responseMode: given.response_mode === 'fragment' ? 'fragment' : 'query',
       codeChallenge: given.code_challenge!,
-      scopes: parseScopes(given.scope ?? BASE_SCOPE),
+      scopes: parseScopes(given.scope ?? BASE_SCOPE, { spaces }),
       state: given.state === undefined || given.state === '' ? null : given.state,
       loginHint: given.login_hint === undefined ? null : parseHint(given.login_hint),
       prompt: given.prompt === undefined ? null : parsePrompt(given.prompt),

@@ -5,7 +5,18 @@
 import type { LexiconPermissionSet, RpcPermissionMatch, ScopePermissionsTransition } from '@atproto/oauth-scopes'
 import { BoundedCache } from '../base/bounded-cache.ts'
 import { isDraftAudience, isDraftMethod } from './guarded-methods.ts'
+import type { Did, Nsid } from './identifiers.ts'
 import { scopeGrammar } from './scope-grammar.ts'
+import {
+  declaringType,
+  formatSpaceScope,
+  parseSpaceScope,
+  spacePermissionsOf,
+  spaceScopeInSet,
+  spaceScopeOf,
+  withDeclared,
+  type SpacePermissions,
+} from './space-scopes.ts'
 
 /** The scope in every grant, and the only one that cannot be declined: the app learns who signed in. */
 export const BASE_SCOPE = 'atproto'
@@ -19,10 +30,13 @@ export const MAX_SCOPES = 500
 /** Longest list of permissions in a set, as JSON. A grant that fits an access token is far shorter. */
 const MAX_SET_CHARS = 64 * 1024
 
-/** Scope values in the requested order, each once. Values that this version does not know are left out. */
-export function parseScopes(text: string): string[] {
+/**
+ * Scope values in the requested order, each once. Values that this version does not know are left out, as are those for
+ * spaces where there are none.
+ */
+export function parseScopes(text: string, { spaces = false } = {}): string[] {
   if (text.length > MAX_SCOPE_CHARS) return []
-  return [...new Set(text.split(' '))].filter(isScope)
+  return [...new Set(text.split(' '))].filter((value) => isScope(value) || (spaces && parseSpaceScope(value) !== null))
 }
 
 function isScope(value: string): boolean {
@@ -51,16 +65,20 @@ export class DeclaredScopes {
   readonly #texts: ReadonlySet<string>
 
   constructor(scopes: readonly string[]) {
-    this.#texts = new Set(scopes.flatMap((scope) => (isScope(scope) ? [scope, canonical(scope)] : [scope])))
+    this.#texts = new Set(scopes.flatMap((scope) => [scope, canonical(scope)]))
   }
 
   has(scope: string): boolean {
-    return this.#texts.has(scope) || (isScope(scope) && this.#texts.has(canonical(scope)))
+    return this.#texts.has(scope) || this.#texts.has(canonical(scope))
   }
 }
 
-/** One spelling for all texts that mean the same. */
-const canonical = (scope: string): string => scopeGrammar().normalizeAtprotoOauthScopeValue(scope) ?? scope
+/** One spelling for all texts that mean the same; others are returned unchanged. */
+function canonical(scope: string): string {
+  const ofSpaces = parseSpaceScope(scope)
+  if (ofSpaces !== null) return formatSpaceScope(ofSpaces)
+  return (isScope(scope) && scopeGrammar().normalizeAtprotoOauthScopeValue(scope)) || scope
+}
 
 /** `openid` asks for OpenID Connect, which is not supported; without a check it would be dropped silently. */
 export const asksForOpenId = (text: string): boolean => text.split(' ').includes('openid')
@@ -74,12 +92,21 @@ export const narrowedScopes = (requested: readonly string[], granted: ReadonlySe
 /** Looks up the published permission set of a name; null if none can be found, and a reason if it is too large. */
 export type PermissionSetSource = (nsid: string) => Promise<LexiconPermissionSet | string | null>
 
+/** What the author of a type of spaces declares. `name` is for people; null if there is none. */
+export interface SpaceDeclaration {
+  name: string | null
+  collections: readonly Nsid[]
+}
+
+/** Looks up the declaration of a type of spaces; null if none can be found. */
+export type SpaceTypeSource = (type: Nsid) => Promise<SpaceDeclaration | null>
+
 export interface ExpandedScope {
   /** The requested scope. */
   scope: string
   /** The scopes it expands to: itself, or those of the permission set. */
   grants: readonly string[]
-  /** Title and detail of the permission set; null for any other scope. */
+  /** Title and detail of the permission set, or the name of the type of spaces; null for any other scope. */
   title: string | null
   detail: string | null
 }
@@ -98,7 +125,11 @@ const tooMany = (reason: string): Expansion => ({ ok: false, fault: 'too-many', 
  * a set cannot be found, because users cannot consent to unknown permissions, and if there are more than `MAX_SCOPES`
  * scopes.
  */
-export async function expandScopes(scopes: readonly string[], source: PermissionSetSource): Promise<Expansion> {
+export async function expandScopes(
+  scopes: readonly string[],
+  source: PermissionSetSource,
+  spaceTypes: SpaceTypeSource | null = null,
+): Promise<Expansion> {
   const { IncludeScope } = scopeGrammar()
   const includes = scopes.filter((scope) => IncludeScope.fromString(scope) !== null)
   if (includes.length > MAX_INCLUDES) return tooMany(`at most ${MAX_INCLUDES} permission sets may be requested`)
@@ -117,17 +148,57 @@ export async function expandScopes(scopes: readonly string[], source: Permission
       return tooMany(
         `the permission set ${include.nsid} has more than ${MAX_SCOPES} permissions or ${MAX_SET_CHARS} characters`,
       )
+    const ofSpaces = set.permissions.flatMap((entry) => spaceScopeInSet(include.nsid, { ...entry }) ?? [])
     expanded.push({
       scope,
-      grants: include.toScopes(set).filter(isScope),
+      grants: [
+        ...include.toScopes(set).filter(isScope),
+        ...(spaceTypes === null ? [] : ofSpaces.map(formatSpaceScope)),
+      ],
       title: set.title ?? null,
       detail: set.detail ?? null,
     })
   }
   const count = grantsOf(expanded).length
-  return count > MAX_SCOPES
-    ? tooMany(`the request comes to ${count} permissions, and at most ${MAX_SCOPES} can be granted`)
-    : { ok: true, scopes: expanded }
+  if (count > MAX_SCOPES)
+    return tooMany(`the request comes to ${count} permissions, and at most ${MAX_SCOPES} can be granted`)
+  return spaceTypes === null ? { ok: true, scopes: expanded } : declared(expanded, spaceTypes)
+}
+
+/** Names the collections of scopes for spaces that leave them to the declaration of the type. */
+async function declared(expanded: readonly ExpandedScope[], source: SpaceTypeSource): Promise<Expansion> {
+  const types = new Set(grantsOf(expanded).flatMap((scope) => typeToDeclare(scope) ?? []))
+  if (types.size > MAX_INCLUDES) return tooMany(`at most ${MAX_INCLUDES} types of spaces may be left to declare`)
+  const known = new Map<Nsid, SpaceDeclaration>()
+  for (const type of types) {
+    const declaration = await source(type)
+    if (declaration === null)
+      return { ok: false, fault: 'unresolved', reason: `the declaration of the space type ${type} cannot be resolved` }
+    known.set(type, declaration)
+  }
+  const complete = (scope: string): string => {
+    const type = typeToDeclare(scope)
+    return type === null ? scope : formatSpaceScope(withDeclared(parseSpaceScope(scope)!, known.get(type)!.collections))
+  }
+  const titleOf = ({ scope, title }: ExpandedScope) => title ?? known.get(typeToDeclare(scope) as Nsid)?.name ?? null
+  return {
+    ok: true,
+    scopes: expanded.map((one) => ({ ...one, title: titleOf(one), grants: one.grants.map(complete) })),
+  }
+}
+
+function typeToDeclare(scope: string): Nsid | null {
+  const parsed = parseSpaceScope(scope)
+  return parsed && declaringType(parsed)
+}
+
+/** Whether what a scope grants follows from what others publish. */
+export const isPublishedElsewhere = (scope: string): boolean => isInclude(scope) || typeToDeclare(scope) !== null
+
+/** A scope as it is granted for an account: its own spaces are named by its DID. */
+export function scopeFor(account: Did, scope: string): string {
+  const ofSpaces = parseSpaceScope(scope)
+  return ofSpaces === null ? scope : formatSpaceScope(spaceScopeOf(ofSpaces, account))
 }
 
 export const isInclude = (scope: string): boolean => scope.startsWith('include:') || scope.startsWith('include?')
@@ -144,9 +215,10 @@ const chatSpelling = /^chat\.bsky\./i
 
 /**
  * What a grant allows. An audience is compared as text, with its fragment. Methods of direct messages are recognised in
- * any case. Methods and services of permissioned data are in no grant, however wide it is.
+ * any case. Methods and services of permissioned data are in no grant, however wide it is; only scopes that name spaces
+ * allow something there (`spaces`).
  */
-export type Permissions = ScopePermissionsTransition
+export type Permissions = ScopePermissionsTransition & { readonly spaces: SpacePermissions }
 
 /** Returns a factory of permissions for scopes, limited to other scopes if there are any. */
 function permissionsMaker(): (scope: string, within: Permissions | null) => Permissions {
@@ -183,9 +255,12 @@ function permissionsMaker(): (scope: string, within: Permissions | null) => Perm
   class GrantedPermissions extends grammar.ScopePermissionsTransition {
     override readonly scopes: ParsedScopes
 
+    readonly spaces: SpacePermissions
+
     constructor(scope: string) {
       super()
       this.scopes = new ParsedScopes(scope.split(' '))
+      this.spaces = spacePermissionsOf(scope.split(' ').flatMap((value) => parseSpaceScope(value) ?? []))
     }
 
     override allowsRpc(given: RpcPermissionMatch): boolean {
@@ -194,8 +269,12 @@ function permissionsMaker(): (scope: string, within: Permissions | null) => Perm
     }
   }
 
-  /** Permissions limited to other permissions. The checks that throw call these methods. */
+  /**
+   * Permissions limited to other permissions. The checks that throw call these methods. Nothing is allowed in spaces.
+   */
   class NarrowedPermissions extends GrantedPermissions {
+    override readonly spaces = spacePermissionsOf([])
+
     constructor(
       scope: string,
       readonly within: Permissions,

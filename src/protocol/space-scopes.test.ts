@@ -9,7 +9,8 @@ import {
   permitsSpaceManagement,
   permitsSpaceRead,
   permitsSpaceWrite,
-  resolvedSpaceScope,
+  spaceScopeOf,
+  withDeclared,
   spaceActions,
   spaceManagement,
 } from './space-scopes.ts'
@@ -87,13 +88,13 @@ test('what is to be resolved grants nothing before, and one account and its coll
   expect(permitsSpaceRead(scope, space(alice), 'read')).toBe(false)
   const anyone = parseSpaceScope('space:com.example.forum?authority=*')!
   expect(permitsSpaceWrite(anyone, space(alice), 'create', NOTE)).toBe(false)
-  const resolved = resolvedSpaceScope(scope, alice, [NOTE])
+  const resolved = withDeclared(spaceScopeOf(scope, alice), [NOTE])
   expect(formatSpaceScope(resolved)).toBe(`space:com.example.forum?authority=${alice}&skey=self&collection=${NOTE}`)
   expect(permitsSpaceWrite(resolved, space(alice), 'create', NOTE)).toBe(true)
   expect(permitsSpaceWrite(resolved, space(alice), 'create', 'com.example.other' as Nsid)).toBe(false)
   expect(permitsSpaceWrite(resolved, space(alice, 'other'), 'create', NOTE)).toBe(false)
   expect(permitsSpaceWrite(resolved, space(bob), 'create', NOTE)).toBe(false)
-  expect(permitsSpaceRead(resolvedSpaceScope(scope, bob, []), space(alice), 'read')).toBe(false)
+  expect(permitsSpaceRead(spaceScopeOf(scope, bob), space(alice), 'read')).toBe(false)
 })
 
 test('management is granted by name, each action for itself', () => {

@@ -4,12 +4,11 @@
  *     space:<type>?authority=<did>&skey=<key>&collection=<nsid>&action=<action>&manage=<action>
  *
  * A scope that is not well-formed grants nothing. `self`, and collections that follow from the declaration of the type,
- * are resolved when a token is issued (`resolvedSpaceScope`); until then they grant nothing.
+ * are resolved when a token is issued (`spaceScopeOf`, `withDeclared`); until then they grant nothing.
  *
  * Source: atproto proposal 0016, "OAuth scopes".
  */
 import { parseDid, parseNsid, parseRecordKey, type Did, type Nsid, type RecordKey } from './identifiers.ts'
-import type { SpaceAddress } from './space-address.ts'
 
 /** `read` is reading what all members have written, `read_self` what the account has. */
 export const spaceActions = ['read_self', 'read', 'create', 'update', 'delete'] as const
@@ -107,14 +106,50 @@ export function formatSpaceScope({ type, authority, skey, collections, actions, 
 
 const encoded = (value: string): string => encodeURIComponent(value).replaceAll('%3A', ':')
 
-/** The scope for one account: `declared` are the collections that the type declares. */
-export const resolvedSpaceScope = (scope: SpaceScope, account: Did, declared: readonly Nsid[]): SpaceScope => ({
+/** The scope for one account. */
+export const spaceScopeOf = (scope: SpaceScope, account: Did): SpaceScope =>
+  scope.authority === SELF ? { ...scope, authority: account } : scope
+
+/** The type whose declaration says which collections a scope is for; null if the scope says it, or writes nothing. */
+export const declaringType = ({ type, collections, actions }: SpaceScope): Nsid | null =>
+  collections === null && type !== ANY && actions.some((action) => !action.startsWith('read')) ? type : null
+
+/** The scope with the collections that its type declares. */
+export const withDeclared = (scope: SpaceScope, declared: readonly Nsid[]): SpaceScope => ({
   ...scope,
-  authority: scope.authority === SELF ? account : scope.authority,
   collections: scope.collections ?? [...new Set(declared)].toSorted(),
 })
 
-type SpaceParts = Pick<SpaceAddress, 'authority' | 'type' | 'skey'>
+/** What a published permission set says about spaces. Other members are ignored. */
+const setMembers: Readonly<Record<string, string>> = {
+  authority: 'authority',
+  skey: 'skey',
+  collection: 'collection',
+  action: 'action',
+  manage: 'manage',
+}
+
+/**
+ * The scope that an entry of a permission set stands for; null if it is none, or is for spaces of types outside the
+ * namespace of the set.
+ */
+export function spaceScopeInSet(set: string, entry: Readonly<Record<string, unknown>>): SpaceScope | null {
+  const { resource, spaceType } = entry
+  if (resource !== PREFIX || typeof spaceType !== 'string') return null
+  const parameters = new URLSearchParams({ type: spaceType })
+  for (const [member, name] of Object.entries(setMembers))
+    for (const value of [entry[member] ?? []].flat()) parameters.append(name, String(value))
+  const scope = parseSpaceScope(`${PREFIX}?${parameters}`)
+  const namespace = set.slice(0, set.lastIndexOf('.') + 1)
+  return scope !== null && scope.type !== ANY && scope.type.startsWith(namespace) ? scope : null
+}
+
+/** A space, or all of a kind: an asterisk is covered by an asterisk alone. */
+export interface SpaceParts {
+  authority: Did | typeof ANY
+  type: Nsid | typeof ANY
+  skey: RecordKey | typeof ANY
+}
 
 const covers = (scope: SpaceScope, { authority, type, skey }: SpaceParts): boolean =>
   (scope.type === ANY || scope.type === type) &&
@@ -139,3 +174,14 @@ export const permitsSpaceWrite = (
 /** Whether a scope permits to manage a space. It is never a default. */
 export const permitsSpaceManagement = (scope: SpaceScope, space: SpaceParts, action: SpaceManagement): boolean =>
   covers(scope, space) && scope.manage.includes(action)
+
+/** Scopes about spaces, of a grant. */
+export interface SpacePermissions {
+  mayRead(space: SpaceParts, action: 'read_self' | 'read'): boolean
+  mayWrite(space: SpaceParts, action: 'create' | 'update' | 'delete', collection: Nsid): boolean
+}
+
+export const spacePermissionsOf = (scopes: readonly SpaceScope[]): SpacePermissions => ({
+  mayRead: (space, action) => scopes.some((scope) => permitsSpaceRead(scope, space, action)),
+  mayWrite: (space, action, collection) => scopes.some((scope) => permitsSpaceWrite(scope, space, action, collection)),
+})

@@ -26,7 +26,8 @@ const searches: Readonly<Record<string, string>> = {
   'features/access/oauth/client-keys.ts: (keys as readonly Jwk[]).find(':
     'once for the keys that are cached, and once for those fetched anew',
   'features/access/oauth/wallet-consent-routes.ts: names.includes(': 'two names of the code',
-  'features/access/scope-words/scope-phrases.ts: action.includes(': 'three verbs',
+  'features/access/scope-words/scope-phrases.ts: action.includes(': 'two verbs',
+  'features/access/scope-words/collection-phrases.ts: actions.includes(': 'three verbs',
   'features/access/scope-words/scope-phrases.ts: collection.includes(': 'the text of its own scope, once',
   'features/access/scope-words/scope-phrases.ts: lxm.lastIndexOf(': 'its own name, once',
   'features/access/scope-words/scope-phrases.ts: lxm.includes(': 'the text of its own scope, once',
@@ -54,6 +55,9 @@ const searches: Readonly<Record<string, string>> = {
   'protocol/keys.ts: multicodecs[name].every(': 'two bytes',
   'protocol/lexicons/lexicons.ts: required.includes(': 'the parameters of a method of our own lexicons',
   'protocol/plc.ts: keys.find(': 'at most five rotation keys',
+  'protocol/space-scopes.ts: scope.actions.includes(': 'five actions',
+  'protocol/space-scopes.ts: scope.collections?.includes(':
+    'the collections in one grant, for each of at most 200 writes: an access token has room for some hundreds',
   'protocol/shared-scopes.ts: rpc?.lxm.includes(':
     'the names in one scope, for each scope of a delegation: 4096 characters',
   'protocol/shared-scopes.ts: rpc.lxm.filter(': 'the same',

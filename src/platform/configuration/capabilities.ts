@@ -49,6 +49,23 @@ export const capabilities = [
     isWanted: ({ cases }) => cases.noticeAuthorities.length > 0,
     endpoints: ['POST /v1/abuse-notices'],
   },
+  {
+    name: 'spaces',
+    isWanted: ({ spaces }) => spaces.enabled,
+    endpoints: [
+      'com.atproto.space.createRecord',
+      'com.atproto.space.putRecord',
+      'com.atproto.space.deleteRecord',
+      'com.atproto.space.applyWrites',
+      'com.atproto.space.getRecord',
+      'com.atproto.space.listRecords',
+      'com.atproto.space.getLatestCommit',
+      'com.atproto.space.listRepoOps',
+      'com.atproto.space.listBlobs',
+      'com.atproto.space.getBlob',
+      'com.atproto.space.listSpaces',
+    ],
+  },
   { name: 'sovereignSessions', isWanted: always, endpoints: ['POST /v1/sessions/sovereign'] },
   {
     name: 'agents',

@@ -636,6 +636,29 @@ export const declared = {
     }),
   }),
 
+  spaces: section({
+    enabled: field(boolean, {
+      default: false,
+      addition: true,
+      doc: 'Permissioned data: accounts have repositories in spaces that only apps with access read. The protocol is a draft (`october-2026`), and what is stored may be lost when it changes.',
+    }),
+    maxPerAccount: field(integer({ min: 1, max: 100_000 }), {
+      default: 1000,
+      addition: true,
+      doc: 'Spaces in which an account may have a repository.',
+    }),
+    maxRecordsPerSpace: field(integer({ min: 1, max: 1_000_000 }), {
+      default: 100_000,
+      addition: true,
+      doc: 'Records that an account may have in a space.',
+    }),
+    opsKeepSecs: field(seconds({ min: 60 }), {
+      default: 7 * DAY_SECS,
+      addition: true,
+      doc: 'Time for which the changes of a repository in a space can be asked for one by one.',
+    }),
+  }),
+
   labeler: section({
     watched: field(watchedLabelers, {
       default: [],

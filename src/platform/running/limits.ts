@@ -28,6 +28,9 @@ const MINUTES_10 = 10 * MINUTE_SECS
 /** A provider may have used as much of the rest as this many networks, of which it has 256, or 65,536 of IPv6. */
 const PARTS_OF_PROVIDER = 10
 
+/** Points that each write of a record takes from the account's budget (`repoWrite`), public or not. */
+export const writePoints = { create: 3, update: 2, put: 2, delete: 1 } as const
+
 /** Keys kept per rule; the oldest are dropped first. */
 const MAX_KEYS = 100_000
 
@@ -83,6 +86,8 @@ const rules = {
     { windowSecs: HOUR_SECS, points: (config) => config.rateLimit.writePointsHourly },
     { windowSecs: DAY_SECS, points: (config) => config.rateLimit.writePointsDaily },
   ],
+  // Polls of apps that follow what an account has in spaces; some of them are signed. By account.
+  spaceRead: [{ windowSecs: MINUTES_5, points: () => 3000 }],
   operatorGuess: [{ windowSecs: MINUTES_5, points: () => 30 }],
   getRepo: [{ windowSecs: MINUTES_5, points: () => 6000 }],
   // Each reads the whole account. By account.

@@ -126,10 +126,11 @@ const definitionFields: Record<string, Fields> = {
   procedure: {},
   subscription: {},
   'permission-set': { required: { permissions: listOf(isObject) } },
+  space: { required: { collections: listOf(isText) }, optional: { name: isText, title: isText } },
 }
 
 /** Only `main` may be one of these. */
-const mainOnly = new Set(['record', 'query', 'procedure', 'subscription', 'permission-set'])
+const mainOnly = new Set(['record', 'query', 'procedure', 'subscription', 'permission-set', 'space'])
 
 function fits(value: LooseObject, types: Record<string, Fields>): boolean {
   const { type } = value

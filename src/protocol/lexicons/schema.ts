@@ -25,7 +25,7 @@ import {
 } from '@atproto/syntax'
 import { CID } from 'multiformats/cid'
 import { Cid, isCid } from '../cid.ts'
-import { isSpaceAddress } from '../space-address.ts'
+import { isSpaceAddress, parseSpaceUri } from '../space-address.ts'
 import { pathSegment } from '../value-path.ts'
 
 export interface Schema {
@@ -128,6 +128,7 @@ const formats: Record<string, { holds: (text: string, run: Run) => boolean; name
   language: { holds: (text) => text.length <= MAX_LANGUAGE_CHARS && isValidLanguage(text), name: 'language' },
   tid: { holds: isValidTid, name: 'TID string' },
   'record-key': { holds: isValidRecordKey, name: 'record key' },
+  'space-ref': { holds: (text) => parseSpaceUri(text) !== null, name: 'space' },
 }
 
 export const isOfFormat = (format: string, text: string, run: Run): boolean => formats[format]!.holds(text, run)

@@ -11,8 +11,9 @@ import { onPostgres } from '../../support/servers/suite.ts'
 
 interface Person {
   did: Did
-  /** Number of the repository. */
+  /** Numbers of the repository, and of that in a space. */
   repo: number
+  spaceRepo: number
   /** Id of a registration of an agent. */
   agent: string
 }
@@ -26,6 +27,7 @@ const accountColumns: Record<string, (person: Person) => SqlValue> = {
   for_account: ({ did }) => did,
   used_by: ({ did }) => did,
   repo_id: ({ repo }) => repo,
+  space_repo_id: ({ spaceRepo }) => spaceRepo,
   registration_id: ({ agent }) => agent,
 }
 const isOwned = ({ name }: Column) => name in accountColumns
@@ -116,6 +118,8 @@ async function schemaOf({ ctx }: TestPds): Promise<Map<string, Column[]>> {
   )
 }
 
+const withSpaces = { spaces: { enabled: true } }
+
 let fillings = 0
 const fillingOf = ({ type }: Column): SqlValue => {
   if (type === 'blob' || type === 'bytea') return new Uint8Array([1])
@@ -141,11 +145,20 @@ async function peopled(pds: TestPds) {
     ).toMatchObject({
       status: 200,
     })
+    const inSpace = {
+      space: `at://${did}/space/com.example.space/a`,
+      repo: did,
+      collection: 'com.example.note',
+      record: {},
+    }
+    expect((await call('com.atproto.space.createRecord', { json: inSpace })).status).toBe(200)
   }
   const schema = [...(await schemaOf(pds))].filter(([table]) => !aboutNobody.includes(table) && !(table in staying))
   const person = async ({ did }: TestAccount): Promise<Person> => {
-    const repo = (await ctx.db.get<{ id: number }>(raw('SELECT id FROM repo WHERE did = ?', did)))!.id
-    return { did: did as Did, repo, agent: `agent of ${did}` }
+    const idIn = async (table: string) =>
+      (await ctx.db.get<{ id: number }>(raw(`SELECT id FROM ${table} WHERE did = ?`, did)))!.id
+    const [repo, spaceRepo] = [await idIn('repo'), await idIn('space_repo')]
+    return { did: did as Did, repo, spaceRepo, agent: `agent of ${did}` }
   }
   const people = { ann: await person(ann), ben: await person(ben) }
   const rowsOf = async (person: Person, reader: Reader = ctx.db) => {
@@ -181,13 +194,15 @@ async function peopled(pds: TestPds) {
   expect(Object.keys(await rowsOf(people.ann))).toEqual(tables)
   /** Tables of a repository, which a sweep empties piece by piece. */
   const swept = schema
-    .filter(([, columns]) => columns.filter(isOwned).every(({ name }) => name === 'repo_id'))
+    .filter(([, columns]) =>
+      columns.filter(isOwned).every(({ name }) => name === 'repo_id' || name === 'space_repo_id'),
+    )
     .map(([table]) => table)
   return { ...people, rowsOf, tables, swept }
 }
 
 test('no table holds a row of a deleted account', async () => {
-  await using pds = await startPds()
+  await using pds = await startPds(withSpaces)
   const { ctx } = pds
   const { ann, ben, rowsOf, tables } = await peopled(pds)
   const others = await rowsOf(ben)
@@ -195,6 +210,7 @@ test('no table holds a row of a deleted account', async () => {
 
   expect(await deleteAccount({ ctx }, ann.did)).toBe(true)
   await pds.runSweep('abandoned-repos')
+  await pds.runSweep('spaces')
   expect(await rowsOf(ann)).toEqual({})
   expect(await rowsOf(ben)).toEqual(others)
 })
@@ -215,7 +231,7 @@ const writersOf = Map.groupBy(
 )
 
 test('a feature forgets an account in the tables that it writes, and in no others', async () => {
-  await using pds = await startPds()
+  await using pds = await startPds(withSpaces)
   const { ctx } = pds
   const { ann, rowsOf, tables, swept } = await peopled(pds)
   const forgotten: Record<string, string[]> = {}

@@ -74,6 +74,7 @@ const { pds } = useWorld({
   appview: true,
   config: ({ appview }) => ({
     cases: { noticeAuthorities: ['did:web:authority.test' as Did] },
+    spaces: { enabled: true },
     ...forCeremonies,
     agentAuth: { ...withAgents, grantedScopes: EVERYTHING },
     moderation: { reportUrl: appview.url, reportDid: REPORTS },
@@ -87,6 +88,7 @@ beforeAll(async () => {
   bare = await registerAgent(pds, alice, { scopes: ['atproto'] })
 })
 
+const CID = 'bafyreie5737gdxlw5i64vzichcalba3z2v5n6icifvx5xytvske7mr3hpm'
 const endpoints = features.flatMap(({ routes = [] }) => routes)
 const takes = (endpoint: Endpoint): readonly string[] => ('spec' in endpoint && endpoint.spec.auth?.takes) || []
 const named = (filter: (endpoint: Endpoint) => boolean) =>
@@ -98,7 +100,11 @@ function addressOf(endpoint: Endpoint): { method: string; path: string } {
   if (endpoint.kind === 'fallback') return { method: 'GET', path: '/xrpc/app.bsky.graph.getFollows?actor=alice.test' }
   const method = endpoint.kind === 'procedure' ? 'POST' : 'GET'
   const subjects = { did: alice.did, handle: alice.handle, appview: APPVIEW, reports: `${REPORTS}#atproto_labeler` }
-  const { query } = servedMethods(subjects).find(({ nsid }) => nsid === endpoint.nsid) ?? {}
+  const space = `at://${alice.did}/space/com.example.space/a`
+  const inSpace = { space, repo: alice.did, collection: 'com.example.note', rkey: 'a', cid: CID }
+  const { query } = endpoint.nsid.startsWith('com.atproto.space.')
+    ? { query: inSpace }
+    : (servedMethods(subjects).find(({ nsid }) => nsid === endpoint.nsid) ?? {})
   return { method, path: `/xrpc/${endpoint.nsid}${query === undefined ? '' : `?${new URLSearchParams(query)}`}` }
 }
 

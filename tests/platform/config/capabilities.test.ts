@@ -35,6 +35,7 @@ const EVERY_SWITCH: ConfigOverrides = {
   waitlist: { enabled: true },
   cases: { noticeAuthorities: ['did:web:authority.test' as Did] },
   agentAuth: { serviceAuthEnabled: true, anonymousEnabled: true },
+  spaces: { enabled: true },
 }
 
 test('without configuration only what needs none is offered', () => {
@@ -45,6 +46,7 @@ test.each([
   ['the master key', { signingKeyMasterKey: new Secret(new Uint8Array(32)) }, ['createCeremony', 'escrow']],
   ['optional passwords', { accounts: { passwordOptional: true } }, ['optionalPassword']],
   ['the waitlist', { waitlist: { enabled: true } }, ['waitlist']],
+  ['spaces', { spaces: { enabled: true } }, ['spaces']],
   ['an authority of notices', { cases: { noticeAuthorities: ['did:web:authority.test' as Did] } }, ['abuseNotices']],
   ['service registration of agents', { agentAuth: { serviceAuthEnabled: true } }, ['agents']],
   ['anonymous registration of agents', { agentAuth: { anonymousEnabled: true } }, ['agents']],

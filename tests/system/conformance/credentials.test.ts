@@ -5,7 +5,7 @@ import { describe, expect, test } from 'bun:test'
 import { features } from '../../../src/features.ts'
 import { request, type Answer } from '../../support/clients/http.ts'
 import { openStage, type Kind, subjectsOf } from './callers.ts'
-import { ANYBODY, EXTENSIONS, servedMethods, SUBSCRIPTIONS, type Served } from './served-methods.ts'
+import { ANYBODY, DRAFTS, EXTENSIONS, servedMethods, SUBSCRIPTIONS, type Served } from './served-methods.ts'
 import { setUp } from '../../support/set-up.ts'
 
 const stage = setUp(openStage)
@@ -133,6 +133,6 @@ test('the table names every method that is served', () => {
   const served = features
     .flatMap(({ routes = [] }) => routes)
     .flatMap((endpoint) => ('nsid' in endpoint ? [endpoint.nsid] : []))
-  const named = [...placeholders.map(({ nsid }) => nsid), ...EXTENSIONS, ...SUBSCRIPTIONS]
+  const named = [...placeholders.map(({ nsid }) => nsid), ...EXTENSIONS, ...DRAFTS, ...SUBSCRIPTIONS]
   expect(served.toSorted()).toEqual(named.toSorted())
 })

@@ -159,4 +159,19 @@ export const EXTENSIONS = [
   'com.atproto.temp.checkHandleAvailability',
 ]
 
+/** Methods of a draft, which are off by default: `tests/features/spaces`. */
+export const DRAFTS = [
+  'applyWrites',
+  'createRecord',
+  'deleteRecord',
+  'getBlob',
+  'getLatestCommit',
+  'getRecord',
+  'listBlobs',
+  'listRecords',
+  'listRepoOps',
+  'listSpaces',
+  'putRecord',
+].map((name) => `com.atproto.space.${name}`)
+
 export const SUBSCRIPTIONS = ['com.atproto.sync.subscribeRepos']

@@ -109,6 +109,7 @@ const {
     formerUrls: ['http://former.test'],
     archives: { folder: join(folder, 'archives') },
     alerts: { mailTo: ['operator@example.org'] },
+    spaces: { enabled: true },
     cases: { noticeAuthorities: [NOTICE_AUTHORITY] },
     agentAuth: { anonymousEnabled: true, serviceAuthEnabled: true, trustedIssuers: [fixedIssuer([issuer])] },
   },

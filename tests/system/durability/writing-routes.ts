@@ -75,6 +75,11 @@ export type Send = () => Promise<Answer>
 export type WritingRoutes = Record<string, () => Promise<Send>>
 
 const COLLECTION = 'org.example.note'
+const inSpace = (did: string) => ({
+  space: `at://${did}/space/org.example.space/a`,
+  repo: did,
+  collection: COLLECTION,
+})
 /** More than the server keeps in memory of a body. */
 const LARGE_BYTES = 100 * 1024
 const CAR = { 'content-type': 'application/vnd.ipld.car' }
@@ -439,6 +444,25 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place): Writ
       json: {
         repo: did,
         writes: [{ $type: 'com.atproto.repo.applyWrites#create', collection: COLLECTION, value: record() }],
+      },
+    })),
+    'com.atproto.space.createRecord': asPerson('com.atproto.space.createRecord', ({ did }) => ({
+      json: { ...inSpace(did), record: record() },
+    })),
+    'com.atproto.space.putRecord': asPerson('com.atproto.space.putRecord', ({ did }) => ({
+      json: { ...inSpace(did), rkey: 'self', record: record() },
+    })),
+    'com.atproto.space.deleteRecord': async () => {
+      const account = await person()
+      const place = { ...inSpace(account.did), rkey: 'self' }
+      await account.call('com.atproto.space.putRecord', { json: { ...place, record: record() } })
+      return () => account.call('com.atproto.space.deleteRecord', { json: place })
+    },
+    'com.atproto.space.applyWrites': asPerson('com.atproto.space.applyWrites', ({ did: repo }) => ({
+      json: {
+        space: inSpace(repo).space,
+        repo,
+        writes: [{ $type: 'com.atproto.space.applyWrites#create', collection: COLLECTION, value: record() }],
       },
     })),
     'com.atproto.repo.uploadBlob': asPerson('com.atproto.repo.uploadBlob', () => ({

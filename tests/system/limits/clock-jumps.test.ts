@@ -139,6 +139,7 @@ describe('what deletes by age skips a pass', () => {
       'ceremonies',
       'abandoned-repos',
       'case-retention',
+      'spaces',
       'blob-quarantine',
       'signup-places',
     ]

@@ -31,6 +31,7 @@ let alice: TestAccount
 const { pds } = useWorld({
   config: {
     waitlist: { enabled: true },
+    spaces: { enabled: true },
     agentAuth: { serviceAuthEnabled: true },
     signingKeyMasterKey: new Secret(new Uint8Array(32)),
     rateLimit: {
@@ -219,6 +220,16 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
     requests: [
       (headers) =>
         request(`${pds.url}/v1/account/archive`, { json: {}, headers: { ...headers, ...bearer(alice.accessJwt) } }),
+    ],
+  },
+  spaceRead: {
+    windows: [[3000, MINUTES_5]],
+    by: 'account',
+    requests: [
+      (headers) =>
+        request(`${pds.url}/xrpc/com.atproto.space.listSpaces`, {
+          headers: { ...headers, ...bearer(alice.accessJwt) },
+        }),
     ],
   },
   planMove: {

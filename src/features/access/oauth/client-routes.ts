@@ -54,7 +54,7 @@ async function push(call: Call): Promise<Response> {
   const jkt = request.headers.has('dpop') ? await proofKey(call) : null
   await spendAssertion(ctx, requester, jkt)
   const { client, key: clientKey } = requester
-  const checked = checkAuthorizationRequest(parameters, client, jkt)
+  const checked = checkAuthorizationRequest(parameters, client, jkt, { spaces: ctx.config.spaces.enabled })
   if (!checked.ok) throw new OAuthError(400, checked.error, checked.reason)
   const expansion = await expanded(ctx, client.clientId, checked.request.scopes)
   if (!expansion.ok) throw new OAuthError(400, 'invalid_scope', expansion.reason)

@@ -82,6 +82,7 @@ export async function redeemAuthorizationCode(
   const grant = hash && (await findAuthorizationCode(db, hash, clock.now()))
   const scope = grant
     ? await effectiveScope(ctx, {
+        did: grant.did,
         clientId: grant.request.clientId,
         scope: grant.scopes.join(' '),
         isFixed: grant.scopeIsFixed,
@@ -215,7 +216,12 @@ export async function refreshTokens(
   const bound = known.clientKey
   const isKeyGone =
     bound !== null && bound.jkt !== requester.key?.jkt && !(await isKeyPublished(ctx, requester.client, bound))
-  const scope = await effectiveScope(ctx, { clientId: known.clientId, scope: known.scope, isFixed: known.scopeIsFixed })
+  const scope = await effectiveScope(ctx, {
+    did: known.did,
+    clientId: known.clientId,
+    scope: known.scope,
+    isFixed: known.scopeIsFixed,
+  })
   const secret = await refreshSecret(ctx)
   const outcome = await db.transactionOn(accountLock(known.did), (tx) =>
     exchangeRefreshToken(ctx, tx, { id: known.id, text, requester, isKeyGone, secret }),

@@ -6,8 +6,16 @@
 import type { LexiconPermissionSet } from '@atproto/oauth-scopes'
 import { OAuthError } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
-import { parseNsid } from '../../../protocol/identifiers.ts'
-import { expandScopes, type Expansion, grantsOf, isInclude, MAX_SCOPES } from '../../../protocol/scopes.ts'
+import { parseNsid, type Did, type Nsid } from '../../../protocol/identifiers.ts'
+import {
+  expandScopes,
+  type Expansion,
+  grantsOf,
+  isPublishedElsewhere,
+  MAX_SCOPES,
+  scopeFor,
+  type SpaceDeclaration,
+} from '../../../protocol/scopes.ts'
 import { sharedScopes } from '../../../protocol/shared-scopes.ts'
 import { resolveLexicon, tooLarge } from '../../data/published-lexicons/published-lexicons.ts'
 import { fitsAccessToken, MAX_ACCESS_TOKEN_CHARS } from '../tokens/tokens.ts'
@@ -25,12 +33,22 @@ async function permissionSet(ctx: Context, name: string): Promise<LexiconPermiss
   return main?.type === 'permission-set' && Array.isArray(main.permissions) ? (main as LexiconPermissionSet) : null
 }
 
+/** Returns what is declared for a type of spaces; null if there is no declaration, or it cannot be fetched. */
+async function spaceDeclaration(ctx: Context, type: Nsid): Promise<SpaceDeclaration | null> {
+  const resolution = await resolveLexicon(ctx, type)
+  const main = resolution.ok ? resolution.document.defs['main'] : null
+  if (main?.['type'] !== 'space') return null
+  const { name, title = name, collections } = main as { name?: string; title?: string; collections: string[] }
+  return { name: title ?? null, collections: collections.flatMap((collection) => parseNsid(collection) ?? []) }
+}
+
 /**
  * Expand permission sets into their permissions. Returns a reason instead if a set cannot be found, or if there are
  * more permissions than can be granted or than fit an access token of the client.
  */
 export async function expanded(ctx: Context, clientId: string, scopes: readonly string[]): Promise<Expansion> {
-  const expansion = await expandScopes(scopes, (nsid) => permissionSet(ctx, nsid))
+  const spaceTypes = ctx.config.spaces.enabled ? (type: Nsid) => spaceDeclaration(ctx, type) : null
+  const expansion = await expandScopes(scopes, (nsid) => permissionSet(ctx, nsid), spaceTypes)
   if (!expansion.ok || fitsAccessToken(ctx, { clientId, scope: grantsOf(expansion.scopes).join(' ') })) return expansion
   return { ok: false, fault: 'too-many', reason: TOO_LONG }
 }
@@ -56,18 +74,19 @@ const TOO_LONG = `the permissions would make an access token longer than ${MAX_A
 
 /**
  * Returns the granted scopes with their permission sets expanded as published now, separated by spaces. `isFixed`: the
- * scopes were expanded when they were granted, and are returned unchanged. Throws `temporarily_unavailable` (503) if a
+ * scopes were expanded when they were granted. Throws `temporarily_unavailable` (503) if a
  * permission set cannot be found, so that the client tries again and its session continues. Throws `invalid_scope` if a
  * set has grown beyond what can be granted.
  */
 export async function effectiveScope(
   ctx: Context,
-  { clientId, scope, isFixed }: { clientId: string; scope: string; isFixed: boolean },
+  { did, clientId, scope, isFixed }: { did: Did; clientId: string; scope: string; isFixed: boolean },
 ): Promise<string> {
   const scopes = scope.split(' ')
-  if (isFixed || !scopes.some(isInclude)) return scope
+  const granted = (values: readonly string[]) => values.map((value) => scopeFor(did, value)).join(' ')
+  if (isFixed || !scopes.some(isPublishedElsewhere)) return granted(scopes)
   const expansion = await expanded(ctx, clientId, scopes)
-  if (expansion.ok) return grantsOf(expansion.scopes).join(' ')
+  if (expansion.ok) return granted(grantsOf(expansion.scopes))
   throw expansion.fault === 'unresolved'
     ? new OAuthError(503, 'temporarily_unavailable', expansion.reason)
     : new OAuthError(400, 'invalid_scope', expansion.reason)

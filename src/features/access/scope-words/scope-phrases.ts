@@ -11,14 +11,12 @@ import { listPhrase } from '../../../http/texts.ts'
 import { scopeGrammar } from '../../../protocol/scope-grammar.ts'
 import { scopePresets } from '../../../protocol/app-password-scopes.ts'
 import type { ExpandedScope } from '../../../protocol/scopes.ts'
+import { parseSpaceScope } from '../../../protocol/space-scopes.ts'
+import { collectionWords, deedPhrase, type Words } from './collection-phrases.ts'
 import { scopeTexts as texts } from './scope-texts.ts'
+import { spaceWords } from './space-phrases.ts'
 
-export interface Words {
-  what: Wording
-  more: Wording
-  /** The page marks the permission as far-reaching. */
-  isGrave?: boolean
-}
+export type { Words } from './collection-phrases.ts'
 
 const statics: Record<string, Words> = {
   atproto: { what: texts.identity, more: texts.identityMore },
@@ -28,47 +26,13 @@ const statics: Record<string, Words> = {
   'transition:chat.bsky': { what: texts.chat, more: texts.chatMore, isGrave: true },
 }
 
-/** Everyday names of well-known collections. */
-const collections: Record<string, Wording> = {
-  'app.bsky.actor.profile': texts.profile,
-  'app.bsky.actor.status': texts.status,
-  'app.bsky.feed.post': texts.posts,
-  'app.bsky.feed.like': texts.likes,
-  'app.bsky.feed.repost': texts.reposts,
-  'app.bsky.feed.generator': texts.feeds,
-  'app.bsky.feed.threadgate': texts.replySettings,
-  'app.bsky.feed.postgate': texts.quoteSettings,
-  'app.bsky.graph.follow': texts.follows,
-  'app.bsky.graph.block': texts.blocks,
-  'app.bsky.graph.list': texts.lists,
-  'app.bsky.graph.listitem': texts.listMembers,
-  'app.bsky.graph.listblock': texts.listBlocks,
-  'app.bsky.graph.starterpack': texts.starterPacks,
-}
-
-/** The everyday name of a collection, or its NSID. */
-export const collectionWords = (name: string): Wording => collections[name] ?? name
-
-/** By what may be done, in this order. */
-const deeds = ['create', 'update', 'delete'] as const
-const deedTexts: Record<string, typeof texts.create> = {
-  create: texts.create,
-  update: texts.update,
-  delete: texts.delete,
-  'create update': texts.createUpdate,
-  'create delete': texts.createDelete,
-  'update delete': texts.updateDelete,
-  'create update delete': texts.createUpdateDelete,
-}
-
 /** The text with its first letter in upper case. */
 export const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
 function repoWords({ collection, action }: RepoPermission): Words {
-  const doing = deedTexts[deeds.filter((deed) => action.includes(deed)).join(' ')]!
   if (collection.includes('*'))
-    return { what: doing({ kinds: texts.anyData }), more: texts.anyDataMore, isGrave: action.includes('delete') }
-  return { what: doing({ kinds: listPhrase(collection.map(collectionWords)) }), more: texts.someDataMore }
+    return { what: deedPhrase(action, texts.anyData), more: texts.anyDataMore, isGrave: action.includes('delete') }
+  return { what: deedPhrase(action, listPhrase(collection.map(collectionWords))), more: texts.someDataMore }
 }
 
 /** The last segment of a method's NSID as words: `getTimeline` becomes `get timeline`. */
@@ -120,10 +84,12 @@ const identityWords = ({ attr }: IdentityPermission): Words =>
 
 /**
  * Describe what one scope allows. A permission set is described by the permissions that it expands to; of its author's
- * text only the title is shown, in quotation marks. `parts` describes those permissions, and is empty for any other
- * scope.
+ * text only the title is shown, in quotation marks. `parts` describes those permissions, or what a scope for spaces
+ * allows there, and is empty for any other scope.
  */
 export function wordsOf({ scope, grants, title }: ExpandedScope): Words & { parts: Words[] } {
+  const ofSpaces = parseSpaceScope(scope)
+  if (ofSpaces !== null) return spaceWords(parseSpaceScope(grants[0] ?? scope) ?? ofSpaces, title)
   const parts = grants.length === 1 && grants[0] === scope ? [] : grants.map(singleWords)
   if (parts.length === 0 && title === null) return { ...singleWords(scope), parts }
   return {
@@ -137,6 +103,8 @@ export function wordsOf({ scope, grants, title }: ExpandedScope): Words & { part
 function singleWords(scope: string): Words {
   const known = statics[scope]
   if (known) return known
+  const ofSpaces = parseSpaceScope(scope)
+  if (ofSpaces !== null) return spaceWords(ofSpaces, null)
   const grammar = scopeGrammar()
   const repo = grammar.RepoPermission.fromString(scope)
   if (repo) return repoWords(repo)

@@ -7,12 +7,13 @@ import { Refusal, serviceUnavailable, upstreamFailure } from '../../../http/erro
 import { perContext } from '../../../platform/context.ts'
 import { LogRateLimiter } from '../../../platform/running/log-rate-limiter.ts'
 import { StreamPlaces, type StreamBounds } from '../../../platform/running/stream-places.ts'
-import type { Did } from '../../../protocol/identifiers.ts'
+import type { Did, SpaceUri } from '../../../protocol/identifiers.ts'
 import type { Viewer } from '../../access/auth/auth.ts'
 import type { BlobBody, StoredBlob } from './blob-storage.ts'
 import { findReadable, type ReadableBlob } from './blob-store.ts'
 import { byteRangeOf, type ByteRange } from './byte-range.ts'
 import { blobStorage } from './open-storage.ts'
+import { isReferredInSpace } from './space-reference-store.ts'
 
 /** How long caches may keep a blob. The bytes of a CID never change, but an operator may take them down. */
 const CACHE_SECS = 7 * DAY_SECS
@@ -35,26 +36,44 @@ const LOST = 'The stored bytes of this blob are missing or damaged'
 
 /**
  * Returns a response with 200, 206, 304 or 416. Refuses with `BlobNotFound` if the blob does not exist or is taken
- * down, and if no record refers to it yet and the caller is neither its owner nor the operator; with `UpstreamFailure`
- * if the bucket has lost or damaged it, and with `ServiceUnavailable` if the folder has.
+ * down, and if no record refers to it yet and the caller is neither its owner nor the operator, or if only records in
+ * spaces refer to it. A moderator also reads blobs that are taken down or in quarantine. Refuses with `UpstreamFailure`
+ * if the bucket has lost or damaged the blob, and with `ServiceUnavailable` if the folder has.
  */
-export async function downloadBlob(exchange: Exchange, viewer: Viewer, did: Did, cid: string): Promise<Response> {
+export async function downloadBlob(
+  exchange: Exchange,
+  viewer: Viewer | 'moderator',
+  did: Did,
+  cid: string,
+): Promise<Response> {
   const { ctx, replyHeaders } = exchange
+  if (viewer === 'moderator') return sendBlob(exchange, present(await findReadable(ctx.db, did, cid, true)), did, cid)
   const mayPreview = viewer.admin || viewer.did === did
   const blob = await findReadable(ctx.db, did, cid)
   if (blob === null || !(blob.isPermanent || mayPreview)) throw blobNotFound()
+  // Who may call here need not have access to the space.
+  if (!blob.isPermanent && (await isReferredInSpace(ctx.db, did, cid, null))) throw blobNotFound()
 
   if (viewer.did === null && !viewer.admin)
     replyHeaders.set('Cache-Control', `public, max-age=${CACHE_SECS}, immutable`)
   return sendBlob(exchange, blob, did, cid)
 }
 
+function present(blob: ReadableBlob | null): ReadableBlob {
+  if (blob === null) throw blobNotFound()
+  return blob
+}
+
 const blobNotFound = () => new Refusal(400, 'BlobNotFound', 'Blob not found')
 
-/** The same for a moderator, who also reads blobs that are taken down or in quarantine. */
-export async function downloadAnyBlob(exchange: Exchange, did: Did, cid: string): Promise<Response> {
-  const blob = await findReadable(exchange.ctx.db, did, cid, true)
-  if (blob === null) throw blobNotFound()
+/** The same for a blob to which a record of the account in a space refers. It is kept in no cache. */
+export async function downloadSpaceBlob(
+  exchange: Exchange,
+  { did, space, cid }: { did: Did; space: SpaceUri; cid: string },
+): Promise<Response> {
+  const { db } = exchange.ctx
+  const blob = present((await isReferredInSpace(db, did, cid, space)) ? await findReadable(db, did, cid) : null)
+  exchange.replyHeaders.set('Cache-Control', 'private, no-store')
   return sendBlob(exchange, blob, did, cid)
 }
 

@@ -46,7 +46,8 @@ export async function applyBlobChanges(tx: Tx, { did, rev, now, replaced, added 
   if (released.length > 0) await releaseUnreferenced(tx, did, released, now)
 }
 
-function checkReferences(
+/** Refuses with `BlobNotFound`, `InvalidMimeType` or `InvalidSize`. `dropped`: what the same write replaces. */
+export function checkReferences(
   added: readonly AddedReference[],
   claimed: readonly ClaimedBlob[],
   dropped: readonly ReferenceRow[],

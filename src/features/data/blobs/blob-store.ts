@@ -5,6 +5,7 @@ import { setImmediate } from 'node:timers/promises'
 import { maxBlobBytesOf } from '../../identity/quotas/quotas.ts'
 import { deleteQuarantines, endQuarantine, QUARANTINE } from './blob-quarantine.ts'
 import { insertRemovals } from './removal-store.ts'
+import { deleteAllSpaceReferences, isHeldBySpace } from './space-reference-store.ts'
 import { inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
 
 export interface BlobRow {
@@ -34,6 +35,26 @@ export async function claimBlobs(tx: Tx, did: Did, cids: readonly string[]): Pro
     WHERE did = ${did} AND cid IN ${sqlList(cids)} AND (takedown_ref IS NULL OR takedown_ref = ${QUARANTINE})
     RETURNING cid, mime_type AS "mimeType", size, CASE WHEN ${isReferenced()} THEN 1 ELSE 0 END AS referenced`)
   return rows.map(({ referenced, ...blob }) => ({ ...blob, isPermanent: referenced === 1 }))
+}
+
+/** Returns the account's blobs among these that are not taken down, for records that do not make them public. */
+export async function findOwned(reader: Reader, did: Did, cids: readonly string[]): Promise<ClaimedBlob[]> {
+  const found: ClaimedBlob[] = []
+  for (const piece of inPieces(cids)) {
+    const rows = await reader.all<Omit<ClaimedBlob, 'isPermanent'> & { referenced: number }>(sql`
+      SELECT cid, mime_type AS "mimeType", size, CASE WHEN ${isReferenced()} THEN 1 ELSE 0 END AS referenced FROM blob
+      WHERE did = ${did} AND cid IN ${sqlList(piece)} AND (takedown_ref IS NULL OR takedown_ref = ${QUARANTINE})`)
+    found.push(...rows.map(({ referenced, ...blob }) => ({ ...blob, isPermanent: referenced === 1 })))
+  }
+  return found
+}
+
+/** Restart the grace of blobs that a record in a space no longer refers to, unless one that is public does. */
+export async function restartClocks(tx: Tx, did: Did, cids: readonly string[], now: Millis): Promise<void> {
+  for (const piece of inPieces([...new Set(cids)]))
+    await tx.run(sql`
+      UPDATE blob SET unreferenced_at = ${now}
+      WHERE did = ${did} AND cid IN ${sqlList(piece)} AND unreferenced_at IS NOT NULL`)
 }
 
 /** Start the grace clock of those `cids` without a reference left. Returns how many. */
@@ -102,6 +123,7 @@ export async function upsertReconciled(tx: Tx, accounts: readonly { did: Did; re
 export async function deleteAllBlobs(tx: Tx, did: Did, now: Millis): Promise<string[]> {
   await tx.run(sql`DELETE FROM blob_reconciled WHERE did = ${did}`)
   await deleteQuarantines(tx, did)
+  await deleteAllSpaceReferences(tx, did)
   const deleted = await tx.all<{ cid: string }>(sql`DELETE FROM blob WHERE did = ${did} RETURNING cid`)
   return recordRemovals(tx, deleted, now)
 }
@@ -136,7 +158,7 @@ export async function deleteExpired(
   const deleted = await tx.all<{ cid: string }>(sql`
     DELETE FROM blob
     WHERE (did, cid) IN (VALUES ${sqlRows(blobs.map(({ did, cid }) => [did, cid]))})
-      AND unreferenced_at <= ${until} AND takedown_ref IS NULL AND NOT ${isReferenced()}
+      AND unreferenced_at <= ${until} AND takedown_ref IS NULL AND NOT ${isReferenced()} AND NOT ${isHeldBySpace()}
     RETURNING cid`)
   return { deleted: deleted.length, removals: await recordRemovals(tx, deleted, now) }
 }

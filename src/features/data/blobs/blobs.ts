@@ -2,11 +2,13 @@
 import type { Reader } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { blobUsage } from './blob-store.ts'
+import { downloadSpaceBlob } from './blob-download.ts'
 import { countReferencedCids } from './reference-store.ts'
+import { listSpaceBlobs } from './space-reference-store.ts'
+import { applySpaceBlobChanges } from './space-references.ts'
 
 export { arrivalLocks, ownArrivedBlobs, placeBlob, type ArrivedBlob } from './blob-arrival.ts'
 export { applyBlobChanges, replaceBlobReferences } from './blob-references.ts'
-export { downloadAnyBlob } from './blob-download.ts'
 export { endQuarantine, findQuarantine, listQuarantines, QUARANTINE, quarantineBlob } from './blob-quarantine.ts'
 export { downloadBlob } from './blob-download.ts'
 export { takeBlob } from './blob-upload.ts'
@@ -24,6 +26,9 @@ export {
   setBlobTakedown,
   storedBlobs,
 } from './blob-store.ts'
+
+/** Blobs that records in spaces refer to. */
+export const spaceBlobs = { change: applySpaceBlobChanges, list: listSpaceBlobs, download: downloadSpaceBlob }
 
 /** Counts of referenced and of stored blobs, and stored bytes. */
 export async function countBlobs(

@@ -58,9 +58,6 @@ export interface WriteResult {
   validationStatus?: ValidationStatus
 }
 
-/** Write points that each action takes from the account's budget. */
-export const writePoints: Readonly<Record<Action, number>> = { create: 3, update: 2, put: 2, delete: 1 }
-
 /** Actions that the grant of an app must cover. */
 const neededActions: Record<Action, readonly ('create' | 'update' | 'delete')[]> = {
   create: ['create'],

@@ -3,13 +3,13 @@ import { invalidRequest } from '../../../http/errors.ts'
 import { procedure, type CallLimit, type Exchange } from '../../../http/endpoint.ts'
 import { MAX_OPS_PER_COMMIT } from '../../../protocol/commit.ts'
 import type { LexMethods } from '../../../protocol/lexicons/generated/types.ts'
+import { writePoints } from '../../../platform/running/limits.ts'
 import { access } from '../../access/auth/auth.ts'
 import type { AccessCaller } from '../../access/callers/callers.ts'
 import type { CommitMeta } from './commit-writer.ts'
 import {
   requireOwnRepo,
   writeRecords,
-  writePoints,
   type RecordWriteInput,
   type WriteInput,
   type WriteOutcome,

@@ -7,7 +7,7 @@ import { html, type Html } from '../../../http/html.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import { downloadAnyBlob, downloadBlob } from '../../data/blobs/blobs.ts'
+import { downloadBlob } from '../../data/blobs/blobs.ts'
 import { actorOf, recordAudit, type Operator } from '../operators/operators.ts'
 import { blobsView, collectionsView, commitsView, recordsView, recordView } from './browsed-data.ts'
 import {
@@ -105,5 +105,5 @@ function shownBlob({ replyHeaders }: Exchange, response: Response, cid: string):
  */
 export async function openBlobAs(exchange: Exchange, operator: Operator, did: Did, cid: string): Promise<Response> {
   await audit(exchange, operator, did, { blob: cid })
-  return shownBlob(exchange, await downloadAnyBlob(exchange, did, cid), cid)
+  return shownBlob(exchange, await downloadBlob(exchange, 'moderator', did, cid), cid)
 }

@@ -1,0 +1,64 @@
+/** The SQL of table `space_blob_reference`: which records in spaces refer to which blobs. */
+import { inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
+import type { Did, SpaceUri, Tid } from '../../../protocol/identifiers.ts'
+import type { ReferenceRow } from './reference-store.ts'
+
+/** Matches a row of `blob` to which a record in a space refers. */
+export const isHeldBySpace = (): Sql =>
+  sql`EXISTS (SELECT 1 FROM space_blob_reference s WHERE s.did = blob.did AND s.cid = blob.cid)`
+
+export async function insertSpaceReferences(
+  tx: Tx,
+  { did, space, rev }: { did: Did; space: SpaceUri; rev: Tid },
+  references: readonly ReferenceRow[],
+): Promise<void> {
+  for (const piece of inPieces(references)) {
+    const rows = piece.map(({ cid, record }) => [did, cid, space, record, rev])
+    await tx.run(sql`
+      INSERT INTO space_blob_reference (did, cid, space, record, rev) VALUES ${sqlRows(rows)}
+      ON CONFLICT (did, cid, space, record) DO NOTHING`)
+  }
+}
+
+/** Delete the references of the records. Returns those deleted. */
+export async function deleteSpaceReferences(
+  tx: Tx,
+  did: Did,
+  space: SpaceUri,
+  records: readonly string[],
+): Promise<ReferenceRow[]> {
+  if (records.length === 0) return []
+  return tx.all(sql`
+    DELETE FROM space_blob_reference WHERE did = ${did} AND space = ${space} AND record IN ${sqlList(records)}
+    RETURNING record, cid`)
+}
+
+/** Deletes all references of an account that is deleted with its blobs. */
+export const deleteAllSpaceReferences = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM space_blob_reference WHERE did = ${did}`)
+
+/** Whether a record of the account refers to the blob: in this space, or in any if it is null. */
+export async function isReferredInSpace(
+  reader: Reader,
+  did: Did,
+  cid: string,
+  space: SpaceUri | null,
+): Promise<boolean> {
+  const within = space === null ? sql`1 = 1` : sql`space = ${space}`
+  const row = await reader.get(
+    sql`SELECT 1 FROM space_blob_reference WHERE did = ${did} AND cid = ${cid} AND ${within} LIMIT 1`,
+  )
+  return row !== null
+}
+
+/** A page of CIDs that the account's records in a space refer to, ascending; only records after `since` count. */
+export async function listSpaceBlobs(
+  reader: Reader,
+  { did, space, since, cursor, limit }: { did: Did; space: SpaceUri; since?: Tid; cursor?: string; limit: number },
+): Promise<string[]> {
+  const rows = await reader.all<{ cid: string }>(sql`
+    SELECT DISTINCT cid FROM space_blob_reference
+    WHERE did = ${did} AND cid > ${cursor ?? ''} AND space = ${space} AND rev > ${since ?? ''}
+    ORDER BY cid LIMIT ${limit}`)
+  return rows.map(({ cid }) => cid)
+}

@@ -1,0 +1,187 @@
+/** What an account reads of its own repository in a space: records, the changes to them, and a signed commit. */
+import { JsonText } from '../../../http/endpoint.ts'
+import { Refusal } from '../../../http/errors.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Reader } from '../../../platform/database/database.ts'
+import { dataToJson } from '../../../protocol/data-model.ts'
+import {
+  parseTid,
+  type Did,
+  type Nsid,
+  type RecordKey,
+  type SpaceUri,
+  type Tid,
+} from '../../../protocol/identifiers.ts'
+import { jsonText } from '../../../protocol/json-text.ts'
+import type { LexDefs } from '../../../protocol/lexicons/generated/types.ts'
+import { parseSpaceRecordUri, spaceRecordUri } from '../../../protocol/space-address.ts'
+import { COMMIT_SEED_BYTES, signSpaceCommit, type SpaceCommit } from '../../../protocol/space-commit.ts'
+import { setHash } from '../../../protocol/space-hash.ts'
+import { signingKeyOf } from '../../identity/account-keys/account-keys.ts'
+import { repoNotFound } from './space-access.ts'
+import {
+  findSpaceRecord,
+  findSpaceRepo,
+  listSpaceEntries,
+  listSpaceOps,
+  spaceEntriesAt,
+  spaceRecordsAt,
+  type SpaceEntry,
+  type SpaceOp,
+  type SpaceRepo,
+} from './space-store.ts'
+
+/**
+ * Records in a page, in bytes, which a single one may exceed. Decoding them takes up to 50 ms for each MiB.
+ */
+const MAX_PAGE_BYTES = 512 * 1024
+
+interface Place {
+  space: SpaceUri
+  repo: Did
+}
+
+/** Throws `RepoNotFound` if the account has written nothing in the space. */
+async function repoAt(reader: Reader, { space, repo }: Place): Promise<SpaceRepo> {
+  const found = await findSpaceRepo(reader, repo, space)
+  if (found === null) throw repoNotFound()
+  return found
+}
+
+/** A record as `{"uri":…,"cid":…,"value":…}`. */
+export async function spaceRecord(
+  { db }: Context,
+  { collection, rkey, ...place }: Place & { collection: Nsid; rkey: RecordKey },
+): Promise<JsonText> {
+  const path = `${collection}/${rkey}`
+  const record = await findSpaceRecord(db, (await repoAt(db, place)).id, path)
+  if (record === null) throw new Refusal(400, 'RecordNotFound', 'Could not find the record')
+  const uri = spaceRecordUri(place.space, place.repo, path)
+  return new JsonText(
+    `{"uri":${JSON.stringify(uri)},"cid":"${record.cid.toString()}","value":${jsonText(record.value)}}`,
+  )
+}
+
+export interface ListedRecords extends Place {
+  collection?: Nsid
+  limit: number
+  /** URI of the last record of the page before. */
+  cursor?: string
+  reverse?: boolean
+  excludeValues?: boolean
+}
+
+/** A page of records by descending URI, or ascending if `reverse`; it ends early if its records are large together. */
+export function spaceRecords(ctx: Context, listed: ListedRecords): Promise<JsonText> {
+  const { collection = null, limit, cursor, reverse = false, excludeValues = false, ...place } = listed
+  const after = cursor === undefined ? null : pathIn(cursor, place)
+  return ctx.db.shortSnapshot(async (reader) => {
+    const { id } = await repoAt(reader, place)
+    const range = { collection, after, descending: !reverse, limit }
+    const entries = await listSpaceEntries(reader, id, range)
+    const shown = excludeValues ? entries : withinPage(entries)
+    const values = excludeValues
+      ? null
+      : await spaceRecordsAt(
+          reader,
+          id,
+          shown.map(({ path }) => path),
+        )
+    const records = shown.map(({ path, cid }) => {
+      const value = values?.get(path)
+      const [named, rkey] = path.split('/')
+      const entry = `"collection":"${named}","rkey":${JSON.stringify(rkey)},"cid":"${cid.toString()}"`
+      return value === undefined ? `{${entry}}` : `{${entry},"value":${jsonText(value.value)}}`
+    })
+    const isShort = shown.length === entries.length && entries.length < limit
+    const last = shown.at(-1)
+    const next = isShort || last === undefined ? '' : spaceRecordUri(place.space, place.repo, last.path)
+    return new JsonText(`{"records":[${records.join(',')}]${next && `,"cursor":${JSON.stringify(next)}`}}`)
+  })
+}
+
+function pathIn(cursor: string, { space, repo }: Place): string {
+  const address = parseSpaceRecordUri(cursor)
+  if (address === null || address.space.uri !== space || address.author !== repo) throw malformedCursor()
+  return `${address.collection}/${address.rkey}`
+}
+
+/** Returns the first entries whose values have at most `MAX_PAGE_BYTES` together, and one in any case. */
+function withinPage<Entry extends { bytes: number }>(entries: readonly Entry[]): readonly Entry[] {
+  let bytes = 0
+  const first = entries.findIndex((entry, i) => (bytes += entry.bytes) > MAX_PAGE_BYTES && i > 0)
+  return first < 0 ? entries : entries.slice(0, first)
+}
+
+const malformedCursor = () => new Refusal(400, 'MalformedCursor', 'Malformed cursor')
+
+/** A commit of the present state, made for the one who asks: `{"commit":…}`. */
+export async function latestCommit(ctx: Context, place: Place): Promise<{ commit: ReturnType<typeof commitView> }> {
+  return { commit: commitView(await commitOf(ctx, ctx.db, place, await repoAt(ctx.db, place))) }
+}
+
+async function commitOf(
+  ctx: Context,
+  reader: Reader,
+  { space, repo }: Place,
+  { rev, state }: SpaceRepo,
+): Promise<SpaceCommit> {
+  const key = await signingKeyOf(ctx, reader, repo)
+  if (key === null) throw repoNotFound()
+  const ikm = crypto.getRandomValues(new Uint8Array(COMMIT_SEED_BYTES))
+  return signSpaceCommit({ space, author: repo, rev, ikm }, setHash(new Uint8Array(state)), key)
+}
+
+const commitView = (commit: SpaceCommit): LexDefs['com.atproto.space.defs#commit'] =>
+  dataToJson({ ...commit }) as unknown as LexDefs['com.atproto.space.defs#commit']
+
+export interface ListedOps extends Place {
+  since?: Tid
+  limit: number
+  /** `rev/idx` of the last change of the page before. */
+  cursor?: string
+  excludeValues?: boolean
+}
+
+/**
+ * A page of changes after a revision, oldest first. The page that ends the list has a commit, and any other a cursor. A
+ * change has its value only if the record is still the one that it wrote. Changes are kept for a while only: readers
+ * who compare hashes notice that they have missed some.
+ */
+export function spaceOps(ctx: Context, listed: ListedOps): Promise<JsonText> {
+  const { since = '', limit, cursor, excludeValues = false, ...place } = listed
+  const after = cursor === undefined ? { rev: since as Tid, idx: MAX_INDEX } : placeIn(cursor)
+  return ctx.db.shortSnapshot(async (reader) => {
+    const repo = await repoAt(reader, place)
+    const ops = await listSpaceOps(reader, repo.id, after, limit)
+    const present = excludeValues ? noEntries : await spaceEntriesAt(reader, repo.id, pathsOf(ops))
+    const isCurrent = ({ path, cid }: SpaceOp) => cid !== null && cid.equals(present.get(path)?.cid)
+    const shown = withinPage(ops.map((op) => ({ op, bytes: isCurrent(op) ? present.get(op.path)!.bytes : 0 })))
+    const current = shown.map(({ op }) => op).filter(isCurrent)
+    const values = await spaceRecordsAt(reader, repo.id, pathsOf(current))
+    const texts = shown.map(({ op }) => opText(op, isCurrent(op) ? values.get(op.path)!.value : null))
+    const last = shown.at(-1)
+    const end =
+      last !== undefined && (shown.length < ops.length || ops.length === limit)
+        ? `"cursor":"${last.op.rev}/${last.op.idx}"`
+        : `"commit":${JSON.stringify(commitView(await commitOf(ctx, reader, place, repo)))}`
+    return new JsonText(`{"ops":[${texts.join(',')}],${end}}`)
+  })
+}
+
+const MAX_INDEX = 9999
+const noEntries: ReadonlyMap<string, SpaceEntry> = new Map()
+const pathsOf = (ops: readonly SpaceOp[]): string[] => [...new Set(ops.map(({ path }) => path))]
+
+function opText({ rev, path, cid, prev }: SpaceOp, value: Uint8Array | null): string {
+  const [collection, rkey] = path.split('/')
+  const head = JSON.stringify({ rev, collection, rkey, cid: cid && cid.toString(), prev: prev && prev.toString() })
+  return value === null ? head : `${head.slice(0, -1)},"value":${jsonText(value)}}`
+}
+
+function placeIn(cursor: string): Pick<SpaceOp, 'rev' | 'idx'> {
+  const [text = '', place = '', ...rest] = cursor.split('/')
+  const rev = parseTid(text)
+  if (rev === null || !/^\d{1,4}$/.test(place) || rest.length > 0) throw malformedCursor()
+  return { rev, idx: Number(place) }
+}

@@ -1,0 +1,164 @@
+/** Methods of `com.atproto.space`: what an account writes in spaces, and what it reads of that. */
+import { procedure, query, type CallLimit } from '../../../http/endpoint.ts'
+import { writePoints } from '../../../platform/running/limits.ts'
+import type { LexMethods } from '../../../protocol/lexicons/generated/types.ts'
+import { parseSpaceUri } from '../../../protocol/space-address.ts'
+import type { AccessCaller } from '../../access/callers/callers.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Did, SpaceUri } from '../../../protocol/identifiers.ts'
+import { spaceBlobs } from '../blobs/blobs.ts'
+import { requireOwnRead, requireOwnRepo, spaceCaller, spacePermissions } from './space-access.ts'
+import { latestCommit, spaceOps, spaceRecord, spaceRecords } from './space-reading.ts'
+import { listSpacesOf } from './space-store.ts'
+import { writeToSpace, type SpaceWrite, type SpaceWriteResult } from './space-writing.ts'
+
+/** Bound of the request body. Records arrive as JSON, which is longer than the stored form. */
+const MAX_BYTES = 1_000_000
+
+/** Charges the account's write points, of which it has one budget for all that it writes. */
+const writesOf = <Input>(cost: (input: Input) => number): CallLimit<{ caller: AccessCaller; input: Input }> => ({
+  name: 'repoWrite',
+  key: ({ caller }) => caller.did,
+  cost: ({ input }) => cost(input),
+})
+
+const reads: CallLimit<{ caller: AccessCaller }> = { name: 'spaceRead', key: ({ caller }) => caller.did }
+const writing = { auth: spaceCaller, capability: 'spaces', maxBytes: MAX_BYTES } as const
+const reading = { auth: spaceCaller, capability: 'spaces', limit: reads } as const
+
+/** Refuses what a grant does not cover, and any repository but the caller's own. Returns what is left to look up. */
+function ownPlace<Params extends { space: SpaceUri; repo: Did }>({
+  ctx,
+  caller,
+  params,
+  replyHeaders,
+}: {
+  ctx: Context
+  caller: AccessCaller
+  params: Params
+  replyHeaders: Headers
+}): Params {
+  requireOwnRepo(caller, params.repo)
+  requireOwnRead(spacePermissions(ctx, caller), parseSpaceUri(params.space)!)
+  replyHeaders.set('Cache-Control', 'private, no-store')
+  return params
+}
+
+export const spaceRoutes = [
+  procedure('com.atproto.space.createRecord', {
+    ...writing,
+    limit: writesOf(() => writePoints.create),
+    async handler({ ctx, caller, input: { collection, rkey, record, ...input } }) {
+      const writes = [{ action: 'create' as const, collection, rkey, record }]
+      return written((await writeToSpace(ctx, caller, { ...input, writes }))[0]!)
+    },
+  }),
+
+  procedure('com.atproto.space.putRecord', {
+    ...writing,
+    limit: writesOf(() => writePoints.put),
+    async handler({ ctx, caller, input: { collection, rkey, record, ...input } }) {
+      const writes = [{ action: 'put' as const, collection, rkey, record }]
+      return written((await writeToSpace(ctx, caller, { ...input, writes }))[0]!)
+    },
+  }),
+
+  procedure('com.atproto.space.deleteRecord', {
+    ...writing,
+    limit: writesOf(() => writePoints.delete),
+    async handler({ ctx, caller, input: { collection, rkey, ...input } }) {
+      await writeToSpace(ctx, caller, { ...input, writes: [{ action: 'delete', collection, rkey, lenient: true }] })
+      return {}
+    },
+  }),
+
+  procedure('com.atproto.space.applyWrites', {
+    ...writing,
+    limit: writesOf(({ writes }: LexMethods['com.atproto.space.applyWrites']['input']) =>
+      writes.reduce((points, { $type }) => points + writePoints[actions[$type]], 0),
+    ),
+    async handler({ ctx, caller, input: { writes, ...input } }) {
+      const results = await writeToSpace(ctx, caller, { ...input, writes: writes.map(writeOf) })
+      return { results: results.map((result, i) => resultOf(writes[i]!, result)) }
+    },
+  }),
+
+  query('com.atproto.space.getRecord', {
+    ...reading,
+    handler: (call) => spaceRecord(call.ctx, ownPlace(call)),
+  }),
+  query('com.atproto.space.listRecords', {
+    ...reading,
+    handler: (call) => spaceRecords(call.ctx, ownPlace(call)),
+  }),
+  query('com.atproto.space.getLatestCommit', {
+    ...reading,
+    handler: (call) => latestCommit(call.ctx, ownPlace(call)),
+  }),
+  query('com.atproto.space.listRepoOps', {
+    ...reading,
+    handler: (call) => spaceOps(call.ctx, ownPlace(call)),
+  }),
+
+  query('com.atproto.space.listBlobs', {
+    ...reading,
+    async handler(call) {
+      const { repo, ...params } = ownPlace(call)
+      const cids = await spaceBlobs.list(call.ctx.db, { ...params, did: repo })
+      return { cids, ...(cids.length === params.limit && { cursor: cids.at(-1) }) }
+    },
+  }),
+  query('com.atproto.space.getBlob', {
+    ...reading,
+    handler(call) {
+      const { repo, space, cid } = ownPlace(call)
+      return spaceBlobs.download(call, { did: repo, space, cid })
+    },
+  }),
+
+  query('com.atproto.space.listSpaces', {
+    ...reading,
+    async handler({ ctx, caller, params: { spaceType, did, limit, cursor = '' }, replyHeaders }) {
+      requireOwnRead(spacePermissions(ctx, caller), { type: spaceType ?? '*', authority: did ?? '*', skey: '*' })
+      replyHeaders.set('Cache-Control', 'private, no-store')
+      const range = { type: spaceType, authority: did, after: cursor, limit }
+      const spaces = await listSpacesOf(ctx.db, caller.did, range)
+      return {
+        spaces: spaces.map((uri) => ({ uri })),
+        ...(spaces.length === limit && { cursor: spaces.at(-1) }),
+      }
+    },
+  }),
+]
+
+type BatchedWrite = LexMethods['com.atproto.space.applyWrites']['input']['writes'][number]
+
+const actions = {
+  'com.atproto.space.applyWrites#create': 'create',
+  'com.atproto.space.applyWrites#update': 'update',
+  'com.atproto.space.applyWrites#delete': 'delete',
+} as const satisfies Record<BatchedWrite['$type'], SpaceWrite['action']>
+
+function writeOf(write: BatchedWrite): SpaceWrite {
+  switch (write.$type) {
+    case 'com.atproto.space.applyWrites#create':
+      return { action: 'create', collection: write.collection, rkey: write.rkey, record: write.value }
+    case 'com.atproto.space.applyWrites#update':
+      return { action: 'update', collection: write.collection, rkey: write.rkey, record: write.value }
+    case 'com.atproto.space.applyWrites#delete':
+      return { action: 'delete', collection: write.collection, rkey: write.rkey }
+  }
+}
+
+function resultOf({ $type }: BatchedWrite, result: SpaceWriteResult) {
+  switch ($type) {
+    case 'com.atproto.space.applyWrites#create':
+      return { $type: 'com.atproto.space.applyWrites#createResult' as const, ...written(result) }
+    case 'com.atproto.space.applyWrites#update':
+      return { $type: 'com.atproto.space.applyWrites#updateResult' as const, ...written(result) }
+    case 'com.atproto.space.applyWrites#delete':
+      return { $type: 'com.atproto.space.applyWrites#deleteResult' as const }
+  }
+}
+
+const written = ({ cid, ...result }: SpaceWriteResult) => ({ ...result, cid: cid!.toString() })

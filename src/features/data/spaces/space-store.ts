@@ -1,0 +1,281 @@
+/** The SQL of repositories in spaces: their rows, records and latest changes. A path is `collection/rkey`. */
+import {
+  inPieces,
+  sql,
+  sqlAnd,
+  sqlList,
+  sqlRows,
+  WriteConflict,
+  type Reader,
+  type Tx,
+} from '../../../platform/database/database.ts'
+import { Cid } from '../../../protocol/cid.ts'
+import type { Did, Nsid, SpaceUri, Tid } from '../../../protocol/identifiers.ts'
+import type { SpaceAddress } from '../../../protocol/space-address.ts'
+
+export interface SpaceRepo {
+  id: number
+  space: SpaceUri
+  rev: Tid
+  /** Number of records. */
+  records: number
+  /** The set hash before it is hashed. */
+  state: Uint8Array
+}
+
+/** What a write changes in the row of a repository. */
+export type SpaceRepoState = Pick<SpaceRepo, 'rev' | 'records' | 'state'>
+
+const columns = sql`id, space, rev, record_count AS records, state`
+
+/** Returns null if the account has written nothing in the space. */
+export const findSpaceRepo = (reader: Reader, did: Did, space: SpaceUri): Promise<SpaceRepo | null> =>
+  reader.get(sql`SELECT ${columns} FROM space_repo WHERE did = ${did} AND space = ${space}`)
+
+export async function insertSpaceRepo(
+  tx: Tx,
+  did: Did,
+  { uri, authority, type }: SpaceAddress,
+  { rev, records, state }: SpaceRepoState,
+): Promise<number> {
+  const row = await tx.get<{ id: number }>(sql`
+    INSERT INTO space_repo (did, space, authority, type, rev, record_count, state)
+    VALUES (${did}, ${uri}, ${authority}, ${type}, ${rev}, ${records}, ${state}) RETURNING id`)
+  return row!.id
+}
+
+/** Throws `WriteConflict` if the repository has changed since it was read. */
+export async function updateSpaceRepo(
+  tx: Tx,
+  before: Pick<SpaceRepo, 'id' | 'rev'>,
+  { rev, records, state }: SpaceRepoState,
+): Promise<void> {
+  const changed = await tx.run(sql`
+    UPDATE space_repo SET rev = ${rev}, record_count = ${records}, state = ${state}
+    WHERE id = ${before.id} AND rev = ${before.rev}`)
+  if (changed === 0) throw new WriteConflict('the repository in a space')
+}
+
+/** How many spaces the account has written in, and how many records it has in them. */
+export async function spaceTotals(reader: Reader, did: Did): Promise<{ spaces: number; records: number }> {
+  return (await reader.get<{ spaces: number; records: number }>(sql`
+    SELECT COUNT(*) AS spaces, CAST(COALESCE(SUM(record_count), 0) AS BIGINT) AS records
+    FROM space_repo WHERE did = ${did}`))!
+}
+
+/** A page of spaces that the account has written in, in order of their URIs, after `after`. */
+export async function listSpacesOf(
+  reader: Reader,
+  did: Did,
+  { type, authority, after, limit }: { type?: Nsid; authority?: Did; after: string; limit: number },
+): Promise<SpaceUri[]> {
+  const rows = await reader.all<{ space: SpaceUri }>(sql`
+    SELECT space FROM space_repo WHERE ${sqlAnd([
+      sql`did = ${did} AND space > ${after}`,
+      ...(type === undefined ? [] : [sql`type = ${type}`]),
+      ...(authority === undefined ? [] : [sql`authority = ${authority}`]),
+    ])} ORDER BY space LIMIT ${limit}`)
+  return rows.map(({ space }) => space)
+}
+
+// Records
+
+export interface SpaceRecord {
+  path: string
+  cid: Cid
+  /** The record's block, in DAG-CBOR. */
+  value: Uint8Array
+}
+
+interface RecordRow extends Omit<SpaceRecord, 'cid'> {
+  cid: Uint8Array
+}
+
+const recordOf = (row: RecordRow): SpaceRecord => ({ ...row, cid: new Cid(row.cid) })
+
+export async function findSpaceRecord(reader: Reader, repoId: number, path: string): Promise<SpaceRecord | null> {
+  const row = await reader.get<RecordRow>(
+    sql`SELECT path, cid, value FROM space_record WHERE space_repo_id = ${repoId} AND path = ${path}`,
+  )
+  return row && recordOf(row)
+}
+
+/** CIDs by path. Paths without a record are left out. */
+export async function spaceRecordCids(
+  reader: Reader,
+  repoId: number,
+  paths: readonly string[],
+): Promise<Map<string, Cid>> {
+  const found = new Map<string, Cid>()
+  for (const piece of inPieces([...new Set(paths)])) {
+    const rows = await reader.all<{ path: string; cid: Uint8Array }>(
+      sql`SELECT path, cid FROM space_record WHERE space_repo_id = ${repoId} AND path IN ${sqlList(piece)}`,
+    )
+    for (const { path, cid } of rows) found.set(path, new Cid(cid))
+  }
+  return found
+}
+
+/** A record without its value, of which `bytes` is the length. */
+export interface SpaceEntry {
+  path: string
+  cid: Cid
+  bytes: number
+}
+
+interface EntryRow extends Omit<SpaceEntry, 'cid'> {
+  cid: Uint8Array
+}
+
+const entryColumns = sql`path, cid, length(value) AS bytes`
+const entryOf = (row: EntryRow): SpaceEntry => ({ ...row, cid: new Cid(row.cid) })
+
+/** Returns the records that exist at these paths, by path. */
+export async function spaceEntriesAt(
+  reader: Reader,
+  repoId: number,
+  paths: readonly string[],
+): Promise<Map<string, SpaceEntry>> {
+  const found = new Map<string, SpaceEntry>()
+  for (const piece of inPieces(paths)) {
+    const rows = await reader.all<EntryRow>(
+      sql`SELECT ${entryColumns} FROM space_record WHERE space_repo_id = ${repoId} AND path IN ${sqlList(piece)}`,
+    )
+    for (const row of rows) found.set(row.path, entryOf(row))
+  }
+  return found
+}
+
+export interface SpaceRecordRange {
+  /** All collections if null. */
+  collection: Nsid | null
+  /** Path after which the page begins, in its direction; null for the start. */
+  after: string | null
+  descending: boolean
+  limit: number
+}
+
+/** A page of records in order of their paths, with the lengths of their values, and without the values. */
+export async function listSpaceEntries(
+  reader: Reader,
+  repoId: number,
+  { collection, after, descending, limit }: SpaceRecordRange,
+): Promise<SpaceEntry[]> {
+  const conditions = [
+    sql`space_repo_id = ${repoId}`,
+    // '0' is the character after '/'.
+    ...(collection === null ? [] : [sql`path > ${`${collection}/`} AND path < ${`${collection}0`}`]),
+    ...(after === null ? [] : [descending ? sql`path < ${after}` : sql`path > ${after}`]),
+  ]
+  const rows = await reader.all<EntryRow>(sql`
+    SELECT ${entryColumns} FROM space_record WHERE ${sqlAnd(conditions)}
+    ORDER BY path ${descending ? sql`DESC` : sql`ASC`} LIMIT ${limit}`)
+  return rows.map(entryOf)
+}
+
+/** Returns the records that exist at these paths, by path. */
+export async function spaceRecordsAt(
+  reader: Reader,
+  repoId: number,
+  paths: readonly string[],
+): Promise<Map<string, SpaceRecord>> {
+  const found = new Map<string, SpaceRecord>()
+  for (const piece of inPieces(paths)) {
+    const rows = await reader.all<RecordRow>(
+      sql`SELECT path, cid, value FROM space_record WHERE space_repo_id = ${repoId} AND path IN ${sqlList(piece)}`,
+    )
+    for (const row of rows) found.set(row.path, recordOf(row))
+  }
+  return found
+}
+
+export async function putSpaceRecords(
+  tx: Tx,
+  repoId: number,
+  rev: Tid,
+  records: readonly SpaceRecord[],
+): Promise<void> {
+  for (const piece of inPieces(records)) {
+    const rows = piece.map(({ path, cid, value }) => [repoId, path, cid.bytes, rev, value])
+    await tx.run(sql`
+      INSERT INTO space_record (space_repo_id, path, cid, rev, value) VALUES ${sqlRows(rows)}
+      ON CONFLICT (space_repo_id, path) DO UPDATE SET cid = excluded.cid, rev = excluded.rev, value = excluded.value`)
+  }
+}
+
+export async function deleteSpaceRecords(tx: Tx, repoId: number, paths: readonly string[]): Promise<void> {
+  if (paths.length > 0)
+    await tx.run(sql`DELETE FROM space_record WHERE space_repo_id = ${repoId} AND path IN ${sqlList(paths)}`)
+}
+
+// Changes
+
+export interface SpaceOp {
+  rev: Tid
+  /** Place within the revision, from 0. */
+  idx: number
+  path: string
+  /** Null if the record was deleted. */
+  cid: Cid | null
+  /** Null if there was no record before. */
+  prev: Cid | null
+}
+
+interface OpRow extends Omit<SpaceOp, 'cid' | 'prev'> {
+  cid: Uint8Array | null
+  prev: Uint8Array | null
+}
+
+export async function insertSpaceOps(
+  tx: Tx,
+  repoId: number,
+  rev: Tid,
+  ops: readonly Pick<SpaceOp, 'path' | 'cid' | 'prev'>[],
+): Promise<void> {
+  const rows = ops.map(({ path, cid, prev }, i) => [repoId, rev, i, path, cid && cid.bytes, prev && prev.bytes])
+  await tx.run(sql`INSERT INTO space_op (space_repo_id, rev, idx, path, cid, prev) VALUES ${sqlRows(rows)}`)
+}
+
+/** A page of changes in their order, after a place. */
+export async function listSpaceOps(
+  reader: Reader,
+  repoId: number,
+  after: Pick<SpaceOp, 'rev' | 'idx'>,
+  limit: number,
+): Promise<SpaceOp[]> {
+  const rows = await reader.all<OpRow>(sql`
+    SELECT rev, idx, path, cid, prev FROM space_op
+    WHERE space_repo_id = ${repoId} AND (rev, idx) > (${after.rev}, ${after.idx})
+    ORDER BY rev, idx LIMIT ${limit}`)
+  return rows.map((row) => ({ ...row, cid: row.cid && new Cid(row.cid), prev: row.prev && new Cid(row.prev) }))
+}
+
+// Deletion
+
+/** Takes the repositories from a deleted account. Their rows are deleted later. */
+export const disownSpaceRepos = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`UPDATE space_repo SET did = NULL WHERE did = ${did}`)
+
+/** Repositories that no account has. */
+export const listDisowned = (reader: Reader, limit: number): Promise<{ id: number }[]> =>
+  reader.all(sql`SELECT id FROM space_repo WHERE did IS NULL ORDER BY id LIMIT ${limit}`)
+
+/** A page of all repositories in order of their numbers, after `after`. */
+export const listSpaceRepos = (reader: Reader, after: number, limit: number): Promise<{ id: number; rev: Tid }[]> =>
+  reader.all(sql`SELECT id, rev FROM space_repo WHERE id > ${after} ORDER BY id LIMIT ${limit}`)
+
+/** Deletes some records of a repository. Returns how many. */
+export const deleteSomeSpaceRecords = (tx: Tx, repoId: number, limit: number): Promise<number> =>
+  tx.run(sql`
+    DELETE FROM space_record WHERE space_repo_id = ${repoId}
+      AND path IN (SELECT path FROM space_record WHERE space_repo_id = ${repoId} ORDER BY path LIMIT ${limit})`)
+
+/** Deletes some changes of a repository that were made before a revision, or all if it is null. Returns how many. */
+export const deleteSomeSpaceOps = (tx: Tx, repoId: number, before: Tid | null, limit: number): Promise<number> =>
+  tx.run(sql`
+    DELETE FROM space_op WHERE space_repo_id = ${repoId} AND (rev, idx) IN (
+      SELECT rev, idx FROM space_op WHERE space_repo_id = ${repoId} AND ${before === null ? sql`1 = 1` : sql`rev < ${before}`}
+      ORDER BY rev, idx LIMIT ${limit})`)
+
+export const deleteSpaceRepo = (tx: Tx, repoId: number): Promise<number> =>
+  tx.run(sql`DELETE FROM space_repo WHERE id = ${repoId} AND did IS NULL`)

@@ -1,0 +1,260 @@
+/**
+ * Writes of an account to its repository in a space. The first write makes the repository.
+ *
+ * There is no commit to sign and no event: readers ask, and each gets a commit of its own (`space-reading.ts`).
+ */
+import { forbidden, invalidRequest, Refusal } from '../../../http/errors.ts'
+import { requireValid } from '../../../http/revalidation.ts'
+import type { Context } from '../../../platform/context.ts'
+import { accountLock, together, type Tx } from '../../../platform/database/database.ts'
+import type { Cid } from '../../../protocol/cid.ts'
+import type { Did, Nsid, RecordKey, Tid } from '../../../protocol/identifiers.ts'
+import { parseSpaceUri, spaceRecordUri, type SpaceAddress } from '../../../protocol/space-address.ts'
+import { addToSet, emptySetState, removeFromSet, setElement } from '../../../protocol/space-hash.ts'
+import type { SpacePermissions } from '../../../protocol/space-scopes.ts'
+import { revalidationOf, type AccessCaller } from '../../access/callers/callers.ts'
+import { accountSigner } from '../../identity/account-keys/account-keys.ts'
+import { requireActive } from '../../identity/accounts/accounts.ts'
+import { quotaOf, refuseRecords } from '../../identity/quotas/quotas.ts'
+import { spaceBlobs } from '../blobs/blobs.ts'
+import { nextRev, prepareRecord, requireConfirmedAddress } from '../repo/repo.ts'
+import { scopeMissing, spacePermissions } from './space-access.ts'
+import {
+  deleteSpaceRecords,
+  findSpaceRepo,
+  insertSpaceOps,
+  insertSpaceRepo,
+  putSpaceRecords,
+  spaceRecordCids,
+  spaceTotals,
+  updateSpaceRepo,
+  type SpaceRepo,
+} from './space-store.ts'
+
+/** Most operations in one request. */
+const MAX_WRITES = 200
+
+export type SpaceWrite =
+  | { action: 'create'; collection: Nsid; rkey?: RecordKey; record: Record<string, unknown> }
+  | { action: 'update' | 'put'; collection: Nsid; rkey: RecordKey; record: Record<string, unknown> }
+  | { action: 'delete'; collection: Nsid; rkey: RecordKey; lenient?: boolean }
+
+export interface SpaceWriteInput {
+  space: string
+  repo: Did
+  validate?: boolean
+  writes: readonly SpaceWrite[]
+}
+
+export interface SpaceWriteResult {
+  uri: string
+  /** Null for a delete. */
+  cid: Cid | null
+  validationStatus?: 'valid' | 'unknown'
+}
+
+type PreparedRecord = Awaited<ReturnType<typeof prepareRecord>>
+
+/** A write with the record that it writes, if it writes one. */
+interface Prepared {
+  action: SpaceWrite['action']
+  collection: Nsid
+  path: string
+  written: PreparedRecord | null
+  isLenient: boolean
+}
+
+/**
+ * Apply the writes at one revision, all or none; later ones see earlier ones. Results are in the order of the writes.
+ *
+ * Refuses with `Forbidden` if the repository is not the caller's, with `ScopeMissingError` what the grant does not
+ * cover, with `RecordAlreadyExists` or `RecordNotFound`, and with `InvalidRequest` above the limits of the server.
+ */
+export async function writeToSpace(
+  ctx: Context,
+  caller: AccessCaller,
+  input: SpaceWriteInput,
+): Promise<SpaceWriteResult[]> {
+  const { did } = caller
+  if (input.repo !== did) throw forbidden('A repository is written by its own account')
+  if (input.writes.length > MAX_WRITES) throw invalidRequest(`Too many writes. Max: ${MAX_WRITES}`)
+  const space = parseSpaceUri(input.space)!
+  const permissions = spacePermissions(ctx, caller)
+  // What a put turns out to be is known in the transaction; what no grant allows is refused before any work.
+  for (const write of input.writes)
+    if (!mayBeAllowed(permissions, space, write))
+      throw missing(space, possibleActions[write.action][0]!, write.collection)
+  await requireConfirmedAddress(ctx, did)
+  const keys: { last: Tid | null } = { last: null }
+  const newKey = () => (keys.last = nextRev(ctx, keys.last)) as string as RecordKey
+  const prepared: Prepared[] = []
+  for (const write of input.writes) prepared.push(await prepare(ctx, write, input.validate, newKey))
+  if (prepared.length > 0)
+    await ctx.db.transactionOn(accountLock(did), (tx) => apply(ctx, tx, { caller, space, permissions, prepared }))
+  return prepared.map(({ path, written }) => ({
+    uri: spaceRecordUri(space.uri, did, path),
+    cid: written && written.record.cid,
+    ...(written?.status && { validationStatus: written.status }),
+  }))
+}
+
+const possibleActions = {
+  create: ['create'],
+  update: ['update'],
+  put: ['create', 'update'],
+  delete: ['delete'],
+} as const satisfies Record<SpaceWrite['action'], readonly string[]>
+
+const mayBeAllowed = (permissions: SpacePermissions, space: SpaceAddress, { action, collection }: SpaceWrite) =>
+  possibleActions[action].some((possible) => permissions.mayWrite(space, possible, collection))
+
+const missing = ({ authority, type, skey }: SpaceAddress, action: 'create' | 'update' | 'delete', collection: Nsid) =>
+  scopeMissing({ authority, type, skey, collections: [collection], actions: [action], manage: [] })
+
+async function prepare(
+  ctx: Context,
+  write: SpaceWrite,
+  validate: boolean | undefined,
+  newKey: () => RecordKey,
+): Promise<Prepared> {
+  const { action, collection } = write
+  const rkey = write.rkey ?? newKey()
+  const written = write.action === 'delete' ? null : await prepareRecord(ctx, { ...write, rkey, validate })
+  const isLenient = write.action === 'delete' && write.lenient === true
+  return { action, collection, path: `${collection}/${rkey}`, written, isLenient }
+}
+
+interface Job {
+  caller: AccessCaller
+  space: SpaceAddress
+  permissions: SpacePermissions
+  prepared: readonly Prepared[]
+}
+
+/** What a path had before the write and has after it. */
+interface Change {
+  path: string
+  cid: Cid | null
+  prev: Cid | null
+}
+
+async function apply(ctx: Context, tx: Tx, { caller, space, permissions, prepared }: Job): Promise<void> {
+  const { did } = caller
+  const revalidation = revalidationOf(ctx, caller)
+  const [signer, before] = await together(accountSigner(ctx, tx, did, revalidation), findSpaceRepo(tx, did, space.uri))
+  requireActive(signer && signer.status)
+  requireValid(revalidation, signer!)
+  const known = before
+    ? await spaceRecordCids(
+        tx,
+        before.id,
+        prepared.map(({ path }) => path),
+      )
+    : new Map<string, Cid>()
+  const changes = changesOf(space, permissions, prepared, known)
+  if (changes.length === 0) return
+
+  const state = before === null ? emptySetState() : new Uint8Array(before.state)
+  let added = 0
+  for (const { path, cid, prev } of changes) {
+    if (prev !== null) removeFromSet(state, setElement(path, prev))
+    if (cid !== null) addToSet(state, setElement(path, cid))
+    added += Number(cid !== null) - Number(prev !== null)
+  }
+  await requireRoom(ctx, tx, did, before, added)
+  const rev = nextRev(ctx, before?.rev ?? null)
+  const after = { rev, state, records: (before?.records ?? 0) + added }
+  const id = before === null ? await insertSpaceRepo(tx, did, space, after) : before.id
+  if (before !== null) await updateSpaceRepo(tx, before, after)
+  await store(ctx, tx, { did, space, id, rev, prepared, changes })
+}
+
+/** What each write changes, given the CIDs that are stored. Leaves out writes that change nothing. */
+function changesOf(
+  space: SpaceAddress,
+  permissions: SpacePermissions,
+  prepared: readonly Prepared[],
+  stored: ReadonlyMap<string, Cid>,
+): Change[] {
+  const present = new Map(stored)
+  const changes: Change[] = []
+  for (const { action, collection, path, written, isLenient } of prepared) {
+    const prev = present.get(path) ?? null
+    const doing = action === 'put' ? (prev === null ? 'create' : 'update') : action
+    if (!permissions.mayWrite(space, doing, collection)) throw missing(space, doing, collection)
+    if (doing === 'create' && prev !== null)
+      throw new Refusal(400, 'RecordAlreadyExists', `There is already a record at ${path}`)
+    if (doing !== 'create' && prev === null) {
+      if (isLenient) continue
+      throw new Refusal(400, 'RecordNotFound', `There is no record at ${path}`)
+    }
+    const cid = written && written.record.cid
+    if (cid !== null && cid.equals(prev)) continue
+    changes.push({ path, cid, prev })
+    if (cid === null) present.delete(path)
+    else present.set(path, cid)
+  }
+  return changes
+}
+
+/**
+ * Refuses what adds records above the limits: those of a space and of spaces, and the account's quota, which counts
+ * what it has in all spaces.
+ */
+async function requireRoom(ctx: Context, tx: Tx, did: Did, before: SpaceRepo | null, added: number): Promise<void> {
+  if (added <= 0) return
+  const { maxPerAccount, maxRecordsPerSpace } = ctx.config.spaces
+  if ((before?.records ?? 0) + added > maxRecordsPerSpace)
+    throw invalidRequest(`Too many records in the space. Max: ${maxRecordsPerSpace}`)
+  const quota = await quotaOf(ctx, tx, did)
+  if (before !== null && quota.records === 0) return
+  const { spaces, records } = await spaceTotals(tx, did)
+  if (before === null && spaces >= maxPerAccount) throw invalidRequest(`Too many spaces. Max: ${maxPerAccount}`)
+  if (quota.records !== 0) refuseRecords(records + added, quota.records)
+}
+
+interface Stored {
+  did: Did
+  space: SpaceAddress
+  id: number
+  rev: Tid
+  prepared: readonly Prepared[]
+  changes: readonly Change[]
+}
+
+async function store(ctx: Context, tx: Tx, { did, space, id, rev, prepared, changes }: Stored): Promise<void> {
+  // Of a path that is written more than once, the last change counts.
+  const last = new Map(changes.map(({ path, cid }) => [path, cid]))
+  const records = new Map(
+    prepared.flatMap(({ path, written }) =>
+      written !== null && last.get(path)?.equals(written.record.cid) ? [[path, written.record]] : [],
+    ),
+  )
+  const gone = [...last].flatMap(([path, cid]) => (cid === null ? [path] : []))
+  await together(
+    deleteSpaceRecords(tx, id, gone),
+    putSpaceRecords(
+      tx,
+      id,
+      rev,
+      [...records].map(([path, { cid, bytes }]) => ({ path, cid, value: bytes })),
+    ),
+    insertSpaceOps(tx, id, rev, changes),
+    spaceBlobs.change(tx, {
+      did,
+      space: space.uri,
+      rev,
+      now: ctx.clock.now(),
+      replaced: changes.filter(({ prev }) => prev !== null).map(({ path }) => path),
+      added: [...records].flatMap(([path, { blobs, isValidated }]) =>
+        blobs.map(({ ref, mimeType, size }) => ({
+          record: path,
+          cid: ref.toString(),
+          mimeType,
+          size,
+          validated: isValidated,
+        })),
+      ),
+    }),
+  )
+}

@@ -1,0 +1,263 @@
+/** Who gets in where few people may: nobody without a grant that names the space, and nothing shows up elsewhere. */
+import { beforeAll, expect, test } from 'bun:test'
+import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
+import { basic, bearer, request } from '../../support/clients/http.ts'
+import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
+import { spaceApp, type SpaceApp } from '../../support/clients/space-app.ts'
+import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
+
+const TYPE = 'test.forum.space'
+const NOTE = 'test.forum.note'
+/** Occurs in a text, a key of a record and one of a space, and nowhere else. */
+const SENTINEL = 'for-members-only'
+const config = {
+  spaces: { enabled: true },
+  rateLimit: { enabled: false },
+  signup: { requireConfirmedAddress: false },
+}
+const { pds, author } = useWorld({ author: true, config })
+let alice: TestAccount
+let bob: TestAccount
+let member: SpaceApp
+let place: { space: string; repo: string }
+const record = () => ({ ...place, collection: NOTE, rkey: SENTINEL, record: { text: SENTINEL } })
+
+beforeAll(async () => {
+  pds.dns.setTexts('_lexicon.forum.test', `did=${author.did}`)
+  alice = await createAccount(pds, 'alice')
+  bob = await createAccount(pds, 'bob')
+  place = { space: `at://${alice.did}/space/${TYPE}/${SENTINEL}`, repo: alice.did }
+  member = await spaceApp(pds, alice, 'space:*?authority=*&collection=*', 'blob:*/*')
+  expect((await member.post('createRecord', record())).status).toBe(200)
+})
+
+const reads = {
+  getRecord: { collection: NOTE, rkey: SENTINEL },
+  listRecords: {},
+  getLatestCommit: {},
+  listRepoOps: {},
+  listBlobs: {},
+}
+const names = Object.keys(reads) as (keyof typeof reads)[]
+
+test('each method asks for its scope, and names the one that is missing', async () => {
+  const write = { ...place, collection: NOTE }
+  const rows: [string, object, string, string[]][] = [
+    ['createRecord', { ...write, rkey: 'new', record: {} }, 'action=create', ['action=update', 'action=read']],
+    ['putRecord', { ...write, rkey: 'new', record: { n: 1 } }, 'action=update', ['action=create']],
+    ['putRecord', { ...write, rkey: 'newer', record: {} }, 'action=create', ['action=update']],
+    ['deleteRecord', { ...write, rkey: 'new' }, 'action=delete', ['action=create&action=update']],
+  ]
+  const scope = (actions: string) => `space:${TYPE}?authority=${alice.did}&collection=${NOTE}&${actions}`
+  for (const [method, input, enough, others] of rows) {
+    for (const other of others) {
+      const answer = await (await spaceApp(pds, alice, scope(other))).post(method, input)
+      expect({ method, other, status: answer.status, error: answer.body.error }).toEqual({
+        method,
+        other,
+        status: 403,
+        error: 'ScopeMissingError',
+      })
+      expect(answer.body.message).toContain(`Missing required scope "space:${TYPE}?authority=${alice.did}`)
+      expect(answer.body.message).toContain(enough)
+    }
+    expect((await (await spaceApp(pds, alice, scope(enough))).post(method, input)).status).toBe(200)
+  }
+  const elsewhere = await spaceApp(
+    pds,
+    alice,
+    `space:${TYPE}?authority=${bob.did}`.replace('?', `?collection=${NOTE}&`),
+    `space:${TYPE}?skey=other&collection=${NOTE}`,
+    `space:test.other.space?authority=*&collection=${NOTE}`,
+    `space:${TYPE}?authority=${alice.did}&collection=test.forum.other&action=create`,
+  )
+  expect((await elsewhere.post('createRecord', { ...write, record: {} })).status).toBe(403)
+  for (const name of names)
+    expect({ name, status: (await elsewhere.get(name, { ...place, ...reads[name] })).status }).toEqual({
+      name,
+      status: 403,
+    })
+  expect((await elsewhere.get('listSpaces')).status).toBe(403)
+  expect((await elsewhere.get('listSpaces', { spaceType: 'test.other.space' })).status).toBe(200)
+})
+
+test('no other grant, password or token opens a space', async () => {
+  await using other = await startPds({ ...config, development: false })
+  const carol = await createAccount(other, 'carol')
+  const own = { space: `at://${carol.did}/space/${TYPE}/a`, repo: carol.did }
+  const wide = await spaceApp(other, carol, 'transition:generic', 'transition:chat.bsky', 'repo:*', 'blob:*/*')
+  const { body: appPassword } = await carol.call('com.atproto.server.createAppPassword', {
+    json: { name: 'app', privileged: true },
+  })
+  const byAppPassword = await logIn(other, carol, appPassword.password)
+  const methods = names.map((name) => `com.atproto.space.${name}?${new URLSearchParams({ ...own, ...reads[name] })}`)
+  const write = { json: { ...own, collection: NOTE, record: {} } }
+  for (const call of [wide.call, byAppPassword.call, carol.call] as SpaceApp['call'][]) {
+    for (const method of methods)
+      expect({ method, status: (await call(method)).status }).toEqual({ method, status: 403 })
+    expect((await call('com.atproto.space.createRecord', write)).status).toBe(403)
+  }
+  for (const method of methods)
+    for (const headers of [{}, basic('admin', ADMIN_TOKEN), bearer(ADMIN_TOKEN)])
+      expect((await request(`${other.url}/xrpc/${method}`, { headers })).status).toBeOneOf([400, 401])
+})
+
+test('in development, a session of the password may write and read, and an app password still not', async () => {
+  const carol = await createAccount(pds, 'carol')
+  const own = { space: `at://${carol.did}/space/${TYPE}/a`, repo: carol.did }
+  const json = { ...own, collection: NOTE, record: {} }
+  expect((await carol.call('com.atproto.space.createRecord', { json })).status).toBe(200)
+  expect((await carol.call(`com.atproto.space.listRecords?${new URLSearchParams(own)}`)).body.records).toHaveLength(1)
+  const { body } = await carol.call('com.atproto.server.createAppPassword', { json: { name: 'app' } })
+  const app = await logIn(pds, carol, body.password)
+  expect((await app.call('com.atproto.space.createRecord', { json })).status).toBe(403)
+})
+
+test('a member of the space on the same server reads no other member, and cannot tell who writes there', async () => {
+  const reader = await spaceApp(pds, bob, 'space:*?authority=*&collection=*')
+  for (const name of names) {
+    const [theirs, nothing] = [
+      await reader.get(name, { ...place, ...reads[name] }),
+      await reader.get(name, { ...place, ...reads[name], repo: 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa' }),
+    ]
+    expect(theirs).toMatchObject({ status: 400, body: { error: 'RepoNotFound' } })
+    expect(nothing.body).toEqual(theirs.body)
+  }
+  expect(await reader.post('createRecord', { ...record(), rkey: 'x' })).toMatchObject({
+    status: 403,
+    body: { error: 'Forbidden' },
+  })
+})
+
+test('an account that is taken down or deactivated writes nothing', async () => {
+  const eve = await createAccount(pds, 'eve')
+  const own = { space: `at://${eve.did}/space/${TYPE}/a`, repo: eve.did }
+  const app = await spaceApp(pds, eve, 'space:*?collection=*')
+  const write = () => app.post('createRecord', { ...own, collection: NOTE, record: {} })
+  expect((await write()).status).toBe(200)
+  await eve.call('com.atproto.server.deactivateAccount', { json: {} })
+  expect(await write()).toMatchObject({ body: { error: 'AccountDeactivated' } })
+  expect((await app.get('listRecords', own)).body.records).toHaveLength(1)
+  const takedown = {
+    json: { subject: { $type: 'com.atproto.admin.defs#repoRef', did: eve.did }, takedown: { applied: true } },
+    headers: basic('admin', ADMIN_TOKEN),
+  }
+  expect((await request(`${pds.url}/xrpc/com.atproto.admin.updateSubjectStatus`, takedown)).status).toBe(200)
+  for (const answer of [await write(), await app.get('listRecords', own)])
+    expect(answer.status).toBeGreaterThanOrEqual(400)
+})
+
+test('the token names what was granted: whose spaces, and which collections', async () => {
+  await author.publish(TYPE, {
+    lexicon: 1,
+    id: TYPE,
+    defs: { main: { type: 'space', key: 'any', name: 'Forum', collections: [NOTE, 'test.forum.vote'] } },
+  })
+  const { granted } = await spaceApp(pds, alice, `space:${TYPE}`, `space:${TYPE}?skey=self&action=read_self`)
+  expect(granted).toEqual([
+    `space:${TYPE}?authority=${alice.did}&collection=${NOTE}&collection=test.forum.vote`,
+    `space:${TYPE}?authority=${alice.did}&skey=self&action=read_self`,
+  ])
+})
+
+test('a set of permissions includes spaces of its own namespace, and no others', async () => {
+  const entry = (spaceType: string) => ({ type: 'permission', resource: 'space', spaceType, collection: [NOTE] })
+  await author.publish('test.forum.permissions', {
+    lexicon: 1,
+    id: 'test.forum.permissions',
+    defs: {
+      main: {
+        type: 'permission-set',
+        title: 'Forum',
+        permissions: [entry(TYPE), entry('test.other.space'), entry('*'), { ...entry(TYPE), action: ['everything'] }],
+      },
+    },
+  })
+  const { granted } = await spaceApp(pds, alice, 'include:test.forum.permissions')
+  expect(granted).toEqual([`space:${TYPE}?authority=${alice.did}&collection=${NOTE}`])
+})
+
+test('a type that nobody declares can be read, and not written without naming collections', async () => {
+  const scope = 'atproto space:test.forum.unknown'
+  const client = new OAuthClient(pds, loopbackClientId(scope))
+  await expect(client.requestUri({ scope })).rejects.toThrow('cannot be resolved')
+  const { granted } = await spaceApp(pds, alice, 'space:test.forum.unknown?action=read')
+  expect(granted).toEqual([`space:test.forum.unknown?authority=${alice.did}&action=read`])
+})
+
+test('the page of consent says in plain words what is shared, and marks what is far-reaching', async () => {
+  const scope = `atproto space:${TYPE} space:*?authority=*&collection=* space:${TYPE}?manage=update&collection=${NOTE}`
+  const client = new OAuthClient(pds, loopbackClientId(scope))
+  const { body } = await request(client.authorizeUrl(await client.requestUri({ scope })))
+  const words = String(body)
+    .replaceAll(/<[^>]*>/g, ' ')
+    .replaceAll(/\s+/g, ' ')
+  expect(words).toContain('Read your Forum spaces, and write there for you')
+  expect(words).toContain('Read every space that you are in, and write there for you')
+  expect(words).toContain('Decide who may read and write there')
+  expect(words).toContain('nothing is encrypted')
+  const german = await request(client.authorizeUrl(await client.requestUri({ scope })), {
+    headers: { 'accept-language': 'de' },
+  })
+  expect(String(german.body)).toContain('Lesen und für dich schreiben in: deine Bereiche vom Typ Forum')
+})
+
+test('what is in a space is in no public answer, no event, no log and no metric', async () => {
+  const { body: uploaded } = await member.call('com.atproto.repo.uploadBlob', {
+    method: 'POST',
+    headers: { 'content-type': 'text/plain' },
+    body: Buffer.from(`a file ${SENTINEL}`),
+  })
+  const attached = { ...record(), rkey: 'file', record: { file: uploaded.blob } }
+  expect((await member.post('createRecord', attached)).status).toBe(200)
+  await alice.call('com.atproto.repo.createRecord', {
+    json: { repo: alice.did, collection: NOTE, record: { text: 'public' } },
+  })
+  const { did } = alice
+  const paths = [
+    `com.atproto.sync.getRepo?did=${did}`,
+    `com.atproto.sync.listBlobs?did=${did}`,
+    `com.atproto.sync.getBlob?did=${did}&cid=${uploaded.blob.ref.$link}`,
+    `com.atproto.sync.getRecord?did=${did}&collection=${NOTE}&rkey=${SENTINEL}`,
+    `com.atproto.repo.listRecords?repo=${did}&collection=${NOTE}`,
+    `com.atproto.repo.getRecord?repo=${did}&collection=${NOTE}&rkey=${SENTINEL}`,
+    `com.atproto.repo.describeRepo?repo=${did}`,
+    'com.atproto.sync.listReposByCollection?collection=' + NOTE,
+    'com.atproto.sync.listRepos',
+  ]
+  const answers = await Promise.all(
+    paths.map(async (path) =>
+      Buffer.from(await (await fetch(`${pds.url}/xrpc/${path}`)).arrayBuffer()).toString('latin1'),
+    ),
+  )
+  const { body: metrics } = await request(`${pds.url}/metrics`, { headers: basic('admin', ADMIN_TOKEN) })
+  const frames = await pds.rows('repo_seq', {}, ['frame'])
+  const everything = [
+    ...answers.map((answer) => answer.replaceAll(/Could not[^"]*/g, '')),
+    ...frames.map(({ frame }) => Buffer.from(frame).toString('latin1')),
+    JSON.stringify(pds.log),
+    String(metrics),
+  ].join('\n')
+  expect(everything).toContain('public')
+  expect(everything).not.toContain(SENTINEL)
+  expect(everything).not.toContain('/space/')
+})
+
+test('a server without spaces has no method, no scope and no capability of them', async () => {
+  await using other = await startPds({ rateLimit: { enabled: false } })
+  const dora = await createAccount(other, 'dora')
+  const scope = 'atproto space:*?authority=*&collection=*'
+  const client = new OAuthClient(other, loopbackClientId(scope))
+  const tokens = await client.signIn({ identifier: dora.did, password: dora.password }, { scope })
+  expect(tokens.scope).toBe('atproto')
+  const own = { space: `at://${dora.did}/space/${TYPE}/a`, repo: dora.did }
+  for (const name of names)
+    expect(
+      (await dora.call(`com.atproto.space.${name}?${new URLSearchParams({ ...own, ...reads[name] })}`)).status,
+    ).toBe(501)
+  const json = { ...own, collection: NOTE, record: {} }
+  expect((await dora.call('com.atproto.space.createRecord', { json })).status).toBe(501)
+  const described = await request(`${other.url}/xrpc/com.atproto.server.describeServer`)
+  expect(JSON.stringify(described.body)).not.toContain('spaces')
+})

@@ -1,0 +1,145 @@
+/** Blobs that records in spaces refer to: they stay with the records, and only a public record makes them public. */
+import { beforeAll, expect, test } from 'bun:test'
+import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { basic, request } from '../../support/clients/http.ts'
+import { spaceApp, type SpaceApp } from '../../support/clients/space-app.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { useWorld } from '../../support/world.ts'
+
+const TYPE = 'test.forum.space'
+const NOTE = 'test.forum.note'
+const { pds } = useWorld({ config: { spaces: { enabled: true }, rateLimit: { enabled: false } } })
+let alice: TestAccount
+let app: SpaceApp
+beforeAll(async () => {
+  alice = await createAccount(pds, 'alice')
+  app = await spaceApp(pds, alice, 'space:*?authority=*&collection=*', 'blob:*/*', 'repo:*')
+})
+
+let files = 0
+const placeOf = (key: string) => ({ space: `at://${alice.did}/space/${TYPE}/${key}`, repo: alice.did })
+/** A new blob, to which nothing refers. */
+async function upload() {
+  const { body } = await app.call('com.atproto.repo.uploadBlob', {
+    method: 'POST',
+    headers: { 'content-type': 'text/plain' },
+    body: Buffer.from(`file ${++files}`),
+  })
+  return { blob: body.blob, cid: body.blob.ref.$link as string, text: `file ${files}` }
+}
+const attach = (key: string, rkey: string, blob: object) =>
+  app.post('createRecord', { ...placeOf(key), collection: NOTE, rkey, record: { blob } })
+const detach = (key: string, rkey: string) => app.post('deleteRecord', { ...placeOf(key), collection: NOTE, rkey })
+const inSpace = (key: string, cid: string) => app.get('getBlob', { ...placeOf(key), cid })
+const inPublic = (cid: string, headers: Record<string, string> = {}) =>
+  request(`${pds.url}/xrpc/com.atproto.sync.getBlob?did=${alice.did}&cid=${cid}`, { headers })
+async function collect() {
+  await pds.age('blob')
+  await pds.runSweep('blob-gc')
+}
+
+test('a blob of a space is read there, as what it is and into no cache, and nowhere else', async () => {
+  const { blob, cid, text } = await upload()
+  expect((await attach('a', 'one', blob)).status).toBe(200)
+  const { status, body, headers } = await inSpace('a', cid)
+  expect([status, String(body)]).toEqual([200, text])
+  expect(Object.fromEntries(headers)).toMatchObject({
+    'cache-control': 'private, no-store',
+    'content-security-policy': "default-src 'none'; sandbox",
+    'content-disposition': `attachment; filename="${cid}"`,
+    'x-content-type-options': 'nosniff',
+  })
+  const refused = [
+    await inPublic(cid),
+    await inPublic(cid, basic('admin', ADMIN_TOKEN)),
+    await inPublic(cid, { range: 'bytes=0-1' }),
+    await inPublic(cid, { 'if-none-match': `"${cid}"` }),
+    await alice.call(`com.atproto.sync.getBlob?did=${alice.did}&cid=${cid}`),
+    await app.call(`com.atproto.sync.getBlob?did=${alice.did}&cid=${cid}`),
+    await inSpace('b', cid),
+  ]
+  expect(refused.map(({ status: of, body: answer }) => [of, answer.error])).toEqual(
+    refused.map(() => [400, 'BlobNotFound']),
+  )
+  expect((await app.get('listBlobs', placeOf('a'))).body).toEqual({ cids: [cid] })
+  expect((await app.get('listBlobs', placeOf('b'))).body).toEqual({ cids: [] })
+  const { body: listed } = await request(`${pds.url}/xrpc/com.atproto.sync.listBlobs?did=${alice.did}`)
+  expect(listed.cids).not.toContain(cid)
+})
+
+test('a blob stays while a record in any space refers to it, and has its grace when the last is gone', async () => {
+  const { blob, cid } = await upload()
+  for (const key of ['a', 'b']) await attach(key, 'kept', blob)
+  await collect()
+  await detach('a', 'kept')
+  await collect()
+  expect((await inSpace('b', cid)).status).toBe(200)
+  expect((await inSpace('a', cid)).status).toBe(400)
+  await detach('b', 'kept')
+  await pds.runSweep('blob-gc')
+  expect(await pds.count('blob', { cid })).toBe(1)
+  await collect()
+  expect(await pds.count('blob', { cid })).toBe(0)
+})
+
+test('a public record makes a blob public, and its deletion private again', async () => {
+  const { blob, cid } = await upload()
+  await attach('a', 'both', blob)
+  const { repo } = placeOf('a')
+  await app.post('com.atproto.repo.putRecord', { repo, collection: NOTE, rkey: 'both', record: { blob } })
+  expect((await inPublic(cid)).status).toBe(200)
+  await app.post('com.atproto.repo.deleteRecord', { repo, collection: NOTE, rkey: 'both' })
+  expect((await inPublic(cid)).status).toBe(400)
+  await collect()
+  expect((await inSpace('a', cid)).status).toBe(200)
+})
+
+test('a record in a space that goes takes nothing from a public one', async () => {
+  const { blob, cid } = await upload()
+  const { repo } = placeOf('a')
+  await app.post('com.atproto.repo.putRecord', { repo, collection: NOTE, rkey: 'stays', record: { blob } })
+  await attach('a', 'goes', blob)
+  await detach('a', 'goes')
+  await collect()
+  expect((await inPublic(cid)).status).toBe(200)
+})
+
+test('a record refers to what the account has, as it is', async () => {
+  const { blob, cid } = await upload()
+  const missing = 'bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku'
+  for (const [changed, error] of [
+    [{ ...blob, ref: { $link: missing } }, 'BlobNotFound'],
+    [{ ...blob, mimeType: 'image/png' }, 'InvalidMimeType'],
+    [{ ...blob, size: 1 }, 'InvalidSize'],
+  ] as const)
+    expect(await attach('a', 'wrong', changed)).toMatchObject({ status: 400, body: { error } })
+  const bob = await createAccount(pds, 'bob')
+  const other = await spaceApp(pds, bob, 'space:*?authority=*&collection=*')
+  const place = { ...placeOf('a'), repo: bob.did }
+  const stolen = await other.post('createRecord', { ...place, collection: NOTE, rkey: 'x', record: { blob } })
+  expect(stolen).toMatchObject({ status: 400, body: { error: 'BlobNotFound' } })
+  expect(await other.get('getBlob', { ...place, cid })).toMatchObject({ body: { error: 'BlobNotFound' } })
+})
+
+test('a blob that is taken down is not readable in a space either', async () => {
+  const { blob, cid } = await upload()
+  await attach('a', 'bad', blob)
+  const subject = { $type: 'com.atproto.admin.defs#repoBlobRef', did: alice.did, cid }
+  const { status } = await request(`${pds.url}/xrpc/com.atproto.admin.updateSubjectStatus`, {
+    json: { subject, takedown: { applied: true } },
+    headers: basic('admin', ADMIN_TOKEN),
+  })
+  expect(status).toBe(200)
+  expect(await inSpace('a', cid)).toMatchObject({ status: 400, body: { error: 'BlobNotFound' } })
+})
+
+test('a replaced record refers to its new blob alone, and blobs are listed since a revision', async () => {
+  const [first, second] = [await upload(), await upload()]
+  await attach('c', 'one', first.blob)
+  const { body } = await app.get('getLatestCommit', placeOf('c'))
+  await app.post('putRecord', { ...placeOf('c'), collection: NOTE, rkey: 'one', record: { blob: second.blob } })
+  expect((await app.get('listBlobs', placeOf('c'))).body.cids).toEqual([second.cid])
+  expect((await app.get('listBlobs', { ...placeOf('c'), since: body.commit.rev })).body.cids).toEqual([second.cid])
+  const { body: now } = await app.get('getLatestCommit', placeOf('c'))
+  expect((await app.get('listBlobs', { ...placeOf('c'), since: now.commit.rev })).body.cids).toEqual([])
+})
