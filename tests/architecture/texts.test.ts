@@ -27,13 +27,12 @@ const unfinished: readonly string[] = [
   'features/access/account-pages/move-away-page.ts',
   'features/access/account-pages/move-here-pages.ts',
   'features/access/account-pages/move-page.ts',
-  'features/agents/agents/agent-claim-page.ts',
 ]
 
 /** Words that are the same in another language, by language; names and abbreviations need no line. */
 const loans: Readonly<Record<string, readonly string[]>> = {
   fr: ['Agents', 'Code', 'Contact', 'Notifications', 'Sessions', 'Type', 'images'],
-  de: ['Apps', 'Code', 'Handle', 'Server', 'Passkeys', 'Software'],
+  de: ['Apps', 'Code', 'Handle', 'Server', 'Passkeys', 'Scopes', 'Software'],
   es: ['Apps', 'Software'],
   'pt-BR': ['Apps', 'Software', 'feeds'],
 }

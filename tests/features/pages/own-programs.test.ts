@@ -69,7 +69,8 @@ describe('an agent with a name', () => {
       }).toString(),
     })
     expect(consent.body).toContain('It calls itself “<bdi>Kalender &amp; Söhne</bdi>”')
-    expect(consent.body).toContain(`, with Holdfast agent on ${SYSTEM}, from the network 127.0.0.0/24`)
+    expect(consent.body).toContain(`<dd>Holdfast agent on ${SYSTEM}</dd>`)
+    expect(consent.body).toContain(', from the network 127.0.0.0/24')
 
     await confirmAddress(true)
     for (const code of codes) expect((await confirmAgent(pds, alice, code)).status).toBe(200)

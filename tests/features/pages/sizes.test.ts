@@ -622,6 +622,9 @@ const IN_ALL_LANGUAGES = [
   'data-record',
   'data-files',
   'data-versions',
+  'agent-code',
+  'agent-code-refused',
+  'agent-decision',
 ]
 
 const fits = {

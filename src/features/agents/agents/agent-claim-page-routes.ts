@@ -4,6 +4,7 @@
  */
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { route } from '../../../http/endpoint.ts'
+import type { Wording } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
 import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
@@ -36,25 +37,15 @@ import {
   type EnteredClaim,
 } from './agent-claim-page.ts'
 import { insertShownClaim, takeShownClaim, type ShownClaim } from './agent-claim-page-store.ts'
+import { claimTexts as texts } from './claim-texts.ts'
 import { confirmClaim, denyClaim, enteredCode, grantedScopes, plainCode, type EnteredCode } from './agent-claims.ts'
 
 /** Time that a person has to decide. */
 const DECISION_MILLIS = 5 * MINUTE_MILLIS
 
-const wrongCode = faultAt(
-  'user_code',
-  'This code does not exist, has expired or was used. Please check it, or request a new one from the program.',
-  200,
-)
-const notActive = faultAt(null, 'This account is not active, so no program can act for it.', 200)
-const walletFirst = faultAt(
-  null,
-  'You signed in too long ago. Please sign in to your account page with your wallet, then come back.',
-  200,
-)
-const GONE =
-  'That page has expired, or you have already decided. If the program is still waiting, enter its code again.'
-const CHANGED = 'The permissions of the program have changed in the meantime. Please enter the code again.'
+const wrongCode = faultAt('user_code', texts.wrongCode, 200)
+const notActive = faultAt(null, texts.notActive, 200)
+const walletFirst = faultAt(null, texts.walletFirst, 200)
 
 /** The code of the address is filled in and never submitted. */
 async function show(call: PageCall): Promise<Response> {
@@ -66,10 +57,10 @@ async function show(call: PageCall): Promise<Response> {
 async function showAgain(call: PageCall, entered: EnteredClaim, fault: Fault | null): Promise<Response> {
   const { ctx } = call
   const wallet = fault === walletFirst ? 'needed' : (await hasKnownWallets(ctx.db)) ? 'offered' : 'none'
-  return enterCodePage(ctx, { entered, device: await deviceOf(call), fault, wallet })
+  return enterCodePage(call, { entered, device: await deviceOf(call), fault, wallet })
 }
 
-const startAgain = (call: PageCall, message: string): Promise<Response> =>
+const startAgain = (call: PageCall, message: Wording): Promise<Response> =>
   showAgain(call, { code: '', identifier: '', account: null }, faultAt('user_code', message))
 
 /** First step. A code is looked at only once it is known who enters it. */
@@ -111,7 +102,7 @@ async function look(call: PageCall, account: Account, entered: EnteredClaim, ent
     await enter?.(tx)
     await insertShownClaim(tx, hash, { did, claimId: claim.id, scopes }, expiresAt)
   })
-  return decideClaimPage(ctx, { pageId, account, claim, registration, scopes })
+  return decideClaimPage(call, { pageId, account, claim, registration, scopes })
 }
 
 const decisions = {
@@ -132,10 +123,10 @@ async function decide(call: PageCall, form: URLSearchParams): Promise<Response> 
   const idHash = opaqueTokenHash(form.get('id') ?? '')
   const now = ctx.clock.now()
   const shown = idHash && (await ctx.db.transaction((tx) => takeShownClaim(tx, idHash, now)))
-  if (!shown) return startAgain(call, GONE)
-  if (shown.scopes.join(' ') !== grantedScopes(ctx).join(' ')) return startAgain(call, CHANGED)
+  if (!shown) return startAgain(call, texts.gone)
+  if (shown.scopes.join(' ') !== grantedScopes(ctx).join(' ')) return startAgain(call, texts.changed)
   const outcome = await carryOut(call, shown, form)
-  return decidedPage(ctx, outcome === 'done' ? ending : outcome)
+  return decidedPage(call, outcome === 'done' ? ending : outcome)
 }
 
 async function submit(call: PageCall): Promise<Response> {

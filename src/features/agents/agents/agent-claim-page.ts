@@ -1,9 +1,8 @@
 /** The pages on which a person enters the code that a program shows, reads what the program may do, and decides. */
-import { html, plainName, type Html } from '../../../http/html.ts'
+import { html, plainName, type Html, type Wording } from '../../../http/html.ts'
 import { page } from '../../../http/page.ts'
-import type { Context } from '../../../platform/context.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
-import { timeInWords } from '../../../base/time-words.ts'
+import { timePhrase } from '../../../http/texts.ts'
 import { accountChooser, type Device } from '../../access/pages/pages.ts'
 import {
   errorNote,
@@ -12,8 +11,11 @@ import {
   identifierField,
   passwordField,
   type Fault,
+  type PageCall,
 } from '../../access/page-parts/page-parts.ts'
 import { permissionList, scopeLine, type PermissionLine } from '../../access/scope-words/scope-words.ts'
+import { singleScope } from '../../../protocol/scopes.ts'
+import { claimTexts as texts } from './claim-texts.ts'
 import type { Claim } from './agent-claim-store.ts'
 import type { Registration } from './agent-registration-store.ts'
 
@@ -32,13 +34,13 @@ export interface EnteredClaim {
 const codeField = (value: string, fault: Fault | null): Html =>
   field({
     name: 'user_code',
-    label: 'Code that the program shows',
+    label: texts.code,
     value,
     required: true,
     autofocus: value === '',
     maxLength: 16,
-    digits: { pattern: String.raw`[0-9]{3}[ \-]?[0-9]{3}`, says: 'Six digits' },
-    hint: 'Enter only a code that you requested from a program yourself.',
+    digits: { pattern: String.raw`[0-9]{3}[ \-]?[0-9]{3}`, says: texts.sixDigits },
+    hint: texts.codeHint,
     fault,
   })
 
@@ -50,18 +52,18 @@ interface EnterCodeView {
   wallet: 'none' | 'offered' | 'needed'
 }
 
-export function enterCodePage({ config }: Context, { entered, device, fault, wallet }: EnterCodeView): Response {
+export function enterCodePage(call: PageCall, { entered, device, fault, wallet }: EnterCodeView): Promise<Response> {
   const { code, identifier, account } = entered
-  return page(config, {
-    title: 'Confirm a program',
+  return page(call, {
+    title: texts.title,
     status: fault?.status,
     body: html`
 <section class="card ask">
 <form method="post" action="${CLAIM_PATH}" class="stack">
   ${hidden({ step: 'identify', ...(device !== null && { form_token: device.formToken }) })}
   <div class="tight">
-    <h1>Let a program act for you</h1>
-    <p class="quiet">It requests access to your account on ${new URL(config.publicUrl).host}. You can review its permissions before you decide.</p>
+    <h1>${texts.heading}</h1>
+    <p class="quiet">${texts.lead({ host: new URL(call.ctx.config.publicUrl).host })}</p>
   </div>
   ${errorNote(fault)}
   ${codeField(code, fault)}
@@ -70,12 +72,12 @@ export function enterCodePage({ config }: Context, { entered, device, fault, wal
     accountChooser(device, {
       chosen: account ?? device.accounts[0]!.account.did,
       missing: ({ account: { hasPassword }, isStale }) =>
-        isStale ? (hasPassword ? 'Enter your password again' : 'Sign in to your account page again first') : null,
+        isStale ? (hasPassword ? texts.passwordAgain : texts.signInFirst) : null,
     })
   }
   ${identifierField({ value: identifier, when: 'needs-identifier', required: device === null })}
   ${passwordField({ when: 'needs-password', required: device === null, fault })}
-  <div class="actions"><button class="primary">Continue</button></div>
+  <div class="actions"><button class="primary">${texts.continue}</button></div>
 </form>
 ${wallet !== 'none' && walletPart(wallet === 'needed')}
 </section>`,
@@ -84,27 +86,32 @@ ${wallet !== 'none' && walletPart(wallet === 'needed')}
 
 const walletPart = (isOpen: boolean): Html => html`
 <details class="fold"${isOpen && html` open`}>
-  <summary>Use your wallet instead</summary>
-  <p class="quiet">Open your wallet and enter the same code there. Or <a href="/account/sign-in">sign in to your account page</a> with the wallet, then come back.</p>
+  <summary>${texts.useWallet}</summary>
+  <p class="quiet">${texts.walletHow({ page: (words) => html`<a href="/account/sign-in">${words}</a>` })}</p>
 </details>`
 
 /** The known facts about the requester. Only the claims of a trusted provider are verified. */
-function whoAsks({ type, issuer, subject, email }: Registration): Html {
+function whoAsks({ type, issuer, subject, email }: Registration): Wording {
   switch (type) {
-    case 'identity_assertion':
-      return html`<strong>${issuer}</strong> says that it acts for <bdi>${plainName(subject ?? '')}</bdi>${email !== null && html` (${plainName(email)})`}.`
+    case 'identity_assertion': {
+      const named = { issuer: issuer ?? '', subject: plainName(subject ?? ''), person: own }
+      return email === null ? texts.vouched(named) : texts.vouchedEmail({ ...named, email: plainName(email) })
+    }
     case 'service_auth':
-      return html`It requested access to the account with the address ${email}. No identity provider vouches for it.`
+      return texts.askedByAddress({ email: email ?? '' })
     default:
-      return html`No identity provider vouches for it.`
+      return texts.unvouched
   }
 }
+
+/** A name that its owner has chosen, whatever the direction of its script. */
+const own = (words: Html): Html => html`<bdi>${words}</bdi>`
 
 const robot = html`<svg viewBox="0 0 24 24"><path d="M5 9h14v10H5zM12 9V5M9 13.5v1M15 13.5v1" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>`
 
 const privateReads: PermissionLine = {
-  what: 'Read private data',
-  more: 'Notifications, bookmarks, mutes, drafts, contacts and age checks. Untick this if the program does not need them.',
+  what: texts.privateReads,
+  more: texts.privateReadsMore,
   parts: [],
   isAlwaysShown: true,
   control: html`<input type="checkbox" name="${PRIVATE_READS}" value="yes" checked>`,
@@ -120,42 +127,42 @@ export interface DecisionView {
 }
 
 export function decideClaimPage(
-  { config }: Context,
-  { pageId, account, claim, registration, scopes }: DecisionView,
-): Response {
+  call: PageCall,
+  { pageId, account: { handle, did }, claim, registration, scopes }: DecisionView,
+): Promise<Response> {
   const { openedWith, openedFrom, createdAt, expiresAt } = claim
-  const { handle, did } = account
   const name = registration.clientName ?? openedWith
-  return page(config, {
-    title: 'Let this program act for you?',
+  const account = handle ? html`<strong>@${handle}</strong>` : html`<code>${did}</code>`
+  const time = timePhrase(createdAt)
+  const asked = openedFrom === null ? texts.askedUnknown({ time }) : texts.askedFrom({ time, network: openedFrom })
+  return page(call, {
+    title: texts.decideTitle,
     body: html`
 <form method="post" action="${CLAIM_PATH}" class="card ask">
   ${hidden({ step: 'decide', id: pageId })}
   <header class="asker">
     <span class="badge" aria-hidden="true">${robot}</span>
-    <h1>Let this program act for you?</h1>
-    <p class="quiet">As ${handle ? html`<strong>@${handle}</strong>` : html`<code>${did}</code>`}, until you end it. ${name === null ? 'It did not give a name.' : html`It calls itself “<bdi>${plainName(name)}</bdi>”.`} ${whoAsks(registration)}</p>
+    <h1>${texts.decideTitle}</h1>
+    <p class="quiet">${name === null ? texts.asUnnamed({ account }) : texts.asNamed({ account, program: plainName(name), name: own })} ${whoAsks(registration)}</p>
   </header>
-  <p class="note warn">Approve only if you have just requested a code from this program yourself. If someone sent you the code, deny.</p>
-  ${permissionList(
-    [privateReads, ...scopes.map((scope) => scopeLine({ scope, grants: [scope], title: null, detail: null }, null))],
-    {
-      legend: 'This lets the program',
-      note: 'It can do nothing else, and it can never manage your account, your identity or other programs.',
-    },
-  )}
+  <p class="note warn">${texts.warning}</p>
+  ${permissionList([privateReads, ...scopes.map((scope) => scopeLine(singleScope(scope), null))], {
+    legend: texts.lets,
+    note: texts.nothingElse,
+  })}
   <div class="decision">
-    <button class="primary" name="decision" value="approve">Approve</button>
-    <button name="decision" value="deny">Deny</button>
+    <button class="primary" name="decision" value="approve">${texts.approve}</button>
+    <button name="decision" value="deny">${texts.deny}</button>
   </div>
   <details class="aside">
-    <summary>Technical details</summary>
+    <summary>${texts.technical}</summary>
     <dl class="facts">
-      <div><dt>Asked at</dt><dd>${timeInWords(createdAt)}${name !== openedWith && openedWith !== null && html`, with ${openedWith}`}, from ${openedFrom === null ? 'an unknown network' : html`the network ${openedFrom}`}</dd></div>
-      <div><dt>Code expires at</dt><dd>${timeInWords(expiresAt)}</dd></div>
-      <div><dt>Registration</dt><dd><code>${registration.id}</code></dd></div>
-      <div><dt>Kind</dt><dd><code>${registration.type}</code></dd></div>
-      <div><dt>Scopes</dt>${scopes.map((scope) => html`<dd><code>${scope}</code></dd>`)}</div>
+      <div><dt>${texts.askedAt}</dt><dd>${asked}</dd></div>
+      ${name !== openedWith && openedWith !== null && html`<div><dt>${texts.askedWith}</dt><dd>${openedWith}</dd></div>`}
+      <div><dt>${texts.expiresAt}</dt><dd>${timePhrase(expiresAt)}</dd></div>
+      <div><dt>${texts.registration}</dt><dd><code>${registration.id}</code></dd></div>
+      <div><dt>${texts.kind}</dt><dd><code>${registration.type}</code></dd></div>
+      <div><dt>${texts.scopes}</dt>${scopes.map((scope) => html`<dd><code>${scope}</code></dd>`)}</div>
     </dl>
   </details>
 </form>`,
@@ -163,36 +170,24 @@ export function decideClaimPage(
 }
 
 const endings = {
-  approved: {
-    status: 200,
-    title: 'The program now has access',
-    text: 'You can return to your program. You can end its access at any time.',
-  },
-  denied: { status: 200, title: 'Denied', text: 'The program gets no access. You can close this page.' },
-  lost: {
-    status: 409,
-    title: 'This was decided already',
-    text: 'The code was used or denied, or has expired. If the program is still waiting, request a new one from it.',
-  },
-  closed: {
-    status: 403,
-    title: 'This is not possible',
-    text: 'This account cannot confirm the program. Nothing was changed.',
-  },
+  approved: { status: 200, title: texts.approvedTitle, text: texts.approvedText },
+  denied: { status: 200, title: texts.deniedTitle, text: texts.deniedText },
+  lost: { status: 409, title: texts.lostTitle, text: texts.lostText },
+  closed: { status: 403, title: texts.closedTitle, text: texts.closedText },
 } as const
 
 export type Ending = keyof typeof endings
 
-export function decidedPage({ config }: Context, ending: Ending): Response {
+export function decidedPage(call: PageCall, ending: Ending): Promise<Response> {
   const { status, title, text } = endings[ending]
-  return page(config, {
+  return page(call, {
     title,
     status,
     body: html`
 <section class="card">
   <h1>${title}</h1>
   <p>${text}</p>
-  <p class="links"><a href="${CLAIM_PATH}">Enter another code</a> <a href="/account">Your account</a></p>
+  <p class="links"><a href="${CLAIM_PATH}">${texts.another}</a> <a href="/account">${texts.yourAccount}</a></p>
 </section>`,
   })
 }

@@ -1,0 +1,68 @@
+/** Texts of the pages on which a person decides about a program. */
+import { textTable } from '../../../http/texts.ts'
+
+export const claimTexts = textTable(
+  {
+    code: 'Code that the program shows',
+    sixDigits: 'Six digits',
+    codeHint: 'Enter only a code that you requested from a program yourself.',
+    title: 'Confirm a program',
+    heading: 'Let a program act for you',
+    lead: 'It requests access to your account on {host}. You can review its permissions before you decide.',
+    passwordAgain: 'Enter your password again',
+    signInFirst: 'Sign in to your account page again first',
+    continue: 'Continue',
+    useWallet: 'Use your wallet instead',
+    walletHow:
+      'Open your wallet and enter the same code there. Or <page>sign in to your account page</page> with the wallet, then come back.',
+    vouched: '<strong>{issuer}</strong> says that it acts for <person>{subject}</person>.',
+    vouchedEmail: '<strong>{issuer}</strong> says that it acts for <person>{subject}</person> ({email}).',
+    askedByAddress: 'It requested access to the account with the address {email}. No identity provider vouches for it.',
+    unvouched: 'No identity provider vouches for it.',
+    privateReads: 'Read private data',
+    privateReadsMore:
+      'Notifications, bookmarks, mutes, drafts, contacts and age checks. Untick this if the program does not need them.',
+    decideTitle: 'Let this program act for you?',
+    asNamed: 'As {account}, until you end it. It calls itself “<name>{program}</name>”.',
+    asUnnamed: 'As {account}, until you end it. It did not give a name.',
+    warning:
+      'Approve only if you have just requested a code from this program yourself. If someone sent you the code, deny.',
+    lets: 'This lets the program',
+    nothingElse: 'It can do nothing else, and it can never manage your account, your identity or other programs.',
+    approve: 'Approve',
+    deny: 'Deny',
+    technical: 'Technical details',
+    askedAt: 'Asked at',
+    askedFrom: '{time}, from the network {network}',
+    askedUnknown: '{time}, from an unknown network',
+    askedWith: 'Asked with',
+    expiresAt: 'Code expires at',
+    registration: 'Registration',
+    kind: 'Kind',
+    scopes: 'Scopes',
+    approvedTitle: 'The program now has access',
+    approvedText: 'You can return to your program. You can end its access at any time.',
+    deniedTitle: 'Denied',
+    deniedText: 'The program gets no access. You can close this page.',
+    lostTitle: 'This was decided already',
+    lostText:
+      'The code was used or denied, or has expired. If the program is still waiting, request a new one from it.',
+    closedTitle: 'This is not possible',
+    closedText: 'This account cannot confirm the program. Nothing was changed.',
+    another: 'Enter another code',
+    yourAccount: 'Your account',
+    walletFirst: 'You signed in too long ago. Please sign in to your account page with your wallet, then come back.',
+    gone: 'That page has expired, or you have already decided. If the program is still waiting, enter its code again.',
+    changed: 'The permissions of the program have changed in the meantime. Please enter the code again.',
+    wrongCode:
+      'This code does not exist, has expired or was used. Please check it, or request a new one from the program.',
+    notActive: 'This account is not active, so no program can act for it.',
+  },
+  {
+    de: async () => (await import('./claim-texts-de.ts')).claimGerman,
+    es: async () => (await import('./claim-texts-es.ts')).claimSpanish,
+    fr: async () => (await import('./claim-texts-fr.ts')).claimFrench,
+    ja: async () => (await import('./claim-texts-ja.ts')).claimJapanese,
+    'pt-BR': async () => (await import('./claim-texts-pt.ts')).claimBrazilian,
+  },
+)
