@@ -24,9 +24,6 @@ const unfinished: readonly string[] = [
   'features/operations/console/console-requests.ts',
   'features/operations/console/console-service.ts',
   'features/operations/console/console-sign-ups.ts',
-  'features/access/account-pages/move-away-page.ts',
-  'features/access/account-pages/move-here-pages.ts',
-  'features/access/account-pages/move-page.ts',
 ]
 
 /** Words that are the same in another language, by language; names and abbreviations need no line. */

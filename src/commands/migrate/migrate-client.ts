@@ -150,12 +150,13 @@ export async function signedIn(invocation: Invocation): Promise<NewServer> {
 
 /** Wait until it is the holder's turn, or the move has ended. Says each stage that begins. */
 export async function follow(terminal: Terminal, server: NewServer): Promise<MoveView> {
-  const { progressOf } = await import('../../features/identity/migration/migration.ts')
+  const { progressOf, shownStages } = await import('../../features/identity/migration/migration.ts')
   let said: string | null = null
   let fault: string | null = null
   for (;;) {
     const move = await server.move()
-    const now = progressOf(move).find(({ state }) => state === 'now')?.words ?? null
+    const stage = progressOf(move).find(({ state }) => state === 'now')
+    const now = stage === undefined ? null : shownStages[stage.name]
     if (now !== said && now !== null) terminal.err(`${now} …`)
     if (move.fault !== fault && move.fault !== null && move.needs === null) terminal.err(move.fault)
     ;[said, fault] = [now, move.fault]

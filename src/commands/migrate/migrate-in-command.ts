@@ -206,7 +206,7 @@ async function tellPlan({ terminal }: Invocation, server: NewServer, plan: MoveP
     'The old server:': planWords.oldServer,
   }
   for (const [title, lines] of Object.entries(parts))
-    terminal.err([title, ...lines.map((line) => `  ${line}`)].join('\n'))
+    terminal.err([title, ...Object.values(lines).map((line) => `  ${line}`)].join('\n'))
 }
 
 type Offered = Pick<MoveView, 'agreement'> & { keys: KeyChanges; operation: NonNullable<MoveView['operation']> }

@@ -101,6 +101,15 @@ describe('a person who has a link with an invite code', () => {
     await page.reload()
     await page.getByText('Your turn').waitFor()
     await look(page, 'your-turn')
+    for (const [value, turn] of [
+      ['ja', 'あなたの番です'],
+      ['en', 'Your turn'],
+    ] as const) {
+      await page.context().addCookies([{ name: 'holdfast-language', value, url: pds.url }])
+      await page.reload()
+      expect(await page.locator('html').getAttribute('lang')).toBe(value)
+      await page.getByText(turn).waitFor()
+    }
 
     await page.getByLabel('Code from the email').fill('AAAAA-BBBBB')
     await page.getByRole('button', { name: 'Change my identity' }).click()

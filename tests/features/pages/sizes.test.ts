@@ -598,6 +598,8 @@ async function operate(page: Page, path: string): Promise<void> {
 const IN_ALL_LANGUAGES = [
   'landing',
   'backup-move',
+  'move-here',
+  'move-away',
   'missing',
   'sign-in',
   'sign-up',

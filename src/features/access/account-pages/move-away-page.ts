@@ -1,13 +1,14 @@
 /** The page for moving away: what the new server needs, and what is left to do here afterwards. */
 import { route, type Endpoint, type Exchange } from '../../../http/endpoint.ts'
-import { html, type Html } from '../../../http/html.ts'
+import { html, type Html, type Wording } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
 import { page } from '../../../http/page.ts'
-import type { Did } from '../../../protocol/identifiers.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { chargeMail, requestCode } from '../../identity/mails/mails.ts'
 import { leaveAccount, leavingOf, type Leaving } from '../../identity/migration/migration.ts'
 import { accountForm, accountName, accountUrl } from './account-view.ts'
 import { identityUrl } from './identity-page.ts'
+import { moveAwayTexts as texts } from './move-away-texts.ts'
 import {
   day,
   errorNote,
@@ -33,45 +34,39 @@ async function show(call: PageCall): Promise<Response> {
   return holder ? moveAwayPage(call, holder, null, null) : seeOther(await signInUrl(call, wanted))
 }
 
-const notices: Partial<Record<Act, string>> = {
-  code: 'We have mailed you the code. Enter it at the new server.',
-}
+const notices: Partial<Record<Act, Wording>> = { code: texts.codeMailed }
 
-async function moveAwayPage(
-  { ctx }: PageCall,
-  holder: Holder,
-  act: Act | null,
-  fault: Fault | null,
-): Promise<Response> {
-  const leaving = await leavingOf(ctx, holder.account.did)
-  const here = new URL(ctx.config.publicUrl).host
-  return page(ctx.config, {
-    title: 'Move away',
+async function moveAwayPage(call: PageCall, holder: Holder, act: Act | null, fault: Fault | null): Promise<Response> {
+  const leaving = await leavingOf(call.ctx, holder.account.did)
+  const here = new URL(call.ctx.config.publicUrl).host
+  return page(call, {
+    title: texts.title,
     wide: true,
     status: fault?.status,
     body: html`
 <section class="card">
   <div class="tight">
-    <h1 class="name">Move ${accountName(holder.account)} away</h1>
-    <p class="quiet">To any other server of the network. Your identity, followers and posts stay yours.</p>
+    <h1 class="name">${texts.heading({ account: accountName(holder.account) })}</h1>
+    <p class="quiet">${texts.lead}</p>
   </div>
   ${errorNote(fault) ?? goodNote((act && notices[act]) ?? null)}
   ${stateNote(leaving, here)}
   ${leaving.isHere !== false && preparation(holder, leaving)}
   ${leaving.isHere === false && afterwards(holder, leaving)}
-  <p class="links"><a href="${accountUrl(leaving.did)}">Back to your account</a></p>
+  <p class="links"><a href="${accountUrl(leaving.did)}">${texts.back}</a></p>
 </section>`,
   })
 }
 
 function stateNote({ isHere, host, isActive, deleteAfter }: Leaving, here: string): Html {
-  if (isHere === null)
-    return html`<p class="note warn" role="status">Your identity cannot be read at the moment. Please try again later.</p>`
-  if (isHere) return html`<p class="note">Your identity names ${here}. Nothing has changed yet.</p>`
-  const place = host ?? 'no server'
-  if (isActive)
-    return html`<p class="note good">Your identity names ${place} now. The account here is still active: deactivate it.</p>`
-  return html`<p class="note good">Your identity names ${place} now, and the account here is deactivated${deleteAfter !== null && html`. It will be deleted after ${day(deleteAfter)}`}.</p>`
+  if (isHere === null) return html`<p class="note warn" role="status">${texts.unreadable}</p>`
+  if (isHere) return html`<p class="note">${texts.stillHere({ here })}</p>`
+  return html`<p class="note good">${goneWords(host ?? texts.noServer, isActive, deleteAfter)}</p>`
+}
+
+function goneWords(place: Wording, isActive: boolean, deleteAfter: Millis | null): Wording {
+  if (isActive) return texts.goneActive({ place })
+  return deleteAfter === null ? texts.gone({ place }) : texts.goneUntil({ place, day: day(deleteAfter) })
 }
 
 const form = (holder: Holder, act: Act, content: Html): Html =>
@@ -80,35 +75,31 @@ const form = (holder: Holder, act: Act, content: Html): Html =>
 function preparation(holder: Holder, { did, method, hasOwnKey }: Leaving): Html {
   return html`
   <section class="stack">
-    <h2>1. Make a backup</h2>
-    <p>One file with your posts, pictures and preferences. If anything breaks in the middle, you can continue from it.</p>
-    ${accountForm(holder, 'archive', html`<div><button>Download your data</button></div>`)}
+    <h2>${texts.backup}</h2>
+    <p>${texts.backupAbout}</p>
+    ${accountForm(holder, 'archive', html`<div><button>${texts.download}</button></div>`)}
   </section>
   <section class="stack">
-    <h2>2. Have a key of your own</h2>
-    ${
-      hasOwnKey === true
-        ? html`<p>Your identity names a key outside this server. With it, you can move even if a server does not cooperate.</p>`
-        : html`<p>With a recovery key, you can move even if a server does not cooperate. Let the new server add one, if it offers to.</p>`
-    }
-    <p class="links"><a href="${identityUrl(did)}">Who controls your identity</a></p>
+    <h2>${texts.ownKey}</h2>
+    <p>${hasOwnKey === true ? texts.hasKey : texts.lacksKey}</p>
+    <p class="links"><a href="${identityUrl(did)}">${texts.whoControls}</a></p>
   </section>
   <section class="stack">
-    <h2>3. Begin at the new server</h2>
-    <p>Open its page for moving an account, and sign in there with your handle and the main password of this account. It fetches everything from here.</p>
+    <h2>${texts.beginThere}</h2>
+    <p>${texts.beginThereAbout}</p>
   </section>
   ${
     method === 'plc'
       ? html`
   <section class="stack">
-    <h2>4. Enter the code</h2>
-    <p>The new server has us mail you a code, with which your identity names the new server. If it does not come, or if you move with another program, ask for it here. Give it only to the server that you move to.</p>
-    ${form(holder, 'code', html`<div><button>Mail me the code</button></div>`)}
+    <h2>${texts.enterCode}</h2>
+    <p>${texts.enterCodeAbout}</p>
+    ${form(holder, 'code', html`<div><button>${texts.mailCode}</button></div>`)}
   </section>`
       : html`
   <section class="stack">
-    <h2>4. Change your document</h2>
-    <p>The new server tells you which key and address to publish in the document of your domain.</p>
+    <h2>${texts.changeDocument}</h2>
+    <p>${texts.changeDocumentAbout}</p>
   </section>`
   }`
 }
@@ -116,10 +107,10 @@ function preparation(holder: Holder, { did, method, hasOwnKey }: Leaving): Html 
 function afterwards(holder: Holder, { isActive, deleteAfter }: Leaving): Html {
   return html`
   <section class="stack">
-    <h2>What is left here</h2>
-    <p>Check first that your posts and pictures are at the new server. As long as the account is not deleted, they can be fetched from here again.</p>
-    ${(isActive || deleteAfter !== null) && form(holder, 'keep', html`<div><button>${isActive ? 'Deactivate it, and keep it' : 'Keep it after all'}</button></div>`)}
-    ${deleteAfter === null && form(holder, 'delete', html`<div><button class="danger">${isActive && 'Deactivate it, and '}${isActive ? 'delete' : 'Delete'} it after ${KEPT_DAYS} days</button></div>`)}
+    <h2>${texts.left}</h2>
+    <p>${texts.leftAbout}</p>
+    ${(isActive || deleteAfter !== null) && form(holder, 'keep', html`<div><button>${isActive ? texts.deactivateKeep : texts.keepAfterAll}</button></div>`)}
+    ${deleteAfter === null && form(holder, 'delete', html`<div><button class="danger">${(isActive ? texts.deactivateDelete : texts.deleteAfter)({ days: KEPT_DAYS })}</button></div>`)}
   </section>`
 }
 

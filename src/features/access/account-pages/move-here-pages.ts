@@ -3,7 +3,7 @@
  * how to sign in here. `move-page.ts` shows the move itself.
  */
 import type { Endpoint } from '../../../http/endpoint.ts'
-import { html, inEnglish, type Html } from '../../../http/html.ts'
+import { html, inEnglish, type Html, type Phrase, type Wording } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
 import { page } from '../../../http/page.ts'
 import { beginMove, planMove, planOf, planWords, type MovePlan } from '../../identity/migration/migration.ts'
@@ -14,6 +14,7 @@ import {
   faultAt,
   faultOf,
   field,
+  fieldTexts,
   hidden,
   newPasswordField,
   passwordField,
@@ -24,6 +25,7 @@ import {
 import { BACKUP_MOVE_PATH } from './backup-move-pages.ts'
 import { formPage, formRoutes } from './form-page.ts'
 import { chosenKeys, keyChoice } from './key-choice.ts'
+import { moveHereTexts as texts } from './move-here-texts.ts'
 import { moveUrl } from './move-page.ts'
 
 export const MOVE_HERE_PATH = '/account/move-here'
@@ -38,41 +40,41 @@ const hostOfServer = ({ ctx }: PageCall): string => new URL(ctx.config.publicUrl
 function oldServerPage(call: PageCall, given: URLSearchParams, fault: Fault | null): Promise<Response> {
   const inviteCode = given.get('invite_code')
   return formPage(call, {
-    title: 'Move your account here',
-    lead: `Your identity, followers, posts, pictures and preferences come along to ${hostOfServer(call)}. First, sign in at the server where your account is now. Nothing changes yet.`,
+    title: texts.title,
+    lead: texts.lead({ host: hostOfServer(call) }),
     action: MOVE_HERE_PATH,
     fault,
     fields: html`
   ${inviteCode && hidden({ invite_code: inviteCode })}
   ${field({
     name: 'identifier',
-    label: 'Your handle now',
+    label: texts.handleNow,
     value: given.get('identifier') ?? '',
     autocomplete: 'username',
     required: true,
     autofocus: fault === null,
-    hint: 'As others mention you, or the DID of your account.',
+    hint: texts.handleNowHint,
     fault,
   })}
   ${passwordField({
-    label: 'Password at the old server',
+    label: texts.oldPassword,
     required: true,
-    hint: 'The main password: an app password cannot move an account. It is passed on to the old server and not stored here.',
+    hint: texts.oldPasswordHint,
     fault,
   })}
   ${
     fault?.field === 'auth_factor' &&
     field({
       name: 'auth_factor',
-      label: 'Sign-in code from the old server',
+      label: texts.oldFactor,
       autocomplete: 'one-time-code',
       required: true,
-      hint: 'The old server has mailed it to you. Please enter the password again, too.',
+      hint: texts.oldFactorHint,
       fault,
     })
   }`,
-    submit: 'Show me the plan',
-    links: html`<a href="${backupMoveUrl(inviteCode)}">My old server is gone</a> <a href="/account/sign-up">Create a new account</a> <a href="/account/sign-in">I have an account here</a>`,
+    submit: texts.showPlan,
+    links: html`<a href="${backupMoveUrl(inviteCode)}">${texts.oldIsGone}</a> <a href="/account/sign-up">${texts.createAccount}</a> <a href="/account/sign-in">${texts.haveAccount}</a>`,
   })
 }
 
@@ -90,60 +92,66 @@ async function plan(call: PageCall, form: URLSearchParams): Promise<Response> {
   return made === null ? oldServerPage(call, form, fault) : planPage(call, made, form, null)
 }
 
-function planPage(call: PageCall, plan: MovePlan, given: URLSearchParams, fault: Fault | null): Response {
-  return page(call.ctx.config, {
-    title: 'The plan of your move',
+function planPage(call: PageCall, plan: MovePlan, given: URLSearchParams, fault: Fault | null): Promise<Response> {
+  const account = plan.handle === null ? plan.did : `@${plan.handle}`
+  return page(call, {
+    title: texts.planTitle,
     wide: true,
     status: fault?.status,
     body: html`
 <section class="card">
   <div class="tight">
-    <h1 class="name">Move ${plan.handle === null ? plan.did : `@${plan.handle}`} here</h1>
-    <p class="quiet">From ${plan.host} to ${hostOfServer(call)}${counts(plan)}.</p>
+    <h1 class="name">${texts.planHeading({ account })}</h1>
+    <p class="quiet">${counts(plan, hostOfServer(call))}</p>
   </div>
-  ${section('Comes along', planWords.comes)}
-  ${section('Does not come along', planWords.stays)}
-  ${section('The old server', planWords.oldServer)}
-  <p class="note">Make a backup first: <a href="${plan.backupUrl}" rel="noreferrer">download your posts and records</a>. If the old server breaks in the middle, the move can continue from that file.</p>
+  ${section(texts.comes, planWords.comes)}
+  ${section(texts.stays, planWords.stays)}
+  ${section(texts.oldServer, planWords.oldServer)}
+  <p class="note">${texts.backupFirst({ file: (words) => html`<a href="${plan.backupUrl}" rel="noreferrer">${words}</a>` })}</p>
 </section>
 <form method="post" action="${BEGIN_PATH}" class="card">
   ${formProof(call)}
   ${hidden({ plan: plan.plan })}
-  <h2>Your account here</h2>
+  <h2>${texts.yourAccount}</h2>
   ${errorNote(fault)}
   ${accountFields(call, plan, given, fault)}
-  <div class="actions"><button class="primary">Begin the move</button></div>
-  <p class="quiet">You may close the page afterwards: the move continues. Your identity changes only when you enter a code that the old server mails to you.</p>
+  <div class="actions"><button class="primary">${texts.begin}</button></div>
+  <p class="quiet">${texts.beginAbout}</p>
 </form>`,
   })
 }
 
-const counts = ({ records, blobs }: MovePlan): Html | null =>
-  records === null
-    ? null
-    : html`: ${records.toLocaleString('en')} records${blobs !== null && ` and ${blobs.toLocaleString('en')} pictures and videos`}`
+/** Where the move leads, and how much comes along as far as the old server tells. */
+function counts({ host, records, blobs }: MovePlan, here: string): Html {
+  const way = { host, here }
+  if (records === null) return html`${texts.fromTo(way)}`
+  return html`${texts.fromToRecords({ ...way, count: records })}${blobs !== null && html` ${texts.pictures({ count: blobs })}`}`
+}
 
-const section = (title: string, lines: readonly string[]): Html => html`
+function section<Name extends keyof typeof texts>(title: Wording, lines: Readonly<Record<Name, string>>): Html {
+  const names = Object.keys(lines) as Name[]
+  return html`
   <section class="stack">
     <h2>${title}</h2>
-    <ul class="findings">${lines.map((line) => html`<li>${line}</li>`)}</ul>
+    <ul class="findings">${names.map((name) => html`<li>${texts[name] as Phrase}</li>`)}</ul>
   </section>`
+}
 
 function accountFields({ ctx }: PageCall, plan: MovePlan, given: URLSearchParams, fault: Fault | null): Html {
   const { inviteCodeRequired, availableUserDomains } = ctx.config
   return html`
   ${field({
     name: 'handle',
-    label: 'Handle here',
+    label: texts.handleHere,
     value: given.get('handle') ?? suggestedHandle(plan, availableUserDomains),
     required: true,
-    hint: `Under ${availableUserDomains[0]}, or a domain of your own that names your account already.`,
+    hint: texts.handleHereHint({ domain: availableUserDomains[0]! }),
     fault,
   })}
-  ${field({ name: 'email', label: 'Email address', type: 'email', value: given.get('email') ?? plan.email ?? '', autocomplete: 'email', required: true, hint: 'We send codes and security notices to it. It is not public.', fault })}
-  ${newPasswordField({ label: 'New password for this server', fault })}
-  ${(given.has('factor_code') || fault?.field === 'factor_code') && codeField({ name: 'factor_code', label: 'Sign-in code', hint: 'Please enter the password again, too.', fault })}
-  ${inviteCodeRequired && field({ name: 'invite_code', label: 'Invite code', value: given.get('invite_code') ?? '', required: true, hint: 'From someone who has an account here, or from the operator of this server.', fault })}
+  ${field({ name: 'email', label: fieldTexts.email, type: 'email', value: given.get('email') ?? plan.email ?? '', autocomplete: 'email', required: true, hint: texts.emailHint, fault })}
+  ${newPasswordField({ label: texts.newPassword, fault })}
+  ${(given.has('factor_code') || fault?.field === 'factor_code') && codeField({ name: 'factor_code', label: texts.factor, hint: texts.factorHint, fault })}
+  ${inviteCodeRequired && field({ name: 'invite_code', label: texts.invite, value: given.get('invite_code') ?? '', required: true, hint: texts.inviteHint, fault })}
   ${
     plan.method === 'plc' &&
     html`
@@ -151,15 +159,15 @@ function accountFields({ ctx }: PageCall, plan: MovePlan, given: URLSearchParams
     plan.keys !== null &&
     html`
   <details${(given.has('keep_key') || (fault !== null && inEnglish(fault.message).startsWith('keepKeys'))) && html` open`}>
-    <summary>Keys that control your identity: ${plan.keys.stay.length} will stay, ${plan.keys.go.length} will go</summary>
+    <summary>${texts.keys({ stay: plan.keys.stay.length, go: plan.keys.go.length })}</summary>
     <div class="stack">${keyChoice(plan.keys, given)}</div>
   </details>`
   }
   <details${(given.get('wallet_key') || fault?.field === 'wallet_key') && html` open`}>
-    <summary>Add a recovery key of my own (recommended)</summary>
+    <summary>${texts.addKey}</summary>
     <div class="stack">
-      <p class="quiet">With a key of your own, no server can keep you from moving again. A wallet makes one, and so does “holdfast migrate key”.</p>
-      ${field({ name: 'wallet_key', label: 'Public key', value: given.get('wallet_key') ?? '', maxLength: 200, hint: 'It begins with did:key:z. The secret key stays with you.', fault })}
+      <p class="quiet">${texts.addKeyAbout}</p>
+      ${field({ name: 'wallet_key', label: texts.publicKey, value: given.get('wallet_key') ?? '', maxLength: 200, hint: texts.publicKeyHint, fault })}
     </div>
   </details>`
   }`
@@ -200,8 +208,7 @@ async function begin(call: PageCall, form: URLSearchParams): Promise<Response> {
   })
   if (did !== null) return seeOther(moveUrl(did))
   const again = await planOf(call.ctx, token)
-  if (again === null)
-    return oldServerPage(call, form, faultAt(null, 'The plan has expired. Please sign in at the old server again.'))
+  if (again === null) return oldServerPage(call, form, faultAt(null, texts.expired))
   return planPage(call, again, form, fault)
 }
 

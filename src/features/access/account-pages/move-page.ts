@@ -1,6 +1,6 @@
 /** The page of an account that moves here: how far the move is, and what its holder has to do. */
 import { route, type Endpoint, type Exchange } from '../../../http/endpoint.ts'
-import { html, type Html } from '../../../http/html.ts'
+import { html, type Html, type Wording } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
 import { page } from '../../../http/page.ts'
 import { ZIP_MAGIC } from '../../../base/zip-magic.ts'
@@ -22,6 +22,7 @@ import {
 } from '../../identity/migration/migration.ts'
 import { accountForm, accountName, accountUrl, uploadForm } from './account-view.ts'
 import { chosenKeys, hasChoice, keyChoice } from './key-choice.ts'
+import { moveTexts as texts } from './move-texts.ts'
 import { holderSignature, signatureFields } from './own-signature.ts'
 import {
   codeField,
@@ -53,46 +54,47 @@ async function show(call: PageCall): Promise<Response> {
   return holder ? movePage(call, holder, null, null) : seeOther(await signInUrl(call, wanted))
 }
 
-async function movePage({ ctx }: PageCall, holder: Holder, act: Act | null, fault: Fault | null): Promise<Response> {
+async function movePage(call: PageCall, holder: Holder, act: Act | null, fault: Fault | null): Promise<Response> {
   const { account } = holder
+  const { ctx } = call
   const move = await moveOf(ctx, account.did)
   if (move === null) return seeOther(accountUrl(account.did))
   const isWorking = move.needs === null && move.stage !== 'done'
-  const notice = act === 'mail' && fault === null ? 'The old server has mailed another code.' : null
-  return page(ctx.config, {
-    title: 'Your move',
+  const notice = act === 'mail' && fault === null ? texts.mailed : null
+  const named = { account: accountName(account) }
+  return page(call, {
+    title: texts.title,
     wide: true,
     status: fault?.status,
     headers: isWorking && fault === null ? { Refresh: String(REFRESH_SECS) } : {},
     body: html`
 <section class="card">
   <div class="tight">
-    <h1 class="name">${move.stage === 'done' ? 'Welcome' : 'Your move'}, ${accountName(account)}</h1>
-    <p class="quiet">${move.stage === 'done' ? 'Your account is here. Sign in to your apps with this server and your new password.' : `From ${move.host ?? 'your archive'}. You may close this page: the move continues, and you find it here again.`}</p>
+    <h1 class="name">${move.stage === 'done' ? texts.welcome(named) : texts.heading(named)}</h1>
+    <p class="quiet">${aboutMove(move)}</p>
   </div>
   ${errorNote(fault) ?? goodNote(notice)}
-  ${move.fault !== null && fault === null && html`<p class="note warn" role="status">${move.fault}</p>`}
-  <ol class="list" aria-label="Steps of the move">${progressOf(move).map((step) => stepRow(step, move))}</ol>
+  ${move.fault !== null && fault === null && html`<p class="note warn" role="status" lang="en">${move.fault}</p>`}
+  <ol class="list" aria-label="${texts.steps}">${progressOf(move).map((step) => stepRow(step, move))}</ol>
   ${move.needs !== null && turns[move.needs](holder, move, fault, ctx.config.publicUrl)}
-  ${isWorking && html`<p class="links"><a href="${moveUrl(account.did)}">Check again</a></p>`}
-  ${move.stage === 'done' && html`<p class="links"><a href="${accountUrl(account.did)}">Your account</a></p>`}
+  ${isWorking && html`<p class="links"><a href="${moveUrl(account.did)}">${texts.checkAgain}</a></p>`}
+  ${move.stage === 'done' && html`<p class="links"><a href="${accountUrl(account.did)}">${texts.yourAccount}</a></p>`}
 </section>
 ${otherWays(holder, move)}`,
   })
 }
 
-const states = { over: 'Done', now: 'In progress', ahead: 'To come' } as const
+function aboutMove({ stage, host }: MoveView): Wording {
+  if (stage === 'done') return texts.isHere
+  return host === null ? texts.fromArchive : texts.from({ host })
+}
 
-function stepRow({ words, state }: ReturnType<typeof progressOf>[number], move: MoveView): Html {
-  const { expected, stored, lost } = move.blobs
-  const detail =
-    words === 'Pictures and videos' && expected > 0
-      ? `${stored} of ${expected}${lost > 0 ? `, ${lost} could not be fetched` : ''}`
-      : null
-  const said = state === 'now' && move.needs !== null ? 'Your turn' : states[state]
+function stepRow({ name, state }: ReturnType<typeof progressOf>[number], { blobs, needs }: MoveView): Html {
+  const detail = name === 'blobs' && blobs.expected > 0 && (blobs.lost > 0 ? texts.picturesLost : texts.pictures)(blobs)
+  const said = state === 'now' && needs !== null ? texts.yourTurn : texts[state]
   return html`
 <li${state === 'now' && html` aria-current="step"`}>
-  <div class="body"><strong>${words}</strong>${detail && html`<small>${detail}</small>`}</div>
+  <div class="body"><strong>${texts[name]}</strong>${detail && html`<small>${detail}</small>`}</div>
   <span class="quiet">${said}</span>
 </li>`
 }
@@ -106,46 +108,49 @@ type Turn = (holder: Holder, move: MoveView, fault: Fault | null, server: string
 const turns: Readonly<Record<NonNullable<MoveView['needs']>, Turn>> = {
   signature: (holder, move, fault) => html`
   <section class="stack">
-    <h2>Change your identity</h2>
+    <h2>${texts.changeIdentity}</h2>
     ${move.keys !== null && keysForm(holder, move.keys)}
     ${move.mailsCode && move.agreement !== null && codeForms(holder, move, move.agreement, fault)}
     ${move.operation !== null && operationForm(holder, move, fault)}
   </section>`,
   document: (holder, { document }) => html`
   <section class="stack">
-    <h2>Change your identity</h2>
-    <p>Publish these two in the document of your identity, in place of those that it names now. Then check.</p>
+    <h2>${texts.changeIdentity}</h2>
+    <p>${texts.publish}</p>
     <dl class="facts">
-      <div><dt>Signing key</dt><dd class="copy">${document?.signingKey.slice('did:key:'.length)}</dd></div>
-      <div><dt>Service endpoint</dt><dd class="copy">${document?.serviceEndpoint}</dd></div>
+      <div><dt>${texts.signingKey}</dt><dd class="copy">${document?.signingKey.slice('did:key:'.length)}</dd></div>
+      <div><dt>${texts.endpoint}</dt><dd class="copy">${document?.serviceEndpoint}</dd></div>
     </dl>
-    ${form(holder, 'retry', html`<div><button class="primary">I have published it: check</button></div>`)}
+    ${form(holder, 'retry', html`<div><button class="primary">${texts.published}</button></div>`)}
   </section>`,
   'sign-in': (holder, { host }, fault) => html`
   <section class="stack">
-    <h2>Sign in at ${host} again</h2>
-    <p>The session there has ended.</p>
+    <h2>${texts.signInAgain({ host: host ?? '' })}</h2>
+    <p>${texts.sessionEnded}</p>
     ${form(
       holder,
       'sign-in',
       html`
-    ${passwordField({ label: 'Password at the old server', required: true, fault })}
-    ${field({ name: 'auth_factor', label: 'Sign-in code, if the old server mails one', autocomplete: 'one-time-code', fault })}
-    <div><button class="primary">Sign in there</button></div>`,
+    ${passwordField({ label: texts.oldPassword, required: true, fault })}
+    ${field({ name: 'auth_factor', label: texts.oldFactor, autocomplete: 'one-time-code', fault })}
+    <div><button class="primary">${texts.signInThere}</button></div>`,
     )}
   </section>`,
   decision: (holder, { stage }, fault) => html`
-  ${form(holder, 'retry', html`<div><button class="primary">Try again</button></div>`)}
-  ${stage === 'repository' && html`<details><summary>Upload your backup instead</summary>${archiveForm(holder, fault)}</details>`}`,
+  ${form(holder, 'retry', html`<div><button class="primary">${texts.tryAgain}</button></div>`)}
+  ${stage === 'repository' && html`<details><summary>${texts.uploadInstead}</summary>${archiveForm(holder, fault)}</details>`}`,
   archive: (holder, { did }, fault, server) => html`
   <section class="stack">
-    <h2>Your archive</h2>
-    <p>The old server is gone, so your posts come from your backup.</p>
+    <h2>${texts.archive}</h2>
+    <p>${texts.archiveAbout}</p>
     ${archiveForm(holder, fault)}
-    <p class="quiet">A very large file is better uploaded with this command:</p>
-    <p class="copy">holdfast migrate continue ${did} --server ${server} --archive FILE</p>
+    <p class="quiet">${texts.byCommand}</p>
+    <p class="copy">${uploadCommand(did, server)}</p>
   </section>`,
 }
+
+const uploadCommand = (did: string, server: string): string =>
+  `holdfast migrate continue ${did} --server ${server} --archive FILE`
 
 const archiveForm = (holder: Holder, fault: Fault | null): Html =>
   uploadForm(
@@ -153,51 +158,51 @@ const archiveForm = (holder: Holder, fault: Fault | null): Html =>
     ARCHIVE_ACTION,
     html`
   ${fileField({
-    label: 'Your backup',
+    label: texts.backup,
     accept: '.car,.zip,application/vnd.ipld.car,application/zip',
-    hint: 'The CAR file of your repository, or the ZIP archive of a server of this kind, which also has your pictures. Keep this page open until the upload has ended.',
+    hint: texts.backupHint,
     fault,
   })}
-  <div><button class="primary">Upload it</button></div>`,
+  <div><button class="primary">${texts.upload}</button></div>`,
   )
 
 /** With all that becomes of the keys, before anything is signed. */
 const keysForm = (holder: Holder, keys: KeyChanges): Html => html`
-    <p>The holder of any of these keys can change your identity. Check them before you enter the code.</p>
-    ${form(holder, 'keys', html`${keyChoice(keys)}${hasChoice(keys) && html`<div><button class="small">Save which keys stay</button></div>`}`)}`
+    <p>${texts.checkKeys}</p>
+    ${form(holder, 'keys', html`${keyChoice(keys)}${hasChoice(keys) && html`<div><button class="small">${texts.saveKeys}</button></div>`}`)}`
 
 const operationForm = (holder: Holder, move: MoveView, fault: Fault | null): Html => html`
     <details${(!move.mailsCode || ['secret_key', 'operation'].includes(fault?.field ?? '')) && html` open`}>
-      <summary>Sign with a key of my own</summary>
+      <summary>${texts.signMyself}</summary>
       <div class="stack">
-        <p class="quiet">If a key of yours is among the rotation keys of your identity, it can sign in place of the old server.</p>
-        ${form(holder, 'operation', html`${signatureFields(move, fault)}<div><button>Change my identity with my key</button></div>`)}
+        <p class="quiet">${texts.signMyselfAbout}</p>
+        ${form(holder, 'operation', html`${signatureFields(move, fault)}<div><button>${texts.changeWithKey}</button></div>`)}
       </div>
     </details>`
 
 const codeForms = (holder: Holder, { host }: MoveView, agreement: string, fault: Fault | null): Html => html`
-    <p>${host} has mailed a code to the address of your old account. With it, your identity names this server instead. From then on the move cannot be cancelled.</p>
-    ${form(holder, 'code', html`${hidden({ agreement })}${codeField({ fault, hint: 'It may take a minute to arrive.' })}<div><button class="primary">Change my identity</button></div>`)}
-    ${form(holder, 'mail', html`<div><button class="small">Mail another code</button></div>`)}`
+    <p>${texts.codeMailed({ host: host ?? '' })}</p>
+    ${form(holder, 'code', html`${hidden({ agreement })}${codeField({ fault, hint: texts.codeHint })}<div><button class="primary">${texts.changeMine}</button></div>`)}
+    ${form(holder, 'mail', html`<div><button class="small">${texts.mailAnother}</button></div>`)}`
 
 function otherWays(holder: Holder, move: MoveView): Html | null {
   const isBefore = ['archive', 'repository', 'blobs', 'preferences', 'identity'].includes(move.stage)
   if (!isBefore) return null
   return html`
 <section class="card">
-  <h2>Other ways</h2>
+  <h2>${texts.otherWays}</h2>
   ${
     move.blobs.lost > 0 &&
     move.needs === 'signature' &&
-    form(holder, 'retry', html`<div><button class="small">Fetch missing pictures again</button></div>`)
+    form(holder, 'retry', html`<div><button class="small">${texts.fetchPictures}</button></div>`)
   }
   <details>
-    <summary>The old server is gone</summary>
-    ${form(holder, 'without', html`<p class="quiet">What it has not given yet is lost, unless you have a backup, and a key of your own has to change the identity.</p><div><button class="small">Continue without it</button></div>`)}
+    <summary>${texts.oldIsGone}</summary>
+    ${form(holder, 'without', html`<p class="quiet">${texts.withoutAbout}</p><div><button class="small">${texts.without}</button></div>`)}
   </details>
   <details>
-    <summary>Cancel the move</summary>
-    ${form(holder, 'cancel', html`<p class="quiet">What has come here is deleted. Your account at the old server stays as it is.</p><div><button class="small danger">Cancel the move</button></div>`)}
+    <summary>${texts.cancel}</summary>
+    ${form(holder, 'cancel', html`<p class="quiet">${texts.cancelAbout}</p><div><button class="small danger">${texts.cancel}</button></div>`)}
   </details>
 </section>`
 }
@@ -244,7 +249,7 @@ export const movePageRoutes: Endpoint[] = [
   }),
   holderUpload(`/account/${ARCHIVE_ACTION}`, async (call, holder, _, file) => {
     const { did } = holder.account
-    if (file === null) return movePage(call, holder, null, faultAt('file', 'Please choose the file of your backup.'))
+    if (file === null) return movePage(call, holder, null, faultAt('file', texts.chooseFile))
     const fault = await faultOf(async () => {
       charge(call, { name: 'answerMove', key: did })
       await giveArchive(call, did, { upload: file, isZip: await file.beginsWith(ZIP_MAGIC) })

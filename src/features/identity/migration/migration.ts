@@ -7,7 +7,7 @@ export { signWithSecret } from './agreed-identity.ts'
 export type { KeyChanges, NamedKey } from './key-changes.ts'
 export { planMove, planOf, type MovePlan } from './move-plan.ts'
 export { leaveAccount, leavingOf, type Leaving } from './moving-away.ts'
-export { needWords, ownerWords, planWords, progressOf } from './move-words.ts'
+export { needWords, ownerWords, planWords, progressOf, shownStages } from './move-words.ts'
 export {
   beginMove,
   beginMoveWithKey,

@@ -5,21 +5,23 @@ import type { Stage } from './move-store.ts'
 
 /** What a move to this server means, before it begins. */
 export const planWords = {
-  comes: [
-    'Your posts, likes, follows and all other records.',
-    'Every picture and video in them.',
-    'Your preferences, such as muted words and saved feeds.',
-    'Your followers: they follow your identity, which stays the same.',
-  ],
-  stays: [
-    'Your password and your app passwords: you choose a new password here, and sign in to your apps again.',
-    'A handle under the domain of the old server: you get a new one here, unless you have a domain of your own.',
-  ],
-  oldServer: [
-    'It keeps your account as it is until your identity changes. Until then you can cancel the move.',
-    'Then it keeps a deactivated copy. Delete that once everything works here.',
-  ],
-} as const satisfies Record<string, readonly string[]>
+  comes: {
+    comesRecords: 'Your posts, likes, follows and all other records.',
+    comesPictures: 'Every picture and video in them.',
+    comesPreferences: 'Your preferences, such as muted words and saved feeds.',
+    comesFollowers: 'Your followers: they follow your identity, which stays the same.',
+  },
+  stays: {
+    staysPasswords:
+      'Your password and your app passwords: you choose a new password here, and sign in to your apps again.',
+    staysHandle:
+      'A handle under the domain of the old server: you get a new one here, unless you have a domain of your own.',
+  },
+  oldServer: {
+    oldKeeps: 'It keeps your account as it is until your identity changes. Until then you can cancel the move.',
+    oldCopy: 'Then it keeps a deactivated copy. Delete that once everything works here.',
+  },
+} as const satisfies Record<string, Record<string, string>>
 
 /** Whose a rotation key is believed to be. */
 export const ownerWords = {
@@ -42,11 +44,16 @@ export const shownStages = {
 
 const shownAs: Partial<Record<Stage, keyof typeof shownStages>> = { archive: 'repository', submission: 'identity' }
 
+export type ShownStage = keyof typeof shownStages
+
 /** Returns each stage that people see, and whether it is over, in progress or still to come. */
-export function progressOf({ stage }: Pick<MoveView, 'stage'>): { words: string; state: 'over' | 'now' | 'ahead' }[] {
-  const shown = Object.entries(shownStages)
-  const at = stage === 'done' ? shown.length : shown.findIndex(([name]) => name === (shownAs[stage] ?? stage))
-  return shown.map(([, words], place) => ({ words, state: place < at ? 'over' : place === at ? 'now' : 'ahead' }))
+export function progressOf({ stage }: Pick<MoveView, 'stage'>): {
+  name: ShownStage
+  state: 'over' | 'now' | 'ahead'
+}[] {
+  const shown = Object.keys(shownStages) as ShownStage[]
+  const at = stage === 'done' ? shown.length : shown.findIndex((name) => name === (shownAs[stage] ?? stage))
+  return shown.map((name, place) => ({ name, state: place < at ? 'over' : place === at ? 'now' : 'ahead' }))
 }
 
 /** What the holder has to do. */
