@@ -88,6 +88,7 @@ export interface Tables {
     topic: string
     is_ping: number
     handle: string | null
+    pushed_at: number | null
     registered_at: number
   }
   push_sender_key: { kid: number; state: string; secret_wrapped: string | null }

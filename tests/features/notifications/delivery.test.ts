@@ -27,6 +27,8 @@ test('a push is sealed, padded and delivered, and the device alone can read it a
     expect(JSON.stringify(relay.requests)).not.toContain(text)
   expect(await waitingSteps(pds, 'push')).toBe(0)
   expect(relay.connections).toBe(1)
+  const [{ pushed_at: pushedAt }] = (await pds.rows('push_registration', {}, ['pushed_at'])) as [{ pushed_at: number }]
+  expect(Math.abs(pds.clock.now() - pushedAt)).toBeLessThan(60_000)
 })
 
 test('the length of a push says which of three sizes it has, and one that has none is dropped whole', async () => {

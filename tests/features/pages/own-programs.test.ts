@@ -193,6 +193,10 @@ test('a device to which the account was transferred is called after its wallet',
   const { body: begun } = await request(`${pds.url}/v1/transfer/initiate`, { method: 'POST', headers: bearer(token) })
   const device = { transferCode: begun.transferCode, devicePublicKey: 'zLaptop', platform: 'macos' }
   const headers = { 'user-agent': 'holdfast-wallet/1.0.0 (Macintosh)' }
-  expect((await request(`${pds.url}/v1/transfer/accept`, { json: device, headers })).status).toBe(200)
+  const accepted = await request(`${pds.url}/v1/transfer/accept`, { json: device, headers })
+  expect(accepted.status).toBe(200)
   expect(wordsOf(await accountPage(alice), 'wallet')).toMatch(/Mac Since \d+ \w+ \d+ With Holdfast wallet on macOS/)
+  const { deviceId, deviceToken } = accepted.body
+  expect((await request(`${pds.url}/v1/devices/${deviceId}/pds`, { headers: bearer(deviceToken) })).status).toBe(200)
+  await until(async () => /Mac Since [^,]+, last used \d+ \w+ \d+/.test(wordsOf(await accountPage(alice), 'wallet')))
 })

@@ -41,6 +41,13 @@ test('the holder sees the devices of the account and removes one', async () => {
   expect((await unregister(ben, 'elsewhere')).body).toEqual({ status: 'deleted' })
 })
 
+test('the page tells when a device was last notified', async () => {
+  const fay = await createAccount(pds, 'fay')
+  await registerDevices(pds, fay, ['phone'])
+  await pds.damage('push_registration', { owner: fay.did }, { pushed_at: Date.UTC(2026, 2, 3) })
+  expect(await (await signedIn(fay)).locator('#pushes li').innerText()).toContain('last notified 3 Mar 2026')
+})
+
 test('a holder removes no device of another account', async () => {
   const [cat, dan] = [await createAccount(pds, 'cat'), await createAccount(pds, 'dan')]
   await registerDevices(pds, cat, ['phone of cat'])

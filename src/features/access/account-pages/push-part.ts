@@ -28,12 +28,12 @@ export function pushPart(view: AccountView): Html | null {
 </section>`
 }
 
-function deviceRow(view: AccountView, { deviceId, topic, registeredAt }: PushRegistration): Html {
+function deviceRow(view: AccountView, { deviceId, topic, registeredAt, pushedAt }: PushRegistration): Html {
   const name = plainName(topic)
   const id = plainName(deviceId, MAX_ID_CHARS)
   return html`
 <li>
-  <div class="body"><strong>${name}</strong><small>${texts.since({ day: day(registeredAt) })}</small><small>${texts.device({ id })}</small></div>
+  <div class="body"><strong>${name}</strong><small>${pushedAt === null ? texts.since({ day: day(registeredAt) }) : texts.sincePushed({ day: day(registeredAt), pushed: day(pushedAt) })}</small><small>${texts.device({ id })}</small></div>
   ${accountForm(view, 'pushes', html`${hidden({ id: deviceId })}<button class="small danger" aria-label="${texts.removeDevice({ id, name })}">${texts.remove}</button>`)}
 </li>`
 }

@@ -3,6 +3,7 @@ export const pushSpanish = {
   lead: 'Dispositivos que reciben un aviso cuando una app o un programa pide acceso a tu cuenta. Los mensajes van cifrados para el dispositivo. Un dispositivo que quites no recibe ninguno hasta que su cartera lo registre de nuevo.',
   none: 'No hay ningún dispositivo registrado.',
   since: 'Desde {day}',
+  sincePushed: 'Desde {day}, último aviso {pushed}',
   device: 'Dispositivo {id}',
   remove: 'Quitar',
   removeDevice: 'Quitar el dispositivo {id} de {name}',

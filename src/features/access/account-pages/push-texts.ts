@@ -7,6 +7,7 @@ export const pushTexts = textTable(
     lead: 'Devices that are notified when an app or a program requests access to your account. Messages are encrypted for the device. A device that you remove gets none until its wallet registers it again.',
     none: 'No device is registered.',
     since: 'Since {day}',
+    sincePushed: 'Since {day}, last notified {pushed}',
     device: 'Device {id}',
     remove: 'Remove',
     removeDevice: 'Remove the device {id} of {name}',

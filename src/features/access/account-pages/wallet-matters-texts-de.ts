@@ -9,6 +9,7 @@ export const walletMattersGerman = {
   thisPage: 'diese Kontoseite',
   signIn: 'Anmeldung bei {name}',
   since: 'Seit {time}',
+  sinceUsed: 'Seit {time}, zuletzt verwendet {used}',
   with: 'Mit {program}',
   network: 'Aus dem Netz {network}',
   begunOn: 'Begonnen auf {origin}',

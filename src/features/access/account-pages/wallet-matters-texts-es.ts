@@ -9,6 +9,7 @@ export const walletMattersSpanish = {
   thisPage: 'esta página de cuenta',
   signIn: 'Inicio de sesión en {name}',
   since: 'Desde {time}',
+  sinceUsed: 'Desde {time}, último uso {used}',
   with: 'Con {program}',
   network: 'Desde la red {network}',
   begunOn: 'Iniciado en {origin}',

@@ -9,6 +9,7 @@ export const walletMattersFrench = {
   thisPage: 'cette page de compte',
   signIn: 'Connexion à {name}',
   since: 'Depuis le {time}',
+  sinceUsed: 'Depuis le {time}, dernière utilisation le {used}',
   with: 'Avec {program}',
   network: 'Depuis le réseau {network}',
   begunOn: 'Commencée sur {origin}',

@@ -9,6 +9,7 @@ export const walletMattersJapanese = {
   thisPage: 'このアカウントページ',
   signIn: '{name} へのログイン',
   since: '{time} から',
+  sinceUsed: '{time} から、最終使用 {used}',
   with: '使用中：{program}',
   network: 'ネットワーク：{network}',
   begunOn: '開始した場所：{origin}',

@@ -9,6 +9,7 @@ export const walletMattersBrazilian = {
   thisPage: 'esta página da conta',
   signIn: 'Entrada em {name}',
   since: 'Desde {time}',
+  sinceUsed: 'Desde {time}, último uso em {used}',
   with: 'Com {program}',
   network: 'Da rede {network}',
   begunOn: 'Iniciada em {origin}',

@@ -13,6 +13,7 @@ export const walletMattersTexts = textTable(
     thisPage: 'this account page',
     signIn: 'Sign-in to {name}',
     since: 'Since {time}',
+    sinceUsed: 'Since {time}, last used {used}',
     with: 'With {program}',
     network: 'From the network {network}',
     begunOn: 'Begun on {origin}',

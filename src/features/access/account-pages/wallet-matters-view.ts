@@ -95,11 +95,11 @@ const platforms: Record<string, string> = {
   windows: 'Windows',
 }
 
-function deviceRow(view: AccountView, { id, platform, openedWith, createdAt }: Device): Html {
+function deviceRow(view: AccountView, { id, platform, openedWith, createdAt, usedAt }: Device): Html {
   const name = platforms[platform] ?? platform
   return html`
 <li>
-  <div class="body"><strong>${name}</strong><small>${texts.since({ time: day(createdAt) })}</small>${openedWith !== null && html`<small>${texts.with({ program: openedWith })}</small>`}</div>
+  <div class="body"><strong>${name}</strong><small>${usedAt === null ? texts.since({ time: day(createdAt) }) : texts.sinceUsed({ time: day(createdAt), used: day(usedAt) })}</small>${openedWith !== null && html`<small>${texts.with({ program: openedWith })}</small>`}</div>
   ${accountForm(view, 'wallet/devices', html`${hidden({ id })}<button class="small danger" aria-label="${texts.revokeDevice({ name })}">${texts.revoke}</button>`)}
 </li>`
 }

@@ -3,7 +3,8 @@ import type { Credential } from '../../../http/credential.ts'
 import type { Guard } from '../../../http/endpoint.ts'
 import { authenticationRequired } from '../../../http/errors.ts'
 import { presentedOpaqueToken, strict, taking } from '../../../http/credential-guards.ts'
-import { findDeviceByToken, type Device } from './wallet-device-store.ts'
+import { isUseDue } from '../../../platform/running/last-use.ts'
+import { findDeviceByToken, noteDeviceUse, type Device } from './wallet-device-store.ts'
 
 export interface DeviceCaller {
   device: Device
@@ -16,6 +17,9 @@ export const deviceCredential: Credential<DeviceCaller> = {
   async check({ ctx }, tokenHash) {
     const device = await findDeviceByToken(ctx.db, tokenHash)
     if (device === null) throw authenticationRequired('The device is unknown or was revoked')
+    const now = ctx.clock.now()
+    if (isUseDue(device.usedAt, now))
+      ctx.background.run('note of the use of a device', () => noteDeviceUse(ctx.db, device.id, now))
     return { device }
   },
 }

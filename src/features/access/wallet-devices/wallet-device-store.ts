@@ -13,14 +13,16 @@ export interface Device {
   /** The wallet that asked for the token, such as `Holdfast wallet on Linux`; null if unknown. */
   openedWith: string | null
   createdAt: Millis
+  /** When its token was last used, to the hour; null if that is not known. */
+  usedAt: Millis | null
   revokedAt: Millis | null
 }
 
-const columns = sql`id, owner, token_hash AS "tokenHash", public_key AS "publicKey", platform, opened_with AS "openedWith", created_at AS "createdAt", revoked_at AS "revokedAt"`
+const columns = sql`id, owner, token_hash AS "tokenHash", public_key AS "publicKey", platform, opened_with AS "openedWith", created_at AS "createdAt", used_at AS "usedAt", revoked_at AS "revokedAt"`
 
 export const insertDevice = (
   tx: Tx,
-  { id, owner, tokenHash, publicKey, platform, openedWith, createdAt }: Omit<Device, 'revokedAt'>,
+  { id, owner, tokenHash, publicKey, platform, openedWith, createdAt }: Omit<Device, 'usedAt' | 'revokedAt'>,
 ): Promise<number> =>
   tx.run(sql`
     INSERT INTO device (id, owner, token_hash, public_key, platform, opened_with, created_at)
@@ -29,6 +31,9 @@ export const insertDevice = (
 /** Returns the device that holds the token; null if it is unknown or revoked. */
 export const findDeviceByToken = (reader: Reader, tokenHash: string): Promise<Device | null> =>
   reader.get(sql`SELECT ${columns} FROM device WHERE token_hash = ${tokenHash} AND revoked_at IS NULL`)
+
+export const noteDeviceUse = (writer: Writer, id: string, now: Millis): Promise<number> =>
+  writer.run(sql`UPDATE device SET used_at = ${now} WHERE id = ${id}`)
 
 /** Returns the devices of an owner that are not revoked, newest first. */
 export const devicesOf = (reader: Reader, owner: string): Promise<Device[]> =>

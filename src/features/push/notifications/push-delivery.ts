@@ -11,6 +11,7 @@ import {
   clearHandle,
   deleteRegistrations,
   findRegistration,
+  noteDelivery,
   updateRenewed,
   type PushRegistration,
   type RegistrationKey,
@@ -79,6 +80,7 @@ export async function deliver(
   }
   const result = await answerTo(relay, frame, { watch, goodUntil: push.goodUntil })
   await follow(ctx, relay, { ...registration, handle }, result)
+  if (result === 'delivered') await noteDelivery(db, push.device, clock.now())
   return result
 }
 

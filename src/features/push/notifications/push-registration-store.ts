@@ -1,5 +1,5 @@
 /** SQL of the `push_registration` table. */
-import { sql, sqlList, type Reader, type Tx } from '../../../platform/database/database.ts'
+import { sql, sqlList, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
 /** Who asked for pushes: an account, or the operators, whose devices are all in one list. */
@@ -21,13 +21,15 @@ export interface PushRegistration {
   /** When another handle was last asked for, because the relay did not know its own. */
   renewedAt: Millis | null
   registeredAt: Millis
+  /** When the relay last took a push for it; null if it has not since this is stored. */
+  pushedAt: Millis | null
 }
 
 export type RegistrationKey = Pick<PushRegistration, 'owner' | 'deviceId'>
 
 type Row = Omit<PushRegistration, 'isPing'> & { isPing: number }
 
-const columns = sql`owner, device_id AS "deviceId", public_key AS "publicKey", token, topic, is_ping AS "isPing", handle, renewed_at AS "renewedAt", registered_at AS "registeredAt"`
+const columns = sql`owner, device_id AS "deviceId", public_key AS "publicKey", token, topic, is_ping AS "isPing", handle, renewed_at AS "renewedAt", registered_at AS "registeredAt", pushed_at AS "pushedAt"`
 
 const fromRow = (row: Row): PushRegistration => ({ ...row, isPing: row.isPing === 1 })
 
@@ -62,14 +64,22 @@ export const reachableDevices = async (
 /** Insert a registration, or replace that of the same device. It has no handle then. */
 export const putRegistration = (
   tx: Tx,
-  { owner, deviceId, publicKey, token, topic, isPing, registeredAt }: Omit<PushRegistration, 'handle' | 'renewedAt'>,
+  {
+    owner,
+    deviceId,
+    publicKey,
+    token,
+    topic,
+    isPing,
+    registeredAt,
+  }: Omit<PushRegistration, 'handle' | 'renewedAt' | 'pushedAt'>,
 ): Promise<number> =>
   tx.run(sql`
     INSERT INTO push_registration (owner, device_id, public_key, token, topic, is_ping, registered_at)
     VALUES (${owner}, ${deviceId}, ${publicKey}, ${token}, ${topic}, ${isPing ? 1 : 0}, ${registeredAt})
     ON CONFLICT (owner, device_id) DO UPDATE SET
       public_key = excluded.public_key, token = excluded.token, topic = excluded.topic, is_ping = excluded.is_ping,
-      registered_at = excluded.registered_at, handle = NULL, renewed_at = NULL`)
+      registered_at = excluded.registered_at, handle = NULL, renewed_at = NULL, pushed_at = NULL`)
 
 export const deleteRegistrations = (tx: Tx, owner: RegistrationOwner, deviceIds: readonly string[]): Promise<number> =>
   tx.run(sql`DELETE FROM push_registration WHERE owner = ${owner} AND device_id IN ${sqlList(deviceIds)}`)
@@ -91,6 +101,9 @@ export const setHandle = (tx: Tx, token: string, handle: string): Promise<number
 /** Forget the handle of a token, in every registration that has the token. */
 export const clearHandle = (tx: Tx, token: string): Promise<number> =>
   tx.run(sql`UPDATE push_registration SET handle = NULL WHERE token = ${token}`)
+
+export const noteDelivery = (writer: Writer, key: RegistrationKey, now: Millis): Promise<number> =>
+  writer.run(sql`UPDATE push_registration SET pushed_at = ${now} WHERE ${withKey(key)}`)
 
 /** Note that another handle is asked for. */
 export const updateRenewed = (tx: Tx, key: RegistrationKey, now: Millis): Promise<number> =>

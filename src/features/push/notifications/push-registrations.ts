@@ -18,7 +18,7 @@ import {
 /** Devices of one account. A further one replaces the one that registered longest ago. */
 const MAX_DEVICES = 20
 
-export type PushDevice = Omit<PushRegistration, 'owner' | 'handle' | 'renewedAt' | 'registeredAt'>
+export type PushDevice = Omit<PushRegistration, 'owner' | 'handle' | 'renewedAt' | 'registeredAt' | 'pushedAt'>
 
 /** Register a device of an account, or replace its registration. Throws `AccountNotFound` or `AccountTakedown`. */
 export async function registerDevice({ ctx, revalidate }: Exchange, did: Did, device: PushDevice): Promise<void> {
