@@ -7,6 +7,7 @@ import {
   agreeOnDatabase,
   continueSequence,
   copyServer,
+  fetchInstant,
   fetchSnapshot,
   installDatabase,
   listSnapshots,
@@ -17,17 +18,16 @@ import {
   unsealOf,
   verifyEverything,
   whileStopped,
-  type Archive,
   type Counts,
   type Fetched,
   type Rehearsal,
-  type Unseal,
 } from '../../features/operations/backup/backup.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import type { Config } from '../../platform/configuration/config.ts'
 import type { Context } from '../../platform/context.ts'
 import { isPostgresUrl } from '../../platform/database/database-url.ts'
 import { databaseFiles } from '../../platform/files/data-directory.ts'
+import type { Millis } from '../../protocol/identifiers.ts'
 import { bytes, facts, table, tellResult } from '../report.ts'
 import { exitCodes, Misuse, type ExitCode, type Invocation } from '../command.ts'
 import { commandLog, configured, jsonOption } from '../configuration.ts'
@@ -48,6 +48,10 @@ interruption, run the same command again.
 Lists the blobs that are missing from the backup. If blob_mirror is configured, the next start fetches them.
 Blobs in a bucket (blobs.store) stay there, and blobs that only the backup has are uploaded to it.
 
+With --at it restores from a continuous backup (backup.continuous): the newest base before the instant, and what was
+committed until then. An instant after the last commit restores all that the backup has. If a part that is needed is
+missing or damaged, it names the part and restores nothing. Blobs come from the backups at the same location.
+
 With --rehearse it restores into a scratch folder instead, verifies everything, compares the numbers of accounts,
 records and blobs with those of the server, prints what a restore needs besides the backup, and deletes the folder.
 The server may be running: its data stays unchanged, and relays learn nothing. Exits with 1 if anything is damaged or
@@ -58,6 +62,10 @@ promoted that may lack the last changes. It verifies the database, and continues
 with 1 if there are faults. No server may be running. Add --nothing-lost if the database lacks nothing, for example
 after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in the event log.`,
   options: {
+    at: {
+      value: 'INSTANT',
+      doc: 'Restore the state at an instant (2026-11-23T10:15:00Z) from the continuous backup. Default location: backup.continuous.',
+    },
     rehearse: { doc: 'Restore into a scratch folder, report, and delete it.' },
     scratch: { value: 'FOLDER', doc: "With --rehearse: make the folder there, not in the system's temporary folder." },
     quick: { doc: 'With --rehearse: skip the second, independent reading of each repository.' },
@@ -79,12 +87,26 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
     for (const name of ['scratch', 'quick'])
       if (options[name] !== undefined && options['rehearse'] !== true)
         throw new Misuse(`--${name} is for --rehearse only`)
-    const from = place ?? config.backup.destination
-    if (from === null) throw new Misuse('name the location of the backups, or set backup.destination')
+    const at = instantOf(options['at'])
+    if (at !== null && (wanted !== undefined || options['rehearse'] === true))
+      throw new Misuse('--at takes no name of a backup, and no --rehearse')
+    const from = place ?? (at === null ? config.backup.destination : config.backup.continuous)
+    if (from === null)
+      throw new Misuse(
+        `name the location of the backups, or set ${at === null ? 'backup.destination' : 'backup.continuous'}`,
+      )
     const archive = openArchive(from, config)
+    const unsealed = () => unsealOf(archive, config.backup.passphrase?.reveal() ?? null)
+    if (at !== null) {
+      const unseal = await unsealed()
+      return restoreFetched(invocation, async (target) => {
+        const { from: name, at: restoredAt, ...fetched } = await fetchInstant(target, archive, unseal, at)
+        return { ...fetched, name: `${new Date(restoredAt).toISOString()} (${name})` }
+      })
+    }
     const snapshot = wanted ?? (await listSnapshots(archive)).at(-1)
     if (snapshot === undefined) throw new OperatorError('there are no backups at this destination')
-    const unseal = await unsealOf(archive, config.backup.passphrase?.reveal() ?? null)
+    const unseal = await unsealed()
     if (options['rehearse'] === true) {
       const { scratch } = options
       const log = commandLog({ ...invocation, options: { json: true } }, config)
@@ -103,17 +125,46 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
       tellResult(invocation, report, rehearsalText(report))
       return report.ok ? exitCodes.ok : exitCodes.failed
     }
-    if (isPostgresUrl(config.databaseUrl)) return restoreIntoPostgres(invocation, archive, unseal, snapshot)
-    const fetched = await fetchSnapshot(config, archive, unseal, snapshot)
-    nameMissing(invocation, fetched)
-    const restored = { ...config, databaseUrl: fetched.databasePath }
-    const log = commandLog(invocation, config)
-    const done = await withContext(restored, (ctx) => verifyAndContinue(ctx, invocation, fetched), { log })
-    await installDatabase(config, fetched)
-    tellRestored(invocation, snapshot, fetched, done)
-    return exitCodes.ok
+    return restoreFetched(invocation, async (target) => ({
+      ...(await fetchSnapshot(target, archive, unseal, snapshot)),
+      name: snapshot,
+      seq: 0,
+    }))
   },
 })
+
+/** The value of `--at` in milliseconds, or null. */
+function instantOf(value: string | boolean | undefined): Millis | null {
+  if (value === undefined) return null
+  if (typeof value !== 'string' || !instantForm.test(value) || Number.isNaN(Date.parse(value)))
+    throw new Misuse('--at takes an instant in RFC 3339 format, such as 2026-11-23T10:15:00Z')
+  return Date.parse(value)
+}
+
+const instantForm = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/
+
+/** What was fetched, by the name under which the operator is told of it. */
+interface Named extends Fetched {
+  name: string
+  /** A number of the event log that is known to have been used. */
+  seq: number
+}
+
+/** Fetches the backup into the data directory of a configuration. */
+type Fetch = (target: Config) => Promise<Named>
+
+async function restoreFetched(invocation: Given, fetch: Fetch): Promise<ExitCode> {
+  const { config } = invocation
+  if (isPostgresUrl(config.databaseUrl)) return restoreIntoPostgres(invocation, fetch)
+  const fetched = await fetch(config)
+  nameMissing(invocation, fetched)
+  const restored = { ...config, databaseUrl: fetched.databasePath }
+  const log = commandLog(invocation, config)
+  const done = await withContext(restored, (ctx) => verifyAndContinue(ctx, invocation, fetched), { log })
+  await installDatabase(config, fetched)
+  tellRestored(invocation, fetched, done)
+  return exitCodes.ok
+}
 
 const nameMissing = ({ config: { blobs }, terminal }: Given, { missingBlobs }: Fetched): void => {
   for (const cid of missingBlobs)
@@ -124,21 +175,11 @@ const nameMissing = ({ config: { blobs }, terminal }: Given, { missingBlobs }: F
  * Fetches the backup, which is a file of SQLite, beside the blobs, and copies it to the database, in which no server
  * starts until everything is verified. If it is interrupted, the same command starts over.
  */
-async function restoreIntoPostgres(
-  invocation: Given,
-  archive: Archive,
-  unseal: Unseal,
-  snapshot: string,
-): Promise<ExitCode> {
+async function restoreIntoPostgres(invocation: Given, fetch: Fetch): Promise<ExitCode> {
   const { config, terminal } = invocation
   const log = commandLog(invocation, config)
   await requireFreeDatabase(config.databaseUrl)
-  const fetched = await fetchSnapshot(
-    { ...config, databaseUrl: join(config.dataDir, 'restored.db') },
-    archive,
-    unseal,
-    snapshot,
-  )
+  const fetched = await fetch({ ...config, databaseUrl: join(config.dataDir, 'restored.db') })
   nameMissing(invocation, fetched)
   const from = { ...config, databaseUrl: fetched.databasePath }
   const done = await whileStopped({ from, to: config }, async () => {
@@ -157,7 +198,7 @@ async function restoreIntoPostgres(
     return restored
   })
   for (const path of databaseFiles(fetched.databasePath)) await rm(path, { force: true })
-  tellRestored(invocation, snapshot, fetched, done)
+  tellRestored(invocation, fetched, done)
   return exitCodes.ok
 }
 
@@ -170,17 +211,17 @@ interface Restored {
 }
 
 /** Throws `OperatorError` if anything is damaged. */
-async function verifyAndContinue(ctx: Context, { terminal }: Given, { missingBlobs }: Fetched): Promise<Restored> {
+async function verifyAndContinue(ctx: Context, { terminal }: Given, { missingBlobs, seq }: Named): Promise<Restored> {
   const { repos, blobs, faults } = await verifyEverything(ctx, {
     onFault: terminal.err,
     lostBlobs: new Set(missingBlobs),
     quick: true,
   })
   if (faults > 0) throw new OperatorError(`the backup has ${faults} faults; nothing was restored`)
-  return { repos, blobs, ...(await continueSequence(ctx)) }
+  return { repos, blobs, ...(await continueSequence(ctx, seq)) }
 }
 
-const tellRestored = (invocation: Given, snapshot: string, { missingBlobs }: Fetched, restored: Restored): void => {
+const tellRestored = (invocation: Given, { name: snapshot, missingBlobs }: Named, restored: Restored): void => {
   const { repos, blobs, accounts, seq } = restored
   const text = `${snapshot}: ${repos} repositories and ${blobs} blobs verified, ${accounts} accounts announced again, event log continues at ${seq}`
   tellResult(invocation, { snapshot, repos, blobs, accounts, seq, missingBlobs }, text)

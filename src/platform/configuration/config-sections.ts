@@ -460,6 +460,30 @@ export const declared = {
       addition: true,
       doc: 'Copy blobs into backups even if they are in a bucket (`blobs.store`). Otherwise versioning of that bucket has to keep them.',
     }),
+    continuous: optional(text, {
+      addition: true,
+      doc: 'Destination of the continuous backup of a SQLite database: a folder on another disk, or a bucket as in `destination`; it may be the same one.',
+    }),
+    continuousLagMs: field(integer({ min: 100, max: 60_000 }), {
+      default: 1000,
+      addition: true,
+      doc: 'Time within which a commit is in the continuous backup, in milliseconds, as long as the destination keeps up.',
+    }),
+    continuousKeepSecs: field(seconds({ min: 60 }), {
+      default: 7 * DAY_SECS,
+      addition: true,
+      doc: 'Time for which the continuous backup can be restored to any instant.',
+    }),
+    continuousBaseSecs: field(seconds({ min: 60 }), {
+      default: DAY_SECS,
+      addition: true,
+      doc: 'Time after which the continuous backup copies the whole database again. A restore applies what was written since.',
+    }),
+    continuousSpoolBytes: field(integer({ min: 1024 ** 2 }), {
+      default: 1024 ** 3,
+      addition: true,
+      doc: 'Most bytes that wait in the data directory while the destination of the continuous backup is out of reach. Beyond it, it begins again with a copy of the whole database.',
+    }),
     passphrase: optional(secret(text), {
       addition: true,
       doc: 'Passphrase that encrypts backups (age format). If unset, backups are as readable as the data directory.',

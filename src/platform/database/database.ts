@@ -15,6 +15,7 @@
  */
 
 import { OperatorError } from '../../base/operator-error.ts'
+import type { LogFollower, LogPosition } from './log-follower.ts'
 import type { Sql } from './sql.ts'
 
 export { inPieces, Sql, sql, sqlAnd, sqlList, sqlRows, type SqlValue } from './sql.ts'
@@ -151,6 +152,8 @@ export interface Database extends Reader, Writer {
   readonly counters: DatabaseCounters
   /** How this process works together with others on the same database. Null on SQLite, which only one process uses. */
   readonly cluster: Cluster | null
+  /** Reading what commits add to the log of SQLite; null on PostgreSQL. */
+  readonly logFollowing: LogFollowing | null
   /** Why the last transaction could not be made durable, other than by the caller's own fault; null if it was. */
   readonly writeFault: WriteFault | null
   /** Write a little, to learn whether that works again: `writeFault` says so. Throws the fault if it does not. */
@@ -228,6 +231,19 @@ export interface Cluster {
    * although it fails. Throws `DatabaseUnavailable`.
    */
   autocommit<Row>(query: Sql): Promise<Row[]>
+}
+
+export interface LogFollowing {
+  /**
+   * Read what follows a place in the log; null: all that it has. Ends what read it before. Returns null if the log does
+   * not have the place.
+   */
+  begin(position: LogPosition | null): Promise<LogFollower | null>
+  /** Read all of it again, and do `work` before anything is added. */
+  rewind<T>(work: () => T): Promise<T>
+  /** Resolves when all commits that had been made by the time of the call are noted. */
+  settle(): Promise<void>
+  end(): void
 }
 
 /** What the nodes know of the copy of the database that answers them. */

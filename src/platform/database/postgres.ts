@@ -113,6 +113,7 @@ export async function openPostgres({
     dialect,
     counters,
     cluster,
+    logFollowing: null,
     all: readers.all,
     get: readers.get,
     run: (query) => queue.enter((tx) => tx.run(query), []),

@@ -27,6 +27,7 @@ import { OperatorError } from '../../base/operator-error.ts'
 import { storageFaultOf } from '../files/storage-faults.ts'
 import { BatchLoop } from '../running/batch-loop.ts'
 import { onBehalf } from '../running/request-scope.ts'
+import { FRAME_BYTES, LogFollower, type LogPosition } from './log-follower.ts'
 import { Checkpointer, WriteAheadLog } from './wal.ts'
 
 /** Most transactions in one COMMIT; the bound keeps the first of them from waiting long. */
@@ -40,8 +41,6 @@ const TURN_MILLIS = 4
 const CAREFUL_GROUPS = 64
 /** Start a background checkpoint at this many WAL frames. */
 const CHECKPOINT_FRAMES = 8000
-/** Size of a WAL frame: a page and its header. */
-const FRAME_BYTES = 4096 + 24
 /** At this many WAL frames, writers wait for the checkpoint: the log cannot restart while they keep writing. */
 const MAX_LOG_FRAMES = 24_000
 /** Prepared statements kept per connection; the oldest is dropped first. */
@@ -108,6 +107,16 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
     counters,
     cluster: null,
     ended: new AbortController().signal,
+    logFollowing: {
+      begin: (position) => queue.atRest((frames) => queue.follow(frames, position)),
+      rewind: (work) =>
+        queue.atRest((frames) => {
+          queue.follower?.rewind(frames)
+          return work()
+        }),
+      settle: () => queue.atRest(() => {}),
+      end: () => queue.unfollow(),
+    },
     get writeFault() {
       return queue.fault
     },
@@ -135,10 +144,14 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
     retryWriting: () => queue.enter(async (tx) => void (await tx.run(sql`PRAGMA user_version = 0`))),
     async close() {
       await queue.close()
+      const { follower } = queue
+      await follower?.onClosing()
       snapshots.close()
       reader.close()
       writer.connection.run('PRAGMA wal_checkpoint(TRUNCATE)')
       writer.close()
+      follower?.onClosed()
+      queue.unfollow()
     },
   }
 }
@@ -384,6 +397,9 @@ class WriterQueue {
   #carefulGroups = 0
   readonly #log: WriteAheadLog
   readonly #checkpointer: Checkpointer
+  /** What reads the log, if anything does. */
+  follower: LogFollower | null = null
+  #atRest: ((frames: number) => void)[] = []
   fault: WriteFault | null = null
   /** Another one with every commit, as soon as a new connection sees it. */
   version = 0
@@ -391,7 +407,7 @@ class WriterQueue {
   constructor(
     readonly writer: Prepared,
     readonly reader: SteadyReader,
-    path: string,
+    readonly path: string,
     readonly strict: boolean,
   ) {
     this.#log = new WriteAheadLog(path)
@@ -417,6 +433,36 @@ class WriterQueue {
     this.#isTurning = true
     await nextTurn()
     this.#isTurning = false
+  }
+
+  /** Run `work` between groups, with the number of committed frames in the log. */
+  async atRest<T>(work: (frames: number) => T): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>()
+    this.#atRest.push((frames) => {
+      try {
+        resolve(work(frames))
+      } catch (error) {
+        reject(error)
+      }
+    })
+    await this.enter(async () => {})
+    return promise
+  }
+
+  follow(frames: number, position: LogPosition | null): LogFollower | null {
+    this.unfollow()
+    const follower = new LogFollower(this.path)
+    if (position === null) follower.rewind(frames)
+    else if (!follower.resume(position, frames)) {
+      follower.close()
+      return null
+    }
+    return (this.follower = follower)
+  }
+
+  unfollow(): void {
+    this.follower?.close()
+    this.follower = null
   }
 
   /** Waits until every commit is on the disk. */
@@ -448,6 +494,7 @@ class WriterQueue {
     this.#tx.known.clear()
     try {
       writer.command('BEGIN IMMEDIATE')
+      this.follower?.beforeWrites()
       const size = Math.min(this.#waiting.length, MAX_GROUP)
       const isCareful = size > 1 && this.#carefulGroups > 0
       if (isCareful) this.#carefulGroups--
@@ -511,6 +558,8 @@ class WriterQueue {
 
   async #keepLog(): Promise<void> {
     const { log: frames } = this.writer.connection.query<{ log: number }, []>('PRAGMA wal_checkpoint(NOOP)').get()!
+    this.follower?.note(frames)
+    if (this.#atRest.length > 0) for (const work of this.#atRest.splice(0)) work(frames)
     this.#log.makeRoom(frames * FRAME_BYTES)
     if (frames < CHECKPOINT_FRAMES) return
     const pass = this.#checkpointer.pass()

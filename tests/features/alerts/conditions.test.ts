@@ -7,6 +7,7 @@ import { createAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { untimely } from '../../support/certificates.ts'
 import { selfSigned } from '../../support/self-signed.ts'
+import { startBucket } from '../../support/servers/bucket-host.ts'
 import type { ConfigOverrides } from '../../support/servers/config.ts'
 import { startWebHost } from '../../support/servers/did-web-host.ts'
 import { freePort, startPds, type TestPds } from '../../support/servers/pds.ts'
@@ -183,4 +184,30 @@ test('the guide has a section for each alert, which messages name', () => {
   const guide = readFileSync(join(import.meta.dir, '../../../docs/alerts.md'), 'utf8')
   const sections = Array.from(guide.matchAll(/^## ([a-z-]+)$/gm), ([, name]) => name!)
   expect(sections).toEqual(['cannot-write', ...alerts.map(({ name }) => name)])
+})
+
+test('a continuous backup that is behind is told with the reason, and when it is not any more', async () => {
+  await using bucket = await startBucket()
+  const { bucket: name, ...blobMirror } = bucket.mirror
+  await using pds = await startPds(mailed({ backup: { continuous: `s3://${name}/sent` }, blobMirror }), {
+    onFile: true,
+  })
+  const lag = async () => (await request(`${pds.url}/readyz`)).body.continuousBackup
+  await until(async () => (await lag()).lagMillis === 0)
+  await pass(pds)
+  expect(told(pds)).toEqual([])
+  bucket.fault = 503
+  await createAccount(pds, 'alice')
+  await until(async () => (await lag()).fault)
+  await pass(pds, { secs: 120 })
+  expect(told(pds)).toEqual([
+    expect.stringMatching(/^Alert: the continuous backup is behind[^]*a restore would lack commits of the last \d+ s/),
+  ])
+  bucket.fault = null
+  await until(async () => (await lag()).fault === false)
+  for (let minutes = 0; minutes < 30 && told(pds).length < 2; minutes++) {
+    await until(async () => (await lag()).lagMillis === 0)
+    await pass(pds)
+  }
+  expect(told(pds)[1]).toStartWith('Over: the continuous backup is behind')
 })

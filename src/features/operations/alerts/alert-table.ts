@@ -7,6 +7,7 @@ import type { Context } from '../../../platform/context.ts'
 import { freeBytesOf } from '../../../platform/files/free-space.ts'
 import { RECOVERY_WINDOW_MILLIS } from '../../../protocol/plc.ts'
 import { changedWords } from '../../identity/account-events/account-events.ts'
+import { continuousState } from '../backup/backup.ts'
 import { countWaiting } from '../cases/cases.ts'
 import { changesSince, misfits, misfitWords } from '../../identity/identity-watch/identity-watch.ts'
 import { crawlersFor } from '../../data/firehose/firehose.ts'
@@ -21,6 +22,8 @@ import { refusalsInLastHour } from './refusal-count.ts'
 /** Passes of a sweep that fail one after another. A single one may be a service that restarts. */
 const FAILED_PASSES = 3
 const GIB = 1024 ** 3
+/** A large first copy of the database, or a bucket that restarts, is behind for a while. */
+const MAX_BACKUP_LAG_MILLIS = 60_000
 /** Accounts that one alert tells of at the same time. */
 const MAX_ACCOUNTS = 20
 
@@ -86,6 +89,21 @@ export const alerts: readonly Alert[] = [
       // Without an interval, something else has to make them, and the check only warns.
       const isUnscheduled = finding.state === 'warning' && ctx.config.backup.intervalSecs === 0
       return isUnscheduled ? [{ text: finding.text }] : ofFault(finding)
+    },
+  },
+  {
+    name: 'continuous-backup-behind',
+    title: 'the continuous backup is behind',
+    remedy:
+      'make its destination (backup.continuous) work again; until then, segments are stored in the data directory',
+    ofNode: true,
+    everySecs: MINUTE_SECS,
+    holdsForSecs: 0,
+    async look(ctx) {
+      const state = continuousState(ctx)
+      if (state === null || state.lagMillis < MAX_BACKUP_LAG_MILLIS) return []
+      const since = `a restore would lack commits of the last ${Math.round(state.lagMillis / 1000)} seconds`
+      return [{ text: state.fault === null ? since : `${since}: ${state.fault}` }]
     },
   },
   {

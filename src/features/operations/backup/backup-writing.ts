@@ -185,7 +185,8 @@ function* blobsIn(database: Database): Generator<StoredBlob> {
   }
 }
 
-async function* blobList(database: Database): AsyncGenerator<Uint8Array> {
+/** The CIDs of all blobs, one per line. */
+export async function* blobList(database: Database): AsyncGenerator<Uint8Array> {
   for (const { cid } of blobsIn(database)) yield Buffer.from(`${cid}\n`)
 }
 

@@ -1,8 +1,11 @@
 /** Backups and copies of a whole server: make, verify and restore them. The commands call these functions. */
 import type { Feature } from '../../../http/feature.ts'
 import { backupSweep } from './backup-sweep.ts'
+import { startContinuous } from './continuous-backup.ts'
 
-export { openArchive, type Archive } from './archive.ts'
+export { openArchive } from './archive.ts'
+export { continuousState } from './continuous-backup.ts'
+export { fetchInstant } from './continuous-restoring.ts'
 export { makeBackup } from './backup-writing.ts'
 export { copyServer, releaseTarget, requireFreeDatabase, whileStopped } from './copying.ts'
 export {
@@ -14,8 +17,8 @@ export {
   type Fetched,
 } from './restoring.ts'
 export { lastRehearsal, rehearse, type Counts, type Rehearsal } from './rehearsal.ts'
-export { sealOf, unsealOf, type Unseal } from './sealing.ts'
+export { sealOf, unsealOf } from './sealing.ts'
 export { listSnapshots, readManifest, snapshotName } from './snapshot.ts'
 export { verifyEverything } from './verification.ts'
 
-export const backup: Feature = { name: 'backup', sweeps: [backupSweep] }
+export const backup: Feature = { name: 'backup', sweeps: [backupSweep], prepare: startContinuous }

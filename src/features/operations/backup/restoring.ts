@@ -84,10 +84,10 @@ export async function fetchSnapshot(
 }
 
 /** Returns an unsealed part of the backup, or null if it is missing. */
-type Part = (name: string) => Promise<AsyncIterable<Uint8Array> | null>
+export type Part = (name: string) => Promise<AsyncIterable<Uint8Array> | null>
 
 /** SQLite would read a write-ahead log that has lost its database as part of the next database of that name. */
-function requireEmpty(databasePath: string): void {
+export function requireEmpty(databasePath: string): void {
   for (const path of [databasePath, `${databasePath}-wal`])
     if (isDatabaseThere(path)) throw new OperatorError(`${path} exists; a restore needs an empty data directory`)
 }
@@ -105,7 +105,11 @@ async function fetchDatabase(
 }
 
 /** Fetch the listed blobs that are not in the storage. Returns those that are missing or damaged. */
-async function fetchBlobs(config: Config, list: AsyncIterable<Uint8Array> | null, part: Part): Promise<string[]> {
+export async function fetchBlobs(
+  config: Config,
+  list: AsyncIterable<Uint8Array> | null,
+  part: Part,
+): Promise<string[]> {
   const storage = openStorageOf(config, { clock: systemClock, log: processLog(config) })
   await storage.prepare()
   const missing: string[] = []
@@ -119,7 +123,7 @@ async function fetchBlobs(config: Config, list: AsyncIterable<Uint8Array> | null
 }
 
 /** Never overwrites a different key: it may be the only one that opens some other database. */
-async function placeMasterKey(path: string, content: AsyncIterable<Uint8Array>): Promise<void> {
+export async function placeMasterKey(path: string, content: AsyncIterable<Uint8Array>): Promise<void> {
   const key = Buffer.concat(await Array.fromAsync(content))
   if (existsSync(path) && !readFileSync(path).equals(key))
     throw new OperatorError(`${path} holds a different key than the backup; a restore needs an empty data directory`)
@@ -141,10 +145,11 @@ export const installDatabase = (config: Config, { databasePath }: Fetched): Prom
 /**
  * Continue the event log above any sequence number that the network can have seen, and announce every account again.
  *
- * `seq` of the result is the first sequence number after the gap; `accounts` is how many accounts were announced.
+ * `sentThrough`: a number that is known to have been used. `seq` of the result is the first sequence number after the
+ * gap; `accounts` is how many accounts were announced.
  */
-export async function continueSequence(ctx: Context): Promise<{ seq: number; accounts: number }> {
-  const seq = await leaveGap(ctx, 0)
+export async function continueSequence(ctx: Context, sentThrough = 0): Promise<{ seq: number; accounts: number }> {
+  const seq = await leaveGap(ctx, sentThrough)
   return { seq: seq + 1, accounts: await announceAll(ctx) }
 }
 

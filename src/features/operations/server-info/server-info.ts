@@ -8,6 +8,7 @@ import { SOFTWARE, VERSION } from '../../../base/version.ts'
 import { CONTENT_TYPE } from '../../../platform/running/metrics.ts'
 import type { Context } from '../../../platform/context.ts'
 import { freeBytesOf } from '../../../platform/files/free-space.ts'
+import { continuousState } from '../backup/backup.ts'
 import { operator } from '../operators/operators.ts'
 import { healthFault } from './health.ts'
 import { landingPage } from './landing-page.ts'
@@ -80,9 +81,11 @@ export const serverInfo: Feature = {
       unlimited: true,
       async handler({ ctx }) {
         const reason = ctx.signals.isDraining ? 'the server is about to stop' : await healthFault(ctx)
-        if (reason === null) return { status: 'ok' }
+        const backup = continuousState(ctx)
+        const parts = backup === null ? {} : { continuousBackup: { ...backup, fault: backup.fault !== null } }
+        if (reason === null) return { status: 'ok', ...parts }
         return Response.json(
-          { status: 'unavailable', reason },
+          { status: 'unavailable', reason, ...parts },
           { status: 503, headers: { 'Retry-After': String(RETRY_SECS) } },
         )
       },

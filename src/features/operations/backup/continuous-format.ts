@@ -1,0 +1,176 @@
+/**
+ * The objects of a continuous backup, by name:
+ *
+ * - `continuous/<chain>/key`: the key that seals the objects of the chain, itself sealed like a backup;
+ * - `continuous/<chain>/master-key`: the master key, if it is stored beside the database;
+ * - `continuous/<chain>/segment-<number>`: pages of the database as of a commit, those that changed since the segment
+ *   before; it names the digest of that one;
+ * - `continuous/<chain>/piece-<number>-<index>`: a piece of the database's file, read while it was written to;
+ * - `continuous/<chain>/base-<number>-<milliseconds>`: the digests of these pieces, and when they were complete.
+ *
+ * The pieces of a base are of different instants. The segments from its number on replace every page that changed while
+ * they were read. So a base can be used from its segment `complete` on, and neither writers nor checkpoints wait for
+ * it.
+ *
+ * An object is a header in clear, which says what it is, and its compressed content, sealed with AES-256-GCM. The
+ * header is authenticated with it.
+ */
+import type { Millis } from '../../../protocol/identifiers.ts'
+import { OperatorError } from '../../../base/operator-error.ts'
+import { PAGE_BYTES, type Pages } from '../../../platform/database/log-follower.ts'
+
+export const CONTINUOUS = 'continuous/'
+const MAGIC = 'holdfast-log-1\n'
+const NONCE_BYTES = 12
+/** A header is a few hundred bytes. */
+const MAX_HEADER_BYTES = 4096
+const WORD_BYTES = 4
+
+interface Common {
+  chain: string
+  number: number
+}
+
+export interface SegmentHeader extends Common {
+  kind: 'segment'
+  /** SHA-256 of the segment before, in hex; of the first one, of the name of the chain. */
+  previous: string
+  /** The content has all commits that were made up to this instant. Greater than that of the segment before. */
+  at: Millis
+  /** The highest number that the event log had used. */
+  seq: number
+  /** Size of the database, in pages. */
+  databasePages: number
+}
+
+export interface BaseHeader extends Common {
+  kind: 'base'
+  /** Digest of the segment before `number`. */
+  previous: string
+  /** The base can be used with all segments from `number` to this one, at least. One less than `number`: with none. */
+  complete: number
+  at: Millis
+}
+
+export interface PieceHeader extends Common {
+  kind: 'piece'
+  index: number
+}
+
+type Header = SegmentHeader | BaseHeader | PieceHeader
+
+export interface BaseContent {
+  /** SHA-256 of each piece, in hex. */
+  pieces: string[]
+}
+
+const padded = (number: number, digits = 12): string => String(number).padStart(digits, '0')
+export const inChain = (chain: string, part = ''): string => `${CONTINUOUS}${chain}/${part}`
+export const segmentName = (chain: string, number: number): string => inChain(chain, `segment-${padded(number)}`)
+export const pieceName = (chain: string, number: number, index: number): string =>
+  inChain(chain, `piece-${padded(number)}-${padded(index, 6)}`)
+export const baseName = ({ chain, number, at }: BaseHeader): string => inChain(chain, `base-${padded(number)}-${at}`)
+
+export interface ObjectName {
+  chain: string
+  kind: 'segment' | 'piece' | 'base' | 'key'
+  number: number
+  /** Of a base. */
+  at: Millis
+}
+
+/** Returns null for what is no object of a continuous backup. */
+export function parseObjectName(name: string): ObjectName | null {
+  const [, chain, kind, number, last] =
+    /^continuous\/([\dA-Za-z-]{1,60})\/(segment|piece|base|key|master-key)(?:-(\d{1,15}))?(?:-(\d{1,15}))?(?:\.age)?$/.exec(
+      name,
+    ) ?? []
+  if (chain === undefined || kind === undefined) return null
+  return {
+    chain,
+    kind: kind === 'master-key' ? 'key' : (kind as ObjectName['kind']),
+    number: Number(number ?? 0),
+    at: Number(last ?? 0),
+  }
+}
+
+export const digestOf = (bytes: Uint8Array | string): string =>
+  new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
+
+const imported = (key: Uint8Array, use: 'encrypt' | 'decrypt'): Promise<CryptoKey> =>
+  crypto.subtle.importKey('raw', new Uint8Array(key), 'AES-GCM', false, [use])
+
+/** Compresses and seals on other threads. */
+export async function sealObject(key: Uint8Array, header: Header, content: Uint8Array): Promise<Uint8Array> {
+  const text = Buffer.from(JSON.stringify(header))
+  const length = Buffer.alloc(WORD_BYTES)
+  length.writeUInt32BE(text.byteLength)
+  const clear = new Uint8Array(Buffer.concat([Buffer.from(MAGIC), length, text]))
+  const nonce = crypto.getRandomValues(new Uint8Array(NONCE_BYTES))
+  const compressed = await Bun.zstdCompress(content, { level: 1 })
+  const sealed = await crypto.subtle.encrypt(
+    { name: 'AES-GCM', iv: nonce, additionalData: clear },
+    await imported(key, 'encrypt'),
+    new Uint8Array(compressed),
+  )
+  return Buffer.concat([clear, nonce, new Uint8Array(sealed)])
+}
+
+/** Throws `OperatorError` if the object is damaged, or is another one than its name says. */
+export async function openObject<Kind extends Header['kind']>(
+  key: Uint8Array,
+  bytes: Uint8Array,
+  name: string,
+  kind: Kind,
+): Promise<{ header: Extract<Header, { kind: Kind }>; content: Uint8Array }> {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const start = MAGIC.length + WORD_BYTES
+  const headerBytes = buffer.byteLength < start ? Infinity : buffer.readUInt32BE(MAGIC.length)
+  const end = start + headerBytes
+  const damaged = (cause?: unknown) => new OperatorError(`${name} is damaged`, { cause })
+  if (buffer.toString('latin1', 0, MAGIC.length) !== MAGIC || headerBytes > MAX_HEADER_BYTES) throw damaged()
+  const clear = new Uint8Array(buffer.subarray(0, end))
+  try {
+    const compressed = await crypto.subtle.decrypt(
+      { name: 'AES-GCM', iv: new Uint8Array(buffer.subarray(end, end + NONCE_BYTES)), additionalData: clear },
+      await imported(key, 'decrypt'),
+      new Uint8Array(buffer.subarray(end + NONCE_BYTES)),
+    )
+    const header = JSON.parse(buffer.toString('utf8', start, end)) as Header
+    const found = parseObjectName(name)
+    if (header.kind !== kind || header.chain !== found?.chain || header.number !== found.number)
+      throw new OperatorError(`${name} has the content of another object`)
+    return {
+      header: header as Extract<Header, { kind: Kind }>,
+      content: await Bun.zstdDecompress(new Uint8Array(compressed)),
+    }
+  } catch (error) {
+    throw error instanceof OperatorError ? error : damaged(error)
+  }
+}
+
+/** The count of pages, their numbers, and their bytes. */
+export function encodePages({ pages }: Pages): Uint8Array {
+  const start = WORD_BYTES * (1 + pages.size)
+  const encoded = Buffer.alloc(start + pages.size * PAGE_BYTES)
+  encoded.writeUInt32BE(pages.size)
+  let index = 0
+  for (const [number, page] of pages) {
+    encoded.writeUInt32BE(number, WORD_BYTES * (1 + index))
+    encoded.set(page, start + index * PAGE_BYTES)
+    index++
+  }
+  return encoded
+}
+
+/** `at`: where the page is in the database's file, in bytes. */
+export function* decodePages(content: Uint8Array): Generator<{ at: number; page: Uint8Array }> {
+  const buffer = Buffer.from(content.buffer, content.byteOffset, content.byteLength)
+  const count = buffer.readUInt32BE(0)
+  const start = WORD_BYTES * (1 + count)
+  for (let index = 0; index < count; index++)
+    yield {
+      at: (buffer.readUInt32BE(WORD_BYTES * (1 + index)) - 1) * PAGE_BYTES,
+      page: buffer.subarray(start + index * PAGE_BYTES, start + (index + 1) * PAGE_BYTES),
+    }
+}

@@ -1,0 +1,233 @@
+/**
+ * Builds the database as of an instant from a continuous backup: a base, and the segments that follow it.
+ *
+ * A list of the bucket may lack the newest objects, so segments are asked for by number until one is not there; that a
+ * later one is listed, or a later base, shows that one is missing.
+ */
+import { Database } from 'bun:sqlite'
+import { open, rm, type FileHandle } from 'node:fs/promises'
+import { OperatorError } from '../../../base/operator-error.ts'
+import type { Config } from '../../../platform/configuration/config.ts'
+import { PAGE_BYTES } from '../../../platform/database/log-follower.ts'
+import { sqlitePath } from '../../../platform/database/sqlite.ts'
+import { databaseFiles, makeDataDirectory, restoringPath } from '../../../platform/files/data-directory.ts'
+import { masterKeyFile } from '../../../platform/secrets/vault.ts'
+import type { Millis } from '../../../protocol/identifiers.ts'
+import { readWhole, type Archive } from './archive.ts'
+import { blobList } from './backup-writing.ts'
+import {
+  CONTINUOUS,
+  decodePages,
+  digestOf,
+  inChain,
+  openObject,
+  parseObjectName,
+  pieceName,
+  segmentName,
+  type BaseContent,
+  type ObjectName,
+} from './continuous-format.ts'
+import { fetchBlobs, placeMasterKey, requireEmpty, type Fetched, type Part } from './restoring.ts'
+import type { Unseal } from './sealing.ts'
+
+export interface FetchedInstant extends Fetched {
+  /** The name of the chain, and of its last segment that was applied. */
+  from: string
+  /** The instant of the last commit that was restored, at the latest. */
+  at: Millis
+  /** The highest number of the event log that any chain here knows of. */
+  seq: number
+}
+
+interface Source {
+  archive: Archive
+  part: Part
+  names: Map<string, Chain>
+}
+
+interface Chain {
+  bases: (ObjectName & { name: string })[]
+  /** The highest number of a segment that is listed, or that a base implies. */
+  last: number
+}
+
+/**
+ * Build the database as of `at` in the data directory of `config`, whose database is a file, and fetch its blobs as far
+ * as backups at the same place have them.
+ *
+ * Throws OperatorError if the directory already holds a database or another master key, if the backup does not reach
+ * back to the instant, or if anything that is needed is missing or damaged.
+ */
+export async function fetchInstant(
+  config: Config,
+  archive: Archive,
+  unseal: Unseal,
+  at: Millis,
+): Promise<FetchedInstant> {
+  requireEmpty(sqlitePath(config.databaseUrl))
+  const part: Part = async (name) => {
+    const content = await archive.read(name + unseal.suffix)
+    return content && unseal.open(content)
+  }
+  const source: Source = { archive, part, names: await listed(archive) }
+  const chosen = newestBase(source, at)
+  makeDataDirectory(config)
+  const databasePath = restoringPath(config)
+  for (const path of databaseFiles(databasePath)) await rm(path, { force: true })
+  const key = await keyOf(source, chosen.chain)
+  const file = await open(databasePath, 'w+', 0o600)
+  let built: Built
+  try {
+    built = await build(source, key, file, chosen, at)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  const masterKey = await part(inChain(chosen.chain, 'master-key'))
+  if (masterKey !== null && config.signingKeyMasterKey === null)
+    await placeMasterKey(masterKeyFile(config.dataDir), masterKey)
+  const database = new Database(databasePath, { readonly: true })
+  try {
+    return {
+      databasePath,
+      missingBlobs: await fetchBlobs(config, blobList(database), part),
+      from: `${chosen.chain} ${built.number}`,
+      at: built.at,
+      seq: await highestSeq(source, built.seq),
+    }
+  } finally {
+    database.close()
+  }
+}
+
+async function listed(archive: Archive): Promise<Source['names']> {
+  const chains: Source['names'] = new Map()
+  for await (const name of archive.names(CONTINUOUS)) {
+    const found = parseObjectName(name)
+    if (found === null) continue
+    const chain = chains.get(found.chain) ?? { bases: [], last: 0 }
+    chains.set(found.chain, chain)
+    if (found.kind === 'base') chain.bases.push({ ...found, name })
+    const last = { segment: found.number, base: found.number - 1, piece: 0, key: 0 }[found.kind]
+    chain.last = Math.max(chain.last, last)
+  }
+  return chains
+}
+
+function newestBase({ names }: Source, at: Millis): Chain['bases'][number] {
+  const bases = Array.from(names.values())
+    .flatMap((chain) => chain.bases)
+    .sort((a, b) => a.at - b.at)
+  const [oldest] = bases
+  if (oldest === undefined) throw new OperatorError('there is no continuous backup at this destination')
+  const chosen = bases.findLast((base) => base.at <= at)
+  if (chosen === undefined)
+    throw new OperatorError(`the continuous backup reaches back to ${new Date(oldest.at).toISOString()} only`)
+  return chosen
+}
+
+async function keyOf({ part }: Source, chain: string): Promise<Uint8Array> {
+  const content = await part(inChain(chain, 'key'))
+  if (content === null) throw new OperatorError(`${inChain(chain, 'key')} is missing`)
+  return Buffer.concat(await Array.fromAsync(content))
+}
+
+interface Built {
+  number: number
+  at: Millis
+  seq: number
+}
+
+async function build(
+  { archive, names }: Source,
+  key: Uint8Array,
+  file: FileHandle,
+  chosen: Chain['bases'][number],
+  at: Millis,
+): Promise<Built> {
+  const { chain } = chosen
+  const base = await readBase(archive, key, chosen)
+  let offset = 0
+  for (const [index, digest] of base.content.pieces.entries()) {
+    const name = pieceName(chain, base.header.number, index)
+    const bytes = await needed(archive, name)
+    if (digestOf(bytes) !== digest) throw new OperatorError(`${name} is damaged`)
+    const { content } = await openObject(key, bytes, name, 'piece')
+    await writeAt(file, content, offset)
+    offset += content.byteLength
+  }
+  let built: Built = { number: base.header.number - 1, at: base.header.at, seq: 0 }
+  let { previous } = base.header
+  const { last } = names.get(chain)!
+  // Every segment is of a later instant than the one before.
+  for (let number = base.header.number; number <= base.header.complete || built.at < at; number++) {
+    const name = segmentName(chain, number)
+    const isThere = number <= Math.max(base.header.complete, last)
+    const found = await segmentOf(archive, key, name, isThere).catch((error: unknown) => {
+      throw number > base.header.complete ? withRemedy(error, built.at) : error
+    })
+    if (found === null) break
+    const { header, content, digest } = found
+    if (header.previous !== previous)
+      throw withRemedy(new OperatorError(`${name} does not follow the segment before it`), built.at)
+    if (number > base.header.complete && header.at > at) break
+    for (const { at: offsetOfPage, page } of decodePages(content)) await writeAt(file, page, offsetOfPage)
+    await file.truncate(header.databasePages * PAGE_BYTES)
+    previous = digest
+    built = { number, at: Math.max(header.at, built.at), seq: header.seq }
+  }
+  return built
+}
+
+/** Returns null if there is none. */
+async function segmentOf(archive: Archive, key: Uint8Array, name: string, isThere: boolean) {
+  const bytes = isThere ? await needed(archive, name) : await readWhole(archive, name)
+  return bytes && { ...(await openObject(key, bytes, name, 'segment')), digest: digestOf(bytes) }
+}
+
+const withRemedy = (error: unknown, at: Millis): unknown =>
+  error instanceof OperatorError
+    ? new OperatorError(`${error.message}; restore what came before it with --at ${new Date(at).toISOString()}`, {
+        cause: error,
+      })
+    : error
+
+async function readBase(archive: Archive, key: Uint8Array, { name, at }: Chain['bases'][number]) {
+  const { header, content } = await openObject(key, await needed(archive, name), name, 'base')
+  if (header.at !== at) throw new OperatorError(`${name} has the content of another object`)
+  return { header, content: JSON.parse(Buffer.from(content).toString()) as BaseContent }
+}
+
+async function needed(archive: Archive, name: string): Promise<Uint8Array> {
+  const bytes = await readWhole(archive, name)
+  if (bytes === null) throw new OperatorError(`${name} is missing`)
+  return bytes
+}
+
+async function writeAt(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < bytes.byteLength;)
+    done += (await file.write(bytes, done, bytes.byteLength - done, position + done)).bytesWritten
+}
+
+/**
+ * What was sent after the instant counts too: relays have seen it. A damaged segment does not: the event log continues
+ * above the clock in any case.
+ */
+async function highestSeq(source: Source, seq: number): Promise<number> {
+  let highest = seq
+  for (const [chain, { last }] of source.names) {
+    try {
+      const name = segmentName(chain, last)
+      const { header } = await openObject(
+        await keyOf(source, chain),
+        await needed(source.archive, name),
+        name,
+        'segment',
+      )
+      highest = Math.max(highest, header.seq)
+    } catch (error) {
+      if (!(error instanceof OperatorError)) throw error
+    }
+  }
+  return highest
+}

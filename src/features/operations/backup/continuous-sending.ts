@@ -1,0 +1,412 @@
+/**
+ * Sends what commits write to the destination of the continuous backup, while the server runs.
+ *
+ * Commits → pages in memory (`LogFollower`) → a sealed segment in the spool, at most half of the lag later → the
+ * destination. What is in the spool is sent as it is, however often: a segment has one content. If the chain cannot be
+ * continued (the spool is full, the log has started over unread, another server has written to the chain) a new one
+ * begins, with a base.
+ */
+import { existsSync } from 'node:fs'
+import { open, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Context } from '../../../platform/context.ts'
+import type { Millis } from '../../../protocol/identifiers.ts'
+import type { LogFollowing } from '../../../platform/database/database.ts'
+import type { LogFollower, Pages } from '../../../platform/database/log-follower.ts'
+import { sqlitePath } from '../../../platform/database/sqlite.ts'
+import { masterKeyFile } from '../../../platform/secrets/vault.ts'
+import { headSeq } from '../../data/firehose/firehose.ts'
+import { bytesOf, openArchive, readWhole, type Archive } from './archive.ts'
+import {
+  baseName,
+  digestOf,
+  encodePages,
+  inChain,
+  pieceName,
+  sealObject,
+  segmentName,
+  type BaseContent,
+} from './continuous-format.ts'
+import { dropUnneeded } from './continuous-retention.ts'
+import { fileMark, Spool, type ChainState } from './continuous-spool.ts'
+import type { ContinuousState } from './continuous-state.ts'
+import { sealOf } from './sealing.ts'
+import { snapshotName } from './snapshot.ts'
+
+const SPOOL_FOLDER = 'continuous'
+const PIECE_BYTES = 4 * 1024 ** 2
+const KEY_BYTES = 32
+const CHAIN_ID_BYTES = 4
+/** The pause after a failure doubles up to this. */
+const MAX_PAUSE_MILLIS = 30_000
+const FIRST_PAUSE_MILLIS = 200
+/** How long the end of the server waits for the destination. What is left is sent after the next start. */
+const END_MILLIS = 5000
+const POLL_MILLIS = 20
+
+/** The chain cannot be continued. */
+class ChainBroken extends Error {}
+
+/** Resolves before the port opens. Commits are followed from then on, or once the destination has the new chain. */
+export async function sendContinuously(
+  ctx: Context,
+  following: LogFollowing,
+  place: string,
+): Promise<ContinuousSending> {
+  const sending = new ContinuousSending(ctx, following, place)
+  await sending.begin()
+  return sending
+}
+
+export class ContinuousSending {
+  readonly #archive: Archive
+  readonly #spool: Spool
+  readonly #path: string
+  readonly #end = new AbortController()
+  #follower: LogFollower | null = null
+  #state: ChainState | null = null
+  /** The key of the chain. */
+  #key: Uint8Array = new Uint8Array()
+  /** Of the last segment that was begun. */
+  #number = 0
+  /** Segments are sealed one after another. */
+  #sealing: Promise<void> = Promise.resolve()
+  #timer: ReturnType<typeof setTimeout> | null = null
+  /** Since when something is not in the destination that is not in the spool either, by the monotonic clock. */
+  #openSince: number | null
+  /** The same, of what is being sealed. */
+  readonly #unsealed: number[] = []
+  /** Since when there is no base to restore. */
+  #baselessSince: number | null = null
+  #isMakingBase = false
+  #isStopping = false
+  #fault: string | null = null
+  #wake = Promise.withResolvers<void>()
+  #loop: Promise<void> = Promise.resolve()
+  #base: Promise<void> = Promise.resolve()
+
+  constructor(
+    readonly ctx: Context,
+    readonly following: LogFollowing,
+    readonly place: string,
+  ) {
+    const { config, clock } = ctx
+    this.#archive = openArchive(place, config)
+    this.#spool = new Spool(join(config.dataDir, SPOOL_FOLDER))
+    this.#path = sqlitePath(config.databaseUrl)
+    this.#openSince = clock.monotonic()
+  }
+
+  get state(): ContinuousState {
+    const since = [this.#spool.waiting[0]?.since, this.#unsealed[0], this.#openSince, this.#baselessSince].filter(
+      (each) => each !== undefined && each !== null,
+    )
+    const lagMillis = since.length === 0 ? 0 : Math.max(1, Math.round(this.ctx.clock.monotonic() - Math.min(...since)))
+    return { lagMillis, spooledBytes: this.#spool.bytes, fault: this.#fault }
+  }
+
+  async begin(): Promise<void> {
+    const state = await this.#spool.open(this.place, this.ctx.clock.monotonic())
+    if (state !== null && (await this.#resume(state))) {
+      if (state.baseAt === null) this.#makeBase()
+    } else await this.#spool.clear()
+    this.#loop = this.#run()
+  }
+
+  async #resume(state: ChainState): Promise<boolean> {
+    const follower =
+      (await this.following.begin(state.position)) ??
+      (state.closed === fileMark(this.#path) ? await this.following.begin(null) : null)
+    if (follower === null) return false
+    this.#continue({ ...state, closed: null }, follower)
+    this.#soon()
+    return true
+  }
+
+  #continue(state: ChainState, follower: LogFollower): void {
+    this.#state = state
+    this.#key = Buffer.from(state.key, 'base64')
+    this.#number = state.number
+    this.#baselessSince = state.baseAt === null ? (this.#openSince ?? this.ctx.clock.monotonic()) : null
+    this.#openSince = null
+    this.#follower = follower
+    follower.onCommit = () => this.#soon()
+    follower.onClosing = () => this.#finish()
+    follower.onClosed = () => this.#noteClosed()
+  }
+
+  /** Seal what was committed, within half of the lag. */
+  #soon(): void {
+    this.#openSince ??= this.ctx.clock.monotonic()
+    this.#timer ??= setTimeout(() => this.#seal(), this.ctx.config.backup.continuousLagMs / 2)
+  }
+
+  /** Put what was committed until now into the spool. */
+  #seal(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+    const follower = this.#follower
+    const state = this.#state
+    if (follower === null || state === null) return
+    const taken = follower.take()
+    const since = this.#openSince ?? this.ctx.clock.monotonic()
+    if (follower.isBroken)
+      return this.#break(new ChainBroken('the log of the database started over before it was read'))
+    this.#openSince = null
+    if (taken === null) return
+    this.#unsealed.push(since)
+    const number = ++this.#number
+    const takenAt = this.ctx.clock.now()
+    void this.#inOrder(async () => {
+      if (this.#state === state) await this.#add(state, { number, taken, takenAt, since })
+    })
+      .catch((error: unknown) => {
+        if (this.#state === state) this.#break(error)
+      })
+      .finally(() => this.#unsealed.shift())
+    if (this.#isBaseDue()) this.#makeBase()
+  }
+
+  async #add(
+    state: ChainState,
+    { number, taken, takenAt, since }: { number: number; taken: Pages; takenAt: Millis; since: number },
+  ): Promise<void> {
+    const { db, config } = this.ctx
+    const header = {
+      kind: 'segment',
+      chain: state.chain,
+      number,
+      previous: state.digest,
+      at: Math.max(takenAt, state.at + 1),
+      seq: await headSeq(db),
+      databasePages: taken.databasePages,
+    } as const
+    const sealed = await sealObject(this.#key, header, encodePages(taken))
+    await this.#spool.add(number, sealed, since)
+    Object.assign(state, { number, digest: digestOf(sealed), at: header.at, position: taken.position })
+    await this.#spool.save(state)
+    this.#wake.resolve()
+    if (this.#spool.bytes > config.backup.continuousSpoolBytes)
+      throw new ChainBroken('the destination is out of reach, and backup.continuous_spool_bytes are waiting for it')
+  }
+
+  /** Work on the chain, which waits for all that was begun before. */
+  #inOrder<T>(work: () => T | Promise<T>): Promise<T> {
+    const done = this.#sealing.then(work)
+    this.#sealing = done.then(
+      () => {},
+      () => {},
+    )
+    return done
+  }
+
+  /** End the chain. What is in the spool is sent, then another one begins. */
+  #break(error: unknown): void {
+    const text = error instanceof Error ? error.message : String(error)
+    this.ctx.log.error('continuous backup begins again', { error })
+    this.#fault = text
+    this.#openSince ??= this.ctx.clock.monotonic()
+    this.following.end()
+    this.#follower = null
+    this.#wake.resolve()
+  }
+
+  /** Sends the spool, and begins a chain whenever there is none. */
+  async #run(): Promise<void> {
+    let pauseMillis = FIRST_PAUSE_MILLIS
+    while (!this.#end.signal.aborted) {
+      try {
+        if (this.#spool.waiting.length > 0) await this.#send()
+        else if (this.#follower === null) await this.#beginChain()
+        else {
+          this.#wake = Promise.withResolvers()
+          if (this.#spool.waiting.length === 0 && this.#follower !== null) await this.#wake.promise
+        }
+        pauseMillis = FIRST_PAUSE_MILLIS
+      } catch (error) {
+        if (error instanceof ChainBroken) {
+          this.#break(error)
+          await this.#sealing
+          await this.#spool.clear()
+        } else this.#noteFault(error)
+        await this.#pause(pauseMillis)
+        pauseMillis = Math.min(2 * pauseMillis, MAX_PAUSE_MILLIS)
+      }
+    }
+  }
+
+  #noteFault(error: unknown): void {
+    const text = error instanceof Error ? error.message : String(error)
+    if (this.#fault !== text) this.ctx.log.warn('the continuous backup waits for its destination', { error })
+    this.#fault = text
+  }
+
+  #pause(millis: number): Promise<void> {
+    return sleep(millis, undefined, { signal: this.#end.signal, ref: false }).catch((error: unknown) => {
+      if (!this.#end.signal.aborted) throw error
+    })
+  }
+
+  /** Send the oldest segment. */
+  async #send(): Promise<void> {
+    const { number } = this.#spool.waiting[0]!
+    await this.#write(segmentName(this.#state!.chain, number), await this.#spool.read(number))
+    await this.#spool.shift()
+    if (this.#follower !== null) this.#fault = null
+  }
+
+  /** Write an object, and see that it is there. Throws `ChainBroken` if there is another one. */
+  async #write(name: string, content: Uint8Array): Promise<void> {
+    await this.#archive.writeNew(name, bytesOf(content))
+    const found = await readWhole(this.#archive, name)
+    if (found === null) throw new Error(`the destination reported storing ${name}, but does not have it`)
+    if (!Buffer.from(found).equals(content))
+      throw new ChainBroken(`${name} has another content: does another server use the same destination?`)
+  }
+
+  async #beginChain(): Promise<void> {
+    const { config, clock } = this.ctx
+    this.#seal()
+    await this.#sealing
+    await this.#base
+    const { workFactor, passphrase } = config.backup
+    const now = new Date(clock.now())
+    const seal = await sealOf(this.#archive, { passphrase: passphrase?.reveal() ?? null, workFactor }, now)
+    const id = Buffer.from(crypto.getRandomValues(new Uint8Array(CHAIN_ID_BYTES))).toString('hex')
+    const chain = `${snapshotName(now)}-${id}`
+    const key = crypto.getRandomValues(new Uint8Array(KEY_BYTES))
+    const write = async (part: string, content: Uint8Array) =>
+      this.#archive.write(inChain(chain, part) + seal.suffix, await seal.close(bytesOf(content)))
+    await write('key', key)
+    const keyFile = masterKeyFile(config.dataDir)
+    if (config.signingKeyMasterKey === null && existsSync(keyFile)) await write('master-key', await readFile(keyFile))
+    if (this.#isStopping) return this.#end.abort()
+    const follower = await this.following.begin(null)
+    if (follower === null) return
+    this.#continue(
+      {
+        destination: this.place,
+        chain,
+        key: Buffer.from(key).toString('base64'),
+        number: 0,
+        digest: digestOf(chain),
+        at: clock.now(),
+        position: { salts: '', frames: 0, checksum: '' },
+        baseAt: null,
+        closed: null,
+      },
+      follower,
+    )
+    this.#fault = null
+    this.#soon()
+    this.#makeBase()
+  }
+
+  /** Bases are made one after another. */
+  #makeBase(): void {
+    if (this.#isMakingBase) return
+    this.#isMakingBase = true
+    const follower = this.#follower
+    const isOver = () => this.#follower !== follower || this.#end.signal.aborted
+    const work = async () => {
+      do await this.#untilDone(isOver, () => this.#writeBase(isOver))
+      while (!isOver() && this.#isBaseDue())
+    }
+    this.#base = work()
+      .catch((error: unknown) => this.#break(error))
+      .finally(() => (this.#isMakingBase = false))
+  }
+
+  #isBaseDue(): boolean {
+    const { clock, config } = this.ctx
+    const at = this.#state?.baseAt ?? null
+    return at !== null && Math.abs(clock.now() - at) >= config.backup.continuousBaseSecs * 1000
+  }
+
+  async #writeBase(isOver: () => boolean): Promise<void> {
+    const state = this.#state!
+    let previous = ''
+    // What the file lacks now is in the log, and so in the next segment.
+    const number = await this.following.rewind(() => {
+      void this.#inOrder(() => void (previous = state.digest))
+      return this.#number + 1
+    })
+    this.#soon()
+    const content: BaseContent = { pieces: [] }
+    const file = await open(this.#path, 'r')
+    try {
+      for (let { size } = await file.stat(), at = 0; at < size; at += PIECE_BYTES) {
+        const buffer = new Uint8Array(Math.min(PIECE_BYTES, size - at))
+        const { bytesRead } = await file.read(buffer, 0, buffer.byteLength, at)
+        const index = content.pieces.length
+        const header = { kind: 'piece', chain: state.chain, number, index } as const
+        const piece = await sealObject(this.#key, header, buffer.subarray(0, bytesRead))
+        content.pieces.push(digestOf(piece))
+        await this.#untilDone(isOver, () => this.#write(pieceName(state.chain, number, index), piece))
+        if (isOver()) return
+      }
+    } finally {
+      await file.close()
+    }
+    // Checkpoints may have copied commits into the file while it was read.
+    await this.following.settle()
+    this.#seal()
+    const header = await this.#inOrder(() => {
+      const at = Math.max(this.ctx.clock.now(), state.at + 1)
+      state.at = at
+      return { kind: 'base', chain: state.chain, number, previous, complete: state.number, at } as const
+    })
+    while (!isOver() && (this.#spool.waiting[0]?.number ?? Infinity) <= header.complete) await this.#pause(POLL_MILLIS)
+    const sealed = await sealObject(this.#key, header, Buffer.from(JSON.stringify(content)))
+    await this.#untilDone(isOver, () => this.#write(baseName(header), sealed))
+    if (isOver()) return
+    state.baseAt = header.at
+    this.#baselessSince = null
+    await this.#spool.save(state)
+    await this.#untilDone(isOver, async () => {
+      const { clock, config, log } = this.ctx
+      const dropped = await dropUnneeded(this.#archive, clock.now() - config.backup.continuousKeepSecs * 1000)
+      log.info('continuous backup has a new base', { report: `${baseName(header)}: ${dropped} older objects deleted` })
+    })
+  }
+
+  /** Repeat until it succeeds, or is no longer wanted. */
+  async #untilDone(isOver: () => boolean, work: () => Promise<void>): Promise<void> {
+    for (let pauseMillis = FIRST_PAUSE_MILLIS; !isOver(); pauseMillis = Math.min(2 * pauseMillis, MAX_PAUSE_MILLIS)) {
+      try {
+        return await work()
+      } catch (error) {
+        if (error instanceof ChainBroken) throw error
+        this.#noteFault(error)
+        await this.#pause(pauseMillis)
+      }
+    }
+  }
+
+  /** The last commit was made: send it, if the destination takes it soon. */
+  async #finish(): Promise<void> {
+    this.#seal()
+    await this.#sealing
+    const late = setTimeout(() => this.#end.abort(), END_MILLIS)
+    while (!this.#end.signal.aborted && this.#follower !== null && this.#spool.waiting.length > 0)
+      await this.#pause(POLL_MILLIS)
+    clearTimeout(late)
+    this.#end.abort()
+    this.#wake.resolve()
+    await Promise.race([Promise.all([this.#loop, this.#base]), sleep(END_MILLIS)])
+  }
+
+  /** The file has all that was committed, unless something changes it. */
+  #noteClosed(): void {
+    const state = this.#state
+    if (this.#follower === null || state === null) return
+    this.#spool.saveNow({ ...state, closed: fileMark(this.#path) })
+  }
+
+  /** If commits are followed, the end of the database ends this. */
+  stop(): void {
+    this.#isStopping = true
+    if (this.#follower === null) this.#end.abort()
+  }
+}

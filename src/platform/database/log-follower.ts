@@ -1,0 +1,196 @@
+/**
+ * Reads what commits add to SQLite's write-ahead log, for copies that follow the database.
+ *
+ * The log may start over once a checkpoint has copied all of it, and what was not read then is lost. SQLite decides
+ * that when a write transaction begins: with `nBackfill`, which says how many frames have been copied. So the writer's
+ * queue calls `beforeWrites` after BEGIN, which reads the rest if all has been copied. At other times the log only
+ * grows: pages that change again and again are read once, when they are taken.
+ *
+ * The numbers of the pages are in the index of the log, `-shm`.
+ * https://www.sqlite.org/fileformat2.html#the_write_ahead_log
+ * https://www.sqlite.org/walformat.html#the_wal_index_file_format
+ */
+import { closeSync, openSync, readSync } from 'node:fs'
+import { endianness } from 'node:os'
+
+export const PAGE_BYTES = 4096
+const HEADER_BYTES = 32
+const FRAME_HEADER_BYTES = 24
+/** Size of a frame: a page and its header. */
+export const FRAME_BYTES = PAGE_BYTES + FRAME_HEADER_BYTES
+const SALTS_AT = 16
+const NO_LOG = ''
+/** The index is an array of blocks, each of which begins with the numbers of pages; the first has a header as well. */
+const BLOCK_BYTES = 32_768
+const BLOCK_FRAMES = 4096
+const INDEX_HEADER_BYTES = 136
+const FIRST_BLOCK_FRAMES = 4062
+const BACKFILL_AT = 96
+const WORD_BYTES = 4
+
+/** A place in the log. */
+export interface LogPosition {
+  /** Other ones each time that the log starts over; empty before there is a log. */
+  salts: string
+  frames: number
+  /** The checksum of the last frame, which covers all before it. */
+  checksum: string
+}
+
+/** Pages as of a commit. */
+export interface Pages {
+  /** By number; the first page is 1. */
+  pages: ReadonlyMap<number, Uint8Array>
+  /** Size of the database after the commit, in pages. */
+  databasePages: number
+  /** What follows it. */
+  position: LogPosition
+}
+
+export class LogFollower {
+  readonly #log: number
+  readonly #index: number
+  #position: LogPosition = { salts: NO_LOG, frames: 0, checksum: '' }
+  /** Frames of commits that are in the log. */
+  #frames = 0
+  #pages = new Map<number, Uint8Array>()
+  #databasePages = 0
+  readonly #word = Buffer.alloc(WORD_BYTES)
+  /** Whether the log started over when it should not have: frames are missing. */
+  isBroken = false
+  /** Called after a commit that has added to the log. */
+  onCommit: () => void = () => {}
+  /** Called when the last commit was made, before the database is closed. */
+  onClosing: () => Promise<void> = async () => {}
+  /** Called when the database is closed. */
+  onClosed: () => void = () => {}
+
+  constructor(databasePath: string) {
+    this.#log = openSync(`${databasePath}-wal`, 'r')
+    this.#index = openSync(`${databasePath}-shm`, 'r')
+  }
+
+  /** Call between groups. Read the log from where it starts: what it no longer has is in the file. */
+  rewind(frames: number): void {
+    this.#begin({ salts: this.#saltsNow(), frames: 0, checksum: '' }, frames)
+  }
+
+  /**
+   * Call between groups. Read what follows a place that was read before. Returns false if the log does not have that.
+   */
+  resume(position: LogPosition, frames: number): boolean {
+    if (position.salts === NO_LOG || position.salts !== this.#saltsNow() || position.frames > frames) return false
+    if (position.frames > 0 && this.#frameHeader(position.frames).toString('hex', SALTS_AT) !== position.checksum)
+      return false
+    this.#begin(position, frames)
+    return true
+  }
+
+  #begin(position: LogPosition, frames: number): void {
+    this.#position = position
+    this.#frames = frames
+    this.#read()
+  }
+
+  /**
+   * Called after each group, with the number of committed frames in the log, which has started over only if all of it
+   * was read.
+   */
+  note(frames: number): void {
+    const salts = this.#isRead ? this.#saltsNow() : this.#position.salts
+    if (salts !== this.#position.salts) this.#position = { salts, frames: 0, checksum: '' }
+    else if (frames < this.#frames) this.isBroken = true
+    else if (frames === this.#frames) return
+    this.#frames = frames
+    this.onCommit()
+  }
+
+  /** Called when a write transaction has begun, and has written nothing. */
+  beforeWrites(): void {
+    if (!this.#isRead && this.#copiedFrames() >= this.#frames) this.#read()
+  }
+
+  /** Take all pages that commits have changed since the last call, or null if there are none. */
+  take(): Pages | null {
+    this.#read()
+    if (this.#pages.size === 0) return null
+    const taken = { pages: this.#pages, databasePages: this.#databasePages, position: this.#position }
+    this.#pages = new Map()
+    return taken
+  }
+
+  close(): void {
+    closeSync(this.#log)
+    closeSync(this.#index)
+  }
+
+  get #isRead(): boolean {
+    return this.#position.frames === this.#frames
+  }
+
+  #read(): void {
+    if (this.isBroken || this.#isRead) return
+    const { frames: start, salts } = this.#position
+    const end = this.#frames
+    this.isBroken = this.#saltsNow() !== salts
+    /** The newest frame of each page. */
+    const newest = new Map<number, number>()
+    for (const [index, page] of this.#pageNumbers(start, end).entries()) newest.set(page, start + index)
+    for (const [page, frame] of newest) {
+      let content = this.#pages.get(page)
+      if (content === undefined) this.#pages.set(page, (content = new Uint8Array(PAGE_BYTES)))
+      if (readAt(this.#log, content, frameAt(frame) + FRAME_HEADER_BYTES) < PAGE_BYTES) this.isBroken = true
+    }
+    const last = this.#frameHeader(end)
+    this.#databasePages = last.readUInt32BE(WORD_BYTES)
+    // The last frame of a commit says how large the database is.
+    if (this.#databasePages === 0) this.isBroken = true
+    this.#position = { salts, frames: end, checksum: last.toString('hex', SALTS_AT) }
+  }
+
+  /** The numbers of the pages in the frames from `start`, counted from 0, to before `end`. */
+  #pageNumbers(start: number, end: number): Uint32Array {
+    const numbers = new Uint32Array(end - start)
+    for (let frame = start; frame < end;) {
+      const block = frame < FIRST_BLOCK_FRAMES ? 0 : 1 + Math.floor((frame - FIRST_BLOCK_FRAMES) / BLOCK_FRAMES)
+      const first = block === 0 ? 0 : FIRST_BLOCK_FRAMES + (block - 1) * BLOCK_FRAMES
+      const next = Math.min(end, FIRST_BLOCK_FRAMES + block * BLOCK_FRAMES)
+      const at = block * BLOCK_BYTES + (block === 0 ? INDEX_HEADER_BYTES : 0) + (frame - first) * WORD_BYTES
+      const part = new Uint8Array(numbers.buffer, (frame - start) * WORD_BYTES, (next - frame) * WORD_BYTES)
+      if (readAt(this.#index, part, at) < part.byteLength) this.isBroken = true
+      frame = next
+    }
+    return numbers
+  }
+
+  #copiedFrames(): number {
+    readAt(this.#index, this.#word, BACKFILL_AT)
+    return endianness() === 'LE' ? this.#word.readUInt32LE() : this.#word.readUInt32BE()
+  }
+
+  #saltsNow(): string {
+    const header = Buffer.alloc(HEADER_BYTES)
+    if (readAt(this.#log, header, 0) < HEADER_BYTES) return NO_LOG
+    return header.toString('hex', SALTS_AT, SALTS_AT + 2 * WORD_BYTES)
+  }
+
+  /** Of the last frame of this number of frames. */
+  #frameHeader(frames: number): Buffer {
+    const header = Buffer.alloc(FRAME_HEADER_BYTES)
+    readAt(this.#log, header, frameAt(frames - 1))
+    return header
+  }
+}
+
+const frameAt = (index: number): number => HEADER_BYTES + index * FRAME_BYTES
+
+/** Returns how many bytes there were. */
+function readAt(descriptor: number, buffer: Uint8Array, at: number): number {
+  let done = 0
+  while (done < buffer.byteLength) {
+    const count = readSync(descriptor, buffer, done, buffer.byteLength - done, at + done)
+    if (count === 0) break
+    done += count
+  }
+  return done
+}

@@ -1,0 +1,375 @@
+/** The continuous backup of a serving server, and what can be restored from it. */
+import { afterAll, expect, test } from 'bun:test'
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  appendFileSync,
+  cpSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startApp } from '../../../src/app.ts'
+import { Secret } from '../../../src/base/secret.ts'
+import { runCommand } from '../../../src/cli.ts'
+import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { request } from '../../support/clients/http.ts'
+import { Subscriber } from '../../support/clients/subscriber.ts'
+import { quietTerminal } from '../../support/clients/terminal.ts'
+import { testConfig, type ConfigOverrides } from '../../support/servers/config.ts'
+import { startBucket } from '../../support/servers/bucket-host.ts'
+import { freePort, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { until } from '../../support/until.ts'
+
+const scratch = mkdtempSync(join(tmpdir(), 'holdfast-continuous-'))
+afterAll(() => rmSync(scratch, { recursive: true }))
+let folders = 0
+const newFolder = () => join(scratch, String(++folders))
+const PASSPHRASE = 'a passphrase for backups'
+
+const start = (continuous: string, backup: ConfigOverrides['backup'] = {}, more: ConfigOverrides = {}) =>
+  startPds({ backup: { continuous, continuousLagMs: 100, ...backup }, ...more }, { onFile: true })
+
+const stateOf = async (pds: TestPds) => (await request(`${pds.url}/readyz`)).body.continuousBackup
+/** Until everything that was acknowledged is at the destination. */
+const sent = (pds: TestPds) => until(async () => (await stateOf(pds)).lagMillis === 0)
+const now = (pds: TestPds) => new Date(pds.clock.now()).toISOString()
+
+/** Returns the path of the record. */
+async function post(account: TestAccount, text: string): Promise<string> {
+  const record = { $type: 'org.example.note', text }
+  const { status, body } = await account.call('com.atproto.repo.createRecord', {
+    json: { repo: account.did, collection: 'org.example.note', record },
+  })
+  expect(status).toBe(200)
+  return pathOf(body.uri)
+}
+
+async function restore(from: string, at: string, env: Record<string, string> = {}) {
+  const dataDir = newFolder()
+  const lines: string[] = []
+  const terminal = quietTerminal(
+    {
+      SERVICE_DATA_DIR: dataDir,
+      SERVICE_PUBLIC_URL: 'http://localhost:1',
+      SERVICE_PORT: '1',
+      SERVICE_LOG_LEVEL: 'error',
+      ...env,
+    },
+    lines,
+  )
+  const code = await runCommand(terminal, ['restore', from, '--at', at, '--dev'])
+  return { code, text: lines.join('\n'), dataDir }
+}
+
+/** The server on a restored folder. */
+async function startOn(dataDir: string) {
+  const port = await freePort()
+  const app = await startApp(testConfig({ dataDir, port, publicUrl: 'http://localhost:1' }, { development: true }))
+  return { url: `http://localhost:${port}`, [Symbol.asyncDispose]: () => app.stop() }
+}
+
+/** What a restored server has of the records that `post` made. */
+async function paths(dataDir: string): Promise<string[]> {
+  await using server = await startOn(dataDir)
+  const { body } = await request(`${server.url}/xrpc/com.atproto.sync.listRepos`)
+  const [{ did }] = body.repos
+  const listed = await request(
+    `${server.url}/xrpc/com.atproto.repo.listRecords?repo=${did}&collection=org.example.note&limit=100`,
+  )
+  return listed.body.records.map(({ uri }: { uri: string }) => pathOf(uri)).toSorted()
+}
+const pathOf = (uri: string) => uri.split('/').slice(-2).join('/')
+const files = (folder: string) =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .toSorted()
+const segments = (folder: string) => files(folder).filter((path) => path.includes('/segment-'))
+
+test('a restore returns to any instant, and the event log continues above all that was sent since', async () => {
+  const place = newFolder()
+  await using pds = await start(place)
+  const alice = await createAccount(pds, 'alice')
+  const first = await post(alice, 'first')
+  await sent(pds)
+  const between = now(pds)
+  pds.clock.advance({ secs: 60 })
+  const second = await post(alice, 'second')
+  await sent(pds)
+  const relay = new Subscriber(pds.url, '?cursor=0')
+  const seen = await relay.untilSeen((messages) =>
+    messages.some(({ body }) => JSON.stringify(body).includes(second.split('/').at(-1)!)),
+  )
+  relay.close()
+  const highest = Math.max(...seen.map(({ body }) => Number(body['seq'])))
+
+  const earlier = await restore(place, between)
+  expect(earlier).toMatchObject({ code: 0, text: expect.stringContaining('1 repositories and 0 blobs verified') })
+  expect(await paths(earlier.dataDir)).toEqual([first])
+  {
+    await using server = await startOn(earlier.dataDir)
+    const follower = new Subscriber(server.url, `?cursor=${highest}`)
+    const told = await follower.untilSeen((messages) => messages.some(({ type }) => type === '#sync'))
+    follower.close()
+    expect(told.map(({ type }) => type)).toEqual(['#identity', '#account', '#sync'])
+    expect(told.every(({ body }) => Number(body['seq']) > highest)).toBe(true)
+  }
+
+  const latest = await restore(place, now(pds))
+  expect(latest.code).toBe(0)
+  expect(await paths(latest.dataDir)).toEqual([first, second].toSorted())
+  expect(await restore(place, '2001-01-01T00:00:00Z')).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('the continuous backup reaches back to'),
+  })
+  expect((await restore(place, 'yesterday')).code).toBe(2)
+})
+
+test('everything at the destination is sealed, and only the passphrase opens it', async () => {
+  const place = newFolder()
+  await using pds = await start(place, { passphrase: new Secret(PASSPHRASE), workFactor: 10 })
+  const alice = await createAccount(pds, 'alice')
+  const uri = await post(alice, 'nothing of this is in clear')
+  await sent(pds)
+  for (const path of files(place)) expect(readFileSync(path).includes('nothing of this')).toBe(false)
+  expect(
+    readFileSync(
+      files(place).find((path) => path.endsWith('/key.age'))!,
+      'latin1',
+    ),
+  ).toStartWith('age-encryption.org')
+  expect(await restore(place, now(pds))).toMatchObject({ code: 1, text: expect.stringContaining('encrypted') })
+  expect((await restore(place, now(pds), { SERVICE_BACKUP_PASSPHRASE: 'another passphrase' })).code).toBe(1)
+  const restored = await restore(place, now(pds), { SERVICE_BACKUP_PASSPHRASE: PASSPHRASE })
+  expect(restored.code).toBe(0)
+  expect(await paths(restored.dataDir)).toEqual([uri])
+})
+
+test('a part that is missing, damaged, misplaced or of another chain is named, and nothing is restored', async () => {
+  const place = newFolder()
+  await using pds = await start(place)
+  const alice = await createAccount(pds, 'alice')
+  const instants: string[] = []
+  for (let i = 0; i < 4; i++) {
+    await post(alice, `note ${i}`)
+    await sent(pds)
+    instants.push(now(pds))
+    pds.clock.advance({ secs: 1 })
+  }
+  const other = newFolder()
+  await using another = await start(other)
+  await createAccount(another, 'alice')
+  await sent(another)
+
+  const [last, beforeLast, earlier] = segments(place).toReversed() as [string, string, string]
+  const piece = files(place).find((path) => path.includes('/piece-'))!
+  const base = files(place).find((path) => path.includes('/base-'))!
+  const key = files(place).find((path) => path.endsWith('/key'))!
+  const damage: [string, () => void, RegExp][] = [
+    ['torn', () => truncateSync(last, 1000), /segment-\d+ is damaged/],
+    ['cut to nothing', () => truncateSync(last, 0), /segment-\d+ is damaged/],
+    ['missing', () => rmSync(beforeLast), /segment-\d+ is missing/],
+    ['changed', () => appendFileSync(last, 'x'), /segment-\d+ is damaged/],
+    ['older in its place', () => cpSync(earlier, last), /segment-\d+ has the content of another object/],
+    ['of another chain', () => cpSync(segments(other)[0]!, last), /segment-\d+ is damaged/],
+    ['piece torn', () => truncateSync(piece, 100), /piece-\d+-\d+ is damaged/],
+    ['piece missing', () => rmSync(piece), /piece-\d+-\d+ is missing/],
+    [
+      'base under another instant',
+      () => renameSync(base, base.replace(/\d+$/, '1')),
+      /base-\d+-1 has the content of another/,
+    ],
+    ['key missing', () => rmSync(key), /key is missing/],
+    [
+      'key of another chain',
+      () =>
+        cpSync(
+          files(other).find((path) => path.endsWith('/key'))!,
+          key,
+        ),
+      /base-[\d-]+ is damaged/,
+    ],
+  ]
+  const whole = newFolder()
+  await pds.stop()
+  cpSync(place, whole, { recursive: true })
+  for (const [name, act, said] of damage) {
+    rmSync(place, { recursive: true })
+    cpSync(whole, place, { recursive: true })
+    act()
+    const { code, text, dataDir } = await restore(place, instants[3]!)
+    expect({ name, code, text }).toEqual({ name, code: 1, text: expect.stringMatching(said) })
+    expect(files(dataDir).filter((path) => path.endsWith('holdfast.db'))).toEqual([])
+  }
+  // What does not need the damaged part can be restored: the message says until when.
+  rmSync(place, { recursive: true })
+  cpSync(whole, place, { recursive: true })
+  truncateSync(last, 1000)
+  const { text } = await restore(place, instants[3]!)
+  const { code, dataDir } = await restore(place, /--at (\S+)/.exec(text)![1]!)
+  expect(code).toBe(0)
+  expect(await paths(dataDir)).toHaveLength(3)
+})
+
+test('the same chain goes on after a restart, and another one begins if the database was changed without it', async () => {
+  const place = newFolder()
+  await using pds = await start(place)
+  const alice = await createAccount(pds, 'alice')
+  await sent(pds)
+  await pds.restart()
+  const before = await post(alice, 'after a restart')
+  await sent(pds)
+  const chains = () => new Set(segments(place).map((path) => path.split('/').at(-2)))
+  expect(chains().size).toBe(1)
+  const restored = await restore(place, now(pds))
+  expect(await paths(restored.dataDir)).toEqual([before])
+
+  // Nothing follows what a server writes without it.
+  await pds.restart({ backup: { continuous: null } })
+  const unfollowed = await post(alice, 'not followed')
+  await pds.restart()
+  const after = await post(alice, 'on another chain')
+  await sent(pds)
+  expect(chains().size).toBe(2)
+  const latest = await restore(place, now(pds))
+  expect(await paths(latest.dataDir)).toEqual([before, unfollowed, after].toSorted())
+})
+
+test('what is older than the kept time is deleted, and every kept instant can be restored', async () => {
+  const place = newFolder()
+  await using pds = await start(place, { continuousKeepSecs: 360, continuousBaseSecs: 60 })
+  const alice = await createAccount(pds, 'alice')
+  const bases = () =>
+    files(place)
+      .filter((path) => path.includes('/base-'))
+      .map((path) => Number(path.split('-').at(-1)))
+  const instants: string[] = []
+  for (let i = 0; i < 12; i++) {
+    await post(alice, `note ${i}`)
+    await sent(pds)
+    instants.push(now(pds))
+    // Each one makes a base, but the first, which comes with one.
+    if (i > 0) await until(() => Math.max(...bases()) > Date.parse(instants[i]!) - 60_000)
+    pds.clock.advance({ secs: 70 })
+  }
+  await until(() => bases().length <= 7)
+  expect(await restore(place, instants[0]!)).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('reaches back to'),
+  })
+  for (const index of [7, 9, 11]) {
+    const { code, text, dataDir } = await restore(place, instants[index]!)
+    expect({ index, code, text }).toMatchObject({ index, code: 0 })
+    expect(await paths(dataDir)).toHaveLength(index + 1)
+  }
+})
+
+/** A bucket as destination, and what its requests meet. */
+async function withBucket(backup: ConfigOverrides['backup'] = {}) {
+  const bucket = await startBucket()
+  const { bucket: name, ...blobMirror } = bucket.mirror
+  const place = `s3://${name}/continuous-backup`
+  const pds = await start(place, backup, { blobMirror })
+  const env = {
+    SERVICE_BLOB_MIRROR_ENDPOINT: blobMirror.endpoint,
+    SERVICE_BLOB_MIRROR_ACCESS_KEY_ID: blobMirror.accessKeyId,
+    SERVICE_BLOB_MIRROR_SECRET_ACCESS_KEY: blobMirror.secretAccessKey.reveal(),
+    SERVICE_BLOB_MIRROR_FORCE_PATH_STYLE: 'true',
+  }
+  return {
+    bucket,
+    pds,
+    restore: () => restore(place, now(pds), env),
+    async [Symbol.asyncDispose]() {
+      await pds[Symbol.asyncDispose]()
+      await bucket[Symbol.asyncDispose]()
+    },
+  }
+}
+
+test('a bucket that is down stops no write: what it lacks waits on the disk, and is sent when it is back', async () => {
+  await using world = await withBucket()
+  const { bucket, pds } = world
+  const alice = await createAccount(pds, 'alice')
+  await sent(pds)
+  bucket.fault = 'down'
+  const written = [await post(alice, 'while it is down')]
+  await until(async () => (await stateOf(pds)).fault === true)
+  expect(await stateOf(pds)).toMatchObject({ spooledBytes: expect.any(Number) })
+  written.push(await post(alice, 'and later'))
+  const metrics = await request(`${pds.url}/metrics`)
+  expect(metrics.body).toMatch(/holdfast_continuous_backup_lag_seconds(\{[^}]*\})? [\d.]*[1-9]/)
+  // What waits survives a restart.
+  await pds.restart()
+  bucket.fault = null
+  await sent(pds)
+  expect(await stateOf(pds)).toEqual({ lagMillis: 0, spooledBytes: 0, fault: false })
+  const restored = await world.restore()
+  expect(restored.code).toBe(0)
+  expect(await paths(restored.dataDir)).toEqual(written.toSorted())
+})
+
+test('a bucket may lose answers, claim what is not so, and list nothing new', async () => {
+  await using world = await withBucket()
+  const { bucket, pds } = world
+  const alice = await createAccount(pds, 'alice')
+  await sent(pds)
+  const seen = new Map<string, number>()
+  bucket.intercept = (incoming, response, key) => {
+    if (incoming.method !== 'PUT' || !key.includes('/segment-')) return false
+    const tries = (seen.get(key) ?? 0) + 1
+    seen.set(key, tries)
+    // The first claims to have it, the second has it and does not say so.
+    if (tries === 1) {
+      incoming.resume()
+      response.writeHead(200, { etag: '"claimed"' }).end()
+      return true
+    }
+    if (tries === 2) {
+      response.end = () => {
+        incoming.socket.destroy()
+        return response
+      }
+      bucket.pass(incoming, response)
+      return true
+    }
+    return false
+  }
+  const written = [await post(alice, 'one'), await post(alice, 'two')]
+  await sent(pds)
+  bucket.intercept = (incoming, response, key) => {
+    if (incoming.method !== 'GET' || !(incoming.url ?? '').includes('list-type') || key !== '') return false
+    const listed = bucket.keys().filter((each) => !each.includes('/segment-'))
+    const contents = listed.map((each) => `<Contents><Key>${each}</Key><Size>1</Size></Contents>`)
+    response
+      .writeHead(200, { 'content-type': 'application/xml' })
+      .end(`<ListBucketResult><IsTruncated>false</IsTruncated>${contents.join('')}</ListBucketResult>`)
+    return true
+  }
+  const restored = await world.restore()
+  expect(restored.code).toBe(0)
+  expect(await paths(restored.dataDir)).toEqual(written.toSorted())
+})
+
+test('a full spool ends the chain, and another one begins once the destination is back', async () => {
+  await using world = await withBucket({ continuousSpoolBytes: 1024 ** 2 })
+  const { bucket, pds } = world
+  const alice = await createAccount(pds, 'alice')
+  await sent(pds)
+  bucket.fault = 503
+  const written: string[] = []
+  const isFull = () => pds.log.some(({ message }) => message.includes('continuous backup begins again'))
+  while (!isFull()) written.push(await post(alice, crypto.randomUUID().repeat(2000)))
+  written.push(await post(alice, 'after it was full'))
+  expect((await stateOf(pds)).spooledBytes).toBeLessThan(3 * 1024 ** 2)
+  bucket.fault = null
+  await sent(pds)
+  const restored = await world.restore()
+  expect(restored.code).toBe(0)
+  expect(await paths(restored.dataDir)).toEqual(written.toSorted())
+  expect(bucket.keys().filter((key) => key.endsWith('/key'))).toHaveLength(2)
+})

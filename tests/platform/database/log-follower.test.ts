@@ -1,0 +1,169 @@
+/** What a follower of the log reads, put together again, is the database: whatever checkpoints do in between. */
+import { Database as File } from 'bun:sqlite'
+import { afterAll, expect, test } from 'bun:test'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sql, type Database } from '../../../src/platform/database/database.ts'
+import {
+  PAGE_BYTES,
+  type LogFollower,
+  type LogPosition,
+  type Pages,
+} from '../../../src/platform/database/log-follower.ts'
+import { openSqlite } from '../../../src/platform/database/sqlite.ts'
+import { Random } from '../../support/random.ts'
+
+const scratch = mkdtempSync(join(tmpdir(), 'holdfast-follower-'))
+afterAll(() => rmSync(scratch, { recursive: true }))
+
+/** A copy that a restore would build. */
+class Copy {
+  bytes: Buffer
+
+  constructor(path: string) {
+    this.bytes = readFileSync(path)
+  }
+
+  apply(taken: Pages | null): void {
+    if (taken === null) return
+    const whole = Buffer.alloc(taken.databasePages * PAGE_BYTES)
+    this.bytes.copy(whole)
+    for (const [number, page] of taken.pages)
+      if (number <= taken.databasePages) whole.set(page, (number - 1) * PAGE_BYTES)
+    this.bytes = whole
+  }
+}
+
+const open = async (name: string) => {
+  const path = join(scratch, name)
+  const db = openSqlite({ path })
+  await db.run(sql`CREATE TABLE thing (id INTEGER PRIMARY KEY, value BLOB NOT NULL)`)
+  return { path, db }
+}
+
+const follow = async (db: Database): Promise<LogFollower> => (await db.logFollowing!.begin(null))!
+
+/** The database's file once all of the log is in it. */
+function contentOf(path: string): Buffer {
+  const copy = `${path}.whole`
+  copyFileSync(path, copy)
+  copyFileSync(`${path}-wal`, `${copy}-wal`)
+  const file = new File(copy)
+  file.run('PRAGMA wal_checkpoint(TRUNCATE)')
+  file.close()
+  return readFileSync(copy)
+}
+
+/** One transaction of up to `maxPages`, among a few hundred rows that come and go. */
+function write(db: Database, random: Random, maxPages: number): Promise<unknown> {
+  const id = random.below(300)
+  const value = Buffer.alloc(1 + random.below(maxPages * PAGE_BYTES), random.below(256))
+  const isDeleted = random.below(5) === 0
+  const fails = random.below(20) === 0
+  return db
+    .transaction(async (tx) => {
+      await tx.run(
+        isDeleted
+          ? sql`DELETE FROM thing WHERE id = ${id}`
+          : sql`INSERT INTO thing (id, value) VALUES (${id}, ${value})
+                ON CONFLICT (id) DO UPDATE SET value = excluded.value`,
+      )
+      if (fails) throw new Error('rolled back')
+    })
+    .catch((error: Error) => expect(error.message).toBe('rolled back'))
+}
+
+test('pages that are taken at any time follow a copy through checkpoints, open snapshots and rolled back groups', async () => {
+  const { path, db } = await open('storm.db')
+  const random = new Random(7)
+  const follower = await follow(db)
+  const copy = new Copy(path)
+  let salts = new Set<string>()
+  for (let round = 0; round < 220; round++) {
+    const writing = Promise.all(Array.from({ length: 1 + random.below(8) }, () => write(db, random, 60)))
+    const reading =
+      random.below(4) === 0
+        ? db.snapshot(async (reader) => {
+            await writing
+            return reader.get(sql`SELECT count(*) AS count FROM thing`)
+          })
+        : writing
+    // In the middle of a group too.
+    if (random.below(3) === 0) copy.apply(follower.take())
+    await Promise.all([writing, reading])
+    if (random.below(10) === 0) {
+      const taken = follower.take()
+      if (taken !== null) salts = salts.add(taken.position.salts)
+      copy.apply(taken)
+    }
+  }
+  await db.logFollowing!.settle()
+  copy.apply(follower.take())
+  expect(follower.isBroken).toBe(false)
+  // The log has started over more than once.
+  expect(salts.size).toBeGreaterThan(2)
+  expect(copy.bytes.equals(contentOf(path))).toBe(true)
+  await db.close()
+})
+
+test('a file that is read in pieces while it is written to is whole with the pages of that time', async () => {
+  const { path, db } = await open('pieces.db')
+  const random = new Random(11)
+  await follow(db)
+  for (let round = 0; round < 3; round++) {
+    for (let i = 0; i < 40; i++) await Promise.all([write(db, random, 60), write(db, random, 60)])
+    const follower = await db.logFollowing!.begin(null)
+    const pieces: Buffer[] = []
+    const size = readFileSync(path).byteLength
+    for (let at = 0; at < size; at += 64 * PAGE_BYTES) {
+      pieces.push(readFileSync(path).subarray(at, Math.min(at + 64 * PAGE_BYTES, size)))
+      await Promise.all(Array.from({ length: 4 }, () => write(db, random, 60)))
+    }
+    await db.logFollowing!.settle()
+    const copy = new Copy(path)
+    copy.bytes = Buffer.concat(pieces)
+    copy.apply(follower!.take())
+    expect(follower!.isBroken).toBe(false)
+    expect(copy.bytes.equals(contentOf(path))).toBe(true)
+  }
+  await db.close()
+})
+
+test('a follower goes on where another one ended, and says if the log has no such place any more', async () => {
+  const { path, db } = await open('resumed.db')
+  const random = new Random(3)
+  const copy = new Copy(path)
+  const first = await follow(db)
+  await write(db, random, 5)
+  const taken = first.take()!
+  copy.apply(taken)
+  await write(db, random, 5)
+  const second = await db.logFollowing!.begin(taken.position)
+  copy.apply(second!.take())
+  expect(copy.bytes.equals(contentOf(path))).toBe(true)
+  const elsewhere: LogPosition[] = [
+    { ...taken.position, salts: '0000000000000000' },
+    { ...taken.position, checksum: '0000000000000000' },
+    { ...taken.position, frames: 1000 },
+  ]
+  for (const position of elsewhere) expect(await db.logFollowing!.begin(position)).toBe(null)
+  await db.close()
+})
+
+test('a follower notices that something else has emptied the log', async () => {
+  const { path, db } = await open('emptied.db')
+  const random = new Random(5)
+  const follower = await follow(db)
+  for (let i = 0; i < 3; i++) await write(db, random, 5)
+  follower.take()
+  // Behind its back, with nothing that it knows of in between.
+  for (let i = 0; i < 3; i++) await write(db, random, 5)
+  const other = new File(path)
+  other.run('PRAGMA wal_checkpoint(TRUNCATE)')
+  other.close()
+  await write(db, random, 5)
+  follower.take()
+  expect(follower.isBroken).toBe(true)
+  await db.close()
+})

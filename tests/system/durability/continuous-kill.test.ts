@@ -1,0 +1,86 @@
+/**
+ * `kill -9` in the middle of a storm of writes, with a continuous backup: what was at the destination can be restored,
+ * and the server that starts again continues the chain. CONTINUOUS_KILLS says how often.
+ */
+import { expect, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { request } from '../../support/clients/http.ts'
+import { freePort } from '../../support/ports.ts'
+import { runProgram, startProgram } from '../../support/servers/program.ts'
+import { until } from '../../support/until.ts'
+import { checkRecords, checkRepositories } from './storm-checks.ts'
+import { StormAccount } from './storm.ts'
+
+const KILLS = Number(process.env['CONTINUOUS_KILLS'] ?? 6)
+const WRITERS = 3
+/** For every kill: a start, a storm, a restore. Far above what they take. */
+const MAX_MILLIS_PER_KILL = 20_000
+
+test(
+  `after each of ${KILLS} kills a restore has what was at the destination, and the chain goes on`,
+  async () => {
+    const scratch = mkdtempSync(join(tmpdir(), 'holdfast-continuous-kill-'))
+    const place = join(scratch, 'destination')
+    const env = {
+      PORT: String(await freePort()),
+      SERVICE_RATE_LIMIT_ENABLED: 'false',
+      SERVICE_BACKUP_CONTINUOUS: place,
+      SERVICE_BACKUP_CONTINUOUS_LAG_MS: '100',
+    }
+    const folder = join(scratch, 'server')
+    mkdirSync(folder)
+    try {
+      const accounts: StormAccount[] = []
+      for (let round = 0; round < KILLS; round++) {
+        await using server = await startProgram(['dev'], env, folder)
+        const isSent = async () => (await request(`${server.url}/readyz`)).body.continuousBackup.lagMillis === 0
+        const storm = async (isOver: () => boolean) => {
+          await Promise.all(
+            accounts.flatMap((account) =>
+              Array.from({ length: WRITERS }, (_, writer) => account.writeUntilGone(server.url, writer, isOver)),
+            ),
+          )
+        }
+        accounts.push(await StormAccount.create(server.url, `storm${round}`))
+        const commits = () => accounts.reduce((sum, account) => sum + account.commits.length, 0)
+        const before = commits()
+        await storm(() => commits() - before > 20 + ((round * 37) % 60))
+        await until(isSent)
+
+        // What comes now may be lost with the machine, but not make the rest unusable.
+        const remembered = accounts.map((account) => account.remember())
+        let isKilled = false
+        const end = storm(() => isKilled)
+        const more = commits()
+        await until(() => commits() - more > (round * 13) % 40, { maxPauseMillis: 1 })
+        server.signal('SIGKILL')
+        isKilled = true
+        await Promise.all([end, server.exited])
+
+        const at = new Date(Date.now() + 60_000).toISOString()
+        const restored = join(scratch, `restored-${round}`)
+        const { code, err } = await runProgram(['restore', place, '--at', at, '--dev'], {
+          ...env,
+          SERVICE_DATA_DIR: restored,
+        })
+        expect({ code, faults: err.split('\n').filter((line) => / is missing| is damaged|faults/.test(line)) }).toEqual(
+          {
+            code: 0,
+            faults: [],
+          },
+        )
+        if (round < KILLS - 1) continue
+        accounts.forEach((account, index) => account.fallBackTo(remembered[index]!))
+        await using successor = await startProgram(['dev'], { ...env, SERVICE_DATA_DIR: restored }, scratch)
+        await checkRecords(successor, accounts)
+        await checkRepositories(successor, accounts)
+      }
+      expect(readdirSync(join(place, 'continuous'))).toHaveLength(2)
+    } finally {
+      rmSync(scratch, { recursive: true, force: true })
+    }
+  },
+  KILLS * MAX_MILLIS_PER_KILL,
+)
