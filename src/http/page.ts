@@ -36,27 +36,19 @@ export interface Page {
 /** Who asked for a page, and how. */
 export type PageAsker = Pick<Exchange, 'ctx' | 'request'>
 
-/**
- * Returns the page in the language of the person who asks. For a page whose texts are not in tables yet, pass the
- * configuration: it is in English, foot included.
- */
-export function page(asker: PageAsker, shown: Page): Promise<Response>
-export function page(config: Config, shown: Page): Response
-export function page(asker: PageAsker | Config, shown: Page): Response | Promise<Response> {
-  if (!('ctx' in asker)) return response(asker, shown, layout(asker, shown, 'en', null).text)
+/** Returns the page in the language of the person who asks. */
+export async function page(asker: PageAsker, shown: Page): Promise<Response> {
   const { config } = asker.ctx
   const language = pageLanguage(asker, shown.language)
-  return htmlIn(layout(config, shown, language, asker.request), language).then((text) =>
-    response(config, { ...shown, headers: { Vary: LANGUAGE_HEADERS, ...shown.headers } }, text),
-  )
+  const text = await htmlIn(layout(config, shown, language, asker.request), language)
+  return response(config, { ...shown, headers: { Vary: LANGUAGE_HEADERS, ...shown.headers } }, text)
 }
 
-/** `request` is null if there is no other language to choose. */
 const layout = (
   config: Config,
   { title, body, wide = false, script, origin = '' }: Page,
   language: Language,
-  request: Request | null,
+  request: Request,
 ): Html => html`<!doctype html>
 <html lang="${language}">
 <head>
@@ -72,7 +64,7 @@ ${[script ?? []].flat().map((url) => html`<script src="${url}" defer></script>`)
 <body>
 <header class="top"><a href="${origin}/account" class="brand">${config.brand.logoFile === null || origin !== '' ? mark : html`<img class="mark" src="${LOGO_PATH}" alt="">`}<span>${config.serviceName}</span></a></header>
 <main${wide ? html` class="wide"` : null}>${body}</main>
-<footer class="bottom">${footer(config)}${request?.method === 'GET' && origin === '' && languageChoice(language, request)}</footer>
+<footer class="bottom">${footer(config)}${request.method === 'GET' && origin === '' && languageChoice(language, request)}</footer>
 </body>
 </html>
 `

@@ -132,6 +132,7 @@ export interface Tables {
   passkey: { did: string; credential_id: string; rp_id: string }
   transfer: Record<never, never>
   trusted_browser: { did: string }
+  waitlist_entry: { email: string; handle: string | null; created_at: number }
   wallet_consent: {
     request_id: string
     request_hash: string

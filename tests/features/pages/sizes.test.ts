@@ -627,6 +627,23 @@ const IN_ALL_LANGUAGES = [
   'agent-code',
   'agent-code-refused',
   'agent-decision',
+  'console-sign-in',
+  'console',
+  'console-accounts',
+  'console-account',
+  'console-cases',
+  'console-case',
+  'console-sign-ups',
+  'console-invites',
+  'console-waitlist',
+  'console-work',
+  'console-network',
+  'console-configuration',
+  'console-agents',
+  'console-pushes',
+  'console-requests',
+  'console-audit',
+  'console-operators',
 ]
 
 const fits = {

@@ -22,11 +22,11 @@ export interface FormPage {
   script?: string
 }
 
-export const formPage = async (
+export const formPage = (
   call: PageCall,
   { title, lead, action, notice = null, fault, fields, submit, links, script }: FormPage,
-): Promise<Response> => {
-  const shown = {
+): Promise<Response> =>
+  page(call, {
     title,
     status: fault?.status,
     script,
@@ -42,10 +42,7 @@ export const formPage = async (
   ${submit !== null && html`<div class="actions"><button class="primary">${submit}</button></div>`}
   <p class="links">${links}</p>
 </form>`,
-  }
-  // A page with a plain title has no tables yet, and is in English as a whole.
-  return typeof title === 'string' ? page(call.ctx.config, shown) : page(call, shown)
-}
+  })
 
 interface FormHandlers {
   capability?: CapabilityName

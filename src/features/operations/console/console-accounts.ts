@@ -1,9 +1,11 @@
 /** Accounts: the list, the search, and everything about one of them. */
-import { html, type Html } from '../../../http/html.ts'
+import { html, type Html, type Wording } from '../../../http/html.ts'
+import { listPhrase, sizePhrase } from '../../../http/texts.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { mayRole } from '../operators/operators.ts'
 import { ask, type Desk } from './console-session.ts'
 import {
+  accountStates,
   actForm,
   factList,
   framed,
@@ -12,8 +14,10 @@ import {
   moreLink,
   noteRow,
   refusalNote,
-  sizeOf,
+  wordFor,
 } from './console-layout.ts'
+import { consoleTexts } from './console-texts.ts'
+import { peopleTexts as texts } from './people-texts.ts'
 import type { ActForm } from './console-layout.ts'
 
 const ROWS = 25
@@ -44,28 +48,32 @@ export async function accountsPage(desk: Desk): Promise<Response> {
     ? (answer.body as Listed)
     : { accounts: [], flaggedTotal: 0, cursor: undefined }
   return framed(desk, {
-    title: 'Accounts',
+    title: consoleTexts.accounts,
     body: html`
 <section class="card">
   ${refusalNote(answer)}
   <form method="get" action="/admin/accounts" class="stack">
-    ${field({ name: 'q', label: 'Part of a handle, DID or email address', value: text, maxLength: MAX_SEARCH_CHARS })}
+    ${field({ name: 'q', label: texts.searchFor, value: text, maxLength: MAX_SEARCH_CHARS })}
     <div class="field">
-      <label for="status">Status</label>
-      <select id="status" name="status">${['', 'active', 'deactivated', 'takendown'].map((one) => html`<option value="${one}"${one === status && html` selected`}>${one || 'any'}</option>`)}</select>
+      <label for="status">${texts.status}</label>
+      <select id="status" name="status">${['', 'active', 'deactivated', 'takendown'].map((one) => html`<option value="${one}"${one === status && html` selected`}>${one === '' ? texts.any : wordFor(accountStates, one)}</option>`)}</select>
     </div>
-    <div><button>Search</button></div>
+    <div><button>${consoleTexts.search}</button></div>
   </form>
-  <p class="quiet">${flaggedTotal} accounts are flagged by labelers; they come first.</p>
+  <p class="quiet">${texts.flaggedFirst({ count: flaggedTotal })}</p>
   ${listOf(
     accounts.map(({ did, handle, createdAt, status: state, totalBytes, flags }) =>
       noteRow(html`<a href="${accountUrl(did)}">${handle ?? did}</a>`, [
         html`<span class="mono">${did}</span>`,
-        html`${state}, ${sizeOf(totalBytes)} of blobs, since ${minuteOf(createdAt)}`,
-        flags.length > 0 && html`flagged: ${flags.map(({ val }) => val).join(', ')}`,
+        texts.listed({
+          state: wordFor(accountStates, state),
+          size: sizePhrase(totalBytes),
+          time: minuteOf(createdAt),
+        }),
+        flags.length > 0 && texts.flaggedAs({ labels: flags.map(({ val }) => val).join(', ') }),
       ]),
     ),
-    'No account matches.',
+    texts.noMatch,
   )}
   ${moreLink(desk, cursor)}
 </section>`,
@@ -113,7 +121,7 @@ export async function accountPage(desk: Desk): Promise<Response> {
   const found = await ask(desk, '/v1/admin/accounts/lookup', { account: did })
   if (!found.ok)
     return framed(desk, {
-      title: 'Account',
+      title: texts.account,
       status: found.status,
       body: html`<section class="card">${refusalNote(found)}</section>`,
     })
@@ -134,112 +142,137 @@ export async function accountPage(desk: Desk): Promise<Response> {
     title: account.handle ?? account.did,
     body: html`
 <section class="card">
-  ${factList({
-    DID: html`<code>${account.did}</code>`,
-    Handle: account.handle ?? 'none',
-    'Further handles': account.furtherHandles.length === 0 ? null : account.furtherHandles.join(', '),
-    'Email address':
-      account.email === null
-        ? 'none'
-        : `${account.email}${account.emailConfirmedAt === null ? ' (not confirmed)' : ''}`,
-    Status: account.takedownRef === null ? account.status : `${account.status} (${account.takedownRef})`,
-    Since: minuteOf(account.createdAt),
-    'Last write': lastActive === null ? 'none' : minuteOf(lastActive),
-    Records: `${recordsCount}${limits.records === 0 ? '' : ` of ${limits.records}`}`,
-    Blobs: `${blobsCount}, ${sizeOf(storageBytes)}${limits.blobBytes === 0 ? '' : ` of ${sizeOf(limits.blobBytes)}`}`,
-    'Recovery share': account.escrow,
-    Flags:
+  ${factList([
+    [texts.did, html`<code>${account.did}</code>`],
+    [texts.handle, account.handle ?? texts.none],
+    [texts.furtherHandles, account.furtherHandles.length === 0 ? null : account.furtherHandles.join(', ')],
+    [texts.email, addressOf(account)],
+    [texts.status, statusOf(account)],
+    [texts.since, minuteOf(account.createdAt)],
+    [texts.lastWrite, lastActive === null ? texts.none : minuteOf(lastActive)],
+    [texts.records, limits.records === 0 ? recordsCount : texts.ofQuota({ used: recordsCount, quota: limits.records })],
+    [
+      texts.blobs,
+      limits.blobBytes === 0
+        ? texts.blobsUsed({ number: blobsCount, size: sizePhrase(storageBytes) })
+        : texts.blobsOfQuota({
+            number: blobsCount,
+            size: sizePhrase(storageBytes),
+            quota: sizePhrase(limits.blobBytes),
+          }),
+    ],
+    [texts.recoveryShare, account.escrow],
+    [
+      texts.flags,
       account.flags.length === 0
         ? null
-        : account.flags.map(({ val, labelerDid }) => `${val} by ${labelerDid}`).join(', '),
-  })}
-  ${mayRole(desk.who.role, 'moderate') && html`<p class="links"><a href="/admin/data?${new URLSearchParams({ did: account.did }).toString()}">Records and blobs</a></p>`}
+        : listPhrase(account.flags.map(({ val, labelerDid }) => texts.flagBy({ label: val, labeler: labelerDid }))),
+    ],
+  ])}
+  ${mayRole(desk.who.role, 'moderate') && html`<p class="links"><a href="/admin/data?${new URLSearchParams({ did: account.did }).toString()}">${texts.recordsAndBlobs}</a></p>`}
 </section>
 ${access.ok && accessPart(desk, account.did, access.body as Access)}
 ${actsPart(desk, account)}
 <section class="card">
-  <h2>What operators did</h2>
+  <h2>${texts.history}</h2>
   ${listOf(
     history.map(({ action, actor, reason, createdAt }) =>
-      noteRow(action.replaceAll('_', ' '), [
-        reason !== undefined && html`because: ${reason}`,
-        html`by ${actor}, ${minuteOf(createdAt)}`,
+      noteRow(html`<span lang="en">${action.replaceAll('_', ' ')}</span>`, [
+        reason !== undefined && consoleTexts.because({ reason }),
+        consoleTexts.by({ actor, time: minuteOf(createdAt) }),
       ]),
     ),
-    'Nothing was done.',
+    consoleTexts.nothingDone,
   )}
 </section>`,
   })
 }
 
-const accessKinds: Readonly<Record<string, string>> = {
-  session: 'Session of an app',
-  app: 'App',
-  wallet: 'Session of a wallet',
-  browser: 'Browser',
-  agent: 'Agent',
-  'app-password': 'App password',
+function addressOf({ email, emailConfirmedAt }: Found): Wording {
+  if (email === null) return texts.none
+  return emailConfirmedAt === null ? texts.notConfirmed({ email }) : email
 }
+
+function statusOf({ status, takedownRef }: Found): Wording {
+  const state = wordFor(accountStates, status)
+  return takedownRef === null ? state : texts.statusRef({ state, reference: takedownRef })
+}
+
+const accessKinds = {
+  session: texts.session,
+  app: texts.app,
+  wallet: texts.wallet,
+  browser: texts.browser,
+  agent: texts.agent,
+  'app-password': texts['app-password'],
+} as const
 /** More of them would make the page too large; the command lists all. */
 const MAX_ACCESS = 20
 
 const accessPart = (desk: Desk, did: string, { access }: Access): Html => html`
 <section class="card">
-  <h2>Who has access</h2>
-  ${access.length > MAX_ACCESS && html`<p class="note">${MAX_ACCESS} of ${access.length}; “holdfast account sessions” lists all.</p>`}
+  <h2>${texts.access}</h2>
+  ${access.length > MAX_ACCESS && html`<p class="note">${texts.someOf({ shown: MAX_ACCESS, total: access.length })}</p>`}
   ${listOf(
     access.slice(0, MAX_ACCESS).map(({ id, kind, name, openedAt, usedAt, openedWith, openedFrom }, i) =>
       noteRow(
-        html`${accessKinds[kind] ?? kind}${name !== null && html`: ${name}`}`,
+        name === null ? wordFor(accessKinds, kind) : texts.kindNamed({ kind: wordFor(accessKinds, kind), name }),
         [
-          openedWith !== null && html`${openedWith}${openedFrom !== null && html`, from the network ${openedFrom}`}`,
-          html`${openedAt !== null && html`since ${minuteOf(openedAt)}`}${usedAt !== null && html`, used ${minuteOf(usedAt)}`}`,
+          openedWith !== null &&
+            (openedFrom === null ? openedWith : consoleTexts.fromNetwork({ program: openedWith, network: openedFrom })),
+          usesOf(openedAt, usedAt),
         ],
         mayRole(desk.who.role, 'endAccess')
           ? actForm(desk, {
               id: `access-${i}`,
               act: 'end-one-access',
               back: accountUrl(did),
-              button: 'End',
+              button: consoleTexts.end,
               fields: { did, id },
             })
           : null,
       ),
     ),
-    'There are no sessions, apps or agents.',
+    texts.noAccess,
   )}
 </section>`
+
+function usesOf(openedAt: string | null, usedAt: string | null): Wording | null {
+  if (openedAt === null) return usedAt === null ? null : texts.used({ time: minuteOf(usedAt) })
+  if (usedAt === null) return consoleTexts.since({ time: minuteOf(openedAt) })
+  return texts.sinceUsed({ time: minuteOf(openedAt), used: minuteOf(usedAt) })
+}
 
 const noUsage: Usage = { recordsCount: 0, blobsCount: 0, storageBytes: 0, lastActive: null }
 
 /** The acts that the role permits. The endpoints decide again. */
 function actsPart(desk: Desk, { did, status, takedownRef, hasPassword, email, handle, invitesDisabled }: Found): Html {
   const { role } = desk.who
-  const form = (act: string, button: string, more: Partial<ActForm> = {}): Html =>
+  const form = (act: string, button: Wording, more: Partial<ActForm> = {}): Html =>
     actForm(desk, { id: act, act, back: accountUrl(did), button, ...more, fields: { did, ...more.fields } })
-  const subject = html`${field({ id: 'subject', name: 'subject', label: 'AT URI of the record, or CID of the blob', required: true, maxLength: 1000 })}${field({ id: 'subject-cid', name: 'cid', label: 'CID of the record', maxLength: 200 })}`
+  const subject = html`${field({ id: 'subject', name: 'subject', label: texts.subject, required: true, maxLength: 1000 })}${field({ id: 'subject-cid', name: 'cid', label: texts.recordCid, maxLength: 200 })}`
   return html`
 <section class="card">
-  <h2>Act</h2>
+  <h2>${texts.act}</h2>
   ${
     mayRole(role, 'moderate') &&
     html`
-    ${takedownRef === null ? form('takedown', 'Take the account down', { isDangerous: true }) : form('restore', 'Lift the takedown')}
-    ${form('takedown', 'Take a record or a blob down', { id: 'takedown-subject', inputs: subject, isDangerous: true })}
-    ${form('restore', 'Restore a record or a blob', { id: 'restore-subject', inputs: html`${field({ id: 'restored', name: 'subject', label: 'AT URI of the record, or CID of the blob', required: true, maxLength: 1000 })}${field({ id: 'restored-cid', name: 'cid', label: 'CID of the record', maxLength: 200 })}` })}
-    ${invitesDisabled ? form('enable-invites', 'Let the account invite again') : form('disable-invites', 'Stop the account from inviting')}`
+    ${takedownRef === null ? form('takedown', texts.takeDown, { isDangerous: true }) : form('restore', texts.lift)}
+    ${form('takedown', texts.takeDownPart, { id: 'takedown-subject', inputs: subject, isDangerous: true })}
+    ${form('restore', texts.restorePart, { id: 'restore-subject', inputs: html`${field({ id: 'restored', name: 'subject', label: texts.subject, required: true, maxLength: 1000 })}${field({ id: 'restored-cid', name: 'cid', label: texts.recordCid, maxLength: 200 })}` })}
+    ${invitesDisabled ? form('enable-invites', texts.allowInvites) : form('disable-invites', texts.stopInvites)}`
   }
-  ${mayRole(role, 'endAccess') && form('end-access', 'End all its sessions', { isDangerous: true })}
-  ${mayRole(role, 'mail') && hasPassword && email !== null && form('reset-mail', 'Mail a reset code')}
-  ${mayRole(role, 'mail') && email !== null && status !== 'deleted' && form('mail', 'Write to the holder', { inputs: html`${field({ name: 'about', label: 'Subject', maxLength: 200 })}<div class="field"><label for="content">Text</label><textarea id="content" name="content" rows="6" maxlength="20000" required></textarea></div>` })}
-  ${mayRole(role, 'operate') && form('quota', 'Set its quota', { inputs: html`${field({ name: 'records', label: 'Records', hint: '0 is no limit, “default” is that of the server; empty changes nothing.', maxLength: 16 })}${field({ name: 'blobBytes', label: 'Bytes of blobs', maxLength: 16 })}` })}
+  ${mayRole(role, 'endAccess') && form('end-access', texts.endAll, { isDangerous: true })}
+  ${mayRole(role, 'mail') && hasPassword && email !== null && form('reset-mail', texts.mailReset)}
+  ${mayRole(role, 'mail') && email !== null && status !== 'deleted' && form('mail', texts.write, { inputs: html`${field({ name: 'about', label: texts.about, maxLength: 200 })}<div class="field"><label for="content">${texts.text}</label><textarea id="content" name="content" rows="6" maxlength="20000" required></textarea></div>` })}
+  ${mayRole(role, 'operate') && form('quota', texts.setQuota, { inputs: html`${field({ name: 'records', label: texts.records, hint: texts.quotaHint, maxLength: 16 })}${field({ name: 'blobBytes', label: texts.blobBytes, maxLength: 16 })}` })}
   ${
     mayRole(role, 'repairAccounts') &&
     html`
-    ${form('address', 'Change the email address', { inputs: field({ name: 'email', label: 'New email address', type: 'email', required: true }) })}
-    ${form('handle', 'Change the handle', { inputs: field({ id: 'new-handle', name: 'handle', label: 'New handle', value: handle ?? '', required: true, maxLength: 253 }) })}
-    ${hasPassword && form('reset-code', 'Show a reset code', { isDangerous: true })}`
+    ${form('address', texts.changeAddress, { inputs: field({ name: 'email', label: texts.newAddress, type: 'email', required: true }) })}
+    ${form('handle', texts.changeHandle, { inputs: field({ id: 'new-handle', name: 'handle', label: texts.newHandle, value: handle ?? '', required: true, maxLength: 253 }) })}
+    ${hasPassword && form('reset-code', texts.showReset, { isDangerous: true })}`
   }
-  ${mayRole(role, 'deleteAccounts') && form('delete', 'Delete the account', { isDangerous: true })}
+  ${mayRole(role, 'deleteAccounts') && form('delete', texts.delete, { isDangerous: true })}
 </section>`
 }

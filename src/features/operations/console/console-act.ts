@@ -1,9 +1,11 @@
+import type { Wording } from '../../../http/html.ts'
+
 /** What a form of the console does: it asks an endpoint. */
 export interface ConsoleAct {
   path(form: URLSearchParams): string
   json(form: URLSearchParams): object
   /** Said once it is done. */
-  done: string
+  done: Wording
   /** Shows this member of the answer, which is told only once. */
-  reveals?: { member: string; label: string }
+  reveals?: { member: string; label: Wording }
 }

@@ -1,6 +1,8 @@
 /** What forms of the console do: each act is a request to an endpoint. */
 import type { ConsoleAct } from './console-act.ts'
 import { caseActs } from './console-case-acts.ts'
+import { consoleTexts as texts } from './console-texts.ts'
+import type { Wording } from '../../../http/html.ts'
 import { parseDid } from '../../../protocol/identifiers.ts'
 
 const did = (form: URLSearchParams): string => parseDid(form.get('did') ?? '') ?? ''
@@ -23,7 +25,7 @@ const subjectOf = (form: URLSearchParams) => {
   return { $type: 'com.atproto.repo.strongRef', uri: subject, cid: text(form, 'cid') }
 }
 
-const statusAct = (applied: boolean, done: string): ConsoleAct => ({
+const statusAct = (applied: boolean, done: Wording): ConsoleAct => ({
   path: method('admin.updateSubjectStatus'),
   json: (form) => ({ subject: subjectOf(form), takedown: { applied } }),
   done,
@@ -37,70 +39,70 @@ const quotaOf = (form: URLSearchParams, name: string): object => {
 
 export const consoleActs: Readonly<Record<string, ConsoleAct>> = {
   ...caseActs,
-  takedown: statusAct(true, 'It is taken down.'),
-  restore: statusAct(false, 'The takedown is lifted.'),
-  'end-access': { path: ofAccount('revoke-credentials'), json: nothing, done: 'All access to the account has ended.' },
+  takedown: statusAct(true, texts.isTakenDown),
+  restore: statusAct(false, texts.isRestored),
+  'end-access': { path: ofAccount('revoke-credentials'), json: nothing, done: texts.accessEnded },
   'waitlist-invite': {
     path: () => '/v1/admin/waitlist/invite',
     json: (form) => ({ email: text(form, 'email') }),
-    done: 'The invite is on its way.',
+    done: texts.inviteSent,
   },
   'waitlist-remove': {
     path: () => '/v1/admin/waitlist/remove',
     json: (form) => ({ email: text(form, 'email') }),
-    done: 'The address is off the list.',
+    done: texts.waitlistRemoved,
   },
   'end-agent': {
     path: () => '/v1/admin/agents/revoke',
     json: (form) => ({ registrationId: text(form, 'id') }),
-    done: 'The program may no longer act.',
+    done: texts.agentEnded,
   },
   'end-agents-of': {
     path: () => '/v1/admin/agents/revoke',
     json: (form) => ({ issuer: text(form, 'issuer') }),
-    done: 'The programs of this provider may no longer act.',
+    done: texts.agentsEnded,
   },
   'rotate-push-keys': {
     path: () => '/v1/admin/notifications/sender-keys/rotate',
     json: nothing,
-    done: 'A new key seals pushes.',
+    done: texts.keysRotated,
   },
   'revoke-push-key': {
     path: (form) => `/v1/admin/notifications/sender-keys/${segment(form, 'kid')}/revoke`,
     json: nothing,
-    done: 'The key is revoked.',
+    done: texts.keyRevoked,
   },
   configure: {
     path: () => '/v1/admin/configuration',
     json: (form) => ({ name: text(form, 'name'), value: text(form, 'value') || null }),
-    done: 'The value is replaced, on every node.',
+    done: texts.configured,
   },
   'end-one-access': {
     path: ofAccount('access/end'),
     json: (form) => ({ id: form.get('id') ?? '' }),
-    done: 'It no longer has access.',
+    done: texts.oneAccessEnded,
   },
-  'reset-mail': { path: ofAccount('reset-mail'), json: nothing, done: 'A reset code was mailed to the holder.' },
+  'reset-mail': { path: ofAccount('reset-mail'), json: nothing, done: texts.resetMailed },
   'reset-code': {
     path: ofAccount('reset-token'),
     json: nothing,
-    done: 'This code resets the password once, within a quarter of an hour.',
-    reveals: { member: 'token', label: 'Reset code' },
+    done: texts.resetShown,
+    reveals: { member: 'token', label: texts.resetCode },
   },
   address: {
     path: ofAccount('email'),
     json: (form) => ({ email: text(form, 'email') }),
-    done: 'The account has the new address, which is not confirmed yet.',
+    done: texts.addressChanged,
   },
   handle: {
     path: method('admin.updateAccountHandle'),
     json: (form) => ({ did: did(form), handle: text(form, 'handle') }),
-    done: 'The account has the new handle.',
+    done: texts.handleChanged,
   },
   quota: {
     path: ofAccount('quota'),
     json: (form) => ({ ...quotaOf(form, 'records'), ...quotaOf(form, 'blobBytes') }),
-    done: 'The quota is set.',
+    done: texts.quotaSet,
   },
   mail: {
     path: method('admin.sendEmail'),
@@ -110,69 +112,69 @@ export const consoleActs: Readonly<Record<string, ConsoleAct>> = {
       content: form.get('content') ?? '',
       ...(text(form, 'about') === '' ? {} : { subject: text(form, 'about') }),
     }),
-    done: 'The mail was sent.',
+    done: texts.mailSent,
   },
   'disable-invites': {
     path: method('admin.disableAccountInvites'),
     json: (form) => ({ account: did(form) }),
-    done: 'The account can no longer invite.',
+    done: texts.invitesStopped,
   },
   'enable-invites': {
     path: method('admin.enableAccountInvites'),
     json: (form) => ({ account: did(form) }),
-    done: 'The account can invite again.',
+    done: texts.invitesAllowed,
   },
   delete: {
     path: method('admin.deleteAccount'),
     json: (form) => ({ did: did(form) }),
-    done: 'The account is deleted.',
+    done: texts.accountDeleted,
   },
   invite: {
     path: method('server.createInviteCode'),
     json: (form) => ({ useCount: Number(text(form, 'uses') || '1') }),
-    done: 'The invite code is made.',
-    reveals: { member: 'code', label: 'Invite code' },
+    done: texts.inviteMade,
+    reveals: { member: 'code', label: texts.inviteCode },
   },
   'disable-invite': {
     path: method('admin.disableInviteCodes'),
     json: (form) => ({ codes: [text(form, 'code')] }),
-    done: 'The invite code is disabled.',
+    done: texts.inviteDisabled,
   },
   claim: {
     path: () => '/v1/accounts/claim-codes',
     json: (form) => ({ count: 1, ...(text(form, 'domain') === '' ? {} : { domain: text(form, 'domain') }) }),
-    done: 'The claim code is made. It is good for a day.',
-    reveals: { member: 'codes', label: 'Claim code' },
+    done: texts.claimMade,
+    reveals: { member: 'codes', label: texts.claimCode },
   },
   'revoke-claim': {
     path: () => '/v1/accounts/claim-codes/revoke',
     json: (form) => ({ code: text(form, 'code') }),
-    done: 'The claim code is revoked.',
+    done: texts.claimRevoked,
   },
   role: {
     path: () => '/v1/admin/operators',
     json: (form) => ({ account: text(form, 'account').replace(/^@/, ''), role: text(form, 'role') || null }),
-    done: 'The role is changed.',
+    done: texts.roleChanged,
   },
   'end-session': {
     path: (form) => `/v1/admin/sessions/${segment(form, 'id')}/end`,
     json: nothing,
-    done: 'The session has ended.',
+    done: texts.sessionEnded,
   },
   'retry-steps': {
     path: () => '/v1/admin/steps/retry',
     json: (form) => ({ id: text(form, 'id') }),
-    done: 'The step is tried again.',
+    done: texts.stepRetried,
   },
   'drop-steps': {
     path: () => '/v1/admin/steps/drop',
     json: (form) => ({ id: text(form, 'id') }),
-    done: 'The step is dropped.',
+    done: texts.stepDropped,
   },
   sweep: {
     path: (form) => `/v1/admin/sweeps/${segment(form, 'name')}/run`,
     json: nothing,
-    done: 'The sweep has run.',
+    done: texts.swept,
   },
-  crawl: { path: () => '/v1/admin/request-crawl', json: nothing, done: 'The relays were asked to crawl this server.' },
+  crawl: { path: () => '/v1/admin/request-crawl', json: nothing, done: texts.crawlAsked },
 }

@@ -1,6 +1,7 @@
 /** What forms of the rooms about cases and sign-ups do. */
 import { DAY_SECS } from '../../../base/durations.ts'
 import type { ConsoleAct } from './console-act.ts'
+import { consoleTexts as texts } from './console-texts.ts'
 
 /** The endpoint of a case. A number that is none leads to no other endpoint. */
 export const casePath = (id: string): string => `/v1/admin/cases/${/^\d{1,15}$/.test(id) ? id : 'none'}`
@@ -11,27 +12,27 @@ export const caseActs: Readonly<Record<string, ConsoleAct>> = {
   'case-open': {
     path: () => '/v1/admin/cases',
     json: (form) => ({ subject: text(form, 'subject'), reason: text(form, 'why') }),
-    done: 'The case is open.',
+    done: texts.caseOpen,
   },
   'case-note': {
     path: ofCase('notes'),
     json: (form) => ({ text: text(form, 'note') }),
-    done: 'The note was added.',
+    done: texts.noteAdded,
   },
   'case-deadline': {
     path: ofCase('deadline'),
     json: (form) => ({ inSecs: Math.round(Number(text(form, 'days')) * DAY_SECS) }),
-    done: 'The deadline was moved.',
+    done: texts.deadlineMoved,
   },
   'case-decide': {
     path: ofCase('decision'),
     json: (form) => ({ act: text(form, 'decision'), reason: text(form, 'why') }),
-    done: 'The case is decided.',
+    done: texts.caseDecided,
   },
   'case-answer': {
     path: ofCase('answer'),
     json: (form) => ({ outcome: text(form, 'outcome'), reason: text(form, 'why') }),
-    done: 'The appeal is answered.',
+    done: texts.appealAnswered,
   },
   'blob-quarantine': {
     path: () => '/v1/admin/blobs/quarantine',
@@ -41,12 +42,12 @@ export const caseActs: Readonly<Record<string, ConsoleAct>> = {
       secs: Math.round(Number(text(form, 'days')) * DAY_SECS),
       atEnd: text(form, 'end'),
     }),
-    done: 'The blob is in quarantine.',
+    done: texts.quarantined,
   },
   'blob-release': {
     path: () => '/v1/admin/blobs/release',
     json: (form) => ({ did: text(form, 'did'), cid: text(form, 'cid') }),
-    done: 'The blob is released.',
+    done: texts.released,
   },
   'undo-sign-ups': {
     path: () => '/v1/admin/sign-ups/undo',
@@ -56,6 +57,6 @@ export const caseActs: Readonly<Record<string, ConsoleAct>> = {
       act: text(form, 'undoing'),
       dids: [...form].filter(([name]) => /^did-\d+$/.test(name)).map(([, did]) => did),
     }),
-    done: 'Done. The list shows the current state of the accounts.',
+    done: texts.undone,
   },
 }

@@ -1,25 +1,71 @@
 /** The list of cases, and the page of one. */
-import { html, type Html } from '../../../http/html.ts'
+import { html, type Html, type Wording } from '../../../http/html.ts'
 import type { InsideAnswer } from '../../../http/inside.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { readableDecision, type ExportedDecision, type ListedCase, type WholeCase } from '../cases/cases.ts'
 import { accountUrl } from './console-accounts.ts'
-import { actForm, factList, framed, listOf, minuteOf, moreLink, noteRow, refusalNote } from './console-layout.ts'
+import {
+  actForm,
+  factList,
+  framed,
+  listOf,
+  minuteOf,
+  moreLink,
+  noteRow,
+  refusalNote,
+  wordFor,
+} from './console-layout.ts'
+import { caseRoomTexts as texts } from './case-texts.ts'
+import { consoleTexts } from './console-texts.ts'
 import { casePath } from './console-case-acts.ts'
 import { ask, type Desk } from './console-session.ts'
 
 const ROWS = 25
 const states = ['waiting', 'open', 'appealed', 'decided', 'closed', 'all'] as const
 
+const stateWords = {
+  waiting: texts.waiting,
+  open: texts.open,
+  appealed: texts.appealed,
+  decided: texts.decided,
+  closed: texts.closed,
+  all: texts.all,
+} as const
+const endWords = { release: texts.atEndRelease, takedown: texts.atEndTakedown } as const
+const outcomes = { upheld: texts.upheld, reversed: texts.reversed } as const
+const decisions = {
+  nothing: texts.nothing,
+  warn: texts.warn,
+  takedown: texts.takedown,
+  'takedown-account': texts['takedown-account'],
+  quarantine: texts.quarantineAct,
+} as const
+/** Where a report came from. */
+const sources = {
+  report: texts.report,
+  label: texts.label,
+  notice: texts.notice,
+  check: texts.check,
+  operator: texts.operator,
+} as const
+
 export const caseUrl = (id: number): string => `/admin/case?id=${id}`
 
-const textArea = (name: string, label: string): Html => html`
+const textArea = (name: string, label: Wording): Html => html`
 <div class="field"><label for="${name}">${label}</label><textarea id="${name}" name="${name}" rows="4" maxlength="2000" required></textarea></div>`
 
-const choice = (name: string, label: string, values: readonly string[], chosen = ''): Html => html`
+const choice = (
+  name: string,
+  label: Wording,
+  {
+    values,
+    words,
+    chosen = '',
+  }: { values: readonly string[]; words: Readonly<Record<string, Wording>>; chosen?: string },
+): Html => html`
 <div class="field">
   <label for="${name}">${label}</label>
-  <select id="${name}" name="${name}">${values.map((value) => html`<option value="${value}"${value === chosen && html` selected`}>${value}</option>`)}</select>
+  <select id="${name}" name="${name}">${values.map((value) => html`<option value="${value}"${value === chosen && html` selected`}>${wordFor(words, value)}</option>`)}</select>
 </div>`
 
 export async function casesPage(desk: Desk): Promise<Response> {
@@ -33,37 +79,37 @@ export async function casesPage(desk: Desk): Promise<Response> {
     ? (answer.body as { cases: ListedCase[]; waiting: number; overdue: number; cursor?: string })
     : { cases: [], waiting: 0, overdue: 0, cursor: undefined }
   return framed(desk, {
-    title: 'Cases',
+    title: consoleTexts.cases,
     body: html`
 <section class="card">
   ${refusalNote(answer)}
-  <p class="quiet">${waiting} cases wait for a decision, of which ${overdue} are late.</p>
+  <p class="quiet">${texts.waitingCases({ waiting, overdue })}</p>
   <form method="get" action="/admin/cases" class="stack">
-    ${choice('state', 'State', states, state)}
-    ${field({ name: 'did', label: 'DID of the account', value: did, maxLength: 253 })}
-    <div><button>Show</button></div>
+    ${choice('state', texts.state, { values: states, words: stateWords, chosen: state })}
+    ${field({ name: 'did', label: texts.accountDid, value: did, maxLength: 253 })}
+    <div><button>${consoleTexts.show}</button></div>
   </form>
   ${listOf(
     cases.map(({ id, handle, did: about, kind, subject, state: is, openedAt, deadlineAt }) =>
-      noteRow(html`<a href="${caseUrl(id)}">Case ${id}: ${handle ?? about}</a>`, [
-        html`${kind} <span class="mono">${subject}</span>`,
-        html`${is}, opened ${minuteOf(openedAt)}, to be decided by ${minuteOf(deadlineAt)}`,
+      noteRow(html`<a href="${caseUrl(id)}">${texts.caseOf({ id: String(id), account: handle ?? about })}</a>`, [
+        html`${texts[kind]} <span class="mono">${subject}</span>`,
+        texts.dates({ state: wordFor(stateWords, is), opened: minuteOf(openedAt), deadline: minuteOf(deadlineAt) }),
       ]),
     ),
-    'There are none.',
+    texts.none,
   )}
   ${moreLink(desk, cursor)}
 </section>
 ${await quarantinePart(desk)}
 <section class="card">
-  <h2>Open a case</h2>
+  <h2>${texts.openCase}</h2>
   ${actForm(desk, {
     id: 'case-open',
     act: 'case-open',
     back: '/admin/cases',
-    button: 'Open a case',
+    button: texts.openCase,
     asksReason: false,
-    inputs: html`${field({ name: 'subject', label: 'DID of the account, AT URI of the record, or DID#CID of the blob', required: true, maxLength: 1000 })}${textArea('why', 'Why')}`,
+    inputs: html`${field({ name: 'subject', label: texts.subjectToOpen, required: true, maxLength: 1000 })}${textArea('why', texts.why)}`,
   })}
 </section>`,
   })
@@ -81,40 +127,40 @@ async function quarantinePart(desk: Desk): Promise<Html> {
   const { blobs } = answer.ok ? (answer.body as Quarantined) : { blobs: [] }
   return html`
 <section class="card">
-  <h2>Blobs in quarantine</h2>
+  <h2>${texts.inQuarantine}</h2>
   ${refusalNote(answer)}
   ${listOf(
     blobs.map(({ did, handle, cid, endsAt, atEnd }, i) =>
       noteRow(
         html`<a href="${blobUrl(did, cid)}">${cid}</a>`,
         [
-          html`of <a href="${accountUrl(did)}">${handle ?? did}</a>`,
-          html`until ${minuteOf(endsAt)}, then ${atEnd === 'release' ? 'others can read it again' : 'it is taken down'}`,
+          texts.ofAccount({ account: html`<a href="${accountUrl(did)}">${handle ?? did}</a>` }),
+          (atEnd === 'release' ? texts.untilRelease : texts.untilTakedown)({ time: minuteOf(endsAt) }),
         ],
         actForm(desk, {
           id: `release-${i}`,
           act: 'blob-release',
           back: '/admin/cases',
-          button: 'Release',
+          button: texts.release,
           fields: { did, cid },
         }),
       ),
     ),
-    'No blob is in quarantine.',
+    texts.noQuarantine,
   )}
   ${actForm(desk, {
     id: 'blob-quarantine',
     act: 'blob-quarantine',
     back: '/admin/cases',
-    button: 'Quarantine a blob',
-    inputs: html`${field({ id: 'aside-did', name: 'did', label: 'DID of the account', required: true, maxLength: 253 })}${field({ name: 'cid', label: 'CID of the blob', required: true, maxLength: 200 })}${field({ name: 'days', label: 'Days', value: '30', required: true, maxLength: 3 })}${choice('end', 'Then', ['release', 'takedown'])}`,
+    button: texts.quarantine,
+    inputs: html`${field({ id: 'aside-did', name: 'did', label: texts.accountDid, required: true, maxLength: 253 })}${field({ name: 'cid', label: texts.blobCid, required: true, maxLength: 200 })}${field({ name: 'days', label: texts.days, value: '30', required: true, maxLength: 3 })}${choice('end', texts.afterwards, { values: ['release', 'takedown'], words: endWords })}`,
   })}
 </section>`
 }
 
-const notShown = (desk: Desk, answer: Exclude<InsideAnswer, { ok: true }>): Response =>
+const notShown = (desk: Desk, answer: Exclude<InsideAnswer, { ok: true }>): Promise<Response> =>
   framed(desk, {
-    title: 'Case',
+    title: texts.case,
     status: answer.status,
     body: html`<section class="card">${refusalNote(answer)}</section>`,
   })
@@ -142,41 +188,45 @@ export async function casePage(desk: Desk): Promise<Response> {
   const found = answer.body as WholeCase
   const { decision, reports, furtherReports, notes } = found
   return framed(desk, {
-    title: `Case ${found.id}`,
+    title: texts.caseNumber({ id: String(found.id) }),
     body: html`
 <section class="card">
-  ${factList({
-    Account: html`<a href="${accountUrl(found.did)}">${found.handle ?? found.did}</a>`,
-    Subject: html`${found.kind} <code>${found.subject}</code>`,
-    Blob:
+  ${factList([
+    [texts.accountName, html`<a href="${accountUrl(found.did)}">${found.handle ?? found.did}</a>`],
+    [texts.subject, html`${texts[found.kind]} <code>${found.subject}</code>`],
+    [
+      texts.blobName,
       found.kind === 'blob'
-        ? html`<a href="${blobUrl(found.did, found.subject.split('#')[1] ?? '')}">Open it</a>, which the audit log notes`
+        ? texts.openBlob({
+            blob: (words) => html`<a href="${blobUrl(found.did, found.subject.split('#')[1] ?? '')}">${words}</a>`,
+          })
         : null,
-    State: found.state,
-    Opened: minuteOf(found.openedAt),
-    'To be decided by': minuteOf(found.deadlineAt),
-    'Further reports': furtherReports === 0 ? null : furtherReports,
-  })}
-  <p class="links"><a href="/admin/cases?${new URLSearchParams({ state: 'all', did: found.did }).toString()}">All cases of the account</a></p>
+    ],
+    [texts.state, wordFor(stateWords, found.state)],
+    [texts.opened, minuteOf(found.openedAt)],
+    [texts.decideBy, minuteOf(found.deadlineAt)],
+    [texts.furtherReports, furtherReports === 0 ? null : furtherReports],
+  ])}
+  <p class="links"><a href="/admin/cases?${new URLSearchParams({ state: 'all', did: found.did }).toString()}">${texts.allOfAccount}</a></p>
 </section>
 ${decision && decisionPart(found.id, decision)}
 <section class="card">
-  <h2>Reports</h2>
+  <h2>${texts.reports}</h2>
   ${listOf(
     reports.map(({ source, by, reason, text, at }) =>
-      noteRow(reason === '' ? source : html`${source}: ${reason}`, [
-        text,
-        html`by ${by || 'a deleted account'}, ${minuteOf(at)}`,
-      ]),
+      noteRow(
+        reason === '' ? wordFor(sources, source) : texts.sourceReason({ source: wordFor(sources, source), reason }),
+        [text, consoleTexts.by({ actor: by || texts.deletedAccount, time: minuteOf(at) })],
+      ),
     ),
-    'No reports.',
+    texts.noReports,
   )}
 </section>
 <section class="card">
-  <h2>Notes</h2>
+  <h2>${texts.notes}</h2>
   ${listOf(
-    notes.map(({ actor, text, at }) => noteRow(text, [html`by ${actor}, ${minuteOf(at)}`])),
-    'There are no notes.',
+    notes.map(({ actor, text, at }) => noteRow(text, [consoleTexts.by({ actor, time: minuteOf(at) })])),
+    texts.noNotes,
   )}
 </section>
 ${actsPart(desk, found)}`,
@@ -187,23 +237,32 @@ const exportUrl = (id: number, format: string): string => `/admin/case/export?id
 
 const decisionPart = (id: number, { appeal, ...decision }: NonNullable<WholeCase['decision']>): Html => html`
 <section class="card">
-  <h2>Decision</h2>
-  ${factList({
-    Decision: decision.act,
-    Reason: decision.reason,
-    By: html`${decision.decidedBy}, ${minuteOf(decision.decidedAt)}`,
-    'The person': decision.mailed ? 'was mailed' : 'was not mailed',
-    'May appeal until': decision.appealUntil && minuteOf(decision.appealUntil),
-    Appeal: appeal && html`${appeal.text}, ${minuteOf(appeal.at)}`,
-    Answer: appeal?.outcome ? html`${appeal.outcome}: ${appeal.answer}, by ${decision.answeredBy}` : null,
-  })}
-  <p class="links"><a href="${exportUrl(id, 'text')}">Export as text</a> <a href="${exportUrl(id, 'json')}">Export as JSON</a></p>
-  <p class="quiet">The export has the decision and its grounds, but not who reported.</p>
+  <h2>${texts.decision}</h2>
+  ${factList([
+    [texts.decision, wordFor(decisions, decision.act)],
+    [texts.reason, decision.reason],
+    [texts.by, texts.byAt({ actor: decision.decidedBy, time: minuteOf(decision.decidedAt) })],
+    [texts.person, decision.mailed ? texts.mailed : texts.notMailed],
+    [texts.appealUntil, decision.appealUntil && minuteOf(decision.appealUntil)],
+    [texts.appeal, appeal && html`${appeal.text}, ${minuteOf(appeal.at)}`],
+    [
+      texts.answer,
+      appeal?.outcome
+        ? texts.answered({
+            outcome: wordFor(outcomes, appeal.outcome),
+            text: appeal.answer ?? '',
+            actor: decision.answeredBy ?? '',
+          })
+        : null,
+    ],
+  ])}
+  <p class="links"><a href="${exportUrl(id, 'text')}">${texts.exportText}</a> <a href="${exportUrl(id, 'json')}">${texts.exportJson}</a></p>
+  <p class="quiet">${texts.exportAbout}</p>
 </section>`
 
 /** The acts that are possible now. The endpoints check again. */
 function actsPart(desk: Desk, { id, state, acts }: WholeCase): Html {
-  const form = (act: string, button: string, inputs: Html, isDangerous = false): Html =>
+  const form = (act: string, button: Wording, inputs: Html, isDangerous = false): Html =>
     actForm(desk, {
       id: act,
       act,
@@ -214,13 +273,13 @@ function actsPart(desk: Desk, { id, state, acts }: WholeCase): Html {
       fields: { id: String(id) },
       asksReason: false,
     })
-  const why = textArea('why', 'Reason, which is mailed to the account holder')
+  const why = textArea('why', texts.whyMailed)
   return html`
 <section class="card">
-  <h2>Act</h2>
-  ${state === 'open' && form('case-decide', 'Decide', html`${choice('decision', 'Decision', acts)}${why}`, true)}
-  ${state === 'appealed' && form('case-answer', 'Answer the appeal', html`${choice('outcome', 'Outcome', ['upheld', 'reversed'])}${why}`, true)}
-  ${form('case-note', 'Add a note', textArea('note', 'Note for moderators'))}
-  ${['open', 'appealed'].includes(state) && form('case-deadline', 'Move the deadline', field({ name: 'days', label: 'Days from now', required: true, maxLength: 3 }))}
+  <h2>${texts.act}</h2>
+  ${state === 'open' && form('case-decide', texts.decide, html`${choice('decision', texts.decision, { values: acts, words: decisions })}${why}`, true)}
+  ${state === 'appealed' && form('case-answer', texts.answerAppeal, html`${choice('outcome', texts.outcome, { values: ['upheld', 'reversed'], words: outcomes })}${why}`, true)}
+  ${form('case-note', texts.addNote, textArea('note', texts.note))}
+  ${['open', 'appealed'].includes(state) && form('case-deadline', texts.moveDeadline, field({ name: 'days', label: texts.daysFromNow, required: true, maxLength: 3 }))}
 </section>`
 }

@@ -1,11 +1,11 @@
 /** Small charts, drawn as SVG by the server. */
-import { html, type Html } from '../../../http/html.ts'
+import { html, type Html, type Wording } from '../../../http/html.ts'
 
 const WIDTH = 320
 const HEIGHT = 64
 
 /** Draws one bar for each value, oldest first. `label` says what is shown, for people who do not see it. */
-export function barChart(label: string, values: readonly number[]): Html {
+export function barChart(label: Wording, values: readonly number[]): Html {
   const most = Math.max(1, ...values)
   const step = WIDTH / Math.max(1, values.length)
   const bars = values.map((value, i) => {

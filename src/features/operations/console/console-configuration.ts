@@ -1,9 +1,11 @@
 /** The configuration in force: the changed values, or one section. */
-import { html } from '../../../http/html.ts'
+import { html, type Wording } from '../../../http/html.ts'
 import { LIVE_COMMAND } from '../../../platform/configuration/live-values.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { ask, type Desk } from './console-session.ts'
 import { actForm, framed, listOf, noteRow, refusalNote } from './console-layout.ts'
+import { consoleTexts } from './console-texts.ts'
+import { roomsTexts as texts } from './rooms-texts.ts'
 
 interface Key {
   name: string
@@ -29,16 +31,16 @@ export async function configurationPage(desk: Desk): Promise<Response> {
   const asked = desk.call.url.searchParams.get('section')
   const section = sections.find((name) => name === asked) ?? null
   const shown = keys.filter((key) => (section === null ? key.from !== 'default' : sectionOf(key) === section))
-  const link = (name: string | null, label: string) =>
+  const link = (name: string | null, label: Wording) =>
     html`<a href="${name === null ? PATH : `${PATH}?section=${name}`}"${name === section && html` aria-current="page"`}>${label}</a> `
   return framed(desk, {
-    title: 'Configuration',
+    title: consoleTexts.configuration,
     body: html`
 <section class="card">
   ${refusalNote(answer)}
-  <p class="quiet">What this server works with now. Most values are read at the start; some are replaced while it runs, by the command named there.</p>
-  <nav class="links" aria-label="Sections">${link(null, 'Changed values')}${sections.map((name) => link(name, name))}</nav>
-  <h2>${section ?? 'Changed values'}</h2>
+  <p class="quiet">${texts.configurationAbout}</p>
+  <nav class="links" aria-label="${texts.sections}">${link(null, texts.changedValues)}${sections.map((name) => link(name, name))}</nav>
+  <h2>${section ?? texts.changedValues}</h2>
   ${listOf(
     shown.map((key) => {
       const { name, value, from, variable, replacedBy, meaning } = key
@@ -47,30 +49,30 @@ export async function configurationPage(desk: Desk): Promise<Response> {
           ? html`<a class="mono" href="${PATH}?section=${sectionOf(key)}">${name}</a>`
           : html`<span class="mono">${name}</span>`,
         [
-          html`<span class="mono">${value ?? 'not set'}</span>`,
-          html`from: ${from}${variable !== null && html`, ${variable}`}`,
-          replacedBy === null ? 'A change requires a restart.' : `Replaced while the server runs by: ${replacedBy}`,
-          section !== null && meaning,
+          html`<span class="mono">${value ?? texts.notSet}</span>`,
+          variable === null ? texts.from({ source: from }) : texts.fromVariable({ source: from, variable }),
+          replacedBy === null ? texts.needsRestart : texts.replacedBy({ command: replacedBy }),
+          section !== null && html`<span lang="en">${meaning}</span>`,
         ],
         section !== null && replacedBy === LIVE_COMMAND
           ? actForm(desk, {
               id: name,
               act: 'configure',
               back: `${PATH}?section=${section}`,
-              button: 'Replace',
+              button: texts.replace,
               fields: { name },
               inputs: field({
                 id: `${name}-value`,
                 name: 'value',
-                label: 'New value',
-                hint: 'As in its environment variable: lists separated by commas. Leave it empty to reset it.',
+                label: texts.newValue,
+                hint: texts.newValueHint,
                 maxLength: 2000,
               }),
             })
           : null,
       )
     }),
-    'All values are defaults.',
+    texts.allDefaults,
   )}
 </section>`,
   })

@@ -1,5 +1,5 @@
 /** The data of an account, for moderators. The audit log has who looked at what. */
-import { html, inEnglish } from '../../../http/html.ts'
+import { html } from '../../../http/html.ts'
 import { parseDid } from '../../../protocol/identifiers.ts'
 import { seeOther, type PageCall } from '../../access/page-parts/page-parts.ts'
 import { requireNavigation } from '../../access/pages/pages.ts'
@@ -10,8 +10,6 @@ import { SIGN_IN } from './console-entry.ts'
 import { framed, refusalNote } from './console-layout.ts'
 import { ask, deskOf, type Desk } from './console-session.ts'
 
-const TITLE = inEnglish(dataTexts.title)
-
 export async function dataPage(desk: Desk): Promise<Response> {
   const { searchParams } = desk.call.url
   const did = searchParams.get('did') ?? ''
@@ -20,14 +18,14 @@ export async function dataPage(desk: Desk): Promise<Response> {
   const answer = await ask(desk, `/v1/admin/accounts/${encodeURIComponent(did)}/data?${wanted}`)
   if (!answer.ok)
     return framed(desk, {
-      title: TITLE,
+      title: dataTexts.title,
       status: answer.status,
       body: html`<section class="card">${refusalNote(answer)}</section>`,
     })
   const addressOf = (path: string, parameters: Readonly<Record<string, string>>) =>
     `${path}?${new URLSearchParams({ did, ...parameters })}`
   return framed(desk, {
-    title: TITLE,
+    title: dataTexts.title,
     body: shownData(answer.body as object, wanted, {
       link: (parameters) => addressOf('/admin/data', parameters),
       blobUrl: (cid) => addressOf('/admin/data/blob', { cid }),

@@ -19,10 +19,9 @@ import { html } from '../../../http/html.ts'
 import { openOperatorSession, operatorUse } from '../operators/operators.ts'
 import { ask, clearToken, deskOf, readConsoleForm, setToken } from './console-session.ts'
 import { bare } from './console-layout.ts'
+import { consoleTexts as texts } from './console-texts.ts'
 
 export const SIGN_IN = '/admin/sign-in'
-
-const WRONG = 'The account or the password is wrong. App passwords do not work here.'
 
 async function signInPage(
   call: PageCall,
@@ -34,20 +33,20 @@ async function signInPage(
 ): Promise<Response> {
   const passkey = passkeyPart(await offerPasskey(call.ctx, null, () => operatorUse(null, browserHashOf(call))))
   return bare(call, {
-    title: 'Operators',
+    title: texts.operators,
     script: passkey === null ? undefined : passkeyScript.url,
     body: html`
 <form method="post" action="${SIGN_IN}" class="card">
   ${formProof(call)}
   <div class="tight">
-    <h1>Operators</h1>
-    <p class="quiet">Sign in with an account that has a role on this server.</p>
+    <h1>${texts.operators}</h1>
+    <p class="quiet">${texts.signInLead}</p>
   </div>
   ${errorNote(fault)}
   ${identifierField({ value: identifier, required: true, autofocus: identifier === '' })}
   ${passwordField({ required: true, autofocus: identifier !== '' })}
-  ${asksCode && codeField({ name: 'factor_code', label: 'Code of your second factor', fault })}
-  <div class="actions"><button class="primary">Sign in</button></div>
+  ${asksCode && codeField({ name: 'factor_code', label: texts.factorCode, fault })}
+  <div class="actions"><button class="primary">${texts.signIn}</button></div>
   ${passkey}
 </form>`,
   })
@@ -74,7 +73,7 @@ export async function sendSignIn(call: PageCall): Promise<Response> {
   })
   if (fault === null) return seeOther('/admin')
   const isCode = isAboutCode(fault)
-  const message = !isCode && fault.status === 401 ? WRONG : fault.message
+  const message = !isCode && fault.status === 401 ? texts.wrong : fault.message
   return signInPage(call, {
     identifier,
     fault: { ...fault, field: null, status: 200, message },

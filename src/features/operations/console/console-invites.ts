@@ -2,7 +2,9 @@
 import { html, type Html } from '../../../http/html.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { ask, type Desk } from './console-session.ts'
-import { actForm, framed, listOf, minuteOf, moreLink, noteRow, refusalNote } from './console-layout.ts'
+import { actForm, framed, listOf, minuteOf, moreLink, noteRow, refusalNote, wordFor } from './console-layout.ts'
+import { consoleTexts } from './console-texts.ts'
+import { roomsTexts as texts } from './rooms-texts.ts'
 
 const ROWS = 25
 const BACK = '/admin/invites'
@@ -22,6 +24,13 @@ interface Claims {
   codes: { code: string; status: string; domain?: string; createdAt: string; expiresAt: string }[]
 }
 
+const claimStates = {
+  pending: texts.pending,
+  redeemed: texts.redeemed,
+  expired: texts.expired,
+  revoked: texts.revoked,
+} as const
+
 export async function invitesPage(desk: Desk): Promise<Response> {
   const cursor = desk.call.url.searchParams.get('cursor')
   const more = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
@@ -30,19 +39,21 @@ export async function invitesPage(desk: Desk): Promise<Response> {
   const { codes, cursor: next } = invites.ok ? (invites.body as Invites) : { codes: [], cursor: undefined }
   const claimed = claims.ok ? (claims.body as Claims).codes : []
   return framed(desk, {
-    title: 'Invites',
+    title: consoleTexts.invites,
     body: html`
 <section class="card">
-  <h2>Invite codes</h2>
+  <h2>${texts.inviteCodes}</h2>
   ${refusalNote(invites)}
-  ${actForm(desk, { id: 'invite', act: 'invite', back: BACK, button: 'New invite code', inputs: field({ name: 'uses', label: 'How many accounts it is for', value: '1', required: true, maxLength: 4, digits: { pattern: '[0-9]{1,4}', says: 'A number' } }) })}
+  ${actForm(desk, { id: 'invite', act: 'invite', back: BACK, button: texts.newInvite, inputs: field({ name: 'uses', label: texts.howMany, value: '1', required: true, maxLength: 4, digits: { pattern: '[0-9]{1,4}', says: texts.aNumber } }) })}
   ${listOf(
     codes.map(({ code, available, disabled, forAccount, createdAt, uses }, i) =>
       noteRow(
         html`<span class="mono">${code}</span>`,
         [
-          html`${disabled ? 'disabled' : `${uses.length} of ${available} used`}, for ${forAccount}`,
-          html`made ${minuteOf(createdAt)}`,
+          disabled
+            ? texts.inviteDisabled({ account: forAccount })
+            : texts.inviteUsed({ used: uses.length, available, account: forAccount }),
+          texts.madeAt({ time: minuteOf(createdAt) }),
         ],
         disabled
           ? null
@@ -50,33 +61,41 @@ export async function invitesPage(desk: Desk): Promise<Response> {
               id: `invite-${i}`,
               act: 'disable-invite',
               back: BACK,
-              button: 'Disable',
+              button: texts.disable,
               fields: { code },
             }),
       ),
     ),
-    'There are no invite codes.',
+    texts.noInvites,
   )}
   ${moreLink(desk, next)}
 </section>
 <section class="card">
-  <div class="tight"><h2>Claim codes</h2><p class="quiet">For one account each, for a day.</p></div>
+  <div class="tight"><h2>${texts.claimCodes}</h2><p class="quiet">${texts.claimAbout}</p></div>
   ${refusalNote(claims)}
-  ${actForm(desk, { id: 'claim', act: 'claim', back: BACK, button: 'New claim code', inputs: domainChoice(desk.call.ctx.config.availableUserDomains) })}
+  ${actForm(desk, { id: 'claim', act: 'claim', back: BACK, button: texts.newClaim, inputs: domainChoice(desk.call.ctx.config.availableUserDomains) })}
   ${listOf(
     claimed.map(({ code, status, domain, createdAt, expiresAt }, i) =>
       noteRow(
         html`<span class="mono">${code}</span>`,
         [
-          domain === undefined ? status : `${status}, for handles under ${domain}`,
-          html`made ${minuteOf(createdAt)}, expires ${minuteOf(expiresAt)}`,
+          domain === undefined
+            ? wordFor(claimStates, status)
+            : texts.underDomain({ state: wordFor(claimStates, status), domain }),
+          texts.madeExpires({ time: minuteOf(createdAt), end: minuteOf(expiresAt) }),
         ],
         status !== 'pending'
           ? null
-          : actForm(desk, { id: `claim-${i}`, act: 'revoke-claim', back: BACK, button: 'Revoke', fields: { code } }),
+          : actForm(desk, {
+              id: `claim-${i}`,
+              act: 'revoke-claim',
+              back: BACK,
+              button: consoleTexts.revoke,
+              fields: { code },
+            }),
       ),
     ),
-    'There are no claim codes.',
+    texts.noClaims,
   )}
 </section>`,
   })
@@ -88,8 +107,8 @@ const domainChoice = (domains: readonly string[]): Html | null =>
     ? null
     : html`
 <div class="field">
-  <label for="domain">Handles under</label>
-  <select id="domain" name="domain">${['', ...domains].map((domain) => html`<option value="${domain}">${domain || 'any domain'}</option>`)}</select>
+  <label for="domain">${texts.handlesUnder}</label>
+  <select id="domain" name="domain">${['', ...domains].map((domain) => html`<option value="${domain}">${domain || texts.anyDomain}</option>`)}</select>
 </div>`
 
 interface Waitlist {
@@ -108,20 +127,20 @@ export async function waitlistPage(desk: Desk): Promise<Response> {
     ? (answer.body as Waitlist)
     : { signups: [], total: 0, cursor: undefined }
   return framed(desk, {
-    title: 'Waitlist',
+    title: consoleTexts.waitlist,
     body: html`
 <section class="card">
   ${refusalNote(answer)}
-  <p class="quiet">${total} people wait for an account.</p>
+  <p class="quiet">${texts.waiting({ count: total })}</p>
   ${listOf(
     signups.map(({ email, handle, createdAt }, i) =>
       noteRow(
         email,
-        [handle !== undefined && `wants ${handle}`, html`since ${minuteOf(createdAt)}`],
-        html`<div class="stack">${actForm(desk, { id: `invite-${i}`, act: 'waitlist-invite', back: '/admin/waitlist', button: 'Invite', fields: { email } })}${actForm(desk, { id: `remove-${i}`, act: 'waitlist-remove', back: '/admin/waitlist', button: 'Remove', fields: { email } })}</div>`,
+        [handle !== undefined && texts.wants({ handle }), consoleTexts.since({ time: minuteOf(createdAt) })],
+        html`<div class="stack">${actForm(desk, { id: `invite-${i}`, act: 'waitlist-invite', back: '/admin/waitlist', button: texts.invite, fields: { email } })}${actForm(desk, { id: `remove-${i}`, act: 'waitlist-remove', back: '/admin/waitlist', button: texts.remove, fields: { email } })}</div>`,
       ),
     ),
-    'There are no entries.',
+    texts.noEntries,
   )}
   ${moreLink(desk, cursor)}
 </section>`,

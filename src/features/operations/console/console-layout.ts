@@ -1,26 +1,27 @@
 /** The frame of the console's pages, and parts that several of them have. */
-import { html, type Html } from '../../../http/html.ts'
+import { html, type Html, type Phrase, type Value, type Wording } from '../../../http/html.ts'
 import { page } from '../../../http/page.ts'
 import type { InsideAnswer } from '../../../http/inside.ts'
 import { mayRole, type Act } from '../operators/operators.ts'
 import { errorNote, faultAt, field, hidden } from '../../access/page-parts/page-parts.ts'
 import type { PageCall } from '../../access/page-parts/page-parts.ts'
 import { consoleProof, type Desk } from './console-session.ts'
+import { consoleTexts as texts } from './console-texts.ts'
 
 /** Stricter than on other pages: there is no request but for the stylesheet, and a script only to use a passkey. */
 const policy = (hasScript: boolean): string =>
   `default-src 'none'; style-src 'self'; ${hasScript ? "script-src 'self'; " : ''}img-src data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'`
 
 export interface Shown {
-  title: string
+  title: Wording
   body: Html
   status?: number
   /** URL of a script of ours. */
   script?: string
 }
 
-export const bare = ({ ctx }: PageCall, { title, body, status, script }: Shown, wide = false): Response =>
-  page(ctx.config, {
+export const bare = (call: PageCall, { title, body, status, script }: Shown, wide = false): Promise<Response> =>
+  page(call, {
     title,
     body,
     status,
@@ -29,25 +30,25 @@ export const bare = ({ ctx }: PageCall, { title, body, status, script }: Shown, 
     headers: { 'Content-Security-Policy': policy(script !== undefined) },
   })
 
-const places: readonly [path: string, name: string, act: Act][] = [
-  ['/admin', 'Overview', 'signIn'],
-  ['/admin/accounts', 'Accounts', 'readAccounts'],
-  ['/admin/cases', 'Cases', 'moderate'],
-  ['/admin/sign-ups', 'Sign-ups', 'readAccounts'],
-  ['/admin/invites', 'Invites', 'invite'],
-  ['/admin/waitlist', 'Waitlist', 'invite'],
-  ['/admin/work', 'Work', 'observe'],
-  ['/admin/network', 'Network', 'observe'],
-  ['/admin/agents', 'Agents', 'readAccounts'],
-  ['/admin/pushes', 'Pushes', 'operate'],
-  ['/admin/requests', 'Failed requests', 'observe'],
-  ['/admin/configuration', 'Configuration', 'operate'],
-  ['/admin/audit', 'Audit log', 'readAudit'],
-  ['/admin/operators', 'Operators', 'signIn'],
+const places: readonly [path: string, name: Phrase, act: Act][] = [
+  ['/admin', texts.overview, 'signIn'],
+  ['/admin/accounts', texts.accounts, 'readAccounts'],
+  ['/admin/cases', texts.cases, 'moderate'],
+  ['/admin/sign-ups', texts.signUps, 'readAccounts'],
+  ['/admin/invites', texts.invites, 'invite'],
+  ['/admin/waitlist', texts.waitlist, 'invite'],
+  ['/admin/work', texts.work, 'observe'],
+  ['/admin/network', texts.network, 'observe'],
+  ['/admin/agents', texts.agents, 'readAccounts'],
+  ['/admin/pushes', texts.pushes, 'operate'],
+  ['/admin/requests', texts.requests, 'observe'],
+  ['/admin/configuration', texts.configuration, 'operate'],
+  ['/admin/audit', texts.audit, 'readAudit'],
+  ['/admin/operators', texts.operators, 'signIn'],
 ]
 
 /** A page of the console for someone who is signed in. */
-export function framed(desk: Desk, { title, body, status, script }: Shown): Response {
+export function framed(desk: Desk, { title, body, status, script }: Shown): Promise<Response> {
   const { call, who } = desk
   const links = places
     .filter(([, , act]) => mayRole(who.role, act))
@@ -57,10 +58,10 @@ export function framed(desk: Desk, { title, body, status, script }: Shown): Resp
   const frame = html`
 <section class="card">
   <div class="row">
-    <div class="tight"><h1>${title}</h1><p class="quiet">You act as ${who.role}.</p></div>
-    <form method="post" action="/admin/sign-out">${consoleProof(desk)}<button class="small">Sign out</button></form>
+    <div class="tight"><h1>${title}</h1><p class="quiet">${texts.actAs({ role: texts[who.role] })}</p></div>
+    <form method="post" action="/admin/sign-out">${consoleProof(desk)}<button class="small">${texts.signOut}</button></form>
   </div>
-  <nav class="links" aria-label="Console">${links}</nav>
+  <nav class="links" aria-label="${texts.console}">${links}</nav>
 </section>
 ${body}`
   return bare(call, { title, body: frame, status, script }, true)
@@ -74,7 +75,7 @@ export interface ActForm {
   act: string
   /** The page that is linked afterwards. */
   back: string
-  button: string
+  button: Wording
   fields?: Record<string, string>
   inputs?: Html | null
   isDangerous?: boolean
@@ -92,19 +93,19 @@ export const actForm = (desk: Desk, form: ActForm): Html => html`
     ${consoleProof(desk)}
     ${hidden({ act: form.act, back: form.back, ...form.fields })}
     ${form.inputs}
-    ${form.asksReason !== false && field({ id: `${form.id}-reason`, name: 'reason', label: 'Reason, for the audit log', required: true, maxLength: 500 })}
+    ${form.asksReason !== false && field({ id: `${form.id}-reason`, name: 'reason', label: texts.reason, required: true, maxLength: 500 })}
     <div><button class="${form.isDangerous ? 'danger' : ''}">${form.button}</button></div>
   </form>
 </details>`
 
 export const noteRow = (
-  title: Html | string,
-  lines: readonly (Html | string | null | false)[],
+  title: Value,
+  lines: readonly (Html | Wording | null | false)[],
   after: Html | null = null,
 ): Html => html`
 <li><div class="body"><strong>${title}</strong>${lines.map((line) => line && html`<small>${line}</small>`)}${after}</div></li>`
 
-export const listOf = (rows: readonly Html[], empty: string): Html =>
+export const listOf = (rows: readonly Html[], empty: Wording): Html =>
   rows.length === 0 ? html`<p class="note">${empty}</p>` : html`<ul class="list">${rows}</ul>`
 
 /** The link to the next page of a list. */
@@ -113,19 +114,26 @@ export function moreLink({ call: { url } }: Desk, cursor: string | undefined): H
   const query = new URLSearchParams(url.searchParams)
   query.set('cursor', cursor)
   query.delete('done')
-  return html`<p class="links"><a href="${`${url.pathname}?${query}`}">More</a></p>`
+  return html`<p class="links"><a href="${`${url.pathname}?${query}`}">${texts.more}</a></p>`
 }
 
-export const factList = (facts: Readonly<Record<string, Html | string | number | null | undefined>>): Html => html`
-<dl class="facts">${Object.entries(facts).map(([name, value]) => value !== null && value !== undefined && html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
+/** Facts with their names. Those without a value are left out. */
+export const factList = (
+  facts: readonly (readonly [name: Wording, value: Html | Wording | number | null | undefined])[],
+): Html => html`
+<dl class="facts">${facts.map(([name, value]) => value !== null && value !== undefined && html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
+
+/** The word for a state that an endpoint names; the name itself if there is none. */
+export const wordFor = (words: Readonly<Record<string, Wording>>, name: string): Wording =>
+  Object.hasOwn(words, name) ? words[name]! : name
+
+/** States of accounts. */
+export const accountStates = {
+  active: texts.active,
+  deactivated: texts.deactivated,
+  takendown: texts.takendown,
+} as const
 
 /** The minute of a time in RFC 3339, in UTC. */
 export const minuteOf = (time: string): Html =>
   html`<time datetime="${time}">${time.slice(0, 16).replace('T', ' ')}</time>`
-
-const sizeUnits = ['B', 'kB', 'MB', 'GB', 'TB']
-
-export function sizeOf(bytes: number): string {
-  const power = Math.min(sizeUnits.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, bytes)) / 3)))
-  return `${(bytes / 1000 ** power).toFixed(power === 0 ? 0 : 1)} ${sizeUnits[power]!}`
-}

@@ -1,11 +1,15 @@
 /** Who operates the server, where they are signed in, and what they did. */
 import { html, type Html } from '../../../http/html.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
-import { mayRole, roles } from '../operators/operators.ts'
+import { mayRole, roles, type OperatorAccount } from '../operators/operators.ts'
 import { ask, type Desk } from './console-session.ts'
 import { actForm, framed, listOf, minuteOf, moreLink, noteRow, refusalNote } from './console-layout.ts'
+import { consoleTexts } from './console-texts.ts'
+import { peopleTexts as texts } from './people-texts.ts'
 
-const ROWS = 50
+/** Of roles and sessions, each with a form; and of entries of the audit log. */
+const ROWS = 25
+const AUDIT_ROWS = 50
 const BACK = '/admin/operators'
 
 interface Sessions {
@@ -23,7 +27,7 @@ interface Sessions {
   cursor?: string
 }
 interface Operators {
-  operators: { did: string; handle: string | null; role: string; givenBy: string; givenAt: string }[]
+  operators: { did: string; handle: string | null; role: OperatorAccount['role']; givenBy: string; givenAt: string }[]
   cursor?: string
 }
 
@@ -31,26 +35,32 @@ export async function operatorsPage(desk: Desk): Promise<Response> {
   const answer = await ask(desk, `/v1/admin/sessions?limit=${ROWS}`)
   const { sessions } = answer.ok ? (answer.body as Sessions) : { sessions: [] }
   return framed(desk, {
-    title: 'Operators',
+    title: consoleTexts.operators,
     body: html`
 ${mayRole(desk.who.role, 'readRoles') && (await rolesPart(desk))}
 <section class="card">
-  <h2>Sessions</h2>
+  <h2>${texts.sessions}</h2>
   ${refusalNote(answer)}
   ${listOf(
     sessions.map(({ id, did, handle, kind, isThis, openedAt, usedAt, openedWith, openedFrom }) =>
       noteRow(
         handle ?? did,
         [
-          html`${isThis ? 'this browser' : kind}${openedWith !== null && html`, ${openedWith}`}${openedFrom !== null && html`, from the network ${openedFrom}`}`,
-          html`opened ${minuteOf(openedAt)}, used ${minuteOf(usedAt)}`,
+          html`${isThis ? texts.thisBrowser : kind}${openedWith !== null && html`, ${openedFrom === null ? openedWith : consoleTexts.fromNetwork({ program: openedWith, network: openedFrom })}`}`,
+          texts.opened({ time: minuteOf(openedAt), used: minuteOf(usedAt) }),
         ],
         isThis
           ? null
-          : actForm(desk, { id: `session-${id}`, act: 'end-session', back: BACK, button: 'End', fields: { id } }),
+          : actForm(desk, {
+              id: `session-${id}`,
+              act: 'end-session',
+              back: BACK,
+              button: consoleTexts.end,
+              fields: { id },
+            }),
       ),
     ),
-    'There are no sessions.',
+    texts.noSessions,
   )}
 </section>`,
   })
@@ -58,8 +68,8 @@ ${mayRole(desk.who.role, 'readRoles') && (await rolesPart(desk))}
 
 const roleChoice = (): Html => html`
 <div class="field">
-  <label for="role">Role</label>
-  <select id="role" name="role">${roles.toReversed().map((role) => html`<option value="${role}">${role}</option>`)}</select>
+  <label for="role">${texts.role}</label>
+  <select id="role" name="role">${roles.toReversed().map((role) => html`<option value="${role}">${consoleTexts[role]}</option>`)}</select>
 </div>`
 
 async function rolesPart(desk: Desk): Promise<Html> {
@@ -70,27 +80,27 @@ async function rolesPart(desk: Desk): Promise<Html> {
   const mayManage = mayRole(desk.who.role, 'manageRoles')
   return html`
 <section class="card">
-  <h2>Roles</h2>
+  <h2>${texts.roles}</h2>
   ${refusalNote(answer)}
-  ${mayManage && actForm(desk, { id: 'role', act: 'role', back: BACK, button: 'Give a role', inputs: html`${field({ name: 'account', label: 'Handle, DID or email address', required: true })}${roleChoice()}` })}
+  ${mayManage && actForm(desk, { id: 'role', act: 'role', back: BACK, button: texts.giveRole, inputs: html`${field({ name: 'account', label: texts.roleAccount, required: true })}${roleChoice()}` })}
   ${listOf(
     operators.map(({ did, handle, role, givenBy, givenAt }, i) =>
       noteRow(
         html`<a href="/admin/account?${new URLSearchParams({ did }).toString()}">${handle ?? did}</a>`,
-        [role, html`since ${minuteOf(givenAt)}, by ${givenBy}`],
+        [consoleTexts[role], texts.roleSince({ time: minuteOf(givenAt), actor: givenBy })],
         mayManage
           ? actForm(desk, {
               id: `role-${i}`,
               act: 'role',
               back: BACK,
-              button: 'Remove role',
+              button: texts.removeRole,
               isDangerous: true,
               fields: { account: did, role: '' },
             })
           : null,
       ),
     ),
-    'No account has a role.',
+    texts.noRoles,
   )}
   ${moreLink(desk, next)}
 </section>`
@@ -112,7 +122,7 @@ interface Audit {
 
 export async function auditPage(desk: Desk): Promise<Response> {
   const { searchParams } = desk.call.url
-  const query = new URLSearchParams({ limit: String(ROWS) })
+  const query = new URLSearchParams({ limit: String(AUDIT_ROWS) })
   for (const name of ['action', 'actor', 'subject', 'cursor']) {
     const value = searchParams.get(name)?.trim() ?? ''
     if (value !== '') query.set(name, value)
@@ -120,29 +130,29 @@ export async function auditPage(desk: Desk): Promise<Response> {
   const answer = await ask(desk, `/v1/admin/audit?${query}`)
   const { events, cursor } = answer.ok ? (answer.body as Audit) : { events: [], cursor: undefined }
   return framed(desk, {
-    title: 'Audit log',
+    title: consoleTexts.audit,
     body: html`
 <section class="card">
   ${refusalNote(answer)}
   <details${query.size > 1 && html` open`}>
-    <summary>Filter</summary>
+    <summary>${texts.filter}</summary>
     <form method="get" action="/admin/audit" class="stack">
-      ${field({ name: 'actor', label: 'Actor', value: query.get('actor') ?? '' })}
-      ${field({ name: 'action', label: 'Action', value: query.get('action') ?? '' })}
-      ${field({ name: 'subject', label: 'Subject', value: query.get('subject') ?? '' })}
-      <div><button>Filter</button></div>
+      ${field({ name: 'actor', label: texts.actor, value: query.get('actor') ?? '' })}
+      ${field({ name: 'action', label: texts.action, value: query.get('action') ?? '' })}
+      ${field({ name: 'subject', label: texts.auditSubject, value: query.get('subject') ?? '' })}
+      <div><button>${texts.filter}</button></div>
     </form>
   </details>
   ${listOf(
     events.map(({ actor, action, subject, detail, reason, createdAt }) =>
-      noteRow(action.replaceAll('_', ' '), [
-        subject !== undefined && html`about ${subject}`,
-        reason !== undefined && html`because: ${reason}`,
+      noteRow(html`<span lang="en">${action.replaceAll('_', ' ')}</span>`, [
+        subject !== undefined && texts.aboutSubject({ subject }),
+        reason !== undefined && consoleTexts.because({ reason }),
         detail !== undefined && html`<span class="mono">${detail}</span>`,
-        html`by ${actor}, ${minuteOf(createdAt)}`,
+        consoleTexts.by({ actor, time: minuteOf(createdAt) }),
       ]),
     ),
-    'Nothing was done.',
+    consoleTexts.nothingDone,
   )}
   ${moreLink(desk, cursor)}
 </section>`,

@@ -29,6 +29,7 @@ import { framed } from './console-layout.ts'
 import { agentsPage, pushesPage } from './console-programs.ts'
 import { requestsPage } from './console-requests.ts'
 import { networkPage, overviewPage, workPage } from './console-service.ts'
+import { consoleTexts as texts } from './console-texts.ts'
 import { ask, consoleProof, deskOf, readConsoleForm, setToken, type Desk } from './console-session.ts'
 
 export { showBlob } from './console-data.ts'
@@ -72,7 +73,7 @@ export async function sendAct(call: PageCall): Promise<Response> {
   const act = consoleActs[form.get('act') ?? '']
   const given = form.get('back') ?? ''
   const back = isOwnPath(given) ? given : '/admin'
-  if (act === undefined) return told(desk, back, 'There is no such act.', null, 400)
+  if (act === undefined) return told(desk, back, texts.noSuchAct, null, 400)
   const [password, passkey] = [form.get('password'), passkeyAnswer(form)]
   let token = desk.token
   if (password !== null || passkey !== null) {
@@ -85,7 +86,7 @@ export async function sendAct(call: PageCall): Promise<Response> {
     })
     if (fault !== null) {
       const isCode = isAboutCode(fault)
-      const message = fault.status === 401 && !isCode ? 'That is not your password.' : fault.message
+      const message = fault.status === 401 && !isCode ? texts.wrongPassword : fault.message
       return askPassword(desk, form, { message, asksCode: isCode || form.has('factor_code') })
     }
     setToken(call, token)
@@ -97,20 +98,20 @@ export async function sendAct(call: PageCall): Promise<Response> {
   return told(now, back, act.done, act.reveals ? secretOf(answer.body, act.reveals) : null)
 }
 
-function secretOf(body: unknown, { member, label }: { member: string; label: string }): Html {
+function secretOf(body: unknown, { member, label }: { member: string; label: Wording }): Html {
   const value = (body as Record<string, string | string[]>)[member] ?? ''
-  return html`<p>${label}:</p><p class="secret">${typeof value === 'string' ? value : value.join(' ')}</p>`
+  return html`<p>${label}</p><p class="secret">${typeof value === 'string' ? value : value.join(' ')}</p>`
 }
 
 /** The outcome of an act, with the way back. A page of its own, so that reloading a list repeats nothing. */
-const told = (desk: Desk, back: string, message: string, more: Html | null, status = 200): Response =>
+const told = (desk: Desk, back: string, message: Wording, more: Html | null, status = 200): Promise<Response> =>
   framed(desk, {
-    title: status === 200 ? 'Done' : 'Not done',
+    title: status === 200 ? texts.done : texts.notDone,
     status,
     body: html`
 <section class="card">
   <div class="note ${status === 200 ? 'good' : 'error'}" role="${status === 200 ? 'status' : 'alert'}"><p>${message}</p>${more}</div>
-  <p class="links"><a href="${back}">Back</a></p>
+  <p class="links"><a href="${back}">${texts.back}</a></p>
 </section>`,
   })
 
@@ -131,17 +132,17 @@ async function askPassword(
   const asked = account && (await askedFactors(ctx, account))
   const passkey = passkeyPart(await offerPasskey(ctx, did, () => operatorUse(did, tokenHash)))
   return framed(desk, {
-    title: 'Enter your password again',
+    title: texts.passwordAgain,
     script: passkey === null ? undefined : passkeyScript.url,
     body: html`
 <form method="post" action="/admin/act" class="card">
   ${consoleProof(desk)}
   ${hidden(repeated(form))}
-  <p class="quiet">This cannot be undone, or gives access to an account.</p>
+  <p class="quiet">${texts.grave}</p>
   ${message !== null && html`<p class="note error" role="alert">${message}</p>`}
   ${passwordField({ required: true, autofocus: true })}
-  ${(asksCode || asked?.mailed === false) && codeField({ name: 'factor_code', label: 'Code of your second factor', maxLength: 100 })}
-  <div class="actions"><button class="primary">Continue</button></div>
+  ${(asksCode || asked?.mailed === false) && codeField({ name: 'factor_code', label: texts.factorCode, maxLength: 100 })}
+  <div class="actions"><button class="primary">${texts.continue}</button></div>
   ${passkey}
 </form>`,
   })

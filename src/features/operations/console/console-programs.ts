@@ -4,6 +4,8 @@ import { field } from '../../access/page-parts/page-parts.ts'
 import { mayRole } from '../operators/operators.ts'
 import { ask, type Desk } from './console-session.ts'
 import { actForm, factList, framed, listOf, minuteOf, noteRow, refusalNote } from './console-layout.ts'
+import { consoleTexts } from './console-texts.ts'
+import { roomsTexts as texts } from './rooms-texts.ts'
 
 const AGENTS = '/admin/agents'
 const PUSHES = '/admin/pushes'
@@ -13,10 +15,10 @@ interface Agents {
   trustedIssuers: string[]
 }
 
-const statuses: Readonly<Record<string, string>> = {
-  active: 'wait for an account holder',
-  claimed: 'act for an account',
-  revoked: 'have ended',
+const counted: Readonly<Record<string, typeof texts.agentsWaiting>> = {
+  active: texts.agentsWaiting,
+  claimed: texts.agentsActing,
+  revoked: texts.agentsEnded,
 }
 
 export async function agentsPage(desk: Desk): Promise<Response> {
@@ -26,39 +28,42 @@ export async function agentsPage(desk: Desk): Promise<Response> {
   const trusted = new Set(trustedIssuers)
   const mayEnd = mayRole(desk.who.role, 'operate')
   return framed(desk, {
-    title: 'Agents',
+    title: consoleTexts.agents,
     body: html`
 <section class="card">
-  <div class="tight"><h2>Registrations</h2><p class="quiet">Programs that act for accounts. The page of an account lists its own.</p></div>
+  <div class="tight"><h2>${texts.registrations}</h2><p class="quiet">${texts.registrationsAbout}</p></div>
   ${refusalNote(answer)}
   ${listOf(
     agents.map(({ type, status, count, issuer }) =>
-      noteRow(html`${count} ${statuses[status] ?? status}`, [`registered as ${type}`, issuer ?? null]),
+      noteRow(counted[status]?.({ count }) ?? html`${count} ${status}`, [
+        texts.registeredAs({ kind: type }),
+        issuer ?? null,
+      ]),
     ),
-    'No program has registered.',
+    texts.noAgents,
   )}
-  ${mayEnd && actForm(desk, { id: 'end-agent', act: 'end-agent', back: AGENTS, button: 'End a program', inputs: field({ name: 'id', label: 'Its registration', hint: 'It begins with “reg_”.', required: true, maxLength: 100 }), isDangerous: true })}
+  ${mayEnd && actForm(desk, { id: 'end-agent', act: 'end-agent', back: AGENTS, button: texts.endAgent, inputs: field({ name: 'id', label: texts.itsRegistration, hint: texts.registrationHint, required: true, maxLength: 100 }), isDangerous: true })}
 </section>
 <section class="card">
-  <div class="tight"><h2>Identity providers</h2><p class="quiet">They vouch for programs. Trusted providers are configured in agent_auth.trusted_issuers.</p></div>
+  <div class="tight"><h2>${texts.providers}</h2><p class="quiet">${texts.providersAbout}</p></div>
   ${listOf(
     [...issuers].map((issuer, i) =>
       noteRow(
         issuer,
-        [trusted.has(issuer) ? 'trusted' : 'no longer trusted'],
+        [trusted.has(issuer) ? texts.trusted : texts.notTrusted],
         mayEnd
           ? actForm(desk, {
               id: `issuer-${i}`,
               act: 'end-agents-of',
               back: AGENTS,
-              button: 'End all programs that it vouches for',
+              button: texts.endVouched,
               fields: { issuer },
               isDangerous: true,
             })
           : null,
       ),
     ),
-    'No identity provider is configured.',
+    texts.noProviders,
   )}
 </section>`,
   })
@@ -86,36 +91,36 @@ export async function pushesPage(desk: Desk): Promise<Response> {
   const relay = health.ok ? (health.body as Pushes).notifications : null
   const keys = answer.ok ? (answer.body as SenderKeys).keys : []
   return framed(desk, {
-    title: 'Pushes',
+    title: consoleTexts.pushes,
     body: html`
 <section class="card">
-  <h2>The push relay</h2>
+  <h2>${texts.relay}</h2>
   ${refusalNote(health)}
-  ${relay === null ? html`<p class="note">No push relay is configured (notifications.relay).</p>` : relayFacts(relay)}
+  ${relay === null ? html`<p class="note">${texts.noRelay}</p>` : relayFacts(relay)}
 </section>
 <section class="card">
-  <div class="tight"><h2>Keys that seal pushes</h2><p class="quiet">A rotation creates a new key and retires the old one, which devices still trust until it is revoked.</p></div>
+  <div class="tight"><h2>${texts.sealingKeys}</h2><p class="quiet">${texts.sealingAbout}</p></div>
   ${refusalNote(answer)}
   ${listOf(
     keys.map(({ kid, state, createdAt, changedAt }) =>
       noteRow(
-        html`Key ${kid}: ${state}`,
-        [html`made ${minuteOf(createdAt)}, changed ${minuteOf(changedAt)}`],
+        texts.keyState({ kid: String(kid), state }),
+        [texts.madeChanged({ time: minuteOf(createdAt), changed: minuteOf(changedAt) })],
         state === 'revoked'
           ? null
           : actForm(desk, {
               id: `revoke-key-${kid}`,
               act: 'revoke-push-key',
               back: PUSHES,
-              button: 'Revoke',
+              button: consoleTexts.revoke,
               fields: { kid: String(kid) },
               isDangerous: true,
             }),
       ),
     ),
-    'There are no keys yet.',
+    texts.noKeys,
   )}
-  ${relay !== null && actForm(desk, { id: 'rotate-keys', act: 'rotate-push-keys', back: PUSHES, button: 'Rotate the keys' })}
+  ${relay !== null && actForm(desk, { id: 'rotate-keys', act: 'rotate-push-keys', back: PUSHES, button: texts.rotate })}
 </section>`,
   })
 }
@@ -128,11 +133,14 @@ const relayFacts = ({
   lastError,
   queue,
 }: NonNullable<Pushes['notifications']>): Html =>
-  factList({
-    Relay: html`<span class="mono">${relay}</span>`,
-    Connection: connected ? 'open' : 'closed until it is needed',
-    'Last answer': lastAnswerAt === null ? 'none since the start' : minuteOf(lastAnswerAt),
-    'Failing since': failingSince === null ? null : html`${minuteOf(failingSince)}: ${lastError}`,
-    'Queued pushes': queue.depth,
-    'Age of the oldest': queue.oldestAgeSeconds === null ? null : `${queue.oldestAgeSeconds} s`,
-  })
+  factList([
+    [texts.relayName, html`<span class="mono">${relay}</span>`],
+    [texts.connection, connected ? texts.open : texts.closed],
+    [texts.lastAnswer, lastAnswerAt === null ? texts.noAnswer : minuteOf(lastAnswerAt)],
+    [
+      texts.failingSince,
+      failingSince === null ? null : texts.failure({ time: minuteOf(failingSince), error: lastError ?? '' }),
+    ],
+    [texts.queued, queue.depth],
+    [texts.oldest, queue.oldestAgeSeconds === null ? null : texts.seconds({ secs: queue.oldestAgeSeconds })],
+  ])

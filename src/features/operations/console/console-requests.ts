@@ -3,6 +3,8 @@ import { html } from '../../../http/html.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { ask, type Desk } from './console-session.ts'
 import { framed, listOf, minuteOf, moreLink, noteRow, refusalNote } from './console-layout.ts'
+import { consoleTexts } from './console-texts.ts'
+import { roomsTexts as texts } from './rooms-texts.ts'
 
 const ROWS = 25
 const MAX_ID_CHARS = 36
@@ -12,7 +14,7 @@ interface Requests {
   cursor?: string
 }
 
-const kinds = { '': 'both', failed: 'the server failed', refused: 'refused' } as const
+const kinds = { '': texts.both, failed: texts.failed, refused: texts.refused } as const
 
 export async function requestsPage(desk: Desk): Promise<Response> {
   const { searchParams } = desk.call.url
@@ -22,27 +24,31 @@ export async function requestsPage(desk: Desk): Promise<Response> {
   const answer = await ask(desk, `/v1/admin/requests?${query}`)
   const { requests, cursor } = answer.ok ? (answer.body as Requests) : { requests: [], cursor: undefined }
   return framed(desk, {
-    title: 'Failed requests',
+    title: consoleTexts.requests,
     body: html`
 <section class="card">
   ${refusalNote(answer)}
-  <p class="quiet">Errors carry the id of their request, which people can tell you. What they sent is not kept; the log has lines with the same id if the server failed.</p>
+  <p class="quiet">${texts.requestsAbout}</p>
   <form method="get" action="/admin/requests" class="stack">
-    ${field({ name: 'id', label: 'Id of a request, or its beginning', value: id, maxLength: MAX_ID_CHARS })}
+    ${field({ name: 'id', label: texts.requestId, value: id, maxLength: MAX_ID_CHARS })}
     <div class="field">
-      <label for="kind">What happened</label>
+      <label for="kind">${texts.whatHappened}</label>
       <select id="kind" name="kind">${Object.entries(kinds).map(([one, label]) => html`<option value="${one}"${one === kind && html` selected`}>${label}</option>`)}</select>
     </div>
-    <div><button>Search</button></div>
+    <div><button>${consoleTexts.search}</button></div>
   </form>
   ${listOf(
     requests.map(({ id: found, at, method, route, status, error }) =>
       noteRow(html`${status} ${error}`, [
         html`<span class="mono">${method} ${route}</span>`,
-        html`<span class="mono">${found}</span>, ${minuteOf(at)}`,
+        texts.idAndTime({
+          request: found,
+          time: minuteOf(at),
+          id: (words) => html`<span class="mono">${words}</span>`,
+        }),
       ]),
     ),
-    'No such request is kept.',
+    texts.noRequests,
   )}
   ${moreLink(desk, cursor)}
 </section>`,

@@ -1,19 +1,12 @@
 /** How the server does: what it holds, what it works on, and how the network sees it. */
-import { html, type Html } from '../../../http/html.ts'
+import { html, type Html, type Phrase, type Wording } from '../../../http/html.ts'
+import { listPhrase, sizePhrase } from '../../../http/texts.ts'
 import { mayRole } from '../operators/operators.ts'
 import { barChart } from './console-charts.ts'
 import { ask, type Desk } from './console-session.ts'
-import {
-  actForm,
-  factList,
-  framed,
-  listOf,
-  minuteOf,
-  moreLink,
-  noteRow,
-  refusalNote,
-  sizeOf,
-} from './console-layout.ts'
+import { actForm, factList, framed, listOf, minuteOf, moreLink, noteRow, refusalNote } from './console-layout.ts'
+import { consoleTexts } from './console-texts.ts'
+import { serviceTexts as texts } from './service-texts.ts'
 
 interface Health {
   version: string
@@ -49,14 +42,14 @@ interface Certificates {
 export async function overviewPage(desk: Desk): Promise<Response> {
   if (!mayRole(desk.who.role, 'observe'))
     return framed(desk, {
-      title: 'Overview',
-      body: html`<section class="card"><p class="note">The links above lead to what your role permits.</p></section>`,
+      title: consoleTexts.overview,
+      body: html`<section class="card"><p class="note">${texts.roleOnly}</p></section>`,
     })
   const [health, growth, alerts, doctor, cluster, certificates] = await Promise.all(
     ['health', 'growth', 'alerts', 'doctor', 'cluster', 'certificates'].map((name) => ask(desk, `/v1/admin/${name}`)),
   )
   return framed(desk, {
-    title: 'Overview',
+    title: consoleTexts.overview,
     body: html`
 ${alerts!.ok && alertsPart(alerts!.body as Alerts)}
 ${doctor!.ok && doctorPart(doctor!.body as Examination)}
@@ -70,11 +63,16 @@ function alertsPart({ enabled, alerts }: Alerts): Html {
   const lasting = alerts.filter(({ state }) => state !== 'over')
   return html`
 <section class="card">
-  <h2>Needs attention</h2>
-  ${!enabled && html`<p class="note">Alerts are off: set alerts.mail_to or alerts.webhook_url.</p>`}
+  <h2>${texts.attention}</h2>
+  ${!enabled && html`<p class="note">${texts.alertsOff}</p>`}
   ${listOf(
-    lasting.map(({ name, text, since }) => noteRow(name.replaceAll('-', ' '), [text, html`since ${minuteOf(since)}`])),
-    'Nothing needs attention.',
+    lasting.map(({ name, text, since }) =>
+      noteRow(inEnglishText(name.replaceAll('-', ' ')), [
+        inEnglishText(text),
+        consoleTexts.since({ time: minuteOf(since) }),
+      ]),
+    ),
+    texts.noAlerts,
   )}
 </section>`
 }
@@ -83,39 +81,48 @@ function alertsPart({ enabled, alerts }: Alerts): Html {
 function doctorPart({ examinedAt, isRunning, findings }: Examination): Html {
   const isGood = ({ state }: { state: string }) => state === 'ok' || state === 'skipped'
   const row = ({ check, state, text, remedy }: Examination['findings'][number]) =>
-    noteRow(`${check.replaceAll('-', ' ')}: ${state}`, [text, remedy !== null && `What to do: ${remedy}`])
+    noteRow(inEnglishText(`${check.replaceAll('-', ' ')}: ${state}`), [
+      inEnglishText(text),
+      remedy !== null && consoleTexts.whatToDo({ remedy: inEnglishText(remedy) }),
+    ])
   return html`
 <section class="card">
-  <div class="tight"><h2>The doctor’s findings</h2>
-  <p class="quiet">${examinedAt === null ? 'The server is being examined. Reload this page in a moment.' : html`Examined ${minuteOf(examinedAt)}${isRunning && ', and again now'}.`} “holdfast doctor” examines more.</p></div>
+  <div class="tight"><h2>${texts.doctor}</h2>
+  <p class="quiet">${examinedAt === null ? texts.examining : (isRunning ? texts.examinedAgain : texts.examined)({ time: minuteOf(examinedAt) })}</p></div>
   ${
     examinedAt !== null &&
     html`
-  ${listOf(findings.filter((finding) => !isGood(finding)).map(row), 'Everything is in order.')}
-  <details><summary>What is in order</summary>${listOf(findings.filter(isGood).map(row), 'Nothing is.')}</details>`
+  ${listOf(findings.filter((finding) => !isGood(finding)).map(row), texts.allInOrder)}
+  <details><summary>${texts.inOrder}</summary>${listOf(findings.filter(isGood).map(row), texts.noneInOrder)}</details>`
   }
 </section>`
 }
 
 const DAY_SECS = 86_400
-const daysOf = (secs: number): string => `${(secs / DAY_SECS).toFixed(1)} days`
+const daysOf = (secs: number): Phrase => texts.days({ count: Math.round((10 * secs) / DAY_SECS) / 10 })
 
 const healthPart = ({ version, uptimeSeconds, accounts, storage, firehose, steps, sweeps }: Health): Html => html`
 <section class="card">
-  <h2>The server</h2>
-  ${factList({
-    Version: version,
-    'Running for': daysOf(uptimeSeconds),
-    Accounts: `${accounts.total}: ${accounts.active} active, ${accounts.deactivated} deactivated, ${accounts.takendown} taken down`,
-    'Flagged accounts': accounts.flagged,
-    Blobs: `${storage.blobCount}, ${sizeOf(storage.blobBytes)}`,
-    'Records, nodes and commits': storage.blockCount,
-    'Subscribers of the event stream': firehose['subscribers'] ?? 0,
-    'Newest event': firehose['currentSeq'] ?? 0,
-    'Sweeps that have run': `${Object.values(sweeps).filter((last) => last !== null).length} of ${Object.keys(sweeps).length}`,
-    'Steps that wait': steps.waiting,
-    'Steps that failed': steps.failed,
-  })}
+  <h2>${texts.server}</h2>
+  ${factList([
+    [texts.version, version],
+    [texts.runningFor, daysOf(uptimeSeconds)],
+    [texts.accounts, texts.accountCounts(accounts)],
+    [texts.flagged, accounts.flagged],
+    [texts.blobs, texts.countAndSize({ number: storage.blobCount, size: sizePhrase(storage.blobBytes) })],
+    [texts.blocks, storage.blockCount],
+    [texts.subscribers, firehose['subscribers'] ?? 0],
+    [texts.newestEvent, firehose['currentSeq'] ?? 0],
+    [
+      texts.sweepsRun,
+      texts.ofTotal({
+        some: Object.values(sweeps).filter((last) => last !== null).length,
+        all: Object.keys(sweeps).length,
+      }),
+    ],
+    [texts.stepsWaiting, steps.waiting],
+    [texts.stepsFailed, steps.failed],
+  ])}
 </section>`
 
 function growthPart({ days }: Growth): Html {
@@ -124,33 +131,43 @@ function growthPart({ days }: Growth): Html {
   const bytes = days.map((day) => day.blobBytes)
   return html`
 <section class="card">
-  <h2>The last ${days.length} days</h2>
-  <p class="quiet">${sum(accounts)} new accounts</p>
-  ${barChart(`New accounts per day: ${sum(accounts)} in ${days.length} days, at most ${Math.max(0, ...accounts)} on one`, accounts)}
-  <p class="quiet">${sizeOf(sum(bytes))} of new blobs</p>
-  ${barChart(`New blobs per day: ${sizeOf(sum(bytes))} in ${days.length} days, at most ${sizeOf(Math.max(0, ...bytes))} on one`, bytes)}
+  <h2>${texts.lastDays({ count: days.length })}</h2>
+  <p class="quiet">${texts.newAccounts({ count: sum(accounts) })}</p>
+  ${barChart(texts.accountsChart({ sum: sum(accounts), days: days.length, most: Math.max(0, ...accounts) }), accounts)}
+  <p class="quiet">${texts.newBlobs({ size: sizePhrase(sum(bytes)) })}</p>
+  ${barChart(texts.blobsChart({ sum: sizePhrase(sum(bytes)), days: days.length, most: sizePhrase(Math.max(0, ...bytes)) }), bytes)}
 </section>`
 }
 
 const placePart = ({ database, nodes }: Cluster, certificates: Certificates | null): Html => html`
 <section class="card">
-  <h2>Where it runs</h2>
-  ${factList({
-    Database: database,
-    Nodes:
+  <h2>${texts.where}</h2>
+  ${factList([
+    [texts.database, database],
+    [
+      texts.nodes,
       nodes.length === 0
-        ? 'one'
-        : html`${nodes.map(({ name, heartbeatAt }) => html`${name}, seen ${minuteOf(heartbeatAt)} `)}`,
-    Certificates:
-      certificates === null || certificates.served === 0
-        ? 'none of its own'
-        : html`${certificates.served}${certificates.earliestEndsAt !== null && html`, the first ends ${minuteOf(certificates.earliestEndsAt)}`}`,
-    'Faults of certificates':
+        ? texts.oneNode
+        : listPhrase(nodes.map(({ name, heartbeatAt }) => texts.nodeSeen({ name, time: minuteOf(heartbeatAt) }))),
+    ],
+    [texts.certificates, certificateWords(certificates)],
+    [
+      texts.certificateFaults,
       certificates === null || certificates.faults.length === 0
         ? null
-        : certificates.faults.map(({ text }) => text).join('; '),
-  })}
+        : inEnglishText(certificates.faults.map(({ text }) => text).join('; ')),
+    ],
+  ])}
 </section>`
+
+function certificateWords(certificates: Certificates | null): Wording | number {
+  if (certificates === null || certificates.served === 0) return texts.noCertificates
+  const { served, earliestEndsAt } = certificates
+  return earliestEndsAt === null ? served : texts.certificatesUntil({ number: served, time: minuteOf(earliestEndsAt) })
+}
+
+/** What the server says about itself is in English, as in its log. */
+const inEnglishText = (text: string): Html => html`<span lang="en">${text}</span>`
 
 interface Steps {
   kinds: { kind: string; waiting: number; failed: number }[]
@@ -169,27 +186,27 @@ export async function workPage(desk: Desk): Promise<Response> {
   const mayOperate = mayRole(desk.who.role, 'operate')
   const nameOf = (member: string) => member.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
   return framed(desk, {
-    title: 'Work',
+    title: consoleTexts.work,
     body: html`
 <section class="card">
-  <div class="tight"><h2>Steps</h2><p class="quiet">Mails and other work with the outside world that waits, or has failed.</p></div>
+  <div class="tight"><h2>${texts.steps}</h2><p class="quiet">${texts.stepsAbout}</p></div>
   ${refusalNote(steps)}
   ${listOf(
     rows.map(({ id, kind, status, createdAt, lastError }) =>
       noteRow(
         kind,
-        [html`${status}, since ${minuteOf(createdAt)}`, lastError],
+        [texts.stepSince({ state: status, time: minuteOf(createdAt) }), lastError !== null && inEnglishText(lastError)],
         mayOperate
-          ? html`<div class="stack">${actForm(desk, { id: `retry-${id}`, act: 'retry-steps', back: '/admin/work', button: 'Retry', fields: { id } })}${actForm(desk, { id: `drop-${id}`, act: 'drop-steps', back: '/admin/work', button: 'Drop', isDangerous: true, fields: { id } })}</div>`
+          ? html`<div class="stack">${actForm(desk, { id: `retry-${id}`, act: 'retry-steps', back: '/admin/work', button: texts.retry, fields: { id } })}${actForm(desk, { id: `drop-${id}`, act: 'drop-steps', back: '/admin/work', button: texts.drop, isDangerous: true, fields: { id } })}</div>`
           : null,
       ),
     ),
-    'Nothing waits.',
+    texts.noSteps,
   )}
   ${moreLink(desk, next)}
 </section>
 <section class="card">
-  <div class="tight"><h2>Sweeps</h2><p class="quiet">Regular passes, among them backups and the renewal of certificates.</p></div>
+  <div class="tight"><h2>${texts.sweeps}</h2><p class="quiet">${texts.sweepsAbout}</p></div>
   ${listOf(
     sweeps.map(([member, last]) => {
       const name = nameOf(member)
@@ -197,7 +214,9 @@ export async function workPage(desk: Desk): Promise<Response> {
       return noteRow(
         name,
         [
-          completedAt === null ? 'has not run yet' : html`last ${minuteOf(new Date(completedAt * 1000).toISOString())}`,
+          completedAt === null
+            ? texts.notYet
+            : texts.last({ time: minuteOf(new Date(completedAt * 1000).toISOString()) }),
           last !== null && countsIn(report),
         ],
         mayOperate
@@ -205,13 +224,13 @@ export async function workPage(desk: Desk): Promise<Response> {
               id: `sweep-${name}`,
               act: 'sweep',
               back: '/admin/work',
-              button: 'Run now',
+              button: texts.runNow,
               fields: { name },
             })
           : null,
       )
     }),
-    'There are no sweeps.',
+    texts.noSweeps,
   )}
 </section>`,
   })
@@ -226,26 +245,32 @@ export async function networkPage(desk: Desk): Promise<Response> {
   const answer = await ask(desk, '/v1/admin/network')
   const { links, subscribers } = answer.ok ? (answer.body as Network) : { links: [], subscribers: [] }
   return framed(desk, {
-    title: 'Network',
+    title: consoleTexts.network,
     body: html`
 <section class="card">
-  <div class="tight"><h2>The way to the network</h2><p class="quiet">It was looked at just now.</p></div>
+  <div class="tight"><h2>${texts.way}</h2><p class="quiet">${texts.wayAbout}</p></div>
   ${refusalNote(answer)}
   ${listOf(
     links.map(({ name, state, text, remedy }) =>
-      noteRow(html`${name}: ${state}`, [text, state !== 'ok' && remedy !== undefined && html`What to do: ${remedy}`]),
+      noteRow(inEnglishText(`${name}: ${state}`), [
+        inEnglishText(text),
+        state !== 'ok' && remedy !== undefined && consoleTexts.whatToDo({ remedy: inEnglishText(remedy) }),
+      ]),
     ),
-    'Nothing was looked at.',
+    texts.nothingLooked,
   )}
-  ${mayRole(desk.who.role, 'operate') && actForm(desk, { id: 'crawl', act: 'crawl', back: '/admin/network', button: 'Ask the relays to crawl' })}
+  ${mayRole(desk.who.role, 'operate') && actForm(desk, { id: 'crawl', act: 'crawl', back: '/admin/network', button: texts.crawl })}
 </section>
 <section class="card">
-  <h2>Subscribers of the event stream</h2>
+  <h2>${texts.subscribers}</h2>
   ${listOf(
     subscribers.map(({ address, program, since, seq }) =>
-      noteRow(program ?? address, [address, html`since ${minuteOf(since)}${seq !== null && html`, at event ${seq}`}`]),
+      noteRow(program ?? address, [
+        address,
+        seq === null ? consoleTexts.since({ time: minuteOf(since) }) : texts.atEvent({ time: minuteOf(since), seq }),
+      ]),
     ),
-    'There are no subscribers.',
+    texts.noSubscribers,
   )}
 </section>`,
   })

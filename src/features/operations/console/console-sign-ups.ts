@@ -1,9 +1,22 @@
 /** A burst of sign-ups: the accounts that were made within a time, and what undoes them together. */
-import { html, type Html } from '../../../http/html.ts'
+import { html, type Html, type Phrase } from '../../../http/html.ts'
+import { listPhrase } from '../../../http/texts.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
-import { mayRole } from '../operators/operators.ts'
+import { mayRole, type OperatorAccount } from '../operators/operators.ts'
 import { accountUrl } from './console-accounts.ts'
-import { actForm, framed, listOf, minuteOf, moreLink, noteRow, refusalNote } from './console-layout.ts'
+import {
+  accountStates,
+  actForm,
+  framed,
+  listOf,
+  minuteOf,
+  moreLink,
+  noteRow,
+  refusalNote,
+  wordFor,
+} from './console-layout.ts'
+import { consoleTexts } from './console-texts.ts'
+import { peopleTexts as texts } from './people-texts.ts'
 import { ask, type Desk } from './console-session.ts'
 
 const ROWS = 50
@@ -20,7 +33,7 @@ interface SignUps {
     emailDomain: string | null
     createdAt: string
     status: string
-    role: string | null
+    role: OperatorAccount['role'] | null
     records: number
     blobs: number
     arrived: boolean
@@ -41,15 +54,15 @@ export async function signUpsPage(desk: Desk): Promise<Response> {
   const answer = await ask(desk, `/v1/admin/sign-ups?${query}`)
   const found = answer.ok ? (answer.body as SignUps) : null
   return framed(desk, {
-    title: 'Sign-ups',
+    title: consoleTexts.signUps,
     body: html`
 <section class="card">
   ${refusalNote(answer)}
   ${found && hoursPart(found)}
   <form method="get" action="/admin/sign-ups" class="stack">
-    ${field({ name: 'from', label: 'From (UTC)', value: found?.from ?? '', maxLength: 30 })}
-    ${field({ name: 'until', label: 'Until (UTC)', value: found?.until ?? '', maxLength: 30 })}
-    <div><button>Show</button></div>
+    ${field({ name: 'from', label: texts.from, value: found?.from ?? '', maxLength: 30 })}
+    ${field({ name: 'until', label: texts.until, value: found?.until ?? '', maxLength: 30 })}
+    <div><button>${consoleTexts.show}</button></div>
   </form>
 </section>
 ${found && accountsPart(desk, found)}`,
@@ -59,18 +72,29 @@ ${found && accountsPart(desk, found)}`,
 function hoursPart({ hours, burst }: SignUps): Html {
   const busiest = hours.toSorted((a, b) => b.count - a.count).slice(0, HOURS)
   return html`
-<h2>Busiest hours of the last days</h2>
+<h2>${texts.busiest}</h2>
 ${listOf(
   busiest.map(({ hour, count }) => {
     const until = new Date(Date.parse(hour) + HOUR_MILLIS).toISOString()
     const isBurst = burst > 0 && count >= burst
     return noteRow(html`<a href="${windowUrl(hour, until)}">${minuteOf(hour)}</a>`, [
-      `${count} accounts${isBurst ? ', a burst' : ''}`,
+      (isBurst ? texts.madeBurst : texts.made)({ count }),
     ])
   }),
-  'No account was made.',
+  texts.noneMade,
 )}`
 }
+
+const undoings = { takedown: texts.takedown, restore: texts.restore, delete: texts.deleteAct } as const
+
+/** State, role and origin of an account, and when it was made. */
+const stateOf = ({ status, role, arrived, createdAt }: SignUps['accounts'][number]): Phrase =>
+  listPhrase([
+    wordFor(accountStates, status),
+    ...(role === null ? [] : [consoleTexts[role]]),
+    ...(arrived ? [texts.arrived] : []),
+    texts.madeAt({ time: minuteOf(createdAt) }),
+  ])
 
 function accountsPart(desk: Desk, found: SignUps): Html {
   const { from, until, count, accounts, cursor } = found
@@ -78,16 +102,20 @@ function accountsPart(desk: Desk, found: SignUps): Html {
   const acts = ['takedown', 'restore', ...(mayRole(desk.who.role, 'deleteAccounts') ? ['delete'] : [])]
   return html`
 <section class="card">
-  <h2>Accounts</h2>
-  <p class="quiet">${count} accounts were made in this time.</p>
+  <h2>${consoleTexts.accounts}</h2>
+  <p class="quiet">${texts.madeInTime({ count })}</p>
   ${listOf(
     accounts.map((one) =>
       noteRow(html`<a href="${accountUrl(one.did)}">${one.handle ?? one.did}</a>`, [
-        html`${one.status}${one.role !== null && html`, ${one.role}`}${one.arrived && ', moved here'}, made ${minuteOf(one.createdAt)}`,
-        `${one.emailDomain === null ? 'no address' : `mail at ${one.emailDomain}`}, ${one.records} records, ${one.blobs} blobs`,
+        stateOf(one),
+        texts.holds({
+          address: one.emailDomain === null ? texts.noAddress : texts.mailAt({ domain: one.emailDomain }),
+          records: one.records,
+          blobs: one.blobs,
+        }),
       ]),
     ),
-    'No account was made.',
+    texts.noneMade,
   )}
   ${moreLink(desk, cursor)}
   ${
@@ -97,15 +125,15 @@ function accountsPart(desk: Desk, found: SignUps): Html {
       id: 'undo-sign-ups',
       act: 'undo-sign-ups',
       back: windowUrl(from, until),
-      button: 'Undo all sign-ups on this page',
+      button: texts.undo,
       isDangerous: true,
       fields: { from, until },
       inputs: html`
 <div class="field">
-  <label for="undoing">What to do</label>
-  <select id="undoing" name="undoing">${acts.map((name) => html`<option value="${name}">${name}</option>`)}</select>
+  <label for="undoing">${texts.whatToDo}</label>
+  <select id="undoing" name="undoing">${acts.map((name) => html`<option value="${name}">${wordFor(undoings, name)}</option>`)}</select>
 </div>
-<fieldset><legend>Accounts</legend><ul class="list">${undoable.map(({ did, handle }, i) => html`<li><label class="check"><input type="checkbox" name="did-${i}" value="${did}" checked> <span>${handle ?? did}</span></label></li>`)}</ul></fieldset>`,
+<fieldset><legend>${consoleTexts.accounts}</legend><ul class="list">${undoable.map(({ did, handle }, i) => html`<li><label class="check"><input type="checkbox" name="did-${i}" value="${did}" checked> <span>${handle ?? did}</span></label></li>`)}</ul></fieldset>`,
     })
   }
 </section>`
