@@ -363,7 +363,8 @@ test('a full spool ends the chain, and another one begins once the destination i
   bucket.fault = 503
   const written: string[] = []
   const isFull = () => pds.log.some(({ message }) => message.includes('continuous backup begins again'))
-  while (!isFull()) written.push(await post(alice, crypto.randomUUID().repeat(2000)))
+  const incompressible = () => Array.from({ length: 2000 }, () => crypto.randomUUID()).join('')
+  while (!isFull()) written.push(await post(alice, incompressible()))
   written.push(await post(alice, 'after it was full'))
   expect((await stateOf(pds)).spooledBytes).toBeLessThan(3 * 1024 ** 2)
   bucket.fault = null
