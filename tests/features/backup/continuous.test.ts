@@ -77,10 +77,14 @@ async function paths(dataDir: string): Promise<string[]> {
   await using server = await startOn(dataDir)
   const { body } = await request(`${server.url}/xrpc/com.atproto.sync.listRepos`)
   const [{ did }] = body.repos
-  const listed = await request(
-    `${server.url}/xrpc/com.atproto.repo.listRecords?repo=${did}&collection=org.example.note&limit=100`,
-  )
-  return listed.body.records.map(({ uri }: { uri: string }) => pathOf(uri)).toSorted()
+  const found: string[] = []
+  for (let cursor: string | undefined = ''; cursor !== undefined;) {
+    const query = new URLSearchParams({ repo: did, collection: 'org.example.note', ...(cursor && { cursor }) })
+    const page = (await request(`${server.url}/xrpc/com.atproto.repo.listRecords?${query}`)).body
+    found.push(...page.records.map(({ uri }: { uri: string }) => pathOf(uri)))
+    cursor = page.cursor
+  }
+  return found.toSorted()
 }
 const pathOf = (uri: string) => uri.split('/').slice(-2).join('/')
 const files = (folder: string) =>

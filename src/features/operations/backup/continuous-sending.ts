@@ -43,6 +43,8 @@ const MAX_PAUSE_MILLIS = 30_000
 const FIRST_PAUSE_MILLIS = 200
 /** How long the end of the server waits for the destination. What is left is sent after the next start. */
 const END_MILLIS = 5000
+/** How long it waits for the last request, whose outcome no longer counts. */
+const LAST_REQUEST_MILLIS = 500
 const POLL_MILLIS = 20
 
 /** The chain cannot be continued. */
@@ -81,6 +83,8 @@ export class ContinuousSending {
   #baselessSince: number | null = null
   #isMakingBase = false
   #isStopping = false
+  /** Chains that ended since there was a base. */
+  #brokenChains = 0
   #fault: string | null = null
   #wake = Promise.withResolvers<void>()
   #loop: Promise<void> = Promise.resolve()
@@ -187,7 +191,8 @@ export class ContinuousSending {
     Object.assign(state, { number, digest: digestOf(sealed), at: header.at, position: taken.position })
     await this.#spool.save(state)
     this.#wake.resolve()
-    if (this.#spool.bytes > config.backup.continuousSpoolBytes)
+    // The first one of a chain has all that is in the log, and may be larger than the limit.
+    if (this.#spool.bytes - sealed.byteLength > config.backup.continuousSpoolBytes)
       throw new ChainBroken('the destination is out of reach, and backup.continuous_spool_bytes are waiting for it')
   }
 
@@ -206,6 +211,7 @@ export class ContinuousSending {
     const text = error instanceof Error ? error.message : String(error)
     this.ctx.log.error('continuous backup begins again', { error })
     this.#fault = text
+    this.#brokenChains++
     this.#openSince ??= this.ctx.clock.monotonic()
     this.following.end()
     this.#follower = null
@@ -252,6 +258,8 @@ export class ContinuousSending {
   async #send(): Promise<void> {
     const { number } = this.#spool.waiting[0]!
     await this.#write(segmentName(this.#state!.chain, number), await this.#spool.read(number))
+    // The next start sends it again: another process may use the folder by now.
+    if (this.#end.signal.aborted) return
     await this.#spool.shift()
     if (this.#follower !== null) this.#fault = null
   }
@@ -270,6 +278,9 @@ export class ContinuousSending {
     this.#seal()
     await this.#sealing
     await this.#base
+    // A destination that is slower than the writes would get one base after another.
+    if (this.#brokenChains > 1)
+      await this.#pause(Math.min(FIRST_PAUSE_MILLIS * 2 ** this.#brokenChains, MAX_PAUSE_MILLIS))
     const { workFactor, passphrase } = config.backup
     const now = new Date(clock.now())
     const seal = await sealOf(this.#archive, { passphrase: passphrase?.reveal() ?? null, workFactor }, now)
@@ -363,6 +374,7 @@ export class ContinuousSending {
     if (isOver()) return
     state.baseAt = header.at
     this.#baselessSince = null
+    this.#brokenChains = 0
     await this.#spool.save(state)
     await this.#untilDone(isOver, async () => {
       const { clock, config, log } = this.ctx
@@ -389,12 +401,12 @@ export class ContinuousSending {
     this.#seal()
     await this.#sealing
     const late = setTimeout(() => this.#end.abort(), END_MILLIS)
-    while (!this.#end.signal.aborted && this.#follower !== null && this.#spool.waiting.length > 0)
+    while (!this.#end.signal.aborted && this.#fault === null && this.#spool.waiting.length > 0)
       await this.#pause(POLL_MILLIS)
     clearTimeout(late)
     this.#end.abort()
     this.#wake.resolve()
-    await Promise.race([Promise.all([this.#loop, this.#base]), sleep(END_MILLIS)])
+    await Promise.race([Promise.all([this.#loop, this.#base]), sleep(LAST_REQUEST_MILLIS)])
   }
 
   /** The file has all that was committed, unless something changes it. */
