@@ -266,12 +266,21 @@ test('an account has as many spaces as the server permits', async () => {
   expect((await write(4)).status).toBe(200)
 })
 
+test('names of any length that is permitted are stored', async () => {
+  const { get, post, place } = await writer()
+  const space = `at://did:web:${'a'.repeat(450)}/space/test.${'b'.repeat(60)}.space/${'c'.repeat(470)}`
+  const longest = { ...place, space, collection: `test.${'d'.repeat(63)}.note`, rkey: 'e'.repeat(512) }
+  expect((await post('createRecord', { ...longest, record: { text: '' } })).status).toBe(200)
+  expect((await get('listRecords', { space, repo: place.repo })).body.records).toHaveLength(1)
+})
+
 test('what is no space, no record key or no record is refused', async () => {
   const good = { space: freshSpace(), repo: alice.did, collection: NOTE, record: { text: '' } }
   for (const wrong of [
     { space: `at://alice.test/space/${TYPE}/a` },
     { space: `${good.space}/` },
     { space: `${good.space}?x` },
+    { space: `at://did:web:${'a'.repeat(60)}.${'b'.repeat(700)}.example/space/${TYPE}/${'c'.repeat(500)}` },
     { space: `at://${alice.did}/${NOTE}/a` },
     { rkey: '..' },
     { collection: 'note' },

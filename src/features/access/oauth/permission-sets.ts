@@ -83,7 +83,11 @@ export async function effectiveScope(
   { did, clientId, scope, isFixed }: { did: Did; clientId: string; scope: string; isFixed: boolean },
 ): Promise<string> {
   const scopes = scope.split(' ')
-  const granted = (values: readonly string[]) => values.map((value) => scopeFor(did, value)).join(' ')
+  const granted = (values: readonly string[]) => {
+    const named = values.map((value) => scopeFor(did, value)).join(' ')
+    if (named === scope || fitsAccessToken(ctx, { clientId, scope: named })) return named
+    throw new OAuthError(400, 'invalid_scope', TOO_LONG)
+  }
   if (isFixed || !scopes.some(isPublishedElsewhere)) return granted(scopes)
   const expansion = await expanded(ctx, clientId, scopes)
   if (expansion.ok) return granted(grantsOf(expansion.scopes))

@@ -145,7 +145,7 @@ export function findExpired(
   return reader.all(sql`
     SELECT did, cid, unreferenced_at AS "unreferencedAt" FROM blob
     WHERE unreferenced_at IS NOT NULL AND unreferenced_at <= ${until} AND takedown_ref IS NULL
-      AND (unreferenced_at, did, cid) > (${from.unreferencedAt}, ${from.did}, ${from.cid})
+      AND NOT ${isHeldBySpace()} AND (unreferenced_at, did, cid) > (${from.unreferencedAt}, ${from.did}, ${from.cid})
     ORDER BY unreferenced_at, did, cid LIMIT ${limit}`)
 }
 

@@ -33,6 +33,8 @@ import {
 
 /** Most operations in one request. */
 const MAX_WRITES = 200
+/** Longest URI of a space that is written in. The identity of its authority has any length, and indices have not. */
+const MAX_SPACE_CHARS = 1024
 
 export type SpaceWrite =
   | { action: 'create'; collection: Nsid; rkey?: RecordKey; record: Record<string, unknown> }
@@ -78,6 +80,8 @@ export async function writeToSpace(
   const { did } = caller
   if (input.repo !== did) throw forbidden('A repository is written by its own account')
   if (input.writes.length > MAX_WRITES) throw invalidRequest(`Too many writes. Max: ${MAX_WRITES}`)
+  if (input.space.length > MAX_SPACE_CHARS)
+    throw invalidRequest(`The URI of the space is too long. Max: ${MAX_SPACE_CHARS} characters`)
   const space = parseSpaceUri(input.space)!
   const permissions = spacePermissions(ctx, caller)
   // What a put turns out to be is known in the transaction; what no grant allows is refused before any work.
