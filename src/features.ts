@@ -46,7 +46,7 @@ import { reservedKeys } from './features/identity/reserved-keys/reserved-keys-fe
 import { serverInfo } from './features/operations/server-info/server-info.ts'
 import { serviceAuth } from './features/access/service-auth/service-auth.ts'
 import { signup } from './features/identity/signup/signup-feature.ts'
-import { spaces } from './features/data/spaces/spaces.ts'
+import { spaces } from './features/data/spaces/spaces-feature.ts'
 import { sync } from './features/data/sync/sync-feature.ts'
 import { tokens } from './features/access/tokens/tokens-feature.ts'
 import { transfers } from './features/identity/transfers/transfers-feature.ts'

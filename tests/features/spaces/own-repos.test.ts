@@ -5,9 +5,12 @@ import { parseSpaceCommit } from '../../../src/protocol/space-commit.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { spaceApp, type SpaceApp } from '../../support/clients/space-app.ts'
 import { hashOfSet, isCommitOf } from '../../support/space-oracle.ts'
-import { basic, request } from '../../support/clients/http.ts'
+import { basic, bearer, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { archiveIn } from '../../support/zip-reading.ts'
 import { useWorld } from '../../support/world.ts'
+import { readCar } from '@atproto/repo'
+import { decode } from '../../../src/protocol/cbor.ts'
 import { parseDidKey } from '../../../src/protocol/keys.ts'
 
 const TYPE = 'test.forum.space'
@@ -310,4 +313,25 @@ test('the account goes, and with it all that it has in spaces', async () => {
   expect(await pds.count('space_record', { space_repo_id: id })).toBe(0)
   expect(await pds.count('space_op', { space_repo_id: id })).toBe(0)
   expect(place.repo).toBe(account.did)
+})
+
+test('the archive of an account has what it wrote in spaces, signed, and nothing of others', async () => {
+  const { put, place, account, get } = await writer()
+  for (const rkey of ['b', 'a', 'longer']) await put(rkey, `text ${rkey}`)
+  const answer = await fetch(`${pds.url}/v1/account/archive`, { headers: bearer(account.accessJwt) })
+  const files = await archiveIn(await answer.bytes()).contents()
+  const { spaces: listed } = JSON.parse(files.get('spaces.json')!.toString())
+  const { body } = await get('getLatestCommit', place)
+  expect(listed).toEqual([{ file: 'spaces/1.car', space: place.space, rev: body.commit.rev, records: 3 }])
+  const { roots, blocks } = await readCar(new Uint8Array(files.get('spaces/1.car')!))
+  const [commit, index] = roots.map((root) => decode(blocks.get(root)!) as Record<string, unknown>)
+  expect(Buffer.from(commit!['hash'] as Uint8Array).toString('hex')).toBe(
+    Buffer.from(body.commit.hash.$bytes, 'base64').toString('hex'),
+  )
+  expect(Object.keys(index!)).toEqual([`${NOTE}/a`, `${NOTE}/b`, `${NOTE}/longer`])
+  const nobody = await createAccount(pds, 'nobody')
+  const other = await fetch(`${pds.url}/v1/account/archive`, { headers: bearer(nobody.accessJwt) })
+  expect(
+    [...(await archiveIn(await other.bytes()).contents()).keys()].filter((name) => name.includes('space')),
+  ).toEqual([])
 })

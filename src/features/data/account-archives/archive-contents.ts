@@ -14,6 +14,7 @@ import { listAppPasswords } from '../../access/sessions/sessions.ts'
 import { accountBlobs } from '../blobs/blobs.ts'
 import { findPreferences } from '../preferences/preferences.ts'
 import { repoBlocks, repoHead, type RepoHead } from '../repo/repo.ts'
+import { spaceExports } from '../spaces/spaces.ts'
 import { archiveNames } from './archive-names.ts'
 import { recordTables, tableText } from './record-tables.ts'
 
@@ -116,6 +117,23 @@ async function collectFiles(
   if (repo !== null) await files.add(archiveNames.repo, writeCar(repo.head, repoBlocks(reader, repo, null)), pause)
   for (const table of recordTables)
     await files.add(archiveNames.table(table.name), tableText(reader, did, table), pause)
+  await collectSpaces(ctx, reader, { did, files }, pause)
+}
+
+/** Adds nothing for an account that has written in no space. */
+async function collectSpaces(
+  ctx: Context,
+  reader: Reader,
+  { did, files }: { did: Did; files: CollectedFiles },
+  pause: () => Promise<unknown>,
+): Promise<void> {
+  const spaces: object[] = []
+  for await (const { car, ...named } of spaceExports(ctx, reader, did)) {
+    const file = archiveNames.space(spaces.length + 1)
+    await files.add(file, car, pause)
+    spaces.push({ file, ...named })
+  }
+  if (spaces.length > 0) await files.add(archiveNames.spaceList, [jsonText({ spaces })], pause)
 }
 
 async function collectBlobs(
@@ -163,6 +181,8 @@ repo.car          your repository: all your posts, follows, likes and other reco
 tables/           the same records as tables, which spreadsheets open
 blobs/            your images and videos; their names are their content identifiers (CIDs)
 blobs.csv         the list of these files
+spaces.json       if you have written in spaces: which ones, and the file of each
+spaces/           what you have written there, as signed by your account; other people may not see it
 
 The archive contains no password and no key. A server that accepts such archives can restore the account from it.
 `

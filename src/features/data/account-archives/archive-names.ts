@@ -34,6 +34,8 @@ export const archiveNames = {
   preferences: 'preferences.json',
   repo: 'repo.car',
   blobList: 'blobs.csv',
+  spaceList: 'spaces.json',
+  space: (number: number) => `spaces/${number}.car`,
   table: (name: string) => `tables/${name}.csv`,
   blob: (cid: string, mimeType: string) => `${BLOB_FOLDER}${cid}${extensions[mimeType] ?? ''}`,
 } as const

@@ -120,7 +120,8 @@ export async function latestCommit(ctx: Context, place: Place): Promise<{ commit
   return { commit: commitView(await commitOf(ctx, ctx.db, place, await repoAt(ctx.db, place))) }
 }
 
-async function commitOf(
+/** A commit of the state that was read, made for one reader. Throws `RepoNotFound` if the account is gone. */
+export async function commitOf(
   ctx: Context,
   reader: Reader,
   { space, repo }: Place,

@@ -1,0 +1,63 @@
+/** What an account has in spaces, as archives that its key has signed. */
+import type { Context } from '../../../platform/context.ts'
+import type { Reader } from '../../../platform/database/database.ts'
+import type { Block } from '../../../protocol/car.ts'
+import type { Cid } from '../../../protocol/cid.ts'
+import type { Did, SpaceUri, Tid } from '../../../protocol/identifiers.ts'
+import { spaceArchive } from '../../../protocol/space-archive.ts'
+import { commitOf } from './space-reading.ts'
+import { findSpaceRepo, listSpaceEntries, listSpacesOf, spaceRecordsAt } from './space-store.ts'
+
+/** Read at once. */
+const PAGE_SPACES = 100
+const PAGE_ENTRIES = 1000
+const PAGE_RECORDS = 100
+
+export interface SpaceExport {
+  space: SpaceUri
+  rev: Tid
+  records: number
+  /** A CAR in chunks, to be read before the next export is asked for. */
+  car: AsyncIterable<Uint8Array>
+}
+
+/** Returns the repositories of an account one after another. `reader` must be of a snapshot. */
+export async function* spaceExports(ctx: Context, reader: Reader, did: Did): AsyncGenerator<SpaceExport> {
+  for (let after = ''; ;) {
+    const spaces = await listSpacesOf(reader, did, { after, limit: PAGE_SPACES })
+    for (const space of spaces) {
+      const repo = (await findSpaceRepo(reader, did, space))!
+      const commit = await commitOf(ctx, reader, { space, repo: did }, repo)
+      const car = spaceArchive(commit, await indexOf(reader, repo.id), (paths) => blocksAt(reader, repo.id, paths))
+      yield { space, rev: repo.rev, records: repo.records, car }
+    }
+    if (spaces.length < PAGE_SPACES) return
+    after = spaces.at(-1)!
+  }
+}
+
+async function indexOf(reader: Reader, repoId: number): Promise<Record<string, Cid>> {
+  const index: Record<string, Cid> = {}
+  for (let after: string | null = null; ;) {
+    const page = await listSpaceEntries(reader, repoId, {
+      collection: null,
+      after,
+      descending: false,
+      limit: PAGE_ENTRIES,
+    })
+    for (const { path, cid } of page) index[path] = cid
+    if (page.length < PAGE_ENTRIES) return index
+    after = page.at(-1)!.path
+  }
+}
+
+async function* blocksAt(reader: Reader, repoId: number, paths: readonly string[]): AsyncGenerator<Block[]> {
+  for (let start = 0; start < paths.length; start += PAGE_RECORDS) {
+    const some = paths.slice(start, start + PAGE_RECORDS)
+    const records = await spaceRecordsAt(reader, repoId, some)
+    yield some.map((path) => {
+      const { cid, value } = records.get(path)!
+      return { cid, bytes: value }
+    })
+  }
+}
