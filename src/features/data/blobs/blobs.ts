@@ -4,7 +4,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { blobUsage } from './blob-store.ts'
 import { downloadSpaceBlob } from './blob-download.ts'
 import { countReferencedCids } from './reference-store.ts'
-import { listSpaceBlobs } from './space-reference-store.ts'
+import { listSpaceBlobs, listSpaceReferences } from './space-reference-store.ts'
 import { applySpaceBlobChanges } from './space-references.ts'
 
 export { arrivalLocks, ownArrivedBlobs, placeBlob, type ArrivedBlob } from './blob-arrival.ts'
@@ -28,7 +28,12 @@ export {
 } from './blob-store.ts'
 
 /** Blobs that records in spaces refer to. */
-export const spaceBlobs = { change: applySpaceBlobChanges, list: listSpaceBlobs, download: downloadSpaceBlob }
+export const spaceBlobs = {
+  change: applySpaceBlobChanges,
+  list: listSpaceBlobs,
+  referencesOf: listSpaceReferences,
+  download: downloadSpaceBlob,
+}
 
 /** Counts of referenced and of stored blobs, and stored bytes. */
 export async function countBlobs(

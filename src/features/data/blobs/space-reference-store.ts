@@ -33,6 +33,19 @@ export async function deleteSpaceReferences(
     RETURNING record, cid`)
 }
 
+/** The references of the records. */
+export async function listSpaceReferences(
+  reader: Reader,
+  did: Did,
+  space: SpaceUri,
+  records: readonly string[],
+): Promise<ReferenceRow[]> {
+  if (records.length === 0) return []
+  return reader.all(sql`
+    SELECT record, cid FROM space_blob_reference
+    WHERE did = ${did} AND space = ${space} AND record IN ${sqlList(records)}`)
+}
+
 /** Deletes all references of an account that is deleted with its blobs. */
 export const deleteAllSpaceReferences = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM space_blob_reference WHERE did = ${did}`)

@@ -189,6 +189,19 @@ export async function spaceRecordsAt(
   return found
 }
 
+/** A page of records in order of their paths, after `after`. */
+export async function listWholeRecords(
+  reader: Reader,
+  repoId: number,
+  after: string,
+  limit: number,
+): Promise<SpaceRecord[]> {
+  const rows = await reader.all<RecordRow>(sql`
+    SELECT path, cid, value FROM space_record WHERE space_repo_id = ${repoId} AND path > ${after}
+    ORDER BY path LIMIT ${limit}`)
+  return rows.map(recordOf)
+}
+
 export async function putSpaceRecords(
   tx: Tx,
   repoId: number,

@@ -9,11 +9,13 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { signingKeyOf } from '../../identity/account-keys/account-keys.ts'
 import { referenceFaults } from '../../data/blobs/blobs.ts'
 import { newestCommitEvent } from '../../data/firehose/firehose.ts'
+import { spaceFaults } from '../../data/spaces/spaces.ts'
 import { repoFaults, repoHead, type RepoHead } from '../../data/repo/repo.ts'
 
 /**
  * Returns what is wrong with the repository of an account, in words; empty if nothing is, or if there is none. Reads
- * one state in pieces, which `throttled` runs. References to blobs are compared once the records are right.
+ * one state in pieces, which `throttled` runs. References to blobs are compared once the records are right. What the
+ * account has in spaces belongs to it.
  */
 export async function faultsOfRepo(ctx: Context, did: Did, throttled: Throttle = unthrottled): Promise<string[]> {
   return ctx.db.snapshot(async (reader) => {
@@ -23,7 +25,11 @@ export async function faultsOfRepo(ctx: Context, did: Did, throttled: Throttle =
     if (key === null) return ['the repository belongs to no account']
     const faults = await repoFaults(reader, repo, key.publicKey, throttled)
     if (faults.length === 0) faults.push(...(await referenceFaults(ctx, reader, did, throttled)))
-    return [...faults, ...(await throttled(() => logFaults(reader, repo)))]
+    return [
+      ...faults,
+      ...(await throttled(() => logFaults(reader, repo))),
+      ...(await spaceFaults(reader, did, throttled)),
+    ]
   })
 }
 
