@@ -191,6 +191,11 @@ const unusedFiles: readonly [path: string, contents: string, whatFor: string][] 
   ],
   ['nodemailer/dist/esm/dkim/index.js', 'export default class {}', 'signatures, which the mail server makes'],
   ['nodemailer/dist/esm/smtp-pool/index.js', 'export default class {}', 'connections that are kept'],
+  ...['sendmail', 'ses', 'json', 'stream'].map((name): [string, string, string] => [
+    `nodemailer/dist/esm/${name}-transport/index.js`,
+    'export default class {}',
+    'mail by other ways than SMTP',
+  ]),
   [
     'nodemailer/dist/esm/well-known/services.js',
     'export const services = {}',
