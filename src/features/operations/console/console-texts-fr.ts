@@ -46,7 +46,7 @@ export const consoleFrench = {
   revoke: 'Révoquer',
   active: 'actif',
   deactivated: 'désactivé',
-  takendown: 'retiré',
+  takendown: 'suspendu',
   isTakenDown: 'C’est retiré.',
   isRestored: 'Le retrait est levé.',
   accessEnded: 'Tout accès au compte a pris fin.',

@@ -46,7 +46,7 @@ export const consoleBrazilian = {
   revoke: 'Revogar',
   active: 'ativa',
   deactivated: 'desativada',
-  takendown: 'removida',
+  takendown: 'suspensa',
   isTakenDown: 'Foi removido.',
   isRestored: 'A remoção foi desfeita.',
   accessEnded: 'Todo o acesso à conta foi encerrado.',

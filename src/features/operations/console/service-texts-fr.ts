@@ -16,7 +16,7 @@ export const serviceFrench = {
   runningFor: 'En marche depuis',
   days: { one: '{count} jour', many: '{count} de jours', other: '{count} jours' },
   accounts: 'Comptes',
-  accountCounts: '{total} : {active} actifs, {deactivated} désactivés, {takendown} retirés',
+  accountCounts: '{total} : {active} actifs, {deactivated} désactivés, {takendown} suspendus',
   flagged: 'Comptes signalés',
   blobs: 'Fichiers',
   countAndSize: '{number}, {size}',

@@ -15,7 +15,7 @@ export const serviceBrazilian = {
   runningFor: 'Em execução há',
   days: { one: '{count} dia', many: '{count} de dias', other: '{count} dias' },
   accounts: 'Contas',
-  accountCounts: '{total}: {active} ativas, {deactivated} desativadas, {takendown} removidas',
+  accountCounts: '{total}: {active} ativas, {deactivated} desativadas, {takendown} suspensas',
   flagged: 'Contas sinalizadas',
   blobs: 'Arquivos',
   countAndSize: '{number}, {size}',
