@@ -62,6 +62,10 @@ test('what a form has done is said in the same language, and what the server say
   }
   const { body } = await browser.send('/admin/act', fields, german)
   expect(body).toContain('Der Einladungscode ist erstellt.')
+  const refused = await browser.send('/admin/act', { ...fields, act: 'end-session', id: 'none' }, german)
+  expect(refused.body).toContain('<span lang="en">')
+  const missing = await browser.open('/admin/account?did=did:plc:none', german)
+  expect(missing.body).toMatch(/role="alert" id="fault"><span lang="en">/)
   expect((await browser.open('/admin/network', german)).body).toContain('<span lang="en">')
   expect((await browser.open('/admin/audit', german)).body).toContain('<span lang="en">')
 })

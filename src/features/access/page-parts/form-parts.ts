@@ -1,7 +1,7 @@
 /** The parts that pages share: messages, fields, and reading submitted forms. */
 import type { RouteCall } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
-import { html, type Html, type Wording } from '../../../http/html.ts'
+import { html, type Html, type Value, type Wording } from '../../../http/html.ts'
 import { dayPhrase } from '../../../http/texts.ts'
 import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
 import { MIN_PASSWORD_CHARS } from '../../identity/passwords/passwords.ts'
@@ -27,7 +27,7 @@ export const seeOther = (location: string): Response =>
 export const pageRefusal = (message: string): Refusal => new Refusal(400, 'InvalidRequest', message)
 
 /** At most one per page, because fields refer to its id. */
-export const errorNote = (fault: Fault | null): Html | null =>
+export const errorNote = (fault: { message: Value } | null): Html | null =>
   fault && html`<p class="note error" role="alert" id="fault">${fault.message}</p>`
 
 export const goodNote = (message: Wording | null): Html | null =>

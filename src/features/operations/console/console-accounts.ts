@@ -9,6 +9,7 @@ import {
   actForm,
   factList,
   framed,
+  inEnglish,
   listOf,
   minuteOf,
   moreLink,
@@ -177,7 +178,7 @@ ${actsPart(desk, account)}
   <h2>${texts.history}</h2>
   ${listOf(
     history.map(({ action, actor, reason, createdAt }) =>
-      noteRow(html`<span lang="en">${action.replaceAll('_', ' ')}</span>`, [
+      noteRow(inEnglish(action.replaceAll('_', ' ')), [
         reason !== undefined && consoleTexts.because({ reason }),
         consoleTexts.by({ actor, time: minuteOf(createdAt) }),
       ]),

@@ -3,7 +3,7 @@ import { html, type Wording } from '../../../http/html.ts'
 import { LIVE_COMMAND } from '../../../platform/configuration/live-values.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { ask, type Desk } from './console-session.ts'
-import { actForm, framed, listOf, noteRow, refusalNote } from './console-layout.ts'
+import { actForm, framed, inEnglish, listOf, noteRow, refusalNote } from './console-layout.ts'
 import { consoleTexts } from './console-texts.ts'
 import { roomsTexts as texts } from './rooms-texts.ts'
 
@@ -52,7 +52,7 @@ export async function configurationPage(desk: Desk): Promise<Response> {
           html`<span class="mono">${value ?? texts.notSet}</span>`,
           variable === null ? texts.from({ source: from }) : texts.fromVariable({ source: from, variable }),
           replacedBy === null ? texts.needsRestart : texts.replacedBy({ command: replacedBy }),
-          section !== null && html`<span lang="en">${meaning}</span>`,
+          section !== null && inEnglish(meaning),
         ],
         section !== null && replacedBy === LIVE_COMMAND
           ? actForm(desk, {

@@ -3,7 +3,7 @@ import { html, type Html, type Phrase, type Value, type Wording } from '../../..
 import { page } from '../../../http/page.ts'
 import type { InsideAnswer } from '../../../http/inside.ts'
 import { mayRole, type Act } from '../operators/operators.ts'
-import { errorNote, faultAt, field, hidden } from '../../access/page-parts/page-parts.ts'
+import { errorNote, field, hidden } from '../../access/page-parts/page-parts.ts'
 import type { PageCall } from '../../access/page-parts/page-parts.ts'
 import { consoleProof, type Desk } from './console-session.ts'
 import { consoleTexts as texts } from './console-texts.ts'
@@ -67,9 +67,12 @@ ${body}`
   return bare(call, { title, body: frame, status, script }, true)
 }
 
+/** What the server says about itself is in English, as in its log. */
+export const inEnglish = (text: string): Html => html`<span lang="en">${text}</span>`
+
 /** The sentence of an answer that refuses; null if it does not. */
 export const refusalNote = (answer: InsideAnswer): Html | null =>
-  answer.ok ? null : errorNote(faultAt(null, answer.message))
+  answer.ok ? null : errorNote({ message: inEnglish(answer.message) })
 
 export interface ActForm {
   act: string

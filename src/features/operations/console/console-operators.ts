@@ -3,7 +3,7 @@ import { html, type Html } from '../../../http/html.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { mayRole, roles, type OperatorAccount } from '../operators/operators.ts'
 import { ask, type Desk } from './console-session.ts'
-import { actForm, framed, listOf, minuteOf, moreLink, noteRow, refusalNote } from './console-layout.ts'
+import { actForm, framed, inEnglish, listOf, minuteOf, moreLink, noteRow, refusalNote } from './console-layout.ts'
 import { consoleTexts } from './console-texts.ts'
 import { peopleTexts as texts } from './people-texts.ts'
 
@@ -145,7 +145,7 @@ export async function auditPage(desk: Desk): Promise<Response> {
   </details>
   ${listOf(
     events.map(({ actor, action, subject, detail, reason, createdAt }) =>
-      noteRow(html`<span lang="en">${action.replaceAll('_', ' ')}</span>`, [
+      noteRow(inEnglish(action.replaceAll('_', ' ')), [
         subject !== undefined && texts.aboutSubject({ subject }),
         reason !== undefined && consoleTexts.because({ reason }),
         detail !== undefined && html`<span class="mono">${detail}</span>`,

@@ -25,7 +25,7 @@ import { auditPage, operatorsPage } from './console-operators.ts'
 import { configurationPage } from './console-configuration.ts'
 import { isAboutCode, SIGN_IN } from './console-entry.ts'
 import { invitesPage, waitlistPage } from './console-invites.ts'
-import { framed } from './console-layout.ts'
+import { framed, inEnglish } from './console-layout.ts'
 import { agentsPage, pushesPage } from './console-programs.ts'
 import { requestsPage } from './console-requests.ts'
 import { networkPage, overviewPage, workPage } from './console-service.ts'
@@ -94,7 +94,7 @@ export async function sendAct(call: PageCall): Promise<Response> {
   const now = { ...desk, token }
   const answer = await ask(now, act.path(form), act.json(form), form.get('reason')?.trim() || undefined)
   if (!answer.ok && answer.name === 'PasswordRequired') return askPassword(now, form)
-  if (!answer.ok) return told(now, back, answer.message, null, answer.status)
+  if (!answer.ok) return told(now, back, inEnglish(answer.message), null, answer.status)
   return told(now, back, act.done, act.reveals ? secretOf(answer.body, act.reveals) : null)
 }
 
@@ -104,7 +104,7 @@ function secretOf(body: unknown, { member, label }: { member: string; label: Wor
 }
 
 /** The outcome of an act, with the way back. A page of its own, so that reloading a list repeats nothing. */
-const told = (desk: Desk, back: string, message: Wording, more: Html | null, status = 200): Promise<Response> =>
+const told = (desk: Desk, back: string, message: Html | Wording, more: Html | null, status = 200): Promise<Response> =>
   framed(desk, {
     title: status === 200 ? texts.done : texts.notDone,
     status,

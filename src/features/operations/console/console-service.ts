@@ -4,7 +4,17 @@ import { listPhrase, sizePhrase } from '../../../http/texts.ts'
 import { mayRole } from '../operators/operators.ts'
 import { barChart } from './console-charts.ts'
 import { ask, type Desk } from './console-session.ts'
-import { actForm, factList, framed, listOf, minuteOf, moreLink, noteRow, refusalNote } from './console-layout.ts'
+import {
+  actForm,
+  factList,
+  framed,
+  inEnglish,
+  listOf,
+  minuteOf,
+  moreLink,
+  noteRow,
+  refusalNote,
+} from './console-layout.ts'
 import { consoleTexts } from './console-texts.ts'
 import { serviceTexts as texts } from './service-texts.ts'
 
@@ -67,10 +77,7 @@ function alertsPart({ enabled, alerts }: Alerts): Html {
   ${!enabled && html`<p class="note">${texts.alertsOff}</p>`}
   ${listOf(
     lasting.map(({ name, text, since }) =>
-      noteRow(inEnglishText(name.replaceAll('-', ' ')), [
-        inEnglishText(text),
-        consoleTexts.since({ time: minuteOf(since) }),
-      ]),
+      noteRow(inEnglish(name.replaceAll('-', ' ')), [inEnglish(text), consoleTexts.since({ time: minuteOf(since) })]),
     ),
     texts.noAlerts,
   )}
@@ -81,9 +88,9 @@ function alertsPart({ enabled, alerts }: Alerts): Html {
 function doctorPart({ examinedAt, isRunning, findings }: Examination): Html {
   const isGood = ({ state }: { state: string }) => state === 'ok' || state === 'skipped'
   const row = ({ check, state, text, remedy }: Examination['findings'][number]) =>
-    noteRow(inEnglishText(`${check.replaceAll('-', ' ')}: ${state}`), [
-      inEnglishText(text),
-      remedy !== null && consoleTexts.whatToDo({ remedy: inEnglishText(remedy) }),
+    noteRow(inEnglish(`${check.replaceAll('-', ' ')}: ${state}`), [
+      inEnglish(text),
+      remedy !== null && consoleTexts.whatToDo({ remedy: inEnglish(remedy) }),
     ])
   return html`
 <section class="card">
@@ -155,7 +162,7 @@ const placePart = ({ database, nodes }: Cluster, certificates: Certificates | nu
       texts.certificateFaults,
       certificates === null || certificates.faults.length === 0
         ? null
-        : inEnglishText(certificates.faults.map(({ text }) => text).join('; ')),
+        : inEnglish(certificates.faults.map(({ text }) => text).join('; ')),
     ],
   ])}
 </section>`
@@ -165,9 +172,6 @@ function certificateWords(certificates: Certificates | null): Wording | number {
   const { served, earliestEndsAt } = certificates
   return earliestEndsAt === null ? served : texts.certificatesUntil({ number: served, time: minuteOf(earliestEndsAt) })
 }
-
-/** What the server says about itself is in English, as in its log. */
-const inEnglishText = (text: string): Html => html`<span lang="en">${text}</span>`
 
 interface Steps {
   kinds: { kind: string; waiting: number; failed: number }[]
@@ -195,7 +199,7 @@ export async function workPage(desk: Desk): Promise<Response> {
     rows.map(({ id, kind, status, createdAt, lastError }) =>
       noteRow(
         kind,
-        [texts.stepSince({ state: status, time: minuteOf(createdAt) }), lastError !== null && inEnglishText(lastError)],
+        [texts.stepSince({ state: status, time: minuteOf(createdAt) }), lastError !== null && inEnglish(lastError)],
         mayOperate
           ? html`<div class="stack">${actForm(desk, { id: `retry-${id}`, act: 'retry-steps', back: '/admin/work', button: texts.retry, fields: { id } })}${actForm(desk, { id: `drop-${id}`, act: 'drop-steps', back: '/admin/work', button: texts.drop, isDangerous: true, fields: { id } })}</div>`
           : null,
@@ -252,9 +256,9 @@ export async function networkPage(desk: Desk): Promise<Response> {
   ${refusalNote(answer)}
   ${listOf(
     links.map(({ name, state, text, remedy }) =>
-      noteRow(inEnglishText(`${name}: ${state}`), [
-        inEnglishText(text),
-        state !== 'ok' && remedy !== undefined && consoleTexts.whatToDo({ remedy: inEnglishText(remedy) }),
+      noteRow(inEnglish(`${name}: ${state}`), [
+        inEnglish(text),
+        state !== 'ok' && remedy !== undefined && consoleTexts.whatToDo({ remedy: inEnglish(remedy) }),
       ]),
     ),
     texts.nothingLooked,
