@@ -2,7 +2,7 @@ export const consoleGerman = {
   overview: 'Übersicht',
   accounts: 'Konten',
   cases: 'Fälle',
-  signUps: 'Anmeldungen',
+  signUps: 'Registrierungen',
   invites: 'Einladungen',
   waitlist: 'Warteliste',
   work: 'Arbeit',

@@ -95,7 +95,7 @@ export const peopleGerman = {
   holds: '{address}, {records} Einträge, {blobs} Dateien',
   noAddress: 'keine Adresse',
   mailAt: 'Mail bei {domain}',
-  undo: 'Alle Anmeldungen dieser Seite rückgängig machen',
+  undo: 'Alle Registrierungen dieser Seite rückgängig machen',
   whatToDo: 'Was geschehen soll',
   takedown: 'sperren',
   restore: 'wieder freigeben',
