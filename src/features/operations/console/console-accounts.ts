@@ -162,7 +162,7 @@ export async function accountPage(desk: Desk): Promise<Response> {
             quota: sizePhrase(limits.blobBytes),
           }),
     ],
-    [texts.recoveryShare, account.escrow],
+    [texts.recoveryShare, inEnglish(account.escrow)],
     [
       texts.flags,
       account.flags.length === 0
