@@ -61,5 +61,5 @@ test('commands and the console make, list and revoke codes of a domain', async (
   await desk.signIn(ivo.did)
   expect((await desk.open('/admin/invites')).body).toContain('<option value="garden.dev">')
   expect((await desk.act('claim', { domain: 'garden.dev' })).body).toContain('Claim code')
-  expect((await desk.open('/admin/invites')).body).toContain('pending, for handles under garden.dev')
+  expect((await desk.open('/admin/invites')).body).toContain('not used yet, for handles under garden.dev')
 })
