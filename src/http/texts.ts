@@ -233,9 +233,9 @@ export const sizePhrase = (bytes: number): Phrase =>
 export const percentPhrase = (percent: number): Phrase =>
   written((language) => (percent / 100).toLocaleString(language, { style: 'percent' }))
 
-/** A list in words: one, two and three. */
-export const listPhrase = (items: readonly Value[]): Phrase =>
+/** A list in words: one, two and three. `unit`: what belongs together, such as the facts about one thing. */
+export const listPhrase = (items: readonly Value[], type: 'conjunction' | 'unit' = 'conjunction'): Phrase =>
   written((language) => {
-    const places = new Intl.ListFormat(language, { type: 'conjunction' }).formatToParts(items.map((_, i) => String(i)))
-    return places.map(({ type, value }) => (type === 'element' ? items[Number(value)] : value))
+    const places = new Intl.ListFormat(language, { type }).formatToParts(items.map((_, i) => String(i)))
+    return places.map((part) => (part.type === 'element' ? items[Number(part.value)] : part.value))
   }, items)

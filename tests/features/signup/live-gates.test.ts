@@ -2,12 +2,12 @@
 import { expect, test } from 'bun:test'
 import { parseHandle } from '../../../src/protocol/identifiers.ts'
 import { workBits } from '../../../src/protocol/proof-of-work.ts'
-import { createAccount, xrpc, type TestAccount } from '../../support/clients/account.ts'
+import { createAccount, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { begin, forCeremonies } from '../../support/clients/ceremony.ts'
 import { ConsoleBrowser } from '../../support/clients/console-browser.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { roleHolder } from '../../support/clients/role-holder.ts'
-import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
 import { runProgram } from '../../support/servers/program.ts'
 import { setUp } from '../../support/set-up.ts'
 import { until } from '../../support/until.ts'
@@ -125,6 +125,8 @@ test('a question is asked of new accounts, and has several answers', async () =>
     { signUp: { answer: '<b>isar</b>' } },
   ])
     expect(await signUpWith('stranger', extension)).toMatchObject({ status: 400, body: { error: 'AnswerRequired' } })
+  // An app that knows nothing of questions shows the message.
+  expect((await signUpWith('stranger', undefined)).body.message).toContain(`${pds.url}/account/sign-up`)
   for (const signUp of [null, [], 'isar', { answer: 1 }, { proofOfWork: 'x' }])
     expect(await signUpWith('stranger', { signUp })).toMatchObject({ status: 400, body: { error: 'InvalidRequest' } })
   expect((await signUpWith('neighbour', { signUp: { answer: '  THE   isar ' } })).status).toBe(200)
@@ -194,6 +196,18 @@ test('a proof of work is for one address, and lasts an hour', async () => {
   await set('invite_code_required', 'true')
   expect(await needs()).toEqual({ inviteCodeRequired: true })
   await set('invite_code_required', null)
+  await set('signup.proof_of_work_bits', null)
+})
+
+test('a proof for one server is worthless at another', async () => {
+  await set('signup.proof_of_work_bits', '8')
+  await using other = await startPds({ rateLimit: { enabled: false }, signup: { proofOfWorkBits: 8 } })
+  const email = 'traveller@example.com'
+  const proofOfWork = await proofFor(email)
+  const json = { handle: 'traveller.test', email, password: PASSWORD, extension: { signUp: { proofOfWork } } }
+  const answer = await request(`${other.url}/xrpc/com.atproto.server.createAccount`, { json })
+  expect(answer).toMatchObject({ status: 400, body: { error: 'ProofOfWorkRequired' } })
+  expect((await request(`${pds.url}/xrpc/com.atproto.server.createAccount`, { json })).status).toBe(200)
   await set('signup.proof_of_work_bits', null)
 })
 

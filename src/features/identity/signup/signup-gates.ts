@@ -77,7 +77,7 @@ export async function passAnswerGates(
       400,
       'AnswerRequired',
       answer === null || answer.trim() === ''
-        ? `The question of this server needs an answer: ${question}`
+        ? `The question of this server needs an answer: ${question} Apps that cannot ask it sign up at ${ctx.config.publicUrl}/account/sign-up`
         : 'The question of this server has another answer',
     )
   const bits = neededBits(ctx)

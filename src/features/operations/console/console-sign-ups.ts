@@ -89,12 +89,15 @@ const undoings = { takedown: texts.takedown, restore: texts.restore, delete: tex
 
 /** State, role and origin of an account, and when it was made. */
 const stateOf = ({ status, role, arrived, createdAt }: SignUps['accounts'][number]): Phrase =>
-  listPhrase([
-    wordFor(accountStates, status),
-    ...(role === null ? [] : [consoleTexts[role]]),
-    ...(arrived ? [texts.arrived] : []),
-    texts.madeAt({ time: minuteOf(createdAt) }),
-  ])
+  listPhrase(
+    [
+      wordFor(accountStates, status),
+      ...(role === null ? [] : [consoleTexts[role]]),
+      ...(arrived ? [texts.arrived] : []),
+      texts.madeAt({ time: minuteOf(createdAt) }),
+    ],
+    'unit',
+  )
 
 function accountsPart(desk: Desk, found: SignUps): Html {
   const { from, until, count, accounts, cursor } = found
