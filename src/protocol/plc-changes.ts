@@ -25,6 +25,8 @@ export interface ForeignChange {
   cid: string
   /** When the directory took the first of them. */
   at: Millis
+  /** CID of the operation before it, which an operation that undoes them has to follow. Not in older rows. */
+  follows?: string
   /** How many there are. */
   operations: number
   /** What differs between the state before them and that of today, in the order of `IdentityPart`; may be empty. */
@@ -54,6 +56,7 @@ export function foreignChange(
   return {
     cid: first.cid,
     at,
+    ...(before !== undefined && { follows: before.cid }),
     operations: foreign.length,
     parts: changedParts(state, stateOf(headOf(log)!.operation)),
     undoableBy: keys.slice(0, Math.max(keys.indexOf(signerOf(first.operation, keys) ?? ''), 0)).filter(parseDidKey),

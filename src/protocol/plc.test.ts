@@ -10,6 +10,7 @@ import type { Did, Handle } from './identifiers.ts'
 import {
   checkAuditLog,
   checkNext,
+  fitsDirectory,
   genesisDid,
   genesisFault,
   genesisOperation,
@@ -125,6 +126,50 @@ test('only exact operations are read', () => {
   expect(spoilt.filter((value) => parseOperation(value) !== null)).toEqual([])
   expect(parseAuditLog([{ did: 'x' }])).toBeNull()
   expect(parseAuditLog({})).toBeNull()
+})
+
+test('a verification method may be of any key type, and a rotation key of two curves only', async () => {
+  const key = await P256Keypair.create()
+  const other = 'did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK'
+  const made = genesisOperation({
+    rotationKeys: [key.did()],
+    signingKey: key.did(),
+    handle: 'a.test' as Handle,
+    pdsEndpoint: 'https://pds.test',
+  })
+  const faultOf = async (change: Partial<UnsignedOperation>) => {
+    const operation = await signed({ ...made, ...change }, key)
+    return genesisFault(genesisDid(operation), operation)
+  }
+  const methods = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`key${i}`, other] as const))
+  expect(await faultOf({ verificationMethods: methods(10) })).toBeNull()
+  expect(await faultOf({ verificationMethods: methods(11) })).toBe('verification-methods')
+  expect(await faultOf({ verificationMethods: { ['x'.repeat(33)]: other } })).toBe('verification-methods')
+  for (const text of ['did:key:', 'did:key:z', 'did:key:z0OIl', 'key:z6Mk', `did:key:z${'1'.repeat(256)}`])
+    expect(await faultOf({ verificationMethods: { text } })).toBe('unsupported-key')
+  expect(await faultOf({ rotationKeys: [key.did(), other] })).toBe('unsupported-key')
+})
+
+test('what a directory takes has 7,500 bytes at most, with its signature', async () => {
+  const key = await P256Keypair.create()
+  const made = (chars: number) => ({
+    ...genesisOperation({
+      rotationKeys: [key.did()],
+      signingKey: key.did(),
+      handle: 'a.test' as Handle,
+      pdsEndpoint: 'https://pds.test',
+    }),
+    alsoKnownAs: [...Array(4)].map((_, i) => `https://${'x'.repeat(i < 3 ? 2000 : chars)}`),
+  })
+  const room = 7500 - operationBytes(await signed(made(300), key)).length + 300
+  for (const [chars, fits] of [
+    [room, true],
+    [room + 1, false],
+  ] as const) {
+    expect(fitsDirectory(made(chars))).toBe(fits)
+    expect(fitsDirectory(await signed(made(chars), key))).toBe(fits)
+  }
 })
 
 test('a signature has one spelling', () => {
@@ -245,7 +290,7 @@ test('an operation is allowed exactly when the directory allows it', async () =>
       {},
       { rotationKeys },
       { alsoKnownAs: [] },
-      { verificationMethods: { atproto: 'did:key:zNope' } },
+      { verificationMethods: { atproto: 'did:key:Nope' } },
       { rotationKeys: Array(6).fill(keys[0]!.did()) },
     ])
     const next = nextOperation(previous.operation, changes)!

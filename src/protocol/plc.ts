@@ -66,6 +66,11 @@ export interface AuditEntry {
 }
 
 export const MAX_ROTATION_KEYS = 5
+const MAX_VERIFICATION_METHODS = 10
+const MAX_METHOD_NAME_CHARS = 32
+const MAX_DID_KEY_CHARS = 256
+/** Most bytes of a signed operation in DAG-CBOR that a directory takes. */
+export const MAX_OPERATION_BYTES = 7500
 export const RECOVERY_WINDOW_MILLIS = 72 * HOUR_MILLIS
 /** Length of an ECDSA signature as raw `r || s`. Only canonical base64url is accepted, which leaves one spelling. */
 const SIGNATURE_BYTES = 64
@@ -279,7 +284,14 @@ export const signAgreed = (
 // Checking
 
 export type PlcFault =
-  'malformed' | 'unsupported-key' | 'rotation-keys' | 'misordered' | 'bad-signature' | 'wrong-did' | 'too-late'
+  | 'malformed'
+  | 'unsupported-key'
+  | 'rotation-keys'
+  | 'verification-methods'
+  | 'misordered'
+  | 'bad-signature'
+  | 'wrong-did'
+  | 'too-late'
 
 /** The first of `keys` that signed the operation; null if none did. */
 export function signerOf(operation: LogOperation, keys: readonly string[]): string | null {
@@ -289,16 +301,36 @@ export function signerOf(operation: LogOperation, keys: readonly string[]): stri
   return keys.find((key) => parseDidKey(key)?.verify(signed, signature)) ?? null
 }
 
+/** Syntax of a did:key of any type. */
+const didKeyForm = /^did:key:z[1-9A-HJ-NP-Za-km-z]+$/
+const isDidKey = (text: string): boolean => text.length <= MAX_DID_KEY_CHARS && didKeyForm.test(text)
+
 /**
- * Checks that do not depend on the place in a log: keys on supported curves, and 1 to 5 rotation keys. Null if there is
- * no fault.
+ * Checks that do not depend on the place in a log: 1 to 5 rotation keys on the two curves, and at most 10
+ * verification methods of any key type. Null if there is no fault.
+ *
+ * Source: did:plc method specification 0.3, "Operation Serialization, Signing, and Validation".
  */
 function contentFault(operation: LogOperation): PlcFault | null {
   const state = stateOf(operation)
   if (!state) return null
-  if (![...Object.values(state.verificationMethods), ...state.rotationKeys].every(parseDidKey)) return 'unsupported-key'
-  return state.rotationKeys.length < 1 || state.rotationKeys.length > MAX_ROTATION_KEYS ? 'rotation-keys' : null
+  const { rotationKeys, verificationMethods } = state
+  const methods = Object.entries(verificationMethods)
+  if (methods.length > MAX_VERIFICATION_METHODS || methods.some(([name]) => name.length > MAX_METHOD_NAME_CHARS))
+    return 'verification-methods'
+  if (!rotationKeys.every(parseDidKey) || !methods.every(([, key]) => isDidKey(key))) return 'unsupported-key'
+  return rotationKeys.length >= 1 && rotationKeys.length <= MAX_ROTATION_KEYS ? null : 'rotation-keys'
 }
+
+/**
+ * Whether a directory takes an operation of this size. Says nothing about operations of a log: the bound is the
+ * directory's, against abuse, and may be raised.
+ */
+export const fitsDirectory = (operation: LogOperation | UnsignedOperation): boolean =>
+  operationBytes('sig' in operation ? operation : { ...operation, sig: anySignature }).length <= MAX_OPERATION_BYTES
+
+/** As long as every signature. */
+const anySignature = base64url(new Uint8Array(SIGNATURE_BYTES))
 
 export function genesisFault(did: string, operation: LogOperation): PlcFault | null {
   const state = stateOf(operation)

@@ -3,9 +3,16 @@ import { expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { serverRotationKey } from '../../../src/features/identity/identity/identity.ts'
 import { formatDidKey, signingKey, type SigningKey } from '../../../src/protocol/keys.ts'
-import { nextOperation, signOperation, tombstone, type LogOperation, type PlcState } from '../../../src/protocol/plc.ts'
+import {
+  nextOperation,
+  operationCid,
+  signOperation,
+  tombstone,
+  type LogOperation,
+  type PlcState,
+} from '../../../src/protocol/plc.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { createAccount, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
 import { allSeen } from '../../support/clients/events.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
@@ -129,6 +136,37 @@ test('the holder, the operator and the network are told of an operation of someo
   expect((await report()).misfits).toEqual([])
   expect((await report()).changed).toMatchObject([{ did: alice.did, parts: [] }])
 })
+
+test('the page of the identity says what was changed elsewhere, how to undo it, and what does not fit', async () => {
+  const alice = await createAccount(pds, 'alice')
+  await round()
+  const serverKey = await serverRotationKey(pds.ctx)
+  const before = await send(alice.did, { alsoKnownAs: ['at://thief.test'] }, serverKey)
+  await round()
+  const page = await identityPage(alice)
+  expect(page).toContain('It changed: the handle.')
+  expect(page).toContain(ownerKey)
+  expect(page).toContain(operationCid(before).toString())
+  expect(page).toContain('Your identity names another handle')
+  await pds.ctx.plc.submit(alice.did as Did, signOperation(nextOperation(before, {})!, owner))
+  await round()
+  const after = await identityPage(alice)
+  expect(after).not.toContain('names another handle')
+  pds.clock.advance({ secs: 72 * 3600 })
+  expect(await identityPage(alice)).not.toContain('Changed elsewhere')
+})
+
+async function identityPage({ did }: TestAccount): Promise<string> {
+  const signedIn = await request(`${pds.url}/account/sign-in`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({ identifier: did, password: PASSWORD }).toString(),
+  })
+  const cookie = signedIn.headers.get('set-cookie')!.split(';')[0]!
+  return (
+    await request(`${pds.url}/account/identity?${new URLSearchParams({ account: did })}`, { headers: { cookie } })
+  ).body
+}
 
 test('an account that has left is told of, and is not said to be unfit', async () => {
   const alice = await createAccount(pds, 'alice')

@@ -3,9 +3,12 @@
  * domain of a did:web. It reads the directory each time, so it shows what other servers believe.
  */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
-import { html, type Html } from '../../../http/html.ts'
+import { html, type Html, type Phrase } from '../../../http/html.ts'
 import { page } from '../../../http/page.ts'
-import type { Did } from '../../../protocol/identifiers.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import { changedElsewhere } from '../../identity/account-events/account-events.ts'
+import type { Account } from '../../identity/accounts/accounts.ts'
+import { watchedIdentity, type Misfit, type WatchedIdentity } from '../../identity/identity-watch/identity-watch.ts'
 import { controlOf, type ControllingKey, type IdentityControl } from './identity-control.ts'
 import { accountName, accountUrl } from './account-view.ts'
 import { escrowForms, escrowOf, escrowPart } from './escrow-part.ts'
@@ -39,7 +42,12 @@ async function identityPage(
   const { account } = holder
   const { did } = account
   const host = new URL(ctx.config.publicUrl).host
-  const [found, escrow, hosting] = await Promise.all([controlOf(ctx, did), escrowOf(ctx, did), hostingOf(ctx, did)])
+  const [found, escrow, hosting, watched] = await Promise.all([
+    controlOf(ctx, did),
+    escrowOf(ctx, did),
+    hostingOf(ctx, did),
+    watchedIdentity(ctx.db, did),
+  ])
   return page(call, {
     title: texts.title,
     wide: true,
@@ -51,6 +59,7 @@ async function identityPage(
     <code>${did}</code>
   </div>
   <p class="quiet">${texts.lead}</p>
+  ${watched && watchedPart(watched, account, ctx.clock.now())}
   ${found.ok ? controlPart(found.control, host) : html`<p class="note warn" role="status">${texts[found.fault]}</p>`}
   <p class="links"><a href="${accountUrl(did)}">${texts.back}</a></p>
 </section>
@@ -58,6 +67,27 @@ ${(ownKey !== noOwnKey || (found.ok && isOursAlone(found.control))) && ownKeyPar
 ${hosting && hostingPart(holder, hosting, host, hostingFault)}
 ${escrow && escrowPart(holder, escrow)}`,
   })
+}
+
+const misfitTexts: Readonly<Record<Exclude<Misfit, 'ended'>, Phrase>> = {
+  server: texts.misfitServer,
+  'signing-key': texts.misfitKey,
+  handle: texts.misfitHandle,
+}
+
+/** What others have changed while it can be undone, and how the identity does not fit an account that is in use. */
+function watchedPart({ change, misfit }: WatchedIdentity, { deactivatedAt }: Account, now: Millis): Html {
+  const isUndoable = change !== null && now < change.undoableUntil
+  return html`
+${
+  isUndoable &&
+  html`<section class="stack">
+  <h2>${texts.changedElsewhere}</h2>
+  <p class="note warn">${changedElsewhere(change)}</p>
+  ${change.follows !== undefined && change.undoableBy.length > 0 && html`<p class="quiet">${texts.undoHow({ cid: change.follows })}</p>`}
+</section>`
+}
+${misfit !== null && misfit !== 'ended' && deactivatedAt === null && html`<p class="note warn">${misfitTexts[misfit]}</p>`}`
 }
 
 function controlPart(control: IdentityControl, server: string): Html {

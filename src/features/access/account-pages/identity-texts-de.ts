@@ -8,6 +8,14 @@ export const identityGerman = {
   unreachable: 'Das Identitätsverzeichnis antwortet nicht. Bitte versuche es später noch einmal.',
   unreadable: 'Das Identitätsverzeichnis hat eine ungültige Antwort geschickt. Bitte versuche es später noch einmal.',
   otherMethod: 'Diese Art von Identität verwaltet dieser Server nicht.',
+  changedElsewhere: 'Anderswo geändert',
+  undoHow:
+    'Eine Wallet mit einem dieser Schlüssel macht die Änderung mit einer Operation rückgängig, die auf <code>{cid}</code> folgt, die letzte davor. Das Verzeichnis erklärt dann die Änderung und alles danach für nichtig.',
+  misfitServer: 'Deine Identität nennt einen anderen Server. Apps suchen dein Konto dort.',
+  misfitKey:
+    'Deine Identität nennt einen anderen Signaturschlüssel als den, mit dem dieser Server deine Beiträge signiert. Andere Dienste lehnen ab, was du veröffentlichst.',
+  misfitHandle:
+    'Deine Identität nennt ein anderes Handle als das, das dein Konto hier hat. Anderen wird es als ungültig angezeigt.',
   keys: 'Schlüssel, die sie kontrollieren',
   keysLead: 'Ein Schlüssel kann die Änderungen eines niedrigeren innerhalb von drei Tagen rückgängig machen.',
   changed:

@@ -8,6 +8,14 @@ export const identitySpanish = {
   unreachable: 'El directorio de identidades no responde. Inténtalo de nuevo más tarde.',
   unreadable: 'El directorio de identidades envió una respuesta no válida. Inténtalo de nuevo más tarde.',
   otherMethod: 'Este servidor no gestiona este tipo de identidad.',
+  changedElsewhere: 'Cambiada en otro lugar',
+  undoHow:
+    'Una cartera con una de estas claves deshace el cambio con una operación que sigue a <code>{cid}</code>, la última anterior. El directorio anula entonces el cambio y todo lo posterior.',
+  misfitServer: 'Tu identidad nombra otro servidor. Las aplicaciones buscan allí tu cuenta.',
+  misfitKey:
+    'Tu identidad nombra otra clave de firma que la que usa este servidor para firmar tus publicaciones. Otros servicios rechazan lo que publicas.',
+  misfitHandle:
+    'Tu identidad nombra otro nombre de usuario que el que tu cuenta tiene aquí. Los demás lo ven como no válido.',
   keys: 'Claves que la controlan',
   keysLead: 'Una clave puede deshacer los cambios de otra inferior durante tres días.',
   changed: 'Último cambio: {day}. Si no fuiste tú, una clave superior puede deshacerlo durante tres días.',

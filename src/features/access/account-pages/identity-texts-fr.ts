@@ -8,6 +8,14 @@ export const identityFrench = {
   unreachable: 'L’annuaire des identités ne répond pas. Veuillez réessayer plus tard.',
   unreadable: 'L’annuaire des identités a envoyé une réponse invalide. Veuillez réessayer plus tard.',
   otherMethod: 'Ce serveur ne gère pas ce type d’identité.',
+  changedElsewhere: 'Changée ailleurs',
+  undoHow:
+    'Un portefeuille qui possède l’une de ces clés annule le changement par une opération qui suit <code>{cid}</code>, la dernière avant lui. L’annuaire annule alors ce changement et tout ce qui a suivi.',
+  misfitServer: 'Votre identité nomme un autre serveur. Les applications y cherchent votre compte.',
+  misfitKey:
+    'Votre identité nomme une autre clé de signature que celle avec laquelle ce serveur signe vos publications. Les autres services refusent ce que vous publiez.',
+  misfitHandle:
+    'Votre identité nomme un autre pseudo que celui de votre compte ici. Les autres le voient comme invalide.',
   keys: 'Clés qui la contrôlent',
   keysLead: 'Une clé peut annuler les modifications d’une clé inférieure pendant trois jours.',
   changed:

@@ -8,6 +8,14 @@ export const identityBrazilian = {
   unreachable: 'O diretório de identidades não está respondendo. Tente de novo mais tarde.',
   unreadable: 'O diretório de identidades enviou uma resposta inválida. Tente de novo mais tarde.',
   otherMethod: 'Este servidor não gerencia este tipo de identidade.',
+  changedElsewhere: 'Alterada em outro lugar',
+  undoHow:
+    'Uma carteira que tenha uma destas chaves desfaz a alteração com uma operação que segue <code>{cid}</code>, a última antes dela. O diretório anula então a alteração e tudo o que veio depois.',
+  misfitServer: 'Sua identidade indica outro servidor. Os aplicativos procuram sua conta lá.',
+  misfitKey:
+    'Sua identidade indica outra chave de assinatura que não a usada por este servidor para assinar suas publicações. Outros serviços recusam o que você publica.',
+  misfitHandle:
+    'Sua identidade indica outro nome de usuário que não o da sua conta aqui. Os outros o veem como inválido.',
   keys: 'Chaves que a controlam',
   keysLead: 'Uma chave pode desfazer as alterações de uma inferior por três dias.',
   changed: 'Última alteração: {day}. Se não foi você, uma chave superior pode desfazê-la por três dias.',

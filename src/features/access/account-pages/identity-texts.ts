@@ -12,6 +12,14 @@ export const identityTexts = textTable(
     unreachable: 'The identity directory is not responding. Please try again later.',
     unreadable: 'The identity directory sent an invalid response. Please try again later.',
     otherMethod: 'This server does not manage this kind of identity.',
+    changedElsewhere: 'Changed elsewhere',
+    undoHow:
+      'A wallet that holds one of these keys undoes the change with an operation that follows <code>{cid}</code>, the last one before it. The directory then nullifies the change and all that came after it.',
+    misfitServer: 'Your identity names another server. Apps look for your account there.',
+    misfitKey:
+      'Your identity names another signing key than the one with which this server signs your posts. Other services refuse what you post.',
+    misfitHandle:
+      'Your identity names another handle than the one that your account has here. Others see it as invalid.',
     keys: 'Keys that control it',
     keysLead: 'A key can undo the changes of a lower one within three days.',
     changed: 'Last changed {day}. If this was not you, a higher key can undo it within three days.',

@@ -3,6 +3,8 @@ import type { Exchange } from '../../../http/endpoint.ts'
 import { forbidden, invalidRequest } from '../../../http/errors.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import {
+  fitsDirectory,
+  MAX_OPERATION_BYTES,
   nextOperation,
   parseState,
   signOperation,
@@ -34,6 +36,8 @@ export async function signNext(
   if (!state) throw didEnded()
   const changed = parseState({ ...state, ...change(state) })
   if (!changed) throw invalidRequest('Invalid operation')
+  const next = nextOperation(last, changed)!
+  if (!fitsDirectory(next)) throw invalidRequest(`An operation has at most ${MAX_OPERATION_BYTES} bytes`)
   const key = await heldRotationKey(ctx, did, state.rotationKeys)
   if (!key) throw forbidden('The service holds no rotation key of this DID')
   const fault = await ctx.db.transaction(async (tx) => {
@@ -42,5 +46,5 @@ export async function signNext(
     return fault
   })
   if (fault) throw codeRefused(fault)
-  return signOperation(nextOperation(last, changed)!, key)
+  return signOperation(next, key)
 }

@@ -9,7 +9,9 @@ import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import {
   droppedSpaceEntries,
+  fitsDirectory,
   isPlcDid,
+  MAX_OPERATION_BYTES,
   parseOperation,
   pdsService,
   PDS_SERVICE_NAME,
@@ -91,6 +93,7 @@ export const plcOperationRoutes = [
       const { did } = caller
       const operation = parseOperation(input.operation)
       if (operation?.type !== 'plc_operation') throw invalidRequest('Invalid operation')
+      if (!fitsDirectory(operation)) throw invalidRequest(`An operation has at most ${MAX_OPERATION_BYTES} bytes`)
       requirePlc(did)
       const fault = await unfitness(ctx, await expectedOf(ctx, did), operation)
       if (fault !== null) throw invalidRequest(fault)

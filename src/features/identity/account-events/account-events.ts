@@ -25,7 +25,7 @@ import { forgetOldPlaces, insertPlace, isKnownPlace } from './known-place-store.
 import { addMail, loadMailTexts, noticeMail, type Notice, type Told } from '../mails/mails.ts'
 import { noticeTexts as texts } from './notice-texts.ts'
 
-export { changedWords, undoWords } from './identity-change-words.ts'
+export { changedElsewhere, changedWords, undoWords } from './identity-change-words.ts'
 export { EVENT_KEPT_DAYS, type StoredEvent } from './account-event-store.ts'
 export { insertPlace as rememberPlace } from './known-place-store.ts'
 

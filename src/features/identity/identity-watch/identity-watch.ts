@@ -3,5 +3,5 @@
  * the identity of each account is compared with the directory in rounds, and its holder learns of operations that did
  * not come from here while a higher key can still undo them.
  */
-export { changesSince, misfits, watchedIdentity } from './watched-identity-store.ts'
+export { changesSince, misfits, watchedIdentity, type Misfit, type WatchedIdentity } from './watched-identity-store.ts'
 export { misfitWords } from './identity-words.ts'

@@ -11,7 +11,16 @@ import type { Reader } from '../../../platform/database/database.ts'
 import { PlcDirectoryError, type PlcDirectory } from '../../../platform/network/directory-client.ts'
 import { renderDidDocument } from '../../../protocol/did-document.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import { checkNext, headOf, operationCid, stateOf, type LogOperation, type PlcFault } from '../../../protocol/plc.ts'
+import {
+  checkNext,
+  fitsDirectory,
+  headOf,
+  MAX_OPERATION_BYTES,
+  operationCid,
+  stateOf,
+  type LogOperation,
+  type PlcFault,
+} from '../../../protocol/plc.ts'
 import { appendOperation, nullify, readLog } from './plc-operation-store.ts'
 import { plcDirectoryRoutes } from './plc-directory-routes.ts'
 
@@ -21,10 +30,12 @@ export const plcDirectory: Feature = {
   enabled: ({ config }) => config.plcDirectoryUrl === null,
 }
 
-const faultMessages: Record<PlcFault, string> = {
+const faultMessages: Record<PlcFault | 'too-large', string> = {
   malformed: 'Not a valid operation',
   'unsupported-key': 'Unsupported key type',
   'rotation-keys': 'An operation names 1 to 5 rotation keys',
+  'verification-methods': 'An operation names at most 10 verification methods, with names of at most 32 characters',
+  'too-large': `An operation has at most ${MAX_OPERATION_BYTES} bytes`,
   misordered: 'Operations not correctly ordered',
   'bad-signature': 'Invalid signature on op',
   'wrong-did': 'Hash of genesis operation does not match DID identifier',
@@ -61,11 +72,12 @@ export function localPlcDirectory(ctx: Pick<Context, 'db' | 'clock'>): PlcDirect
 }
 
 /** Append an operation to the log of its DID. Returns null, or the fault if the operation is invalid. */
-function addOperation(
+async function addOperation(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
   did: Did,
   operation: LogOperation,
-): Promise<PlcFault | null> {
+): Promise<PlcFault | 'too-large' | null> {
+  if (!fitsDirectory(operation)) return 'too-large'
   const now = clock.now()
   return db.transaction(async (tx) => {
     const outcome = checkNext(did, await readValidOperations(tx, did), operation, now)
