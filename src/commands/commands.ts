@@ -44,6 +44,11 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
     (await import('./account/account-undo-sign-ups-command.ts')).accountUndoSignUpsCommand,
   'account change-address': async () =>
     (await import('./account/account-change-address-command.ts')).accountChangeAddressCommand,
+  'account change-handle': async () =>
+    (await import('./account/account-change-handle-command.ts')).accountChangeHandleCommand,
+  'account stop-invites': async () => (await import('./account/account-invites-commands.ts')).accountStopInvitesCommand,
+  'account allow-invites': async () =>
+    (await import('./account/account-invites-commands.ts')).accountAllowInvitesCommand,
   'account mail': async () => (await import('./account/account-mail-command.ts')).accountMailCommand,
   'record takedown': async () => (await import('./moderation/record-takedown-command.ts')).recordTakedownCommand,
   'record restore': async () => (await import('./moderation/record-restore-command.ts')).recordRestoreCommand,
