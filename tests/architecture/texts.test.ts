@@ -36,6 +36,7 @@ const loans: Readonly<Record<string, readonly string[]>> = {
     'Handle',
     'Passkeys',
     'Relay',
+    'Relays',
     'Scopes',
     'Server',
     'Software',
@@ -43,8 +44,8 @@ const loans: Readonly<Record<string, readonly string[]>> = {
     'Text',
     'Version',
   ],
-  es: ['Actor', 'Apps', 'Relay', 'Roles', 'Software'],
-  'pt-BR': ['Apps', 'Console', 'feeds', 'Relay', 'Software'],
+  es: ['Actor', 'Apps', 'Relay', 'Relays', 'Roles', 'Software'],
+  'pt-BR': ['Apps', 'Console', 'feeds', 'Relay', 'Relays', 'Software'],
 }
 
 const formsOf = (text: TextShape): string[] => (typeof text === 'string' ? [text] : Object.values(text))

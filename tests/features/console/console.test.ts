@@ -1,6 +1,6 @@
 /** The operators' console: who gets in, what its pages show and do, and what they refuse. */
 import { expect, test } from 'bun:test'
-import { createAccount, PASSWORD } from '../../support/clients/account.ts'
+import { createAccount, logIn, PASSWORD } from '../../support/clients/account.ts'
 import { ConsoleBrowser } from '../../support/clients/console-browser.ts'
 import { FactorHolder, passkeyOptionsOn } from '../../support/clients/factor-holder.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
@@ -9,6 +9,7 @@ import { giveRole, operatorSignIn, roleHolder } from '../../support/clients/role
 import { lastCode } from '../../support/servers/mail.ts'
 import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
+import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
 
 const { pds } = useWorld({ config: { rateLimit: { enabled: false }, waitlist: { enabled: true } } })
@@ -265,6 +266,57 @@ test('growth is counted by day', async () => {
   const { body } = await request(`${pds.url}/v1/admin/growth`, { headers: bearer(ADMIN_TOKEN) })
   expect(body.days).toHaveLength(30)
   expect(body.days.at(-1).accounts).toBeGreaterThan(3)
+})
+
+test('accounts that wrote are counted for a day, a week and a month', async () => {
+  await using other = await startPds({ rateLimit: { enabled: false } })
+  const owner = await roleHolder(other, 'orla', 'owner')
+  const writer = await createAccount(other, 'writer')
+  const growth = async () => {
+    other.clock.advance({ secs: 601 })
+    return (await request(`${other.url}/v1/admin/growth`, { headers: bearer(ADMIN_TOKEN) })).body.active
+  }
+  expect(await growth()).toEqual({ day: 2, week: 2, month: 2 })
+  other.clock.advance({ days: 8 })
+  const again = await logIn(other, writer, writer.password)
+  const record = { $type: 'com.example.note' }
+  await again.call('com.atproto.repo.createRecord', {
+    json: { repo: writer.did, collection: 'com.example.note', record, validate: false },
+  })
+  expect(await growth()).toEqual({ day: 1, week: 1, month: 2 })
+  other.clock.advance({ days: 23 })
+  expect(await growth()).toEqual({ day: 0, week: 0, month: 1 })
+  const browser = new ConsoleBrowser(other)
+  await browser.signIn(owner.did)
+  expect((await browser.open('/admin')).body).toContain(
+    'Accounts that wrote: 0 in the last day, 0 in a week, 1 in 30 days',
+  )
+})
+
+test('the overview tells about accounts, storage, relays, work, backups, certificates, disk and nodes', async () => {
+  const browser = await signedIn(mona)
+  const findings = async () =>
+    (await request(`${pds.url}/v1/admin/doctor`, { headers: bearer(ADMIN_TOKEN) })).body.findings as {
+      check: string
+      text: string
+    }[]
+  await browser.open('/admin')
+  await until(async () => (await findings()).length > 0)
+  const { body } = await browser.open('/admin')
+  const facts = new Map(
+    String(body)
+      .matchAll(/<dt>([^<]+)<\/dt><dd>(.*?)<\/dd>/g)
+      .map(([, name, value]) => [name!, value!.replaceAll(/<[^>]+>/g, '').replaceAll('&#x27;', "'")]),
+  )
+  for (const name of ['Accounts', 'Blobs', 'Subscribers of the event stream', 'Sweeps that have run', 'Nodes'])
+    expect([name, facts.get(name)]).toEqual([name, expect.stringMatching(/./)])
+  expect(facts.get('Free on the disk')).toMatch(/^[\d.,]+ [kMGT]B$/)
+  expect(facts.get('Steps that wait')).toMatch(/^\d+$/)
+  expect(facts.get('Certificates')).toBe('none of its own')
+  const said = await findings()
+  const texts = ['backups', 'relay'].map((check) => said.find((finding) => finding.check === check)!.text)
+  expect([facts.get('Backups'), facts.get('Relays')]).toEqual(texts)
+  expect(String(body).match(/<svg class="chart"/g)).toHaveLength(2)
 })
 
 test('a console that is off is not there', async () => {

@@ -2,6 +2,7 @@
 import { sql, sqlAnd, type Reader, type Sql } from '../../../platform/database/database.ts'
 import { DAY_MILLIS } from '../../../base/durations.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import { nextTid } from '../../../protocol/tid.ts'
 import { maxBlobBytesColumn } from '../../identity/quotas/quotas.ts'
 import { isFlagged } from '../../data/labels/labels.ts'
 
@@ -140,6 +141,23 @@ export async function countGrowth(reader: Reader, first: number, last: number): 
       blobBytes: bytes,
     }
   })
+}
+
+/** Accounts whose repository changed in the last days. */
+export interface Activity {
+  day: number
+  week: number
+  month: number
+}
+
+/** Count them by the revisions of their repositories, which begin with the time. Reads all of them. */
+export async function countActive(reader: Reader, now: Millis): Promise<Activity> {
+  const since = (days: number) => nextTid(null, (now - days * DAY_MILLIS) * 1000, 0)
+  const row = await reader.get<Activity>(sql`
+    SELECT CAST(coalesce(sum(CASE WHEN rev >= ${since(1)} THEN 1 ELSE 0 END), 0) AS BIGINT) AS day,
+      CAST(coalesce(sum(CASE WHEN rev >= ${since(7)} THEN 1 ELSE 0 END), 0) AS BIGINT) AS week, count(*) AS month
+    FROM repo WHERE did IS NOT NULL AND rev >= ${since(30)}`)
+  return row!
 }
 
 /**

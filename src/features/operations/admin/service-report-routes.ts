@@ -7,13 +7,21 @@ import { sql, type Reader } from '../../../platform/database/database.ts'
 import { VERSION } from '../../../base/version.ts'
 import type { Stall } from '../../../platform/running/loop-watch.ts'
 import type { StepSummary } from '../../../platform/running/step-store.ts'
+import { freeBytesOf } from '../../../platform/files/free-space.ts'
 import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
 import { askCrawlers, askRelay, firehoseStatus, headSeq, sequencedAt } from '../../data/firehose/firehose.ts'
 import { irohStatus } from '../../push/iroh/iroh.ts'
 import { relayStatus } from '../../push/notifications/notifications.ts'
 import { countFlaggedAccounts } from '../../data/labels/labels.ts'
 import { actorOf, logOperator, operator, recordAudit } from '../operators/operators.ts'
-import { countAccounts, countBlocks, countGrowth, type GrowthDay } from './account-report-store.ts'
+import {
+  countAccounts,
+  countActive,
+  countBlocks,
+  countGrowth,
+  type Activity,
+  type GrowthDay,
+} from './account-report-store.ts'
 
 /** Convert the name of a sweep to its member name in the health report: `blob-gc` becomes `blobGc`. */
 const camelCase = (name: string) => name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
@@ -77,17 +85,24 @@ async function relayView(ctx: Context, relay: string): Promise<RelayView> {
 
 const GROWTH_DAYS = 30
 
-const lastGrowth = perContext((): { at: number; days: GrowthDay[] } => ({ at: -Infinity, days: [] }))
+interface Growth {
+  days: GrowthDay[]
+  active: Activity
+}
 
-/** Counting scans all blobs, so it is done as seldom as that of blocks. */
-async function growthOf(ctx: Context): Promise<GrowthDay[]> {
+const lastGrowth = perContext((): { at: number; growth: Growth | null } => ({ at: -Infinity, growth: null }))
+
+/** Counting scans all blobs and repositories, so it is done as seldom as that of blocks. */
+async function growthOf(ctx: Context): Promise<Growth> {
   const last = lastGrowth(ctx)
   const now = ctx.clock.monotonic()
-  if (now - last.at >= BLOCK_COUNT_MILLIS) {
-    const today = Math.floor(ctx.clock.now() / DAY_MILLIS)
-    Object.assign(last, { at: now, days: await countGrowth(ctx.db, today - GROWTH_DAYS + 1, today) })
-  }
-  return last.days
+  if (last.growth !== null && now - last.at < BLOCK_COUNT_MILLIS) return last.growth
+  const at = ctx.clock.now()
+  const today = Math.floor(at / DAY_MILLIS)
+  const days = await countGrowth(ctx.db, today - GROWTH_DAYS + 1, today)
+  const growth = { days, active: await countActive(ctx.db, at) }
+  Object.assign(last, { at: now, growth })
+  return growth
 }
 
 async function stepTotals({ steps, clock }: Context) {
@@ -118,6 +133,7 @@ export const serviceReportRoutes = [
         uptimeSeconds: Math.floor((clock.monotonic() - ctx.startedAt) / 1000),
         accounts: { ...(await countAccounts(db)), flagged: await countFlaggedAccounts(db, now) },
         storage: { ...(await storageTotals(db)), blockCount: await blockCountOf(ctx) },
+        disk: { freeBytes: await freeBytesOf(ctx.config.dataDir) },
         firehose: { ...firehose, backfillWindowSeconds },
         sweeps: Object.fromEntries(
           sweeps.sweeps.map(({ name }) => {
@@ -134,11 +150,11 @@ export const serviceReportRoutes = [
     },
   }),
 
-  /** Per day of UTC, oldest first: accounts that were created, and blobs that were uploaded and are still there. */
-  route('GET', '/v1/admin/growth', {
-    auth: operator('observe'),
-    handler: async ({ ctx }) => ({ days: await growthOf(ctx) }),
-  }),
+  /**
+   * Per day of UTC, oldest first: accounts that were created, and blobs that were uploaded and are still there. And how
+   * many accounts wrote in the last day, week and month.
+   */
+  route('GET', '/v1/admin/growth', { auth: operator('observe'), handler: ({ ctx }) => growthOf(ctx) }),
 
   route('GET', '/v1/admin/relay-status', {
     auth: operator('observe'),

@@ -23,6 +23,7 @@ interface Health {
   uptimeSeconds: number
   accounts: { total: number; active: number; deactivated: number; takendown: number; flagged: number }
   storage: { blobCount: number; blobBytes: number; blockCount: number }
+  disk: { freeBytes: number }
   firehose: Record<string, number | null>
   steps: { waiting: number; failed: number; oldestAgeSeconds: number | null }
   sweeps: Record<string, ({ completedAt: number } & Record<string, unknown>) | null>
@@ -34,6 +35,7 @@ interface Examination {
 }
 interface Growth {
   days: { day: string; accounts: number; blobs: number; blobBytes: number }[]
+  active: { day: number; week: number; month: number }
 }
 interface Alerts {
   enabled: boolean
@@ -65,7 +67,14 @@ ${alerts!.ok && alertsPart(alerts!.body as Alerts)}
 ${doctor!.ok && doctorPart(doctor!.body as Examination)}
 ${health!.ok ? healthPart(health!.body as Health) : refusalNote(health!)}
 ${growth!.ok && growthPart(growth!.body as Growth)}
-${cluster!.ok && placePart(cluster!.body as Cluster, certificates!.ok ? (certificates!.body as Certificates) : null)}`,
+${
+  cluster!.ok &&
+  placePart(
+    cluster!.body as Cluster,
+    certificates!.ok ? (certificates!.body as Certificates) : null,
+    doctor!.ok ? (doctor!.body as Examination) : null,
+  )
+}`,
   })
 }
 
@@ -108,7 +117,7 @@ function doctorPart({ examinedAt, isRunning, findings }: Examination): Html {
 const DAY_SECS = 86_400
 const daysOf = (secs: number): Phrase => texts.days({ count: Math.round((10 * secs) / DAY_SECS) / 10 })
 
-const healthPart = ({ version, uptimeSeconds, accounts, storage, firehose, steps, sweeps }: Health): Html => html`
+const healthPart = ({ version, uptimeSeconds, accounts, storage, disk, firehose, steps, sweeps }: Health): Html => html`
 <section class="card">
   <h2>${texts.server}</h2>
   ${factList([
@@ -118,6 +127,7 @@ const healthPart = ({ version, uptimeSeconds, accounts, storage, firehose, steps
     [texts.flagged, accounts.flagged],
     [texts.blobs, texts.countAndSize({ number: storage.blobCount, size: sizePhrase(storage.blobBytes) })],
     [texts.blocks, storage.blockCount],
+    [texts.freeDisk, sizePhrase(disk.freeBytes)],
     [texts.subscribers, firehose['subscribers'] ?? 0],
     [texts.newestEvent, firehose['currentSeq'] ?? 0],
     [
@@ -132,13 +142,14 @@ const healthPart = ({ version, uptimeSeconds, accounts, storage, firehose, steps
   ])}
 </section>`
 
-function growthPart({ days }: Growth): Html {
+function growthPart({ days, active }: Growth): Html {
   const sum = (values: number[]) => values.reduce((total, value) => total + value, 0)
   const accounts = days.map((day) => day.accounts)
   const bytes = days.map((day) => day.blobBytes)
   return html`
 <section class="card">
   <h2>${texts.lastDays({ count: days.length })}</h2>
+  <p class="quiet">${texts.activeAccounts(active)}</p>
   <p class="quiet">${texts.newAccounts({ count: sum(accounts) })}</p>
   ${barChart(texts.accountsChart({ sum: sum(accounts), days: days.length, most: Math.max(0, ...accounts) }), accounts)}
   <p class="quiet">${texts.newBlobs({ size: sizePhrase(sum(bytes)) })}</p>
@@ -146,7 +157,17 @@ function growthPart({ days }: Growth): Html {
 </section>`
 }
 
-const placePart = ({ database, nodes }: Cluster, certificates: Certificates | null): Html => html`
+/** What the doctor found out, where that says more than a number. */
+const findingFact = (doctor: Examination | null, name: string): Html | null => {
+  const found = doctor?.findings.find(({ check }) => check === name)
+  return found === undefined ? null : inEnglish(found.text)
+}
+
+const placePart = (
+  { database, nodes }: Cluster,
+  certificates: Certificates | null,
+  doctor: Examination | null,
+): Html => html`
 <section class="card">
   <h2>${texts.where}</h2>
   ${factList([
@@ -157,6 +178,8 @@ const placePart = ({ database, nodes }: Cluster, certificates: Certificates | nu
         ? texts.oneNode
         : listPhrase(nodes.map(({ name, heartbeatAt }) => texts.nodeSeen({ name, time: minuteOf(heartbeatAt) }))),
     ],
+    [texts.relays, findingFact(doctor, 'relay')],
+    [texts.backups, findingFact(doctor, 'backups')],
     [texts.certificates, certificateWords(certificates)],
     [
       texts.certificateFaults,
