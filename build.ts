@@ -17,6 +17,7 @@ import type { BuildConfig, BunPlugin } from 'bun'
 import { releaseDefinition, type ReleaseOrigin } from './src/base/release-origin.ts'
 import { SOFTWARE } from './src/base/version.ts'
 import { migrations } from './src/platform/database/embedded-migrations.ts'
+import { withoutSourceText } from './release/source-maps.ts'
 
 /** The platforms to build for, as Bun names them without the prefix `bun-`, and as npm names them. */
 export const targets = {
@@ -38,6 +39,8 @@ export const nativePackage = /^@(?:node-rs\/argon2|number0\/iroh)-/
 const nativeBuild = /^@(?:node-rs\/argon2|number0\/iroh)-|^secp256k1\/prebuilds\//
 
 const MEBIBYTE = 1024 * 1024
+
+const os = (target: Target | null) => (target === null ? process.platform : targets[target].os)
 
 /** What every executable is bundled from, and how. */
 export const bundleOptions = {
@@ -80,6 +83,7 @@ export async function buildExecutable(
     for (const message of logs) console.error(message)
     // The source maps are also inside the executable, so that stack traces name the source.
     for (const { path } of outputs) if (path.endsWith('.map')) rmSync(path, { force: true })
+    if (success && os(target) === 'linux') writeFileSync(outfile, withoutSourceText(readFileSync(outfile)))
     return success
   } finally {
     if (folder !== null) rmSync(folder, { recursive: true, force: true })
@@ -283,9 +287,9 @@ const nativeCompression = { [constants.ZSTD_c_compressionLevel]: 12, [constants.
 const nativeBuildsFor = (target: Target | null, folder: string): BunPlugin => ({
   name: 'native builds of the target',
   setup(build) {
-    const { os, cpu } = target === null ? { os: process.platform, cpu: process.arch } : targets[target]
+    const cpu = target === null ? process.arch : targets[target].cpu
     build.onResolve({ filter: nativeBuild }, ({ path }) => {
-      const isWanted = path.includes(`${os}-${cpu}`)
+      const isWanted = path.includes(`${os(target)}-${cpu}`)
       const file = isWanted ? resolvedIn(nativePackage.test(path) ? folder : import.meta.dir, path) : null
       return file === null ? { path, namespace: 'left-out' } : { path: file }
     })

@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { BuildConfig } from 'bun'
 import { bundleOptions, bundlePlugins } from '../../build.ts'
+import { withoutSourceText } from '../../release/source-maps.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 
@@ -54,6 +55,7 @@ async function build(outfile: string, changes: Partial<BuildConfig>): Promise<nu
     compile: { outfile, autoloadDotenv: false, autoloadBunfig: false },
   } as BuildConfig)
   if (!success) throw new AggregateError(logs)
+  if (changes.sourcemap !== 'none') writeFileSync(outfile, withoutSourceText(readFileSync(outfile)))
   return statSync(outfile).size
 }
 

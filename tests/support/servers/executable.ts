@@ -12,7 +12,15 @@ import { locked } from '../locked.ts'
 const ROOT = join(import.meta.dir, '../../..')
 const FOLDER = join(ROOT, 'node_modules/.cache/holdfast')
 /** What an executable is made from, besides the runtime. */
-const INGREDIENTS = ['src', 'migrations', 'release/files', 'build.ts', 'package.json', 'package-lock.json']
+const INGREDIENTS = [
+  'src',
+  'migrations',
+  'release/files',
+  'release/source-maps.ts',
+  'build.ts',
+  'package.json',
+  'package-lock.json',
+]
 /** Executables that are kept, the last used first. */
 const MAX_KEPT = 3
 

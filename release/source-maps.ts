@@ -1,0 +1,132 @@
+/**
+ * Source maps of an executable, as the bundler embeds them: they hold the text of every source file, with comments, beside
+ * what a stack trace needs, which is names and positions. Here the text is cut out, which makes the executable 3 MiB
+ * smaller. It would only be shown by errors that nothing catches.
+ *
+ * The bundler appends a graph of modules to the runtime:
+ *
+ *     length of the graph (8 bytes), bytecode, source maps, contents, names, table of modules, tail, end mark
+ *
+ * All offsets count from the start of the graph. Of a source map: number of files, length of the map, offset and length of
+ * each file's name, then of its text (compressed), the map, names and texts. The layout belongs to one version of the
+ * bundler, so whatever is not as expected fails the build.
+ */
+import { zstdCompressSync } from 'node:zlib'
+
+const END_MARK = '\n---- Bun! ----\n'
+/** Before the end mark: length of all before it (8 bytes), offset and length of the table, entry point, arguments, flags. */
+const TAIL_BYTES = 32
+const MODULE_BYTES = 52
+const POINTER_BYTES = 8
+/** Where a module has its pointers: name, contents, source map, bytecode, module information, origin of the bytecode. */
+const modulePointers = { name: 0, contents: 8, sourceMap: 16, bytecode: 24, information: 32, origin: 40 }
+const NO_TEXT = zstdCompressSync('')
+
+/** Where the header of an ELF file, and that of a segment, have what is changed here, in bytes. Source: System V ABI. */
+const elf = {
+  magic: 0x7f_45_4c_46,
+  segments: 32,
+  sections: 40,
+  segmentSize: 54,
+  segmentCount: 56,
+  sectionCount: 60,
+  sectionOfNames: 62,
+  offsetInFile: 8,
+  sizeInFile: 32,
+  sizeInMemory: 40,
+}
+
+/** Returns an executable for Linux without the text of its sources. Those for other systems stay as they are. */
+export function withoutSourceText(file: Buffer): Buffer {
+  if (file.readUInt32BE(0) !== elf.magic) return file
+  const end = file.lastIndexOf(END_MARK)
+  const length = Number(file.readBigUInt64LE(end - TAIL_BYTES))
+  const start = end - TAIL_BYTES - length
+  if (end < 0 || Number(file.readBigUInt64LE(start - 8)) !== end + END_MARK.length - start)
+    throw new Error('the executable has no graph of modules where it was expected')
+
+  const graph = smaller(file.subarray(start, end), length)
+  const before = Buffer.from(file.subarray(0, start))
+  before.writeBigUInt64LE(BigInt(graph.length + END_MARK.length), start - 8)
+  // Nothing follows the graph but names of functions and the list of sections, which only debuggers read.
+  endSegmentAt(before, end + END_MARK.length, start + graph.length + END_MARK.length)
+  return Buffer.concat([before, graph, Buffer.from(END_MARK)])
+}
+
+/** `length` is that of the graph without its tail. */
+function smaller(graph: Buffer, length: number): Buffer {
+  const table = { at: graph.readUInt32LE(length + 8), bytes: graph.readUInt32LE(length + 12) }
+  if (table.bytes % MODULE_BYTES !== 0) throw new Error('the table of modules has another form')
+  const modules = Array.from({ length: table.bytes / MODULE_BYTES }, (_, index) => table.at + index * MODULE_BYTES)
+  const pointer = (at: number) => ({ at: graph.readUInt32LE(at), bytes: graph.readUInt32LE(at + 4) })
+
+  const kept: Buffer[] = []
+  /** How far what follows moves to the front, from each offset on. */
+  const moves: { from: number; by: number }[] = []
+  let copied = 0
+  let moved = 0
+  const maps = modules.map((module) => pointer(module + modulePointers.sourceMap)).filter(({ bytes }) => bytes > 0)
+  const firstMap = Math.min(...maps.map(({ at }) => at))
+  for (const { at, bytes } of maps.toSorted((a, b) => a.at - b.at)) {
+    const map = withoutText(graph.subarray(at, at + bytes))
+    kept.push(graph.subarray(copied, at), map)
+    copied = at + bytes
+    moved += bytes - map.length
+    moves.push({ from: copied, by: moved })
+  }
+  kept.push(graph.subarray(copied))
+  const result = Buffer.concat(kept)
+  const placeOf = (at: number) => at - (moves.findLast(({ from }) => from <= at)?.by ?? 0)
+
+  for (const module of modules)
+    for (const [name, offset] of Object.entries(modulePointers)) {
+      const { at, bytes } = pointer(module + offset)
+      // Bytecode is aligned.
+      if (name === 'bytecode' && at > firstMap) throw new Error('bytecode follows source maps')
+      const place = placeOf(module) + offset
+      result.writeUInt32LE(placeOf(at), place)
+      if (name === 'sourceMap' && bytes > 0)
+        result.writeUInt32LE(bytes - (placeOf(at) + bytes - placeOf(at + bytes)), place + 4)
+    }
+  const tail = placeOf(length)
+  result.writeBigUInt64LE(BigInt(tail), tail)
+  result.writeUInt32LE(placeOf(table.at), tail + 8)
+  result.writeUInt32LE(placeOf(graph.readUInt32LE(length + 20)), tail + 20)
+  return result
+}
+
+/** A source map in which the texts of all files are one, which is empty. */
+function withoutText(map: Buffer): Buffer {
+  const files = map.readUInt32LE(0)
+  if (files === 0) return map
+  const texts = 8 + files * POINTER_BYTES
+  const strings = texts + files * POINTER_BYTES + map.readUInt32LE(4)
+  // Names come first, in the order of the files, and texts after all of them.
+  const namesEnd = map.readUInt32LE(texts - POINTER_BYTES) + map.readUInt32LE(texts - 4)
+  if (namesEnd < strings || namesEnd > map.length) throw new Error('a source map has another form')
+  const result = Buffer.concat([map.subarray(0, namesEnd), NO_TEXT])
+  for (let file = 0; file < files; file++) {
+    result.writeUInt32LE(namesEnd, texts + file * POINTER_BYTES)
+    result.writeUInt32LE(NO_TEXT.length, texts + file * POINTER_BYTES + 4)
+  }
+  return result
+}
+
+/** The graph ends at `from`, in the last page of a segment, and will end at `to`. */
+function endSegmentAt(file: Buffer, from: number, to: number): void {
+  const first = Number(file.readBigUInt64LE(elf.segments))
+  const size = file.readUInt16LE(elf.segmentSize)
+  const headers = Array.from({ length: file.readUInt16LE(elf.segmentCount) }, (_, index) => first + index * size)
+  const field = (at: number) => Number(file.readBigUInt64LE(at))
+  const segment = headers.find((at) => {
+    const start = field(at + elf.offsetInFile)
+    return start < from && start + field(at + elf.sizeInFile) >= from
+  })
+  if (segment === undefined) throw new Error('no segment contains the graph of modules')
+  const bytes = to - field(segment + elf.offsetInFile)
+  file.writeBigUInt64LE(BigInt(bytes), segment + elf.sizeInFile)
+  file.writeBigUInt64LE(BigInt(bytes), segment + elf.sizeInMemory)
+  file.writeBigUInt64LE(0n, elf.sections)
+  file.writeUInt16LE(0, elf.sectionCount)
+  file.writeUInt16LE(0, elf.sectionOfNames)
+}
