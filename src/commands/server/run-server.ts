@@ -7,6 +7,7 @@ import { HistoryContinued, HistoryLost } from '../../platform/database/database.
 import { loadConfig, type ValueOrigins } from '../../platform/configuration/config-loading.ts'
 import { makeDataDirectory } from '../../platform/files/data-directory.ts'
 import { type Log, processLog } from '../../platform/running/log.ts'
+import { releaseStartPagesSoon } from '../../platform/running/start-pages.ts'
 import { makeOwnToken } from '../../platform/secrets/own-admin-token.ts'
 import { exitCodes, type ExitCode, type Terminal } from '../command.ts'
 import { loadOrExplain } from '../configuration.ts'
@@ -46,6 +47,7 @@ export async function runServer(
     const app: App = await start(config, { log, origins }, former)
     log.info('listening', { software: SOFTWARE, url: app.url, publicUrl: config.publicUrl })
     onListening(app, loaded.config)
+    if (former === null) releaseStartPagesSoon((error) => log.debug('pages of the start are kept in memory', { error }))
 
     const reason = await Promise.race([stopRequested, ending(app.ended)])
     if (typeof reason === 'string') {

@@ -24,6 +24,7 @@ import { freePort } from '../../support/ports.ts'
 import { PROGRAM, runProgram, startProgram, type RunningServer } from '../../support/servers/program.ts'
 import { startQuicPeer } from '../../support/servers/quic-peer.ts'
 import { addressOf, ECHO, echoed } from '../../support/servers/endpoint.ts'
+import { memoryMiB } from '../../support/process-memory.ts'
 import { until } from '../../support/until.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-binary-'))
@@ -125,6 +126,15 @@ const p256 = { namedCurve: 'P-256' } as const
 // Every server downloads it, at every upgrade.
 test('the executable has at most 135 MiB', () => {
   expect(statSync(PROGRAM[0]!).size).toBeLessThanOrEqual(135 * 1024 ** 2)
+})
+
+// The start needs more, most of it code of the runtime that runs once.
+test.if(process.platform === 'linux')('the executable keeps at most 60 MB in memory when it is idle', async () => {
+  const own = { SERVICE_DATA_DIR: place('idle'), SERVICE_PORT: String(await freePort()) }
+  await using idle = await startProgram(['dev'], own, folder)
+  await until(() => memoryMiB(idle.pid, 'VmRSS') * 1024 ** 2 <= 60e6)
+  const bob = await createAccount(idle, 'bob')
+  expect((await bob.call('com.atproto.server.getSession')).status).toBe(200)
 })
 
 test('the executable reads its configuration from its environment alone, and writes nothing where it is started', async () => {

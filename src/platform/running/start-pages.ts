@@ -1,0 +1,66 @@
+/**
+ * Pages of the executable that only the start needed.
+ *
+ * The system maps 64 kB of a file around every page that is touched. After the start, most of what the executable keeps
+ * in memory is code that ran once, and its neighbours. The process gives all of it back; what it needs again comes from
+ * the system's cache of the file, without a read of the disk.
+ */
+import { readFileSync, readlinkSync } from 'node:fs'
+import { isCompiled } from './self.ts'
+
+/** The first moments bring back what a server needs at rest. */
+const AFTER_MILLIS = 2000
+/** As C libraries for Linux are named: those of GNU, then of musl. */
+const C_LIBRARIES = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]
+/** Source: madvise(2), `MADV_DONTNEED`. */
+const DONT_NEED = 4
+
+/** Once the server has started, give back what only the start needed. Nothing is done from the source, or but on Linux. */
+export function releaseStartPagesSoon(onFault: (error: unknown) => void): void {
+  if (!isCompiled || process.platform !== 'linux') return
+  setTimeout(() => release().catch(onFault), AFTER_MILLIS).unref()
+}
+
+async function release(): Promise<void> {
+  // Loaded here, because it takes 10 ms.
+  const { dlopen } = await import('bun:ffi')
+  const library = opened(dlopen)
+  try {
+    for (const { start, bytes } of unchangedMappings()) library.symbols.madvise(start, bytes, DONT_NEED)
+  } finally {
+    library.close()
+  }
+}
+
+type Dlopen = typeof import('bun:ffi').dlopen
+
+function opened(dlopen: Dlopen) {
+  const faults: unknown[] = []
+  for (const name of C_LIBRARIES)
+    try {
+      return dlopen(name, { madvise: { args: ['u64', 'u64', 'i32'], returns: 'i32' } })
+    } catch (error) {
+      faults.push(error)
+    }
+  throw new AggregateError(faults, 'no C library could be opened')
+}
+
+interface Mapping {
+  start: bigint
+  bytes: bigint
+}
+
+/**
+ * Where the executable is mapped, cannot be written to, and no page differs from the file: the dynamic linker may have
+ * written to pages before it protected them, and those would be lost.
+ */
+function unchangedMappings(): Mapping[] {
+  const executable = readlinkSync('/proc/self/exe')
+  const found: Mapping[] = []
+  for (const block of readFileSync('/proc/self/smaps', 'utf8').split(/^(?=[\da-f]+-[\da-f]+ )/m)) {
+    const [, start, end, name] = /^([\da-f]+)-([\da-f]+) r-[x-]p \S+ \S+ \d+ +(.*)$/m.exec(block) ?? []
+    if (start === undefined || end === undefined || name !== executable || !/^Anonymous: +0 kB$/m.test(block)) continue
+    found.push({ start: BigInt(`0x${start}`), bytes: BigInt(`0x${end}`) - BigInt(`0x${start}`) })
+  }
+  return found
+}
