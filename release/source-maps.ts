@@ -1,28 +1,28 @@
 /**
- * Source maps of an executable, as the bundler embeds them: they hold the text of every source file, with comments, beside
- * what a stack trace needs, which is names and positions. Here the text is cut out, which makes the executable 3 MiB
- * smaller. It would only be shown by errors that nothing catches.
+ * Source maps of an executable, as the bundler embeds them: they hold the text of every source file, with comments,
+ * beside what a stack trace needs, which is names and positions. Here the text is cut out, which makes the executable 3
+ * MiB smaller. It would only be shown by errors that nothing catches.
  *
  * The bundler appends a graph of modules to the runtime:
  *
  *     length of the graph (8 bytes), bytecode, source maps, contents, names, table of modules, tail, end mark
  *
- * All offsets count from the start of the graph. Of a source map: number of files, length of the map, offset and length of
- * each file's name, then of its text (compressed), the map, names and texts. The layout belongs to one version of the
- * bundler, so whatever is not as expected fails the build.
+ * All offsets count from the start of the graph. Of a source map: number of files, length of the map, offset and length
+ * of each file's name, then of its text (compressed), the map, names and texts. The layout belongs to one version of
+ * the bundler, so whatever is not as expected fails the build.
  */
 import { zstdCompressSync } from 'node:zlib'
 
 const END_MARK = '\n---- Bun! ----\n'
-/** Before the end mark: length of all before it (8 bytes), offset and length of the table, entry point, arguments, flags. */
+/** Before the end mark: length of all before it (8 bytes), table (offset, length), entry point, arguments, flags. */
 const TAIL_BYTES = 32
 const MODULE_BYTES = 52
 const POINTER_BYTES = 8
-/** Where a module has its pointers: name, contents, source map, bytecode, module information, origin of the bytecode. */
+/** Where a module has its pointers. */
 const modulePointers = { name: 0, contents: 8, sourceMap: 16, bytecode: 24, information: 32, origin: 40 }
-const NO_TEXT = zstdCompressSync('')
+const noText = zstdCompressSync('')
 
-/** Where the header of an ELF file, and that of a segment, have what is changed here, in bytes. Source: System V ABI. */
+/** Where the headers of an ELF file and of a segment have what is changed here, in bytes. Source: System V ABI. */
 const elf = {
   magic: 0x7f_45_4c_46,
   segments: 32,
@@ -104,10 +104,10 @@ function withoutText(map: Buffer): Buffer {
   // Names come first, in the order of the files, and texts after all of them.
   const namesEnd = map.readUInt32LE(texts - POINTER_BYTES) + map.readUInt32LE(texts - 4)
   if (namesEnd < strings || namesEnd > map.length) throw new Error('a source map has another form')
-  const result = Buffer.concat([map.subarray(0, namesEnd), NO_TEXT])
+  const result = Buffer.concat([map.subarray(0, namesEnd), noText])
   for (let file = 0; file < files; file++) {
     result.writeUInt32LE(namesEnd, texts + file * POINTER_BYTES)
-    result.writeUInt32LE(NO_TEXT.length, texts + file * POINTER_BYTES + 4)
+    result.writeUInt32LE(noText.length, texts + file * POINTER_BYTES + 4)
   }
   return result
 }

@@ -11,11 +11,11 @@ import { isCompiled } from './self.ts'
 /** The first moments bring back what a server needs at rest. */
 const AFTER_MILLIS = 2000
 /** As C libraries for Linux are named: those of GNU, then of musl. */
-const C_LIBRARIES = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]
+const cLibraries = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]
 /** Source: madvise(2), `MADV_DONTNEED`. */
 const DONT_NEED = 4
 
-/** Once the server has started, give back what only the start needed. Nothing is done from the source, or but on Linux. */
+/** Once the server has started, give back what only the start needed. Only the executable does, and only on Linux. */
 export function releaseStartPagesSoon(onFault: (error: unknown) => void): void {
   if (!isCompiled || process.platform !== 'linux') return
   setTimeout(() => release().catch(onFault), AFTER_MILLIS).unref()
@@ -36,7 +36,7 @@ type Dlopen = typeof import('bun:ffi').dlopen
 
 function opened(dlopen: Dlopen) {
   const faults: unknown[] = []
-  for (const name of C_LIBRARIES)
+  for (const name of cLibraries)
     try {
       return dlopen(name, { madvise: { args: ['u64', 'u64', 'i32'], returns: 'i32' } })
     } catch (error) {
