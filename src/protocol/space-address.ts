@@ -74,6 +74,19 @@ const spacePattern = /^\s*ats?:\/\/[^/]*\/space(?:\/|$)/i
  */
 export const isInSpace = (text: string): boolean => spacePattern.test(text)
 
+const stringPattern = /"\s*ats?:\/\/[^/"]*\/space["/?#]/i
+
+/**
+ * Whether any string in a JSON text, a name of a member included, is such an address. Reads the text itself: of members
+ * with one name a parser keeps the last alone, and another parser may keep the first.
+ */
+export const hasAddressInSpace = (json: string): boolean =>
+  stringPattern.test(
+    json.replaceAll(/\\u([0-9a-f]{4})|\\([/nrt])/gi, (_, code: string | undefined, plain: string) =>
+      code === undefined ? (plain === '/' ? '/' : ' ') : String.fromCharCode(Number.parseInt(code, 16)),
+    ),
+  )
+
 const partsOf = (text: string): string[] | null =>
   text.startsWith(SCHEME) && text.length <= MAX_URI_CHARS ? text.slice(SCHEME.length).split('/') : null
 

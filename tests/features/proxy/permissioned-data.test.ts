@@ -180,6 +180,44 @@ test('a URI of a space is passed on to no service of the public network', async 
   expect((await alice.call(`app.bsky.feed.getPosts?uris=at://${alice.did}/app.bsky.feed.post/space`)).status).toBe(200)
 })
 
+test('no body names a space to a service of the public network, however it is written', async () => {
+  space.received.length = 0
+  const send = (nsid: string, text: string, headers: Record<string, string> = {}) =>
+    alice.call(nsid, {
+      method: 'POST',
+      body: headers['content-encoding'] ? Bun.gzipSync(Buffer.from(text)) : Buffer.from(text),
+      headers: { 'content-type': 'application/json', ...headers },
+    })
+  const uri = inSpace()
+  const plain = JSON.stringify({ uri, cid: CID })
+  const bodies: Record<string, string> = {
+    plain,
+    'slashes escaped': plain.replaceAll('/', String.raw`\/`),
+    'letters escaped': plain.replaceAll('s', String.raw`\u0073`),
+    'in upper case': plain.replace('at:', 'AT:').replace('/space/', '/Space/'),
+    'as a name': JSON.stringify({ [uri]: 1 }),
+    'deep inside': JSON.stringify({ a: [{ b: [[uri]] }] }),
+    'hidden by another of its name': `{"uri":${JSON.stringify(uri)},"uri":"at://${alice.did}/app.bsky.feed.post/a"}`,
+    'not JSON': `${plain},,`,
+    'after spaces': JSON.stringify({ uri: ` \n${uri}` }),
+  }
+  for (const nsid of ['app.bsky.bookmark.createBookmark', 'chat.bsky.convo.sendMessage', 'APP.bsky.graph.muteThread'])
+    for (const [how, text] of Object.entries(bodies))
+      for (const headers of [{}, { 'atproto-proxy': `${space.did}#anything` }] as Record<string, string>[]) {
+        const { status } = await send(nsid, text, headers)
+        expect([nsid, how, status]).toEqual([nsid, how, 400])
+      }
+  expect((await send('app.bsky.bookmark.createBookmark', plain, { 'content-encoding': 'gzip' })).status).toBe(400)
+  expect((await send('app.bsky.bookmark.createBookmark', `["${'x'.repeat(1024 ** 2)}"]`)).status).toBe(413)
+  expect(space.received).toEqual([])
+
+  const post = JSON.stringify({ uri: `at://${alice.did}/app.bsky.feed.post/space`, text: 'a space: at://x /space/' })
+  for (const headers of [{}, { 'content-encoding': 'gzip' }] as Record<string, string>[])
+    expect((await send('app.bsky.bookmark.createBookmark', post, headers)).body).toMatchObject({ body: post })
+  const chosen = { 'atproto-proxy': `${space.did}#anything` }
+  expect((await send('com.example.threads.read', plain, chosen)).status).toBe(200)
+})
+
 test('an operator cannot take a record of a space for a public one', async () => {
   const operator = { headers: basic('admin', ADMIN_TOKEN) }
   const subject = { $type: 'com.atproto.repo.strongRef', uri: inSpace(), cid: CID }

@@ -8,7 +8,7 @@ import { mungedRoutes } from './munged-routes.ts'
 import { appviewService, forward } from './proxy.ts'
 import { namedService } from './upstream-services.ts'
 import { relayRoutes } from './relay-routes.ts'
-import { rpc } from './rpc-guard.ts'
+import { publicJson, rpc } from './rpc-guard.ts'
 
 export const proxy: Feature = {
   name: 'proxy',
@@ -19,7 +19,10 @@ export const proxy: Feature = {
     ...relayRoutes,
     fallback({
       auth: rpc(),
-      handler: (call) => forward(call, { service: call.caller.service, caller: call.caller }),
+      async handler(call) {
+        const { service } = call.caller
+        return forward(call, { service, caller: call.caller, text: await publicJson(call) })
+      },
     }),
   ],
 }

@@ -45,6 +45,8 @@ export interface Forwarding {
   path?: string
   /** Body to send as JSON, in place of that of the request. */
   json?: unknown
+  /** The body of the request, if it was read already; null to send it as it arrives. */
+  text?: string | null
   /** `Accept-Encoding` to send, in place of that of the request. */
   acceptEncoding?: string
   /** Messages for a service that cannot be found. */
@@ -153,7 +155,15 @@ function statusClass(status: number): CounterLabels<'proxy_requests_total'>['sta
   return status < 500 ? '4xx' : '5xx'
 }
 
-function outgoingBody(request: Request, { json, path }: Forwarding, headers: Headers): OutboundRequest['body'] {
+function outgoingBody(
+  request: Request,
+  { json, path, text = null }: Forwarding,
+  headers: Headers,
+): OutboundRequest['body'] {
+  if (text !== null) {
+    copy(request.headers, headers, ['content-type'])
+    return text
+  }
   if (json !== undefined) {
     headers.set('content-type', 'application/json')
     return JSON.stringify(json)

@@ -1,5 +1,5 @@
 /** Decides who may have a request forwarded, and to which service. */
-import type { Guard } from '../../../http/endpoint.ts'
+import type { Exchange, Guard } from '../../../http/endpoint.ts'
 import { invalidRequest, invalidToken, methodNotImplemented } from '../../../http/errors.ts'
 import {
   isDraftAudience,
@@ -8,7 +8,7 @@ import {
   isPublicMethod,
   isReadByName,
 } from '../../../protocol/guarded-methods.ts'
-import { isInSpace } from '../../../protocol/space-address.ts'
+import { hasAddressInSpace, isInSpace } from '../../../protocol/space-address.ts'
 import { access, mayHaveCalled, refusePrivate, requirePermission } from '../../access/auth/auth.ts'
 import type { AccessCaller } from '../../access/callers/callers.ts'
 import { serviceText, type ServiceName } from './proxy-header.ts'
@@ -60,8 +60,24 @@ const queryOf = (url: string): URLSearchParams =>
 
 /** Throws `InvalidRequest` if a text names a space: the service would learn what is shared with few people. */
 export function refuseSpaces(texts: Iterable<string>): void {
-  for (const text of texts)
-    if (isInSpace(text)) throw invalidRequest('what is in a space is not passed on to services of the public network')
+  for (const text of texts) if (isInSpace(text)) throw inSpace()
+}
+
+const inSpace = () => invalidRequest('what is in a space is not passed on to services of the public network')
+
+/** Longest JSON that is sent to a service of the public network. */
+const MAX_JSON_BYTES = 1024 ** 2
+const jsonPattern = /^application\/(?:[\w.-]+\+)?json$/
+
+/**
+ * Returns the JSON body of a request for a service of the public network, which has been read to see that it names no
+ * space, and null for any other body, which may stream. Throws `InvalidRequest` if it names one, and what reading throws.
+ */
+export async function publicJson({ request, nsid, body }: Exchange): Promise<string | null> {
+  if (request.method !== 'POST' || !isPublicMethod(nsid!) || !jsonPattern.test(body.contentType ?? '')) return null
+  const text = await body.text(MAX_JSON_BYTES)
+  if (hasAddressInSpace(text)) throw inSpace()
+  return text
 }
 
 /** Throws `ScopeMissingError` (apps) or `InsufficientScope` (agents) if the grant lacks this method of this service. */
