@@ -1,7 +1,11 @@
 /** Blobs that records in spaces refer to: they stay with the records, and only a public record makes them public. */
 import { beforeAll, expect, test } from 'bun:test'
+import { parseCid } from '../../../src/protocol/cid.ts'
+import { signingKey } from '../../../src/protocol/keys.ts'
+import { nextTid } from '../../../src/protocol/tid.ts'
+import { archiveOf } from '../../support/archive.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
-import { basic, request } from '../../support/clients/http.ts'
+import { basic, bearer, request } from '../../support/clients/http.ts'
 import { spaceApp, type SpaceApp } from '../../support/clients/space-app.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { useWorld } from '../../support/world.ts'
@@ -121,6 +125,28 @@ test('a record refers to what the account has, as it is', async () => {
   expect(await other.get('getBlob', { ...place, cid })).toMatchObject({ body: { error: 'BlobNotFound' } })
 })
 
+test('who knows the CID of a blob in a space does not get it by an import of records that name it', async () => {
+  const { blob, cid } = await upload()
+  await attach('a', 'secret', blob)
+  const open = await upload()
+  const { repo } = placeOf('a')
+  await app.post('com.atproto.repo.putRecord', { repo, collection: NOTE, rkey: 'open', record: { blob: open.blob } })
+  const thief = await createAccount(pds, 'thief')
+  const record = { $type: NOTE, files: [blob, open.blob].map((one) => ({ ...one, ref: parseCid(one.ref.$link)! })) }
+  const key = signingKey('p256', new Uint8Array(32).fill(5))
+  const { bytes } = archiveOf(thief.did, nextTid(null, pds.clock.now() * 1000, 1), { [`${NOTE}/x`]: record }, key)
+  const imported = await thief.call('com.atproto.repo.importRepo', {
+    method: 'POST',
+    body: bytes as Uint8Array<ArrayBuffer>,
+    headers: { 'content-type': 'application/vnd.ipld.car' },
+  })
+  expect(imported.status).toBe(200)
+  await pds.runSweep('blob-gc')
+  const theirs = (of: string) => request(`${pds.url}/xrpc/com.atproto.sync.getBlob?did=${thief.did}&cid=${of}`)
+  expect([(await theirs(cid)).status, (await theirs(open.cid)).status]).toEqual([400, 200])
+  expect((await thief.call('com.atproto.repo.listMissingBlobs')).body.blobs).toMatchObject([{ cid }])
+})
+
 test('a blob that is taken down is not readable in a space either', async () => {
   const { blob, cid } = await upload()
   await attach('a', 'bad', blob)
@@ -131,6 +157,30 @@ test('a blob that is taken down is not readable in a space either', async () => 
   })
   expect(status).toBe(200)
   expect(await inSpace('a', cid)).toMatchObject({ status: 400, body: { error: 'BlobNotFound' } })
+})
+
+test('moderators see a blob of a space once they have taken it down, and its owner on no page', async () => {
+  const [hidden, open] = [await upload(), await upload()]
+  await attach('a', 'seen', hidden.blob)
+  const { repo } = placeOf('a')
+  await app.post('com.atproto.repo.putRecord', { repo, collection: NOTE, rkey: 'seen', record: { blob: open.blob } })
+  const seen = async ({ cid }: { cid: string }, by: 'operator' | 'owner') => {
+    const path = by === 'owner' ? '/v1/account/data' : `/v1/admin/accounts/${repo}/data`
+    const headers = bearer(by === 'owner' ? alice.accessJwt : ADMIN_TOKEN)
+    const { body: listed } = await request(`${pds.url}${path}?part=blobs`, { headers })
+    const { status } = await request(`${pds.url}${path}/blob?cid=${cid}`, { headers })
+    return [listed.blobs.some((one: { cid: string }) => one.cid === cid), status]
+  }
+  for (const by of ['operator', 'owner'] as const)
+    expect([by, await seen(hidden, by), await seen(open, by)]).toEqual([by, [false, 400], [true, 200]])
+  const subject = { $type: 'com.atproto.admin.defs#repoBlobRef', did: repo, cid: hidden.cid }
+  const { status } = await request(`${pds.url}/xrpc/com.atproto.admin.updateSubjectStatus`, {
+    json: { subject, takedown: { applied: true } },
+    headers: basic('admin', ADMIN_TOKEN),
+  })
+  expect(status).toBe(200)
+  expect(await seen(hidden, 'operator')).toEqual([true, 200])
+  expect((await seen(hidden, 'owner'))[1]).toBe(400)
 })
 
 test('a replaced record refers to its new blob alone, and blobs are listed since a revision', async () => {

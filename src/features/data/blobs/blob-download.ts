@@ -37,7 +37,7 @@ const LOST = 'The stored bytes of this blob are missing or damaged'
 /**
  * Returns a response with 200, 206, 304 or 416. Refuses with `BlobNotFound` if the blob does not exist or is taken
  * down, and if no record refers to it yet and the caller is neither its owner nor the operator, or if only records in
- * spaces refer to it. A moderator also reads blobs that are taken down or in quarantine. Refuses with `UpstreamFailure`
+ * spaces refer to it. A moderator also reads blobs that are taken down or in quarantine, those of spaces included. Refuses with `UpstreamFailure`
  * if the bucket has lost or damaged the blob, and with `ServiceUnavailable` if the folder has.
  */
 export async function downloadBlob(
@@ -47,14 +47,16 @@ export async function downloadBlob(
   cid: string,
 ): Promise<Response> {
   const { ctx, replyHeaders } = exchange
-  if (viewer === 'moderator') return sendBlob(exchange, present(await findReadable(ctx.db, did, cid, true)), did, cid)
-  const mayPreview = viewer.admin || viewer.did === did
+  const isModerator = viewer === 'moderator'
+  const mayPreview = isModerator || viewer.admin || viewer.did === did
   const blob = await findReadable(ctx.db, did, cid)
+  if (blob === null && isModerator)
+    return sendBlob(exchange, present(await findReadable(ctx.db, did, cid, true)), did, cid)
   if (blob === null || !(blob.isPermanent || mayPreview)) throw blobNotFound()
   // Who may call here need not have access to the space.
   if (!blob.isPermanent && (await isReferredInSpace(ctx.db, did, cid, null))) throw blobNotFound()
 
-  if (viewer.did === null && !viewer.admin)
+  if (!isModerator && viewer.did === null && !viewer.admin)
     replyHeaders.set('Cache-Control', `public, max-age=${CACHE_SECS}, immutable`)
   return sendBlob(exchange, blob, did, cid)
 }

@@ -99,9 +99,17 @@ export async function findMimeType(reader: Reader, cid: string): Promise<string 
   return row && row.mimeType
 }
 
-/** Whether the blob of any owner is taken down or in quarantine. */
-export const isWithheld = async (reader: Reader, cid: string): Promise<boolean> =>
-  (await reader.get(sql`SELECT 1 FROM blob WHERE cid = ${cid} AND takedown_ref IS NOT NULL LIMIT 1`)) !== null
+/**
+ * Whether another account may be given the blob because its records refer to it. Nobody gets what operators withhold
+ * from the readers of any owner, nor what all owners keep to themselves: in spaces, or in uploads that nothing refers to.
+ * Whoever knows its CID would read it.
+ */
+export async function isFreelyOwned(reader: Reader, cid: string): Promise<boolean> {
+  const row = await reader.get<{ owners: number; withheld: number; open: number }>(sql`
+    SELECT COUNT(*) AS owners, COUNT(takedown_ref) AS withheld,
+      COUNT(CASE WHEN unreferenced_at IS NULL THEN 1 END) AS "open" FROM blob WHERE cid = ${cid}`)
+  return row!.withheld === 0 && (row!.owners === 0 || row!.open > 0)
+}
 
 /** By account, the revision at which references were last compared with records. */
 export async function findReconciled(reader: Reader, dids: readonly Did[]): Promise<Map<Did, string>> {

@@ -16,7 +16,7 @@ import type { Throttle } from '../../../base/pace.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { cancelRemoval, Overtaken } from './blob-removal.ts'
 import { deleteReferences, insertReferences, listReferenced, listReferences } from './reference-store.ts'
-import { findMimeType, isWithheld, listClocks, correctClocks, upsertUpload } from './blob-store.ts'
+import { findMimeType, isFreelyOwned, listClocks, correctClocks, upsertUpload } from './blob-store.ts'
 import { HEAD_BYTES } from './blob-storage.ts'
 import { mimeTypeOf } from './mime-type.ts'
 import { blobStorage } from './open-storage.ts'
@@ -137,8 +137,8 @@ async function* wrongClocks(reader: Reader, did: Did, throttled: Throttle): Asyn
 }
 
 /**
- * Give the account referenced blobs whose files exist: another account uploaded them, or a crash left them. What
- * operators withhold from the readers of another account has to be uploaded instead.
+ * Give the account referenced blobs whose files exist: another account made them public, or a crash left them. What
+ * operators withhold from the readers of another account, or what no owner has made public, has to be uploaded instead.
  */
 async function adoptReferenced(ctx: Context, did: Did, now: Millis, throttled: Throttle): Promise<number> {
   const storage = blobStorage(ctx)
@@ -148,7 +148,7 @@ async function adoptReferenced(ctx: Context, did: Did, now: Millis, throttled: T
   )
   for await (const page of pages) {
     for (const { cid, isOwned } of page) {
-      if (isOwned || (await storage.sizeOf(cid)) === null || (await isWithheld(ctx.db, cid))) continue
+      if (isOwned || (await storage.sizeOf(cid)) === null || !(await isFreelyOwned(ctx.db, cid))) continue
       const isAdopted = await storage.alone(cid, () => adopt(ctx, did, cid, now))
       if (!isAdopted) continue
       adopted++

@@ -3,6 +3,7 @@
  * most a page, however large the repository is.
  */
 import { sql, type Reader, type Sql } from '../../../platform/database/database.ts'
+import { spaceBlobs } from '../../data/blobs/blobs.ts'
 import type { Did, Millis, Tid } from '../../../protocol/identifiers.ts'
 
 const RECORD_KEY_CHARS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:~-'
@@ -79,10 +80,13 @@ export interface BrowsedBlob {
 }
 
 /** A page of the blobs that an account owns, ascending by CID, after `after`. */
+/** Leaves out those to which only records in spaces refer, unless they are taken down or in quarantine. */
 export const listBrowsedBlobs = (reader: Reader, did: Did, after: string, limit: number): Promise<BrowsedBlob[]> =>
   reader.all(sql`
     SELECT cid, mime_type AS "mimeType", size, uploaded_at AS "uploadedAt", takedown_ref AS "takedownRef"
-    FROM blob WHERE did = ${did} AND cid > ${after} ORDER BY cid LIMIT ${limit}`)
+    FROM blob WHERE did = ${did} AND cid > ${after}
+      AND (unreferenced_at IS NULL OR takedown_ref IS NOT NULL OR NOT ${spaceBlobs.holds()})
+    ORDER BY cid LIMIT ${limit}`)
 
 /** Paths of some records that refer to a blob. */
 export async function recordsWithBlob(reader: Reader, did: Did, cid: string, limit: number): Promise<string[]> {
