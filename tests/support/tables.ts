@@ -113,7 +113,14 @@ export interface Tables {
   server_secret: { name: string; wrapped: string }
   session: { id: string; did: string; opened_at: number | null; opened_with: string | null; by_password: number }
   space_blob_reference: { did: string; cid: string; space: string; record: string }
-  space_op: { space_repo_id: number; rev: string; path: string }
+  space_op: {
+    space_repo_id: number
+    rev: string
+    idx: number
+    path: string
+    cid: Uint8Array | null
+    prev: Uint8Array | null
+  }
   space_record: { space_repo_id: number; path: string; cid: Uint8Array; value: Uint8Array }
   space_repo: { id: number; did: string | null; space: string; rev: string; record_count: number; state: Uint8Array }
   staged_key: Record<never, never>

@@ -1,6 +1,7 @@
 /** What an account writes in spaces, and what it reads of that: records, changes, and commits that can be verified. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { jsonToData } from '../../../src/protocol/data-model.ts'
+import { nextTid } from '../../../src/protocol/tid.ts'
 import { parseSpaceCommit } from '../../../src/protocol/space-commit.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { spaceApp, type SpaceApp } from '../../support/clients/space-app.ts'
@@ -228,6 +229,20 @@ test('changes are forgotten after their time, and the records and the hash stay'
   expect(body.ops.map(({ rkey }: { rkey: string }) => rkey)).toEqual(['new'])
   expect(body.commit.rev > before.commit.rev).toBe(true)
   expect((await get('listRecords', place)).body.records).toHaveLength(2)
+})
+
+test('of more than 100,000 changes the oldest are forgotten', async () => {
+  const { get, put, place, account } = await writer()
+  await put('first', 'one')
+  const [{ id }] = (await pds.rows('space_repo', { did: account.did }, ['id'])) as [{ id: number }]
+  const [op] = (await pds.rows('space_op', { space_repo_id: id })) as [{ rev: string; cid: Uint8Array }]
+  let rev = nextTid(null, (pds.clock.now() - 30_000) * 1000, 0)
+  const rows = Array.from({ length: 100_000 }, () => ({ ...op, rev: (rev = nextTid(rev, 0, 0)), prev: null }))
+  await pds.plant('space_op', rows)
+  await pds.runSweep('spaces')
+  const { body } = await get('listRepoOps', { ...place, limit: 1 })
+  expect(body.ops.map((one: { rev: string }) => one.rev)).toEqual([rows[1]!.rev])
+  expect(await pds.count('space_op', { space_repo_id: id })).toBe(100_000)
 })
 
 test('spaces are listed by URI, by type and by authority', async () => {

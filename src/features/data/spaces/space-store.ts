@@ -269,9 +269,9 @@ export async function listSpaceOps(
 export const disownSpaceRepos = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`UPDATE space_repo SET did = NULL WHERE did = ${did}`)
 
-/** Repositories that no account has. */
-export const listDisowned = (reader: Reader, limit: number): Promise<{ id: number }[]> =>
-  reader.all(sql`SELECT id FROM space_repo WHERE did IS NULL ORDER BY id LIMIT ${limit}`)
+/** A page of repositories that no account has, after `after`. */
+export const listDisowned = (reader: Reader, after: number, limit: number): Promise<{ id: number }[]> =>
+  reader.all(sql`SELECT id FROM space_repo WHERE did IS NULL AND id > ${after} ORDER BY id LIMIT ${limit}`)
 
 /** A page of all repositories in order of their numbers, after `after`. */
 export const listSpaceRepos = (reader: Reader, after: number, limit: number): Promise<{ id: number; rev: Tid }[]> =>
@@ -283,11 +283,18 @@ export const deleteSomeSpaceRecords = (tx: Tx, repoId: number, limit: number): P
     DELETE FROM space_record WHERE space_repo_id = ${repoId}
       AND path IN (SELECT path FROM space_record WHERE space_repo_id = ${repoId} ORDER BY path LIMIT ${limit})`)
 
-/** Deletes some changes of a repository that were made before a revision, or all if it is null. Returns how many. */
-export const deleteSomeSpaceOps = (tx: Tx, repoId: number, before: Tid | null, limit: number): Promise<number> =>
+/** The revision of the change that this many later ones follow; null if there are fewer. */
+export async function revOfOp(reader: Reader, repoId: number, later: number): Promise<Tid | null> {
+  const row = await reader.get<{ rev: Tid }>(sql`
+    SELECT rev FROM space_op WHERE space_repo_id = ${repoId} ORDER BY rev DESC, idx DESC LIMIT 1 OFFSET ${later}`)
+  return row && row.rev
+}
+
+/** Deletes some changes of a repository up to those of a revision, or all if it is null. Returns how many. */
+export const deleteSomeSpaceOps = (tx: Tx, repoId: number, upTo: Tid | null, limit: number): Promise<number> =>
   tx.run(sql`
     DELETE FROM space_op WHERE space_repo_id = ${repoId} AND (rev, idx) IN (
-      SELECT rev, idx FROM space_op WHERE space_repo_id = ${repoId} AND ${before === null ? sql`1 = 1` : sql`rev < ${before}`}
+      SELECT rev, idx FROM space_op WHERE space_repo_id = ${repoId} AND ${upTo === null ? sql`1 = 1` : sql`rev <= ${upTo}`}
       ORDER BY rev, idx LIMIT ${limit})`)
 
 export const deleteSpaceRepo = (tx: Tx, repoId: number): Promise<number> =>
