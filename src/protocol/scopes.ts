@@ -195,6 +195,8 @@ function typeToDeclare(scope: string): Nsid | null {
 /** Whether what a scope grants follows from what others publish. */
 export const isPublishedElsewhere = (scope: string): boolean => isInclude(scope) || typeToDeclare(scope) !== null
 
+export const isForSpaces = (scope: string): boolean => parseSpaceScope(scope) !== null
+
 /** A scope as it is granted for an account: its own spaces are named by its DID. */
 export function scopeFor(account: Did, scope: string): string {
   const ofSpaces = parseSpaceScope(scope)

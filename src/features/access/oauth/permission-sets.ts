@@ -11,6 +11,7 @@ import {
   expandScopes,
   type Expansion,
   grantsOf,
+  isForSpaces,
   isPublishedElsewhere,
   MAX_SCOPES,
   scopeFor,
@@ -82,7 +83,8 @@ export async function effectiveScope(
   ctx: Context,
   { did, clientId, scope, isFixed }: { did: Did; clientId: string; scope: string; isFixed: boolean },
 ): Promise<string> {
-  const scopes = scope.split(' ')
+  // A grant outlives the switch of spaces.
+  const scopes = scope.split(' ').filter((one) => ctx.config.spaces.enabled || !isForSpaces(one))
   const granted = (values: readonly string[]) => {
     const named = values.map((value) => scopeFor(did, value)).join(' ')
     if (named === scope || fitsAccessToken(ctx, { clientId, scope: named })) return named
