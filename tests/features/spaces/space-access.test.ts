@@ -193,14 +193,14 @@ test('the page of consent says in plain words what is shared, and marks what is 
   const words = String(body)
     .replaceAll(/<[^>]*>/g, ' ')
     .replaceAll(/\s+/g, ' ')
-  expect(words).toContain('Read your Forum spaces, and write there for you')
+  expect(words).toContain('Read your “Forum” spaces, and write there for you')
   expect(words).toContain('Read every space that you are in, and write there for you')
   expect(words).toContain('Decide who may read and write there')
   expect(words).toContain('nothing is encrypted')
   const german = await request(client.authorizeUrl(await client.requestUri({ scope })), {
     headers: { 'accept-language': 'de' },
   })
-  expect(String(german.body)).toContain('Lesen und für dich schreiben in: deine Bereiche vom Typ Forum')
+  expect(String(german.body)).toContain('Lesen und für dich schreiben in: deine Bereiche vom Typ „Forum“')
 })
 
 test('what is in a space is in no public answer, no event, no log and no metric', async () => {
