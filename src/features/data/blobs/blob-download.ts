@@ -37,8 +37,9 @@ const LOST = 'The stored bytes of this blob are missing or damaged'
 /**
  * Returns a response with 200, 206, 304 or 416. Refuses with `BlobNotFound` if the blob does not exist or is taken
  * down, and if no record refers to it yet and the caller is neither its owner nor the operator, or if only records in
- * spaces refer to it. A moderator also reads blobs that are taken down or in quarantine, those of spaces included. Refuses with `UpstreamFailure`
- * if the bucket has lost or damaged the blob, and with `ServiceUnavailable` if the folder has.
+ * spaces refer to it. A moderator also reads blobs that are taken down or in quarantine, those of spaces included.
+ * Refuses with `UpstreamFailure` if the bucket has lost or damaged the blob, and with `ServiceUnavailable` if the
+ * folder has.
  */
 export async function downloadBlob(
   exchange: Exchange,

@@ -100,9 +100,9 @@ export async function findMimeType(reader: Reader, cid: string): Promise<string 
 }
 
 /**
- * Whether another account may be given the blob because its records refer to it. Nobody gets what operators withhold
- * from the readers of any owner, nor what all owners keep to themselves: in spaces, or in uploads that nothing refers to.
- * Whoever knows its CID would read it.
+ * Whether another account may be given the blob because its records refer to it. An account gets neither what operators
+ * withhold from the readers of any owner, nor what all owners keep to themselves: in spaces, or in uploads without
+ * references. Otherwise, anyone with its CID could read it.
  */
 export async function isFreelyOwned(reader: Reader, cid: string): Promise<boolean> {
   const row = await reader.get<{ owners: number; withheld: number; open: number }>(sql`

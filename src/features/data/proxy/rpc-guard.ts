@@ -71,7 +71,8 @@ const jsonPattern = /^application\/(?:[\w.-]+\+)?json$/
 
 /**
  * Returns the JSON body of a request for a service of the public network, which has been read to see that it names no
- * space, and null for any other body, which may stream. Throws `InvalidRequest` if it names one, and what reading throws.
+ * space, and null for any other body, which may stream. Throws `InvalidRequest` if it names one, and what reading
+ * throws.
  */
 export async function publicJson({ request, nsid, body }: Exchange): Promise<string | null> {
   if (request.method !== 'POST' || !isPublicMethod(nsid!) || !jsonPattern.test(body.contentType ?? '')) return null
