@@ -464,6 +464,11 @@ export const declared = {
       addition: true,
       doc: 'Destination of the continuous backup of a SQLite database: a folder on another disk, or a bucket as in `destination`; it may be the same one.',
     }),
+    continuousPromise: field(choice('async', 'sync'), {
+      default: 'async',
+      addition: true,
+      doc: '`async`: a write is acknowledged once it is on the disk, and is in the continuous backup soon after. `sync`: a write is acknowledged only once it is in the continuous backup too, and is refused while its destination is out of reach.',
+    }),
     continuousLagMs: field(integer({ min: 100, max: 60_000 }), {
       default: 1000,
       addition: true,

@@ -239,11 +239,13 @@ export interface LogFollowing {
    * not have the place.
    */
   begin(position: LogPosition | null): Promise<LogFollower | null>
-  /** Read all of it again, and do `work` before anything is added. */
+  /** Read again all that is not in the file of the database, and do `work` before anything is added. */
   rewind<T>(work: () => T): Promise<T>
   /** Resolves when all commits that had been made by the time of the call are noted. */
   settle(): Promise<void>
   end(): void
+  /** Nothing is acknowledged from now on: the server has to stop, for this reason. Aborts `ended`. */
+  abandon(reason: OperatorError): void
 }
 
 /** What the nodes know of the copy of the database that answers them. */

@@ -47,6 +47,17 @@ export interface Pages {
   position: LogPosition
 }
 
+/** What has to happen, besides the flush, before commits are acknowledged. */
+export interface CommitGate {
+  /** Why no transaction can be acknowledged, and since when by the monotonic clock; null if they can. */
+  readonly refusal: { error: Error; at: number } | null
+  /**
+   * Called after each COMMIT. Resolves once all that was committed may be acknowledged. If that takes too long, it
+   * calls `refuse` for those who wait: they are told that the outcome is unknown.
+   */
+  pass(refuse: (error: Error) => void): Promise<void>
+}
+
 export class LogFollower {
   readonly #log: number
   readonly #index: number
@@ -58,6 +69,8 @@ export class LogFollower {
   readonly #word = Buffer.alloc(WORD_BYTES)
   /** Whether the log started over when it should not have: frames are missing. */
   isBroken = false
+  /** Commits are acknowledged by it, unless it is null. */
+  gate: CommitGate | null = null
   /** Called after a commit that has added to the log. */
   onCommit: () => void = () => {}
   /** Called when the last commit was made, before the database is closed. */
@@ -70,9 +83,11 @@ export class LogFollower {
     this.#index = openSync(`${databasePath}-shm`, 'r')
   }
 
-  /** Call between groups. Read the log from where it starts: what it no longer has is in the file. */
+  /** Call between groups. Read what is in the log, and not in the file of the database. */
   rewind(frames: number): void {
-    this.#begin({ salts: this.#saltsNow(), frames: 0, checksum: '' }, frames)
+    const start = Math.min(this.#copiedFrames(), frames)
+    const checksum = start === 0 ? '' : this.#frameHeader(start).toString('hex', SALTS_AT)
+    this.#begin({ salts: this.#saltsNow(), frames: start, checksum }, frames)
   }
 
   /**
@@ -93,8 +108,8 @@ export class LogFollower {
   }
 
   /**
-   * Called after each group, with the number of committed frames in the log, which has started over only if all of it
-   * was read.
+   * Called after each group, and before the gate, with the number of committed frames in the log, which has started
+   * over only if all of it was read.
    */
   note(frames: number): void {
     const salts = this.#isRead ? this.#saltsNow() : this.#position.salts

@@ -27,7 +27,7 @@ import { OperatorError } from '../../base/operator-error.ts'
 import { storageFaultOf } from '../files/storage-faults.ts'
 import { BatchLoop } from '../running/batch-loop.ts'
 import { onBehalf } from '../running/request-scope.ts'
-import { FRAME_BYTES, LogFollower, type LogPosition } from './log-follower.ts'
+import { FRAME_BYTES, LogFollower, type CommitGate, type LogPosition } from './log-follower.ts'
 import { Checkpointer, WriteAheadLog } from './wal.ts'
 
 /** Most transactions in one COMMIT; the bound keeps the first of them from waiting long. */
@@ -102,23 +102,27 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
     get: async <Row>(query: Sql) => reader.get<Row>(query),
   }
 
+  const ended = new AbortController()
   return {
     dialect: { name: 'sqlite', beforeMigration: [], definition: (statement) => statement },
     counters,
     cluster: null,
-    ended: new AbortController().signal,
+    ended: ended.signal,
     logFollowing: {
       begin: (position) => queue.atRest((frames) => queue.follow(frames, position)),
-      rewind: (work) =>
-        queue.atRest((frames) => {
+      async rewind(work) {
+        await queue.shorten()
+        return queue.atRest((frames) => {
           queue.follower?.rewind(frames)
           return work()
-        }),
+        })
+      },
       settle: () => queue.atRest(() => {}),
       end: () => queue.unfollow(),
+      abandon: (reason) => ended.abort(reason),
     },
     get writeFault() {
-      return queue.fault
+      return queue.follower?.gate?.refusal ?? queue.fault
     },
     ...reads,
     run: (query) => queue.enter((tx) => tx.run(query)),
@@ -423,6 +427,8 @@ class WriterQueue {
   }
 
   enter<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    const refusal = this.follower?.gate?.refusal
+    if (refusal) return Promise.reject(refusal.error)
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     this.#waiting.push({ work, resolve: resolve as (value: unknown) => void, reject })
     this.#groups.wake()
@@ -516,7 +522,7 @@ class WriterQueue {
           return
         }
       }
-      await this.#commit()
+      await this.#commit(members)
     } catch (error) {
       this.#noteFault(error)
       if (connection.inTransaction) writer.command('ROLLBACK')
@@ -539,15 +545,16 @@ class WriterQueue {
     if (isDiskFault(error)) this.fault = { error, at: performance.now() }
   }
 
-  /** Readers see the state before until the commit is on the disk. */
-  async #commit(): Promise<void> {
+  /** Readers see the state before until the commit is on the disk, and may be acknowledged. */
+  async #commit(members: readonly { waiting: Waiting }[]): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.reader.pin()
     try {
       this.#flushing = promise
       this.version++
       this.writer.command('COMMIT')
-      await this.#log.sync()
+      const gate = this.follower?.gate
+      await (gate ? Promise.all([this.#log.sync(), this.#pass(gate, members)]) : this.#log.sync())
     } finally {
       this.reader.renew()
       this.reader.unpin()
@@ -556,8 +563,26 @@ class WriterQueue {
     }
   }
 
+  #pass(gate: CommitGate, members: readonly { waiting: Waiting }[]): Promise<void> {
+    this.follower?.note(this.#frames())
+    return gate.pass((error) => {
+      for (const { waiting } of members) waiting.reject(error)
+      for (const waiting of this.#waiting.splice(0)) waiting.reject(error)
+    })
+  }
+
+  /** The number of committed frames in the log. */
+  #frames(): number {
+    return this.writer.connection.query<{ log: number }, []>('PRAGMA wal_checkpoint(NOOP)').get()!.log
+  }
+
+  /** Have most of the log copied into the file of the database. */
+  async shorten(): Promise<void> {
+    await this.#checkpointer.pass()
+  }
+
   async #keepLog(): Promise<void> {
-    const { log: frames } = this.writer.connection.query<{ log: number }, []>('PRAGMA wal_checkpoint(NOOP)').get()!
+    const frames = this.#frames()
     this.follower?.note(frames)
     if (this.#atRest.length > 0) for (const work of this.#atRest.splice(0)) work(frames)
     this.#log.makeRoom(frames * FRAME_BYTES)

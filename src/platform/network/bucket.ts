@@ -99,16 +99,21 @@ export class Bucket {
   }
 
   /**
-   * Store an object unless there is one with this key already. Which of the two is so, a later read tells: the response
-   * to a request that was repeated does not. Stores that know no such condition replace the object.
+   * Store an object, of a size that is read into memory, unless there is one with this key already. Returns true if it
+   * is there for certain: the store has answered with the digest of the content, which no proxy knows that stores
+   * nothing. Otherwise a read has to tell: there may be another object, or an earlier try has stored this one, or the
+   * store makes its tags in another way. Stores that know no such condition replace the object.
    */
-  async putNew(key: string, content: Content): Promise<void> {
+  async putNew(key: string, content: Content): Promise<boolean> {
     try {
-      await this.#put(key, content, { 'if-none-match': '*' })
+      const tag = await this.#put(key, content, { 'if-none-match': '*' })
+      const bytes = await content.body.bytes()
+      return tag !== null && tagOf(tag).toLowerCase() === new Bun.CryptoHasher('md5').update(bytes).digest('hex')
     } catch (error) {
       if (!(error instanceof BucketRefusal)) throw error
       if (error.status === NOT_IMPLEMENTED) await this.put(key, content)
       else if (!occupied.has(error.status)) throw error
+      return false
     }
   }
 

@@ -311,7 +311,7 @@ test('a bucket that is down stops no write: what it lacks waits on the disk, and
   await pds.restart()
   bucket.fault = null
   await sent(pds)
-  expect(await stateOf(pds)).toEqual({ lagMillis: 0, spooledBytes: 0, fault: false })
+  expect(await stateOf(pds)).toEqual({ promise: 'async', lagMillis: 0, spooledBytes: 0, fault: false })
   const restored = await world.restore()
   expect(restored.code).toBe(0)
   expect(await paths(restored.dataDir)).toEqual(written.toSorted())
@@ -377,4 +377,97 @@ test('a full spool ends the chain, and another one begins once the destination i
   expect(restored.code).toBe(0)
   expect(await paths(restored.dataDir)).toEqual(written.toSorted())
   expect(bucket.keys().filter((key) => key.endsWith('/key'))).toHaveLength(2)
+})
+
+const isKept = (pds: TestPds) => until(async () => (await stateOf(pds)).promise === 'sync')
+
+test('with the promise of sync, what was acknowledged can be restored at once', async () => {
+  const place = newFolder()
+  await using pds = await start(place, { continuousPromise: 'sync' })
+  const alice = await createAccount(pds, 'alice')
+  await isKept(pds)
+  const written: string[] = []
+  for (let round = 0; round < 3; round++) {
+    written.push(...(await Promise.all(Array.from({ length: 5 }, (_, i) => post(alice, `note ${round} ${i}`)))))
+    const { code, dataDir } = await restore(place, now(pds))
+    expect(code).toBe(0)
+    expect(await paths(dataDir)).toEqual(written.toSorted())
+    // Everything is at the destination before the port opens.
+    await pds.restart()
+    expect(await stateOf(pds)).toEqual({ promise: 'sync', lagMillis: 0, spooledBytes: 0, fault: false })
+  }
+})
+
+test('with the promise of sync, a bucket that is down refuses writes, and nobody sees what it does not have', async () => {
+  await using world = await withBucket({ continuousPromise: 'sync' })
+  const { bucket, pds } = world
+  const alice = await createAccount(pds, 'alice')
+  await isKept(pds)
+  const first = await post(alice, 'first')
+  const relay = new Subscriber(pds.url, '?cursor=0')
+  const carries = (path: string) => (messages: readonly { body: unknown }[]) =>
+    messages.some(({ body }) => JSON.stringify(body).includes(path.split('/').at(-1)!))
+  await relay.untilSeen(carries(first))
+
+  bucket.fault = 'down'
+  const attempt = (text: string, rkey: string) =>
+    alice.call('com.atproto.repo.createRecord', {
+      json: { repo: alice.did, collection: 'org.example.note', rkey, record: { $type: 'org.example.note', text } },
+    })
+  const listed = async () =>
+    (
+      await request(`${pds.url}/xrpc/com.atproto.repo.listRecords?repo=${alice.did}&collection=org.example.note`)
+    ).body.records.map(({ uri }: { uri: string }) => pathOf(uri))
+  const unknown = await attempt('while it is down', 'unknown')
+  expect(unknown).toMatchObject({
+    status: 503,
+    body: { error: 'ServiceUnavailable', message: expect.stringContaining('may still take effect') },
+  })
+  const refused = await attempt('and later', 'refused')
+  expect(refused.status).toBe(503)
+  expect(refused.body.message).not.toContain('may still take effect')
+  expect(await request(`${pds.url}/readyz`)).toMatchObject({
+    status: 503,
+    body: { reason: expect.stringContaining('continuous backup'), continuousBackup: { promise: 'sync', fault: true } },
+  })
+  expect((await request(`${pds.url}/xrpc/_health`)).status).toBe(503)
+  expect(await listed()).toEqual([first])
+  expect(JSON.stringify(relay.messages)).not.toContain('unknown')
+  const absent = await world.restore()
+  expect(absent.code).toBe(1)
+
+  bucket.fault = null
+  await until(async () => (await request(`${pds.url}/readyz`)).status === 200)
+  const last = await post(alice, 'it is back')
+  await relay.untilSeen(carries(last))
+  relay.close()
+  expect(await listed()).toEqual(expect.arrayContaining([first, last, 'org.example.note/unknown']))
+  expect(await listed()).toHaveLength(3)
+  const restored = await world.restore()
+  expect(await paths(restored.dataDir)).toEqual([first, last, 'org.example.note/unknown'].toSorted())
+})
+
+test('with the promise of sync, a server whose chain another one continues stops, and acknowledges nothing', async () => {
+  await using world = await withBucket({ continuousPromise: 'sync' })
+  const { bucket, pds } = world
+  const alice = await createAccount(pds, 'alice')
+  await isKept(pds)
+  await post(alice, 'first')
+  bucket.intercept = (incoming, response, key) => {
+    if (incoming.method !== 'PUT' || !key.includes('/segment-')) return false
+    bucket.intercept = null
+    void bucket.write(key, Buffer.from('of another server')).then(() => bucket.pass(incoming, response))
+    return true
+  }
+  const refused = await alice.call('com.atproto.repo.createRecord', {
+    json: { repo: alice.did, collection: 'org.example.note', record: { $type: 'org.example.note', text: 'lost' } },
+  })
+  expect(refused.status).toBe(503)
+  expect(refused.body.message).toContain('may still take effect')
+  const { body } = await request(`${pds.url}/readyz`)
+  expect(body).toMatchObject({ status: 'unavailable', continuousBackup: { fault: true } })
+  await until(() => bucket.underWay === 0)
+  const before = bucket.requests.length
+  expect((await alice.call('com.atproto.server.createAppPassword', { json: { name: 'later' } })).status).toBe(503)
+  expect(bucket.requests).toHaveLength(before)
 })

@@ -1,6 +1,7 @@
 /**
  * `kill -9` in the middle of a storm of writes, with a continuous backup: what was at the destination can be restored,
- * and the server that starts again continues the chain. CONTINUOUS_KILLS says how often.
+ * with `sync` all that was acknowledged, and the server that starts again continues the chain. CONTINUOUS_KILLS says
+ * how often.
  */
 import { expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
@@ -18,9 +19,12 @@ const WRITERS = 3
 /** For every kill: a start, a storm, a restore. Far above what they take. */
 const MAX_MILLIS_PER_KILL = 20_000
 
-test(
-  `after each of ${KILLS} kills a restore has what was at the destination, and the chain goes on`,
-  async () => {
+test.each([
+  ['async', 'what was at the destination'],
+  ['sync', 'all that was acknowledged'],
+] as const)(
+  `with the promise of %s, after each of ${KILLS} kills a restore has %s, and the chain goes on`,
+  async (promise) => {
     const scratch = mkdtempSync(join(tmpdir(), 'holdfast-continuous-kill-'))
     const place = join(scratch, 'destination')
     const env = {
@@ -28,6 +32,7 @@ test(
       SERVICE_RATE_LIMIT_ENABLED: 'false',
       SERVICE_BACKUP_CONTINUOUS: place,
       SERVICE_BACKUP_CONTINUOUS_LAG_MS: '100',
+      SERVICE_BACKUP_CONTINUOUS_PROMISE: promise,
     }
     const folder = join(scratch, 'server')
     mkdirSync(folder)
@@ -35,7 +40,8 @@ test(
       const accounts: StormAccount[] = []
       for (let round = 0; round < KILLS; round++) {
         await using server = await startProgram(['dev'], env, folder)
-        const isSent = async () => (await request(`${server.url}/readyz`)).body.continuousBackup.lagMillis === 0
+        const state = async () => (await request(`${server.url}/readyz`)).body.continuousBackup
+        await until(async () => (await state()).promise === promise)
         const storm = async (isOver: () => boolean) => {
           await Promise.all(
             accounts.flatMap((account) =>
@@ -47,9 +53,9 @@ test(
         const commits = () => accounts.reduce((sum, account) => sum + account.commits.length, 0)
         const before = commits()
         await storm(() => commits() - before > 20 + ((round * 37) % 60))
-        await until(isSent)
+        if (promise === 'async') await until(async () => (await state()).lagMillis === 0)
 
-        // What comes now may be lost with the machine, but not make the rest unusable.
+        // With `async`, what comes now may be lost with the machine, but not make the rest unusable.
         const remembered = accounts.map((account) => account.remember())
         let isKilled = false
         const end = storm(() => isKilled)
@@ -72,7 +78,7 @@ test(
           },
         )
         if (round < KILLS - 1) continue
-        accounts.forEach((account, index) => account.fallBackTo(remembered[index]!))
+        if (promise === 'async') accounts.forEach((account, index) => account.fallBackTo(remembered[index]!))
         await using successor = await startProgram(['dev'], { ...env, SERVICE_DATA_DIR: restored }, scratch)
         await checkRecords(successor, accounts)
         await checkRepositories(successor, accounts)

@@ -14,8 +14,11 @@ import { explained } from '../../../platform/files/system-faults.ts'
 
 export interface Archive {
   write(name: string, content: AsyncIterable<Uint8Array>): Promise<void>
-  /** Write an object unless one has this name already. Which of the two is so, a later read tells. */
-  writeNew(name: string, content: AsyncIterable<Uint8Array>): Promise<void>
+  /**
+   * Write an object unless one has this name already. Returns true if it is there for certain; otherwise a read has to
+   * tell which content the name has.
+   */
+  writeNew(name: string, content: Uint8Array): Promise<boolean>
   /** Returns null if no object has this name. */
   read(name: string): Promise<AsyncIterable<Uint8Array> | null>
   /** Lists the names that begin with `prefix`. */
@@ -59,7 +62,9 @@ function folderArchive(dir: string): Archive {
     async writeNew(name, content) {
       const path = join(dir, name)
       await haveFolder(dirname(path), dir)
-      await spoolWhole(path, content, linkOrRename)
+      let isNew = false
+      await spoolWhole(path, bytesOf(content), async (from, to) => void (isNew = await linkOrRename(from, to)))
+      return isNew
     },
     async read(name) {
       const file = Bun.file(join(dir, name))
@@ -94,17 +99,26 @@ async function haveFolder(path: string, dir: string): Promise<void> {
 /** What `link` fails with in file systems that have no links. */
 const linkless: ReadonlySet<string | undefined> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EINVAL'])
 
-/** Give a file a name that no other has, and take its former one. If another file has the name, that one stays. */
-async function linkOrRename(from: string, to: string): Promise<void> {
+/**
+ * Give a file a name that no other has, and take its former one. If another file has the name, that one stays. Returns
+ * true if this one has it for certain.
+ */
+async function linkOrRename(from: string, to: string): Promise<boolean> {
+  let isNew = false
   try {
     await link(from, to)
+    isNew = true
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (linkless.has(code)) {
-      if (!(await Bun.file(to).exists())) return rename(from, to)
+      if (!(await Bun.file(to).exists())) {
+        await rename(from, to)
+        return false
+      }
     } else if (code !== 'EEXIST') throw error
   }
   await rm(from, { force: true })
+  return isNew
 }
 
 /** An upload must state its size and digest first, so each object is spooled to a file in `spoolDir`. */
@@ -123,7 +137,11 @@ function bucketArchive(bucket: Bucket, prefix: string, spoolDir: string): Archiv
   }
   return {
     write: (name, content) => send(content, (spooled) => bucket.put(prefix + name, spooled)),
-    writeNew: (name, content) => send(content, (spooled) => bucket.putNew(prefix + name, spooled)),
+    writeNew: (name, content) =>
+      bucket.putNew(prefix + name, {
+        body: new Blob([new Uint8Array(content)]),
+        sha256: new Bun.CryptoHasher('sha256').update(content).digest('hex'),
+      }),
     read: (name) => bucket.get(prefix + name),
     names,
     delete: (name) => bucket.delete(prefix + name),

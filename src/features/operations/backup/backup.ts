@@ -1,7 +1,7 @@
 /** Backups and copies of a whole server: make, verify and restore them. The commands call these functions. */
 import type { Feature } from '../../../http/feature.ts'
 import { backupSweep } from './backup-sweep.ts'
-import { startContinuous } from './continuous-backup.ts'
+import { noteStart, startContinuous } from './continuous-backup.ts'
 
 export { openArchive } from './archive.ts'
 export { continuousState } from './continuous-backup.ts'
@@ -21,4 +21,4 @@ export { sealOf, unsealOf } from './sealing.ts'
 export { listSnapshots, readManifest, snapshotName } from './snapshot.ts'
 export { verifyEverything } from './verification.ts'
 
-export const backup: Feature = { name: 'backup', sweeps: [backupSweep], prepare: startContinuous }
+export const backup: Feature = { name: 'backup', sweeps: [backupSweep], prepare: startContinuous, start: noteStart }

@@ -3,7 +3,12 @@ import { OperatorError } from '../../../base/operator-error.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import type { ContinuousState } from './continuous-state.ts'
 
-const sendingOf = perContext((): { state: (() => ContinuousState) | null } => ({ state: null }))
+interface Handle {
+  state: (() => ContinuousState) | null
+  noteStart(): void
+}
+
+const sendingOf = perContext((): Handle => ({ state: null, noteStart() {} }))
 
 /** Returns null if none is configured. */
 export const continuousState = (ctx: Context): ContinuousState | null =>
@@ -17,7 +22,7 @@ export async function startContinuous(ctx: Context): Promise<(() => void) | void
     throw new OperatorError('backup.continuous is for SQLite; PostgreSQL archives its log itself: set archive_command')
   const { sendContinuously } = await import('./continuous-sending.ts')
   const sending = await sendContinuously(ctx, logFollowing, continuous)
-  sendingOf(ctx).state = () => sending.state
+  Object.assign(sendingOf(ctx), { state: () => sending.state, noteStart: () => sending.noteStart() })
   const { metrics } = ctx
   metrics.gauge(
     'holdfast_continuous_backup_lag_seconds',
@@ -31,3 +36,6 @@ export async function startContinuous(ctx: Context): Promise<(() => void) | void
   )
   return () => sending.stop()
 }
+
+/** The port is open: a write that the destination does not take is refused after a while. */
+export const noteStart = (ctx: Context): void => sendingOf(ctx).noteStart()

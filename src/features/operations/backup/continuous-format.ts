@@ -60,6 +60,8 @@ export interface PieceHeader extends Common {
 type Header = SegmentHeader | BaseHeader | PieceHeader
 
 export interface BaseContent {
+  /** The index of the first piece; earlier versions have none, which is 0. */
+  first?: number
   /** SHA-256 of each piece, in hex. */
   pieces: string[]
 }

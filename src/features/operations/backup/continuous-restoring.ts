@@ -149,7 +149,7 @@ async function build(
   const base = await readBase(archive, key, chosen)
   let offset = 0
   for (const [index, digest] of base.content.pieces.entries()) {
-    const name = pieceName(chain, base.header.number, index)
+    const name = pieceName(chain, base.header.number, (base.content.first ?? 0) + index)
     const bytes = await needed(archive, name)
     if (digestOf(bytes) !== digest) throw new OperatorError(`${name} is damaged`)
     const { content } = await openObject(key, bytes, name, 'piece')

@@ -5,6 +5,11 @@
  * destination. What is in the spool is sent as it is, however often: a segment has one content. If the chain cannot be
  * continued (the spool is full, the log has started over unread, another server has written to the chain) a new one
  * begins, with a base.
+ *
+ * With `backup.continuous_promise = "sync"`, each group of commits is a segment, and is acknowledged once the
+ * destination has it (`pass`). Until then no reader sees it, and no other group commits. What the database has when the
+ * server starts is at the destination before the port opens. Only with the very first base it is otherwise: until that
+ * is complete, commits are acknowledged as with `async`. After that the chain does not break: the server stops instead.
  */
 import { existsSync } from 'node:fs'
 import { open, readFile } from 'node:fs/promises'
@@ -12,17 +17,20 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../../../platform/context.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
-import type { LogFollowing } from '../../../platform/database/database.ts'
-import type { LogFollower, Pages } from '../../../platform/database/log-follower.ts'
+import { OperatorError } from '../../../base/operator-error.ts'
+import { DatabaseUnavailable, type LogFollowing } from '../../../platform/database/database.ts'
+import type { CommitGate, LogFollower, Pages } from '../../../platform/database/log-follower.ts'
 import { sqlitePath } from '../../../platform/database/sqlite.ts'
 import { masterKeyFile } from '../../../platform/secrets/vault.ts'
 import { headSeq } from '../../data/firehose/firehose.ts'
 import { bytesOf, openArchive, readWhole, type Archive } from './archive.ts'
 import {
   baseName,
+  CONTINUOUS,
   digestOf,
   encodePages,
   inChain,
+  parseObjectName,
   pieceName,
   sealObject,
   segmentName,
@@ -36,6 +44,7 @@ import { snapshotName } from './snapshot.ts'
 
 const SPOOL_FOLDER = 'continuous'
 const PIECE_BYTES = 4 * 1024 ** 2
+const MAX_FIRST_PIECE = 10 ** 14
 const KEY_BYTES = 32
 const CHAIN_ID_BYTES = 4
 /** The pause after a failure doubles up to this. */
@@ -46,6 +55,11 @@ const END_MILLIS = 5000
 /** How long it waits for the last request, whose outcome no longer counts. */
 const LAST_REQUEST_MILLIS = 500
 const POLL_MILLIS = 20
+/** `sync`: how long a write waits for the destination before it is told so, and others are refused. */
+const MAX_WAIT_MILLIS = 5000
+/** `sync`: the longest pause after a failure, while writes are refused. */
+const MAX_SYNC_PAUSE_MILLIS = 1000
+const UNKNOWN = '; the change may still take effect'
 
 /** The chain cannot be continued. */
 class ChainBroken extends Error {}
@@ -61,11 +75,21 @@ export async function sendContinuously(
   return sending
 }
 
-export class ContinuousSending {
+export class ContinuousSending implements CommitGate {
   readonly #archive: Archive
   readonly #spool: Spool
   readonly #path: string
   readonly #end = new AbortController()
+  readonly #isSync: boolean
+  /** Whether commits are acknowledged once the destination has them, and not earlier. */
+  #isPromised = false
+  /** Why commits are refused. */
+  refusal: CommitGate['refusal'] = null
+  /** The group that waits for its segment. */
+  #passing: { number: number; resolve(): void; reject(error: Error): void; refuse(error: Error): void } | null = null
+  /** Number of the last segment that the destination has. */
+  #sentThrough = 0
+  #hasStarted = false
   #follower: LogFollower | null = null
   #state: ChainState | null = null
   /** The key of the chain. */
@@ -96,6 +120,7 @@ export class ContinuousSending {
     readonly place: string,
   ) {
     const { config, clock } = ctx
+    this.#isSync = config.backup.continuousPromise === 'sync'
     this.#archive = openArchive(place, config)
     this.#spool = new Spool(join(config.dataDir, SPOOL_FOLDER))
     this.#path = sqlitePath(config.databaseUrl)
@@ -107,7 +132,8 @@ export class ContinuousSending {
       (each) => each !== undefined && each !== null,
     )
     const lagMillis = since.length === 0 ? 0 : Math.max(1, Math.round(this.ctx.clock.monotonic() - Math.min(...since)))
-    return { lagMillis, spooledBytes: this.#spool.bytes, fault: this.#fault }
+    const promise = this.#isPromised ? 'sync' : 'async'
+    return { promise, lagMillis, spooledBytes: this.#spool.bytes, fault: this.#fault }
   }
 
   async begin(): Promise<void> {
@@ -116,6 +142,60 @@ export class ContinuousSending {
       if (state.baseAt === null) this.#makeBase()
     } else await this.#spool.clear()
     this.#loop = this.#run()
+    if (this.#isSync) await this.#keepPromise()
+  }
+
+  /** Writes that take too long are refused from now on. */
+  noteStart(): void {
+    this.#hasStarted = true
+  }
+
+  /** Resolves once the destination has everything, or if there was never a base there: its first one is being made. */
+  async #keepPromise(): Promise<void> {
+    const isOver = () => this.#end.signal.aborted
+    let isFirst = true
+    if (this.#state?.baseAt == null)
+      await this.#untilDone(isOver, async () => {
+        for await (const name of this.#archive.names(CONTINUOUS)) {
+          if (parseObjectName(name)?.kind !== 'base') continue
+          isFirst = false
+          break
+        }
+      })
+    else isFirst = false
+    if (isFirst) return
+    this.ctx.log.info('the server starts once the continuous backup has everything')
+    while (!isOver() && (!this.#isPromised || this.state.lagMillis > 0)) await this.#pause(POLL_MILLIS)
+  }
+
+  async pass(refuse: (error: Error) => void): Promise<void> {
+    if (!this.#isPromised) return
+    this.#seal()
+    const number = this.#number
+    if (number <= this.#sentThrough) return
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.#passing = { number, resolve, reject, refuse }
+    const late = setTimeout(() => (this.#isStopping ? this.#giveUp() : this.#refuse()), MAX_WAIT_MILLIS)
+    if (this.#isStopping && this.#fault !== null) this.#giveUp()
+    try {
+      await promise
+    } finally {
+      clearTimeout(late)
+      this.#passing = null
+      this.refusal = null
+    }
+  }
+
+  #giveUp(): void {
+    this.#passing?.reject(unavailable(UNKNOWN))
+  }
+
+  /** Tell those who wait that the destination takes nothing, and refuse others until it does. */
+  #refuse(): void {
+    if (this.#passing === null || this.refusal !== null || !this.#hasStarted) return
+    this.ctx.log.error('writes are refused: the destination of the continuous backup does not take them')
+    this.refusal = { error: unavailable(), at: this.ctx.clock.monotonic() }
+    this.#passing.refuse(unavailable(UNKNOWN))
   }
 
   async #resume(state: ChainState): Promise<boolean> {
@@ -132,9 +212,12 @@ export class ContinuousSending {
     this.#state = state
     this.#key = Buffer.from(state.key, 'base64')
     this.#number = state.number
+    this.#sentThrough = state.number - this.#spool.waiting.length
+    this.#isPromised = this.#isSync && state.baseAt !== null
     this.#baselessSince = state.baseAt === null ? (this.#openSince ?? this.ctx.clock.monotonic()) : null
     this.#openSince = null
     this.#follower = follower
+    follower.gate = this.#isSync ? this : null
     follower.onCommit = () => this.#soon()
     follower.onClosing = () => this.#finish()
     follower.onClosed = () => this.#noteClosed()
@@ -209,6 +292,12 @@ export class ContinuousSending {
   /** End the chain. What is in the spool is sent, then another one begins. */
   #break(error: unknown): void {
     const text = error instanceof Error ? error.message : String(error)
+    if (this.#isPromised) {
+      this.#fault = text
+      this.#refuse()
+      const promise = 'backup.continuous_promise = "sync" can be kept no longer'
+      return this.following.abandon(new OperatorError(`${promise}: ${text}`, { cause: error }))
+    }
     this.ctx.log.error('continuous backup begins again', { error })
     this.#fault = text
     this.#brokenChains++
@@ -233,11 +322,15 @@ export class ContinuousSending {
       } catch (error) {
         if (error instanceof ChainBroken) {
           this.#break(error)
+          if (this.#isPromised) return
           await this.#sealing
           await this.#spool.clear()
-        } else this.#noteFault(error)
+        } else {
+          this.#noteFault(error)
+          this.#refuse()
+        }
         await this.#pause(pauseMillis)
-        pauseMillis = Math.min(2 * pauseMillis, MAX_PAUSE_MILLIS)
+        pauseMillis = Math.min(2 * pauseMillis, this.#isPromised ? MAX_SYNC_PAUSE_MILLIS : MAX_PAUSE_MILLIS)
       }
     }
   }
@@ -261,12 +354,14 @@ export class ContinuousSending {
     // The next start sends it again: another process may use the folder by now.
     if (this.#end.signal.aborted) return
     await this.#spool.shift()
+    this.#sentThrough = number
+    if (this.#passing !== null && this.#passing.number <= number) this.#passing.resolve()
     if (this.#follower !== null) this.#fault = null
   }
 
   /** Write an object, and see that it is there. Throws `ChainBroken` if there is another one. */
   async #write(name: string, content: Uint8Array): Promise<void> {
-    await this.#archive.writeNew(name, bytesOf(content))
+    if (await this.#archive.writeNew(name, content)) return
     const found = await readWhole(this.#archive, name)
     if (found === null) throw new Error(`the destination reported storing ${name}, but does not have it`)
     if (!Buffer.from(found).equals(content))
@@ -344,13 +439,14 @@ export class ContinuousSending {
       return this.#number + 1
     })
     this.#soon()
-    const content: BaseContent = { pieces: [] }
+    // Another base, or an earlier try, may have begun at the same segment.
+    const content: BaseContent = { first: Math.floor(Math.random() * MAX_FIRST_PIECE), pieces: [] }
     const file = await open(this.#path, 'r')
     try {
       for (let { size } = await file.stat(), at = 0; at < size; at += PIECE_BYTES) {
         const buffer = new Uint8Array(Math.min(PIECE_BYTES, size - at))
         const { bytesRead } = await file.read(buffer, 0, buffer.byteLength, at)
-        const index = content.pieces.length
+        const index = content.first! + content.pieces.length
         const header = { kind: 'piece', chain: state.chain, number, index } as const
         const piece = await sealObject(this.#key, header, buffer.subarray(0, bytesRead))
         content.pieces.push(digestOf(piece))
@@ -374,6 +470,7 @@ export class ContinuousSending {
     if (isOver()) return
     state.baseAt = header.at
     this.#baselessSince = null
+    this.#isPromised = this.#isSync
     this.#brokenChains = 0
     await this.#spool.save(state)
     await this.#untilDone(isOver, async () => {
@@ -419,6 +516,10 @@ export class ContinuousSending {
   /** If commits are followed, the end of the database ends this. */
   stop(): void {
     this.#isStopping = true
+    if (this.#passing !== null) setTimeout(() => this.#giveUp(), this.#fault === null ? END_MILLIS : 0)
     if (this.#follower === null) this.#end.abort()
   }
 }
+
+const unavailable = (rest = ''): DatabaseUnavailable =>
+  new DatabaseUnavailable(`the continuous backup cannot store the change at its destination${rest}`)

@@ -122,7 +122,7 @@ async function found(archive: Archive, { passphrase, workFactor }: Passphrase, n
         const existing = await archiveFile(archive)
         if (existing !== null) return existing
         // A process may be paused at any point, and another one take its mark for abandoned: the first write founds.
-        await archive.writeNew(ARCHIVE_FILE, bytesOf(JSON.stringify(file)))
+        await archive.writeNew(ARCHIVE_FILE, Buffer.from(JSON.stringify(file)))
         const founded = await archiveFile(archive)
         if (founded !== null) return founded
       }
