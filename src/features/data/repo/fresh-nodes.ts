@@ -158,6 +158,13 @@ export class FreshNodes {
   }
 }
 
+/** Bytes of nodes in packed form, without stale CIDs. */
+export function packedBytes(nodes: readonly Block[]): number {
+  let length = HEAD_BYTES
+  for (const { bytes } of nodes) length += NODE_HEAD_BYTES + bytes.length
+  return length
+}
+
 function writeNode(target: Buffer, at: number, rev: Tid, cid: Cid, block: Uint8Array): number {
   target.write(rev, at, 'latin1')
   target.set(cid.bytes, at + REV_BYTES)

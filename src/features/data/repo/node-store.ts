@@ -14,10 +14,16 @@ import type { Block } from '../../../protocol/car.ts'
 import { Cid } from '../../../protocol/cid.ts'
 import type { Tid } from '../../../protocol/identifiers.ts'
 import { countFramed, framedBlocks, framedChunks, framingOf, type Framing } from './framed-blocks.ts'
-import { FreshNodes, type RevisedBlock } from './fresh-nodes.ts'
+import { FreshNodes, packedBytes, type RevisedBlock } from './fresh-nodes.ts'
 
-/** Most bytes of a repository's fresh nodes: three pages, which every commit rewrites. */
+/**
+ * Most bytes of a repository's fresh nodes, which every commit rewrites: as many as leave its row on one page of SQLite
+ * or, if the nodes of a commit alone would nearly fill that, on three.
+ */
+const FEW_FRESH_BYTES = 3700
 const MAX_FRESH_BYTES = 12_000
+/** Room that few fresh nodes leave to those of later commits. */
+const ROOM_BYTES = 1000
 /** Nodes read at once. */
 const PAGE = 500
 /** Sorts after every CID: their first byte is the version, 1. */
@@ -147,13 +153,14 @@ export async function changeNodes(
 ): Promise<Uint8Array> {
   const { repoId } = stored
   const next = (await stored.fresh()).after(change)
-  if (next.packed.length <= MAX_FRESH_BYTES) return next.packed
+  const ownBytes = packedBytes(change.created)
+  const maxBytes = ownBytes + ROOM_BYTES <= FEW_FRESH_BYTES ? FEW_FRESH_BYTES : MAX_FRESH_BYTES
+  if (next.packed.length <= maxBytes) return next.packed
   await deleteNodes(tx, repoId, next.stale)
   // Keep this commit's nodes in the row: they are the ones that the next commit replaces.
-  const kept = next.only(change.rev)
-  const isSmall = kept.packed.length <= MAX_FRESH_BYTES / 2
-  await insertNodes(tx, repoId, isSmall ? next.nodes.filter(({ rev }) => rev !== change.rev) : next.nodes)
-  return (isSmall ? kept : FreshNodes.none).packed
+  const keepsOwn = ownBytes <= MAX_FRESH_BYTES / 2
+  await insertNodes(tx, repoId, keepsOwn ? next.nodes.filter(({ rev }) => rev !== change.rev) : next.nodes)
+  return (keepsOwn ? next.only(change.rev) : FreshNodes.none).packed
 }
 
 /** None of the nodes may exist yet. */
