@@ -1,0 +1,234 @@
+/**
+ * What a request costs the server: processor time of all its threads, and garbage. Linux only.
+ *
+ *     bun tests/bench/request-costs.ts [--rounds 8] [--server FOLDER] [--only TEXT] [--functions FOLDER]
+ *
+ * 32 requests are under way at once, on connections that are kept. The server runs from its source, in a process of its
+ * own, from another FOLDER if one is given: compare two versions by turns. Each figure is the least of the rounds, after
+ * the runtime has stopped compiling: figures of a machine that also does other work are too high, never too low. Garbage
+ * does not depend on the machine. `--only` leaves out rows without the text; `--functions` writes a processor profile.
+ *
+ * The other service that requests are forwarded to is in the process of the clients.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { serverCertificate, serverKey } from '../support/certificates.ts'
+import { createAccount, type TestAccount } from '../support/clients/account.ts'
+import { bearer } from '../support/clients/http.ts'
+import { freePort } from '../support/ports.ts'
+import { garbageIn, processorTime, warmUp } from '../support/request-cost.ts'
+import { testDatabase } from '../support/servers/postgres.ts'
+import { until } from '../support/until.ts'
+
+const { values: options } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '8' },
+    server: { type: 'string', default: join(import.meta.dir, '../..') },
+    only: { type: 'string', default: '' },
+    functions: { type: 'string' },
+  },
+})
+const ROUNDS = Number(options.rounds)
+const AT_ONCE = 32
+const ACCOUNTS = 32
+const RECORDS = 100
+/** Requests between two looks at the counters. */
+const BATCH = 1500
+const collection = 'app.bsky.feed.post'
+
+/** What the other service returns: a page of posts, and one that is long enough to be streamed. */
+const PAGE_BYTES = 20_000
+const LONG_PAGE_BYTES = 100_000
+const page = (bytes: number) => JSON.stringify({ feed: [], cursor: 'x'.repeat(bytes) })
+const pages: Record<string, string> = {
+  'app.bsky.feed.getPosts': page(PAGE_BYTES),
+  'app.bsky.feed.getTimeline': page(PAGE_BYTES),
+  'app.bsky.feed.searchPosts': page(LONG_PAGE_BYTES),
+}
+const appview = Bun.serve({
+  hostname: '127.0.0.1',
+  port: 0,
+  fetch: ({ url }) =>
+    new Response(pages[new URL(url).pathname.slice('/xrpc/'.length)] ?? '{}', {
+      headers: { 'content-type': 'application/json; charset=utf-8', 'atproto-repo-rev': '2222222222222' },
+    }),
+})
+
+interface Server {
+  url: string
+  pid: number
+  people: TestAccount[]
+  /** What the runtime has said about its collections since the last call. */
+  collections(): string
+}
+
+type Ask = (server: Server, person: TestAccount) => [path: string, init?: RequestInit]
+
+const as = ({ accessJwt }: TestAccount): RequestInit => ({ headers: bearer(accessJwt) })
+const note = { $type: collection, text: 'a post of a usual length, '.repeat(10), createdAt: '2026-01-01T00:00:00.000Z' }
+const rkey = '3jzfcijpj2z2a'
+
+const getRecord: Ask = (_, { did }) => [`com.atproto.repo.getRecord?repo=${did}&collection=${collection}&rkey=${rkey}`]
+const createRecord: Ask = (_, person) => [
+  'com.atproto.repo.createRecord',
+  {
+    method: 'POST',
+    headers: { ...bearer(person.accessJwt), 'content-type': 'application/json' },
+    body: JSON.stringify({ repo: person.did, collection, record: note }),
+  },
+]
+
+type Way = 'plain' | 'tls' | 'postgres'
+
+const rows: readonly [name: string, way: Way, ask: Ask][] = [
+  ['getRecord', 'plain', getRecord],
+  ['listRecords of 50', 'plain', (_, { did }) => [`com.atproto.repo.listRecords?repo=${did}&collection=${collection}`]],
+  ['getSession', 'plain', (_, person) => ['com.atproto.server.getSession', as(person)]],
+  ['createRecord', 'plain', createRecord],
+  ['forwarded: getPosts of 20 kB', 'plain', (_, person) => ['app.bsky.feed.getPosts?uris=at://x', as(person)]],
+  ['forwarded: getTimeline of 20 kB', 'plain', (_, person) => ['app.bsky.feed.getTimeline', as(person)]],
+  ['forwarded: searchPosts of 100 kB', 'plain', (_, person) => ['app.bsky.feed.searchPosts?q=x', as(person)]],
+  ['getRecord over TLS', 'tls', getRecord],
+  ['getRecord, one node on PostgreSQL', 'postgres', getRecord],
+  ['createRecord, one node on PostgreSQL', 'postgres', createRecord],
+]
+
+const more: Record<
+  Way,
+  (folder: string) => Promise<{ env: Record<string, string>; url?: string; end?: () => Promise<void> }>
+> = {
+  plain: async () => ({ env: {} }),
+  async tls(folder) {
+    const [cert, key, port] = [join(folder, 'cert.pem'), join(folder, 'key.pem'), await freePort()]
+    writeFileSync(cert, serverCertificate)
+    writeFileSync(key, serverKey)
+    const env = {
+      SERVICE_TLS_MODE: 'files',
+      SERVICE_TLS_PORT: String(port),
+      SERVICE_TLS_HTTP_PORT: '0',
+      SERVICE_TLS_CERTIFICATE_FILES: cert,
+      SERVICE_TLS_KEY_FILES: key,
+    }
+    return { env, url: `https://localhost:${port}` }
+  },
+  async postgres() {
+    const { databaseUrl, drop } = await testDatabase()
+    return { env: { SERVICE_DATABASE_URL: databaseUrl }, end: drop }
+  },
+}
+
+async function withServer(
+  way: Way,
+  env: Record<string, string>,
+  flags: string[],
+  use: (server: Server) => Promise<void>,
+) {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-costs-'))
+  const extra = await more[way](folder)
+  const port = await freePort()
+  const child = Bun.spawn([process.execPath, ...flags, join(options.server, 'src/main.ts'), 'dev'], {
+    cwd: options.server,
+    env: {
+      ...process.env,
+      SERVICE_DATA_DIR: join(folder, 'data'),
+      SERVICE_PORT: String(port),
+      SERVICE_RATE_LIMIT_ENABLED: 'false',
+      SERVICE_APPVIEW_URL: `http://127.0.0.1:${appview.port}`,
+      ...extra.env,
+      ...env,
+    },
+    stdout: 'ignore',
+    stderr: 'pipe',
+  })
+  let said = ''
+  void (async () => {
+    for await (const piece of child.stderr.pipeThrough(new TextDecoderStream())) said += piece
+  })()
+  const plain = `http://127.0.0.1:${port}`
+  try {
+    await until(async () => (await fetch(`${plain}/xrpc/_health`).catch(() => null))?.ok === true)
+    const people: TestAccount[] = []
+    for (let made = 0; made < ACCOUNTS; made++) people.push(await createAccount({ url: plain }, `person-${made}`))
+    for (const { did, call } of people) {
+      const writes = Array.from({ length: RECORDS }, (_, i) => ({
+        $type: 'com.atproto.repo.applyWrites#create',
+        collection,
+        ...(i === 0 && { rkey }),
+        value: note,
+      }))
+      const { status } = await call('com.atproto.repo.applyWrites', { json: { repo: did, writes } })
+      if (status !== 200) throw new Error(`applyWrites returned ${status}`)
+    }
+    const collections = () => {
+      const taken = said
+      said = ''
+      return taken
+    }
+    await use({ url: extra.url ?? plain, pid: child.pid, people, collections })
+  } finally {
+    child.kill('SIGINT')
+    await child.exited
+    await extra.end?.()
+    rmSync(folder, { recursive: true })
+  }
+}
+
+/** A batch of requests. Throws if one of them fails. */
+async function askAll(server: Server, ask: Ask): Promise<void> {
+  const turns = Array.from({ length: BATCH }).keys()
+  const hand = async () => {
+    for (const turn of turns) {
+      const [path, init] = ask(server, server.people[turn % server.people.length]!)
+      const response = await fetch(`${server.url}/xrpc/${path}`, { ...init, tls: { rejectUnauthorized: false } })
+      const body = await response.text()
+      if (!response.ok) throw new Error(`${path} returned ${response.status}: ${body}`)
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, hand))
+}
+
+for (const way of ['plain', 'tls', 'postgres'] as const) {
+  const some = rows.filter(([name, its]) => its === way && name.includes(options.only))
+  if (some.length === 0) continue
+  const found = new Map<string, { all: number; main: number; garbage: string }>()
+  await withServer(way, {}, [], async (server) => {
+    for (const [name, , ask] of some) {
+      await warmUp(server.pid, () => askAll(server, ask))
+      const rounds: { all: number; main: number }[] = []
+      for (let round = 0; round < ROUNDS; round++) {
+        const before = processorTime(server.pid)
+        await askAll(server, ask)
+        const after = processorTime(server.pid)
+        rounds.push({ all: (after.all - before.all) / BATCH, main: (after.main - before.main) / BATCH })
+      }
+      const least = (part: 'all' | 'main') => Math.min(...rounds.map((round) => round[part]))
+      found.set(name, { all: least('all'), main: least('main'), garbage: 'not measured' })
+    }
+  })
+  await withServer(way, { BUN_JSC_logGC: '1' }, [], async (server) => {
+    for (const [name, , ask] of some) {
+      await askAll(server, ask)
+      server.collections()
+      for (let round = 0; round < ROUNDS; round++) await askAll(server, ask)
+      const garbage = garbageIn(server.collections())
+      // What the first collection ends is left out, and so is its share of the requests.
+      const requests = garbage && (BATCH * ROUNDS * garbage.collections) / (garbage.collections + 1)
+      if (garbage && requests) found.get(name)!.garbage = (garbage.kilobytes / requests).toFixed(0)
+    }
+  })
+  if (way === 'plain')
+    console.log(
+      '| Request | µs of all threads | of them the main thread | kB of garbage |\n| --- | ---: | ---: | ---: |',
+    )
+  for (const [name, { all, main, garbage }] of found)
+    console.log(`| ${name} | ${all.toFixed(0)} | ${main.toFixed(0)} | ${garbage} |`)
+  if (options.functions === undefined) continue
+  const flags = ['--cpu-prof', '--cpu-prof-interval=250', `--cpu-prof-dir=${options.functions}`]
+  await withServer(way, {}, flags, async (server) => {
+    for (const [, , ask] of some) for (let round = 0; round < ROUNDS; round++) await askAll(server, ask)
+  })
+}
+await appview.stop(true)
+process.exit()
