@@ -20,7 +20,7 @@ import { serverCertificate, serverKey } from '../support/certificates.ts'
 import { createAccount, type TestAccount } from '../support/clients/account.ts'
 import { bearer } from '../support/clients/http.ts'
 import { freePort } from '../support/ports.ts'
-import { garbageIn, processorTime, warmUp } from '../support/request-cost.ts'
+import { garbageIn, ranBetween, threadsOf, warmUp } from '../support/request-cost.ts'
 import { testDatabase } from '../support/servers/postgres.ts'
 import { until } from '../support/until.ts'
 
@@ -201,10 +201,10 @@ for (const way of ['plain', 'tls', 'postgres'] as const) {
       await warmUp(server.pid, () => askAll(server, ask))
       const rounds: { all: number; main: number }[] = []
       for (let round = 0; round < ROUNDS; round++) {
-        const before = processorTime(server.pid)
+        const before = threadsOf(server.pid)
         await askAll(server, ask)
-        const after = processorTime(server.pid)
-        rounds.push({ all: (after.all - before.all) / BATCH, main: (after.main - before.main) / BATCH })
+        const { all, main } = ranBetween(before, threadsOf(server.pid))
+        rounds.push({ all: all / BATCH, main: main / BATCH })
       }
       const least = (part: 'all' | 'main') => Math.min(...rounds.map((round) => round[part]))
       found.set(name, { all: least('all'), main: least('main'), garbage: 'not measured' })

@@ -10,16 +10,25 @@ export interface ProcessorTime {
   all: number
 }
 
-export function processorTime(pid: number): ProcessorTime {
-  const time = { main: 0, compilers: 0, all: 0 }
-  for (const thread of readdirSync(`/proc/${pid}/task`)) {
-    const task = `/proc/${pid}/task/${thread}`
-    const micros = Number(readFileSync(`${task}/schedstat`, 'utf8').split(' ')[0]) / 1000
-    time.all += micros
-    if (Number(thread) === pid) time.main += micros
-    else if (/JIT/i.test(readFileSync(`${task}/comm`, 'utf8'))) time.compilers += micros
-  }
-  return time
+/** What each thread of a process has run, in microseconds. */
+export type Threads = ReadonlyMap<string, { micros: number; kind: 'main' | 'compilers' | 'others' }>
+
+export function threadsOf(pid: number): Threads {
+  return new Map(
+    readdirSync(`/proc/${pid}/task`).map((thread) => {
+      const task = `/proc/${pid}/task/${thread}`
+      const isCompiler = /JIT/i.test(readFileSync(`${task}/comm`, 'utf8'))
+      const kind = Number(thread) === pid ? 'main' : isCompiler ? 'compilers' : 'others'
+      return [thread, { kind, micros: Number(readFileSync(`${task}/schedstat`, 'utf8').split(' ')[0]) / 1000 }]
+    }),
+  )
+}
+
+/** What has run between two looks; threads that have ended since the first are left out. */
+export function ranBetween(before: Threads, after: Threads): ProcessorTime {
+  const time = { main: 0, compilers: 0, others: 0 }
+  for (const [thread, { kind, micros }] of after) time[kind] += micros - (before.get(thread)?.micros ?? 0)
+  return { ...time, all: time.main + time.compilers + time.others }
 }
 
 const QUIET_SHARE = 0.05
@@ -28,10 +37,10 @@ const MAX_WARM_UPS = 100
 /** Does a piece of work until the compilers take less than a twentieth of the time of the main thread. */
 export async function warmUp(pid: number, work: () => Promise<void>): Promise<void> {
   for (let i = 0; i < MAX_WARM_UPS; i++) {
-    const before = processorTime(pid)
+    const before = threadsOf(pid)
     await work()
-    const after = processorTime(pid)
-    if (after.compilers - before.compilers < QUIET_SHARE * (after.main - before.main)) return
+    const { main, compilers } = ranBetween(before, threadsOf(pid))
+    if (compilers < QUIET_SHARE * main) return
   }
 }
 

@@ -71,6 +71,12 @@ export interface Outbound {
  */
 export type Reach = 'public' | 'loopback' | 'anywhere'
 
+/** Bodies that had arrived when their responses were returned, and were short enough to be read at once. */
+const arrivedBodies = new WeakMap<Response, ArrayBuffer>()
+
+/** Returns the body of a response of `fetch` if all of it has arrived, which is cheaper than its stream; else null. */
+export const arrivedBody = (response: Response): ArrayBuffer | null => arrivedBodies.get(response) ?? null
+
 export interface OutboundOptions {
   resolver: Resolver
   reach: Reach
@@ -235,9 +241,9 @@ async function send(
   request: BoundedRequest,
   signal: AbortSignal,
 ): Promise<Response> {
-  const pinned = new URL(target)
-  pinned.hostname = address.includes(':') ? `[${address}]` : address
-  if (target.protocol === 'https:' && target.port === '' && options.httpsPort) pinned.port = String(options.httpsPort)
+  const port = target.port === '' && target.protocol === 'https:' ? (options.httpsPort ?? '') : target.port
+  const host = address.includes(':') ? `[${address}]` : address
+  const pinned = `${target.protocol}//${host}${port === '' ? '' : `:${port}`}${target.pathname}${target.search}`
   const headers = new Headers(request.headers)
   headers.set('host', target.host)
   if (!headers.has('user-agent')) headers.set('user-agent', 'holdfast')
@@ -262,8 +268,8 @@ async function boundedResponse(
   signal: AbortSignal,
   finish: () => void,
 ): Promise<Response> {
-  const headers = new Headers(response.headers)
-  const isDecoded = !request.raw && headers.has('content-encoding')
+  const isDecoded = !request.raw && response.headers.has('content-encoding')
+  const headers = isDecoded ? new Headers(response.headers) : response.headers
   if (isDecoded) {
     headers.delete('content-encoding')
     headers.delete('content-length')
@@ -283,7 +289,9 @@ async function boundedResponse(
     return new Response(boundedBody(response.body, request, signal, finish), init)
   const bytes = await response.arrayBuffer()
   finish()
-  return new Response(bytes, init)
+  const bounded = new Response(bytes, init)
+  arrivedBodies.set(bounded, bytes)
+  return bounded
 }
 
 const tooLarge = ({ maxBytes }: BoundedRequest) =>

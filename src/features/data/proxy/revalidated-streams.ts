@@ -4,6 +4,7 @@
  * that nothing passes after they were ended; a session once a second, so that most requests cost no look-up at all.
  */
 import type { Exchange } from '../../../http/endpoint.ts'
+import { arrivedBody } from '../../../platform/network/outbound.ts'
 import { isRecorded, type AccessCaller } from '../../access/callers/callers.ts'
 
 /** How long a session that was revalidated counts as valid. */
@@ -43,6 +44,8 @@ export async function revalidatedResponse(response: Response, revalidate: Revali
     await response.body?.cancel()
     throw error
   }
+  // All of it passes now.
+  if (arrivedBody(response) !== null) return response
   const { status, statusText, headers } = response
   return response.body === null
     ? response

@@ -5,7 +5,7 @@
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib'
 import { Refusal } from '../../../http/errors.ts'
 import { runsNothing } from '../../../http/foreign-bytes.ts'
-import { OutboundError } from '../../../platform/network/outbound.ts'
+import { arrivedBody, OutboundError } from '../../../platform/network/outbound.ts'
 
 const passedOnSuccess = [
   'content-type',
@@ -44,7 +44,7 @@ const defaultErrors: Record<number, readonly [name: string, message: string]> = 
  */
 export async function relayed(request: Request, response: Response): Promise<Response> {
   if (response.status >= 400) throw await upstreamRefusal(request, response)
-  return passedOn(response, response.body)
+  return passedOn(response, arrivedBody(response) ?? response.body)
 }
 
 /** A success of the other service, whose body may have been read already. */
@@ -52,7 +52,12 @@ export const passedOn = ({ status, headers }: Response, body: ConstructorParamet
   new Response(body, { status, headers: { ...picked(headers, passedOnSuccess), ...runsNothing } })
 
 export function picked(headers: Headers, names: readonly string[]): Record<string, string> {
-  return Object.fromEntries(names.flatMap((name) => (headers.has(name) ? [[name, headers.get(name)!]] : [])))
+  const found: Record<string, string> = {}
+  for (const name of names) {
+    const value = headers.get(name)
+    if (value !== null) found[name] = value
+  }
+  return found
 }
 
 async function upstreamRefusal(request: Request, response: Response): Promise<Refusal> {
@@ -108,6 +113,8 @@ export async function readUpTo(
   response: Response,
   maxBytes: number,
 ): Promise<Uint8Array | ReadableStream<Uint8Array> | null> {
+  const arrived = arrivedBody(response)
+  if (arrived !== null && arrived.byteLength <= maxBytes) return new Uint8Array(arrived)
   const reader = (response.body ?? new Blob([]).stream()).getReader() as ReadableStreamDefaultReader<Uint8Array>
   const chunks: Uint8Array[] = []
   let count = 0

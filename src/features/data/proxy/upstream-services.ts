@@ -16,6 +16,8 @@ type ServiceLabel = CounterLabels<'proxy_requests_total'>['upstream']
 
 interface ConfiguredService {
   name: ServiceName
+  /** As `serviceText`. */
+  text: string
   label: ServiceLabel
   url: string
   /** Prefixes of the methods that go to this service if the request names none. */
@@ -44,16 +46,25 @@ const appviewPrefixes = [
   'com.atproto.temp.',
 ]
 
-const configuredServices = (config: Config): ConfiguredService[] => [
-  { name: appviewService(config), label: 'appview', url: config.appview.url, prefixes: appviewPrefixes },
-  { name: checkedName(config.chat.did), label: 'chat', url: config.chat.url, prefixes: ['chat.bsky.'] },
-  {
-    name: reportService(config),
-    label: 'moderation',
-    url: config.moderation.reportUrl,
-    prefixes: ['tools.ozone.', 'com.atproto.moderation.'],
-  },
-]
+const known = new WeakMap<Config, readonly ConfiguredService[]>()
+
+function configuredServices(config: Config): readonly ConfiguredService[] {
+  const services = known.get(config) ?? servicesOf(config)
+  known.set(config, services)
+  return services
+}
+
+const servicesOf = (config: Config): ConfiguredService[] =>
+  [
+    { name: appviewService(config), label: 'appview' as const, url: config.appview.url, prefixes: appviewPrefixes },
+    { name: checkedName(config.chat.did), label: 'chat' as const, url: config.chat.url, prefixes: ['chat.bsky.'] },
+    {
+      name: reportService(config),
+      label: 'moderation' as const,
+      url: config.moderation.reportUrl,
+      prefixes: ['tools.ozone.', 'com.atproto.moderation.'],
+    },
+  ].map((service) => ({ ...service, text: serviceText(service.name) }))
 
 export const appviewService = (config: Config): ServiceName => checkedName(config.appview.did)
 
@@ -103,7 +114,7 @@ export type Located = { ok: true; upstream: Upstream } | { ok: false; fault: 'un
  */
 export async function locate(ctx: Context, service: ServiceName): Promise<Located> {
   const name = serviceText(service)
-  const configured = configuredServices(ctx.config).find((one) => serviceText(one.name) === name)
+  const configured = configuredServices(ctx.config).find(({ text }) => text === name)
   if (configured)
     return {
       ok: true,
