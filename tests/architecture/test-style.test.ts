@@ -127,7 +127,8 @@ const databaseUsers: ReadonlySet<string> = new Set([
 
 test('tests leave the database to the verbs of the server: rows, count, plant, damage, lose, age and hide', () => {
   const users = testSources
-    .filter((source) => /^tests\/(?!architecture\/)/.test(source.path) && usesDatabase(source))
+    // The simulator is a database itself.
+    .filter((source) => /^tests\/(?!architecture\/|system\/simulator\/)/.test(source.path) && usesDatabase(source))
     .map(({ path }) => path)
   expect(
     users
@@ -153,6 +154,7 @@ const sleepers: Readonly<Record<string, string>> = {
   'tests/support/until.ts': 'the one that waits for all the others, within bounds',
   'tests/system/durability/database-restart.test.ts': 'a client that is told to come back does not come at once',
   'tests/system/durability/storm.ts': 'a client that is told to come back does not come at once',
+  'tests/system/simulator/timers.ts': 'it stands in for timers',
   'tests/system/release/upgrade.test.ts': 'kills come at random moments',
 }
 

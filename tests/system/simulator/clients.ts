@@ -1,0 +1,327 @@
+/** Clients: what they do, and what they hold the server to. */
+import type { PublicKey } from '../../../src/protocol/keys.ts'
+import type { Told, Write } from './ledger.ts'
+import { actorNamed, type Actor } from './timeline.ts'
+import type { Node, Reply, World } from './world.ts'
+import { PASSWORD } from './world.ts'
+
+export interface Holder {
+  name: string
+  did: string
+  token: string
+  key: PublicKey
+}
+
+/** A client gives up waiting after this time. */
+const PATIENCE_MILLIS = 12_000
+const COLLECTION = 'com.example.note'
+const SHARED_KEYS = 3
+
+/** What is asked, with the writes that it consists of. */
+interface Change {
+  nsid: string
+  json: object
+  writes: Write[]
+}
+
+type Named = { uri: string; cid: string }
+
+export class Client {
+  readonly actor: Actor
+  readonly name: string
+  readonly counts = { acknowledged: 0, refused: 0, unknown: 0 }
+  isDone = false
+  #outstanding = 0
+
+  constructor(
+    readonly world: World,
+    readonly index: number,
+  ) {
+    this.name = `client ${index + 1}`
+    this.actor = actorNamed(this.name)
+  }
+
+  get #ledger() {
+    return this.world.watch.ledger
+  }
+
+  start(): void {
+    const { timeline } = this.world
+    timeline.schedule(timeline.between(0, 300), this.actor, () => void this.#live())
+  }
+
+  async #live(): Promise<void> {
+    const { world } = this
+    const { timeline } = world
+    try {
+      while (!world.isEnding) {
+        await this.#act()
+        await this.#pause(timeline.happens(0.3) ? timeline.between(0, 5) : timeline.between(0, 600))
+      }
+      while (this.#outstanding > 0) await this.#pause(100)
+      this.isDone = true
+    } catch (error) {
+      world.fail(`${this.name} does not understand: ${(error as Error).stack}`)
+    }
+  }
+
+  #pause(millis: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.world.timeline.schedule(millis, this.actor, resolve)
+    })
+  }
+
+  #holder(): Holder {
+    const { ground, timeline } = this.world
+    return ground.holders[timeline.random.below(2)]!
+  }
+
+  async #act(): Promise<void> {
+    const { timeline } = this.world
+    const act = timeline.random.below(100)
+    const holder = this.#holder()
+    if (act < 26) await this.#change(this.#creation(holder))
+    else if (act < 38)
+      // At the same time, at nodes that may be different ones.
+      await Promise.all([this.#change(this.#creation(holder)), this.#change(this.#creation(holder))])
+    else if (act < 54) await this.#change(this.#put(holder))
+    else if (act < 62) await this.#change(this.#deletion(holder))
+    else if (act < 70) await this.#change(this.#batch(holder))
+    else if (act < 82) await this.#read(holder)
+    else if (act < 92) await this.#swap(holder)
+    else if (act < 94) await this.#race()
+    else if (act < 97) await this.#resetPassword()
+    else await this.#signIn()
+  }
+
+  #begin(holder: Holder, path: string | null, text: string | null): Write {
+    return this.#ledger.begin({ did: holder.did, path, text, begunAt: this.world.timeline.now, by: this.name })
+  }
+
+  #record(text: string): object {
+    return { $type: COLLECTION, text, createdAt: '2026-01-01T00:00:00.000Z' }
+  }
+
+  #creation(holder: Holder): Change & { holder: Holder } {
+    const text = this.#ledger.newText()
+    return {
+      holder,
+      nsid: 'com.atproto.repo.createRecord',
+      json: { repo: holder.did, collection: COLLECTION, record: this.#record(text), validate: false },
+      writes: [this.#begin(holder, null, text)],
+    }
+  }
+
+  #sharedKey(): string {
+    return `shared-${this.world.timeline.random.below(SHARED_KEYS)}`
+  }
+
+  #put(holder: Holder, swapCommit?: string): Change & { holder: Holder } {
+    const rkey = this.#sharedKey()
+    const text = this.#ledger.newText()
+    return {
+      holder,
+      nsid: 'com.atproto.repo.putRecord',
+      json: { repo: holder.did, collection: COLLECTION, rkey, record: this.#record(text), swapCommit, validate: false },
+      writes: [this.#begin(holder, `${COLLECTION}/${rkey}`, text)],
+    }
+  }
+
+  #deletion(holder: Holder): Change & { holder: Holder } {
+    const rkey = this.#sharedKey()
+    return {
+      holder,
+      nsid: 'com.atproto.repo.deleteRecord',
+      json: { repo: holder.did, collection: COLLECTION, rkey },
+      writes: [this.#begin(holder, `${COLLECTION}/${rkey}`, null)],
+    }
+  }
+
+  #batch(holder: Holder): Change & { holder: Holder } {
+    const texts = [this.#ledger.newText(), this.#ledger.newText()]
+    return {
+      holder,
+      nsid: 'com.atproto.repo.applyWrites',
+      json: {
+        repo: holder.did,
+        validate: false,
+        writes: texts.map((text) => ({
+          $type: 'com.atproto.repo.applyWrites#create',
+          collection: COLLECTION,
+          value: this.#record(text),
+        })),
+      },
+      writes: texts.map((text) => this.#begin(holder, null, text)),
+    }
+  }
+
+  /** A node that serves; any one if none does. */
+  #node(): Node {
+    const { world } = this
+    const { serving, nodes, timeline } = world
+    return timeline.random.of(serving.length > 0 ? serving : nodes)
+  }
+
+  #ask(node: Node, path: string, { json, token }: { json?: object; token?: string }): Promise<Reply> {
+    this.#outstanding++
+    return new Promise<Reply>((resolve) => {
+      let isOver = false
+      const end = (reply: Reply) => {
+        if (isOver) return
+        isOver = true
+        this.#outstanding--
+        resolve(reply)
+      }
+      this.world.timeline.schedule(PATIENCE_MILLIS, this.actor, () => end(null))
+      node.ask(this.actor, { path, json, token }, end)
+    })
+  }
+
+  /** Ask for a change. Returns the answer. */
+  async #change({ holder, nsid, json, writes }: Change & { holder: Holder }): Promise<Reply> {
+    const { world } = this
+    const { timeline } = world
+    const node = this.#node()
+    const name = nsid.slice(nsid.lastIndexOf('.') + 1)
+    const what = `${name} ${writes.map(({ text, path }) => (text === null ? path : `"${text}"`)).join(', ')} of ${holder.name}`
+    world.note(this.name, `asks ${node.name}: ${what}`)
+    const reply = await this.#ask(node, `/xrpc/${nsid}`, { json, token: holder.token })
+    const told = toldBy(reply)
+    this.counts[told]++
+    const results = told === 'acknowledged' ? resultsIn(reply!.body) : []
+    writes.forEach((write, i) => {
+      const named = results[i]
+      this.#ledger.end(write, told, timeline.now, named && { path: pathOf(named.uri), cid: named.cid })
+    })
+    world.note(
+      this.name,
+      `${told === 'unknown' ? 'never learns of' : `is told by ${node.name}: ${told}`} ${what}${wordsOf(reply)}`,
+    )
+    if (reply !== null && reply.status >= 500 && reply.status !== 503)
+      world.fail(`${node.name} answers ${reply.status} to ${what}: ${JSON.stringify(reply.body)}`)
+    if (told === 'refused') this.#judge(reply!, what, writes)
+    if (told === 'acknowledged')
+      world.watch.acknowledged(writes, reply!.body['commit'] as { cid: string; rev: string } | undefined)
+    return reply
+  }
+
+  /** Whether a refusal can be true. */
+  #judge({ status, body }: NonNullable<Reply>, what: string, writes: readonly Write[]): void {
+    const { world } = this
+    if (status === 503 || status === 429) return
+    if (body['error'] === 'InvalidSwap') return
+    // Keys that the server makes are new.
+    world.fail(`${this.name} is refused ${what}, which nothing stands against: ${JSON.stringify(body)}`)
+    void writes
+  }
+
+  async #read(holder: Holder): Promise<void> {
+    const { world } = this
+    const { timeline } = world
+    const paths = this.#ledger.paths.filter(({ did }) => did === holder.did)
+    if (paths.length === 0) return
+    const { path } = timeline.random.of(paths)
+    const [collection, rkey] = path.split('/')
+    const node = this.#node()
+    const from = timeline.now
+    const reply = await this.#ask(
+      node,
+      `/xrpc/com.atproto.repo.getRecord?repo=${holder.did}&collection=${collection}&rkey=${rkey}`,
+      {},
+    )
+    if (reply === null || reply.status === 503 || reply.status === 429) return
+    const text = reply.status === 200 ? String((reply.body['value'] as { text: string }).text) : null
+    if (text === null && reply.body['error'] !== 'RecordNotFound')
+      return world.fail(`${node.name} answers a read of ${path} with ${reply.status} ${JSON.stringify(reply.body)}`)
+    world.note(this.name, `reads at ${node.name}: ${path} is ${text === null ? 'not there' : `"${text}"`}`)
+    const fault = this.#ledger.faultOf(holder.did, path, text, from, timeline.now)
+    if (fault !== null) world.fail(`${this.name} reads at ${node.name} that ${fault}`)
+  }
+
+  /** Change a record on condition that nothing else has changed. */
+  async #swap(holder: Holder): Promise<void> {
+    const latest = await this.#ask(this.#node(), `/xrpc/com.atproto.sync.getLatestCommit?did=${holder.did}`, {})
+    if (latest?.status !== 200) return
+    const { cid, rev } = latest.body as { cid: string; rev: string }
+    const reply = await this.#change(this.#put(holder, cid))
+    if (reply?.status !== 200) return
+    const { commit } = reply.body as { commit: { rev: string } }
+    this.world.watch.expectSince(holder.did, commit.rev, rev, this.name)
+  }
+
+  /** Two clients want the same handle. */
+  async #race(): Promise<void> {
+    const { world } = this
+    const { timeline } = world
+    const handle = `wanted-${timeline.random.below(2)}.test`
+    const tries = await Promise.all(
+      [1, 2].map(async (one) => {
+        const node = this.#node()
+        const email = `${this.index}-${Math.floor(timeline.now * 1000)}-${one}@example.com`
+        const reply = await this.#ask(node, '/xrpc/com.atproto.server.createAccount', {
+          json: { handle, email, password: PASSWORD },
+        })
+        const told = toldBy(reply)
+        this.counts[told]++
+        world.note(this.name, `signs up as ${handle} at ${node.name}: ${told}${wordsOf(reply)}`)
+        if (reply !== null && reply.status >= 500 && reply.status !== 503)
+          world.fail(`${node.name} answers ${reply.status} to a sign-up: ${JSON.stringify(reply.body)}`)
+        return { told, did: reply?.body['did'] }
+      }),
+    )
+    for (const { told, did } of tries) if (told === 'acknowledged') world.watch.signedUp(handle, String(did), this.name)
+  }
+
+  /** A person forgets the password, and uses the code that comes by mail twice at once. */
+  async #resetPassword(): Promise<void> {
+    const { world } = this
+    const { mails } = world
+    const known = mails.length
+    const ask = (method: string, json: object) =>
+      this.#ask(this.#node(), `/xrpc/com.atproto.server.${method}`, { json })
+    const asked = await ask('requestPasswordReset', { email: 'carol@example.com' })
+    if (asked?.status !== 200) return
+    const find = () => mails.slice(known).find(({ to }) => to === 'carol@example.com')
+    for (let looks = 0; looks < 20 && find() === undefined; looks++) await this.#pause(100)
+    const [token] = /^[A-Z2-7]{5}-[A-Z2-7]{5}$/m.exec(find()?.text ?? '') ?? []
+    if (token === undefined) return
+    const uses = await Promise.all([1, 2].map(() => ask('resetPassword', { token, password: PASSWORD })))
+    world.note(this.name, `uses a code twice: ${uses.map((use) => use?.status ?? 'no answer').join(' and ')}`)
+    if (uses.every((use) => use?.status === 200)) world.fail(`${this.name} used a code twice`)
+  }
+
+  async #signIn(): Promise<void> {
+    const { world } = this
+    const node = this.#node()
+    const reply = await this.#ask(node, '/xrpc/com.atproto.server.createSession', {
+      json: { identifier: 'carol.test', password: PASSWORD },
+    })
+    if (reply !== null) world.note(this.name, `signs in at ${node.name}: ${reply.status}${wordsOf(reply)}`)
+    if (reply?.status === 200) world.watch.signedIn()
+  }
+}
+
+function toldBy(reply: Reply): Exclude<Told, 'pending'> {
+  if (reply === null) return 'unknown'
+  if (reply.status === 200) return 'acknowledged'
+  if (/may or may not/.test(String(reply.body['message']))) return 'unknown'
+  return reply.status === 500 ? 'unknown' : 'refused'
+}
+
+const resultsIn = (body: Record<string, unknown>): Named[] =>
+  'results' in body ? (body['results'] as Named[]) : 'uri' in body ? [body as unknown as Named] : []
+
+/** `at://did/collection/rkey`. */
+const pathOf = (uri: string): string => uri.split('/').slice(3).join('/')
+
+const wordsOf = (reply: Reply): string =>
+  reply === null
+    ? ''
+    : reply.status === 200
+      ? uriIn(reply.body)
+      : ` (${reply.status} ${String(reply.body['message'] ?? reply.body['error'])})`
+
+function uriIn(body: Record<string, unknown>): string {
+  const uris = resultsIn(body).map(({ uri }) => uri.split('/').at(-1))
+  return uris.length === 0 ? '' : ` as ${uris.join(', ')}`
+}

@@ -1,0 +1,104 @@
+/** The faults that befall a world: which, when and whom is decided by its seed. */
+import type { World } from './world.ts'
+
+type Fault = (world: World) => string
+
+const anyNode = (world: World) => world.timeline.random.of(world.nodes)
+
+const faults: Readonly<Record<string, Fault>> = {
+  crash(world) {
+    const node = anyNode(world)
+    node.restart(world.timeline.between(100, 4000))
+    return `${node.name} is killed`
+  },
+  freeze(world) {
+    const node = anyNode(world)
+    const millis = world.timeline.between(300, 20_000)
+    node.actor.frozenUntil = world.timeline.now + millis
+    return `${node.name} freezes for ${(millis / 1000).toFixed(1)} s`
+  },
+  silence(world) {
+    const node = anyNode(world)
+    const millis = world.timeline.between(300, 15_000)
+    node.wire.silentUntil = world.timeline.now + millis
+    return `the line between ${node.name} and the database is silent for ${(millis / 1000).toFixed(1)} s`
+  },
+  cut(world) {
+    const node = anyNode(world)
+    const { timeline } = world
+    for (const line of node.wire.lines) if (timeline.happens(0.7)) line.cut(timeline.happens(0.5))
+    return `connections between ${node.name} and the database are cut`
+  },
+  slow(world) {
+    const node = anyNode(world)
+    node.wire.latencyMillis = world.timeline.between(20, 400)
+    return `the line between ${node.name} and the database gets slow`
+  },
+  databaseRestart(world) {
+    const { server, timeline } = world
+    const millis = timeline.between(50, 4000)
+    server.crash()
+    server.isDown = true
+    timeline.schedule(millis, world.fate, () => (server.isDown = false))
+    return `the database crashes, and is back after ${(millis / 1000).toFixed(1)} s`
+  },
+  databaseStall(world) {
+    const millis = world.timeline.between(100, 6000)
+    world.server.actor.frozenUntil = world.timeline.now + millis
+    return `the database stalls for ${(millis / 1000).toFixed(1)} s`
+  },
+  fullDisk(world) {
+    const { server, timeline } = world
+    const millis = timeline.between(200, 4000)
+    server.isFull = true
+    timeline.schedule(millis, world.fate, () => (server.isFull = false))
+    return `the disk of the database is full for ${(millis / 1000).toFixed(1)} s`
+  },
+  clock(world) {
+    const node = anyNode(world)
+    const { timeline } = world
+    const millis = Math.round(
+      (timeline.happens(0.5) ? -1 : 1) * timeline.between(1, timeline.happens(0.3) ? 600_000 : 3000),
+    )
+    node.actor.skewMillis += millis
+    return `the clock of ${node.name} jumps by ${(millis / 1000).toFixed(1)} s`
+  },
+  interruptedCommit(world) {
+    world.server.cutsAtCommit++
+    return 'the next COMMIT will be interrupted'
+  },
+  crashAtCommit(world) {
+    world.server.crashesAtCommit++
+    return 'the next node to send COMMIT will be killed by it'
+  },
+}
+
+/** Plan the faults of a world. Returns the function that ends those that last. */
+export function faultsOf(world: World, millis: number): () => void {
+  const { timeline, befallen } = world
+  // A world has few kinds of faults, so that each of them is alone sometimes.
+  const names = Object.keys(faults)
+  const kinds = Array.from({ length: timeline.random.below(4) }, () => timeline.random.of(names))
+  const count = kinds.length === 0 ? 0 : 1 + timeline.random.below(6)
+  for (let i = 0; i < count; i++) {
+    const kind = timeline.random.of(kinds)
+    timeline.schedule(timeline.between(0, millis * 0.9), world.fate, () => {
+      if (world.isEnding) return
+      befallen.push(kind)
+      const what = faults[kind]!(world)
+      world.note('fate', what)
+    })
+  }
+  return () => {
+    for (const node of world.nodes) {
+      node.wire.silentUntil = 0
+      node.wire.latencyMillis = 1.5
+      node.actor.frozenUntil = Math.min(node.actor.frozenUntil, timeline.now)
+    }
+    world.server.actor.frozenUntil = Math.min(world.server.actor.frozenUntil, timeline.now)
+    world.server.isFull = false
+    world.server.isDown = false
+    world.server.cutsAtCommit = 0
+    world.server.crashesAtCommit = 0
+  }
+}

@@ -1,0 +1,169 @@
+/** Faults that the simulator has to find when they are put back. Some of them were in the server once. */
+import type { Patch } from './seams.ts'
+
+export interface KnownFault {
+  /** What is wrong. */
+  what: string
+  patches: readonly Patch[]
+  /** What one of the invariants says. */
+  found: RegExp
+}
+
+export const knownFaults: Readonly<Record<string, KnownFault>> = {
+  'clock-ids': {
+    what: 'each node draws its clock id by lot, so that two may have the same one',
+    patches: [
+      {
+        path: 'src/platform/database/postgres-cluster.ts',
+        find: 'this.#clockId = free?.id ?? this.#clockId',
+        put: 'void free',
+      },
+    ],
+    found: /Record already exists/,
+  },
+  floor: {
+    what: 'the floor of the numbering rises past a transaction that runs but is younger than all that have ended',
+    patches: [
+      {
+        path: 'src/features/data/firehose/sequencer.ts',
+        find: `after({ lastId, xmin, xid }: Pick<Batch, 'lastId' | 'xmin' | 'xid'>): void {`,
+        put: 'after({ lastId, xmin, xmax: xid }: any): void {',
+      },
+      {
+        path: 'src/features/data/firehose/sequencer.ts',
+        find: 'this.#mark ??= { id: Math.max(lastId, this.id), end: null }',
+        put: 'this.#mark ??= { id: Math.max(lastId, this.id), end: xid }',
+      },
+    ],
+    found: /events have no number/,
+  },
+  fence: {
+    what: 'a batch of numbers does not check the fence of the lease',
+    patches: [
+      {
+        path: 'src/features/data/firehose/sequencer-store.ts',
+        find: '${lease === null ? sql`SELECT 1` : heldLease(lease)}',
+        put: '${sql`SELECT 1`}',
+      },
+    ],
+    found: /without the lease/,
+  },
+  'lost-commit': {
+    what: 'a COMMIT whose answer was lost counts as made',
+    patches: [
+      {
+        path: 'src/platform/database/postgres-writer.ts',
+        find: 'if (error instanceof CommitInterrupted && (await writer.wasCommitted(end))) return error.committed()',
+        put: 'if (error instanceof CommitInterrupted) return error.committed()',
+      },
+    ],
+    found: /was told/,
+  },
+  'repeated-commit': {
+    what: 'a transaction whose COMMIT was interrupted runs again without a look whether it was made',
+    patches: [
+      {
+        path: 'src/platform/database/postgres-writer.ts',
+        find: 'if (error instanceof CommitInterrupted && (await writer.wasCommitted(end))) return error.committed()',
+        put: '',
+      },
+    ],
+    found: /Record already exists|already taken|change that was acknowledged is missing|written twice|cannot|is not up/,
+  },
+  'untrue-refusal': {
+    what: 'a change of unknown outcome is refused as one that was not made',
+    patches: [
+      {
+        path: 'src/platform/database/postgres-connection.ts',
+        find: 'return unknownOutcome(cause)',
+        put: 'return unreachable(cause)',
+      },
+    ],
+    found: /was told that this was not done/,
+  },
+  'head-guard': {
+    what: 'commits of a repository run beside each other, and replace whatever head there is',
+    patches: [
+      {
+        path: 'src/features/data/repo/record-writing.ts',
+        find: `  try {
+    commit = await ctx.db.transactionOn(accountLock(did), apply)`,
+        put: `  try {
+    commit = await ctx.db.transactionOn([], apply)`,
+      },
+      {
+        path: 'src/features/data/repo/repo-store.ts',
+        find: `record_count = \${records}, counted_rev = \${rev}, node_count = \${nodes}, nodes_rev = \${rev}
+    WHERE id = \${before.id} AND rev = \${before.rev}\`)
+  requireUpdated(updated, before)`,
+        put: `record_count = \${records}, counted_rev = \${rev}, node_count = \${nodes}, nodes_rev = \${rev}
+    WHERE id = \${before.id}\`)
+  requireUpdated(updated, before)`,
+      },
+    ],
+    found: /follows|tree|builds on|answers 500/,
+  },
+  revisions: {
+    what: 'a revision is the time of the clock, also if that has gone back',
+    patches: [
+      {
+        path: 'src/features/data/repo/commit-writer.ts',
+        find: '  nextTid(previous, ctx.clock.now() * 1000, clockIdOf(ctx))',
+        put: '  nextTid(null, ctx.clock.now() * 1000, clockIdOf(ctx))',
+      },
+    ],
+    found: /revision|Record already exists/,
+  },
+  notifications: {
+    what: 'the sequencer relies on notifications, which may be lost',
+    patches: [
+      {
+        path: 'src/features/data/firehose/sequencer.ts',
+        find: 'const poll = setInterval(wake, POLL_MILLIS)',
+        put: 'const poll = setInterval(() => {}, POLL_MILLIS)',
+      },
+    ],
+    found: /events have no number/,
+  },
+  'step-lease': {
+    what: 'a node takes a step that another one is performing',
+    patches: [
+      {
+        path: 'src/platform/running/step-store.ts',
+        find: 'export const LEASE_MILLIS = 5 * MINUTE_MILLIS',
+        put: 'export const LEASE_MILLIS = 900',
+      },
+    ],
+    found: /twice, although nothing went wrong/,
+  },
+  'step-reclaim': {
+    what: 'steps of a node that was killed are left until their lease ends',
+    patches: [
+      { path: 'src/app.ts', find: '    () => ctx.steps.reclaim(),\n', put: '' },
+      { path: 'src/platform/running/steps.ts', find: '    await releaseSteps(db)\n', put: '' },
+    ],
+    found: /steps are not done/,
+  },
+  codes: {
+    what: 'a code that was mailed can be used again',
+    patches: [
+      {
+        path: 'src/features/identity/mails/mailed-codes.ts',
+        find: '  await deleteMailedCode(tx, known.did, purpose)\n',
+        put: '',
+      },
+    ],
+    found: /used a code twice/,
+  },
+  'skipped-frames': {
+    what: 'events that arrive while the tail reads the log are taken for ones that were sent',
+    patches: [
+      {
+        path: 'src/features/data/firehose/tail.ts',
+        find: '      const events = await eventsAfter(this.#ctx.db, this.#head)\n',
+        put: '      const events = await eventsAfter(this.#ctx.db, starts ? this.#head : await headSeq(this.#ctx.db) - 1)\n',
+      },
+    ],
+    found: /leaves out/,
+  },
+}

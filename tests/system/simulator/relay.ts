@@ -1,0 +1,99 @@
+/** A relay: it follows the event stream at whatever node it reaches, and verifies what it gets. */
+import type { Socket, SocketHandler } from '../../../src/http/endpoint.ts'
+import { decode, decodeFirst } from '../../../src/protocol/cbor.ts'
+import { actorNamed, type Actor } from './timeline.ts'
+import type { Node, World } from './world.ts'
+
+export class Relay {
+  readonly actor: Actor = actorNamed('relay')
+  cursor = 0
+  #isConnected = false
+
+  constructor(readonly world: World) {}
+
+  get hasAll(): boolean {
+    return this.cursor === this.world.watch.head
+  }
+
+  start(): void {
+    this.cursor = this.world.watch.head
+    this.#later(0)
+  }
+
+  #later(millis: number): void {
+    this.world.timeline.schedule(millis, this.actor, () => this.#connect())
+  }
+
+  #connect(): void {
+    const { world } = this
+    const { serving, timeline } = world
+    if (serving.length === 0) return this.#later(200)
+    const node = timeline.random.of(serving)
+    let isOver = false
+    const over = () => {
+      if (isOver) return
+      isOver = true
+      this.#isConnected = false
+      timeline.schedule(timeline.between(1, 400), this.actor, () => this.#connect())
+    }
+    timeline.schedule(5000, this.actor, () => {
+      if (!this.#isConnected) over()
+    })
+    const opened = (handler: SocketHandler) => {
+      if (isOver) handler.closed()
+      else this.#opened(node, handler, over)
+    }
+    node.subscribe(this.cursor, opened, over)
+  }
+
+  #opened(node: Node, handler: SocketHandler, over: () => void): void {
+    const { timeline } = this.world
+    let last = 0
+    let isClosed = false
+    const close = () => {
+      if (isClosed) return
+      isClosed = true
+      node.sockets.delete(entry)
+      over()
+    }
+    const entry = { lose: close }
+    node.sockets.add(entry)
+    this.#isConnected = true
+    const socket: Socket = {
+      send: (frame) => {
+        last = Math.max(last, timeline.now + timeline.between(0.1, 5))
+        timeline.schedule(last - timeline.now, this.actor, () => {
+          if (!isClosed) this.#receive(node, frame)
+        })
+        return true
+      },
+      bufferedBytes: () => 0,
+      batch: (work) => work(),
+      close,
+    }
+    timeline.schedule(0, node.actor, () => handler.open(socket))
+    // It moves on now and then.
+    timeline.schedule(timeline.between(500, 8000), node.actor, () => {
+      if (isClosed) return
+      handler.closed()
+      close()
+    })
+  }
+
+  #receive(node: Node, frame: Uint8Array): void {
+    const { world } = this
+    const { value, rest } = decodeFirst(frame)
+    const { op, t } = value as { op: number; t?: string }
+    const body = decode(rest) as { seq: number; error?: string; message?: string }
+    if (op === -1) {
+      if (body.error === 'FutureCursor')
+        world.fail(`${node.name} tells the relay that event ${this.cursor}, which it has, is in the future`)
+      return
+    }
+    if (t === '#info') return
+    if (body.seq <= this.cursor)
+      return world.fail(`${node.name} sends event ${body.seq} after ${this.cursor} to the relay`)
+    world.watch.received(body.seq, this.cursor, frame, node.name)
+    this.cursor = body.seq
+  }
+}

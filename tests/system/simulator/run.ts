@@ -1,0 +1,86 @@
+/**
+ * Runs simulated worlds, one for each seed, and prints the trace of the first that fails. Seeds from 1 up; `--help`
+ * lists the options.
+ */
+import { availableParallelism } from 'node:os'
+import { parseArgs } from 'node:util'
+import { knownFaults } from './patches.ts'
+import { install, inTurn, realMillis, requirePatched } from './seams.ts'
+
+const HELP = `npx bun tests/system/simulator/run.ts [options]
+
+  --seeds <count>    how many worlds (100)
+  --from <seed>      the first of them (1)
+  --millis <count>   how long clients and faults act in each, in virtual milliseconds (2500)
+  --processes <n>    how many processes share the seeds (1)
+  --fault <name>     put a known fault back: ${Object.keys(knownFaults).join(', ')}
+  --trace            print the traces of worlds that hold too
+`
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: 'string', default: '100' },
+    from: { type: 'string', default: '1' },
+    millis: { type: 'string', default: '2500' },
+    processes: { type: 'string', default: '1' },
+    fault: { type: 'string' },
+    trace: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+})
+
+const [from, seeds, processes] = [values.from, values.seeds, values.processes].map(Number) as [number, number, number]
+if (values.help) process.stdout.write(HELP)
+else if (processes > 1) process.exitCode = await share(Math.min(processes, availableParallelism()))
+else process.exitCode = await runSeeds()
+
+/** Let several processes run a part of the seeds each. Returns the exit code. */
+async function share(count: number): Promise<number> {
+  const each = Math.ceil(seeds / count)
+  const codes = await Promise.all(
+    Array.from({ length: count }, (_, i) => {
+      const first = from + i * each
+      const options = ['--from', first, '--seeds', Math.min(each, from + seeds - first), '--millis', values.millis]
+      const fault = values.fault === undefined ? [] : ['--fault', values.fault]
+      return Bun.spawn([process.execPath, import.meta.path, ...options.map(String), ...fault], {
+        stdout: 'inherit',
+        stderr: 'inherit',
+      }).exited
+    }),
+  )
+  return Math.max(...codes)
+}
+
+async function runSeeds(): Promise<number> {
+  const fault = values.fault === undefined ? null : knownFaults[values.fault]
+  if (fault === undefined) throw new Error(`there is no fault of the name ${values.fault}`)
+  const patches = fault?.patches ?? []
+  install(patches)
+  const { makeGround, runWorld } = await import('./world.ts')
+  const ground = await makeGround()
+  requirePatched(patches)
+  const began = realMillis()
+  const totals = { worlds: 0, events: 0, acknowledged: 0, refused: 0, unknown: 0, numbered: 0, millis: 0 }
+  const befallen = new Map<string, number>()
+  let failed: number | null = null
+  for (let seed = from; seed < from + seeds && failed === null; seed++) {
+    const outcome = await inTurn(() =>
+      runWorld(ground, seed, { nodes: 1 + (seed % 3), clients: 3, millis: Number(values.millis) }),
+    )
+    totals.worlds++
+    for (const name of ['events', 'acknowledged', 'refused', 'unknown', 'numbered', 'millis'] as const)
+      totals[name] += outcome[name]
+    for (const name of outcome.faults) befallen.set(name, (befallen.get(name) ?? 0) + 1)
+    if (outcome.failure !== null) failed = seed
+    if (outcome.failure === null && !values.trace) continue
+    console.log(`seed ${seed}\n${outcome.trace.join('\n')}\nseed ${seed} ${outcome.failure ?? 'holds'}\n`)
+  }
+  const secs = ((realMillis() - began) / 1000).toFixed(1)
+  console.log(
+    `${totals.worlds} worlds in ${secs} s: ${totals.acknowledged} changes acknowledged, ${totals.refused} refused, ${totals.unknown} of unknown outcome, ` +
+      `${totals.numbered} events numbered, ${totals.events} steps in ${Math.round(totals.millis / 1000)} virtual seconds`,
+  )
+  console.log(`faults: ${[...befallen].map(([name, count]) => `${count} ${name}`).join(', ')}`)
+  console.log(failed === null ? 'All hold.' : `Seed ${failed} fails.`)
+  return failed === null ? 0 : 1
+}

@@ -1,0 +1,216 @@
+/**
+ * Puts the simulated world in place of the real one, for the whole process: time, chance and the driver of the
+ * database. Has to be called before the server is imported. The sources of the server stay as they are, except that
+ * they import these from here; a patch may put back a known fault.
+ */
+import { createHash } from 'node:crypto'
+import { plugin } from 'bun'
+import { EPOCH_MILLIS, type Pending, type Timeline } from './timeline.ts'
+
+/** A change of a source text. */
+export interface Patch {
+  /** From the root of the repository. */
+  path: string
+  /** Text that the file has exactly once. */
+  find: string
+  put: string
+}
+
+interface Held {
+  timeline: Timeline | null
+  /** Stands in for `SQL` of the driver. */
+  connect: ((options: never) => unknown) | null
+}
+
+/** What the replaced functions use; the present world sets it. */
+export const held: Held = { timeline: null, connect: null }
+const SEAM = 'holdfast simulator'
+Object.assign(globalThis, { [Symbol.for(SEAM)]: held })
+
+const ROOT = new URL('../../../', import.meta.url).pathname
+const SOURCES = new RegExp(`^${RegExp.escape(ROOT)}src/.*\\.ts$`)
+
+/** Modules whose names lead to stand-ins. */
+const standIns = {
+  'node:timers/promises': `${import.meta.dir}/timers.ts`,
+  'node:fs/promises': `${import.meta.dir}/files.ts`,
+  'node:crypto': `${import.meta.dir}/chance.ts`,
+}
+
+/** Where the server calls into native threads or the driver. */
+const seams: readonly Patch[] = [
+  {
+    path: 'src/platform/database/postgres.ts',
+    find: `import { SQL, type ReservedSQL } from 'bun'`,
+    put: `import { type ReservedSQL } from 'bun'\nimport { SQL } from '${import.meta.dir}/driver.ts'`,
+  },
+  {
+    path: 'src/platform/secrets/argon2.ts',
+    find: 'const compute: Compute = (password, salt, cost) => (loaded ??= load())(password, salt, cost)',
+    put: `const compute: Compute = async (password, salt) => new Uint8Array(new Bun.SHA256().update(password).update(salt).digest())`,
+  },
+]
+
+const isApplied = new Set<Patch>()
+
+export function install(patches: readonly Patch[]): void {
+  const all = [...seams, ...patches]
+  plugin({
+    name: SEAM,
+    setup(build) {
+      build.onLoad({ filter: SOURCES }, async ({ path }) => {
+        let text = await Bun.file(path).text()
+        for (const patch of all.filter((each) => ROOT + each.path === path)) {
+          text = patched(text, patch)
+          isApplied.add(patch)
+        }
+        for (const [name, at] of Object.entries(standIns)) text = text.replaceAll(`from '${name}'`, `from '${at}'`)
+        return { contents: text, loader: 'ts' }
+      })
+    },
+  })
+  replaceGlobals()
+}
+
+/** Throws unless the server has loaded all that was to be patched. */
+export function requirePatched(patches: readonly Patch[]): void {
+  for (const patch of [...seams, ...patches])
+    if (!isApplied.has(patch)) throw new Error(`${patch.path} was not loaded, so its patch has no effect`)
+}
+
+function patched(text: string, { path, find, put }: Patch): string {
+  if (text.split(find).length !== 2)
+    throw new Error(`${path} has changed: the text that the simulator replaces is not there exactly once:\n${find}`)
+  return text.replace(find, () => put)
+}
+
+const real = { now: performance.now.bind(performance), setImmediate: globalThis.setImmediate }
+
+/** Real time, for measuring the simulator itself. */
+export const realMillis = (): number => real.now()
+
+/** Does work in a turn of the real event loop of its own, where microtasks can be drained. */
+export const inTurn = <T>(work: () => T): Promise<T> =>
+  new Promise((resolve, reject) => {
+    real.setImmediate(() => {
+      try {
+        resolve(work())
+      } catch (error) {
+        reject(error)
+      }
+    })
+  })
+
+/** Not before the world has begun, while modules load. */
+const monotonic = (): number => held.timeline?.now ?? 0
+
+export const wallMillis = (): number =>
+  Math.floor(EPOCH_MILLIS + monotonic() + (held.timeline?.current.skewMillis ?? 0))
+
+export function randomInto<Bytes extends ArrayBufferView>(bytes: Bytes): Bytes {
+  const { timeline } = held
+  const view = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  for (let i = 0; i < view.length; i++) view[i] = timeline === null ? i : timeline.chance.below(256)
+  return bytes
+}
+
+export function uuid(): string {
+  const hex = Buffer.from(randomInto(new Uint8Array(16))).toString('hex')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`
+}
+
+/** A timer, as the runtime has them. */
+class VirtualTimer {
+  pending: Pending | null = null
+  readonly #millis: number
+  readonly #repeats: boolean
+  readonly #act: () => void
+
+  constructor(act: () => void, millis: number, repeats: boolean) {
+    this.#act = act
+    this.#millis = Math.max(millis || 0, repeats ? 1 : 0)
+    this.#repeats = repeats
+    this.#start()
+  }
+
+  #start(): void {
+    const { timeline } = held
+    // A timer that a module sets while it loads belongs to no world.
+    if (timeline === null) return
+    this.pending = timeline.schedule(this.#millis, timeline.current, () => {
+      if (this.#repeats) this.#start()
+      this.#act()
+    })
+  }
+
+  clear(): void {
+    if (this.pending !== null) this.pending.act = null
+    this.pending = null
+  }
+
+  ref(): this {
+    return this
+  }
+
+  unref(): this {
+    return this
+  }
+
+  hasRef(): boolean {
+    return true
+  }
+
+  refresh(): this {
+    this.clear()
+    this.#start()
+    return this
+  }
+
+  [Symbol.dispose](): void {
+    this.clear()
+  }
+}
+
+export const after = (millis: number, act: () => void): { clear(): void } => new VirtualTimer(act, millis, false)
+
+function replaceGlobals(): void {
+  const later =
+    (repeats: boolean) =>
+    (act: (...given: unknown[]) => void, millis: number, ...given: unknown[]) =>
+      new VirtualTimer(() => act(...given), millis, repeats)
+  const clear = (timer: unknown) => {
+    if (timer instanceof VirtualTimer) timer.clear()
+  }
+  Object.assign(globalThis, {
+    setTimeout: later(false),
+    setInterval: later(true),
+    setImmediate: (act: (...given: unknown[]) => void, ...given: unknown[]) => later(false)(act, 0, ...given),
+    clearTimeout: clear,
+    clearInterval: clear,
+    clearImmediate: clear,
+  })
+  performance.now = monotonic
+  Date.now = wallMillis
+  globalThis.Date = new Proxy(Date, {
+    construct: (target, given) => (given.length === 0 ? new target(wallMillis()) : Reflect.construct(target, given)),
+  })
+  Math.random = () => (held.timeline === null ? 0.5 : held.timeline.chance.below(1 << 24) / (1 << 24))
+  Object.assign(crypto, { getRandomValues: randomInto, randomUUID: uuid })
+  Object.assign(Bun, {
+    sleep: (millis: number) => new Promise<void>((resolve) => after(millis, resolve)),
+    nanoseconds: () => Math.floor(monotonic() * 1e6),
+    randomUUIDv7: () => {
+      const at = wallMillis().toString(16).padStart(12, '0')
+      return `${at.slice(0, 8)}-${at.slice(8)}-7${uuid().slice(15)}`
+    },
+  })
+  AbortSignal.timeout = (millis) => {
+    const ending = new AbortController()
+    after(millis, () => ending.abort(new DOMException('The operation timed out.', 'TimeoutError')))
+    return ending.signal
+  }
+}
+
+/** A digest of whatever identifies something, for traces. */
+export const shortDigest = (bytes: Uint8Array | string): string =>
+  createHash('sha256').update(bytes).digest('hex').slice(0, 8)

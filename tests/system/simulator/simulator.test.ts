@@ -1,0 +1,41 @@
+/**
+ * The simulator, in processes of its own: it replaces time and chance of the whole process. More seeds, and what it
+ * says of one that fails: `npx bun tests/system/simulator/run.ts --help`.
+ */
+import { expect, test } from 'bun:test'
+
+const PROGRAM = `${import.meta.dir}/run.ts`
+
+interface Report {
+  output: string
+  exitCode: number
+}
+
+async function simulate(...options: string[]): Promise<Report> {
+  const program = Bun.spawn([process.execPath, PROGRAM, ...options], { stdout: 'pipe', stderr: 'inherit' })
+  const output = await new Response(program.stdout).text()
+  return { output, exitCode: await program.exited }
+}
+
+test('in simulated worlds with faults, no invariant breaks', async () => {
+  const { output, exitCode } = await simulate('--seeds', process.env['SIMULATED_SEEDS'] ?? '60')
+  expect(output).toEndWith('All hold.\n')
+  expect(exitCode).toBe(0)
+})
+
+test('a seed always makes the same world, whatever came before it', async () => {
+  const [alone, among] = await Promise.all([
+    simulate('--from', '12', '--seeds', '1', '--trace'),
+    simulate('--from', '10', '--seeds', '3', '--trace'),
+  ])
+  const traceOf = ({ output }: Report) => output.slice(output.indexOf('seed 12\n'), output.indexOf('seed 12 holds'))
+  expect(traceOf(alone)).toContain('is told by node 1: acknowledged')
+  expect(traceOf(among)).toBe(traceOf(alone))
+})
+
+test('a fault that is put back is found, and the trace tells who did what until then', async () => {
+  const { output, exitCode } = await simulate('--fault', 'head-guard', '--seeds', '200')
+  expect(output).toMatch(/ {2}client \d +asks node \d: \w+Record/)
+  expect(output).toMatch(/ {2}WATCH +event \d+ follows/)
+  expect(exitCode).toBe(1)
+})

@@ -1,0 +1,282 @@
+/**
+ * What the simulated PostgreSQL stores: committed rows in a SQLite database in memory, and the rows that each open
+ * transaction has changed, which nobody else sees.
+ *
+ * One connection shows one state at a time: the committed one, or the one that a transaction sees. To show another, the
+ * changes of the transaction before are taken out, row by row, and kept. Triggers note which rows and which values of
+ * unique indexes a statement touches; these are the row locks of PostgreSQL.
+ *
+ * Everything happens inside one outer transaction, which is rolled back at the end of a world: the next one begins with
+ * the same state and with prepared statements.
+ */
+import { Database, type SQLQueryBindings, type Statement } from 'bun:sqlite'
+
+type Row = Record<string, unknown>
+
+interface Table {
+  name: string
+  columns: string[]
+  key: string[]
+  /** Statements of images. */
+  select: string
+  delete: string
+  insert: string
+}
+
+/** A row as a transaction has left it; null if it has deleted it. */
+interface Image {
+  table: Table
+  key: unknown[]
+  values: SQLQueryBindings[] | null
+}
+
+/** The changes of a transaction. */
+export class Changes {
+  /** Rows, as of the last time that its state was taken out. */
+  images = new Map<string, Image>()
+  /** The same, as of its savepoint. */
+  saved: Map<string, Image> | null = null
+  hasChanged = false
+}
+
+/** A row that a commit has changed, for those who look on. */
+export interface Changed {
+  table: string
+  key: unknown[]
+  row: Row | null
+}
+
+interface Touch {
+  at: number
+  t: number
+  k1: unknown
+  k2: unknown
+  k3: unknown
+  k4: unknown
+}
+
+const KEYS = ['k1', 'k2', 'k3', 'k4'] as const
+/** Added to the place of a unique index, which tells it from a table. */
+const INDEXES = 10_000
+const quoted = (name: string) => `"${name}"`
+
+/** Adds the triggers to a migrated database. */
+export function observe(db: Database): void {
+  db.run('CREATE TABLE sim_touched (at INTEGER PRIMARY KEY, t INTEGER NOT NULL, k1, k2, k3, k4)')
+  const tables = tablesOf(db)
+  tables.forEach(({ name, key }, t) => {
+    const note = (row: string, at: number, columns: readonly string[]) =>
+      `INSERT INTO sim_touched (t, ${KEYS.slice(0, columns.length).join(', ')}) VALUES (${[at, ...columns.map((column) => `${row}.${quoted(column)}`)].join(', ')});`
+    const uniques = uniqueIndexesOf(db, name).filter((columns) => columns.length <= 4 && columns.join() !== key.join())
+    const notes = (row: string) =>
+      [note(row, t, key), ...uniques.map((columns, i) => note(row, INDEXES * (i + 1) + t, columns))].join(' ')
+    const changed = uniques.map((columns, i) => {
+      const differs = columns.map((column) => `OLD.${quoted(column)} IS NOT NEW.${quoted(column)}`).join(' OR ')
+      return note('NEW', INDEXES * (i + 1) + t, columns).replace(/VALUES \((.*)\);$/, `SELECT $1 WHERE ${differs};`)
+    })
+    db.run(`CREATE TRIGGER "sim_insert_${name}" AFTER INSERT ON ${quoted(name)} BEGIN ${notes('NEW')} END`)
+    db.run(`CREATE TRIGGER "sim_delete_${name}" AFTER DELETE ON ${quoted(name)} BEGIN ${notes('OLD')} END`)
+    db.run(
+      `CREATE TRIGGER "sim_update_${name}" AFTER UPDATE ON ${quoted(name)} BEGIN ${note('OLD', t, key)} ${changed.join(' ')} END`,
+    )
+    const moves = key.map((column) => `OLD.${quoted(column)} IS NOT NEW.${quoted(column)}`).join(' OR ')
+    db.run(
+      `CREATE TRIGGER "sim_move_${name}" AFTER UPDATE ON ${quoted(name)} WHEN ${moves} BEGIN ${note('NEW', t, key)} END`,
+    )
+  })
+}
+
+function tablesOf(db: Database): Pick<Table, 'name' | 'columns' | 'key'>[] {
+  const rows = db
+    .query<{ name: string; column: string; pk: number }, []>(
+      `SELECT t.name AS name, c.name AS "column", c.pk AS pk FROM sqlite_schema t, pragma_table_info(t.name) c
+       WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite%' AND t.name NOT LIKE 'sim%' ORDER BY t.name, c.cid`,
+    )
+    .all()
+  return [...Map.groupBy(rows, ({ name }) => name)].map(([name, columns]) => {
+    const key = columns
+      .filter(({ pk }) => pk > 0)
+      .toSorted((a, b) => a.pk - b.pk)
+      .map(({ column }) => column)
+    const all = columns.map(({ column }) => column)
+    if (key.length > 4) throw new Error(`${name} has a key of more than four columns`)
+    return key.length > 0 ? { name, columns: all, key } : { name, columns: ['rowid', ...all], key: ['rowid'] }
+  })
+}
+
+const uniqueIndexesOf = (db: Database, table: string): string[][] =>
+  db
+    .query<{ name: string }, [string]>(`SELECT name FROM pragma_index_list(?) WHERE "unique" = 1`)
+    .all(table)
+    .map(({ name }) =>
+      db
+        .query<{ name: string | null }, [string]>('SELECT name FROM pragma_index_info(?)')
+        .all(name)
+        .map((column) => column.name),
+    )
+    .filter((columns): columns is string[] => columns.every((column) => column !== null))
+
+export class Storage {
+  readonly #statements = new Map<string, Statement>()
+  readonly #tables: Table[]
+  /** Whose state the connection shows; null: the committed one. */
+  #shown: Changes | null = null
+  /** Touches up to this one are known. */
+  #touched = 0
+
+  constructor(readonly db: Database) {
+    this.#tables = tablesOf(db).map((table) => {
+      const where = table.key.map((column) => `${quoted(column)} IS ?`).join(' AND ')
+      const columns = table.columns.map(quoted).join(', ')
+      return {
+        ...table,
+        select: `SELECT ${columns} FROM ${quoted(table.name)} WHERE ${where}`,
+        delete: `DELETE FROM ${quoted(table.name)} WHERE ${where}`,
+        insert: `INSERT INTO ${quoted(table.name)} (${columns}) VALUES (${table.columns.map(() => '?').join(', ')})`,
+      }
+    })
+  }
+
+  /** The place of a table, which the names of its locks begin with. */
+  placeOf(table: string): number {
+    return this.#tables.findIndex(({ name }) => name === table)
+  }
+
+  prepared(text: string): Statement {
+    const known = this.#statements.get(text)
+    if (known !== undefined) return known
+    const statement = this.db.prepare(text)
+    this.#statements.set(text, statement)
+    return statement
+  }
+
+  command(text: string): void {
+    this.prepared(text).run()
+  }
+
+  all(text: string, values: readonly SQLQueryBindings[] = []): Row[] {
+    return this.prepared(text).all(...values) as Row[]
+  }
+
+  /** Returns how many rows were changed, without those of triggers. */
+  run(text: string, values: readonly SQLQueryBindings[] = []): number {
+    this.prepared(text).run(...values)
+    return (this.prepared('SELECT changes() AS changes').get() as { changes: number }).changes
+  }
+
+  begin(): void {
+    this.command('BEGIN')
+  }
+
+  /** Forget everything since `begin`, or keep it for the worlds to come. */
+  end({ keeps = false } = {}): void {
+    this.show(null)
+    this.command(keeps ? 'COMMIT' : 'ROLLBACK')
+    this.#touched = 0
+  }
+
+  /** Show what a transaction sees, or what is committed. */
+  show(changes: Changes | null): void {
+    if (this.#shown === changes) return
+    if (this.#shown !== null) {
+      if (this.#shown.hasChanged) this.#shown.images = this.#taken()
+      this.#hide()
+    }
+    if (changes === null) return
+    this.command('SAVEPOINT shown')
+    this.#shown = changes
+    if (changes.saved !== null) this.#put(changes.saved)
+    if (changes.hasChanged) this.#put(changes.images)
+    this.#touched = this.#lastTouch()
+  }
+
+  #hide(): void {
+    this.command('ROLLBACK TO shown')
+    this.command('RELEASE shown')
+    this.#shown = null
+  }
+
+  #lastTouch(): number {
+    return (this.prepared('SELECT coalesce(max(at), 0) AS last FROM sim_touched').get() as { last: number }).last
+  }
+
+  #put(images: ReadonlyMap<string, Image>): void {
+    for (const { table, key } of images.values()) this.prepared(table.delete).run(...(key as SQLQueryBindings[]))
+    for (const { table, values } of images.values()) if (values !== null) this.prepared(table.insert).run(...values)
+  }
+
+  /** The rows that the transaction has changed whose state is shown. */
+  #taken(): Map<string, Image> {
+    const images = new Map<string, Image>()
+    for (const touch of this.all(
+      `SELECT DISTINCT t, k1, k2, k3, k4 FROM sim_touched WHERE t < ${INDEXES}`,
+    ) as unknown as Touch[]) {
+      const table = this.#tables[touch.t]!
+      const key = KEYS.slice(0, table.key.length).map((name) => touch[name])
+      const row = this.prepared(table.select).get(...(key as SQLQueryBindings[])) as Row | null
+      images.set(lockOf(touch), {
+        table,
+        key,
+        values: row === null ? null : table.columns.map((column) => row[column] as SQLQueryBindings),
+      })
+    }
+    return images
+  }
+
+  /** What the statements since the last call have touched, as names of locks. */
+  newTouches(): string[] {
+    const rows = this.all('SELECT at, t, k1, k2, k3, k4 FROM sim_touched WHERE at > ?1', [
+      this.#touched,
+    ]) as unknown as Touch[]
+    if (rows.length > 0) this.#touched = rows.at(-1)!.at
+    return rows.map(lockOf)
+  }
+
+  savepoint(changes: Changes): void {
+    this.show(changes)
+    if (changes.hasChanged) changes.saved = this.#taken()
+    else changes.saved = new Map()
+  }
+
+  rollBackToSavepoint(changes: Changes): void {
+    if (this.#shown === changes) this.#hide()
+    changes.images = new Map(changes.saved ?? [])
+    changes.hasChanged = changes.images.size > 0
+    // What is shown next begins from the images.
+    if (changes.saved !== null) changes.saved = new Map()
+  }
+
+  release(changes: Changes): void {
+    this.show(changes)
+    changes.saved = null
+  }
+
+  /** Make the changes of a transaction the committed state. Returns what has changed. */
+  commit(changes: Changes): Changed[] {
+    this.show(changes)
+    const changed = [...this.#taken().values()].map(({ table, key, values }): Changed => {
+      const row = values === null ? null : Object.fromEntries(table.columns.map((column, i) => [column, values[i]]))
+      return { table: table.name, key, row }
+    })
+    this.command('DELETE FROM sim_touched')
+    this.command('RELEASE shown')
+    this.#shown = null
+    this.#touched = 0
+    return changed
+  }
+
+  rollBack(changes: Changes): void {
+    if (this.#shown === changes) this.#hide()
+  }
+
+  /** The committed state, as a database of its own. */
+  copy(): Database {
+    this.show(null)
+    return Database.deserialize(this.db.serialize(), { strict: true })
+  }
+}
+
+const lockOf = ({ t, k1, k2, k3, k4 }: Touch): string => `${t} ${nameOf(k1)} ${nameOf(k2)} ${nameOf(k3)} ${nameOf(k4)}`
+
+const nameOf = (value: unknown): string =>
+  value instanceof Uint8Array ? Buffer.from(value).toString('base64') : String(value)

@@ -1,0 +1,321 @@
+/** The invariants. They are checked at every commit, every answer, every event that the relay gets, and at the end. */
+import { decode, decodeFirst } from '../../../src/protocol/cbor.ts'
+import { Cid } from '../../../src/protocol/cid.ts'
+import { parseCommit, verifyCommit } from '../../../src/protocol/commit.ts'
+import { buildTree } from '../../../src/protocol/mst.ts'
+import { Ledger, type Write } from './ledger.ts'
+import type { Committed } from './postgres-server.ts'
+import type { Changed } from './storage.ts'
+import { shortDigest } from './seams.ts'
+import type { Actor } from './timeline.ts'
+import type { Mail, World } from './world.ts'
+
+interface Unnumbered {
+  id: number
+  did: string
+  pieces: Uint8Array[]
+}
+
+interface Numbered {
+  did: string
+  digest: string
+}
+
+interface Chain {
+  rev: string
+  data: string
+}
+
+interface CommitBody {
+  repo: string
+  rev: string
+  since: string | null
+  commit: Cid
+  blocks: Uint8Array
+  prevData?: Cid
+  ops: { action: string; path: string; cid: Cid | null }[]
+}
+
+export class Watch {
+  readonly ledger: Ledger
+  /** Events that were committed and have no number yet. */
+  readonly #unnumbered = new Map<number, Unnumbered>()
+  /** Every event that ever had a number. */
+  readonly #log = new Map<number, Numbered>()
+  /** The last commit of each repository in the order of numbers. */
+  readonly #chains = new Map<string, Chain>()
+  /** The revision before, by account and revision. */
+  readonly #since = new Map<string, string | null>()
+  readonly #expected: { did: string; rev: string; since: string; by: string }[] = []
+  readonly #acknowledged: { did: string; rev: string; cid: string; by: string }[] = []
+  readonly #handles = new Map<string, { did: string; by: string }>()
+  head: number
+  numbered = 0
+  signIns = 0
+
+  constructor(readonly world: World) {
+    this.ledger = new Ledger(world.seed)
+    const { server } = world
+    server.onCommit = (committed) => this.#committed(committed)
+    const [past] = world.rows<{ head: number }>(
+      'SELECT max(spent_through, coalesce((SELECT max(seq) FROM repo_seq), 0)) AS head FROM repo_seq_past',
+    )
+    this.head = past!.head
+    for (const { did, rev, data } of world.rows<{ did: string; rev: string; data: Uint8Array }>(
+      'SELECT did, rev, data FROM repo',
+    ))
+      this.#chains.set(did, { rev, data: new Cid(data).toString() })
+  }
+
+  get #keys() {
+    return new Map(this.world.ground.holders.map(({ did, key }) => [did, key]))
+  }
+
+  get isAtRest(): boolean {
+    return (
+      this.#unnumbered.size === 0 && this.world.rows('SELECT 1 FROM step WHERE due_at IS NOT NULL LIMIT 1').length === 0
+    )
+  }
+
+  get unrest(): string {
+    if (this.#unnumbered.size > 0) return `${this.#unnumbered.size} committed events have no number`
+    return `steps are not done: ${JSON.stringify(this.world.rows('SELECT kind, tries, last_error FROM step'))}`
+  }
+
+  #committed({ client, changed }: Committed): void {
+    const tables = Map.groupBy(changed, ({ table }) => table)
+    for (const change of tables.get('repo') ?? []) this.#headChanged(change)
+    const added = (tables.get('repo_seq') ?? []).filter(({ row }) => row !== null)
+    const gone = new Map<number, Unnumbered>()
+    for (const { key, row } of tables.get('unnumbered_event') ?? []) {
+      const id = Number(key[0])
+      if (row !== null) this.#unnumbered.set(id, unnumberedOf(id, row))
+      else if (this.#unnumbered.has(id)) {
+        gone.set(id, this.#unnumbered.get(id)!)
+        this.#unnumbered.delete(id)
+      }
+    }
+    if (added.length > 0) {
+      this.#requireLease(client)
+      this.#numberedBy(client.name, added, [...gone.values()])
+    } else if (gone.size > 0 && ![...gone.values()].every(({ did }) => this.#isGone(did)))
+      this.world.fail(`${client.name} deletes ${gone.size} events that have no number yet`)
+  }
+
+  /** Whoever numbers events is the one that took the lease last. */
+  #requireLease(client: Actor): void {
+    const [lease] = this.world.rows<{ holder: string }>(`SELECT holder FROM lease WHERE name = 'event-numbers'`)
+    const node = this.world.nodes.find(({ actor }) => actor === client)?.app?.ctx.db.cluster?.node
+    if (node !== undefined && lease?.holder !== node.id)
+      this.world.fail(`${client.name} numbers events without the lease, which another node has`)
+  }
+
+  #isGone(did: string): boolean {
+    return this.world.rows('SELECT 1 FROM account WHERE did = ?1', did).length === 0
+  }
+
+  /** A head verifies under the key of its account, and follows the one before. */
+  #headChanged({ row }: Changed): void {
+    const {
+      did,
+      rev,
+      head,
+      data,
+      commit_block: block,
+    } = (row ?? {}) as {
+      did?: string
+      rev: string
+      head: Uint8Array
+      data: Uint8Array
+      commit_block: Uint8Array
+    }
+    const key = did === undefined ? undefined : this.#keys.get(did)
+    if (key === undefined) return
+    const commit = parseCommit(block)
+    if (commit.rev !== rev || commit.data.toString() !== new Cid(data).toString())
+      this.world.fail(`the head of ${did} is not the commit that its row says`)
+    if (!verifyCommit(commit, key)) this.world.fail(`the head of ${did} at ${rev} does not verify`)
+    void head
+  }
+
+  #numberedBy(node: string, added: readonly Changed[], gone: Unnumbered[]): void {
+    const { world } = this
+    const rows = added.map(({ row }) => row as { seq: number; did: string; event_type: string; frame: Uint8Array })
+    rows.sort((a, b) => a.seq - b.seq)
+    gone.sort((a, b) => a.id - b.id)
+    for (const { seq, did, event_type: type, frame } of rows) {
+      const before = this.#log.get(seq)
+      const digest = shortDigest(frame)
+      if (before !== undefined) {
+        if (before.digest !== digest) world.fail(`${node} gives number ${seq} a second time`)
+        continue
+      }
+      if (seq !== this.head + 1) world.fail(`${node} numbers an event ${seq} after ${this.head}`)
+      this.head = Math.max(this.head, seq)
+      this.numbered++
+      this.#log.set(seq, { did, digest })
+      const event = gone.shift()
+      if (event === undefined || event.did !== did || !isMadeOf(frame, event.pieces))
+        world.fail(`event ${seq} of ${did} is not the oldest one that had no number`)
+      world.note(node, `numbers ${seq}: ${type} of ${this.#nameOf(did)}`)
+      if (type === 'commit') this.#follows(seq, frame)
+    }
+    if (gone.length > 0) world.fail(`${node} deletes ${gone.length} events without giving them a number`)
+  }
+
+  #nameOf(did: string): string {
+    return this.world.ground.holders.find((holder) => holder.did === did)?.name ?? did
+  }
+
+  /** A commit builds on the one before it in the log. */
+  #follows(seq: number, frame: Uint8Array): void {
+    const body = decode(decodeFirst(frame).rest) as unknown as CommitBody
+    const { repo, rev, since, prevData } = body
+    const before = this.#chains.get(repo)
+    this.#since.set(`${repo} ${rev}`, since)
+    if (before !== undefined) {
+      if (since !== before.rev) this.world.fail(`event ${seq} follows ${since}, but the one before it is ${before.rev}`)
+      if (prevData?.toString() !== before.data)
+        this.world.fail(`event ${seq} builds on a tree that the one before it has not left`)
+      if (rev <= before.rev) this.world.fail(`event ${seq} has the revision ${rev}, which is not above ${before.rev}`)
+    }
+    this.#chains.set(repo, { rev, data: dataOf(body) })
+    for (const { path, cid, action } of body.ops) this.#done(repo, path, action, cid?.toString() ?? null)
+  }
+
+  #done(_did: string, _path: string, _action: string, _cid: string | null): void {}
+
+  acknowledged(writes: readonly Write[], commit: { cid: string; rev: string } | undefined): void {
+    const { world } = this
+    for (const { did, path, text, cid, by } of writes) {
+      if (commit !== undefined) this.#acknowledged.push({ did, ...commit, by })
+      if (text === null || cid === null || path === null) continue
+      // Other clients may have written to shared keys since.
+      if (path.includes('shared-')) continue
+      const [row] = world.rows<{ cid: Uint8Array }>(
+        'SELECT cid FROM record WHERE repo_id = (SELECT id FROM repo WHERE did = ?1) AND path = ?2',
+        did,
+        path,
+      )
+      if (row === undefined) world.fail(`${by} was told that "${text}" is at ${path}, and it is not there`)
+      else if (new Cid(row.cid).toString() !== cid)
+        world.fail(`${by} was told that ${path} is ${cid}, and it is something else`)
+    }
+  }
+
+  /** A client was told that its commit is the next one after this revision. */
+  expectSince(did: string, rev: string, since: string, by: string): void {
+    this.#expected.push({ did, rev, since, by })
+  }
+
+  signedUp(handle: string, did: string, by: string): void {
+    const other = this.#handles.get(handle)
+    if (other !== undefined) this.world.fail(`${by} and ${other.by} both signed up as ${handle}`)
+    this.#handles.set(handle, { did, by })
+  }
+
+  /** A mail was taken for delivery. */
+  mailed(mail: Mail): void {
+    const { befallen, mails } = this.world
+    const before = mails.find(({ id }) => id === mail.id)
+    if (before !== undefined && befallen.length === 0)
+      this.world.fail(
+        `${before.node} and ${mail.node} sent the mail ${mail.id.slice(-6)} twice, although nothing went wrong`,
+      )
+  }
+
+  signedIn(): void {
+    this.signIns++
+  }
+
+  /** The relay has received an event, and the one before it was this one. */
+  received(seq: number, before: number, frame: Uint8Array, node: string): void {
+    const { world } = this
+    const known = this.#log.get(seq)
+    if (known === undefined) return world.fail(`${node} sends the relay event ${seq}, which is not in the log`)
+    if (known.digest !== shortDigest(frame))
+      return world.fail(`${node} sends the relay another event ${seq} than the one in the log`)
+    for (let missed = before + 1; missed < seq; missed++)
+      if (this.#log.has(missed) && !this.#isGone(this.#log.get(missed)!.did))
+        return world.fail(`${node} sends the relay event ${seq} after ${before}, and leaves out ${missed}`)
+  }
+
+  /** Everything at the end, when nothing is on its way. */
+  finish(): void {
+    const { world, ledger } = this
+    const { now } = world.timeline
+    for (const { did, rev, since, by } of this.#expected)
+      if (this.#since.get(`${did} ${rev}`) !== since)
+        world.fail(
+          `${by} swapped the head at ${since}, but its commit ${rev} follows ${this.#since.get(`${did} ${rev}`)}`,
+        )
+    for (const { did, rev, by } of this.#acknowledged)
+      if (!this.#since.has(`${did} ${rev}`))
+        world.fail(`${by} was told of the commit ${rev}, of which there is no event`)
+    const found = new Map<string, Map<string, string>>()
+    for (const { name, did, key } of world.ground.holders) {
+      const [repo] = world.rows<{ id: number; rev: string; data: Uint8Array; commit_block: Uint8Array }>(
+        'SELECT id, rev, data, commit_block FROM repo WHERE did = ?1',
+        did,
+      )
+      const records = world.rows<{ path: string; cid: Uint8Array; value: Uint8Array }>(
+        'SELECT path, cid, value FROM record WHERE repo_id = ?1 ORDER BY path',
+        repo!.id,
+      )
+      const root = buildTree(
+        records.map(({ path, cid }) => [path, new Cid(cid)] as const),
+        () => {},
+      )
+      if (root.toString() !== new Cid(repo!.data).toString())
+        world.fail(`the tree of ${name} is not that of its records`)
+      if (!verifyCommit(parseCommit(repo!.commit_block), key)) world.fail(`the head of ${name} does not verify`)
+      if (this.#chains.get(did)!.rev !== repo!.rev)
+        world.fail(`the head of ${name} is ${repo!.rev}, and its last event ${this.#chains.get(did)!.rev}`)
+      const texts = new Map(records.map(({ path, value }) => [path, String((decode(value) as { text: string }).text)]))
+      found.set(did, texts)
+      const seen = new Set<string>()
+      for (const [path, text] of texts) {
+        const write = ledger.byText.get(text)
+        if (write === undefined) world.fail(`"${text}" is at ${path}, and nobody wrote it`)
+        else if (write.told === 'refused')
+          world.fail(`"${text}" is at ${path}, but ${write.by} was told that this was not done`)
+        if (seen.has(text)) world.fail(`"${text}" was written twice`)
+        seen.add(text)
+      }
+    }
+    for (const { did, path } of ledger.paths) {
+      const fault = ledger.faultOf(did, path, found.get(did)?.get(path) ?? null, now, now)
+      if (fault !== null) world.fail(`at the end, ${fault}`)
+    }
+    for (const [handle, { did, by }] of this.#handles) {
+      const rows = world.rows<{ did: string }>('SELECT did FROM account WHERE handle = ?1', handle)
+      if (rows.length !== 1 || rows[0]!.did !== did)
+        world.fail(`${by} signed up as ${handle}, which is now ${JSON.stringify(rows)}`)
+    }
+  }
+}
+
+const unnumberedOf = (id: number, row: Record<string, unknown>): Unnumbered => ({
+  id,
+  did: String(row['did']),
+  pieces: [row['head'], row['middle'], row['rest']] as Uint8Array[],
+})
+
+/** Whether the pieces are in the bytes, one after another, with little in between. */
+function isMadeOf(frame: Uint8Array, pieces: readonly Uint8Array[]): boolean {
+  const text = Buffer.from(frame)
+  let at = 0
+  for (const piece of pieces) {
+    const found = text.indexOf(Buffer.from(piece), at)
+    if (found < 0 || found > at + 40) return false
+    at = found + piece.length
+  }
+  return at === frame.length
+}
+
+/** The root of the tree after a commit: the commit is the first block of its CAR. */
+function dataOf({ commit, blocks }: CommitBody): string {
+  const at = Buffer.from(blocks).indexOf(Buffer.from(commit.bytes), commit.bytes.length + 20)
+  const block = decodeFirst(blocks.subarray(at + commit.bytes.length)).value as { data: Cid }
+  return block.data.toString()
+}

@@ -1,0 +1,504 @@
+/**
+ * A world: nodes that run the real server, a database, clients and a relay, and the faults that befall them. `run` lets
+ * it go by and says what it came to.
+ */
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Database } from 'bun:sqlite'
+import { startApp, type App } from '../../../src/app.ts'
+import type { Dispatcher } from '../../../src/http/dispatcher.ts'
+import type { SocketHandler } from '../../../src/http/endpoint.ts'
+import type { Peer } from '../../../src/http/peer.ts'
+import { migrations } from '../../../src/platform/database/embedded-migrations.ts'
+import { createLog } from '../../../src/platform/running/log.ts'
+import { parseMultikey, type PublicKey } from '../../../src/protocol/keys.ts'
+import { MASTER_KEY, testConfig } from '../../support/servers/config.ts'
+import { Client, type Holder } from './clients.ts'
+import { faultsOf } from './faults.ts'
+import { poolOn, type PoolOptions, type Wire } from './postgres-driver.ts'
+import { PostgresServer } from './postgres-server.ts'
+import { Relay } from './relay.ts'
+import { held, inTurn, wallMillis } from './seams.ts'
+import { observe, Storage } from './storage.ts'
+import { actorNamed, Timeline, type Actor } from './timeline.ts'
+import { Watch } from './watch.ts'
+
+const URL_OF_SERVICE = 'http://localhost:2583'
+export const HEADERS = { host: 'localhost:2583', 'content-type': 'application/json' }
+
+/** Longest time that nodes may take to start, and that all may take to come to rest, in virtual milliseconds. */
+const START_MILLIS = 30_000
+const REST_MILLIS = 120_000
+
+/** What all worlds of a process begin with: a migrated database with some accounts. */
+export interface Ground {
+  storage: Storage
+  holders: Holder[]
+  dir: string
+  /** Virtual time that has gone by. */
+  now: number
+  nextEventId: number
+}
+
+/** The answer to a request, or null if the client never gets one. */
+export type Reply = { status: number; body: Record<string, unknown> } | null
+
+export interface Ask {
+  path: string
+  json?: object
+  token?: string
+}
+
+export class Node {
+  actor: Actor
+  wire: Wire
+  app: App | null = null
+  #dispatcher: Dispatcher | null = null
+  /** What clients wait for. */
+  readonly #waiting = new Set<(reply: Reply) => void>()
+  readonly sockets = new Set<{ lose(): void }>()
+  starts = 0
+  isLeaving = false
+
+  constructor(
+    readonly world: World,
+    readonly name: string,
+  ) {
+    this.actor = actorNamed(name)
+    this.wire = this.#wire()
+  }
+
+  #wire(): Wire {
+    const { server, timeline } = this.world
+    return { node: this.actor, server, timeline, silentUntil: 0, latencyMillis: 1.5, lines: new Set() }
+  }
+
+  get isUp(): boolean {
+    return this.#dispatcher !== null && !this.actor.isDead
+  }
+
+  /** A new process. */
+  start(): void {
+    const { world } = this
+    const skewMillis = this.actor.skewMillis
+    this.actor = actorNamed(this.name)
+    this.actor.skewMillis = skewMillis
+    this.wire = this.#wire()
+    this.app = null
+    this.#dispatcher = null
+    this.isLeaving = false
+    this.starts++
+    const { actor } = this
+    world.wires.set(actor, this.wire)
+    world.note(this.name, `starts${this.starts > 1 ? ' again' : ''}`)
+    world.timeline.schedule(0, actor, () => {
+      startApp(
+        world.configOf(this),
+        world.overridesOf(this, (dispatcher) => (this.#dispatcher = dispatcher)),
+      ).then(
+        (app) => {
+          this.app = app
+          world.note(this.name, `is up, with clock id ${app.ctx.db.cluster!.clockId}`)
+          app.ended.addEventListener('abort', () => {
+            world.note(this.name, `gives up: ${(app.ended.reason as Error).message.slice(0, 120)}`)
+            this.restart(500)
+          })
+        },
+        (error: Error) => {
+          if (actor !== this.actor || actor.isDead) return
+          world.note(this.name, `cannot start: ${error.message.slice(0, 160)}`)
+          this.restart(1000)
+        },
+      )
+    })
+  }
+
+  /** The process ends here and now, and another one begins. */
+  restart(waitMillis: number): void {
+    const { world } = this
+    this.kill()
+    world.timeline.schedule(waitMillis, world.fate, () => {
+      if (this.actor.isDead) this.start()
+    })
+  }
+
+  kill(): void {
+    const { timeline } = this.world
+    if (this.actor.isDead) return
+    this.actor.isDead = true
+    for (const line of this.wire.lines) line.cut(timeline.happens(0.5))
+    this.lose()
+  }
+
+  /** Clients and subscribers lose their connections. */
+  lose(): void {
+    for (const resolve of this.#waiting) resolve(null)
+    this.#waiting.clear()
+    for (const socket of this.sockets) socket.lose()
+    this.sockets.clear()
+  }
+
+  /** A request on its way from a client, and its answer. */
+  ask(client: Actor, ask: Ask, resolve: (reply: Reply) => void): void {
+    const { timeline } = this.world
+    const { actor } = this
+    let isOver = false
+    const end = (reply: Reply) => {
+      if (isOver) return
+      isOver = true
+      this.#waiting.delete(lost)
+      timeline.schedule(timeline.between(0.1, 3), client, () => resolve(reply))
+    }
+    const lost = () => end(null)
+    this.#waiting.add(lost)
+    timeline.schedule(timeline.between(0.1, 3), actor, () => {
+      const dispatcher = this.#dispatcher
+      if (dispatcher === null || actor !== this.actor) return lost()
+      const text = ask.json === undefined ? null : JSON.stringify(ask.json)
+      const request = new Request(`${URL_OF_SERVICE}${ask.path}`, {
+        method: text === null ? 'GET' : 'POST',
+        headers: {
+          ...HEADERS,
+          ...(text !== null && { 'content-length': String(Buffer.byteLength(text)) }),
+          ...(ask.token !== undefined && { authorization: `Bearer ${ask.token}` }),
+        },
+        ...(text !== null && { body: text }),
+      })
+      void dispatcher.dispatch(request, peer).then(async (response) => {
+        const answered = await response.text()
+        end({ status: response.status, body: answered === '' ? {} : JSON.parse(answered) })
+      })
+    })
+    if (this.actor.isDead) lost()
+  }
+
+  /** Opens the event stream. */
+  subscribe(cursor: number | null, open: (handler: SocketHandler) => void, refused: () => void): void {
+    const { timeline } = this.world
+    const { actor } = this
+    timeline.schedule(timeline.between(0.1, 3), actor, () => {
+      if (this.#dispatcher === null) return refused()
+      const path = `/xrpc/com.atproto.sync.subscribeRepos${cursor === null ? '' : `?cursor=${cursor}`}`
+      const request = new Request(`${URL_OF_SERVICE}${path}`, { headers: { ...HEADERS, upgrade: 'websocket' } })
+      const upgrading: Peer = {
+        ...peer,
+        upgrade: (_, handler) => {
+          open(handler)
+          return true
+        },
+      }
+      void this.#dispatcher.dispatch(request, upgrading).then((response) => {
+        if (response.status >= 400) refused()
+      })
+    })
+  }
+}
+
+const peer: Peer = { addressOf: () => '10.0.0.1', isDirect: true, mayIdle() {}, upgrade: () => false }
+
+export interface Mail {
+  id: string
+  to: string
+  text: string
+  at: number
+  node: string
+}
+
+export interface WorldOptions {
+  nodes: number
+  clients: number
+  /** How long clients and faults act, in virtual milliseconds. */
+  millis: number
+}
+
+export interface Outcome {
+  seed: number
+  failure: string | null
+  trace: string[]
+  events: number
+  /** Virtual milliseconds that went by. */
+  millis: number
+  acknowledged: number
+  /** Requests whose outcome the client never learned. */
+  unknown: number
+  refused: number
+  numbered: number
+  faults: string[]
+}
+
+/** The part of the log that a trace shows. */
+const shown = /^(?:database_history|could|another|lease)/
+
+export class World {
+  readonly timeline: Timeline
+  readonly fate = actorNamed('fate')
+  readonly server: PostgresServer
+  readonly wires = new Map<Actor, Wire>()
+  readonly nodes: Node[]
+  readonly clients: Client[]
+  readonly relay: Relay
+  readonly watch: Watch
+  readonly mails: Mail[] = []
+  readonly befallen: string[] = []
+  failure: string | null = null
+  readonly #trace: { at: number; who: string; what: string }[] = []
+  isEnding = false
+
+  constructor(
+    readonly ground: Ground,
+    readonly seed: number,
+    readonly options: WorldOptions,
+  ) {
+    this.timeline = new Timeline(seed, ground.now, this.fate)
+    this.server = new PostgresServer(ground.storage, this.timeline)
+    this.server.nextEventId = ground.nextEventId
+    this.watch = new Watch(this)
+    this.nodes = Array.from({ length: options.nodes }, (_, i) => new Node(this, `node ${i + 1}`))
+    this.clients = Array.from({ length: options.clients }, (_, i) => new Client(this, i))
+    this.relay = new Relay(this)
+    this.server.onFatalCommit = (session, fault) => {
+      const node = this.nodes.find(({ actor }) => actor === session.client)
+      this.note(
+        'fate',
+        `${session.client.name} sends COMMIT, and ${fault === 'cut' ? 'loses the connection' : 'is killed'}`,
+      )
+      if (fault === 'crash') node?.restart(this.timeline.between(100, 4000))
+    }
+    held.timeline = this.timeline
+    held.connect = ((options: PoolOptions) => poolOn(this.wires.get(this.timeline.current)!, options)) as never
+  }
+
+  note(who: string, what: string): void {
+    this.#trace.push({ at: this.timeline.now, who, what })
+  }
+
+  /** The invariant that does not hold. Only the first counts. */
+  fail(what: string): void {
+    if (this.failure !== null) return
+    this.failure = what
+    this.note('WATCH', what)
+  }
+
+  configOf(node: Node) {
+    return testConfig(
+      { dataDir: join(this.ground.dir, node.name.replace(' ', '')), port: 2583, publicUrl: URL_OF_SERVICE },
+      {
+        signingKeyMasterKey: MASTER_KEY,
+        databaseUrl: 'postgres://simulated@localhost/simulated',
+        rateLimit: { enabled: true },
+      },
+    )
+  }
+
+  overridesOf(node: Node, ready: (dispatcher: Dispatcher) => void) {
+    const { timeline } = this
+    const write = (line: string) => {
+      const { level, message, error } = JSON.parse(line) as { level: string; message: string; error?: unknown }
+      if (level !== 'info' || shown.test(message))
+        this.note(
+          node.name,
+          `logs ${level}: ${message}${error === undefined ? '' : ` (${JSON.stringify(error).slice(0, 200)})`}`,
+        )
+    }
+    return {
+      clock: { now: wallMillis, monotonic: () => timeline.now },
+      log: createLog({ format: 'json', level: 'info', now: wallMillis, write }),
+      sharesDatabase: true,
+      isLocked: true,
+      mailer: {
+        check: async () => null,
+        send: (mail: { to: string; text: string }, id = '') => this.#mailed(node, mail, id),
+      },
+      listen: (_: unknown, dispatcher: Dispatcher) => {
+        ready(dispatcher)
+        return { url: URL_OF_SERVICE, port: 2583, stop: async (grace: number) => dispatcher.stop(grace) }
+      },
+    }
+  }
+
+  #mailed(node: Node, { to, text }: { to: string; text: string }, id: string): Promise<void> {
+    const { timeline } = this
+    const { actor } = node
+    return new Promise((resolve, reject) => {
+      timeline.schedule(
+        timeline.happens(0.2) ? timeline.between(500, 4000) : timeline.between(1, 200),
+        this.fate,
+        () => {
+          if (timeline.happens(0.05))
+            return void timeline.schedule(1, actor, () => reject(new Error('try again later')))
+          const mail = { id, to, text, at: timeline.now, node: node.name }
+          this.watch.mailed(mail)
+          this.mails.push(mail)
+          this.note('mail', `${id.slice(-6)} to ${to} from ${node.name}`)
+          timeline.schedule(timeline.between(1, 20), actor, resolve)
+        },
+      )
+    })
+  }
+
+  /** Nodes that take requests, as a balancer sees them. */
+  get serving(): Node[] {
+    return this.nodes.filter((node) => node.isUp && node.app !== null && !node.isLeaving)
+  }
+
+  #until(condition: () => boolean, millis: number): boolean {
+    const { timeline } = this
+    const end = timeline.now + millis
+    while (this.failure === null) {
+      if (condition()) return true
+      if (!timeline.step(end)) return condition()
+    }
+    return false
+  }
+
+  /** Everything that happens in this world. To be called in a turn of the real event loop. */
+  run(): Outcome {
+    const { timeline, options, nodes } = this
+    const startedAt = timeline.now
+    for (const node of nodes) node.start()
+    if (!this.#until(() => nodes.every(({ app }) => app !== null), START_MILLIS)) this.fail('the nodes do not start')
+    this.relay.start()
+    for (const client of this.clients) client.start()
+    const heal = faultsOf(this, options.millis)
+    this.#until(() => false, options.millis)
+    this.note('fate', 'no more faults')
+    heal()
+    this.isEnding = true
+    const isAtRest = () =>
+      nodes.every(({ app, actor }) => app !== null && !actor.isDead) &&
+      this.clients.every(({ isDone }) => isDone) &&
+      this.watch.isAtRest &&
+      this.relay.hasAll
+    if (!this.#until(isAtRest, REST_MILLIS))
+      this.fail(`after ${REST_MILLIS / 1000} seconds without faults, ${this.#unrest()}`)
+    if (this.failure === null) this.watch.finish()
+    return this.#outcome(startedAt)
+  }
+
+  #unrest(): string {
+    const down = this.nodes.filter(({ app, actor }) => app === null || actor.isDead).map(({ name }) => name)
+    if (down.length > 0) return `${down.join(', ')} is not up`
+    const waiting = this.clients.filter(({ isDone }) => !isDone).map(({ name }) => name)
+    if (waiting.length > 0) return `${waiting.join(', ')} still waits`
+    if (!this.watch.isAtRest) return this.watch.unrest
+    return `the relay is at ${this.relay.cursor}, and the log at ${this.watch.head}`
+  }
+
+  /** Rows of the committed state. */
+  rows<Row>(text: string, ...values: (string | number | Uint8Array)[]): Row[] {
+    const { storage } = this.server
+    storage.show(null)
+    return storage.all(text, values) as Row[]
+  }
+
+  #outcome(startedAt: number): Outcome {
+    const { seed, failure, timeline, befallen } = this
+    const count = (outcome: string) =>
+      this.clients.reduce((sum, client) => sum + client.counts[outcome as 'refused'], 0)
+    return {
+      seed,
+      failure,
+      trace: this.#trace.map(
+        ({ at, who, what }) => `${((at - startedAt) / 1000).toFixed(4).padStart(9)}  ${who.padEnd(9)} ${what}`,
+      ),
+      events: timeline.events,
+      millis: timeline.now - startedAt,
+      acknowledged: count('acknowledged'),
+      unknown: count('unknown'),
+      refused: count('refused'),
+      numbered: this.watch.numbered,
+      faults: befallen,
+    }
+  }
+}
+
+const statementsOf = (text: string): string[] =>
+  text
+    .split('\n')
+    .filter((line) => !line.trimStart().startsWith('--'))
+    .join('\n')
+    .split(/;\s*(?:\n|$)/)
+    .map((statement) => statement.trim())
+    .filter((statement) => statement !== '')
+
+function migrated(): Database {
+  const db = new Database(':memory:', { strict: true })
+  db.run('CREATE TABLE schema_migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL)')
+  for (const { number, name, text } of migrations.toSorted((a, b) => a.number - b.number)) {
+    for (const statement of statementsOf(text)) db.run(statement)
+    db.run('INSERT INTO schema_migration (number, name, applied_at) VALUES (?, ?, 0)', [number, name])
+  }
+  observe(db)
+  return db
+}
+
+const MAX_NODES = 3
+const HOLDERS = ['alice', 'bob', 'carol']
+
+/** Libraries that the server loads when it needs them first; a world cannot wait for that. */
+const lateLibraries = ['@noble/curves/secp256k1.js', '@atproto/oauth-scopes', 'jose', 'file-type']
+
+/** Make the ground: accounts sign up at a node in a world without faults. */
+export async function makeGround(): Promise<Ground> {
+  for (const name of lateLibraries) await import(name)
+  await import('../../../src/platform/database/postgres.ts')
+  await import('../../../src/features/operations/alerts/alert-pass.ts')
+  const dir = mkdtempSync(join(tmpdir(), 'simulator-'))
+  process.on('exit', () => rmSync(dir, { recursive: true, force: true }))
+  for (let i = 1; i <= MAX_NODES; i++) mkdirSync(join(dir, `node${i}`))
+  const ground: Ground = { storage: new Storage(migrated()), holders: [], dir, now: 0, nextEventId: 1 }
+  ground.storage.begin()
+  const world = new World(ground, 0, { nodes: 1, clients: 0, millis: 0 })
+  const [node] = world.nodes
+  const { timeline } = world
+  const until = (condition: () => boolean) =>
+    inTurn(() => {
+      for (const end = timeline.now + 60_000; !condition() && timeline.step(end););
+      if (!condition()) throw new Error(`the ground cannot be made: ${JSON.stringify(world.failure)}`)
+    })
+  node!.start()
+  await until(() => node!.app !== null)
+  for (const name of HOLDERS) {
+    let reply: Reply | undefined
+    const json = { handle: `${name}.test`, email: `${name}@example.com`, password: PASSWORD }
+    node!.ask(world.fate, { path: '/xrpc/com.atproto.server.createAccount', json }, (answer) => (reply = answer))
+    await until(() => reply !== undefined)
+    if (reply?.status !== 200) throw new Error(`${name} cannot sign up: ${JSON.stringify(reply)}`)
+    ground.holders.push(holderOf(name, reply.body))
+  }
+  await until(() => world.watch.isAtRest)
+  let isStopped = false
+  timeline.schedule(0, node!.actor, () => void node!.app!.stop().then(() => (isStopped = true)))
+  await until(() => isStopped)
+  ground.now = timeline.now
+  ground.nextEventId = world.server.nextEventId
+  ground.storage.end({ keeps: true })
+  // Afterwards, the folders of all nodes are as a server leaves them, and what a process loads or draws once is there.
+  await inTurn(() => runWorld(ground, 1, { nodes: MAX_NODES, clients: 3, millis: 3000 }))
+  return ground
+}
+
+export const PASSWORD = 'correct horse battery staple'
+
+function holderOf(name: string, body: Record<string, unknown>): Holder {
+  const { did, accessJwt, didDoc } = body as {
+    did: string
+    accessJwt: string
+    didDoc: { verificationMethod: { publicKeyMultibase: string }[] }
+  }
+  const key: PublicKey | null = parseMultikey(didDoc.verificationMethod[0]!.publicKeyMultibase)
+  return { name, did, token: accessJwt, key: key! }
+}
+
+/** One world, from its beginning to its end. */
+export function runWorld(ground: Ground, seed: number, options: WorldOptions): Outcome {
+  ground.storage.begin()
+  try {
+    return new World(ground, seed, options).run()
+  } finally {
+    ground.storage.end()
+    held.timeline = null
+    held.connect = null
+  }
+}
