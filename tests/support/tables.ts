@@ -107,7 +107,8 @@ export interface Tables {
   }
   repo_node: { repo_id: number; cid: Uint8Array; bytes: Uint8Array }
   repo_seq: { seq: number; did: string; event_type: string; frame: Uint8Array }
-  repo_seq_past: { spent_through: number; pruned_through: number }
+  repo_seq_past: { spent_through: number; pruned_through: number; listed_through: number }
+  repo_seq_run: { run: number; did: string; seq: number }
   reserved_signing_key: { signing_key: string; did: string | null }
   schema_migration: { name: string }
   server_secret: { name: string; wrapped: string }

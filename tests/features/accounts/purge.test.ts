@@ -40,6 +40,7 @@ const staying: Record<string, string> = {
     'the row by which the parent of a deleted child is answered; tests/features/agents/children.test.ts says when it goes',
   ceremony: 'an account in the making, which is none yet; the step that makes it one deletes the row',
   repo_seq: 'the events of an account are history that subscribers have seen',
+  repo_seq_run: 'lists that history; the event of the deletion takes what is listed with the events',
   unnumbered_event: 'they become that history in a moment; the event of the deletion takes the earlier ones with it',
   name_claim: 'the sweep name-claims ends a claim once it knows what the directory has learned of it',
   plc_operation: 'the log of an identity, which belongs to its owner, in the directory of a development server',

@@ -115,6 +115,7 @@ async function contentOf(db: Database): Promise<Record<string, unknown[]>> {
     'repo',
     'repo_seq',
     'repo_seq_past',
+    'repo_seq_run',
     'unnumbered_event',
     'push_sender_key',
   ])

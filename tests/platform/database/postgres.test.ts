@@ -219,7 +219,9 @@ test('both databases have the same tables, columns and indices', async () => {
   const ofPostgres = await db.all<{ name: string }>(sql`
     SELECT table_name || '.' || column_name AS name FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'item'
     UNION ALL SELECT indexname FROM pg_indexes WHERE schemaname = 'public' AND indexname NOT LIKE '%_pkey' AND indexname NOT LIKE '%_key'`)
-  expect(ofPostgres.map(({ name }) => name).toSorted()).toEqual(ofSqlite.map(({ name }) => name).toSorted())
+  // SQLite lists events by account in runs instead: see `event-list.ts`.
+  const names = [...ofSqlite.map(({ name }) => name), 'repo_seq_did']
+  expect(ofPostgres.map(({ name }) => name).toSorted()).toEqual(names.toSorted())
 })
 
 test('the doctor asks the server, and says which tools make its backups', async () => {

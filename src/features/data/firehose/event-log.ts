@@ -4,6 +4,7 @@ import { decode, decodeFirst } from '../../../protocol/cbor.ts'
 import type { Cid } from '../../../protocol/cid.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import type { EventType } from '../../../protocol/frames.ts'
+import { LISTED_AT_ONCE, listAdded, listSome, newestCommitSeq, pruneList } from './event-list.ts'
 
 /** An event in the form that subscribers receive. */
 export interface StoredEvent {
@@ -20,18 +21,33 @@ export interface EventRow extends StoredEvent {
 /** Stands for the beginning of the log, where retention deletes. */
 export const logLock = lockOn('event log', '')
 
-/** The highest sequence number ever assigned; 0 if none was. */
-export async function headSeq(reader: Reader): Promise<number> {
-  const row = await reader.get<{ newest: number | null; spent: number }>(sql`
-    SELECT (SELECT max(seq) FROM repo_seq) AS newest, spent_through AS spent FROM repo_seq_past`)
-  return Math.max(row!.newest ?? 0, row!.spent)
+/** The highest number ever assigned, and the highest that is listed by account. */
+interface Ends {
+  head: number
+  listed: number
 }
 
-/** Name of the highest number ever assigned, among what transactions of a group know. */
+async function endsOf(reader: Reader): Promise<Ends> {
+  const row = await reader.get<{ newest: number | null; spent: number; listed: number }>(sql`
+    SELECT (SELECT max(seq) FROM repo_seq) AS newest, spent_through AS spent, listed_through AS listed FROM repo_seq_past`)
+  return { head: Math.max(row!.newest ?? 0, row!.spent), listed: row!.listed }
+}
+
+/** The highest sequence number ever assigned; 0 if none was. */
+export const headSeq = async (reader: Reader): Promise<number> => (await endsOf(reader)).head
+
+/** Names of the two, among what transactions of a group know. */
 const HEAD = 'head of the event log'
+const LISTED = 'end of the list of events'
 
 /** Like `headSeq`, for a transaction that numbers events itself. One of each group reads the log. */
-export const headToFollow = async (tx: Tx): Promise<number> => tx.known.get(HEAD) ?? (await headSeq(tx))
+export async function headToFollow(tx: Tx): Promise<number> {
+  const known = tx.known.get(HEAD)
+  if (known !== undefined) return known
+  const { head, listed } = await endsOf(tx)
+  tx.known.set(LISTED, listed)
+  return head
+}
 
 /** Never assign a sequence number up to this one again. */
 export async function raiseSeq(tx: Tx, spentThrough: number): Promise<void> {
@@ -39,11 +55,15 @@ export async function raiseSeq(tx: Tx, spentThrough: number): Promise<void> {
   await tx.run(sql`UPDATE repo_seq_past SET spent_through = ${spentThrough} WHERE spent_through < ${spentThrough}`)
 }
 
-/** Adds the newest events, in the order of their numbers. */
+/** Adds the newest events, in the order of their numbers, after `headToFollow`. */
 export async function insertEvents(tx: Tx, events: readonly EventRow[]): Promise<void> {
   const rows = events.map(({ seq, did, type, sequencedAt, frame }) => [seq, did, type, sequencedAt, frame])
   await tx.run(sql`INSERT INTO repo_seq (seq, did, event_type, sequenced_at, frame) VALUES ${sqlRows(rows)}`)
-  tx.known.set(HEAD, events.at(-1)!.seq)
+  const newest = events.at(-1)!.seq
+  tx.known.set(HEAD, newest)
+  const listed = tx.known.get(LISTED)
+  if (listed !== undefined && newest - listed >= LISTED_AT_ONCE)
+    tx.known.set(LISTED, (await listSome(tx, listed)) ?? listed)
 }
 
 /** The same, for events of another server, under the numbers that they had there. Those that are here stay. */
@@ -53,19 +73,15 @@ export async function keepEvents(tx: Tx, events: readonly EventRow[]): Promise<v
   const rows = events.map(({ seq, did, type, sequencedAt, frame }) => [seq, did, type, sequencedAt, frame])
   await tx.run(sql`
     INSERT INTO repo_seq (seq, did, event_type, sequenced_at, frame) VALUES ${sqlRows(rows)} ON CONFLICT (seq) DO NOTHING`)
+  await listAdded(
+    tx,
+    events.map(({ seq }) => seq),
+  )
 }
 
 /** Numbers up to this one are no longer in the log. */
 export async function raisePruned(tx: Tx, prunedThrough: number): Promise<void> {
   await tx.run(sql`UPDATE repo_seq_past SET pruned_through = ${prunedThrough} WHERE pruned_through < ${prunedThrough}`)
-}
-
-/**
- * Delete the account's events. The caller must add a newer row in the same transaction, which keeps the head from
- * falling back.
- */
-export function deleteEventsOf(tx: Tx, did: Did): Promise<number> {
-  return tx.run(sql`DELETE FROM repo_seq WHERE did = ${did}`)
 }
 
 /** Most events in one page. */
@@ -89,8 +105,8 @@ export async function newestCommitEvent(
   reader: Reader,
   did: Did,
 ): Promise<{ rev: string; commit: string | null } | null> {
-  const row = await reader.get<{ frame: Uint8Array }>(sql`
-    SELECT frame FROM repo_seq WHERE did = ${did} AND event_type IN ('commit', 'sync') ORDER BY seq DESC LIMIT 1`)
+  const seq = await newestCommitSeq(reader, did)
+  const row = await reader.get<{ frame: Uint8Array }>(sql`SELECT frame FROM repo_seq WHERE seq = ${seq}`)
   if (row === null) return null
   const { rev, commit } = decode(decodeFirst(row.frame).rest) as unknown as { rev: string; commit?: Cid }
   return { rev, commit: commit?.toString() ?? null }
@@ -135,6 +151,7 @@ export async function pruneEvents(tx: Tx, through: number, maxRows: number): Pro
   if (page!.last === null) return 0
   await raiseSeq(tx, await headSeq(tx))
   await tx.run(sql`UPDATE repo_seq_past SET pruned_through = ${page!.last}`)
+  await pruneList(tx, page!.last)
   return tx.run(sql`DELETE FROM repo_seq WHERE seq <= ${page!.last}`)
 }
 

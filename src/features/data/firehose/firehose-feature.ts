@@ -5,7 +5,8 @@ import type { Context } from '../../../platform/context.ts'
 import type { Reader } from '../../../platform/database/database.ts'
 import { crawlersOf, crawlStep } from './crawlers.ts'
 import { backfillWindowSecs } from './firehose.ts'
-import { headSeq } from './event-log.ts'
+import { LISTED_AT_ONCE, listedThrough, listSome } from './event-list.ts'
+import { headSeq, logLock } from './event-log.ts'
 import { Outbox } from './outbox.ts'
 import { sequencerOf, type Sequencer } from './sequencer.ts'
 import { unnumberedEvents } from './sequencer-store.ts'
@@ -33,12 +34,25 @@ export const firehose: Feature = {
   start(ctx) {
     const crawlers = crawlersOf(ctx)
     const endNumbering = sequencerOf(ctx)?.start()
-    if (endNumbering === undefined) crawlers.start()
+    if (endNumbering === undefined) {
+      crawlers.start()
+      ctx.background.run('list of events by account', () => listRest(ctx))
+    }
     return async () => {
       await endNumbering?.()
       crawlers.stop()
     }
   },
+}
+
+/** List what a copy from PostgreSQL, or an earlier version, has left unlisted. */
+async function listRest({ db }: Context): Promise<void> {
+  const head = await headSeq(db)
+  for (let listed = await listedThrough(db); head - listed >= LISTED_AT_ONCE;) {
+    const through = await db.transactionOn(logLock, async (tx) => listSome(tx, await listedThrough(tx)))
+    if (through === null) return
+    listed = through
+  }
 }
 
 async function missingEvents(reader: Reader, sent: SentEvents): Promise<string | null> {

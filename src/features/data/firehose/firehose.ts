@@ -13,11 +13,13 @@ import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { crawlersOf, type CrawlAnswer, type CrawlRequest } from './crawlers.ts'
 import { leaveToSequencer } from './sequencer.ts'
-import { countEvents, deleteEventsOf, headSeq, headToFollow, insertEvents, type EventRow } from './event-log.ts'
+import { deleteEventsOf } from './event-list.ts'
+import { countEvents, headSeq, headToFollow, insertEvents, type EventRow } from './event-log.ts'
 import { tailOf } from './tail.ts'
 import { eventFrame, type RepoEvent } from '../../../protocol/frames.ts'
 
 export { crawlersFor, type CrawlRequest } from './crawlers.ts'
+export { eventNumbersOf } from './event-list.ts'
 export {
   headSeq,
   keepEvents,

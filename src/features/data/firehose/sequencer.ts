@@ -25,7 +25,7 @@ import { perContext, type Context } from '../../../platform/context.ts'
 import { BatchLoop } from '../../../platform/running/batch-loop.ts'
 import type { RepoEvent } from '../../../protocol/frames.ts'
 import { crawlersOf } from './crawlers.ts'
-import { deleteEventsOf } from './event-log.ts'
+import { deleteEventsOf } from './event-list.ts'
 import {
   anyUnnumbered,
   BATCH_EVENTS,

@@ -4,6 +4,7 @@ import { DAY_MILLIS } from '../../../base/durations.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { nextTid } from '../../../protocol/tid.ts'
 import { maxBlobBytesColumn } from '../../identity/quotas/quotas.ts'
+import { eventNumbersOf } from '../../data/firehose/firehose.ts'
 import { isFlagged } from '../../data/labels/labels.ts'
 
 export const statuses = ['active', 'deactivated', 'suspended', 'takendown'] as const
@@ -104,7 +105,7 @@ export interface UsageRow {
 export async function usageOf(reader: Reader, did: Did): Promise<UsageRow> {
   const row = await reader.get<UsageRow>(sql`
     SELECT (SELECT count(*) FROM record JOIN repo ON repo.id = record.repo_id WHERE repo.did = ${did}) AS "recordsCount",
-      (SELECT count(*) FROM repo_seq WHERE repo_seq.did = ${did} AND event_type = 'commit')
+      (SELECT count(*) FROM repo_seq WHERE seq IN (${eventNumbersOf(did)}) AND event_type = 'commit')
         + (SELECT count(*) FROM unnumbered_event WHERE unnumbered_event.did = ${did} AND event_type = 'commit') AS "commitsCount",
       (SELECT count(*) FROM blob WHERE blob.did = ${did}) AS "blobsCount",
       (SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM blob WHERE blob.did = ${did}) AS "storageBytes",
