@@ -1,9 +1,12 @@
 /** Damage of repositories in spaces: the running check finds it, and says so without naming the space. */
-import { expect, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { useWorld } from '../../support/world.ts'
+
+// A round of the check looks at all accounts.
+setDefaultTimeout(60_000)
 
 const ROUND_SECS = 3600
 const NOTE = 'test.forum.note'

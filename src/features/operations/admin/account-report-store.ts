@@ -1,6 +1,7 @@
 /** Account reports for operators. The queries read the tables of several features and change none of them. */
 import { sql, sqlAnd, type Reader, type Sql } from '../../../platform/database/database.ts'
 import { DAY_MILLIS } from '../../../base/durations.ts'
+import { spaceBlobs } from '../../data/blobs/blobs.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { nextTid } from '../../../protocol/tid.ts'
 import { maxBlobBytesColumn } from '../../identity/quotas/quotas.ts'
@@ -81,12 +82,16 @@ export interface StorageRow {
   largestSize: number | null
 }
 
-/** Returns the blob storage of an account. `largestCid` and `largestSize` (bytes) are null if it has no blobs. */
+/**
+ * Returns the blob storage of an account. `largestCid` and `largestSize` (bytes) are null if it has no blobs that may be
+ * named: those of spaces are counted.
+ */
 export async function storageOf(reader: Reader, did: Did): Promise<StorageRow> {
+  const isNamed = sql`did = ${did} AND NOT ${spaceBlobs.areAlone()}`
   const row = await reader.get<StorageRow>(sql`
     SELECT count(*) AS "blobCount", CAST(coalesce(sum(size), 0) AS BIGINT) AS "totalBytes",
-      (SELECT cid FROM blob WHERE did = ${did} ORDER BY size DESC, cid LIMIT 1) AS "largestCid",
-      (SELECT max(size) FROM blob WHERE did = ${did}) AS "largestSize"
+      (SELECT cid FROM blob WHERE ${isNamed} ORDER BY size DESC, cid LIMIT 1) AS "largestCid",
+      (SELECT max(size) FROM blob WHERE ${isNamed}) AS "largestSize"
     FROM blob WHERE did = ${did}`)
   return row!
 }

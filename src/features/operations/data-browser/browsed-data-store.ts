@@ -84,8 +84,7 @@ export interface BrowsedBlob {
 export const listBrowsedBlobs = (reader: Reader, did: Did, after: string, limit: number): Promise<BrowsedBlob[]> =>
   reader.all(sql`
     SELECT cid, mime_type AS "mimeType", size, uploaded_at AS "uploadedAt", takedown_ref AS "takedownRef"
-    FROM blob WHERE did = ${did} AND cid > ${after}
-      AND (unreferenced_at IS NULL OR takedown_ref IS NOT NULL OR NOT ${spaceBlobs.holds()})
+    FROM blob WHERE did = ${did} AND cid > ${after} AND NOT ${spaceBlobs.areAlone()}
     ORDER BY cid LIMIT ${limit}`)
 
 /** Paths of some records that refer to a blob. */
