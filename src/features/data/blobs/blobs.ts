@@ -4,7 +4,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { blobUsage } from './blob-store.ts'
 import { downloadSpaceBlob } from './blob-download.ts'
 import { countReferencedCids } from './reference-store.ts'
-import { isOfSpacesAlone, listSpaceBlobs, listSpaceReferences } from './space-reference-store.ts'
+import { isOfSpacesAlone, isReferrer, listSpaceBlobs, listSpaceReferences } from './space-reference-store.ts'
 import { applySpaceBlobChanges } from './space-references.ts'
 
 export { arrivalLocks, ownArrivedBlobs, placeBlob, type ArrivedBlob } from './blob-arrival.ts'
@@ -33,6 +33,8 @@ export const spaceBlobs = {
   list: listSpaceBlobs,
   referencesOf: listSpaceReferences,
   download: downloadSpaceBlob,
+  /** SQL: matches where a record refers to blobs. */
+  areReferredBy: isReferrer,
   /** SQL: matches a row of `blob` that readers of spaces alone know. */
   areAlone: isOfSpacesAlone,
 }

@@ -11,6 +11,10 @@ export const isHeldBySpace = (): Sql =>
 export const isOfSpacesAlone = (): Sql =>
   sql`(unreferenced_at IS NOT NULL AND takedown_ref IS NULL AND ${isHeldBySpace()})`
 
+/** Matches where a record in a space refers to blobs; `record` is an expression for its path. */
+export const isReferrer = (did: Did, space: SpaceUri, record: Sql): Sql =>
+  sql`EXISTS (SELECT 1 FROM space_blob_reference s WHERE s.did = ${did} AND s.space = ${space} AND s.record = ${record})`
+
 export async function insertSpaceReferences(
   tx: Tx,
   { did, space, rev }: { did: Did; space: SpaceUri; rev: Tid },

@@ -9,8 +9,10 @@ import { formatSpaceScope, type SpaceParts, type SpacePermissions } from '../../
 import { access } from '../../access/auth/auth.ts'
 import type { AccessCaller } from '../../access/callers/callers.ts'
 
-/** Guard of what an account does in spaces. The handler asks for the permission, once it knows which. */
-export const spaceCaller = access({ grants: 'any', refusesTakendown: true })
+/** Guards of what an account does in spaces. The handler asks for the permission, once it knows which. */
+export const spaceReader = access({ grants: 'any', refusesTakendown: true })
+/** The transaction of the write revalidates the caller. */
+export const spaceWriter = access({ grants: 'any', handlerRevalidates: true })
 
 const all: SpacePermissions = { mayRead: () => true, mayWrite: () => true }
 

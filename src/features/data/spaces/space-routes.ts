@@ -7,7 +7,7 @@ import type { AccessCaller } from '../../access/callers/callers.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Did, SpaceUri } from '../../../protocol/identifiers.ts'
 import { spaceBlobs } from '../blobs/blobs.ts'
-import { requireOwnRead, requireOwnRepo, spaceCaller, spacePermissions } from './space-access.ts'
+import { requireOwnRead, requireOwnRepo, spacePermissions, spaceReader, spaceWriter } from './space-access.ts'
 import { latestCommit, spaceOps, spaceRecord, spaceRecords } from './space-reading.ts'
 import { listSpacesOf } from './space-store.ts'
 import { writeToSpace, type SpaceWrite, type SpaceWriteResult } from './space-writing.ts'
@@ -23,8 +23,8 @@ const writesOf = <Input>(cost: (input: Input) => number): CallLimit<{ caller: Ac
 })
 
 const reads: CallLimit<{ caller: AccessCaller }> = { name: 'spaceRead', key: ({ caller }) => caller.did }
-const writing = { auth: spaceCaller, capability: 'spaces', maxBytes: MAX_BYTES } as const
-const reading = { auth: spaceCaller, capability: 'spaces', limit: reads } as const
+const writing = { auth: spaceWriter, capability: 'spaces', maxBytes: MAX_BYTES } as const
+const reading = { auth: spaceReader, capability: 'spaces', limit: reads } as const
 
 /** Refuses what a grant does not cover, and any repository but the caller's own. Returns what is left to look up. */
 function ownPlace<Params extends { space: SpaceUri; repo: Did }>({

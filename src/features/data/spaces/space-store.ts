@@ -12,6 +12,7 @@ import {
 import { Cid } from '../../../protocol/cid.ts'
 import type { Did, Nsid, SpaceUri, Tid } from '../../../protocol/identifiers.ts'
 import type { SpaceAddress } from '../../../protocol/space-address.ts'
+import { spaceBlobs } from '../blobs/blobs.ts'
 
 export interface SpaceRepo {
   id: number
@@ -100,18 +101,26 @@ export async function findSpaceRecord(reader: Reader, repoId: number, path: stri
   return row && recordOf(row)
 }
 
-/** CIDs by path. Paths without a record are left out. */
-export async function spaceRecordCids(
+/** A record before a write. */
+export interface RecordBefore {
+  cid: Cid
+  /** Whether it refers to blobs. */
+  refers: boolean
+}
+
+/** The records that exist at these paths, by path. */
+export async function spaceRecordsBefore(
   reader: Reader,
-  repoId: number,
+  did: Did,
+  { id, space }: Pick<SpaceRepo, 'id' | 'space'>,
   paths: readonly string[],
-): Promise<Map<string, Cid>> {
-  const found = new Map<string, Cid>()
+): Promise<Map<string, RecordBefore>> {
+  const found = new Map<string, RecordBefore>()
   for (const piece of inPieces([...new Set(paths)])) {
-    const rows = await reader.all<{ path: string; cid: Uint8Array }>(
-      sql`SELECT path, cid FROM space_record WHERE space_repo_id = ${repoId} AND path IN ${sqlList(piece)}`,
-    )
-    for (const { path, cid } of rows) found.set(path, new Cid(cid))
+    const rows = await reader.all<{ path: string; cid: Uint8Array; refers: number }>(sql`
+      SELECT path, cid, CASE WHEN ${spaceBlobs.areReferredBy(did, space, sql`path`)} THEN 1 ELSE 0 END AS refers
+      FROM space_record WHERE space_repo_id = ${id} AND path IN ${sqlList(piece)}`)
+    for (const { path, cid, refers } of rows) found.set(path, { cid: new Cid(cid), refers: refers === 1 })
   }
   return found
 }

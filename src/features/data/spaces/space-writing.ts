@@ -4,7 +4,6 @@
  * There is no commit to sign and no event: readers ask, and each gets a commit of its own (`space-reading.ts`).
  */
 import { forbidden, invalidRequest, Refusal } from '../../../http/errors.ts'
-import { requireValid } from '../../../http/revalidation.ts'
 import type { Context } from '../../../platform/context.ts'
 import { accountLock, together, type Tx } from '../../../platform/database/database.ts'
 import type { Cid } from '../../../protocol/cid.ts'
@@ -13,9 +12,8 @@ import { parseSpaceUri, spaceRecordUri, type SpaceAddress } from '../../../proto
 import { addToSet, emptySetState, removeFromSet, setElement } from '../../../protocol/space-hash.ts'
 import type { SpacePermissions } from '../../../protocol/space-scopes.ts'
 import { revalidationOf, type AccessCaller } from '../../access/callers/callers.ts'
-import { accountSigner } from '../../identity/account-keys/account-keys.ts'
-import { requireActive } from '../../identity/accounts/accounts.ts'
-import { quotaOf, refuseRecords } from '../../identity/quotas/quotas.ts'
+import { activeWriter } from '../../identity/account-keys/account-keys.ts'
+import { refuseRecords } from '../../identity/quotas/quotas.ts'
 import { spaceBlobs } from '../blobs/blobs.ts'
 import { nextRev, prepareRecord, requireConfirmedAddress } from '../repo/repo.ts'
 import { scopeMissing, spacePermissions } from './space-access.ts'
@@ -25,9 +23,10 @@ import {
   insertSpaceOps,
   insertSpaceRepo,
   putSpaceRecords,
-  spaceRecordCids,
+  spaceRecordsBefore,
   spaceTotals,
   updateSpaceRepo,
+  type RecordBefore,
   type SpaceRepo,
 } from './space-store.ts'
 
@@ -93,8 +92,7 @@ export async function writeToSpace(
   const newKey = () => (keys.last = nextRev(ctx, keys.last)) as string as RecordKey
   const prepared: Prepared[] = []
   for (const write of input.writes) prepared.push(await prepare(ctx, write, input.validate, newKey))
-  if (prepared.length > 0)
-    await ctx.db.transactionOn(accountLock(did), (tx) => apply(ctx, tx, { caller, space, permissions, prepared }))
+  await ctx.db.transactionOn(accountLock(did), (tx) => apply(ctx, tx, { caller, space, permissions, prepared }))
   return prepared.map(({ path, written }) => ({
     uri: spaceRecordUri(space.uri, did, path),
     cid: written && written.record.cid,
@@ -144,17 +142,12 @@ interface Change {
 
 async function apply(ctx: Context, tx: Tx, { caller, space, permissions, prepared }: Job): Promise<void> {
   const { did } = caller
-  const revalidation = revalidationOf(ctx, caller)
-  const [signer, before] = await together(accountSigner(ctx, tx, did, revalidation), findSpaceRepo(tx, did, space.uri))
-  requireActive(signer && signer.status)
-  requireValid(revalidation, signer!)
-  const known = before
-    ? await spaceRecordCids(
-        tx,
-        before.id,
-        prepared.map(({ path }) => path),
-      )
-    : new Map<string, Cid>()
+  const paths = prepared.map(({ path }) => path)
+  const [{ maxRecords }, before] = await together(
+    activeWriter(ctx, tx, did, revalidationOf(ctx, caller)),
+    findSpaceRepo(tx, did, space.uri),
+  )
+  const known = before === null ? noRecords : await spaceRecordsBefore(tx, did, before, paths)
   const changes = changesOf(space, permissions, prepared, known)
   if (changes.length === 0) return
 
@@ -165,22 +158,24 @@ async function apply(ctx: Context, tx: Tx, { caller, space, permissions, prepare
     if (cid !== null) addToSet(state, setElement(path, cid))
     added += Number(cid !== null) - Number(prev !== null)
   }
-  await requireRoom(ctx, tx, did, before, added)
+  await requireRoom(ctx, tx, { did, before, added, maxRecords })
   const rev = nextRev(ctx, before?.rev ?? null)
   const after = { rev, state, records: (before?.records ?? 0) + added }
   const id = before === null ? await insertSpaceRepo(tx, did, space, after) : before.id
   if (before !== null) await updateSpaceRepo(tx, before, after)
-  await store(ctx, tx, { did, space, id, rev, prepared, changes })
+  await store(ctx, tx, { did, space, id, rev, prepared, changes, known })
 }
+
+const noRecords: ReadonlyMap<string, RecordBefore> = new Map()
 
 /** What each write changes, given the CIDs that are stored. Leaves out writes that change nothing. */
 function changesOf(
   space: SpaceAddress,
   permissions: SpacePermissions,
   prepared: readonly Prepared[],
-  stored: ReadonlyMap<string, Cid>,
+  stored: ReadonlyMap<string, RecordBefore>,
 ): Change[] {
-  const present = new Map(stored)
+  const present = new Map([...stored].map(([path, { cid }]) => [path, cid]))
   const changes: Change[] = []
   for (const { action, collection, path, written, isLenient } of prepared) {
     const prev = present.get(path) ?? null
@@ -205,16 +200,19 @@ function changesOf(
  * Refuses what adds records above the limits: those of a space and of spaces, and the account's quota, which counts
  * what it has in all spaces.
  */
-async function requireRoom(ctx: Context, tx: Tx, did: Did, before: SpaceRepo | null, added: number): Promise<void> {
+async function requireRoom(
+  ctx: Context,
+  tx: Tx,
+  { did, before, added, maxRecords }: { did: Did; before: SpaceRepo | null; added: number; maxRecords: number },
+): Promise<void> {
   if (added <= 0) return
   const { maxPerAccount, maxRecordsPerSpace } = ctx.config.spaces
   if ((before?.records ?? 0) + added > maxRecordsPerSpace)
     throw invalidRequest(`Too many records in the space. Max: ${maxRecordsPerSpace}`)
-  const quota = await quotaOf(ctx, tx, did)
-  if (before !== null && quota.records === 0) return
+  if (before !== null && maxRecords === 0) return
   const { spaces, records } = await spaceTotals(tx, did)
   if (before === null && spaces >= maxPerAccount) throw invalidRequest(`Too many spaces. Max: ${maxPerAccount}`)
-  if (quota.records !== 0) refuseRecords(records + added, quota.records)
+  if (maxRecords !== 0) refuseRecords(records + added, maxRecords)
 }
 
 interface Stored {
@@ -224,9 +222,10 @@ interface Stored {
   rev: Tid
   prepared: readonly Prepared[]
   changes: readonly Change[]
+  known: ReadonlyMap<string, RecordBefore>
 }
 
-async function store(ctx: Context, tx: Tx, { did, space, id, rev, prepared, changes }: Stored): Promise<void> {
+async function store(ctx: Context, tx: Tx, { did, space, id, rev, prepared, changes, known }: Stored): Promise<void> {
   // Of a path that is written more than once, the last change counts.
   const last = new Map(changes.map(({ path, cid }) => [path, cid]))
   const records = new Map(
@@ -249,7 +248,7 @@ async function store(ctx: Context, tx: Tx, { did, space, id, rev, prepared, chan
       space: space.uri,
       rev,
       now: ctx.clock.now(),
-      replaced: changes.filter(({ prev }) => prev !== null).map(({ path }) => path),
+      replaced: [...last.keys()].filter((path) => known.get(path)?.refers === true),
       added: [...records].flatMap(([path, { blobs, isValidated }]) =>
         blobs.map(({ ref, mimeType, size }) => ({
           record: path,

@@ -11,7 +11,7 @@ import { curveOf, formatDidKey, type Curve, type SigningKey } from '../../../pro
 import { statusOf, type AccountStatus } from '../../../protocol/account-status.ts'
 import { requireActive } from '../accounts/accounts.ts'
 import { effectiveQuota } from '../quotas/quotas.ts'
-import { findSigner, updateSigningKey } from './account-key-store.ts'
+import { findSigner, updateSigningKey, type AccountSigner } from './account-key-store.ts'
 import { SigningHeld } from './signing-hold.ts'
 import { requireValid, type Revalidation } from '../../../http/revalidation.ts'
 
@@ -74,9 +74,7 @@ export async function accountSigner(
 
 /**
  * Returns the key with which an active account signs a commit, and how many records it may have (0: any number).
- * Throws `AccountNotFound`, `AccountTakedown`,
- * `AccountDeactivated`, the refusal of a caller whose access has ended, or `SigningHeld` while the identity may name
- * another key.
+ * Throws what `activeWriter` throws, and `SigningHeld` while the identity may name another key.
  */
 export async function activeSigner(
   ctx: Context,
@@ -84,12 +82,26 @@ export async function activeSigner(
   did: Did,
   revalidation: Revalidation | null,
 ): Promise<{ key: SigningKey; maxRecords: number }> {
+  const { signer, maxRecords } = await activeWriter(ctx, tx, did, revalidation)
+  if (signer.heldAt !== null) throw new SigningHeld()
+  return { key: unwrapped(ctx, signer), maxRecords }
+}
+
+/**
+ * The same for what an account writes and does not sign. Throws `AccountNotFound`, `AccountTakedown`,
+ * `AccountDeactivated`, or the refusal of a caller whose access has ended.
+ */
+export async function activeWriter(
+  ctx: Context,
+  tx: Tx,
+  did: Did,
+  revalidation: Revalidation | null,
+): Promise<{ signer: AccountSigner; maxRecords: number }> {
   const signer = await findSigner(tx, did, revalidation)
   requireActive(signer && statusOf(signer))
   requireValid(revalidation, signer!)
-  if (signer!.heldAt !== null) throw new SigningHeld()
   const { records } = effectiveQuota(ctx.config, { records: signer!.maxRecords, blobBytes: null })
-  return { key: unwrapped(ctx, signer!), maxRecords: records }
+  return { signer: signer!, maxRecords: records }
 }
 
 /**
