@@ -91,6 +91,8 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/features/sync/many-exports.test.ts',
   'tests/features/sync/sync-reads.test.ts',
   'tests/platform/database/bounded-tables.test.ts',
+  'tests/features/spaces/space-costs.test.ts',
+  'tests/features/spaces/space-leaks.test.ts',
   'tests/platform/database/cluster.test.ts',
   'tests/platform/database/concurrency.test.ts',
   'tests/platform/database/faults.test.ts',

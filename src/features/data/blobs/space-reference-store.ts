@@ -7,7 +7,7 @@ import type { ReferenceRow } from './reference-store.ts'
 export const isHeldBySpace = (): Sql =>
   sql`EXISTS (SELECT 1 FROM space_blob_reference s WHERE s.did = blob.did AND s.cid = blob.cid)`
 
-/** Matches one that nobody but readers of spaces may know of, unless moderators have it taken down or in quarantine. */
+/** Matches one that is for readers of spaces alone, unless moderators have it taken down or in quarantine. */
 export const isOfSpacesAlone = (): Sql =>
   sql`(unreferenced_at IS NOT NULL AND takedown_ref IS NULL AND ${isHeldBySpace()})`
 

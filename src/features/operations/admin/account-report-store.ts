@@ -83,8 +83,8 @@ export interface StorageRow {
 }
 
 /**
- * Returns the blob storage of an account. `largestCid` and `largestSize` (bytes) are null if it has no blobs that may be
- * named: those of spaces are counted.
+ * Returns the blob storage of an account. `largestCid` and `largestSize` (bytes) are null if it has no blobs that may
+ * be named: those of spaces are counted.
  */
 export async function storageOf(reader: Reader, did: Did): Promise<StorageRow> {
   const isNamed = sql`did = ${did} AND NOT ${spaceBlobs.areAlone()}`
