@@ -8,12 +8,14 @@ import {
   accountStates,
   actForm,
   factList,
+  FORM_ROWS,
   framed,
   inEnglish,
   listOf,
   minuteOf,
   moreLink,
   noteRow,
+  pieceOf,
   refusalNote,
   wordFor,
 } from './console-layout.ts'
@@ -207,15 +209,14 @@ const accessKinds = {
   agent: texts.agent,
   'app-password': texts['app-password'],
 } as const
-/** More of them would make the page too large; the command lists all. */
-const MAX_ACCESS = 20
 
-const accessPart = (desk: Desk, did: string, { access }: Access): Html => html`
+function accessPart(desk: Desk, did: string, { access }: Access): Html {
+  const { shown, more } = pieceOf(desk, access, FORM_ROWS, 'access')
+  return html`
 <section class="card">
   <h2>${texts.access}</h2>
-  ${access.length > MAX_ACCESS && html`<p class="note">${texts.someOf({ shown: MAX_ACCESS, total: access.length })}</p>`}
   ${listOf(
-    access.slice(0, MAX_ACCESS).map(({ id, kind, name, openedAt, usedAt, openedWith, openedFrom }, i) =>
+    shown.map(({ id, kind, name, openedAt, usedAt, openedWith, openedFrom }, i) =>
       noteRow(
         name === null ? wordFor(accessKinds, kind) : texts.kindNamed({ kind: wordFor(accessKinds, kind), name }),
         [
@@ -236,7 +237,9 @@ const accessPart = (desk: Desk, did: string, { access }: Access): Html => html`
     ),
     texts.noAccess,
   )}
+  ${more}
 </section>`
+}
 
 function usesOf(openedAt: string | null, usedAt: string | null): Wording | null {
   if (openedAt === null) return usedAt === null ? null : texts.used({ time: minuteOf(usedAt) })

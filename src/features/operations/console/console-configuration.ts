@@ -3,7 +3,7 @@ import { html, type Wording } from '../../../http/html.ts'
 import { LIVE_COMMAND } from '../../../platform/configuration/live-values.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { ask, type Desk } from './console-session.ts'
-import { actForm, framed, inEnglish, listOf, noteRow, refusalNote } from './console-layout.ts'
+import { actForm, framed, inEnglish, listOf, noteRow, pieceOf, refusalNote } from './console-layout.ts'
 import { consoleTexts } from './console-texts.ts'
 import { roomsTexts as texts } from './rooms-texts.ts'
 
@@ -18,19 +18,26 @@ interface Key {
 
 const PATH = '/admin/configuration'
 const GENERAL = 'general'
+/** No section has as many. */
+const KEYS = 60
+
 function sectionOf({ name }: Key): string {
   const [section = '', key] = name.split('.')
   return key === undefined ? GENERAL : section
 }
 
-/** A value is replaced on the page of its section: with a form for each, the list of changed values has no bound. */
+/** A value is replaced on the page of its section. */
 export async function configurationPage(desk: Desk): Promise<Response> {
   const answer = await ask(desk, '/v1/admin/configuration')
   const keys = answer.ok ? (answer.body as { keys: Key[] }).keys : []
   const sections = [...new Set(keys.map(sectionOf))]
   const asked = desk.call.url.searchParams.get('section')
   const section = sections.find((name) => name === asked) ?? null
-  const shown = keys.filter((key) => (section === null ? key.from !== 'default' : sectionOf(key) === section))
+  const { shown, more } = pieceOf(
+    desk,
+    keys.filter((key) => (section === null ? key.from !== 'default' : sectionOf(key) === section)),
+    KEYS,
+  )
   const link = (name: string | null, label: Wording) =>
     html`<a href="${name === null ? PATH : `${PATH}?section=${name}`}"${name === section && html` aria-current="page"`}>${label}</a> `
   return framed(desk, {
@@ -74,6 +81,7 @@ export async function configurationPage(desk: Desk): Promise<Response> {
     }),
     texts.allDefaults,
   )}
+  ${more}
 </section>`,
   })
 }

@@ -2,11 +2,22 @@
 import { html, type Html } from '../../../http/html.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { ask, type Desk } from './console-session.ts'
-import { actForm, framed, listOf, minuteOf, moreLink, noteRow, refusalNote, wordFor } from './console-layout.ts'
+import {
+  actForm,
+  FORM_ROWS,
+  framed,
+  listOf,
+  minuteOf,
+  moreLink,
+  noteRow,
+  refusalNote,
+  TWO_FORM_ROWS,
+  wordFor,
+} from './console-layout.ts'
 import { consoleTexts } from './console-texts.ts'
 import { roomsTexts as texts } from './rooms-texts.ts'
 
-const ROWS = 25
+const CLAIMS = 'claims'
 const BACK = '/admin/invites'
 
 interface Invites {
@@ -22,6 +33,7 @@ interface Invites {
 }
 interface Claims {
   codes: { code: string; status: string; domain?: string; createdAt: string; expiresAt: string }[]
+  cursor?: string
 }
 
 const claimStates = {
@@ -32,12 +44,14 @@ const claimStates = {
 } as const
 
 export async function invitesPage(desk: Desk): Promise<Response> {
-  const cursor = desk.call.url.searchParams.get('cursor')
+  const { searchParams } = desk.call.url
+  const cursor = searchParams.get('cursor')
   const more = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
-  const invites = await ask(desk, `/xrpc/com.atproto.admin.getInviteCodes?sort=recent&limit=${ROWS}${more}`)
-  const claims = await ask(desk, `/v1/accounts/claim-codes?limit=${ROWS}`)
+  const invites = await ask(desk, `/xrpc/com.atproto.admin.getInviteCodes?sort=recent&limit=${FORM_ROWS}${more}`)
+  const place = new URLSearchParams({ limit: String(FORM_ROWS), cursor: searchParams.get(CLAIMS) ?? '' })
+  const claims = await ask(desk, `/v1/accounts/claim-codes?${place}`)
   const { codes, cursor: next } = invites.ok ? (invites.body as Invites) : { codes: [], cursor: undefined }
-  const claimed = claims.ok ? (claims.body as Claims).codes : []
+  const { codes: claimed, cursor: nextClaims } = claims.ok ? (claims.body as Claims) : { codes: [], cursor: undefined }
   return framed(desk, {
     title: consoleTexts.invites,
     body: html`
@@ -97,6 +111,7 @@ export async function invitesPage(desk: Desk): Promise<Response> {
     ),
     texts.noClaims,
   )}
+  ${moreLink(desk, nextClaims, CLAIMS)}
 </section>`,
   })
 }
@@ -121,7 +136,7 @@ export async function waitlistPage(desk: Desk): Promise<Response> {
   const { searchParams } = desk.call.url
   const answer = await ask(
     desk,
-    `/v1/admin/waitlist?limit=${ROWS}&cursor=${encodeURIComponent(searchParams.get('cursor') ?? '')}`,
+    `/v1/admin/waitlist?limit=${TWO_FORM_ROWS}&cursor=${encodeURIComponent(searchParams.get('cursor') ?? '')}`,
   )
   const { signups, total, cursor } = answer.ok
     ? (answer.body as Waitlist)

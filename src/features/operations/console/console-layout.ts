@@ -111,13 +111,30 @@ export const noteRow = (
 export const listOf = (rows: readonly Html[], empty: Wording): Html =>
   rows.length === 0 ? html`<p class="note">${empty}</p>` : html`<ul class="list">${rows}</ul>`
 
-/** The link to the next page of a list. */
-export function moreLink({ call: { url } }: Desk, cursor: string | undefined): Html | null {
+/** Rows of a list of which each has a form, and of one of which each has two: a page takes no more than 60 kB. */
+export const FORM_ROWS = 12
+export const TWO_FORM_ROWS = 10
+
+/** The link to the next page of a list. A page with several lists has a parameter of another name for each. */
+export function moreLink({ call: { url } }: Desk, cursor: string | undefined, name = 'cursor'): Html | null {
   if (cursor === undefined) return null
   const query = new URLSearchParams(url.searchParams)
-  query.set('cursor', cursor)
+  query.set(name, cursor)
   query.delete('done')
   return html`<p class="links"><a href="${`${url.pathname}?${query}`}">${texts.more}</a></p>`
+}
+
+/** Returns the rows of a list that came whole for this page, and the link to the next ones. */
+export function pieceOf<Row>(
+  desk: Desk,
+  rows: readonly Row[],
+  size: number,
+  name = 'cursor',
+): { shown: readonly Row[]; more: Html | null } {
+  const given = desk.call.url.searchParams.get(name) ?? ''
+  const first = /^\d{1,9}$/.test(given) ? Number(given) : 0
+  const next = first + size
+  return { shown: rows.slice(first, next), more: moreLink(desk, next < rows.length ? String(next) : undefined, name) }
 }
 
 /** Facts with their names. Those without a value are left out. */

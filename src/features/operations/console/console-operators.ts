@@ -3,13 +3,22 @@ import { html, type Html } from '../../../http/html.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { mayRole, roles, type OperatorAccount } from '../operators/operators.ts'
 import { ask, type Desk } from './console-session.ts'
-import { actForm, framed, inEnglish, listOf, minuteOf, moreLink, noteRow, refusalNote } from './console-layout.ts'
+import {
+  actForm,
+  FORM_ROWS,
+  framed,
+  inEnglish,
+  listOf,
+  minuteOf,
+  moreLink,
+  noteRow,
+  refusalNote,
+} from './console-layout.ts'
 import { consoleTexts } from './console-texts.ts'
 import { peopleTexts as texts } from './people-texts.ts'
 
-/** Of roles and sessions, each with a form; and of entries of the audit log. */
-const ROWS = 25
 const AUDIT_ROWS = 50
+const SESSIONS = 'sessions'
 const BACK = '/admin/operators'
 
 interface Sessions {
@@ -32,8 +41,12 @@ interface Operators {
 }
 
 export async function operatorsPage(desk: Desk): Promise<Response> {
-  const answer = await ask(desk, `/v1/admin/sessions?limit=${ROWS}`)
-  const { sessions } = answer.ok ? (answer.body as Sessions) : { sessions: [] }
+  const place = new URLSearchParams({
+    limit: String(FORM_ROWS),
+    cursor: desk.call.url.searchParams.get(SESSIONS) ?? '',
+  })
+  const answer = await ask(desk, `/v1/admin/sessions?${place}`)
+  const { sessions, cursor } = answer.ok ? (answer.body as Sessions) : { sessions: [], cursor: undefined }
   return framed(desk, {
     title: consoleTexts.operators,
     body: html`
@@ -62,6 +75,7 @@ ${mayRole(desk.who.role, 'readRoles') && (await rolesPart(desk))}
     ),
     texts.noSessions,
   )}
+  ${moreLink(desk, cursor, SESSIONS)}
 </section>`,
   })
 }
@@ -75,7 +89,7 @@ const roleChoice = (): Html => html`
 async function rolesPart(desk: Desk): Promise<Html> {
   const { searchParams } = desk.call.url
   const cursor = searchParams.get('cursor') ?? ''
-  const answer = await ask(desk, `/v1/admin/operators?limit=${ROWS}&cursor=${encodeURIComponent(cursor)}`)
+  const answer = await ask(desk, `/v1/admin/operators?limit=${FORM_ROWS}&cursor=${encodeURIComponent(cursor)}`)
   const { operators, cursor: next } = answer.ok ? (answer.body as Operators) : { operators: [], cursor: undefined }
   const mayManage = mayRole(desk.who.role, 'manageRoles')
   return html`

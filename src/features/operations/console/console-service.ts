@@ -14,6 +14,7 @@ import {
   moreLink,
   noteRow,
   refusalNote,
+  TWO_FORM_ROWS,
 } from './console-layout.ts'
 import { consoleTexts } from './console-texts.ts'
 import { serviceTexts as texts } from './service-texts.ts'
@@ -205,7 +206,7 @@ interface Steps {
 export async function workPage(desk: Desk): Promise<Response> {
   const cursor = desk.call.url.searchParams.get('cursor') ?? ''
   const [steps, health] = [
-    await ask(desk, `/v1/admin/steps?limit=25&cursor=${encodeURIComponent(cursor)}`),
+    await ask(desk, `/v1/admin/steps?limit=${TWO_FORM_ROWS}&cursor=${encodeURIComponent(cursor)}`),
     await ask(desk, '/v1/admin/health'),
   ]
   const { steps: rows, cursor: next } = steps.ok ? (steps.body as Steps) : { steps: [], cursor: undefined }
@@ -234,28 +235,30 @@ export async function workPage(desk: Desk): Promise<Response> {
 </section>
 <section class="card">
   <div class="tight"><h2>${texts.sweeps}</h2><p class="quiet">${texts.sweepsAbout}</p></div>
+  ${
+    mayOperate &&
+    actForm(desk, {
+      id: 'sweep',
+      act: 'sweep',
+      back: '/admin/work',
+      button: texts.runNow,
+      inputs: html`
+<div class="field">
+  <label for="name">${texts.sweep}</label>
+  <select id="name" name="name">${sweeps.map(([member]) => html`<option>${nameOf(member)}</option>`)}</select>
+</div>`,
+    })
+  }
   ${listOf(
     sweeps.map(([member, last]) => {
       const name = nameOf(member)
       const { completedAt, ...report } = last ?? { completedAt: null }
-      return noteRow(
-        name,
-        [
-          completedAt === null
-            ? texts.notYet
-            : texts.last({ time: minuteOf(new Date(completedAt * 1000).toISOString()) }),
-          last !== null && countsIn(report),
-        ],
-        mayOperate
-          ? actForm(desk, {
-              id: `sweep-${name}`,
-              act: 'sweep',
-              back: '/admin/work',
-              button: texts.runNow,
-              fields: { name },
-            })
-          : null,
-      )
+      return noteRow(name, [
+        completedAt === null
+          ? texts.notYet
+          : texts.last({ time: minuteOf(new Date(completedAt * 1000).toISOString()) }),
+        last !== null && countsIn(report),
+      ])
     }),
     texts.noSweeps,
   )}

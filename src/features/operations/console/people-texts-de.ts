@@ -37,7 +37,6 @@ export const peopleGerman = {
   agent: 'Agent',
   'app-password': 'App-Passwort',
   kindNamed: '{kind}: {name}',
-  someOf: '{shown} von {total}; „holdfast account sessions“ zeigt alle.',
   used: 'verwendet {time}',
   sinceUsed: 'seit {time}, verwendet {used}',
   noAccess: 'Es gibt keine Sitzungen, Apps oder Agenten.',

@@ -38,7 +38,6 @@ export const peopleSpanish = {
   agent: 'Agente',
   'app-password': 'Contraseña de aplicación',
   kindNamed: '{kind}: {name}',
-  someOf: '{shown} de {total}; «holdfast account sessions» los muestra todos.',
   used: 'usada {time}',
   sinceUsed: 'desde {time}, usada {used}',
   noAccess: 'No hay sesiones, apps ni agentes.',

@@ -38,7 +38,6 @@ export const peopleFrench = {
   agent: 'Agent',
   'app-password': 'Mot de passe d’application',
   kindNamed: '{kind} : {name}',
-  someOf: '{shown} sur {total} ; « holdfast account sessions » les affiche tous.',
   used: 'utilisée {time}',
   sinceUsed: 'depuis {time}, utilisée {used}',
   noAccess: 'Il n’y a ni sessions, ni applications, ni agents.',

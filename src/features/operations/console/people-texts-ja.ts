@@ -34,7 +34,6 @@ export const peopleJapanese = {
   agent: 'エージェント',
   'app-password': 'アプリパスワード',
   kindNamed: '{kind}：{name}',
-  someOf: '{total} 件中 {shown} 件。「holdfast account sessions」ですべて表示できます。',
   used: '{time} に使用',
   sinceUsed: '{time} から、{used} に使用',
   noAccess: 'セッション、アプリ、エージェントはありません。',

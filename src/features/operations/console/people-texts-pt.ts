@@ -38,7 +38,6 @@ export const peopleBrazilian = {
   agent: 'Agente',
   'app-password': 'Senha de aplicativo',
   kindNamed: '{kind}: {name}',
-  someOf: '{shown} de {total}; “holdfast account sessions” mostra todos.',
   used: 'usada {time}',
   sinceUsed: 'desde {time}, usada {used}',
   noAccess: 'Não há sessões, apps nem agentes.',

@@ -41,7 +41,6 @@ export const peopleTexts = textTable(
     agent: 'Agent',
     'app-password': 'App password',
     kindNamed: '{kind}: {name}',
-    someOf: '{shown} of {total}; “holdfast account sessions” lists all.',
     used: 'used {time}',
     sinceUsed: 'since {time}, used {used}',
     noAccess: 'There are no sessions, apps or agents.',
