@@ -2,13 +2,11 @@
  * Texts for people stand in tables, in all languages. The compiler compares the tables; here is what it cannot see, and
  * what tells a translator which text is at fault.
  */
-import { join } from 'node:path'
 import { expect, test } from 'bun:test'
-import { contentsOf, namesIn, type EnglishTexts, type TextShape } from '../../src/http/texts.ts'
+import { namesIn, type TextShape } from '../../src/http/texts.ts'
 import { sources } from './sources.ts'
+import { formsOf, translations } from './text-tables.ts'
 import { isNode, nodesOf, syntaxOf, type SyntaxNode } from './syntax.ts'
-
-const SRC = join(import.meta.dir, '../../src')
 
 /** Words that are the same in another language, by language; names and abbreviations need no line. */
 const loans: Readonly<Record<string, readonly string[]>> = {
@@ -46,42 +44,6 @@ const loans: Readonly<Record<string, readonly string[]>> = {
   ],
   es: ['Actor', 'Apps', 'Relay', 'Relays', 'Roles', 'Software'],
   'pt-BR': ['Apps', 'Console', 'feeds', 'Relay', 'Relays', 'Software'],
-}
-
-const formsOf = (text: TextShape): string[] => (typeof text === 'string' ? [text] : Object.values(text))
-
-interface Translation {
-  table: string
-  language: string
-  english: EnglishTexts
-  texts: EnglishTexts
-}
-
-async function translations(): Promise<Translation[]> {
-  const paths = sources
-    .filter(({ text }) => text.includes(' = textTable('))
-    .map(({ path }) => path)
-    .filter((path) => path !== 'http/texts.ts')
-  const found = await Promise.all(
-    paths.map(async (path) => {
-      const exported = Object.values((await import(join(SRC, path))) as Record<string, object>)
-      return Promise.all(
-        exported.map(async (table) => {
-          const { english, loaders } = contentsOf(table)!
-          const all = { en: async () => english, ...loaders }
-          return Promise.all(
-            Object.entries(all).map(async ([language, load]) => ({
-              table: path,
-              language,
-              english,
-              texts: await load(),
-            })),
-          )
-        }),
-      )
-    }),
-  )
-  return found.flat(2)
 }
 
 const names = (text: TextShape | undefined): string => [...namesIn(text ?? '')].toSorted().join(' ')

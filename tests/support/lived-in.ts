@@ -14,6 +14,11 @@ import { ADMIN_TOKEN } from './servers/config.ts'
 import type { TestPds } from './servers/pds.ts'
 
 export const APP_HOST = 'app.web.test'
+export const APP_SCOPE = 'atproto transition:generic repo:com.example.thing blob:*/*'
+
+/** The app that is published there. */
+export const appOn = (pds: TestPds): OAuthClient =>
+  new OAuthClient(pds, `https://${APP_HOST}/client.json`, null, `https://${APP_HOST}/callback`)
 
 export interface LivedIn {
   pds: TestPds
@@ -35,8 +40,11 @@ interface Web {
   publish(host: string, path: string, answer: () => Response): void
 }
 
-/** `words`: what strangers write wherever they can. The server has the web sites of `APP_HOST`. */
-export async function livedIn({ pds, web }: { pds: TestPds; web: Web }, words: string): Promise<LivedIn> {
+/**
+ * `words`: what strangers write wherever they can. `sessions`: how many one app has. The server has the web site of
+ * `APP_HOST`.
+ */
+export async function livedIn({ pds, web }: { pds: TestPds; web: Web }, words: string, sessions = 1): Promise<LivedIn> {
   const program = { 'user-agent': words, referer: `https://app.example/${encodeURIComponent(words)}` }
   const alice = await createAccount(pds, 'alice', {}, program)
   const [bob, carol, dora] = await Promise.all(['bob', 'carol', 'dora'].map((name) => createAccount(pds, name)))
@@ -68,27 +76,24 @@ export async function livedIn({ pds, web }: { pds: TestPds; web: Web }, words: s
     await alice.call('com.atproto.server.createAppPassword', { json: { name: 'x', privileged: true } })
     web.publish(APP_HOST, '/client.json', () =>
       Response.json({
-        client_id: client().clientId,
+        client_id: appOn(pds).clientId,
         client_name: words,
         client_uri: `https://${APP_HOST}/`,
-        redirect_uris: [client().redirectUri],
+        redirect_uris: [appOn(pds).redirectUri],
         grant_types: ['authorization_code', 'refresh_token'],
-        scope: SCOPE,
+        scope: APP_SCOPE,
         token_endpoint_auth_method: 'none',
         dpop_bound_access_tokens: true,
       }),
     )
-    await client().signIn({ identifier: alice.did, password: alice.password }, { scope: SCOPE })
+    for (let i = 0; i < sessions; i++)
+      await appOn(pds).signIn({ identifier: alice.did, password: alice.password }, { scope: APP_SCOPE })
     if (pds.ctx.config.notifications.relay !== null) await registerDevices(pds, alice, [words.slice(0, 100)])
   }
 
-  function client(): OAuthClient {
-    return new OAuthClient(pds, `https://${APP_HOST}/client.json`, null, `https://${APP_HOST}/callback`)
-  }
-
   async function authorizeUrl(): Promise<string> {
-    const app = client()
-    return app.authorizeUrl(await app.requestUri({ scope: SCOPE, login_hint: alice.handle }))
+    const app = appOn(pds)
+    return app.authorizeUrl(await app.requestUri({ scope: APP_SCOPE, login_hint: alice.handle }))
   }
 
   async function write(): Promise<void> {
@@ -196,5 +201,3 @@ export async function livedIn({ pds, web }: { pds: TestPds; web: Web }, words: s
     return holder
   }
 }
-
-const SCOPE = 'atproto transition:generic repo:com.example.thing blob:*/*'

@@ -1,6 +1,7 @@
 /** The page on which people manage their account: who has access to it, and its handle, email address and password. */
 import { html, type Html, type Phrase, type Wording } from '../../../http/html.ts'
 import type { KnownOrigin } from '../../../http/origin.ts'
+import type { Config } from '../../../platform/configuration/config.ts'
 import { page, type PageAsker } from '../../../http/page.ts'
 import { isLoopbackClientId } from '../../../protocol/client-metadata.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
@@ -11,7 +12,16 @@ import { appHost } from '../oauth/oauth.ts'
 import { accountDetails } from './account-details.ts'
 import { accountTexts as texts } from './account-texts.ts'
 import { agentsPart } from './agents-page.ts'
-import { accountForm, accountName, outcomeOf, type AccountView } from './account-view.ts'
+import {
+  accountForm,
+  accountName,
+  accountUrl,
+  BEGINNING,
+  outcomeOf,
+  partOf,
+  type AccountView,
+  type List,
+} from './account-view.ts'
 import { eventRow, eventsUrl } from './events-page.ts'
 import { foldedScopes, presetBoxes } from './scope-parts.ts'
 import { sharingPart, sharingUrl } from './sharing-page.ts'
@@ -31,7 +41,11 @@ export function accountPage(asker: PageAsker, view: AccountView): Promise<Respon
     title: texts.title,
     wide: true,
     status: view.outcome?.fault?.status,
-    body: html`
+    body: view.alone === null ? wholePage(view, config, clock.now()) : listAlone(view, config, clock.now()),
+  })
+}
+
+const wholePage = (view: AccountView, config: Config, now: Millis): Html => html`
 ${identity(view)}
 ${walletPart(view, config.publicUrl)}
 ${apps(view)}
@@ -39,13 +53,27 @@ ${agentsPart(config, view)}
 ${sharingPart(view.account.did, view.sharing)}
 ${pushPart(view)}
 ${factorsPart(view)}
-${appPasswords(view, clock.now())}
+${appPasswords(view, now)}
 ${sessions(view)}
 ${events(view)}
 ${invitesPart(view)}
-${accountDetails(view)}`,
-  })
+${accountDetails(view)}`
+
+const listParts: Readonly<Record<List, (view: AccountView, config: Config, now: Millis) => Html | null>> = {
+  apps,
+  agents: (view, config) => agentsPart(config, view),
+  pushes: pushPart,
+  'app-passwords': (view, _, now) => appPasswords(view, now),
+  sessions,
+  invites: invitesPart,
 }
+
+const listAlone = (view: AccountView, config: Config, now: Millis): Html => html`
+<section class="card">
+  <h1 class="name">${accountName(view.account)}</h1>
+  <p class="links"><a href="${accountUrl(view.account.did)}">${texts.back}</a></p>
+</section>
+${listParts[view.alone!.list](view, config, now)}`
 
 function identity(view: AccountView): Html {
   const { account, device } = view
@@ -95,7 +123,8 @@ function apps(view: AccountView): Html | null {
   const delegates = new Map(
     view.sharing.delegates.map(({ delegateDid, handle }) => [delegateDid, handle && `@${handle}`]),
   )
-  const rows = view.apps.map(
+  const { shown, more } = partOf(view, 'apps', view.apps)
+  const rows = shown.map(
     (app) => html`
 <li>
   <div class="body">
@@ -113,6 +142,7 @@ function apps(view: AccountView): Html | null {
   <div class="tight"><h2>${texts.apps}</h2><p class="quiet">${texts.appsLead}</p></div>
   ${outcomeOf(view, 'apps')}
   ${rows.length === 0 ? html`<p class="note">${texts.noApps}</p>` : html`<ul class="list">${rows}</ul>`}
+  ${more}
 </section>`
 }
 
@@ -124,7 +154,8 @@ const authorizedWith = (program: string, network: string | null): Phrase =>
 
 function appPasswords(view: AccountView, now: Millis): Html | null {
   if (!hasAppPasswords(view)) return null
-  const rows = view.appPasswords.map(
+  const { shown, more } = partOf(view, 'app-passwords', view.appPasswords)
+  const rows = shown.map(
     ({ name, scope, expiresAt, ...used }) => html`
 <li>
   <div class="body">
@@ -142,6 +173,7 @@ function appPasswords(view: AccountView, now: Millis): Html | null {
   ${outcomeOf(view, 'app-passwords')}
   ${view.secret && secretNote(view.secret)}
   ${rows.length > 0 && html`<ul class="list">${rows}</ul>`}
+  ${more}
   ${newAppPassword(view)}
 </section>`
 }
@@ -186,21 +218,17 @@ const secretNote = ({ name, password }: { name: string; password: string }): Htm
   <p class="secret">${password}</p>
 </div>`
 
-/** Entries listed of each kind: a program that keeps signing in may have hundreds of sessions. */
-const MAX_SHOWN_SESSIONS = 10
-
 function sessions(view: AccountView): Html {
   const others = view.browsers.filter(({ tokenHash }) => tokenHash !== view.device.tokenHash)
-  const newest = <Row>(list: readonly Row[]): readonly Row[] =>
-    view.showsAllSessions ? list : list.slice(0, MAX_SHOWN_SESSIONS)
-  const rows = [
-    ...newest([...view.browsers.filter(({ tokenHash }) => tokenHash === view.device.tokenHash), ...others]).map(
-      (browser) => browserRow(view, browser),
-    ),
-    ...newest(view.walletSessions).map((session) => walletSessionRow(view, session)),
-    ...newest(view.sessions).map((session) => sessionRow(view, session)),
+  const these = view.browsers.filter(({ tokenHash }) => tokenHash === view.device.tokenHash)
+  const kinds: (() => Html)[][] = [
+    [...these, ...others].map((browser) => () => browserRow(view, browser)),
+    view.walletSessions.map((session) => () => walletSessionRow(view, session)),
+    view.sessions.map((session) => () => sessionRow(view, session)),
   ]
-  const count = view.browsers.length + view.walletSessions.length + view.sessions.length
+  // A program that keeps signing in may have hundreds of sessions, which leave the others their places.
+  const newest = kinds.flatMap((kind) => kind.slice(0, BEGINNING))
+  const { shown, more } = partOf(view, 'sessions', kinds.flat(), newest)
   return html`
 <section class="card" id="sessions">
   <div class="tight">
@@ -209,8 +237,8 @@ function sessions(view: AccountView): Html {
     <p class="quiet">${texts.sessionsLead}</p>
   </div>
   ${outcomeOf(view, 'sessions')}
-  <ul class="list">${rows}</ul>
-  ${rows.length < count && html`<p class="links"><a href="/account?${new URLSearchParams({ account: view.account.did, sessions: 'all' }).toString()}#sessions">${texts.showAll({ total: count })}</a></p>`}
+  <ul class="list">${shown.map((row) => row())}</ul>
+  ${more}
   ${others.length > 1 && accountForm(view, 'browsers', html`<div><button class="small danger">${texts.signOutOthers}</button></div>`)}
   ${!hasAppPasswords(view) && html`<div class="stack" id="app-passwords">${outcomeOf(view, 'app-passwords')}${newAppPassword(view)}</div>`}
 </section>`

@@ -53,7 +53,7 @@ import { cancelTransfer, revokeTransferDevice } from '../../identity/transfers/t
 import { askedFactors, factorsOf } from '../factors/factors.ts'
 import { accountPage } from './account-page.ts'
 import { accountTexts } from './account-texts.ts'
-import type { AccountView, Section } from './account-view.ts'
+import { lists, type AccountView, type Section } from './account-view.ts'
 import { wantedLimits } from './scope-parts.ts'
 import { sharingOf } from './sharing-page.ts'
 import { ownDomainRoutes, ownDomainUrl } from './own-domain-page.ts'
@@ -123,12 +123,18 @@ async function renderAccountPage(
     device,
     ...lists,
     keptArchives: kept,
-    showsAllSessions: url.searchParams.get('sessions') === 'all',
+    alone: outcome === null && secret === null ? aloneIn(url.searchParams) : null,
     outcome,
     secret,
     awaitsEmailCode,
     isMoving: isArriving,
   })
+}
+
+function aloneIn(parameters: URLSearchParams): AccountView['alone'] {
+  const list = lists.find((name) => name === parameters.get('list'))
+  const from = parameters.get('from') ?? ''
+  return list === undefined ? null : { list, from: /^\d{1,6}$/.test(from) ? Number(from) : 0 }
 }
 
 /** The handles that the account has beside its first, and the invites that it can give away. */

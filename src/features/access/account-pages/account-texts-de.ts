@@ -61,6 +61,8 @@ export const accountGerman = {
   sessionsLead:
     'Wo du angemeldet bist: Browser, Apps, in denen du ein Passwort eingegeben hast, und Wallets. Von einer IP-Adresse speichern wir nur das Netz.',
   showAll: 'Alle {total} anzeigen',
+  next: 'Weiter',
+  back: 'Zurück zu deinem Konto',
   signOutOthers: 'Aus allen anderen Browsern abmelden',
   signOutOf: 'Abmelden: {name}',
   browser: 'Ein Browser',

@@ -60,7 +60,9 @@ export const accountSpanish = {
   noAppAccess: 'No has dado acceso a ninguna app.',
   sessionsLead:
     'Dónde tienes la sesión iniciada: navegadores, apps en las que has escrito una contraseña y carteras. De una dirección IP solo guardamos la red.',
-  showAll: 'Mostrar las {total}',
+  showAll: 'Mostrar todo ({total})',
+  next: 'Siguiente',
+  back: 'Volver a tu cuenta',
   signOutOthers: 'Cerrar sesión en todos los demás navegadores',
   signOutOf: 'Cerrar sesión en {name}',
   browser: 'Un navegador',

@@ -60,7 +60,9 @@ export const accountFrench = {
   noAppAccess: 'Aucune application n’a reçu d’accès.',
   sessionsLead:
     'Là où vous êtes connecté : navigateurs, applications dans lesquelles vous avez saisi un mot de passe et portefeuilles. D’une adresse IP, nous ne conservons que le réseau.',
-  showAll: 'Afficher les {total}',
+  showAll: 'Tout afficher ({total})',
+  next: 'Suite',
+  back: 'Retour à votre compte',
   signOutOthers: 'Se déconnecter de tous les autres navigateurs',
   signOutOf: 'Se déconnecter de {name}',
   browser: 'Un navigateur',

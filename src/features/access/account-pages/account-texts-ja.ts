@@ -61,6 +61,8 @@ export const accountJapanese = {
   sessionsLead:
     'ログインしている場所です。ブラウザー、パスワードを入力したアプリ、ウォレットがあります。IP アドレスについては、ネットワークの部分だけを保存します。',
   showAll: '{total} 件すべてを表示',
+  next: '次へ',
+  back: 'アカウントに戻る',
   signOutOthers: 'ほかのすべてのブラウザーからログアウト',
   signOutOf: '{name} からログアウト',
   browser: 'ブラウザー',

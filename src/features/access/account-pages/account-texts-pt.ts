@@ -60,7 +60,9 @@ export const accountBrazilian = {
   noAppAccess: 'Nenhum app recebeu acesso.',
   sessionsLead:
     'Onde você está conectado: navegadores, apps em que digitou uma senha e carteiras. De um endereço IP guardamos só a rede.',
-  showAll: 'Mostrar todas as {total}',
+  showAll: 'Mostrar tudo ({total})',
+  next: 'Próximo',
+  back: 'Voltar para sua conta',
   signOutOthers: 'Sair de todos os outros navegadores',
   signOutOf: 'Sair de {name}',
   browser: 'Um navegador',

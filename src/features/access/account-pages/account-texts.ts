@@ -65,6 +65,8 @@ export const accountTexts = textTable(
     sessionsLead:
       'Where you are signed in: browsers, apps in which you have entered a password, and wallets. Of an IP address we store only the network.',
     showAll: 'Show all {total}',
+    next: 'Next',
+    back: 'Back to your account',
     signOutOthers: 'Sign out of all other browsers',
     signOutOf: 'Sign out of {name}',
     browser: 'A browser',

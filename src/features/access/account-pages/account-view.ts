@@ -14,6 +14,7 @@ import type { Transfer } from '../../identity/transfers/transfers.ts'
 import type { Device as WalletDevice } from '../wallet-devices/wallet-devices.ts'
 import type { Quota } from '../../identity/quotas/quotas.ts'
 import type { ListedDelegation } from '../delegations/delegations.ts'
+import { accountTexts as texts } from './account-texts.ts'
 import { errorNote, goodNote, hidden, type Fault } from '../page-parts/page-parts.ts'
 import type { Device, KnownBrowser } from '../pages/pages.ts'
 
@@ -35,6 +36,10 @@ export type Section =
   | 'deactivate'
   | 'delete'
 
+/** Lists that may be long. Each is the section of its name. */
+export const lists = ['apps', 'agents', 'pushes', 'app-passwords', 'sessions', 'invites'] as const
+export type List = (typeof lists)[number]
+
 /** The pending requests, transfers and devices of a wallet's holder. */
 export interface WalletMatters {
   /** Requests that name the account and wait for its wallet. Strangers can make them. */
@@ -53,8 +58,8 @@ export interface AccountView {
   sessions: readonly ListedSession[]
   browsers: readonly KnownBrowser[]
   walletSessions: readonly ListedWalletSession[]
-  /** Whether all browsers and sessions are shown, not the newest alone. */
-  showsAllSessions: boolean
+  /** A list that is shown alone, from this row; null for the whole page, with the beginnings of all lists. */
+  alone: { list: List; from: number } | null
   wallet: WalletMatters
   factors: ListedFactors
   /** The newest. */
@@ -86,6 +91,28 @@ export interface Outcome {
   notice: Wording | null
   /** What was typed, so that it can be corrected. */
   typed: URLSearchParams | null
+}
+
+/** Rows of a list on the whole page, and on a page of its own: neither takes more than 60 kB. */
+export const BEGINNING = 4
+const ROWS_ALONE = 25
+
+/** Returns the rows of a list that the page shows, and the link to the others. */
+export function partOf<Row>(
+  view: AccountView,
+  list: List,
+  rows: readonly Row[],
+  beginning: readonly Row[] = rows.slice(0, BEGINNING),
+): { shown: readonly Row[]; more: Html | null } {
+  const link = (from: number, words: Wording) =>
+    html`<p class="links"><a href="/account?${new URLSearchParams({ account: view.account.did, list, from: String(from) }).toString()}">${words}</a></p>`
+  if (view.alone === null)
+    return {
+      shown: beginning,
+      more: beginning.length < rows.length ? link(0, texts.showAll({ total: rows.length })) : null,
+    }
+  const next = view.alone.from + ROWS_ALONE
+  return { shown: rows.slice(view.alone.from, next), more: next < rows.length ? link(next, texts.next) : null }
 }
 
 /** A form that acts for the account. Its address redirects to the page if it is opened directly. */

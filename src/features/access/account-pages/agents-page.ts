@@ -19,7 +19,7 @@ import {
   type ListedAgent,
   type Registration,
 } from '../../agents/agents/agents.ts'
-import { accountForm, accountUrl, outcomeOf, type AccountView } from './account-view.ts'
+import { accountForm, accountUrl, outcomeOf, partOf, type AccountView } from './account-view.ts'
 import { agentsTexts as texts } from './agents-texts.ts'
 import { collectionWords, wordsOf } from '../scope-words/scope-words.ts'
 import { day, hidden, seeOther, type PageCall } from '../page-parts/page-parts.ts'
@@ -59,17 +59,25 @@ function registration(at: Millis, opener: string | null, network: string | null)
     : texts.registeredWithFrom({ time, program, network })
 }
 
+const isEnded = ({ status }: ListedAgent): boolean => status === 'revoked'
+
 export function agentsPart(config: Config, view: AccountView): Html | null {
   const outcome = outcomeOf(view, 'agents')
   if (view.agents.length === 0 && outcome === null) return null
-  const ended = view.agents.filter(({ status }) => status === 'revoked')
-  const present = view.agents.filter(({ status }) => status !== 'revoked')
+  const { shown, more } = partOf(
+    view,
+    'agents',
+    view.agents.toSorted((a, b) => Number(isEnded(a)) - Number(isEnded(b))),
+  )
+  const ended = shown.filter(isEnded)
+  const present = shown.filter((agent) => !isEnded(agent))
   return html`
 <section class="card" id="agents">
   <div class="tight"><h2>${texts.title}</h2><p class="quiet">${texts.lead}</p></div>
   ${outcome}
   ${present.length === 0 ? html`<p class="note">${texts.none}</p>` : html`<ul class="list">${present.map((agent) => agentRow(config, view, agent))}</ul>`}
   ${ended.length > 0 && html`<details><summary>${texts.ended}</summary><ul class="list">${ended.map((agent) => endedRow(view, agent))}</ul></details>`}
+  ${more}
 </section>`
 }
 

@@ -3,7 +3,7 @@ import { html, plainName, type Html } from '../../../http/html.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { pushDevicesOf, removeRegistration, type PushRegistration } from '../../push/notifications/notifications.ts'
-import { accountForm, outcomeOf, type AccountView } from './account-view.ts'
+import { accountForm, outcomeOf, partOf, type AccountView } from './account-view.ts'
 import { day, hidden } from '../page-parts/page-parts.ts'
 import { pushTexts as texts } from './push-texts.ts'
 
@@ -20,11 +20,13 @@ export const forgetDevice = (ctx: Context, did: Did, deviceId: string): Promise<
 export function pushPart(view: AccountView): Html | null {
   const outcome = outcomeOf(view, 'pushes')
   if (view.pushDevices.length === 0 && outcome === null) return null
+  const { shown, more } = partOf(view, 'pushes', view.pushDevices)
   return html`
 <section class="card" id="pushes">
   <div class="tight"><h2>${texts.title}</h2><p class="quiet">${texts.lead}</p></div>
   ${outcome}
-  ${view.pushDevices.length === 0 ? html`<p class="note">${texts.none}</p>` : html`<ul class="list">${view.pushDevices.map((device) => deviceRow(view, device))}</ul>`}
+  ${view.pushDevices.length === 0 ? html`<p class="note">${texts.none}</p>` : html`<ul class="list">${shown.map((device) => deviceRow(view, device))}</ul>`}
+  ${more}
 </section>`
 }
 

@@ -3,7 +3,7 @@ import { html, type Html } from '../../../http/html.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { mayRole } from '../operators/operators.ts'
 import { ask, type Desk } from './console-session.ts'
-import { actForm, factList, framed, listOf, minuteOf, noteRow, refusalNote } from './console-layout.ts'
+import { actForm, factList, framed, inEnglish, listOf, minuteOf, noteRow, refusalNote } from './console-layout.ts'
 import { consoleTexts } from './console-texts.ts'
 import { roomsTexts as texts } from './rooms-texts.ts'
 
@@ -139,7 +139,7 @@ const relayFacts = ({
     [texts.lastAnswer, lastAnswerAt === null ? texts.noAnswer : minuteOf(lastAnswerAt)],
     [
       texts.failingSince,
-      failingSince === null ? null : texts.failure({ time: minuteOf(failingSince), error: lastError ?? '' }),
+      failingSince === null ? null : texts.failure({ time: minuteOf(failingSince), error: inEnglish(lastError ?? '') }),
     ],
     [texts.queued, queue.depth],
     [texts.oldest, queue.oldestAgeSeconds === null ? null : texts.seconds({ secs: queue.oldestAgeSeconds })],
