@@ -5,6 +5,8 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   init: async () => (await import('./init/init-command.ts')).initCommand,
   serve: async () => (await import('./server/serve-command.ts')).serveCommand,
   dev: async () => (await import('./server/dev-command.ts')).devCommand,
+  follow: async () => (await import('./server/follow-command.ts')).followCommand,
+  promote: async () => (await import('./server/promote-command.ts')).promoteCommand,
   'config check': async () => (await import('./server/config-check-command.ts')).configCheckCommand,
   'config show': async () => (await import('./server/config-show-command.ts')).configShowCommand,
   'config set': async () => (await import('./server/config-set-command.ts')).configSetCommand,

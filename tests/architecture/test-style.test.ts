@@ -153,6 +153,7 @@ const sleepers: Readonly<Record<string, string>> = {
   'tests/platform/database/sqlite.test.ts': 'a transaction that waits for time is what is refused',
   'tests/platform/files/nameless-files.test.ts': 'a reader is idle by real time',
   'tests/support/clients/http.ts': 'the longest that a raw request waits for a server that keeps the connection',
+  'tests/support/faults/lying-bucket.ts': 'the bucket is slow by real time',
   'tests/support/servers/postgres.ts': 'PostgreSQL is asked again until it has started',
   'tests/support/until.ts': 'the one that waits for all the others, within bounds',
   'tests/system/durability/database-restart.test.ts': 'a client that is told to come back does not come at once',

@@ -56,7 +56,17 @@ const s3KeyNames = {
 
 const MAX_FORMER_URLS = 8
 
+/** Three tries to renew the lease have to fit in it. */
+const MIN_TAKEOVER_SECS = 3
+
 export const checks: readonly Check[] = [
+  fault('backup.takeover_secs', ({ backup }) => {
+    if (backup.takeoverSecs === 0) return null
+    if (backup.takeoverSecs < MIN_TAKEOVER_SECS) return `must be 0, or at least ${MIN_TAKEOVER_SECS}`
+    return backup.continuous === null || backup.continuousPromise === 'async'
+      ? 'needs backup.continuous, and backup.continuous_promise = "sync"'
+      : null
+  }),
   fault('former_urls', ({ publicUrl, formerUrls }) => {
     if (formerUrls.includes(publicUrl)) return 'must not contain public_url'
     return formerUrls.length > MAX_FORMER_URLS ? `may have at most ${MAX_FORMER_URLS} addresses` : null

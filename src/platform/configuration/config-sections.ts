@@ -469,6 +469,11 @@ export const declared = {
       addition: true,
       doc: '`async`: a write is acknowledged once it is on the disk, and is in the continuous backup soon after. `sync`: a write is acknowledged only once it is in the continuous backup too, and is refused while its destination is out of reach.',
     }),
+    takeoverSecs: field(seconds(), {
+      default: 0,
+      addition: true,
+      doc: 'Time for which the lease of the server is valid without being renewed, after which a machine that runs `holdfast follow` takes over, at least 3; needs `continuous_promise = "sync"`. 15 is a good value. 0: only `holdfast promote` does. See docs/second-machine.md.',
+    }),
     continuousLagMs: field(integer({ min: 100, max: 60_000 }), {
       default: 1000,
       addition: true,

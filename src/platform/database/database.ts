@@ -246,6 +246,7 @@ export interface LogFollowing {
   end(): void
   /** Nothing is acknowledged from now on: the server has to stop, for this reason. Aborts `ended`. */
   abandon(reason: OperatorError): void
+  readonly abandoned: OperatorError | null
 }
 
 /** What the nodes know of the copy of the database that answers them. */

@@ -120,6 +120,9 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
       settle: () => queue.atRest(() => {}),
       end: () => queue.unfollow(),
       abandon: (reason) => ended.abort(reason),
+      get abandoned() {
+        return ended.signal.aborted ? (ended.signal.reason as OperatorError) : null
+      },
     },
     get writeFault() {
       return queue.follower?.gate?.refusal ?? queue.fault

@@ -18,6 +18,8 @@ export const OBJECT_TIMEOUT_MILLIS = 5 * MINUTE_MILLIS
 const MIN_BYTES_PER_SEC = 128 * 1024
 /** Timeout of a read into memory, which is at most a megabyte. */
 const PIECE_TIMEOUT_MILLIS = 15_000
+/** Timeout of a request about a small object that is replaced again and again. */
+const REPLACE_TIMEOUT_MILLIS = 2000
 /** Keys per response: few enough to be parsed without a pause of the event loop. */
 const LIST_PAGE = 100
 const MAX_ATTEMPTS = 3
@@ -117,9 +119,48 @@ export class Bucket {
     }
   }
 
-  async #put(key: string, content: Content, headers: Record<string, string> = {}): Promise<string | null> {
+  /**
+   * Replace an object that still has this tag, or create it if `tag` is null. Returns its new tag; null if it has
+   * another one, or the response does not show what was stored: a read has to tell. Throws `BucketRefusal` if the store
+   * refuses, also because it knows no such condition.
+   */
+  async replace(key: string, content: Content, tag: string | null): Promise<string | null> {
+    try {
+      const condition: Record<string, string> = tag === null ? { 'if-none-match': '*' } : { 'if-match': `"${tag}"` }
+      const stored = await this.#put(key, content, condition, REPLACE_TIMEOUT_MILLIS)
+      const bytes = await content.body.bytes()
+      const isProof = stored !== null && tagOf(stored) === new Bun.CryptoHasher('md5').update(bytes).digest('hex')
+      return isProof ? tagOf(stored) : null
+    } catch (error) {
+      // 404: there was one, and is not any more.
+      if (error instanceof BucketRefusal && (occupied.has(error.status) || error.status === 404)) return null
+      throw error
+    }
+  }
+
+  /** Returns a small object with its tag, or null if there is none. Throws `BucketRefusal` if the store refuses. */
+  async tagged(key: string): Promise<{ content: Uint8Array; tag: string } | null> {
+    try {
+      return await this.ask(
+        async (store, signal) => {
+          const response = await store.send({ method: 'GET', key }, signal)
+          return { content: await response.bytes(), tag: tagOf(response.headers.get('etag') ?? '') }
+        },
+        { timeoutMillis: REPLACE_TIMEOUT_MILLIS },
+      )
+    } catch (error) {
+      return nullIfAbsent(error)
+    }
+  }
+
+  async #put(
+    key: string,
+    content: Content,
+    headers: Record<string, string> = {},
+    timeoutMillis = uploadTimeoutMillis(content.body),
+  ): Promise<string | null> {
     const stored = await this.ask((store, signal) => store.headers({ method: 'PUT', key, headers, content }, signal), {
-      timeoutMillis: uploadTimeoutMillis(content.body),
+      timeoutMillis,
     })
     return stored.get('etag')
   }

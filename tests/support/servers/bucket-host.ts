@@ -84,6 +84,8 @@ export async function startBucket(): Promise<BucketHost> {
   const fileOf = (key: string) => join(dir, BUCKET, `${key}${CONTENT_SUFFIX}`)
 
   const keyOf = (url = '/') => decodeURIComponent(new URL(url, 'http://localhost').pathname).slice(BUCKET.length + 2)
+  /** Requests with a condition wait for each other. */
+  let conditional = Promise.resolve()
   const put = async (request: IncomingMessage, response: ServerResponse) => {
     const body = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>))
     if (request.headers['x-amz-content-sha256'] !== createHash('sha256').update(body).digest('hex')) {
@@ -91,6 +93,24 @@ export async function startBucket(): Promise<BucketHost> {
         .writeHead(400, { 'content-type': 'application/xml' })
         .end('<Error><Code>XAmzContentSHA256Mismatch</Code></Error>')
       return
+    }
+    if (request.headers['if-match'] !== undefined || request.headers['if-none-match'] !== undefined) {
+      const before = conditional
+      const { promise, resolve } = Promise.withResolvers<void>()
+      conditional = promise
+      response.once('close', resolve)
+      await before
+    }
+    const condition = request.headers['if-match']
+    if (condition !== undefined) {
+      const path = fileOf(keyOf(request.url))
+      const tag = existsSync(path) ? `"${createHash('md5').update(readFileSync(path)).digest('hex')}"` : null
+      if (tag !== condition) {
+        response
+          .writeHead(tag === null ? 404 : 412, { 'content-type': 'application/xml' })
+          .end('<Error><Code>PreconditionFailed</Code></Error>')
+        return
+      }
     }
     if (request.headers['if-none-match'] === '*' && existsSync(fileOf(keyOf(request.url)))) {
       response

@@ -97,8 +97,9 @@ export async function watchProgram(words: string[], shows: RegExp): Promise<stri
   return output
 }
 
-export interface RunningServer extends AsyncDisposable {
-  url: string
+export interface StartingServer extends AsyncDisposable {
+  /** Its URL, once it listens. Rejects if it ends before. */
+  listening: Promise<string>
   /** Of the process, if it runs without a limit of files. */
   pid: number
   /** Everything written to standard output so far; and to standard error, once it has ended. */
@@ -107,6 +108,10 @@ export interface RunningServer extends AsyncDisposable {
   exited: Promise<number>
   /** From now on files may grow as they like. */
   liftFileLimit(): void
+}
+
+export interface RunningServer extends StartingServer {
+  url: string
 }
 
 export interface StartOptions {
@@ -123,8 +128,19 @@ export async function startProgram(
   words: string[],
   env: Record<string, string>,
   folder: string,
-  { program = PROGRAM, maxFileBytes }: StartOptions = {},
+  options: StartOptions = {},
 ): Promise<RunningServer> {
+  const starting = beginProgram(words, env, folder, options)
+  return { ...starting, url: await starting.listening }
+}
+
+/** The same, without waiting until it listens. */
+export function beginProgram(
+  words: string[],
+  env: Record<string, string>,
+  folder: string,
+  { program = PROGRAM, maxFileBytes }: StartOptions = {},
+): StartingServer {
   const child = spawn(
     words,
     env,
@@ -134,7 +150,7 @@ export async function startProgram(
   )
   const { listening, output, ended } = readOutput(child.stdout, child.stderr)
   return {
-    url: await listening,
+    listening,
     pid: child.pid,
     output,
     signal: (name) => child.kill(name),

@@ -11,6 +11,7 @@ const reasons = {
   example: 'starts three nodes; tests/system/cluster/example.test.ts does',
   session: 'needs the session of an app; tests/features/auth/scoped-app-passwords.test.ts asks the endpoint',
   role: 'asks a person; tests/system/commands/operators.test.ts signs in and takes an account down',
+  takeover: 'takes over from another machine; tests/system/durability/second-machine.test.ts does',
   wallet: 'asks a person; tests/system/binary/wallet.test.ts does it at a terminal',
 } as const
 
@@ -73,6 +74,9 @@ export const notRun: NotRun = {
   },
   'moving-in.md': {
     'holdfast init --from-reference /pds/pds.env --service': reasons.service,
+  },
+  'second-machine.md': {
+    'holdfast promote': reasons.takeover,
   },
   'upgrade.md': {
     'pds backup && apt install ./holdfast_0.2.0_amd64.deb': reasons.apt,

@@ -3,8 +3,9 @@
  * name whole, or not at all.
  */
 import { access, constants, link, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { Bucket } from '../../../platform/network/bucket.ts'
+import { BucketRefusal } from '../../../platform/network/bucket-faults.ts'
 import type { Content } from '../../../platform/network/bucket-wire.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import { BACKUP_PREFIX } from '../../../platform/files/data-directory.ts'
@@ -21,11 +22,23 @@ export interface Archive {
   writeNew(name: string, content: Uint8Array): Promise<boolean>
   /** Returns null if no object has this name. */
   read(name: string): Promise<AsyncIterable<Uint8Array> | null>
+  /** Returns a small object that `swap` replaces, and a tag that no other version of it has; null if there is none. */
+  tagged(name: string): Promise<Tagged | null>
+  /**
+   * Replace an object if it still has this tag; null creates it. No other content may be the same. Returns its new tag,
+   * or null if it has changed meanwhile. Throws if neither is certain.
+   */
+  swap(name: string, content: Uint8Array, tag: string | null): Promise<string | null>
   /** Lists the names that begin with `prefix`. */
   names(prefix: string): AsyncIterable<string>
   delete(name: string): Promise<void>
   /** Deletes all whose names begin with `folder` and a slash, and what is left of those that were written in part. */
   deleteFolder(folder: string): Promise<void>
+}
+
+export interface Tagged {
+  content: Uint8Array
+  tag: string
 }
 
 /**
@@ -70,6 +83,33 @@ function folderArchive(dir: string): Archive {
       const file = Bun.file(join(dir, name))
       return (await file.exists()) ? file.stream() : null
     },
+    tagged: async (name) => {
+      const versions = await versionsOf(dir, name)
+      for (const version of versions.toReversed()) {
+        const file = Bun.file(join(dir, versionName(name, version)))
+        // One that was replaced is deleted.
+        if (await file.exists()) return { content: await file.bytes(), tag: String(version) }
+      }
+      return null
+    },
+    async swap(name, content, tag) {
+      const versions = await versionsOf(dir, name)
+      if ((versions.at(-1)?.toString() ?? null) !== tag) return null
+      const version = Number(tag ?? 0) + 1
+      const path = join(dir, versionName(name, version))
+      await haveFolder(dirname(path), dir)
+      let isNew = false
+      await spoolWhole(path, bytesOf(content), async (from, to) => void (isNew = await linkOrRename(from, to)))
+      if (!isNew) return null
+      if ((await versionsOf(dir, name)).at(-1) !== version) {
+        // This process was held up for so long that the name of an old version was free again.
+        await rm(path, { force: true })
+        return null
+      }
+      // The one before stays: a version whose name is free again could be taken twice.
+      for (const old of versions.slice(0, -1)) await rm(join(dir, versionName(name, old)), { force: true })
+      return String(version)
+    },
     async *names(prefix) {
       const found = await readdir(join(dir, dirname(`${prefix}x`)), { recursive: true, withFileTypes: true }).catch(
         (error: { code?: string }) => {
@@ -85,6 +125,22 @@ function folderArchive(dir: string): Archive {
     delete: (name) => rm(join(dir, name), { force: true }),
     deleteFolder: (folder) => rm(join(dir, folder), { recursive: true, force: true }),
   }
+}
+
+/** An object that is replaced is a file for each version, of which the highest counts. */
+const versionName = (name: string, version: number): string => `${name}.${version}`
+
+async function versionsOf(dir: string, name: string): Promise<number[]> {
+  const folder = dirname(join(dir, name))
+  const found = await readdir(folder).catch((error: { code?: string }): string[] => {
+    if (error.code === 'ENOENT') return []
+    throw error
+  })
+  const start = `${basename(name)}.`
+  return found
+    .filter((each) => each.startsWith(start) && /^\d{1,15}$/.test(each.slice(start.length)))
+    .map((each) => Number(each.slice(start.length)))
+    .toSorted((a, b) => a - b)
 }
 
 async function haveFolder(path: string, dir: string): Promise<void> {
@@ -121,6 +177,11 @@ async function linkOrRename(from: string, to: string): Promise<boolean> {
   return isNew
 }
 
+const smallContent = (content: Uint8Array): Content => ({
+  body: new Blob([new Uint8Array(content)]),
+  sha256: new Bun.CryptoHasher('sha256').update(content).digest('hex'),
+})
+
 /** An upload must state its size and digest first, so each object is spooled to a file in `spoolDir`. */
 function bucketArchive(bucket: Bucket, prefix: string, spoolDir: string): Archive {
   async function* names(start: string): AsyncGenerator<string> {
@@ -137,12 +198,23 @@ function bucketArchive(bucket: Bucket, prefix: string, spoolDir: string): Archiv
   }
   return {
     write: (name, content) => send(content, (spooled) => bucket.put(prefix + name, spooled)),
-    writeNew: (name, content) =>
-      bucket.putNew(prefix + name, {
-        body: new Blob([new Uint8Array(content)]),
-        sha256: new Bun.CryptoHasher('sha256').update(content).digest('hex'),
-      }),
+    writeNew: (name, content) => bucket.putNew(prefix + name, smallContent(content)),
     read: (name) => bucket.get(prefix + name),
+    tagged: (name) => bucket.tagged(prefix + name),
+    async swap(name, content, tag) {
+      try {
+        const stored = await bucket.replace(prefix + name, smallContent(content), tag)
+        if (stored !== null) return stored
+      } catch (error) {
+        if (error instanceof BucketRefusal && !error.isPassing) throw error
+        const found = await bucket.tagged(prefix + name)
+        if (found !== null && Buffer.from(found.content).equals(content)) return found.tag
+        throw error
+      }
+      // An earlier try of the same request may have stored it.
+      const found = await bucket.tagged(prefix + name)
+      return found !== null && Buffer.from(found.content).equals(content) ? found.tag : null
+    },
     names,
     delete: (name) => bucket.delete(prefix + name),
     async deleteFolder(folder) {

@@ -41,6 +41,10 @@ export interface SegmentHeader extends Common {
   seq: number
   /** Size of the database, in pages. */
   databasePages: number
+  /** Of the lease under which it was made: never less than that of the segment before. Earlier versions have none. */
+  epoch?: number
+  /** Whether nothing after it was acknowledged. */
+  promise?: 'async' | 'sync'
 }
 
 export interface BaseHeader extends Common {
@@ -152,7 +156,7 @@ export async function openObject<Kind extends Header['kind']>(
 }
 
 /** The count of pages, their numbers, and their bytes. */
-export function encodePages({ pages }: Pages): Uint8Array {
+export function encodePages(pages: Pages['pages']): Uint8Array {
   const start = WORD_BYTES * (1 + pages.size)
   const encoded = Buffer.alloc(start + pages.size * PAGE_BYTES)
   encoded.writeUInt32BE(pages.size)

@@ -26,6 +26,7 @@ import {
   segmentName,
   type BaseContent,
   type ObjectName,
+  type SegmentHeader,
 } from './continuous-format.ts'
 import { fetchBlobs, placeMasterKey, requireEmpty, type Fetched, type Part } from './restoring.ts'
 import type { Unseal } from './sealing.ts'
@@ -39,13 +40,13 @@ export interface FetchedInstant extends Fetched {
   seq: number
 }
 
-interface Source {
+export interface Source {
   archive: Archive
   part: Part
   names: Map<string, Chain>
 }
 
-interface Chain {
+export interface Chain {
   bases: (ObjectName & { name: string })[]
   /** The highest number of a segment that is listed, or that a base implies. */
   last: number
@@ -65,11 +66,8 @@ export async function fetchInstant(
   at: Millis,
 ): Promise<FetchedInstant> {
   requireEmpty(sqlitePath(config.databaseUrl))
-  const part: Part = async (name) => {
-    const content = await archive.read(name + unseal.suffix)
-    return content && unseal.open(content)
-  }
-  const source: Source = { archive, part, names: await listed(archive) }
+  const source = await sourceOf(archive, unseal)
+  const { part } = source
   const chosen = newestBase(source, at)
   makeDataDirectory(config)
   const databasePath = restoringPath(config)
@@ -100,6 +98,15 @@ export async function fetchInstant(
   }
 }
 
+/** What is at the destination of a continuous backup now. */
+export async function sourceOf(archive: Archive, unseal: Unseal): Promise<Source> {
+  const part: Part = async (name) => {
+    const content = await archive.read(name + unseal.suffix)
+    return content && unseal.open(content)
+  }
+  return { archive, part, names: await listed(archive) }
+}
+
 async function listed(archive: Archive): Promise<Source['names']> {
   const chains: Source['names'] = new Map()
   for await (const name of archive.names(CONTINUOUS)) {
@@ -126,19 +133,24 @@ function newestBase({ names }: Source, at: Millis): Chain['bases'][number] {
   return chosen
 }
 
-async function keyOf({ part }: Source, chain: string): Promise<Uint8Array> {
+export async function keyOf({ part }: Source, chain: string): Promise<Uint8Array> {
   const content = await part(inChain(chain, 'key'))
   if (content === null) throw new OperatorError(`${inChain(chain, 'key')} is missing`)
   return Buffer.concat(await Array.fromAsync(content))
 }
 
-interface Built {
+/** The last segment that was applied. */
+export interface Built {
   number: number
+  digest: string
   at: Millis
   seq: number
+  epoch: number
+  /** Whether nothing after it was acknowledged before it was in the chain. */
+  promise: 'async' | 'sync'
 }
 
-async function build(
+export async function build(
   { archive, names }: Source,
   key: Uint8Array,
   file: FileHandle,
@@ -156,8 +168,14 @@ async function build(
     await writeAt(file, content, offset)
     offset += content.byteLength
   }
-  let built: Built = { number: base.header.number - 1, at: base.header.at, seq: 0 }
-  let { previous } = base.header
+  let built: Built = {
+    number: base.header.number - 1,
+    digest: base.header.previous,
+    at: base.header.at,
+    seq: 0,
+    epoch: 0,
+    promise: 'async',
+  }
   const { last } = names.get(chain)!
   // Every segment is of a later instant than the one before.
   for (let number = base.header.number; number <= base.header.complete || built.at < at; number++) {
@@ -167,20 +185,36 @@ async function build(
       throw number > base.header.complete ? withRemedy(error, built.at) : error
     })
     if (found === null) break
-    const { header, content, digest } = found
-    if (header.previous !== previous)
-      throw withRemedy(new OperatorError(`${name} does not follow the segment before it`), built.at)
-    if (number > base.header.complete && header.at > at) break
-    for (const { at: offsetOfPage, page } of decodePages(content)) await writeAt(file, page, offsetOfPage)
-    await file.truncate(header.databasePages * PAGE_BYTES)
-    previous = digest
-    built = { number, at: Math.max(header.at, built.at), seq: header.seq }
+    requireOrder(found.header, built, name)
+    if (number > base.header.complete && found.header.at > at) break
+    built = await apply(file, found, built)
   }
   return built
 }
 
+type Segment = { header: SegmentHeader; content: Uint8Array; digest: string }
+
+/** Throws `OperatorError` unless it follows what was applied. */
+export function requireOrder({ previous, epoch = 0 }: SegmentHeader, built: Built, name: string): void {
+  if (previous !== built.digest || epoch < built.epoch)
+    throw withRemedy(new OperatorError(`${name} does not follow the segment before it`), built.at)
+}
+
+/** Replace the pages of a segment. Does no harm if it is repeated, with all segments that follow. */
+export async function apply(file: FileHandle, { header, content, digest }: Segment, built: Built): Promise<Built> {
+  for (const { at, page } of decodePages(content)) await writeAt(file, page, at)
+  await file.truncate(header.databasePages * PAGE_BYTES)
+  const { number, seq, epoch = 0, promise = 'async' } = header
+  return { number, digest, at: Math.max(header.at, built.at), seq, epoch, promise }
+}
+
 /** Returns null if there is none. */
-async function segmentOf(archive: Archive, key: Uint8Array, name: string, isThere: boolean) {
+export async function segmentOf(
+  archive: Archive,
+  key: Uint8Array,
+  name: string,
+  isThere: boolean,
+): Promise<Segment | null> {
   const bytes = isThere ? await needed(archive, name) : await readWhole(archive, name)
   return bytes && { ...(await openObject(key, bytes, name, 'segment')), digest: digestOf(bytes) }
 }

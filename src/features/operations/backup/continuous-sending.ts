@@ -36,13 +36,13 @@ import {
   segmentName,
   type BaseContent,
 } from './continuous-format.ts'
+import { formerHolder, Lease, LeaseWatch, readLease, Superseded } from './continuous-lease.ts'
 import { dropUnneeded } from './continuous-retention.ts'
-import { fileMark, Spool, type ChainState } from './continuous-spool.ts'
+import { CONTINUOUS_FOLDER, fileMark, Spool, type ChainState } from './continuous-spool.ts'
 import type { ContinuousState } from './continuous-state.ts'
 import { sealOf } from './sealing.ts'
 import { snapshotName } from './snapshot.ts'
 
-const SPOOL_FOLDER = 'continuous'
 const PIECE_BYTES = 4 * 1024 ** 2
 const MAX_FIRST_PIECE = 10 ** 14
 const KEY_BYTES = 32
@@ -55,6 +55,8 @@ const END_MILLIS = 5000
 /** How long it waits for the last request, whose outcome no longer counts. */
 const LAST_REQUEST_MILLIS = 500
 const POLL_MILLIS = 20
+/** How often a server that was restored looks whether the one before it still lives. */
+const LOOK_MILLIS = 500
 /** `sync`: how long a write waits for the destination before it is told so, and others are refused. */
 const MAX_WAIT_MILLIS = 5000
 /** `sync`: the longest pause after a failure, while writes are refused. */
@@ -81,6 +83,10 @@ export class ContinuousSending implements CommitGate {
   readonly #path: string
   readonly #end = new AbortController()
   readonly #isSync: boolean
+  /** Null until it is known that this data directory may continue the chain. */
+  #lease: Lease | null = null
+  #renewals: Promise<void> = Promise.resolve()
+  #isSuperseded = false
   /** Whether commits are acknowledged once the destination has them, and not earlier. */
   #isPromised = false
   /** Why commits are refused. */
@@ -122,7 +128,7 @@ export class ContinuousSending implements CommitGate {
     const { config, clock } = ctx
     this.#isSync = config.backup.continuousPromise === 'sync'
     this.#archive = openArchive(place, config)
-    this.#spool = new Spool(join(config.dataDir, SPOOL_FOLDER))
+    this.#spool = new Spool(join(config.dataDir, CONTINUOUS_FOLDER))
     this.#path = sqlitePath(config.databaseUrl)
     this.#openSince = clock.monotonic()
   }
@@ -153,6 +159,10 @@ export class ContinuousSending implements CommitGate {
   /** Resolves once the destination has everything, or if there was never a base there: its first one is being made. */
   async #keepPromise(): Promise<void> {
     const isOver = () => this.#end.signal.aborted
+    while (this.#lease === null && !isOver()) {
+      if (this.#isSuperseded) throw this.following.abandoned
+      await this.#pause(POLL_MILLIS)
+    }
     let isFirst = true
     if (this.#state?.baseAt == null)
       await this.#untilDone(isOver, async () => {
@@ -165,25 +175,37 @@ export class ContinuousSending implements CommitGate {
     else isFirst = false
     if (isFirst) return
     this.ctx.log.info('the server starts once the continuous backup has everything')
-    while (!isOver() && (!this.#isPromised || this.state.lagMillis > 0)) await this.#pause(POLL_MILLIS)
+    while (!isOver() && (!this.#isPromised || this.state.lagMillis > 0)) {
+      if (this.following.abandoned !== null) throw this.following.abandoned
+      await this.#pause(POLL_MILLIS)
+    }
   }
 
   async pass(refuse: (error: Error) => void): Promise<void> {
     if (!this.#isPromised) return
     this.#seal()
     const number = this.#number
-    if (number <= this.#sentThrough) return
+    if (number <= this.#sentThrough && this.#isHeld) return
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#passing = { number, resolve, reject, refuse }
     const late = setTimeout(() => (this.#isStopping ? this.#giveUp() : this.#refuse()), MAX_WAIT_MILLIS)
-    if (this.#isStopping && this.#fault !== null) this.#giveUp()
+    if (this.#isSuperseded || (this.#isStopping && this.#fault !== null)) this.#giveUp()
     try {
       await promise
     } finally {
       clearTimeout(late)
       this.#passing = null
-      this.refusal = null
+      if (!this.#isSuperseded) this.refusal = null
     }
+  }
+
+  /** Whether no other machine can have taken over by now. */
+  get #isHeld(): boolean {
+    return this.#lease?.isHeld === true
+  }
+
+  #letPass(): void {
+    if (this.#passing !== null && this.#passing.number <= this.#sentThrough && this.#isHeld) this.#passing.resolve()
   }
 
   #giveUp(): void {
@@ -268,8 +290,10 @@ export class ContinuousSending implements CommitGate {
       at: Math.max(takenAt, state.at + 1),
       seq: await headSeq(db),
       databasePages: taken.databasePages,
+      epoch: this.#lease?.record.epoch ?? 0,
+      promise: this.#isPromised ? 'sync' : 'async',
     } as const
-    const sealed = await sealObject(this.#key, header, encodePages(taken))
+    const sealed = await sealObject(this.#key, header, encodePages(taken.pages))
     await this.#spool.add(number, sealed, since)
     Object.assign(state, { number, digest: digestOf(sealed), at: header.at, position: taken.position })
     await this.#spool.save(state)
@@ -312,7 +336,8 @@ export class ContinuousSending implements CommitGate {
     let pauseMillis = FIRST_PAUSE_MILLIS
     while (!this.#end.signal.aborted) {
       try {
-        if (this.#spool.waiting.length > 0) await this.#send()
+        if (this.#lease === null) await this.#take()
+        else if (this.#spool.waiting.length > 0) await this.#send()
         else if (this.#follower === null) await this.#beginChain()
         else {
           this.#wake = Promise.withResolvers()
@@ -320,7 +345,11 @@ export class ContinuousSending implements CommitGate {
         }
         pauseMillis = FIRST_PAUSE_MILLIS
       } catch (error) {
+        if (error instanceof Superseded) return this.#supersede(error)
         if (error instanceof ChainBroken) {
+          const found = await readLease(this.#archive).catch(() => null)
+          if (found !== null && found.record.holder !== this.#lease?.record.holder)
+            return this.#supersede(new Superseded(found.record))
           this.#break(error)
           if (this.#isPromised) return
           await this.#sealing
@@ -330,9 +359,62 @@ export class ContinuousSending implements CommitGate {
           this.#refuse()
         }
         await this.#pause(pauseMillis)
-        pauseMillis = Math.min(2 * pauseMillis, this.#isPromised ? MAX_SYNC_PAUSE_MILLIS : MAX_PAUSE_MILLIS)
+        pauseMillis = Math.min(2 * pauseMillis, this.#isSync ? MAX_SYNC_PAUSE_MILLIS : MAX_PAUSE_MILLIS)
       }
     }
+  }
+
+  /** Learn whether this data directory may continue the chain. Throws `Superseded` if it may not. */
+  async #take(): Promise<void> {
+    const { config, clock } = this.ctx
+    const place = { config, clock, archive: this.#archive }
+    const former = formerHolder(config.dataDir)
+    let found = await readLease(this.#archive)
+    if (found !== null && found.record.holder !== former) {
+      if (former !== null) throw new Superseded(found.record)
+      // What a restore has made continues, unless the server lives.
+      const watch = new LeaseWatch(clock)
+      while (found !== null && found.record.ttlMillis > 0) {
+        const askedAt = clock.monotonic()
+        const again = await readLease(this.#archive)
+        if (again !== null && again.record.beat !== found.record.beat) throw new Superseded(again.record)
+        found = again
+        if (found !== null && watch.note(found, askedAt)) break
+        await this.#pause(LOOK_MILLIS)
+        if (this.#end.signal.aborted) return
+      }
+    }
+    const lease = await Lease.take(place, found, this.#state?.chain ?? found?.record.chain ?? '')
+    if (lease === null) throw new Error('another server has changed the lease')
+    this.#lease = lease
+    if (lease.record.ttlMillis > 0) this.#renewals = this.#renew(lease)
+  }
+
+  async #renew(lease: Lease): Promise<void> {
+    const { ttlMillis } = lease.record
+    while (!this.#end.signal.aborted) {
+      await this.#pause(ttlMillis / 3)
+      while (!this.#end.signal.aborted)
+        try {
+          if (!(await lease.renew())) return this.#supersede(new Superseded((await readLease(this.#archive))!.record))
+          this.#letPass()
+          break
+        } catch (error) {
+          this.#noteFault(error)
+          await this.#pause(FIRST_PAUSE_MILLIS)
+        }
+    }
+  }
+
+  /** Another machine has taken over: nothing is acknowledged any more. */
+  #supersede(error: Superseded): void {
+    this.ctx.log.error('another machine has taken over', { error })
+    this.#isSuperseded = true
+    this.#fault = error.message
+    this.refusal = { error: unavailable(), at: this.ctx.clock.monotonic() }
+    if (this.#follower !== null) this.#follower.gate = this
+    this.#passing?.refuse(unavailable(UNKNOWN))
+    this.following.abandon(error)
   }
 
   #noteFault(error: unknown): void {
@@ -355,7 +437,7 @@ export class ContinuousSending implements CommitGate {
     if (this.#end.signal.aborted) return
     await this.#spool.shift()
     this.#sentThrough = number
-    if (this.#passing !== null && this.#passing.number <= number) this.#passing.resolve()
+    this.#letPass()
     if (this.#follower !== null) this.#fault = null
   }
 
@@ -388,6 +470,8 @@ export class ContinuousSending implements CommitGate {
     const keyFile = masterKeyFile(config.dataDir)
     if (config.signingKeyMasterKey === null && existsSync(keyFile)) await write('master-key', await readFile(keyFile))
     if (this.#isStopping) return this.#end.abort()
+    const lease = this.#lease!
+    if (!(await lease.renew(chain))) throw new Superseded((await readLease(this.#archive))!.record)
     const follower = await this.following.begin(null)
     if (follower === null) return
     this.#continue(
@@ -468,6 +552,10 @@ export class ContinuousSending implements CommitGate {
     const sealed = await sealObject(this.#key, header, Buffer.from(JSON.stringify(content)))
     await this.#untilDone(isOver, () => this.#write(baseName(header), sealed))
     if (isOver()) return
+    // Without a lease that runs out, nothing else would show that another machine has begun another chain.
+    await this.#untilDone(isOver, async () => {
+      if (!(await this.#lease!.renew())) this.#supersede(new Superseded((await readLease(this.#archive))!.record))
+    })
     state.baseAt = header.at
     this.#baselessSince = null
     this.#isPromised = this.#isSync
@@ -503,7 +591,7 @@ export class ContinuousSending implements CommitGate {
     clearTimeout(late)
     this.#end.abort()
     this.#wake.resolve()
-    await Promise.race([Promise.all([this.#loop, this.#base]), sleep(LAST_REQUEST_MILLIS)])
+    await Promise.race([Promise.all([this.#loop, this.#base, this.#renewals]), sleep(LAST_REQUEST_MILLIS)])
   }
 
   /** The file has all that was committed, unless something changes it. */

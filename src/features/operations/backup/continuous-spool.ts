@@ -27,6 +27,8 @@ export interface ChainState {
   closed: string | null
 }
 
+/** In the data directory. */
+export const CONTINUOUS_FOLDER = 'continuous'
 const STATE_FILE = 'state.json'
 const SUFFIX = '.segment'
 

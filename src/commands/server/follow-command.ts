@@ -1,0 +1,105 @@
+import { withContext } from '../../app.ts'
+import { continueSequence, Following, mayServe, type Followed } from '../../features/operations/backup/backup.ts'
+import { plainAddress } from '../../platform/configuration/own-url.ts'
+import type { Config } from '../../platform/configuration/config.ts'
+import { lockDirectory } from '../../platform/files/directory-lock.ts'
+import { makeDataDirectory } from '../../platform/files/data-directory.ts'
+import { systemClock } from '../../platform/running/clock.ts'
+import { processLog } from '../../platform/running/log.ts'
+import { exitCodes, type Command, type ExitCode, type Terminal } from '../command.ts'
+import { devOption, loadOrExplain } from '../configuration.ts'
+import { runServer } from './run-server.ts'
+
+/** `Retry-After` of a machine that follows. */
+const RETRY_SECS = 5
+/** The lease is renewed this many times while it is valid. */
+const RENEWALS = 3
+
+export const followCommand: Command = {
+  summary: 'Keep a copy of the server of another machine, and take over from it.',
+  details: `Runs with the configuration of the other machine, and a data directory of its own. Copies the database from the
+continuous backup (backup.continuous, or --from), and applies what the other machine sends there.
+
+Takes over when "holdfast promote" says so. With backup.takeover_secs it also does when the other machine has not renewed
+its lease for that time. It then runs the server, as "holdfast serve" does. The other machine acknowledges nothing
+from then on, and stops as soon as it notices.
+
+If this machine is the one that serves, it does so at once. So both machines can run this command, and the one that was
+replaced follows when it is back. Its database is renamed, to a name that ends in .superseded.
+
+While it follows, all requests are answered with 503, and /readyz says how far the copy is behind.`,
+  options: {
+    from: { value: 'PLACE', doc: 'A folder, or s3://bucket/prefix. Default: backup.continuous.' },
+    ...devOption,
+  },
+  async run({ terminal, options }) {
+    const mode = options['dev'] === true ? 'dev' : 'serve'
+    const place = options['from']
+    const given: Terminal =
+      typeof place === 'string' ? { ...terminal, env: { ...terminal.env, SERVICE_BACKUP_CONTINUOUS: place } } : terminal
+    const loaded = loadOrExplain(given, mode, () => {})
+    if (loaded === null) return exitCodes.failed
+    const { config } = loaded
+    const taken = (await mayServe(config)) ? null : await follow(config)
+    if (taken === 'stopped') return exitCodes.ok
+    return serve(given, mode, taken)
+  },
+}
+
+/** Returns once this machine has taken over, or has to stop. */
+async function follow(config: Config): Promise<Followed | 'stopped'> {
+  makeDataDirectory(config)
+  const unlock = lockDirectory(config.dataDir)
+  const log = processLog(config)
+  const stopping = new AbortController()
+  const stop = () => stopping.abort()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop)
+  const following = new Following({ config, clock: systemClock, log })
+  const port = openPort(config, following)
+  try {
+    const taken = await following.run(stopping.signal)
+    if (taken?.lostAfter != null) await continueLost(config, taken.lostAfter)
+    return taken ?? 'stopped'
+  } finally {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, stop)
+    await port.stop(true)
+    unlock()
+  }
+}
+
+/** Relays may have seen events that the copy lacks. */
+const continueLost = (config: Config, seq: number): Promise<unknown> =>
+  withContext(config, (ctx) => continueSequence(ctx, seq), { isLocked: true })
+
+function openPort(config: Config, following: Following) {
+  const reason = 'this machine follows another one'
+  return Bun.serve({
+    hostname: plainAddress(config),
+    port: config.port,
+    fetch(request) {
+      const { pathname } = new URL(request.url)
+      if (pathname === '/livez') return Response.json({ status: 'ok' })
+      const body =
+        pathname === '/readyz'
+          ? { status: 'unavailable', reason, role: 'follower', ...following.state }
+          : { error: 'ServiceUnavailable', message: reason }
+      return Response.json(body, { status: 503, headers: { 'Retry-After': String(RETRY_SECS) } })
+    },
+  })
+}
+
+async function serve(terminal: Terminal, mode: 'serve' | 'dev', taken: Followed | null): Promise<ExitCode> {
+  // The start may take longer than the lease is valid.
+  const lease = taken?.lease
+  const millis = (lease?.record.ttlMillis ?? 0) / RENEWALS
+  const renewals =
+    lease !== undefined && millis > 0 ? setInterval(() => void lease.renew().catch(() => false), millis) : null
+  const end = () => {
+    if (renewals !== null) clearInterval(renewals)
+  }
+  try {
+    return await runServer(terminal, mode, { makesToken: mode === 'dev', onListening: end })
+  } finally {
+    end()
+  }
+}

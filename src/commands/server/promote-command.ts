@@ -1,0 +1,46 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { withContext } from '../../app.ts'
+import { continueSequence, Following, mayServe, PROMOTE_FILE } from '../../features/operations/backup/backup.ts'
+import { lockDirectory } from '../../platform/files/directory-lock.ts'
+import { makeDataDirectory } from '../../platform/files/data-directory.ts'
+import { systemClock } from '../../platform/running/clock.ts'
+import { exitCodes } from '../command.ts'
+import { commandLog, configured } from '../configuration.ts'
+
+export const promoteCommand = configured({
+  summary: 'Let this machine, which follows another one, take over from it.',
+  details: `Run it on the machine that runs "holdfast follow". That one takes over within seconds, and serves.
+
+If "holdfast follow" does not run, this command brings the copy up to date and takes over itself. Then start the server,
+with "holdfast follow" or "holdfast serve".
+
+The other machine may be running or not: it acknowledges no write from then on. With backup.continuous_promise = "sync",
+nothing that it has acknowledged is lost. With "async", what it had not sent yet is lost.`,
+  async run({ config, terminal, options }) {
+    makeDataDirectory(config)
+    let unlock: () => void
+    try {
+      unlock = lockDirectory(config.dataDir)
+    } catch {
+      // A follower, or a server, which has no use for it.
+      writeFileSync(join(config.dataDir, PROMOTE_FILE), '', { mode: 0o600 })
+      terminal.out('the machine that follows was told to take over')
+      return exitCodes.ok
+    }
+    try {
+      if (await mayServe(config)) {
+        terminal.out('this machine is the one that serves')
+        return exitCodes.ok
+      }
+      const log = commandLog({ terminal, options }, config)
+      const { lostAfter } = await new Following({ config, clock: systemClock, log }).promote()
+      if (lostAfter !== null)
+        await withContext(config, (ctx) => continueSequence(ctx, lostAfter), { isLocked: true, log })
+      terminal.out('this machine has taken over: start the server')
+      return exitCodes.ok
+    } finally {
+      unlock()
+    }
+  },
+})

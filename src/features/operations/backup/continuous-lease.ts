@@ -1,0 +1,179 @@
+/**
+ * The lease of a continuous backup: which data directory may continue it. `continuous/lease` is replaced on condition
+ * that it is unchanged. docs/design/second-machine.md has the whole.
+ */
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { OperatorError } from '../../../base/operator-error.ts'
+import type { Config } from '../../../platform/configuration/config.ts'
+import type { Clock } from '../../../platform/running/clock.ts'
+import type { Millis } from '../../../protocol/identifiers.ts'
+import type { Archive } from './archive.ts'
+import { CONTINUOUS } from './continuous-format.ts'
+
+const LEASE = `${CONTINUOUS}lease`
+const HOLDER_FILE = 'holdfast.holder'
+/** A lease that is unchanged for this many times its length has run out, whatever the two clocks do meanwhile. */
+const PATIENCE = 1.25
+
+interface LeaseRecord {
+  /** The data directory that may continue the chain. */
+  holder: string
+  /** For operators: the name of its machine. */
+  name: string
+  /** Greater with each holder. */
+  epoch: number
+  /** The chain that it continues; empty before there is one. */
+  chain: string
+  /** How long it is valid since it was renewed; 0: until another holder takes it. */
+  ttlMillis: number
+  /** Greater with each renewal, so that no two contents are the same. */
+  beat: number
+  /** When it was renewed, by the clock of the holder. */
+  at: Millis
+}
+
+export interface FoundLease {
+  record: LeaseRecord
+  tag: string
+}
+
+/** This data directory may not continue the chain: another one does. */
+export class Superseded extends OperatorError {
+  constructor({ name, at }: LeaseRecord) {
+    super(
+      `another machine, ${name}, continues this server (its lease is of ${new Date(at).toISOString()}): follow it with "holdfast follow"`,
+    )
+  }
+}
+
+export async function readLease(archive: Archive): Promise<FoundLease | null> {
+  const found = await archive.tagged(LEASE)
+  return found && { record: JSON.parse(Buffer.from(found.content).toString()) as LeaseRecord, tag: found.tag }
+}
+
+/** The name under which a data directory has held the lease; null if it never has. */
+export const formerHolder = (dataDir: string): string | null =>
+  existsSync(join(dataDir, HOLDER_FILE)) ? readFileSync(join(dataDir, HOLDER_FILE), 'utf8') : null
+
+function noteHolder(dataDir: string, holder: string): void {
+  const file = openSync(join(dataDir, HOLDER_FILE), 'w', 0o600)
+  try {
+    writeSync(file, holder)
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+type Place = { config: Config; clock: Clock; archive: Archive }
+
+export class Lease {
+  /** Until when no other machine can have taken it, by the monotonic clock. */
+  #heldUntil = Infinity
+
+  private constructor(
+    readonly place: Place,
+    private found: FoundLease,
+    askedAt: number,
+  ) {
+    this.#noteRenewal(askedAt)
+  }
+
+  get record(): LeaseRecord {
+    return this.found.record
+  }
+
+  get isHeld(): boolean {
+    return this.place.clock.monotonic() < this.#heldUntil
+  }
+
+  /**
+   * Take the lease from `former`, or create it. Returns null if it has changed meanwhile. Throws `OperatorError` if a
+   * lease that runs out is wanted, and the store knows no conditions.
+   */
+  static async take(place: Place, former: FoundLease | null, chain: string): Promise<Lease | null> {
+    const { config, clock, archive } = place
+    const holder = formerHolder(config.dataDir) ?? crypto.randomUUID()
+    const isSame = former?.record.holder === holder
+    const askedAt = clock.monotonic()
+    const record: LeaseRecord = {
+      holder,
+      name: config.node.name ?? hostname(),
+      epoch: isSame ? former.record.epoch : (former?.record.epoch ?? 0) + 1,
+      chain,
+      ttlMillis: config.backup.takeoverSecs * 1000,
+      beat: (former?.record.beat ?? 0) + 1,
+      at: clock.now(),
+    }
+    const tag = await archive.swap(LEASE, encode(record), former?.tag ?? null)
+    if (tag === null) return null
+    if (!isSame) noteHolder(config.dataDir, holder)
+    const lease = new Lease(place, { record, tag }, askedAt)
+    if (record.ttlMillis > 0) await lease.#requireConditions()
+    return lease
+  }
+
+  /** Throws `OperatorError` if the store replaces what it should not. */
+  async #requireConditions(): Promise<void> {
+    const { archive } = this.place
+    for (const [tag, condition] of [
+      [null, 'If-None-Match'],
+      ['0', 'If-Match'],
+    ] as const)
+      if ((await archive.swap(LEASE, encode({ ...this.record, beat: this.record.beat + 1 }), tag)) !== null)
+        throw new OperatorError(
+          `this store ignores ${condition}, so no machine can take over safely: use another store, or unset backup.takeover_secs`,
+        )
+  }
+
+  /** Renew it, for a chain. Returns false if another machine has taken it. */
+  async renew(chain = this.record.chain): Promise<boolean> {
+    const { clock, archive } = this.place
+    const askedAt = clock.monotonic()
+    const record = { ...this.record, chain, beat: this.record.beat + 1, at: clock.now() }
+    const tag = await archive.swap(LEASE, encode(record), this.found.tag)
+    if (tag === null) return this.#lookAgain()
+    this.found = { record, tag }
+    this.#noteRenewal(askedAt)
+    return true
+  }
+
+  /** An earlier try, whose outcome was unknown, may have replaced it. */
+  async #lookAgain(): Promise<boolean> {
+    const found = await readLease(this.place.archive)
+    if (found === null || found.record.holder !== this.record.holder || found.record.epoch !== this.record.epoch)
+      return false
+    this.found = found
+    throw new Error('the lease was renewed late')
+  }
+
+  /** A holder whose request was under way for long has the time since it began. */
+  #noteRenewal(askedAt: number): void {
+    const { ttlMillis } = this.record
+    this.#heldUntil = ttlMillis === 0 ? Infinity : askedAt + ttlMillis
+  }
+}
+
+/** Watches whether the lease of another machine runs out. */
+export class LeaseWatch {
+  #tag: string | null = null
+  #seenAt = 0
+
+  constructor(readonly clock: Pick<Clock, 'monotonic'>) {}
+
+  /** `askedAt`: when the read of `found` began, by the monotonic clock. Returns whether it has run out. */
+  note(found: FoundLease, askedAt: number): boolean {
+    if (this.#tag !== found.tag) {
+      this.#tag = found.tag
+      this.#seenAt = this.clock.monotonic()
+      return false
+    }
+    // Asked after the whole time, so that a watcher that was frozen itself does not take its own absence for another's.
+    const { ttlMillis } = found.record
+    return ttlMillis > 0 && askedAt - this.#seenAt >= ttlMillis * PATIENCE
+  }
+}
+
+const encode = (record: LeaseRecord): Uint8Array => Buffer.from(JSON.stringify(record))

@@ -1,0 +1,337 @@
+/**
+ * Keeps a copy of the database of another machine, from its continuous backup, and takes over from it.
+ * docs/design/second-machine.md has the states, and what each failure does.
+ *
+ * The copy is a file beside the place of the database, which gets its name with the takeover. Segments replace whole
+ * pages, so those that may not be on the disk after a loss of power are applied again.
+ */
+import { existsSync } from 'node:fs'
+import { open, readFile, rename, rm, writeFile, type FileHandle } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { OperatorError } from '../../../base/operator-error.ts'
+import type { Config } from '../../../platform/configuration/config.ts'
+import { PAGE_BYTES } from '../../../platform/database/log-follower.ts'
+import { isDatabaseThere, sqlitePath } from '../../../platform/database/sqlite.ts'
+import { databaseFiles, makeDataDirectory } from '../../../platform/files/data-directory.ts'
+import type { Clock } from '../../../platform/running/clock.ts'
+import type { Log } from '../../../platform/running/log.ts'
+import { masterKeyFile } from '../../../platform/secrets/vault.ts'
+import type { Millis } from '../../../protocol/identifiers.ts'
+import { openArchive, readWhole, type Archive } from './archive.ts'
+import { digestOf, encodePages, inChain, sealObject, segmentName } from './continuous-format.ts'
+import { formerHolder, Lease, LeaseWatch, readLease, type FoundLease } from './continuous-lease.ts'
+import { apply, build, keyOf, requireOrder, segmentOf, sourceOf, type Built } from './continuous-restoring.ts'
+import { CONTINUOUS_FOLDER, fileMark, Spool } from './continuous-spool.ts'
+import { placeMasterKey } from './restoring.ts'
+import { unsealOf } from './sealing.ts'
+
+/** What `holdfast promote` asks a running follower for. */
+export const PROMOTE_FILE = 'holdfast.promote'
+const COPY_FILE = 'holdfast.following'
+/** How often the copy is flushed, with the number of its last segment. */
+const SAVE_MILLIS = 5000
+const RETRY_MILLIS = 1000
+/** How often the lease is looked at for another chain. */
+const LOOK_MILLIS = 10_000
+/** The lease is looked at this many times while it is valid. */
+const LOOKS = 5
+
+interface Copy {
+  chain: string
+  /** The key of the chain, in base64. */
+  key: string
+  /** When the base was complete that the copy was made of. */
+  baseAt: Millis
+  built: Built
+}
+
+/** What operators are told. */
+export interface FollowState {
+  /** Since the copy had everything that was there; null if it never had. */
+  behindMillis: number | null
+  /** Instant of the last commit, at the latest; null without a copy. */
+  at: Millis | null
+  fault: string | null
+}
+
+export interface Followed {
+  lease: Lease
+  /** Under `async`: the highest number of an event that the copy knows. The log has to continue above it. */
+  lostAfter: number | null
+}
+
+/** Whether the server of this data directory may run, or has to follow another one. */
+export async function mayServe(config: Config): Promise<boolean> {
+  const place = config.backup.continuous
+  if (place === null) throw new OperatorError('set backup.continuous, or name the place with --from')
+  const isThere = isDatabaseThere(sqlitePath(config.databaseUrl))
+  const found = await readLease(openArchive(place, config))
+  const former = formerHolder(config.dataDir)
+  if (found === null || found.record.holder === former) return isThere
+  if (isThere && former === null)
+    throw new OperatorError(
+      `${sqlitePath(config.databaseUrl)} is the database of a server that was never part of this backup: move it away`,
+    )
+  if (isThere) await setAside(config)
+  return false
+}
+
+/** It may have commits that the other machine never had. */
+async function setAside({ databaseUrl }: Config): Promise<void> {
+  for (const path of databaseFiles(databaseUrl)) {
+    const aside = `${path}.superseded`
+    await rm(aside, { force: true })
+    if (existsSync(path)) await rename(path, aside)
+  }
+}
+
+export class Following {
+  readonly #archive: Archive
+  readonly #path: string
+  readonly #copyFile: string
+  readonly #promoteFile: string
+  readonly #watch: LeaseWatch
+  #copy: Copy | null = null
+  #file: FileHandle | null = null
+  #savedAt = -Infinity
+  #savedNumber = -1
+  #lookedAt = -Infinity
+  #completeAt: number | null = null
+  #fault: string | null = null
+
+  constructor(readonly ctx: { config: Config; clock: Clock; log: Log }) {
+    const { config, clock } = ctx
+    this.#archive = openArchive(config.backup.continuous!, config)
+    this.#path = `${sqlitePath(config.databaseUrl)}.following`
+    this.#copyFile = join(config.dataDir, COPY_FILE)
+    this.#promoteFile = join(config.dataDir, PROMOTE_FILE)
+    this.#watch = new LeaseWatch(clock)
+  }
+
+  get state(): FollowState {
+    const { clock } = this.ctx
+    return {
+      behindMillis: this.#completeAt === null ? null : Math.round(clock.monotonic() - this.#completeAt),
+      at: this.#copy?.built.at ?? null,
+      fault: this.#fault,
+    }
+  }
+
+  /** Follow until this machine has taken over. Returns null if it is stopped before. */
+  async run(stopping: AbortSignal): Promise<Followed | null> {
+    makeDataDirectory(this.ctx.config)
+    const { log } = this.ctx
+    const pollMillis = this.ctx.config.backup.continuousLagMs
+    while (!stopping.aborted) {
+      try {
+        const taken = await this.#turn()
+        if (taken !== null) return taken
+        this.#fault = null
+        await pause(pollMillis, stopping)
+      } catch (error) {
+        const text = error instanceof Error ? error.message : String(error)
+        if (this.#fault !== text) log.warn('the copy of the other machine is not up to date', { error })
+        this.#fault = text
+        await pause(RETRY_MILLIS, stopping)
+      }
+    }
+    await this.#save()
+    await this.#file?.close()
+    return null
+  }
+
+  /** Take over now, of a copy that is up to date. For a command, while no follower runs. */
+  async promote(): Promise<Followed> {
+    makeDataDirectory(this.ctx.config)
+    await writeFile(this.#promoteFile, '', { mode: 0o600 })
+    for (;;) {
+      const taken = await this.#turn()
+      if (taken !== null) return taken
+    }
+  }
+
+  async #turn(): Promise<Followed | null> {
+    const { clock, log } = this.ctx
+    if (this.#copy === null) await this.#begin()
+    await this.#advance()
+    this.#completeAt = clock.monotonic()
+    if (clock.monotonic() - this.#savedAt >= SAVE_MILLIS) await this.#save()
+    const isAsked = existsSync(this.#promoteFile)
+    const found = await this.#look(isAsked)
+    if (found === null) return null
+    log.warn('taking over', { reason: isAsked ? 'told to' : 'the lease of the other machine has run out' })
+    const taken = await this.#takeOver(found.lease)
+    if (taken !== null) await rm(this.#promoteFile, { force: true })
+    return taken
+  }
+
+  /** Returns the lease to take; null if it is not to be taken now. */
+  async #look(isAsked: boolean): Promise<{ lease: FoundLease | null } | null> {
+    const { clock, config } = this.ctx
+    const askedAt = clock.monotonic()
+    const { takeoverSecs } = config.backup
+    const everyMillis = takeoverSecs === 0 ? LOOK_MILLIS : (takeoverSecs * 1000) / LOOKS
+    if (!isAsked && askedAt - this.#lookedAt < everyMillis) return null
+    this.#lookedAt = askedAt
+    const lease = await readLease(this.#archive)
+    if (lease === null) return isAsked ? { lease } : null
+    const copy = this.#copy!
+    const hasRunOut = this.#watch.note(lease, askedAt)
+    // A takeover that was begun here, and interrupted.
+    const isOwn = lease.record.holder === formerHolder(config.dataDir)
+    if (lease.record.chain === '') return null
+    if (lease.record.chain !== copy.chain) {
+      this.#copy = null
+      throw new OperatorError('the other machine has begun another chain')
+    }
+    if (isAsked || isOwn) return { lease }
+    if (!hasRunOut || takeoverSecs === 0) return null
+    if (copy.built.promise === 'sync') return { lease }
+    throw new OperatorError(
+      'the lease of the other machine has run out, but it has acknowledged writes that are not here: "holdfast promote" takes over without them',
+    )
+  }
+
+  /** Continue the copy that is here, or make one. */
+  async #begin(): Promise<void> {
+    const { config, log } = this.ctx
+    await this.#file?.close()
+    this.#file = null
+    const chain = (await readLease(this.#archive))?.record.chain ?? ''
+    const saved = await this.#saved()
+    if (saved !== null && (chain === '' || saved.chain === chain) && existsSync(this.#path)) {
+      this.#file = await open(this.#path, 'r+')
+      this.#copy = saved
+      return
+    }
+    await rm(this.#copyFile, { force: true })
+    const unseal = await unsealOf(this.#archive, config.backup.passphrase?.reveal() ?? null)
+    const source = await sourceOf(this.#archive, unseal)
+    const base = Array.from(source.names)
+      .flatMap(([name, { bases }]) => (chain === '' || name === chain ? bases : []))
+      .reduce<{ name: string; chain: string; number: number; at: Millis; kind: 'base' } | null>(
+        (newest, each) => (newest === null || each.at > newest.at ? { ...each, kind: 'base' } : newest),
+        null,
+      )
+    if (base === null) throw new OperatorError('there is no complete copy of the database at the destination yet')
+    const key = await keyOf(source, base.chain)
+    log.info('copying the database of the other machine', { file: base.name })
+    this.#file = await open(this.#path, 'w+', 0o600)
+    const built = await build(source, key, this.#file, base, Infinity)
+    const masterKey = await source.part(inChain(base.chain, 'master-key'))
+    if (masterKey !== null && config.signingKeyMasterKey === null)
+      await placeMasterKey(masterKeyFile(config.dataDir), masterKey)
+    this.#copy = { chain: base.chain, key: Buffer.from(key).toString('base64'), baseAt: base.at, built }
+    await this.#save()
+    log.info('following', { file: segmentName(base.chain, built.number) })
+  }
+
+  async #saved(): Promise<Copy | null> {
+    return existsSync(this.#copyFile) ? (JSON.parse(await readFile(this.#copyFile, 'utf8')) as Copy) : null
+  }
+
+  /** Apply all segments that are there. */
+  async #advance(): Promise<void> {
+    const copy = this.#copy!
+    for (;;) {
+      const name = segmentName(copy.chain, copy.built.number + 1)
+      const found = await segmentOf(this.#archive, Buffer.from(copy.key, 'base64'), name, false)
+      if (found === null) return
+      requireOrder(found.header, copy.built, name)
+      copy.built = await apply(this.#file!, found, copy.built)
+    }
+  }
+
+  async #save(): Promise<void> {
+    const copy = this.#copy
+    if (copy === null || this.#file === null || copy.built.number === this.#savedNumber) return
+    const text = JSON.stringify(copy)
+    await this.#file.sync()
+    await writeFile(`${this.#copyFile}.part`, text, { mode: 0o600 })
+    await rename(`${this.#copyFile}.part`, this.#copyFile)
+    this.#savedAt = this.ctx.clock.monotonic()
+    this.#savedNumber = copy.built.number
+  }
+
+  /** Returns null if the lease has changed meanwhile. */
+  async #takeOver(former: FoundLease | null): Promise<Followed | null> {
+    const { config, clock } = this.ctx
+    const copy = this.#copy!
+    const lease = await Lease.take({ config, clock, archive: this.#archive }, former, copy.chain)
+    if (lease === null) return null
+    await this.#fence(lease)
+    const { built } = copy
+    await this.#save()
+    await this.#file!.close()
+    this.#file = null
+    const path = sqlitePath(config.databaseUrl)
+    for (const left of databaseFiles(config.databaseUrl)) await rm(left, { force: true })
+    await rename(this.#path, path)
+    await rm(this.#copyFile, { force: true })
+    const spool = new Spool(join(config.dataDir, CONTINUOUS_FOLDER))
+    await spool.open('', 0)
+    await spool.save({
+      destination: config.backup.continuous!,
+      chain: copy.chain,
+      key: copy.key,
+      number: built.number,
+      digest: built.digest,
+      at: built.at,
+      position: { salts: '', frames: 0, checksum: '' },
+      baseAt: copy.baseAt,
+      closed: fileMark(path),
+    })
+    return { lease, lostAfter: built.promise === 'sync' ? null : built.seq }
+  }
+
+  /** Create the next segment of the chain, so that the former holder cannot. Whatever it has created before counts. */
+  async #fence(lease: Lease): Promise<void> {
+    const copy = this.#copy!
+    const key = Buffer.from(copy.key, 'base64')
+    for (;;) {
+      await this.#advance()
+      const { built } = copy
+      const number = built.number + 1
+      const name = segmentName(copy.chain, number)
+      const { epoch } = lease.record
+      const databasePages = (await this.#file!.stat()).size / PAGE_BYTES
+      const at = Math.max(this.ctx.clock.now(), built.at + 1)
+      const { seq, promise, digest: previous } = built
+      const header = {
+        kind: 'segment',
+        chain: copy.chain,
+        number,
+        previous,
+        at,
+        seq,
+        databasePages,
+        epoch,
+        promise,
+      } as const
+      const sealed = await sealObject(key, header, encodePages(new Map()))
+      if (!(await this.#create(name, sealed))) continue
+      copy.built = { number, digest: digestOf(sealed), at, seq, epoch, promise }
+      return
+    }
+  }
+
+  /** Returns false if there is another object of this name. */
+  async #create(name: string, content: Uint8Array): Promise<boolean> {
+    for (;;)
+      try {
+        if (await this.#archive.writeNew(name, content)) return true
+        const found = await readWhole(this.#archive, name)
+        if (found !== null) return Buffer.from(found).equals(content)
+      } catch (error) {
+        this.ctx.log.warn('the takeover waits for the destination', { error })
+        await sleep(RETRY_MILLIS)
+      }
+  }
+}
+
+async function pause(millis: number, signal: AbortSignal): Promise<void> {
+  await sleep(millis, undefined, { signal }).catch((error: unknown) => {
+    if (!signal.aborted) throw error
+  })
+}
