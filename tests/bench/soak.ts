@@ -18,7 +18,7 @@ import { request } from '../support/clients/http.ts'
 import { Random } from '../support/random.ts'
 import { Subscriber } from '../support/clients/subscriber.ts'
 import { freePort } from '../support/ports.ts'
-import { startProgram } from '../support/servers/program.ts'
+import { PROGRAM, startProgram } from '../support/servers/program.ts'
 
 const MINUTES = Number(process.argv[2] ?? 30)
 const PER_SEC = Number(process.argv[3] ?? 40)
@@ -43,7 +43,7 @@ function partsOf(pid: number): Parts {
     add(protection.startsWith('rwx') ? 'compiled code' : 'heaps', anonymous)
     const file = kib('Rss') - anonymous
     if (/\.db(?:-shm|-wal)?$/.test(name)) add('database files', file)
-    else add(/\.so(?:\.|$)|memfd|\(deleted\)/.test(name) ? 'libraries' : 'executable', file)
+    else add(name.startsWith(PROGRAM[0]!) ? 'executable' : 'libraries', file)
   }
   return parts
 }
