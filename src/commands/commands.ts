@@ -109,6 +109,7 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   copy: async () => (await import('./server/copy-command.ts')).copyCommand,
   'import-reference': async () => (await import('./server/import-reference-command.ts')).importReferenceCommand,
   verify: async () => (await import('./server/verify-command.ts')).verifyCommand,
+  repair: async () => (await import('./server/repair-command.ts')).repairCommand,
   sweep: async () => (await import('./server/sweep-command.ts')).sweepCommand,
   rewrap: async () => (await import('./server/rewrap-command.ts')).rewrapCommand,
   firehose: async () => (await import('./server/firehose-command.ts')).firehoseCommand,

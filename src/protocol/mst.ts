@@ -358,20 +358,31 @@ interface OpenNode {
  * Walk an untrusted tree in key order and check all of it: every node is canonical, every key is well formed, in order
  * and on the layer of its hash; no node is empty or missing. Holds the nodes of one path. Throws `Malformed`, or its
  * subclass `MissingBlock` if a block is missing.
+ *
+ * A page ends with an entry, after which another walk may continue: `after` leaves out the entries up to that key, and
+ * the nodes that were passed on with them.
  */
-export async function* walkTree(root: Cid, fetch: BlockFetcher): AsyncGenerator<TreePage> {
+export async function* walkTree(root: Cid, fetch: BlockFetcher, after = ''): AsyncGenerator<TreePage> {
   const path: OpenNode[] = []
   let page: TreePage = { nodes: [], entries: [] }
+  let isSeeking = after !== ''
   const enter = async (cid: Cid, layer: number | null): Promise<void> => {
     const bytes = await fetch(cid)
     if (bytes === null) throw new MissingBlock(cid)
     const node = layer === null ? decodeRoot(bytes, refuseKeyless) : decodeNode(bytes, layer)
     if (layer !== null && node.isEmpty()) throw new Malformed('MST node is empty')
-    page.nodes.push({ cid, bytes })
-    path.push({ node, step: 0 })
+    if (!isSeeking) {
+      page.nodes.push({ cid, bytes })
+      path.push({ node, step: 0 })
+      return
+    }
+    const i = node.lowerBound(after)
+    const isHere = node.keys[i] === after
+    isSeeking = !isHere && node.subtrees[i] !== null
+    path.push({ node, step: 2 * (isHere ? i + 1 : i) })
   }
   await enter(root, null)
-  let previous = ''
+  let previous = after
   let count = 0
   for (let open = path.at(-1); open !== undefined; open = path.at(-1)) {
     const { node } = open
@@ -385,12 +396,12 @@ export async function* walkTree(root: Cid, fetch: BlockFetcher): AsyncGenerator<
       page.entries.push([key, node.values[i] as Cid])
       previous = key
       if (++count > MAX_TREE_ENTRIES) throw new Malformed(`MST has more than ${MAX_TREE_ENTRIES} entries`)
+      if (page.nodes.length + page.entries.length < PAGE_ITEMS) continue
+      yield page
+      page = { nodes: [], entries: [] }
     } else {
       path.pop()
     }
-    if (page.nodes.length + page.entries.length < PAGE_ITEMS) continue
-    yield page
-    page = { nodes: [], entries: [] }
   }
   yield page
 }

@@ -32,7 +32,7 @@ export interface Tables {
   }
   app_password: { did: string }
   archive_schedule: { did: string; every: string; due_at: number }
-  blob: { did: string; cid: string; mime_type: string; unreferenced_at: number | null }
+  blob: { did: string; cid: string; mime_type: string; size: number; unreferenced_at: number | null }
   blob_reference: { did: string; record: string; cid: string }
   blob_removal: {
     cid: string
@@ -92,21 +92,33 @@ export interface Tables {
     registered_at: number
   }
   push_sender_key: { kid: number; state: string; secret_wrapped: string | null }
-  record: { repo_id: number; path: string; value: Uint8Array; framing: Uint8Array | null }
+  record: {
+    repo_id: number
+    path: string
+    cid: Uint8Array
+    rev: string
+    takedown_ref: string | null
+    subject: string | null
+    value: Uint8Array
+    framing: Uint8Array | null
+  }
   recovery_code: { did: string }
   repo: {
     id: number
     did: string | null
     rev: string
     head: Uint8Array
+    data: Uint8Array
     commit_block: Uint8Array
+    fresh: Uint8Array
+    staged_until: number | null
     record_count: number | null
     counted_rev: string | null
     node_count: number | null
     nodes_rev: string | null
   }
-  repo_node: { repo_id: number; cid: Uint8Array; bytes: Uint8Array }
-  repo_seq: { seq: number; did: string; event_type: string; frame: Uint8Array }
+  repo_node: { repo_id: number; cid: Uint8Array; rev: string; bytes: Uint8Array; framing: Uint8Array | null }
+  repo_seq: { seq: number; did: string; event_type: string; sequenced_at: number; frame: Uint8Array }
   repo_seq_past: { spent_through: number; pruned_through: number; listed_through: number }
   repo_seq_run: { run: number; did: string; seq: number }
   reserved_signing_key: { signing_key: string; did: string | null }
@@ -122,7 +134,7 @@ export interface Tables {
     cid: Uint8Array | null
     prev: Uint8Array | null
   }
-  space_record: { space_repo_id: number; path: string; cid: Uint8Array; value: Uint8Array }
+  space_record: { space_repo_id: number; path: string; cid: Uint8Array; rev: string; value: Uint8Array }
   space_repo: { id: number; did: string | null; space: string; rev: string; record_count: number; state: Uint8Array }
   staged_key: Record<never, never>
   step: {

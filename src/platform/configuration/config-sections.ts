@@ -431,6 +431,11 @@ export const declared = {
       default: 21_600,
       doc: 'Time between passes that verify the hash of every stored blob.',
     }),
+    bytesPerSec: field(bytes({ min: 64 * 1024 }), {
+      default: 50 * MEBIBYTE,
+      addition: true,
+      doc: 'Most bytes per second that such a pass, or one of the mirror, reads from the disk or the bucket.',
+    }),
   }),
 
   archives: section({

@@ -50,6 +50,7 @@ const staying: Record<string, string> = {
 const aboutNobody: readonly string[] = [
   'alert',
   'alert_message',
+  'blob_fault', // by CID; a scrub forgets those that no account has
   'blob_removal',
   'certificate', // names in public certificates, until those expire
   'certificate_order',

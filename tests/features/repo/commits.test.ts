@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { signingKeyOf } from '../../../src/features/identity/account-keys/account-keys.ts'
-import { nextRev, repoFaults, repoHead } from '../../../src/features/data/repo/repo.ts'
+import { nextRev, repoHead } from '../../../src/features/data/repo/repo.ts'
+import { repoFaults } from '../../../src/features/data/repo/repo-verification.ts'
 import { findTree, replaceRepo, updateHead, updateTree } from '../../../src/features/data/repo/repo-store.ts'
 import { WriteConflict } from '../../../src/platform/database/database.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
@@ -36,7 +37,9 @@ async function follow({ did }: TestAccount): Promise<Followed> {
 /** What is stored must be the tree, no less and no more. */
 async function faults(did: Did): Promise<string[]> {
   const key = (await signingKeyOf(pds.ctx, pds.ctx.db, did))!
-  return pds.ctx.db.snapshot(async (reader) => repoFaults(reader, (await repoHead(reader, did))!, key.publicKey))
+  return pds.ctx.db.snapshot(
+    async (reader) => (await repoFaults(reader, (await repoHead(reader, did))!, key.publicKey)).faults,
+  )
 }
 
 /** Numbers between 0 and 1, the same in every run. */

@@ -1,7 +1,8 @@
 /** What a repository looks like to code that is not ours, whole and damaged. */
 import { expect, test } from 'bun:test'
 import { signingKeyOf } from '../../../src/features/identity/account-keys/account-keys.ts'
-import { repoHead, secondOpinion } from '../../../src/features/data/repo/repo.ts'
+import { repoHead } from '../../../src/features/data/repo/repo.ts'
+import { secondOpinion } from '../../../src/features/data/repo/second-opinion.ts'
 import { cidOfCbor } from '../../../src/protocol/cid.ts'
 import { formatDidKey } from '../../../src/protocol/keys.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'

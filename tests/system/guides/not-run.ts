@@ -12,6 +12,7 @@ const reasons = {
   session: 'needs the session of an app; tests/features/auth/scoped-app-passwords.test.ts asks the endpoint',
   role: 'asks a person; tests/system/commands/operators.test.ts signs in and takes an account down',
   takeover: 'takes over from another machine; tests/system/durability/second-machine.test.ts does',
+  damage: 'needs a damaged repository; tests/system/commands/repair.test.ts has one',
   wallet: 'asks a person; tests/system/binary/wallet.test.ts does it at a terminal',
 } as const
 
@@ -89,5 +90,13 @@ export const notRun: NotRun = {
     'holdfast wallet sign-in --print                           # a session for other programs': reasons.wallet,
     'holdfast wallet approve ABCD-1234                         # let an app sign in; the code is on its page':
       reasons.wallet,
+  },
+  'repair.md': {
+    'holdfast repair did:plc:example': reasons.damage,
+    'holdfast repair did:plc:example --backup newest': reasons.damage,
+    'holdfast repair did:plc:example --car example.car': reasons.damage,
+    'holdfast repair did:plc:example --apply': reasons.damage,
+    'holdfast repair --undo /var/lib/holdfast/repairs/did-plc-example-20261128T101500Z-3m2abcdefghij.db':
+      reasons.damage,
   },
 }

@@ -6,7 +6,16 @@ import { maxBlobBytesOf } from '../../identity/quotas/quotas.ts'
 import { deleteQuarantines, endQuarantine, QUARANTINE } from './blob-quarantine.ts'
 import { insertRemovals } from './removal-store.ts'
 import { deleteAllSpaceReferences, isHeldBySpace } from './space-reference-store.ts'
-import { inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
+import {
+  inPieces,
+  sql,
+  sqlList,
+  sqlRows,
+  type Reader,
+  type Sql,
+  type Tx,
+  type Writer,
+} from '../../../platform/database/database.ts'
 
 export interface BlobRow {
   did: Did
@@ -237,6 +246,9 @@ export async function upsertUpload(tx: Tx, { did, cid, mimeType, size }: BlobRow
       mime_type = CASE WHEN excluded.unreferenced_at IS NULL THEN blob.mime_type ELSE excluded.mime_type END,
       unreferenced_at = excluded.unreferenced_at`)
 }
+
+export const updateSize = (writer: Writer, did: Did, cid: string, size: number): Promise<number> =>
+  writer.run(sql`UPDATE blob SET size = ${size} WHERE did = ${did} AND cid = ${cid}`)
 
 export interface ReadableBlob {
   mimeType: string

@@ -2,9 +2,19 @@
 import type { Reader } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { blobUsage } from './blob-store.ts'
+import { faultyBlobsOf, ownersOfFaulty } from './blob-fault-store.ts'
+import { mendBlobs } from './blob-mending.ts'
 import { downloadSpaceBlob } from './blob-download.ts'
+import { referenceFaults } from './reconcile.ts'
 import { countReferencedCids } from './reference-store.ts'
-import { isOfSpacesAlone, isReferrer, listSpaceBlobs, listSpaceReferences } from './space-reference-store.ts'
+import {
+  countSpaceReferences,
+  countSpaceReferencesOutside,
+  isOfSpacesAlone,
+  isReferrer,
+  listSpaceBlobs,
+  listSpaceReferences,
+} from './space-reference-store.ts'
 import { applySpaceBlobChanges } from './space-references.ts'
 
 export { arrivalLocks, ownArrivedBlobs, placeBlob, type ArrivedBlob } from './blob-arrival.ts'
@@ -15,7 +25,6 @@ export { takeBlob } from './blob-upload.ts'
 export { blobStorage, openBlobBucket, openStorageOf } from './open-storage.ts'
 export type { BlobStorage, StoredBlob } from './blob-storage.ts'
 export { DamagedOnTheWay } from './object-reading.ts'
-export { referenceFaults } from './reconcile.ts'
 export { listMissing } from './reference-store.ts'
 export {
   accountBlobs,
@@ -27,11 +36,16 @@ export {
   storedBlobs,
 } from './blob-store.ts'
 
+/** What is wrong with the blobs of accounts, and what can be done about it. */
+export const blobHealth = { faultyOf: faultyBlobsOf, ownersOfFaulty, referenceFaults, mend: mendBlobs }
+
 /** Blobs that records in spaces refer to. */
 export const spaceBlobs = {
   change: applySpaceBlobChanges,
   list: listSpaceBlobs,
   referencesOf: listSpaceReferences,
+  countReferences: countSpaceReferences,
+  countReferencesOutside: countSpaceReferencesOutside,
   download: downloadSpaceBlob,
   /** SQL: matches where a record refers to blobs. */
   areReferredBy: isReferrer,

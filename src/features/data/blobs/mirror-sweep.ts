@@ -43,7 +43,7 @@ export const mirrorSweep: Sweep = {
       if (ctx.config.blobs.store === 's3') ctx.log.info('blob_mirror is ignored: the blobs themselves are in a bucket')
       return report
     }
-    const pass: Pass = { ctx, stopping, mirror, pace: sweepPace(stopping), report }
+    const pass: Pass = { ctx, stopping, mirror, pace: sweepPace(ctx, stopping), report }
     const { rows, keys, unknown } = await uploadMissing(pass)
     // Only at this point is the list of keys known to be complete.
     const before = candidates(ctx)

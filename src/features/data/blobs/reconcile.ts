@@ -50,18 +50,25 @@ export async function reconcileAccount(ctx: Context, did: Did, now: Millis, thro
 
 /**
  * Returns where the references and grace clocks of an account disagree with its records, in words; empty if nowhere.
- * `reader` must be of a snapshot, in which records can be read. `throttled` runs each piece of the work.
+ * `reader` must be of a snapshot, in which records can be read. `throttled` runs each piece of the work. Begins after
+ * the record `after`, and returns the one to continue after if `isDue` before the end.
  */
-export async function referenceFaults(ctx: Context, reader: Reader, did: Did, throttled: Throttle): Promise<string[]> {
+export async function referenceFaults(
+  ctx: Context,
+  reader: Reader,
+  did: Did,
+  { throttled, after, isDue }: { throttled: Throttle; after: string; isDue: () => boolean },
+): Promise<{ faults: string[]; next: string | null }> {
   const faults: string[] = []
-  for (let after: string | null = ''; after !== null;) {
-    const { end, differing }: Page = await throttled(() => comparePage(ctx, reader, did, after!))
+  for (let place: string | null = after; place !== null;) {
+    const { end, differing }: Page = await throttled(() => comparePage(ctx, reader, did, place!))
     faults.push(...differing.map((path) => `the blob references of record ${path} are not those in the record`))
-    after = end
+    if (end !== null && isDue()) return { faults, next: end }
+    place = end
   }
   for await (const cid of wrongClocks(reader, did, throttled))
     faults.push(`whether blob ${cid} is due for deletion disagrees with its references`)
-  return faults
+  return { faults, next: null }
 }
 
 async function mendReferences(ctx: Context, did: Did, throttled: Throttle): Promise<number> {

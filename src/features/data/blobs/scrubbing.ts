@@ -2,13 +2,16 @@
  * Verifies blobs: hashes what is stored, and looks for rows without bytes and bytes without rows.
  *
  * In a folder, damaged or missing bytes are replaced by the mirror's copy if that copy is valid. Bytes without an owner
- * are only reported, because they may be the last copy of a blob.
+ * are only reported, because they may be the last copy of a blob. What stays wrong is a row of `blob_fault`, until a
+ * later pass finds it right: the running check tells of it.
  */
 import { HOUR_MILLIS } from '../../../base/durations.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Pace } from '../../../base/pace.ts'
 import { ageOf } from '../../../platform/running/clock.ts'
+import { parseCid } from '../../../protocol/cid.ts'
 import type { BlobBucket } from './blob-bucket.ts'
+import { faultyBlobs, forgetBlobFault, putBlobFault, type BlobFault } from './blob-fault-store.ts'
 import { differences } from './blob-differences.ts'
 import { blobMirror, restoreFromMirror } from './blob-mirror.ts'
 import type { StoredBlob } from './blob-storage.ts'
@@ -35,6 +38,8 @@ interface Pass {
   stopping: AbortSignal
   pace: Pace
   report: ScrubReport
+  /** What earlier passes found. */
+  known: Map<string, BlobFault>
 }
 
 /** `isHashed` says which blobs are read; of the others only the size is compared. */
@@ -44,10 +49,11 @@ export async function scrub(
   isHashed: (cid: string) => boolean,
 ): Promise<ScrubReport> {
   const report = { swept: 0, errors: 0, flagged: 0, healed: 0, stale: 0 }
-  const pass: Pass = { ctx, stopping, pace: sweepPace(stopping), report }
+  const pass: Pass = { ctx, stopping, pace: sweepPace(ctx, stopping), report, known: await faultyBlobs(ctx.db) }
   const bucket = blobBucket(ctx)
   if (bucket === null) await scrubFolder(pass)
   else await scrubBucket(pass, bucket, isHashed)
+  await forgetGone(pass)
   report.stale = await blobStorage(ctx).clearIncoming(ctx.clock.now() - STALE_UPLOAD_MILLIS)
   return { ...report, swept: report.flagged + report.healed }
 }
@@ -84,18 +90,42 @@ async function scrubBucket(pass: Pass, bucket: BlobBucket, isHashed: (cid: strin
   }
 }
 
-async function scrubBlob({ ctx, stopping, pace, report }: Pass, blob: StoredBlob): Promise<void> {
+async function note({ ctx, known }: Pass, cid: string, fault: BlobFault | null): Promise<void> {
+  if ((known.get(cid) ?? null) === fault) return
+  if (fault === null) {
+    known.delete(cid)
+    await forgetBlobFault(ctx.db, cid)
+  } else {
+    known.set(cid, fault)
+    await putBlobFault(ctx.db, cid, fault, ctx.clock.now())
+  }
+}
+
+/** Forget the faults of blobs that no account has any more, and of bytes that have an owner or are gone. */
+async function forgetGone(pass: Pass): Promise<void> {
+  const { ctx, known } = pass
+  for (const [cid, fault] of known) {
+    const isOwned = await hasOwner(ctx.db, cid)
+    const isOver = fault === 'unowned' ? isOwned || (await blobStorage(ctx).sizeOf(cid)) === null : !isOwned
+    if (isOver) await note(pass, cid, null)
+  }
+}
+
+async function scrubBlob(pass: Pass, blob: StoredBlob): Promise<void> {
+  const { ctx, stopping, pace, report } = pass
   const { cid, size } = blob
   try {
     await pace(FILE_COST_BYTES)
     const content = await blobStorage(ctx).digest(cid, pace)
-    if (content?.cid === cid && content.size === size) return
+    if (content?.cid === cid && content.size === size) return await note(pass, cid, null)
     if (!(await hasOwner(ctx.db, cid))) return
     if (await heal(ctx, blob)) {
       report.healed++
+      await note(pass, cid, null)
       ctx.log.warn('blob file replaced by the copy in the mirror', { cid })
     } else {
       report.flagged++
+      await note(pass, cid, content === null ? 'missing' : 'damaged')
       ctx.log.error(content === null ? 'blob file is missing' : 'blob file is damaged', { cid })
     }
   } catch (error) {
@@ -121,12 +151,15 @@ async function flagObject(pass: Pass, bucket: BlobBucket, key: string): Promise<
   pass.ctx.log.error('unexpected object in the blob bucket', { file: key })
 }
 
-async function flagUnowned({ ctx, pace, report }: Pass, names: readonly string[]): Promise<void> {
+async function flagUnowned(pass: Pass, names: readonly string[]): Promise<void> {
+  const { ctx, pace, report } = pass
   await pace(names.length * ROW_COST_BYTES)
   const owned = await ownedAmong(ctx.db, names)
   for (const cid of names.filter((name) => !owned.has(name))) {
     if (await blobStorage(ctx).alone(cid, () => isExpected(ctx, cid))) continue
     report.flagged++
+    // A file of any name may be in the folder.
+    if (parseCid(cid) !== null) await note(pass, cid, 'unowned')
     ctx.log.error('blob file has no owner', { file: cid })
   }
 }

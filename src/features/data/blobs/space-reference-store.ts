@@ -54,6 +54,17 @@ export async function listSpaceReferences(
     WHERE did = ${did} AND space = ${space} AND record IN ${sqlList(records)}`)
 }
 
+export const countSpaceReferences = async (reader: Reader, did: Did, space: SpaceUri): Promise<number> =>
+  (await reader.get<{ count: number }>(
+    sql`SELECT count(*) AS count FROM space_blob_reference WHERE did = ${did} AND space = ${space}`,
+  ))!.count
+
+/** The references of records in spaces in which the account has no repository. */
+export const countSpaceReferencesOutside = async (reader: Reader, did: Did): Promise<number> =>
+  (await reader.get<{ count: number }>(sql`
+    SELECT count(*) AS count FROM space_blob_reference s WHERE s.did = ${did}
+      AND NOT EXISTS (SELECT 1 FROM space_repo r WHERE r.did = s.did AND r.space = s.space)`))!.count
+
 /** Deletes all references of an account that is deleted with its blobs. */
 export const deleteAllSpaceReferences = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM space_blob_reference WHERE did = ${did}`)

@@ -81,6 +81,17 @@ export async function pruneList(tx: Tx, through: number): Promise<void> {
   await tx.run(sql`DELETE FROM repo_seq_run WHERE run < ${Math.floor((through + 1) / RUN_NUMBERS)}`)
 }
 
+/** Returns the numbers of events after one number, up to another and with it, that the list lacks. For SQLite. */
+export async function missingInList(reader: Reader, after: number, through: number): Promise<number[]> {
+  const rows = await reader.all<{ seq: number }>(sql`
+    SELECT seq FROM repo_seq event WHERE seq > ${after} AND seq <= ${through} AND NOT (${unlisted})
+      AND NOT EXISTS (
+        SELECT 1 FROM repo_seq_run listed
+        WHERE listed.run = ${runOf(sql`event.seq`)} AND listed.did = event.did AND listed.seq = event.seq)
+    ORDER BY seq`)
+  return rows.map(({ seq }) => seq)
+}
+
 export async function listedThrough(reader: Reader): Promise<number> {
   const row = await reader.get<{ listed: number }>(sql`SELECT listed_through AS listed FROM repo_seq_past`)
   return row!.listed

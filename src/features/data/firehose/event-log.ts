@@ -100,6 +100,29 @@ export async function eventsAfter(reader: Reader, cursor: number, maxEvents = PA
   return (left < 0 ? rows : rows.slice(0, left)) as StoredEvent[]
 }
 
+/** The next page of events after `cursor` with their times, of `maxBytes` of frames, which the last may exceed. */
+export async function wholeEventsAfter(
+  reader: Reader,
+  cursor: number,
+  { maxEvents, maxBytes }: { maxEvents: number; maxBytes: number },
+): Promise<EventRow[]> {
+  const sizes = await reader.all<{ seq: number; bytes: number }>(
+    sql`SELECT seq, length(frame) AS bytes FROM repo_seq WHERE seq > ${cursor} ORDER BY seq LIMIT ${maxEvents}`,
+  )
+  let bytes = 0
+  const last = sizes.find((event) => (bytes += event.bytes) >= maxBytes) ?? sizes.at(-1)
+  if (last === undefined) return []
+  return reader.all(sql`
+    SELECT seq, did, event_type AS type, sequenced_at AS "sequencedAt", frame FROM repo_seq
+    WHERE seq > ${cursor} AND seq <= ${last.seq} ORDER BY seq`)
+}
+
+/** Returns when the oldest event of the log was logged; null if there is none. */
+export async function loggedSince(reader: Reader): Promise<Millis | null> {
+  const row = await reader.get<{ at: Millis }>(sql`SELECT sequenced_at AS at FROM repo_seq ORDER BY seq LIMIT 1`)
+  return row?.at ?? null
+}
+
 /** Returns the newest event of the log that tells of a commit or a state of this repository; null if there is none. */
 export async function newestCommitEvent(
   reader: Reader,

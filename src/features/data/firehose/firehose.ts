@@ -19,16 +19,19 @@ import { tailOf } from './tail.ts'
 import { eventFrame, type RepoEvent } from '../../../protocol/frames.ts'
 
 export { crawlersFor, type CrawlRequest } from './crawlers.ts'
+export { missingInList } from './event-list.ts'
 export { eventNumbersOf } from './event-list.ts'
 export {
   headSeq,
   keepEvents,
+  loggedSince,
   newestCommitEvent,
   writtenSince,
   raisePruned,
   raiseSeq,
   sequencedAt,
   waitingSince,
+  wholeEventsAfter,
   type EventRow,
 } from './event-log.ts'
 export { askRelay } from './relay-host-status.ts'

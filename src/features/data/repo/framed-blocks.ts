@@ -5,7 +5,7 @@
  * In SQLite, `||` and `string_agg` turn blobs into text without changing their bytes; the cast turns them back into a
  * blob.
  */
-import { inPages, sql, type Sql } from '../../../platform/database/database.ts'
+import { sql, type Sql } from '../../../platform/database/database.ts'
 import { CID_BYTES_LENGTH } from '../../../protocol/cid.ts'
 
 /** Approximate size of a chunk. */
@@ -41,27 +41,9 @@ export interface Framing {
   size: number
 }
 
-const isMisframed = ({ framing, size }: Framing): boolean =>
+/** A single one makes an exported archive unreadable. */
+export const isMisframed = ({ framing, size }: Framing): boolean =>
   framing === null || Buffer.compare(framing, framingOf({ length: size })) !== 0
-
-/** Rows of a page that are counted at once, which takes about a millisecond. */
-const COUNTED_ROWS = 500
-
-/**
- * Counts rows in pages, and those whose framing does not match their block. A single one makes an exported archive
- * unreadable.
- */
-export async function countFramed<Place>(
-  start: Place,
-  read: (after: Place, limit: number) => Promise<(Place & Framing)[]>,
-): Promise<{ count: number; misframed: number }> {
-  const total = { count: 0, misframed: 0 }
-  for await (const rows of inPages<Place, Place & Framing>(COUNTED_ROWS, start, read)) {
-    total.count += rows.length
-    total.misframed += rows.filter(isMisframed).length
-  }
-  return total
-}
 
 /** A table whose rows are ordered by a key. */
 export interface KeyedBlocks<Key> {

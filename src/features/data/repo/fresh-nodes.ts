@@ -165,6 +165,19 @@ export function packedBytes(nodes: readonly Block[]): number {
   return length
 }
 
+/** The packed form of no nodes. */
+export const noFreshNodes: Uint8Array = FreshNodes.none.packed
+
+/** The nodes of a row that may be damaged; none if they cannot be read. */
+export function readableNodes(packed: Uint8Array): RevisedBlock[] {
+  try {
+    return new FreshNodes(packed).nodes
+  } catch (error) {
+    if (error instanceof Malformed || error instanceof RangeError) return []
+    throw error
+  }
+}
+
 function writeNode(target: Buffer, at: number, rev: Tid, cid: Cid, block: Uint8Array): number {
   target.write(rev, at, 'latin1')
   target.set(cid.bytes, at + REV_BYTES)

@@ -13,7 +13,7 @@ import {
 import type { Block } from '../../../protocol/car.ts'
 import { Cid } from '../../../protocol/cid.ts'
 import type { Tid } from '../../../protocol/identifiers.ts'
-import { countFramed, framedBlocks, framedChunks, framingOf, type Framing } from './framed-blocks.ts'
+import { framedBlocks, framedChunks, framingOf, isMisframed, type Framing } from './framed-blocks.ts'
 import { FreshNodes, packedBytes, type RevisedBlock } from './fresh-nodes.ts'
 
 /**
@@ -120,18 +120,30 @@ export class StoredNodes {
     })
   }
 
-  /** Counts nodes, and those whose stored framing does not match their block. `throttled` runs each piece. */
-  async countFramed(throttled: Throttle = unthrottled): Promise<{ count: number; misframed: number }> {
+  /**
+   * Counts nodes, and those whose stored framing does not match their block, and returns the newest revision of one.
+   * `throttled` runs each piece.
+   */
+  async countFramed(
+    throttled: Throttle = unthrottled,
+  ): Promise<{ count: number; misframed: number; newestRev: string }> {
     const fresh = await this.fresh()
+    const total = { count: fresh.nodes.length - fresh.stale.length, misframed: 0, newestRev: '' }
     const start: Pick<NodeRow, 'cid'> = { cid: new Uint8Array() }
-    const { count, misframed } = await countFramed(start, (after, limit) =>
+    const pages = inPages(PAGE, start, (after, limit) =>
       throttled(() =>
-        this.reader.all<Pick<NodeRow, 'cid'> & Framing>(sql`
-          SELECT cid, framing, length(bytes) AS size FROM repo_node
+        this.reader.all<Pick<RevisedRow, 'cid' | 'rev'> & Framing>(sql`
+          SELECT cid, rev, framing, length(bytes) AS size FROM repo_node
           WHERE repo_id = ${this.repoId} AND cid > ${after.cid} ORDER BY cid LIMIT ${limit}`),
       ),
     )
-    return { count: count - fresh.stale.length + fresh.nodes.length, misframed }
+    for await (const rows of pages) {
+      total.count += rows.length
+      total.misframed += rows.filter(isMisframed).length
+      for (const { rev } of rows) if (rev > total.newestRev) total.newestRev = rev
+    }
+    for (const { rev } of fresh.nodes) if (rev > total.newestRev) total.newestRev = rev
+    return total
   }
 
   async count(): Promise<number> {

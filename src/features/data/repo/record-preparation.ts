@@ -83,8 +83,11 @@ const subjects: Record<string, (record: DataObject) => unknown> = {
   'app.bsky.graph.block': ({ subject }) => subject,
 }
 
+/** Whether records of a collection may be about a subject. */
+export const hasSubjects = (collection: string): boolean => Object.hasOwn(subjects, collection)
+
 /** URI or DID that a like, repost, follow or block is about; null for other records. */
 export function subjectOf(collection: string, record: DataObject): string | null {
-  const subject = Object.hasOwn(subjects, collection) ? subjects[collection]!(record) : null
+  const subject = hasSubjects(collection) ? subjects[collection]!(record) : null
   return typeof subject === 'string' ? subject : null
 }

@@ -1,5 +1,4 @@
 /** The SQL of records. A path is `collection/rkey`; the paths of one collection are adjacent. */
-import { unthrottled, type Throttle } from '../../../base/pace.ts'
 import {
   inPages,
   inPieces,
@@ -14,7 +13,7 @@ import {
 import type { Block } from '../../../protocol/car.ts'
 import { Cid } from '../../../protocol/cid.ts'
 import type { Did, Millis, Tid } from '../../../protocol/identifiers.ts'
-import { countFramed, framedBlocks, framedChunks, framingOf, type Framing } from './framed-blocks.ts'
+import { framedBlocks, framedChunks, framingOf, isMisframed, type Framing } from './framed-blocks.ts'
 
 export interface StoredRecord {
   path: string
@@ -286,19 +285,35 @@ export async function countRecords(reader: Reader, repoId: number): Promise<numb
   return row!.count
 }
 
-/** Counts records, and those whose stored framing does not match their block. `throttled` runs each piece. */
-export const countFramedRecords = (
+/** A record without its value, of which `bytes` is the length. */
+export interface RecordHead {
+  path: string
+  cid: Cid
+  rev: Tid
+  subject: string | null
+  bytes: number
+  /** Whether its stored framing does not match its block. */
+  isMisframed: boolean
+}
+
+/** Records after a path, up to another and with it, in tree order. */
+export async function listRecordHeads(
   reader: Reader,
   repoId: number,
-  throttled: Throttle = unthrottled,
-): Promise<{ count: number; misframed: number }> =>
-  countFramed({ path: '' }, (after, limit) =>
-    throttled(() =>
-      reader.all<{ path: string } & Framing>(sql`
-        SELECT path, framing, length(value) AS size FROM record
-        WHERE repo_id = ${repoId} AND path > ${after.path} ORDER BY path LIMIT ${limit}`),
-    ),
-  )
+  { after, upTo, limit }: { after: string; upTo: string; limit: number },
+): Promise<RecordHead[]> {
+  const rows = await reader.all<Pick<RecordRow, 'path' | 'cid' | 'rev'> & { subject: string | null } & Framing>(sql`
+    SELECT path, cid, rev, subject, framing, length(value) AS size FROM record
+    WHERE repo_id = ${repoId} AND path > ${after} AND path <= ${upTo} ORDER BY path LIMIT ${limit}`)
+  return rows.map(({ path, cid, rev, subject, framing, size }) => ({
+    path,
+    cid: new Cid(cid),
+    rev,
+    subject,
+    bytes: size,
+    isMisframed: isMisframed({ framing, size }),
+  }))
+}
 
 /** Set or clear (null) the takedown of a record. Returns 1, or 0 if there is no such record. */
 export function updateRecordTakedown(tx: Tx, repoId: number, path: string, ref: string | null): Promise<number> {

@@ -131,6 +131,23 @@ export async function insertStagedRepo(tx: Tx, rev: Tid, until: Millis, fresh: U
   return row!.id
 }
 
+/**
+ * Keep SQLite from giving the number of a repository that has lost its own row to the next one, which would then have
+ * its rows too: the number after the highest is taken, by a repository that no account has.
+ */
+export async function skipNumbers(tx: Tx, rev: Tid, fresh: Uint8Array): Promise<void> {
+  await tx.run(sql`
+    INSERT INTO repo (id, rev, head, data, commit_block, fresh)
+    SELECT max(id) + 1, ${rev}, ${noBytes}, ${noBytes}, ${noBytes}, ${fresh} FROM (
+      SELECT max(repo_id) AS id FROM record UNION ALL SELECT max(repo_id) FROM repo_node UNION ALL SELECT max(id) FROM repo) numbers`)
+}
+
+/** Make a repository that no account has of rows whose repository has lost its own row: a sweep deletes them. */
+export async function disownOrphan(tx: Tx, id: number, rev: Tid, fresh: Uint8Array): Promise<void> {
+  await tx.run(sql`
+    INSERT INTO repo (id, rev, head, data, commit_block, fresh) VALUES (${id}, ${rev}, ${noBytes}, ${noBytes}, ${noBytes}, ${fresh})`)
+}
+
 /** Returns false if the sweep has claimed the repository. */
 export async function extendStaging(tx: Tx, id: number, until: Millis): Promise<boolean> {
   return (

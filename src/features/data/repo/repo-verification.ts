@@ -1,25 +1,50 @@
 /** Checks a stored repository for consistency: signature, tree, records, and no leftover rows. */
 import { unthrottled, type Throttle } from '../../../base/pace.ts'
-import { inPieces, type Reader } from '../../../platform/database/database.ts'
+import type { Reader } from '../../../platform/database/database.ts'
+import { decode, type DataObject } from '../../../protocol/cbor.ts'
 import { cidOfCbor, type Cid } from '../../../protocol/cid.ts'
 import { parseCommit, verifyCommit } from '../../../protocol/commit.ts'
+import type { Tid } from '../../../protocol/identifiers.ts'
 import type { PublicKey } from '../../../protocol/keys.ts'
 import { Malformed } from '../../../protocol/malformed.ts'
 import { walkTree } from '../../../protocol/mst.ts'
-import { countFramedRecords, findRecordsAt } from './record-store.ts'
+import { hasSubjects, subjectOf } from './record-preparation.ts'
+import { findRecordsAt, LAST_PATH, listRecordHeads, type RecordHead } from './record-store.ts'
 import { StoredNodes } from './node-store.ts'
 import { findCounts, type RepoHead } from './repo-store.ts'
+
+/** How far the check of a repository is. */
+export interface CheckedUpTo {
+  /** The revision in which it began. Numbers are compared only if it is still that one at the end. */
+  rev: Tid
+  /** Records up to this path were compared with the tree. */
+  path: string
+  nodes: number
+  records: number
+}
+
+/** Bytes of records that are read at once, which the last of them may exceed. */
+const PIECE_BYTES = 512 * 1024
+/** Rows of records without their values that are read at once. */
+const PIECE_ROWS = 250
 
 /**
  * Returns what is wrong with the repository, in words; empty if nothing is. `reader` must be of a snapshot. `throttled`
  * runs each piece of the work.
+ *
+ * If `isDue` before the end, and nothing was wrong so far, also returns the place from where the check has to continue,
+ * in this state or a later one. Every record is compared with the tree of one state either way.
  */
 export async function repoFaults(
   reader: Reader,
   repo: RepoHead,
   key: PublicKey,
-  throttled: Throttle = unthrottled,
-): Promise<string[]> {
+  {
+    throttled = unthrottled,
+    from = { rev: repo.rev, path: '', nodes: 0, records: 0 },
+    isDue = () => false,
+  }: { throttled?: Throttle; from?: CheckedUpTo; isDue?: () => boolean } = {},
+): Promise<{ faults: string[]; next: CheckedUpTo | null }> {
   const faults = commitFaults(repo, key)
   const stored = new StoredNodes(reader, repo.id)
   const readNode = async (cid: Cid): Promise<Uint8Array | null> => {
@@ -27,27 +52,45 @@ export async function repoFaults(
     if (node !== undefined && !cidOfCbor(node.bytes).equals(cid)) faults.push(`node ${cid} does not match its CID`)
     return node?.bytes ?? null
   }
-  let nodes = 0
-  let records = 0
+  let { path, nodes, records } = from
+  const compare = async (upTo: string, entries: readonly [path: string, cid: Cid][]) =>
+    faults.push(...(await rangeFaults(reader, repo, { after: path, upTo, entries, throttled })))
   try {
-    for await (const page of walkTree(repo.data, (cid) => throttled(() => readNode(cid)))) {
+    for await (const page of walkTree(repo.data, (cid) => throttled(() => readNode(cid)), path)) {
       nodes += page.nodes.length
       records += page.entries.length
-      for (const entries of inPieces(page.entries))
-        faults.push(...(await throttled(() => recordFaults(reader, repo.id, entries))))
+      const last = page.entries.at(-1)
+      if (last === undefined) continue
+      await compare(last[0], page.entries)
+      path = last[0]
+      if (faults.length === 0 && isDue()) return { faults, next: { rev: from.rev, path, nodes, records } }
     }
   } catch (error) {
-    if (!(error instanceof Malformed)) throw error
-    return [...faults, `the tree cannot be read (${error.message})`]
+    // Packed nodes that were cut off end in a read behind their bytes.
+    if (!(error instanceof Malformed || error instanceof RangeError)) throw error
+    const place = path === '' ? 'the tree' : `the tree after ${path}`
+    return { faults: [...faults, `${place} cannot be read (${error.message})`], next: null }
   }
+  await compare(LAST_PATH, [])
+  // A commit in between has changed the numbers.
+  if (from.rev === repo.rev) faults.push(...(await countFaults(reader, repo, stored, { nodes, records }, throttled)))
+  return { faults, next: null }
+}
+
+async function countFaults(
+  reader: Reader,
+  repo: RepoHead,
+  stored: StoredNodes,
+  { nodes, records }: { nodes: number; records: number },
+  throttled: Throttle,
+): Promise<string[]> {
+  const faults: string[] = []
   const kept = await findCounts(reader, repo.id)
   const storedNodes = await stored.countFramed(throttled)
-  const storedRecords = await countFramedRecords(reader, repo.id, throttled)
-  const misframed = storedNodes.misframed + storedRecords.misframed
   if (storedNodes.count !== nodes) faults.push(`${storedNodes.count} nodes are stored and ${nodes} are in the tree`)
-  if (misframed > 0) faults.push(`${misframed} blocks would be unreadable in an archive`)
-  if (storedRecords.count !== records)
-    faults.push(`${storedRecords.count} records are stored and ${records} are in the tree`)
+  if (storedNodes.misframed > 0) faults.push(`${storedNodes.misframed} nodes would be unreadable in an archive`)
+  if (storedNodes.newestRev > repo.rev)
+    faults.push(`a node has revision ${storedNodes.newestRev}, the repository ${repo.rev}`)
   if ((kept.records ?? records) !== records)
     faults.push(`${kept.records} records are counted and ${records} are in the tree`)
   if ((kept.nodes ?? nodes) !== nodes) faults.push(`${kept.nodes} nodes are counted and ${nodes} are in the tree`)
@@ -71,24 +114,61 @@ function commitFaults({ did, rev, head, data, commitBlock }: RepoHead, key: Publ
   }
 }
 
-async function recordFaults(
+interface Range {
+  after: string
+  upTo: string
+  /** All that the tree has in this range. */
+  entries: readonly [path: string, cid: Cid][]
+  throttled: Throttle
+}
+
+/** Compares all stored records after a path, up to another and with it, with the entries of the tree there. */
+async function rangeFaults(
   reader: Reader,
-  repoId: number,
-  entries: readonly [path: string, cid: Cid][],
+  { id, rev }: RepoHead,
+  { after, upTo, entries, throttled }: Range,
 ): Promise<string[]> {
-  const stored = new Map(
-    (
-      await findRecordsAt(
-        reader,
-        repoId,
-        entries.map(([path]) => path),
-      )
-    ).map((record) => [record.path, record]),
-  )
-  return entries.flatMap(([path, cid]) => {
-    const record = stored.get(path)
-    if (record === undefined) return [`record ${path} is missing`]
-    if (!record.cid.equals(cid)) return [`record ${path} is ${record.cid}, but ${cid} in the tree`]
-    return cidOfCbor(record.value).equals(cid) ? [] : [`record ${path} does not match its CID`]
+  const faults: string[] = []
+  const wanted = new Map(entries)
+  for (let place = after; ;) {
+    const rows = await throttled(() => listRecordHeads(reader, id, { after: place, upTo, limit: PIECE_ROWS }))
+    const sound: RecordHead[] = []
+    for (const row of rows) {
+      const cid = wanted.get(row.path)
+      wanted.delete(row.path)
+      if (cid === undefined) faults.push(`record ${row.path} is stored and not in the tree`)
+      else if (!row.cid.equals(cid)) faults.push(`record ${row.path} is ${row.cid}, but ${cid} in the tree`)
+      else sound.push(row)
+      if (row.isMisframed) faults.push(`record ${row.path} would be unreadable in an archive`)
+      if (row.rev > rev) faults.push(`record ${row.path} has revision ${row.rev}, the repository ${rev}`)
+    }
+    for (const piece of piecesOf(sound)) faults.push(...(await throttled(() => valueFaults(reader, id, piece))))
+    if (rows.length < PIECE_ROWS) break
+    place = rows.at(-1)!.path
+  }
+  return [...faults, ...Array.from(wanted.keys(), (path) => `record ${path} is missing`)]
+}
+
+function* piecesOf(rows: readonly RecordHead[]): Generator<RecordHead[]> {
+  let [piece, bytes]: [RecordHead[], number] = [[], 0]
+  for (const row of rows) {
+    piece.push(row)
+    bytes += row.bytes
+    if (bytes < PIECE_BYTES) continue
+    yield piece
+    ;[piece, bytes] = [[], 0]
+  }
+  if (piece.length > 0) yield piece
+}
+
+async function valueFaults(reader: Reader, repoId: number, rows: readonly RecordHead[]): Promise<string[]> {
+  const paths = rows.map(({ path }) => path)
+  const values = new Map((await findRecordsAt(reader, repoId, paths)).map(({ path, value }) => [path, value]))
+  return rows.flatMap(({ path, cid, subject }) => {
+    const value = values.get(path)!
+    if (!cidOfCbor(value).equals(cid)) return [`record ${path} does not match its CID`]
+    const collection = path.slice(0, path.indexOf('/'))
+    if (!hasSubjects(collection) || subjectOf(collection, decode(value) as DataObject) === subject) return []
+    return [`record ${path} is stored as being about something else`]
   })
 }

@@ -11,9 +11,11 @@ import type { Cid } from '../../../protocol/cid.ts'
 import type { RepoEvent } from '../../../protocol/frames.ts'
 import type { Did, Tid } from '../../../protocol/identifiers.ts'
 import { syncEvent } from './commit-writer.ts'
+import { noFreshNodes, readableNodes } from './fresh-nodes.ts'
 import { StoredNodes } from './node-store.ts'
 import {
   anyRecordUpTo,
+  copyTakedowns,
   countRecords,
   findRecord,
   LAST_PATH,
@@ -22,19 +24,34 @@ import {
   updateRecordTakedown,
   type StoredRecord,
 } from './record-store.ts'
-import { countTakedown, disownRepo, findCounts, keepCounts, repoHead, type RepoHead } from './repo-store.ts'
+import {
+  countTakedown,
+  disownOrphan,
+  disownRepo,
+  skipNumbers,
+  findCounts,
+  keepCounts,
+  repoHead,
+  type RepoHead,
+} from './repo-store.ts'
+import { repoFaults } from './repo-verification.ts'
+import { secondOpinion } from './second-opinion.ts'
 import { pathBlocks, recentNodes } from './tree-nodes.ts'
 
 export { blocksOf } from './commit-blocks.ts'
 export { createRepo, nextRev, resignHead, syncEvent } from './commit-writer.ts'
 export { repoBlocks } from './repo-blocks.ts'
-export { repoFaults } from './repo-verification.ts'
-export { secondOpinion } from './second-opinion.ts'
 export { requireConfirmedAddress } from './record-writing.ts'
 export { prepareRecord, subjectOf } from './record-preparation.ts'
 export { adoptRepo, stageBlocks, stageRepo } from './repo-staging.ts'
 export { readRecord, type NewRecord, type StoredRecord } from './record-store.ts'
 export { recordTotal, repoHead, repoHeads, repoHeadsOf, type RepoHead } from './repo-store.ts'
+
+/** What is wrong with a stored repository, in our words and in those of independent code. */
+export const repoChecks = { faults: repoFaults, secondOpinion }
+
+/** For repairs, which take rows apart. */
+export const rawParts = { noFreshNodes, readableNodes, copyTakedowns, disownOrphan, skipNumbers }
 
 /**
  * Head, revision and numbers of stored blocks and records; null if the account has no repository. Numbers that no

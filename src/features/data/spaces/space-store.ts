@@ -204,11 +204,11 @@ export async function listWholeRecords(
   repoId: number,
   after: string,
   limit: number,
-): Promise<SpaceRecord[]> {
-  const rows = await reader.all<RecordRow>(sql`
-    SELECT path, cid, value FROM space_record WHERE space_repo_id = ${repoId} AND path > ${after}
+): Promise<(SpaceRecord & { rev: Tid })[]> {
+  const rows = await reader.all<RecordRow & { rev: Tid }>(sql`
+    SELECT path, cid, rev, value FROM space_record WHERE space_repo_id = ${repoId} AND path > ${after}
     ORDER BY path LIMIT ${limit}`)
-  return rows.map(recordOf)
+  return rows.map((row) => ({ ...row, cid: new Cid(row.cid) }))
 }
 
 export async function putSpaceRecords(

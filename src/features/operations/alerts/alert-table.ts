@@ -160,7 +160,7 @@ export const alerts: readonly Alert[] = [
     name: 'repository-damaged',
     title: 'a repository is damaged',
     remedy:
-      'keep a copy of the database before anything else; "holdfast integrity" lists what is wrong, and "holdfast restore" brings a backup back',
+      'keep a copy of the database before anything else; "holdfast integrity" lists what is wrong, and "holdfast repair" shows what can be rebuilt',
     everySecs: MINUTE_SECS,
     holdsForSecs: 0,
     async look({ db }) {

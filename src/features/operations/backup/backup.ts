@@ -15,6 +15,7 @@ export {
   continueSequence,
   fetchSnapshot,
   installDatabase,
+  partsOf,
   type Fetched,
 } from './restoring.ts'
 export { lastRehearsal, rehearse, type Counts, type Rehearsal } from './rehearsal.ts'

@@ -83,6 +83,23 @@ export async function fetchSnapshot(
   return { databasePath, missingBlobs: await fetchBlobs(config, await part(inSnapshot(snapshot, 'blobs')), part) }
 }
 
+/**
+ * Single parts of a backup, to read from them. `fetchDatabase` throws OperatorError if there is no such snapshot, or it
+ * is damaged; `blob` returns the bytes that the backup has of a blob, not compared with its CID, or null.
+ */
+export const partsOf = (archive: Archive, unseal: Unseal) => ({
+  async fetchDatabase(snapshot: string, path: string): Promise<void> {
+    const manifest = await readManifest(archive, snapshot)
+    if (manifest === null) throw new OperatorError(`there is no complete backup named ${snapshot}`)
+    const content = await archive.read(inSnapshot(snapshot, 'database') + unseal.suffix)
+    await fetchDatabase(path, content && (await unseal.open(content)), manifest.database.sha256)
+  },
+  async blob(cid: string): Promise<AsyncIterable<Uint8Array> | null> {
+    const content = await archive.read(blobName(cid) + unseal.suffix)
+    return content && (await unseal.open(content))
+  },
+})
+
 /** Returns an unsealed part of the backup, or null if it is missing. */
 export type Part = (name: string) => Promise<AsyncIterable<Uint8Array> | null>
 

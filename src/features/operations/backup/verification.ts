@@ -14,7 +14,7 @@ import { explainDatabase } from '../../../platform/database/database-words.ts'
 import { explain } from '../../../platform/files/system-faults.ts'
 import { BucketUnavailable } from '../../../platform/network/bucket-faults.ts'
 import { blobStorage, hasBlobs, storedBlobs, type BlobStorage, type StoredBlob } from '../../data/blobs/blobs.ts'
-import { repoFaults, repoHead, repoHeads, secondOpinion } from '../../data/repo/repo.ts'
+import { repoChecks, repoHead, repoHeads } from '../../data/repo/repo.ts'
 
 const PAGE = 500
 /** A bucket answers late, but many at once. */
@@ -57,7 +57,7 @@ export async function verifyEverything(
 }
 
 const dataRemedy = ({ db }: Context): string =>
-  `Keep a copy of the damaged database elsewhere, and restore a backup with "holdfast restore"${db.dialect.name === 'sqlite' ? '' : ", or one of PostgreSQL's own"}.`
+  `Keep a copy of the damaged database elsewhere. "holdfast repair" shows what can be rebuilt of a repository. If that is not enough, restore a backup with "holdfast restore"${db.dialect.name === 'sqlite' ? '' : ", or one of PostgreSQL's own"}.`
 
 function blobRemedy(ctx: Context): string {
   if (blobStorage(ctx).isShared)
@@ -108,9 +108,9 @@ async function faultsOf(ctx: Context, did: Did, quick: boolean): Promise<string[
   return ctx.db.snapshot(async (reader) => {
     const repo = await repoHead(reader, did)
     if (repo === null) return []
-    const faults = await repoFaults(reader, repo, key.publicKey)
+    const { faults } = await repoChecks.faults(reader, repo, key.publicKey)
     if (quick || faults.length > 0) return faults
-    return (await secondOpinion(reader, repo, formatDidKey(key.publicKey))).map(
+    return (await repoChecks.secondOpinion(reader, repo, formatDidKey(key.publicKey))).map(
       (fault) => `independent verification: ${fault}`,
     )
   })

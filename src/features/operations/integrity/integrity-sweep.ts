@@ -1,7 +1,7 @@
 /**
  * Checks repositories while the server works: first those that were written to since the last pass or that are damaged,
- * in half of the time, then the next ones of a round through all. A pass takes a bounded share of a core, and what a
- * large repository takes beyond that is taken from the following passes.
+ * in half of the time, then events of the log in a quarter, and the next repositories of a round through all. A pass
+ * takes a bounded share of a core, and what a large repository takes beyond that is taken from the following passes.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { MINUTE_MILLIS, MINUTE_SECS } from '../../../base/durations.ts'
@@ -14,15 +14,21 @@ import { isStorageOutage } from '../../../http/errors.ts'
 import { accountOf } from '../../identity/accounts/accounts.ts'
 import { headSeq, writtenSince } from '../../data/firehose/firehose.ts'
 import { repoHead, repoHeads } from '../../data/repo/repo.ts'
+import { blobHealth } from '../../data/blobs/blobs.ts'
 import {
+  accountsWithoutRepo,
+  countLogFindings,
   currentIntegrityRound,
   damagedDids,
   forgetFindings,
+  forgetLogFindings,
   hasFindings,
   putFindings,
   putIntegrityRound,
+  putLogFindings,
   type IntegrityRound,
 } from './integrity-store.ts'
+import { checkEvents } from './log-check.ts'
 import { faultsOfRepo } from './repo-check.ts'
 
 const PASS_SECS = MINUTE_SECS
@@ -32,13 +38,19 @@ const MAX_EVENTS = 1000
 /** Faults that are kept of one repository. A damaged tree may lack a million records. */
 const MAX_FAULTS = 20
 const MAX_FAULT_CHARS = 300
+/** Faults of events that are kept of all accounts together. */
+const MAX_LOG_FINDINGS = 1000
+/** Accounts of which a scrub has found that a blob is faulty, in one pass. */
+const MAX_OWNERS = 100
 
 /** After which time a damaged repository is checked again, and how many of them in one pass: they may be mended. */
 const RECHECK_MILLIS = 30 * MINUTE_MILLIS
 const MAX_RECHECKS = 20
 
 /** Time that passes have used beyond their share, for repositories out of turn and for those of the round. */
-const debtsOf = perContext(() => ({ urgent: { millis: 0 }, round: { millis: 0 } }))
+const debtsOf = perContext(() => ({ urgent: { millis: 0 }, log: { millis: 0 }, round: { millis: 0 } }))
+/** When the last pass asked which blobs a scrub had found faulty. */
+const askedOf = perContext(() => ({ at: 0 }))
 
 export const integritySweep: Sweep = {
   name: 'integrity',
@@ -62,12 +74,20 @@ export const integritySweep: Sweep = {
     }
     const written = await writtenSince(db, round.seq, MAX_EVENTS)
     const damaged = await damagedDids(db, clock.now(), RECHECK_MILLIS, MAX_RECHECKS)
-    for (const did of new Set([...written.dids, ...damaged])) if (!urgent.isSpent) await check(did, urgent)
+    const asked = askedOf(ctx)
+    const faulty = await blobHealth.ownersOfFaulty(db, asked.at, MAX_OWNERS)
+    asked.at = clock.now()
+    for (const did of new Set([...written.dids, ...faulty, ...damaged])) if (!urgent.isSpent) await check(did, urgent)
     round.seq = written.seq
-    const regular = new Budget(debts.round, allowedMillis - Math.min(urgent.owedMillis, allowedMillis / 2), stopping)
+    const log = new Budget(debts.log, allowedMillis / 4, stopping)
+    const used = (budget: Budget, share: number) => Math.min(budget.owedMillis, allowedMillis * share)
+    let regular: Budget | null = null
     try {
-      for (let page = await nextRepos(ctx, round); round.endedAt === null; page = await nextRepos(ctx, round)) {
-        for (const { did } of page) {
+      await checkLog(ctx, round, log)
+      regular = new Budget(debts.round, allowedMillis - used(urgent, 1 / 2) - used(log, 1 / 4), stopping)
+      while (round.endedAt === null) {
+        const page = await nextAccounts(ctx, round)
+        for (const did of page) {
           if (regular.isSpent) return report
           await check(did, regular)
           round.after = did
@@ -80,14 +100,37 @@ export const integritySweep: Sweep = {
       return report
     } finally {
       urgent.settle()
-      regular.settle()
+      log.settle()
+      regular?.settle()
       if (!isDeepStrictEqual(round, before)) await putIntegrityRound(db, round)
     }
   },
 }
 
-const nextRepos = ({ db }: Context, { after, endedAt }: IntegrityRound) =>
-  endedAt === null ? repoHeads(db, after as Did, PAGE) : []
+/** The next accounts that have a repository, and those in between that should have one. */
+async function nextAccounts({ db }: Context, { after }: IntegrityRound): Promise<Did[]> {
+  const repos = (await repoHeads(db, after as Did, PAGE)).map(({ did }) => did)
+  const upTo = repos.length < PAGE ? null : repos.at(-1)!
+  const bare = await accountsWithoutRepo(db, after, upTo, PAGE)
+  return [...repos, ...bare].sort().slice(0, PAGE)
+}
+
+/** Check the next events of the log. At its end, faults that were not found again in this round are forgotten. */
+async function checkLog(ctx: Context, round: IntegrityRound, budget: Budget): Promise<void> {
+  const { db, log, clock } = ctx
+  while (!budget.isSpent) {
+    const checked = await checkEvents(ctx, round.logSeq, budget.throttled)
+    if (checked === null) {
+      if ((await countLogFindings(db)) > 0) await forgetLogFindings(db, round.beganAt)
+      return
+    }
+    round.logSeq = checked.seq
+    const found = checked.found.map(({ did, fault }) => ({ did, fault: fault.slice(0, MAX_FAULT_CHARS) }))
+    const room = MAX_LOG_FINDINGS - (found.length === 0 ? 0 : await countLogFindings(db))
+    for (const { did, fault: text } of found) log.error('an event of the log is damaged', { did, text })
+    if (found.length > 0 && room > 0) await putLogFindings(db, found.slice(0, room), clock.now())
+  }
+}
 
 /** The time that one pass may take for its repositories. */
 class Budget {
@@ -135,7 +178,7 @@ async function roundToContinue({ db, clock, config }: Context): Promise<Integrit
   const isRecent = round !== null && round.beganAt <= now && now < round.beganAt + config.integrity.roundSecs * 1000
   if (isRecent) return round
   const { completedAt = null, completedRepos = null, seq = await headSeq(db) } = round ?? {}
-  return { beganAt: now, after: '', repos: 0, endedAt: null, completedAt, completedRepos, seq }
+  return { beganAt: now, after: '', repos: 0, endedAt: null, completedAt, completedRepos, seq, logSeq: 0 }
 }
 
 /** What cannot be read is damaged, unless the database as a whole is out of reach. */
@@ -144,6 +187,13 @@ function unreadable({ config }: Context, error: unknown, stopping: AbortSignal):
   const isOutage = isStorageOutage(error) || (!isDamage && explainDatabase(error, config.databaseUrl) !== null)
   if (stopping.aborted || isOutage) throw error
   return [`it cannot be read (${error instanceof Error ? error.message : String(error)})`]
+}
+
+/** Check the repository of an account now, and replace what is known to be wrong with it. Returns the faults. */
+export async function refreshFindings(ctx: Context, did: Did): Promise<string[]> {
+  const faults = await faultsOfRepo(ctx, did)
+  await keepFindings(ctx, did, faults)
+  return faults
 }
 
 /** Returns whether there are any. */

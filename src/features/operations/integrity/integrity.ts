@@ -3,3 +3,5 @@
  * Nothing is mended by itself.
  */
 export { damagedRepos } from './integrity-store.ts'
+export { refreshFindings } from './integrity-sweep.ts'
+export { faultsOfRepo } from './repo-check.ts'

@@ -4,42 +4,125 @@
  */
 import type { Context } from '../../../platform/context.ts'
 import type { Reader } from '../../../platform/database/database.ts'
+import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { unthrottled, type Throttle } from '../../../base/pace.ts'
-import type { Did } from '../../../protocol/identifiers.ts'
+import type { Did, Tid } from '../../../protocol/identifiers.ts'
+import { tidMicros } from '../../../protocol/tid.ts'
+import { accountStatus } from '../../identity/accounts/accounts.ts'
 import { signingKeyOf } from '../../identity/account-keys/account-keys.ts'
-import { referenceFaults } from '../../data/blobs/blobs.ts'
-import { newestCommitEvent } from '../../data/firehose/firehose.ts'
+import { blobHealth } from '../../data/blobs/blobs.ts'
+import { loggedSince, newestCommitEvent, unnumberedEvents } from '../../data/firehose/firehose.ts'
 import { spaceFaults } from '../../data/spaces/spaces.ts'
-import { repoFaults, repoHead, type RepoHead } from '../../data/repo/repo.ts'
+import { repoChecks, repoHead } from '../../data/repo/repo.ts'
 
 /**
- * Returns what is wrong with the repository of an account, in words; empty if nothing is, or if there is none. Reads
- * one state in pieces, which `throttled` runs. References to blobs are compared once the records are right. What the
- * account has in spaces belongs to it.
+ * A check of a large repository takes minutes at its share of the processor. It continues in a new snapshot after this
+ * time: the log of SQLite grows, and PostgreSQL keeps what was deleted, for as long as one is open.
+ */
+const MAX_SNAPSHOT_MILLIS = 5000
+/** Blobs of an account whose bytes are said to be missing or damaged. */
+const MAX_BLOBS = 20
+/** A revision may be ahead of the clock, as relays allow, when it is made. */
+const MAX_AHEAD_MILLIS = 10 * MINUTE_MILLIS
+
+/**
+ * Returns what is wrong with the repository of an account, in words; empty if nothing is, or if there is neither.
+ * Reads in pieces, which `throttled` runs; what is compared with each other is of one state. References to blobs are
+ * compared once the records are right. What the account has in spaces belongs to it.
  */
 export async function faultsOfRepo(ctx: Context, did: Did, throttled: Throttle = unthrottled): Promise<string[]> {
-  return ctx.db.snapshot(async (reader) => {
-    // In the same state as the commit, because a new key comes with a new commit.
-    const [repo, key] = await throttled(async () => [await repoHead(reader, did), await signingKeyOf(ctx, reader, did)])
-    if (repo === null) return []
-    if (key === null) return ['the repository belongs to no account']
-    const faults = await repoFaults(reader, repo, key.publicKey, throttled)
-    if (faults.length === 0) faults.push(...(await referenceFaults(ctx, reader, did, throttled)))
-    return [
-      ...faults,
-      ...(await throttled(() => logFaults(reader, repo))),
-      ...(await spaceFaults(reader, did, throttled)),
-    ]
+  const faults = await faultsOfRecords(ctx, did, throttled)
+  if (faults === null) return []
+  if (faults.length === 0)
+    await inStates<string>(ctx, '', async (reader, after, isDue) => {
+      const { faults: found, next } = await blobHealth.referenceFaults(ctx, reader, did, { throttled, after, isDue })
+      faults.push(...found)
+      return next
+    })
+  const [log, blobs] = await throttled(() =>
+    ctx.db.shortSnapshot(async (reader) => [
+      await logFaults(reader, did),
+      await blobHealth.faultyOf(reader, did, MAX_BLOBS),
+    ]),
+  )
+  faults.push(...log, ...blobs.map(blobWords))
+  await inStates<string>(ctx, '', async (reader, after, isDue) => {
+    const { faults: found, next } = await spaceFaults(reader, did, { throttled, after, isDue })
+    faults.push(...found)
+    return next
   })
+  return faults
+}
+
+/** Does `work` from place to place, in one snapshot after another. */
+async function inStates<Place>(
+  { db }: Context,
+  start: Place,
+  work: (reader: Reader, from: Place, isDue: () => boolean) => Promise<Place | null>,
+): Promise<void> {
+  for (let place: Place | null = start; place !== null;) {
+    const from: Place = place
+    const until = performance.now() + MAX_SNAPSHOT_MILLIS
+    place = await db.snapshot((reader) => work(reader, from, () => performance.now() >= until))
+  }
+}
+
+/** Returns null if there is neither a repository nor an account. */
+async function faultsOfRecords(ctx: Context, did: Did, throttled: Throttle): Promise<string[] | null> {
+  let found: string[] | null = []
+  await inStates<Awaited<ReturnType<typeof repoChecks.faults>>['next'] | undefined>(
+    ctx,
+    undefined,
+    async (reader, from, isDue) => {
+      // In the same state as the commit, because a new key comes with a new commit.
+      const [repo, key] = await throttled(async () => [
+        await repoHead(reader, did),
+        await signingKeyOf(ctx, reader, did),
+      ])
+      if (repo === null) found = key === null ? null : ['the account has no repository']
+      else if (key === null) found = ['the repository belongs to no account']
+      if (repo === null || key === null) return null
+      const { faults, next } = await repoChecks.faults(reader, repo, key.publicKey, {
+        throttled,
+        isDue,
+        ...(from && { from }),
+      })
+      found = faults
+      return next
+    },
+  )
+  return found
+}
+
+function blobWords({ cid, fault, record }: { cid: string; fault: string; record: string | null }): string {
+  const place = record === null ? '' : `, to which record ${record} refers,`
+  return fault === 'unowned'
+    ? `blob ${cid}${place} is stored, but its row is missing`
+    : `the bytes of blob ${cid}${place} are ${fault}`
 }
 
 /** Subscribers have seen the events of the log, so the repository must not be behind them, or be another. */
-async function logFaults(reader: Reader, { did, rev, head }: RepoHead): Promise<string[]> {
+async function logFaults(reader: Reader, did: Did): Promise<string[]> {
+  const repo = await repoHead(reader, did)
+  if (repo === null) return []
+  const { rev, head } = repo
   const event = await newestCommitEvent(reader, did)
-  if (event === null || event.rev < rev) return []
+  if (event === null || event.rev < rev)
+    return (await isEventDue(reader, did, rev)) ? [`the event log lacks the event of revision ${rev}`] : []
   if (event.rev > rev) return [`the event log has revision ${event.rev}, the repository ${rev}`]
   // An event about a state alone names no commit.
   return event.commit === null || event.commit === head.toString()
     ? []
     : [`the event log has commit ${event.commit}, the repository ${head}`]
+}
+
+/**
+ * Whether the log must have the event of a revision: those of inactive accounts come with their activation, on
+ * PostgreSQL they get their numbers a moment later, and retention deletes the oldest.
+ */
+async function isEventDue(reader: Reader, did: Did, rev: Tid): Promise<boolean> {
+  const since = await loggedSince(reader)
+  if (since === null || tidMicros(rev) / 1000 < since + MAX_AHEAD_MILLIS) return false
+  if ((await accountStatus(reader, did)) !== 'active') return false
+  return (await unnumberedEvents(reader)).count === 0
 }

@@ -1,0 +1,126 @@
+import { withContext } from '../../app.ts'
+import { OperatorError } from '../../base/operator-error.ts'
+import type { Context } from '../../platform/context.ts'
+import { faultsOfRepo } from '../../features/operations/integrity/integrity.ts'
+import {
+  applyRepair,
+  backupSources,
+  planRepair,
+  undoRepair,
+  type RepairPlan,
+  type Repaired,
+} from '../../features/operations/repair/repair.ts'
+import { parseDid, type Did } from '../../protocol/identifiers.ts'
+import { exitCodes, Misuse, type ExitCode, type Invocation } from '../command.ts'
+import { commandLog, configured, jsonOption } from '../configuration.ts'
+import { tellResult } from '../report.ts'
+
+export const repairCommand = configured({
+  summary: 'Show what can be rebuilt of a damaged repository, and rebuild it.',
+  parameters: ['[did]'],
+  details: `Shows what is wrong with the repository of an account, what can be rebuilt from what, and what is nowhere. With
+--apply, does it: the rows as they were go to a file in the folder "repairs" of the data directory, and the repository
+gets a new commit, of which relays learn by a #sync event. Stop the server first, if the database is a file.
+
+The newest commit with a valid signature says what is right. The tree is rebuilt from the records, records from blocks
+in the event log, and both from an archive (--car) or a backup (--backup); blobs come from the mirror or the backup.
+Records that are stored and not in the tree are kept, unless the event log says that they were deleted.
+
+A repair that would lose something that is nowhere is refused without --accept-loss. Records that a backup or an archive
+has, and that may have been deleted since, come back with --keep-uncertain, and stay away with --drop-uncertain.
+
+--undo brings the rows back as they were, from the file, if the repository was not written to since. Exits with 1 if
+something is wrong, or is still wrong after the repair.`,
+  options: {
+    apply: { doc: 'Do it. Without this, nothing is changed.' },
+    car: { value: 'FILE', doc: 'An archive of the repository (CAR), from a relay, another server or an export.' },
+    backup: { value: 'NAME', doc: 'Use a backup at backup.destination: "newest", or its name.' },
+    'accept-loss': { doc: 'Lose what is nowhere.' },
+    'keep-uncertain': { doc: 'Bring back what may have been deleted since.' },
+    'drop-uncertain': { doc: 'Leave out what may have been deleted since.' },
+    undo: { value: 'FILE', doc: 'Undo the repair that has kept this file.' },
+    ...jsonOption,
+  },
+  async run(invocation) {
+    const { config, options, positionals } = invocation
+    const log = commandLog(invocation, config)
+    const { undo } = options
+    if (typeof undo === 'string') {
+      if (positionals.length > 0) throw new Misuse('--undo takes the file only')
+      return withContext(config, async (ctx) => tellUndone(invocation, await undoRepair(ctx, undo)), { log })
+    }
+    const did = parseDid(positionals[0] ?? '')
+    if (did === null) throw new Misuse('name the account by its DID')
+    if (options['keep-uncertain'] === true && options['drop-uncertain'] === true)
+      throw new Misuse('--keep-uncertain and --drop-uncertain exclude each other')
+    return withContext(config, (ctx) => repair(ctx, invocation, did), { log })
+  },
+})
+
+async function repair(ctx: Context, invocation: Invocation, did: Did): Promise<ExitCode> {
+  const { options } = invocation
+  const wanted = options['backup']
+  await using backup = typeof wanted === 'string' ? await backupSources(ctx, wanted === 'newest' ? null : wanted) : null
+  const faults = await faultsOfRepo(ctx, did).catch((error: Error) => [`it cannot be read (${error.message})`])
+  const plan = await planRepair(ctx, did, { ...carOf(options['car']), backup: backup?.reader ?? null })
+  try {
+    if (options['apply'] !== true || faults.length === 0) return tellPlan(invocation, faults, plan)
+    const repaired = await applyRepair(ctx, plan, {
+      acceptLoss: options['accept-loss'] === true,
+      keepUncertain: options['keep-uncertain'] === true ? true : options['drop-uncertain'] === true ? false : null,
+      blobSource: backup?.blobs ?? null,
+    })
+    return tellRepaired(invocation, plan, repaired)
+  } finally {
+    plan.pool.close()
+  }
+}
+
+function carOf(path: string | boolean | undefined): { car?: AsyncIterable<Uint8Array> } {
+  return typeof path === 'string' ? { car: fileOf(path) } : {}
+}
+
+async function* fileOf(path: string): AsyncGenerator<Uint8Array> {
+  const file = Bun.file(path)
+  if (!(await file.exists())) throw new OperatorError(`there is no file ${path}`)
+  yield* file.stream()
+}
+
+const listed = (title: string, lines: readonly string[]): string[] =>
+  lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)]
+
+function tellPlan(invocation: Invocation, faults: readonly string[], plan: RepairPlan): ExitCode {
+  const { did, records, steps, losses, uncertain } = plan
+  const text = [
+    ...listed('Wrong:', faults),
+    ...listed('To be rebuilt:', steps),
+    ...listed('Nowhere (--accept-loss):', losses),
+    ...listed('May have been deleted since (--keep-uncertain or --drop-uncertain):', uncertain),
+    faults.length === 0
+      ? 'Nothing is wrong with the repository.'
+      : `The repaired repository has ${records.size} records. Add --apply to repair it; nothing was changed.`,
+  ]
+  tellResult(invocation, { did, faults, steps, losses, uncertain, records: records.size }, text.join('\n'))
+  return faults.length === 0 ? exitCodes.ok : exitCodes.failed
+}
+
+function tellRepaired(invocation: Invocation, plan: RepairPlan, repaired: Repaired): ExitCode {
+  const { rev, head, evidence, blobs, faults } = repaired
+  const text = [
+    ...listed('Rebuilt:', plan.steps),
+    ...listed('Lost:', plan.losses),
+    ...listed('Blobs whose bytes are nowhere:', blobs.lost),
+    ...listed('Still wrong:', faults),
+    `The repository has ${plan.records.size} records at revision ${rev}.`,
+    `What was there before is in ${evidence}: "holdfast repair --undo" with this file brings it back.`,
+  ]
+  const value = { did: plan.did, rev, head: head.toString(), evidence, blobs, faults, records: plan.records.size }
+  tellResult(invocation, value, text.join('\n'))
+  return faults.length === 0 ? exitCodes.ok : exitCodes.failed
+}
+
+function tellUndone(invocation: Invocation, undone: { did: Did; rev: string; faults: string[] }): ExitCode {
+  const text = [`The rows of ${undone.did} are what they were, at revision ${undone.rev}.`]
+  tellResult(invocation, undone, [...text, ...listed('Wrong:', undone.faults)].join('\n'))
+  return exitCodes.ok
+}

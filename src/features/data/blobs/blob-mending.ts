@@ -1,0 +1,85 @@
+/** Brings back the bytes and rows of an account's blobs, from the mirror or another source. Removes nothing. */
+import type { Throttle } from '../../../base/pace.ts'
+import type { Context } from '../../../platform/context.ts'
+import { inPages } from '../../../platform/database/database.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { forgetBlobFault } from './blob-fault-store.ts'
+import { blobMirror } from './blob-mirror.ts'
+import { accountBlobs, updateSize } from './blob-store.ts'
+import { blobStorage } from './open-storage.ts'
+import { reconcileAccount } from './reconcile.ts'
+import { listMissing } from './reference-store.ts'
+
+const PAGE = 100
+
+/** Returns the bytes that may be those of a blob; null if it has none. */
+export type BlobSource = (cid: string) => Promise<AsyncIterable<Uint8Array> | null>
+
+export interface MendedBlobs {
+  /** Blobs whose bytes came from the mirror or the other source. */
+  restored: number
+  /** Rows that were lost, or said another size. */
+  rows: number
+  /** CIDs of blobs that the account has, or to which its records refer, and whose bytes are nowhere. */
+  lost: string[]
+}
+
+export async function mendBlobs(
+  ctx: Context,
+  did: Did,
+  source: BlobSource | null,
+  throttled: Throttle,
+): Promise<MendedBlobs> {
+  const mended: MendedBlobs = { restored: 0, rows: 0, lost: [] }
+  const sources = [mirrorSource(ctx), source].filter((one) => one !== null)
+  const owned = inPages(PAGE, { cid: '' }, ({ cid }, limit) => accountBlobs(ctx.db, did, cid, limit))
+  for await (const page of owned)
+    for (const { cid, size } of page) {
+      const found = await sizeOf(ctx, cid)
+      const there = found ?? (await restored(ctx, cid, sources, mended))
+      if (there === null) mended.lost.push(cid)
+      else {
+        if (there !== size) mended.rows += await updateSize(ctx.db, did, cid, there)
+        await forgetBlobFault(ctx.db, cid)
+      }
+    }
+  const missing = inPages(PAGE, { cid: '', record: '' }, ({ cid: cursor }, limit) =>
+    listMissing(ctx.db, { did, cursor, limit }),
+  )
+  for await (const page of missing)
+    for (const { cid } of page)
+      if ((await sizeOf(ctx, cid)) === null && (await restored(ctx, cid, sources, mended)) === null)
+        mended.lost.push(cid)
+  mended.rows += (await reconcileAccount(ctx, did, ctx.clock.now(), throttled)).adopted
+  return mended
+}
+
+/** Returns how many bytes are there; null if they are not those of the blob. */
+async function sizeOf(ctx: Context, cid: string): Promise<number | null> {
+  const content = await blobStorage(ctx).digest(cid)
+  return content?.cid === cid ? content.size : null
+}
+
+function mirrorSource(ctx: Context): BlobSource | null {
+  const mirror = blobMirror(ctx)
+  return mirror && ((cid) => mirror.bucket.get(mirror.keyPrefix + cid))
+}
+
+async function restored(
+  ctx: Context,
+  cid: string,
+  sources: readonly BlobSource[],
+  mended: MendedBlobs,
+): Promise<number | null> {
+  const storage = blobStorage(ctx)
+  for (const source of sources) {
+    const content = await source(cid)
+    if (content === null) continue
+    await using incoming = await storage.receive(content)
+    if (incoming.cid !== cid) continue
+    await storage.alone(cid, () => incoming.place())
+    mended.restored++
+    return incoming.size
+  }
+  return null
+}

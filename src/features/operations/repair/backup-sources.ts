@@ -1,0 +1,47 @@
+/** What a repair may take from a backup: the rows of its database, which is fetched for this, and its blobs. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { OperatorError } from '../../../base/operator-error.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Reader } from '../../../platform/database/database.ts'
+import { openDatabase } from '../../../platform/database/open-database.ts'
+import { listSnapshots, openArchive, partsOf, unsealOf } from '../backup/backup.ts'
+
+export interface BackupSources extends AsyncDisposable {
+  snapshot: string
+  reader: Reader
+  /** Returns the bytes that may be those of a blob; null if it has none. */
+  blobs(cid: string): Promise<AsyncIterable<Uint8Array> | null>
+}
+
+/** `wanted`: the name of a backup, or null for the newest. Throws `OperatorError` if there is none. */
+export async function backupSources(
+  { config }: Pick<Context, 'config'>,
+  wanted: string | null,
+): Promise<BackupSources> {
+  const { destination, passphrase } = config.backup
+  if (destination === null) throw new OperatorError('backup.destination is not set')
+  const archive = openArchive(destination, config)
+  const parts = partsOf(archive, await unsealOf(archive, passphrase?.reveal() ?? null))
+  const snapshot = wanted ?? (await listSnapshots(archive)).at(-1)
+  if (snapshot === undefined) throw new OperatorError(`there is no backup in ${destination}`)
+  const folder = await mkdtemp(join(config.dataDir, '.repair-'))
+  const discard = () => rm(folder, { recursive: true, force: true })
+  try {
+    const path = join(folder, 'backup.db')
+    await parts.fetchDatabase(snapshot, path)
+    const db = await openDatabase({ databaseUrl: path })
+    return {
+      snapshot,
+      reader: db,
+      blobs: parts.blob,
+      async [Symbol.asyncDispose]() {
+        await db.close()
+        await discard()
+      },
+    }
+  } catch (error) {
+    await discard()
+    throw error
+  }
+}

@@ -1,0 +1,60 @@
+/**
+ * Undoes a repair with the file that it has kept: the rows are again what they were, with all that was wrong with them.
+ * Only the head is another, because its revision cannot go back: the tree of that time is signed again. Events that no
+ * subscriber could read stay in the file.
+ */
+import { OperatorError } from '../../../base/operator-error.ts'
+import type { Context } from '../../../platform/context.ts'
+import { cidFromBytes } from '../../../protocol/cid.ts'
+import { signCommit, unsignedCommit } from '../../../protocol/commit.ts'
+import type { Did, Tid } from '../../../protocol/identifiers.ts'
+import { settledKeyOf, settledTransaction } from '../../identity/account-keys/account-keys.ts'
+import { accountStatus } from '../../identity/accounts/accounts.ts'
+import { sequenceEvents } from '../../data/firehose/firehose.ts'
+import { nextRev, repoHead, stageRepo, syncEvent } from '../../data/repo/repo.ts'
+import { refreshFindings } from '../integrity/integrity.ts'
+import { Evidence } from './evidence.ts'
+import { changedShapes, deleteReferencesOf, putHead, putRows, type RawRow } from './row-store.ts'
+
+const tablesOfRepo = ['repo_node', 'record'] as const
+
+/**
+ * Throws `OperatorError` if the file is none of a repair, the repository had no row then, or it was written to since.
+ */
+export async function undoRepair(ctx: Context, path: string): Promise<{ did: Did; rev: Tid; faults: string[] }> {
+  using evidence = new Evidence(path)
+  const { did, rev: repairedAt, repoId } = evidence.note
+  const [before] = Array.from(evidence.rows('repo')).flat()
+  if (repoId === null || before === undefined)
+    throw new OperatorError('the repository had no row before the repair, so there is nothing to bring back')
+  const root = cidFromBytes(before['data'] as Uint8Array)
+  if (root === null) throw new OperatorError('the row of the repository named no tree before the repair')
+  const shapes = await changedShapes(ctx.db)
+  const rev = nextRev(ctx, repairedAt)
+  await stageRepo(ctx, rev, async (id) => {
+    for (const table of tablesOfRepo)
+      for (const page of evidence.rows(table))
+        await ctx.db.transactionOn([], (tx) =>
+          putRows(
+            tx,
+            shapes.get(table)!,
+            page.map((row): RawRow => ({ ...row, repo_id: id })),
+          ),
+        )
+    await settledTransaction(ctx, did, async (tx) => {
+      const present = await repoHead(tx, did)
+      if (present?.rev !== repairedAt)
+        throw new OperatorError('the repository was written to since the repair, and that would be lost')
+      const key = await settledKeyOf(ctx, tx, did)
+      if (key === null) throw new OperatorError(`${did} has no account here any more`)
+      const head = signCommit(unsignedCommit(did, rev, root), key)
+      await putHead(tx, did, id, { ...before, rev, head: head.cid.bytes, commit_block: head.bytes })
+      await deleteReferencesOf(tx, did)
+      for (const table of ['blob_reference', 'blob'] as const)
+        for (const page of evidence.rows(table)) await putRows(tx, shapes.get(table)!, page)
+      if ((await accountStatus(tx, did)) === 'active') await sequenceEvents(ctx, tx, [syncEvent(did, rev, head)])
+    })
+  })
+  ctx.log.warn('repair undone', { did, rev, file: path })
+  return { did, rev, faults: await refreshFindings(ctx, did) }
+}

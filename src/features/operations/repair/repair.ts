@@ -1,0 +1,8 @@
+/**
+ * The door of repairs: what can be rebuilt of a damaged repository, from what, and doing it in one commit that relays
+ * accept. Never begins by itself. What was there before is kept in a file, which undoes the repair.
+ */
+export { planRepair, type RepairPlan } from './repair-plan.ts'
+export { applyRepair, type Repaired } from './repair-applying.ts'
+export { undoRepair } from './repair-undoing.ts'
+export { backupSources } from './backup-sources.ts'

@@ -1,0 +1,161 @@
+/** The SQL of repairs: rows as they are, whatever is wrong with them. */
+import { sqlName, sqlNames, tablesOf, type TableShape } from '../../../platform/database/catalog.ts'
+import {
+  sql,
+  sqlList,
+  sqlRows,
+  type Database,
+  type Reader,
+  type Sql,
+  type SqlValue,
+  type Tx,
+} from '../../../platform/database/database.ts'
+import { OperatorError } from '../../../base/operator-error.ts'
+import type { Did, Tid } from '../../../protocol/identifiers.ts'
+import type { EventType } from '../../../protocol/frames.ts'
+
+export interface RawRepo {
+  id: number
+  rev: Tid
+  head: Uint8Array
+  data: Uint8Array
+  commitBlock: Uint8Array
+  fresh: Uint8Array
+}
+
+export const rawRepo = (reader: Reader, did: Did): Promise<RawRepo | null> =>
+  reader.get(sql`SELECT id, rev, head, data, commit_block AS "commitBlock", fresh FROM repo WHERE did = ${did}`)
+
+/** The lowest number of a repository that has rows and is above `after`, although there is no repository of it. */
+export async function nextOrphan(reader: Reader, after: number): Promise<number | null> {
+  const next = (table: Sql, from: Sql) => sql`(SELECT min(repo_id) FROM ${table} WHERE repo_id > ${from})`
+  const found: number[] = []
+  for (const table of [sql`record`, sql`repo_node`]) {
+    const row = await reader.get<{ id: number | null }>(sql`
+      WITH RECURSIVE step (id) AS (
+        SELECT ${next(table, sql`${after}`)} UNION ALL SELECT ${next(table, sql`step.id`)} FROM step WHERE step.id IS NOT NULL
+      ) SELECT id FROM step WHERE id IS NOT NULL AND id NOT IN (SELECT id FROM repo) ORDER BY id LIMIT 1`)
+    if (row?.id != null) found.push(row.id)
+  }
+  return found.length === 0 ? null : Math.min(...found)
+}
+
+export interface RawRecord {
+  path: string
+  cid: Uint8Array
+  rev: Tid
+  indexedAt: number
+  takedownRef: string | null
+  value: Uint8Array
+}
+
+export const rawRecords = (reader: Reader, repoId: number, after: string, limit: number): Promise<RawRecord[]> =>
+  reader.all(sql`
+    SELECT path, cid, rev, indexed_at AS "indexedAt", takedown_ref AS "takedownRef", value
+    FROM record WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT ${limit}`)
+
+export const rawNodes = (
+  reader: Reader,
+  repoId: number,
+  after: Uint8Array,
+  limit: number,
+): Promise<{ cid: Uint8Array; bytes: Uint8Array }[]> =>
+  reader.all(
+    sql`SELECT cid, bytes FROM repo_node WHERE repo_id = ${repoId} AND cid > ${after} ORDER BY cid LIMIT ${limit}`,
+  )
+
+export interface RawEvent {
+  seq: number
+  did: Did
+  type: EventType
+  sequencedAt: number
+  frame: Uint8Array
+}
+
+/**
+ * The events of a repository in the log, in their order and in pages. Reads the whole log once: the list of events by
+ * account may be damaged too.
+ */
+export async function* rawEvents(reader: Reader, did: Did, limit: number): AsyncGenerator<RawEvent[]> {
+  const numbers = await reader.all<{ seq: number }>(sql`SELECT seq FROM repo_seq WHERE did = ${did} ORDER BY seq`)
+  for (let at = 0; at < numbers.length; at += limit)
+    yield await reader.all(sql`
+      SELECT seq, did, event_type AS type, sequenced_at AS "sequencedAt", frame FROM repo_seq
+      WHERE seq IN ${sqlList(numbers.slice(at, at + limit).map(({ seq }) => seq))} ORDER BY seq`)
+}
+
+export const deleteEvents = (tx: Tx, did: Did, seqs: readonly number[]): Promise<number> =>
+  tx.run(sql`DELETE FROM repo_seq WHERE did = ${did} AND seq IN ${sqlList(seqs)}`)
+
+// Evidence
+
+/** Tables that a repair changes, and the column by which their rows belong to the account or its repository. */
+export const changedTables = {
+  repo: 'id',
+  repo_node: 'repo_id',
+  record: 'repo_id',
+  blob: 'did',
+  blob_reference: 'did',
+  repo_seq: 'seq',
+} as const
+
+export type ChangedTable = keyof typeof changedTables
+export type RawRow = Record<string, SqlValue>
+
+export async function changedShapes(db: Pick<Database, 'all' | 'dialect'>): Promise<Map<ChangedTable, TableShape>> {
+  const shapes = await tablesOf(db)
+  return new Map((Object.keys(changedTables) as ChangedTable[]).map((name) => [name, shapes.get(name)!]))
+}
+
+/** Yields all rows of a table that belong to the account, as they are, in pages. */
+export async function* rowsOf(
+  reader: Reader,
+  { name, columns, key }: TableShape,
+  owner: number | string,
+  limit: number,
+): AsyncGenerator<RawRow[]> {
+  const isOwn = sql`${sqlName(changedTables[name as ChangedTable])} = ${owner}`
+  for (let last: RawRow | null = null; ;) {
+    const after: Sql =
+      last === null ? sql`1 = 1` : sql`(${sqlNames(key)}) > ${sqlRows([key.map((column) => last![column]!)])}`
+    const rows: RawRow[] = await reader.all<RawRow>(
+      sql`SELECT ${sqlNames(columns)} FROM ${sqlName(name)} WHERE ${isOwn} AND ${after} ORDER BY ${sqlNames(key)} LIMIT ${limit}`,
+    )
+    yield rows
+    if (rows.length < limit) return
+    last = rows.at(-1)!
+  }
+}
+
+/** Events of these numbers, as they are. */
+export const eventRows = (reader: Reader, { name, columns }: TableShape, seqs: readonly number[]): Promise<RawRow[]> =>
+  reader.all(sql`SELECT ${sqlNames(columns)} FROM ${sqlName(name)} WHERE seq IN ${sqlList(seqs)} ORDER BY seq`)
+
+/** Put rows back, in place of those with the same keys. */
+export async function putRows(tx: Tx, { name, columns, key }: TableShape, rows: readonly RawRow[]): Promise<void> {
+  if (rows.length === 0) return
+  const keys = new Set(key)
+  const others = columns.filter((column) => !keys.has(column))
+  const changes = others
+    .map((column) => sql`${sqlName(column)} = excluded.${sqlName(column)}`)
+    .reduce((all, one) => sql`${all}, ${one}`)
+  await tx.run(sql`
+    INSERT INTO ${sqlName(name)} (${sqlNames(columns)}) VALUES ${sqlRows(rows.map((row) => columns.map((column) => row[column] ?? null)))}
+    ON CONFLICT (${sqlNames(key)}) DO UPDATE SET ${changes}`)
+}
+
+export const deleteReferencesOf = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM blob_reference WHERE did = ${did}`)
+
+/** Give the account the repository of this number, with the row as it was and another head. */
+export async function putHead(tx: Tx, did: Did, id: number, row: RawRow): Promise<void> {
+  await tx.run(sql`UPDATE repo SET did = NULL WHERE did = ${did}`)
+  const changes = Object.entries(row)
+    .filter(([column]) => column !== 'id' && column !== 'did' && column !== 'staged_until')
+    .map(([column, value]) => sql`${sqlName(column)} = ${value}`)
+    .reduce((all, one) => sql`${all}, ${one}`)
+  const changed = await tx.run(
+    sql`UPDATE repo SET did = ${did}, staged_until = NULL, ${changes} WHERE id = ${id} AND staged_until IS NOT NULL`,
+  )
+  if (changed !== 1) throw new OperatorError('bringing the rows back took too long: repeat it')
+}
