@@ -27,6 +27,10 @@ test('the hashes are those of the vectors', () => {
   expect(hex(setHash(less))).toBe(vectors.lthash_one_two_less_one)
 })
 
+test('a record is expanded to the bytes of the vector', () => {
+  expect(hex(stateOf('one').subarray(0, 32))).toBe(vectors.blake3_one_first32)
+})
+
 test('an element is the path and the CID of a record', () => {
   const elements = Object.entries(vectors.record_cids).map(([path, cid]) => setElement(path, parseCid(cid)!))
   expect(elements.toSorted()).toEqual(vectors.elements.toSorted())

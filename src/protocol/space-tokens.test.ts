@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import vectors from '../../tests/vectors/contract/permissioned-data-v1.json' with { type: 'json' }
 import { mutated } from '../../tests/support/mutations.ts'
 import { Random } from '../../tests/support/random.ts'
-import { isCredential, isDelegation } from '../../tests/support/space-token-oracle.ts'
+import { isAttestation, isCredential, isDelegation } from '../../tests/support/space-token-oracle.ts'
 import type { Did } from './identifiers.ts'
 import { decodeJws, signJws } from './jws.ts'
 import { formatDidKey, parseDidKey, signingKey, type Curve, type PublicKey, type SigningKey } from './keys.ts'
@@ -199,6 +199,45 @@ test('the attestation of a client is for one host, and names the client twice', 
   expect(attest({ exp: issuedSecs + 301 })).toBe('BadJwt')
   expect(attest({}, { kid: undefined })).toBe('BadJwt')
   expect(attest({}, { crit: ['x'] })).toBe('BadJwt')
+})
+
+test('a second reader accepts and refuses the same of 10,000 changed attestations', async () => {
+  const random = new Random(1611)
+  const key = keyOf('p256')
+  const client = 'https://app.example.com/client.json'
+  const made: Made = {
+    header: { alg: 'ES256', typ: 'atproto-client-attestation+jwt', kid: 'key-1' },
+    payload: {
+      iss: client,
+      sub: client,
+      aud: 'did:example:space#atproto_space_host',
+      iat: issuedSecs,
+      exp: issuedSecs + 60,
+      jti: 'x',
+    },
+  }
+  const count = { accepted: 0, refused: 0 }
+  for (let i = 0; i < 10_000; i++) {
+    const parts = structuredClone(made)
+    for (let changes = random.below(3); changes > 0; changes--) {
+      const part = random.of([parts.header, parts.payload])
+      const name = random.of(names)
+      if (random.below(4) === 0) delete part[name]
+      else part[name] = random.of([...values, client, `${client}?x`])
+    }
+    let text = signJws(key, parts.header, parts.payload)
+    if (random.below(3) === 0) text = mutated(text, random, 'aZ09-_.=')
+    const outcome = readClientAttestation(text, space.authority, now)
+    const accepted = outcome.ok && verifySpaceToken(outcome.token, key.publicKey)
+    expect([parts, text, accepted]).toEqual([
+      parts,
+      text,
+      await isAttestation(text, space.authority, issuedSecs, key.publicKey),
+    ])
+    count[accepted ? 'accepted' : 'refused']++
+  }
+  expect(count.accepted).toBeGreaterThan(1000)
+  expect(count.refused).toBeGreaterThan(3000)
 })
 
 test('text of any size that is no token is refused', () => {

@@ -80,6 +80,21 @@ export async function isCredential(
   )
 }
 
+/** An attestation for the host of `authority`; the client names its key, which is looked up elsewhere. */
+export async function isAttestation(text: string, authority: string, nowSecs: number, by: PublicKey): Promise<boolean> {
+  const read = partsOf(text, 'atproto-client-attestation+jwt', 300, nowSecs)
+  if (read === null) return false
+  const { header, claims } = read
+  const isName = (name: unknown) => typeof name === 'string' && name.length > 0 && name.length <= 2048
+  return (
+    isName(header['kid']) &&
+    isName(claims['iss']) &&
+    claims['sub'] === claims['iss'] &&
+    claims['aud'] === `${authority}#atproto_space_host` &&
+    isTokenOf(text, read, by)
+  )
+}
+
 // Signed requests
 
 /**
