@@ -9,6 +9,7 @@ import { withoutTrailingSlashes } from '../base/trailing.ts'
 import { parseDid, parseHandle, type Did, type Handle } from './identifiers.ts'
 import { formatDidKey, parseBareMultibase, parseMultikey, type Curve } from './keys.ts'
 import { PDS_SERVICE_NAME, SIGNING_KEY_NAME, type PlcState } from './plc.ts'
+import { SPACE_HOST_NAME, SPACE_KEY_NAME } from './space-wire.ts'
 
 export interface VerificationMethod {
   id: string
@@ -79,6 +80,16 @@ function methodKey({ type, publicKeyMultibase }: VerificationMethod): string | n
       ? parseMultikey(publicKeyMultibase)
       : null
   return key && formatDidKey(key)
+}
+
+/** The names of keys and services for permissioned data that `before` has and `after` lacks. */
+export const droppedSpaceNames = (before: DidDocument, after: DidDocument): string[] => {
+  const named = (document: DidDocument) => [
+    ...(document.verificationMethod?.some(({ id }) => hasId(document, id, SPACE_KEY_NAME)) ? [SPACE_KEY_NAME] : []),
+    ...(document.service?.some(({ id }) => hasId(document, id, SPACE_HOST_NAME)) ? [SPACE_HOST_NAME] : []),
+  ]
+  const kept = new Set(named(after))
+  return named(before).filter((name) => !kept.has(name))
 }
 
 /** The key that signs the repository, as a did:key. */

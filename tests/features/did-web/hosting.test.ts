@@ -180,6 +180,36 @@ test('an edit is served, and tells the network to look again', async () => {
   expect((await request(`${pds.url}/v1/dids/${dora.did}`)).body).toEqual(edited)
 })
 
+test('an edit loses nothing that the document names for permissioned data', async () => {
+  const key = method(dora.did, 'atproto_space', dora.device.did)
+  const service = { id: `${dora.did}#atproto_space_host`, type: 'AtprotoSpaceHost', serviceEndpoint: 'https://s.test' }
+  const { document } = dora
+  const whole = {
+    ...document,
+    verificationMethod: [...document.verificationMethod, key],
+    service: [...document.service, service],
+  }
+  expect((await edit(whole)).status).toBe(200)
+  for (const [name, change] of [
+    ['atproto_space', { verificationMethod: document.verificationMethod }],
+    ['atproto_space_host', { service: document.service }],
+    ['atproto_space', { verificationMethod: 'none' }],
+  ] as const)
+    expect(await edit({ ...whole, ...change })).toMatchObject({
+      status: 400,
+      body: { error: { message: `The document lacks ${name}, which the identity names` } },
+    })
+  const other = { ...service, id: '#atproto_space_host', serviceEndpoint: 'https://other.test' }
+  expect((await edit({ ...whole, service: [...document.service, other] })).status).toBe(200)
+  expect((await askHost(pds, dora.host)).body.service).toEqual([...document.service, other])
+  // Who wants to be without them publishes that, and has it served again.
+  await host(false)
+  web.publishDidDocument(dora.host, document)
+  await host(true)
+  pointAt(pds, web, dora.host)
+  expect((await edit(document)).status).toBe(200)
+})
+
 test('an edit is refused if it is not the document of the account, is too large, or is not served here', async () => {
   await host(true)
   const before = (await askHost(pds, dora.host)).body

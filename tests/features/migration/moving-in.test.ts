@@ -5,9 +5,12 @@ import { createAccount, type TestAccount } from '../../support/clients/account.t
 import { bearer, request } from '../../support/clients/http.ts'
 import { belongingsOf, settleIn } from '../../support/clients/migration.ts'
 import { begin, giveMailedCode, moveOf, plan } from '../../support/clients/mover.ts'
+import { lastOperation, publish } from '../../support/clients/rotating.ts'
+import { deviceKey } from '../../support/clients/wallet.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import { nextOperation, signOperation, type Operation } from '../../../src/protocol/plc.ts'
 
 const { pds, plc } = useWorld({ plc: true, config: { rateLimit: { enabled: false } } })
 /** The old server. */
@@ -110,5 +113,51 @@ describe('an account that was here before', () => {
     expect(await belongingsOf(await agentOf(pds.url, moving), plc.url)).toEqual(before)
     const left = await request(`${old.url}/xrpc/com.atproto.sync.getRepoStatus?did=${from.did}`)
     expect(left.body).toMatchObject({ active: false })
+  })
+})
+
+describe('what the identity names for permissioned data', () => {
+  const entries = (key: string) => ({
+    verificationMethods: { atproto_space: key },
+    services: { atproto_space_host: { type: 'AtprotoSpaceHost', endpoint: 'https://spaces.example.com' } },
+  })
+
+  /** An account of the old server whose identity has such entries, which a key of the holder has signed. */
+  async function holderOf(name: string) {
+    const device = deviceKey()
+    const account = await createAccount(old, name, { recoveryKey: device.did })
+    const last = (await lastOperation({ directory: plc, account })) as Operation
+    const { services, verificationMethods } = entries(device.did)
+    const changes = {
+      services: { ...last.services, ...services },
+      verificationMethods: { ...last.verificationMethods, ...verificationMethods },
+    }
+    await publish({ directory: plc, account }, signOperation(nextOperation(last, changes)!, device.key))
+    return { device, account }
+  }
+
+  test('goes along, if the old server signs', async () => {
+    const { device, account } = await holderOf('fritz')
+    const moving = await begin(pds, account, 'fritz-here')
+    await pds.runSteps()
+    await giveMailedCode(pds, moving, old, account.email)
+    expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done' })
+    expect(await lastOperation({ directory: plc, account })).toMatchObject(entries(device.did))
+  })
+
+  test('goes along, if the holder signs what a server is to be without the old one', async () => {
+    const { device, account } = await holderOf('frida')
+    const wish = { identifier: account.did, handle: 'frida-here.test', recoveryKey: device.did }
+    const offer = await request(`${pds.url}/v1/move-in/offer`, { json: wish })
+    expect(offer.body.operation).toMatchObject(entries(device.did))
+    const { verificationMethods: _, ...without } = offer.body.operation
+    const short = { ...without, verificationMethods: { atproto: offer.body.operation.verificationMethods.atproto } }
+    const terms = { ...wish, email: 'frida-here@example.com', password: account.password }
+    const ask = (operation: object) =>
+      request(`${pds.url}/v1/move-in`, {
+        json: { ...terms, operation: signOperation(operation as Operation, device.key) },
+      })
+    expect((await ask(short)).status).toBe(400)
+    expect((await ask(offer.body.operation)).status).toBe(200)
   })
 })

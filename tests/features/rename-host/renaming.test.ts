@@ -132,6 +132,26 @@ test('identities and handles follow, the network is told, and who holds the only
   expect(await status()).toMatchObject({ states: { updated: 4, elsewhere: 1 } })
 })
 
+test('what an identity names for permissioned data stays as it is', async () => {
+  const mover = await stranger(pds, 'p256')
+  const hers = await moveIn(pds, mover, 'maria')
+  const { rotationKeys, services, verificationMethods } = (await request(`${plc.url}/${hers.did}/data`)).body
+  const entries = {
+    services: { atproto_space_host: { type: 'AtprotoSpaceHost', endpoint: 'https://spaces.example.com' } },
+    verificationMethods: { atproto_space: mover.didKey },
+  }
+  await mover.publish({
+    rotationKeys,
+    services: { ...services, ...entries.services },
+    verificationMethods: { ...verificationMethods, ...entries.verificationMethods },
+  })
+  await pds.restart(PRESENT)
+  await begin()
+  await workOff()
+  expect(await identityOf(hers.did)).toMatchObject(entries)
+  expect((await placeOf(hers))[0]).toBe('https://new.test')
+})
+
 test('handles stay unless they are to be renamed, and sessions go on', async () => {
   await pds.restart(PRESENT)
   await begin({ handles: 'keep' })

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { arrive, askHost, pointAt } from '../../support/clients/web-holder.ts'
+import { arrive, askHost, method, pointAt } from '../../support/clients/web-holder.ts'
 import { ADMIN_TOKEN, MASTER_KEY } from '../../support/servers/pds.ts'
 import { useWorld } from '../../support/world.ts'
 
@@ -34,14 +34,29 @@ test('a document that is served here names the new address, and who publishes on
   })
   expect(hosting.status).toBe(200)
   pointAt(pds, web, served.host)
+  const spaces = {
+    verificationMethod: method(served.did, 'atproto_space', served.device.did),
+    service: { id: '#atproto_space_host', type: 'AtprotoSpaceHost', serviceEndpoint: 'https://spaces.example.com' },
+  }
+  const { verificationMethod, service } = served.document
+  const document = {
+    ...served.document,
+    verificationMethod: [...verificationMethod, spaces.verificationMethod],
+    service: [...service, spaces.service],
+  }
+  const edited = await request(`${pds.url}/v1/did-web/document`, {
+    headers: bearer(served.accessJwt),
+    json: { document },
+  })
+  expect(edited.status).toBe(200)
   const own = await arrive(world, 'own.web.test')
 
   await pds.restart({ publicUrl: PRESENT, serverDid: 'did:web:new.test' as Did, formerUrls: [pds.url] })
   expect(await rename()).toMatchObject({ finishedAt: expect.any(String), states: { updated: 1, by_holder: 1 } })
   const [before] = served.document.service
   expect((await askHost(pds, served.host)).body).toEqual({
-    ...served.document,
-    service: [{ ...before, serviceEndpoint: PRESENT }],
+    ...document,
+    service: [{ ...before, serviceEndpoint: PRESENT }, spaces.service],
   })
   const [mail] = pds.mails.filter(({ subject }) => subject.includes('another name'))
   expect(mail!.to).toBe(own.email)

@@ -8,7 +8,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { invalidRequest } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
-import { didWebUrl, parseDidDocument } from '../../../protocol/did-document.ts'
+import { didWebUrl, droppedSpaceNames, parseDidDocument } from '../../../protocol/did-document.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountOf, accountStatus, furtherHandlesOf } from '../accounts/accounts.ts'
 import { announceIn, type By } from '../account-events/account-events.ts'
@@ -82,7 +82,7 @@ export async function endHosting(by: By, did: Did): Promise<void> {
 
 /**
  * Replace the document that is served, and tell the network. Throws `InvalidRequest` if the id is not the DID, if the
- * document is too large, or if it is not served here.
+ * document is too large or lacks what it named for permissioned data, or if it is not served here.
  */
 export async function editDocument(by: By, did: Did, document: { id?: unknown }): Promise<void> {
   const { ctx } = by
@@ -93,6 +93,7 @@ export async function editDocument(by: By, did: Did, document: { id?: unknown })
   await ctx.db.transaction(async (tx) => {
     const stored = await findWebDocument(tx, did)
     if (stored === null || stored.hostedSince === null) throw invalidRequest('The document is not served here')
+    refuseDropped(did, stored.document, document)
     await putWebDocument(tx, did, text)
     await forgetDidDocument(tx, did)
     await sequenceEvents(ctx, tx, [{ type: 'identity', did }])
@@ -100,6 +101,14 @@ export async function editDocument(by: By, did: Did, document: { id?: unknown })
   })
   // A fetch that began before the edit may still bring the old document into the cache.
   ctx.background.run('fetch of an edited document', () => resolveDid(ctx, did, { live: true }))
+}
+
+/** Throws `InvalidRequest` if a document loses what it names for permissioned data, as an operation of did:plc must not. */
+function refuseDropped(did: Did, before: string, after: unknown): void {
+  const [old, edited] = [parseDidDocument(JSON.parse(before), did), parseDidDocument(after, did)]
+  if (old === null) return
+  const [dropped] = droppedSpaceNames(old, edited ?? { id: did })
+  if (dropped !== undefined) throw invalidRequest(`The document lacks ${dropped}, which the identity names`)
 }
 
 /**
