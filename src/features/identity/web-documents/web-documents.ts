@@ -103,7 +103,7 @@ export async function editDocument(by: By, did: Did, document: { id?: unknown })
   ctx.background.run('fetch of an edited document', () => resolveDid(ctx, did, { live: true }))
 }
 
-/** Throws `InvalidRequest` if a document loses what it names for permissioned data, as an operation of did:plc must not. */
+/** Throws `InvalidRequest` if a document loses what it names for permissioned data. */
 function refuseDropped(did: Did, before: string, after: unknown): void {
   const [old, edited] = [parseDidDocument(JSON.parse(before), did), parseDidDocument(after, did)]
   if (old === null) return
