@@ -180,7 +180,8 @@ async function declared(expanded: readonly ExpandedScope[], source: SpaceTypeSou
     const type = typeToDeclare(scope)
     return type === null ? scope : formatSpaceScope(withDeclared(parseSpaceScope(scope)!, known.get(type)!.collections))
   }
-  const titleOf = ({ scope, title }: ExpandedScope) => title ?? known.get(typeToDeclare(scope) as Nsid)?.name ?? null
+  const titleOf = ({ scope, title }: ExpandedScope) =>
+    title ?? known.get(parseSpaceScope(scope)?.type as Nsid)?.name ?? null
   return {
     ok: true,
     scopes: expanded.map((one) => ({ ...one, title: titleOf(one), grants: one.grants.map(complete) })),

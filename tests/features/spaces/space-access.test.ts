@@ -187,7 +187,7 @@ test('a type that nobody declares can be read, and not written without naming co
 })
 
 test('the page of consent says in plain words what is shared, and marks what is far-reaching', async () => {
-  const scope = `atproto space:${TYPE} space:*?authority=*&collection=* space:${TYPE}?manage=update&collection=${NOTE}`
+  const scope = `atproto space:${TYPE} space:*?authority=*&collection=* space:${TYPE}?manage=update&action=create&collection=${NOTE}`
   const client = new OAuthClient(pds, loopbackClientId(scope))
   const { body } = await request(client.authorizeUrl(await client.requestUri({ scope })))
   const words = String(body)
@@ -197,10 +197,19 @@ test('the page of consent says in plain words what is shared, and marks what is 
   expect(words).toContain('Read every space that you are in, and write there for you')
   expect(words).toContain('Decide who may read and write there')
   expect(words).toContain('nothing is encrypted')
-  const german = await request(client.authorizeUrl(await client.requestUri({ scope })), {
-    headers: { 'accept-language': 'de' },
-  })
-  expect(String(german.body)).toContain('Lesen und für dich schreiben in: deine Bereiche vom Typ „Forum“')
+  expect(words).toContain('Write for you in your “Forum” spaces')
+  for (const [language, ...said] of [
+    ['de', 'Lesen und für dich schreiben in: deine Bereiche vom Typ „Forum“', 'verschlüsselt ist nichts'],
+    ['fr', 'Lire vos espaces de type « Forum » et y écrire pour vous', 'rien n’est chiffré'],
+    ['es', 'Leer tus espacios de tipo «Forum» y escribir allí por ti', 'nada está cifrado'],
+    ['pt', 'Ler seus espaços do tipo “Forum” e escrever lá por você', 'nada é criptografado'],
+    ['ja', 'あなたの「Forum」スペースを読み、あなたに代わって書き込む', '暗号化はされません'],
+  ] as const) {
+    const page = await request(client.authorizeUrl(await client.requestUri({ scope })), {
+      headers: { 'accept-language': language },
+    })
+    for (const text of said) expect([language, String(page.body).includes(text)]).toEqual([language, true])
+  }
 })
 
 test('what is in a space is in no public answer, no event, no log and no metric', async () => {

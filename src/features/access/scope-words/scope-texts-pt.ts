@@ -75,7 +75,7 @@ export const scopeBrazilian = {
   graveSentence: '<strong>De grande alcance.</strong> {more}',
   read: 'Ler o que você vê nos apps',
   readMore: 'Sua linha do tempo, notificações, itens salvos e listas, e o que os outros publicam. Não altera nada.',
-  spaceReadSelf: 'Ler o que você escreveu em {spaces}',
+  spaceReadSelf: 'Ler o que você escreveu em: {spaces}',
   spaceRead: 'Ler {spaces}',
   spaceUse: 'Ler {spaces} e escrever lá por você',
   spaceWrite: 'Escrever por você em {spaces}',
