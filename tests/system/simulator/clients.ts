@@ -56,7 +56,7 @@ export class Client {
     try {
       while (!world.isEnding) {
         await this.#act()
-        await this.#pause(timeline.happens(0.3) ? timeline.between(0, 5) : timeline.between(0, 600))
+        await this.#pause(timeline.happens(0.3) ? timeline.between(0, 5) : timeline.between(0, world.tempoMillis))
       }
       while (this.#outstanding > 0) await this.#pause(100)
       this.isDone = true

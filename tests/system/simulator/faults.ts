@@ -3,6 +3,8 @@ import type { World } from './world.ts'
 
 type Fault = (world: World) => string
 
+/** Of an outage, in milliseconds. */
+const longest = ({ isLong }: World) => (isLong ? 16_000 : 2000)
 const anyNode = (world: World) => world.timeline.random.of(world.nodes)
 
 const faults: Readonly<Record<string, Fault>> = {
@@ -13,13 +15,13 @@ const faults: Readonly<Record<string, Fault>> = {
   },
   freeze(world) {
     const node = anyNode(world)
-    const millis = world.timeline.between(300, 20_000)
+    const millis = world.timeline.between(100, longest(world))
     node.actor.frozenUntil = world.timeline.now + millis
     return `${node.name} freezes for ${(millis / 1000).toFixed(1)} s`
   },
   silence(world) {
     const node = anyNode(world)
-    const millis = world.timeline.between(300, 15_000)
+    const millis = world.timeline.between(100, longest(world))
     node.wire.silentUntil = world.timeline.now + millis
     return `the line between ${node.name} and the database is silent for ${(millis / 1000).toFixed(1)} s`
   },
@@ -28,6 +30,12 @@ const faults: Readonly<Record<string, Fault>> = {
     const { timeline } = world
     for (const line of node.wire.lines) if (timeline.happens(0.7)) line.cut(timeline.happens(0.5))
     return `connections between ${node.name} and the database are cut`
+  },
+  lag(world) {
+    const { timeline } = world
+    const node = anyNode(world)
+    for (const line of node.wire.lines) if (timeline.happens(0.3)) line.delay(timeline.between(20, 3000))
+    return `some connections between ${node.name} and the database stutter`
   },
   slow(world) {
     const node = anyNode(world)
@@ -42,8 +50,26 @@ const faults: Readonly<Record<string, Fault>> = {
     timeline.schedule(millis, world.fate, () => (server.isDown = false))
     return `the database crashes, and is back after ${(millis / 1000).toFixed(1)} s`
   },
+  failover(world) {
+    const { server, timeline } = world
+    const lag = timeline.happens(0.3) ? 0 : timeline.between(1, 1500)
+    server.follow()
+    timeline.schedule(lag, world.fate, () => {
+      const since = server.promote()
+      if (since === null) return
+      world.watch.failedOver(since)
+      const millis = timeline.between(50, 3000)
+      server.isDown = true
+      timeline.schedule(millis, world.fate, () => (server.isDown = false))
+      world.note(
+        'fate',
+        `the database is lost; a standby that is ${((timeline.now - since) / 1000).toFixed(1)} s behind is there after ${(millis / 1000).toFixed(1)} s`,
+      )
+    })
+    return 'a standby of the database falls behind'
+  },
   databaseStall(world) {
-    const millis = world.timeline.between(100, 6000)
+    const millis = world.timeline.between(100, longest(world) / 2)
     world.server.actor.frozenUntil = world.timeline.now + millis
     return `the database stalls for ${(millis / 1000).toFixed(1)} s`
   },
@@ -74,8 +100,8 @@ const faults: Readonly<Record<string, Fault>> = {
 }
 
 /** Plan the faults of a world. Returns the function that ends those that last. */
-export function faultsOf(world: World, millis: number): () => void {
-  const { timeline, befallen } = world
+export function faultsOf(world: World): () => void {
+  const { timeline, befallen, millis } = world
   // A world has few kinds of faults, so that each of them is alone sometimes.
   const names = Object.keys(faults)
   const kinds = Array.from({ length: timeline.random.below(4) }, () => timeline.random.of(names))
@@ -91,6 +117,7 @@ export function faultsOf(world: World, millis: number): () => void {
   }
   return () => {
     for (const node of world.nodes) {
+      node.actor.skewMillis = 0
       node.wire.silentUntil = 0
       node.wire.latencyMillis = 1.5
       node.actor.frozenUntil = Math.min(node.actor.frozenUntil, timeline.now)

@@ -47,6 +47,16 @@ export class Ledger {
     write.cid = named.cid
   }
 
+  /** What was promised after an instant is lost, or not. */
+  forgetPromises(since: number): void {
+    for (const writes of this.#byPath.values())
+      for (const write of writes)
+        if (write.endedAt > since && write.told === 'acknowledged') {
+          write.told = 'unknown'
+          write.endedAt = Infinity
+        }
+  }
+
   writesOf(did: string, path: string): Write[] {
     const key = `${did}/${path}`
     const known = this.#byPath.get(key)

@@ -19,7 +19,7 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
         put: 'void free',
       },
     ],
-    found: /Record already exists/,
+    found: /has the clock id of|Record already exists/,
   },
   floor: {
     what: 'the floor of the numbering rises past a transaction that runs but is younger than all that have ended',
@@ -142,7 +142,7 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
       { path: 'src/app.ts', find: '    () => ctx.steps.reclaim(),\n', put: '' },
       { path: 'src/platform/running/steps.ts', find: '    await releaseSteps(db)\n', put: '' },
     ],
-    found: /steps are not done/,
+    found: /nobody has taken over/,
   },
   codes: {
     what: 'a code that was mailed can be used again',

@@ -27,9 +27,12 @@ class Direction {
     readonly to: Actor,
   ) {}
 
+  /** Nothing arrives until then. */
+  stuckUntil = 0
+
   deliver(act: () => void): void {
     const { timeline, latencyMillis, silentUntil } = this.wire
-    const from = Math.max(timeline.now, silentUntil) + timeline.between(0.05, latencyMillis)
+    const from = Math.max(timeline.now, silentUntil, this.stuckUntil) + timeline.between(0.05, latencyMillis)
     this.#last = Math.max(this.#last, from)
     timeline.schedule(this.#last - timeline.now, this.to, act)
   }
@@ -156,6 +159,13 @@ export class Line {
     timeline.schedule(timeline.between(0, 3), node, () => this.#over())
   }
 
+  /** Packets of this connection alone are lost and sent again. */
+  delay(millis: number): void {
+    const { now } = this.wire.timeline
+    this.#up.stuckUntil = now + millis
+    this.#down.stuckUntil = now + millis
+  }
+
   /** The client hangs up. */
   close(): void {
     const { server } = this.wire
@@ -185,7 +195,8 @@ class Pool {
     readonly options: PoolOptions,
   ) {}
 
-  #open(): Line {
+  /** `listens`: beside those that the pool counts. */
+  #open(listens = false): Line {
     const { connection, connectionTimeout, onconnect, onclose } = this.options
     const line: Line = new Line(this.wire, connection, {
       timeoutMillis: connectionTimeout * 1000,
@@ -196,7 +207,7 @@ class Pool {
         this.#serve()
       },
     })
-    this.#lines.add(line)
+    if (!listens) this.#lines.add(line)
     return line
   }
 
@@ -250,7 +261,7 @@ class Pool {
   }
 
   async listen(channel: string, act: (channel: string) => void, onListen: () => void): Promise<Listener> {
-    const listener = new Listener(() => this.#open(), this.wire, channel, act, onListen)
+    const listener = new Listener(() => this.#open(true), this.wire, channel, act, onListen)
     this.#listeners.add(listener)
     await listener.start()
     return listener

@@ -408,6 +408,26 @@ export class PostgresServer {
     for (const { channels } of this.sessions) channels.get(channel)?.(channel)
   }
 
+  #standby: { storage: Storage; since: number } | null = null
+
+  /** A standby that has this state, and gets no more of what is committed from now on. */
+  follow(): void {
+    this.#standby ??= { storage: this.storage.copy(), since: this.timeline.now }
+  }
+
+  /** The standby becomes the database. Returns since when it lacks what was committed, or null if there is none. */
+  promote(): number | null {
+    if (this.#standby === null) return null
+    const { storage, since } = this.#standby
+    this.#standby = null
+    this.crash()
+    storage.begin()
+    this.storage = storage
+    this.timelineId++
+    this.crash()
+    return since
+  }
+
   /** The process of PostgreSQL ends, and with it all that was not committed. */
   crash(): void {
     for (const session of this.sessions) this.terminate(session)

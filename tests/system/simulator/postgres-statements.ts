@@ -15,7 +15,7 @@ import {
   type Transaction,
 } from './postgres-server.ts'
 import { SqlFault, type Answer } from './sql-fault.ts'
-import { Storage } from './storage.ts'
+import type { Storage } from './storage.ts'
 
 interface Call {
   server: PostgresServer
@@ -303,8 +303,13 @@ function cborOf(value: number): Uint8Array {
   if (value < 24) return new Uint8Array([value])
   if (value < 256) return new Uint8Array([0x18, value])
   if (value < 65_536) return new Uint8Array([0x19, value >> 8, value & 255])
-  const bytes = Buffer.alloc(5, 0x1a)
-  bytes.writeUInt32BE(value, 1)
+  if (value < 2 ** 32) {
+    const bytes = Buffer.alloc(5, 0x1a)
+    bytes.writeUInt32BE(value, 1)
+    return bytes
+  }
+  const bytes = Buffer.alloc(9, 0x1b)
+  bytes.writeBigUInt64BE(BigInt(value), 1)
   return bytes
 }
 
@@ -472,7 +477,7 @@ function plain({ server, session, transaction, text, values }: Call): Answer {
 
 function storageOf(server: PostgresServer, transaction: Transaction): Storage {
   if (!transaction.isSnapshot) return server.storage
-  return (transaction.snapshot ??= new Storage(server.storage.copy()))
+  return (transaction.snapshot ??= server.storage.copy())
 }
 
 function attempt<T>(work: () => T): T {

@@ -12,7 +12,7 @@ export class Relay {
   constructor(readonly world: World) {}
 
   get hasAll(): boolean {
-    return this.cursor === this.world.watch.head
+    return this.cursor >= this.world.watch.head
   }
 
   start(): void {
@@ -69,7 +69,8 @@ export class Relay {
       },
       bufferedBytes: () => 0,
       batch: (work) => work(),
-      close,
+      // After what was sent before.
+      close: () => void timeline.schedule(Math.max(0, last - timeline.now), this.actor, close),
     }
     timeline.schedule(0, node.actor, () => handler.open(socket))
     // It moves on now and then.
@@ -80,14 +81,22 @@ export class Relay {
     })
   }
 
+  /** If no node lives that has sent an event which the database has lost, nobody knows of it but the relay. */
+  #isAhead(node: Node): void {
+    const { world } = this
+    if (!world.befallen.includes('failover'))
+      world.fail(`${node.name} tells the relay that event ${this.cursor}, which it has, is in the future`)
+    world.note('relay', `has event ${this.cursor}, which is lost, and begins anew`)
+    this.cursor = world.watch.head
+  }
+
   #receive(node: Node, frame: Uint8Array): void {
     const { world } = this
     const { value, rest } = decodeFirst(frame)
     const { op, t } = value as { op: number; t?: string }
     const body = decode(rest) as { seq: number; error?: string; message?: string }
     if (op === -1) {
-      if (body.error === 'FutureCursor')
-        world.fail(`${node.name} tells the relay that event ${this.cursor}, which it has, is in the future`)
+      if (body.error === 'FutureCursor') this.#isAhead(node)
       return
     }
     if (t === '#info') return

@@ -204,6 +204,15 @@ function replaceGlobals(): void {
       return `${at.slice(0, 8)}-${at.slice(8)}-7${uuid().slice(15)}`
     },
   })
+  // The runtime keeps a signal of others forever if somebody listens to it, and so whole worlds that are over.
+  AbortSignal.any = (signals) => {
+    const ending = new AbortController()
+    for (const signal of signals) {
+      if (signal.aborted) ending.abort(signal.reason)
+      else signal.addEventListener('abort', () => ending.abort(signal.reason), { once: true })
+    }
+    return ending.signal
+  }
   AbortSignal.timeout = (millis) => {
     const ending = new AbortController()
     after(millis, () => ending.abort(new DOMException('The operation timed out.', 'TimeoutError')))

@@ -124,7 +124,10 @@ export class Storage {
   /** Touches up to this one are known. */
   #touched = 0
 
-  constructor(readonly db: Database) {
+  constructor(
+    readonly db: Database,
+    readonly isCopy = false,
+  ) {
     this.#tables = tablesOf(db).map((table) => {
       const where = table.key.map((column) => `${quoted(column)} IS ?`).join(' AND ')
       const columns = table.columns.map(quoted).join(', ')
@@ -270,9 +273,13 @@ export class Storage {
   }
 
   /** The committed state, as a database of its own. */
-  copy(): Database {
+  copy(): Storage {
     this.show(null)
-    return Database.deserialize(this.db.serialize(), { strict: true })
+    // What a copy has changed since it was made is not in its bytes before the outer transaction ends.
+    if (this.isCopy) this.command('COMMIT')
+    const bytes = this.db.serialize()
+    if (this.isCopy) this.command('BEGIN')
+    return new Storage(Database.deserialize(bytes, { strict: true }), true)
   }
 }
 

@@ -8,7 +8,7 @@ import type { Committed } from './postgres-server.ts'
 import type { Changed } from './storage.ts'
 import { shortDigest } from './seams.ts'
 import type { Actor } from './timeline.ts'
-import type { Mail, World } from './world.ts'
+import type { Mail, Node, World } from './world.ts'
 
 interface Unnumbered {
   id: number
@@ -23,7 +23,7 @@ interface Numbered {
 
 interface Chain {
   rev: string
-  data: string
+  data: string | null
 }
 
 interface CommitBody {
@@ -33,7 +33,6 @@ interface CommitBody {
   commit: Cid
   blocks: Uint8Array
   prevData?: Cid
-  ops: { action: string; path: string; cid: Cid | null }[]
 }
 
 export class Watch {
@@ -52,15 +51,15 @@ export class Watch {
   head: number
   numbered = 0
   signIns = 0
+  #failovers = 0
+  /** Numbers that the relay has. */
+  readonly #received = new Set<number>()
 
   constructor(readonly world: World) {
     this.ledger = new Ledger(world.seed)
     const { server } = world
     server.onCommit = (committed) => this.#committed(committed)
-    const [past] = world.rows<{ head: number }>(
-      'SELECT max(spent_through, coalesce((SELECT max(seq) FROM repo_seq), 0)) AS head FROM repo_seq_past',
-    )
-    this.head = past!.head
+    this.head = this.#headInDatabase()
     for (const { did, rev, data } of world.rows<{ did: string; rev: string; data: Uint8Array }>(
       'SELECT did, rev, data FROM repo',
     ))
@@ -71,10 +70,17 @@ export class Watch {
     return new Map(this.world.ground.holders.map(({ did, key }) => [did, key]))
   }
 
+  /** Steps whose end a living node could not store are repeated after five minutes. Nobody waits for that. */
   get isAtRest(): boolean {
-    return (
-      this.#unnumbered.size === 0 && this.world.rows('SELECT 1 FROM step WHERE due_at IS NOT NULL LIMIT 1').length === 0
-    )
+    if (this.#unnumbered.size > 0) return false
+    const living = this.#living()
+    return this.world
+      .rows<{ holder: string | null }>('SELECT taken_by AS holder FROM step WHERE due_at IS NOT NULL')
+      .every(({ holder }) => holder !== null && living.has(holder))
+  }
+
+  #living(): Set<string | undefined> {
+    return new Set(this.world.nodes.map(({ app }) => app?.ctx.db.cluster?.node.id))
   }
 
   get unrest(): string {
@@ -150,7 +156,9 @@ export class Watch {
         if (before.digest !== digest) world.fail(`${node} gives number ${seq} a second time`)
         continue
       }
-      if (seq !== this.head + 1) world.fail(`${node} numbers an event ${seq} after ${this.head}`)
+      // After a failover, nodes leave a gap above what they had sent.
+      if (seq !== this.head + 1 && (this.#failovers === 0 || seq <= this.head))
+        world.fail(`${node} numbers an event ${seq} after ${this.head}`)
       this.head = Math.max(this.head, seq)
       this.numbered++
       this.#log.set(seq, { did, digest })
@@ -159,6 +167,7 @@ export class Watch {
         world.fail(`event ${seq} of ${did} is not the oldest one that had no number`)
       world.note(node, `numbers ${seq}: ${type} of ${this.#nameOf(did)}`)
       if (type === 'commit') this.#follows(seq, frame)
+      this.#chain(type, frame)
     }
     if (gone.length > 0) world.fail(`${node} deletes ${gone.length} events without giving them a number`)
   }
@@ -175,15 +184,19 @@ export class Watch {
     this.#since.set(`${repo} ${rev}`, since)
     if (before !== undefined) {
       if (since !== before.rev) this.world.fail(`event ${seq} follows ${since}, but the one before it is ${before.rev}`)
-      if (prevData?.toString() !== before.data)
+      if (before.data !== null && prevData?.toString() !== before.data)
         this.world.fail(`event ${seq} builds on a tree that the one before it has not left`)
       if (rev <= before.rev) this.world.fail(`event ${seq} has the revision ${rev}, which is not above ${before.rev}`)
     }
-    this.#chains.set(repo, { rev, data: dataOf(body) })
-    for (const { path, cid, action } of body.ops) this.#done(repo, path, action, cid?.toString() ?? null)
   }
 
-  #done(_did: string, _path: string, _action: string, _cid: string | null): void {}
+  #chain(type: string, frame: Uint8Array): void {
+    if (type !== 'commit' && type !== 'sync') return
+    const body = decode(decodeFirst(frame).rest) as unknown as CommitBody & { did: string }
+    if (type === 'commit') this.#chains.set(body.repo, { rev: body.rev, data: dataOf(body) })
+    // The tree is whatever it says.
+    else this.#chains.set(body.did, { rev: body.rev, data: null })
+  }
 
   acknowledged(writes: readonly Write[], commit: { cid: string; rev: string } | undefined): void {
     const { world } = this
@@ -224,19 +237,66 @@ export class Watch {
       )
   }
 
+  /** Nodes with the same clock id would give the same keys. */
+  requireOwnClockId(node: Node): void {
+    const id = (one: Node) => one.app?.ctx.db.cluster?.clockId
+    const other = this.world.nodes.find((one) => one !== node && !one.actor.isDead && id(one) === id(node))
+    if (other !== undefined) this.world.fail(`${node.name} has the clock id of ${other.name}`)
+  }
+
+  requireTakenOver(): void {
+    const { world } = this
+    const living = this.#living()
+    const left = world.rows<{ kind: string; holder: string | null }>(
+      'SELECT kind, taken_by AS holder FROM step WHERE taken_until IS NOT NULL',
+    )
+    const [orphan] = left.filter(({ holder }) => !living.has(holder ?? undefined))
+    if (orphan !== undefined) world.fail(`nobody has taken over a step (${orphan.kind}) of a node that is gone`)
+  }
+
   signedIn(): void {
     this.signIns++
+  }
+
+  /** The database lacks what was committed since then, and the nodes have to notice. */
+  failedOver(since: number): void {
+    const { world, ledger } = this
+    const rows = world.rows<{ id: number } & Record<string, unknown>>('SELECT * FROM unnumbered_event')
+    this.#unnumbered.clear()
+    for (const row of rows) this.#unnumbered.set(row.id, unnumberedOf(row.id, row))
+    this.#chains.clear()
+    for (const { event_type: type, frame } of world.rows<{ event_type: string; frame: Uint8Array }>(
+      'SELECT event_type, frame FROM repo_seq ORDER BY seq',
+    ))
+      this.#chain(type, frame)
+    // What was sent stays sent: its numbers are spent.
+    const head = this.#headInDatabase()
+    for (const seq of this.#log.keys()) if (seq > head && !this.#received.has(seq)) this.#log.delete(seq)
+    this.head = head
+    this.#failovers++
+    ledger.forgetPromises(since)
+    this.#expected.length = 0
+    this.#acknowledged.length = 0
+    this.#handles.clear()
+  }
+
+  #headInDatabase(): number {
+    const [past] = this.world.rows<{ head: number }>(
+      'SELECT max(spent_through, coalesce((SELECT max(seq) FROM repo_seq), 0)) AS head FROM repo_seq_past',
+    )
+    return past!.head
   }
 
   /** The relay has received an event, and the one before it was this one. */
   received(seq: number, before: number, frame: Uint8Array, node: string): void {
     const { world } = this
     const known = this.#log.get(seq)
+    this.#received.add(seq)
     if (known === undefined) return world.fail(`${node} sends the relay event ${seq}, which is not in the log`)
     if (known.digest !== shortDigest(frame))
       return world.fail(`${node} sends the relay another event ${seq} than the one in the log`)
-    for (let missed = before + 1; missed < seq; missed++)
-      if (this.#log.has(missed) && !this.#isGone(this.#log.get(missed)!.did))
+    for (const [missed, { did }] of this.#log)
+      if (missed > before && missed < seq && !this.#isGone(did))
         return world.fail(`${node} sends the relay event ${seq} after ${before}, and leaves out ${missed}`)
   }
 

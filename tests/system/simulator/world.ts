@@ -11,6 +11,7 @@ import type { Dispatcher } from '../../../src/http/dispatcher.ts'
 import type { SocketHandler } from '../../../src/http/endpoint.ts'
 import type { Peer } from '../../../src/http/peer.ts'
 import { migrations } from '../../../src/platform/database/embedded-migrations.ts'
+import type { Config } from '../../../src/platform/configuration/config.ts'
 import { createLog } from '../../../src/platform/running/log.ts'
 import { parseMultikey, type PublicKey } from '../../../src/protocol/keys.ts'
 import { MASTER_KEY, testConfig } from '../../support/servers/config.ts'
@@ -30,6 +31,10 @@ export const HEADERS = { host: 'localhost:2583', 'content-type': 'application/js
 /** Longest time that nodes may take to start, and that all may take to come to rest, in virtual milliseconds. */
 const START_MILLIS = 30_000
 const REST_MILLIS = 120_000
+/** By then, others have what a dead node was at work on. */
+const TAKEN_OVER_MILLIS = 45_000
+const LONG_SHARE = 1 / 8
+const LONG_MILLIS = 20_000
 
 /** What all worlds of a process begin with: a migrated database with some accounts. */
 export interface Ground {
@@ -38,6 +43,8 @@ export interface Ground {
   dir: string
   /** Virtual time that has gone by. */
   now: number
+  /** By the name of the node. */
+  configs: Map<string, Config>
   nextEventId: number
 }
 
@@ -89,20 +96,27 @@ export class Node {
     this.#dispatcher = null
     this.isLeaving = false
     this.starts++
-    const { actor } = this
-    world.wires.set(actor, this.wire)
+    world.wires.set(this.actor, this.wire)
     world.note(this.name, `starts${this.starts > 1 ? ' again' : ''}`)
-    world.timeline.schedule(0, actor, () => {
-      startApp(
-        world.configOf(this),
-        world.overridesOf(this, (dispatcher) => (this.#dispatcher = dispatcher)),
-      ).then(
+    world.timeline.schedule(0, this.actor, () => this.#begin(null))
+  }
+
+  /** Starts the server, as the command does: again within the process if it may no longer use the database. */
+  #begin(former: App | null): void {
+    const { world, actor } = this
+    this.app = null
+    this.#dispatcher = null
+    this.lose()
+    void (former?.stop() ?? Promise.resolve()).then(() => {
+      const overrides = world.overridesOf(this, (dispatcher) => (this.#dispatcher = dispatcher))
+      startApp(world.configOf(this), { ...overrides, sent: former?.sent }).then(
         (app) => {
           this.app = app
           world.note(this.name, `is up, with clock id ${app.ctx.db.cluster!.clockId}`)
+          world.watch.requireOwnClockId(this)
           app.ended.addEventListener('abort', () => {
             world.note(this.name, `gives up: ${(app.ended.reason as Error).message.slice(0, 120)}`)
-            this.restart(500)
+            this.#begin(app)
           })
         },
         (error: Error) => {
@@ -241,6 +255,11 @@ export class World {
   readonly watch: Watch
   readonly mails: Mail[] = []
   readonly befallen: string[] = []
+  readonly isLong: boolean
+  /** How long clients and faults act. */
+  readonly millis: number
+  /** Longest time that a client waits between two of its doings. */
+  readonly tempoMillis: number
   failure: string | null = null
   readonly #trace: { at: number; who: string; what: string }[] = []
   isEnding = false
@@ -253,6 +272,10 @@ export class World {
     this.timeline = new Timeline(seed, ground.now, this.fate)
     this.server = new PostgresServer(ground.storage, this.timeline)
     this.server.nextEventId = ground.nextEventId
+    // Some outages take longer than nodes and database wait for each other; then less happens, for longer.
+    this.isLong = this.timeline.happens(LONG_SHARE)
+    this.tempoMillis = this.isLong ? 1000 : this.timeline.random.of([60, 250, 600])
+    this.millis = this.isLong ? LONG_MILLIS : options.millis
     this.watch = new Watch(this)
     this.nodes = Array.from({ length: options.nodes }, (_, i) => new Node(this, `node ${i + 1}`))
     this.clients = Array.from({ length: options.clients }, (_, i) => new Client(this, i))
@@ -281,14 +304,19 @@ export class World {
   }
 
   configOf(node: Node) {
-    return testConfig(
+    const known = this.ground.configs.get(node.name)
+    if (known !== undefined) return known
+    const made = testConfig(
       { dataDir: join(this.ground.dir, node.name.replace(' ', '')), port: 2583, publicUrl: URL_OF_SERVICE },
       {
         signingKeyMasterKey: MASTER_KEY,
+        database: { afterFailover: 'continue' },
         databaseUrl: 'postgres://simulated@localhost/simulated',
         rateLimit: { enabled: true },
       },
     )
+    this.ground.configs.set(node.name, made)
+    return made
   }
 
   overridesOf(node: Node, ready: (dispatcher: Dispatcher) => void) {
@@ -354,17 +382,18 @@ export class World {
 
   /** Everything that happens in this world. To be called in a turn of the real event loop. */
   run(): Outcome {
-    const { timeline, options, nodes } = this
+    const { timeline, nodes } = this
     const startedAt = timeline.now
     for (const node of nodes) node.start()
     if (!this.#until(() => nodes.every(({ app }) => app !== null), START_MILLIS)) this.fail('the nodes do not start')
     this.relay.start()
     for (const client of this.clients) client.start()
-    const heal = faultsOf(this, options.millis)
-    this.#until(() => false, options.millis)
+    const heal = faultsOf(this)
+    this.#until(() => false, this.millis)
     this.note('fate', 'no more faults')
     heal()
     this.isEnding = true
+    timeline.schedule(TAKEN_OVER_MILLIS, this.fate, () => this.watch.requireTakenOver())
     const isAtRest = () =>
       nodes.every(({ app, actor }) => app !== null && !actor.isDead) &&
       this.clients.every(({ isDone }) => isDone) &&
@@ -447,7 +476,14 @@ export async function makeGround(): Promise<Ground> {
   const dir = mkdtempSync(join(tmpdir(), 'simulator-'))
   process.on('exit', () => rmSync(dir, { recursive: true, force: true }))
   for (let i = 1; i <= MAX_NODES; i++) mkdirSync(join(dir, `node${i}`))
-  const ground: Ground = { storage: new Storage(migrated()), holders: [], dir, now: 0, nextEventId: 1 }
+  const ground: Ground = {
+    storage: new Storage(migrated()),
+    holders: [],
+    dir,
+    now: 0,
+    nextEventId: 1,
+    configs: new Map(),
+  }
   ground.storage.begin()
   const world = new World(ground, 0, { nodes: 1, clients: 0, millis: 0 })
   const [node] = world.nodes
