@@ -152,6 +152,11 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
         find: '  await deleteMailedCode(tx, known.did, purpose)\n',
         put: '',
       },
+      {
+        path: 'src/features/identity/mails/mails-feature.ts',
+        find: `for (const purpose of ['reset_password', 'sign_in'] as const) await deleteMailedCode(tx, did, purpose)`,
+        put: '',
+      },
     ],
     found: /used a code twice/,
   },
