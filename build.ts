@@ -44,7 +44,9 @@ const os = (target: Target | null) => (target === null ? process.platform : targ
 
 /** What every executable is bundled from, and how. */
 export const bundleOptions = {
-  entrypoints: ['src/main.ts', 'src/platform/database/checkpoint-worker.ts'].map((path) => join(import.meta.dir, path)),
+  entrypoints: ['src/main.ts', 'src/reader-worker.ts', 'src/platform/database/checkpoint-worker.ts'].map((path) =>
+    join(import.meta.dir, path),
+  ),
   // The entry points are placed side by side, so that the program finds the worker by the same relative name as in the
   // source.
   naming: { entry: '[name].[ext]' },

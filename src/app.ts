@@ -1,16 +1,18 @@
 /**
  * Assemble a running server from a configuration. Tests, the command line and the compiled binary all use this module.
  */
+import { availableParallelism } from 'node:os'
 import { features } from './features.ts'
 import { continueHistory } from './features/operations/backup/backup.ts'
 import { sentEventsOf, type Sent } from './features/data/firehose/firehose.ts'
 import { localPlcDirectory } from './features/operations/plc-directory/plc-directory.ts'
-import { createDispatcher } from './http/dispatcher.ts'
-import { endpointName, type Endpoint } from './http/endpoint.ts'
+import { createDispatcher, type Dispatcher } from './http/dispatcher.ts'
+import { endpointName, endpointRoute, type Endpoint } from './http/endpoint.ts'
 import type { Feature } from './http/feature.ts'
 import { registerDispatcher } from './http/inside.ts'
 import { registerFeatures } from './http/hooks.ts'
-import { listen } from './http/listener.ts'
+import { listen, type Listener } from './http/listener.ts'
+import { plainAddress } from './platform/configuration/own-url.ts'
 import { offeredCapabilities, type Built, type CapabilityName } from './platform/configuration/capabilities.ts'
 import { Background } from './platform/running/background.ts'
 import { systemClock } from './platform/running/clock.ts'
@@ -56,6 +58,8 @@ export type Overrides = Partial<
   /** As in `openData`. */
   isLocked?: boolean
   isCopyTarget?: boolean
+  /** By how much a test has moved the clock, in milliseconds, for reader threads. */
+  passed?: SharedArrayBuffer
   /** What this process has sent to subscribers before it restarted. */
   sent?: Sent | null
 }
@@ -100,8 +104,13 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
     const dispatcher = createDispatcher(ctx, offeredEndpoints(ctx, active))
     registerDispatcher(ctx, dispatcher)
     const graceMillis = overrides.stopGraceMillis ?? STOP_GRACE_MILLIS
-    const listener = (overrides.listen ?? listen)(config, dispatcher)
+    const readers = readerCount(ctx)
+    const listener = (overrides.listen ?? listen)(config, dispatcher, { reusePort: readers > 0 })
     undos.push(() => listener.stop(graceMillis))
+    if (readers > 0) {
+      const threads = await startReaders(ctx, dispatcher, listener, readers, overrides.passed ?? null)
+      undos.push(() => threads.stop(graceMillis))
+    }
     if (config.tls.mode !== 'off') {
       const { listenTls } = await import('./http/tls-listener.ts')
       const encrypted = await listenTls(ctx, dispatcher)
@@ -129,6 +138,51 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
     await unwind(undos)
     throw ended?.aborted ? ended.reason : error
   }
+}
+
+/** Threads beyond these gain little: the main thread writes, and answers what they forward. */
+const MAX_AUTO_READERS = 4
+
+/** How many reader threads the configuration asks for. None where they cannot be; the log says so. */
+function readerCount({ config, db, tracing, log }: Context): number {
+  const wanted = config.server.readers ?? Math.min(MAX_AUTO_READERS, availableParallelism() - 1)
+  if (wanted === 0) return 0
+  const obstacle =
+    db.threads === null
+      ? 'the database is not SQLite'
+      : process.platform !== 'linux'
+        ? 'only Linux shares a port evenly'
+        : tracing !== null
+          ? 'every request is traced'
+          : null
+  if (obstacle === null) return wanted
+  if (config.server.readers !== null) log.warn('server.readers has no effect', { reason: obstacle })
+  return 0
+}
+
+/** Imported here, so that servers without reader threads do not load it. */
+async function startReaders(
+  ctx: Context,
+  dispatcher: Dispatcher,
+  { port }: Listener,
+  count: number,
+  passed: SharedArrayBuffer | null,
+): Promise<{ stop(graceMillis: number): Promise<void> }> {
+  const [{ ReaderThreads }, { readerEndpoints }] = await Promise.all([
+    import('./http/reader-threads.ts'),
+    import('./reader-endpoints.ts'),
+  ])
+  return ReaderThreads.start({
+    ctx,
+    dispatcher,
+    count,
+    hostname: plainAddress(ctx.config),
+    port,
+    databasePath: ctx.db.threads!.path,
+    routes: readerEndpoints.map(endpointRoute),
+    spawn: () => new Worker(new URL('./reader-worker.ts', import.meta.url).href, { smol: true }),
+    passed,
+  })
 }
 
 function startReclaiming(ctx: Context, cluster: Cluster, active: readonly Feature[]): Undo {

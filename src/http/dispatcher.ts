@@ -11,9 +11,8 @@ import { chargeDeclared } from './limiting.ts'
 import type { Peer } from './peer.ts'
 import { failure, isPage, preflight, redirection, success, unsentFile } from './reply.ts'
 import { Hosts } from './site.ts'
-import { targetsOf, type Target } from './targets.ts'
+import { nsidOf, pathOf, targetsOf, XRPC_PREFIX, type Target } from './targets.ts'
 
-const XRPC_PREFIX = '/xrpc/'
 /** How often `stop` checks whether every request has ended. */
 const STOP_POLL_MILLIS = 5
 
@@ -40,7 +39,7 @@ export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): 
     if (stopping) return new Response('shutting down\n', { status: 503, headers: { Connection: 'close' } })
     // The runtime builds the URL from the Host header, and the path is taken from that URL: a bad Host could forge a
     // path.
-    if (site === null) return new Response('The Host header is missing or names no host\n', { status: 400 })
+    if (site === null) return badHost()
     if (request.method === 'OPTIONS') return preflight(exchange.surface, request)
     const route = target.name
     const span = ctx.tracing?.request({
@@ -70,7 +69,7 @@ export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): 
           method: request.method,
           route,
           status,
-          durationMillis: Math.round((performance.now() - startedAt) * 1000) / 1000,
+          durationMillis: millisSince(startedAt),
         })
     }
   }
@@ -114,16 +113,11 @@ export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): 
   }
 }
 
+export const badHost = () => new Response('The Host header is missing or names no host\n', { status: 400 })
+
+/** In microseconds' precision. */
+export const millisSince = (startedAt: number): number => Math.round((performance.now() - startedAt) * 1000) / 1000
+
 const isRead = ({ method }: Request): boolean => method === 'GET' || method === 'HEAD'
 
 const asksForSocket = (request: Request): boolean => request.headers.get('upgrade')?.toLowerCase() === 'websocket'
-
-const nsidOf = (path: string): string => path.slice(XRPC_PREFIX.length, path.endsWith('/') ? -1 : undefined)
-
-/** Returns the path of an absolute URL without building a `URL`. */
-function pathOf(url: string): string {
-  const start = url.indexOf('/', url.indexOf('://') + 3)
-  if (start < 0) return '/'
-  const query = url.indexOf('?', start)
-  return query < 0 ? url.slice(start) : url.slice(start, query)
-}

@@ -163,6 +163,11 @@ export function endpointName(endpoint: Endpoint): string {
   return endpoint.kind === 'route' ? `${endpoint.method} ${endpoint.path}` : endpoint.nsid
 }
 
+/** Returns the name of its requests in metrics: an NSID, or the path of a route. */
+export function endpointRoute(endpoint: Endpoint): string {
+  return endpoint.kind === 'route' ? endpoint.path : endpointName(endpoint)
+}
+
 type Queries = { [N in keyof LexMethods]: LexMethods[N] extends { kind: 'query' } ? N : never }[keyof LexMethods]
 type Procedures = { [N in keyof LexMethods]: LexMethods[N] extends { kind: 'procedure' } ? N : never }[keyof LexMethods]
 type InputOf<N extends Procedures> = LexMethods[N] extends { input: infer Input } ? Input : null

@@ -41,6 +41,13 @@ export function chargeDeclared<Call extends Exchange>(
   return known.then((later) => applyLimit(call, later))
 }
 
+/** Take back what `chargeDeclared` charged to the address: the request is charged where it is answered. */
+export function takeBackDeclared(exchange: Exchange, limits: readonly LimitName[]): void {
+  const { config, limits: counters } = exchange.ctx
+  if (limits.length === 0 || !config.rateLimit.enabled) return
+  counters.takeBack(...limits.flatMap((limit) => chargesOf(exchange.client, limit)))
+}
+
 /**
  * Charge by hand what no declaration can, by what this node knows: a name alone is one point of the client's address.
  * Throws `RateLimitExceeded`.

@@ -14,11 +14,14 @@ export interface Listener {
 }
 
 /** Open the port. Throws an error for the operator, from `listenFault`, if that fails. */
-export function listen(config: Config, dispatcher: Dispatcher): Listener {
-  const server = openOr(() => openHttpServer(dispatcher, { hostname: plainAddress(config), port: config.port }), {
-    bindAddress: plainAddress(config),
-    port: config.port,
-  })
+export function listen(config: Config, dispatcher: Dispatcher, { reusePort = false } = {}): Listener {
+  const server = openOr(
+    () => openHttpServer(dispatcher, { hostname: plainAddress(config), port: config.port, reusePort }),
+    {
+      bindAddress: plainAddress(config),
+      port: config.port,
+    },
+  )
   return { url: server.url, port: server.port, stop: (graceMillis) => stopAll(dispatcher, [server], graceMillis) }
 }
 

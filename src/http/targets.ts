@@ -51,6 +51,19 @@ export interface Targets {
 
 type Of<Kind extends Endpoint['kind']> = Extract<Endpoint, { kind: Kind }>
 
+export const XRPC_PREFIX = '/xrpc/'
+
+/** Returns the NSID in a path below `XRPC_PREFIX`. */
+export const nsidOf = (path: string): string => path.slice(XRPC_PREFIX.length, path.endsWith('/') ? -1 : undefined)
+
+/** Returns the path of an absolute URL without building a `URL`. */
+export function pathOf(url: string): string {
+  const start = url.indexOf('/', url.indexOf('://') + 3)
+  if (start < 0) return '/'
+  const query = url.indexOf('?', start)
+  return query < 0 ? url.slice(start) : url.slice(start, query)
+}
+
 /** Metric label of any path without an endpoint: clients must not be able to create labels. */
 const UNMATCHED = 'unmatched'
 

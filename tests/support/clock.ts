@@ -9,6 +9,9 @@ const millisOf = ({ secs = 0, days = 0 }: Span) => (days * 86_400 + secs) * 1000
 
 /** Real time, moved by as much as a test asks for. */
 export class TestClock implements Clock {
+  /** By how much it was advanced, for threads of the server. */
+  readonly passed = new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT)
+  readonly #passedThere = new Float64Array(this.passed)
   #passedMillis = 0
   #jumpedMillis = 0
 
@@ -25,6 +28,7 @@ export class TestClock implements Clock {
     const millis = millisOf(span)
     if (millis < 0) throw new RangeError('time does not run backwards; a clock that is set does: jump')
     this.#passedMillis += millis
+    this.#passedThere[0] = this.#passedMillis
   }
 
   /** Somebody sets the wall clock: ahead, or back where negative. */

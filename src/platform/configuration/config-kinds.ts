@@ -190,6 +190,16 @@ export const integer = (bounds: Bounds = {}) => bounded('integer', bounds)
 export const seconds = (bounds: Bounds = {}) => bounded('seconds', { max: MAX_SECS, ...bounds })
 export const bytes = (bounds: Bounds = {}) => bounded('bytes', bounds)
 
+const MAX_READERS = 16
+const readerNumber = bounded('integer', { max: MAX_READERS })
+
+/** Null is `auto`. */
+export const readerCount: Kind<number | null> = {
+  name: '`auto` or integer',
+  fromText: (given) => (given.trim().toLowerCase() === 'auto' ? good(null) : readerNumber.fromText(given)),
+  fromToml: (value) => (value === 'auto' ? good(null) : readerNumber.fromToml(value)),
+}
+
 export function listOf<T>(item: Kind<T>): Kind<readonly T[]> {
   return {
     name: `list of ${item.name}`,

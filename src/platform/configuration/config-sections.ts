@@ -29,6 +29,7 @@ import {
   nodeId,
   originUrl,
   path,
+  readerCount,
   scope,
   seconds,
   secret,
@@ -216,6 +217,14 @@ export const declared = {
       default: 0,
       addition: true,
       doc: 'How long the server keeps serving after SIGTERM while `GET /readyz` already returns 503, so that a load balancer sends new requests elsewhere.',
+    }),
+  }),
+
+  server: section({
+    readers: field(readerCount, {
+      default: 0,
+      addition: true,
+      doc: 'Threads that answer public reads beside the main thread: a number up to 16, or `auto` for one less than there are cores, and four at most. They need SQLite and Linux, and serve the port for plain connections. See docs/performance.md.',
     }),
   }),
 

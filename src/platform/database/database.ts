@@ -15,6 +15,7 @@
  */
 
 import { OperatorError } from '../../base/operator-error.ts'
+import type { CommitBoard } from '../readers/commit-board.ts'
 import type { LogFollower, LogPosition } from './log-follower.ts'
 import type { Sql } from './sql.ts'
 
@@ -154,6 +155,8 @@ export interface Database extends Reader, Writer {
   readonly cluster: Cluster | null
   /** Reading what commits add to the log of SQLite; null on PostgreSQL. */
   readonly logFollowing: LogFollowing | null
+  /** How threads of this process read the file of SQLite; null on PostgreSQL. */
+  readonly threads: ThreadReading | null
   /** Why the last transaction could not be made durable, other than by the caller's own fault; null if it was. */
   readonly writeFault: WriteFault | null
   /** Write a little, to learn whether that works again: `writeFault` says so. Throws the fault if it does not. */
@@ -164,6 +167,12 @@ export interface Database extends Reader, Writer {
    */
   readonly ended: AbortSignal
   close(): Promise<void>
+}
+
+export interface ThreadReading {
+  readonly path: string
+  /** Note commits on a board from now on, or on none. Resolves when no earlier commit is on its way to the disk. */
+  notify(board: CommitBoard | null): Promise<void>
 }
 
 export interface WriteFault {

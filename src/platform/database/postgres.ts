@@ -114,6 +114,7 @@ export async function openPostgres({
     counters,
     cluster,
     logFollowing: null,
+    threads: null,
     all: readers.all,
     get: readers.get,
     run: (query) => queue.enter((tx) => tx.run(query), []),

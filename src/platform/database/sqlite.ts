@@ -26,6 +26,7 @@ import {
 import { OperatorError } from '../../base/operator-error.ts'
 import { storageFaultOf } from '../files/storage-faults.ts'
 import { BatchLoop } from '../running/batch-loop.ts'
+import type { CommitBoard } from '../readers/commit-board.ts'
 import { onBehalf } from '../running/request-scope.ts'
 import { FRAME_BYTES, LogFollower, type CommitGate, type LogPosition } from './log-follower.ts'
 import { Checkpointer, WriteAheadLog } from './wal.ts'
@@ -105,7 +106,21 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
   const ended = new AbortController()
   return {
     dialect: { name: 'sqlite', beforeMigration: [], definition: (statement) => statement },
-    counters,
+    counters: {
+      get statements() {
+        return counters.statements + (queue.board?.statements ?? 0)
+      },
+      get rows() {
+        return counters.rows
+      },
+      get transactions() {
+        return counters.transactions
+      },
+      get commits() {
+        return counters.commits
+      },
+      roundTrips: 0,
+    },
     cluster: null,
     ended: ended.signal,
     logFollowing: {
@@ -123,6 +138,10 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
       get abandoned() {
         return ended.signal.aborted ? (ended.signal.reason as OperatorError) : null
       },
+    },
+    threads: {
+      path,
+      notify: (board) => queue.atRest(() => void (queue.board = board)),
     },
     get writeFault() {
       return queue.follower?.gate?.refusal ?? queue.fault
@@ -175,7 +194,7 @@ const reading = /^\s*SELECT\b/i
 const changingRows = /^\s*(INSERT|UPDATE|DELETE)\b/i
 
 /** A connection and its prepared statements. */
-class Prepared {
+export class Prepared {
   readonly #statements = new Map<string, Kept>()
   /** Whether anything may have changed since this was last set to false. */
   hasChanged = false
@@ -406,6 +425,8 @@ class WriterQueue {
   readonly #checkpointer: Checkpointer
   /** What reads the log, if anything does. */
   follower: LogFollower | null = null
+  /** Where commits are noted for reader threads; null without any. */
+  board: CommitBoard | null = null
   #atRest: ((frames: number) => void)[] = []
   fault: WriteFault | null = null
   /** Another one with every commit, as soon as a new connection sees it. */
@@ -555,6 +576,7 @@ class WriterQueue {
     try {
       this.#flushing = promise
       this.version++
+      this.board?.begin()
       this.writer.command('COMMIT')
       const gate = this.follower?.gate
       await (gate ? Promise.all([this.#log.sync(), this.#pass(gate, members)]) : this.#log.sync())
@@ -562,6 +584,7 @@ class WriterQueue {
       this.reader.renew()
       this.reader.unpin()
       this.#flushing = null
+      this.board?.settle()
       resolve()
     }
   }
@@ -591,7 +614,11 @@ class WriterQueue {
     this.#log.makeRoom(frames * FRAME_BYTES)
     if (frames < CHECKPOINT_FRAMES) return
     const pass = this.#checkpointer.pass()
-    if (frames >= MAX_LOG_FRAMES && !(await pass)) this.writer.command('PRAGMA wal_checkpoint(PASSIVE)')
+    const { board } = this
+    if (board !== null) void pass.then(() => this.#flushing ?? board.renewReaders())
+    if (frames < MAX_LOG_FRAMES) return
+    if (!(await pass)) this.writer.command('PRAGMA wal_checkpoint(PASSIVE)')
+    await board?.renewed()
   }
 
   /** Runs a member in a savepoint: its failure undoes only its own changes. */

@@ -9,12 +9,15 @@ import { BoundedCache } from '../../base/bounded-cache.ts'
 import type { Client } from '../../base/fair-queue.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from '../configuration/config.ts'
+import { SharedSlot, type SharedSlots } from '../readers/shared-windows.ts'
 import type { SharedLimits, SharedWindow } from './shared-limits.ts'
+
+type LimitConfig = Pick<Config, 'rateLimit'>
 
 interface Rule {
   windowSecs: number
   /** 0 switches the rule off. */
-  points(config: Config): number
+  points(config: LimitConfig): number
   /**
    * For limits of all clients together: the part of what is left that one network may have used. The more networks ask,
    * the less each of them gets, and there is always something left for one that has used nothing yet.
@@ -148,6 +151,9 @@ const rules = {
 export type LimitName = keyof typeof rules
 export const limitNames = Object.keys(rules) as LimitName[]
 
+/** What reader threads charge too. */
+const sharedWithReaders: ReadonlySet<LimitName> = new Set(['globalIp', 'getRepo'])
+
 /**
  * Points to take from one limiter, from the budget of `key`: an address, a DID, a client. One point unless `cost` says
  * more.
@@ -219,9 +225,11 @@ export class Limits {
   readonly #windows = new Map<Rule, Windows>()
   /** Null unless several nodes count together. */
   readonly #shared: SharedLimits | null
+  /** Windows that reader threads have too; null without any. */
+  slots: SharedSlots | null = null
 
   constructor(
-    readonly config: Config,
+    readonly config: LimitConfig,
     readonly clock: Pick<Clock, 'monotonic'>,
     shared: SharedLimits | null = null,
   ) {
@@ -319,6 +327,11 @@ export class Limits {
     await this.#shared?.stop()
   }
 
+  /** Take back what was charged for a request that is charged again elsewhere. */
+  takeBack(...charges: readonly Charge[]): void {
+    for (const entry of this.#windowsOf(charges, this.clock.monotonic())) this.#take({ ...entry, cost: -entry.cost })
+  }
+
   /**
    * Returns the state of a limiter that has no points left for one of the charges, or null if it has some. Takes no
    * points.
@@ -353,18 +366,21 @@ export class Limits {
   }
 
   #entry(charged: Pick<Entry, 'name' | 'key' | 'cost' | 'rule' | 'limit'>, now: number): Entry {
-    const window = this.#window(charged.rule, charged.key, now)
+    const window = this.#window(charged, now)
     return { ...charged, window, room: this.#shared?.room(window, charged.limit) ?? charged.limit - window.used }
   }
 
   #take({ name, rule, key, window, cost, limit }: Entry): void {
-    window.used += cost
+    if (window instanceof SharedSlot) window.take(cost)
+    else window.used += cost
     if (cost > 0) this.#shared?.took(ruleName(name, rule), key, window, { cost, limit })
   }
 
-  #window(rule: Rule, key: string, now: number): SharedWindow {
+  #window({ name, rule, key }: Pick<Entry, 'name' | 'rule' | 'key'>, now: number): SharedWindow {
+    const millis = rule.windowSecs * 1000
+    if (this.slots !== null && sharedWithReaders.has(name)) return this.slots.at(`${name} ${key}`, now, millis)
     let windows = this.#windows.get(rule)
-    if (!windows) this.#windows.set(rule, (windows = new Windows(rule.windowSecs * 1000)))
+    if (!windows) this.#windows.set(rule, (windows = new Windows(millis)))
     return windows.at(key, now)
   }
 }

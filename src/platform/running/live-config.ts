@@ -2,6 +2,7 @@
  * The configuration in force: what was loaded at the start, with the values that operators have replaced since. Those
  * are rows, which every node of a cluster reads: when it starts, when it is told of a change, and every few seconds.
  */
+import { Signal } from '../../base/signal.ts'
 import type { Config } from '../configuration/config.ts'
 import { liveKey, withValues } from '../configuration/live-values.ts'
 import { sql, type Reader, type Tx } from '../database/database.ts'
@@ -13,6 +14,8 @@ export class LiveConfig {
   current: Config
   /** The replaced values, as text, by the names of their keys. */
   replaced: ReadonlyMap<string, string> = new Map()
+  /** Another value is in force. */
+  readonly changed = new Signal()
   /** How many reads have begun, and which of them the values are from. */
   #begun = 0
   #read = 0
@@ -27,8 +30,10 @@ export class LiveConfig {
     const { current, replaced } = await this.read(reader)
     if (turn < this.#read) return
     this.#read = turn
+    const isOther = current !== this.current
     this.current = current
     this.replaced = replaced
+    if (isOther) this.changed.notify()
   }
 
   /** Returns what the rows say, which a transaction that changes them decides by. */

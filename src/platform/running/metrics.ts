@@ -81,12 +81,22 @@ interface Tally {
   counts: Map<string, number>
 }
 
+/** Responses of one endpoint. */
+export interface Answered {
+  /** As `route` of `request`. */
+  name: string
+  statusClass: number
+  count: number
+}
+
 export class Metrics {
   readonly #registry = new Registry()
   readonly #tallies = new Map<string, Tally>()
   readonly #histograms = new Map<HistogramName, Histogram>()
   /** Responses by route; the index is the status class. */
   readonly #answers = new Map<string, number[]>()
+  /** Returns the responses of other threads. */
+  #elsewhere: () => Iterable<Answered> = () => []
 
   /** `node` becomes a label of every figure. Null adds none. */
   constructor(node: string | null = null) {
@@ -109,10 +119,15 @@ export class Metrics {
       'http_requests_total',
       'Requests handled, by route and class of the response status',
       ['route', 'status_class'],
-      () =>
-        Array.from(this.#answers).flatMap(([route, counts]) =>
+      () => [
+        ...Array.from(this.#answers).flatMap(([route, counts]) =>
           counts.map((count, index): [string, number] => [`${route},${index}xx`, count]),
         ),
+        ...Array.from(this.#elsewhere(), ({ name, statusClass, count }): [string, number] => [
+          `${name},${statusClass}xx`,
+          count,
+        ]),
+      ],
     )
   }
 
@@ -156,6 +171,11 @@ export class Metrics {
     counts[statusClass] = (counts[statusClass] ?? 0) + 1
   }
 
+  /** Count what other threads have answered: `read` returns their responses since the start. */
+  answeredElsewhere(read: () => Iterable<Answered>): void {
+    this.#elsewhere = read
+  }
+
   /** Declare a gauge that is read at each scrape. If `read` returns null, the gauge is omitted. */
   gauge(name: string, help: string, read: () => number | null | Promise<number | null>): void {
     new Gauge({
@@ -183,6 +203,11 @@ export class Metrics {
         for (const [value, count] of values) this.labels(value).set(count)
       },
     })
+  }
+
+  /** Declare a counter with one label that is read at each scrape. */
+  counter(name: string, help: string, label: string, read: () => Iterable<[string, number]>): void {
+    this.#counter(name, help, [label], read)
   }
 
   /** Declare a counter of a sweep. Returns the function that increases it. */

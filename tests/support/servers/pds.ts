@@ -3,7 +3,7 @@ import { startBucket } from './bucket-host.ts'
 import { MASTER_KEY, type ConfigOverrides } from './config.ts'
 import { testDatabase } from './postgres.ts'
 import { startServerOn, type ServerOptions, type TestPds } from './server.ts'
-import { blobsInBucket, onCluster, onPostgres } from './suite.ts'
+import { blobsInBucket, onCluster, onPostgres, readers } from './suite.ts'
 import { turnAbout } from '../turns.ts'
 
 export { freePort } from '../ports.ts'
@@ -30,6 +30,7 @@ export async function startPds(
     {
       ...(database && { databaseUrl: database.databaseUrl }),
       ...(manyNodes && { signingKeyMasterKey: MASTER_KEY }),
+      ...(readers > 0 && { server: { readers } }),
       ...config,
     },
     options,

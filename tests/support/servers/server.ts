@@ -91,6 +91,7 @@ export async function startServerOn(
           ),
           {
             clock,
+            passed: clock.passed,
             mailer,
             resolver: dns,
             log,

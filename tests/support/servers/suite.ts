@@ -11,3 +11,6 @@ export const onPostgres = onCluster || process.env['TEST_DATABASE'] === 'postgre
 
 /** Whether the suite keeps blobs in a bucket: `TEST_BLOBS=s3`. */
 export const blobsInBucket = process.env['TEST_BLOBS'] === 's3'
+
+/** How many reader threads each server of the suite has: `TEST_READERS=1`. */
+export const readers = Number(process.env['TEST_READERS'] ?? 0)

@@ -268,6 +268,27 @@ test('the executable names files and lines of its source in the stacks that it l
   await until(() => /\(src\/features\/data\/blobs\/blob-folder\.ts:\d+:\d+\)/.test(other.output()))
 })
 
+test.skipIf(process.platform !== 'linux')('the executable answers public reads on threads', async () => {
+  const changes = {
+    SERVICE_DATA_DIR: place('threads'),
+    SERVICE_PORT: String(await freePort()),
+    SERVICE_SERVER_READERS: '2',
+    SERVICE_TELEMETRY_ENABLED: 'false',
+  }
+  await using other = await startProgram(['dev'], { ...env, ...changes }, folder)
+  const { did } = await createAccount(other, 'bob')
+  const answered = async () => {
+    const { body } = await request(`${other.url}/metrics`, { headers: bearer(ADMIN_TOKEN) })
+    return Number(/^reader_requests_total\{outcome="answered"\} (\d+)$/m.exec(body)?.[1] ?? 0)
+  }
+  await until(async () => {
+    const status = `${other.url}/xrpc/com.atproto.sync.getLatestCommit?did=${did}`
+    expect((await request(status, { headers: { connection: 'close' } })).status).toBe(200)
+    return (await answered()) > 0
+  })
+  expect(await answered()).toBeGreaterThan(0)
+})
+
 test('the executable refuses options for the runtime inside of it', async () => {
   const { code, err, out } = await runProgram(['version'], { BUN_OPTIONS: '--smol' })
   expect({ code, out }).toEqual({ code: 2, out: '' })

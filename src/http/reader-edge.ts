@@ -1,0 +1,90 @@
+/**
+ * The edge of a reader thread. It answers what it can answer with success, in the way of the dispatcher, and has the
+ * main thread answer everything else: credentials, writes, refusals, errors, pages and WebSockets.
+ */
+import { Elsewhere } from '../base/elsewhere.ts'
+import type { Context } from '../platform/context.ts'
+import { inRequest } from '../platform/running/request-scope.ts'
+import type { Dispatcher } from './dispatcher.ts'
+import type { Endpoint } from './endpoint.ts'
+import { RequestExchange } from './exchange.ts'
+import { chargeDeclared, takeBackDeclared } from './limiting.ts'
+import type { Peer } from './peer.ts'
+import { success } from './reply.ts'
+import { Hosts } from './site.ts'
+import { badHost, millisSince } from './dispatcher.ts'
+import { nsidOf, pathOf, targetsOf, XRPC_PREFIX, type Target } from './targets.ts'
+
+/** Headers with which a request may be about more than what is public. */
+const personalHeaders = ['authorization', 'dpop', 'atproto-proxy', 'upgrade'] as const
+
+export interface ReaderEdge {
+  ctx: Context
+  endpoints: readonly Endpoint[]
+  /** Whether this thread reads all that was acknowledged before the request. */
+  isCurrent(): boolean
+  /** Has the main thread answer. */
+  forward(request: Request, peer: Peer): Promise<Response>
+  /** A request was answered here. */
+  answered(route: string, status: number): void
+  /** Whether each request has a line in the log. */
+  logsRequests: boolean
+}
+
+export function createReaderEdge({
+  ctx,
+  endpoints,
+  isCurrent,
+  forward,
+  answered,
+  logsRequests,
+}: ReaderEdge): Pick<Dispatcher, 'dispatch'> {
+  const { methods, routes } = targetsOf(endpoints)
+  const hosts = new Hosts(() => ctx.config)
+
+  const answer = async (exchange: RequestExchange, target: Target): Promise<Response> => {
+    const { request, peer } = exchange
+    const startedAt = logsRequests ? performance.now() : 0
+    let charged = false
+    try {
+      await chargeDeclared(exchange, target.limits)
+      charged = true
+      const response = success(exchange, await target.run(exchange))
+      if (response.status >= 400) throw new Elsewhere('it is refused')
+      const { name: route } = target
+      const { status } = response
+      answered(route, status)
+      if (logsRequests)
+        ctx.log.debug('request handled', {
+          method: request.method,
+          route,
+          status,
+          durationMillis: millisSince(startedAt),
+        })
+      return response
+    } catch {
+      // Whatever this was, the main thread finds out too, and says or logs it.
+      if (charged) takeBackDeclared(exchange, target.limits)
+      return forward(request, peer)
+    }
+  }
+
+  return {
+    dispatch(request, peer) {
+      const { method, headers, url } = request
+      const site = hosts.siteAt(headers.get('host'))
+      // The URL of such a request may be none, so that it cannot be sent on.
+      if (site === null) return Promise.resolve(badHost())
+      if ((method !== 'GET' && method !== 'HEAD') || personalHeaders.some((name) => headers.has(name)))
+        return forward(request, peer)
+      const path = pathOf(url)
+      const nsid = path.startsWith(XRPC_PREFIX) ? nsidOf(path) : null
+      const found = nsid === null ? routes.find(method, path) : null
+      const target = nsid === null ? found?.value : methods.get(nsid)
+      const isServed = site === 'service' || (site === 'handle' && path.startsWith('/.well-known/'))
+      if (target === undefined || !isServed || !isCurrent()) return forward(request, peer)
+      const exchange = new RequestExchange(ctx, request, peer, path, nsid, target.name, target.spec, found?.params)
+      return inRequest(exchange, answer, exchange, target)
+    },
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * What the main thread and a reader thread tell each other about requests that the main thread answers: see
+ * `forwarded-requests.ts` and `forwarding.ts`. `id` names the request, in both directions.
+ */
+
+export type HeaderPairs = [name: string, value: string][]
+
+/** From the reader. */
+export type ForwardMessage =
+  | {
+      type: 'request'
+      id: number
+      method: string
+      url: string
+      headers: HeaderPairs
+      /** Of the direct peer. */
+      address: string
+      /** A short body as a whole. */
+      body: Uint8Array | null
+      /** The body follows in pieces, each when it is asked for. */
+      isStreamed: boolean
+    }
+  /** Of the body; null at its end. */
+  | { type: 'piece'; id: number; bytes: Uint8Array | null }
+  /** The client is gone, or its body has broken off. */
+  | { type: 'gone'; id: number }
+  /** Asks for another piece of the response. */
+  | { type: 'more'; id: number }
+  /** The client has a WebSocket now. */
+  | { type: 'opened'; id: number }
+  /** The client has taken this many bytes of what was sent over its WebSocket. */
+  | { type: 'taken'; id: number; bytes: number }
+
+/** From the main thread. */
+export type AnswerMessage =
+  | {
+      type: 'response'
+      id: number
+      status: number
+      headers: HeaderPairs
+      body: Uint8Array | null
+      isStreamed: boolean
+    }
+  /** Of the response; null at its end. */
+  | { type: 'piece'; id: number; bytes: Uint8Array | null }
+  /** The response has broken off. */
+  | { type: 'broken'; id: number }
+  /** Asks for another piece of the body. */
+  | { type: 'more'; id: number }
+  /** As in `Peer.mayIdle`. */
+  | { type: 'idle'; id: number; may: boolean }
+  /** The client may have a WebSocket. */
+  | { type: 'upgrade'; id: number }
+  | { type: 'frames'; id: number; frames: Uint8Array[] }
+  | { type: 'close'; id: number; code: number; reason: string }
+
+/** Bytes that share their memory with nothing else: a message copies all memory behind them. */
+export const alone = (bytes: Uint8Array): Uint8Array =>
+  bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes)
+
+/** Reads the pieces of a body. */
+export type Pieces = Pick<ReadableStreamDefaultReader<Uint8Array>, 'read' | 'cancel'>
+
+/** A stream of the pieces that another thread has. `ask` is called for each of them. */
+export class ArrivingPieces {
+  readonly stream: ReadableStream<Uint8Array>
+  #controller: ReadableStreamDefaultController<Uint8Array> | null = null
+  #next: (() => void) | null = null
+  #hasEnded = false
+
+  constructor({ ask, cancelled, first }: { ask: () => void; cancelled: () => void; first?: Uint8Array | null }) {
+    this.stream = new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          this.#controller = controller
+          if (first) controller.enqueue(first)
+        },
+        pull: () => {
+          const { promise, resolve } = Promise.withResolvers<void>()
+          this.#next = resolve
+          ask()
+          return promise
+        },
+        cancel: () => {
+          this.#hasEnded = true
+          this.#next?.()
+          cancelled()
+        },
+      },
+      { highWaterMark: 0 },
+    )
+  }
+
+  /** Null at the end. */
+  add(bytes: Uint8Array | null): void {
+    if (this.#hasEnded) return
+    this.#hasEnded = bytes === null
+    if (bytes === null) this.#controller?.close()
+    else this.#controller?.enqueue(bytes)
+    this.#next?.()
+  }
+
+  fail(error: Error): void {
+    if (this.#hasEnded) return
+    this.#hasEnded = true
+    this.#controller?.error(error)
+    this.#next?.()
+  }
+}

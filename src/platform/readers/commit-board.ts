@@ -1,0 +1,105 @@
+/**
+ * What the main thread tells reader threads about commits, in memory that they share.
+ *
+ * A commit is noted before SQLite makes it visible, and again once it is on the disk. A reader may begin to read a
+ * state only while both notes agree, and still agree afterwards: that state is on the disk. While they differ, it stays
+ * with the state that it has.
+ */
+
+/**
+ * Where the numbers are: of the newest commit, of the newest one on the disk, how many statements readers have run, and
+ * then the state of each reader.
+ */
+const COMMITTED = 0
+const FLUSHED = 1
+const STATEMENTS = 2
+const STATES = 3
+/** State of a reader that reads nothing. */
+const GONE = -1
+/** How long writers wait for readers to leave a log that is to start over. */
+const LEAVE_MILLIS = 50
+
+export class CommitBoard {
+  readonly #notes: Int32Array<SharedArrayBuffer>
+
+  /** `shared` is that of the board of another thread. */
+  constructor(
+    readers: number,
+    readonly shared: SharedArrayBuffer = new SharedArrayBuffer((STATES + readers) * Int32Array.BYTES_PER_ELEMENT),
+  ) {
+    this.#notes = new Int32Array(shared)
+  }
+
+  /** The newest state that is on the disk. Numbers wrap around, and are only compared for equality. */
+  get flushed(): number {
+    return Atomics.load(this.#notes, FLUSHED)
+  }
+
+  get #committed(): number {
+    return Atomics.load(this.#notes, COMMITTED)
+  }
+
+  /** Call it before COMMIT. */
+  begin(): void {
+    Atomics.add(this.#notes, COMMITTED, 1)
+  }
+
+  /** The newest commit is on the disk, or was not made. */
+  settle(): void {
+    Atomics.store(this.#notes, FLUSHED, this.#committed)
+    Atomics.notify(this.#notes, FLUSHED)
+  }
+
+  /** Begins to `read`. Returns the state that it reads; null while a commit is on its way to the disk. */
+  steady(read: () => void): number | null {
+    const committed = this.#committed
+    if (committed !== this.flushed) return null
+    read()
+    return this.#committed === committed ? committed : null
+  }
+
+  /** Resolves when another state than this one is on the disk. */
+  async after(state: number): Promise<void> {
+    const waiting = Atomics.waitAsync(this.#notes, FLUSHED, state)
+    if (waiting.async) await waiting.value
+  }
+
+  /** How many statements readers have run. Wraps around. */
+  get statements(): number {
+    return Atomics.load(this.#notes, STATEMENTS)
+  }
+
+  countStatement(): void {
+    Atomics.add(this.#notes, STATEMENTS, 1)
+  }
+
+  /** Reader `index` reads this state from now on. */
+  noteReading(index: number, state: number): void {
+    Atomics.store(this.#notes, STATES + index, state)
+  }
+
+  /** Reader `index` reads nothing any more. */
+  leave(index: number): void {
+    Atomics.store(this.#notes, STATES + index, GONE)
+  }
+
+  /**
+   * Has readers start over, so that none of them uses a log that was copied into the database: it could not start over.
+   * Call it while no commit is on its way.
+   */
+  renewReaders(): void {
+    this.begin()
+    this.settle()
+  }
+
+  /** Resolves when they have started over, or have taken too long. */
+  async renewed(): Promise<void> {
+    const deadline = performance.now() + LEAVE_MILLIS
+    while (!this.#areCurrent && performance.now() < deadline) await Bun.sleep(1)
+  }
+
+  get #areCurrent(): boolean {
+    const { flushed } = this
+    return this.#notes.subarray(STATES).every((state) => state === flushed || state === GONE)
+  }
+}
