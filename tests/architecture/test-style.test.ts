@@ -85,6 +85,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/features/repo/commits.test.ts',
   'tests/features/repo/framed-blocks.test.ts',
   'tests/features/repo/fresh-nodes.test.ts',
+  'tests/features/repo/unlisted-records.test.ts',
   'tests/features/repo/records.test.ts',
   'tests/features/repo/second-opinion.test.ts',
   'tests/features/signup/create-account.test.ts',

@@ -101,6 +101,7 @@ export interface Tables {
     subject: string | null
     value: Uint8Array
     framing: Uint8Array | null
+    unlisted: number | null
   }
   recovery_code: { did: string }
   repo: {

@@ -95,6 +95,7 @@ test.each([1, 2, 3, 4])('after any commits the nodes are those of a plain map (%
       await updateTree(tx, before, { rev, head: someCid, data: someCid, commitBlock }, packed, {
         records: null,
         nodes: null,
+        unlisted: 0,
       })
       const after = new FreshNodes(packed)
       seen.spills += Number(fresh.nodes.length > 0 && after.stale.length === 0 && fresh.stale.length > 0)

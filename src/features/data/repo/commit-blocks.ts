@@ -7,7 +7,7 @@ import type { Reader } from '../../../platform/database/database.ts'
 import type { Cid } from '../../../protocol/cid.ts'
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import { StoredNodes } from './node-store.ts'
-import { findRecordBlock } from './record-store.ts'
+import { findBlocksLeftOut, findRecordBlock } from './record-store.ts'
 import type { RepoHead } from './repo-store.ts'
 
 /** Size of the cache: bytes of blocks and characters of keys. Room for about 16,000 posts. */
@@ -38,8 +38,9 @@ async function storedBlocks(reader: Reader, repo: RepoHead, cids: readonly Cid[]
   for (const cid of cids)
     blocks.push(cid.equals(repo.head) ? repo.commitBlock : await findRecordBlock(reader, repo.id, cid))
   const others = cids.filter((_, i) => blocks[i] === null)
-  const nodes = new Map(
-    (await new StoredNodes(reader, repo.id).find(others)).map(({ cid, bytes }) => [cid.toString(), bytes]),
-  )
-  return cids.map((cid, i) => blocks[i] ?? nodes.get(cid.toString()) ?? null)
+  if (others.length === 0) return blocks
+  const found = await findBlocksLeftOut(reader, repo.id, others)
+  if (found.length < others.length) found.push(...(await new StoredNodes(reader, repo.id).find(others)))
+  const rest = new Map(found.map(({ cid, bytes }) => [cid.toString(), bytes]))
+  return cids.map((cid, i) => blocks[i] ?? rest.get(cid.toString()) ?? null)
 }

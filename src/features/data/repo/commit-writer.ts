@@ -29,7 +29,15 @@ import { applyBlobChanges } from '../blobs/blobs.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { FreshNodes } from './fresh-nodes.ts'
 import { changeNodes, StoredNodes } from './node-store.ts'
-import { countRecords, deleteRecords, findPathsAbout, findRecordCid, putRecords } from './record-store.ts'
+import {
+  countRecords,
+  deleteRecords,
+  findPathsAbout,
+  findRecordCid,
+  listRecordsLeftOut,
+  MAX_UNLISTED,
+  putRecords,
+} from './record-store.ts'
 import { findTree, insertRepo, repoHead, updateHead, updateTree, type StoredTree } from './repo-store.ts'
 import { buildOnStored, recentNodes } from './tree-nodes.ts'
 import type { Revalidation } from '../../../http/revalidation.ts'
@@ -96,6 +104,10 @@ export async function applyCommit(
   const now = ctx.clock.now()
   const fresh = await changeNodes(tx, nodes, { rev, created: built.nodes, removed: built.removedNodes })
   const stored = resolved.filter((write) => write.action !== 'delete')
+  const unlisted = head.unlisted + stored.length
+  // PostgreSQL has no pages to save.
+  const areListed = ctx.db.cluster !== null || unlisted > MAX_UNLISTED
+  if (areListed && head.unlisted > 0) await listRecordsLeftOut(tx, head.id)
   await together(
     deleteRecords(
       tx,
@@ -108,10 +120,12 @@ export async function applyCommit(
       rev,
       now,
       stored.map(({ path, record }) => ({ path, cid: record.cid, subject: record.subject, value: record.bytes })),
+      { areListed },
     ),
     updateTree(tx, head, { rev, head: built.commit.cid, data: built.data, commitBlock: built.commit.bytes }, fresh, {
       records,
       nodes: head.nodes === null ? null : head.nodes + built.nodes.length - built.removedNodes.length,
+      unlisted: areListed ? 0 : unlisted,
     }),
     applyBlobChanges(tx, {
       did,

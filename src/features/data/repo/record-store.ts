@@ -51,12 +51,30 @@ const recordOf = (row: RecordRow): StoredRecord => ({ ...row, cid: new Cid(row.c
 /** Matches all paths of a collection: '0' is the character after '/'. */
 const inCollection = (collection: string): Sql => sql`path > ${`${collection}/`} AND path < ${`${collection}0`}`
 
+/**
+ * What the indices on CIDs and on revisions have; and what they do not have yet. A record would add an entry to each of
+ * them, on a page of its own. On SQLite they therefore leave new records out, and commits add those of their repository
+ * many at a time.
+ */
+const isListed = sql`unlisted IS NULL`
+const isUnlisted = sql`unlisted IS NOT NULL`
+/** The same for all of a repository: without a condition on `rev`, SQLite would look for them among all its records. */
+const areUnlisted = sql`${isUnlisted} AND rev > ''`
+
+/** Most records of a repository that are left out, which reads by CID look through. */
+export const MAX_UNLISTED = 64
+
+/** Adds the records of a repository to the indices that have left them out. */
+export const listRecordsLeftOut = (tx: Tx, repoId: number): Promise<number> =>
+  tx.run(sql`UPDATE record SET unlisted = NULL WHERE repo_id = ${repoId} AND ${areUnlisted}`)
+
 export async function putRecords(
   tx: Tx,
   repoId: number,
   rev: Tid,
   now: Millis,
   records: readonly NewRecord[],
+  { areListed }: { areListed: boolean },
 ): Promise<void> {
   for (const piece of inPieces(records)) {
     const rows = piece.map(({ path, cid, subject, value }) => [
@@ -68,12 +86,13 @@ export async function putRecords(
       subject,
       value,
       framingOf(value),
+      areListed ? null : 1,
     ])
     await tx.run(sql`
-      INSERT INTO record (repo_id, path, cid, rev, indexed_at, subject, value, framing) VALUES ${sqlRows(rows)}
+      INSERT INTO record (repo_id, path, cid, rev, indexed_at, subject, value, framing, unlisted) VALUES ${sqlRows(rows)}
       ON CONFLICT (repo_id, path) DO UPDATE SET
         cid = excluded.cid, rev = excluded.rev, indexed_at = excluded.indexed_at, subject = excluded.subject,
-        value = excluded.value, framing = excluded.framing`)
+        value = excluded.value, framing = excluded.framing, unlisted = excluded.unlisted`)
   }
 }
 
@@ -224,15 +243,23 @@ export const framedRecords = (reader: Reader, repoId: number): AsyncGenerator<Ui
     },
   })
 
-/** Record blocks of commits after a revision, oldest first, in pages. */
+/** Record blocks of commits after a revision, in pages. */
 export async function* recordBlocksSince(reader: Reader, repoId: number, since: Tid): AsyncGenerator<Block[]> {
+  type Row = Pick<RecordRow, 'rev' | 'path' | 'cid' | 'value'>
   const start: Pick<RecordRow, 'rev' | 'path'> = { rev: since, path: LAST_PATH }
   const pages = inPages(PAGE, start, ({ rev, path }, limit) =>
-    reader.all<Pick<RecordRow, 'rev' | 'path' | 'cid' | 'value'>>(sql`
-      SELECT rev, path, cid, value FROM record WHERE repo_id = ${repoId} AND (rev, path) > (${rev}, ${path}) ORDER BY rev, path LIMIT ${limit}`),
+    reader.all<Row>(sql`
+      SELECT rev, path, cid, value FROM record
+      WHERE repo_id = ${repoId} AND ${isListed} AND (rev, path) > (${rev}, ${path}) ORDER BY rev, path LIMIT ${limit}`),
   )
-  for await (const page of pages) yield page.map(({ cid, value }) => ({ cid: new Cid(cid), bytes: value }))
+  for await (const page of pages) yield page.map(blockOf)
+  const rest = await reader.all<Row>(sql`
+    SELECT rev, path, cid, value FROM record
+    WHERE repo_id = ${repoId} AND ${isUnlisted} AND rev > ${since} ORDER BY rev, path`)
+  yield rest.map(blockOf)
 }
+
+const blockOf = ({ cid, value }: Pick<RecordRow, 'cid' | 'value'>): Block => ({ cid: new Cid(cid), bytes: value })
 
 /** A page of records in order of the commits that wrote them, after the record of `path` in commit `rev`. */
 export async function listRecordsSince(
@@ -241,25 +268,38 @@ export async function listRecordsSince(
   after: { rev: Tid; path: string },
   limit: number,
 ): Promise<StoredRecord[]> {
+  const page = (condition: Sql) => sql`
+    SELECT * FROM (SELECT ${columns} FROM record
+      WHERE repo_id = ${repoId} AND ${condition} AND (rev, path) > (${after.rev}, ${after.path}) ORDER BY rev, path LIMIT ${limit}) AS page`
   const rows = await reader.all<RecordRow>(sql`
-    SELECT ${columns} FROM record WHERE repo_id = ${repoId} AND (rev, path) > (${after.rev}, ${after.path}) ORDER BY rev, path LIMIT ${limit}`)
+    ${page(isListed)} UNION ALL ${page(isUnlisted)} ORDER BY rev, path LIMIT ${limit}`)
   return rows.map(recordOf)
 }
 
 /** Whether any stored record was written at a revision or before it. */
 export async function anyRecordUpTo(reader: Reader, repoId: number, rev: Tid): Promise<boolean> {
-  return (await reader.get(sql`SELECT 1 FROM record WHERE repo_id = ${repoId} AND rev <= ${rev} LIMIT 1`)) !== null
+  const any = (condition: Sql) =>
+    sql`EXISTS (SELECT 1 FROM record WHERE repo_id = ${repoId} AND ${condition} AND rev <= ${rev})`
+  return (await reader.get(sql`SELECT 1 WHERE ${any(isListed)} OR ${any(isUnlisted)}`)) !== null
 }
 
 /**
- * Returns the block of a record by its CID; null if there is none. One statement per CID costs half of one statement
- * for many. For `=` or IN, SQLite would scan all records of the repository instead of using the index on CIDs.
+ * Returns the block of a record by its CID; null if there is none, or the index has left it out. One statement per CID
+ * costs half of one statement for many. For `=` or IN, SQLite would scan all records of the repository instead of using
+ * the index on CIDs.
  */
 export async function findRecordBlock(reader: Reader, repoId: number, { bytes: cid }: Cid): Promise<Uint8Array | null> {
   const row = await reader.get<{ value: Uint8Array }>(
-    sql`SELECT value FROM record WHERE repo_id = ${repoId} AND cid BETWEEN ${cid} AND ${cid} LIMIT 1`,
+    sql`SELECT value FROM record WHERE repo_id = ${repoId} AND cid BETWEEN ${cid} AND ${cid} AND ${isListed} LIMIT 1`,
   )
   return row && row.value
+}
+
+/** Returns those blocks of records that the index on CIDs has left out, in any order. */
+export async function findBlocksLeftOut(reader: Reader, repoId: number, cids: readonly Cid[]): Promise<Block[]> {
+  const rows = await reader.all<Pick<RecordRow, 'cid' | 'value'>>(sql`
+    SELECT cid, value FROM record WHERE repo_id = ${repoId} AND ${areUnlisted} AND cid IN ${sqlList(cids.map(({ bytes }) => bytes))}`)
+  return rows.map(blockOf)
 }
 
 const RECORD_KEY_CHARS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:~-'

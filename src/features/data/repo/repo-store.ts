@@ -50,6 +50,8 @@ export interface StoredTree extends Pick<RepoHead, 'id' | 'rev' | 'head' | 'data
   records: number | null
   /** Number of nodes of the tree; null if it is not known without counting them. */
   nodes: number | null
+  /** At least as many records are left out by indices. */
+  unlisted: number
 }
 
 /** The numbers of a repository that commits keep. */
@@ -60,8 +62,9 @@ const storedCount = sql`CASE WHEN counted_rev = rev THEN record_count END`
 const keptCounts = sql`${storedCount} AS records, CASE WHEN nodes_rev = rev THEN node_count END AS nodes`
 
 export async function findTree(tx: Tx, did: Did): Promise<StoredTree | null> {
-  const row = await tx.get<Pick<HeadRow, 'id' | 'rev' | 'head' | 'data'> & RepoCounts & Pick<StoredTree, 'fresh'>>(sql`
-    SELECT id, rev, head, data, fresh, ${keptCounts} FROM repo WHERE did = ${did}`)
+  const row = await tx.get<
+    Pick<HeadRow, 'id' | 'rev' | 'head' | 'data'> & RepoCounts & Pick<StoredTree, 'fresh' | 'unlisted'>
+  >(sql`SELECT id, rev, head, data, fresh, unlisted_count AS unlisted, ${keptCounts} FROM repo WHERE did = ${did}`)
   return row && { ...row, head: new Cid(row.head), data: new Cid(row.data) }
 }
 
@@ -167,11 +170,11 @@ export async function updateTree(
   before: ReadRepo,
   { rev, head, data, commitBlock }: RepoState,
   fresh: Uint8Array,
-  { records, nodes }: RepoCounts,
+  { records, nodes, unlisted }: RepoCounts & Pick<StoredTree, 'unlisted'>,
 ): Promise<void> {
   const updated = await tx.run(sql`
     UPDATE repo SET rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}, fresh = ${fresh},
-      record_count = ${records}, counted_rev = ${rev}, node_count = ${nodes}, nodes_rev = ${rev}
+      unlisted_count = ${unlisted}, record_count = ${records}, counted_rev = ${rev}, node_count = ${nodes}, nodes_rev = ${rev}
     WHERE id = ${before.id} AND rev = ${before.rev}`)
   requireUpdated(updated, before)
 }

@@ -104,14 +104,20 @@ export async function blobsOfRecord(reader: Reader, did: Did, path: string, limi
   return rows.map(({ cid }) => cid)
 }
 
+/** Records by their revision: those that the index on revisions has, and those that it has left out. */
+const byRevision = (did: Did, select: Sql, condition: Sql): Sql => sql`
+  SELECT ${select} FROM record WHERE repo_id = ${repoOf(did)} AND unlisted IS NULL AND ${condition}
+  UNION ALL SELECT ${select} FROM record WHERE repo_id = ${repoOf(did)} AND unlisted IS NOT NULL AND ${condition}`
+
 /** A page of the revisions of the commits that wrote records which are still here, newest first, before `after`. */
 export async function listRevisions(reader: Reader, did: Did, after: string | null, limit: number): Promise<Tid[]> {
+  const newest = (condition: Sql) =>
+    sql`(SELECT max(rev) FROM (${byRevision(did, sql`max(rev) AS rev`, condition)}) AS newest)`
   const rows = await reader.all<{ rev: Tid }>(sql`
     WITH RECURSIVE step (rev, place) AS (
-      SELECT max(rev), 1 FROM record
-      WHERE repo_id = ${repoOf(did)} ${after === null ? sql`` : sql`AND rev < ${after}`}
+      SELECT ${newest(after === null ? sql`1 = 1` : sql`rev < ${after}`)}, 1
       UNION ALL
-      SELECT (SELECT max(rev) FROM record WHERE repo_id = ${repoOf(did)} AND rev < step.rev), place + 1
+      SELECT ${newest(sql`rev < step.rev`)}, place + 1
       FROM step WHERE step.rev IS NOT NULL AND place < ${limit}
     ) SELECT rev FROM step WHERE rev IS NOT NULL ORDER BY place`)
   return rows.map(({ rev }) => rev)
@@ -119,9 +125,11 @@ export async function listRevisions(reader: Reader, did: Did, after: string | nu
 
 /**
  * Paths of some records that a commit wrote and that are still as it wrote them, in no order: an import wrote them all.
+ * For `=`, SQLite would look for them among all records of the repository.
  */
 export async function pathsOfRevision(reader: Reader, did: Did, rev: Tid, limit: number): Promise<string[]> {
-  const rows = await reader.all<{ path: string }>(sql`
-    SELECT path FROM record WHERE repo_id = ${repoOf(did)} AND rev = ${rev} LIMIT ${limit}`)
+  const rows = await reader.all<{ path: string }>(
+    sql`${byRevision(did, sql`path`, sql`rev BETWEEN ${rev} AND ${rev}`)} LIMIT ${limit}`,
+  )
   return rows.map(({ path }) => path)
 }
