@@ -2,11 +2,11 @@
  * What a request costs a cluster, in counts: round trips and bytes between each node and PostgreSQL, commits and bytes
  * of the write-ahead log; and the time on processors.
  *
- * TEST_POSTGRES_FSYNC=on bun tests/bench/cluster-costs.ts [requests of each kind, 1000]
+ * TEST_POSTGRES_FSYNC=on bun tests/bench/cluster-costs.ts [requests of each kind, 1000] [nodes, 3]
  *
  * Three nodes have a subscriber each: the first numbers events, the second serves all requests, the third only follows.
- * Where all nodes serve, a model made of the other rows can be checked. Counts are the same on every machine, but for
- * how many transactions share a commit.
+ * Of two, none only follows, and one node does everything. Where all nodes serve, a model made of the other rows can be
+ * checked. Counts are the same on every machine, but for how many transactions share a commit.
  */
 import { SQL } from 'bun'
 import { randomBytes } from 'node:crypto'
@@ -17,6 +17,7 @@ import { createAccount, holder, type TestAccount } from '../support/clients/acco
 import { startBucket } from '../support/servers/bucket-host.ts'
 import { startDatabaseLine } from '../support/faults/database-line.ts'
 import { testDatabase } from '../support/servers/postgres.ts'
+import { ranBetween, threadsOf, type Threads } from '../support/request-cost.ts'
 import { startProgram } from '../support/servers/program.ts'
 import { Subscriber } from '../support/clients/subscriber.ts'
 
@@ -24,12 +25,14 @@ const REQUESTS = Number(process.argv[2] ?? 1000)
 const ACCOUNTS = 64
 const IDLE_SECS = 10
 const SETTLE_MILLIS = 500
-const roles = ['numbers', 'serves', 'follows'] as const
+/** What nodes do, by how many there are. */
+const rolesOf = [['serves'], ['numbers', 'serves'], ['numbers', 'serves', 'follows']]
+const roles = rolesOf[Number(process.argv[3] ?? rolesOf.length) - 1]!
 
 interface Spent {
   roundTrips: number
   kilobytes: number
-  millis: number
+  threads: Threads
 }
 
 /** Time on processors of all its threads, which the kernel counts exactly. */
@@ -96,7 +99,7 @@ async function startNode(name: string) {
 }
 const nodes: Awaited<ReturnType<typeof startNode>>[] = []
 for (const role of roles) nodes.push(await startNode(role))
-const serving = nodes[1]!
+const serving = nodes[roles.indexOf('serves')]!
 
 const admin = new SQL({ adapter: 'postgres', url: databaseUrl, max: 1 })
 resources.defer(() => admin.close())
@@ -110,7 +113,7 @@ async function standing() {
   const ofNodes = nodes.map(({ pid, carried }): Spent => ({
     roundTrips: carried.roundTrips,
     kilobytes: carried.bytes / 1000,
-    millis: millisOf(pid),
+    threads: threadsOf(pid),
   }))
   return { ofNodes, wal: row.wal / 1000, writes: row.writes, millis: millisOfFamily(postmaster) }
 }
@@ -129,9 +132,10 @@ async function measure(what: string, count: number, work: () => Promise<void>): 
   await Bun.sleep(SETTLE_MILLIS)
   const after = await standing()
   const per = (total: number, digits: number) => (total / count).toFixed(digits)
-  const ofNodes = after.ofNodes.flatMap(({ roundTrips, kilobytes, millis }, i) => {
+  const ofNodes = after.ofNodes.flatMap(({ roundTrips, kilobytes, threads }, i) => {
     const from = before.ofNodes[i]!
-    return [per(roundTrips - from.roundTrips, 2), per(kilobytes - from.kilobytes, 1), per(millis - from.millis, 3)]
+    const millis = ranBetween(from.threads, threads).all / 1000
+    return [per(roundTrips - from.roundTrips, 2), per(kilobytes - from.kilobytes, 1), per(millis, 3)]
   })
   const ofDatabase = [
     per(after.millis - before.millis, 3),
