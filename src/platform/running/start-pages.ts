@@ -9,7 +9,7 @@ import { readFileSync, readlinkSync } from 'node:fs'
 import { isCompiled } from './self.ts'
 
 /** The first moments bring back what a server needs at rest. */
-const AFTER_MILLIS = 2000
+const AFTER_MILLIS = 500
 /** As C libraries for Linux are named: those of GNU, then of musl. */
 const cLibraries = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]
 /** Source: madvise(2), `MADV_DONTNEED`. */
