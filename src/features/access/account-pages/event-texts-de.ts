@@ -9,7 +9,7 @@ export const eventGerman = {
   byOperator: 'Durch den Betreiber dieses Servers',
   times: { one: 'Einmal an diesem Tag', other: '{count}-mal an diesem Tag' },
   created: 'Das Konto wurde erstellt',
-  arrived: 'Das Konto begann hierher umzuziehen',
+  arrived: 'Der Umzug des Kontos hierher begann',
   byPassword: 'Anmeldung in einer App mit deinem Passwort',
   onPage: 'Anmeldung auf einer Seite dieses Servers',
   byAppPassword: 'Anmeldung mit einem App-Passwort',

@@ -14,7 +14,7 @@ export const factorsBrazilian = {
     other: 'Restam {count} códigos de recuperação.',
   },
   appPasswords:
-    'Senhas de app funcionam sem segundo fator. Se você adicionar um, revogue as senhas de app que não usa mais.',
+    'Senhas de aplicativo funcionam sem segundo fator. Se você adicionar um, revogue as senhas de aplicativo que não usa mais.',
   back: 'Voltar à sua conta',
   app: 'App autenticador',
   appLead:

@@ -15,7 +15,7 @@ export const moveAwayGerman = {
   backupAbout:
     'Eine Datei mit deinen Beiträgen, Bildern und Einstellungen. Wenn mittendrin etwas ausfällt, kannst du mit ihr weitermachen.',
   download: 'Deine Daten herunterladen',
-  ownKey: '2. Hab einen eigenen Schlüssel',
+  ownKey: '2. Sorge für einen eigenen Schlüssel',
   hasKey:
     'Deine Identität nennt einen Schlüssel außerhalb dieses Servers. Mit ihm kannst du umziehen, auch wenn ein Server nicht mitmacht.',
   lacksKey:

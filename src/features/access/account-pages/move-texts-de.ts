@@ -38,9 +38,9 @@ export const moveGerman = {
   chooseFile: 'Bitte wähle die Datei deiner Sicherung.',
   checkKeys: 'Wer einen dieser Schlüssel hat, kann deine Identität ändern. Prüfe sie, bevor du den Code eingibst.',
   saveKeys: 'Speichern, welche Schlüssel bleiben',
-  signMyself: 'Mit einem eigenen Schlüssel unterschreiben',
+  signMyself: 'Mit einem eigenen Schlüssel signieren',
   signMyselfAbout:
-    'Wenn ein Schlüssel von dir unter den Rotationsschlüsseln deiner Identität ist, kann er anstelle des alten Servers unterschreiben.',
+    'Wenn ein Schlüssel von dir unter den Rotationsschlüsseln deiner Identität ist, kann er anstelle des alten Servers signieren.',
   changeWithKey: 'Meine Identität mit meinem Schlüssel ändern',
   codeMailed:
     '{host} hat einen Code an die Adresse deines alten Kontos gemailt. Mit ihm nennt deine Identität stattdessen diesen Server. Von da an lässt sich der Umzug nicht mehr abbrechen.',

@@ -1,5 +1,5 @@
 export const networkGerman = {
-  title: 'Wie das Netz dich sieht',
+  title: 'Wie das Netzwerk dich sieht',
   lead: 'Andere sehen deine Beiträge, wenn jedes Glied unten funktioniert. Das wurde gerade eben geprüft.',
   well: 'Alles funktioniert.',
   account: 'Dein Konto',

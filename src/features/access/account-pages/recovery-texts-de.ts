@@ -1,5 +1,5 @@
 export const recoveryGerman = {
-  wrong: 'Der Handle oder der Code ist falsch. Bitte prüfe beide, oder fordere einen neuen Code an.',
+  wrong: 'Das Handle oder der Code ist falsch. Bitte prüfe beide, oder fordere einen neuen Code an.',
   identifier: 'Handle oder DID',
   title: 'Dein Konto wiederherstellen',
   lead: 'Wenn du deine Wallet verloren hast: Dieser Server verwahrt einen der drei Teile deines Wiederherstellungsschlüssels. Mit ihm und einem deiner eigenen Teile kann eine neue Wallet dein Konto übernehmen.',

@@ -33,7 +33,7 @@ export const sharingGerman = {
   withoutTick: 'Ohne Häkchen: alles, was Apps üblicherweise tun, außer Direktnachrichten.',
   messages: 'Darf Direktnachrichten lesen und senden',
   scope: 'Weitere Scopes',
-  scopeHint: 'Für Entwickler: Scopes von OAuth, durch Leerzeichen getrennt.',
+  scopeHint: 'Für Entwicklerinnen und Entwickler: Scopes von OAuth, durch Leerzeichen getrennt.',
   lastDay: 'Letzter Tag',
   lastDayHint: 'Ohne letzten Tag gilt es, bis es jemand von euch beendet.',
   invite: 'Einladen',
@@ -55,7 +55,7 @@ export const sharingGerman = {
   doneLeft: 'Du handelst nicht mehr für dieses Konto.',
   recordTitle: 'Was andere für dein Konto getan haben',
   recordLead:
-    'Das Neueste zuerst. Posts und andere Einträge sind öffentlich, deshalb stehen hier nur ihre Art und Anzahl.',
+    'Das Neueste zuerst. Beiträge und andere Einträge sind öffentlich, deshalb stehen hier nur ihre Art und Anzahl.',
   recordNone: 'Bisher wurde nichts getan.',
   older: 'Älteres',
   backToSharing: 'Zurück zu den geteilten Konten',

@@ -5,7 +5,7 @@ export const walletMattersGerman = {
     'Jemand hat deinen Kontonamen eingegeben, um sich anzumelden. Öffne deine Wallet, um zu antworten. Erlaube nur eine Anmeldung, die du gerade selbst begonnen hast.',
   devices: 'Geräte',
   devicesLead:
-    'Geräte, auf die dein Konto übertragen wurde. Ein gesperrtes Gerät kann diesen Server nicht mehr benutzen, aber seine Wallet behält ihren Schlüssel.',
+    'Geräte, auf die dein Konto übertragen wurde. Ein widerrufenes Gerät kann diesen Server nicht mehr benutzen, aber seine Wallet behält ihren Schlüssel.',
   thisPage: 'diese Kontoseite',
   signIn: 'Anmeldung bei {name}',
   since: 'Seit {time}',
@@ -21,6 +21,6 @@ export const walletMattersGerman = {
   transferAccepted:
     'Am {began} begann eine Übertragung deines Kontos auf ein anderes Gerät. Ein Gerät hat sie am {accepted} angenommen. Wenn sie abgeschlossen ist, wird alles andere abgemeldet. Wenn du das nicht warst, brich sie ab.',
   cancel: 'Die Übertragung abbrechen',
-  revoke: 'Sperren',
-  revokeDevice: '{name} sperren',
+  revoke: 'Widerrufen',
+  revokeDevice: '{name} widerrufen',
 } as const

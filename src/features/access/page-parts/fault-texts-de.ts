@@ -104,10 +104,9 @@ export const faultGerman = {
   plcOnly: 'Nur eine Identität, die mit did:plc: beginnt, kann allein mit einem Schlüssel umziehen.',
   keyNotNamed:
     'Deine Identität nennt diesen Schlüssel nicht unter ihren Rotationsschlüsseln. Bitte gib einen ein, den sie nennt.',
-  secretKey:
-    'Das ist kein geheimer Schlüssel, der unterschreiben kann. Er beginnt mit z und ist etwa fünfzig Zeichen lang.',
+  secretKey: 'Das ist kein geheimer Schlüssel, der signieren kann. Er beginnt mit z und ist etwa fünfzig Zeichen lang.',
   signature:
-    'Bitte gib den geheimen Schlüssel zu einem der Rotationsschlüssel deiner Identität ein, oder die Operation genau wie gezeigt, von einem solchen Schlüssel unterschrieben.',
+    'Bitte gib den geheimen Schlüssel zu einem der Rotationsschlüssel deiner Identität ein, oder die Operation genau wie gezeigt, von einem solchen Schlüssel signiert.',
   shownAgain:
     'Was aus deiner Identität wird, ist nicht das, was dir gezeigt wurde: Sieh dir ihre Schlüssel noch einmal an.',
 } as const

@@ -17,7 +17,7 @@ export const claimGerman = {
   unvouched: 'Kein Identitätsanbieter bürgt dafür.',
   privateReads: 'Private Daten lesen',
   privateReadsMore:
-    'Benachrichtigungen, Lesezeichen, Stummschaltungen, Entwürfe, Kontakte und Altersprüfungen. Nimm das Häkchen weg, wenn das Programm sie nicht braucht.',
+    'Mitteilungen, Lesezeichen, Stummschaltungen, Entwürfe, Kontakte und Altersprüfungen. Nimm das Häkchen weg, wenn das Programm sie nicht braucht.',
   decideTitle: 'Dieses Programm für dich handeln lassen?',
   asNamed: 'Als {account}, bis du es beendest. Es nennt sich „<name>{program}</name>“.',
   asUnnamed: 'Als {account}, bis du es beendest. Einen Namen hat es nicht genannt.',

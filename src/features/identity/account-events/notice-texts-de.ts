@@ -1,10 +1,10 @@
 export const noticeGerman = {
   handleChangedSubject: 'Dein Handle wurde geändert',
-  handleChanged: 'Der Handle deines Kontos ist jetzt {handle}.',
+  handleChanged: 'Das Handle deines Kontos ist jetzt {handle}.',
   handleUnpublished:
-    'Der Handle deines Kontos ist jetzt {handle}. Deine Wallet muss ihn in deine Identität eintragen, weil nur dein eigener Schlüssel sie ändern kann. Bis dahin sehen andere das Konto ohne gültigen Handle.',
+    'Das Handle deines Kontos ist jetzt {handle}. Deine Wallet muss es in deine Identität eintragen, weil nur dein eigener Schlüssel sie ändern kann. Bis dahin sehen andere das Konto ohne gültiges Handle.',
   handleRemovedSubject: 'Ein Handle wurde von deinem Konto entfernt',
-  handleRemoved: 'Dein Konto hat den Handle {handle} nicht mehr.',
+  handleRemoved: 'Dein Konto hat das Handle {handle} nicht mehr.',
   emailChangedSubject: 'Deine E-Mail-Adresse wurde geändert',
   emailChanged:
     'Dein Konto hat jetzt eine andere E-Mail-Adresse. Diese E-Mail geht an deine alte Adresse, spätere gehen an die neue.',
@@ -13,20 +13,20 @@ export const noticeGerman = {
   passwordResetSubject: 'Dein Passwort wurde zurückgesetzt',
   passwordReset:
     'Mit einem Code, den wir dir gemailt haben, wurde ein neues Passwort gesetzt. Alle Apps, Browser und Programme haben ihren Zugriff verloren.',
-  emailFactorOnSubject: 'Die Anmeldung braucht jetzt einen Code aus deiner Mail',
+  emailFactorOnSubject: 'Die Anmeldung braucht jetzt einen Code per E-Mail',
   emailFactorOn:
-    'Von jetzt an braucht eine Anmeldung mit deinem Passwort auch einen Code, den wir dir mailen. App-Passwörter gehen ohne Code.',
-  emailFactorOffSubject: 'Die Anmeldung braucht keinen Code aus deiner Mail mehr',
+    'Von jetzt an braucht eine Anmeldung mit deinem Passwort auch einen Code, den wir dir mailen. App-Passwörter gelten ohne Code.',
+  emailFactorOffSubject: 'Die Anmeldung braucht keinen Code per E-Mail mehr',
   emailFactorOff:
     'Dein Passwort allein öffnet dein Konto wieder: Wir fragen nicht mehr nach einem Code, den wir dir mailen.',
   totpAddedSubject: 'Deinem Konto wurde eine Authenticator-App hinzugefügt',
   totpAdded:
-    'Von jetzt an braucht eine Anmeldung mit deinem Passwort auch einen Code der App oder einen deiner Wiederherstellungscodes. App-Passwörter gehen ohne Code.',
+    'Von jetzt an braucht eine Anmeldung mit deinem Passwort auch einen Code der App oder einen deiner Wiederherstellungscodes. App-Passwörter gelten ohne Code.',
   totpRemovedSubject: 'Die Authenticator-App wurde von deinem Konto entfernt',
   totpRemoved: 'Die Anmeldung braucht keinen Code der App mehr, und die Wiederherstellungscodes gelten nicht mehr.',
   passkeyAddedSubject: 'Deinem Konto wurde ein Passkey hinzugefügt',
   passkeyAdded:
-    'Wer das Gerät mit dem Passkey hat und dessen PIN, Finger oder Gesicht, kann sich in deinem Konto anmelden. Von jetzt an braucht eine Anmeldung mit deinem Passwort auch den Passkey oder einen deiner Wiederherstellungscodes. App-Passwörter gehen ohne ihn.',
+    'Wer das Gerät mit dem Passkey hat und dessen PIN, Finger oder Gesicht, kann sich in deinem Konto anmelden. Von jetzt an braucht eine Anmeldung mit deinem Passwort auch den Passkey oder einen deiner Wiederherstellungscodes. App-Passwörter gelten ohne ihn.',
   passkeyRemovedSubject: 'Ein Passkey wurde von deinem Konto entfernt',
   passkeyRemoved: 'Der Passkey öffnet dein Konto nicht mehr. Deine Kontoseite zeigt, was eine Anmeldung jetzt braucht.',
   passkeyCopiedSubject: 'Einer deiner Passkeys wurde vielleicht kopiert',
@@ -53,7 +53,7 @@ export const noticeGerman = {
     'Deine Identität wurde durch eine Operation geändert, die nicht von diesem Server kam. Geändert wurde: {parts}. {undo} Auch deine eigene Wallet oder ein anderer Server, zu dem du umziehst, macht solche Operationen.',
   partEnded: 'die Identität selbst, die beendet ist',
   partServer: 'der Server des Kontos',
-  partHandle: 'der Handle',
+  partHandle: 'das Handle',
   partSigningKey: 'der Schlüssel, der Beiträge signiert',
   partRotationKeys: 'die Schlüssel, die die Identität ändern dürfen',
   partOther: 'andere Schlüssel, Dienste oder Namen',
@@ -81,7 +81,7 @@ export const noticeGerman = {
     'Ein Gerät hat die Übertragung deines Kontos angenommen, mit dem Code, den deine Wallet gezeigt hat. Sobald die Übertragung abgeschlossen ist, wird jede App abgemeldet, die mit deinem Passwort oder deinem Schlüssel angemeldet ist.',
   transferCompletedSubject: 'Dein Konto wurde auf ein anderes Gerät übertragen',
   transferCompleted:
-    'Die Übertragung deines Kontos auf ein anderes Gerät ist abgeschlossen. Jede App, die mit deinem Passwort oder deinem Schlüssel angemeldet war, ist abgemeldet. App-Passwörter und Apps, denen du Zugriff gegeben hast, gehen weiterhin.',
+    'Die Übertragung deines Kontos auf ein anderes Gerät ist abgeschlossen. Jede App, die mit deinem Passwort oder deinem Schlüssel angemeldet war, ist abgemeldet. App-Passwörter und Apps, denen du Zugriff gegeben hast, funktionieren weiterhin.',
   agentAsksSubject: 'Ein Programm verlangt Zugriff auf dein Konto',
   agentAsks:
     'Ein Programm hat sich hier registriert und verlangt Zugriff auf dein Konto. Es kann nichts tun, bis du den Code eingibst, den es zeigt.',

@@ -56,9 +56,9 @@ export const mailGerman = {
     'Vorerst funktioniert dein Konto unter beiden Adressen. Apps finden es unter der neuen, sobald deine Identität sie nennt, und bitten dich dann, dich neu anzumelden.',
   quotaSubject: 'Dein Konto ist zu {percent} voll',
   recordsFull:
-    'Es speichert {used} von höchstens {quota} Einträgen. Darüber hinaus werden neue Posts, Likes und Follows abgelehnt. Was du löschst, macht sofort Platz.',
+    'Es speichert {used} von höchstens {quota} Einträgen. Darüber hinaus werden neue Beiträge, Likes und Follows abgelehnt. Was du löschst, macht sofort Platz.',
   blobsFull:
-    'Es speichert {used} von höchstens {quota} MB an Medien. Darüber hinaus werden Uploads abgelehnt. Was kein Post mehr zeigt, macht nach einigen Stunden Platz.',
+    'Es speichert {used} von höchstens {quota} MB an Medien. Darüber hinaus werden Uploads abgelehnt. Was kein Beitrag mehr zeigt, macht nach einigen Stunden Platz.',
   quotaPage: '{page} zeigt, wie viel du speicherst. Für mehr Speicherplatz wende dich an den Betreiber dieses Servers.',
   quotaPageWithAddress:
     '{page} zeigt, wie viel du speicherst. Für mehr Speicherplatz wende dich an den Betreiber dieses Servers: {address}.',

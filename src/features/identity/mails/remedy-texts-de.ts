@@ -7,7 +7,7 @@ export const remedyGerman = {
     'Wenn jemand anderes einen weiteren deiner Teile haben könnte, ersetze jetzt in deiner Wallet die Schlüssel und Teile deiner Identität.',
   doUndoChange:
     'Signiere jetzt mit einem höheren Schlüssel deiner Identität eine Operation, die auf die vor dieser Änderung folgt: Das macht sie rückgängig. Jemand anderes hat einen Schlüssel deiner Identität, also lass diesen Schlüssel weg.',
-  doMailbox: 'Jemand anderes kann deine Mails lesen, also ändere zuerst das Passwort deines Postfachs.',
+  doMailbox: 'Jemand anderes kann deine E-Mails lesen, also ändere zuerst das Passwort deines Postfachs.',
   doPassword: 'Setze auf {page} ein neues Passwort. Das meldet alle Apps und Browser ab.',
   doReplaceKey:
     'Wenn jemand anderes einen Schlüssel deiner Identität haben könnte, ersetze diesen Schlüssel in deiner Wallet.',

@@ -78,6 +78,6 @@ export const caseRoomFrench = {
   nothing: 'aucune mesure',
   warn: 'avertir',
   takedown: 'retirer',
-  'takedown-account': 'retirer le compte',
+  'takedown-account': 'suspendre le compte',
   quarantineAct: 'quarantaine',
 } as const

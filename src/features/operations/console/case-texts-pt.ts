@@ -78,6 +78,6 @@ export const caseRoomBrazilian = {
   nothing: 'nenhuma medida',
   warn: 'advertir',
   takedown: 'remover',
-  'takedown-account': 'remover a conta',
+  'takedown-account': 'suspender a conta',
   quarantineAct: 'quarentena',
 } as const

@@ -69,7 +69,7 @@ export const roomsGerman = {
   from: 'Quelle: {source}',
   fromVariable: 'Quelle: {source}, {variable}',
   needsRestart: 'Eine Änderung erfordert einen Neustart.',
-  replacedBy: 'Im Betrieb ersetzt durch: {command}',
+  replacedBy: 'Im Betrieb zu ersetzen mit: {command}',
   replace: 'Ersetzen',
   newValue: 'Neuer Wert',
   newValueHint: 'Wie in der Umgebungsvariablen: Listen durch Kommas getrennt. Leer lassen, um ihn zurückzusetzen.',
