@@ -4,7 +4,7 @@
  */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { ConsoleBrowser } from '../../support/clients/console-browser.ts'
-import { request } from '../../support/clients/http.ts'
+import { request, type Answer } from '../../support/clients/http.ts'
 import { formsOf, pagePaths, walkPages, type WalkedForm, type WalkedPage } from '../../support/clients/page-walk.ts'
 import { RELAY } from '../../support/clients/queued.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
@@ -227,4 +227,55 @@ test('no form acts that another site has sent, or that lacks the token of its pa
   expect(
     await Promise.all((['account', 'oauth_device_account', 'app_password'] as const).map((table) => pds.count(table))),
   ).toEqual(counts)
+})
+
+const ELSEWHERE = ['https://evil.example/', '//evil.example/', '/\\evil.example/', 'javascript:alert(1)']
+/** Parameters of pages, and those that servers of this kind have. */
+const PARAMETERS = ['account', 'back', 'next', 'return_to', 'redirect_uri', 'request_uri', 'client_id', 'done', 'url']
+
+const leadsAway = (target: string): boolean => {
+  const url = URL.parse(target, `${pds.url}/account/`)
+  return url === null || url.hostname === 'evil.example' || url.protocol === 'javascript:'
+}
+
+/** Where an answer leads: its redirect, and the links and forms of its page. */
+const targetsOf = ({ headers, body }: Answer): string[] => [
+  ...[headers.get('location')].filter((location) => location !== null),
+  ...[...String(body).matchAll(/\b(?:href|action|src|formaction)="([^"]*)"/g)].map(([, target]) => target!),
+]
+
+test('nothing that is in an address or a form leads to another site', async () => {
+  const away = (answer: Answer) => targetsOf(answer).filter(leadsAway)
+  for (const kind of ['stranger', 'holder', 'operator'] as const) {
+    const browser = walked.browsers[kind]
+    const pages = pagePaths.filter((path) => path.startsWith('/admin') === (kind === 'operator'))
+    for (const path of pages)
+      for (const target of ELSEWHERE) {
+        const query = new URLSearchParams(PARAMETERS.map((name): [string, string] => [name, target]))
+        const answer = await browser.open(`${path}?${query}`)
+        expect({ kind, path, target, away: away(answer) }).toEqual({ kind, path, target, away: [] })
+      }
+  }
+  for (const { kind, name, path, fields, buttons } of allForms().filter((form) => !form.isUpload)) {
+    const kept = [...PROOFS, 'act', 'change']
+    const [place = '', query = ''] = path.split('?')
+    for (const target of ELSEWHERE) {
+      const form = new URLSearchParams([
+        ...fields.map(([field, value]): [string, string] => [field, kept.includes(field) ? value : target]),
+        ...buttons.slice(0, 1),
+      ])
+      const parameters = new URLSearchParams(
+        [...new URLSearchParams(query)].map(([field]): [string, string] => [field, target]),
+      )
+      const answer = await sentBy(walked.browsers[kind], `${place}?${parameters}`, form, {
+        'sec-fetch-site': 'same-origin',
+      })
+      expect({ name, target, status: answer.status < 500, away: away(answer) }).toEqual({
+        name,
+        target,
+        status: true,
+        away: [],
+      })
+    }
+  }
 })

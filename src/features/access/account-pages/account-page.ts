@@ -32,7 +32,6 @@ import { networkUrl } from './network-page.ts'
 import { pushPart } from './push-part.ts'
 import { walletPart } from './wallet-matters-view.ts'
 import { day, field, hidden } from '../page-parts/page-parts.ts'
-import { sentence } from '../scope-words/scope-words.ts'
 import type { KnownBrowser } from '../pages/pages.ts'
 
 export function accountPage(asker: PageAsker, view: AccountView): Promise<Response> {
@@ -146,8 +145,7 @@ function apps(view: AccountView): Html | null {
 </section>`
 }
 
-const nameOfApp = (clientId: string): Wording =>
-  isLoopbackClientId(clientId) ? texts.appHere : sentence(appHost(clientId))
+const nameOfApp = (clientId: string): Wording => (isLoopbackClientId(clientId) ? texts.appHere : appHost(clientId))
 
 const authorizedWith = (program: string, network: string | null): Phrase =>
   network === null ? texts.authorizedWith({ program }) : texts.authorizedWithFrom({ program, network })

@@ -1,6 +1,7 @@
 /** The page that the mail about a moderation decision links to: it shows the decision, and takes the appeal. */
 import { charge } from '../../../http/limiting.ts'
 import { html, type Html, type Wording } from '../../../http/html.ts'
+import { dayPhrase } from '../../../http/texts.ts'
 import { appeal, decisionActs, decisionOfCode, decisionTexts, ownDecisionView } from '../../operations/cases/cases.ts'
 import { faultAt, faultOf, hidden, type Fault, type PageCall } from '../page-parts/page-parts.ts'
 import { appealTexts as texts } from './appeal-texts.ts'
@@ -12,7 +13,7 @@ const MAX_CHARS = 4000
 type Decision = ReturnType<typeof ownDecisionView>
 
 /** The day of a time in RFC 3339, in UTC. */
-const dayOf = (time: string): Html => html`<time datetime="${time}">${time.slice(0, 10)}</time>`
+const dayOf = (time: string): Html => html`<time datetime="${time}">${dayPhrase(Date.parse(time))}</time>`
 
 const row = (name: Wording, value: Html | Wording | number): Html => html`<div><dt>${name}</dt><dd>${value}</dd></div>`
 
@@ -40,7 +41,8 @@ const answerField = (text: string): Html => html`
 </div>`
 
 function whatNow({ mayAppeal, appeal: given, appealUntil }: Decision) {
-  if (mayAppeal) return appealUntil === null ? texts.lead : texts.answerUntil({ day: appealUntil.slice(0, 10) })
+  if (mayAppeal)
+    return appealUntil === null ? texts.lead : texts.answerUntil({ day: dayPhrase(Date.parse(appealUntil)) })
   return given === null ? texts.tooLate : given.outcome === null ? texts.waits : texts.isFinal
 }
 

@@ -6,7 +6,7 @@ import { page } from '../../../http/page.ts'
 import { listPhrase, timePhrase } from '../../../http/texts.ts'
 import { wireTime, type Did } from '../../../protocol/identifiers.ts'
 import { delegateActs, type DelegationEvent } from '../delegations/delegations.ts'
-import { appHost } from '../oauth/oauth.ts'
+import { appName } from '../oauth/oauth.ts'
 import { seeOther, type PageCall } from '../page-parts/page-parts.ts'
 import { holderOf, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
 import { collectionWords } from '../scope-words/scope-words.ts'
@@ -63,7 +63,7 @@ const member = ({ detail }: DelegationEvent, name: string): string =>
 const words: Readonly<Record<DelegationEvent['type'], (event: DelegationEvent) => Value>> = {
   invited: () => texts.actInvited,
   accepted: () => texts.actAccepted,
-  app_signed_in: (event) => texts.actApp({ app: appHost(member(event, 'client')) }),
+  app_signed_in: (event) => texts.actApp({ app: appName(member(event, 'client')) }),
   repo_write: (event) => listPhrase(changesOf(event)),
   blob_upload: (event) => texts.actUploaded({ type: member(event, 'mime_type') }),
   preferences: () => texts.actPreferences,

@@ -8,7 +8,7 @@ import { networkOf } from '../../../protocol/ip-address.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
 import { timePhrase } from '../../../http/texts.ts'
-import { appHost, consentsAwaiting, type Consent } from '../oauth/oauth.ts'
+import { appName, consentsAwaiting, type Consent } from '../oauth/oauth.ts'
 import { runningTransfer, type Transfer } from '../../identity/transfers/transfers.ts'
 import { devicesOf, type Device } from '../wallet-devices/wallet-devices.ts'
 import { accountForm, outcomeOf, type AccountView, type WalletMatters } from './account-view.ts'
@@ -60,7 +60,7 @@ function consentRow(
   { requestId, clientId, userCode, webOrigin, ip, openedWith, createdAt }: Consent,
   publicUrl: string,
 ): Html {
-  const name = clientId === publicUrl ? texts.thisPage : appHost(clientId)
+  const name = clientId === publicUrl ? texts.thisPage : appName(clientId)
   const network = networkOf(ip)
   return html`
 <li>

@@ -79,7 +79,9 @@ export const signUpUrl = (named: Named): string => `/account/sign-up?${new URLSe
 export const appHost = (clientId: string): string =>
   isLoopbackClientId(clientId) ? inEnglish(texts.appHere) : new URL(clientId).host
 
-const appName = (clientId: string): Wording => (isLoopbackClientId(clientId) ? texts.appHere : new URL(clientId).host)
+/** The same for a page, in its language. */
+export const appName = (clientId: string): Wording =>
+  isLoopbackClientId(clientId) ? texts.appHere : new URL(clientId).host
 
 export function authorizePage(asker: PageAsker, view: AuthorizeView): Promise<Response> {
   const { config } = asker.ctx

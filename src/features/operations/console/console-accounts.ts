@@ -67,7 +67,7 @@ export async function accountsPage(desk: Desk): Promise<Response> {
   ${listOf(
     accounts.map(({ did, handle, createdAt, status: state, totalBytes, flags }) =>
       noteRow(html`<a href="${accountUrl(did)}">${handle ?? did}</a>`, [
-        html`<span class="mono">${did}</span>`,
+        html`<code>${did}</code>`,
         texts.listed({
           state: wordFor(accountStates, state),
           size: sizePhrase(totalBytes),

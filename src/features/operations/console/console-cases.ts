@@ -92,7 +92,7 @@ export async function casesPage(desk: Desk): Promise<Response> {
   ${listOf(
     cases.map(({ id, handle, did: about, kind, subject, state: is, openedAt, deadlineAt }) =>
       noteRow(html`<a href="${caseUrl(id)}">${texts.caseOf({ id: String(id), account: handle ?? about })}</a>`, [
-        html`${texts[kind]} <span class="mono">${subject}</span>`,
+        html`${texts[kind]} <code>${subject}</code>`,
         texts.dates({ state: wordFor(stateWords, is), opened: minuteOf(openedAt), deadline: minuteOf(deadlineAt) }),
       ]),
     ),

@@ -52,11 +52,9 @@ export async function configurationPage(desk: Desk): Promise<Response> {
     shown.map((key) => {
       const { name, value, from, variable, replacedBy, meaning } = key
       return noteRow(
-        section === null
-          ? html`<a class="mono" href="${PATH}?section=${sectionOf(key)}">${name}</a>`
-          : html`<span class="mono">${name}</span>`,
+        section === null ? html`<a href="${PATH}?section=${sectionOf(key)}">${name}</a>` : name,
         [
-          html`<span class="mono">${value ?? texts.notSet}</span>`,
+          html`<code>${value ?? texts.notSet}</code>`,
           variable === null ? texts.from({ source: from }) : texts.fromVariable({ source: from, variable }),
           replacedBy === null ? texts.needsRestart : texts.replacedBy({ command: replacedBy }),
           section !== null && inEnglish(meaning),

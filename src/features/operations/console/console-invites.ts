@@ -62,7 +62,7 @@ export async function invitesPage(desk: Desk): Promise<Response> {
   ${listOf(
     codes.map(({ code, available, disabled, forAccount, createdAt, uses }, i) =>
       noteRow(
-        html`<span class="mono">${code}</span>`,
+        html`<span class="copy">${code}</span>`,
         [
           disabled
             ? texts.inviteDisabled({ account: forAccount })
@@ -91,7 +91,7 @@ export async function invitesPage(desk: Desk): Promise<Response> {
   ${listOf(
     claimed.map(({ code, status, domain, createdAt, expiresAt }, i) =>
       noteRow(
-        html`<span class="mono">${code}</span>`,
+        html`<span class="copy">${code}</span>`,
         [
           domain === undefined
             ? wordFor(claimStates, status)

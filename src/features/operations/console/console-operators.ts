@@ -162,7 +162,7 @@ export async function auditPage(desk: Desk): Promise<Response> {
       noteRow(inEnglish(action.replaceAll('_', ' ')), [
         subject !== undefined && texts.aboutSubject({ subject }),
         reason !== undefined && consoleTexts.because({ reason }),
-        detail !== undefined && html`<span class="mono">${detail}</span>`,
+        detail !== undefined && html`<code>${detail}</code>`,
         consoleTexts.by({ actor, time: minuteOf(createdAt) }),
       ]),
     ),

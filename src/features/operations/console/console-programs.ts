@@ -134,7 +134,7 @@ const relayFacts = ({
   queue,
 }: NonNullable<Pushes['notifications']>): Html =>
   factList([
-    [texts.relayName, html`<span class="mono">${relay}</span>`],
+    [texts.relayName, html`<code>${relay}</code>`],
     [texts.connection, connected ? texts.open : texts.closed],
     [texts.lastAnswer, lastAnswerAt === null ? texts.noAnswer : minuteOf(lastAnswerAt)],
     [

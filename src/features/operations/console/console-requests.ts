@@ -40,11 +40,11 @@ export async function requestsPage(desk: Desk): Promise<Response> {
   ${listOf(
     requests.map(({ id: found, at, method, route, status, error }) =>
       noteRow(html`${status} ${error}`, [
-        html`<span class="mono">${method} ${route}</span>`,
+        html`<code>${method} ${route}</code>`,
         texts.idAndTime({
           request: found,
           time: minuteOf(at),
-          id: (words) => html`<span class="mono">${words}</span>`,
+          id: (words) => html`<code>${words}</code>`,
         }),
       ]),
     ),
