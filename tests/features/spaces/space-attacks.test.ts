@@ -1,0 +1,245 @@
+/** What people try who want more than they were given, and what is left when a write is cut off. */
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { jsonToData } from '../../../src/protocol/data-model.ts'
+import type { Did } from '../../../src/protocol/identifiers.ts'
+import { formatDidKey, signingKey } from '../../../src/protocol/keys.ts'
+import { parseSpaceUri } from '../../../src/protocol/space-address.ts'
+import { parseSpaceCommit } from '../../../src/protocol/space-commit.ts'
+import { formatDelegation, formatSpaceCredential } from '../../../src/protocol/space-tokens.ts'
+import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { basic, bearer, request } from '../../support/clients/http.ts'
+import { spaceApp, type SpaceApp } from '../../support/clients/space-app.ts'
+import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { hashOfSet } from '../../support/space-oracle.ts'
+import type { Table } from '../../support/tables.ts'
+import { useWorld } from '../../support/world.ts'
+
+const TYPE = 'test.forum.space'
+const NOTE = 'test.forum.note'
+const ALL = 'space:*?authority=*&collection=*'
+const { pds } = useWorld({ config: { spaces: { enabled: true }, rateLimit: { enabled: false } } })
+let alice: TestAccount
+let app: SpaceApp
+beforeAll(async () => {
+  alice = await createAccount(pds, 'alice')
+  app = await spaceApp(pds, alice, ALL, 'blob:*/*', 'repo:*')
+})
+const placeOf = (key: string, account = alice) => ({
+  space: `at://${account.did}/space/${TYPE}/${key}`,
+  repo: account.did,
+})
+
+/** Everything that can be read of a space, and its hash. */
+async function stateOf(place: object, by = app) {
+  const read = async (method: string) => (await by.get(method, { ...place } as Record<string, string>)).body
+  const { commit, ...log } = await read('listRepoOps')
+  const { hash, rev } = parseSpaceCommit(jsonToData(commit))
+  return {
+    log,
+    rev,
+    hash: Buffer.from(hash).toString('hex'),
+    records: await read('listRecords'),
+    blobs: await read('listBlobs'),
+  }
+}
+
+test('names that mean something elsewhere mean nothing here, and stand in the order of their bytes', async () => {
+  const keys = [
+    '__proto__',
+    'constructor',
+    '~',
+    '-',
+    '_',
+    ':',
+    'a',
+    'B',
+    '0',
+    'Z:1',
+    'a.b',
+    'a-b',
+    '3jzfcijpj2z2a',
+    '.x',
+    '..x',
+  ]
+  const types = ['test.forum.note', 'test.forum.note.a', 'test.forum.note0', 'test.forum.Note']
+  const place = placeOf('__proto__')
+  const writes = types.flatMap((collection) =>
+    keys.map((rkey) => ({ $type: 'com.atproto.space.applyWrites#create', collection, rkey, value: { rkey } })),
+  )
+  expect((await app.post('applyWrites', { ...place, writes })).status).toBe(200)
+  const list = async (params: object) =>
+    (await app.get('listRecords', { ...place, limit: 1000, ...params })).body.records.map(
+      ({ collection, rkey }: Record<string, string>) => `${collection}/${rkey}`,
+    )
+  const paths = writes.map(({ collection, rkey }) => `${collection}/${rkey}`)
+  const inOrder = (some: string[]) => some.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+  expect(await list({ reverse: true })).toEqual(inOrder(paths))
+  expect(await list({})).toEqual(inOrder(paths).toReversed())
+  for (const collection of types)
+    expect(await list({ collection, reverse: true })).toEqual(
+      inOrder(paths.filter((path) => path.startsWith(`${collection}/`))),
+    )
+  const { records, hash } = await stateOf({ ...place, limit: 1000 })
+  expect(hash).toBe(
+    hashOfSet(
+      records.records.map(({ collection, rkey, cid }: Record<string, string>) => `${collection}/${rkey}/${cid}`),
+    ),
+  )
+  for (const rkey of ['.', '..', 'a/b', 'a b', '%2e', 'é', '', 'a'.repeat(513), 'a\n'])
+    expect([rkey, (await app.post('createRecord', { ...place, collection: NOTE, rkey, record: {} })).status]).toEqual([
+      rkey,
+      400,
+    ])
+})
+
+describe('a stranger', () => {
+  test('cannot tell by what the server does whether somebody writes in a space', async () => {
+    await using other = await startPds(
+      { spaces: { enabled: true }, rateLimit: { enabled: false }, signup: { requireConfirmedAddress: false } },
+      { onFile: true },
+    )
+    const carol = await createAccount(other, 'carol')
+    const dora = await createAccount(other, 'dora')
+    const writer = await spaceApp(other, carol, ALL)
+    const reader = await spaceApp(other, dora, ALL)
+    const place = placeOf('a', carol)
+    await writer.post('createRecord', { ...place, collection: NOTE, rkey: 'a', record: {} })
+    for (const method of ['getRecord', 'listRecords', 'listRepoOps', 'getLatestCommit', 'listBlobs', 'getBlob']) {
+      const cid = 'bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku'
+      const ask = async (changes: object) => {
+        const before = { ...other.ctx.db.counters }
+        const answer = await reader.get(method, { ...place, collection: NOTE, rkey: 'a', cid, ...changes })
+        const { statements, rows } = other.ctx.db.counters
+        return { status: answer.status, body: answer.body, cost: [statements - before.statements, rows - before.rows] }
+      }
+      const there = await ask({})
+      expect(there.status).toBe(400)
+      for (const changes of [
+        { space: `${place.space}b` },
+        { repo: 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa' },
+        { repo: 'did:web:none.test' },
+      ])
+        expect([method, changes, await ask(changes)]).toEqual([method, changes, there])
+    }
+  })
+
+  test('gets nothing by tokens that only other servers know of', async () => {
+    const key = signingKey('p256', new Uint8Array(32).fill(9))
+    const space = parseSpaceUri(placeOf('a').space)!
+    const terms = { now: pds.clock.now(), jti: '0'.repeat(32) }
+    const holder = formatDidKey(key.publicKey)
+    const credential = formatSpaceCredential(key, 'atproto', space, holder, terms)
+    const delegation = formatDelegation(key, alice.did as Did, space, terms)
+    const params = new URLSearchParams(placeOf('a'))
+    for (const authorization of [
+      `Atproto-Space ${credential}`,
+      `DPoP ${credential}`,
+      `Bearer ${credential}`,
+      `Bearer ${delegation}`,
+    ])
+      for (const method of ['listRecords', 'listRepoOps', 'getLatestCommit', 'getRepo', 'listRepos']) {
+        const { status } = await request(`${pds.url}/xrpc/com.atproto.space.${method}?${params}`, {
+          headers: { authorization, 'atproto-space-audience': alice.did },
+        })
+        expect({ method, authorization, isRefused: [400, 401, 501].includes(status) }).toEqual({
+          method,
+          authorization,
+          isRefused: true,
+        })
+      }
+    for (const method of [
+      'com.atproto.space.getSpaceCredential',
+      'com.atproto.space.notifyWrite',
+      'com.atproto.simplespace.createSpace',
+    ])
+      expect((await request(`${pds.url}/xrpc/${method}`, { json: {}, headers: bearer(delegation) })).status).toBe(501)
+  })
+})
+
+test.each(['space_record', 'space_op', 'space_blob_reference'] satisfies Table[])(
+  'a write that fails at %s leaves everything as it was',
+  async (table) => {
+    const { body } = await app.call('com.atproto.repo.uploadBlob', {
+      method: 'POST',
+      headers: { 'content-type': 'text/plain' },
+      body: Buffer.from(table),
+    })
+    const place = placeOf(`cut-${table.replaceAll('_', '-')}`)
+    const record = (text: string) => ({ ...place, collection: NOTE, rkey: 'a', record: { text, file: body.blob } })
+    expect((await app.post('createRecord', record('one'))).status).toBe(200)
+    const before = await stateOf(place)
+    const back = await pds.hide(table)
+    const cut = await app.post('putRecord', record('two'))
+    await back()
+    expect(cut.status).toBe(500)
+    expect(await stateOf(place)).toEqual(before)
+    expect((await app.post('putRecord', record('three'))).status).toBe(200)
+    expect((await stateOf(place)).records.records[0].value.text).toBe('three')
+  },
+)
+
+describe('limits', () => {
+  const onOwn = (config: Parameters<typeof startPds>[0]) => startPds({ spaces: { enabled: true }, ...config })
+  const member = async (own: TestPds, name = 'eve') => {
+    const account = await createAccount(own, name)
+    const by = await spaceApp(own, account, ALL, 'repo:*')
+    const create = (key: string, rkey: string, record: object = {}) =>
+      by.post('createRecord', { ...placeOf(key, account), collection: NOTE, rkey, record })
+    return { account, by, create }
+  }
+
+  test('of records in a space, and of what an account may have in all of them', async () => {
+    await using own = await onOwn({
+      spaces: { enabled: true, maxRecordsPerSpace: 3 },
+      rateLimit: { enabled: false },
+      repos: { maxRecordsPerAccount: 5 },
+    })
+    const { account, by, create } = await member(own)
+    for (const rkey of ['a', 'b', 'c']) expect((await create('one', rkey)).status).toBe(200)
+    expect(await create('one', 'd')).toMatchObject({
+      status: 400,
+      body: { error: 'InvalidRequest', message: 'Too many records in the space. Max: 3' },
+    })
+    for (const rkey of ['a', 'b']) expect((await create('two', rkey)).status).toBe(200)
+    expect(await create('two', 'c')).toMatchObject({ status: 413, body: { error: 'PayloadTooLarge' } })
+    const writes = ['a', 'b'].map((rkey) => ({ $type: 'com.atproto.space.applyWrites#delete', collection: NOTE, rkey }))
+    expect((await by.post('applyWrites', { ...placeOf('one', account), writes })).status).toBe(200)
+    expect((await create('two', 'c')).status).toBe(200)
+    // What stands in spaces is no record of the public repository.
+    const { status, body } = await request(`${own.url}/v1/admin/accounts/${account.did}/quota`, {
+      headers: basic('admin', ADMIN_TOKEN),
+    })
+    expect([status, body.used.records]).toEqual([200, 0])
+  })
+
+  test('of points, of which an account has one budget for public writes and those in spaces', async () => {
+    await using own = await onOwn({ rateLimit: { enabled: true, writePointsHourly: 10 } })
+    const { account, by, create } = await member(own)
+    const open = (rkey: string) =>
+      by.post('com.atproto.repo.createRecord', { repo: account.did, collection: NOTE, rkey, record: {} })
+    expect([(await create('a', 'a')).status, (await open('a')).status, (await create('a', 'b')).status]).toEqual([
+      200, 200, 200,
+    ])
+    // 9 of 10 points are gone, and a creation takes 3.
+    expect([(await open('b')).status, (await create('a', 'c')).status]).toEqual([429, 429])
+  })
+
+  test('of a request: 200 writes, and a megabyte', async () => {
+    const create = (i: number, text: string) => ({
+      $type: 'com.atproto.space.applyWrites#create',
+      collection: NOTE,
+      rkey: `r${i}`,
+      value: { text },
+    })
+    const place = placeOf('large')
+    const batch = (count: number, text = '') =>
+      app.post('applyWrites', { ...place, writes: Array.from({ length: count }, (_, i) => create(i, text)) })
+    expect((await batch(201)).status).toBe(400)
+    expect((await batch(200, 'x'.repeat(6000))).status).toBe(413)
+    expect(
+      (await app.post('createRecord', { ...place, collection: NOTE, record: { text: 'x'.repeat(1_000_001) } })).status,
+    ).toBe(413)
+    expect((await app.get('listRecords', place)).status).toBe(400)
+    expect((await batch(200, 'x'.repeat(4000))).status).toBe(200)
+  })
+})
