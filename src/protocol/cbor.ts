@@ -9,7 +9,7 @@
  *
  * Source: DASL "DRISL"; IPLD "DAG-CBOR"; atproto "Data Model" (no floats, integers within 53 bits).
  */
-import { Cid, CID_BYTES_LENGTH, hasCidPrefix } from './cid.ts'
+import { Cid, cidAt, CID_BYTES_LENGTH, hasCidPrefix } from './cid.ts'
 import { Malformed } from './malformed.ts'
 import { readable } from './readable.ts'
 
@@ -47,7 +47,7 @@ export function encodeSequence(values: Data[]): Uint8Array {
   end = 0
   for (const value of values) writeValue(value, 0)
   const bytes = new Uint8Array(end)
-  bytes.set(out.subarray(0, end))
+  out.copy(bytes, 0, 0, end)
   if (out.length > KEPT_BYTES) out = Buffer.allocUnsafe(INITIAL_BYTES)
   return bytes
 }
@@ -380,7 +380,7 @@ function readLink(): Cid {
   const cidStart = start + linkHead.length
   if (!hasCidPrefix(source, cidStart)) throw new Malformed('Link is not a CID of a known kind')
   at = cidStart + CID_BYTES_LENGTH
-  return new Cid(new Uint8Array(source.subarray(cidStart, at)))
+  return cidAt(source, cidStart)
 }
 
 function readSimple(head: number): boolean | null {

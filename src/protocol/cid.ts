@@ -94,6 +94,20 @@ function cidPrefix(codec: Codec): Uint8Array {
   return bytes
 }
 
+/** Copies the CID that starts at `at`, which the caller has checked: a loop makes no view on the way. */
+export function cidAt(source: Uint8Array, at: number): Cid {
+  const bytes = new Uint8Array(CID_BYTES_LENGTH)
+  for (let i = 0; i < CID_BYTES_LENGTH; i++) bytes[i] = source[at + i] as number
+  return new Cid(bytes)
+}
+
+/** Whether these bytes are at `at`. */
+export function isAt(source: Uint8Array, at: number, bytes: Uint8Array): boolean {
+  // From the end, because CIDs share their first bytes.
+  for (let i = bytes.length - 1; i >= 0; i--) if (source[at + i] !== bytes[i]) return false
+  return true
+}
+
 /** Uses the bytes without a copy. */
 export function cidFromBytes(bytes: Uint8Array): Cid | null {
   return bytes.length === CID_BYTES_LENGTH && hasCidPrefix(bytes, 0) ? new Cid(bytes) : null
@@ -155,17 +169,21 @@ export function cidText(bytes: Uint8Array): string {
   for (let i = 0; i < CID_BYTES_LENGTH - 1; i += 5) {
     const high = ((bytes[i] as number) << 12) | ((bytes[i + 1] as number) << 4) | ((bytes[i + 2] as number) >>> 4)
     const low = (((bytes[i + 2] as number) & 15) << 16) | ((bytes[i + 3] as number) << 8) | (bytes[i + 4] as number)
-    for (const half of [high, low]) {
-      letters[to++] = base32Alphabet[half >>> 15] as number
-      letters[to++] = base32Alphabet[(half >>> 10) & 31] as number
-      letters[to++] = base32Alphabet[(half >>> 5) & 31] as number
-      letters[to++] = base32Alphabet[half & 31] as number
-    }
+    writeLetters(high, to)
+    writeLetters(low, to + 4)
+    to += 8
   }
   const last = bytes[CID_BYTES_LENGTH - 1] as number
   letters[to++] = base32Alphabet[last >>> 3] as number
   letters[to] = base32Alphabet[(last & 7) << 2] as number
   return letters.toString('latin1')
+}
+
+function writeLetters(half: number, to: number): void {
+  letters[to] = base32Alphabet[half >>> 15] as number
+  letters[to + 1] = base32Alphabet[(half >>> 10) & 31] as number
+  letters[to + 2] = base32Alphabet[(half >>> 5) & 31] as number
+  letters[to + 3] = base32Alphabet[half & 31] as number
 }
 
 /** RFC 4648 base32, lower-case, unpadded. */

@@ -6,7 +6,7 @@
  *
  * Source: atproto "Repository", "MST Structure"; interop tests `mst/`.
  */
-import { Cid, CID_BYTES_LENGTH, hasCidPrefix } from './cid.ts'
+import { Cid, cidAt, CID_BYTES_LENGTH, hasCidPrefix } from './cid.ts'
 import { Malformed } from './malformed.ts'
 import { readable } from './readable.ts'
 
@@ -128,7 +128,9 @@ export function encodeNode(node: MstNode): Uint8Array {
   }
   write(nameL)
   writeLink(subtrees[0] as Cid | null)
-  return new Uint8Array(out.subarray(0, end))
+  const block = new Uint8Array(end)
+  out.copy(block, 0, 0, end)
+  return block
 }
 
 function write(bytes: Buffer): void {
@@ -265,5 +267,5 @@ function readLink(): Cid | null {
   const start = at
   at += CID_BYTES_LENGTH
   if (at > source.length) throw new Malformed('MST node ends early')
-  return new Cid(new Uint8Array(source.subarray(start, at)))
+  return cidAt(source, start)
 }

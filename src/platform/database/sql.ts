@@ -117,7 +117,12 @@ const MAX_ROWS = 64
  * Splits rows into pieces, one per statement. A statement with thousands of rows, whose number is never the same twice,
  * takes longer to prepare than to run.
  */
-export function* inPieces<Row>(rows: readonly Row[]): Generator<readonly Row[]> {
+export function inPieces<Row>(rows: readonly Row[]): Iterable<readonly Row[]> {
+  if (rows.length <= MAX_ROWS) return rows.length === 0 ? [] : [rows]
+  return pieces(rows)
+}
+
+function* pieces<Row>(rows: readonly Row[]): Generator<readonly Row[]> {
   for (let start = 0; start < rows.length; start += MAX_ROWS) yield rows.slice(start, start + MAX_ROWS)
 }
 

@@ -6,7 +6,7 @@
  * Because every commit reads and rewrites them, they are not unpacked: a change copies the unchanged bytes in as few
  * pieces as possible.
  */
-import { Cid, CID_BYTES_LENGTH, equalBytes } from '../../../protocol/cid.ts'
+import { Cid, CID_BYTES_LENGTH, isAt } from '../../../protocol/cid.ts'
 import type { Block } from '../../../protocol/car.ts'
 import type { Tid } from '../../../protocol/identifiers.ts'
 import { Malformed } from '../../../protocol/malformed.ts'
@@ -61,7 +61,7 @@ export class FreshNodes {
     const key = keyOf(cid.bytes, 0)
     for (let start = this.#nodesStart; start < bytes.length;) {
       const end = this.#endOf(start)
-      if (keyOf(bytes, start + REV_BYTES) === key && equalBytes(this.#cidBytes(start), cid.bytes)) return { start, end }
+      if (keyOf(bytes, start + REV_BYTES) === key && isAt(bytes, start + REV_BYTES, cid.bytes)) return { start, end }
       start = end
     }
     return null
@@ -105,11 +105,7 @@ export class FreshNodes {
   isStale(cid: Cid): boolean {
     const key = keyOf(cid.bytes, 0)
     for (let start = HEAD_BYTES; start < this.#nodesStart; start += CID_BYTES_LENGTH) {
-      if (
-        keyOf(this.#bytes, start) === key &&
-        equalBytes(this.#bytes.subarray(start, start + CID_BYTES_LENGTH), cid.bytes)
-      )
-        return true
+      if (keyOf(this.#bytes, start) === key && isAt(this.#bytes, start, cid.bytes)) return true
     }
     return false
   }

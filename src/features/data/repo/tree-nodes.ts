@@ -129,6 +129,7 @@ class LoadedNodes implements NodeCache {
 
   /** Load the nodes between the root and each key, and both neighbours of a key that exists. */
   async loadPaths(root: Cid, keys: readonly string[]): Promise<void> {
+    if (keys.length === 1 && (await this.#loadPathTo(root, keys[0]!))) return
     let level = new Map([[root.toString(), { cid: root, keys }]])
     for (let layer: number | null = null; level.size > 0;) {
       const missing = [...level.values()].filter(({ cid }) => this.get(cid.toString()) === undefined)
@@ -152,6 +153,23 @@ class LoadedNodes implements NodeCache {
       layer = nodeLayer - 1
       level = below
     }
+  }
+
+  /** Load the nodes between the root and a key. Returns false once it finds the key. */
+  async #loadPathTo(root: Cid, key: string): Promise<boolean> {
+    let layer: number | null = null
+    for (let cid: Cid | null = root; cid !== null;) {
+      let node: MstNode | undefined = this.get(cid.toString())
+      if (node === undefined) {
+        await this.fetch([cid])
+        node = this.#decode(cid, layer)
+      }
+      const i = node.lowerBound(key)
+      if (node.keys[i] === key) return false
+      cid = node.subtrees[i] as Cid | null
+      layer = node.layer - 1
+    }
+    return true
   }
 
   #decode(cid: Cid, layer: number | null): MstNode {
