@@ -218,6 +218,27 @@ test('no body names a space to a service of the public network, however it is wr
   expect((await send('com.example.threads.read', plain, chosen)).status).toBe(200)
 })
 
+test('what this server serves itself and passes on names no space either', async () => {
+  await using appview = startUpstream()
+  appview.services['bsky_appview'] = appview.url
+  const headers = { 'atproto-proxy': `${appview.did}#bsky_appview` }
+  const saved = (value: string) => ({
+    preferences: [
+      { $type: 'app.bsky.actor.defs#savedFeedsPrefV2', items: [{ id: 'a', type: 'feed', value, pinned: true }] },
+    ],
+  })
+  const put = (value: string) => alice.call('app.bsky.actor.putPreferences', { json: saved(value), headers })
+  expect((await put(inSpace())).status).toBe(400)
+  space.received.length = 0
+  const elsewhere = 'repo=did:plc:aaaaaaaaaaaaaaaaaaaaaaaa&collection=app.bsky.feed.post&rkey=a'
+  const get = (more: string) => request(`${pds.url}/xrpc/com.atproto.repo.getRecord?${elsewhere}${more}`)
+  expect((await get(`&uri=${encodeURIComponent(inSpace())}`)).status).toBe(400)
+  expect([appview.received, space.received]).toEqual([[], []])
+  expect([(await put(`at://${alice.did}/app.bsky.feed.generator/a`)).status, (await get('')).status]).toEqual([
+    200, 200,
+  ])
+})
+
 test('an operator cannot take a record of a space for a public one', async () => {
   const operator = { headers: basic('admin', ADMIN_TOKEN) }
   const subject = { $type: 'com.atproto.repo.strongRef', uri: inSpace(), cid: CID }

@@ -8,12 +8,15 @@ import { mungedRoutes } from './munged-routes.ts'
 import { appviewService, forward } from './proxy.ts'
 import { namedService } from './upstream-services.ts'
 import { relayRoutes } from './relay-routes.ts'
-import { publicJson, rpc } from './rpc-guard.ts'
+import { publicJson, refuseSpaces, rpc } from './rpc-guard.ts'
 
 export const proxy: Feature = {
   name: 'proxy',
-  passOn: (exchange) =>
-    forward(exchange, { service: namedService(exchange.request) ?? appviewService(exchange.ctx.config), caller: null }),
+  async passOn(exchange) {
+    refuseSpaces(exchange.url.searchParams.values())
+    const service = namedService(exchange.request) ?? appviewService(exchange.ctx.config)
+    return forward(exchange, { service, caller: null })
+  },
   routes: [
     ...mungedRoutes,
     ...relayRoutes,

@@ -16,6 +16,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { isRecorded, recordUse, revalidationOf, type AccessCaller } from '../../access/callers/callers.ts'
 import { revalidatedBody, revalidatedResponse, revalidator } from './revalidated-streams.ts'
 import { serviceText, type ServiceName } from './proxy-header.ts'
+import { refuseSpacesIn } from './rpc-guard.ts'
 import { readJson, relayed } from './upstream-reply.ts'
 import { locate, type Located } from './upstream-services.ts'
 import { upstreamToken } from './upstream-token.ts'
@@ -95,7 +96,7 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
   if (toldName !== null) headers.set('atproto-proxy', toldName)
   await recordCall(call, forwarding)
   const revalidate = forwarding.caller && revalidator(call, forwarding.caller)
-  const body = revalidatedBody(outgoingBody(request, forwarding, headers), revalidate)
+  const body = revalidatedBody(outgoingBody(call, forwarding, headers), revalidate)
   try {
     const response = await outbound.fetch(url + (forwarding.path ?? pathAndQuery(request.url)), {
       method: forwarding.path === undefined ? request.method : 'GET',
@@ -156,7 +157,7 @@ function statusClass(status: number): CounterLabels<'proxy_requests_total'>['sta
 }
 
 function outgoingBody(
-  request: Request,
+  { request, nsid }: Exchange,
   { json, path, text = null }: Forwarding,
   headers: Headers,
 ): OutboundRequest['body'] {
@@ -165,8 +166,10 @@ function outgoingBody(
     return text
   }
   if (json !== undefined) {
+    const written = JSON.stringify(json)
+    refuseSpacesIn(nsid!, written)
     headers.set('content-type', 'application/json')
-    return JSON.stringify(json)
+    return written
   }
   if (path !== undefined || request.method !== 'POST') return undefined
   copy(request.headers, headers, passedBodyHeaders)

@@ -77,8 +77,13 @@ const jsonPattern = /^application\/(?:[\w.-]+\+)?json$/
 export async function publicJson({ request, nsid, body }: Exchange): Promise<string | null> {
   if (request.method !== 'POST' || !isPublicMethod(nsid!) || !jsonPattern.test(body.contentType ?? '')) return null
   const text = await body.text(MAX_JSON_BYTES)
-  if (hasAddressInSpace(text)) throw inSpace()
+  refuseSpacesIn(nsid!, text)
   return text
+}
+
+/** Throws `InvalidRequest` if a JSON text for a method of the public network names a space. */
+export function refuseSpacesIn(nsid: string, json: string): void {
+  if (isPublicMethod(nsid) && hasAddressInSpace(json)) throw inSpace()
 }
 
 /** Throws `ScopeMissingError` (apps) or `InsufficientScope` (agents) if the grant lacks this method of this service. */
