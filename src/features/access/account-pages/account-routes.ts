@@ -9,7 +9,7 @@ import { usableInvitesOf } from '../../identity/invites/invites.ts'
 import { announceIn, eventsOf } from '../../identity/account-events/account-events.ts'
 import { quotaOf } from '../../identity/quotas/quotas.ts'
 import { countBlobs } from '../../data/blobs/blobs.ts'
-import { recordTotal } from '../../data/repo/repo.ts'
+import { recordTotals } from '../../data/repo/repo.ts'
 import { chargeMail, requestCode } from '../../identity/mails/mails.ts'
 import { loginWithPassword } from '../../identity/passwords/passwords.ts'
 import { withinRefusedAddresses } from '../../identity/addresses/addresses.ts'
@@ -153,7 +153,7 @@ async function storageOf(ctx: Context, did: Did): Promise<AccountView['storage']
   const { db } = ctx
   const [quota, records, { bytes }] = await Promise.all([
     quotaOf(ctx, db, did),
-    recordTotal(db, did),
+    recordTotals.read(db, did),
     countBlobs(db, did),
   ])
   return { quota, used: { records, blobBytes: bytes } }

@@ -276,6 +276,14 @@ export async function listRecordsSince(
   return rows.map(recordOf)
 }
 
+/** When the newest record was stored of the account that `did` names, as a value of a statement; null without any. */
+export function newestWriteOf(did: Sql): Sql {
+  const newest = (condition: Sql) => sql`
+    SELECT * FROM (SELECT indexed_at AS at FROM record
+      WHERE repo_id = (SELECT id FROM repo WHERE repo.did = ${did}) AND ${condition} ORDER BY rev DESC LIMIT 1) AS newest`
+  return sql`(SELECT max(at) FROM (${newest(isListed)} UNION ALL ${newest(areUnlisted)}) AS kinds)`
+}
+
 /** Whether any stored record was written at a revision or before it. */
 export async function anyRecordUpTo(reader: Reader, repoId: number, rev: Tid): Promise<boolean> {
   const any = (condition: Sql) =>

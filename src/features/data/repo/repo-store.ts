@@ -1,5 +1,13 @@
 /** The SQL of table `repo`. Nodes and records have their own stores. */
-import { sql, sqlList, WriteConflict, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
+import {
+  sql,
+  sqlList,
+  WriteConflict,
+  type Reader,
+  type Sql,
+  type Tx,
+  type Writer,
+} from '../../../platform/database/database.ts'
 import { Cid } from '../../../protocol/cid.ts'
 import type { Did, Millis, Tid } from '../../../protocol/identifiers.ts'
 
@@ -82,12 +90,16 @@ export const keepCounts = (
     UPDATE repo SET record_count = ${records}, counted_rev = rev, node_count = ${nodes}, nodes_rev = rev
     WHERE id = ${id} AND rev = ${rev}`)
 
-/** The number of records of an account; 0 if it has no repository. Counts them only if the number is not stored. */
+/**
+ * The number of records of the account that `did` names, as a value of a statement; 0 if it has no repository. Counts
+ * them only if the number is not stored.
+ */
+export const recordTotalOf = (did: Sql): Sql => sql`COALESCE((
+  SELECT COALESCE(${storedCount}, (SELECT count(*) FROM record WHERE repo_id = repo.id)) FROM repo WHERE repo.did = ${did}), 0)`
+
 export async function recordTotal(reader: Reader, did: Did): Promise<number> {
-  const row = await reader.get<{ records: number }>(sql`
-    SELECT COALESCE(${storedCount}, (SELECT count(*) FROM record WHERE repo_id = repo.id)) AS records
-    FROM repo WHERE did = ${did}`)
-  return row?.records ?? 0
+  const row = await reader.get<{ records: number }>(sql`SELECT ${recordTotalOf(sql`${did}`)} AS records`)
+  return row!.records
 }
 
 /** A text that changes whenever reads of records may return something else. Null if there is no repository. */

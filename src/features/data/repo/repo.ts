@@ -23,16 +23,19 @@ import {
   listRecordsSince,
   updateRecordTakedown,
   type StoredRecord,
+  newestWriteOf,
 } from './record-store.ts'
 import {
+  type RepoHead,
   countTakedown,
   disownOrphan,
   disownRepo,
-  skipNumbers,
   findCounts,
   keepCounts,
+  recordTotal,
+  recordTotalOf,
   repoHead,
-  type RepoHead,
+  skipNumbers,
 } from './repo-store.ts'
 import { repoFaults } from './repo-verification.ts'
 import { secondOpinion } from './second-opinion.ts'
@@ -45,7 +48,10 @@ export { requireConfirmedAddress } from './record-writing.ts'
 export { prepareRecord, subjectOf } from './record-preparation.ts'
 export { adoptRepo, stageBlocks, stageRepo } from './repo-staging.ts'
 export { readRecord, type NewRecord, type StoredRecord } from './record-store.ts'
-export { recordTotal, repoHead, repoHeads, repoHeadsOf, type RepoHead } from './repo-store.ts'
+export { repoHead, repoHeads, repoHeadsOf, type RepoHead } from './repo-store.ts'
+
+/** How many records an account has; the same, and when the newest was stored, as values of a statement. */
+export const recordTotals = { read: recordTotal, within: recordTotalOf, newestWithin: newestWriteOf }
 
 /** What is wrong with a stored repository, in our words and in those of independent code. */
 export const repoChecks = { faults: repoFaults, secondOpinion }

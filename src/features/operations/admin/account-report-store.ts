@@ -7,6 +7,7 @@ import { nextTid } from '../../../protocol/tid.ts'
 import { maxBlobBytesColumn } from '../../identity/quotas/quotas.ts'
 import { eventNumbersOf } from '../../data/firehose/firehose.ts'
 import { isFlagged } from '../../data/labels/labels.ts'
+import { recordTotals } from '../../data/repo/repo.ts'
 
 export const statuses = ['active', 'deactivated', 'suspended', 'takendown'] as const
 export type ReportedStatus = (typeof statuses)[number]
@@ -102,19 +103,19 @@ export interface UsageRow {
   commitsCount: number
   blobsCount: number
   storageBytes: number
-  /** Time of the last record write among the records that exist; null if there are none. */
+  /** When the newest of the records that exist was written; null if there are none. */
   lastActive: Millis | null
 }
 
 /** Returns the usage of an account. The counts are zero if no account has the DID. */
 export async function usageOf(reader: Reader, did: Did): Promise<UsageRow> {
   const row = await reader.get<UsageRow>(sql`
-    SELECT (SELECT count(*) FROM record JOIN repo ON repo.id = record.repo_id WHERE repo.did = ${did}) AS "recordsCount",
+    SELECT ${recordTotals.within(sql`${did}`)} AS "recordsCount",
       (SELECT count(*) FROM repo_seq WHERE seq IN (${eventNumbersOf(did)}) AND event_type = 'commit')
         + (SELECT count(*) FROM unnumbered_event WHERE unnumbered_event.did = ${did} AND event_type = 'commit') AS "commitsCount",
       (SELECT count(*) FROM blob WHERE blob.did = ${did}) AS "blobsCount",
       (SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM blob WHERE blob.did = ${did}) AS "storageBytes",
-      (SELECT max(indexed_at) FROM record JOIN repo ON repo.id = record.repo_id WHERE repo.did = ${did}) AS "lastActive"`)
+      ${recordTotals.newestWithin(sql`${did}`)} AS "lastActive"`)
   return row!
 }
 

@@ -15,7 +15,7 @@ import {
   type SetQuota,
 } from '../../identity/quotas/quotas.ts'
 import { countBlobs } from '../../data/blobs/blobs.ts'
-import { recordTotal } from '../../data/repo/repo.ts'
+import { recordTotals } from '../../data/repo/repo.ts'
 import { actorOf, operator, recordAudit, type Operator } from '../operators/operators.ts'
 import { namedAccount } from './named-account.ts'
 
@@ -54,7 +54,7 @@ async function viewOfAccount({ ctx }: RouteCall<Operator>, did: Did) {
   const [quota, own, records, { bytes }] = await Promise.all([
     quotaOf(ctx, ctx.db, did),
     findOwnQuota(ctx.db, did),
-    recordTotal(ctx.db, did),
+    recordTotals.read(ctx.db, did),
     countBlobs(ctx.db, did),
   ])
   return { did, quota, own, used: { records, blobBytes: bytes } }

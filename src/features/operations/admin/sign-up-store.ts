@@ -3,6 +3,7 @@ import { HOUR_MILLIS } from '../../../base/durations.ts'
 import type { DidPlace } from '../../../http/paged-list.ts'
 import { sql, sqlAnd, type Reader, type Sql } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import { recordTotals } from '../../data/repo/repo.ts'
 
 /** From an instant, up to and without another. */
 export interface Window {
@@ -26,7 +27,7 @@ export interface SignUpRow extends DidPlace {
 
 const columns = sql`account.did AS did, handle, email, account.created_at AS "createdAt", deactivated_at AS "deactivatedAt",
   takedown_ref AS "takedownRef", (SELECT role FROM operator_role WHERE operator_role.did = account.did) AS role,
-  (SELECT count(*) FROM record JOIN repo ON repo.id = record.repo_id WHERE repo.did = account.did) AS records,
+  ${recordTotals.within(sql`account.did`)} AS records,
   (SELECT count(*) FROM blob WHERE blob.did = account.did) AS blobs,
   CASE WHEN EXISTS (SELECT 1 FROM account_event WHERE account_event.did = account.did AND event = 'arrived')
     THEN 1 ELSE 0 END AS arrived`
