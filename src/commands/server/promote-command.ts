@@ -1,7 +1,5 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { withContext } from '../../app.ts'
-import { continueSequence, Following, mayServe, PROMOTE_FILE } from '../../features/operations/backup/backup.ts'
+import { continueSequence, Following, mayServe } from '../../features/operations/backup/backup.ts'
 import { lockDirectory } from '../../platform/files/directory-lock.ts'
 import { makeDataDirectory } from '../../platform/files/data-directory.ts'
 import { systemClock } from '../../platform/running/clock.ts'
@@ -24,7 +22,7 @@ nothing that it has acknowledged is lost. With "async", what it had not sent yet
       unlock = lockDirectory(config.dataDir)
     } catch {
       // A follower, or a server, which has no use for it.
-      writeFileSync(join(config.dataDir, PROMOTE_FILE), '', { mode: 0o600 })
+      await Following.ask(config)
       terminal.out('the machine that follows was told to take over')
       return exitCodes.ok
     }

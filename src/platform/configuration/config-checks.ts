@@ -60,6 +60,14 @@ const MAX_FORMER_URLS = 8
 const MIN_TAKEOVER_SECS = 3
 
 export const checks: readonly Check[] = [
+  warning('backup.continuous_promise', ({ backup, blobs, blobMirror }) =>
+    backup.continuous !== null &&
+    backup.continuousPromise === 'sync' &&
+    blobs.store === 'folder' &&
+    blobMirror.bucket === null
+      ? 'does not cover blobs: set blob_mirror.bucket, or blobs.store = "s3"'
+      : null,
+  ),
   fault('backup.takeover_secs', ({ backup }) => {
     if (backup.takeoverSecs === 0) return null
     if (backup.takeoverSecs < MIN_TAKEOVER_SECS) return `must be 0, or at least ${MIN_TAKEOVER_SECS}`

@@ -16,7 +16,7 @@ import { startApp } from '../../../src/app.ts'
 import { Secret } from '../../../src/base/secret.ts'
 import { runCommand } from '../../../src/cli.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
-import { request } from '../../support/clients/http.ts'
+import { bearer, request } from '../../support/clients/http.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
 import { testConfig, type ConfigOverrides } from '../../support/servers/config.ts'
@@ -445,6 +445,30 @@ test('with the promise of sync, a bucket that is down refuses writes, and nobody
   expect(await listed()).toHaveLength(3)
   const restored = await world.restore()
   expect(await paths(restored.dataDir)).toEqual([first, last, 'org.example.note/unknown'].toSorted())
+})
+
+test('with the promise of sync, an upload is acknowledged once the mirror has its copy', async () => {
+  await using bucket = await startBucket()
+  await using pds = await start(newFolder(), { continuousPromise: 'sync' }, { blobMirror: bucket.mirror })
+  const alice = await createAccount(pds, 'alice')
+  const upload = (text: string) =>
+    request(`${pds.url}/xrpc/com.atproto.repo.uploadBlob`, {
+      method: 'POST',
+      body: text,
+      headers: { ...bearer(alice.accessJwt), 'content-type': 'text/plain' },
+    })
+  const { body } = await upload('a blob')
+  const key = bucket.keys().find((each) => each.endsWith(body.blob.ref.$link))!
+  expect(Buffer.from(bucket.read(key)).toString()).toBe('a blob')
+  // Nothing is sent twice.
+  const puts = () => bucket.requests.filter((each) => each.startsWith('PUT')).length
+  const before = puts()
+  expect((await upload('a blob')).status).toBe(200)
+  expect(puts()).toBe(before)
+  bucket.fault = 503
+  expect(await upload('another blob')).toMatchObject({ status: 503, body: { error: 'ServiceUnavailable' } })
+  bucket.fault = null
+  expect((await upload('another blob')).status).toBe(200)
 })
 
 test('with the promise of sync, a server whose chain another one continues stops, and acknowledges nothing', async () => {

@@ -1,11 +1,15 @@
 /** Copies of blobs in a bucket: one object per CID, under a prefix that only the mirror uses. */
 import { Bucket } from '../../../platform/network/bucket.ts'
+import { BucketUnavailable } from '../../../platform/network/bucket-faults.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import type { Pace } from '../../../base/pace.ts'
 import { parseCid } from '../../../protocol/cid.ts'
 import type { StoredBlob } from './blob-storage.ts'
 import { hasOwner } from './blob-store.ts'
 import { blobFolder } from './open-storage.ts'
+
+/** `Retry-After` of an upload that the mirror does not take. */
+const RETRY_SECS = 10
 
 export interface BlobMirror {
   bucket: Bucket
@@ -36,6 +40,24 @@ export async function copyToMirror(
   await bucket.put(keyPrefix + cid, { body: Bun.file(folder.pathOf(cid)), sha256: Buffer.from(digest).toString('hex') })
   return true
 }
+
+/**
+ * With `backup.continuous_promise = "sync"`, an upload is acknowledged once the mirror has its copy. Throws
+ * `BucketUnavailable` if that fails.
+ */
+export async function mirrorAtOnce(ctx: Context, blob: StoredBlob): Promise<void> {
+  const { continuous, continuousPromise } = ctx.config.backup
+  const mirror = continuous !== null && continuousPromise === 'sync' ? blobMirror(ctx) : null
+  if (mirror === null) return
+  const { bucket, keyPrefix } = mirror
+  try {
+    if ((await bucket.sizeOf(keyPrefix + blob.cid)) !== blob.size) await copyToMirror(ctx, mirror, blob, unpaced)
+  } catch (error) {
+    throw new BucketUnavailable(RETRY_SECS, bucket.name, error)
+  }
+}
+
+const unpaced = async (): Promise<void> => {}
 
 /** `unowned`: the last owner's row was deleted while the copy was being fetched. */
 export type Restoration = 'restored' | 'absent' | 'damaged' | 'unowned'

@@ -9,6 +9,7 @@ import { effectiveQuota, refuseBlobBytes, warnOfQuota } from '../../identity/quo
 import type { IncomingBlob } from './blob-storage.ts'
 import { reportBlob } from '../../../http/hooks.ts'
 import type { Verdict } from './blob-hook.ts'
+import { mirrorAtOnce } from './blob-mirror.ts'
 import { QUARANTINE, quarantineBlob } from './blob-quarantine.ts'
 import { keepBlob } from './blob-removal.ts'
 import { blobRoom, blobTakedown, upsertUpload, type BlobRow } from './blob-store.ts'
@@ -89,6 +90,7 @@ async function keepUpload(
     if (verdict !== null && verdict.decision !== 'allow') await setAside(ctx, tx, blob, verdict)
     await record(tx, blob)
   })
+  await mirrorAtOnce(ctx, blob)
   return blob
 }
 

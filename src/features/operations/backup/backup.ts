@@ -5,8 +5,9 @@ import { noteStart, startContinuous } from './continuous-backup.ts'
 
 export { openArchive } from './archive.ts'
 export { continuousState } from './continuous-backup.ts'
+export { leaseSeenFrom } from './continuous-lease.ts'
 export { fetchInstant } from './continuous-restoring.ts'
-export { Following, mayServe, PROMOTE_FILE, type Followed } from './following.ts'
+export { Following, mayServe, type Followed } from './following.ts'
 export { makeBackup } from './backup-writing.ts'
 export { copyServer, releaseTarget, requireFreeDatabase, whileStopped } from './copying.ts'
 export {

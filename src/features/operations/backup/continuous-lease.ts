@@ -57,6 +57,15 @@ export async function readLease(archive: Archive): Promise<FoundLease | null> {
 export const formerHolder = (dataDir: string): string | null =>
   existsSync(join(dataDir, HOLDER_FILE)) ? readFileSync(join(dataDir, HOLDER_FILE), 'utf8') : null
 
+/** The lease at the destination, and whether this data directory holds it; null if there is none. */
+export async function leaseSeenFrom(
+  config: Config,
+  archive: Archive,
+): Promise<(LeaseRecord & { isOwn: boolean }) | null> {
+  const found = await readLease(archive)
+  return found && { ...found.record, isOwn: found.record.holder === formerHolder(config.dataDir) }
+}
+
 function noteHolder(dataDir: string, holder: string): void {
   const file = openSync(join(dataDir, HOLDER_FILE), 'w', 0o600)
   try {

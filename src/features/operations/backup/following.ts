@@ -26,8 +26,8 @@ import { CONTINUOUS_FOLDER, fileMark, Spool } from './continuous-spool.ts'
 import { placeMasterKey } from './restoring.ts'
 import { unsealOf } from './sealing.ts'
 
-/** What `holdfast promote` asks a running follower for. */
-export const PROMOTE_FILE = 'holdfast.promote'
+/** In the data directory. With it, `holdfast promote` asks for a takeover. */
+const PROMOTE_FILE = 'holdfast.promote'
 const COPY_FILE = 'holdfast.following'
 /** How often the copy is flushed, with the number of its last segment. */
 const SAVE_MILLIS = 5000
@@ -141,10 +141,15 @@ export class Following {
     return null
   }
 
+  /** Ask a follower that runs, in another process, to take over. */
+  static ask({ dataDir }: Pick<Config, 'dataDir'>): Promise<void> {
+    return writeFile(join(dataDir, PROMOTE_FILE), '', { mode: 0o600 })
+  }
+
   /** Take over now, of a copy that is up to date. For a command, while no follower runs. */
   async promote(): Promise<Followed> {
     makeDataDirectory(this.ctx.config)
-    await writeFile(this.#promoteFile, '', { mode: 0o600 })
+    await Following.ask(this.ctx.config)
     for (;;) {
       const taken = await this.#turn()
       if (taken !== null) return taken

@@ -8,6 +8,7 @@ import { fault, skipped, wordsOf, type Check, type Finding, type Patient } from 
 import { logArchiveCheck } from './log-archive-check.ts'
 import { networkChecks } from './network-checks.ts'
 import { numberingCheck } from './numbering-check.ts'
+import { secondMachineCheck } from './second-machine-check.ts'
 import { serviceChecks } from './service-checks.ts'
 
 export { certificateTerm, termWords } from './network-checks.ts'
@@ -16,6 +17,7 @@ export { fault, ok, warning, type Finding, type Patient } from './finding.ts'
 export const checks: readonly Check[] = [
   ...dataChecks,
   logArchiveCheck,
+  secondMachineCheck,
   numberingCheck,
   clockCheck,
   ...networkChecks,

@@ -1,0 +1,128 @@
+/** Which data directory may continue a continuous backup. */
+import { afterAll, expect, test } from 'bun:test'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startApp } from '../../../src/app.ts'
+import { runCommand } from '../../../src/cli.ts'
+import { openArchive, type Archive } from '../../../src/features/operations/backup/archive.ts'
+import { LeaseWatch, type FoundLease } from '../../../src/features/operations/backup/continuous-lease.ts'
+import { createAccount } from '../../support/clients/account.ts'
+import { request } from '../../support/clients/http.ts'
+import { quietTerminal } from '../../support/clients/terminal.ts'
+import { startBucket, type BucketHost } from '../../support/servers/bucket-host.ts'
+import { testConfig } from '../../support/servers/config.ts'
+import { freePort, startPds } from '../../support/servers/pds.ts'
+import { runProgram } from '../../support/servers/program.ts'
+import { until } from '../../support/until.ts'
+
+const scratch = mkdtempSync(join(tmpdir(), 'holdfast-lease-'))
+afterAll(() => rmSync(scratch, { recursive: true }))
+let folders = 0
+const newFolder = () => join(scratch, String(++folders))
+
+async function inFolderAndBucket(work: (archive: Archive, bucket: BucketHost | null) => Promise<void>): Promise<void> {
+  const place = { dataDir: newFolder(), port: 1, publicUrl: 'http://localhost:1' }
+  await work(openArchive(newFolder(), testConfig(place)), null)
+  await using bucket = await startBucket()
+  const { mirror } = bucket
+  await work(openArchive(`s3://${mirror.bucket}/lease`, testConfig(place, { blobMirror: mirror })), bucket)
+}
+
+const text = (content: string) => Buffer.from(content)
+const isKept = ({ url }: { url: string }) =>
+  until(async () => (await request(`${url}/readyz`)).body.continuousBackup?.promise === 'sync')
+
+test('one of all who replace an object at once does so, and the others learn it', async () => {
+  await inFolderAndBucket(async (archive) => {
+    let tag: string | null = null
+    for (let round = 0; round < 4; round++) {
+      const former: string | null = tag
+      const tags = await Promise.all(
+        Array.from({ length: 6 }, (_, i) => archive.swap('continuous/lease', text(`${round} ${i}`), former)),
+      )
+      expect(tags.filter((each) => each !== null)).toHaveLength(1)
+      const winner = tags.findIndex((each) => each !== null)
+      const found = (await archive.tagged('continuous/lease'))!
+      expect({ content: Buffer.from(found.content).toString(), tag: found.tag }).toEqual({
+        content: `${round} ${winner}`,
+        tag: tags[winner]!,
+      })
+      // Who still has the one before cannot replace anything.
+      expect(await archive.swap('continuous/lease', text('late'), former)).toBeNull()
+      ;({ tag } = found)
+    }
+  })
+})
+
+test('an answer that is lost does not make a replacement of one own that of another', async () => {
+  await inFolderAndBucket(async (archive, bucket) => {
+    const first = await archive.swap('continuous/lease', text('first'), null)
+    if (bucket !== null)
+      bucket.intercept = (incoming, response) => {
+        if (incoming.method !== 'PUT') return false
+        bucket.intercept = null
+        response.end = () => {
+          incoming.socket.destroy()
+          return response
+        }
+        bucket.pass(incoming, response)
+        return true
+      }
+    const second = await archive.swap('continuous/lease', text('second'), first)
+    expect(second).not.toBeNull()
+    expect((await archive.tagged('continuous/lease'))!.tag).toBe(second!)
+  })
+})
+
+test('a lease has run out if it is read unchanged after its time, and not because the reader was away', () => {
+  let now = 0
+  const watch = new LeaseWatch({ monotonic: () => now })
+  const lease = (tag: string) => ({ tag, record: { ttlMillis: 1000 } }) as FoundLease
+  expect(watch.note(lease('a'), 0)).toBe(false)
+  // A read that began early shows what was there early.
+  now = 5000
+  expect(watch.note(lease('a'), 900)).toBe(false)
+  expect(watch.note(lease('b'), 5000)).toBe(false)
+  now = 6200
+  expect(watch.note(lease('b'), 6200)).toBe(false)
+  now = 6300
+  expect(watch.note(lease('b'), 6300)).toBe(true)
+})
+
+test('a server that was replaced by one that was restored refuses to start, and the doctor says so', async () => {
+  const place = newFolder()
+  const backup = { continuous: place, continuousPromise: 'sync' } as const
+  await using pds = await startPds({ backup }, { onFile: true })
+  await createAccount(pds, 'alice')
+  await isKept(pds)
+  await pds.stop()
+  const env = {
+    SERVICE_DATA_DIR: newFolder(),
+    SERVICE_PUBLIC_URL: 'http://localhost:1',
+    SERVICE_LOG_LEVEL: 'error',
+    SERVICE_BACKUP_CONTINUOUS: place,
+  }
+  // In a process of its own: SQLite remembers where a file was that this process has opened.
+  expect(await runProgram(['restore', '--at', '2100-01-01T00:00:00Z', '--dev'], env)).toMatchObject({ code: 0 })
+  const own = { dataDir: env.SERVICE_DATA_DIR, port: await freePort(), publicUrl: 'http://localhost:1' }
+  const successor = await startApp(testConfig(own, { development: true, backup }))
+  await isKept(successor)
+  await successor.stop()
+  await expect(pds.restart()).rejects.toThrow(/another machine, .*, continues this server/)
+
+  const lines: string[] = []
+  await runCommand(quietTerminal(env, lines), ['doctor', '--dev'])
+  expect(lines.join('\n')).toMatch(/this machine, .*, serves; takeovers so far: 1/)
+})
+
+test('a file that says it is another directory cannot continue the backup', async () => {
+  const place = newFolder()
+  const backup = { continuous: place, continuousPromise: 'sync' } as const
+  await using pds = await startPds({ backup }, { onFile: true })
+  await isKept(pds)
+  const path = join(pds.dataDir, 'holdfast.holder')
+  expect(readFileSync(path, 'utf8')).toHaveLength(36)
+  writeFileSync(path, crypto.randomUUID())
+  await expect(pds.restart()).rejects.toThrow('another machine')
+})
