@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { busyHour, MEMORY_BYTES } from '../../support/busy-machine.ts'
 
-const REQUESTS = 4000
+const REQUESTS = 2500
 
 test('512 MB and one processor are enough for 1,000 people, 100 connections, 20 subscribers, uploads, exports and a backup', async () => {
   const { faults, kills, lacks, peakMiB, subscribersLeft, backup, millis, exports } = await busyHour(REQUESTS)
