@@ -1,0 +1,347 @@
+/** Each column of each table that repositories consist of, damaged on purpose: the running check finds it. */
+import { expect, test } from 'bun:test'
+import { blobFolder } from '../../../src/features/data/blobs/open-storage.ts'
+import { faultsOfRepo } from '../../../src/features/operations/integrity/integrity.ts'
+import { tablesOf } from '../../../src/platform/database/catalog.ts'
+import type { Did } from '../../../src/protocol/identifiers.ts'
+import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { bearer, request } from '../../support/clients/http.ts'
+import { Uploader } from '../../support/clients/uploader.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { onPostgres } from '../../support/servers/suite.ts'
+import type { Table, Tables } from '../../support/tables.ts'
+import { until } from '../../support/until.ts'
+import { useWorld } from '../../support/world.ts'
+
+const ROUND_SECS = 3600
+const { pds } = useWorld({
+  config: {
+    integrity: { roundSecs: ROUND_SECS, cpuPercent: 100 },
+    rateLimit: { enabled: false },
+    spaces: { enabled: true },
+  },
+})
+
+/** How a damage of the column is found, or why it cannot be: nothing else says what it says. */
+type Columns = Readonly<Record<string, Damage | string>>
+type Damage = (account: Damaged) => Promise<void>
+interface Damaged extends TestAccount {
+  id: number
+  spaceId: number
+  cid: string
+}
+
+const flipped = (bytes: Uint8Array, at = bytes.length - 1): Uint8Array => {
+  const changed = Uint8Array.from(bytes)
+  changed[at]! ^= 1
+  return changed
+}
+
+const NOTE = 'com.example.note/note7'
+const FUTURE = '3zzzzzzzzzzzz'
+const FOLLOW = '3jzfcijpj2z2a'
+
+/** Damages a column of the first of the rows. */
+async function spoil<Of extends Table, Name extends keyof Tables[Of] & string>(
+  table: Of,
+  where: Partial<Tables[Of]>,
+  column: Name,
+  change: (value: Tables[Of][Name]) => unknown,
+): Promise<void> {
+  const [row] = await pds.rows(table, where)
+  const value = (row as Tables[Of])[column]
+  await pds.damage(table, { ...where, [column]: value } as Partial<Tables[Of]>, { [column]: change(value) } as never)
+}
+
+/** The same, for all rows: some nodes are no longer in the tree, and are deleted later. */
+async function spoilAll<Of extends Table, Name extends keyof Tables[Of] & string>(
+  table: Of,
+  where: Partial<Tables[Of]>,
+  column: Name,
+  change: (value: Tables[Of][Name]) => unknown,
+): Promise<void> {
+  for (const row of await pds.rows(table, where)) {
+    const value = (row as Tables[Of])[column]
+    await pds.damage(table, { ...where, [column]: value } as Partial<Tables[Of]>, { [column]: change(value) } as never)
+  }
+}
+
+const repoOf = ({ id }: Damaged) => ({ id })
+const noteOf = ({ id }: Damaged) => ({ repo_id: id, path: NOTE })
+const nodesOf = ({ id }: Damaged) => ({ repo_id: id })
+const commitsOf = ({ did }: Damaged) => ({ did, event_type: 'commit' })
+const spaceOf = ({ spaceId }: Damaged) => ({ id: spaceId })
+const spaceRecordsOf = ({ spaceId }: Damaged) => ({ space_repo_id: spaceId })
+
+const tables: Readonly<Record<string, Columns>> = {
+  repo: {
+    async id(account) {
+      // SQLite gives the highest number again.
+      await createAccount(pds, `after${account.id}`)
+      await pds.lose('repo', repoOf(account))
+    },
+    did: (account) => pds.damage('repo', repoOf(account), { did: null }),
+    rev: (account) => pds.damage('repo', repoOf(account), { rev: '3aaaaaaaaaaaa' }),
+    head: (account) => spoil('repo', repoOf(account), 'head', flipped),
+    data: (account) => spoil('repo', repoOf(account), 'data', flipped),
+    commit_block: (account) => spoil('repo', repoOf(account), 'commit_block', (bytes) => flipped(bytes, 40)),
+    fresh: (account) => spoil('repo', repoOf(account), 'fresh', flipped),
+    record_count: (account) => pds.damage('repo', repoOf(account), { record_count: 1 }),
+    node_count: (account) => pds.damage('repo', repoOf(account), { node_count: 1 }),
+    staged_until: 'is read only while no account has the repository',
+    counted_rev: 'says whether the number is believed: one that is not is counted',
+    nodes_rev: 'says whether the number is believed: one that is not is counted',
+    takedowns: 'changes whenever what is read may differ; its value means nothing',
+  },
+  repo_node: {
+    repo_id: (account) => spoil('repo_node', nodesOf(account), 'repo_id', () => 999_999),
+    cid: (account) => spoilAll('repo_node', nodesOf(account), 'cid', flipped),
+    rev: (account) => spoil('repo_node', nodesOf(account), 'rev', () => FUTURE),
+    bytes: (account) => spoilAll('repo_node', nodesOf(account), 'bytes', flipped),
+    framing: (account) => pds.damage('repo_node', nodesOf(account), { framing: null }),
+  },
+  record: {
+    repo_id: (account) => pds.damage('record', noteOf(account), { repo_id: 999_999 }),
+    path: (account) => pds.damage('record', noteOf(account), { path: 'com.example.note/zzz' }),
+    cid: (account) => spoil('record', noteOf(account), 'cid', flipped),
+    rev: (account) => pds.damage('record', noteOf(account), { rev: FUTURE }),
+    value: (account) => spoil('record', noteOf(account), 'value', flipped),
+    framing: (account) => pds.damage('record', noteOf(account), { framing: null }),
+    subject: ({ id }) =>
+      pds.damage('record', { repo_id: id, path: `app.bsky.graph.follow/${FOLLOW}` }, { subject: 'did:web:other.test' }),
+    indexed_at: 'is written nowhere else',
+    takedown_ref: 'is written nowhere else; cases say who took a record down, and operators may without one',
+  },
+  repo_seq: {
+    async seq(account) {
+      const { seq } = (await pds.rows('repo_seq', commitsOf(account), ['seq'])).at(-2)!
+      await pds.damage('repo_seq', { seq }, { seq: -seq })
+    },
+    did: (account) => spoil('repo_seq', commitsOf(account), 'did', () => 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa'),
+    event_type: (account) => spoil('repo_seq', commitsOf(account), 'event_type', () => 'sync'),
+    sequenced_at: (account) => spoil('repo_seq', commitsOf(account), 'sequenced_at', (at) => at + 1),
+    frame: (account) => spoil('repo_seq', commitsOf(account), 'frame', (bytes) => flipped(bytes, bytes.length >> 1)),
+  },
+  repo_seq_run: {
+    run: 'is empty on PostgreSQL; on SQLite, an event that its account does not find is told',
+    did: 'as `run`',
+    seq: 'as `run`',
+  },
+  repo_seq_past: {
+    spent_through: 'says more than the log only when that is empty',
+    pruned_through: 'what the log has lost by age is written nowhere else',
+    listed_through: 'the list is added to until there',
+  },
+  unnumbered_event: Object.fromEntries(
+    ['id', 'did', 'event_type', 'erases', 'written_at', 'head', 'middle', 'rest'].map((column) => [
+      column,
+      'rows are there for milliseconds; the event that is made of them is checked',
+    ]),
+  ),
+  blob: {
+    did: async ({ did, cid }) => {
+      await pds.lose('blob', { did, cid })
+      await pds.runSweep('blob-scrub')
+    },
+    cid: async ({ did, cid }) => {
+      await pds.damage('blob', { did, cid }, { cid: cid.replace(/.$/, 'a') })
+      await pds.runSweep('blob-scrub')
+    },
+    size: async ({ did, cid }) => {
+      await pds.damage('blob', { did, cid }, { size: 1 })
+      await pds.runSweep('blob-scrub')
+    },
+    unreferenced_at: ({ did, cid }) => pds.damage('blob', { did, cid }, { unreferenced_at: 1 }),
+    mime_type: 'is what the bytes were taken for when they arrived',
+    uploaded_at: 'is written nowhere else',
+    takedown_ref: 'is written nowhere else',
+  },
+  blob_reference: {
+    did: ({ did, cid }) => pds.damage('blob_reference', { did, cid }, { did: 'did:web:other.test' }),
+    cid: ({ did, cid }) => pds.damage('blob_reference', { did, cid }, { cid: cid.replace(/.$/, 'a') }),
+    record: ({ did, cid }) => pds.damage('blob_reference', { did, cid }, { record: NOTE }),
+    rev: 'is written nowhere else: a record that was imported has that of its import',
+  },
+  blob_fault: { cid: 'what the scrub found', fault: 'what the scrub found', found_at: 'what the scrub found' },
+  blob_quarantine: Object.fromEntries(
+    ['did', 'cid', 'placed_at', 'ends_at', 'then_ref'].map((column) => [column, 'is written nowhere else']),
+  ),
+  blob_reconciled: { did: 'a place to continue from', rev: 'a place to continue from' },
+  blob_removal: Object.fromEntries(
+    ['cid', 'unowned_at', 'taken_at', 'taker', 'removed_at'].map((column) => [
+      column,
+      'work to be done; what has an owner is not removed',
+    ]),
+  ),
+  space_repo: {
+    id: (account) => spoil('space_repo', spaceOf(account), 'id', () => 999_999),
+    did: (account) => pds.damage('space_repo', spaceOf(account), { did: null }),
+    space: (account) => spoil('space_repo', spaceOf(account), 'space', (space) => `${space}x`),
+    rev: (account) => pds.damage('space_repo', spaceOf(account), { rev: '3aaaaaaaaaaaa' }),
+    record_count: (account) => pds.damage('space_repo', spaceOf(account), { record_count: 99 }),
+    state: (account) => spoil('space_repo', spaceOf(account), 'state', flipped),
+    authority: 'is a part of the URI, for lists',
+    type: 'is a part of the URI, for lists',
+  },
+  space_record: {
+    space_repo_id: (account) => spoil('space_record', spaceRecordsOf(account), 'space_repo_id', () => 999_999),
+    path: (account) => spoil('space_record', spaceRecordsOf(account), 'path', (path) => `${path}x`),
+    cid: (account) => spoil('space_record', spaceRecordsOf(account), 'cid', flipped),
+    rev: (account) => spoil('space_record', spaceRecordsOf(account), 'rev', () => FUTURE),
+    value: (account) => spoil('space_record', spaceRecordsOf(account), 'value', flipped),
+  },
+  space_op: {
+    space_repo_id: (account) =>
+      spoil('space_op', { ...spaceRecordsOf(account), idx: 1 }, 'space_repo_id', () => 999_999),
+    rev: (account) => spoil('space_op', spaceRecordsOf(account), 'rev', () => FUTURE),
+    idx: (account) => pds.damage('space_op', { ...spaceRecordsOf(account), idx: 1 }, { idx: 7 }),
+    path: (account) => spoil('space_op', spaceRecordsOf(account), 'path', (path) => `${path}x`),
+    cid: (account) => spoil('space_op', spaceRecordsOf(account), 'cid', (cid) => flipped(cid!)),
+    prev: (account) => pds.damage('space_op', { ...spaceRecordsOf(account), idx: 2 }, { prev: null }),
+  },
+  space_blob_reference: {
+    did: ({ did }) => spoil('space_blob_reference', { did }, 'did', () => 'did:web:other.test'),
+    cid: ({ did }) => spoil('space_blob_reference', { did }, 'cid', (cid) => cid.replace(/.$/, 'a')),
+    space: ({ did }) => spoil('space_blob_reference', { did }, 'space', (space) => `${space}x`),
+    record: ({ did }) => spoil('space_blob_reference', { did }, 'record', (record) => `${record}x`),
+    rev: 'is written nowhere else',
+  },
+}
+
+/** Tables of repositories and blobs, by what they are called or by what they have. */
+const isOfRepositories = ({ name, columns }: { name: string; columns: readonly string[] }): boolean =>
+  /^(repo|record|blob|space|unnumbered)(_|$)/.test(name) ||
+  columns.some((column) => ['repo_id', 'space_repo_id', 'rev', 'rkey'].includes(column))
+
+test('every column of every table that repositories consist of is damaged here, or nothing else says what it says', async () => {
+  const shapes = [...(await tablesOf(pds.ctx.db)).values()].filter(isOfRepositories)
+  const found = shapes.flatMap(({ name, columns }) => columns.map((column) => `${name}.${column}`))
+  const named = Object.entries(tables).flatMap(([name, columns]) =>
+    Object.keys(columns).map((column) => `${name}.${column}`),
+  )
+  expect(named.toSorted()).toEqual(found.toSorted())
+})
+
+let accounts = 0
+async function joined(): Promise<Damaged> {
+  const account = await createAccount(pds, `column${accounts++}`)
+  const { did, call, accessJwt } = account
+  const writes = Array.from({ length: 150 }, (_, i) => ({
+    $type: 'com.atproto.repo.applyWrites#create',
+    collection: 'com.example.note',
+    rkey: `note${i}`,
+    value: { text: `note ${i}` },
+  }))
+  const image = await Uploader.at(pds, did as Did, accessJwt).upload(`image of ${did}`, 'image/png')
+  const record = async (collection: string, rkey: string, value: object) =>
+    expect(
+      (await call('com.atproto.repo.createRecord', { json: { repo: did, collection, rkey, record: value } })).status,
+    ).toBe(200)
+  expect((await call('com.atproto.repo.applyWrites', { json: { repo: did, writes } })).status).toBe(200)
+  for (const more of [1, 2]) await record('com.example.note', `more${more}`, {})
+  const createdAt = '2026-01-01T00:00:00.000Z'
+  await record('app.bsky.graph.follow', FOLLOW, { $type: 'app.bsky.graph.follow', subject: did, createdAt })
+  await record('com.example.note', 'image', { image })
+  const space = `at://${did}/space/com.example.space/a`
+  const inSpace = async (operations: object[]) =>
+    expect(
+      (await call('com.atproto.space.applyWrites', { json: { space, repo: did, writes: operations } })).status,
+    ).toBe(200)
+  const operation = (action: string, rkey: string, value: object) => ({
+    $type: `com.atproto.space.applyWrites#${action}`,
+    collection: 'com.example.note',
+    rkey,
+    value,
+  })
+  await inSpace([operation('create', 'a', { image }), operation('create', 'b', {}), operation('update', 'b', { n: 1 })])
+  const [repo] = await pds.rows('repo', { did })
+  const [spaceRepo] = await pds.rows('space_repo', { did })
+  return { ...account, id: repo!.id, spaceId: spaceRepo!.id, cid: image.ref.$link }
+}
+
+interface View {
+  round: { endedAt: string | null }
+  damaged: { did: string; faults: string[] }[]
+}
+const view = async () => (await request(`${pds.url}/v1/admin/integrity`, { headers: bearer(ADMIN_TOKEN) })).body as View
+
+/** What the next round finds of the events of the account. */
+async function faultsOfLog(): Promise<string[]> {
+  pds.clock.advance({ secs: ROUND_SECS })
+  do await pds.runSweep('integrity')
+  while ((await view()).round.endedAt === null)
+  return (await view()).damaged.flatMap(({ faults }) => faults.filter((fault) => fault.startsWith('event ')))
+}
+
+test.each(Object.entries(tables['repo_seq']!) as [string, Damage][])(
+  'damage of an event in the column %s is found',
+  async (_, damage) => {
+    const account = await joined()
+    await until(async () => (await pds.count('unnumbered_event' as Table)) === 0)
+    const before = await faultsOfLog()
+    await damage(account)
+    expect((await faultsOfLog()).length).toBeGreaterThan(before.length)
+  },
+)
+
+test('an event that is lost is found, by those that follow it or because it is due', async () => {
+  const account = await joined()
+  await until(async () => (await pds.count('unnumbered_event' as Table)) === 0)
+  const commits = await pds.rows('repo_seq', { did: account.did, event_type: 'commit' }, ['seq'])
+  const before = await faultsOfLog()
+  await pds.lose('repo_seq', { seq: commits.at(-2)!.seq })
+  expect((await faultsOfLog()).length).toBeGreaterThan(before.length)
+  pds.clock.advance({ secs: 1800 })
+  const late = await joined()
+  await until(async () => (await pds.count('unnumbered_event' as Table)) === 0)
+  const last = (await pds.rows('repo_seq', { did: late.did, event_type: 'commit' }, ['seq'])).at(-1)!
+  await pds.lose('repo_seq', { seq: last.seq })
+  expect((await faultsOfRepo(pds.ctx, late.did as Did)).join()).toContain('the event log lacks the event of revision')
+})
+
+test.skipIf(onPostgres)('an event that its account does not find is told', async () => {
+  const account = await joined()
+  const [event] = await pds.rows('repo_seq', { did: account.did }, ['seq'])
+  const before = await faultsOfLog()
+  await pds.damage('repo_seq_past', {}, { listed_through: event!.seq })
+  await pds.lose('repo_seq_run', { did: account.did })
+  expect((await faultsOfLog()).slice(before.length).join()).toContain('not in the list of the events')
+})
+
+test('bytes of a blob that are missing or changed are told, until they are right again', async () => {
+  const account = await joined()
+  const did = account.did as Did
+  const path = blobFolder(pds.ctx).pathOf(account.cid)
+  const bytes = await Bun.file(path).bytes()
+  for (const [damaged, word] of [
+    [flipped(bytes), 'damaged'],
+    [null, 'missing'],
+  ] as const) {
+    await (damaged === null ? Bun.file(path).delete() : Bun.write(path, damaged))
+    await pds.runSweep('blob-scrub')
+    expect((await faultsOfRepo(pds.ctx, did)).join()).toMatch(
+      new RegExp(`blob ${account.cid}, to which record com.example.note/image refers, are ${word}`),
+    )
+  }
+  await pds.runSweep('integrity')
+  expect((await view()).damaged.some((repo) => repo.did === did)).toBe(true)
+  await Bun.write(path, bytes)
+  await pds.runSweep('blob-scrub')
+  expect(await faultsOfRepo(pds.ctx, did)).toEqual([])
+})
+
+const inRepo = Object.entries(tables).flatMap(([table, columns]) =>
+  Object.entries(columns).flatMap(([column, damage]) =>
+    typeof damage === 'string' || table === 'repo_seq' ? [] : [[`${table}.${column}`, damage] as const],
+  ),
+)
+
+test.each(inRepo)('damage of %s is found', async (_, damage) => {
+  const account = await joined()
+  const did = account.did as Did
+  // On PostgreSQL, an event has its number a moment later.
+  await until(async () => (await pds.count('unnumbered_event' as Table)) === 0)
+  expect(await faultsOfRepo(pds.ctx, did)).toEqual([])
+  await damage(account)
+  expect(await faultsOfRepo(pds.ctx, did)).not.toEqual([])
+})
