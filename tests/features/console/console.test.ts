@@ -323,6 +323,18 @@ test('the overview tells about accounts, storage, relays, work, backups, certifi
   expect(String(body).match(/<svg class="chart"/g)).toHaveLength(2)
 })
 
+test('the overview names damaged repositories, with the place of each fault', async () => {
+  const browser = await signedIn(olivia)
+  expect((await browser.open('/admin')).body).toContain('The running check has found none.')
+  const finding = { did: alice.did, fault: 'record com.example.note/note7 is missing', found_at: 1, seen_at: 1 }
+  await pds.plant('integrity_finding', finding)
+  const { body } = await browser.open('/admin')
+  expect(body).toContain('alice.test')
+  expect(body).toContain('record com.example.note/note7 is missing')
+  expect(body).toContain('There are 1 damaged repositories')
+  await pds.lose('integrity_finding', { did: alice.did })
+})
+
 test('a console that is off is not there', async () => {
   await using other = await startPds({ console: { enabled: false } })
   expect((await request(`${other.url}/admin`)).status).toBe(404)

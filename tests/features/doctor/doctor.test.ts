@@ -73,6 +73,7 @@ test('a server that is reached, with its names in order, is well', async () => {
     'owners',
     'database',
     'master-key',
+    'repositories',
     'event-numbers',
     'dns',
     'handles',
@@ -189,6 +190,23 @@ test('a server that does not run is told, instead of blaming the proxy', async (
     oauth: 'skipped',
     database: 'ok',
     'master-key': 'ok',
+  })
+})
+
+test('damaged repositories are told, with the place of the first fault, also while the server is stopped', async () => {
+  await using pds = await startPds({}, { onFile: true })
+  const patient = patientOf(pds)
+  await pds.plant('integrity_finding', {
+    did: 'did:web:damaged.test',
+    fault: 'record com.example.note/note7 is missing',
+    found_at: 1,
+    seen_at: 1,
+  })
+  await pds.stop()
+  expect(await find('repositories', patient)).toMatchObject({
+    state: 'fault',
+    text: '1 damaged repositories; of did:web:damaged.test, record com.example.note/note7 is missing',
+    remedy: expect.stringContaining('holdfast integrity'),
   })
 })
 

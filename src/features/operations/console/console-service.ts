@@ -42,6 +42,10 @@ interface Alerts {
   enabled: boolean
   alerts: { name: string; subject: string | null; state: string; text: string; since: string }[]
 }
+interface Integrity {
+  count: number
+  damaged: { did: string; handle: string | null; faults: string[]; since: string }[]
+}
 interface Cluster {
   database: string
   nodes: { id: number; name: string; heartbeatAt: string }[]
@@ -58,13 +62,16 @@ export async function overviewPage(desk: Desk): Promise<Response> {
       title: consoleTexts.overview,
       body: html`<section class="card"><p class="note">${texts.roleOnly}</p></section>`,
     })
-  const [health, growth, alerts, doctor, cluster, certificates] = await Promise.all(
-    ['health', 'growth', 'alerts', 'doctor', 'cluster', 'certificates'].map((name) => ask(desk, `/v1/admin/${name}`)),
+  const [health, growth, alerts, doctor, cluster, certificates, integrity] = await Promise.all(
+    ['health', 'growth', 'alerts', 'doctor', 'cluster', 'certificates', 'integrity'].map((name) =>
+      ask(desk, `/v1/admin/${name}`),
+    ),
   )
   return framed(desk, {
     title: consoleTexts.overview,
     body: html`
 ${alerts!.ok && alertsPart(alerts!.body as Alerts)}
+${integrity!.ok && integrityPart(integrity!.body as Integrity)}
 ${doctor!.ok && doctorPart(doctor!.body as Examination)}
 ${health!.ok ? healthPart(health!.body as Health) : refusalNote(health!)}
 ${growth!.ok && growthPart(growth!.body as Growth)}
@@ -93,6 +100,29 @@ function alertsPart({ enabled, alerts }: Alerts): Html {
   )}
 </section>`
 }
+
+/** Repositories, and faults of each, that the page has room for; the command lists all. */
+const MAX_DAMAGED = 10
+const MAX_FAULTS = 5
+
+/** What the running check has found, with the place of each fault. */
+const integrityPart = ({ count, damaged }: Integrity): Html => html`
+<section class="card">
+  <h2>${texts.damagedRepos}</h2>
+  ${listOf(
+    damaged
+      .slice(0, MAX_DAMAGED)
+      .map(({ did, handle, faults, since }) =>
+        noteRow(handle ?? did, [
+          did,
+          ...faults.slice(0, MAX_FAULTS).map(inEnglish),
+          consoleTexts.since({ time: minuteOf(since) }),
+        ]),
+      ),
+    texts.noDamagedRepos,
+  )}
+  ${count > 0 && html`<p class="quiet">${texts.repairRepos({ number: count })}</p>`}
+</section>`
 
 /** What the doctor finds: first what needs a remedy, the rest folded away. */
 function doctorPart({ examinedAt, isRunning, findings }: Examination): Html {

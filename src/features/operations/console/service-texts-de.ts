@@ -2,6 +2,10 @@ export const serviceGerman = {
   roleOnly: 'Die Links oben führen zu dem, was deine Rolle erlaubt.',
   attention: 'Braucht Aufmerksamkeit',
   alertsOff: 'Warnungen sind ausgeschaltet: Setze alerts.mail_to oder alerts.webhook_url.',
+  damagedRepos: 'Beschädigte Repositorys',
+  noDamagedRepos: 'Die laufende Prüfung hat keine gefunden.',
+  repairRepos:
+    'Was zu tun ist: <code>holdfast repair</code> mit der DID zeigt, was sich wiederherstellen lässt. Beschädigte Repositorys: {number}.',
   noAlerts: 'Nichts braucht Aufmerksamkeit.',
   doctor: 'Befunde der Diagnose',
   examining: 'Der Server wird untersucht. Lade diese Seite gleich neu. „holdfast doctor“ untersucht mehr.',

@@ -2,6 +2,10 @@ export const serviceSpanish = {
   roleOnly: 'Los enlaces de arriba llevan a lo que permite tu rol.',
   attention: 'Requiere atención',
   alertsOff: 'Las alertas están desactivadas: define alerts.mail_to o alerts.webhook_url.',
+  damagedRepos: 'Repositorios dañados',
+  noDamagedRepos: 'La comprobación continua no ha encontrado ninguno.',
+  repairRepos:
+    'Qué hacer: <code>holdfast repair</code> con el DID muestra lo que se puede reconstruir. Repositorios dañados: {number}.',
   noAlerts: 'Nada requiere atención.',
   doctor: 'Hallazgos del diagnóstico',
   examining:

@@ -2,6 +2,10 @@ export const serviceFrench = {
   roleOnly: 'Les liens ci-dessus mènent à ce que permet votre rôle.',
   attention: 'À surveiller',
   alertsOff: 'Les alertes sont désactivées : définissez alerts.mail_to ou alerts.webhook_url.',
+  damagedRepos: 'Dépôts endommagés',
+  noDamagedRepos: 'Le contrôle continu n’en a trouvé aucun.',
+  repairRepos:
+    'Que faire : <code>holdfast repair</code> avec le DID montre ce qui peut être reconstruit. Dépôts endommagés : {number}.',
   noAlerts: 'Rien à surveiller.',
   doctor: 'Constats du diagnostic',
   examining:

@@ -2,6 +2,10 @@ export const serviceJapanese = {
   roleOnly: '上のリンクから、役割で許可された操作ができます。',
   attention: '要対応',
   alertsOff: 'アラートがオフです。alerts.mail_to か alerts.webhook_url を設定してください。',
+  damagedRepos: '破損したリポジトリ',
+  noDamagedRepos: '常時チェックでは見つかっていません。',
+  repairRepos:
+    '対処：DID を指定して <code>holdfast repair</code> を実行すると、復元できるものが表示されます。破損したリポジトリ：{number}',
   noAlerts: '対応が必要なものはありません。',
   doctor: '診断の結果',
   examining:

@@ -2,6 +2,10 @@ export const serviceBrazilian = {
   roleOnly: 'Os links acima levam ao que sua função permite.',
   attention: 'Requer atenção',
   alertsOff: 'Os alertas estão desligados: defina alerts.mail_to ou alerts.webhook_url.',
+  damagedRepos: 'Repositórios danificados',
+  noDamagedRepos: 'A verificação contínua não encontrou nenhum.',
+  repairRepos:
+    'O que fazer: <code>holdfast repair</code> com o DID mostra o que pode ser reconstruído. Repositórios danificados: {number}.',
   noAlerts: 'Nada requer atenção.',
   doctor: 'Resultados do diagnóstico',
   examining: 'O servidor está sendo examinado. Recarregue esta página em instantes. “holdfast doctor” examina mais.',

@@ -6,6 +6,10 @@ export const serviceTexts = textTable(
     roleOnly: 'The links above lead to what your role permits.',
     attention: 'Needs attention',
     alertsOff: 'Alerts are off: set alerts.mail_to or alerts.webhook_url.',
+    damagedRepos: 'Damaged repositories',
+    noDamagedRepos: 'The running check has found none.',
+    repairRepos:
+      'What to do: <code>holdfast repair</code> with the DID shows what can be rebuilt. There are {number} damaged repositories.',
     noAlerts: 'Nothing needs attention.',
     doctor: 'The doctor’s findings',
     examining: 'The server is being examined. Reload this page in a moment. “holdfast doctor” examines more.',

@@ -13,7 +13,7 @@ import {
   shareFault,
   tracesOf,
 } from '../../../platform/files/data-directory.ts'
-import { sql, type Database, type SqlValue } from '../../../platform/database/database.ts'
+import { sql, Sql, type Database, type SqlValue } from '../../../platform/database/database.ts'
 import { freeBytesOf } from '../../../platform/files/free-space.ts'
 import { openNameless, writeAt } from '../../../platform/files/nameless-file.ts'
 import { openDatabase } from '../../../platform/database/open-database.ts'
@@ -45,6 +45,7 @@ export const dataChecks: readonly Check[] = [
   { name: 'privacy', run: checkPrivacy },
   { name: 'database', run: checkDatabase },
   { name: 'master-key', needs: 'database', run: checkMasterKey },
+  { name: 'repositories', needs: 'database', run: checkRepositories },
   { name: 'blobs', run: checkBlobs },
   { name: 'backups', run: checkBackups },
   { name: 'rehearsal', run: checkRehearsal },
@@ -208,6 +209,50 @@ function secretsIn(database: Connection): string[] {
         .all(...secretsQuery.values)
         .map(({ wrapped }) => wrapped)
     : []
+}
+
+interface Findings {
+  count: number
+  did: string | null
+  fault: string | null
+  completedAt: number | null
+}
+
+/** The first of the faults stands for all. */
+const FINDINGS = `
+  SELECT (SELECT count(DISTINCT did) FROM integrity_finding) AS count, first.did AS did, first.fault AS fault,
+    (SELECT completed_at FROM integrity_round) AS "completedAt"
+  FROM (SELECT 1 AS one) AS always LEFT JOIN (SELECT did, fault FROM integrity_finding ORDER BY found_at, did, fault LIMIT 1) AS first ON 1 = 1`
+
+/** What the check has found that a running server makes; whether it is running, other checks say. */
+async function checkRepositories({ config }: Patient): Promise<Finding> {
+  const path = isPostgresUrl(config.databaseUrl) ? null : sqlitePath(config.databaseUrl)
+  if (path !== null && !isDatabaseThere(path)) return ok('there are no repositories yet')
+  const found =
+    path === null
+      ? await onServer(config, async (database) => {
+          const isMigrated =
+            (await database.get(sql`SELECT 1 FROM pg_tables WHERE tablename = 'integrity_finding'`)) !== null
+          return isMigrated ? database.get<Findings>(new Sql([FINDINGS], [])) : null
+        })
+      : reading(path, (database) =>
+          database.query("SELECT 1 FROM sqlite_schema WHERE name = 'integrity_finding'").get() === null
+            ? null
+            : database.query<Findings, []>(FINDINGS).get(),
+        )
+  if (found === null) return ok('no repository has been checked yet')
+  if (found.count > 0)
+    return fault(
+      `${found.count} damaged repositories; of ${found.did}, ${found.fault}`,
+      'keep a copy of the database, list all with "holdfast integrity", and see docs/repair.md',
+    )
+  if (config.integrity.roundSecs === 0)
+    return warning('repositories are not checked while the server runs', 'set integrity.round_secs')
+  return ok(
+    found.completedAt === null
+      ? 'no damage was found so far; the first round through all repositories is under way'
+      : `no damage was found; the last round through all ended on ${new Date(found.completedAt).toISOString().slice(0, 10)}`,
+  )
 }
 
 const silent = createLog({ format: 'text', level: 'error', now: Date.now, write: () => {} })

@@ -157,6 +157,8 @@ class Planner {
   readonly #brokenEvents: number[] = []
   /** Sound rows by path: the block is what the row says, and the path is one. */
   readonly #rows = new Map<string, Row>()
+  /** How many nodes of the tree are not where they should be, by where they are. */
+  readonly #foreignNodes = new Map<Source, number>()
   /** Rows whose block is not what they say. */
   readonly #unsound = new Map<string, Row>()
   /** What the log says last of each path. */
@@ -266,12 +268,21 @@ class Planner {
     return null
   }
 
+  #readNode(cid: Cid): Uint8Array | null {
+    const found = this.pool.locate(cid)
+    if (found !== null && found.source !== 'nodes')
+      this.#foreignNodes.set(found.source, (this.#foreignNodes.get(found.source) ?? 0) + 1)
+    return found?.bytes ?? null
+  }
+
   /** The entries of the right tree, as far as they can be known. */
   async #entriesAt(root: Cid | null): Promise<Map<string, Cid>> {
     const { entries, gaps } =
       root === null
         ? { entries: new Map<string, Cid>(), gaps: [{ after: '', before: '~' }] }
-        : await readPartly(root, (cid) => this.pool.get(cid))
+        : await readPartly(root, (cid) => this.#readNode(cid))
+    for (const [source, count] of this.#foreignNodes)
+      this.#steps.push(`${count} nodes of the tree come from the ${source}`)
     if (gaps.length === 0) return entries
     const rows = new Map(entries)
     for (const [path, { cid }] of this.#rows) if (isIn(gaps, path)) rows.set(path, cid)
