@@ -54,6 +54,11 @@ export interface Feature {
   reportBlob?(ctx: Context, tx: Tx, blob: SetAsideBlob): Promise<void>
   /** Sends a public read that this server cannot answer to the service that can. At most one feature declares it. */
   passOn?(exchange: Exchange): Promise<Response>
+  /**
+   * Whether records of an account may be lost, so that nothing may be deleted that they refer to. Called before blobs
+   * are deleted by age.
+   */
+  keepsBlobs?(reader: Reader, did: Did): Promise<boolean>
   /** Shows all records to features that repositories build on. At most one feature declares it. */
   records?: RecordSource
   /** Runs once the port is open. Returns a function that stops what it started, if anything. */

@@ -3,7 +3,7 @@
  * all parts here.
  */
 import { perContext, type Context } from '../platform/context.ts'
-import type { Tx } from '../platform/database/database.ts'
+import type { Reader, Tx } from '../platform/database/database.ts'
 import type { Did } from '../protocol/identifiers.ts'
 import type { Credential, CredentialKind } from './credential.ts'
 import type { Exchange } from './endpoint.ts'
@@ -64,6 +64,12 @@ export function passOn(exchange: Exchange): Promise<Response> {
   const forwarder = registry(exchange.ctx).features.find((feature) => feature.passOn)
   if (forwarder === undefined) throw new Error('no feature forwards requests')
   return forwarder.passOn!(exchange)
+}
+
+/** Whether a feature has every blob of an account kept. */
+export async function keepsBlobs(ctx: Context, reader: Reader, did: Did): Promise<boolean> {
+  for (const feature of registry(ctx).features) if (await feature.keepsBlobs?.(reader, did)) return true
+  return false
 }
 
 /** The records of all accounts, for features that repositories build on. */

@@ -96,6 +96,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/platform/database/bounded-tables.test.ts',
   'tests/features/spaces/space-attacks.test.ts',
   'tests/features/spaces/space-costs.test.ts',
+  'tests/features/integrity/damage.test.ts',
   'tests/features/spaces/space-leaks.test.ts',
   'tests/platform/database/cluster.test.ts',
   'tests/platform/database/concurrency.test.ts',
@@ -126,6 +127,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/system/cluster/status-of-nodes.test.ts',
   'tests/system/cluster/steps-of-nodes.test.ts',
   'tests/system/cluster/sweeps-of-nodes.test.ts',
+  'tests/system/commands/repair.test.ts',
   'tests/system/durability/child-kill.test.ts',
   'tests/system/durability/filler.ts',
   'tests/system/durability/full-database-disk.test.ts',
@@ -162,6 +164,7 @@ const sleepers: Readonly<Record<string, string>> = {
   'tests/support/until.ts': 'the one that waits for all the others, within bounds',
   'tests/system/durability/database-restart.test.ts': 'a client that is told to come back does not come at once',
   'tests/system/durability/storm.ts': 'a client that is told to come back does not come at once',
+  'tests/system/commands/repair.test.ts': 'kills come at moments of the repair',
   'tests/system/simulator/timers.ts': 'it stands in for timers',
   'tests/system/release/upgrade.test.ts': 'kills come at random moments',
 }

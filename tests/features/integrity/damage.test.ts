@@ -308,6 +308,22 @@ test.skipIf(onPostgres)('an event that its account does not find is told', async
   expect((await faultsOfLog()).slice(before.length).join()).toContain('not in the list of the events')
 })
 
+test('while a record may be lost, no blob of its account is deleted, nor a reference to one', async () => {
+  const account = await joined()
+  const { did, cid, id } = account
+  await pds.damage('record', { repo_id: id, path: 'com.example.note/image' }, { path: 'com.example.note/imagf' })
+  await pds.lose('record', { repo_id: id, path: 'com.example.note/imagf' })
+  await account.call('com.atproto.repo.createRecord', {
+    json: { repo: did, collection: 'com.example.note', record: {} },
+  })
+  await until(async () => (await pds.count('unnumbered_event' as Table)) === 0)
+  await pds.runSweep('integrity')
+  pds.clock.advance({ secs: 30 * 86_400 })
+  await pds.runSweep('blob-gc')
+  expect(await pds.count('blob_reference', { did, cid })).toBe(1)
+  expect(await pds.count('blob', { did, cid })).toBe(1)
+})
+
 test('bytes of a blob that are missing or changed are told, until they are right again', async () => {
   const account = await joined()
   const did = account.did as Did

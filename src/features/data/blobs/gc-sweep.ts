@@ -2,9 +2,10 @@
  * Deletes blobs that no record has referred to for the grace period.
  *
  * Rows are deleted first, then files. Before any blob of an account is deleted, the account's references are compared
- * with its records. If that fails, the account keeps all its blobs.
+ * with its records. If that fails, or the running check has found that records may be lost, the account keeps all its
+ * blobs and references.
  */
-import { recordSource } from '../../../http/hooks.ts'
+import { keepsBlobs, recordSource } from '../../../http/hooks.ts'
 import type { Context } from '../../../platform/context.ts'
 import { inPages } from '../../../platform/database/database.ts'
 import { throttle, type Throttle } from '../../../base/pace.ts'
@@ -83,6 +84,11 @@ async function isReconciled(pass: Pass, did: Did): Promise<boolean> {
   const { ctx, stopping, throttled, startedAt, reconciled, report } = pass
   const before = reconciled.get(did)
   if (before !== undefined) return before
+  if (await throttled(() => keepsBlobs(ctx, ctx.db, did))) {
+    ctx.log.warn('a repository is damaged; no blob of the account will be deleted', { did })
+    reconciled.set(did, false)
+    return false
+  }
   const isGood = await reconcileAccount(ctx, did, startedAt, throttled).then(
     ({ mended, adopted }) => {
       report.mended += mended

@@ -4,7 +4,13 @@ import type { Feature } from '../../../http/feature.ts'
 import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
 import { operator } from '../operators/operators.ts'
 import { integritySweep } from './integrity-sweep.ts'
-import { countDamagedRepos, currentIntegrityRound, damagedRepos, forgetFindings } from './integrity-store.ts'
+import {
+  countDamagedRepos,
+  currentIntegrityRound,
+  damagedRepos,
+  forgetFindings,
+  mayLackRecords,
+} from './integrity-store.ts'
 
 /** Damaged repositories in the report. */
 const MAX_LISTED = 100
@@ -40,6 +46,8 @@ export const integrity: Feature = {
       countDamagedRepos(db),
     )
   },
+  // A record that is lost names its blobs no more.
+  keepsBlobs: mayLackRecords,
   async forgetAccount(_, tx, did) {
     await forgetFindings(tx, did)
   },

@@ -38,6 +38,13 @@ export const countLogFindings = async (reader: Reader): Promise<number> =>
 export const forgetFindings = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM integrity_finding WHERE did = ${did}`)
 
+/** Whether something else than blobs and references to them is wrong with a repository. */
+export const mayLackRecords = async (reader: Reader, did: Did): Promise<boolean> =>
+  (await reader.get(sql`
+    SELECT 1 FROM integrity_finding WHERE did = ${did} AND part = 'repo' AND fault NOT LIKE 'the blob references of %'
+      AND fault NOT LIKE 'whether blob %' AND fault NOT LIKE 'the bytes of blob %' AND fault NOT LIKE 'blob %' LIMIT 1`)) !==
+  null
+
 export const hasFindings = async (reader: Reader, did: Did): Promise<boolean> =>
   (await reader.get(sql`SELECT 1 AS found FROM integrity_finding WHERE did = ${did} AND part = 'repo' LIMIT 1`)) !==
   null
