@@ -37,6 +37,8 @@ const flipped = (bytes: Uint8Array, at = bytes.length - 1): Uint8Array => {
   return changed
 }
 
+const otherCid = (cid: string): string => cid.replace(/.$/, (last) => (last === 'a' ? 'e' : 'a'))
+
 const NOTE = 'com.example.note/note7'
 const FUTURE = '3zzzzzzzzzzzz'
 const FOLLOW = '3jzfcijpj2z2a'
@@ -91,6 +93,7 @@ const tables: Readonly<Record<string, Columns>> = {
     staged_until: 'is read only while no account has the repository',
     counted_rev: 'says whether the number is believed: one that is not is counted',
     nodes_rev: 'says whether the number is believed: one that is not is counted',
+    unlisted_count: 'says when records are next put into the other index',
     takedowns: 'changes whenever what is read may differ; its value means nothing',
   },
   repo_node: {
@@ -109,6 +112,7 @@ const tables: Readonly<Record<string, Columns>> = {
     framing: (account) => pds.damage('record', noteOf(account), { framing: null }),
     subject: ({ id }) =>
       pds.damage('record', { repo_id: id, path: `app.bsky.graph.follow/${FOLLOW}` }, { subject: 'did:web:other.test' }),
+    unlisted: 'says in which of two indices a record is; searches look into both',
     indexed_at: 'is written nowhere else',
     takedown_ref: 'is written nowhere else; cases say who took a record down, and operators may without one',
   },
@@ -144,7 +148,7 @@ const tables: Readonly<Record<string, Columns>> = {
       await pds.runSweep('blob-scrub')
     },
     cid: async ({ did, cid }) => {
-      await pds.damage('blob', { did, cid }, { cid: cid.replace(/.$/, 'a') })
+      await pds.damage('blob', { did, cid }, { cid: otherCid(cid) })
       await pds.runSweep('blob-scrub')
     },
     size: async ({ did, cid }) => {
@@ -158,7 +162,7 @@ const tables: Readonly<Record<string, Columns>> = {
   },
   blob_reference: {
     did: ({ did, cid }) => pds.damage('blob_reference', { did, cid }, { did: 'did:web:other.test' }),
-    cid: ({ did, cid }) => pds.damage('blob_reference', { did, cid }, { cid: cid.replace(/.$/, 'a') }),
+    cid: ({ did, cid }) => pds.damage('blob_reference', { did, cid }, { cid: otherCid(cid) }),
     record: ({ did, cid }) => pds.damage('blob_reference', { did, cid }, { record: NOTE }),
     rev: 'is written nowhere else: a record that was imported has that of its import',
   },
@@ -201,7 +205,7 @@ const tables: Readonly<Record<string, Columns>> = {
   },
   space_blob_reference: {
     did: ({ did }) => spoil('space_blob_reference', { did }, 'did', () => 'did:web:other.test'),
-    cid: ({ did }) => spoil('space_blob_reference', { did }, 'cid', (cid) => cid.replace(/.$/, 'a')),
+    cid: ({ did }) => spoil('space_blob_reference', { did }, 'cid', (cid) => otherCid(cid)),
     space: ({ did }) => spoil('space_blob_reference', { did }, 'space', (space) => `${space}x`),
     record: ({ did }) => spoil('space_blob_reference', { did }, 'record', (record) => `${record}x`),
     rev: 'is written nowhere else',
