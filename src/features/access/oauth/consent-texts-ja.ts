@@ -11,7 +11,7 @@ export const consentJapanese = {
   deny: '拒否',
   passwordInstead: '代わりにパスワードを使う',
   walletInstead: '代わりにウォレットを使う',
-  chooseWho: 'あなたと共有されているアカウントとしても操作できます。アプリがサインインするアカウントを選んでください。',
+  chooseWho: 'あなたと共有されているアカウントとしても操作できます。アプリがログインするアカウントを選んでください。',
   asShared: '{account} として',
   sharedWith: '{account} に共有されています。アプリには、あなたに許可された範囲だけが与えられます。',
   nothingShared: '{account} では、これらの操作はどれもあなたに許可されていません。',

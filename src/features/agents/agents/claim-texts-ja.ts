@@ -6,11 +6,11 @@ export const claimJapanese = {
   heading: 'プログラムに代行を許可する',
   lead: '{host} のアカウントへのアクセスを求めています。決める前に、その権限を確認できます。',
   passwordAgain: 'パスワードをもう一度入力してください',
-  signInFirst: '先にアカウントページにもう一度サインインしてください',
+  signInFirst: '先にアカウントページにもう一度ログインしてください',
   continue: '続ける',
   useWallet: '代わりにウォレットを使う',
   walletHow:
-    'ウォレットを開いて、同じコードを入力してください。または、ウォレットで<page>アカウントページにサインイン</page>してから戻ってきてください。',
+    'ウォレットを開いて、同じコードを入力してください。または、ウォレットで<page>アカウントページにログイン</page>してから戻ってきてください。',
   vouched: '<strong>{issuer}</strong> によると、<person>{subject}</person> の代わりに動作します。',
   vouchedEmail: '<strong>{issuer}</strong> によると、<person>{subject}</person>（{email}）の代わりに動作します。',
   askedByAddress:
@@ -49,7 +49,7 @@ export const claimJapanese = {
   another: '別のコードを入力',
   yourAccount: 'あなたのアカウント',
   walletFirst:
-    'サインインから時間が経ちすぎています。ウォレットでアカウントページにサインインしてから、戻ってきてください。',
+    'ログインから時間が経ちすぎています。ウォレットでアカウントページにログインしてから、戻ってきてください。',
   gone: 'ページの有効期限が切れたか、すでに決定済みです。プログラムがまだ待っている場合は、コードをもう一度入力してください。',
   changed: 'プログラムの権限がその間に変わりました。コードをもう一度入力してください。',
   wrongCode:
