@@ -44,12 +44,12 @@ export class FreshNodes {
     this.#bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.length)
   }
 
-  get #staleCount(): number {
+  get staleCount(): number {
     return this.#bytes.readUIntBE(VERSION_BYTES, COUNT_BYTES)
   }
 
   get #nodesStart(): number {
-    return HEAD_BYTES + this.#staleCount * CID_BYTES_LENGTH
+    return HEAD_BYTES + this.staleCount * CID_BYTES_LENGTH
   }
 
   #endOf(start: number): number {
@@ -95,7 +95,7 @@ export class FreshNodes {
 
   /** CIDs of nodes in `repo_node` that are no longer in the tree. */
   get stale(): Cid[] {
-    return Array.from({ length: this.#staleCount }, (_, i) => {
+    return Array.from({ length: this.staleCount }, (_, i) => {
       const start = HEAD_BYTES + i * CID_BYTES_LENGTH
       return new Cid(this.#bytes.subarray(start, start + CID_BYTES_LENGTH))
     })
@@ -133,7 +133,7 @@ export class FreshNodes {
     for (const { bytes } of created) length += NODE_HEAD_BYTES + bytes.length
     const target = Buffer.allocUnsafe(length)
     let at = source.copy(target, 0, 0, this.#nodesStart)
-    target.writeUIntBE(this.#staleCount + stale.length, VERSION_BYTES, COUNT_BYTES)
+    target.writeUIntBE(this.staleCount + stale.length, VERSION_BYTES, COUNT_BYTES)
     for (const cid of stale) {
       target.set(cid.bytes, at)
       at += CID_BYTES_LENGTH

@@ -18,12 +18,15 @@ import { FreshNodes, packedBytes, type RevisedBlock } from './fresh-nodes.ts'
 
 /**
  * Most bytes of a repository's fresh nodes, which every commit rewrites: as many as leave its row on one page of SQLite
- * or, if the nodes of a commit alone would nearly fill that, on three.
+ * or, if the nodes of a commit alone would nearly fill that, on three. On three also if a commit removes nodes that
+ * have long been there: changes at random places add several nodes each, of which the next commit replaces few.
  */
 const FEW_FRESH_BYTES = 3700
 const MAX_FRESH_BYTES = 12_000
 /** Room that few fresh nodes leave to those of later commits. */
 const ROOM_BYTES = 1000
+/** Nodes in `repo_node` that a commit at the place of the one before it removes, at most. */
+const MAX_NEWLY_STALE = 1
 /** Nodes read at once. */
 const PAGE = 500
 /** Sorts after every CID: their first byte is the version, 1. */
@@ -164,9 +167,11 @@ export async function changeNodes(
   change: { rev: Tid; created: readonly Block[]; removed: readonly Cid[] },
 ): Promise<Uint8Array> {
   const { repoId } = stored
-  const next = (await stored.fresh()).after(change)
+  const before = await stored.fresh()
+  const next = before.after(change)
   const ownBytes = packedBytes(change.created)
-  const maxBytes = ownBytes + ROOM_BYTES <= FEW_FRESH_BYTES ? FEW_FRESH_BYTES : MAX_FRESH_BYTES
+  const areFew = ownBytes + ROOM_BYTES <= FEW_FRESH_BYTES && next.staleCount - before.staleCount <= MAX_NEWLY_STALE
+  const maxBytes = areFew ? FEW_FRESH_BYTES : MAX_FRESH_BYTES
   if (next.packed.length <= maxBytes) return next.packed
   await deleteNodes(tx, repoId, next.stale)
   // Keep this commit's nodes in the row: they are the ones that the next commit replaces.
