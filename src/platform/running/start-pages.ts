@@ -57,10 +57,15 @@ interface Mapping {
 function unchangedMappings(): Mapping[] {
   const executable = readlinkSync('/proc/self/exe')
   const found: Mapping[] = []
-  for (const block of readFileSync('/proc/self/smaps', 'utf8').split(/^(?=[\da-f]+-[\da-f]+ )/m)) {
-    const [, start, end, name] = /^([\da-f]+)-([\da-f]+) r-[x-]p \S+ \S+ \d+ +(.*)$/m.exec(block) ?? []
-    if (start === undefined || end === undefined || name !== executable || !/^Anonymous: +0 kB$/m.test(block)) continue
-    found.push({ start: BigInt(`0x${start}`), bytes: BigInt(`0x${end}`) - BigInt(`0x${start}`) })
-  }
+  let mapping: Mapping | null = null
+  for (const line of readFileSync('/proc/self/smaps', 'utf8').split('\n'))
+    if (line.endsWith(` ${executable}`)) {
+      const [range = '', mode = ''] = line.split(' ')
+      const [start, end] = range.split('-').map((address) => BigInt(`0x${address}`))
+      mapping = mode.includes('w') ? null : { start: start!, bytes: end! - start! }
+    } else if (line.startsWith('Anonymous:')) {
+      if (mapping !== null && line.endsWith(' 0 kB')) found.push(mapping)
+      mapping = null
+    }
   return found
 }

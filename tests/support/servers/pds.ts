@@ -10,16 +10,25 @@ export { freePort } from '../ports.ts'
 export { ADMIN_TOKEN, MASTER_KEY } from './config.ts'
 export type { TestPds } from './server.ts'
 
-/** `onFile`: what is tested is the database's file, so it is one whichever database the suite runs on. */
-type StartOptions = ServerOptions & { onFile?: boolean }
+/**
+ * `onFile`: what is tested is the database's file, so it is one whichever database the suite runs on.
+ *
+ * `alone`: why the server is one node also where the suite runs on two: each node counts or caches for itself what is
+ * tested, or the test replaces a part of the server.
+ */
+type StartOptions = ServerOptions & { onFile?: boolean; alone?: string }
 
 export async function startPds(
   config: ConfigOverrides = {},
-  { onFile = false, ...options }: StartOptions = {},
+  { onFile = false, alone, ...options }: StartOptions = {},
 ): Promise<TestPds> {
   const database = onPostgres && !onFile && config.databaseUrl === undefined ? await testDatabase() : null
   const manyNodes =
-    onCluster && database !== null && options.listen === undefined && options.sharesDatabase === undefined
+    onCluster &&
+    alone === undefined &&
+    database !== null &&
+    options.listen === undefined &&
+    options.sharesDatabase === undefined
   const bucket =
     (blobsInBucket || manyNodes) && config.blobs?.store === undefined && config.blobMirror === undefined
       ? await startBucket()
