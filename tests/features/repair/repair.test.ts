@@ -11,6 +11,8 @@ import { createAccount, type TestAccount } from '../../support/clients/account.t
 import { Consumer } from '../../support/clients/consumer.ts'
 import { request } from '../../support/clients/http.ts'
 import { Uploader } from '../../support/clients/uploader.ts'
+import type { Table } from '../../support/tables.ts'
+import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
 
 const { pds } = useWorld({ config: { rateLimit: { enabled: false } } })
@@ -295,8 +297,12 @@ test('the file of a repair brings the rows back, unless the repository was writt
   const where = { repo_id: account.id, path: pathOf(7) }
   await pds.damage('record', where, { value: new Uint8Array([0xa0]) })
   const rowsOfRepo = async (id: number) => ({
-    records: (await pds.rows('record', { repo_id: id })).map((row) => ({ ...row, repo_id: 0 })),
-    nodes: (await pds.rows('repo_node', { repo_id: id })).map((row) => ({ ...row, repo_id: 0 })),
+    records: (await pds.rows('record', { repo_id: id }))
+      .map((row) => ({ ...row, repo_id: 0 }))
+      .sort((a, b) => (a.path < b.path ? -1 : 1)),
+    nodes: (await pds.rows('repo_node', { repo_id: id }))
+      .map((row) => ({ ...row, repo_id: 0 }))
+      .sort((a, b) => Buffer.compare(a.cid, b.cid)),
     references: await pds.rows('blob_reference', { did: account.did }),
   })
   const before = await rowsOfRepo(account.id)
@@ -331,6 +337,8 @@ test('takedowns outlive a repair, and an inactive account gets no event', async 
   await pds.damage('record', { repo_id: account.id, path: pathOf(3) }, { takedown_ref: 'case' })
   await pds.lose('record', { repo_id: account.id, path: pathOf(7) })
   await account.call('com.atproto.server.deactivateAccount', { json: {} })
+  // On PostgreSQL, an event has its number a moment later.
+  await until(async () => (await pds.count('unnumbered_event' as Table)) === 0)
   const seq = await headSeq()
   await repaired(account)
   expect(await headSeq()).toBe(seq)
