@@ -22,13 +22,38 @@ const PAGE_BYTES = 4096
 const collection = 'com.example.note'
 
 const { pds } = useWorld({
-  config: { server: { readers: 0 }, rateLimit: { enabled: false } },
+  config: { server: { readers: 0 }, rateLimit: { enabled: false }, spaces: { enabled: true } },
   options: { onFile: true },
 })
 const small = setUp(() => createAccount(pds, 'small'))
 const large = setUp(() => createAccount(pds, 'large'))
 
 const rkey = (number: number) => `r${String(number).padStart(6, '0')}`
+
+/** A repository in a space, in which every record refers to the same blob. */
+const inSpace = ({ did }: TestAccount) => ({ space: `at://${did}/space/com.example.forum/a`, repo: did })
+const spaceQuery = (account: TestAccount, method: string, params: object = {}) =>
+  account.call(`com.atproto.space.${method}?${new URLSearchParams({ ...inSpace(account), ...params })}`)
+
+async function fillSpace(account: TestAccount, records: number): Promise<void> {
+  const { blob } = (
+    await account.call('com.atproto.repo.uploadBlob', {
+      method: 'POST',
+      headers: { 'content-type': 'text/plain' },
+      body: Buffer.from('a file'),
+    })
+  ).body
+  for (let first = 0; first < records; first += BATCH) {
+    const writes = Array.from({ length: BATCH }, (_, i) => ({
+      $type: 'com.atproto.space.applyWrites#create',
+      collection,
+      rkey: rkey(first + i),
+      value: { blob, text: String(first + i) },
+    }))
+    const json = { ...inSpace(account), writes }
+    expect((await account.call('com.atproto.space.applyWrites', { json })).status).toBe(200)
+  }
+}
 
 async function fill({ did, call }: TestAccount, records: number): Promise<void> {
   for (let first = 0; first < records; first += BATCH) {
@@ -45,6 +70,8 @@ async function fill({ did, call }: TestAccount, records: number): Promise<void> 
 beforeAll(async () => {
   await fill(small, FEW)
   await fill(large, MANY)
+  await fillSpace(small, FEW)
+  await fillSpace(large, MANY)
 }, 120_000)
 
 /** Has the server's statements recorded while it does something. */
@@ -168,6 +195,27 @@ const asks: Record<string, (account: TestAccount, records: number) => Promise<{ 
   resolveHandle: ({ handle }) => xrpc(pds, `com.atproto.identity.resolveHandle?handle=${handle}`),
   'admin.getAccountInfo': ({ did }) =>
     xrpc(pds, `com.atproto.admin.getAccountInfo?did=${did}`, { headers: basic('admin', ADMIN_TOKEN) }),
+  'a write in a space': (account) =>
+    account.call('com.atproto.space.createRecord', {
+      json: { ...inSpace(account), collection, record: { text: `new ${++count}` } },
+    }),
+  'listRecords of a space, from either end and from the middle': async (account, records) => {
+    await spaceQuery(account, 'listRecords', { limit: 10 })
+    const cursor = `${inSpace(account).space}/${account.did}/${collection}/${rkey(records / 2)}`
+    await spaceQuery(account, 'listRecords', { limit: 10, cursor })
+    return spaceQuery(account, 'listRecords', { limit: 10, reverse: true })
+  },
+  'listRepoOps of a space, from its begin and its end': async (account) => {
+    await spaceQuery(account, 'listRepoOps', { limit: 10 })
+    const { body } = await spaceQuery(account, 'getLatestCommit')
+    return spaceQuery(account, 'listRepoOps', { since: body.commit.rev })
+  },
+  'listBlobs of a space, from its begin and its end': async (account) => {
+    await spaceQuery(account, 'listBlobs')
+    const { body } = await spaceQuery(account, 'getLatestCommit')
+    return spaceQuery(account, 'listBlobs', { since: body.commit.rev })
+  },
+  listSpaces: ({ call }) => call('com.atproto.space.listSpaces'),
   'the usage of an account': ({ did }) =>
     request(`${pds.url}/v1/accounts/${did}/usage`, { headers: bearer(ADMIN_TOKEN) }),
 }

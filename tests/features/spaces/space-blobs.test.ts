@@ -5,7 +5,7 @@ import { signingKey } from '../../../src/protocol/keys.ts'
 import { nextTid } from '../../../src/protocol/tid.ts'
 import { archiveOf } from '../../support/archive.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
-import { basic, bearer, request } from '../../support/clients/http.ts'
+import { basic, bearer, request, type Answer } from '../../support/clients/http.ts'
 import { spaceApp, type SpaceApp } from '../../support/clients/space-app.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { useWorld } from '../../support/world.ts'
@@ -192,4 +192,56 @@ test('a replaced record refers to its new blob alone, and blobs are listed since
   expect((await app.get('listBlobs', { ...placeOf('c'), since: body.commit.rev })).body.cids).toEqual([second.cid])
   const { body: now } = await app.get('getLatestCommit', placeOf('c'))
   expect((await app.get('listBlobs', { ...placeOf('c'), since: now.commit.rev })).body.cids).toEqual([])
+})
+
+test('pages of blobs meet, also where few are new among many', async () => {
+  const uploads = await Promise.all(Array.from({ length: 7 }, upload))
+  const inOrder = uploads.map(({ cid }) => cid).toSorted()
+  const list = async (params: object) => {
+    const pages: string[][] = []
+    for (let cursor: string | undefined = ''; cursor !== undefined;) {
+      const { body }: Answer = await app.get('listBlobs', { ...placeOf('e'), ...(cursor && { cursor }), ...params })
+      pages.push(body.cids)
+      cursor = body.cursor
+    }
+    return pages
+  }
+  // Each blob has two records, and each record of another space has one of them.
+  for (const [i, { blob }] of uploads.entries())
+    for (const [key, rkey] of [
+      ['e', `a${i}`],
+      ['e', `b${i}`],
+      ['f', `a${i}`],
+    ] as const)
+      await attach(key, rkey, blob)
+  expect(await list({ limit: 3 })).toEqual([inOrder.slice(0, 3), inOrder.slice(3, 6), inOrder.slice(6)])
+  const { body } = await app.get('getLatestCommit', placeOf('e'))
+  const since = body.commit.rev
+  expect(await list({ limit: 3, since })).toEqual([[]])
+  const other = uploads.find(({ cid }) => cid === inOrder[4])!
+  await attach('e', 'c', other.blob)
+  expect(await list({ limit: 3, since })).toEqual([[other.cid]])
+  expect((await list({ limit: 1, since })).flat()).toEqual([other.cid])
+})
+
+test('a page of new blobs ends after a thousand that are old, and leads on', async () => {
+  const uploads: Awaited<ReturnType<typeof upload>>[] = []
+  while (uploads.length < 1010) uploads.push(...(await Promise.all(Array.from({ length: 101 }, upload))))
+  const inOrder = uploads.toSorted((a, b) => (a.cid < b.cid ? -1 : 1))
+  const last = inOrder.at(-1)!
+  const attachAll = (rkey: string, some: typeof uploads) =>
+    app.post('createRecord', {
+      ...placeOf('g'),
+      collection: NOTE,
+      rkey,
+      record: { blobs: some.map(({ blob }) => blob) },
+    })
+  expect((await attachAll('all', inOrder)).status).toBe(200)
+  const { body } = await app.get('getLatestCommit', placeOf('g'))
+  expect((await attachAll('new', [last])).status).toBe(200)
+  const since = body.commit.rev
+  const { body: first } = await app.get('listBlobs', { ...placeOf('g'), since })
+  expect(first).toEqual({ cids: [], cursor: inOrder[999]!.cid })
+  const { body: second } = await app.get('listBlobs', { ...placeOf('g'), since, cursor: first.cursor })
+  expect(second).toEqual({ cids: [last.cid] })
 })

@@ -83,14 +83,29 @@ export async function isReferredInSpace(
   return row !== null
 }
 
-/** A page of CIDs that the account's records in a space refer to, ascending; only records after `since` count. */
+/** Blobs that a request looks at, however few of them it returns. */
+const MAX_SEEN = 1000
+
+/**
+ * A page of CIDs that the account's records in a space refer to, ascending; only records after `since` count. Returns
+ * the CID to continue after too, null at the end: a page of few new blobs among many ends early, and may be empty.
+ */
 export async function listSpaceBlobs(
   reader: Reader,
   { did, space, since, cursor, limit }: { did: Did; space: SpaceUri; since?: Tid; cursor?: string; limit: number },
-): Promise<string[]> {
-  const rows = await reader.all<{ cid: string }>(sql`
-    SELECT DISTINCT cid FROM space_blob_reference
-    WHERE did = ${did} AND cid > ${cursor ?? ''} AND space = ${space} AND rev > ${since ?? ''}
-    ORDER BY cid LIMIT ${limit}`)
-  return rows.map(({ cid }) => cid)
+): Promise<{ cids: string[]; next: string | null }> {
+  const maxSeen = since === undefined ? limit : MAX_SEEN
+  const isOfSpace = sql`did = ${did} AND space = ${space}`
+  // DISTINCT would read the row of each record.
+  const nextAfter = (cid: Sql) => sql`(SELECT MIN(cid) FROM space_blob_reference WHERE ${isOfSpace} AND cid > ${cid})`
+  const seen = await reader.all<{ cid: string; isNew: number }>(sql`
+    WITH RECURSIVE seen (place, cid) AS (
+      SELECT 1, ${nextAfter(sql`${cursor ?? ''}`)}
+      UNION ALL SELECT place + 1, ${nextAfter(sql`seen.cid`)} FROM seen WHERE cid IS NOT NULL AND place < ${maxSeen})
+    SELECT cid, CASE WHEN EXISTS (
+      SELECT 1 FROM space_blob_reference s WHERE ${isOfSpace} AND s.cid = seen.cid AND s.rev > ${since ?? ''}
+    ) THEN 1 ELSE 0 END AS "isNew" FROM seen WHERE cid IS NOT NULL ORDER BY place`)
+  const cids = seen.flatMap(({ cid, isNew }) => (isNew === 1 ? [cid] : [])).slice(0, limit)
+  const last = cids.length === limit ? cids.at(-1) : seen.length === maxSeen ? seen.at(-1)!.cid : null
+  return { cids, next: last ?? null }
 }

@@ -104,8 +104,8 @@ export const spaceRoutes = [
     ...reading,
     async handler(call) {
       const { repo, ...params } = ownPlace(call)
-      const cids = await spaceBlobs.list(call.ctx.db, { ...params, did: repo })
-      return { cids, ...(cids.length === params.limit && { cursor: cids.at(-1) }) }
+      const { cids, next } = await spaceBlobs.list(call.ctx.db, { ...params, did: repo })
+      return { cids, ...(next !== null && { cursor: next }) }
     },
   }),
   query('com.atproto.space.getBlob', {
