@@ -72,8 +72,8 @@ export class Client {
   }
 
   #holder(): Holder {
-    const { ground, timeline } = this.world
-    return ground.holders[timeline.random.below(2)]!
+    const { holders, timeline } = this.world
+    return holders[timeline.random.below(2)]!
   }
 
   async #act(): Promise<void> {

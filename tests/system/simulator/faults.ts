@@ -99,11 +99,31 @@ const faults: Readonly<Record<string, Fault>> = {
   },
 }
 
+/** Those of a server on SQLite. */
+const faultsOnFile: Readonly<Record<string, Fault>> = {
+  crash: faults['crash']!,
+  freeze: faults['freeze']!,
+  clock: faults['clock']!,
+  powerCut(world) {
+    world.cutPower()
+    return 'the machine goes out'
+  },
+  powerCutAtFlush(world) {
+    world.disk!.cutsAtFlush++
+    return 'the power will be cut during the next flush'
+  },
+  slowDisk(world) {
+    world.disk!.flushMillis = world.timeline.between(20, 400)
+    return 'the disk gets slow'
+  },
+}
+
 /** Plan the faults of a world. Returns the function that ends those that last. */
 export function faultsOf(world: World): () => void {
   const { timeline, befallen, millis } = world
   // A world has few kinds of faults, so that each of them is alone sometimes.
-  const names = Object.keys(faults)
+  const possible = world.disk === null ? faults : faultsOnFile
+  const names = Object.keys(possible)
   const kinds = Array.from({ length: timeline.random.below(4) }, () => timeline.random.of(names))
   const count = kinds.length === 0 ? 0 : 1 + timeline.random.below(6)
   for (let i = 0; i < count; i++) {
@@ -111,7 +131,7 @@ export function faultsOf(world: World): () => void {
     timeline.schedule(timeline.between(0, millis * 0.9), world.fate, () => {
       if (world.isEnding) return
       befallen.push(kind)
-      const what = faults[kind]!(world)
+      const what = possible[kind]!(world)
       world.note('fate', what)
     })
   }
@@ -125,6 +145,7 @@ export function faultsOf(world: World): () => void {
     world.server.actor.frozenUntil = Math.min(world.server.actor.frozenUntil, timeline.now)
     world.server.isFull = false
     world.server.isDown = false
+    if (world.disk !== null) world.disk.cutsAtFlush = 0
     world.server.cutsAtCommit = 0
     world.server.crashesAtCommit = 0
   }

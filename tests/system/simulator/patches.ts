@@ -160,6 +160,17 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     ],
     found: /used a code twice/,
   },
+  'no-flush': {
+    what: 'on SQLite, a write is acknowledged before the log is on the disk',
+    patches: [
+      {
+        path: 'src/platform/database/wal.ts',
+        find: "await flush((this.#descriptor ??= openSync(`${this.databasePath}-wal`, 'r+')))",
+        put: "void flush((this.#descriptor ??= openSync(`${this.databasePath}-wal`, 'r+')))",
+      },
+    ],
+    found: /was told|does not have any more/,
+  },
   'skipped-frames': {
     what: 'events that arrive while the tail reads the log are taken for ones that were sent',
     patches: [

@@ -99,6 +99,8 @@ export class PostgresServer {
   readonly actor = actorNamed('database')
   readonly sessions = new Set<Session>()
   readonly #locks = new Map<string, Lock>()
+  /** Sessions that wait for a lock. */
+  #blocked = 0
   #nextPid = 100
   #nextXid = 1000
   nextEventId = 1
@@ -149,6 +151,7 @@ export class PostgresServer {
         if (error instanceof Blocked) {
           if (!this.#isDeadlock(session, error.by)) return this.#block(session, error.by)
           this.counts.deadlocks++
+          this.#leaveQueues(session)
           answer = new SqlFault('40P01', 'deadlock detected')
         } else if (error instanceof Interrupted) {
           this.onFatalCommit(session, error.fault)
@@ -168,6 +171,7 @@ export class PostgresServer {
     session.blockedBy = by
     if (session.blockedSince !== null) return
     this.counts.blocked++
+    this.#blocked++
     session.blockedSince = this.timeline.now
     if (session.lockTimeout === 0) return
     const request = session.requests[0]
@@ -182,8 +186,14 @@ export class PostgresServer {
   }
 
   #unblock(session: Session): void {
+    if (session.blockedSince === null) return
+    this.#blocked--
     session.blockedSince = null
     session.blockedBy = new Set()
+    this.#leaveQueues(session)
+  }
+
+  #leaveQueues(session: Session): void {
     for (const [key, lock] of this.#locks) {
       if (lock.waiting.length === 0) continue
       lock.waiting = lock.waiting.filter((one) => one.session !== session)
@@ -362,7 +372,7 @@ export class PostgresServer {
       if (lock?.holders.size === 0 && lock.waiting.length === 0) this.#locks.delete(key)
     }
     // Those who wait look again, in the order in which they came.
-    this.timeline.schedule(0, this.actor, () => this.#lookAgain())
+    if (this.#blocked > 0) this.timeline.schedule(0, this.actor, () => this.#lookAgain())
   }
 
   releaseAll(session: Session): void {

@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto'
 import { plugin } from 'bun'
+import type { Disk } from './disk.ts'
 import { EPOCH_MILLIS, type Pending, type Timeline } from './timeline.ts'
 
 /** A change of a source text. */
@@ -18,12 +19,13 @@ export interface Patch {
 
 interface Held {
   timeline: Timeline | null
+  disk: Disk | null
   /** Stands in for `SQL` of the driver. */
   connect: ((options: never) => unknown) | null
 }
 
 /** What the replaced functions use; the present world sets it. */
-export const held: Held = { timeline: null, connect: null }
+export const held: Held = { timeline: null, disk: null, connect: null }
 const SEAM = 'holdfast simulator'
 Object.assign(globalThis, { [Symbol.for(SEAM)]: held })
 
@@ -43,6 +45,16 @@ const seams: readonly Patch[] = [
     path: 'src/platform/database/postgres.ts',
     find: `import { SQL, type ReservedSQL } from 'bun'`,
     put: `import { type ReservedSQL } from 'bun'\nimport { SQL } from '${import.meta.dir}/driver.ts'`,
+  },
+  {
+    path: 'src/platform/database/sqlite.ts',
+    find: `import { Database as Connection, type SQLQueryBindings, type Statement } from 'bun:sqlite'`,
+    put: `import { type SQLQueryBindings, type Statement } from 'bun:sqlite'\nimport { Connection } from '${import.meta.dir}/disk.ts'`,
+  },
+  {
+    path: 'src/platform/database/wal.ts',
+    find: `import { closeSync, fdatasync, fstatSync, openSync, writeSync } from 'node:fs'`,
+    put: `import { closeSync, fdatasync, fstatSync, openSync, writeSync } from '${import.meta.dir}/disk.ts'`,
   },
   {
     path: 'src/platform/secrets/argon2.ts',

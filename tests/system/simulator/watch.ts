@@ -7,8 +7,10 @@ import { Ledger, type Write } from './ledger.ts'
 import type { Committed } from './postgres-server.ts'
 import type { Changed } from './storage.ts'
 import { shortDigest } from './seams.ts'
-import type { Actor } from './timeline.ts'
+import { EPOCH_MILLIS, type Actor } from './timeline.ts'
 import type { Mail, Node, World } from './world.ts'
+
+const SOON_MILLIS = 60_000
 
 interface Unnumbered {
   id: number
@@ -51,7 +53,13 @@ export class Watch {
   head: number
   numbered = 0
   signIns = 0
+  /** The newest number when the world began. */
+  readonly #start: number
+  /** The log of a server on SQLite is known through this number. */
+  #seen: number
   #failovers = 0
+  /** Events that went with a database, and may be on their way to the relay. */
+  readonly #lost = new Map<number, Numbered>()
   /** Numbers that the relay has. */
   readonly #received = new Set<number>()
 
@@ -59,7 +67,8 @@ export class Watch {
     this.ledger = new Ledger(world.seed)
     const { server } = world
     server.onCommit = (committed) => this.#committed(committed)
-    this.head = this.#headInDatabase()
+    this.head = this.#start = this.#seen = this.#headInDatabase()
+    if (this.head === 0) return
     for (const { did, rev, data } of world.rows<{ did: string; rev: string; data: Uint8Array }>(
       'SELECT did, rev, data FROM repo',
     ))
@@ -67,15 +76,20 @@ export class Watch {
   }
 
   get #keys() {
-    return new Map(this.world.ground.holders.map(({ did, key }) => [did, key]))
+    return new Map(this.world.holders.map(({ did, key }) => [did, key]))
   }
 
   /** Steps whose end a living node could not store are repeated after five minutes. Nobody waits for that. */
   get isAtRest(): boolean {
     if (this.#unnumbered.size > 0) return false
+    if (this.world.disk !== null) this.head = this.#headInDatabase()
     const living = this.#living()
     return this.world
-      .rows<{ holder: string | null }>('SELECT taken_by AS holder FROM step WHERE due_at IS NOT NULL')
+      .rows<{ holder: string | null }>(
+        'SELECT taken_by AS holder FROM step WHERE due_at < ?1',
+        // A node whose clock is ahead orders for later than it means.
+        EPOCH_MILLIS + this.world.timeline.now + SOON_MILLIS,
+      )
       .every(({ holder }) => holder !== null && living.has(holder))
   }
 
@@ -173,7 +187,7 @@ export class Watch {
   }
 
   #nameOf(did: string): string {
-    return this.world.ground.holders.find((holder) => holder.did === did)?.name ?? did
+    return this.world.holders.find((holder) => holder.did === did)?.name ?? did
   }
 
   /** A commit builds on the one before it in the log. */
@@ -271,7 +285,11 @@ export class Watch {
       this.#chain(type, frame)
     // What was sent stays sent: its numbers are spent.
     const head = this.#headInDatabase()
-    for (const seq of this.#log.keys()) if (seq > head && !this.#received.has(seq)) this.#log.delete(seq)
+    for (const [seq, event] of this.#log)
+      if (seq > head && !this.#received.has(seq)) {
+        this.#log.delete(seq)
+        this.#lost.set(seq, event)
+      }
     this.head = head
     this.#failovers++
     ledger.forgetPromises(since)
@@ -281,6 +299,7 @@ export class Watch {
   }
 
   #headInDatabase(): number {
+    if (this.world.rows(`SELECT 1 FROM sqlite_schema WHERE name = 'repo_seq_past'`).length === 0) return 0
     const [past] = this.world.rows<{ head: number }>(
       'SELECT max(spent_through, coalesce((SELECT max(seq) FROM repo_seq), 0)) AS head FROM repo_seq_past',
     )
@@ -290,7 +309,9 @@ export class Watch {
   /** The relay has received an event, and the one before it was this one. */
   received(seq: number, before: number, frame: Uint8Array, node: string): void {
     const { world } = this
-    const known = this.#log.get(seq)
+    if (world.disk !== null) this.#look(seq)
+    const known = this.#log.get(seq) ?? this.#lost.get(seq)
+    if (known !== undefined) this.#log.set(seq, known)
     this.#received.add(seq)
     if (known === undefined) return world.fail(`${node} sends the relay event ${seq}, which is not in the log`)
     if (known.digest !== shortDigest(frame))
@@ -300,10 +321,52 @@ export class Watch {
         return world.fail(`${node} sends the relay event ${seq} after ${before}, and leaves out ${missed}`)
   }
 
+  /** Take the log of a server on SQLite from its file, through an event. */
+  #look(seq: number): void {
+    for (const row of this.world.rows<{ seq: number; did: string; frame: Uint8Array }>(
+      'SELECT seq, did, frame FROM repo_seq WHERE seq > ?1 AND seq <= ?2 ORDER BY seq',
+      this.#seen,
+      seq,
+    )) {
+      const digest = shortDigest(row.frame)
+      if (row.seq !== this.#seen + 1) this.world.fail(`the log has event ${row.seq} after ${this.#seen}`)
+      this.#seen = row.seq
+      this.#log.set(row.seq, { did: row.did, digest })
+    }
+  }
+
+  /** What the relay has received is in the log of a server on SQLite, whatever has happened to it. */
+  requireReceived(): void {
+    this.#seen = Math.min(this.#seen, this.#headInDatabase())
+    for (const seq of this.#received) {
+      const [row] = this.world.rows<{ frame: Uint8Array }>('SELECT frame FROM repo_seq WHERE seq = ?1', seq)
+      if (row === undefined || shortDigest(row.frame) !== this.#log.get(seq)?.digest)
+        this.world.fail(`the relay has event ${seq}, which the log does not have any more`)
+    }
+    for (const seq of this.#log.keys()) if (seq > this.#seen) this.#log.delete(seq)
+  }
+
+  /** The whole log of a server on SQLite: one numbering, in which commits follow each other. */
+  #readFile(): void {
+    let before = this.#start
+    for (const { seq, event_type: type, frame } of this.world.rows<{
+      seq: number
+      event_type: string
+      frame: Uint8Array
+    }>('SELECT seq, event_type, frame FROM repo_seq WHERE seq > ?1 ORDER BY seq', before)) {
+      if (seq !== before + 1) this.world.fail(`the log has event ${seq} after ${before}`)
+      before = seq
+      this.numbered++
+      if (type === 'commit') this.#follows(seq, frame)
+      this.#chain(type, frame)
+    }
+  }
+
   /** Everything at the end, when nothing is on its way. */
   finish(): void {
     const { world, ledger } = this
     const { now } = world.timeline
+    if (world.disk !== null) this.#readFile()
     for (const { did, rev, since, by } of this.#expected)
       if (this.#since.get(`${did} ${rev}`) !== since)
         world.fail(
@@ -313,7 +376,7 @@ export class Watch {
       if (!this.#since.has(`${did} ${rev}`))
         world.fail(`${by} was told of the commit ${rev}, of which there is no event`)
     const found = new Map<string, Map<string, string>>()
-    for (const { name, did, key } of world.ground.holders) {
+    for (const { name, did, key } of world.holders) {
       const [repo] = world.rows<{ id: number; rev: string; data: Uint8Array; commit_block: Uint8Array }>(
         'SELECT id, rev, data, commit_block FROM repo WHERE did = ?1',
         did,

@@ -2,7 +2,7 @@
  * A world: nodes that run the real server, a database, clients and a relay, and the faults that befall them. `run` lets
  * it go by and says what it came to.
  */
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Database } from 'bun:sqlite'
@@ -16,6 +16,7 @@ import { createLog } from '../../../src/platform/running/log.ts'
 import { parseMultikey, type PublicKey } from '../../../src/protocol/keys.ts'
 import { MASTER_KEY, testConfig } from '../../support/servers/config.ts'
 import { Client, type Holder } from './clients.ts'
+import { Disk } from './disk.ts'
 import { faultsOf } from './faults.ts'
 import { poolOn, type PoolOptions, type Wire } from './postgres-driver.ts'
 import { PostgresServer } from './postgres-server.ts'
@@ -33,7 +34,7 @@ const START_MILLIS = 30_000
 const REST_MILLIS = 120_000
 /** By then, others have what a dead node was at work on. */
 const TAKEN_OVER_MILLIS = 45_000
-const LONG_SHARE = 1 / 8
+const LONG_SHARE = 1 / 16
 const LONG_MILLIS = 20_000
 
 /** What all worlds of a process begin with: a migrated database with some accounts. */
@@ -45,6 +46,8 @@ export interface Ground {
   now: number
   /** By the name of the node. */
   configs: Map<string, Config>
+  /** The same for worlds of one server on SQLite. */
+  file: { bytes: Uint8Array; holders: Holder[] } | null
   nextEventId: number
 }
 
@@ -112,7 +115,7 @@ export class Node {
       startApp(world.configOf(this), { ...overrides, sent: former?.sent }).then(
         (app) => {
           this.app = app
-          world.note(this.name, `is up, with clock id ${app.ctx.db.cluster!.clockId}`)
+          world.note(this.name, `is up, with clock id ${app.ctx.db.cluster?.clockId ?? 'of its own'}`)
           world.watch.requireOwnClockId(this)
           app.ended.addEventListener('abort', () => {
             world.note(this.name, `gives up: ${(app.ended.reason as Error).message.slice(0, 120)}`)
@@ -129,9 +132,13 @@ export class Node {
   }
 
   /** The process ends here and now, and another one begins. */
-  restart(waitMillis: number): void {
+  restart(waitMillis: number, withPower = true): void {
     const { world } = this
-    this.kill()
+    if (!this.actor.isDead) {
+      this.kill()
+      world.disk?.restart(withPower)
+      if (world.disk !== null) world.watch.requireReceived()
+    }
     world.timeline.schedule(waitMillis, world.fate, () => {
       if (this.actor.isDead) this.start()
     })
@@ -224,6 +231,8 @@ export interface WorldOptions {
   clients: number
   /** How long clients and faults act, in virtual milliseconds. */
   millis: number
+  /** One server on SQLite. */
+  onFile?: boolean
 }
 
 export interface Outcome {
@@ -248,6 +257,7 @@ export class World {
   readonly timeline: Timeline
   readonly fate = actorNamed('fate')
   readonly server: PostgresServer
+  readonly disk: Disk | null
   readonly wires = new Map<Actor, Wire>()
   readonly nodes: Node[]
   readonly clients: Client[]
@@ -272,6 +282,9 @@ export class World {
     this.timeline = new Timeline(seed, ground.now, this.fate)
     this.server = new PostgresServer(ground.storage, this.timeline)
     this.server.nextEventId = ground.nextEventId
+    this.disk = options.onFile ? new Disk(join(ground.dir, 'disk'), this.timeline, ground.file?.bytes ?? null) : null
+    held.timeline = this.timeline
+    held.disk = this.disk
     // Some outages take longer than nodes and database wait for each other; then less happens, for longer.
     this.isLong = this.timeline.happens(LONG_SHARE)
     this.tempoMillis = this.isLong ? 1000 : this.timeline.random.of([60, 250, 600])
@@ -288,8 +301,20 @@ export class World {
       )
       if (fault === 'crash') node?.restart(this.timeline.between(100, 4000))
     }
-    held.timeline = this.timeline
+    if (this.disk !== null) this.disk.onCut = () => this.cutPower()
     held.connect = ((options: PoolOptions) => poolOn(this.wires.get(this.timeline.current)!, options)) as never
+  }
+
+  get holders(): Holder[] {
+    return this.disk === null ? this.ground.holders : (this.ground.file?.holders ?? [])
+  }
+
+  /** The machine of a server on SQLite goes out, and is back later. */
+  cutPower(): void {
+    const [node] = this.nodes
+    if (node!.actor.isDead) return
+    this.note('fate', 'the power is cut')
+    node!.restart(this.timeline.between(100, 3000), false)
   }
 
   note(who: string, what: string): void {
@@ -304,18 +329,20 @@ export class World {
   }
 
   configOf(node: Node) {
-    const known = this.ground.configs.get(node.name)
-    if (known !== undefined) return known
+    const name = this.disk === null ? node.name : 'node on SQLite'
+    const databaseUrl = this.disk?.path ?? 'postgres://simulated@localhost/simulated'
+    const known = this.ground.configs.get(name)
+    if (known !== undefined) return { ...known, databaseUrl }
     const made = testConfig(
-      { dataDir: join(this.ground.dir, node.name.replace(' ', '')), port: 2583, publicUrl: URL_OF_SERVICE },
+      { dataDir: join(this.ground.dir, name.replaceAll(' ', '')), port: 2583, publicUrl: URL_OF_SERVICE },
       {
         signingKeyMasterKey: MASTER_KEY,
         database: { afterFailover: 'continue' },
-        databaseUrl: 'postgres://simulated@localhost/simulated',
+        databaseUrl,
         rateLimit: { enabled: true },
       },
     )
-    this.ground.configs.set(node.name, made)
+    this.ground.configs.set(name, made)
     return made
   }
 
@@ -332,7 +359,7 @@ export class World {
     return {
       clock: { now: wallMillis, monotonic: () => timeline.now },
       log: createLog({ format: 'json', level: 'info', now: wallMillis, write }),
-      sharesDatabase: true,
+      sharesDatabase: this.disk === null ? true : undefined,
       isLocked: true,
       mailer: {
         check: async () => null,
@@ -416,6 +443,7 @@ export class World {
 
   /** Rows of the committed state. */
   rows<Row>(text: string, ...values: (string | number | Uint8Array)[]): Row[] {
+    if (this.disk !== null) return this.disk.rows<Row>(text, values)
     const { storage } = this.server
     storage.show(null)
     return storage.all(text, values) as Row[]
@@ -476,6 +504,7 @@ export async function makeGround(): Promise<Ground> {
   const dir = mkdtempSync(join(tmpdir(), 'simulator-'))
   process.on('exit', () => rmSync(dir, { recursive: true, force: true }))
   for (let i = 1; i <= MAX_NODES; i++) mkdirSync(join(dir, `node${i}`))
+  mkdirSync(join(dir, 'nodeonSQLite'))
   const ground: Ground = {
     storage: new Storage(migrated()),
     holders: [],
@@ -483,15 +512,34 @@ export async function makeGround(): Promise<Ground> {
     now: 0,
     nextEventId: 1,
     configs: new Map(),
+    file: null,
   }
   ground.storage.begin()
   const world = new World(ground, 0, { nodes: 1, clients: 0, millis: 0 })
+  ground.holders = await settle(world)
+  ground.now = world.timeline.now
+  ground.nextEventId = world.server.nextEventId
+  ground.storage.end({ keeps: true })
+  const onFile = new World(ground, 0, { nodes: 1, clients: 0, millis: 0, onFile: true })
+  const holders = await settle(onFile)
+  ground.now = onFile.timeline.now
+  ground.file = { bytes: readFileSync(onFile.disk!.path), holders }
+  onFile.disk!.end()
+  // Afterwards, the folders of all nodes are as a server leaves them, and what a process loads or draws once is there.
+  await inTurn(() => runWorld(ground, 1, { nodes: MAX_NODES, clients: 3, millis: 3000 }))
+  await inTurn(() => runWorld(ground, 1, { nodes: 1, clients: 3, millis: 3000, onFile: true }))
+  return ground
+}
+
+/** Let accounts sign up at the only node, which stops afterwards. */
+async function settle(world: World): Promise<Holder[]> {
   const [node] = world.nodes
   const { timeline } = world
+  const holders: Holder[] = []
   const until = (condition: () => boolean) =>
     inTurn(() => {
       for (const end = timeline.now + 60_000; !condition() && timeline.step(end););
-      if (!condition()) throw new Error(`the ground cannot be made: ${JSON.stringify(world.failure)}`)
+      if (!condition()) throw new Error(`the ground cannot be made: ${world.failure}`)
     })
   node!.start()
   await until(() => node!.app !== null)
@@ -501,18 +549,13 @@ export async function makeGround(): Promise<Ground> {
     node!.ask(world.fate, { path: '/xrpc/com.atproto.server.createAccount', json }, (answer) => (reply = answer))
     await until(() => reply !== undefined)
     if (reply?.status !== 200) throw new Error(`${name} cannot sign up: ${JSON.stringify(reply)}`)
-    ground.holders.push(holderOf(name, reply.body))
+    holders.push(holderOf(name, reply.body))
   }
   await until(() => world.watch.isAtRest)
   let isStopped = false
   timeline.schedule(0, node!.actor, () => void node!.app!.stop().then(() => (isStopped = true)))
   await until(() => isStopped)
-  ground.now = timeline.now
-  ground.nextEventId = world.server.nextEventId
-  ground.storage.end({ keeps: true })
-  // Afterwards, the folders of all nodes are as a server leaves them, and what a process loads or draws once is there.
-  await inTurn(() => runWorld(ground, 1, { nodes: MAX_NODES, clients: 3, millis: 3000 }))
-  return ground
+  return holders
 }
 
 export const PASSWORD = 'correct horse battery staple'
@@ -534,6 +577,8 @@ export function runWorld(ground: Ground, seed: number, options: WorldOptions): O
     return new World(ground, seed, options).run()
   } finally {
     ground.storage.end()
+    held.disk?.end()
+    held.disk = null
     held.timeline = null
     held.connect = null
   }

@@ -1,0 +1,148 @@
+/**
+ * The disk of a server on SQLite. The files are real ones in memory. What was written and not flushed is lost at a power
+ * cut, in part or as a whole, in pieces of a sector; a process that is killed loses nothing.
+ *
+ * Stands in for what `sqlite.ts` and `wal.ts` import to open connections and to flush the log.
+ */
+import { Database } from 'bun:sqlite'
+import {
+  closeSync as closeFile,
+  existsSync,
+  mkdirSync,
+  openSync as openFile,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { held } from './seams.ts'
+import type { Timeline } from './timeline.ts'
+import { actorNamed } from './timeline.ts'
+
+export { fstatSync, writeSync } from 'node:fs'
+
+const SECTOR_BYTES = 512
+const none = new Uint8Array()
+
+export class Disk {
+  readonly actor = actorNamed('disk')
+  #number = 0
+  /** What the log has on the disk for certain. */
+  #durable: Uint8Array = none
+  readonly #connections: Database[] = []
+  readonly #descriptors = new Set<number>()
+  /** How many of the next flushes a power cut interrupts. */
+  cutsAtFlush = 0
+  onCut: () => void = () => {}
+  /** Longest time of a flush. */
+  flushMillis = 4
+
+  constructor(
+    readonly dir: string,
+    readonly timeline: Timeline,
+    bytes: Uint8Array | null,
+  ) {
+    rmSync(dir, { recursive: true, force: true })
+    this.#begin(bytes, none)
+  }
+
+  get path(): string {
+    return join(this.dir, String(this.#number), 'holdfast.db')
+  }
+
+  get log(): Uint8Array {
+    return existsSync(`${this.path}-wal`) ? readFileSync(`${this.path}-wal`) : none
+  }
+
+  #begin(bytes: Uint8Array | null, log: Uint8Array): void {
+    this.#number++
+    mkdirSync(join(this.dir, String(this.#number)), { recursive: true, mode: 0o700 })
+    if (bytes !== null) writeFileSync(this.path, bytes)
+    if (log.length > 0) writeFileSync(`${this.path}-wal`, log)
+    this.#durable = log
+  }
+
+  /** The log as the next process finds it, which opens a copy: the connections of the last one cannot be closed. */
+  restart(withPower: boolean): void {
+    const log = withPower ? this.log : this.#torn(this.log)
+    this.#begin(readFileSync(this.path), log)
+  }
+
+  /** What was flushed, with some of the sectors that were written since. */
+  #torn(written: Uint8Array): Uint8Array {
+    const { random } = this.timeline
+    const image = new Uint8Array(Math.max(written.length, this.#durable.length))
+    image.set(this.#durable)
+    const share = random.of([0, 0.1, 0.5, 0.9, 1])
+    for (let at = 0; at < written.length; at += SECTOR_BYTES)
+      if (random.below(1000) < share * 1000) image.set(written.subarray(at, at + SECTOR_BYTES), at)
+    return image
+  }
+
+  flush(done: (error: Error | null) => void): void {
+    const { timeline } = this
+    const [bytes, path, process] = [this.log, this.path, timeline.current]
+    if (this.cutsAtFlush > 0) {
+      this.cutsAtFlush--
+      timeline.schedule(timeline.between(0, this.flushMillis), this.actor, () => this.onCut())
+    }
+    timeline.schedule(timeline.between(0.1, this.flushMillis), this.actor, () => {
+      if (this.path === path) this.#durable = bytes
+      timeline.schedule(timeline.between(0, 0.5), process, () => done(null))
+    })
+  }
+
+  opened(connection: Database): void {
+    this.#connections.push(connection)
+  }
+
+  openedFile(descriptor: number): void {
+    this.#descriptors.add(descriptor)
+  }
+
+  closedFile(descriptor: number): void {
+    this.#descriptors.delete(descriptor)
+  }
+
+  /** Rows that are committed, whether or not they are on the disk. */
+  rows<Row>(text: string, values: readonly (string | number | Uint8Array)[]): Row[] {
+    if (!existsSync(this.path)) return []
+    const db = new Database(this.path, { readonly: true, strict: true })
+    try {
+      return db.query<Row, (string | number | Uint8Array)[]>(text).all(...values)
+    } finally {
+      db.close()
+    }
+  }
+
+  end(): void {
+    rmSync(this.dir, { recursive: true, force: true })
+    for (const connection of this.#connections) connection.close()
+    for (const descriptor of this.#descriptors) closeFile(descriptor)
+  }
+}
+
+const present = (): Disk => {
+  if (held.disk === null) throw new Error('there is no disk')
+  return held.disk
+}
+
+export class Connection extends Database {
+  constructor(path: string, options: ConstructorParameters<typeof Database>[1]) {
+    super(path, options)
+    present().opened(this)
+  }
+}
+
+export function openSync(path: string, flags: string): number {
+  const descriptor = openFile(path, flags)
+  present().openedFile(descriptor)
+  return descriptor
+}
+
+export function closeSync(descriptor: number): void {
+  present().closedFile(descriptor)
+  closeFile(descriptor)
+}
+
+export const fdatasync = (_descriptor: number, done: (error: Error | null) => void): void => present().flush(done)
