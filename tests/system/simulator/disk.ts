@@ -1,6 +1,6 @@
 /**
- * The disk of a server on SQLite. The files are real ones in memory. What was written and not flushed is lost at a power
- * cut, in part or as a whole, in pieces of a sector; a process that is killed loses nothing.
+ * The disk of a server on SQLite. The files are real ones in memory. What was written and not flushed is lost at a
+ * power cut, in part or as a whole, in pieces of a sector; a process that is killed loses nothing.
  *
  * Stands in for what `sqlite.ts` and `wal.ts` import to open connections and to flush the log.
  */

@@ -68,7 +68,7 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
         put: '',
       },
     ],
-    found: /Record already exists|already taken|change that was acknowledged is missing|written twice|cannot|is not up/,
+    found: /Record already exists|already taken|numbers an event/,
   },
   'untrue-refusal': {
     what: 'a change of unknown outcome is refused as one that was not made',
@@ -112,7 +112,7 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
         put: '  nextTid(null, ctx.clock.now() * 1000, clockIdOf(ctx))',
       },
     ],
-    found: /revision|Record already exists/,
+    found: /revision|Record already exists|More than one write/,
   },
   notifications: {
     what: 'the sequencer relies on notifications, which may be lost',

@@ -50,6 +50,8 @@ export class Line {
   #session: Session | null = null
   #isClosed = false
   readonly #outstanding: Outstanding[] = []
+  /** What was asked before the connection was open. */
+  readonly #unsent: (() => void)[] = []
   readonly #up: Direction
   readonly #down: Direction
   /** Resolves once it is open. */
@@ -91,6 +93,7 @@ export class Line {
       if (this.#isClosed) return this.#up.deliver(() => server.terminate(session))
       this.#session = session
       this.hooks.onOpen()
+      for (const send of this.#unsent.splice(0)) send()
       this.#opening.resolve()
     })
     this.#waitingSession = session
@@ -103,7 +106,7 @@ export class Line {
     if (this.#isClosed) throw lost()
     const { promise, resolve, reject } = Promise.withResolvers<Answer>()
     this.#outstanding.push({ resolve, reject })
-    if (this.#session === null) this.opened.then(() => this.#send(text, values)).catch(() => undefined)
+    if (this.#session === null) this.#unsent.push(() => this.#send(text, values))
     else this.#send(text, values)
     return promise
   }

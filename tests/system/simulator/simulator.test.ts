@@ -3,6 +3,7 @@
  * says of one that fails: `npx bun tests/system/simulator/run.ts --help`.
  */
 import { expect, test } from 'bun:test'
+import { knownFaults } from './patches.ts'
 
 const PROGRAM = `${import.meta.dir}/run.ts`
 
@@ -34,8 +35,16 @@ test('a seed always makes the same world, whatever came before it', async () => 
 })
 
 test('a fault that is put back is found, and the trace tells who did what until then', async () => {
-  const { output, exitCode } = await simulate('--fault', 'head-guard', '--seeds', '200')
+  const { output, exitCode } = await simulate('--fault', 'head-guard', '--seeds', '60')
   expect(output).toMatch(/ {2}client \d +asks node \d: \w+Record/)
   expect(output).toMatch(/ {2}WATCH +event \d+ follows/)
   expect(exitCode).toBe(1)
 })
+
+test.each(['revisions', 'lost-commit', 'skipped-frames', 'codes'])(
+  'the fault "%s" is found within 60 seeds',
+  async (name) => {
+    const { output } = await simulate('--fault', name, '--seeds', '60')
+    expect(/^seed \d+ (.{12,})$/m.exec(output)?.[1] ?? 'nothing was found').toMatch(knownFaults[name]!.found)
+  },
+)

@@ -401,8 +401,12 @@ export class World {
     const { timeline } = this
     const end = timeline.now + millis
     while (this.failure === null) {
-      if (condition()) return true
-      if (!timeline.step(end)) return condition()
+      try {
+        if (condition()) return true
+        if (!timeline.step(end)) return condition()
+      } catch (error) {
+        this.fail(`the simulator does not understand: ${(error as Error).stack}`)
+      }
     }
     return false
   }
