@@ -1,10 +1,16 @@
 /** The faults that befall a world: which, when and whom is decided by its seed. */
+import type { Actor } from './timeline.ts'
 import type { World } from './world.ts'
 
 type Fault = (world: World) => string
 
 /** Of an outage, in milliseconds. */
 const longest = ({ isLong }: World) => (isLong ? 16_000 : 2000)
+/** Nobody thaws early: what has waited would then come after what has not. */
+function freeze(actor: Actor, until: number): void {
+  actor.frozenUntil = Math.max(actor.frozenUntil, until)
+}
+
 const anyNode = (world: World) => world.timeline.random.of(world.nodes)
 
 const faults: Readonly<Record<string, Fault>> = {
@@ -16,7 +22,7 @@ const faults: Readonly<Record<string, Fault>> = {
   freeze(world) {
     const node = anyNode(world)
     const millis = world.timeline.between(100, longest(world))
-    node.actor.frozenUntil = world.timeline.now + millis
+    freeze(node.actor, world.timeline.now + millis)
     return `${node.name} freezes for ${(millis / 1000).toFixed(1)} s`
   },
   silence(world) {
@@ -70,7 +76,7 @@ const faults: Readonly<Record<string, Fault>> = {
   },
   databaseStall(world) {
     const millis = world.timeline.between(100, longest(world) / 2)
-    world.server.actor.frozenUntil = world.timeline.now + millis
+    freeze(world.server.actor, world.timeline.now + millis)
     return `the database stalls for ${(millis / 1000).toFixed(1)} s`
   },
   fullDisk(world) {
@@ -140,9 +146,7 @@ export function faultsOf(world: World): () => void {
       node.actor.skewMillis = 0
       node.wire.silentUntil = 0
       node.wire.latencyMillis = 1.5
-      node.actor.frozenUntil = Math.min(node.actor.frozenUntil, timeline.now)
     }
-    world.server.actor.frozenUntil = Math.min(world.server.actor.frozenUntil, timeline.now)
     world.server.isFull = false
     world.server.isDown = false
     if (world.disk !== null) world.disk.cutsAtFlush = 0

@@ -142,7 +142,7 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
       { path: 'src/app.ts', find: '    () => ctx.steps.reclaim(),\n', put: '' },
       { path: 'src/platform/running/steps.ts', find: '    await releaseSteps(db)\n', put: '' },
     ],
-    found: /nobody has taken over/,
+    found: /nobody has taken over|steps are not done/,
   },
   codes: {
     what: 'a code that was mailed can be used again',
