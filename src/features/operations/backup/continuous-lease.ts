@@ -26,6 +26,11 @@ interface LeaseRecord {
   epoch: number
   /** The chain that it continues; empty before there is one. */
   chain: string
+  /**
+   * Number of a segment that the chain has: no machine takes over with fewer. Whatever is deleted is below it. Earlier
+   * versions have none.
+   */
+  through?: number
   /** How long it is valid since it was renewed; 0: until another holder takes it. */
   ttlMillis: number
   /** Greater with each renewal, so that no two contents are the same. */
@@ -102,7 +107,11 @@ export class Lease {
    * Take the lease from `former`, or create it. Returns null if it has changed meanwhile. Throws `OperatorError` if a
    * lease that runs out is wanted, and the store knows no conditions.
    */
-  static async take(place: Place, former: FoundLease | null, chain: string): Promise<Lease | null> {
+  static async take(
+    place: Place,
+    former: FoundLease | null,
+    { chain, through }: Pick<LeaseRecord, 'chain' | 'through'>,
+  ): Promise<Lease | null> {
     const { config, clock, archive } = place
     const holder = formerHolder(config.dataDir) ?? crypto.randomUUID()
     const isSame = former?.record.holder === holder
@@ -112,6 +121,7 @@ export class Lease {
       name: config.node.name ?? hostname(),
       epoch: isSame ? former.record.epoch : (former?.record.epoch ?? 0) + 1,
       chain,
+      through: through ?? 0,
       ttlMillis: config.backup.takeoverSecs * 1000,
       beat: (former?.record.beat ?? 0) + 1,
       at: clock.now(),
@@ -137,11 +147,11 @@ export class Lease {
         )
   }
 
-  /** Renew it, for a chain. Returns false if another machine has taken it. */
-  async renew(chain = this.record.chain): Promise<boolean> {
+  /** Renew it. Returns false if another machine has taken it. */
+  async renew(changed: Partial<Pick<LeaseRecord, 'chain' | 'through'>> = {}): Promise<boolean> {
     const { clock, archive } = this.place
     const askedAt = clock.monotonic()
-    const record = { ...this.record, chain, beat: this.record.beat + 1, at: clock.now() }
+    const record = { ...this.record, ...changed, beat: this.record.beat + 1, at: clock.now() }
     const tag = await archive.swap(LEASE, encode(record), this.found.tag)
     if (tag === null) return this.#lookAgain()
     this.found = { record, tag }

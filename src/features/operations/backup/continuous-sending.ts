@@ -384,7 +384,9 @@ export class ContinuousSending implements CommitGate {
         if (this.#end.signal.aborted) return
       }
     }
-    const lease = await Lease.take(place, found, this.#state?.chain ?? found?.record.chain ?? '')
+    const { chain, through } =
+      this.#state === null ? (found?.record ?? { chain: '' }) : { chain: this.#state.chain, through: this.#sentThrough }
+    const lease = await Lease.take(place, found, { chain, through })
     if (lease === null) throw new Error('another server has changed the lease')
     this.#lease = lease
     if (lease.record.ttlMillis > 0) this.#renewals = this.#renew(lease)
@@ -396,7 +398,8 @@ export class ContinuousSending implements CommitGate {
       await this.#pause(ttlMillis / 3)
       while (!this.#end.signal.aborted)
         try {
-          if (!(await lease.renew())) return this.#supersede(new Superseded((await readLease(this.#archive))!.record))
+          if (!(await this.#renewOnce(lease)))
+            return this.#supersede(new Superseded((await readLease(this.#archive))!.record))
           this.#letPass()
           break
         } catch (error) {
@@ -404,6 +407,11 @@ export class ContinuousSending implements CommitGate {
           await this.#pause(FIRST_PAUSE_MILLIS)
         }
     }
+  }
+
+  #renewOnce(lease: Lease): Promise<boolean> {
+    const isOfChain = this.#state?.chain === lease.record.chain
+    return lease.renew(isOfChain ? { through: this.#sentThrough } : {})
   }
 
   /** Another machine has taken over: nothing is acknowledged any more. */
@@ -471,7 +479,7 @@ export class ContinuousSending implements CommitGate {
     if (config.signingKeyMasterKey === null && existsSync(keyFile)) await write('master-key', await readFile(keyFile))
     if (this.#isStopping) return this.#end.abort()
     const lease = this.#lease!
-    if (!(await lease.renew(chain))) throw new Superseded((await readLease(this.#archive))!.record)
+    if (!(await lease.renew({ chain, through: 0 }))) throw new Superseded((await readLease(this.#archive))!.record)
     const follower = await this.following.begin(null)
     if (follower === null) return
     this.#continue(
@@ -554,7 +562,8 @@ export class ContinuousSending implements CommitGate {
     if (isOver()) return
     // Without a lease that runs out, nothing else would show that another machine has begun another chain.
     await this.#untilDone(isOver, async () => {
-      if (!(await this.#lease!.renew())) this.#supersede(new Superseded((await readLease(this.#archive))!.record))
+      if (!(await this.#renewOnce(this.#lease!)))
+        this.#supersede(new Superseded((await readLease(this.#archive))!.record))
     })
     state.baseAt = header.at
     this.#baselessSince = null

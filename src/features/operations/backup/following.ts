@@ -190,12 +190,25 @@ export class Following {
       this.#copy = null
       throw new OperatorError('the other machine has begun another chain')
     }
+    if (!(await this.#hasThrough(lease.record.through ?? 0))) return null
     if (isAsked || isOwn) return { lease }
     if (!hasRunOut || takeoverSecs === 0) return null
     if (copy.built.promise === 'sync') return { lease }
     throw new OperatorError(
       'the lease of the other machine has run out, but it has acknowledged writes that are not here: "holdfast promote" takes over without them',
     )
+  }
+
+  /** A segment that was deleted looks like one that is not there yet: the lease tells the two apart. */
+  async #hasThrough(number: number): Promise<boolean> {
+    if (number <= this.#copy!.built.number) return true
+    await this.#advance()
+    if (number <= this.#copy!.built.number) return true
+    this.ctx.log.warn('segments that the copy lacks were deleted: a new copy is made')
+    this.#copy = null
+    this.#completeAt = null
+    await rm(this.#copyFile, { force: true })
+    return false
   }
 
   /** Continue the copy that is here, or make one. */
@@ -263,7 +276,10 @@ export class Following {
   async #takeOver(former: FoundLease | null): Promise<Followed | null> {
     const { config, clock } = this.ctx
     const copy = this.#copy!
-    const lease = await Lease.take({ config, clock, archive: this.#archive }, former, copy.chain)
+    const lease = await Lease.take({ config, clock, archive: this.#archive }, former, {
+      chain: copy.chain,
+      through: copy.built.number,
+    })
     if (lease === null) return null
     await this.#fence(lease)
     const { built } = copy

@@ -1,0 +1,91 @@
+/** A machine that follows another one's continuous backup, and what keeps it from taking over without all of it. */
+import { afterAll, expect, test } from 'bun:test'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startApp } from '../../../src/app.ts'
+import { Following } from '../../../src/features/operations/backup/backup.ts'
+import type { Config } from '../../../src/platform/configuration/config.ts'
+import { systemClock } from '../../../src/platform/running/clock.ts'
+import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { request } from '../../support/clients/http.ts'
+import { testLog } from '../../support/log.ts'
+import { testConfig, type ConfigOverrides } from '../../support/servers/config.ts'
+import { freePort, startPds } from '../../support/servers/pds.ts'
+import { until } from '../../support/until.ts'
+
+const scratch = mkdtempSync(join(tmpdir(), 'holdfast-following-'))
+afterAll(() => rmSync(scratch, { recursive: true }))
+let folders = 0
+const newFolder = () => join(scratch, String(++folders))
+
+const isKept = ({ url }: { url: string }) =>
+  until(async () => (await request(`${url}/readyz`)).body.continuousBackup?.promise === 'sync')
+
+/** A data directory that follows; each call is another start of its process. */
+async function machine(backup: ConfigOverrides['backup']) {
+  const place = { dataDir: newFolder(), port: await freePort(), publicUrl: 'http://localhost:1' }
+  const config = testConfig(place, { backup, development: true })
+  const { log } = testLog(() => systemClock.now())
+  return { config, begin: () => new Following({ config, clock: systemClock, log }) }
+}
+
+/** Until it has all that is there; then it is stopped. */
+async function followOnce(following: Following): Promise<void> {
+  const stopping = new AbortController()
+  const done = following.run(stopping.signal)
+  await until(() => following.state.behindMillis !== null)
+  stopping.abort()
+  expect(await done).toBeNull()
+}
+
+async function post(account: TestAccount, rkey: string): Promise<void> {
+  const record = { $type: 'org.example.note', text: rkey }
+  const json = { repo: account.did, collection: 'org.example.note', rkey, record }
+  expect((await account.call('com.atproto.repo.createRecord', { json })).status).toBe(200)
+}
+
+/** The records that the server on this data directory has. */
+async function notes(config: Config, { did }: TestAccount): Promise<string[]> {
+  const app = await startApp(config)
+  try {
+    const query = `repo=${did}&collection=org.example.note`
+    const { body } = await request(`http://localhost:${config.port}/xrpc/com.atproto.repo.listRecords?${query}`)
+    return body.records.map(({ uri }: { uri: string }) => uri.split('/').at(-1)!).toSorted()
+  } finally {
+    await app.stop()
+  }
+}
+
+const names = (place: string, start: string): string[] =>
+  (readdirSync(place, { recursive: true }) as string[])
+    .map((path) => path.split('/').at(-1)!)
+    .filter((name) => name.startsWith(start))
+    .toSorted()
+const segments = (place: string) => names(place, 'segment-')
+
+test('a machine that was away for longer than segments are kept takes over with all that was acknowledged', async () => {
+  const place = newFolder()
+  const backup = { continuous: place, continuousPromise: 'sync', continuousLagMs: 100 } as const
+  await using pds = await startPds(
+    { backup: { ...backup, continuousKeepSecs: 120, continuousBaseSecs: 60 } },
+    { onFile: true },
+  )
+  const alice = await createAccount(pds, 'alice')
+  await isKept(pds)
+  await post(alice, 'before')
+  const other = await machine(backup)
+  await followOnce(other.begin())
+  const oldest = segments(place).at(-1)!
+  const written = ['before']
+  while (segments(place)[0]! <= oldest) {
+    pds.clock.advance({ secs: 70 })
+    written.push(`note${written.length}`)
+    await post(alice, written.at(-1)!)
+    // Each one makes a base, and all that no restore needs is deleted after that.
+    const bases = names(place, 'base-').length
+    await until(() => names(place, 'base-').length !== bases || segments(place)[0]! > oldest)
+  }
+  await other.begin().promote()
+  expect(await notes(other.config, alice)).toEqual(written.toSorted())
+})
