@@ -163,3 +163,12 @@ test('a write that is refused as its commit would add records to the indices lea
   await model.put('last', 'one')
   await model.check()
 }, 60_000)
+
+test('records of the same content hide none of the blocks that are asked for with them', async () => {
+  const model = new Model(await createAccount(pds, 'twice'))
+  for (let i = 0; i < 10; i++) {
+    await model.put(`r${i}`, 'the same')
+    const all = await model.blocks('getRepo', '')
+    expect(await model.blocks('getBlocks', [...all].map((cid) => `cids=${cid}`).join('&'))).toEqual(all)
+  }
+})

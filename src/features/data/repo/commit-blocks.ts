@@ -4,6 +4,7 @@
  */
 import { perContext, type Context } from '../../../platform/context.ts'
 import type { Reader } from '../../../platform/database/database.ts'
+import type { Block } from '../../../protocol/car.ts'
 import type { Cid } from '../../../protocol/cid.ts'
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import { StoredNodes } from './node-store.ts'
@@ -39,8 +40,13 @@ async function storedBlocks(reader: Reader, repo: RepoHead, cids: readonly Cid[]
     blocks.push(cid.equals(repo.head) ? repo.commitBlock : await findRecordBlock(reader, repo.id, cid))
   const others = cids.filter((_, i) => blocks[i] === null)
   if (others.length === 0) return blocks
-  const found = await findBlocksLeftOut(reader, repo.id, others)
-  if (found.length < others.length) found.push(...(await new StoredNodes(reader, repo.id).find(others)))
-  const rest = new Map(found.map(({ cid, bytes }) => [cid.toString(), bytes]))
+  const rest = new Map<string, Uint8Array>()
+  const add = (found: readonly Block[]) => {
+    for (const { cid, bytes } of found) rest.set(cid.toString(), bytes)
+  }
+  // Records of the same content have the same CID: their number says nothing about how many CIDs were found.
+  add(await findBlocksLeftOut(reader, repo.id, others))
+  const nodes = others.filter((cid) => !rest.has(cid.toString()))
+  add(await new StoredNodes(reader, repo.id).find(nodes))
   return cids.map((cid, i) => blocks[i] ?? rest.get(cid.toString()) ?? null)
 }
