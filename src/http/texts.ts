@@ -178,6 +178,9 @@ const written = (write: (language: Language) => Value, parts: readonly Value[] =
   in: write,
 })
 
+/** A text that others have written, in languages that they have chosen. */
+export const foreignPhrase = (textIn: (language: Language) => string): Phrase => written(textIn)
+
 /** English as in Britain, whose dates are read in one way only. */
 const localeOf = (language: Language): string => (language === 'en' ? 'en-GB' : language)
 

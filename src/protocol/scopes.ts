@@ -17,6 +17,7 @@ import {
   withDeclared,
   type SpacePermissions,
 } from './space-scopes.ts'
+import type { SpaceTypeName } from './space-type-name.ts'
 
 /** The scope in every grant, and the only one that cannot be declined: the app learns who signed in. */
 export const BASE_SCOPE = 'atproto'
@@ -92,9 +93,9 @@ export const narrowedScopes = (requested: readonly string[], granted: ReadonlySe
 /** Looks up the published permission set of a name; null if none can be found, and a reason if it is too large. */
 export type PermissionSetSource = (nsid: string) => Promise<LexiconPermissionSet | string | null>
 
-/** What the author of a type of spaces declares. `name` is for people; null if there is none. */
+/** What the author of a type of spaces declares. */
 export interface SpaceDeclaration {
-  name: string | null
+  name: SpaceTypeName
   collections: readonly Nsid[]
 }
 
@@ -106,7 +107,7 @@ export interface ExpandedScope {
   scope: string
   /** The scopes it expands to: itself, or those of the permission set. */
   grants: readonly string[]
-  /** Title and detail of the permission set, or the name of the type of spaces; null for any other scope. */
+  /** Title and detail of the permission set; null for any other scope. */
   title: string | null
   detail: string | null
 }
@@ -180,12 +181,7 @@ async function declared(expanded: readonly ExpandedScope[], source: SpaceTypeSou
     const type = typeToDeclare(scope)
     return type === null ? scope : formatSpaceScope(withDeclared(parseSpaceScope(scope)!, known.get(type)!.collections))
   }
-  const titleOf = ({ scope, title }: ExpandedScope) =>
-    title ?? known.get(parseSpaceScope(scope)?.type as Nsid)?.name ?? null
-  return {
-    ok: true,
-    scopes: expanded.map((one) => ({ ...one, title: titleOf(one), grants: one.grants.map(complete) })),
-  }
+  return { ok: true, scopes: expanded.map((one) => ({ ...one, grants: one.grants.map(complete) })) }
 }
 
 function typeToDeclare(scope: string): Nsid | null {

@@ -1,5 +1,5 @@
 /** Who gets in where few people may: nobody without a grant that names the space, and nothing shows up elsewhere. */
-import { beforeAll, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
@@ -16,7 +16,7 @@ const config = {
   rateLimit: { enabled: false },
   signup: { requireConfirmedAddress: false },
 }
-const { pds, author } = useWorld({ author: true, config })
+const { pds, author, dns, web } = useWorld({ author: true, web: ['authority.web.test', 'slow.web.test'], config })
 let alice: TestAccount
 let bob: TestAccount
 let member: SpaceApp
@@ -24,7 +24,8 @@ let place: { space: string; repo: string }
 const record = () => ({ ...place, collection: NOTE, rkey: SENTINEL, record: { text: SENTINEL } })
 
 beforeAll(async () => {
-  pds.dns.setTexts('_lexicon.forum.test', `did=${author.did}`)
+  dns.setTexts('_lexicon.forum.test', `did=${author.did}`)
+  await author.publish(TYPE, declaration({ name: 'Forum', collections: [NOTE, 'test.forum.vote'] }))
   alice = await createAccount(pds, 'alice')
   bob = await createAccount(pds, 'bob')
   place = { space: `at://${alice.did}/space/${TYPE}/${SENTINEL}`, repo: alice.did }
@@ -149,11 +150,6 @@ test('an account that is taken down or deactivated writes nothing', async () => 
 })
 
 test('the token names what was granted: whose spaces, and which collections', async () => {
-  await author.publish(TYPE, {
-    lexicon: 1,
-    id: TYPE,
-    defs: { main: { type: 'space', key: 'any', name: 'Forum', collections: [NOTE, 'test.forum.vote'] } },
-  })
   const { granted } = await spaceApp(pds, alice, `space:${TYPE}`, `space:${TYPE}?skey=self&action=read_self`)
   expect(granted).toEqual([
     `space:${TYPE}?authority=${alice.did}&collection=${NOTE}&collection=test.forum.vote`,
@@ -269,4 +265,100 @@ test('a server without spaces has no method, no scope and no capability of them'
   expect((await dora.call('com.atproto.space.createRecord', { json })).status).toBe(501)
   const described = await request(`${other.url}/xrpc/com.atproto.server.describeServer`)
   expect(JSON.stringify(described.body)).not.toContain('spaces')
+})
+
+/** The text of a page, without its markup. */
+const wordsOf = (body: unknown) =>
+  String(body)
+    .replaceAll(/<[^>]*>/g, ' ')
+    .replaceAll(/\s+/g, ' ')
+
+async function consentPage(scope: string, language = 'en') {
+  const client = new OAuthClient(pds, loopbackClientId(scope))
+  const url = client.authorizeUrl(await client.requestUri({ scope }))
+  return String((await request(url, { headers: { 'accept-language': language } })).body)
+}
+
+const declaration = (names: object) => ({
+  lexicon: 1,
+  id: TYPE,
+  defs: { main: { type: 'space', key: 'any', collections: [NOTE], ...names } },
+})
+
+describe('the page of consent', () => {
+  const publish = (host: string, handle: string) => {
+    const did = `did:web:${host}`
+    web.publishDidDocument(host, { id: did, alsoKnownAs: [`at://${handle}`] })
+    return did
+  }
+
+  test('calls who decides about spaces by a handle that is theirs, and by the DID if it is not', async () => {
+    const scope = (did: string) => `atproto space:${TYPE}?authority=${did}&collection=${NOTE}`
+    expect(wordsOf(await consentPage(scope(bob.did)))).toContain('spaces of @bob.test')
+    // Claims a handle that names somebody else.
+    const nameless = publish('authority.web.test', 'forum.example')
+    dns.setHandle('forum.example', alice.did)
+    expect(wordsOf(await consentPage(scope(nameless)))).toContain(`spaces of ${nameless}`)
+    dns.setHandle('forum.example', nameless)
+    pds.clock.advance({ secs: 61 })
+    expect(wordsOf(await consentPage(scope(nameless)))).toContain('spaces of @forum.example')
+    // The DID stays where programs are named.
+    expect(await consentPage(scope(nameless))).toContain(`authority=${nameless}`)
+  })
+
+  test('does not wait for name servers, and asks them once for a while', async () => {
+    const slow = publish('slow.web.test', 'slow.example')
+    const scope = `atproto space:${TYPE}?authority=${slow}&collection=${NOTE}`
+    const { texts } = dns
+    const answer = Promise.withResolvers<string[]>()
+    let asked = 0
+    dns.texts = (name) => {
+      if (name !== '_atproto.slow.example') return texts(name)
+      asked++
+      return answer.promise
+    }
+    for (let i = 0; i < 2; i++) expect(wordsOf(await consentPage(scope))).toContain(`spaces of ${slow}`)
+    expect(asked).toBe(1)
+    answer.resolve([`did=${slow}`])
+    await pds.ctx.background.settled()
+    dns.texts = texts
+    expect(wordsOf(await consentPage(scope))).toContain('spaces of @slow.example')
+    expect(asked).toBe(1)
+  })
+
+  test('looks up few names for a request, however many it has', async () => {
+    const before = dns.queries.length
+    const scopes = Array.from({ length: 40 }, (_, i) => `space:*?authority=did:web:h${i}.web.test&action=read`)
+    const page = wordsOf(await consentPage(['atproto', ...scopes].join(' ')))
+    expect(page).toContain('all spaces of did:web:h39.web.test')
+    expect(dns.queries.length - before).toBeLessThanOrEqual(5)
+  })
+
+  test('calls a type of spaces as its author does in the language of the page, and shows nothing else of that', async () => {
+    const names = {
+      name: 'Forum',
+      'name:lang': {
+        de: 'Das <b>Forum</b>\u202e & mehr',
+        fr: '\u200b',
+        'pt-PT': 'Fórum de lá',
+        ja: `${'長'.repeat(500)}`,
+        es: 5,
+      },
+    }
+    await author.publish(TYPE, declaration(names))
+    pds.clock.advance({ secs: 25 * 3600 })
+    // Also for an app that only reads, whose grant depends on no declaration.
+    const scope = `atproto space:${TYPE}?action=read`
+    for (const [language, said] of [
+      ['en', 'Read your “Forum” spaces'],
+      ['de', 'Lesen: deine Bereiche vom Typ „Das &lt;b&gt;Forum&lt;/b&gt; &amp; mehr“'],
+      ['es', 'Leer tus espacios de tipo «Forum»'],
+      ['fr', `Lire vos espaces de type « ${TYPE} »`],
+      ['pt', 'Ler seus espaços do tipo “Fórum de lá”'],
+      ['ja', `「${'長'.repeat(79)}…」`],
+    ] as const)
+      expect([language, wordsOf(await consentPage(scope, language))]).toEqual([language, expect.stringContaining(said)])
+    // A set of permissions names its spaces in the same way.
+    expect(wordsOf(await consentPage('atproto include:test.forum.permissions'))).toContain('your “Forum” spaces')
+  })
 })

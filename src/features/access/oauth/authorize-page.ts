@@ -18,7 +18,7 @@ import {
   rememberField,
   type Fault,
 } from '../page-parts/page-parts.ts'
-import { permissionList, scopeLine } from '../scope-words/scope-words.ts'
+import { permissionList, scopeLine, type SpaceNames } from '../scope-words/scope-words.ts'
 import { consentTexts as texts } from './consent-texts.ts'
 import type { OpenRequest, PendingRequest } from './authorization-request-store.ts'
 import { REQUEST_TTL_SECS } from './authorization-requests.ts'
@@ -29,6 +29,8 @@ export interface AuthorizeView {
   requestUri: string
   pending: OpenRequest
   scopes: readonly ExpandedScope[]
+  /** Of the spaces in them. */
+  names: SpaceNames
   device: Device | null
   /** The accounts that those signed in on the browser may act for. */
   shared: readonly SharedAccount[]
@@ -138,7 +140,7 @@ const actionOf = (view: AuthorizeView): string => `/oauth/authorize?${new URLSea
 
 /** Its first button allows, so that Enter does too. */
 function passwordForm(view: AuthorizeView): Html {
-  const { device, proof, scopes, filled, passkey } = view
+  const { device, proof, scopes, names, filled, passkey } = view
   return html`
 <form method="post" action="${actionOf(view)}" class="stack">
   ${hidden(namesOf(view))}
@@ -147,7 +149,7 @@ function passwordForm(view: AuthorizeView): Html {
   ${device && choice(device, view)}
   ${signInFields(view)}
   ${permissionList(
-    scopes.map((scope) => scopeLine(scope, checkbox(scope, filled))),
+    scopes.map((scope) => scopeLine(scope, checkbox(scope, filled), names)),
     {
       legend: texts.allows,
       note: scopes.length > 1 ? texts.untick : null,

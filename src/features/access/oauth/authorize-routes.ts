@@ -54,6 +54,7 @@ import { listSharedAccounts } from '../delegations/delegations.ts'
 import { clientOf } from './clients.ts'
 import { consentTexts as texts } from './consent-texts.ts'
 import { expanded, expandedWithin } from './permission-sets.ts'
+import { spaceNamesIn } from './space-names.ts'
 import { deleteRequest, type OpenRequest, type PendingRequest } from './authorization-request-store.ts'
 import { consentAgain, consentFor, hintedAccount } from './wallet-consents.ts'
 
@@ -123,6 +124,7 @@ async function renderConsent(
   const expansion = await expanded(call.ctx, opened.pending.request.clientId, opened.pending.request.scopes)
   if (!expansion.ok) return decided(call, opened, { kind: 'refuse', error: 'invalid_scope', reason: expansion.reason })
   const { scopes } = expansion
+  const names = await spaceNamesIn(call.ctx, scopes)
   const device = await deviceOf(call)
   const shared = await sharedWith(call, device)
   const hinted = await hintedAccount(call.ctx, opened.pending)
@@ -131,7 +133,20 @@ async function renderConsent(
     usesWallet || consent?.status === 'approved' || signsByWallet(opened.pending, { device, shared, filled, hinted })
   const proof = formProof(call, device)
   const passkey = await offerEntry(call)
-  const view = { ...opened, scopes, device, shared, proof, filled, fault, notice, consent, passkey, startsWithWallet }
+  const view = {
+    ...opened,
+    scopes,
+    names,
+    device,
+    shared,
+    proof,
+    filled,
+    fault,
+    notice,
+    consent,
+    passkey,
+    startsWithWallet,
+  }
   return authorizePage(call, view)
 }
 

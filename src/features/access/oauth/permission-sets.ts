@@ -17,6 +17,7 @@ import {
   scopeFor,
   type SpaceDeclaration,
 } from '../../../protocol/scopes.ts'
+import { spaceTypeName } from '../../../protocol/space-type-name.ts'
 import { sharedScopes } from '../../../protocol/shared-scopes.ts'
 import { resolveLexicon, tooLarge } from '../../data/published-lexicons/published-lexicons.ts'
 import { fitsAccessToken, MAX_ACCESS_TOKEN_CHARS } from '../tokens/tokens.ts'
@@ -35,12 +36,12 @@ async function permissionSet(ctx: Context, name: string): Promise<LexiconPermiss
 }
 
 /** Returns what is declared for a type of spaces; null if there is no declaration, or it cannot be fetched. */
-async function spaceDeclaration(ctx: Context, type: Nsid): Promise<SpaceDeclaration | null> {
+export async function spaceDeclaration(ctx: Context, type: Nsid): Promise<SpaceDeclaration | null> {
   const resolution = await resolveLexicon(ctx, type)
   const main = resolution.ok ? resolution.document.defs['main'] : null
   if (main?.['type'] !== 'space') return null
-  const { name, title = name, collections } = main as { name?: string; title?: string; collections: string[] }
-  return { name: title ?? null, collections: collections.flatMap((collection) => parseNsid(collection) ?? []) }
+  const { collections } = main as { collections: string[] }
+  return { name: spaceTypeName(main), collections: collections.flatMap((collection) => parseNsid(collection) ?? []) }
 }
 
 /**

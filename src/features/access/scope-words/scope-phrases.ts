@@ -14,7 +14,7 @@ import type { ExpandedScope } from '../../../protocol/scopes.ts'
 import { parseSpaceScope } from '../../../protocol/space-scopes.ts'
 import { collectionWords, deedPhrase, type Words } from './collection-phrases.ts'
 import { scopeTexts as texts } from './scope-texts.ts'
-import { spaceWords } from './space-phrases.ts'
+import { noSpaceNames, spaceWords, type SpaceNames } from './space-phrases.ts'
 
 export type { Words } from './collection-phrases.ts'
 
@@ -87,11 +87,11 @@ const identityWords = ({ attr }: IdentityPermission): Words =>
  * text only the title is shown, in quotation marks. `parts` describes those permissions, or what a scope for spaces
  * allows there, and is empty for any other scope.
  */
-export function wordsOf({ scope, grants, title }: ExpandedScope): Words & { parts: Words[] } {
+export function wordsOf({ scope, grants, title }: ExpandedScope, names = noSpaceNames): Words & { parts: Words[] } {
   const ofSpaces = parseSpaceScope(scope)
-  if (ofSpaces !== null) return spaceWords(parseSpaceScope(grants[0] ?? scope) ?? ofSpaces, title)
-  const parts = grants.length === 1 && grants[0] === scope ? [] : grants.map(singleWords)
-  if (parts.length === 0 && title === null) return { ...singleWords(scope), parts }
+  if (ofSpaces !== null) return spaceWords(parseSpaceScope(grants[0] ?? scope) ?? ofSpaces, names)
+  const parts = grants.length === 1 && grants[0] === scope ? [] : grants.map((grant) => singleWords(grant, names))
+  if (parts.length === 0 && title === null) return { ...singleWords(scope, names), parts }
   return {
     what: title === null ? texts.set : texts.setTitle({ title: plainName(title) }),
     more: parts.length === 0 ? texts.setNothing : texts.setAllows,
@@ -100,11 +100,11 @@ export function wordsOf({ scope, grants, title }: ExpandedScope): Words & { part
   }
 }
 
-function singleWords(scope: string): Words {
+function singleWords(scope: string, names: SpaceNames): Words {
   const known = statics[scope]
   if (known) return known
   const ofSpaces = parseSpaceScope(scope)
-  if (ofSpaces !== null) return spaceWords(ofSpaces, null)
+  if (ofSpaces !== null) return spaceWords(ofSpaces, names)
   const grammar = scopeGrammar()
   const repo = grammar.RepoPermission.fromString(scope)
   if (repo) return repoWords(repo)

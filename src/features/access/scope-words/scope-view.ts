@@ -3,6 +3,7 @@ import { html, type Html, type Wording } from '../../../http/html.ts'
 import { BASE_SCOPE, type ExpandedScope } from '../../../protocol/scopes.ts'
 import { wordsOf, type Words } from './scope-phrases.ts'
 import { scopeTexts as texts } from './scope-texts.ts'
+import type { SpaceNames } from './space-phrases.ts'
 
 /** Lines that are shown at once. The others open, so that a long request does not push the decision off the screen. */
 const MAX_LINES = 3
@@ -19,8 +20,8 @@ export interface PermissionLine extends Words {
 }
 
 /** `control` is the checkbox of the scope; null if it cannot be declined. */
-export const scopeLine = (scope: ExpandedScope, control: Html | null): PermissionLine => ({
-  ...wordsOf(scope),
+export const scopeLine = (scope: ExpandedScope, control: Html | null, names?: SpaceNames): PermissionLine => ({
+  ...wordsOf(scope, names),
   control,
   isAlwaysShown: scope.scope === BASE_SCOPE,
 })

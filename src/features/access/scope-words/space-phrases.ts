@@ -1,7 +1,9 @@
 /** Describes scopes for spaces in plain words: what is shared with whom, and that it is not encrypted. */
 import { plainName, type Wording } from '../../../http/html.ts'
-import { listPhrase } from '../../../http/texts.ts'
+import { foreignPhrase, listPhrase } from '../../../http/texts.ts'
+import type { Did, Handle, Nsid } from '../../../protocol/identifiers.ts'
 import type { SpaceScope } from '../../../protocol/space-scopes.ts'
+import type { SpaceTypeName } from '../../../protocol/space-type-name.ts'
 import { collectionWords, deedPhrase, type Words } from './collection-phrases.ts'
 import { scopeTexts as texts } from './scope-texts.ts'
 
@@ -11,10 +13,19 @@ const manageTexts = {
   delete: texts.spaceManageDelete,
 }
 
-/** `name` is what the author of the type calls it; null if that is not known, which leaves its NSID. */
-export function spaceWords(scope: SpaceScope, name: string | null): Words & { parts: Words[] } {
+/** What is known of those that scopes for spaces name. What is not known is called by its DID or NSID. */
+export interface SpaceNames {
+  /** Verified handles of authorities. */
+  handles: ReadonlyMap<Did, Handle>
+  /** What authors call their types. */
+  types: ReadonlyMap<Nsid, SpaceTypeName>
+}
+
+export const noSpaceNames: SpaceNames = { handles: new Map(), types: new Map() }
+
+export function spaceWords(scope: SpaceScope, names: SpaceNames): Words & { parts: Words[] } {
   const { type, authority, skey, collections, actions, manage } = scope
-  const spaces = spacesPhrase(scope, name === null ? type : plainName(name))
+  const spaces = spacesPhrase(scope, names)
   const writes = actions.some((action) => !action.startsWith('read'))
   const isAny = collections?.includes('*') ?? true
   const parts: Words[] = [
@@ -39,9 +50,18 @@ function doing(actions: SpaceScope['actions'], writes: boolean) {
   return writes ? texts.spaceWrite : texts.spaceReadSelf
 }
 
-function spacesPhrase({ type, authority }: SpaceScope, name: string): Wording {
+function spacesPhrase({ type, authority }: SpaceScope, names: SpaceNames): Wording {
   const isAnyType = type === '*'
+  const name = isAnyType ? '' : typePhrase(type, names.types.get(type))
   if (authority === 'self') return isAnyType ? texts.spacesOwnAny : texts.spacesOwn({ type: name })
   if (authority === '*') return isAnyType ? texts.spacesAny : texts.spacesAll({ type: name })
-  return isAnyType ? texts.spacesOfAny({ authority }) : texts.spacesOf({ type: name, authority })
+  const handle = names.handles.get(authority)
+  const who = handle === undefined ? authority : `@${handle}`
+  return isAnyType ? texts.spacesOfAny({ authority: who }) : texts.spacesOf({ type: name, authority: who })
+}
+
+function typePhrase(type: Nsid, name: SpaceTypeName | undefined): Wording {
+  if (name === undefined) return type
+  // A name of characters that cannot be seen is none.
+  return foreignPhrase((language) => plainName(name.inLanguage[language] ?? name.general ?? '') || type)
 }

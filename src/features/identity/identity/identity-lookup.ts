@@ -43,6 +43,16 @@ export async function identityOf(ctx: Context, identifier: string, { live = fals
 }
 
 /**
+ * Returns the handle of a DID if each of them names the other; null if not, or if that cannot be found out now. Throws
+ * `LookupsFull` if too many names are being looked up.
+ */
+export async function verifiedHandle(ctx: Context, did: Did): Promise<Handle | null> {
+  const resolution = await resolveDid(ctx, did)
+  const claimed = resolution.ok ? claimedHandle(resolution.document) : null
+  return claimed !== null && (await resolveHandle(ctx, claimed)) === did ? claimed : null
+}
+
+/**
  * Returns the refusal of com.atproto.identity methods for a failed resolution: `DidNotFound`, `DidDeactivated` or
  * `UpstreamFailure`.
  */

@@ -1,0 +1,45 @@
+/**
+ * What the author of a type of spaces calls it, in the languages of our pages.
+ *
+ * Source: atproto proposal 0016, "Space types". `title` is what `name` will be called.
+ */
+import { languageOf, languages, type Language } from './languages.ts'
+
+export interface SpaceTypeName {
+  /** For languages that the author has no name in; null if there is none. */
+  general: string | null
+  inLanguage: Readonly<Partial<Record<Language, string>>>
+}
+
+/** Entries of `name:lang` that are looked at, and characters of a name. */
+const MAX_ENTRIES = 100
+const MAX_CHARS = 1000
+
+/** Reads the names in a declaration. What is no text is ignored. */
+export function spaceTypeName(declaration: Readonly<Record<string, unknown>>): SpaceTypeName {
+  return {
+    general: textOf(declaration['title']) ?? textOf(declaration['name']),
+    inLanguage: { ...namesIn(declaration['name:lang']), ...namesIn(declaration['title:lang']) },
+  }
+}
+
+/** A tag that is one of ours, `pt-BR`, comes before a variety of it, `pt-PT`. */
+function namesIn(value: unknown): Partial<Record<Language, string>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return {}
+  const names: Partial<Record<Language, string>> = {}
+  const exact: Partial<Record<Language, string>> = {}
+  for (const [tag, entry] of Object.entries(value).slice(0, MAX_ENTRIES)) {
+    const text = textOf(entry)
+    const language = tag.length > MAX_TAG_CHARS ? null : languageOf(tag)
+    if (text === null || language === null) continue
+    names[language] ??= text
+    const own = languages.find((one) => one.toLowerCase() === tag.toLowerCase())
+    if (own !== undefined) exact[own] = text
+  }
+  return { ...names, ...exact }
+}
+
+const MAX_TAG_CHARS = 35
+
+const textOf = (value: unknown): string | null =>
+  typeof value === 'string' && value.trim() !== '' ? value.slice(0, MAX_CHARS) : null
