@@ -3,7 +3,7 @@
  *
  * Source: atproto proposal 0016, "Space types". `title` is what `name` will be called.
  */
-import { languageOf, languages, type Language } from './languages.ts'
+import { languageOf, type Language } from './languages.ts'
 
 export interface SpaceTypeName {
   /** For languages that the author has no name in; null if there is none. */
@@ -33,8 +33,7 @@ function namesIn(value: unknown): Partial<Record<Language, string>> {
     const language = tag.length > MAX_TAG_CHARS ? null : languageOf(tag)
     if (text === null || language === null) continue
     names[language] ??= text
-    const own = languages.find((one) => one.toLowerCase() === tag.toLowerCase())
-    if (own !== undefined) exact[own] = text
+    if (tag.toLowerCase() === language.toLowerCase()) exact[language] = text
   }
   return { ...names, ...exact }
 }

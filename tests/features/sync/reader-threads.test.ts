@@ -16,7 +16,7 @@ const CONNECTIONS = 24
 const collection = 'com.example.note'
 
 const { pds } = useWorld({
-  config: { server: { readers: 2 }, rateLimit: { enabled: false } },
+  config: { server: { readers: 2 }, rateLimit: { enabled: false }, spaces: { enabled: true } },
   options: { onFile: true },
 })
 const alice = setUp(() => createAccount(pds, 'alice'))
@@ -104,6 +104,42 @@ test('every thread answers alike, refusals too', async () => {
   const after = await readerRequests()
   expect(after.answered! - before.answered!).toBeGreaterThan(0)
   expect(after.forwarded! - before.forwarded!).toBeGreaterThan(0)
+})
+
+test('no thread gives away what is in a space, and each serves a file exactly while a public record has it', async () => {
+  const { body: uploaded } = await alice.call('com.atproto.repo.uploadBlob', {
+    method: 'POST',
+    headers: { 'content-type': 'text/plain' },
+    body: Buffer.from('for members'),
+  })
+  const cid = uploaded.blob.ref.$link
+  const space = `at://${alice.did}/space/com.example.forum/a`
+  const place = { repo: alice.did, collection, rkey: 'attached' }
+  const record = { text: 'for members', file: uploaded.blob }
+  const post = (method: string, json: object) => alice.call(`com.atproto.${method}`, { json })
+  const secret = `/xrpc/com.atproto.space.getRecord?${new URLSearchParams({ space, ...place })}`
+  const seen = async () => {
+    const answers = await onEach(async (headers) => {
+      const [file, listed, member, stranger, open] = await Promise.all([
+        request(`${pds.url}/xrpc/com.atproto.sync.getBlob?did=${alice.did}&cid=${cid}`, { headers }),
+        request(`${pds.url}/xrpc/com.atproto.sync.listBlobs?did=${alice.did}`, { headers }),
+        request(pds.url + secret, { headers: { ...headers, ...bearer(alice.accessJwt) } }),
+        request(pds.url + secret, { headers }),
+        request(`${pds.url}/xrpc/com.atproto.repo.getRecord?${new URLSearchParams(place)}`, { headers }),
+      ])
+      const isListed = listed.body.cids.includes(cid)
+      return JSON.stringify([file.status, isListed, member.status, stranger.status, open.status])
+    })
+    return [...new Set(answers)].map((answer) => JSON.parse(answer))
+  }
+  const before = await readerRequests()
+  expect((await post('space.putRecord', { space, ...place, record })).status).toBe(200)
+  expect(await seen()).toEqual([[400, false, 200, 401, 400]])
+  expect((await post('repo.putRecord', { ...place, record })).status).toBe(200)
+  expect(await seen()).toEqual([[200, true, 200, 401, 200]])
+  expect((await post('repo.deleteRecord', place)).status).toBe(200)
+  expect(await seen()).toEqual([[400, false, 200, 401, 400]])
+  expect((await readerRequests()).answered! - before.answered!).toBeGreaterThan(0)
 })
 
 test('a request with a bad Host header is refused by every thread', async () => {

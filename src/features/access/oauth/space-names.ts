@@ -2,7 +2,7 @@
  * Names for the page of consent: handles of those whose spaces an app asks for, and what authors call their types.
  *
  * Both are looked up elsewhere, at servers that strangers choose. So the page waits for a moment and then shows what is
- * known: a DID, an NSID. Look-ups go on and are remembered, for the page that is shown again.
+ * known: a DID, an NSID. Look-ups finish in the background and are remembered, for the page that is shown again.
  */
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
