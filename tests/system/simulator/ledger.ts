@@ -18,12 +18,16 @@ export interface Write {
   /** When the client was told. */
   endedAt: number
   by: string
+  /** How many failovers there were before it was asked. */
+  era: number
 }
 
 export class Ledger {
   readonly byText = new Map<string, Write>()
   readonly #byPath = new Map<string, Write[]>()
   #texts = 0
+  /** How many failovers there were. What was asked before one, and is acknowledged after it, may be lost. */
+  era = 0
 
   constructor(readonly seed: number) {}
 
@@ -32,13 +36,14 @@ export class Ledger {
   }
 
   begin(write: Pick<Write, 'did' | 'path' | 'text' | 'begunAt' | 'by'>): Write {
-    const begun: Write = { ...write, cid: null, told: 'pending', endedAt: Infinity }
+    const begun: Write = { ...write, cid: null, told: 'pending', endedAt: Infinity, era: this.era }
     if (write.text !== null) this.byText.set(write.text, begun)
     if (write.path !== null) this.writesOf(write.did, write.path).push(begun)
     return begun
   }
 
-  end(write: Write, told: Told, now: number, named?: { path: string; cid: string }): void {
+  end(write: Write, answer: Told, now: number, named?: { path: string; cid: string }): void {
+    const told = answer === 'acknowledged' && write.era !== this.era ? 'unknown' : answer
     write.told = told
     if (told !== 'unknown') write.endedAt = now
     if (named === undefined) return
@@ -47,8 +52,9 @@ export class Ledger {
     write.cid = named.cid
   }
 
-  /** What was promised after an instant is lost, or not. */
+  /** What was promised after an instant is lost, or not. So is what is asked already, and promised later. */
   forgetPromises(since: number): void {
+    this.era++
     for (const writes of this.#byPath.values())
       for (const write of writes)
         if (write.endedAt > since && write.told === 'acknowledged') {
