@@ -10,9 +10,9 @@ export class BucketRefusal extends Error {
     super(`the bucket returned ${status} ${code}`)
   }
 
-  /** Whether the same request may succeed later. */
+  /** Whether the same request may succeed later. 501: the store does not know how. */
   get isPassing(): boolean {
-    return this.status >= 500 || this.status === 429 || this.status === 408
+    return (this.status >= 500 && this.status !== 501) || this.status === 429 || this.status === 408
   }
 }
 

@@ -121,8 +121,8 @@ export class Bucket {
 
   /**
    * Replace an object that still has this tag, or create it if `tag` is null. Returns its new tag; null if it has
-   * another one, or the response does not show what was stored: a read has to tell. Throws `BucketRefusal` if the store
-   * refuses, also because it knows no such condition.
+   * another one, or the response does not show what was stored: a read has to tell. Stores that know no such condition
+   * replace the object. Throws `BucketRefusal` if the store refuses.
    */
   async replace(key: string, content: Content, tag: string | null): Promise<string | null> {
     try {
@@ -132,6 +132,7 @@ export class Bucket {
       const isProof = stored !== null && tagOf(stored) === new Bun.CryptoHasher('md5').update(bytes).digest('hex')
       return isProof ? tagOf(stored) : null
     } catch (error) {
+      if (error instanceof BucketRefusal && error.status === NOT_IMPLEMENTED) return this.put(key, content)
       // 404: there was one, and is not any more.
       if (error instanceof BucketRefusal && (occupied.has(error.status) || error.status === 404)) return null
       throw error

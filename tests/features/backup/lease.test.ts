@@ -116,6 +116,24 @@ test('a server that was replaced by one that was restored refuses to start, and 
   expect(lines.join('\n')).toMatch(/this machine, .*, serves; takeovers so far: 1/)
 })
 
+test('a store that knows no conditions has a continuous backup, and no server that another one may replace', async () => {
+  await using bucket = await startBucket()
+  const { mirror } = bucket
+  bucket.intercept = (incoming, response) => {
+    const { 'if-match': match, 'if-none-match': none } = incoming.headers
+    if (match === undefined && none === undefined) return false
+    incoming.resume()
+    response.writeHead(501).end()
+    return true
+  }
+  const backup = { continuous: `s3://${mirror.bucket}/backup`, continuousPromise: 'sync' } as const
+  const blobMirror = { ...mirror, bucket: null }
+  await using pds = await startPds({ backup, blobMirror }, { onFile: true })
+  await isKept(pds)
+  await createAccount(pds, 'alice')
+  await expect(pds.restart({ backup: { ...backup, takeoverSecs: 15 } })).rejects.toThrow('this store ignores If-')
+})
+
 test('a file that says it is another directory cannot continue the backup', async () => {
   const place = newFolder()
   const backup = { continuous: place, continuousPromise: 'sync' } as const

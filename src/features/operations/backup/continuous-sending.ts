@@ -345,7 +345,8 @@ export class ContinuousSending implements CommitGate {
         }
         pauseMillis = FIRST_PAUSE_MILLIS
       } catch (error) {
-        if (error instanceof Superseded) return this.#supersede(error)
+        const isFinal = error instanceof Superseded || (this.#lease === null && error instanceof OperatorError)
+        if (isFinal) return this.#supersede(error)
         if (error instanceof ChainBroken) {
           const found = await readLease(this.#archive).catch(() => null)
           if (found !== null && found.record.holder !== this.#lease?.record.holder)
@@ -414,9 +415,9 @@ export class ContinuousSending implements CommitGate {
     return lease.renew(isOfChain ? { through: this.#sentThrough } : {})
   }
 
-  /** Another machine has taken over: nothing is acknowledged any more. */
-  #supersede(error: Superseded): void {
-    this.ctx.log.error('another machine has taken over', { error })
+  /** Another machine has taken over, or nothing keeps it from that: this one acknowledges nothing any more. */
+  #supersede(error: OperatorError): void {
+    this.ctx.log.error('the continuous backup cannot be continued here', { error })
     this.#isSuperseded = true
     this.#fault = error.message
     this.refusal = { error: unavailable(), at: this.ctx.clock.monotonic() }
