@@ -1,6 +1,6 @@
 /** A machine that follows another one's continuous backup, and what keeps it from taking over without all of it. */
 import { afterAll, expect, test } from 'bun:test'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp } from '../../../src/app.ts'
@@ -12,6 +12,7 @@ import { request } from '../../support/clients/http.ts'
 import { testLog } from '../../support/log.ts'
 import { testConfig, type ConfigOverrides } from '../../support/servers/config.ts'
 import { freePort, startPds } from '../../support/servers/pds.ts'
+import { startProgram } from '../../support/servers/program.ts'
 import { until } from '../../support/until.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-following-'))
@@ -88,4 +89,50 @@ test('a machine that was away for longer than segments are kept takes over with 
   }
   await other.begin().promote()
   expect(await notes(other.config, alice)).toEqual(written.toSorted())
+})
+
+test('a loss of power that took what was noted last about the chain does not keep the server from starting; an older disk does', async () => {
+  const place = newFolder()
+  const folder = newFolder()
+  const noted = newFolder()
+  mkdirSync(folder)
+  const env = {
+    PORT: String(await freePort()),
+    SERVICE_RATE_LIMIT_ENABLED: 'false',
+    SERVICE_BACKUP_CONTINUOUS: place,
+    SERVICE_BACKUP_CONTINUOUS_PROMISE: 'sync',
+  }
+  const data = join(folder, 'data')
+  const state = join(data, 'continuous')
+  let alice: TestAccount
+  {
+    await using server = await startProgram(['dev'], env, folder)
+    alice = await createAccount(server, 'alice')
+    await isKept(server)
+    await post(alice, 'first')
+    cpSync(data, noted, { recursive: true })
+    for (const name of ['second', 'third', 'fourth']) await post(alice, name)
+    server.signal('SIGKILL')
+    await server.exited
+  }
+  const before = segments(place)
+  // An older state of the whole disk is another matter: it lacks what was acknowledged.
+  renameSync(data, `${data}.newest`)
+  cpSync(noted, data, { recursive: true })
+  await expect(startProgram(['dev'], env, folder)).rejects.toThrow('has writes that this database lacks')
+  rmSync(data, { recursive: true })
+  renameSync(`${data}.newest`, data)
+  rmSync(state, { recursive: true })
+  cpSync(join(noted, 'continuous'), state, { recursive: true })
+  {
+    await using server = await startProgram(['dev'], env, folder)
+    await isKept(server)
+    await createAccount(server, 'bob')
+  }
+  // The chain goes on where it was.
+  expect(names(place, 'key')).toHaveLength(1)
+  expect(segments(place).slice(0, before.length)).toEqual(before)
+  const other = await machine({ continuous: place, continuousPromise: 'sync' })
+  await other.begin().promote()
+  expect(await notes(other.config, alice)).toEqual(['first', 'fourth', 'second', 'third'])
 })

@@ -17,7 +17,7 @@
  */
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
-import { PAGE_BYTES, type Pages } from '../../../platform/database/log-follower.ts'
+import { PAGE_BYTES, type LogPosition, type Pages } from '../../../platform/database/log-follower.ts'
 
 export const CONTINUOUS = 'continuous/'
 const MAGIC = 'holdfast-log-1\n'
@@ -45,6 +45,8 @@ export interface SegmentHeader extends Common {
   epoch?: number
   /** Whether nothing after it was acknowledged. */
   promise?: 'async' | 'sync'
+  /** Where the log of the database had it. Earlier versions have none. */
+  position?: LogPosition
 }
 
 export interface BaseHeader extends Common {

@@ -19,7 +19,7 @@ import type { Context } from '../../../platform/context.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
 import { DatabaseUnavailable, type LogFollowing } from '../../../platform/database/database.ts'
-import type { CommitGate, LogFollower, Pages } from '../../../platform/database/log-follower.ts'
+import type { CommitGate, LogFollower, LogPosition, Pages } from '../../../platform/database/log-follower.ts'
 import { sqlitePath } from '../../../platform/database/sqlite.ts'
 import { masterKeyFile } from '../../../platform/secrets/vault.ts'
 import { headSeq } from '../../data/firehose/firehose.ts'
@@ -37,6 +37,7 @@ import {
   type BaseContent,
 } from './continuous-format.ts'
 import { formerHolder, Lease, LeaseWatch, readLease, Superseded } from './continuous-lease.ts'
+import { segmentOf } from './continuous-restoring.ts'
 import { dropUnneeded } from './continuous-retention.ts'
 import { CONTINUOUS_FOLDER, fileMark, Spool, type ChainState } from './continuous-spool.ts'
 import type { ContinuousState } from './continuous-state.ts'
@@ -61,6 +62,7 @@ const LOOK_MILLIS = 500
 const MAX_WAIT_MILLIS = 5000
 /** `sync`: the longest pause after a failure, while writes are refused. */
 const MAX_SYNC_PAUSE_MILLIS = 1000
+const nowhere: LogPosition = { salts: '', frames: 0, checksum: '' }
 const UNKNOWN = '; the change may still take effect'
 
 /** The chain cannot be continued. */
@@ -113,6 +115,8 @@ export class ContinuousSending implements CommitGate {
   #baselessSince: number | null = null
   #isMakingBase = false
   #isStopping = false
+  /** Whether the destination has commits that the database lacks. */
+  #isOlder = false
   /** Chains that ended since there was a base. */
   #brokenChains = 0
   #fault: string | null = null
@@ -163,6 +167,10 @@ export class ContinuousSending implements CommitGate {
       if (this.#isSuperseded) throw this.following.abandoned
       await this.#pause(POLL_MILLIS)
     }
+    if (this.#isOlder)
+      throw new OperatorError(
+        'the continuous backup has writes that this database lacks, which is an older copy: restore them with "holdfast restore --at" in an empty data directory',
+      )
     let isFirst = true
     if (this.#state?.baseAt == null)
       await this.#untilDone(isOver, async () => {
@@ -220,14 +228,45 @@ export class ContinuousSending implements CommitGate {
     this.#passing.refuse(unavailable(UNKNOWN))
   }
 
-  async #resume(state: ChainState): Promise<boolean> {
+  async #resume(noted: ChainState): Promise<boolean> {
+    const later = this.#isSync ? await this.#laterState(noted) : null
+    const ahead = later && (await this.following.begin(later.position))
+    const state = ahead === null ? noted : later!
+    if (ahead !== null) await this.#spool.skip(state)
     const follower =
+      ahead ??
       (await this.following.begin(state.position)) ??
       (state.closed === fileMark(this.#path) ? await this.following.begin(null) : null)
     if (follower === null) return false
+    this.#isOlder = later !== null && ahead === null
     this.#continue({ ...state, closed: null }, follower)
     this.#soon()
     return true
+  }
+
+  /**
+   * What the destination has after the state that was noted, of which a loss of power may take the newest version. Null
+   * if that is all. The log of the database proves that it has the same commits.
+   */
+  async #laterState(noted: ChainState): Promise<ChainState | null> {
+    let state = noted
+    const key = Buffer.from(noted.key, 'base64')
+    await this.#untilDone(
+      () => this.#end.signal.aborted,
+      async () => {
+        for (;;) {
+          const name = segmentName(state.chain, state.number + 1)
+          const found = await segmentOf(this.#archive, key, name, false).catch((error: unknown) => {
+            if (error instanceof OperatorError) return null
+            throw error
+          })
+          if (found === null || found.header.previous !== state.digest) return
+          const { number, at, position = nowhere } = found.header
+          state = { ...state, number, at, position, digest: found.digest, closed: null }
+        }
+      },
+    )
+    return state === noted ? null : state
   }
 
   #continue(state: ChainState, follower: LogFollower): void {
@@ -292,6 +331,7 @@ export class ContinuousSending implements CommitGate {
       databasePages: taken.databasePages,
       epoch: this.#lease?.record.epoch ?? 0,
       promise: this.#isPromised ? 'sync' : 'async',
+      position: taken.position,
     } as const
     const sealed = await sealObject(this.#key, header, encodePages(taken.pages))
     await this.#spool.add(number, sealed, since)
@@ -491,7 +531,7 @@ export class ContinuousSending implements CommitGate {
         number: 0,
         digest: digestOf(chain),
         at: clock.now(),
-        position: { salts: '', frames: 0, checksum: '' },
+        position: nowhere,
         baseAt: null,
         closed: null,
       },

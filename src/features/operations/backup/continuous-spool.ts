@@ -93,6 +93,12 @@ export class Spool {
     this.bytes += content.byteLength
   }
 
+  /** The destination has all through this state. */
+  async skip(state: ChainState): Promise<void> {
+    while (this.waiting.length > 0) await this.shift()
+    await this.save(state)
+  }
+
   read(number: number): Promise<Uint8Array> {
     return readFile(this.#path(number))
   }
