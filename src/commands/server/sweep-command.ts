@@ -1,35 +1,30 @@
 import { withContext } from '../../app.ts'
 import { features } from '../../features.ts'
-import type { Config } from '../../platform/configuration/config.ts'
-import { exitCodes } from '../command.ts'
-import { configured } from '../configuration.ts'
-import { NoServer, serverOf } from '../operator-server.ts'
+import { adminCommand } from '../admin-command.ts'
+import { type Invocation, Misuse } from '../command.ts'
+import { configurationOf } from '../configuration.ts'
+import { NoServer, type Server } from '../operator-server.ts'
 
-export const sweepCommand = configured({
+export const sweepCommand = adminCommand({
   summary: 'Run a sweep now, and print its report.',
   parameters: ['[name]'],
-  details: `Asks the running server to run it, with the admin token. If no server is running, runs it in this process.
-Without a name, lists the sweeps.`,
-  async run({ terminal, config, positionals: [name] }) {
+  details: `Without a name, lists the sweeps. If no server of the configuration is running, the sweep runs in this process.`,
+  async run({ server, positionals: [name], ...invocation }) {
     const names = features.flatMap(({ sweeps = [] }) => sweeps.map((sweep) => sweep.name))
-    if (name === undefined || !names.includes(name)) {
-      terminal.out(names.join('\n'))
-      return name === undefined ? exitCodes.ok : exitCodes.misused
-    }
-    const report = (await askServer(config, name)) ?? (await withContext(config, ({ sweeps }) => sweeps.run(name)))
-    terminal.out(JSON.stringify(report))
-    return exitCodes.ok
+    if (name === undefined) return { value: names, text: names.join('\n') }
+    if (!names.includes(name)) throw new Misuse(`there is no such sweep; the sweeps are ${names.join(', ')}`)
+    const report = await reportOf(server, name, invocation)
+    return { value: report, text: JSON.stringify(report) }
   },
 })
 
-/** Run the sweep in the running server and return its report, or null if no server is running here. */
-async function askServer(config: Config, name: string): Promise<unknown> {
+async function reportOf(server: Server, name: string, invocation: Omit<Invocation, 'positionals'>): Promise<unknown> {
   try {
-    return await serverOf(config, config.adminToken?.reveal() ?? null).post(
-      `/v1/admin/sweeps/${encodeURIComponent(name)}/run`,
-    )
+    return await server.post(`/v1/admin/sweeps/${encodeURIComponent(name)}/run`)
   } catch (error) {
-    if (error instanceof NoServer) return null
-    throw error
+    const isHere = error instanceof NoServer && invocation.options['url'] === undefined
+    const config = isHere ? configurationOf({ ...invocation, positionals: [] }, () => {}) : null
+    if (config === null) throw error
+    return withContext(config, ({ sweeps }) => sweeps.run(name))
   }
 }

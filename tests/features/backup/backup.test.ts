@@ -537,4 +537,17 @@ test('a sweep runs in the server that is there, or without one', async () => {
     code: 1,
     text: expect.stringContaining('does not accept this admin token'),
   })
+  const there = ['sweep', 'firehose-gc', '--url', pds.url, '--reason', 'after the upgrade']
+  expect(await holdfast(folder('nowhere'), there, { SERVICE_ADMIN_TOKEN: ADMIN_TOKEN })).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('swept'),
+  })
+  const { events } = (await request(`${pds.url}/v1/admin/audit?action=sweep_run`, { headers: bearer(ADMIN_TOKEN) }))
+    .body
+  expect(events[0]).toMatchObject({ subject: 'firehose-gc', reason: 'after the upgrade' })
+  expect(
+    await holdfast(folder('nowhere'), ['sweep', 'firehose-gc', '--url', 'http://127.0.0.1:1'], {
+      SERVICE_ADMIN_TOKEN: ADMIN_TOKEN,
+    }),
+  ).toMatchObject({ code: 1, text: expect.stringContaining('no server is listening') })
 })

@@ -13,7 +13,7 @@ import { askCrawlers, askRelay, firehoseStatus, headSeq, sequencedAt } from '../
 import { irohStatus } from '../../push/iroh/iroh.ts'
 import { relayStatus } from '../../push/notifications/notifications.ts'
 import { countFlaggedAccounts } from '../../data/labels/labels.ts'
-import { actorOf, logOperator, operator, recordAudit } from '../operators/operators.ts'
+import { actorOf, operator, recordAudit } from '../operators/operators.ts'
 import {
   countAccounts,
   countActive,
@@ -181,11 +181,13 @@ export const serviceReportRoutes = [
     long: true,
     async handler(call) {
       const { caller, path } = call
-      const { sweeps } = call.ctx
+      const { db, sweeps } = call.ctx
       const { name = '' } = path
       if (!sweeps.sweeps.some((sweep) => sweep.name === name))
         throw notFound(`There is no such sweep; the sweeps are ${sweeps.sweeps.map((sweep) => sweep.name).join(', ')}`)
-      logOperator(call, { actor: actorOf(caller), action: 'sweep_run', subject: name })
+      await db.transaction((tx) =>
+        recordAudit(call, tx, { actor: actorOf(caller), action: 'sweep_run', subject: name }),
+      )
       return sweeps.run(name)
     },
   }),

@@ -56,6 +56,7 @@ export const auditActions = [
   'blob_quarantined',
   'blob_released',
   'sign_ups_undone',
+  'sweep_run',
 ] as const
 export type AuditAction = (typeof auditActions)[number]
 

@@ -199,7 +199,7 @@ export function logOperator(
   ctx.log.info('operator action', { requestId, actor, action, subject })
 }
 
-type UnauditedAction = 'alert_test' | 'sweep_run' | 'push_tested'
+type UnauditedAction = 'alert_test' | 'push_tested'
 
 export const unauthorized = () => authenticationRequired('Operator credentials are missing or wrong')
 
