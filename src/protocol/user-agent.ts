@@ -1,6 +1,6 @@
 /**
  * Describes a `User-Agent` header in a few words that a person recognises. The header is unverified; it is only
- * displayed.
+ * displayed, and compared with the one of a sign-in: a browser that gets another name here is signed out of the pages.
  *
  * Mails repeat only what is in these tables (`knownProgramOf`). A library would return parts of the header, which the
  * sender of a request chooses.

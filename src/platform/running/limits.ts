@@ -45,6 +45,8 @@ const rules = {
   resetPassword: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.resetPasswordPer5min }],
   updateHandle: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.updateHandlePer5min }],
   transferAccept: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.transferAcceptPer5min }],
+  // All addresses together: a code has 31 bits, and an attacker may have many addresses.
+  transferAcceptTotal: [{ windowSecs: MINUTES_5, points: () => 1000, ofRest: 0.05 }],
   agentClaimConfirm: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.agentClaimConfirmPer5min }],
   // Registrations create rows, and need no credential.
   agentIdentity: [{ windowSecs: MINUTES_5, points: () => 60 }],

@@ -4,6 +4,7 @@ import type { Page } from 'playwright-core'
 import { createAccount, logIn, PASSWORD } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { askSession, sessionRequest, sovereignAccount, walletSession } from '../../support/clients/wallet.ts'
+import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import { useWorld } from '../../support/world.ts'
 import { signIn } from '../../support/clients/browser.ts'
 
@@ -187,4 +188,40 @@ test('of many sessions the newest are shown, and all of them page by page if ask
   await page.locator('#sessions').getByRole('button').last().click()
   await page.getByRole('status').waitFor()
   await page.getByRole('link', { name: 'Show all 31' }).waitFor()
+})
+
+const CHROME = 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36'
+
+/** Who has copied the cookies of a browser, as another program, or as another version. */
+function copyOf(browser: CookieBrowser, userAgent: string): CookieBrowser {
+  const copy = new CookieBrowser(pds, userAgent)
+  for (const [name, value] of browser.cookies) copy.cookies.set(name, value)
+  return copy
+}
+
+test('a cookie opens nothing in another program or on another system, and an update signs nobody out', async () => {
+  const fay = await createAccount(pds, 'fay')
+  const browser = new CookieBrowser(pds, FIREFOX)
+  await browser.send('/account/sign-in', { identifier: fay.did, password: PASSWORD, remember: 'yes' })
+  expect(await browser.signedIn()).toBe(fay.did)
+  const form_token = /name="form_token" value="([^"]+)"/.exec((await browser.open('/account')).body)![1]!
+  for (const other of [CHROME, FIREFOX.replace('X11; Linux x86_64', 'Windows NT 10.0; Win64; x64'), 'curl/8.5.0', '']) {
+    const thief = copyOf(browser, other)
+    expect([other, await thief.signedIn()]).toEqual([other, null])
+    const form = { account: fay.did, form_token, name: 'mine' }
+    expect((await thief.send('/account/app-passwords', form)).headers.get('location') ?? '').toContain('/sign-in')
+  }
+  expect(await copyOf(browser, FIREFOX.replaceAll('128.0', '141.0')).signedIn()).toBe(fay.did)
+  expect(await browser.signedIn()).toBe(fay.did)
+})
+
+test('who signs in with a copied cookie gets none of the accounts that are signed in there', async () => {
+  const [gil, mal] = [await createAccount(pds, 'gil'), await createAccount(pds, 'mal')]
+  const browser = new CookieBrowser(pds, FIREFOX)
+  await browser.send('/account/sign-in', { identifier: gil.did, password: PASSWORD, remember: 'yes' })
+  const thief = copyOf(browser, CHROME)
+  await thief.send('/account/sign-in', { identifier: mal.did, password: PASSWORD, remember: 'yes' })
+  expect(await thief.signedIn()).toBe(mal.did)
+  expect((await thief.open('/account')).body).not.toContain(gil.handle)
+  expect(await copyOf(thief, FIREFOX).signedIn()).toBe(null)
 })

@@ -9,14 +9,22 @@ type Server = Pick<TestPds, 'url'>
 export class CookieBrowser {
   readonly cookies = new Map<string, string>()
 
-  constructor(readonly pds: Server) {}
+  /** `userAgent` null: the one of the program that tests run in. */
+  constructor(
+    readonly pds: Server,
+    readonly userAgent: string | null = null,
+  ) {}
+
+  get #headers(): Record<string, string> {
+    return { cookie: this.cookie, ...(this.userAgent !== null && { 'user-agent': this.userAgent }) }
+  }
 
   get cookie(): string {
     return [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
   }
 
   async open(path: string): Promise<Answer> {
-    return this.#kept(await request(`${this.pds.url}${path}`, { headers: { cookie: this.cookie } }))
+    return this.#kept(await request(`${this.pds.url}${path}`, { headers: this.#headers }))
   }
 
   async send(
@@ -29,7 +37,7 @@ export class CookieBrowser {
       headers: {
         'content-type': 'application/x-www-form-urlencoded',
         origin: this.pds.url,
-        cookie: this.cookie,
+        ...this.#headers,
         ...headers,
       },
       body: new URLSearchParams(fields).toString(),
@@ -39,7 +47,7 @@ export class CookieBrowser {
 
   /** Send a form with a file, as a browser does. */
   async upload(path: string, form: FormData, headers: Record<string, string> = {}): Promise<Answer> {
-    const init = { method: 'POST', headers: { origin: this.pds.url, cookie: this.cookie, ...headers }, body: form }
+    const init = { method: 'POST', headers: { origin: this.pds.url, ...this.#headers, ...headers }, body: form }
     return this.#kept(await request(`${this.pds.url}${path}`, init))
   }
 

@@ -386,11 +386,13 @@ const AHEAD: LimitName[] = ['oauthConsentCreate', 'oauthConsentAction']
 
 /**
  * They say nothing while they count, or count neither addresses nor accounts, so they have tests of their own
- * (`signup/taken-address.test.ts`, `accounts/account-events.test.ts`, `agents/`, `notifications/`).
+ * (`signup/taken-address.test.ts`, `accounts/account-events.test.ts`, `agents/`, `notifications/`,
+ * `security/codes.test.ts`).
  */
 const QUIET: LimitName[] = [
   'agentIdentityTotal',
   'agentUserCode',
+  'transferAcceptTotal',
   'agentToken',
   'takenAddress',
   'signInNotice',

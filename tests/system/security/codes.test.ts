@@ -13,8 +13,11 @@ import { useWorld } from '../../support/world.ts'
 const { pds } = useWorld({ config: { agentAuth: { anonymousEnabled: true }, inviteCodeRequired: true } })
 
 let addresses = 0
-/** Each guesser has an address of its own. */
-const from = (): Record<string, string> => ({ 'x-forwarded-for': `198.51.100.${++addresses}` })
+/** Each guesser has an address of its own, at a provider of its own. */
+function from(): Record<string, string> {
+  addresses++
+  return { 'x-forwarded-for': `${20 + (addresses >> 8)}.${addresses & 255}.0.7` }
+}
 const operate = async (path: string, json: object = {}) =>
   (await request(`${pds.url}${path}`, { json, headers: bearer(ADMIN_TOKEN) })).body
 let people = 0
@@ -214,6 +217,30 @@ test.each(Object.keys(codes))('%s is good after some wrong ones, and refused aft
   expect(2 ** bits / tries).toBeGreaterThan(LEAST_ODDS - 1)
   expect(await giveAfter(tries - 1, first)).toBe(200)
   expect([400, 401, 429]).toContain(await giveAfter(tries, second))
+})
+
+test('wrong codes of transfers count over all addresses, and leave nothing for the right one', async () => {
+  const right = await codes['the code of a transfer']!()
+  const LIMIT = 1000
+  expect(2 ** right.bits / (LIMIT * 4)).toBeGreaterThan(LEAST_ODDS)
+  pds.clock.advance({ secs: 300 })
+  const guess = () => right.give(right.wrong, from())
+  let wrongs = 0
+  while (wrongs <= LIMIT && (await guess()).status === 400) wrongs++
+  expect(wrongs).toBe(LIMIT)
+  expect((await right.give(right.code, from())).status).toBe(429)
+  pds.clock.advance({ secs: 300 })
+  expect((await right.give(right.code, from())).status).toBe(200)
+})
+
+test('one network cannot use up the codes of transfers that all may try', async () => {
+  const right = await codes['the code of a transfer']!()
+  pds.clock.advance({ secs: 300 })
+  const near = (host: number) => ({ 'x-forwarded-for': `203.0.113.${host}` })
+  const statuses = new Set<number>()
+  for (let host = 1; host < 200; host++) statuses.add((await right.give(right.wrong, near(host))).status)
+  expect([...statuses].toSorted()).toEqual([400, 429])
+  expect((await right.give(right.code, from())).status).toBe(200)
 })
 
 test('what nobody types is as long as a key', async () => {

@@ -13,29 +13,42 @@ export interface SignIn extends KnownOrigin {
   usedAt: Millis | null
 }
 
+/** What a request shows of the browser that it is from. */
+export interface DeviceKey {
+  /** The hash of the token that only the browser has. */
+  tokenHash: string
+  /** Its name and its system. */
+  program: string
+}
+
 /** `held`: something that the holder has; reading the mail does not suffice. */
 export type PassedFactor = 'mailed' | 'held'
 
 const origin = sql`a.opened_at AS "openedAt", a.opened_with AS "openedWith", a.opened_from AS "openedFrom",
   a.passed_factor AS "passedFactor", a.used_at AS "usedAt"`
 
-/** Returns the sign-ins of a browser, newest first; empty if the browser is unknown or has expired. */
-export const signInsOf = (reader: Reader, tokenHash: string, now: Millis): Promise<SignIn[]> =>
+/**
+ * Returns the sign-ins of a browser, newest first; empty if the browser is unknown or has expired, or if `program` is
+ * another one than that of the last sign-in.
+ */
+export const signInsOf = (reader: Reader, { tokenHash, program }: DeviceKey, now: Millis): Promise<SignIn[]> =>
   reader.all<SignIn>(sql`
     SELECT a.did, a.signed_in_at AS "signedInAt", ${origin} FROM oauth_device_account a JOIN oauth_device d ON d.token_hash = a.token_hash
-    WHERE a.token_hash = ${tokenHash} AND d.expires_at > ${now} ORDER BY a.signed_in_at DESC`)
+    WHERE a.token_hash = ${tokenHash} AND d.expires_at > ${now} AND (d.program IS NULL OR d.program = ${program})
+    ORDER BY a.signed_in_at DESC`)
 
 /**
- * Store a browser and the accounts signed in there, unless it is stored already. `tokenHash` is the hash of its token.
+ * Store a browser and the accounts signed in there, unless it is stored already. The program is null if it is not
+ * known yet.
  */
 export async function insertDevice(
   tx: Tx,
-  tokenHash: string,
+  { tokenHash, program }: Omit<DeviceKey, 'program'> & { program: string | null },
   signIns: readonly SignIn[],
   expiresAt: Millis,
 ): Promise<void> {
   const inserted = await tx.run(
-    sql`INSERT INTO oauth_device (token_hash, expires_at) VALUES (${tokenHash}, ${expiresAt}) ON CONFLICT DO NOTHING`,
+    sql`INSERT INTO oauth_device (token_hash, program, expires_at) VALUES (${tokenHash}, ${program}, ${expiresAt}) ON CONFLICT DO NOTHING`,
   )
   if (inserted === 0) return
   for (const { did, signedInAt, passedFactor, usedAt, openedAt, openedWith, openedFrom } of signIns)
@@ -48,10 +61,12 @@ export async function insertDevice(
 export const noteBrowserUse = (writer: Writer, tokenHash: string, did: Did, now: Millis): Promise<number> =>
   writer.run(sql`UPDATE oauth_device_account SET used_at = ${now} WHERE token_hash = ${tokenHash} AND did = ${did}`)
 
-/** Give a browser another token. Returns 0 if it has none with the hash `before`. */
-export async function renameDevice(tx: Tx, before: string, tokenHash: string): Promise<number> {
+/** Give a browser another token, and note its program. Returns 0 if it has none with the hash `before`. */
+export async function renameDevice(tx: Tx, before: string, { tokenHash, program }: DeviceKey): Promise<number> {
   await tx.run(sql`UPDATE oauth_device_account SET token_hash = ${tokenHash} WHERE token_hash = ${before}`)
-  return tx.run(sql`UPDATE oauth_device SET token_hash = ${tokenHash} WHERE token_hash = ${before}`)
+  return tx.run(
+    sql`UPDATE oauth_device SET token_hash = ${tokenHash}, program = ${program} WHERE token_hash = ${before}`,
+  )
 }
 
 /** Delete a browser and its sign-ins. */

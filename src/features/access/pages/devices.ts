@@ -1,6 +1,8 @@
 /**
  * The browser that shows a page, and the accounts signed in there. A cookie contains an opaque token; every sign-in
- * replaces it, so that a token which an attacker planted beforehand is useless.
+ * replaces it, so that a token which an attacker planted beforehand is useless. It is good in the program that signed in,
+ * on its system, such as Firefox on Linux: not its version, so that an update signs nobody out. In another program it
+ * opens nothing, and the sign-ins stay as they are, because a phone may ask for the pages of a desktop for a while.
  *
  * Only pages read the cookie: no endpoint of the API does.
  */
@@ -18,11 +20,20 @@ import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import { programOf } from '../../../protocol/user-agent.ts'
 import { formatOpaqueToken, opaqueTokenHash, parseOpaqueToken } from '../../../protocol/opaque-token.ts'
 import { TRUST_SECS, type NewTrust } from '../factors/factors.ts'
 import { accountOf, type Account } from '../../identity/accounts/accounts.ts'
 import { keepMailLanguage } from '../../identity/mails/mails.ts'
-import { deleteDevice, deleteSignIn, insertDevice, renameDevice, signInsOf, type PassedFactor } from './device-store.ts'
+import {
+  deleteDevice,
+  deleteSignIn,
+  insertDevice,
+  renameDevice,
+  signInsOf,
+  type DeviceKey,
+  type PassedFactor,
+} from './device-store.ts'
 import { hidden, readForm, type PageCall } from '../page-parts/page-parts.ts'
 
 /** Lifetime with "stay signed in", and without, which also ends when the browser closes. */
@@ -43,8 +54,7 @@ export interface SignedIn {
   usedAt: Millis | null
 }
 
-export interface Device {
-  tokenHash: string
+export interface Device extends DeviceKey {
   /** Newest sign-in first. */
   accounts: readonly SignedIn[]
   /** Token that every form which acts for a signed-in account must contain. */
@@ -60,6 +70,9 @@ const formCookieName = (ctx: Context) => `${cookieName(ctx)}-form`
 const tokenOf = ({ ctx, request, replyHeaders }: Exchange): string | null =>
   cookieIn(replyHeaders.getSetCookie().toReversed(), cookieName(ctx)) ?? cookieOf(request, cookieName(ctx))
 
+/** The program that a request is from, and its system; empty if it is none that is known. */
+const programIn = ({ request }: Exchange): string => programOf(request.headers.get('user-agent') ?? '') ?? ''
+
 const formerTokenOf = ({ request }: Exchange): string | null =>
   formerDeviceToken(cookieOf(request, 'dev-id') ?? '', cookieOf(request, 'ses-id') ?? '')
 
@@ -73,9 +86,10 @@ async function settledTokenOf(exchange: Exchange): Promise<string | null> {
   if (known !== null) return known
   const { ctx, replyHeaders } = exchange
   const before = opaqueTokenHash(formerTokenOf(exchange) ?? '')
-  if (!before || (await signInsOf(ctx.db, before, ctx.clock.now())).length === 0) return null
+  const program = programIn(exchange)
+  if (!before || (await signInsOf(ctx.db, { tokenHash: before, program }, ctx.clock.now())).length === 0) return null
   const { token, hash } = newToken()
-  if ((await ctx.db.transaction((tx) => renameDevice(tx, before, hash))) === 0) return null
+  if ((await ctx.db.transaction((tx) => renameDevice(tx, before, { tokenHash: hash, program }))) === 0) return null
   replyHeaders.append('Set-Cookie', cookie(ctx, cookieName(ctx), token, REMEMBERED_SECS))
   return token
 }
@@ -108,7 +122,8 @@ export async function keepBrowser(tx: Tx, browser: FormerBrowser): Promise<void>
   const origin = { openedAt: null, openedWith: null, openedFrom: null }
   await insertDevice(
     tx,
-    opaqueTokenHash(browser.token)!,
+    // The browser is seen when it comes here.
+    { tokenHash: opaqueTokenHash(browser.token)!, program: null },
     signIns.map((one) => ({ ...origin, passedFactor: null, usedAt: null, ...one })),
     formerEndOf(browser),
   )
@@ -121,8 +136,9 @@ export async function deviceOf(exchange: Exchange): Promise<Device | null> {
   const tokenHash = token && opaqueTokenHash(token)
   if (!token || !tokenHash) return null
   const now = ctx.clock.now()
+  const program = programIn(exchange)
   const found = await Promise.all(
-    (await signInsOf(ctx.db, tokenHash, now)).map(async ({ did, signedInAt, passedFactor, usedAt }) => {
+    (await signInsOf(ctx.db, { tokenHash, program }, now)).map(async ({ did, signedInAt, passedFactor, usedAt }) => {
       const account = await accountOf(ctx.db, did)
       return (
         account && { account, signedInAt, isStale: ageOf(signedInAt, now) > FRESH_SECS * 1000, passedFactor, usedAt }
@@ -130,17 +146,17 @@ export async function deviceOf(exchange: Exchange): Promise<Device | null> {
     }),
   )
   const accounts = found.filter((signedIn) => signedIn !== null && signedIn.account.takedownRef === null) as SignedIn[]
-  return accounts.length === 0 ? null : { tokenHash, accounts, formToken: formTokenOf(token) }
+  return accounts.length === 0 ? null : { tokenHash, program, accounts, formToken: formTokenOf(token) }
 }
 
 /** Throws `AuthenticationRequired` if the account is no longer signed in, in this browser. */
 export async function requireSignedIn(
   { ctx }: Pick<Exchange, 'ctx'>,
   reader: Reader,
-  { tokenHash }: Device,
+  device: Device,
   did: Did,
 ): Promise<void> {
-  const signIns = await signInsOf(reader, tokenHash, ctx.clock.now())
+  const signIns = await signInsOf(reader, device, ctx.clock.now())
   if (!signIns.some((signIn) => signIn.did === did)) throw authenticationRequired('You have been signed out')
 }
 
@@ -183,15 +199,16 @@ export function entryOf(
   const lifeSecs = remember ? REMEMBERED_SECS : UNREMEMBERED_SECS
   const origin = requestOrigin(exchange)
   const language = personsLanguage(exchange)
+  const program = programIn(exchange)
   return {
     async keep(tx, did) {
-      const known = before ? await signInsOf(tx, before, now) : []
+      const known = before ? await signInsOf(tx, { tokenHash: before, program }, now) : []
       const first = known.find((one) => one.did === did && one.openedAt !== null) ?? origin
       const others = known.filter((one) => one.did !== did)
       if (before) await deleteDevice(tx, before)
       await insertDevice(
         tx,
-        hash,
+        { tokenHash: hash, program },
         [{ ...first, did, signedInAt: now, passedFactor, usedAt: now }, ...others].slice(0, MAX_ACCOUNTS),
         now + lifeSecs * 1000,
       )

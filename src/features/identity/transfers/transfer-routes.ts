@@ -2,6 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { route } from '../../../http/endpoint.ts'
 import { authenticationRequired, Refusal } from '../../../http/errors.ts'
+import { charge } from '../../../http/limiting.ts'
 import { readJson } from '../../../http/json-input.ts'
 import { wireTime } from '../../../protocol/identifiers.ts'
 import { wallet } from '../../access/auth/auth.ts'
@@ -54,6 +55,7 @@ export const transferRoutes = [
       const publicKey = firstSpelling('devicePublicKey', given.devicePublicKey, given.device_public_key)
       requireDeviceKey(publicKey)
       if (!codePattern.test(code)) throw invalidCode()
+      charge(call, { name: 'transferAcceptTotal', key: 'all', from: call.client })
       const acceptance = await acceptTransfer(call, code, { publicKey, platform: given.platform as string })
       if (acceptance.ok) {
         const { transferId, deviceId, deviceToken } = acceptance
