@@ -17,6 +17,6 @@ export const layoutJapanese = {
   backToRequest: 'リクエストに戻る',
   yourAccount: 'アカウント',
   aboutServer: 'このサーバーについて',
-  requestId: '運営者に問い合わせる際は、次の番号をお伝えください: {id}',
+  requestId: '運営者に問い合わせる際は、次の番号をお伝えください：{id}',
   imprint: '運営者情報',
 } as const

@@ -2,7 +2,7 @@ export const accountSpanish = {
   title: 'Tu cuenta',
   switchTo: 'Cambiar a {account}',
   signOut: 'Cerrar sesión',
-  takenDown: 'Esta cuenta ha sido retirada. Ponte en contacto con el operador de este servidor.',
+  takenDown: 'Esta cuenta ha sido suspendida. Ponte en contacto con el operador de este servidor.',
   notConfirmed: 'Tu correo electrónico no está confirmado. <confirm>Confírmalo</confirm>',
   onThisPage: 'En esta página',
   toApps: 'Apps',

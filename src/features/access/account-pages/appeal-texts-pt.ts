@@ -1,5 +1,5 @@
 export const appealBrazilian = {
-  title: 'Uma decisão sobre a sua conta',
+  title: 'Uma decisão sobre sua conta',
   lead: 'O link do e-mail sobre a decisão leva até aqui.',
   caseNumber: 'Caso',
   concerns: 'Refere-se a',
@@ -18,5 +18,5 @@ export const appealBrazilian = {
   unknownCode: 'Este link não pertence a nenhuma decisão. Abra o link completo do e-mail.',
   emptyAnswer: 'Escreva por que você acha que isso está errado.',
   closed: 'Esta decisão já foi respondida, ou o prazo terminou.',
-  toAccount: 'Ir para a sua conta',
+  toAccount: 'Ir para sua conta',
 } as const

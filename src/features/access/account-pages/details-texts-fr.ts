@@ -56,7 +56,7 @@ export const detailsFrench = {
   codeTo: 'Recevoir un code à {email}',
   download: 'Télécharger vos données',
   archiveLead:
-    'Un fichier avec vos publications et tous les autres enregistrements, vos images et vidéos, vos préférences, et des tableaux que vous pouvez ouvrir dans un tableur. Vous pouvez le garder comme copie, ou passer à un autre serveur avec lui.',
+    'Un fichier avec vos publications et tous les autres enregistrements, vos images et vidéos, vos préférences, et des tableaux que vous pouvez ouvrir dans un tableur. Vous pouvez le garder comme copie, ou vous en servir pour passer à un autre serveur.',
   archivePrivate:
     'Le fichier est privé : ne le transmettez pas. Il ne contient aucun mot de passe. Pour un grand compte, le téléchargement met un moment à commencer.',
   downloadNow: 'Télécharger',

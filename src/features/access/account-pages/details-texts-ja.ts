@@ -8,8 +8,8 @@ export const detailsJapanese = {
   notConfirmed: '（未確認）',
   stored: '保存量',
   storedBoth: '{records}、{media}',
-  storedRecords: { other: 'レコード {count} 件' },
-  storedRecordsOf: { other: 'レコード {count} 件中 {used} 件' },
+  storedRecords: { other: 'レコード {count}件' },
+  storedRecordsOf: { other: 'レコード {count}件中 {used}件' },
   storedMedia: 'メディア {used} MB',
   storedMediaOf: 'メディア {quota} MB 中 {used} MB',
   records: 'レコード',
@@ -50,7 +50,7 @@ export const detailsJapanese = {
   codeTo: '{email} にコードを送信',
   download: 'データをダウンロード',
   archiveLead:
-    '投稿などすべてのレコード、画像と動画、設定、表計算ソフトで開ける表が入った 1 つのファイルです。コピーとして保管したり、別のサーバーへの引っ越しに使ったりできます。',
+    '投稿などすべてのレコード、画像と動画、設定、表計算ソフトで開ける表が入った1つのファイルです。コピーとして保管したり、別のサーバーへの引っ越しに使ったりできます。',
   archivePrivate:
     'このファイルは非公開です。人に渡さないでください。パスワードは含まれていません。大きなアカウントでは、ダウンロードが始まるまで少し時間がかかります。',
   downloadNow: 'ダウンロード',
@@ -78,6 +78,6 @@ export const detailsJapanese = {
   deleteForEver: 'アカウントを完全に削除',
   invites: '招待',
   invitesLead:
-    '知り合いが、これらのコードでこのサーバーに登録できます。表示がない限り、1 つのコードで 1 つのアカウントを作れます。',
-  usesLeft: { other: '残り {left} 回（全 {count} 回）' },
+    '知り合いが、これらのコードでこのサーバーに登録できます。表示がない限り、1つのコードで1つのアカウントを作れます。',
+  usesLeft: { other: '残り {left}回（全 {count}回）' },
 } as const

@@ -1,7 +1,7 @@
 export const domainJapanese = {
   title: '自分のドメイン',
   heading: '@{handle} を使う',
-  lead: 'このドメインを管理していることを示すため、下の 2 つのうち<strong>どちらか一方</strong>を公開してから、確認してください。',
+  lead: 'このドメインを管理していることを示すため、下の2つのうち<strong>どちらか一方</strong>を公開してから、確認してください。',
   record: 'DNS レコード',
   recordLead:
     'ドメインを管理しているところで、このレコードを追加してください。<code>_atproto</code> のように、ドメインを除いた名前を入力する事業者もあります。',
@@ -9,7 +9,7 @@ export const domainJapanese = {
   type: '種類',
   value: '値',
   file: 'または、そのウェブサイトのファイル',
-  fileLead: 'この 1 行だけのプレーンテキストです。',
+  fileLead: 'この1行だけのプレーンテキストです。',
   address: 'アドレス',
   content: '内容',
   check: '確認してハンドルを変更',

@@ -57,8 +57,8 @@ export const factorsFrench = {
   newCodesOnce:
     'Ils ne sont affichés que maintenant. Imprimez-les ou gardez-les avec vos mots de passe. Si vous perdez les appareils et les codes, même un code par e-mail n’ouvre pas votre compte.',
   codesKept: 'Je les ai gardés',
-  appWasAdded: 'L’application d’authentification est ajoutée.',
-  appWasRemoved: 'L’application d’authentification est retirée. Ses codes ne fonctionnent plus.',
+  appWasAdded: 'L’application d’authentification a été ajoutée.',
+  appWasRemoved: 'L’application d’authentification a été retirée. Ses codes ne fonctionnent plus.',
   wasDistrusted: 'Le second facteur est à nouveau demandé dans ce navigateur.',
   mailIsOn: 'Désormais, la connexion demande un code reçu par e-mail.',
   mailIsOff: 'La connexion ne demande plus de code reçu par e-mail.',
@@ -88,8 +88,8 @@ export const factorsFrench = {
   removeOf: 'Supprimer {name}',
   removePasskey: 'Supprimer une clé d’accès',
   removePasskeySubmit: 'Supprimer la clé d’accès',
-  passkeyWasAdded: 'La clé d’accès est ajoutée. Vous pouvez désormais vous connecter avec elle.',
+  passkeyWasAdded: 'La clé d’accès a été ajoutée. Vous pouvez désormais vous connecter avec elle.',
   passkeyWasRenamed: 'La clé d’accès porte son nouveau nom.',
   passkeyWasRemoved:
-    'La clé d’accès est supprimée et n’ouvre plus votre compte. Supprimez-la aussi sur votre appareil.',
+    'La clé d’accès a été supprimée et n’ouvre plus votre compte. Supprimez-la aussi sur votre appareil.',
 } as const

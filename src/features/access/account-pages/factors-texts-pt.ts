@@ -15,7 +15,7 @@ export const factorsBrazilian = {
   },
   appPasswords:
     'Senhas de aplicativo funcionam sem segundo fator. Se você adicionar um, revogue as senhas de aplicativo que não usa mais.',
-  back: 'Voltar à sua conta',
+  back: 'Voltar para sua conta',
   app: 'App autenticador',
   appLead:
     'Um app no seu celular mostra um código novo a cada 30 segundos. Ele funciona sem rede, e ler seus e-mails não ajuda um invasor a passar.',

@@ -11,11 +11,11 @@ export const identitySpanish = {
   changedElsewhere: 'Cambiada en otro lugar',
   undoHow:
     'Una cartera con una de estas claves deshace el cambio con una operación que sigue a <code>{cid}</code>, la última anterior. El directorio anula entonces el cambio y todo lo posterior.',
-  misfitServer: 'Tu identidad nombra otro servidor. Las aplicaciones buscan allí tu cuenta.',
+  misfitServer: 'Tu identidad apunta a otro servidor. Las apps buscan allí tu cuenta.',
   misfitKey:
-    'Tu identidad nombra otra clave de firma que la que usa este servidor para firmar tus publicaciones. Otros servicios rechazan lo que publicas.',
+    'Tu identidad indica una clave de firma distinta de la que usa este servidor para firmar tus publicaciones. Otros servicios rechazan lo que publicas.',
   misfitHandle:
-    'Tu identidad nombra otro nombre de usuario que el que tu cuenta tiene aquí. Los demás lo ven como no válido.',
+    'Tu identidad indica un nombre de usuario distinto del que tu cuenta tiene aquí. Los demás lo ven como no válido.',
   keys: 'Claves que la controlan',
   keysLead: 'Una clave puede deshacer los cambios de otra inferior durante tres días.',
   changed: 'Último cambio: {day}. Si no fuiste tú, una clave superior puede deshacerlo durante tres días.',

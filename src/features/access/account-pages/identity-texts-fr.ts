@@ -1,7 +1,7 @@
 export const identityFrench = {
   title: 'Votre identité',
   heading: 'Identité de {account}',
-  lead: 'Votre identité survit à ce serveur. Qui la contrôle décide du serveur qui héberge votre compte et de son pseudo.',
+  lead: 'Votre identité survit à ce serveur. La personne qui la contrôle choisit le serveur qui héberge votre compte, et son pseudo.',
   back: 'Retour à votre compte',
   'not-found': 'L’annuaire ne connaît pas cette identité. Veuillez contacter l’opérateur de ce serveur.',
   deactivated: 'Cette identité a pris fin.',
@@ -11,11 +11,11 @@ export const identityFrench = {
   changedElsewhere: 'Changée ailleurs',
   undoHow:
     'Un portefeuille qui possède l’une de ces clés annule le changement par une opération qui suit <code>{cid}</code>, la dernière avant lui. L’annuaire annule alors ce changement et tout ce qui a suivi.',
-  misfitServer: 'Votre identité nomme un autre serveur. Les applications y cherchent votre compte.',
+  misfitServer: 'Votre identité désigne un autre serveur. Les applications y cherchent votre compte.',
   misfitKey:
-    'Votre identité nomme une autre clé de signature que celle avec laquelle ce serveur signe vos publications. Les autres services refusent ce que vous publiez.',
+    'Votre identité indique une autre clé de signature que celle avec laquelle ce serveur signe vos publications. Les autres services refusent ce que vous publiez.',
   misfitHandle:
-    'Votre identité nomme un autre pseudo que celui de votre compte ici. Les autres le voient comme invalide.',
+    'Votre identité indique un autre pseudo que celui de votre compte ici. Les autres le voient comme invalide.',
   keys: 'Clés qui la contrôlent',
   keysLead: 'Une clé peut annuler les modifications d’une clé inférieure pendant trois jours.',
   changed:
@@ -39,15 +39,15 @@ export const identityFrench = {
   shareNone: 'Ce serveur n’a aucune part de votre clé de récupération.',
   shareHeld: 'Ce serveur conserve une part depuis le {day}.',
   sharePending:
-    'Quelqu’un a demandé votre part avec un code reçu par e-mail. Elle peut être récupérée à partir du {time}. Si ce n’était pas vous, annulez.',
+    'Quelqu’un a demandé votre part avec un code reçu par e-mail. Elle peut être retirée à partir du {time}. Si ce n’était pas vous, annulez.',
   shareCollectable:
-    'Quelqu’un a demandé votre part avec un code reçu par e-mail, et elle peut être récupérée maintenant. Si ce n’était pas vous, annulez.',
+    'Quelqu’un a demandé votre part avec un code reçu par e-mail, et elle peut être retirée maintenant. Si ce n’était pas vous, annulez.',
   shareCollected:
-    'Votre part a été remise le {time} et peut être récupérée à nouveau pendant une heure. Si ce n’était pas vous, annulez, puis remplacez les clés et les parts de votre identité dans votre portefeuille.',
+    'Votre part a été remise le {time} et peut être retirée à nouveau pendant une heure. Si ce n’était pas vous, annulez, puis remplacez les clés et les parts de votre identité dans votre portefeuille.',
   startRecovery: 'Commencer la récupération',
   startEffect: 'Envoie un code à votre adresse e-mail. À n’utiliser que si vous avez perdu votre portefeuille.',
   cancelRelease: 'Annuler la remise',
-  cancelEffect: 'La part ne peut alors plus être récupérée tant qu’un nouveau code n’est pas utilisé.',
+  cancelEffect: 'La part ne peut alors plus être retirée tant qu’un nouveau code n’est pas utilisé.',
   deleteShare: 'Supprimer la part',
   deleteEffect: 'Sans elle, il vous faut vos deux propres parts pour récupérer votre identité.',
   document: 'Document de votre identité',

@@ -11,7 +11,7 @@ export const identityBrazilian = {
   changedElsewhere: 'Alterada em outro lugar',
   undoHow:
     'Uma carteira que tenha uma destas chaves desfaz a alteração com uma operação que segue <code>{cid}</code>, a última antes dela. O diretório anula então a alteração e tudo o que veio depois.',
-  misfitServer: 'Sua identidade indica outro servidor. Os aplicativos procuram sua conta lá.',
+  misfitServer: 'Sua identidade indica outro servidor. Os apps procuram sua conta lá.',
   misfitKey:
     'Sua identidade indica outra chave de assinatura que não a usada por este servidor para assinar suas publicações. Outros serviços recusam o que você publica.',
   misfitHandle:

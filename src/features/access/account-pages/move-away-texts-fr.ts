@@ -13,7 +13,7 @@ export const moveAwayFrench = {
     'Votre identité désigne maintenant {place}, et le compte ici est désactivé. Il sera supprimé après le {day}.',
   backup: '1. Faites une sauvegarde',
   backupAbout:
-    'Un fichier avec vos publications, images et préférences. Si quelque chose tombe en panne au milieu, vous pouvez continuer à partir de lui.',
+    'Un fichier avec vos publications, images et préférences. Si quelque chose tombe en panne en cours de route, vous pourrez reprendre à partir de ce fichier.',
   download: 'Télécharger vos données',
   ownKey: '2. Ayez une clé à vous',
   hasKey:

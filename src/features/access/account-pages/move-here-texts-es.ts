@@ -29,13 +29,13 @@ export const moveHereSpanish = {
   stays: 'No viene contigo',
   oldServer: 'El servidor anterior',
   backupFirst:
-    'Haz primero una copia de seguridad: <file>descarga tus publicaciones y registros</file>. Si el servidor anterior falla a mitad, la mudanza puede continuar desde ese archivo.',
+    'Haz primero una copia de seguridad: <file>descarga tus publicaciones y registros</file>. Si el servidor anterior falla a medias, la mudanza puede continuar desde ese archivo.',
   yourAccount: 'Tu cuenta aquí',
   begin: 'Empezar la mudanza',
   beginAbout:
     'Después puedes cerrar la página: la mudanza continúa. Tu identidad cambia solo cuando introduces un código que te envía el servidor anterior.',
   handleHere: 'Nombre de usuario aquí',
-  handleHereHint: 'Bajo {domain}, o un dominio propio que ya nombre tu cuenta.',
+  handleHereHint: 'Bajo {domain}, o un dominio propio que ya apunte a tu cuenta.',
   emailHint: 'Ahí enviamos códigos y avisos de seguridad. No es pública.',
   newPassword: 'Nueva contraseña para este servidor',
   factor: 'Código de inicio de sesión',

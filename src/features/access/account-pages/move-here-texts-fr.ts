@@ -25,7 +25,7 @@ export const moveHereFrench = {
   stays: 'Ne vient pas',
   oldServer: 'L’ancien serveur',
   backupFirst:
-    'Faites d’abord une sauvegarde : <file>téléchargez vos publications et enregistrements</file>. Si l’ancien serveur tombe en panne au milieu, le transfert peut continuer depuis ce fichier.',
+    'Faites d’abord une sauvegarde : <file>téléchargez vos publications et enregistrements</file>. Si l’ancien serveur tombe en panne en cours de route, le transfert peut continuer depuis ce fichier.',
   yourAccount: 'Votre compte ici',
   begin: 'Commencer le transfert',
   beginAbout:

@@ -6,7 +6,7 @@ export const moveHereBrazilian = {
   oldPassword: 'Senha no servidor antigo',
   oldPasswordHint:
     'A senha principal: uma senha de aplicativo não pode mudar uma conta de servidor. Ela é repassada ao servidor antigo e não é guardada aqui.',
-  oldFactor: 'Código de acesso do servidor antigo',
+  oldFactor: 'Código de login do servidor antigo',
   oldFactorHint: 'O servidor antigo o enviou para você. Digite também a senha de novo.',
   showPlan: 'Ver o plano',
   oldIsGone: 'Meu servidor antigo não existe mais',
@@ -29,7 +29,7 @@ export const moveHereBrazilian = {
   stays: 'Não vem junto',
   oldServer: 'O servidor antigo',
   backupFirst:
-    'Faça primeiro uma cópia de segurança: <file>baixe suas publicações e registros</file>. Se o servidor antigo falhar no meio, a mudança pode continuar a partir desse arquivo.',
+    'Faça primeiro um backup: <file>baixe suas publicações e registros</file>. Se o servidor antigo falhar no meio, a mudança pode continuar a partir desse arquivo.',
   yourAccount: 'Sua conta aqui',
   begin: 'Começar a mudança',
   beginAbout:
@@ -38,7 +38,7 @@ export const moveHereBrazilian = {
   handleHereHint: 'Sob {domain}, ou um domínio seu que já indique sua conta.',
   emailHint: 'Enviamos códigos e avisos de segurança para ele. Não é público.',
   newPassword: 'Nova senha para este servidor',
-  factor: 'Código de acesso',
+  factor: 'Código de login',
   factorHint: 'Digite também a senha de novo.',
   invite: 'Código de convite',
   inviteHint: 'De alguém que tem conta aqui, ou do operador deste servidor.',

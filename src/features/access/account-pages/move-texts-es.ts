@@ -16,7 +16,7 @@ export const moveSpanish = {
   pictures: '{stored} de {expected}',
   picturesLost: '{stored} de {expected}, {lost} no se han podido obtener',
   changeIdentity: 'Cambiar tu identidad',
-  publish: 'Publica estos dos en el documento de tu identidad, en lugar de los que nombra ahora. Después, comprueba.',
+  publish: 'Publica estos dos en el documento de tu identidad, en lugar de los que indica ahora. Después, comprueba.',
   signingKey: 'Clave de firma',
   endpoint: 'Dirección del servicio',
   published: 'Ya lo he publicado: comprobar',
@@ -43,7 +43,7 @@ export const moveSpanish = {
     'Si una clave tuya está entre las claves de rotación de tu identidad, puede firmar en lugar del servidor anterior.',
   changeWithKey: 'Cambiar mi identidad con mi clave',
   codeMailed:
-    '{host} ha enviado un código a la dirección de tu cuenta anterior. Con él, tu identidad nombra este servidor. A partir de entonces, la mudanza no se puede cancelar.',
+    '{host} ha enviado un código a la dirección de tu cuenta anterior. Con él, tu identidad pasa a apuntar a este servidor. A partir de entonces, la mudanza no se puede cancelar.',
   codeHint: 'Puede tardar un minuto en llegar.',
   changeMine: 'Cambiar mi identidad',
   mailAnother: 'Enviar otro código',
@@ -58,7 +58,7 @@ export const moveSpanish = {
   repository: 'Publicaciones y demás registros',
   blobs: 'Imágenes y vídeos',
   preferences: 'Preferencias',
-  identity: 'Tu identidad nombra este servidor',
+  identity: 'Tu identidad apunta a este servidor',
   activation: 'Tu cuenta está activa aquí',
   farewell: 'La cuenta anterior está desactivada',
 } as const

@@ -18,7 +18,7 @@ export const moveFrench = {
   picturesLost: '{stored} sur {expected}, {lost} n’ont pas pu être récupérées',
   changeIdentity: 'Modifier votre identité',
   publish:
-    'Publiez ces deux éléments dans le document de votre identité, à la place de ceux qu’il nomme actuellement. Vérifiez ensuite.',
+    'Publiez ces deux éléments dans le document de votre identité, à la place de ceux qu’il indique actuellement. Vérifiez ensuite.',
   signingKey: 'Clé de signature',
   endpoint: 'Adresse du service',
   published: 'Je l’ai publié : vérifier',

@@ -13,8 +13,8 @@ export const moveJapanese = {
   now: '進行中',
   ahead: 'これから',
   yourTurn: 'あなたの番です',
-  pictures: '{expected} 件中 {stored} 件',
-  picturesLost: '{expected} 件中 {stored} 件、{lost} 件は取得できませんでした',
+  pictures: '{expected}件中 {stored}件',
+  picturesLost: '{expected}件中 {stored}件、{lost}件は取得できませんでした',
   changeIdentity: 'アイデンティティを変更する',
   publish: 'アイデンティティのドキュメントに、現在のものの代わりにこの2つを公開してください。それから確認します。',
   signingKey: '署名鍵',
@@ -39,7 +39,7 @@ export const moveJapanese = {
   saveKeys: '残す鍵を保存',
   signMyself: '自分の鍵で署名する',
   signMyselfAbout:
-    'あなたの鍵がアイデンティティのローテーション鍵に含まれていれば、元のサーバーの代わりに署名できます。',
+    'あなたの鍵がアイデンティティのローテーションキーに含まれていれば、元のサーバーの代わりに署名できます。',
   changeWithKey: '自分の鍵でアイデンティティを変更',
   codeMailed:
     '{host} が、元のアカウントのアドレスにコードをメールで送りました。これを使うと、アイデンティティがこのサーバーを指すようになります。それ以降、引っ越しは取り消せません。',

@@ -5,7 +5,7 @@ export const ownKeySpanish = {
   accountHint:
     'Empieza por did:plc: y está en toda copia de seguridad. Tu nombre de usuario también sirve, mientras lleve a tu identidad.',
   handle: 'Nombre de usuario aquí',
-  handleHint: 'Bajo {domain}, o un dominio propio que ya nombre tu cuenta.',
+  handleHint: 'Bajo {domain}, o un dominio propio que ya apunte a tu cuenta.',
   publicKey: 'Tu clave pública',
   publicKeyHint:
     'Empieza por did:key:z y está entre las claves de rotación de tu identidad: una clave de recuperación propia o la clave de tu cartera.',

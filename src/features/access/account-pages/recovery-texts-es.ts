@@ -13,7 +13,7 @@ export const recoverySpanish = {
   continue: 'Continuar',
   sendAnother: 'Enviar otro código',
   codeHint: 'Tras el tiempo de espera, solo lo necesitas si una cartera inició la recuperación.',
-  pending: 'Puedes recoger la parte a partir de {time}. Hemos enviado un correo sobre esto.',
+  pending: 'Puedes recoger la parte a partir del {time}. Hemos enviado un correo sobre esto.',
   released:
     'Esta es la parte. Introdúcela en una cartera junto con una de tus propias partes. Puedes verla de nuevo durante una hora, así que cópiala ahora:',
 } as const

@@ -7,8 +7,8 @@ export const recoveryFrench = {
   haveCode: 'J’ai déjà un code',
   shareTitle: 'Votre part de récupération',
   afterWait:
-    'Le code lance un délai d’attente. Pendant ce délai, vous pouvez annuler, au cas où une autre personne lirait votre courrier. Ensuite, revenez sur cette page sans code.',
-  atOnce: 'Avec le code, vous obtenez la part immédiatement. Quiconque lit votre courrier peut faire de même.',
+    'Le code lance un délai d’attente. Pendant ce délai, vous pouvez annuler, au cas où une autre personne lirait vos e-mails. Ensuite, revenez sur cette page sans code.',
+  atOnce: 'Avec le code, vous obtenez la part immédiatement. Quiconque lit vos e-mails peut faire de même.',
   sent: 'Si ce compte existe, nous avons envoyé un code à son adresse e-mail.',
   continue: 'Continuer',
   sendAnother: 'Envoyer un autre code',

@@ -9,7 +9,7 @@ export const sharingSpanish = {
   },
   delegates: 'Quién actúa por esta cuenta',
   delegatesLead:
-    'Cada persona inicia sesión con su propia cuenta y usa aplicaciones en nombre de la tuya, dentro de lo que permites. La contraseña, la dirección, el nombre de usuario, las claves y la eliminación de la cuenta siguen siendo tuyos.',
+    'Cada persona inicia sesión con su propia cuenta y usa apps en nombre de la tuya, dentro de lo que permites. La contraseña, la dirección, el nombre de usuario, las claves y la eliminación de la cuenta siguen siendo tuyos.',
   noDelegates: 'Solo tú actúas por esta cuenta.',
   invited: 'Invitación del {day}, aún sin aceptar',
   since: 'Desde el {day}',
@@ -31,7 +31,7 @@ export const sharingSpanish = {
   inviteSomeone: 'Invitar a alguien',
   handle: 'Nombre de usuario de la otra cuenta',
   handleHint: 'La cuenta tiene que estar en este servidor.',
-  withoutTick: 'Sin ninguna marca: todo lo que suelen hacer las aplicaciones, salvo mensajes directos.',
+  withoutTick: 'Sin ninguna marca: todo lo que suelen hacer las apps, salvo mensajes directos.',
   messages: 'Puede leer y enviar mensajes directos',
   scope: 'Otros permisos (scopes)',
   scopeHint: 'Para desarrolladores: scopes de OAuth, separados por espacios.',
@@ -40,7 +40,7 @@ export const sharingSpanish = {
   invite: 'Invitar',
   shared: 'Cuentas por las que actúas',
   sharedLead:
-    'Para usar una aplicación con una de estas cuentas, inicia sesión en la aplicación con la tuya y elige allí la cuenta. Su titular puede ver lo que haces.',
+    'Para usar una app con una de estas cuentas, inicia sesión en la app con la tuya y elige allí la cuenta. Su titular puede ver lo que haces.',
   noShared: 'No actúas por ninguna otra cuenta.',
   asksYou: 'Te invita a actuar por ella',
   youMay: 'Qué puedes hacer',
@@ -51,7 +51,7 @@ export const sharingSpanish = {
   back: 'Volver a tu cuenta',
   doneInvited: 'La invitación se puede aceptar durante siete días.',
   doneEnded: 'Esta persona ya no puede actuar por tu cuenta.',
-  doneAccepted: 'Ya puedes actuar por esta cuenta: inicia sesión en una aplicación con la tuya y elige allí la cuenta.',
+  doneAccepted: 'Ya puedes actuar por esta cuenta: inicia sesión en una app con la tuya y elige allí la cuenta.',
   doneLeft: 'Ya no actúas por esta cuenta.',
   recordTitle: 'Qué hicieron otros por tu cuenta',
   recordLead:

@@ -56,7 +56,7 @@ export const sharingFrench = {
   doneLeft: 'Vous n’agissez plus pour ce compte.',
   recordTitle: 'Ce que d’autres ont fait pour votre compte',
   recordLead:
-    'Du plus récent au plus ancien. Les posts et autres enregistrements sont publics : seuls leur type et leur nombre figurent ici.',
+    'Du plus récent au plus ancien. Les publications et autres enregistrements sont publics : seuls leur type et leur nombre figurent ici.',
   recordNone: 'Rien n’a encore été fait.',
   older: 'Plus anciens',
   backToSharing: 'Retour aux comptes partagés',

@@ -1,8 +1,8 @@
 export const signInFrench = {
   title: 'Se connecter',
   lead: 'Gérez votre compte et les applications connectées.',
-  wasReset: 'Votre mot de passe est modifié. Veuillez vous connecter avec le nouveau.',
-  wasDeleted: 'Votre compte est supprimé.',
+  wasReset: 'Votre mot de passe a été modifié. Veuillez vous connecter avec le nouveau.',
+  wasDeleted: 'Votre compte a été supprimé.',
   signedOut: 'Vous êtes déconnecté.',
   notCompleted: 'Cette connexion n’a pas été terminée à temps, ou a été refusée. Veuillez recommencer.',
   forgot: 'Mot de passe oublié ?',

@@ -6,7 +6,7 @@ export const signUpBrazilian = {
   haveAccountElsewhere: 'Tenho uma em outro servidor',
   domain: 'Domínio do nome de usuário',
   handleHint:
-    'É como os outros encontram e mencionam você. Letras, números e hifens. Você pode mudar depois, por exemplo para o seu próprio domínio.',
+    'É como os outros encontram e mencionam você. Letras, números e hifens. Você pode mudar depois, por exemplo para seu próprio domínio.',
   emailHint: 'Enviamos códigos e avisos de segurança para ele. Não é público.',
   inviteCode: 'Código de convite',
   inviteHint: 'De alguém que tem uma conta aqui ou do operador deste servidor.',

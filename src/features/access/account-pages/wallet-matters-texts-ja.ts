@@ -8,8 +8,8 @@ export const walletMattersJapanese = {
     'アカウントの移行先のデバイスです。無効にしたデバイスはこのサーバーを使えなくなりますが、そのウォレットに鍵は残ります。',
   thisPage: 'このアカウントページ',
   signIn: '{name} へのログイン',
-  since: '{time} から',
-  sinceUsed: '{time} から、最終使用 {used}',
+  since: '{time}から',
+  sinceUsed: '{time}から、最終使用 {used}',
   with: '使用中：{program}',
   network: 'ネットワーク：{network}',
   begunOn: '開始した場所：{origin}',
@@ -17,9 +17,9 @@ export const walletMattersJapanese = {
   deny: '拒否',
   denySignIn: '{name} へのコード {code} のログインを拒否',
   transferOpen:
-    '{began} に、アカウントの別のデバイスへの移行が始まりました。コードを持つデバイスは {until} まで移行を受け入れられます。心当たりがない場合は取り消してください。',
+    '{began}に、アカウントの別のデバイスへの移行が始まりました。コードを持つデバイスは {until}まで移行を受け入れられます。心当たりがない場合は取り消してください。',
   transferAccepted:
-    '{began} に、アカウントの別のデバイスへの移行が始まりました。{accepted} にデバイスが受け入れました。完了すると、ほかはすべてログアウトされます。心当たりがない場合は取り消してください。',
+    '{began}に、アカウントの別のデバイスへの移行が始まりました。{accepted}にデバイスが受け入れました。完了すると、ほかはすべてログアウトされます。心当たりがない場合は取り消してください。',
   cancel: '移行を取り消す',
   revoke: '無効にする',
   revokeDevice: '{name} を無効にする',

@@ -2,20 +2,20 @@ export const walletMattersBrazilian = {
   title: 'Sua carteira',
   waiting: 'À espera da sua resposta',
   waitingLead:
-    'Alguém digitou o nome da sua conta para entrar. Abra a sua carteira para responder. Aprove só uma entrada que você mesmo acabou de iniciar.',
+    'Alguém digitou o nome da sua conta para entrar. Abra sua carteira para responder. Aprove só um login que você mesmo acabou de iniciar.',
   devices: 'Dispositivos',
   devicesLead:
-    'Dispositivos para os quais a sua conta foi transferida. Um dispositivo revogado não pode mais usar este servidor, mas a carteira dele mantém a chave.',
+    'Dispositivos para os quais sua conta foi transferida. Um dispositivo revogado não pode mais usar este servidor, mas a carteira dele mantém a chave.',
   thisPage: 'esta página da conta',
-  signIn: 'Entrada em {name}',
+  signIn: 'Login em {name}',
   since: 'Desde {time}',
   sinceUsed: 'Desde {time}, último uso em {used}',
   with: 'Com {program}',
   network: 'Da rede {network}',
-  begunOn: 'Iniciada em {origin}',
-  code: 'Código para a sua carteira: <strong>{code}</strong>',
+  begunOn: 'Iniciado em {origin}',
+  code: 'Código para sua carteira: <strong>{code}</strong>',
   deny: 'Recusar',
-  denySignIn: 'Recusar a entrada em {name} com o código {code}',
+  denySignIn: 'Recusar o login em {name} com o código {code}',
   transferOpen:
     'Uma transferência da sua conta para outro dispositivo começou em {began}. Qualquer dispositivo com o código dela pode aceitá-la até {until}. Se não foi você, cancele-a.',
   transferAccepted:

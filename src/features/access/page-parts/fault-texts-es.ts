@@ -15,7 +15,8 @@ export const faultSpanish = {
     'Una cuenta nueva recibe un nombre de usuario en nuestro propio dominio. Cuando tengas una cuenta, podrás cambiar a tu propio dominio.',
   handleUnresolved:
     'Este dominio todavía no apunta a tu cuenta. Publica el registro o el archivo de abajo y vuelve a comprobarlo.',
-  handleNotInDocument: 'Tu documento DID no nombra este nombre de usuario. Añádelo allí primero y vuelve a intentarlo.',
+  handleNotInDocument:
+    'Tu documento DID no menciona este nombre de usuario. Añádelo allí primero y vuelve a intentarlo.',
   handleUnusable: 'Este nombre de usuario no se puede usar. Elige otro.',
   handleTakenOrReserved: 'Este nombre de usuario ya está en uso o reservado. Elige otro.',
   signUpLate:
@@ -48,9 +49,9 @@ export const faultSpanish = {
   identityUnreadable: 'Tu identidad no se puede leer en este momento. Inténtalo más tarde.',
   identityElsewhere:
     'Tu identidad no está bajo el control de este servidor. Si te has mudado a otro servidor, inicia sesión allí.',
-  identityOtherServer: 'Tu identidad nombra otro servidor. Si te has mudado allí, inicia sesión allí.',
+  identityOtherServer: 'Tu identidad apunta a otro servidor. Si te has mudado allí, inicia sesión allí.',
   identityOtherKey:
-    'Tu identidad nombra una clave de firma que este servidor no tiene. Quien tenga tu clave de recuperación puede corregirlo.',
+    'Tu identidad indica una clave de firma que este servidor no tiene. Quien tenga tu clave de recuperación puede corregirlo.',
   tooManyMinute: 'Demasiados intentos. Espera un minuto y vuelve a intentarlo.',
   tooMany: 'Demasiados intentos. Espera unos minutos y vuelve a intentarlo.',
   codeWrong: 'Este código es incorrecto. Compruébalo o pide uno nuevo.',
@@ -60,7 +61,7 @@ export const faultSpanish = {
   upstream: 'Un servicio del que esto depende no responde. No se ha cambiado nada. Inténtalo de nuevo en un momento.',
   signInMissing: 'Introduce tu nombre de usuario o correo electrónico y tu contraseña.',
   signInWrong: 'La cuenta o la contraseña es incorrecta. Las contraseñas de aplicación no sirven aquí.',
-  takenDown: 'Esta cuenta ha sido retirada. Ponte en contacto con el operador de este servidor.',
+  takenDown: 'Esta cuenta ha sido suspendida. Ponte en contacto con el operador de este servidor.',
   delegateUnknown: 'No es el nombre de usuario de una cuenta activa en este servidor.',
   delegateSelf: 'Es tu propia cuenta.',
   delegateKnown: 'Esta cuenta ya actúa por la tuya o está invitada a hacerlo.',
@@ -93,7 +94,7 @@ export const faultSpanish = {
   signInLate: 'Ha tardado demasiado. Vuelve a iniciar sesión.',
   accountUnknown: 'No hay ninguna cuenta con este nombre de usuario o DID.',
   plcOnly: 'Solo una identidad que empiece por did:plc: puede mudarse únicamente con una clave.',
-  keyNotNamed: 'Tu identidad no nombra esta clave entre sus claves de rotación. Introduce una que nombre.',
+  keyNotNamed: 'Esta clave no está entre las claves de rotación de tu identidad. Introduce una que lo esté.',
   secretKey: 'Esto no es una clave secreta que pueda firmar. Empieza por z y tiene unos cincuenta caracteres.',
   signature:
     'Introduce la clave secreta de una de las claves de rotación de tu identidad, o la operación tal como se muestra, firmada con una de ellas.',

@@ -26,7 +26,7 @@ export const scopeSpanish = {
   feeds: 'canales',
   replySettings: 'ajustes de respuestas',
   quoteSettings: 'ajustes de citas',
-  follows: 'seguimentos',
+  follows: 'seguimientos',
   blocks: 'bloqueos',
   lists: 'listas',
   listMembers: 'miembros de listas',

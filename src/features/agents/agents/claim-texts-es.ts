@@ -18,7 +18,7 @@ export const claimSpanish = {
   unvouched: 'Ningún proveedor de identidad responde por él.',
   privateReads: 'Leer datos privados',
   privateReadsMore:
-    'Notificaciones, marcadores, silenciados, borradores, contactos y comprobaciones de edad. Desmárcalo si el programa no los necesita.',
+    'Notificaciones, marcadores, silenciados, borradores, contactos y comprobaciones de edad. Desmarca esta casilla si el programa no los necesita.',
   decideTitle: '¿Dejar que este programa actúe por ti?',
   asNamed: 'Como {account}, hasta que lo termines. Se llama a sí mismo «<name>{program}</name>».',
   asUnnamed: 'Como {account}, hasta que lo termines. No ha dado ningún nombre.',
@@ -35,7 +35,7 @@ export const claimSpanish = {
   expiresAt: 'El código caduca',
   registration: 'Registro',
   kind: 'Tipo',
-  scopes: 'Ámbitos',
+  scopes: 'Permisos (scopes)',
   approvedTitle: 'El programa ya tiene acceso',
   approvedText: 'Puedes volver a tu programa. Puedes terminar su acceso cuando quieras.',
   deniedTitle: 'Rechazado',

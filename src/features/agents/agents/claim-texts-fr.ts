@@ -37,7 +37,7 @@ export const claimFrench = {
   expiresAt: 'Le code expire',
   registration: 'Enregistrement',
   kind: 'Type',
-  scopes: 'Portées',
+  scopes: 'Autorisations (scopes)',
   approvedTitle: 'Le programme a maintenant accès',
   approvedText: 'Vous pouvez revenir à votre programme. Vous pouvez mettre fin à son accès à tout moment.',
   deniedTitle: 'Refusé',

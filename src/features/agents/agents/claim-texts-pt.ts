@@ -19,7 +19,7 @@ export const claimBrazilian = {
   privateReadsMore:
     'Notificações, itens salvos, silenciados, rascunhos, contatos e verificações de idade. Desmarque se o programa não precisar deles.',
   decideTitle: 'Deixar este programa agir por você?',
-  asNamed: 'Como {account}, até você encerrar. Ele se chama “<name>{program}</name>”.',
+  asNamed: 'Como {account}, até você encerrar. Ele se apresenta como “<name>{program}</name>”.',
   asUnnamed: 'Como {account}, até você encerrar. Ele não informou um nome.',
   warning: 'Aprove só se você mesmo acabou de pedir um código a este programa. Se alguém lhe enviou o código, negue.',
   lets: 'Isto permite que o programa',
@@ -34,7 +34,7 @@ export const claimBrazilian = {
   expiresAt: 'O código expira em',
   registration: 'Registro',
   kind: 'Tipo',
-  scopes: 'Escopos',
+  scopes: 'Permissões (escopos)',
   approvedTitle: 'O programa agora tem acesso',
   approvedText: 'Você pode voltar ao seu programa. Pode encerrar o acesso dele a qualquer momento.',
   deniedTitle: 'Negado',

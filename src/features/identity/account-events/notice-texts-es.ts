@@ -29,12 +29,12 @@ export const noticeSpanish = {
   passkeyAddedSubject: 'Se añadió una llave de acceso a tu cuenta',
   passkeyAdded:
     'Quien tenga el dispositivo con la llave de acceso, y su PIN, dedo o cara, puede iniciar sesión en tu cuenta. A partir de ahora, para iniciar sesión con tu contraseña también hace falta la llave de acceso o uno de tus códigos de recuperación. Las contraseñas de aplicación funcionan sin ella.',
-  passkeyRemovedSubject: 'Se quitó una llave de acceso de tu cuenta',
+  passkeyRemovedSubject: 'Se eliminó una llave de acceso de tu cuenta',
   passkeyRemoved:
     'La llave de acceso ya no abre tu cuenta. La página de tu cuenta muestra qué hace falta ahora para iniciar sesión.',
   passkeyCopiedSubject: 'Puede que se haya copiado una de tus llaves de acceso',
   passkeyCopied:
-    'Se usó una llave de acceso de tu cuenta, pero indicó menos usos de los que conocemos. Puede que haya una copia. Rechazamos el inicio de sesión. Si vuelve a ocurrir, quita la llave de acceso y crea otra.',
+    'Se usó una llave de acceso de tu cuenta, pero indicó menos usos de los que conocemos. Puede que haya una copia. Rechazamos el inicio de sesión. Si vuelve a ocurrir, elimina la llave de acceso y crea otra.',
   factorsResetSubject: 'Se quitaron los segundos factores de tu cuenta',
   factorsReset:
     'El operador de este servidor quitó los segundos factores de tu cuenta, como se hace para quien los ha perdido. Ahora basta tu contraseña para abrirla.',
@@ -63,7 +63,7 @@ export const noticeSpanish = {
   partOther: 'otras claves, servicios o nombres',
   partNone: 'nada que siga siendo distinto',
   undoNone: 'Se firmó con la clave más alta de la identidad, así que ninguna otra clave puede deshacerla.',
-  undoBy: 'Hasta {time}, una clave más alta de la identidad puede deshacerla: {keys}.',
+  undoBy: 'Hasta el {time}, una clave más alta de la identidad puede deshacerla: {keys}.',
   ownKeyAddedSubject: 'Se añadió una clave a tu identidad',
   ownKeyAdded:
     'Se añadió una clave a tu identidad, por encima de todas las demás. Quien tenga su clave secreta puede mudar tu cuenta sin este servidor. Durante tres días, solo podría deshacerlo una clave que ya estuviera antes por encima de las de este servidor.',
@@ -75,7 +75,7 @@ export const noticeSpanish = {
     'Este servidor sirve ahora el documento de tu identidad en tu dominio. Mientras lo haga, quien tenga una sesión abierta en tu cuenta puede cambiar ese documento y, con él, las claves y el servidor de tu identidad.',
   documentEditedSubject: 'Se cambió el documento de tu identidad',
   documentEdited:
-    'El documento de tu identidad, que este servidor sirve en tu dominio, se cambió desde una sesión de tu cuenta. Nombra el servidor de tu cuenta y la clave que firma tus publicaciones.',
+    'El documento de tu identidad, que este servidor sirve en tu dominio, se cambió desde una sesión de tu cuenta. Indica el servidor de tu cuenta y la clave que firma tus publicaciones.',
   signingKeyReplacedSubject: 'Se reemplazó la clave de firma de tu cuenta',
   signingKeyReplaced:
     'Se reemplazó la clave que firma las publicaciones de tu cuenta. Para ello hizo falta una clave de tu identidad. Para tus apps no cambia nada.',
@@ -130,11 +130,11 @@ export const noticeSpanish = {
   releaseOpenedNow:
     'Alguien usó un código que te enviamos por correo para pedir la parte de tu clave de recuperación que guarda este servidor. Se puede recoger desde ahora. Junto con otra de tus partes, da el control de tu identidad.',
   releaseOpened:
-    'Alguien usó un código que te enviamos por correo para pedir la parte de tu clave de recuperación que guarda este servidor. Se puede recoger a partir de {time}. Junto con otra de tus partes, da el control de tu identidad.',
+    'Alguien usó un código que te enviamos por correo para pedir la parte de tu clave de recuperación que guarda este servidor. Se puede recoger a partir del {time}. Junto con otra de tus partes, da el control de tu identidad.',
   releaseOpenedNowFormer:
     'Esta era la dirección de la cuenta hasta hace poco. Alguien usó un código que se envió a la dirección actual para pedir la parte de la clave de recuperación que guarda este servidor. Se puede recoger desde ahora. Junto con otra de las partes, da el control de la identidad.',
   releaseOpenedFormer:
-    'Esta era la dirección de la cuenta hasta hace poco. Alguien usó un código que se envió a la dirección actual para pedir la parte de la clave de recuperación que guarda este servidor. Se puede recoger a partir de {time}. Junto con otra de las partes, da el control de la identidad.',
+    'Esta era la dirección de la cuenta hasta hace poco. Alguien usó un código que se envió a la dirección actual para pedir la parte de la clave de recuperación que guarda este servidor. Se puede recoger a partir del {time}. Junto con otra de las partes, da el control de la identidad.',
   shareReleasedSubject: 'Se entregó tu parte de recuperación',
   shareReleased:
     'El servidor entregó la parte de tu clave de recuperación que guardaba. Junto con otra de tus partes, la de tu llavero o la de papel, da el control de tu identidad.',

@@ -52,11 +52,11 @@ export const noticeFrench = {
     'Votre compte a un nouveau mot de passe d’application. Quiconque le possède peut utiliser votre compte.',
   appPasswordNamed:
     'Votre compte a un nouveau mot de passe d’application, nommé « {name} ». Quiconque le possède peut utiliser votre compte.',
-  changedElsewhereSubject: 'Votre identité a été changée ailleurs',
+  changedElsewhereSubject: 'Votre identité a été modifiée ailleurs',
   changedElsewhere:
-    'Votre identité a été changée par une opération qui ne vient pas de ce serveur. Votre propre portefeuille, ou un autre serveur vers lequel vous partez, fait aussi de telles opérations.',
+    'Votre identité a été modifiée par une opération qui ne vient pas de ce serveur. Votre propre portefeuille, ou un autre serveur vers lequel vous partez, fait aussi de telles opérations.',
   changedElsewhereParts:
-    'Votre identité a été changée par une opération qui ne vient pas de ce serveur. Ont changé : {parts}. {undo} Votre propre portefeuille, ou un autre serveur vers lequel vous partez, fait aussi de telles opérations.',
+    'Votre identité a été modifiée par une opération qui ne vient pas de ce serveur. Ont changé : {parts}. {undo} Votre propre portefeuille, ou un autre serveur vers lequel vous partez, fait aussi de telles opérations.',
   partEnded: 'l’identité elle-même, qui a pris fin',
   partServer: 'le serveur du compte',
   partHandle: 'le pseudo',
@@ -77,7 +77,7 @@ export const noticeFrench = {
     'Ce serveur sert désormais le document de votre identité à l’adresse de votre domaine. Tant que c’est le cas, toute personne connectée à votre compte peut modifier ce document et, avec lui, les clés et le serveur de votre identité.',
   documentEditedSubject: 'Le document de votre identité a été modifié',
   documentEdited:
-    'Le document de votre identité, que ce serveur sert à l’adresse de votre domaine, a été modifié depuis une session de votre compte. Il nomme le serveur de votre compte et la clé qui signe vos publications.',
+    'Le document de votre identité, que ce serveur sert à l’adresse de votre domaine, a été modifié depuis une session de votre compte. Il indique le serveur de votre compte et la clé qui signe vos publications.',
   signingKeyReplacedSubject: 'La clé de signature de votre compte a été remplacée',
   signingKeyReplaced:
     'La clé qui signe les publications de votre compte a été remplacée. Il a fallu pour cela une clé de votre identité. Rien ne change pour vos applications.',
@@ -96,12 +96,12 @@ export const noticeFrench = {
   agentConfirmed:
     'Un programme peut désormais agir pour votre compte, car le code qu’il a affiché a été saisi. Vous pouvez mettre fin à son accès à tout moment.',
   agentConfirmedNamed:
-    'Un programme peut désormais agir pour votre compte, car le code qu’il a affiché a été saisi. Il se nomme « {name} ». Vous pouvez mettre fin à son accès à tout moment.',
+    'Un programme peut désormais agir pour votre compte, car le code qu’il a affiché a été saisi. Il se présente comme « {name} ». Vous pouvez mettre fin à son accès à tout moment.',
   agentEndedSubject: 'Un programme n’a plus accès à votre compte',
   agentEnded:
     'L’opérateur de ce serveur a mis fin à l’accès d’un programme qui agissait pour votre compte, ou à sa demande d’accès.',
   agentEndedNamed:
-    'L’opérateur de ce serveur a mis fin à l’accès d’un programme qui agissait pour votre compte, ou à sa demande d’accès. Il se nomme « {name} ».',
+    'L’opérateur de ce serveur a mis fin à l’accès d’un programme qui agissait pour votre compte, ou à sa demande d’accès. Il se présente comme « {name} ».',
   agentRefusedSubject: 'L’accès à votre compte a été refusé à un programme',
   agentRefused:
     'Un programme qui demandait l’accès à votre compte a été refusé : son accès avait pris fin auparavant, ou une autre personne a saisi son code.',

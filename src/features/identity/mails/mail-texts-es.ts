@@ -5,7 +5,7 @@ export const mailSpanish = {
   when: 'Cuándo: {time}',
   byOperator: 'Por: el operador de este servidor',
   program: 'Con: {program}',
-  unknownProgram: 'Con: una aplicación desconocida',
+  unknownProgram: 'Con: una app desconocida',
   network: 'Desde: la red {network}',
   askOperator: 'Escribe al operador de este servidor.',
   writeOperator: 'Escribe al operador de este servidor: {address}.',
@@ -22,7 +22,7 @@ export const mailSpanish = {
   resetSubject: 'Nueva contraseña solicitada',
   resetUse: 'Usa este código para establecer una contraseña nueva. Sirve una sola vez, durante {minutes} minutos:',
   resetIgnore:
-    'Una contraseña nueva cierra la sesión en todas las aplicaciones y navegadores. Si no lo has pedido, puedes ignorar este correo. No compartas el código.',
+    'Una contraseña nueva cierra la sesión en todas las apps y navegadores. Si no lo has pedido, puedes ignorar este correo. No compartas el código.',
   deleteSubject: 'Eliminación de la cuenta solicitada',
   deleteUse: 'Usa este código para eliminar tu cuenta definitivamente. Sirve una sola vez, durante {minutes} minutos:',
   identitySubject: 'Cambio de identidad solicitado',
@@ -52,10 +52,10 @@ export const mailSpanish = {
   renamedWeb:
     'Tu identidad todavía indica la dirección anterior, y solo tú puedes cambiarlo. En el documento que publicas para tu did:web, pon esta dirección como punto de acceso del servicio #atproto_pds.',
   renamedApps:
-    'Por ahora, tu cuenta funciona en ambas direcciones. Las aplicaciones la encontrarán en la nueva cuando tu identidad la indique, y te pedirán que inicies sesión de nuevo.',
+    'Por ahora, tu cuenta funciona en ambas direcciones. Las apps la encontrarán en la nueva cuando tu identidad la indique, y te pedirán que inicies sesión de nuevo.',
   quotaSubject: 'Tu cuenta está llena al {percent}',
   recordsFull:
-    'Guarda {used} de un máximo de {quota} registros. Por encima de eso, se rechazan nuevas publicaciones, me gusta y seguimientos. Lo que borres deja sitio de inmediato.',
+    'Guarda {used} de un máximo de {quota} registros. Por encima de eso, se rechazan nuevas publicaciones, me gusta y seguimientos. Lo que elimines deja sitio de inmediato.',
   blobsFull:
     'Guarda {used} de un máximo de {quota} MB de archivos multimedia. Por encima de eso, se rechazan las subidas. Lo que ya no muestre ninguna publicación deja sitio después de unas horas.',
   quotaPage: '{page} muestra cuánto guardas. Si necesitas más espacio, escribe al operador de este servidor.',

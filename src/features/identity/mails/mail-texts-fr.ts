@@ -61,9 +61,9 @@ export const mailFrench = {
     'Pour l’instant, votre compte fonctionne aux deux adresses. Les applications le trouveront à la nouvelle dès que votre identité l’indiquera, et vous demanderont de vous reconnecter.',
   quotaSubject: 'Votre compte est plein à {percent}',
   recordsFull:
-    'Il contient {used} enregistrements sur {quota} au plus. Au-delà, les nouveaux posts, j’aime et abonnements sont refusés. Ce que vous supprimez libère aussitôt de la place.',
+    'Il contient {used} enregistrements sur {quota} au plus. Au-delà, les nouvelles publications, mentions J’aime et abonnements sont refusés. Ce que vous supprimez libère aussitôt de la place.',
   blobsFull:
-    'Il contient {used} Mo de médias sur {quota} Mo au plus. Au-delà, les envois de fichiers sont refusés. Ce qu’aucun post ne montre plus libère de la place après quelques heures.',
+    'Il contient {used} Mo de médias sur {quota} Mo au plus. Au-delà, les envois de fichiers sont refusés. Ce qu’aucune publication ne montre plus libère de la place après quelques heures.',
   quotaPage: '{page} indique combien vous stockez. Pour un quota plus élevé, contactez l’opérateur de ce serveur.',
   quotaPageWithAddress:
     '{page} indique combien vous stockez. Pour un quota plus élevé, contactez l’opérateur de ce serveur : {address}.',

@@ -29,7 +29,7 @@ export const mailBrazilian = {
   identityIntruder: 'Qualquer pessoa com este código pode tomar sua conta. Se você não o pediu, mude sua senha.',
   identityIntruderWithoutPassword:
     'Qualquer pessoa com este código pode tomar sua conta. Se você não o pediu, encerre em {page} todas as sessões que você não reconhece.',
-  signInSubject: 'Código de acesso',
+  signInSubject: 'Código de login',
   signInUse: 'Use este código para entrar na sua conta. Ele funciona uma só vez, por {minutes} minutos:',
   signInIntruder: 'Não compartilhe o código. Se você não está tentando entrar, outra pessoa sabe sua senha: mude-a.',
   signInIntruderWithoutPassword:
@@ -52,9 +52,9 @@ export const mailBrazilian = {
     'Por enquanto, sua conta funciona nos dois endereços. Os apps a encontrarão no novo quando sua identidade o indicar, e pedirão que você entre novamente.',
   quotaSubject: 'Sua conta está {percent} cheia',
   recordsFull:
-    'Ela guarda {used} de no máximo {quota} registros. Acima disso, novos posts, curtidas e seguidas são recusados. O que você exclui libera espaço imediatamente.',
+    'Ela guarda {used} de no máximo {quota} registros. Acima disso, novas publicações, curtidas e contas seguidas são recusadas. O que você exclui libera espaço imediatamente.',
   blobsFull:
-    'Ela guarda {used} de no máximo {quota} MB de mídia. Acima disso, envios de arquivos são recusados. O que nenhum post mostra mais libera espaço depois de algumas horas.',
+    'Ela guarda {used} de no máximo {quota} MB de mídia. Acima disso, envios de arquivos são recusados. O que nenhuma publicação mostra mais libera espaço depois de algumas horas.',
   quotaPage: '{page} mostra quanto você guarda. Para ter mais espaço, fale com o operador deste servidor.',
   quotaPageWithAddress:
     '{page} mostra quanto você guarda. Para ter mais espaço, fale com o operador deste servidor: {address}.',

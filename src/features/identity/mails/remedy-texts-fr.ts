@@ -7,8 +7,7 @@ export const remedyFrench = {
     'Si une autre personne peut avoir une autre de vos parts, remplacez dès maintenant les clés et les parts de votre identité dans votre portefeuille.',
   doUndoChange:
     'Signez dès maintenant, avec une clé plus haute de votre identité, une opération qui suit celle d’avant ce changement : cela l’annule. Une autre personne a une clé de votre identité : n’incluez pas cette clé.',
-  doMailbox:
-    'Une autre personne peut lire votre courrier : changez d’abord le mot de passe de votre boîte aux lettres.',
+  doMailbox: 'Une autre personne peut lire vos e-mails : changez d’abord le mot de passe de votre messagerie.',
   doPassword:
     'Définissez un nouveau mot de passe sur {page}. Cela déconnecte toutes les applications et tous les navigateurs.',
   doReplaceKey:

@@ -78,6 +78,6 @@ export const caseRoomSpanish = {
   nothing: 'ninguna medida',
   warn: 'advertir',
   takedown: 'retirar',
-  'takedown-account': 'retirar la cuenta',
+  'takedown-account': 'suspender la cuenta',
   quarantineAct: 'cuarentena',
 } as const

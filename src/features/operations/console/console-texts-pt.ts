@@ -27,7 +27,7 @@ export const consoleBrazilian = {
   factorCode: 'Código do seu segundo fator',
   wrong: 'A conta ou a senha está errada. Senhas de aplicativo não funcionam aqui.',
   noSuchAct: 'Essa ação não existe.',
-  wrongPassword: 'Essa não é a sua senha.',
+  wrongPassword: 'Essa não é sua senha.',
   done: 'Feito',
   notDone: 'Não feito',
   back: 'Voltar',

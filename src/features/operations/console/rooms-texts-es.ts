@@ -87,7 +87,7 @@ export const roomsSpanish = {
   newValueHint: 'Como en su variable de entorno: listas separadas por comas. Déjalo vacío para restablecerlo.',
   allDefaults: 'Todos los valores son los predeterminados.',
   requestsAbout:
-    'Los errores llevan el id de su petición, que la gente puede decirte. Lo que enviaron no se guarda; si falló el servidor, el registro tiene líneas con el mismo id.',
+    'Los errores llevan el id de su petición, que la gente puede decirte. Lo que enviaron no se guarda; si falló el servidor, su log tiene líneas con el mismo id.',
   requestId: 'Id de una petición, o su comienzo',
   whatHappened: 'Qué ocurrió',
   both: 'ambas cosas',

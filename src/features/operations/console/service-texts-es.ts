@@ -20,7 +20,7 @@ export const serviceSpanish = {
   runningFor: 'En marcha desde hace',
   days: { one: '{count} día', many: '{count} de días', other: '{count} días' },
   accounts: 'Cuentas',
-  accountCounts: '{total}: {active} activas, {deactivated} desactivadas, {takendown} retiradas',
+  accountCounts: '{total}: {active} activas, {deactivated} desactivadas, {takendown} suspendidas',
   flagged: 'Cuentas marcadas',
   blobs: 'Archivos',
   countAndSize: '{number}, {size}',

@@ -3,7 +3,7 @@ export const dataFrench = {
   lead: 'Tout ce que le compte a publié, et les fichiers qui lui appartiennent.',
   backToAccount: 'Retour au compte',
   backToData: 'Retour à toutes les données',
-  more: 'Plus',
+  more: 'Afficher plus',
   headTitle: 'La version la plus récente',
   headAbout: 'Chaque changement crée une nouvelle version de tous les enregistrements, signée avec une clé du compte.',
   revision: 'Révision',
@@ -45,7 +45,7 @@ export const dataFrench = {
   profile: 'Profil public',
   list: 'Liste de comptes',
   feed: 'Fil',
-  starterPack: 'Pack de démarrage',
+  starterPack: 'Kit de démarrage',
   threadgate: 'Qui peut répondre',
   postgate: 'Qui peut citer',
 } as const

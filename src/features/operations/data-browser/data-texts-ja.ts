@@ -24,7 +24,7 @@ export const dataJapanese = {
   commitsTitle: 'バージョンの一覧',
   commitsLead:
     '現在あるデータを書き込んだコミットを、新しい順に表示しています。削除または置き換えられたレコードと、何も残っていないコミットは含まれません。',
-  json: 'JSON形式',
+  json: 'JSON 形式',
   jsonCut: 'ここには先頭だけを表示しています。<raw>レコード全体</raw>',
   damaged: 'このレコードは読み取れません。保存されている内容が壊れています。',
   address: 'アドレス',

@@ -37,7 +37,7 @@ export const dataBrazilian = {
   post: 'Publicação',
   reply: 'Resposta',
   like: 'Curtida em {subject}',
-  repost: 'Repostagem de {subject}',
+  repost: 'Republicação de {subject}',
   follow: 'Segue {subject}',
   block: 'Bloqueio de {subject}',
   listBlock: 'Bloqueio de todas as pessoas da lista {subject}',
@@ -45,7 +45,7 @@ export const dataBrazilian = {
   profile: 'Perfil',
   list: 'Lista',
   feed: 'Feed (canal)',
-  starterPack: 'Pacote inicial',
+  starterPack: 'Kit inicial',
   threadgate: 'Quem pode responder',
   postgate: 'Quem pode citar',
 } as const

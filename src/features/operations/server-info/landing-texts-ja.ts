@@ -1,12 +1,12 @@
 export const landingJapanese = {
   about:
-    'Blueskyなどのアプリのネットワーク、<protocol>AT Protocol</protocol>のアカウントのためのサーバーです。データはあなたのもので、いつでも別のサーバーに移せます。',
+    'Bluesky などのアプリのネットワーク、<protocol>AT Protocol</protocol>のアカウントのためのサーバーです。データはあなたのもので、いつでも別のサーバーに移せます。',
   signUp: '登録',
   handlesUnder: 'ハンドルのドメイン',
   signUpFact: '登録',
   withInvite: '招待コードが必要',
   open: '誰でも登録可能',
-  serverDid: 'サーバーのDID',
+  serverDid: 'サーバーの DID',
   software: 'ソフトウェア',
   interface: 'アプリ向けのインターフェースは <code>/xrpc/</code> にあります。',
 } as const
