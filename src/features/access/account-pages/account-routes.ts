@@ -88,20 +88,39 @@ async function renderAccountPage(
   const { db, clock } = ctx
   const { did } = account
   const now = clock.now()
-  const [apps, agents, appPasswords, sessions, browsers, walletSessions, wallet, pushDevices, storage, kept, factors] =
-    await Promise.all([
-      oauthSessionsOf(db, did, now),
-      listAgents(db, did),
-      listAppPasswords(db, did),
-      listSessions(db, did, now),
-      browsersOf(db, did, now),
-      listWalletSessions(db, did, now),
-      walletMatters(ctx, account),
-      toldDevices(ctx, did),
-      storageOf(ctx, did),
-      keptArchives(ctx, did),
-      factorsOf(ctx, account),
-    ])
+  const [
+    apps,
+    agents,
+    appPasswords,
+    sessions,
+    browsers,
+    walletSessions,
+    wallet,
+    pushDevices,
+    storage,
+    kept,
+    factors,
+    sharing,
+    events,
+    handlesAndCodes,
+    isArriving,
+  ] = await Promise.all([
+    oauthSessionsOf(db, did, now),
+    listAgents(db, did),
+    listAppPasswords(db, did),
+    listSessions(db, did, now),
+    browsersOf(db, did, now),
+    listWalletSessions(db, did, now),
+    walletMatters(ctx, account),
+    toldDevices(ctx, did),
+    storageOf(ctx, did),
+    keptArchives(ctx, did),
+    factorsOf(ctx, account),
+    sharingOf(ctx, did),
+    eventsOf(ctx, did, { after: null, limit: SHOWN_EVENTS }),
+    handlesAndInvites(ctx, account),
+    account.deactivatedAt === null ? false : isMoving(db, did),
+  ])
   const lists = {
     apps,
     agents,
@@ -113,11 +132,10 @@ async function renderAccountPage(
     pushDevices,
     storage,
     factors,
-    sharing: await sharingOf(ctx, did),
-    events: await eventsOf(ctx, did, { after: null, limit: SHOWN_EVENTS }),
-    ...(await handlesAndInvites(ctx, account)),
+    sharing,
+    events,
+    ...handlesAndCodes,
   }
-  const isArriving = account.deactivatedAt !== null && (await isMoving(db, did))
   return accountPage(call, {
     account,
     device,
