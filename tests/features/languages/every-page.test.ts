@@ -66,9 +66,11 @@ async function walkIn(language: string): Promise<WalkedPage[]> {
   const { alice, hannah, olivia, appealCodes, userCode, authorizeUrl }: LivedIn = lived
   const headers = { 'accept-language': language }
   const opened =
-    (cookie: string, agent = 'Mozilla/5.0') =>
+    (cookie: string, agent: string | null = null) =>
     (path: string) =>
-      request(`${pds.url}${path}`, { headers: { ...headers, cookie, 'user-agent': agent } })
+      request(`${pds.url}${path}`, {
+        headers: { ...headers, cookie, ...(agent !== null && { 'user-agent': agent }) },
+      })
   const browser = new CookieBrowser(pds)
   await browser.send('/account/sign-in', { identifier: alice.did, password: alice.password })
   await hannah.signIn(hannah.recoveryCodes.pop())
@@ -91,6 +93,8 @@ const wordsOf = (page: string): string => {
   const named = [...page.matchAll(/\b(?:aria-label|title|alt|placeholder)="([^"]*)"/g)].map(([, words]) => words)
   const shown = page
     .replaceAll(/<(code|pre|script|svg|time|option)\b[\s\S]*?<\/\1>/g, ' ')
+    // Names of the configuration, such as `email.from`.
+    .replaceAll(/\b[a-z_]+\.[a-z_]+\b/g, ' ')
     .replaceAll(/<(\w+)[^>]* (?:lang="[^"]*"|class="mono")[^>]*>[^<]*<\/\1>/g, ' ')
   return [...named, shown.replaceAll(/<[^>]+>/g, ' ')].join(' ').replaceAll(/\s+/g, ' ')
 }

@@ -21,10 +21,16 @@ export class Subscriber implements Disposable {
   readonly #socket: WebSocket
   #onMessage: (() => void) | null = null
 
-  /** `query` with its question mark: `?cursor=0`. `address` is where it comes from, if not from this machine. */
-  constructor(url: string, query = '', address: string | null = null) {
+  /**
+   * `query` with its question mark: `?cursor=0`. `address` is where it comes from, if not from this machine; `program`
+   * is how it calls itself.
+   */
+  constructor(url: string, query = '', address: string | null = null, program: string | null = null) {
     this.#socket = new WebSocket(`${url.replace('http', 'ws')}/xrpc/com.atproto.sync.subscribeRepos${query}`, {
-      headers: address === null ? {} : { 'x-forwarded-for': address },
+      headers: {
+        ...(address !== null && { 'x-forwarded-for': address }),
+        ...(program !== null && { 'user-agent': program }),
+      },
     })
     const { promise: closed, resolve: onClosed } = Promise.withResolvers<Closing>()
     const { promise: opened, resolve: onOpened, reject } = Promise.withResolvers<void>()

@@ -6,12 +6,15 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import { ConsoleBrowser } from '../../support/clients/console-browser.ts'
 import { request, type Answer } from '../../support/clients/http.ts'
 import { formsOf, pagePaths, walkPages, type WalkedForm, type WalkedPage } from '../../support/clients/page-walk.ts'
+import { hiddenFields } from '../../support/clients/oauth-client.ts'
 import { RELAY } from '../../support/clients/queued.ts'
+import { Subscriber } from '../../support/clients/subscriber.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import { APP_HOST, livedIn } from '../../support/lived-in.ts'
 import { MASTER_KEY } from '../../support/servers/config.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import { zipped } from '../../support/zip-reading.ts'
 
 // The walk opens some hundred pages.
 setDefaultTimeout(60_000)
@@ -36,6 +39,9 @@ type Browser = CookieBrowser | ConsoleBrowser
 
 const walked = setUp(async () => {
   const lived = await livedIn({ pds, web }, HOSTILE)
+  // It is listed in the console while it is connected.
+  using reader = new Subscriber(pds.url, '', null, HOSTILE)
+  await reader.opened
   const { alice, hannah, olivia, appealCodes, userCode } = lived
   const authorize = await lived.authorizeUrl()
   const holders = pagePaths.filter((path) => !path.startsWith('/admin'))
@@ -278,4 +284,111 @@ test('nothing that is in an address or a form leads to another site', async () =
       })
     }
   }
+})
+
+const posted = (kind: Kind, path: string, answer: Answer) => {
+  const isPage = answer.headers.get('content-type')?.startsWith('text/html') ?? false
+  return { kind, path, answer, text: isPage ? String(answer.body) : '' }
+}
+
+const KEPT = [...PROOFS, 'act', 'change', 'account', 'did']
+const ORDER: readonly Kind[] = ['stranger', 'holder with factors', 'holder', 'operator']
+
+/** Answers to all forms, with markup in each field. Each comes from a new sign-in, because forms end sign-ins. */
+async function answersToForms() {
+  const { alice, olivia } = walked.lived
+  const found = []
+  const forms = ORDER.flatMap((kind) => allForms().filter((form) => form.kind === kind && !form.isUpload))
+  for (const { kind, path, fields, buttons } of forms) {
+    const isOperator = kind === 'operator'
+    const browser = isOperator
+      ? await operating(olivia)
+      : kind === 'holder'
+        ? await signedIn(alice)
+        : walked.browsers[kind]
+    const { body } = await browser.open(isOperator ? '/admin' : '/account')
+    const proofs = new Map(
+      [...String(body).matchAll(/name="(form_token|console_token)" value="([^"]+)"/g)].map(([, name, value]) => [
+        name,
+        value,
+      ]),
+    )
+    const form = new URLSearchParams([
+      ...fields.map(([name, value]): [string, string] => [
+        name,
+        proofs.get(name) ?? (KEPT.includes(name) ? value : HOSTILE),
+      ]),
+      ...buttons.slice(0, 1),
+    ])
+    found.push(posted(kind, path, await sentBy(browser, path, form, { 'sec-fetch-site': 'same-origin' })))
+  }
+  return found
+}
+
+/** Pages that come after a form alone: a step of a sign-in, the password once more, a decision, an archive. */
+async function stepsOfForms() {
+  const { alice, hannah, olivia, userCode } = walked.lived
+  const step = await new CookieBrowser(pds).send('/account/sign-in', {
+    identifier: hannah.account.did,
+    password: hannah.account.password,
+  })
+  const browser = await signedIn(alice)
+  const own = {
+    account: alice.did,
+    form_token: hiddenFields((await browser.open('/account')).body)['form_token'] ?? '',
+  }
+  const decision = await new CookieBrowser(pds).send('/agent/claim', {
+    step: 'identify',
+    user_code: userCode,
+    identifier: alice.did,
+    password: alice.password,
+  })
+  const entries = [HOSTILE, `${HOSTILE}.car`, `blobs/${HOSTILE}`].map((name) => ({
+    name,
+    content: [Buffer.from(HOSTILE)],
+  }))
+  const upload = new FormData()
+  for (const [name, value] of Object.entries({ ...own, sure: 'yes' })) upload.append(name, value)
+  upload.append('file', new Blob([(await zipped(entries)).bytes]), HOSTILE)
+  const restored = await browser.upload('/account/archive/import', upload)
+  const proof = await browser.send('/account/factors', { ...own, change: 'add-passkey', name: HOSTILE })
+  const desk = await operating(olivia)
+  pds.clock.advance({ secs: 11 * 60 })
+  const again = await desk.act('reset-code', { did: alice.did, reason: HOSTILE, back: `/admin?q=${HOSTILE}` })
+  return [
+    posted('holder with factors', 'the second step', step),
+    posted('holder', 'the decision', decision),
+    posted('holder', 'the archive', restored),
+    posted('holder', 'the password for factors', proof),
+    posted('operator', 'the password again', again),
+  ]
+}
+
+test('what people send in forms is text on the pages that come back', async () => {
+  const steps = await stepsOfForms()
+  const headings = steps.map(({ path, text }): [string, string] => [path, /<h1[^>]*>([^<]*)/.exec(text)?.[1] ?? ''])
+  expect(Object.fromEntries(headings)).toEqual({
+    'the second step': 'One more step',
+    'the decision': 'Let this program act for you?',
+    'the archive': expect.stringContaining('Restore'),
+    'the password for factors': 'Add a passkey',
+    'the password again': 'Enter your password again',
+  })
+  const pages = [...steps, ...(await answersToForms())].filter(({ text }) => text !== '')
+  for (const { kind, path, answer, text } of pages) {
+    expect({ kind, path, isFault: answer.status >= 500, dangers: await dangersIn(text) }).toEqual({
+      kind,
+      path,
+      isFault: false,
+      dangers: [],
+    })
+    expect({ path, frames: answer.headers.get('x-frame-options'), cache: answer.headers.get('cache-control') }).toEqual(
+      {
+        path,
+        frames: 'DENY',
+        cache: 'no-store',
+      },
+    )
+  }
+  expect(pages.filter(({ text }) => text.includes('&lt;script&gt;alert(1)')).length).toBeGreaterThan(10)
 })
