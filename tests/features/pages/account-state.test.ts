@@ -221,10 +221,15 @@ describe('an account that was deactivated', () => {
     await signIn(page, pds, ivo)
     const form_token = await page.locator('[name=form_token]').first().inputValue()
     const [cookie] = await page.context().cookies(pds.url)
+    const agent = await page.evaluate(() => navigator.userAgent)
     const send = (fields: Record<string, string>) =>
       request(`${pds.url}/account/reactivate`, {
         method: 'POST',
-        headers: { cookie: `${cookie!.name}=${cookie!.value}`, 'content-type': 'application/x-www-form-urlencoded' },
+        headers: {
+          cookie: `${cookie!.name}=${cookie!.value}`,
+          'user-agent': agent,
+          'content-type': 'application/x-www-form-urlencoded',
+        },
         body: new URLSearchParams({ account: ivo.did, ...fields }).toString(),
       })
     expect(await send({})).toMatchObject({ status: 403 })

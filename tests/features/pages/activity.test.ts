@@ -139,9 +139,10 @@ test('nobody else reads it, and not every credential of the account does', async
 test('the page tells it in the language of the holder, and shows names of others as text', async () => {
   const hans = await createAccount(pds, 'hans')
   await hans.call('com.atproto.server.createAppPassword', { json: { name: '<script>alert(1)</script>\u202eevil' } })
-  const browser = await browserOf(hans, { 'user-agent': '<img src=x onerror=alert(1)>/1' })
+  const hostile = { 'user-agent': '<img src=x onerror=alert(1)>/1' }
+  const browser = await browserOf(hans, hostile)
   const german = await request(`${pds.url}/account/activity`, {
-    headers: { cookie: browser.cookie, 'accept-language': 'de' },
+    headers: { ...hostile, cookie: browser.cookie, 'accept-language': 'de' },
   })
   const text = String(german.body)
   expect(text).toContain('lang="de"')

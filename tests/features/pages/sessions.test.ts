@@ -99,10 +99,15 @@ test("nobody's browser is signed out by another account", async () => {
   await signIn(his, pds, dan, { stays: true })
   const id = await other.locator('#sessions [name=id]').first().inputValue()
   const [cookie] = await his.context().cookies(pds.url)
+  const agent = await his.evaluate(() => navigator.userAgent)
   const form_token = await his.locator('[name=form_token]').first().inputValue()
   await request(`${pds.url}/account/browsers`, {
     method: 'POST',
-    headers: { cookie: `${cookie!.name}=${cookie!.value}`, 'content-type': 'application/x-www-form-urlencoded' },
+    headers: {
+      cookie: `${cookie!.name}=${cookie!.value}`,
+      'user-agent': agent,
+      'content-type': 'application/x-www-form-urlencoded',
+    },
     body: new URLSearchParams({ account: dan.did, form_token, id }).toString(),
   })
   await hers.goto(`${pds.url}/account`)

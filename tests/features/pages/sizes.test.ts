@@ -301,7 +301,7 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await unfold(page)
   },
   async 'sign-in-again'(page) {
-    const old = new CookieBrowser(pds)
+    const old = new CookieBrowser(pds, await page.evaluate(() => navigator.userAgent))
     const begun = await old.begin()
     await sendDecision(pds, decisionOf(pds, quinn, begun, { grantedScope: 'atproto', matchCode: begun.matchCode! }))
     await old.send('/account/sign-in/wallet/complete', { request_id: begun.requestId, remember: 'yes' })

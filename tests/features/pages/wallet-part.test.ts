@@ -22,6 +22,8 @@ const { pds, freshPage } = useWorld({
   config: { rateLimit: { enabled: false }, accounts: { passwordOptional: true } },
 })
 
+const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0'
+
 let names = 0
 /** Has no password. */
 let alice: TestAccount & { device: DeviceKey }
@@ -30,12 +32,12 @@ let page: Page
 let forms: CookieBrowser
 beforeEach(async () => {
   alice = await sovereignAccount(pds, `alice-${names++}`, { password: undefined })
-  forms = new CookieBrowser(pds)
+  forms = new CookieBrowser(pds, FIREFOX)
   const begun = await forms.begin()
   const choice = { grantedScope: 'atproto', matchCode: begun.matchCode! }
   await sendDecision(pds, decisionOf(pds, alice, begun, choice))
   await forms.complete(begun.requestId)
-  page = await freshPage()
+  page = await freshPage({ userAgent: FIREFOX })
   await page.context().addCookies([{ name: 'holdfast', value: forms.cookies.get('holdfast')!, url: pds.url }])
   await page.goto(`${pds.url}/account`)
 })
@@ -75,7 +77,7 @@ describe('requests that wait', () => {
     const consent = await asked(alice.handle, {
       referer: 'https://app.example.com/sign-in',
       'x-forwarded-for': '203.0.113.99',
-      'user-agent': 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0',
+      'user-agent': FIREFOX,
     })
     const elsewhere = await new CookieBrowser(pds).begin(alice.did)
     await asked('somebody-else.test')

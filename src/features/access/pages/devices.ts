@@ -1,8 +1,9 @@
 /**
  * The browser that shows a page, and the accounts signed in there. A cookie contains an opaque token; every sign-in
- * replaces it, so that a token which an attacker planted beforehand is useless. It is good in the program that signed in,
- * on its system, such as Firefox on Linux: not its version, so that an update signs nobody out. In another program it
- * opens nothing, and the sign-ins stay as they are, because a phone may ask for the pages of a desktop for a while.
+ * replaces it, so that a token which an attacker planted beforehand is useless. It is good in the program that signed
+ * in, on its system, such as Firefox on Linux. The version does not count: an update must keep people signed in. In
+ * another program the token opens nothing, and the sign-ins stay as they are, because a phone may ask for the pages of a
+ * desktop for a while.
  *
  * Only pages read the cookie: no endpoint of the API does.
  */
