@@ -2,8 +2,7 @@
  * The browser that shows a page, and the accounts signed in there. A cookie contains an opaque token; every sign-in
  * replaces it, so that a token which an attacker planted beforehand is useless. It is good in the program that signed
  * in, on its system, such as Firefox on Linux. The version does not count: an update must keep people signed in. In
- * another program the token opens nothing, and the sign-ins stay as they are, because a phone may ask for the pages of a
- * desktop for a while.
+ * another program the token opens nothing. The sign-ins stay as they are then: a phone may ask for pages of a desktop.
  *
  * Only pages read the cookie: no endpoint of the API does.
  */
