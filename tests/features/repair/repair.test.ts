@@ -9,7 +9,8 @@ import type { Did } from '../../../src/protocol/identifiers.ts'
 import { tidMicros } from '../../../src/protocol/tid.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { Consumer } from '../../support/clients/consumer.ts'
-import { request } from '../../support/clients/http.ts'
+import { basic, request } from '../../support/clients/http.ts'
+import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import { Uploader } from '../../support/clients/uploader.ts'
 import type { Table } from '../../support/tables.ts'
 import { until } from '../../support/until.ts'
@@ -318,6 +319,45 @@ test('the file of a repair brings the rows back, unless the repository was writt
   await expect(undoRepair(pds.ctx, second.evidence)).rejects.toThrow('written to since')
   writeFileSync(`${evidence}.other`, readFileSync(import.meta.path))
   await expect(undoRepair(pds.ctx, `${evidence}.other`)).rejects.toThrow('is not what a repair has kept')
+})
+
+test('what moderators have done since a repair is not undone with it', async () => {
+  const account = await joined()
+  const image = await Uploader.at(pds, account.did as Did, account.accessJwt).upload(
+    'a picture that is taken down',
+    'image/png',
+  )
+  await write(account, 'image', { image })
+  const { uri, cid } = (
+    await request(`${pds.url}/xrpc/com.atproto.repo.getRecord?repo=${account.did}&collection=${COLLECTION}&rkey=note3`)
+  ).body
+  const record = (rkey: string) => ({
+    $type: 'com.atproto.repo.strongRef',
+    uri: uri.replace('note3', rkey),
+    cid,
+  })
+  const blob = { $type: 'com.atproto.admin.defs#repoBlobRef', did: account.did, cid: image.ref.$link }
+  const decide = async (subject: object, applied: boolean) =>
+    expect(
+      await request(`${pds.url}/xrpc/com.atproto.admin.updateSubjectStatus`, {
+        json: { subject, takedown: { applied, ...(applied && { ref: 'case' }) } },
+        headers: basic('admin', ADMIN_TOKEN),
+      }),
+    ).toMatchObject({ status: 200 })
+  await decide(record('note4'), true)
+  await pds.lose('record', { repo_id: account.id, path: pathOf(7) })
+  const { evidence } = await repaired(account)
+
+  await decide(record('note3'), true)
+  await decide(record('note4'), false)
+  await decide(blob, true)
+  await undoRepair(pds.ctx, evidence)
+  const served = async (path: string) => (await request(`${pds.url}/xrpc/${path}`)).status
+  const recordStatus = (rkey: string) =>
+    served(`com.atproto.repo.getRecord?repo=${account.did}&collection=${COLLECTION}&rkey=${rkey}`)
+  expect(await recordStatus('note3')).toBe(400)
+  expect(await recordStatus('note4')).toBe(200)
+  expect(await served(`com.atproto.sync.getBlob?did=${account.did}&cid=${blob.cid}`)).toBe(400)
 })
 
 test('a repository that is written to while a repair is planned is not replaced', async () => {

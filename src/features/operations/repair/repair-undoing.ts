@@ -1,7 +1,7 @@
 /**
  * Undoes a repair with the file that it has kept: the rows are again what they were, with all that was wrong with them.
  * Only the head is another, because its revision cannot go back: the tree of that time is signed again. Events that no
- * subscriber could read stay in the file.
+ * subscriber could read stay in the file. Takedowns stay as moderators have left them since.
  */
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -14,7 +14,7 @@ import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { nextRev, repoHead, stageRepo, syncEvent } from '../../data/repo/repo.ts'
 import { refreshFindings } from '../integrity/integrity.ts'
 import { Evidence } from './evidence.ts'
-import { changedShapes, deleteReferencesOf, putHead, putRows, type RawRow } from './row-store.ts'
+import { changedShapes, deleteReferencesOf, keepTakedowns, putHead, putRows, type RawRow } from './row-store.ts'
 
 const tablesOfRepo = ['repo_node', 'record'] as const
 
@@ -48,10 +48,11 @@ export async function undoRepair(ctx: Context, path: string): Promise<{ did: Did
       const key = await settledKeyOf(ctx, tx, did)
       if (key === null) throw new OperatorError(`${did} has no account here any more`)
       const head = signCommit(unsignedCommit(did, rev, root), key)
+      await keepTakedowns(tx, { from: present.id, to: id })
       await putHead(tx, did, id, { ...before, rev, head: head.cid.bytes, commit_block: head.bytes })
       await deleteReferencesOf(tx, did)
       for (const table of ['blob_reference', 'blob'] as const)
-        for (const page of evidence.rows(table)) await putRows(tx, shapes.get(table)!, page)
+        for (const page of evidence.rows(table)) await putRows(tx, shapes.get(table)!, page, ['takedown_ref'])
       if ((await accountStatus(tx, did)) === 'active') await sequenceEvents(ctx, tx, [syncEvent(did, rev, head)])
     })
   })

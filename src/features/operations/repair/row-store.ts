@@ -11,6 +11,7 @@ import {
   type Tx,
 } from '../../../platform/database/database.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
+import { rawParts } from '../../data/repo/repo.ts'
 import type { Did, Tid } from '../../../protocol/identifiers.ts'
 import type { EventType } from '../../../protocol/frames.ts'
 
@@ -131,11 +132,16 @@ export async function* rowsOf(
 export const eventRows = (reader: Reader, { name, columns }: TableShape, seqs: readonly number[]): Promise<RawRow[]> =>
   reader.all(sql`SELECT ${sqlNames(columns)} FROM ${sqlName(name)} WHERE seq IN ${sqlList(seqs)} ORDER BY seq`)
 
-/** Put rows back, in place of those with the same keys. */
-export async function putRows(tx: Tx, { name, columns, key }: TableShape, rows: readonly RawRow[]): Promise<void> {
+/** Put rows back, in place of those with the same keys, which keep their values of the columns `kept`. */
+export async function putRows(
+  tx: Tx,
+  { name, columns, key }: TableShape,
+  rows: readonly RawRow[],
+  kept: readonly string[] = [],
+): Promise<void> {
   if (rows.length === 0) return
-  const keys = new Set(key)
-  const others = columns.filter((column) => !keys.has(column))
+  const unchanged = new Set([...key, ...kept])
+  const others = columns.filter((column) => !unchanged.has(column))
   const changes = others
     .map((column) => sql`${sqlName(column)} = excluded.${sqlName(column)}`)
     .reduce((all, one) => sql`${all}, ${one}`)
@@ -146,6 +152,16 @@ export async function putRows(tx: Tx, { name, columns, key }: TableShape, rows: 
 
 export const deleteReferencesOf = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM blob_reference WHERE did = ${did}`)
+
+/** Records that both repositories have are taken down in the second one as in the first. */
+export async function keepTakedowns(tx: Tx, { from, to }: { from: number; to: number }): Promise<void> {
+  const there = (isDown: Sql) =>
+    sql`path IN (SELECT path FROM record WHERE repo_id = ${from} AND takedown_ref ${isDown})`
+  await tx.run(
+    sql`UPDATE record SET takedown_ref = NULL WHERE repo_id = ${to} AND takedown_ref >= '' AND ${there(sql`IS NULL`)}`,
+  )
+  await rawParts.copyTakedowns(tx, { from, to })
+}
 
 /** Give the account the repository of this number, with the row as it was and another head. */
 export async function putHead(tx: Tx, did: Did, id: number, row: RawRow): Promise<void> {
