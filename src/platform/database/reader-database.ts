@@ -17,6 +17,8 @@ const SNAPSHOT_CACHE_KIB = 2048
 const MAX_IDLE_SNAPSHOTS = 2
 /** How often a snapshot is tried, each time after another commit. */
 const MAX_TRIES = 100
+/** How long it waits for a commit. One that waits for a backup may take long: the main thread has the state before. */
+const MAX_WAIT_MILLIS = 100
 
 interface Snapshot {
   readonly prepared: Prepared
@@ -101,7 +103,7 @@ export class ReaderDatabase {
         snapshot.users++
         return snapshot
       }
-      await this.board.after(flushed)
+      if (!(await this.board.after(flushed, MAX_WAIT_MILLIS))) break
     }
     throw new Elsewhere('there is always a commit on its way to the disk')
   }

@@ -97,6 +97,7 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
   const snapshots = new Snapshots(
     () => new Prepared(new Connection(path, { readonly: true, strict: true }), counters, SNAPSHOT_CACHE_KIB),
   )
+  queue.hold = () => snapshots.hold(queue.version)
 
   const reads: Reader = {
     all: async <Row>(query: Sql) => reader.all<Row>(query),
@@ -159,6 +160,7 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
       }
     },
     async snapshot(work) {
+      if (queue.isHeld) return snapshots.read(queue.version - 1, work)
       await queue.durable()
       return snapshots.read(queue.version, work)
     },
@@ -354,14 +356,28 @@ class Snapshots {
 
   /** `version` stands for the present state. */
   async read<T>(version: number, work: (reader: Reader) => Promise<T>): Promise<T> {
-    if (this.#newest?.version !== version) this.#newest = this.#begin(version)
-    const snapshot = this.#newest
-    snapshot.users++
+    const snapshot = this.#enter(version)
     try {
       return await work(snapshot.reader)
     } finally {
-      if (--snapshot.users === 0) this.#end(snapshot)
+      this.#leave(snapshot)
     }
+  }
+
+  /** Keep the present state for those who come after a commit that may take long. Returns what ends that. */
+  hold(version: number): () => void {
+    const snapshot = this.#enter(version)
+    return () => this.#leave(snapshot)
+  }
+
+  #enter(version: number): Snapshot {
+    if (this.#newest?.version !== version) this.#newest = this.#begin(version)
+    this.#newest.users++
+    return this.#newest
+  }
+
+  #leave(snapshot: Snapshot): void {
+    if (--snapshot.users === 0) this.#end(snapshot)
   }
 
   #begin(version: number): Snapshot {
@@ -431,6 +447,10 @@ class WriterQueue {
   fault: WriteFault | null = null
   /** Another one with every commit, as soon as a new connection sees it. */
   version = 0
+  /** Keeps the present state for snapshots until it is called off. */
+  hold: () => () => void = () => () => {}
+  /** Whether snapshots are of the state before the newest commit, which waits for the gate. */
+  isHeld = false
 
   constructor(
     readonly writer: Prepared,
@@ -572,18 +592,22 @@ class WriterQueue {
   /** Readers see the state before until the commit is on the disk, and may be acknowledged. */
   async #commit(members: readonly { waiting: Waiting }[]): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
+    const gate = this.follower?.gate
+    const release = gate ? this.hold() : null
     this.reader.pin()
     try {
       this.#flushing = promise
+      this.isHeld = gate != null
       this.version++
       this.board?.begin()
       this.writer.command('COMMIT')
-      const gate = this.follower?.gate
       await (gate ? Promise.all([this.#log.sync(), this.#pass(gate, members)]) : this.#log.sync())
     } finally {
       this.reader.renew()
       this.reader.unpin()
       this.#flushing = null
+      this.isHeld = false
+      release?.()
       this.board?.settle()
       resolve()
     }

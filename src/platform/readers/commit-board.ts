@@ -58,10 +58,10 @@ export class CommitBoard {
     return this.#committed === committed ? committed : null
   }
 
-  /** Resolves when another state than this one is on the disk. */
-  async after(state: number): Promise<void> {
-    const waiting = Atomics.waitAsync(this.#notes, FLUSHED, state)
-    if (waiting.async) await waiting.value
+  /** Resolves when another state than this one is on the disk, or after this time: returns false then. */
+  async after(state: number, millis = Infinity): Promise<boolean> {
+    const waiting = Atomics.waitAsync(this.#notes, FLUSHED, state, millis)
+    return !waiting.async || (await waiting.value) !== 'timed-out'
   }
 
   /** How many statements readers have run. Wraps around. */
