@@ -100,7 +100,8 @@ function folderArchive(dir: string): Archive {
       await haveFolder(dirname(path), dir)
       let isNew = false
       await spoolWhole(path, bytesOf(content), async (from, to) => void (isNew = await linkOrRename(from, to)))
-      if (!isNew) return null
+      // Without links nothing says that it is there for certain, and no other content is the same.
+      if (!isNew && !Buffer.from(await Bun.file(path).bytes()).equals(content)) return null
       if ((await versionsOf(dir, name)).at(-1) !== version) {
         // This process was held up for so long that the name of an old version was free again.
         await rm(path, { force: true })
