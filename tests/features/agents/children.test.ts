@@ -4,10 +4,10 @@
  */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
-import type { Did } from '../../../src/protocol/identifiers.ts'
+import type { Did, Handle } from '../../../src/protocol/identifiers.ts'
 import { decodeJws } from '../../../src/protocol/jws.ts'
 import { formatDidKey, parseDidKey } from '../../../src/protocol/keys.ts'
-import { genesisDid, type Operation } from '../../../src/protocol/plc.ts'
+import { genesisDid, genesisOperation, signOperation, type Operation } from '../../../src/protocol/plc.ts'
 import { createAccount, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { confirmedAgent, exchangeAgent } from '../../support/clients/agent.ts'
 import { bring, reserveKey, type Bringing } from '../../support/clients/brought.ts'
@@ -69,6 +69,27 @@ async function made(name = newName(), token = wallet): Promise<Made> {
   expect({ status, body }).toMatchObject({ status: 200 })
   return { ...brought, name, did: body.did, registrationId: body.registrationId, assertion: body.identityAssertion }
 }
+
+test('what the identity of a child names for permissioned data stays as its wallet has signed it', async () => {
+  const name = newName()
+  const device = deviceKey()
+  const genesis = genesisOperation({
+    signingKey: await reserveKey(pds),
+    handle: `${name}.test` as Handle,
+    rotationKeys: [device.did],
+    pdsEndpoint: pds.url,
+  })
+  const named = {
+    verificationMethods: { ...genesis.verificationMethods, atproto_space: device.did },
+    services: { ...genesis.services, atproto_space_host: { type: 'AtprotoSpaceHost', endpoint: 'https://a.example' } },
+  }
+  const { status, body } = await make(name, signOperation({ ...genesis, ...named }, device.key))
+  expect({ status, body }).toMatchObject({ status: 200 })
+  expect((await pds.ctx.plc.state(body.did))!).toMatchObject(named)
+  const { body: described } = await xrpc(pds, `com.atproto.repo.describeRepo?repo=${body.did}`)
+  expect(described.didDoc.service.map(({ id }: { id: string }) => id)).toContain('#atproto_space_host')
+  expect((await remove(body.did)).status).toBe(200)
+})
 
 const failed = (status: number, code: string) => ({ status, body: { error: { code, message: expect.any(String) } } })
 const statusOf = async (did: string) => (await xrpc(pds, `com.atproto.sync.getRepoStatus?did=${did}`)).body

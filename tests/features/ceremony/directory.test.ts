@@ -43,6 +43,23 @@ test('a question that is lost leaves no account, and the same request finishes',
   expect(await logOf(body.did)).toEqual([json.signedCreationOp])
 })
 
+test('what the wallet names for permissioned data is in the identity as it was signed', async () => {
+  const wallet = await begin(pds, 'in-spaces')
+  const json = await prepared(pds, wallet)
+  const { verificationMethods, services } = json.signedCreationOp
+  const named = {
+    verificationMethods: { ...verificationMethods, atproto_space: wallet.recovery.did },
+    services: { ...services, atproto_space_host: { type: 'AtprotoSpaceHost', endpoint: 'https://spaces.example.com' } },
+  }
+  const signedCreationOp = genesisOf(pds, wallet, verificationMethods['atproto']!, named)
+  const { status, body } = await sendDid(pds, wallet, { ...json, signedCreationOp })
+  expect(status).toBe(200)
+  expect(await logOf(body.did)).toEqual([signedCreationOp])
+  const { body: described } = await request(`${pds.url}/xrpc/com.atproto.repo.describeRepo?repo=${body.did}`)
+  expect(described.didDoc.verificationMethod.map(({ id }: { id: string }) => id)).toContain(`${body.did}#atproto_space`)
+  expect(described.didDoc.service.map(({ id }: { id: string }) => id)).toContain('#atproto_space_host')
+})
+
 test('an answer that is lost is looked up in the log, and the account is made at once', async () => {
   const wallet = await begin(pds, 'unheard')
   const json = await prepared(pds, wallet)

@@ -14,6 +14,7 @@ import { Subscriber } from '../../support/clients/subscriber.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
 import { ADMIN_TOKEN, MASTER_KEY, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
+import { deviceKey } from '../../support/clients/wallet.ts'
 import { FORMER_PASSWORD, insert, LivedFolder, type LivedPerson } from '../../support/servers/reference-folder.ts'
 import { thumbprint } from '../../../src/protocol/jwk.ts'
 
@@ -78,6 +79,8 @@ beforeAll(async () => {
     records: 40,
     blobs: [png],
     appPasswords: [APP_PASSWORD],
+    furtherKeys: { atproto_space: deviceKey().did },
+    furtherServices: { atproto_space_host: { type: 'AtprotoSpaceHost', endpoint: 'https://spaces.example.com' } },
     preferences: [{ $type: 'app.bsky.actor.defs#adultContentPref', enabled: true }],
   })
   dora = folder.add({
@@ -287,6 +290,9 @@ test('the old rotation key changes identities: a handle can be changed', async (
   expect(changed.status).toBe(200)
   const document = (await request(`${plc.url}/${alice.did}`)).body
   expect(document.alsoKnownAs).toEqual(['at://alicia.test'])
+  // What other services use of the identity stays.
+  expect(document.verificationMethod.map(({ id }: { id: string }) => id)).toContain('#atproto_space')
+  expect(document.service).toContainEqual(expect.objectContaining({ id: '#atproto_space_host' }))
 })
 
 test('a move that has ended is not repeated', async () => {

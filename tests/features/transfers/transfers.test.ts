@@ -52,6 +52,13 @@ const conflict = { status: 409, body: { error: { code: 'CONFLICT' } } }
 const invalidClaim = { status: 400, body: { error: { code: 'INVALID_CLAIM' } } }
 const unauthorized = { status: 401, body: { error: { code: 'UNAUTHORIZED' } } }
 
+test('changes nothing of the identity, which may name keys and services of other kinds', async () => {
+  const log = await pds.ctx.plc.auditLog(alice.did as Did)
+  const { transferId } = await accepted()
+  expect((await complete(transferId, wallet)).status).toBe(200)
+  expect(await pds.ctx.plc.auditLog(alice.did as Did)).toEqual(log)
+})
+
 test('a wallet begins, a device accepts with the code, the wallet completes, and the device alone remains', async () => {
   const other = await walletSession(pds, alice.did)
   const { transferId, transferCode, expiresAt, status } = (await initiate()).body

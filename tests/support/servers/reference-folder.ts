@@ -60,6 +60,9 @@ export interface FormerPerson {
   preferences?: object[]
   /** Signs the repository instead of the account's own key. */
   signer?: SigningKey
+  /** What the identity names besides, by name. */
+  furtherKeys?: Operation['verificationMethods']
+  furtherServices?: Operation['services']
 }
 
 export interface LivedPerson {
@@ -125,13 +128,18 @@ export class LivedFolder {
     const key = openSigningKey('k256', secret)
     const handle = `${name}.${this.server.domain}` as Handle
     const rotation = openSigningKey('k256', this.rotationSecret)
+    const usual = genesisOperation({
+      rotationKeys: [formatDidKey(rotation.publicKey)],
+      signingKey: formatDidKey(key.publicKey),
+      handle,
+      pdsEndpoint: this.server.url,
+    })
     const genesis = signOperation(
-      genesisOperation({
-        rotationKeys: [formatDidKey(rotation.publicKey)],
-        signingKey: formatDidKey(key.publicKey),
-        handle,
-        pdsEndpoint: this.server.url,
-      }),
+      {
+        ...usual,
+        verificationMethods: { ...usual.verificationMethods, ...person.furtherKeys },
+        services: { ...usual.services, ...person.furtherServices },
+      },
       rotation,
     )
     const did = genesisDid(genesis)
