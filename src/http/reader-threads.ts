@@ -156,6 +156,8 @@ class ReaderThread {
       }
     }
     worker.onerror = (event) => this.#fail(event.error ?? event.message)
+    // A thread may also end without an error.
+    worker.addEventListener('close', () => this.#fail(new Error('the thread has ended')))
   }
 
   get serving(): Promise<void> {
