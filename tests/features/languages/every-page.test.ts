@@ -99,8 +99,8 @@ const wordsOf = (page: string): string => {
   return [...named, shown.replaceAll(/<[^>]+>/g, ' ')].join(' ').replaceAll(/\s+/g, ' ')
 }
 
-/** Words that no other language of the pages has. */
-const english = /\b(the|of|and|this|that|with|your|you|from|cannot|which)\b/gi
+/** Words that no other language of the pages has, but in names of keys. */
+const english = /(?<!\.)\b(the|of|and|this|that|with|your|you|from|cannot|which)\b/gi
 
 const MAX_PAGE_BYTES = 60_000
 

@@ -17,6 +17,14 @@ interface Key {
 }
 
 const PATH = '/admin/configuration'
+/** Where a value may come from, as the interface says it. */
+const sources: Readonly<Record<string, Wording>> = {
+  default: texts.sourceDefault,
+  file: texts.sourceFile,
+  'command line': texts.sourceCommandLine,
+  environment: texts.sourceEnvironment,
+  'run time': texts.sourceRunTime,
+}
 const GENERAL = 'general'
 /** No section has as many. */
 const KEYS = 60
@@ -50,12 +58,13 @@ export async function configurationPage(desk: Desk): Promise<Response> {
   <h2>${section ?? texts.changedValues}</h2>
   ${listOf(
     shown.map((key) => {
-      const { name, value, from, variable, replacedBy, meaning } = key
+      const { name, value, variable, replacedBy, meaning } = key
+      const source = sources[key.from] ?? texts.sourceUnknown
       return noteRow(
         section === null ? html`<a href="${PATH}?section=${sectionOf(key)}">${name}</a>` : name,
         [
           html`<code>${value ?? texts.notSet}</code>`,
-          variable === null ? texts.from({ source: from }) : texts.fromVariable({ source: from, variable }),
+          variable === null ? texts.from({ source }) : texts.fromVariable({ source, variable }),
           replacedBy === null ? texts.needsRestart : texts.replacedBy({ command: replacedBy }),
           section !== null && inEnglish(meaning),
         ],
