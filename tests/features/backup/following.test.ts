@@ -9,9 +9,12 @@ import type { Config } from '../../../src/platform/configuration/config.ts'
 import { systemClock } from '../../../src/platform/running/clock.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
+import { Subscriber } from '../../support/clients/subscriber.ts'
 import { testLog } from '../../support/log.ts'
 import { testConfig, type ConfigOverrides } from '../../support/servers/config.ts'
+import { startBucket, type BucketHost } from '../../support/servers/bucket-host.ts'
 import { freePort, startPds } from '../../support/servers/pds.ts'
+import { runProgram } from '../../support/servers/program.ts'
 import { startProgram } from '../../support/servers/program.ts'
 import { until } from '../../support/until.ts'
 
@@ -24,9 +27,9 @@ const isKept = ({ url }: { url: string }) =>
   until(async () => (await request(`${url}/readyz`)).body.continuousBackup?.promise === 'sync')
 
 /** A data directory that follows; each call is another start of its process. */
-async function machine(backup: ConfigOverrides['backup']) {
+async function machine(backup: ConfigOverrides['backup'], blobMirror: ConfigOverrides['blobMirror'] = {}) {
   const place = { dataDir: newFolder(), port: await freePort(), publicUrl: 'http://localhost:1' }
-  const config = testConfig(place, { backup, development: true })
+  const config = testConfig(place, { backup, blobMirror, development: true })
   const { log } = testLog(() => systemClock.now())
   return { config, begin: () => new Following({ config, clock: systemClock, log }) }
 }
@@ -40,10 +43,14 @@ async function followOnce(following: Following): Promise<void> {
   expect(await done).toBeNull()
 }
 
-async function post(account: TestAccount, rkey: string): Promise<void> {
+function create(account: TestAccount, rkey: string) {
   const record = { $type: 'org.example.note', text: rkey }
   const json = { repo: account.did, collection: 'org.example.note', rkey, record }
-  expect((await account.call('com.atproto.repo.createRecord', { json })).status).toBe(200)
+  return account.call('com.atproto.repo.createRecord', { json })
+}
+
+async function post(account: TestAccount, rkey: string): Promise<void> {
+  expect((await create(account, rkey)).status).toBe(200)
 }
 
 /** The records that the server on this data directory has. */
@@ -135,4 +142,114 @@ test('a loss of power that took what was noted last about the chain does not kee
   const other = await machine({ continuous: place, continuousPromise: 'sync' })
   await other.begin().promote()
   expect(await notes(other.config, alice)).toEqual(['first', 'fourth', 'second', 'third'])
+})
+
+/** Keep the next request that replaces or creates such an object on its way. Returns what delivers it. */
+function hold(bucket: BucketHost, part: string): { isThere(): boolean; deliver(): Promise<number> } {
+  let held: { pass(): void; status: Promise<number> } | null = null
+  bucket.intercept = (incoming, response, key) => {
+    if (held !== null || incoming.method !== 'PUT' || !key.includes(part)) return false
+    const { promise, resolve } = Promise.withResolvers<number>()
+    response.on('close', () => resolve(response.statusCode))
+    held = { pass: () => bucket.pass(incoming, response), status: promise }
+    return true
+  }
+  return {
+    isThere: () => held !== null,
+    deliver() {
+      held!.pass()
+      return held!.status
+    },
+  }
+}
+
+test('a segment that the network delivers after the takeover counts for nothing', async () => {
+  await using bucket = await startBucket()
+  const backup = { continuous: `s3://${bucket.mirror.bucket}/backup`, continuousPromise: 'sync' } as const
+  const blobMirror = { ...bucket.mirror, bucket: null }
+  await using pds = await startPds({ backup, blobMirror }, { onFile: true })
+  const alice = await createAccount(pds, 'alice')
+  await isKept(pds)
+  await post(alice, 'before')
+  const other = await machine(backup, blobMirror)
+  await followOnce(other.begin())
+
+  const late = hold(bucket, '/segment-')
+  const refused = create(alice, 'late')
+  await until(late.isThere)
+  await other.begin().promote()
+  expect(await late.deliver()).toBe(412)
+  expect(await refused).toMatchObject({
+    status: 503,
+    body: { message: expect.stringContaining('may still take effect') },
+  })
+  expect((await create(alice, 'later')).status).toBe(503)
+  expect(await notes(other.config, alice)).toEqual(['before'])
+})
+
+test('a renewal of the lease that the network delivers after the takeover renews nothing', async () => {
+  await using bucket = await startBucket()
+  const place = `s3://${bucket.mirror.bucket}/backup`
+  const backup = { continuous: place, continuousPromise: 'sync', takeoverSecs: 3 } as const
+  const blobMirror = { ...bucket.mirror, bucket: null }
+  await using pds = await startPds({ backup, blobMirror }, { onFile: true })
+  const alice = await createAccount(pds, 'alice')
+  await isKept(pds)
+  await post(alice, 'before')
+  const other = await machine(backup, blobMirror)
+  await followOnce(other.begin())
+
+  const late = hold(bucket, '/lease')
+  await until(late.isThere)
+  await other.begin().promote()
+  const holder = () => Buffer.from(bucket.read('backup/continuous/lease')).toString()
+  const after = holder()
+  expect(await late.deliver()).toBe(412)
+  expect(holder()).toBe(after)
+  await until(async () => (await create(alice, crypto.randomUUID())).status === 503)
+  expect(await notes(other.config, alice)).toEqual(['before'])
+})
+
+test('under async, a takeover loses what was not sent, tells relays so, and begins another chain', async () => {
+  const place = newFolder()
+  const backup = { continuous: place, continuousLagMs: 100 } as const
+  await using pds = await startPds({ backup }, { onFile: true })
+  const alice = await createAccount(pds, 'alice')
+  await post(alice, 'sent')
+  await until(async () => (await request(`${pds.url}/readyz`)).body.continuousBackup?.lagMillis === 0)
+  await pds.restart({ backup: { ...backup, continuousLagMs: 60_000 } })
+  await post(alice, 'unsent')
+  const relay = new Subscriber(pds.url, '?cursor=0')
+  const seen = await relay.untilSeen((messages) => messages.some(({ body }) => JSON.stringify(body).includes('unsent')))
+  relay.close()
+  const highest = Math.max(...seen.map(({ body }) => Number(body['seq'])))
+
+  const dataDir = newFolder()
+  const port = await freePort()
+  const env = {
+    SERVICE_DATA_DIR: dataDir,
+    SERVICE_PORT: String(port),
+    SERVICE_PUBLIC_URL: 'http://localhost:1',
+    SERVICE_BACKUP_CONTINUOUS: place,
+  }
+  expect(await runProgram(['promote', '--dev'], env)).toMatchObject({ code: 0 })
+  const config = testConfig({ dataDir, port, publicUrl: 'http://localhost:1' }, { backup, development: true })
+  const keys = () => names(place, 'key').length
+  expect(keys()).toBe(1)
+  const app = await startApp(config)
+  try {
+    const follower = new Subscriber(`http://localhost:${port}`, `?cursor=${highest}`)
+    const told = await follower.untilSeen((messages) => messages.some(({ type }) => type === '#sync'))
+    follower.close()
+    expect(told.map(({ type }) => type)).toEqual(['#identity', '#account', '#sync'])
+    expect(told.every(({ body }) => Number(body['seq']) > highest)).toBe(true)
+    await until(() => keys() === 2)
+    await until(async () => (await request(`http://localhost:${port}/readyz`)).body.continuousBackup?.lagMillis === 0)
+  } finally {
+    await app.stop()
+  }
+  expect(await notes(config, alice)).toEqual(['sent'])
+  // The other one may start, since it acknowledges without the destination, and stops once it has read the lease.
+  await pds.restart()
+  await until(async () => (await create(alice, crypto.randomUUID())).status === 503)
 })

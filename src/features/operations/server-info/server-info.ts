@@ -82,7 +82,8 @@ export const serverInfo: Feature = {
       async handler({ ctx }) {
         const reason = ctx.signals.isDraining ? 'the server is about to stop' : await healthFault(ctx)
         const backup = continuousState(ctx)
-        const parts = backup === null ? {} : { continuousBackup: { ...backup, fault: backup.fault !== null } }
+        const parts =
+          backup === null ? {} : { role: 'serving', continuousBackup: { ...backup, fault: backup.fault !== null } }
         if (reason === null) return { status: 'ok', ...parts }
         return Response.json(
           { status: 'unavailable', reason, ...parts },
