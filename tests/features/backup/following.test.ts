@@ -87,12 +87,12 @@ test('a machine that was away for longer than segments are kept takes over with 
   const oldest = segments(place).at(-1)!
   const written = ['before']
   while (segments(place)[0]! <= oldest) {
+    const newest = names(place, 'base-').at(-1)
     pds.clock.advance({ secs: 70 })
     written.push(`note${written.length}`)
     await post(alice, written.at(-1)!)
     // Each one makes a base, and all that no restore needs is deleted after that.
-    const bases = names(place, 'base-').length
-    await until(() => names(place, 'base-').length !== bases || segments(place)[0]! > oldest)
+    await until(() => names(place, 'base-').at(-1) !== newest || segments(place)[0]! > oldest)
   }
   await other.begin().promote()
   expect(await notes(other.config, alice)).toEqual(written.toSorted())
