@@ -12,9 +12,11 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startApp } from '../../../src/app.ts'
+import { startApp, withContext } from '../../../src/app.ts'
 import { Secret } from '../../../src/base/secret.ts'
 import { runCommand } from '../../../src/cli.ts'
+import { faultsOfRepo } from '../../../src/features/operations/integrity/integrity.ts'
+import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
@@ -122,6 +124,8 @@ test('a restore returns to any instant, and the event log continues above all th
     expect(told.map(({ type }) => type)).toEqual(['#identity', '#account', '#sync'])
     expect(told.every(({ body }) => Number(body['seq']) > highest)).toBe(true)
   }
+  const config = testConfig({ dataDir: earlier.dataDir, port: 1, publicUrl: 'http://localhost:1' })
+  expect(await withContext(config, (ctx) => faultsOfRepo(ctx, alice.did as Did))).toEqual([])
 
   const latest = await restore(place, now(pds))
   expect(latest.code).toBe(0)

@@ -3,10 +3,12 @@ import { afterAll, expect, test } from 'bun:test'
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startApp } from '../../../src/app.ts'
+import { startApp, withContext } from '../../../src/app.ts'
 import { Following } from '../../../src/features/operations/backup/backup.ts'
+import { faultsOfRepo } from '../../../src/features/operations/integrity/integrity.ts'
 import type { Config } from '../../../src/platform/configuration/config.ts'
 import { systemClock } from '../../../src/platform/running/clock.ts'
+import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
@@ -65,6 +67,9 @@ async function notes(config: Config, { did }: TestAccount): Promise<string[]> {
   }
 }
 
+/** What the running check says of the account on this data directory. */
+const faults = (config: Config, { did }: TestAccount) => withContext(config, (ctx) => faultsOfRepo(ctx, did as Did))
+
 const names = (place: string, start: string): string[] =>
   (readdirSync(place, { recursive: true }) as string[])
     .map((path) => path.split('/').at(-1)!)
@@ -96,6 +101,7 @@ test('a machine that was away for longer than segments are kept takes over with 
   }
   await other.begin().promote()
   expect(await notes(other.config, alice)).toEqual(written.toSorted())
+  expect(await faults(other.config, alice)).toEqual([])
 })
 
 test('a loss of power that took what was noted last about the chain does not keep the server from starting; an older disk does', async () => {
@@ -249,6 +255,7 @@ test('under async, a takeover loses what was not sent, tells relays so, and begi
     await app.stop()
   }
   expect(await notes(config, alice)).toEqual(['sent'])
+  expect(await faults(config, alice)).toEqual([])
   // The other one may start, since it acknowledges without the destination, and stops once it has read the lease.
   await pds.restart()
   await until(async () => (await create(alice, crypto.randomUUID())).status === 503)

@@ -10,6 +10,8 @@ import { deviceKey } from '../../support/clients/wallet.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import { faultsOfRepo } from '../../../src/features/operations/integrity/integrity.ts'
+import type { Did } from '../../../src/protocol/identifiers.ts'
 import { nextOperation, signOperation, type Operation } from '../../../src/protocol/plc.ts'
 
 const { pds, plc } = useWorld({ plc: true, config: { rateLimit: { enabled: false } } })
@@ -72,6 +74,7 @@ describe('a whole move', () => {
     expect(here.body).toMatchObject({ activated: true, validDid: true })
     const there = await request(`${old.url}/xrpc/com.atproto.sync.getRepoStatus?did=${from.did}`)
     expect(there.body).toMatchObject({ active: false, status: 'deactivated' })
+    for (const { ctx } of [pds, old]) expect(await faultsOfRepo(ctx, from.did as Did)).toEqual([])
   })
 
   test('keeps neither password nor session of the old server', async () => {

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runCommand } from '../../../src/cli.ts'
 import { readAccessToken } from '../../../src/features/access/sessions/session-tokens.ts'
+import { faultsOfRepo } from '../../../src/features/operations/integrity/integrity.ts'
 import { newSigningSecret, openSigningKey } from '../../../src/platform/secrets/signing-keys.ts'
 import { logIn } from '../../support/clients/account.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
@@ -16,6 +17,7 @@ import { ADMIN_TOKEN, MASTER_KEY, startPds, type TestPds } from '../../support/s
 import { startPlcServer, type PlcHost } from '../../support/servers/plc-server.ts'
 import { deviceKey } from '../../support/clients/wallet.ts'
 import { FORMER_PASSWORD, insert, LivedFolder, type LivedPerson } from '../../support/servers/reference-folder.ts'
+import type { Did } from '../../../src/protocol/identifiers.ts'
 import { thumbprint } from '../../../src/protocol/jwk.ts'
 
 setDefaultTimeout(60_000)
@@ -131,6 +133,10 @@ test('the report says what comes along and what does not, with numbers', () => {
 
 test('the old folder is as it was', () => {
   expect(imageOf(folder.path)).toBe(before)
+})
+
+test('the running check finds nothing wrong with those who moved in', async () => {
+  for (const { did } of [alice, dora, theo, mona]) expect(await faultsOfRepo(pds.ctx, did as Did)).toEqual([])
 })
 
 test('people sign in with the passwords that they had, and the old hash is replaced then', async () => {

@@ -14,6 +14,8 @@ import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import { Uploader } from '../../support/clients/uploader.ts'
 import type { Table } from '../../support/tables.ts'
 import { until } from '../../support/until.ts'
+import { startBucket } from '../../support/servers/bucket-host.ts'
+import { startPds } from '../../support/servers/pds.ts'
 import { useWorld } from '../../support/world.ts'
 
 const { pds } = useWorld({ config: { rateLimit: { enabled: false } } })
@@ -399,4 +401,34 @@ test('rows of blobs come back from the bytes, and references from the records', 
   expect(await blobFolder(pds.ctx).sizeOf(cid)).toBe(8)
   await blobFolder(pds.ctx).remove(cid)
   expect((await repaired(account)).blobs.lost).toEqual([cid])
+})
+
+test('bytes of a blob come back from the mirror, which is asked only for what is wrong', async () => {
+  await using bucket = await startBucket()
+  await using mirrored = await startPds({ blobMirror: bucket.mirror, blobs: { store: 'folder' } })
+  const account = await createAccount(mirrored, 'mirrored')
+  const did = account.did as Did
+  const uploader = Uploader.at(mirrored, did, account.accessJwt)
+  const cids: string[] = []
+  for (const text of ['lost', 'changed', 'whole']) {
+    const image = await uploader.upload(`an image that is ${text}`, 'image/png')
+    const json = { repo: did, collection: COLLECTION, rkey: text, record: { image } }
+    expect((await account.call('com.atproto.repo.putRecord', { json })).status).toBe(200)
+    cids.push(image.ref.$link)
+  }
+  await mirrored.runSweep('blob-mirror')
+  const [lost, changed, whole] = cids as [string, string, string]
+  const folder = blobFolder(mirrored.ctx)
+  await folder.remove(lost)
+  writeFileSync(folder.pathOf(changed), 'an image that is CHANGED')
+  const plan = await planRepair(mirrored.ctx, did, {})
+  const before = bucket.requests.length
+  try {
+    const { blobs, faults } = await applyRepair(mirrored.ctx, plan, refuse)
+    expect({ faults, lost: blobs.lost }).toEqual({ faults: [], lost: [] })
+  } finally {
+    plan.pool.close()
+  }
+  expect(bucket.requests.slice(before).some((each) => each.includes(whole))).toBe(false)
+  expect((await verifyEverything(mirrored.ctx, { onFault: (fault) => expect(fault).toBe('') })).faults).toBe(0)
 })

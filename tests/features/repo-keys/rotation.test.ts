@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { beforeEach, expect, test } from 'bun:test'
 import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
 import { continueSequence } from '../../../src/features/operations/backup/restoring.ts'
+import { faultsOfRepo } from '../../../src/features/operations/integrity/integrity.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { formatDidKey, signingKey } from '../../../src/protocol/keys.ts'
 import { nextOperation, signOperation, tombstone, type Operation } from '../../../src/protocol/plc.ts'
@@ -88,6 +89,7 @@ test('everybody who reads the directory can verify the repository before a rotat
   expect(await verifiedRecords(alice)).toBe(1)
   expect((await write(alice, 'by the new key')).status).toBe(200)
   expect(await verifiedRecords(alice)).toBe(2)
+  expect(await faultsOfRepo(pds.ctx, alice.account.did as Did)).toEqual([])
   expect(await stagedRows()).toBe(0)
 
   const told = await events.untilSeen((messages) => messages.length === 4)
