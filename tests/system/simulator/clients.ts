@@ -54,7 +54,8 @@ export class Client {
     const { world } = this
     const { timeline } = world
     try {
-      while (!world.isEnding) {
+      const { maxActs = Infinity } = world.options.mood ?? {}
+      for (let acts = 0; !world.isEnding && acts < maxActs; acts++) {
         await this.#act()
         await this.#pause(timeline.happens(0.3) ? timeline.between(0, 5) : timeline.between(0, world.tempoMillis))
       }

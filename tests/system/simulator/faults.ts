@@ -5,7 +5,7 @@ import type { World } from './world.ts'
 type Fault = (world: World) => string
 
 /** Of an outage, in milliseconds. */
-const longest = ({ isLong }: World) => (isLong ? 16_000 : 2000)
+export const longestOutage = ({ isLong }: World) => (isLong ? 16_000 : 2000)
 /** Nobody thaws early: what has waited would then come after what has not. */
 function freeze(actor: Actor, until: number): void {
   actor.frozenUntil = Math.max(actor.frozenUntil, until)
@@ -21,13 +21,13 @@ const faults: Readonly<Record<string, Fault>> = {
   },
   freeze(world) {
     const node = anyNode(world)
-    const millis = world.timeline.between(100, longest(world))
+    const millis = world.timeline.between(100, longestOutage(world))
     freeze(node.actor, world.timeline.now + millis)
     return `${node.name} freezes for ${(millis / 1000).toFixed(1)} s`
   },
   silence(world) {
     const node = anyNode(world)
-    const millis = world.timeline.between(100, longest(world))
+    const millis = world.timeline.between(100, longestOutage(world))
     node.wire.silentUntil = world.timeline.now + millis
     return `the line between ${node.name} and the database is silent for ${(millis / 1000).toFixed(1)} s`
   },
@@ -75,7 +75,7 @@ const faults: Readonly<Record<string, Fault>> = {
     return 'a standby of the database falls behind'
   },
   databaseStall(world) {
-    const millis = world.timeline.between(100, longest(world) / 2)
+    const millis = world.timeline.between(100, longestOutage(world) / 2)
     freeze(world.server.actor, world.timeline.now + millis)
     return `the database stalls for ${(millis / 1000).toFixed(1)} s`
   },
@@ -105,6 +105,21 @@ const faults: Readonly<Record<string, Fault>> = {
   },
 }
 
+/** Those that only befall worlds in a mood for them. */
+const faultsOfMoods: Readonly<Record<string, Fault>> = {
+  unheard(world) {
+    const node = anyNode(world)
+    const { timeline } = world
+    const millis = timeline.between(500, 2 * longestOutage(world))
+    for (const line of node.wire.lines) if (timeline.happens(0.5)) line.endUnheard(millis)
+    return `the database ends connections of ${node.name}, which hears of it after ${(millis / 1000).toFixed(1)} s`
+  },
+  silenceAtCommit(world) {
+    world.server.silencesAtCommit++
+    return 'the line of the next node to send COMMIT will be silent'
+  },
+}
+
 /** Those of a server on SQLite. */
 const faultsOnFile: Readonly<Record<string, Fault>> = {
   crash: faults['crash']!,
@@ -130,14 +145,15 @@ export function faultsOf(world: World): () => void {
   // A world has few kinds of faults, so that each of them is alone sometimes.
   const possible = world.disk === null ? faults : faultsOnFile
   const names = Object.keys(possible)
-  const kinds = Array.from({ length: timeline.random.below(4) }, () => timeline.random.of(names))
+  const kinds =
+    world.options.mood?.faults ?? Array.from({ length: timeline.random.below(4) }, () => timeline.random.of(names))
   const count = kinds.length === 0 ? 0 : 1 + timeline.random.below(6)
   for (let i = 0; i < count; i++) {
     const kind = timeline.random.of(kinds)
     timeline.schedule(timeline.between(0, millis * 0.9), world.fate, () => {
       if (world.isEnding) return
       befallen.push(kind)
-      const what = possible[kind]!(world)
+      const what = (possible[kind] ?? faultsOfMoods[kind])!(world)
       world.note('fate', what)
     })
   }
@@ -146,11 +162,13 @@ export function faultsOf(world: World): () => void {
       node.actor.skewMillis = 0
       node.wire.silentUntil = 0
       node.wire.latencyMillis = 1.5
+      node.wire.lossShare = 0
     }
     world.server.isFull = false
     world.server.isDown = false
     if (world.disk !== null) world.disk.cutsAtFlush = 0
     world.server.cutsAtCommit = 0
     world.server.crashesAtCommit = 0
+    world.server.silencesAtCommit = 0
   }
 }

@@ -81,6 +81,17 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     ],
     found: /was told that this was not done/,
   },
+  'hidden-outcome': {
+    what: 'a look at the session that fails takes the place of the error that says that the outcome is unknown',
+    patches: [
+      {
+        path: 'src/features/data/repo/write-routes.ts',
+        find: 'if (!isStorageOutage(error)) await call.revalidate(ctx.db)',
+        put: 'await call.revalidate(ctx.db)',
+      },
+    ],
+    found: /was told that this was not done/,
+  },
   'head-guard': {
     what: 'commits of a repository run beside each other, and replace whatever head there is',
     patches: [

@@ -15,6 +15,8 @@ export interface Wire {
   silentUntil: number
   /** The longest time that a message takes, in milliseconds. */
   latencyMillis: number
+  /** How probable it is that a message is lost, and sent again. */
+  lossShare: number
   readonly lines: Set<Line>
 }
 
@@ -31,8 +33,9 @@ class Direction {
   stuckUntil = 0
 
   deliver(act: () => void): void {
-    const { timeline, latencyMillis, silentUntil } = this.wire
-    const from = Math.max(timeline.now, silentUntil, this.stuckUntil) + timeline.between(0.05, latencyMillis)
+    const { timeline, latencyMillis, silentUntil, lossShare } = this.wire
+    const again = lossShare > 0 && timeline.happens(lossShare) ? timeline.between(5, 200) : 0
+    const from = Math.max(timeline.now, silentUntil, this.stuckUntil) + timeline.between(0.05, latencyMillis) + again
     this.#last = Math.max(this.#last, from)
     timeline.schedule(this.#last - timeline.now, this.to, act)
   }
@@ -167,6 +170,14 @@ export class Line {
     const { now } = this.wire.timeline
     this.#up.stuckUntil = now + millis
     this.#down.stuckUntil = now + millis
+  }
+
+  /** The database ends the connection, and the client hears nothing for a time. */
+  endUnheard(millis: number): void {
+    const { server, timeline } = this.wire
+    if (this.#session === null) return
+    this.#down.stuckUntil = timeline.now + millis
+    server.terminate(this.#session)
   }
 
   /** The client hangs up. */

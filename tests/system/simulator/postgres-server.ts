@@ -107,6 +107,8 @@ export class PostgresServer {
   /** How many of the next COMMITs a fault befalls. */
   cutsAtCommit = 0
   crashesAtCommit = 0
+  silencesAtCommit = 0
+  onSilentCommit: (session: Session) => void = () => {}
   onFatalCommit: (session: Session, fault: 'cut' | 'crash') => void = () => {}
   isFull = false
   isDown = false
@@ -245,6 +247,10 @@ export class PostgresServer {
       this.#commit(session, transaction!)
       this.#end(session)
       if (fault !== null) throw new Interrupted(fault)
+      if (transaction!.changes.hasChanged && this.silencesAtCommit > 0) {
+        this.silencesAtCommit--
+        this.onSilentCommit(session)
+      }
       return answerOf('COMMIT')
     }
     if (text === 'SAVEPOINT work') {

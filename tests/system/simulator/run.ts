@@ -5,6 +5,7 @@
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
 import { knownFaults } from './patches.ts'
+import { isOnFile, moodOf, moods } from './moods.ts'
 import { install, inTurn, realMillis, requirePatched } from './seams.ts'
 
 const HELP = `npx bun tests/system/simulator/run.ts [options]
@@ -14,6 +15,7 @@ const HELP = `npx bun tests/system/simulator/run.ts [options]
   --millis <count>   how long clients and faults act in each, in virtual milliseconds (1000)
   --processes <n>    how many processes share the seeds (1)
   --fault <name>     put a known fault back: ${Object.keys(knownFaults).join(', ')}
+  --mood <name>      only worlds in this mood: ${moods.map(({ name }) => name).join(', ')}
   --trace            print the traces of worlds that hold too
 `
 
@@ -24,6 +26,7 @@ const { values } = parseArgs({
     millis: { type: 'string', default: '1000' },
     processes: { type: 'string', default: '1' },
     fault: { type: 'string' },
+    mood: { type: 'string' },
     trace: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -41,8 +44,10 @@ async function share(count: number): Promise<number> {
     Array.from({ length: count }, (_, i) => {
       const first = from + i * each
       const options = ['--from', first, '--seeds', Math.min(each, from + seeds - first), '--millis', values.millis]
-      const fault = values.fault === undefined ? [] : ['--fault', values.fault]
-      return Bun.spawn([process.execPath, import.meta.path, ...options.map(String), ...fault], {
+      const given = (['fault', 'mood'] as const).flatMap((name) =>
+        values[name] === undefined ? [] : [`--${name}`, values[name]],
+      )
+      return Bun.spawn([process.execPath, import.meta.path, ...options.map(String), ...given], {
         stdout: 'inherit',
         stderr: 'inherit',
       }).exited
@@ -51,9 +56,11 @@ async function share(count: number): Promise<number> {
   return Math.max(...codes)
 }
 
-/** One world in five is of a server on SQLite, and the others of one to three nodes. */
+/** A server on SQLite, or one to three nodes. */
 function kindOf(seed: number) {
-  return seed % 5 === 4 ? { nodes: 1, onFile: true } : { nodes: 1 + (seed % 3) }
+  if (isOnFile(seed)) return { nodes: 1, onFile: true }
+  const mood = moodOf(seed)
+  return mood === null ? { nodes: 1 + (seed % 3) } : { nodes: 2 + (seed % 2), mood }
 }
 
 async function runSeeds(): Promise<number> {
@@ -69,6 +76,7 @@ async function runSeeds(): Promise<number> {
   const befallen = new Map<string, number>()
   let failed: number | null = null
   for (let seed = from; seed < from + seeds && failed === null; seed++) {
+    if (values.mood !== undefined && moodOf(seed)?.name !== values.mood) continue
     const outcome = await inTurn(() =>
       runWorld(ground, seed, { ...kindOf(seed), clients: 3, millis: Number(values.millis) }),
     )

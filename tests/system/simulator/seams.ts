@@ -206,7 +206,11 @@ function replaceGlobals(): void {
   globalThis.Date = new Proxy(Date, {
     construct: (target, given) => (given.length === 0 ? new target(wallMillis()) : Reflect.construct(target, given)),
   })
-  Math.random = () => (held.timeline === null ? 0.5 : held.timeline.chance.below(1 << 24) / (1 << 24))
+  Math.random = () => {
+    if (held.timeline === null) return 0.5
+    const { chance, lots } = held.timeline
+    return chance.below(lots) / lots
+  }
   Object.assign(crypto, { getRandomValues: randomInto, randomUUID: uuid })
   Object.assign(Bun, {
     sleep: (millis: number) => new Promise<void>((resolve) => after(millis, resolve)),

@@ -40,6 +40,8 @@ export class Timeline {
   readonly random: Random
   /** What the servers draw. */
   readonly chance: Random
+  /** How many different numbers they draw between 0 and 1. */
+  lots = 1 << 24
 
   constructor(seed: number, now: number, first: Actor) {
     this.now = now

@@ -17,9 +17,10 @@ import { parseMultikey, type PublicKey } from '../../../src/protocol/keys.ts'
 import { MASTER_KEY, testConfig } from '../../support/servers/config.ts'
 import { Client, type Holder } from './clients.ts'
 import { Disk } from './disk.ts'
-import { faultsOf } from './faults.ts'
+import { faultsOf, longestOutage } from './faults.ts'
 import { poolOn, type PoolOptions, type Wire } from './postgres-driver.ts'
 import { PostgresServer } from './postgres-server.ts'
+import type { Mood } from './moods.ts'
 import { Relay } from './relay.ts'
 import { held, inTurn, wallMillis } from './seams.ts'
 import { observe, Storage } from './storage.ts'
@@ -81,7 +82,15 @@ export class Node {
 
   #wire(): Wire {
     const { server, timeline } = this.world
-    return { node: this.actor, server, timeline, silentUntil: 0, latencyMillis: 1.5, lines: new Set() }
+    return {
+      node: this.actor,
+      server,
+      timeline,
+      silentUntil: 0,
+      latencyMillis: 1.5,
+      lossShare: this.world.options.mood?.lossShare ?? 0,
+      lines: new Set(),
+    }
   }
 
   get isUp(): boolean {
@@ -233,6 +242,7 @@ export interface WorldOptions {
   millis: number
   /** One server on SQLite. */
   onFile?: boolean
+  mood?: Mood
 }
 
 export interface Outcome {
@@ -286,13 +296,20 @@ export class World {
     held.timeline = this.timeline
     held.disk = this.disk
     // Some outages take longer than nodes and database wait for each other; then less happens, for longer.
-    this.isLong = this.timeline.happens(LONG_SHARE)
-    this.tempoMillis = this.isLong ? 1000 : this.timeline.random.of([60, 250, 600])
+    const { mood } = options
+    this.isLong = mood?.isLong ?? this.timeline.happens(LONG_SHARE)
+    this.tempoMillis = mood?.tempoMillis ?? (this.isLong ? 1000 : this.timeline.random.of([60, 250, 600]))
+    this.timeline.lots = mood?.lots ?? this.timeline.lots
     this.millis = this.isLong ? LONG_MILLIS : options.millis
     this.watch = new Watch(this)
     this.nodes = Array.from({ length: options.nodes }, (_, i) => new Node(this, `node ${i + 1}`))
     this.clients = Array.from({ length: options.clients }, (_, i) => new Client(this, i))
     this.relay = new Relay(this)
+    this.server.onSilentCommit = ({ client }) => {
+      const millis = this.timeline.between(100, longestOutage(this))
+      this.note('fate', `${client.name} sends COMMIT, and its line is silent for ${(millis / 1000).toFixed(1)} s`)
+      this.wires.get(client)!.silentUntil = this.timeline.now + millis
+    }
     this.server.onFatalCommit = (session, fault) => {
       const node = this.nodes.find(({ actor }) => actor === session.client)
       this.note(

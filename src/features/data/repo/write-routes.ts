@@ -1,5 +1,5 @@
 /** Methods of `com.atproto.repo` that change records. */
-import { invalidRequest } from '../../../http/errors.ts'
+import { invalidRequest, isStorageOutage } from '../../../http/errors.ts'
 import { procedure, type CallLimit, type Exchange } from '../../../http/endpoint.ts'
 import { MAX_OPS_PER_COMMIT } from '../../../protocol/commit.ts'
 import type { LexMethods } from '../../../protocol/lexicons/generated/types.ts'
@@ -27,7 +27,11 @@ const writesOf = <Input>(cost: (input: Input) => number): CallLimit<{ caller: Ac
   cost: ({ input }) => cost(input),
 })
 
-/** The transaction re-checks the session. Failures before it are charged as well, so re-check there too. */
+/**
+ * The transaction re-checks the session. Failures before it are charged as well, so re-check there too, except in an
+ * outage: if the database cannot be asked, that must not take the place of an error that says that the writes may have
+ * been made.
+ */
 async function write(
   call: Exchange & { caller: AccessCaller },
   repo: string,
@@ -38,7 +42,7 @@ async function write(
     if (input.writes.length > MAX_OPS_PER_COMMIT) throw invalidRequest(`Too many writes. Max: ${MAX_OPS_PER_COMMIT}`)
     return await writeRecords(ctx, caller, await requireOwnRepo(ctx, caller, repo), input)
   } catch (error) {
-    await call.revalidate(ctx.db)
+    if (!isStorageOutage(error)) await call.revalidate(ctx.db)
     throw error
   }
 }
