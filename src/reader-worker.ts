@@ -97,7 +97,8 @@ function serve(start: ReaderStart): void {
   setConfig(start.config)
   const reading = new ReaderDatabase(start.databasePath, new CommitBoard(start.readers, start.board), start.index)
   db = reading
-  void reading.follow()
+  // One that cannot follow would keep the log from starting over: it is replaced.
+  reading.follow().catch((error: unknown) => post({ type: 'failed', error }))
   const counts = new ReaderCounts(readerEndpoints.map(endpointRoute), start.counts)
   const ctx = contextOf(start, reading)
   const edge = createReaderEdge({

@@ -92,7 +92,8 @@ export class ReaderThreads {
     })
     const thread = new ReaderThread(spawn(), ctx, this.#counting(dispatcher), start)
     this.#threads[index] = thread
-    thread.failed.then((error) => this.#replace(index, error)).catch(() => {})
+    const replaced = thread.failed.then((error) => this.#replace(index, error))
+    replaced.catch((error: unknown) => ctx.log.error('a reader thread cannot be replaced', { error }))
     await Promise.race([thread.serving, thread.failed])
   }
 
