@@ -47,7 +47,7 @@ export interface Pages {
   position: LogPosition
 }
 
-/** What has to happen, besides the flush, before commits are acknowledged. */
+/** What has to happen, besides the flush, before commits are acknowledged: `ContinuousSending` is one, with `sync`. */
 export interface CommitGate {
   /** Why no transaction can be acknowledged, and since when by the monotonic clock; null if they can. */
   readonly refusal: { error: Error; at: number } | null

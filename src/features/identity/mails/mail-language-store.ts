@@ -1,4 +1,4 @@
-/** The language of the mails to an account holder, in a column of the account's row. */
+/** The language of the mails to an account holder, in a column of the account's row. `mailOf` reads it. */
 import { sql, type Tx } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import type { Language } from '../../../protocol/languages.ts'

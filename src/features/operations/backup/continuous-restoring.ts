@@ -194,7 +194,7 @@ export async function build(
 
 type Segment = { header: SegmentHeader; content: Uint8Array; digest: string }
 
-/** Throws `OperatorError` unless it follows what was applied. */
+/** Throws `OperatorError` unless it follows what was applied, and is of no earlier epoch. */
 export function requireOrder({ previous, epoch = 0 }: SegmentHeader, built: Built, name: string): void {
   if (previous !== built.digest || epoch < built.epoch)
     throw withRemedy(new OperatorError(`${name} does not follow the segment before it`), built.at)
