@@ -4,7 +4,8 @@ import { describedServer, findAccount, fullHandle, NAMED_BY } from './operator-a
 export const accountChangeHandleCommand = adminCommand({
   summary: 'Give an account another handle.',
   parameters: ['<account>', '<handle>'],
-  details: `${NAMED_BY} So may the new handle be written. One under another domain has to point to the account already.`,
+  details: `${NAMED_BY}
+The same holds for the new handle. A handle under another domain has to point to the account already.`,
   async run({ server, positionals: [name = '', given = ''] }) {
     const { did } = await findAccount(server, name)
     const handle = fullHandle(given.replace(/^@/, ''), (await describedServer(server)).availableUserDomains)

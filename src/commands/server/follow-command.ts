@@ -20,12 +20,12 @@ export const followCommand: Command = {
   details: `Runs with the configuration of the other machine, and a data directory of its own. Copies the database from the
 continuous backup (backup.continuous, or --from), and applies what the other machine sends there.
 
-Takes over when "holdfast promote" says so. With backup.takeover_secs it also does when the other machine has not renewed
-its lease for that time. It then runs the server, as "holdfast serve" does. The other machine acknowledges nothing
-from then on, and stops as soon as it notices.
+Takes over when "holdfast promote" says so. With backup.takeover_secs it also takes over when the other machine has not
+renewed its lease for that time and a quarter more. It then runs the server, as "holdfast serve" does. The other machine
+acknowledges nothing from then on, and stops as soon as it notices.
 
-If this machine is the one that serves, it does so at once. So both machines can run this command, and the one that was
-replaced follows when it is back. Its database is renamed, to a name that ends in .superseded.
+If this machine is the one that serves, it starts the server at once. So both machines can run this command, and the one
+that was replaced follows when it is back. Its database is renamed, to a name that ends in .superseded.
 
 While it follows, all requests are answered with 503, and /readyz says how far the copy is behind.`,
   options: {

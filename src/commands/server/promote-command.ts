@@ -8,13 +8,13 @@ import { commandLog, configured } from '../configuration.ts'
 
 export const promoteCommand = configured({
   summary: 'Let this machine, which follows another one, take over from it.',
-  details: `Run it on the machine that runs "holdfast follow". That one takes over within seconds, and serves.
+  details: `Run it on the machine that runs "holdfast follow". That machine takes over within seconds, and serves.
 
 If "holdfast follow" does not run, this command brings the copy up to date and takes over itself. Then start the server,
 with "holdfast follow" or "holdfast serve".
 
 The other machine may be running or not: it acknowledges no write from then on. With backup.continuous_promise = "sync",
-nothing that it has acknowledged is lost. With "async", what it had not sent yet is lost.`,
+no write that it has acknowledged is lost. With "async", what it had not sent yet is lost.`,
   async run({ config, terminal, options }) {
     makeDataDirectory(config)
     let unlock: () => void

@@ -18,27 +18,27 @@ import { tellResult } from '../report.ts'
 export const repairCommand = configured({
   summary: 'Show what can be rebuilt of a damaged repository, and rebuild it.',
   parameters: ['[did]'],
-  details: `Shows what is wrong with the repository of an account, what can be rebuilt from what, and what is nowhere. With
---apply, does it: the rows as they were go to a file in the folder "repairs" of the data directory, and the repository
-gets a new commit, of which relays learn by a #sync event. Stop the server first, if the database is a file.
+  details: `Shows what is wrong with the repository of an account, what can be rebuilt from what, and what no source has.
+With --apply, rebuilds it: the rows as they were go to a file in the folder "repairs" of the data directory, and the
+repository gets a new commit, of which relays learn by a #sync event. Stop the server first, if the database is a file.
 
 The newest commit with a valid signature says what is right. The tree is rebuilt from the records, records from blocks
 in the event log, and both from an archive (--car) or a backup (--backup); blobs come from the mirror or the backup.
 Records that are stored and not in the tree are kept, unless the event log says that they were deleted.
 
-A repair that would lose something that is nowhere is refused without --accept-loss. Records that a backup or an archive
+A repair that would lose what no source has is refused without --accept-loss. Records that a backup or an archive
 has, and that may have been deleted since, come back with --keep-uncertain, and stay away with --drop-uncertain.
 
 --undo brings the rows back as they were, from the file, if the repository was not written to since. Exits with 1 if
 something is wrong, or is still wrong after the repair.`,
   options: {
-    apply: { doc: 'Do it. Without this, nothing is changed.' },
+    apply: { doc: 'Rebuild it. Without this, nothing is changed.' },
     car: { value: 'FILE', doc: 'An archive of the repository (CAR), from a relay, another server or an export.' },
     backup: { value: 'NAME', doc: 'Use a backup at backup.destination: "newest", or its name.' },
-    'accept-loss': { doc: 'Lose what is nowhere.' },
+    'accept-loss': { doc: 'Lose what no source has.' },
     'keep-uncertain': { doc: 'Bring back what may have been deleted since.' },
     'drop-uncertain': { doc: 'Leave out what may have been deleted since.' },
-    undo: { value: 'FILE', doc: 'Undo the repair that has kept this file.' },
+    undo: { value: 'FILE', doc: 'Undo the repair that made this file.' },
     ...jsonOption,
   },
   async run(invocation) {

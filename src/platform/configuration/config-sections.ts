@@ -486,7 +486,7 @@ export const declared = {
     takeoverSecs: field(seconds(), {
       default: 0,
       addition: true,
-      doc: 'Time for which the lease of the server is valid without being renewed, after which a machine that runs `holdfast follow` takes over, at least 3; needs `continuous_promise = "sync"`. 15 is a good value. 0: only `holdfast promote` does. See docs/second-machine.md.',
+      doc: 'Time for which the lease of the server is valid without being renewed, at least 3. If it is not renewed for that time and a quarter more, a machine that runs `holdfast follow` takes over. Needs `continuous_promise = "sync"`. 15 is a good value. 0: only `holdfast promote` does. See docs/second-machine.md.',
     }),
     continuousLagMs: field(integer({ min: 100, max: 60_000 }), {
       default: 1000,
