@@ -601,7 +601,7 @@ class WriterQueue {
       this.version++
       this.board?.begin()
       this.writer.command('COMMIT')
-      await (gate ? Promise.all([this.#log.sync(), this.#pass(gate, members)]) : this.#log.sync())
+      await (gate ? bothOf(this.#log.sync(), this.#pass(gate, members)) : this.#log.sync())
     } finally {
       this.reader.renew()
       this.reader.unpin()
@@ -706,4 +706,10 @@ function withoutWaiting<T>(work: Promise<T>, isTurning = () => false): Promise<T
   }
   let late = setImmediate(look)
   return Promise.race([work, promise]).finally(() => clearImmediate(late))
+}
+
+/** Waits for both, also if one of them fails: readers see nothing while the other may still be under way. */
+async function bothOf(one: Promise<void>, other: Promise<void>): Promise<void> {
+  const outcomes = await Promise.allSettled([one, other])
+  for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
 }
