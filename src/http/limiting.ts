@@ -49,14 +49,14 @@ export function takeBackDeclared(exchange: Exchange, limits: readonly LimitName[
 }
 
 /**
- * Charge by hand what no declaration can, by what this node knows: a name alone is one point of the client's address.
- * Throws `RateLimitExceeded`.
+ * Charge by hand what no declaration can: a name alone is one point of the client's address. Rejects with
+ * `RateLimitExceeded`. Not within a transaction, because it may wait for other nodes.
  */
-export function charge(exchange: Exchange, what: LimitName | Charge): void {
+export async function charge(exchange: Exchange, what: LimitName | Charge): Promise<void> {
   const { config, limits } = exchange.ctx
   if (!config.rateLimit.enabled) return
   const charges = typeof what === 'string' ? chargesOf(exchange.client, what) : [what]
-  applyLimit(exchange, limits.charge(...charges))
+  applyLimit(exchange, await limits.chargeShared(...charges))
 }
 
 /** Returns the charges of one point to every budget that the client uses. */

@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestPds } from './servers/pds.ts'
+import { OTHER_NODE } from './turns.ts'
 
 export class Stored {
   constructor(readonly pds: TestPds) {}
@@ -54,7 +55,9 @@ export class Stored {
 
   /** Files of uploads that have not ended. */
   incoming(): string[] {
-    return readdirSync(join(this.pds.dataDir, 'blobs', '.incoming'))
+    return [this.pds.dataDir, join(this.pds.dataDir, OTHER_NODE)]
+      .map((folder) => join(folder, 'blobs', '.incoming'))
+      .flatMap((folder) => (existsSync(folder) ? readdirSync(folder) : []))
   }
 
   /** Let removals happen that wait, as they do in a bucket, and be forgotten. */

@@ -1,9 +1,9 @@
 /**
  * Two nodes behind one port: each gets every other request, whoever sends it.
  *
- * What a test does to `pds.ctx` it does to one of the nodes, so tests that replace its parts fail here, and so do tests
- * that count what each node does for itself: fetches of others' documents, or the last of a handful of requests that a
- * limit leaves. All others are to pass.
+ * What a test does to `pds.ctx` it does to one of the nodes, and each node counts and keeps some things for itself:
+ * documents of others, the last of a handful of requests that a limit leaves, metrics. Tests of these say `atOneNode`, or
+ * start a server that is `alone`.
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,30 +11,49 @@ import type { App, Overrides } from '../../src/app.ts'
 import type { Dispatcher } from '../../src/http/dispatcher.ts'
 import { listen, type Listener } from '../../src/http/listener.ts'
 
-/** The second node has its data directory within that of the first, and no port. The context is that of the first. */
+/** Servers of which one node gets all requests, by their folder. */
+const pinned = new Set<string>()
+
+/**
+ * Until the end of the block, one of the nodes gets all requests: the one whose context the test has. `why`: each node
+ * counts or keeps for itself what is tested, or the test replaces a part of that node.
+ */
+export function atOneNode({ dataDir }: { dataDir: string }, why: string): Disposable & { why: string } {
+  pinned.add(dataDir)
+  return { why, [Symbol.dispose]: () => pinned.delete(dataDir) }
+}
+
+/** Folder of the second node, in that of the first. */
+export const OTHER_NODE = 'other-node'
+
+/**
+ * The second node has its data directory within that of the first, and no port. The first one, whose context it is,
+ * starts first: it does what one node does for all, such as opening the QUIC endpoint.
+ */
 export async function turnAbout(
   start: (dataDir: string, more: Overrides) => Promise<App>,
   dataDir: string,
 ): Promise<App> {
-  const otherDir = join(dataDir, 'other-node')
+  const otherDir = join(dataDir, OTHER_NODE)
   mkdirSync(otherDir, { recursive: true })
   let other: Dispatcher | null = null
   let turn = 0
-  const second = await start(otherDir, {
+  const first = await start(dataDir, {
     sharesDatabase: true,
-    listen: (_, dispatcher) => {
-      other = dispatcher
-      return portless(dispatcher)
-    },
+    listen: (config, dispatcher) =>
+      listen(config, {
+        ...dispatcher,
+        dispatch: (request, peer) =>
+          (pinned.has(dataDir) || turn++ % 2 === 0 ? dispatcher : (other ?? dispatcher)).dispatch(request, peer),
+      }),
   })
   try {
-    const first = await start(dataDir, {
+    const second = await start(otherDir, {
       sharesDatabase: true,
-      listen: (config, dispatcher) =>
-        listen(config, {
-          ...dispatcher,
-          dispatch: (request, peer) => (turn++ % 2 === 0 ? dispatcher : other!).dispatch(request, peer),
-        }),
+      listen: (_, dispatcher) => {
+        other = dispatcher
+        return portless(dispatcher)
+      },
     })
     // What a node does by itself is waited for and done at both, as the test does not know which of them was asked.
     const { background, steps } = first.ctx
@@ -50,7 +69,7 @@ export async function turnAbout(
     }
     return { ...first, stop }
   } catch (error) {
-    await second.stop()
+    await first.stop()
     throw error
   }
 }

@@ -259,6 +259,12 @@ export class Limits {
     return this.#shared !== null && this.#short(charges).length > 0 ? this.#onceKnown(this.#shared, charges) : null
   }
 
+  /** As `charge`, which on a cluster is refused by what this node knows; but asks the others before it is refused. */
+  async chargeShared(...charges: readonly Charge[]): Promise<LimitState | null> {
+    const state = this.charge(...charges)
+    return (state?.allowed === false ? await this.chargeOnceKnown(...charges) : null) ?? state
+  }
+
   async #onceKnown(shared: SharedLimits, charges: readonly Charge[]): Promise<LimitState | null> {
     for (let waits = 0; waits < MAX_WAITS; waits++) {
       const short = this.#short(charges)

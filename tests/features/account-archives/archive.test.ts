@@ -12,6 +12,7 @@ import { Stored } from '../../support/stored-blobs.ts'
 import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
 import { archiveIn } from '../../support/zip-reading.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const PATH = '/v1/account/archive'
 /** More than the system keeps for a client that does not read. */
@@ -185,6 +186,7 @@ async function archives(): Promise<[number, number]> {
 }
 
 test('a client that reads nothing keeps nobody else waiting, gets all of it later, and leaves nothing behind', async () => {
+  using _ = atOneNode(pds, 'each node counts for itself')
   const carol = await createAccount(pds, 'carol')
   const uploader = Uploader.at(pds, carol.did as Uploader['did'], carol.accessJwt)
   const large = await uploader.upload(randomBytes(LARGE_BYTES))

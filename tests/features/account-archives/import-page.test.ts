@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { readdirSync, readlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import { beforeAll, expect, test } from 'bun:test'
 import { AtpAgent } from '@atproto/api'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
@@ -12,6 +13,7 @@ import { settleIn } from '../../support/clients/migration.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
+import { OTHER_NODE } from '../../support/turns.ts'
 import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
 
@@ -145,7 +147,8 @@ test('the archive of another account, a form of another site, and one without a 
 const arrivingFiles = (): number =>
   readdirSync('/proc/self/fd').filter((fd) => {
     try {
-      return readlinkSync(`/proc/self/fd/${fd}`).startsWith(`${pds.dataDir}/.`)
+      const path = readlinkSync(`/proc/self/fd/${fd}`)
+      return [pds.dataDir, join(pds.dataDir, OTHER_NODE)].some((folder) => path.startsWith(`${folder}/.`))
     } catch (error) {
       // Closed since the folder was read.
       if ((error as { code?: string }).code === 'ENOENT') return false

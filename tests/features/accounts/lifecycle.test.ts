@@ -9,6 +9,7 @@ import { lastCode } from '../../support/servers/mail.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { Subscriber, type Message } from '../../support/clients/subscriber.ts'
 import { useWorld } from '../../support/world.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 let alice: TestAccount
 let names = 0
@@ -144,6 +145,7 @@ test('an account whose identity lives elsewhere is not activated', async () => {
 })
 
 test('an account that is taken down while the directory is asked does not come back', async () => {
+  using _ = atOneNode(pds, 'a part of the server is replaced')
   await deactivate()
   const { plc } = pds.ctx
   using asked = spyOn(plc, 'state')
@@ -156,6 +158,7 @@ test('an account that is taken down while the directory is asked does not come b
 })
 
 test('an account that is deleted while the directory learns of its handle is not spoken of again', async () => {
+  using _ = atOneNode(pds, 'a part of the server is replaced')
   const { plc } = pds.ctx
   using told = spyOn(plc, 'submit')
   told.mockImplementationOnce((did, operation) => deleteWithoutAsking(pds, did).then(() => plc.submit(did, operation)))
@@ -193,6 +196,7 @@ test('whoever has the password and the mailed code deletes the account, and noth
 })
 
 test('what is on its way when an account is deleted leaves nothing behind', async () => {
+  using _ = atOneNode(pds, 'a part of the server is replaced')
   const { db } = pds.ctx
   const { transaction, transactionOn } = db
   const requests: [

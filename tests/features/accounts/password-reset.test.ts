@@ -4,6 +4,7 @@ import { bearer, request } from '../../support/clients/http.ts'
 import { lastCode } from '../../support/servers/mail.ts'
 import { answerOf, OAuthClient } from '../../support/clients/oauth-client.ts'
 import { useWorld } from '../../support/world.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const { pds } = useWorld({ config: { rateLimit: { enabled: false }, accounts: { passwordOptional: true } } })
 
@@ -55,6 +56,7 @@ function duringComparison(field: 'hash' | 'personalDetails', happen: () => Promi
 }
 
 test('whoever is signing in with the old password, or an app password that is revoked, comes too late', async () => {
+  using _ = atOneNode(pds, 'a part of the server is replaced')
   const walt = await createAccount(pds, 'walt')
   let password = PASSWORD
   let resets = 0

@@ -21,6 +21,7 @@ import { eventsOf } from '../../support/agent-rows.ts'
 import { setUp } from '../../support/set-up.ts'
 import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const SCOPES = ['atproto', 'blob:*/*', 'repo:*?action=create&action=update']
 const GRACE_SECS = 86_400
@@ -365,7 +366,7 @@ describe('making a child is refused', () => {
   })
 
   test('without a master key; what exists can still be ended', async () => {
-    await using bare = await startPds()
+    await using bare = await startPds({}, { alone: 'it has no master key' })
     const { accessJwt } = await createAccount(bare, 'alice')
     const headers = bearer(accessJwt)
     expect(await request(`${bare.url}/agent/child`, { json: 'nothing that counts', headers })).toMatchObject(
@@ -385,6 +386,7 @@ describe('making a child is refused', () => {
 
   test('a parent makes no more children than its rate limit allows', async () => {
     await using limited = await startPds({ signingKeyMasterKey: MASTER_KEY })
+    using _ = atOneNode(limited, 'the last request of a limit is counted, and each node may let one more through')
     const { accessJwt } = await createAccount(limited, 'alice')
     const attempt = () =>
       request(`${limited.url}/agent/child`, { json: { handle: 'a.test', plcOp: {} }, headers: bearer(accessJwt) })
@@ -394,6 +396,7 @@ describe('making a child is refused', () => {
 
   test('too often by a whole family: children do not multiply what their parent may make', async () => {
     await using limited = await startPds({ signingKeyMasterKey: MASTER_KEY })
+    using _ = atOneNode(limited, 'the last request of a limit is counted, and each node may let one more through')
     const line = [
       await createAccount(limited, 'alice'),
       await createAccount(limited, 'bob'),

@@ -19,6 +19,7 @@ import { startPds } from '../../support/servers/pds.ts'
 import { eventsOf } from '../../support/agent-rows.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const SCOPE = 'atproto blob:*/* repo:*?action=create&action=update'
 
@@ -96,6 +97,7 @@ describe('polling', () => {
   })
 
   test('is slowed down within five seconds of the last poll that was let through, known or not', async () => {
+    using _ = atOneNode(pds, 'each node paces clients by itself')
     for (const token of [(await waiting()).token, 'clm_unknown', 'x']) {
       const [first] = refusal(await pollAgent(pds, token))
       expect(first).toBe(400)
@@ -131,6 +133,7 @@ describe('polling', () => {
   })
 
   test('pays again after a lost response, with the same assertion expiry, until the window ends', async () => {
+    using _ = atOneNode(pds, 'each node paces clients by itself')
     const { token, code } = await waiting()
     clock.advance({ secs: 599 })
     await confirmAgent(pds, alice, code)
@@ -255,6 +258,7 @@ describe('exchanging an assertion', () => {
 
   test('is limited for each agent', async () => {
     await using limited = await startPds({ agentAuth: { anonymousEnabled: true } })
+    using _ = atOneNode(limited, 'the last request of a limit is counted, and each node may let one more through')
     const agent = await confirmedAgent(limited, await createAccount(limited, 'alice'))
     for (let i = 0; i < 98; i++) await exchangeAgent(limited, agent.assertion)
     expect((await exchangeAgent(limited, agent.assertion)).status).toBe(200)

@@ -30,7 +30,7 @@ async function startServer(issuer: TrustedIssuer, agentAuth: Partial<Config['age
   const clock = new StillClock()
   const pds = await startPds(
     { agentAuth: { trustedIssuers: [issuer], ...agentAuth }, rateLimit: { enabled: false } },
-    { clock },
+    { clock, alone: 'each node fetches key sets for itself' },
   )
   await createAccount(pds, 'alice')
   return {

@@ -8,6 +8,7 @@ import { request } from '../../support/clients/http.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { countOf } from '../../support/agent-rows.ts'
 import { useWorld } from '../../support/world.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const SCOPES = ['atproto', 'blob:*/*', 'repo:*?action=create&action=update']
 const every = { agentAuth: { anonymousEnabled: true, serviceAuthEnabled: true }, rateLimit: { enabled: false } }
@@ -221,6 +222,7 @@ describe('without any way to register', () => {
 describe('limits', () => {
   test('sixty registrations of an address in five minutes, and thirty for addresses', async () => {
     await using limited = await startPds({ agentAuth: every.agentAuth })
+    using _ = atOneNode(limited, 'the last request of a limit is counted, and each node may let one more through')
     for (let i = 0; i < 30; i++)
       await registerAgent(limited, { type: 'service_auth', login_hint: 'nobody@example.com' })
     const refused = { status: 429, body: { error_description: expect.any(String) } }
@@ -234,6 +236,7 @@ describe('limits', () => {
 
   test('all addresses together are limited in what they add, and what adds nothing is not counted', async () => {
     await using limited = await startPds({ agentAuth: every.agentAuth })
+    using _ = atOneNode(limited, 'a part of the server is replaced')
     const spent = () => limited.ctx.limits.charge({ name: 'agentIdentityTotal', key: 'anonymous', cost: 0 })!.remaining
     expect(spent()).toBe(10_000)
     await registerAgent(limited, { type: 'service_auth', login_hint: 'nobody@example.com' })
@@ -252,6 +255,7 @@ describe('limits', () => {
 
   test('addresses that register all they may leave something for another network', async () => {
     await using limited = await startPds({ agentAuth: every.agentAuth })
+    using _ = atOneNode(limited, 'a part of the server is replaced')
     const register = async (address: string) =>
       (await registerAgent(limited, { type: 'anonymous' }, { 'x-forwarded-for': address })).status
     const charge = (network: string, provider = network) =>

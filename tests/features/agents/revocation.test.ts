@@ -1,6 +1,4 @@
 /** An agent stops at once: at its next request, and in the requests that are running. */
-import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'bun:test'
 import { createAccount, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { basic, bearer, request, type Answer } from '../../support/clients/http.ts'
@@ -15,6 +13,7 @@ import {
   withAgents,
   type RegisteredAgent,
 } from '../../support/clients/registered-agent.ts'
+import { Stored } from '../../support/stored-blobs.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 import { unaskedIssuer } from '../../support/servers/issuer.ts'
@@ -224,12 +223,12 @@ describe('a request that is running', () => {
     const agent = await registerAgent(pds, account)
     const { body, send } = inTwoParts('the first part', ' and the last')
     const answer = sending(agent, 'com.atproto.repo.uploadBlob', 'text/plain', body)
-    const incoming = join(pds.dataDir, 'blobs', '.incoming')
-    await until(() => readdirSync(incoming).length > 0)
+    const incoming = () => new Stored(pds).incoming()
+    await until(() => incoming().length > 0)
     await revoke(pds, agent)
     send()
     expect(await answer).toMatchObject(ended)
-    expect(readdirSync(incoming)).toEqual([])
+    expect(incoming()).toEqual([])
     expect(await eventsOf(pds, agent)).toEqual([])
   })
 
@@ -238,7 +237,7 @@ describe('a request that is running', () => {
     const agent = await registerAgent(pds, account)
     const { body, send } = inTwoParts('the first part', ` of ${how}`)
     const answer = sending(agent, 'com.atproto.repo.uploadBlob', 'text/plain', body)
-    await until(() => readdirSync(join(pds.dataDir, 'blobs', '.incoming')).length > 0)
+    await until(() => new Stored(pds).incoming().length > 0)
     if (how === 'deactivated') await account.call('com.atproto.server.deactivateAccount', { json: {} })
     else await takedown(account.did, true)
     send()

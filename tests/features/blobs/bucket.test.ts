@@ -10,6 +10,7 @@ import { SlowDownload } from '../../support/faults/slow-download.ts'
 import { randomBytes, SERVED, Uploader } from '../../support/clients/uploader.ts'
 import { useWorld } from '../../support/world.ts'
 import { eventLoopTurns, until } from '../../support/until.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const MIB = 1024 ** 2
 
@@ -130,6 +131,7 @@ test('a part of a large blob is a part of the object', async () => {
 })
 
 test('a part is only sent of an object that is right as a whole, which is read once to see that', async () => {
+  using _ = atOneNode(pds, 'each node counts for itself')
   const bytes = randomBytes(3 * MIB)
   const cid = await publish(bytes)
   const part = async () => {
@@ -172,6 +174,7 @@ test('while the bucket is lost, blobs wait and everything else goes on', async (
 })
 
 test('a bucket that is lost is left alone for a while, and nobody waits for it', async () => {
+  using _ = atOneNode(pds, 'each node counts for itself')
   const cid = await publish(randomBytes(1000))
   bucket.fault = 500
   for (let i = 0; i < 3; i++) expect(await alice.sees(cid)).toEqual(UNAVAILABLE)
@@ -188,6 +191,7 @@ test('a bucket that is lost is left alone for a while, and nobody waits for it',
 })
 
 test('a bucket that stalls holds up nobody who does not need it', async () => {
+  using _ = atOneNode(pds, 'each node counts for itself')
   const cid = await publish(randomBytes(1000))
   const held: (() => void)[] = []
   bucket.intercept = (request, response) => held.push(() => bucket.pass(request, response)) > 0
@@ -292,6 +296,7 @@ test('many slow readers hold no connection to the bucket', async () => {
 })
 
 test('a network has its part of the downloads, others have theirs meanwhile, and whoever goes away makes room', async () => {
+  using _ = atOneNode(pds, 'each node counts for itself')
   const cid = await publish(randomBytes(1000))
   const held: (() => void)[] = []
   bucket.intercept = (incoming, response) => held.push(() => bucket.pass(incoming, response)) > 0

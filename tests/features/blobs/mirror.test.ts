@@ -6,7 +6,11 @@ import { randomBytes, SERVED, Uploader, type Blob } from '../../support/clients/
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 
-const { pds, bucket } = useWorld({ bucket: true, config: ({ bucket }) => ({ blobMirror: bucket.mirror }) })
+const { pds, bucket } = useWorld({
+  bucket: true,
+  config: ({ bucket }) => ({ blobMirror: bucket.mirror }),
+  options: { alone: 'nodes have no folder that could be mirrored' },
+})
 const alice = setUp(() => Uploader.join(pds, 'alice'))
 beforeEach(async () => {
   await settle()

@@ -16,6 +16,7 @@ import {
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { useWorld } from '../../support/world.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const { pds } = useWorld({ config: { ...forCeremonies, inviteCodeRequired: true } })
 
@@ -459,6 +460,7 @@ describe('an operator', () => {
 
 test('codes are limited like sign-ups, whatever is wrong with the request', async () => {
   await using limited = await startPds({ ...forCeremonies, rateLimit: { createAccountPer5min: 3 } })
+  using _ = atOneNode(limited, 'the last request of a limit is counted, and each node may let one more through')
   expect(await mobile(limited, newWallet('limited'))).toMatchObject(refused(404, 'NOT_FOUND'))
   expect(await request(`${limited.url}/v1/devices`, { json: {} })).toMatchObject({ status: 422 })
   expect(await operate(limited, '/v1/accounts', {})).toMatchObject({ status: 422 })

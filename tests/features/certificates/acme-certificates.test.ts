@@ -39,7 +39,7 @@ async function startSecured(acme: AcmeHost, more: ConfigOverrides = {}): Promise
       ...more,
       tls: { mode: 'acme', port: tlsPort, httpPort, acmeDirectoryUrl: acme.directoryUrl, acmeRootFile, ...more.tls },
     },
-    { publicUrl: `https://${more.availableUserDomains?.[0] ?? HOST}` },
+    { publicUrl: `https://${more.availableUserDomains?.[0] ?? HOST}`, alone: 'both nodes would open its ports' },
   )
   await pds.runSweep('certificates')
   return Object.assign(pds, { tlsPort, httpPort })

@@ -49,7 +49,7 @@ describe.each(['http-01', 'dns-01'] as const)('handles are proven by %s', (acmeC
         tls: { mode: 'acme', acmeChallenge, ...where, ...authority },
       }
     },
-    options: { publicUrl: `https://${DOMAIN}` },
+    options: { publicUrl: `https://${DOMAIN}`, alone: 'both nodes would open its ports' },
   })
 
   /** Makes a pass, and returns the names that it has ordered, apart from handles of the service. */

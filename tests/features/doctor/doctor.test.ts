@@ -256,7 +256,7 @@ test('another admin token than that of the running server is told', async () => 
 })
 
 test('the master key is held against the secrets, without starting anything', async () => {
-  await using pds = await startPds()
+  await using pds = await startPds({}, { alone: 'its master key is a file' })
   const patient = patientOf(pds)
   await pds.stop()
   const file = join(pds.dataDir, 'master.key')

@@ -153,7 +153,10 @@ describe('a share', () => {
 })
 
 describe('without a configured master key', () => {
-  const { pds: bare } = useWorld({ config: { rateLimit: { enabled: false } } })
+  const { pds: bare } = useWorld({
+    config: { rateLimit: { enabled: false } },
+    options: { alone: 'it has no master key' },
+  })
   const bob = setUp(() => createAccount(bare, 'bob'))
   const unavailable = { status: 503, body: { error: { code: 'SERVICE_UNAVAILABLE' } } }
 

@@ -23,6 +23,7 @@ import {
   withMasterKey,
 } from '../../support/clients/recovery.ts'
 import { useWorld } from '../../support/world.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const HOUR = { secs: 3601 }
 const JUST_UNDER_AN_HOUR = { secs: 3590 }
@@ -163,6 +164,7 @@ describe('asking', () => {
   })
 
   test('writes the same for everybody, and sends no mail before the answer', async () => {
+    using _ = atOneNode(pds, 'each node counts for itself')
     const costs = async (identifier: string) => {
       await pds.runSteps()
       const before = { ...pds.ctx.db.counters }
@@ -235,6 +237,7 @@ describe('who asks again and again', () => {
 
   test('is limited by address, with release in one budget', async () => {
     await using limited = await startPds({ ...withMasterKey, rateLimit: { recoveryPer5min: 4 } })
+    using _ = atOneNode(limited, 'the last request of a limit is counted, and each node may let one more through')
     expect((await initiate(limited, 'a.test')).status).toBe(200)
     expect((await release(limited, 'a.test')).status).toBe(401)
     expect((await request(`${limited.url}/v1/recovery/release`, { method: 'POST', body: '{' })).status).toBe(415)

@@ -10,6 +10,7 @@ import type { Did } from '../../../src/protocol/identifiers.ts'
 import { sequence } from '../../support/clients/events.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { until } from '../../support/until.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const fast: CrawlTiming = { windowMillis: 300, retryDelaysMillis: [5, 10], timeoutMillis: 2000 }
 
@@ -97,6 +98,7 @@ test('a server with a public name announces itself at start and after events; a 
   await using crawler = startCrawler()
   const crawlers = { urls: [crawler.url] }
   await using open = await startPds({ crawlers, publicUrl: 'https://pds.example.com' })
+  using _ = atOneNode(open, 'each node counts for itself')
   await crawler.until(1)
   expect(crawler.requests).toEqual(['pds.example.com'])
   await sequence(open, event)

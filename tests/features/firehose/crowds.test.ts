@@ -9,6 +9,7 @@ import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { useWorld } from '../../support/world.ts'
 import { eventLoopTurns, until } from '../../support/until.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const PATH = '/xrpc/com.atproto.sync.subscribeRepos'
 const UPGRADE = {
@@ -57,7 +58,8 @@ describe('places', () => {
   test.each([
     ['an address', () => '198.51.100.7'],
     ['a network of IPv6', (i: number) => `2001:db8:0:7::${i + 1}`],
-  ])('%s has ten, and gets one again when one of its clients leaves', async (_, address) => {
+  ])('%s has ten, and gets one again when one of its clients leaves', async (_whose, address) => {
+    using _ = atOneNode(pds, 'each node counts for itself')
     const clients = await Promise.all(Array.from({ length: 10 }, (_unused, i) => join(pds, address(i))))
     const { status, retryAfter, body } = await refusal(pds, address(11))
     expect([status, retryAfter]).toEqual([429, '60'])
@@ -70,6 +72,7 @@ describe('places', () => {
 
   test('a /48 network has a hundred, however many networks it is divided into', async () => {
     await using large = await startPds({ firehose: { maxSubscribers: 200 } })
+    using _ = atOneNode(large, 'each node counts for itself')
     const clients = await Promise.all(Array.from({ length: 100 }, (_, i) => join(large, `2001:db8:1:${i % 20}::1`)))
     const { status, body } = await refusal(large, '2001:db8:1:ffff::1')
     expect([status, body]).toEqual([429, expect.stringContaining('from 2001:db8:1::/48: 100 at most')])
@@ -79,6 +82,7 @@ describe('places', () => {
 
   test('an address has as many as there are where rate limits are off', async () => {
     await using open = await startPds({ rateLimit: { enabled: false }, firehose: { maxSubscribers: 12 } })
+    using _ = atOneNode(open, 'each node counts for itself')
     const clients = await Promise.all(Array.from({ length: 12 }, () => join(open, '198.51.100.7')))
     expect((await refusal(open, '198.51.100.7')).status).toBe(503)
     await leave(clients)

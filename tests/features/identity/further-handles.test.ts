@@ -14,6 +14,7 @@ import { walletSession } from '../../support/clients/wallet.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 /** Authorization headers of wallets. */
 let ofAlice: Record<string, string>
@@ -204,6 +205,7 @@ test('of two that add a handle at once, one gets it; a sign-up and a change take
 
 test('changes are counted for each account, whatever address they come from', async () => {
   await using limited = await startPds({ rateLimit: { updateHandlePer5min: 2 } })
+  using _ = atOneNode(limited, 'the last request of a limit is counted, and each node may let one more through')
   const erin = await createAccount(limited, 'erin')
   const frank = await createAccount(limited, 'frank')
   const wallets = await Promise.all([erin, frank].map(async ({ did }) => bearer(await walletSession(limited, did))))

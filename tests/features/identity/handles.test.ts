@@ -9,6 +9,7 @@ import { seedAccount, type SeededAccount } from '../../support/clients/seed-acco
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 import { eventLoopTurns, until } from '../../support/until.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const { pds, dns, web } = useWorld({
   web: [],
@@ -270,6 +271,7 @@ test('of two changes at once, the one that the directory took last stands', asyn
 })
 
 test('a document that was asked for before the change is not kept after it', async () => {
+  using _ = atOneNode(pds, 'a part of the server is replaced')
   const nick = await seedAccount(pds, 'nick.pds')
   const { plc } = pds.ctx
   const gate = Promise.withResolvers<void>()

@@ -165,9 +165,9 @@ const damages: [what: string, damage: (account: TestAccount & { id: number }) =>
 test.each(damages)('%s is found, and told', async (_, damage, found) => {
   const account = await joined(300)
   expect(await faultsAfterRound(account)).toEqual([])
+  pds.mails.length = 0
   await damage(account)
   expect((await faultsAfterRound(account)).join()).toMatch(found)
-  pds.mails.length = 0
   await pds.runSweep('alerts')
   await pds.runSteps()
   expect(pds.mails.map(({ text }) => text).join()).toContain(`a repository is damaged (${account.handle})`)

@@ -54,7 +54,7 @@ test('the id stays the same when the endpoint was off for a while', async () => 
 })
 
 test('without a configured master key, every start has another id, and a warning says so', async () => {
-  await using pds = await startPds({ ...withEndpoint, signingKeyMasterKey: null })
+  await using pds = await startPds({ ...withEndpoint, signingKeyMasterKey: null }, { alone: 'it has no master key' })
   const nodeId = await nodeIdOf(pds)
   await pds.restart()
   expect(await nodeIdOf(pds)).not.toBe(nodeId)

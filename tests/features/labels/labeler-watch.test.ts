@@ -15,19 +15,20 @@ const said = new Map<string, object[]>()
 const first = setUp(startUpstream)
 const second = setUp(startUpstream)
 const { pds } = useWorld({
-  config: () => ({
-    labeler: {
-      watched: [
-        { did: first.did, labels: [] },
-        { did: second.did, labels: ['rude'] },
-      ],
-    },
-  }),
+  config() {
+    // Before the server starts: it keeps the documents that it reads.
+    for (const labeler of [first, second]) labeler.services['atproto_labeler'] = labeler.url
+    return {
+      labeler: {
+        watched: [
+          { did: first.did, labels: [] },
+          { did: second.did, labels: ['rude'] },
+        ],
+      },
+    }
+  },
 })
 beforeAll(async () => {
-  for (const labeler of [first, second]) {
-    labeler.services['atproto_labeler'] = labeler.url
-  }
   dids = []
   for (let i = 0; i < 21; i++) dids.push((await seedAccount(pds, `user${i}`)).did)
 })

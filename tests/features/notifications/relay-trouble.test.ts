@@ -11,6 +11,7 @@ import { PushRelay, type Json } from '../../support/servers/push-relay.ts'
 import { until } from '../../support/until.ts'
 import { handlesIn, message, Phone, phoneOf, tell, waitingSteps } from '../../support/clients/phone.ts'
 import { startStranger, startWith } from '../../support/servers/pushing.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const metricsOf = async (pds: TestPds) =>
   String((await request(`${pds.url}/metrics`, { headers: bearer(ADMIN_TOKEN) })).body)
@@ -118,6 +119,7 @@ const codes = { enrollmentCode: new Secret('a code of the relay') }
 test('the server enrolls when the relay says so, once, and repeats what it had asked', async () => {
   await using relay = await PushRelay.start({ codes: ['a code of the relay'] })
   await using pds = await startStranger(relay, { notifications: { ...relay.config.notifications, ...codes } })
+  using _ = atOneNode(pds, 'each node counts for itself')
   const ann = await phoneOf(pds, 'ann')
   const typesOf = (requests: readonly Json[]) => requests.map(({ type }) => type)
   expect(typesOf(relay.requests)).toEqual(['registerHandle', 'enroll', 'registerHandle'])

@@ -210,7 +210,7 @@ test('without a relay there are no pushes to verify; keys can still be revoked',
 })
 
 test('without a configured master key no key is made, and the answer is never an empty list', async () => {
-  await using other = await startPds({ notifications: { relay: RELAY } })
+  await using other = await startPds({ notifications: { relay: RELAY } }, { alone: 'it has no master key' })
   const bob = await createAccount(other, 'bob')
   const unavailable = { status: 503, body: { error: { code: 'SERVICE_UNAVAILABLE' } } }
   expect(await asked(bob.accessJwt, other)).toMatchObject(unavailable)

@@ -8,6 +8,7 @@ import { answerOf, newKey, OAuthClient, type Key, type Misstep } from '../../sup
 import { startPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const HOST = 'app.web.test'
 const REDIRECT = `https://${HOST}/callback`
@@ -119,6 +120,7 @@ describe('a document', () => {
   })
 
   test('that failed is not asked for again for a minute', async () => {
+    using _ = atOneNode(pds, 'each node fetches for itself')
     const good = published
     published = { ...good, scope: 'nothing' }
     for (let i = 0; i < 3; i++) expect(await client().push()).toMatchObject(refusal('invalid_client'))
@@ -275,6 +277,7 @@ describe('an assertion', () => {
 
 describe('keys', () => {
   test('are fetched again for an unknown kid, but not more often than the cooldown allows', async () => {
+    using _ = atOneNode(pds, 'each node fetches for itself')
     expect(await client().push()).toMatchObject({ status: 201 })
     const next = newKey()
     keys = [{ ...next.jwk, kid: 'two' }]

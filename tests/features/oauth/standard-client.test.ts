@@ -18,6 +18,7 @@ import {
 import { sovereignAccount } from '../../support/clients/wallet.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const { pds, web } = useWorld({ web: ['app.web.test'], config: { accounts: { passwordOptional: true } } })
 const alice = setUp(() => createAccount(pds, 'alice'))
@@ -84,6 +85,7 @@ test('a public client that a wallet lets in', async () => {
 })
 
 test('a confidential client with a document, keys at an address of their own, and assertions', async () => {
+  using _ = atOneNode(pds, 'each node fetches for itself')
   const key = await JoseKey.generate(['ES256'], 'key-one')
   const metadata = {
     client_id: 'https://app.web.test/client-metadata.json' as const,

@@ -17,6 +17,7 @@ import {
 } from '../../support/clients/wallet-consent.ts'
 import { sovereignAccount } from '../../support/clients/wallet.ts'
 import { useWorld } from '../../support/world.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const passwordless = { accounts: { passwordOptional: true } }
 
@@ -137,6 +138,7 @@ describe('the limits', () => {
 
   test('on new requests count for the address and for the app, and a page that is loaded again costs nothing', async () => {
     await using pds = await startPds({ rateLimit: { oauthConsentCreatePer5min: 2 } })
+    using _ = atOneNode(pds, 'the last request of a limit is counted, and each node may let one more through')
     await sovereignAccount(pds, 'holder')
     const [one, two, three] = [1, 2, 3].map(
       (n) =>
@@ -164,6 +166,7 @@ describe('the limits', () => {
 
   test('on questions and decisions are one, for each address, and count what is malformed', async () => {
     await using pds = await startPds({ rateLimit: { oauthConsentActionPer5min: 3 } })
+    using _ = atOneNode(pds, 'the last request of a limit is counted, and each node may let one more through')
     await sovereignAccount(pds, 'holder')
     const { requestId, userCode } = await openConsent(new OAuthClient(pds))
     expect((await previewOf(pds, { user_code: userCode })).status).toBe(200)
@@ -183,6 +186,7 @@ describe('the limits', () => {
 
   test('on all requests of an address count a page that waits once, unless it asks too often or of nothing', async () => {
     await using pds = await startPds({ rateLimit: { globalIpPer5min: 100 } })
+    using _ = atOneNode(pds, 'the last request of a limit is counted, and each node may let one more through')
     await sovereignAccount(pds, 'holder')
     const { requestId } = await openConsent(new OAuthClient(pds))
     const poll = (query: Record<string, string> | [string, string][]) =>

@@ -124,7 +124,7 @@ test('the holder deletes the share', async () => {
 })
 
 test('where no master key is configured, there is nothing of this', async () => {
-  await using plain = await startPds()
+  await using plain = await startPds({}, { alone: 'it has no master key' })
   expect((await request(`${plain.url}/account/recovery`)).status).toBe(404)
   expect((await request(`${plain.url}/account/sign-in`)).body).not.toContain('Lost your wallet')
 })

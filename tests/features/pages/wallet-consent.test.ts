@@ -8,6 +8,7 @@ import { sovereignAccount } from '../../support/clients/wallet.ts'
 import { setUp } from '../../support/set-up.ts'
 import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const SCOPE = 'atproto transition:generic'
 
@@ -95,6 +96,7 @@ test('the page says so when its time is over', async () => {
 })
 
 test('the page slows down when it is told to, and goes on when the network was away', async () => {
+  using _ = atOneNode(pds, 'each node paces clients by itself')
   const { page, requestId, decide, poll } = await open()
   pds.clock.advance({ secs: 3 })
   await statusOf(pds, requestId)

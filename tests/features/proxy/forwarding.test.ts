@@ -9,6 +9,7 @@ import { startRawUpstream, startUpstream, tokenClaims } from '../../support/serv
 import { seedAccount, type SeededAccount } from '../../support/clients/seed-account.ts'
 import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 let alice: SeededAccount
 /** What alice shows to say who asks. */
@@ -431,6 +432,7 @@ test('an answer of more than 10 MiB is refused', async () => {
 })
 
 test('requests are counted by upstream and outcome', async () => {
+  using _ = atOneNode(pds, 'each node counts for itself')
   appview.answer('app.bsky.test.counted', () => Response.json({}, { headers: { 'atproto-upstream-lag': '1500' } }))
   const counts = async () => {
     const { body } = await request(`${pds.url}/metrics`)
@@ -452,6 +454,7 @@ test('requests are counted by upstream and outcome', async () => {
 })
 
 test('the lag that an AppView tells is a number of milliseconds, or is not counted', async () => {
+  using _ = atOneNode(pds, 'each node counts for itself')
   const sum = async () =>
     /^proxy_upstream_lag_seconds_sum (\S+)$/m.exec((await request(`${pds.url}/metrics`)).body as string)![1]
   const before = await sum()

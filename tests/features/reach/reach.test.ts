@@ -5,6 +5,7 @@ import { bearer, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN, freePort, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const PUBLIC_URL = 'https://pds.example.org'
 const STATUS = 'com.atproto.sync.getHostStatus'
@@ -71,6 +72,7 @@ test('what a relay says of this server is told, with what to do', async () => {
 })
 
 test('a relay that was asked to come is told with its answer, and one that cannot be reached', async () => {
+  using _ = atOneNode(pds, 'each node knows what it has asked')
   relay.answer('com.atproto.sync.requestCrawl', () => new Response('', { status: 400 }))
   await request(`${pds.url}/v1/admin/request-crawl`, { method: 'POST', headers: operator })
   expect(linkOf((await ask(pds)).body.links, 'request to')).toMatchObject({
@@ -90,6 +92,7 @@ test('a relay that was asked to come is told with its answer, and one that canno
 })
 
 test('subscribers are listed with their address, their program and the last event that they were sent', async () => {
+  using _ = atOneNode(pds, 'each node knows its own subscribers')
   const before = (await ask(pds)).body
   expect(linkOf(before.links, 'event stream')).toMatchObject({ state: 'warning' })
   const socket = new WebSocket(`${pds.url.replace('http', 'ws')}/xrpc/com.atproto.sync.subscribeRepos?cursor=0`, {

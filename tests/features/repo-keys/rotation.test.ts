@@ -272,7 +272,7 @@ test('an operation that was overtaken is refused, and so is one without a rotati
 })
 
 test('nobody rotates without a master key, or for a did:web, or as somebody else', async () => {
-  await using plain = await startPds({ plcDirectoryUrl: line.url })
+  await using plain = await startPds({ plcDirectoryUrl: line.url }, { alone: 'it has no master key' })
   const { device, ...account } = await sovereignAccount(plain, 'plain')
   expect(await begin({ pds: plain, directory, account, device })).toMatchObject({
     status: 503,

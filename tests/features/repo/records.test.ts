@@ -8,6 +8,7 @@ import { startPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const { pds } = useWorld()
 const alice = setUp(() => createAccount(pds, 'alice'))
@@ -316,6 +317,7 @@ test('a collection is listed in pages, both ways', async () => {
 })
 
 test('reading takes few statements, whatever there is to be read', async () => {
+  using _ = atOneNode(pds, 'each node counts for itself')
   const gina = await createAccount(pds, 'gina')
   for (const name of ['one', 'two', 'three'])
     await gina.call('com.atproto.repo.putRecord', {
@@ -359,6 +361,7 @@ test('a record that was taken down is not shown, and can come back', async () =>
 })
 
 test('a page that was read before takes two statements, and is right after every change', async () => {
+  using _ = atOneNode(pds, 'each node counts for itself')
   const [hana, ivan] = [await createAccount(pds, 'hana'), await createAccount(pds, 'ivan')]
   const place = { repo: hana.did, collection: 'com.example.paged' }
   const write = async (method: string, rkey: string, text?: string) => {

@@ -150,7 +150,7 @@ test('an operation that does not fit is refused before the directory hears of an
 
 test('without a configured master key nothing of this is offered', async () => {
   const { plcOp } = await bring(pds, 'alice')
-  await using plain = await startPds({ accounts: { passwordOptional: true } })
+  await using plain = await startPds({ accounts: { passwordOptional: true } }, { alone: 'it has no master key' })
   for (const asked of [plcOp, {}])
     expect(
       await xrpc(plain, 'com.atproto.server.createAccount', {

@@ -7,6 +7,7 @@ import { createAccount, PASSWORD, xrpc } from '../../support/clients/account.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { useWorld } from '../../support/world.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const { pds } = useWorld()
 
@@ -186,6 +187,7 @@ test('a directory that refuses leaves nothing behind', async () => {
 
 test('a sign-up whose account was made, though the disk did not say so, keeps its identity', async () => {
   await using directory = await startPds()
+  using _ = atOneNode(directory, 'a part of the server is replaced')
   await using unsure = await startPds({}, { plc: directory.ctx.plc })
   await createAccount(unsure, 'freda')
   const { db } = unsure.ctx

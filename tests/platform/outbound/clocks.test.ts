@@ -5,6 +5,7 @@ import { untimely } from '../../support/certificates.ts'
 import { startWebHost } from '../../support/servers/did-web-host.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { startUpstream } from '../../support/servers/upstream.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const WRONG = 'the clock of this machine differs from the clock of another service'
 const linesOf = (pds: TestPds, message: string) =>
@@ -13,6 +14,7 @@ const linesOf = (pds: TestPds, message: string) =>
 test('a clock that is days off is told from what other services answer, once an hour for each', async () => {
   await using appview = startUpstream()
   await using pds = await startPds({ appview: { url: appview.url, did: `${appview.did}#bsky_appview` } })
+  using _ = atOneNode(pds, 'each node counts for itself')
   const alice = await createAccount(pds, 'alice')
   const { host } = new URL(appview.url)
   const ask = async (secs: number) => {
@@ -69,6 +71,7 @@ test.each([
   async (which, words) => {
     await using directory = startWebHost({ cert: untimely[which], key: untimely.key })
     await using pds = await startPds({ plcDirectoryUrl: `https://localhost:${directory.port}` })
+    using _ = atOneNode(pds, 'each node counts for itself')
     const signUp = (name: string) =>
       xrpc(pds, 'com.atproto.server.createAccount', {
         json: { handle: `${name}.test`, email: `${name}@example.com`, password: PASSWORD },

@@ -3,6 +3,8 @@ import { describe, expect, test } from 'bun:test'
 import { createAccount, holder, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { startCluster } from '../../support/servers/cluster.ts'
+import { ADMIN_TOKEN } from '../../support/servers/config.ts'
+import { noticesTo } from '../../support/servers/mail.ts'
 import { useCluster } from '../../support/cluster-world.ts'
 
 let names = 0
@@ -167,4 +169,38 @@ test('wrong guesses of an operator count at every node', async () => {
   expect(count(answers, 401)).toBeGreaterThanOrEqual(30)
   expect(count(answers, 401)).toBeLessThanOrEqual(31)
   expect(answers.at(-1)!.status).toBe(429)
+})
+
+test('of wrong guesses of an operator that come at once none goes uncounted', async () => {
+  await using limited = await startCluster(2)
+  const guess = (node: number, token: string) =>
+    request(`${limited.nodes[node % 2]!.url}/v1/admin/health`, { headers: bearer(token) })
+  const answers = await Promise.all(Array.from({ length: 120 }, (_, i) => guess(i, `wrong ${i}`)))
+  expect(count(answers, 401)).toBeLessThanOrEqual(33)
+  for (const node of [0, 1]) expect((await guess(node, ADMIN_TOKEN)).status).toBe(429)
+})
+
+describe('what no declaration charges', () => {
+  // The second node has known of the first from its start.
+  const { nodes } = useCluster(2)
+
+  test('is not refused at a node that has only used up its share', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => xrpc(nodes[1], 'com.atproto.server.reserveSigningKey', { json: {} })),
+    )
+    expect([count(answers, 200), count(answers, 429)]).toEqual([5, 5])
+  })
+
+  test('is mailed as often as on one server', async () => {
+    const alice = await createAccount(nodes[1], 'alice')
+    const made = await Promise.all(
+      Array.from({ length: 8 }, (_, i) =>
+        alice.call('com.atproto.server.createAppPassword', { json: { name: `app ${i}` } }),
+      ),
+    )
+    expect(count(made, 200)).toBe(8)
+    for (const node of nodes) await noticesTo(node, alice.email)
+    const mails = nodes.flatMap((node) => node.mails.filter(({ subject }) => subject.startsWith('An app password')))
+    expect(mails).toHaveLength(8)
+  })
 })

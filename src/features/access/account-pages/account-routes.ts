@@ -352,7 +352,7 @@ export const accountRoutes: Endpoint[] = [
   ...act('delete/code', 'delete', 'delete-code', (call, holder, form) =>
     showFault(call, holder, { section: 'delete', form }, async () => {
       const { did } = holder.account
-      chargeMail(call, did, 'delete_account')
+      await chargeMail(call, did, 'delete_account')
       await requestDeletionCode(call, did)
     }),
   ),
@@ -362,7 +362,7 @@ export const accountRoutes: Endpoint[] = [
     const asked = await askedFactors(call.ctx, holder.account)
     if (asked?.mailed === false && token !== '') return deleteWithFactor(call, holder, form, token)
     const refused = await showFault(call, holder, { section: 'delete', form }, async () => {
-      charge(call, 'deleteAccount')
+      await charge(call, 'deleteAccount')
       await deleteOwnAccount(call, { did, password: form.get('current') ?? '', token })
     })
     return refused ?? seeOther('/account/sign-in?done=deleted')
@@ -374,7 +374,7 @@ export const accountRoutes: Endpoint[] = [
     const external = externalHandle(ctx, wanted)
     let isMissing = false
     const refused = await showFault(call, holder, { section: 'handle', form }, async () => {
-      charge(call, 'updateHandle')
+      await charge(call, 'updateHandle')
       if (external !== null) {
         const { dns, web } = await publishedDids(ctx, external)
         isMissing = (dns ?? web) !== did
@@ -386,21 +386,21 @@ export const accountRoutes: Endpoint[] = [
   ...act('handles', 'handles', 'handle-added', (call, holder, form) =>
     showFault(call, holder, { section: 'handles', form }, async () => {
       const { did } = holder.account
-      charge(call, { name: 'updateHandle', key: did })
+      await charge(call, { name: 'updateHandle', key: did })
       await addHandle(call, did, wantedHandle(call.ctx, form))
     }),
   ),
   ...act('handles/remove', 'handles', 'handle-removed', (call, holder, form) =>
     showFault(call, holder, { section: 'handles', form }, async () => {
       const { did } = holder.account
-      charge(call, { name: 'updateHandle', key: did })
+      await charge(call, { name: 'updateHandle', key: did })
       await removeHandle(call, did, form.get('handle') ?? '')
     }),
   ),
   ...act('email/code', 'confirm-email', 'email-code', (call, holder, form) =>
     showFault(call, holder, { section: 'confirm-email', form }, async () => {
       const { did } = holder.account
-      chargeMail(call, did, 'confirm_email')
+      await chargeMail(call, did, 'confirm_email')
       await requestCode(call, did, 'confirm_email')
     }),
   ),
@@ -413,7 +413,7 @@ export const accountRoutes: Endpoint[] = [
   ...act('password', 'password', 'password', async (call, holder, form) => {
     const { did } = holder.account
     const refused = await showFault(call, holder, { section: 'password', form }, async () => {
-      charge(call, 'createSession')
+      await charge(call, 'createSession')
       await changePassword(call, did, form.get('current') ?? '', form.get('next') ?? '')
     })
     if (refused === null) await signIn(call, did, { remember: false, passedFactor: holder.passedFactor })
@@ -469,7 +469,7 @@ async function download(call: PageCall, holder: Holder, form: URLSearchParams): 
   const { did } = holder.account
   let archive: Response | null = null
   const refused = await showFault(call, holder, { section: 'archive', form }, async () => {
-    charge(call, { name: 'exportAccount', key: did })
+    await charge(call, { name: 'exportAccount', key: did })
     archive = await archiveOfAccount(call, did)
   })
   return refused ?? archive
@@ -503,12 +503,12 @@ async function moveAddress(
   { did, hasPassword }: Account,
   form: URLSearchParams,
 ): Promise<Phrase | null> {
-  charge(call, 'createSession')
+  await charge(call, 'createSession')
   if (hasPassword)
     await loginWithPassword(call, did, form.get('current') ?? '', () => authenticationRequired('Invalid password'))
   const code = form.get('code')?.trim()
   if (code === undefined) {
-    chargeMail(call, did, 'update_email')
+    await chargeMail(call, did, 'update_email')
     if (await requestEmailUpdate(call, did)) return accountTexts.emailCodeSent
   }
   await withinRefusedAddresses(call, () => changeEmail(call, did, (form.get('email') ?? '').trim(), code))

@@ -50,7 +50,7 @@ async function show(call: PageCall, given: URLSearchParams, fault: Fault | null)
   const code = given.get('code') ?? ''
   let found: Decision | null = null
   const missing = await faultOf(async () => {
-    if (fault === null) charge(call, 'appeal')
+    if (fault === null) await charge(call, 'appeal')
     found = ownDecisionView(call.ctx, await decisionOfCode(call.ctx, call.ctx.db, code))
   })
   const decision = found as Decision | null
@@ -68,7 +68,7 @@ async function show(call: PageCall, given: URLSearchParams, fault: Fault | null)
 
 async function send(call: PageCall, form: URLSearchParams): Promise<Response> {
   const fault = await faultOf(async () => {
-    charge(call, 'appeal')
+    await charge(call, 'appeal')
     await appeal(call, form.get('code') ?? '', form.get('text') ?? '')
   })
   const shown = fault?.status === 400 ? faultAt('text', texts.emptyAnswer) : fault

@@ -123,7 +123,7 @@ async function begin(call: PageCall, form: URLSearchParams): Promise<Response> {
   const inviteCode = form.get('invite_code')?.trim()
   let did: string | null = null
   const fault = await faultOf(async () => {
-    charge(call, 'createAccount')
+    await charge(call, 'createAccount')
     const entry = entryOf(call, { remember: true })
     const made = await beginMoveWithKey(
       call,

@@ -341,7 +341,7 @@ async function confirmPasskey(call: PageCall, holder: Holder, form: URLSearchPar
   let codes: string[] | null = null
   call.revalidate = holder.revalidate
   const fault = await faultOf(async () => {
-    charge(call, 'createSession')
+    await charge(call, 'createSession')
     const answer = passkeyAnswer(form) ?? ''
     codes = await addPasskey(call, account, { answer, name: form.get('name') ?? '', binding: device.tokenHash })
   })
@@ -389,7 +389,7 @@ const setUpPage = (call: PageCall, { account, device }: Holder, { uri, secret, f
 async function confirmApp(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response> {
   let codes: string[] | null = null
   const fault = await faultOf(async () => {
-    charge(call, 'createSession')
+    await charge(call, 'createSession')
     codes = await confirmTotp(call, holder.account.did, form.get('code') ?? '')
   })
   if (fault) return setUpPage(call, holder, { uri: null, secret: null, fault })

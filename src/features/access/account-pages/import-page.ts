@@ -102,7 +102,7 @@ const resultPage = (call: PageCall, holder: Holder, { hasRepo, blobs, preference
 
 /** Returns null if the file is no ZIP file. */
 async function restore(call: PageCall, { account: { did } }: Holder, file: UploadedFile): Promise<Restored | null> {
-  charge(call, { name: 'importAccount', key: did })
+  await charge(call, { name: 'importAccount', key: did })
   await requireNotTakendown(call, did)
   return (await file.beginsWith(ZIP_MAGIC)) ? importArchive(call, did, file) : null
 }

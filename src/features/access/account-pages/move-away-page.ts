@@ -118,7 +118,7 @@ type Act = keyof typeof acts
 
 const acts = {
   async code(call, did) {
-    chargeMail(call, did, 'plc_operation')
+    await chargeMail(call, did, 'plc_operation')
     await requestCode(call, did, 'plc_operation')
   },
   keep: (call, did) => leaveAccount(call, did, null),
@@ -133,7 +133,7 @@ export const moveAwayRoutes: Endpoint[] = [
     const { did } = holder.account
     if (act === null) return seeOther(moveAwayUrl(did))
     const fault = await faultOf(async () => {
-      charge(call, { name: 'answerMove', key: did })
+      await charge(call, { name: 'answerMove', key: did })
       await acts[act](call, did)
     })
     return fault === null && act !== 'code' ? seeOther(moveAwayUrl(did)) : moveAwayPage(call, holder, act, fault)

@@ -82,7 +82,7 @@ async function plan(call: PageCall, form: URLSearchParams): Promise<Response> {
   const authFactorToken = form.get('auth_factor')?.trim()
   let made: MovePlan | null = null
   const fault = await faultOf(async () => {
-    charge(call, 'planMove')
+    await charge(call, 'planMove')
     made = await planMove(call.ctx, {
       identifier: form.get('identifier') ?? '',
       password: form.get('password') ?? '',
@@ -187,7 +187,7 @@ async function begin(call: PageCall, form: URLSearchParams): Promise<Response> {
   const keepKeys = chosenKeys(form)
   let did: string | null = null
   const fault = await faultOf(async () => {
-    charge(call, 'createAccount')
+    await charge(call, 'createAccount')
     const entry = entryOf(call, { remember: true })
     const made = await beginMove(
       call,

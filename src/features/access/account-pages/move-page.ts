@@ -241,7 +241,7 @@ export const movePageRoutes: Endpoint[] = [
     const { did } = holder.account
     if (act === null) return seeOther(moveUrl(did))
     const fault = await faultOf(async () => {
-      charge(call, { name: 'answerMove', key: did })
+      await charge(call, { name: 'answerMove', key: did })
       await acts[act](call, did, given)
     })
     if (fault === null && act === 'cancel') return seeOther('/account/move-here')
@@ -251,7 +251,7 @@ export const movePageRoutes: Endpoint[] = [
     const { did } = holder.account
     if (file === null) return movePage(call, holder, null, faultAt('file', texts.chooseFile))
     const fault = await faultOf(async () => {
-      charge(call, { name: 'answerMove', key: did })
+      await charge(call, { name: 'answerMove', key: did })
       await giveArchive(call, did, { upload: file, isZip: await file.beginsWith(ZIP_MAGIC) })
     })
     return fault === null ? seeOther(moveUrl(did)) : movePage(call, holder, null, fault)

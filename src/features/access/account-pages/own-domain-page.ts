@@ -118,7 +118,7 @@ export const ownDomainRoutes: Endpoint[] = [
     if (!handle) return seeOther('/account#handle')
     let check: Check | null = null
     const fault = await faultOf(async () => {
-      charge(call, 'updateHandle')
+      await charge(call, 'updateHandle')
       const published = await publishedDids(ctx, handle)
       if ((published.dns ?? published.web) !== did) check = { at: ctx.clock.now(), published }
       else await changeHandle(call, did, handle)

@@ -119,14 +119,14 @@ async function begin(call: PageCall, { account: { did } }: Holder, form: URLSear
 
 const sendCode = (call: PageCall, did: Did): Promise<Fault | null> =>
   faultOf(async () => {
-    chargeMail(call, did, 'plc_operation')
+    await chargeMail(call, did, 'plc_operation')
     await requestCode(call, did, 'plc_operation')
   })
 
 async function add(call: PageCall, { account: { did } }: Holder, form: URLSearchParams): Promise<OwnKey> {
   const publicKey = (form.get('wallet_key') ?? '').trim()
-  const fault = await faultOf(() => {
-    charge(call, 'updateHandle')
+  const fault = await faultOf(async () => {
+    await charge(call, 'updateHandle')
     return addOwnKey(call, did, { publicKey, code: (form.get('code') ?? '').trim() })
   })
   return fault === null ? { stage: 'done' } : { stage: 'code', publicKey, secretKey: null, fault }

@@ -43,8 +43,8 @@ const askPage = (call: PageCall, given: URLSearchParams, fault: Fault | null): P
 
 async function ask(call: PageCall, form: URLSearchParams): Promise<Response> {
   const identifier = identifierOf(form)
-  const fault = await faultOf(() => {
-    charge(call, 'recovery')
+  const fault = await faultOf(async () => {
+    await charge(call, 'recovery')
     requireMasterKey(call.ctx)
     return requestRecovery(call, identifier)
   })
@@ -90,7 +90,7 @@ async function openOrCollect(call: PageCall, form: URLSearchParams): Promise<Res
   const code = (form.get('code') ?? '').trim()
   let answer: ReleaseAnswer | null = null
   const fault = await faultOf(async () => {
-    charge(call, 'recovery')
+    await charge(call, 'recovery')
     requireMasterKey(call.ctx)
     answer = await releaseShare(call, { identifier: identifierOf(form), code: code === '' ? undefined : code })
   })

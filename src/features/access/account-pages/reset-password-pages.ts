@@ -40,8 +40,8 @@ const forgottenPage = (call: PageCall, given: URLSearchParams, fault: Fault | nu
   })
 
 async function sendCode(call: PageCall, form: URLSearchParams): Promise<Response> {
-  const fault = await faultOf(() => {
-    charge(call, 'requestPasswordReset')
+  const fault = await faultOf(async () => {
+    await charge(call, 'requestPasswordReset')
     return requestPasswordReset(call, (form.get('email') ?? '').trim())
   })
   return fault === null
@@ -66,7 +66,7 @@ const codePage = (call: PageCall, given: URLSearchParams, fault: Fault | null): 
 
 async function reset(call: PageCall, form: URLSearchParams): Promise<Response> {
   const fault = await faultOf(async () => {
-    charge(call, 'resetPassword')
+    await charge(call, 'resetPassword')
     await resetPassword(call, (form.get('code') ?? '').trim(), form.get('password') ?? '')
   })
   return fault === null ? seeOther(returnPath(form, '/account/sign-in?done=reset')) : codePage(call, form, fault)

@@ -220,8 +220,8 @@ const deeds: Readonly<Record<string, Deed>> = {
     done: 'invited',
     notice: texts.doneInvited,
     isTyped: true,
-    work(call, { account: { did } }, form) {
-      charge(call, { name: 'inviteDelegate', key: did })
+    async work(call, { account: { did } }, form) {
+      await charge(call, { name: 'inviteDelegate', key: did })
       return inviteDelegate(call, did, { delegate: form.get('delegate') ?? '', ...wantedLimits(form) })
     },
   },

@@ -128,7 +128,7 @@ function accountFields(ctx: Context, given: URLSearchParams, fault: Fault | null
 async function join(call: PageCall, form: URLSearchParams): Promise<Response> {
   const { ctx } = call
   const fault = await faultOf(async () => {
-    charge(call, 'createAccount')
+    await charge(call, 'createAccount')
     const entry = entryOf(call, { remember: false })
     await createAccount(call, wantedAccount(ctx, form), null, (tx, did) => entry.keep(tx, did))
     entry.tell()

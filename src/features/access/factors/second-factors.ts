@@ -40,7 +40,7 @@ export async function askedFactors(
 
 /** Mail a code to sign in with. Throws `RateLimitExceeded`, and as `mailCode` does. */
 export async function mailSignInCode(exchange: Exchange, { did }: Account): Promise<void> {
-  chargeMail(exchange, did, 'sign_in')
+  await chargeMail(exchange, did, 'sign_in')
   await requestCode(exchange, did, 'sign_in')
 }
 

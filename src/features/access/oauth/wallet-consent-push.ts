@@ -10,8 +10,9 @@ import type { NewConsent } from './wallet-consent-store.ts'
  * Whether the devices of an account may be notified of another request: never without a push relay. Strangers can open
  * requests that name the account from many addresses, so each account has a limit.
  */
-export const mayNotify = ({ config, limits }: Context, did: Did): boolean =>
-  config.notifications.relay !== null && limits.charge({ name: 'loginApprovalPush', key: did })?.allowed !== false
+export const mayNotify = async ({ config, limits }: Context, did: Did): Promise<boolean> =>
+  config.notifications.relay !== null &&
+  (await limits.chargeShared({ name: 'loginApprovalPush', key: did }))?.allowed !== false
 
 /**
  * Queue a push to each device of an account, in the transaction that stores the consent. Returns how many there are;

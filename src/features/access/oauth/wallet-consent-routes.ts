@@ -39,7 +39,7 @@ async function poll(call: RouteCall<null>): Promise<Response | { status: string 
   const last = others.length === 0 ? polls(ctx).get(id) : undefined
   const at = ctx.clock.monotonic()
   const isTooSoon = last !== undefined && at - last.at < POLL_MILLIS
-  if (isTooSoon || !last?.isKnown) charge(call, 'globalIp')
+  if (isTooSoon || !last?.isKnown) await charge(call, 'globalIp')
   if (isTooSoon)
     return Response.json(
       { status: 'slow_down' },

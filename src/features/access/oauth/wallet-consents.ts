@@ -137,7 +137,7 @@ async function openConsent(
   const { loginHint, clientId } = pending.request
   if (hinted?.hasPassword || !(await hasKnownWallets(ctx.db))) return null
   const ofClient = chargesOf(client, 'oauthConsentCreate').map((charge) => ({ ...charge, key: `ip:${charge.key}` }))
-  const limit = ctx.limits.charge(...ofClient, { name: 'oauthConsentCreate', key: `client:${clientId}` })
+  const limit = await ctx.limits.chargeShared(...ofClient, { name: 'oauthConsentCreate', key: `client:${clientId}` })
   if (limit?.allowed === false) return null
   const consent = newConsent(exchange, {
     requestHash: idHash,
@@ -146,7 +146,7 @@ async function openConsent(
     requestedScopes: grantsOf(scopes),
     expiresAt: pending.expiresAt,
   })
-  if (hinted && mayNotify(ctx, hinted.did))
+  if (hinted && (await mayNotify(ctx, hinted.did)))
     await storeAndOffer(ctx, consent, { did: hinted.did, clientName: pending.client.name ?? clientId })
   else await ctx.db.transaction((tx) => storeConsent(tx, consent))
   return knownConsent(exchange, opened)

@@ -181,7 +181,8 @@ export const enteredCode = (
     const claim = await findClaimByCode(db, plainCode(typed))
     const registration = claim && (await findRegistration(db, claim.registrationId))
     const isForeign = registration !== null && registration.did !== null && registration.did !== did
-    if (claim === null || registration === null || isForeign) limits.charge({ name: 'agentUserCode', key: did })
+    if (claim === null || registration === null || isForeign)
+      await limits.chargeShared({ name: 'agentUserCode', key: did })
     if (claim === null || registration === null) return { ok: false, fault: 'unknown' }
     const fault = faultOfClaim(claim, registration, { did, registrationId, now: clock.now() })
     if (fault !== null && isForeign && registration.status === 'active')

@@ -90,7 +90,7 @@ const tokenReply = async (ctx: Context, { registration, did, scopes }: Granted) 
 })
 
 /** Throws `RateLimitExceeded` for an agent that fetches far more tokens than it needs. */
-const chargeToken = (exchange: Exchange, registrationId: string): void =>
+const chargeToken = (exchange: Exchange, registrationId: string): Promise<void> =>
   charge(exchange, { name: 'agentToken', key: registrationId })
 
 // The assertion grant
@@ -104,7 +104,7 @@ async function exchangeAssertion(exchange: Exchange, parameters: OAuthParameters
     throw refused('invalid_target', 'This server issues tokens for itself only')
   const assertion = await readAssertion(ctx, text)
   if (assertion === null) throw invalidGrant('The assertion is not valid')
-  chargeToken(exchange, assertion.registrationId)
+  await chargeToken(exchange, assertion.registrationId)
   const now = clock.now()
   const paid = await db.transactionOn(lockOn('agent', assertion.registrationId), async (tx) => {
     const registration = await findRegistration(tx, assertion.registrationId)
@@ -154,7 +154,7 @@ async function pollClaim(exchange: Exchange, parameters: OAuthParameters): Promi
   const found = await findRegistrationByClaimToken(db, hash)
   if (found === null) throw invalidGrant('The claim token is not valid')
   if (found.status === 'active') await refuseWaiting(ctx, found)
-  chargeToken(exchange, found.id)
+  await chargeToken(exchange, found.id)
   const now = clock.now()
   const paid = await db.transactionOn(lockOn('agent', found.id), async (tx) => {
     const registration = await findRegistration(tx, found.id)

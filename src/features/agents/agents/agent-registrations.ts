@@ -94,14 +94,14 @@ async function addRegistration(
  * Charged once a registration is about to add rows. Each way to register has a budget of its own: flooding one that is
  * open to everyone must not lock out agents with a provider, or other networks. Throws `RateLimitExceeded`.
  */
-const chargeRow = (exchange: Exchange, type: RegistrationType): void =>
+const chargeRow = (exchange: Exchange, type: RegistrationType): Promise<void> =>
   charge(exchange, { name: 'agentIdentityTotal', key: type, from: exchange.client })
 
 async function registerAnonymously(exchange: Exchange, request: IdentityRequest): Promise<object> {
   const { ctx } = exchange
   const { anonymousEnabled, preClaimScopes: scopes } = ctx.config.agentAuth
   if (!anonymousEnabled) throw notEnabled(400, 'anonymous_not_enabled')
-  chargeRow(exchange, 'anonymous')
+  await chargeRow(exchange, 'anonymous')
   const expiresAt = assertionExpiry(ctx)
   const { registration, claimToken } = await ctx.db.transaction((tx) =>
     addRegistration(exchange, tx, {
@@ -158,10 +158,10 @@ async function registerForAddress(exchange: Exchange, request: IdentityRequest):
   if (!serviceAuthEnabled) throw notEnabled(400, 'service_auth_not_enabled')
   const email = hint.trim().toLowerCase()
   if (email === '') throw invalid('login_hint is missing')
-  charge(exchange, 'agentServiceAuth')
+  await charge(exchange, 'agentServiceAuth')
   const account = await holderAt(exchange, email)
   if (account === null) throw accessDenied(400, 'No account here has this email address')
-  chargeRow(exchange, 'service_auth')
+  await chargeRow(exchange, 'service_auth')
   return ctx.db.transaction(async (tx) => {
     await requireAccount(tx, account, 400)
     const { registration, claimToken } = await addRegistration(exchange, tx, {
@@ -221,7 +221,7 @@ async function registerIdentity(
   const { ctx } = exchange
   const known = await findRegistrationOfSubject(ctx.db, issuer, subject)
   const account = known === null ? await accountToAsk(exchange, email) : null
-  if (known === null) chargeRow(exchange, 'identity_assertion')
+  if (known === null) await chargeRow(exchange, 'identity_assertion')
   const expiresAt = assertionExpiry(ctx)
   const outcome = await ctx.db.transaction(async (tx) => {
     const registration = await findRegistrationOfSubject(tx, issuer, subject)

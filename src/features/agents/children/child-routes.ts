@@ -25,7 +25,7 @@ const didRequest = Type.Object({ did: Type.String() })
 /** Children count toward the parent's limit; otherwise one account could create any number, without an invite. */
 async function chargeFamily(call: RouteCall<OwnerCaller>): Promise<void> {
   const first = await firstParentOf(call.ctx.db, call.caller.did)
-  if (first !== call.caller.did) charge(call, { name: 'makeChild', key: first })
+  if (first !== call.caller.did) await charge(call, { name: 'makeChild', key: first })
 }
 
 async function create(call: RouteCall<OwnerCaller>): Promise<object> {

@@ -59,7 +59,7 @@ export const relayRoutes = [
     async handler(call) {
       const { caller, input } = call
       if ('iss' in caller) {
-        charge(call, 'foreignReport')
+        await charge(call, 'foreignReport')
         return takeReport(call, { did: caller.iss, credential: 'service' }, input)
       }
       // What is known to few is no business of a service whose labels are public.

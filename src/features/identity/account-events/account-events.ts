@@ -564,7 +564,9 @@ export const noticeStep: StepKind<OrderedNotice> = {
   firstWaitSecs: 1,
   maxWaitSecs: 60,
   async take(ctx, { did, payload: { event, to, former = [], told }, end }) {
-    if (did === null || ctx.limits.charge({ name: 'accountNotice', key: `${event} ${did}` })?.allowed === false) return
+    if (did === null) return
+    const state = await ctx.limits.chargeShared({ name: 'accountNotice', key: `${event} ${did}` })
+    if (state?.allowed === false) return
     await loadMailTexts(ctx, await accountOf(ctx.db, did), texts.signInSubject)
     await ctx.db.transaction(async (tx) => {
       const account = await accountOf(tx, did)
@@ -616,7 +618,7 @@ async function noteNewPlace(exchange: Exchange, did: Did, notice: Notice, isKnow
   const { ctx } = exchange
   const origin = requestOrigin(exchange)
   if (await isKnownPlace(ctx.db, did, origin)) return
-  if (!isKnownBrowser && ctx.limits.charge({ name: 'signInNotice', key: did })?.allowed === false) return
+  if (!isKnownBrowser && (await ctx.limits.chargeShared({ name: 'signInNotice', key: did }))?.allowed === false) return
   await loadMailTexts(ctx, await accountOf(ctx.db, did), texts.signInSubject)
   await ctx.db.transaction(async (tx) => {
     if ((await insertPlace(tx, did, origin)) === 0) return

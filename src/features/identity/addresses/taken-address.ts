@@ -43,7 +43,7 @@ export function withinRefusedAddresses<T>(exchange: Exchange, ask: () => Promise
         // In the background: the response time must not reveal that there is a recipient.
         ctx.background.run('mail about an address that is taken', () => tellHolder(ctx, error.email))
         // Charged without telling the client: the headers must not reveal it either.
-        ctx.limits.charge(...chargesOf(client, 'takenAddress'))
+        await ctx.limits.chargeShared(...chargesOf(client, 'takenAddress'))
       }
       throw error
     }
@@ -52,7 +52,8 @@ export function withinRefusedAddresses<T>(exchange: Exchange, ask: () => Promise
 
 async function tellHolder(ctx: Context, email: string): Promise<void> {
   const account = await accountWithEmail(ctx.db, email)
-  const state = account && ctx.limits.charge({ name: 'requestMail', key: `address_wanted ${account.did}` })
+  const state =
+    account && (await ctx.limits.chargeShared({ name: 'requestMail', key: `address_wanted ${account.did}` }))
   if (!account || state?.allowed === false) return
   const { did } = account
   const mail = await addressWantedMail(ctx, { ...account, email })

@@ -72,7 +72,7 @@ export const mailsOf = (purpose: CodePurpose): CallLimit<{ caller: { did: Did } 
 })
 
 /** The same for a page, which shows the refusal in its form. Throws `RateLimitExceeded`. */
-export const chargeMail = (exchange: Exchange, did: Did, purpose: CodePurpose): void =>
+export const chargeMail = (exchange: Exchange, did: Did, purpose: CodePurpose): Promise<void> =>
   charge(exchange, { name: 'requestMail', key: mailKey(did, purpose) })
 
 const mailKey = (did: Did, purpose: CodePurpose): string => `${purpose} ${did}`

@@ -13,7 +13,7 @@ export const reservedKeyRoutes = [
       const kept = did && (await findReservedKey(ctx.db, did))
       if (kept) return { signingKey: kept.signingKey }
       // A DID that has a reserved key is not charged. A new key is stored, so making one is limited.
-      charge(call, 'reserveSigningKey')
+      await charge(call, 'reserveSigningKey')
       const curve = did === null ? 'p256' : await curveFor(ctx, did, { live: true })
       const { signingKey } = await reserveKey(ctx, did, curve)
       return { signingKey }

@@ -78,7 +78,7 @@ export async function sendAct(call: PageCall): Promise<Response> {
   let token = desk.token
   if (password !== null || passkey !== null) {
     const fault = await faultOf(async () => {
-      charge(call, 'createSession')
+      await charge(call, 'createSession')
       const factorCode = form.get('factor_code') ?? undefined
       const proof =
         passkey === null ? { password: password ?? '', factorCode } : { passkey, binding: desk.who.tokenHash }

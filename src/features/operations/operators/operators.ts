@@ -93,7 +93,7 @@ export async function guess<Right>(exchange: Exchange, check: () => Promise<Righ
   if (right === null) {
     const { ctx, ip, client } = exchange
     guessLines(ctx).within(client.address, (omitted) => ctx.log.warn('operator credential refused', { ip, omitted }))
-    charge(exchange, 'operatorGuess')
+    await charge(exchange, 'operatorGuess')
   }
   return right
 }
