@@ -2,8 +2,8 @@
  * Two nodes behind one port: each gets every other request, whoever sends it.
  *
  * What a test does to `pds.ctx` it does to one of the nodes, and each node counts and keeps some things for itself:
- * documents of others, the last of a handful of requests that a limit leaves, metrics. Tests of these say `atOneNode`, or
- * start a server that is `alone`.
+ * documents of others, the last of a handful of requests that a limit leaves, metrics. Tests of these say `atOneNode`,
+ * or start a server that is `alone`.
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'

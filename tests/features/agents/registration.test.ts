@@ -235,8 +235,10 @@ describe('limits', () => {
   })
 
   test('all addresses together are limited in what they add, and what adds nothing is not counted', async () => {
-    await using limited = await startPds({ agentAuth: every.agentAuth })
-    using _ = atOneNode(limited, 'a part of the server is replaced')
+    await using limited = await startPds(
+      { agentAuth: every.agentAuth },
+      { alone: 'a node charges no more than its share at once' },
+    )
     const spent = () => limited.ctx.limits.charge({ name: 'agentIdentityTotal', key: 'anonymous', cost: 0 })!.remaining
     expect(spent()).toBe(10_000)
     await registerAgent(limited, { type: 'service_auth', login_hint: 'nobody@example.com' })
@@ -255,7 +257,7 @@ describe('limits', () => {
 
   test('addresses that register all they may leave something for another network', async () => {
     await using limited = await startPds({ agentAuth: every.agentAuth })
-    using _ = atOneNode(limited, 'a part of the server is replaced')
+    using _ = atOneNode(limited, 'one node is charged by hand')
     const register = async (address: string) =>
       (await registerAgent(limited, { type: 'anonymous' }, { 'x-forwarded-for': address })).status
     const charge = (network: string, provider = network) =>

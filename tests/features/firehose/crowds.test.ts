@@ -53,13 +53,15 @@ const leave = async (subscribers: Subscriber[]) => {
 }
 
 describe('places', () => {
-  const { pds } = useWorld({ config: { firehose: { maxSubscribers: 12 } } })
+  const { pds } = useWorld({
+    config: { firehose: { maxSubscribers: 12 } },
+    options: { alone: 'each node has places of its own' },
+  })
 
   test.each([
     ['an address', () => '198.51.100.7'],
     ['a network of IPv6', (i: number) => `2001:db8:0:7::${i + 1}`],
   ])('%s has ten, and gets one again when one of its clients leaves', async (_whose, address) => {
-    using _ = atOneNode(pds, 'each node counts for itself')
     const clients = await Promise.all(Array.from({ length: 10 }, (_unused, i) => join(pds, address(i))))
     const { status, retryAfter, body } = await refusal(pds, address(11))
     expect([status, retryAfter]).toEqual([429, '60'])
@@ -130,7 +132,10 @@ describe('places', () => {
 })
 
 describe('those who do not read', () => {
-  const { pds } = useWorld({ config: { firehose: { stalledSecs: 1 } } })
+  const { pds } = useWorld({
+    config: { firehose: { stalledSecs: 1 } },
+    options: { alone: 'each node follows its own subscribers' },
+  })
   const seqs: number[] = []
   beforeAll(async () => {
     for (let i = 0; i < 15; i++) seqs.push(...(await sequence(pds, ...Array<RepoEvent>(100).fill(sync(20_000)))))

@@ -11,6 +11,7 @@ import { PushRelay } from '../../support/servers/push-relay.ts'
 import { until } from '../../support/until.ts'
 import { Phone, phoneOf, tell, waitingSteps } from '../../support/clients/phone.ts'
 import { startStranger, startWith } from '../../support/servers/pushing.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const headers = bearer(ADMIN_TOKEN)
 const healthOf = async (pds: TestPds) => (await request(`${pds.url}/v1/admin/health`, { headers })).body
@@ -38,6 +39,7 @@ test('without a relay there is no queue, which differs from an empty one', async
 test('the state of relay and queue is in the health endpointStatus, the metrics and the diagnosis', async () => {
   await using relay = await PushRelay.start({ codes: null })
   await using pds = await startWith(relay)
+  using _ = atOneNode(pds, 'each node counts for itself')
   expect(await healthOf(pds)).toMatchObject({
     notifications: {
       relay: relay.nodeId,
@@ -78,6 +80,7 @@ test('the state of relay and queue is in the health endpointStatus, the metrics 
 test('a relay that refuses this server is a finding', async () => {
   await using relay = await PushRelay.start({ codes: ['a code'] })
   await using pds = await startStranger(relay)
+  using _ = atOneNode(pds, 'each node counts for itself')
   await phoneOf(pds, 'ann')
   expect(await healthOf(pds)).toMatchObject({
     notifications: { failingSince: expect.any(String), lastError: expect.stringContaining('refused to enroll') },
@@ -94,6 +97,7 @@ test('a push is tried with every device, step by step', async () => {
   await using pds = await startStranger(relay, {
     notifications: { ...relay.config.notifications, enrollmentCode: new Secret('a wrong code') },
   })
+  using _ = atOneNode(pds, 'each node counts for itself')
   const ann = await createAccount(pds, 'ann')
   expect(await pushTest(pds, 'ann')).toMatchObject({
     code: 1,

@@ -311,7 +311,7 @@ test('devices register at the pace of the relay, and pushes do not wait for them
 
 test('a queue that nobody works off is bounded: the oldest pushes make room', async () => {
   await using relay = await PushRelay.start({ codes: null })
-  await using pds = await startWith(relay)
+  await using pds = await startWith(relay, {}, { alone: 'its steps are stopped' })
   const ann = await createAccount(pds, 'ann')
   const { ctx } = pds
   await pds.ctx.steps.stop()

@@ -18,6 +18,7 @@ import {
 import { sovereignAccount } from '../../support/clients/wallet.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const SCOPE = 'atproto transition:generic transition:email repo:com.example.note'
 const APP_HOST = 'app.web.test'
@@ -454,6 +455,7 @@ describe('a page that is loaded again', () => {
 
 describe('a waiting page', () => {
   test('is told to slow down if it asks for the same request more than once in two seconds', async () => {
+    using _ = atOneNode(pds, 'each node paces clients by itself')
     const { requestId } = await openConsent(client())
     const other = await openConsent(client())
     expect(await statusOf(pds, requestId)).toMatchObject({ status: 200, body: { status: 'pending' } })

@@ -10,11 +10,13 @@ import { startCollector } from '../../support/servers/collector.ts'
 import { lineFault } from '../../support/log.ts'
 import { ADMIN_TOKEN, freePort, startPds } from '../../support/servers/pds.ts'
 import { startProgram } from '../../support/servers/program.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736'
 
 test('metrics name routes by their template and show counters before their first event', async () => {
   await using pds = await startPds()
+  using _ = atOneNode(pds, 'each node counts for itself')
   await request(`${pds.url}/xrpc/com.atproto.server.describeServer`)
   await request(`${pds.url}/did:plc:somebody/secret-path`)
   await request(`${pds.url}/xrpc/org.example.secretMethod`)

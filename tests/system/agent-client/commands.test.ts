@@ -14,6 +14,7 @@ import { startPlcServer } from '../../support/servers/plc-server.ts'
 import { walletHolder } from '../../support/clients/wallet-holder.ts'
 import { PASSPHRASE } from '../../support/clients/wallet-user.ts'
 import { useWorld } from '../../support/world.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const provider = issuerKey('one')
 let alice: TestAccount
@@ -156,6 +157,7 @@ describe('with the word of a provider', () => {
 })
 
 test('polls that the server finds too frequent become rarer', async () => {
+  using _ = atOneNode(pds, 'each node paces clients by itself')
   await register()
   const decrypter = new Decrypter()
   decrypter.addIdentity(readFileSync(`${user.path}.key`, 'utf8').trim())

@@ -7,7 +7,11 @@ import recorded from './reference-answers.json'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 
-const { pds, appview } = useWorld({ appview: true, config: { rateLimit: { enabled: false } } })
+const { pds, appview } = useWorld({
+  appview: true,
+  config: { rateLimit: { enabled: false } },
+  options: { alone: 'an answer is that of a server without a master key' },
+})
 beforeAll(() => answerAsAppview(appview))
 const world = setUp(() => populate(pds.url, basic('admin', ADMIN_TOKEN)))
 
