@@ -111,8 +111,8 @@ const faultsOfMoods: Readonly<Record<string, Fault>> = {
     const node = anyNode(world)
     const { timeline } = world
     const millis = timeline.between(500, 2 * longestOutage(world))
-    for (const line of node.wire.lines) if (timeline.happens(0.5)) line.endUnheard(millis)
-    return `the database ends connections of ${node.name}, which hears of it after ${(millis / 1000).toFixed(1)} s`
+    for (const line of node.wire.lines) if (line.settings.idle_session_timeout !== undefined) line.endUnheard(millis)
+    return `the database ends the session of ${node.name}, which hears of it after ${(millis / 1000).toFixed(1)} s`
   },
   silenceAtCommit(world) {
     world.server.silencesAtCommit++
@@ -150,7 +150,7 @@ export function faultsOf(world: World): () => void {
   const count = kinds.length === 0 ? 0 : 1 + timeline.random.below(6)
   for (let i = 0; i < count; i++) {
     const kind = timeline.random.of(kinds)
-    timeline.schedule(timeline.between(0, millis * 0.9), world.fate, () => {
+    timeline.schedule(timeline.between(0, world.options.mood?.faultMillis ?? millis * 0.9), world.fate, () => {
       if (world.isEnding) return
       befallen.push(kind)
       const what = (possible[kind] ?? faultsOfMoods[kind])!(world)

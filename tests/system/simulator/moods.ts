@@ -15,6 +15,10 @@ export interface Mood {
   maxActs?: number
   /** Longest time that a client waits between two of its doings. */
   tempoMillis?: number
+  /** How long clients act. */
+  millis?: number
+  /** How long faults begin, if that is not as long as clients act. */
+  faultMillis?: number
   /** Outages are longer than nodes and database wait for each other. */
   isLong?: boolean
 }
@@ -25,9 +29,14 @@ export const moods: readonly Mood[] = [
   // Messages of different connections overtake each other.
   { name: 'losses', lossShare: 0.08, tempoMillis: 20, faults: [] },
   // After a fault at the end, nobody does anything that would mend it.
-  { name: 'last-words', maxActs: 3, faults: ['crashAtCommit', 'crashAtCommit', 'interruptedCommit', 'cut'] },
+  {
+    name: 'last-words',
+    maxActs: 1,
+    faultMillis: 300,
+    faults: ['crashAtCommit', 'crashAtCommit', 'interruptedCommit', 'cut'],
+  },
   // Nodes take leases that others still think they have.
-  { name: 'leases', tempoMillis: 60, faults: ['unheard', 'unheard', 'lag'] },
+  { name: 'leases', millis: 4000, tempoMillis: 120, faults: ['unheard'] },
   { name: 'outages', isLong: true, faults: ['silenceAtCommit'] },
 ]
 

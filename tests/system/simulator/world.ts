@@ -300,7 +300,7 @@ export class World {
     this.isLong = mood?.isLong ?? this.timeline.happens(LONG_SHARE)
     this.tempoMillis = mood?.tempoMillis ?? (this.isLong ? 1000 : this.timeline.random.of([60, 250, 600]))
     this.timeline.lots = mood?.lots ?? this.timeline.lots
-    this.millis = this.isLong ? LONG_MILLIS : options.millis
+    this.millis = this.isLong ? LONG_MILLIS : (mood?.millis ?? options.millis)
     this.watch = new Watch(this)
     this.nodes = Array.from({ length: options.nodes }, (_, i) => new Node(this, `node ${i + 1}`))
     this.clients = Array.from({ length: options.clients }, (_, i) => new Client(this, i))
