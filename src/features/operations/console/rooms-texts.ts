@@ -76,7 +76,7 @@ export const roomsTexts = textTable(
     sourceFile: 'file',
     sourceCommandLine: 'command line',
     sourceEnvironment: 'environment',
-    sourceRunTime: 'while the server ran',
+    sourceRunTime: 'run time',
     sourceUnknown: 'unknown',
     needsRestart: 'A change requires a restart.',
     replacedBy: 'Replaced while the server runs by: {command}',
