@@ -55,7 +55,7 @@ export const transferRoutes = [
       const publicKey = firstSpelling('devicePublicKey', given.devicePublicKey, given.device_public_key)
       requireDeviceKey(publicKey)
       if (!codePattern.test(code)) throw invalidCode()
-      charge(call, { name: 'transferAcceptTotal', key: 'all', from: call.client })
+      await charge(call, { name: 'transferAcceptTotal', key: 'all', from: call.client })
       const acceptance = await acceptTransfer(call, code, { publicKey, platform: given.platform as string })
       if (acceptance.ok) {
         const { transferId, deviceId, deviceToken } = acceptance
