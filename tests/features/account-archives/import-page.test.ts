@@ -180,6 +180,8 @@ async function halfUpload(account: TestAccount, announced: number | { file: numb
       `host: ${host}`,
       `origin: ${pds.url}`,
       `cookie: ${browser.cookie}`,
+      // The sign-in counts for the program that made it.
+      `user-agent: ${navigator.userAgent}`,
       'content-type: multipart/form-data; boundary=x',
       `content-length: ${typeof announced === 'number' ? announced : head.length + announced.file + FORM_END.length}`,
       '',

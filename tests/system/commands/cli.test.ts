@@ -59,7 +59,7 @@ test.each([
   [['version', '--colour'], "holdfast: Unknown option '--colour'"],
   [
     ['account'],
-    'holdfast: "account" needs one of: identities, list, show, create, reset-password, takedown, restore, delete, usage, events, export, import-archive, agents, end-agents, ceremonies, recoveries, transfers, cancel-transfer, reset-factors, sessions, end-sessions, sign-ups, undo-sign-ups, change-address, mail',
+    'holdfast: "account" needs one of: identities, list, show, create, reset-password, takedown, restore, delete, usage, events, export, import-archive, agents, end-agents, ceremonies, recoveries, transfers, cancel-transfer, reset-factors, sessions, end-sessions, sign-ups, undo-sign-ups, change-address, change-handle, stop-invites, allow-invites, mail',
   ],
   [['account', 'show'], 'holdfast: <account> is missing'],
   [['firehose', 'nowhere'], 'holdfast: nowhere is not a URL'],
