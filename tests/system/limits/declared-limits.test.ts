@@ -133,6 +133,7 @@ const chargingThemselves = {
   'features/agents/agents/agent-registrations.ts': 'only what adds rows counts, and each way to register has a limit',
   'features/agents/children/child-routes.ts': 'whose child the caller is, is known from the database alone',
   'features/identity/reserved-keys/reserved-key-routes.ts': 'only what is stored counts',
+  'features/identity/transfers/transfer-routes.ts': 'only what looks like a code counts',
   'features/push/iroh/liveness-echo.ts': 'peers call no endpoint',
   'features/access/oauth/authorize-routes.ts': 'the form shows it',
   'features/access/account-pages/appeal-page.ts': 'the form shows it',
