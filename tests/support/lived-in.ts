@@ -12,6 +12,7 @@ import { giveRole } from './clients/role-holder.ts'
 import { png, Uploader } from './clients/uploader.ts'
 import { ADMIN_TOKEN } from './servers/config.ts'
 import type { TestPds } from './servers/pds.ts'
+import { until } from './until.ts'
 
 export const APP_HOST = 'app.web.test'
 export const APP_SCOPE = 'atproto transition:generic repo:com.example.thing blob:*/*'
@@ -146,9 +147,13 @@ export async function livedIn({ pds, web }: { pds: TestPds; web: Web }, words: s
       const { id } = await admin('/v1/admin/cases', { subject: person.did, reason: words })
       await admin(`/v1/admin/cases/${id}/notes`, { text: words })
       await admin(`/v1/admin/cases/${id}/decision`, { act: 'warn', reason: words })
-      await pds.runSteps()
-      const mail = pds.mails.findLast(({ to }) => to === person.email)!
-      codes.push(/appeal\?code=([\w-]+)/.exec(mail.text)![1]!)
+      await until(async () => {
+        await pds.runSteps()
+        const mails = pds.mails.filter(({ to }) => to === person.email)
+        const [code] = mails.flatMap(({ text }) => /appeal\?code=([\w-]+)/.exec(text)?.[1] ?? [])
+        if (code !== undefined) codes.push(code)
+        return code !== undefined
+      })
     }
     await request(`${pds.url}/v1/decisions/appeal`, { json: { code: codes[1], text: words } })
     return codes
