@@ -59,6 +59,18 @@ export async function charge(exchange: Exchange, what: LimitName | Charge): Prom
   applyLimit(exchange, await limits.chargeShared(...charges))
 }
 
+/**
+ * Charge a guess before it is judged, so that guesses that come at once cannot exceed the limit. Says nothing to the
+ * client while there are points left. Rejects with `RateLimitExceeded`. Returns what takes the point back if the guess
+ * was right.
+ */
+export async function chargeGuess(exchange: Exchange, what: Charge): Promise<() => void> {
+  const { limits } = exchange.ctx
+  const state = await limits.chargeShared(what)
+  if (state?.allowed === false) applyLimit(exchange, state)
+  return () => limits.takeBack(what)
+}
+
 /** Returns the charges of one point to every budget that the client uses. */
 export const chargesOf = (client: Client, name: LimitName): Charge[] =>
   budgetsOf(client).map((budget) => ({ name, ...budget }))

@@ -23,6 +23,8 @@ interface Rule {
    * the less each of them gets, and there is always something left for one that has used nothing yet.
    */
   ofRest?: number
+  /** It bounds guesses of a secret: on a cluster, each is part of the sum of all nodes before it is let through. */
+  isExact?: true
 }
 
 const MINUTES_5 = 5 * MINUTE_SECS
@@ -40,14 +42,18 @@ const MAX_KEYS = 100_000
 /** Every limiter of the server, named after what it limits. Endpoints that share a budget share a name. */
 const rules = {
   globalIp: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.globalIpPer5min }],
-  createAccount: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.createAccountPer5min }],
+  createAccount: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.createAccountPer5min, isExact: true }],
   createSession: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.createSessionPer5min }],
-  resetPassword: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.resetPasswordPer5min }],
+  resetPassword: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.resetPasswordPer5min, isExact: true }],
   updateHandle: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.updateHandlePer5min }],
-  transferAccept: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.transferAcceptPer5min }],
+  transferAccept: [
+    { windowSecs: MINUTES_5, points: (config) => config.rateLimit.transferAcceptPer5min, isExact: true },
+  ],
   // All addresses together: a code has 31 bits, and an attacker may have many addresses.
-  transferAcceptTotal: [{ windowSecs: MINUTES_5, points: () => 1000, ofRest: 0.05 }],
-  agentClaimConfirm: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.agentClaimConfirmPer5min }],
+  transferAcceptTotal: [{ windowSecs: MINUTES_5, points: () => 1000, ofRest: 0.05, isExact: true }],
+  agentClaimConfirm: [
+    { windowSecs: MINUTES_5, points: (config) => config.rateLimit.agentClaimConfirmPer5min, isExact: true },
+  ],
   // Registrations create rows, and need no credential.
   agentIdentity: [{ windowSecs: MINUTES_5, points: () => 60 }],
   // All addresses together, by way to register: what is waiting to be confirmed stays bounded.
@@ -55,7 +61,7 @@ const rules = {
   // It tells whether an address has an account here.
   agentServiceAuth: [{ windowSecs: MINUTES_5, points: () => 30 }],
   // Wrong codes, by account: an attacker may have many addresses.
-  agentUserCode: [{ windowSecs: MINUTES_5, points: () => 10 }],
+  agentUserCode: [{ windowSecs: MINUTES_5, points: () => 10, isExact: true }],
   // Each token adds an event to the record of the agent. By registration.
   agentToken: [{ windowSecs: MINUTES_5, points: () => 100 }],
   // Each child is an account, for which no invite is needed. By parent.
@@ -65,7 +71,7 @@ const rules = {
   ],
   // Invitations to act for an account: each may cause a mail. By account.
   inviteDelegate: [{ windowSecs: DAY_SECS, points: () => 20 }],
-  recovery: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.recoveryPer5min }],
+  recovery: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.recoveryPer5min, isExact: true }],
   // Each is stored for five minutes, with the metadata of its client. Servers of apps push for all of their users.
   pushRequest: [{ windowSecs: MINUTES_5, points: () => 500 }],
   oauthConsentCreate: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.oauthConsentCreatePer5min }],
@@ -269,7 +275,7 @@ export class Limits {
     for (let waits = 0; waits < MAX_WAITS; waits++) {
       const short = this.#short(charges)
       if (short.length === 0) break
-      const small = short.filter(({ cost, limit }) => cost <= shared.largest(limit))
+      const small = short.filter(({ cost, limit, rule }) => cost <= shared.largest(limit, rule))
       if (small.length === 0) {
         const state = await this.#reserve(shared, charges, short)
         if (state !== null) return state
@@ -335,7 +341,7 @@ export class Limits {
     await this.#shared?.stop()
   }
 
-  /** Take back what was charged for a request that is charged again elsewhere. */
+  /** Take back what was charged: the request is charged elsewhere, or the guess was right. */
   takeBack(...charges: readonly Charge[]): void {
     for (const entry of this.#windowsOf(charges, this.clock.monotonic())) this.#take({ ...entry, cost: -entry.cost })
   }
@@ -375,13 +381,14 @@ export class Limits {
 
   #entry(charged: Pick<Entry, 'name' | 'key' | 'cost' | 'rule' | 'limit'>, now: number): Entry {
     const window = this.#window(charged, now)
-    return { ...charged, window, room: this.#shared?.room(window, charged.limit) ?? charged.limit - window.used }
+    const { limit, rule } = charged
+    return { ...charged, window, room: this.#shared?.room(window, limit, rule) ?? limit - window.used }
   }
 
   #take({ name, rule, key, window, cost, limit }: Entry): void {
     if (window instanceof SharedSlot) window.take(cost)
     else window.used += cost
-    if (cost > 0) this.#shared?.took(ruleName(name, rule), key, window, { cost, limit })
+    if (cost !== 0) this.#shared?.took(ruleName(name, rule), key, window, { cost, limit, isExact: rule.isExact })
   }
 
   #window({ name, rule, key }: Pick<Entry, 'name' | 'rule' | 'key'>, now: number): SharedWindow {

@@ -6,7 +6,8 @@
  * Until a node has learned the sum again, it may take a share: a tenth of the limit, divided by the number of other
  * nodes, and one point at least. So all nodes together exceed a limit by a tenth at most, or by one point for each
  * other node if that is more. A request for which the share has too few points left waits some milliseconds for the
- * sum; one that costs more than a share is counted in the table itself, if there is room for it.
+ * sum; one that costs more than a share is counted in the table itself, if there is room for it. So is every request
+ * of a limit that is exact.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { MINUTE_MILLIS } from '../../base/durations.ts'
@@ -63,6 +64,16 @@ interface Sum {
   nodes: number
 }
 
+interface Kind {
+  /** Nothing is taken ahead of the sum. */
+  isExact?: true
+}
+
+interface Taken extends Kind {
+  cost: number
+  limit: number
+}
+
 /** Points that are counted in the table if it has room for them. */
 interface Wish {
   cost: number
@@ -92,13 +103,14 @@ export class SharedLimits {
   ) {}
 
   /** Returns how many points this node may take from a window before it learns the sum again. */
-  room({ used, share }: SharedWindow, limit: number): number {
-    return Math.min(limit - used, this.largest(limit) - (share?.pending ?? 0))
+  room({ used, share }: SharedWindow, limit: number, kind: Kind): number {
+    return Math.min(limit - used, this.largest(limit, kind) - (share?.pending ?? 0))
   }
 
   /** Returns the largest cost that a node may take ahead of the sum. */
-  largest(limit: number): number {
-    return this.#nodes === 1 ? limit : Math.max(1, Math.floor(this.#share(limit)))
+  largest(limit: number, { isExact }: Kind): number {
+    if (this.#nodes === 1) return limit
+    return isExact ? 0 : Math.max(1, Math.floor(this.#share(limit)))
   }
 
   /** A node that is alone may get company. */
@@ -106,11 +118,11 @@ export class SharedLimits {
     return limit / (10 * Math.max(1, this.#nodes - 1))
   }
 
-  /** Points were taken from a window. The other nodes are told when there are enough of them. */
-  took(rule: string, key: string, window: SharedWindow, { cost, limit }: { cost: number; limit: number }): void {
+  /** Points were taken from a window, or given back. The other nodes are told when there are enough of them. */
+  took(rule: string, key: string, window: SharedWindow, { cost, limit, isExact }: Taken): void {
     const share = (window.share ??= newShare())
     share.pending += cost
-    if (share.pending >= this.#share(limit) / 2) this.ask(rule, key, window)
+    if (isExact || share.pending >= this.#share(limit) / 2) this.ask(rule, key, window)
   }
 
   /** Tell the other nodes of what was taken, and learn what they have. */
@@ -172,6 +184,7 @@ export class SharedLimits {
         await this.#sendSome()
         this.#failures = 0
         this.#endRound()
+        if (this.#wishes.size > 0) return true
       } catch (error) {
         if (++this.#failures >= MAX_FAILURES) this.#failRound(error)
       }

@@ -1,6 +1,7 @@
 /** Guesses and rate limits on several servers: asking all of them gains nothing. */
 import { describe, expect, test } from 'bun:test'
 import { createAccount, holder, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
+import { openAgentClaim, previewAgent, registerAgent } from '../../support/clients/agent.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { startCluster } from '../../support/servers/cluster.ts'
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
@@ -100,6 +101,46 @@ test('a limit is one for nodes that have just started, and have not heard of eac
   )
   expect(count(answers, 200)).toBeGreaterThanOrEqual(200)
   expect(count(answers, 200)).toBeLessThanOrEqual(260)
+})
+
+describe('a limit on guesses', () => {
+  const LIMIT = 30
+  const { cluster: limited } = useCluster(3, {
+    rateLimit: { resetPasswordPer5min: LIMIT, agentClaimConfirmPer5min: 100 },
+    trustedProxies: ['127.0.0.1', '::1'],
+    agentAuth: { anonymousEnabled: true },
+  })
+
+  let addresses = 0
+  const someAddress = () => ({ 'x-forwarded-for': `203.0.113.${++addresses}` })
+  const reset = (node: number, headers: Record<string, string>) =>
+    xrpc(limited.nodes[node % 3]!, 'com.atproto.server.resetPassword', {
+      json: { token: 'AAAAA-BBBBB', password: 'a new password' },
+      headers,
+    })
+
+  test('lets no more codes of one address through than one server would, in turn or at once', async () => {
+    const [first, second] = [someAddress(), someAddress()]
+    const inTurn = []
+    for (let i = 0; i < LIMIT + 5; i++) inTurn.push(await reset(i, first))
+    expect([count(inTurn, 400), count(inTurn, 429)]).toEqual([LIMIT, 5])
+    const atOnce = await Promise.all(Array.from({ length: 3 * LIMIT }, (_, i) => reset(i, second)))
+    expect([count(atOnce, 400), count(atOnce, 429)]).toEqual([LIMIT, 2 * LIMIT])
+    limited.clock.advance({ secs: 301 })
+    expect((await reset(1, first)).status).toBe(400)
+  })
+
+  test('lets an account try ten codes of programs, at all nodes at once, and takes nothing for right ones', async () => {
+    const account = await createAccount(limited.nodes[0]!, 'asked')
+    const { body } = await registerAgent(limited.nodes[1]!, { type: 'anonymous' })
+    const { user_code: code } = (await openAgentClaim(limited.nodes[2]!, body.claim_token)).body.claim_attempt
+    const preview = (node: number, typed: string) => previewAgent(limited.nodes[node % 3]!, account, typed)
+    for (let i = 0; i < 12; i++) expect((await preview(i, code)).status).toBe(200)
+    const wrong = code === '000000' ? '000001' : '000000'
+    const answers = await Promise.all(Array.from({ length: 25 }, (_, i) => preview(i, wrong)))
+    expect([answers.length - count(answers, 429), count(answers, 429)]).toEqual([10, 15])
+    expect((await preview(0, code)).status).toBe(429)
+  })
 })
 
 describe('a limit of 500 points', () => {

@@ -3,12 +3,11 @@
  * do, and confirms or denies it. Rows decide every race: a claim is completed once, and a registration confirmed once.
  */
 import { randomInt } from 'node:crypto'
-import { KeyedQueue } from '../../../base/keyed-queue.ts'
 import { OAuthError } from '../../../http/errors.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
-import { refuseSpent } from '../../../http/limiting.ts'
+import { chargeGuess } from '../../../http/limiting.ts'
 import { requestOrigin } from '../../../http/origin.ts'
-import { perContext, type Context } from '../../../platform/context.ts'
+import type { Context } from '../../../platform/context.ts'
 import { type Tx, WriteConflict } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { accountOf } from '../../identity/accounts/accounts.ts'
@@ -162,33 +161,27 @@ export type EnteredCode = { ok: true; claim: Claim; registration: Registration }
 /** People may write a code in two groups. */
 export const plainCode = (typed: string): string => typed.replaceAll(/[\s-]/g, '')
 
-/** Guesses for one account are judged one after another, so that concurrent ones cannot exceed the budget. */
-const guesses = perContext(() => new KeyedQueue())
-
 /**
  * Look up the code that was entered as this account. Throws `RateLimitExceeded` after ten codes that are unknown or
  * another account's, within five minutes.
  */
-export const enteredCode = (
+export async function enteredCode(
   exchange: Exchange,
   did: Did,
   typed: string,
   registrationId: string | null = null,
-): Promise<EnteredCode> =>
-  guesses(exchange.ctx).run(did, async () => {
-    const { db, clock, limits } = exchange.ctx
-    await refuseSpent(exchange, 'agentUserCode', did)
-    const claim = await findClaimByCode(db, plainCode(typed))
-    const registration = claim && (await findRegistration(db, claim.registrationId))
-    const isForeign = registration !== null && registration.did !== null && registration.did !== did
-    if (claim === null || registration === null || isForeign)
-      await limits.chargeShared({ name: 'agentUserCode', key: did })
-    if (claim === null || registration === null) return { ok: false, fault: 'unknown' }
-    const fault = faultOfClaim(claim, registration, { did, registrationId, now: clock.now() })
-    if (fault !== null && isForeign && registration.status === 'active')
-      announceRefusedAgent(exchange, registration.did!)
-    return fault === null ? { ok: true, claim, registration } : { ok: false, fault }
-  })
+): Promise<EnteredCode> {
+  const { db, clock } = exchange.ctx
+  const takeBack = await chargeGuess(exchange, { name: 'agentUserCode', key: did })
+  const claim = await findClaimByCode(db, plainCode(typed))
+  const registration = claim && (await findRegistration(db, claim.registrationId))
+  if (claim === null || registration === null) return { ok: false, fault: 'unknown' }
+  const isForeign = registration.did !== null && registration.did !== did
+  if (!isForeign) takeBack()
+  const fault = faultOfClaim(claim, registration, { did, registrationId, now: clock.now() })
+  if (fault !== null && isForeign && registration.status === 'active') announceRefusedAgent(exchange, registration.did!)
+  return fault === null ? { ok: true, claim, registration } : { ok: false, fault }
+}
 
 function faultOfClaim(
   claim: Claim,
