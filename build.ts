@@ -17,6 +17,7 @@ import type { BuildConfig, BunPlugin } from 'bun'
 import { releaseDefinition, type ReleaseOrigin } from './src/base/release-origin.ts'
 import { SOFTWARE } from './src/base/version.ts'
 import { migrations } from './src/platform/database/embedded-migrations.ts'
+import { forgetSections, isElf, segmentsOf } from './release/elf.ts'
 import { withoutSourceText } from './release/source-maps.ts'
 
 /** The platforms to build for, as Bun names them without the prefix `bun-`, and as npm names them. */
@@ -297,7 +298,7 @@ const nativeBuildsFor = (target: Target | null, folder: string): BunPlugin => ({
     })
     build.onLoad({ filter: /./, namespace: 'left-out' }, () => ({ contents: 'module.exports = null', loader: 'js' }))
     build.onLoad({ filter: /\.node$/ }, async ({ path }) => ({
-      contents: await promisify(zstdCompress)(withoutSymbols(await Bun.file(path).bytes()), {
+      contents: await promisify(zstdCompress)(withoutSymbols(Buffer.from(await Bun.file(path).arrayBuffer())), {
         params: nativeCompression,
       }),
       loader: 'file',
@@ -306,38 +307,14 @@ const nativeBuildsFor = (target: Target | null, folder: string): BunPlugin => ({
 })
 
 /**
- * Where the header of an ELF file of 64 bits, and that of a segment, have what is read here: offsets in bytes.
- * Source: System V ABI, "ELF Header" and "Program Header".
- */
-const elf = {
-  magic: 0x46_4c_45_7f,
-  segments: 32,
-  sections: 40,
-  segmentSize: 54,
-  segmentCount: 56,
-  sectionCount: 60,
-  sectionOfNames: 62,
-  offsetInFile: 8,
-  sizeInFile: 32,
-}
-
-/**
  * Cuts off what follows the last segment of an ELF file: the names of its functions, which only debuggers read, and the
  * list of sections. Other files stay as they are.
  */
-function withoutSymbols(file: Uint8Array): Uint8Array {
-  const header = new DataView(file.buffer, file.byteOffset, file.byteLength)
-  if (header.getUint32(0, true) !== elf.magic) return file
-  const first = Number(header.getBigUint64(elf.segments, true))
-  const size = header.getUint16(elf.segmentSize, true)
-  const ends = Array.from({ length: header.getUint16(elf.segmentCount, true) }, (_, index) => {
-    const at = first + index * size
-    return Number(header.getBigUint64(at + elf.offsetInFile, true) + header.getBigUint64(at + elf.sizeInFile, true))
-  })
-  header.setBigUint64(elf.sections, 0n, true)
-  header.setUint16(elf.sectionCount, 0, true)
-  header.setUint16(elf.sectionOfNames, 0, true)
-  return file.subarray(0, Math.max(...ends))
+function withoutSymbols(file: Buffer): Buffer {
+  if (!isElf(file)) return file
+  const end = Math.max(...segmentsOf(file).map((segment) => segment.end))
+  forgetSections(file)
+  return file.subarray(0, end)
 }
 
 function resolvedIn(folder: string, path: string): string | null {

@@ -12,6 +12,7 @@
  * the bundler, so whatever is not as expected fails the build.
  */
 import { zstdCompressSync } from 'node:zlib'
+import { endAt, forgetSections, isElf, segmentsOf } from './elf.ts'
 
 const END_MARK = '\n---- Bun! ----\n'
 /** Before the end mark: length of all before it (8 bytes), table (offset, length), entry point, arguments, flags. */
@@ -22,23 +23,9 @@ const POINTER_BYTES = 8
 const modulePointers = { name: 0, contents: 8, sourceMap: 16, bytecode: 24, information: 32, origin: 40 }
 const noText = zstdCompressSync('')
 
-/** Where the headers of an ELF file and of a segment have what is changed here, in bytes. Source: System V ABI. */
-const elf = {
-  magic: 0x7f_45_4c_46,
-  segments: 32,
-  sections: 40,
-  segmentSize: 54,
-  segmentCount: 56,
-  sectionCount: 60,
-  sectionOfNames: 62,
-  offsetInFile: 8,
-  sizeInFile: 32,
-  sizeInMemory: 40,
-}
-
 /** Returns an executable for Linux without the text of its sources. Those for other systems stay as they are. */
 export function withoutSourceText(file: Buffer): Buffer {
-  if (file.readUInt32BE(0) !== elf.magic) return file
+  if (!isElf(file)) return file
   const end = file.lastIndexOf(END_MARK)
   const length = Number(file.readBigUInt64LE(end - TAIL_BYTES))
   const start = end - TAIL_BYTES - length
@@ -114,19 +101,8 @@ function withoutText(map: Buffer): Buffer {
 
 /** The graph ends at `from`, in the last page of a segment, and will end at `to`. */
 function endSegmentAt(file: Buffer, from: number, to: number): void {
-  const first = Number(file.readBigUInt64LE(elf.segments))
-  const size = file.readUInt16LE(elf.segmentSize)
-  const headers = Array.from({ length: file.readUInt16LE(elf.segmentCount) }, (_, index) => first + index * size)
-  const field = (at: number) => Number(file.readBigUInt64LE(at))
-  const segment = headers.find((at) => {
-    const start = field(at + elf.offsetInFile)
-    return start < from && start + field(at + elf.sizeInFile) >= from
-  })
+  const segment = segmentsOf(file).find(({ start, end }) => start < from && end >= from)
   if (segment === undefined) throw new Error('no segment contains the graph of modules')
-  const bytes = to - field(segment + elf.offsetInFile)
-  file.writeBigUInt64LE(BigInt(bytes), segment + elf.sizeInFile)
-  file.writeBigUInt64LE(BigInt(bytes), segment + elf.sizeInMemory)
-  file.writeBigUInt64LE(0n, elf.sections)
-  file.writeUInt16LE(0, elf.sectionCount)
-  file.writeUInt16LE(0, elf.sectionOfNames)
+  endAt(file, segment, to)
+  forgetSections(file)
 }

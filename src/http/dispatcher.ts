@@ -64,13 +64,7 @@ export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): 
       ctx.metrics.request(route, status)
       ctx.loop.leave(route)
       span?.end(status)
-      if (logsRequests)
-        ctx.log.debug('request handled', {
-          method: request.method,
-          route,
-          status,
-          durationMillis: millisSince(startedAt),
-        })
+      if (logsRequests) logRequest(ctx, request, { route, status, startedAt })
     }
   }
 
@@ -115,8 +109,15 @@ export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): 
 
 export const badHost = () => new Response('The Host header is missing or names no host\n', { status: 400 })
 
-/** In microseconds' precision. */
-export const millisSince = (startedAt: number): number => Math.round((performance.now() - startedAt) * 1000) / 1000
+/** `startedAt` is of `performance.now()`. */
+export function logRequest(
+  { log }: Context,
+  { method }: Request,
+  { route, status, startedAt }: { route: string; status: number; startedAt: number },
+): void {
+  const durationMillis = Math.round((performance.now() - startedAt) * 1000) / 1000
+  log.debug('request handled', { method, route, status, durationMillis })
+}
 
 const isRead = ({ method }: Request): boolean => method === 'GET' || method === 'HEAD'
 

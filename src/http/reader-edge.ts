@@ -12,7 +12,7 @@ import { chargeDeclared, takeBackDeclared } from './limiting.ts'
 import type { Peer } from './peer.ts'
 import { success } from './reply.ts'
 import { Hosts } from './site.ts'
-import { badHost, millisSince } from './dispatcher.ts'
+import { badHost, logRequest } from './dispatcher.ts'
 import { nsidOf, pathOf, targetsOf, XRPC_PREFIX, type Target } from './targets.ts'
 
 /** Headers with which a request may be about more than what is public. */
@@ -54,13 +54,7 @@ export function createReaderEdge({
       const { name: route } = target
       const { status } = response
       answered(route, status)
-      if (logsRequests)
-        ctx.log.debug('request handled', {
-          method: request.method,
-          route,
-          status,
-          durationMillis: millisSince(startedAt),
-        })
+      if (logsRequests) logRequest(ctx, request, { route, status, startedAt })
       return response
     } catch {
       // Whatever this was, the main thread finds out too, and says or logs it.

@@ -5,27 +5,29 @@
 
 export type HeaderPairs = [name: string, value: string][]
 
+/** A request or a response. */
+interface Content {
+  headers: HeaderPairs
+  /** A short body as a whole. */
+  body: Uint8Array | null
+  /** The body follows in pieces, each when it is asked for. */
+  isStreamed: boolean
+}
+
+/** From either side, about what it sends and what it receives. */
+type PieceMessage =
+  /** Null at the end of the body. */
+  | { type: 'piece'; id: number; bytes: Uint8Array | null }
+  /** Asks for another piece. */
+  | { type: 'more'; id: number }
+
 /** From the reader. */
 export type ForwardMessage =
-  | {
-      type: 'request'
-      id: number
-      method: string
-      url: string
-      headers: HeaderPairs
-      /** Of the direct peer. */
-      address: string
-      /** A short body as a whole. */
-      body: Uint8Array | null
-      /** The body follows in pieces, each when it is asked for. */
-      isStreamed: boolean
-    }
-  /** Of the body; null at its end. */
-  | { type: 'piece'; id: number; bytes: Uint8Array | null }
+  /** `address` is that of the direct peer. */
+  | (Content & { type: 'request'; id: number; method: string; url: string; address: string })
+  | PieceMessage
   /** The client is gone, or its body has broken off. */
   | { type: 'gone'; id: number }
-  /** Asks for another piece of the response. */
-  | { type: 'more'; id: number }
   /** The client has a WebSocket now. */
   | { type: 'opened'; id: number }
   /** The client has taken this many bytes of what was sent over its WebSocket. */
@@ -33,20 +35,10 @@ export type ForwardMessage =
 
 /** From the main thread. */
 export type AnswerMessage =
-  | {
-      type: 'response'
-      id: number
-      status: number
-      headers: HeaderPairs
-      body: Uint8Array | null
-      isStreamed: boolean
-    }
-  /** Of the response; null at its end. */
-  | { type: 'piece'; id: number; bytes: Uint8Array | null }
+  | (Content & { type: 'response'; id: number; status: number })
+  | PieceMessage
   /** The response has broken off. */
   | { type: 'broken'; id: number }
-  /** Asks for another piece of the body. */
-  | { type: 'more'; id: number }
   /** As in `Peer.mayIdle`. */
   | { type: 'idle'; id: number; may: boolean }
   /** The client may have a WebSocket. */

@@ -10,7 +10,7 @@ import { registerDevices } from './clients/queued.ts'
 import { registerAgent } from './clients/registered-agent.ts'
 import { giveRole } from './clients/role-holder.ts'
 import { png, Uploader } from './clients/uploader.ts'
-import { ADMIN_TOKEN } from './servers/config.ts'
+import { ADMIN_TOKEN, MASTER_KEY } from './servers/config.ts'
 import type { TestPds } from './servers/pds.ts'
 import { until } from './until.ts'
 
@@ -36,6 +36,15 @@ export interface LivedIn {
   /** Of a decision that can be appealed, and of one that was. */
   appealCodes: string[]
 }
+
+/** Of a server on which everything is on that pages and interfaces show. */
+export const EVERYTHING_ON = {
+  rateLimit: { enabled: false },
+  waitlist: { enabled: true },
+  agentAuth: { anonymousEnabled: true },
+  accounts: { passwordOptional: true },
+  signingKeyMasterKey: MASTER_KEY,
+} as const
 
 interface Web {
   publish(host: string, path: string, answer: () => Response): void

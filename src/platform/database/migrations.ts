@@ -96,7 +96,7 @@ async function apply(
 ): Promise<boolean> {
   if ((await tx.get(sql`SELECT 1 FROM schema_migration WHERE number = ${number}`)) !== null) return false
   for (const statement of dialect.beforeMigration) await tx.run(plain(statement))
-  for (const statement of statements(dialect.name === 'postgres' ? postgres : text))
+  for (const statement of statementsIn(dialect.name === 'postgres' ? postgres : text))
     await tx.run(plain(dialect.definition(statement)))
   await tx.run(sql`INSERT INTO schema_migration (number, name, applied_at) VALUES (${number}, ${name}, ${now})`)
   if (needs !== undefined) await tx.run(sql`UPDATE schema_migration SET needs = ${needs} WHERE number = ${number}`)
@@ -146,7 +146,8 @@ export async function isCopyMarked(db: Database): Promise<boolean> {
   return (await db.get(sql`SELECT 1 FROM schema_migration WHERE number = ${COPY_MARK}`)) !== null
 }
 
-function statements(text: string): string[] {
+/** The statements of a migration, without its comments. */
+export function statementsIn(text: string): string[] {
   return text
     .split('\n')
     .filter((line) => !line.trimStart().startsWith('--'))

@@ -10,8 +10,8 @@ import { pagePaths, walkPages, type WalkedPage } from '../../support/clients/pag
 import { RELAY, registerDevices } from '../../support/clients/queued.ts'
 import { registerAgent } from '../../support/clients/registered-agent.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
-import { APP_HOST, livedIn, type LivedIn } from '../../support/lived-in.ts'
-import { ADMIN_TOKEN, MASTER_KEY } from '../../support/servers/config.ts'
+import { APP_HOST, EVERYTHING_ON, livedIn, type LivedIn } from '../../support/lived-in.ts'
+import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 
@@ -20,14 +20,7 @@ setDefaultTimeout(60_000)
 
 const { pds, web } = useWorld({
   web: [APP_HOST],
-  config: {
-    rateLimit: { enabled: false },
-    waitlist: { enabled: true },
-    agentAuth: { anonymousEnabled: true },
-    accounts: { passwordOptional: true },
-    signingKeyMasterKey: MASTER_KEY,
-    notifications: { relay: RELAY },
-  },
+  config: { ...EVERYTHING_ON, notifications: { relay: RELAY } },
 })
 
 /** More rows than a page has. */

@@ -16,6 +16,7 @@ const INGREDIENTS = [
   'src',
   'migrations',
   'release/files',
+  'release/elf.ts',
   'release/source-maps.ts',
   'build.ts',
   'package.json',

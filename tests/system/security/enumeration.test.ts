@@ -11,19 +11,11 @@ import { hiddenFields, OAuthClient } from '../../support/clients/oauth-client.ts
 import { giveRole } from '../../support/clients/role-holder.ts'
 import { sovereignAccount } from '../../support/clients/wallet.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
-import { MASTER_KEY } from '../../support/servers/config.ts'
+import { EVERYTHING_ON } from '../../support/lived-in.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 
-const { pds } = useWorld({
-  config: {
-    rateLimit: { enabled: false },
-    waitlist: { enabled: true },
-    agentAuth: { anonymousEnabled: true },
-    accounts: { passwordOptional: true },
-    signingKeyMasterKey: MASTER_KEY,
-  },
-})
+const { pds } = useWorld({ config: EVERYTHING_ON })
 
 /** Accounts of all kinds, and `nobody-here`, whom there is none of. All names are of the same length. */
 const names = setUp(async () => {

@@ -10,8 +10,7 @@ import { hiddenFields } from '../../support/clients/oauth-client.ts'
 import { RELAY } from '../../support/clients/queued.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
-import { APP_HOST, livedIn } from '../../support/lived-in.ts'
-import { MASTER_KEY } from '../../support/servers/config.ts'
+import { APP_HOST, EVERYTHING_ON, livedIn } from '../../support/lived-in.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 import { zipped } from '../../support/zip-reading.ts'
@@ -23,14 +22,7 @@ const HOSTILE = `"'><script>alert(1)</script><img src=x onerror=alert(2)>`
 
 const { pds, web } = useWorld({
   web: [APP_HOST],
-  config: {
-    rateLimit: { enabled: false },
-    waitlist: { enabled: true },
-    agentAuth: { anonymousEnabled: true },
-    accounts: { passwordOptional: true },
-    signingKeyMasterKey: MASTER_KEY,
-    notifications: { relay: RELAY },
-  },
+  config: { ...EVERYTHING_ON, notifications: { relay: RELAY } },
 })
 
 const kinds = ['stranger', 'holder', 'holder with factors', 'operator'] as const

@@ -11,6 +11,7 @@ import type { Dispatcher } from '../../../src/http/dispatcher.ts'
 import type { SocketHandler } from '../../../src/http/endpoint.ts'
 import type { Peer } from '../../../src/http/peer.ts'
 import { migrations } from '../../../src/platform/database/embedded-migrations.ts'
+import { statementsIn } from '../../../src/platform/database/migrations.ts'
 import type { Config } from '../../../src/platform/configuration/config.ts'
 import { createLog } from '../../../src/platform/running/log.ts'
 import { parseMultikey, type PublicKey } from '../../../src/protocol/keys.ts'
@@ -491,20 +492,11 @@ export class World {
   }
 }
 
-const statementsOf = (text: string): string[] =>
-  text
-    .split('\n')
-    .filter((line) => !line.trimStart().startsWith('--'))
-    .join('\n')
-    .split(/;\s*(?:\n|$)/)
-    .map((statement) => statement.trim())
-    .filter((statement) => statement !== '')
-
 function migrated(): Database {
   const db = new Database(':memory:', { strict: true })
   db.run('CREATE TABLE schema_migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL)')
   for (const { number, name, text } of migrations.toSorted((a, b) => a.number - b.number)) {
-    for (const statement of statementsOf(text)) db.run(statement)
+    for (const statement of statementsIn(text)) db.run(statement)
     db.run('INSERT INTO schema_migration (number, name, applied_at) VALUES (?, ?, 0)', [number, name])
   }
   observe(db)

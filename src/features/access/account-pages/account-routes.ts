@@ -3,6 +3,7 @@ import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { authenticationRequired } from '../../../http/errors.ts'
 import type { Phrase } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
+import { allOf } from '../../../base/all-of.ts'
 import type { Context } from '../../../platform/context.ts'
 import { furtherHandlesOf, type Account } from '../../identity/accounts/accounts.ts'
 import { usableInvitesOf } from '../../identity/invites/invites.ts'
@@ -88,64 +89,32 @@ async function renderAccountPage(
   const { db, clock } = ctx
   const { did } = account
   const now = clock.now()
-  const [
-    apps,
-    agents,
-    appPasswords,
-    sessions,
-    browsers,
-    walletSessions,
-    wallet,
-    pushDevices,
-    storage,
-    kept,
-    factors,
-    sharing,
-    events,
-    handlesAndCodes,
-    isArriving,
-  ] = await Promise.all([
-    oauthSessionsOf(db, did, now),
-    listAgents(db, did),
-    listAppPasswords(db, did),
-    listSessions(db, did, now),
-    browsersOf(db, did, now),
-    listWalletSessions(db, did, now),
-    walletMatters(ctx, account),
-    toldDevices(ctx, did),
-    storageOf(ctx, did),
-    keptArchives(ctx, did),
-    factorsOf(ctx, account),
-    sharingOf(ctx, did),
-    eventsOf(ctx, did, { after: null, limit: SHOWN_EVENTS }),
-    handlesAndInvites(ctx, account),
-    account.deactivatedAt === null ? false : isMoving(db, did),
-  ])
-  const lists = {
-    apps,
-    agents,
-    appPasswords,
-    sessions,
-    browsers,
-    walletSessions,
-    wallet,
-    pushDevices,
-    storage,
-    factors,
-    sharing,
-    events,
-    ...handlesAndCodes,
-  }
+  const { handlesAndInvites, ...parts } = await allOf({
+    apps: oauthSessionsOf(db, did, now),
+    agents: listAgents(db, did),
+    appPasswords: listAppPasswords(db, did),
+    sessions: listSessions(db, did, now),
+    browsers: browsersOf(db, did, now),
+    walletSessions: listWalletSessions(db, did, now),
+    wallet: walletMatters(ctx, account),
+    pushDevices: toldDevices(ctx, did),
+    storage: storageOf(ctx, did),
+    keptArchives: keptArchives(ctx, did),
+    factors: factorsOf(ctx, account),
+    sharing: sharingOf(ctx, did),
+    events: eventsOf(ctx, did, { after: null, limit: SHOWN_EVENTS }),
+    handlesAndInvites: handlesAndInvitesOf(ctx, account),
+    isMoving: account.deactivatedAt === null ? false : isMoving(db, did),
+  })
   return accountPage(call, {
     account,
     device,
-    ...lists,
-    keptArchives: kept,
+    ...parts,
+    ...handlesAndInvites,
     alone: outcome === null && secret === null ? aloneIn(url.searchParams) : null,
     outcome,
     secret,
     awaitsEmailCode,
-    isMoving: isArriving,
   })
 }
 
@@ -156,7 +125,7 @@ function aloneIn(parameters: URLSearchParams): AccountView['alone'] {
 }
 
 /** The handles that the account has beside its first, and the invites that it can give away. */
-async function handlesAndInvites(
+async function handlesAndInvitesOf(
   ctx: Context,
   account: Account,
 ): Promise<Pick<AccountView, 'invites' | 'furtherHandles'>> {
