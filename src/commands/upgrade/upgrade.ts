@@ -201,17 +201,9 @@ async function takeEffect(
       ],
     }
 
-  const restartAs = async (wanted: string | null): Promise<ServerHealth> => {
-    try {
-      await restartServer(manager)
-    } catch (error) {
-      if (!(error instanceof OperatorError)) throw error
-      return { state: 'failing', software: null, reason: error.message }
-    }
-    return awaitHealth(url, { withinMillis: healthMillis, software: wanted }, pause)
-  }
-
   onStep(`restarting ${manager.name}, and waiting until it works`)
+  const restartAs = (wanted: string | null) =>
+    restarted(manager, () => awaitHealth(url, { withinMillis: healthMillis, software: wanted }, pause))
   const after = await restartAs(`${SOFTWARE_NAME} v${version}`)
   if (after.state === 'healthy') {
     settle(place)
@@ -232,6 +224,17 @@ async function takeEffect(
       ...(old === version ? [] : [`Its log says why; version ${old} remains.`]),
     ],
   }
+}
+
+/** The health of the server after a restart, which may fail too. */
+async function restarted(manager: ServiceManager, health: () => Promise<ServerHealth>): Promise<ServerHealth> {
+  try {
+    await restartServer(manager)
+  } catch (error) {
+    if (!(error instanceof OperatorError)) throw error
+    return { state: 'failing', software: null, reason: error.message }
+  }
+  return health()
 }
 
 const afterFailedReturn = ({ reason }: ServerHealth, unknown: readonly number[]): string[] => [

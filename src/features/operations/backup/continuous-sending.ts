@@ -572,23 +572,8 @@ export class ContinuousSending implements CommitGate {
       return this.#number + 1
     })
     this.#soon()
-    // Another base, or an earlier try, may have begun at the same segment.
-    const content: BaseContent = { first: Math.floor(Math.random() * MAX_FIRST_PIECE), pieces: [] }
-    const file = await open(this.#path, 'r')
-    try {
-      for (let { size } = await file.stat(), at = 0; at < size; at += PIECE_BYTES) {
-        const buffer = new Uint8Array(Math.min(PIECE_BYTES, size - at))
-        const { bytesRead } = await file.read(buffer, 0, buffer.byteLength, at)
-        const index = content.first! + content.pieces.length
-        const header = { kind: 'piece', chain: state.chain, number, index } as const
-        const piece = await sealObject(this.#key, header, buffer.subarray(0, bytesRead))
-        content.pieces.push(digestOf(piece))
-        await this.#untilDone(isOver, () => this.#write(pieceName(state.chain, number, index), piece))
-        if (isOver()) return
-      }
-    } finally {
-      await file.close()
-    }
+    const content = await this.#storePieces(state.chain, number, isOver)
+    if (isOver()) return
     // Checkpoints may have copied commits into the file while it was read.
     await this.following.settle()
     this.#seal()
@@ -616,6 +601,28 @@ export class ContinuousSending implements CommitGate {
       const dropped = await dropUnneeded(this.#archive, clock.now() - config.backup.continuousKeepSecs * 1000)
       log.info('continuous backup has a new base', { report: `${baseName(header)}: ${dropped} older objects deleted` })
     })
+  }
+
+  /** Store the file as it is now, in pieces. */
+  async #storePieces(chain: string, number: number, isOver: () => boolean): Promise<BaseContent> {
+    // Another base, or an earlier try, may have begun at the same segment.
+    const content = { first: Math.floor(Math.random() * MAX_FIRST_PIECE), pieces: [] as string[] }
+    const file = await open(this.#path, 'r')
+    try {
+      const { size } = await file.stat()
+      for (let at = 0; at < size && !isOver(); at += PIECE_BYTES) {
+        const buffer = new Uint8Array(Math.min(PIECE_BYTES, size - at))
+        const { bytesRead } = await file.read(buffer, 0, buffer.byteLength, at)
+        const index = content.first + content.pieces.length
+        const header = { kind: 'piece', chain, number, index } as const
+        const piece = await sealObject(this.#key, header, buffer.subarray(0, bytesRead))
+        content.pieces.push(digestOf(piece))
+        await this.#untilDone(isOver, () => this.#write(pieceName(chain, number, index), piece))
+      }
+    } finally {
+      await file.close()
+    }
+    return content
   }
 
   /** Repeat until it succeeds, or is no longer wanted. */

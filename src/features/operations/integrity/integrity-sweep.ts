@@ -85,18 +85,7 @@ export const integritySweep: Sweep = {
     try {
       await checkLog(ctx, round, log)
       regular = new Budget(debts.round, allowedMillis - used(urgent, 1 / 2) - used(log, 1 / 4), stopping)
-      while (round.endedAt === null) {
-        const page = await nextAccounts(ctx, round)
-        for (const did of page) {
-          if (regular.isSpent) return report
-          await check(did, regular)
-          round.after = did
-          round.repos++
-        }
-        if (page.length > 0) continue
-        const endedAt = clock.now()
-        Object.assign(round, { endedAt, completedAt: endedAt, completedRepos: round.repos })
-      }
+      await continueRound(ctx, round, regular, check)
       return report
     } finally {
       urgent.settle()
@@ -105,6 +94,27 @@ export const integritySweep: Sweep = {
       if (!isDeepStrictEqual(round, before)) await putIntegrityRound(db, round)
     }
   },
+}
+
+/** Check the accounts that the round has not come to, in order, while the budget lasts. */
+async function continueRound(
+  ctx: Context,
+  round: IntegrityRound,
+  budget: Budget,
+  check: (did: Did, budget: Budget) => Promise<void>,
+): Promise<void> {
+  while (round.endedAt === null) {
+    const page = await nextAccounts(ctx, round)
+    for (const did of page) {
+      if (budget.isSpent) return
+      await check(did, budget)
+      round.after = did
+      round.repos++
+    }
+    if (page.length > 0) continue
+    const endedAt = ctx.clock.now()
+    Object.assign(round, { endedAt, completedAt: endedAt, completedRepos: round.repos })
+  }
 }
 
 /** The next accounts that have a repository, and those in between that should have one. */
