@@ -23,13 +23,12 @@ import { createAccount, type TestAccount } from '../../support/clients/account.t
 import { startBucket } from '../../support/servers/bucket-host.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { emptyDatabase, postgresServer, type TestDatabase } from '../../support/servers/postgres.ts'
-import { asOrdinaryUser, runProgram } from '../../support/servers/program.ts'
+import { runProgram, withoutPrivileges } from '../../support/servers/program.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
 import { setUp } from '../../support/set-up.ts'
 
 setDefaultTimeout(60_000)
 
-const NOBODY = '65534:65534'
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-copy-faults-'))
 chmodSync(scratch, 0o755)
 const bucket = setUp(startBucket)
@@ -383,44 +382,47 @@ describe('a blob that cannot be had', () => {
 })
 
 describe('without rights', () => {
-  const asOther = async (words: string[], dir: string) => {
-    const { code, out, err } = await runProgram([...words, '--quick', '--dev'], envOf(dir), asOrdinaryUser)
+  const asOwner = async (words: string[], dir: string) => {
+    const { code, out, err } = await runProgram([...words, '--quick', '--dev'], envOf(dir), withoutPrivileges)
     return { code, text: `${out}${err}` }
   }
-  const given = (dir: string) => {
-    if (process.getuid?.() === 0) Bun.spawnSync(['chown', '-R', NOBODY, dir])
-    return dir
-  }
   const shut = (path: (dir: string) => string) => {
-    const dir = given(changed(() => {}))
+    const dir = changed(() => {})
     chmodSync(path(dir), 0)
     return dir
   }
 
   test('the database, a blob and the target are named, and what to do', async () => {
-    const target = given(place())
+    const target = place()
     const database = shut((dir) => join(dir, 'holdfast.db'))
     const blob = shut(blobFile)
     const open = () => {
       const dir = place()
       mkdirSync(dir)
-      return given(dir)
+      return dir
     }
-    for (const said of [await asOther(['verify'], database), await asOther(['copy', '--to', open()], database)])
+    for (const said of [await asOwner(['verify'], database), await asOwner(['copy', '--to', open()], database)])
       expectSaid(said, `${database}/holdfast.db cannot be used by its owner`, 'chmod -R u+rwX')
     expectSaid(
-      await asOther(['verify'], blob),
+      await asOwner(['verify'], blob),
       `blob ${cid}: the file ${blobFile(blob)} cannot be read: `,
       'chmod -R u+rwX',
     )
     expectSaid(
-      await asOther(['copy', '--to', open()], blob),
+      await asOwner(['copy', '--to', open()], blob),
       `the file ${blobFile(blob)} cannot be read (EACCES`,
       'correct that',
     )
     mkdirSync(target)
     chmodSync(target, 0o500)
-    expectSaid(await asOther(['copy', '--to', target], given(changed(() => {}))), target, /run as its owner|chmod/)
+    expectSaid(
+      await asOwner(
+        ['copy', '--to', target],
+        changed(() => {}),
+      ),
+      target,
+      /run as its owner|chmod/,
+    )
   })
 })
 

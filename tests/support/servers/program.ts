@@ -23,6 +23,12 @@ export interface Ended {
 export const asOrdinaryUser: string[] =
   process.getuid?.() === 0 ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', ...PROGRAM] : PROGRAM
 
+/** The program with the rights that its user has as the owner of files: root may open what is shut. */
+export const withoutPrivileges: string[] =
+  process.getuid?.() === 0
+    ? ['setpriv', ...['bounding-set', 'inh-caps'].map((set) => `--${set}=-dac_override,-dac_read_search`), ...PROGRAM]
+    : PROGRAM
+
 /** The program in a shell that does something first: `umask 000`. */
 export const after = (preparation: string): string[] => ['sh', '-c', `${preparation}; exec "$@"`, 'sh', ...PROGRAM]
 
