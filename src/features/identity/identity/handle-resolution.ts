@@ -7,7 +7,7 @@
 import type { Context } from '../../../platform/context.ts'
 import { OutboundError } from '../../../platform/network/outbound.ts'
 import { LookupsFull } from '../../../platform/network/resolver.ts'
-import { recordedDid } from '../../../protocol/did-records.ts'
+import { recordedDid } from '../../../protocol/dns-did.ts'
 import { parseDid, type Did, type Handle } from '../../../protocol/identifiers.ts'
 
 const WEB_TIMEOUT_MILLIS = 3000
