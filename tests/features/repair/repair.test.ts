@@ -239,7 +239,7 @@ test('a record that the log says was deleted does not come back', async () => {
   await pds.plant('record', { ...row! })
   const { plan, faults } = await repaired(account)
   expect([plan.losses, faults]).toEqual([[], []])
-  expect(plan.steps.join()).toContain('deleted in revision')
+  expect(plan.steps.join()).toContain('deleted it: it is removed')
   expect(Object.keys(await valuesOf(account))).toHaveLength(RECORDS - 1)
 })
 

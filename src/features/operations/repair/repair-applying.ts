@@ -63,7 +63,7 @@ export async function applyRepair(ctx: Context, plan: RepairPlan, choices: Repai
   const { did, records, pool } = plan
   if (plan.losses.length > 0 && !choices.acceptLoss)
     throw new OperatorError(
-      `the repair would lose ${plan.losses.length} things that are nowhere else: name another source, or add --accept-loss`,
+      `the repair would lose ${plan.losses.length} things that no source has: name another source, or add --accept-loss`,
     )
   if (plan.uncertain.length > 0 && choices.keepUncertain === null)
     throw new OperatorError(

@@ -182,7 +182,7 @@ class Planner {
     const repoId = repo === null ? await this.#findOrphan(reader) : repo.id
     const newest = this.#commits.sort((a, b) => (a.rev < b.rev ? 1 : -1))[0] ?? null
     const isHeadRight = repo !== null && newest !== null && newest.source === 'its row' && newest.rev === repo.rev
-    if (repo === null) this.#steps.push('the row of the repository is lost: it is made again')
+    if (repo === null) this.#steps.push('the row of the repository is lost: it is rebuilt')
     else if (!isHeadRight)
       this.#steps.push(
         newest === null
@@ -346,20 +346,22 @@ class Planner {
       if (entry?.equals(cid)) continue
       const home = rowless.get(cid.toString())
       if (entry === undefined && home !== undefined) {
-        this.#steps.push(`record ${home} is stored under ${path}: it is put back`)
+        this.#steps.push(`record ${home} is stored under ${path}: it is moved back`)
         continue
       }
       const change = this.#changes.get(path)
       if (entry === undefined) {
         if (change !== undefined && change.cid === null && change.rev >= rev)
-          this.#steps.push(`record ${path} is stored though it was deleted in revision ${change.rev}: it goes`)
+          this.#steps.push(`record ${path} is stored, although revision ${change.rev} deleted it: it is removed`)
         else {
           entries.set(path, cid)
           this.#steps.push(`record ${path} is stored and not in the tree: it is added to it`)
         }
       } else if (change?.cid?.equals(cid)) {
         entries.set(path, cid)
-        this.#steps.push(`record ${path} is older in the tree than in revision ${change.rev}: the newer one is put in`)
+        this.#steps.push(
+          `record ${path} is older in the tree than in revision ${change.rev}: the newer one replaces it`,
+        )
       }
     }
   }

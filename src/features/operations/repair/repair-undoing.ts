@@ -44,7 +44,9 @@ export async function undoRepair(ctx: Context, path: string): Promise<{ did: Did
     await settledTransaction(ctx, did, async (tx) => {
       const present = await repoHead(tx, did)
       if (present?.rev !== repairedAt)
-        throw new OperatorError('the repository was written to since the repair, and that would be lost')
+        throw new OperatorError(
+          'the repository was written to since the repair, and undoing it would lose those writes',
+        )
       const key = await settledKeyOf(ctx, tx, did)
       if (key === null) throw new OperatorError(`${did} has no account here any more`)
       const head = signCommit(unsignedCommit(did, rev, root), key)
