@@ -1,6 +1,5 @@
 /** Each column of each table that repositories consist of, damaged on purpose: the running check finds it. */
 import { expect, test } from 'bun:test'
-import { blobFolder } from '../../../src/features/data/blobs/open-storage.ts'
 import { faultsOfRepo } from '../../../src/features/operations/integrity/integrity.ts'
 import { tablesOf } from '../../../src/platform/database/catalog.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
@@ -9,6 +8,7 @@ import { bearer, request } from '../../support/clients/http.ts'
 import { Uploader } from '../../support/clients/uploader.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { onPostgres } from '../../support/servers/suite.ts'
+import { Stored } from '../../support/stored-blobs.ts'
 import type { Table, Tables } from '../../support/tables.ts'
 import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
@@ -331,13 +331,13 @@ test('while a record may be lost, no blob of its account is deleted, nor a refer
 test('bytes of a blob that are missing or changed are told, until they are right again', async () => {
   const account = await joined()
   const did = account.did as Did
-  const path = blobFolder(pds.ctx).pathOf(account.cid)
-  const bytes = await Bun.file(path).bytes()
+  const stored = new Stored(pds)
+  const bytes = stored.read(account.cid)
   for (const [damaged, word] of [
     [flipped(bytes), 'damaged'],
     [null, 'missing'],
   ] as const) {
-    await (damaged === null ? Bun.file(path).delete() : Bun.write(path, damaged))
+    await (damaged === null ? stored.delete(account.cid) : stored.write(account.cid, damaged))
     await pds.runSweep('blob-scrub')
     expect((await faultsOfRepo(pds.ctx, did)).join()).toMatch(
       new RegExp(`blob ${account.cid}, to which record com.example.note/image refers, are ${word}`),
@@ -345,7 +345,7 @@ test('bytes of a blob that are missing or changed are told, until they are right
   }
   await pds.runSweep('integrity')
   expect((await view()).damaged.some((repo) => repo.did === did)).toBe(true)
-  await Bun.write(path, bytes)
+  await stored.write(account.cid, bytes)
   await pds.runSweep('blob-scrub')
   expect(await faultsOfRepo(pds.ctx, did)).toEqual([])
 })

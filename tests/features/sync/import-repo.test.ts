@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { readCar, verifyRepoCar } from '@atproto/repo'
 import { readdirSync, readlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import { serverRotationKey } from '../../../src/features/identity/identity/identity.ts'
 import { signingKeyOf } from '../../../src/features/identity/account-keys/account-keys.ts'
 import { stageBlocks, stageRepo } from '../../../src/features/data/repo/repo.ts'
@@ -16,6 +17,7 @@ import { basic, bearer, request, type Answer } from '../../support/clients/http.
 import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { useWorld } from '../../support/world.ts'
+import { OTHER_NODE } from '../../support/turns.ts'
 import { until } from '../../support/until.ts'
 
 const CAR = 'application/vnd.ipld.car'
@@ -319,9 +321,10 @@ test('parts of a repository that is being built stay, those of one whose time ra
 })
 
 function archivesArriving({ dataDir }: TestPds): number {
+  const folders = [dataDir, join(dataDir, OTHER_NODE)]
   return readdirSync('/proc/self/fd').filter((fd) => {
     try {
-      return readlinkSync(`/proc/self/fd/${fd}`).startsWith(`${dataDir}/.`)
+      return folders.includes(readlinkSync(`/proc/self/fd/${fd}`).replace(/\/\.[^/]*$/, ''))
     } catch {
       return false
     }

@@ -26,7 +26,7 @@ const TEXT_BYTES = (RECORD_CHARS * 3) / 4
 const randomText = () => randomBytes(TEXT_BYTES).toString('base64')
 
 let cids: string[]
-const { pds } = useWorld()
+const { pds } = useWorld({ options: { alone: 'each node has places of its own' } })
 const alice = setUp(() => createAccount(pds, 'alice'))
 beforeAll(async () => {
   const records = Object.fromEntries(

@@ -20,7 +20,10 @@ const logIn = ({ url }: TestPds, identifier: string, password = 'no') =>
   request(`${url}/xrpc/com.atproto.server.createSession`, { json: { identifier, password } })
 
 describe('windows in memory are as long as they are', () => {
-  const { pds } = useWorld({ config: { rateLimit: { createSessionPer5min: 10 } } })
+  const { pds } = useWorld({
+    config: { rateLimit: { createSessionPer5min: 10 } },
+    options: { alone: 'the windows are those in the memory of a node' },
+  })
   beforeAll(async () => {
     await createAccount(pds, 'alice')
   })

@@ -45,6 +45,7 @@ const { pds } = useWorld({
       agentClaimConfirmPer5min: FEW,
     },
   },
+  options: { alone: 'what a node says of a limit is what it knows of the others' },
 })
 beforeAll(async () => {
   alice = await createAccount(pds, 'alice')
