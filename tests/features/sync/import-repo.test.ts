@@ -17,7 +17,7 @@ import { basic, bearer, request, type Answer } from '../../support/clients/http.
 import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { useWorld } from '../../support/world.ts'
-import { OTHER_NODE } from '../../support/turns.ts'
+import { atOneNode, OTHER_NODE } from '../../support/turns.ts'
 import { until } from '../../support/until.ts'
 
 const CAR = 'application/vnd.ipld.car'
@@ -206,6 +206,7 @@ test('thousands of records arrive whole, and blobs that they point at are known 
 })
 
 test('an import is stored in steps that others come between, and in few commits', async () => {
+  using _ = atOneNode(pds, 'the transactions of one node are counted')
   const account = await createAccount(pds, 'steps')
   const { bytes } = archiveOf(account.did, revAt(pds.clock.now()), records(6000), foreignKey)
   const before = { ...pds.ctx.db.counters }
